@@ -1,0 +1,27 @@
+//===----------------------------------------------------------------------===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#include "tesela/compiler/Compile.h"
+
+namespace tesela {
+
+std::string KernelSpecification::canonicalText() const {
+  // The variant and the schedule may hold any text: their lengths keep two
+  // different specifications from ever reading the same.
+  std::string text = "target " + target.name() + "\ninput " +
+                     std::string(elementTypeName(inputType)) + "\nhead_dim_qk " +
+                     std::to_string(headDimQk) + "\nhead_dim_v " + std::to_string(headDimV);
+  text += "\nschedule " + std::to_string(schedule.size()) + "\n" + schedule;
+  text += "\nvariant " + std::to_string(variantText.size()) + "\n" + variantText;
+  return text;
+}
+
+double CompileTimes::total() const {
+  double sum = 0;
+  for (const auto &[stage, milliseconds] : stages)
+    sum += milliseconds;
+  return sum;
+}
+
+} // namespace tesela

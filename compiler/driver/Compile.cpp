@@ -1,0 +1,346 @@
+//===- Compile.cpp - The compiler's one entry -------------------*- C++ -*-===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// The pipeline as a table of contents: Compilation's methods, in their order.
+//
+//===----------------------------------------------------------------------===//
+#include "tesela/compiler/Compile.h"
+
+#include "attn/Attn.h"
+#include "SourceDigest.h"
+#include "driver/Templates.h"
+#include "frontend/Parser.h"
+#include "frontend/emit/Emit.h"
+#include "schedule/Schedule.h"
+#include "targets/common/KernelSignature.h"
+#include "targets/host/HostTarget.h"
+#include "targets/nvvm/NVVMTarget.h"
+#include "targets/nvvm/Passes.h"
+#include "transforms/Passes.h"
+
+#include "mlir/AsmParser/AsmParser.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/Parser/Parser.h"
+#include "mlir/Transforms/Passes.h"
+#include "llvm/IR/LLVMContext.h"
+#include "llvm/IR/Module.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+
+using namespace mlir;
+
+namespace tesela {
+namespace {
+
+/// One compilation: its context, its module, its diagnostics and its clock.
+class Compilation {
+public:
+  Compilation(const KernelSpecification &specification, CompileTimes *times)
+      : specification(specification), times(times), context(MLIRContext::Threading::DISABLED),
+        diagnostics(&context, [this](mlir::Diagnostic &diagnostic) {
+          llvm::raw_string_ostream(messages) << (messages.empty() ? "" : "; ") << diagnostic;
+          return success();
+        }) {}
+
+  Status checkSpecification();
+  Status parse();     ///< the variant's text → attn
+  Status bind();      ///< with the template → tile, bound, the variant in its hooks
+  Status lowerCore(); ///< → maps, reductions, loops: what targets lower
+  Status lowerPipe(); ///< GPU: → pipe
+  Status lowerNVVM(); ///< GPU: → LLVM IR
+  Result<std::string> ptx();
+  Result<HostObject> hostCode();
+
+  Artifact makeArtifact();
+  int64_t sharedMemoryBytes() const { return sharedBytes; }
+  Result<std::string> emitStage(Stage stage);
+
+private:
+  bool isHost() const { return specification.target.kind == Target::Kind::host; }
+  Status run(llvm::function_ref<void(OpPassManager &)> addPasses, const char *stage);
+  Error defect(const char *stage);
+  std::string moduleText();
+  tile::KernelOp kernel() { return *module->getOps<tile::KernelOp>().begin(); }
+
+  /// Notes the time since the last note under `stage`.
+  void note(const char *stage) {
+    auto now = std::chrono::steady_clock::now();
+    if (times)
+      times->stages.push_back(
+          {stage, std::chrono::duration<double, std::milli>(now - lastNote).count()});
+    lastNote = now;
+  }
+
+  const KernelSpecification &specification;
+  CompileTimes *times;
+  std::chrono::steady_clock::time_point lastNote = std::chrono::steady_clock::now();
+  MLIRContext context;
+  std::string messages;
+  ScopedDiagnosticHandler diagnostics;
+  Variant variant;
+  Schedule schedule;
+  OwningOpRef<ModuleOp> module;
+  std::optional<KernelSignature> signature;
+  int64_t sharedBytes = 0;
+  ChipFacts chip{};
+  llvm::LLVMContext llvmContext;
+  std::unique_ptr<llvm::Module> llvmModule;
+};
+
+Error Compilation::defect(const char *stage) {
+  return Error(Code::defect, fmt::format("{}: the compiler failed in stage '{}': {}; this is a "
+                                         "defect of Tesela, please report it with the variant",
+                                         specification.variantFile, stage, messages));
+}
+
+Status Compilation::run(llvm::function_ref<void(OpPassManager &)> addPasses, const char *stage) {
+  PassManager passes(&context);
+#ifdef NDEBUG
+  passes.enableVerifier(false); // TOOLCHAIN: it costs more than the passes
+#endif
+  addPasses(passes);
+  if (failed(passes.run(*module)))
+    return defect(stage);
+  note(stage);
+  return Status::success();
+}
+
+Status Compilation::checkSpecification() {
+  for (int dim : {specification.headDimQk, specification.headDimV})
+    if (dim != 64 && dim != 128)
+      return Error(Code::unsupported,
+                   fmt::format("a head dimension of {} is not supported: this version compiles 64 "
+                               "and 128; pad the tensors to the next of these",
+                               dim));
+  ElementType input = specification.inputType;
+  if (input != ElementType::f32 && input != ElementType::f16 && input != ElementType::bf16)
+    return Error(Code::unsupported,
+                 fmt::format("inputs of type {} are not supported: q, k and v are f32, f16 or bf16",
+                             elementTypeName(input)));
+  if (!isHost() && input == ElementType::f32)
+    return Error(Code::unsupported, "f32 inputs are not supported on a GPU: convert them to bf16 or "
+                                    "f16, or compile for the host");
+  if (!isHost()) {
+    Result<ChipFacts> facts = chipFacts(specification.target.sm);
+    if (!facts)
+      return facts.error();
+    chip = *facts;
+  }
+  Result<Schedule> chosen = chooseSchedule(specification);
+  if (!chosen)
+    return chosen.error();
+  schedule = *chosen;
+  return Status::success();
+}
+
+Status Compilation::parse() {
+  Result<Variant> parsed = parseVariant(specification.variantText, specification.variantFile);
+  if (!parsed)
+    return parsed.error();
+  variant = std::move(*parsed);
+  module = emitVariant(variant, context);
+  note("parse");
+  return Status::success();
+}
+
+Status Compilation::bind() {
+  context.loadDialect<tile::TileDialect, math::MathDialect>();
+  Result<std::string> text = forwardTemplate();
+  if (!text)
+    return text.error();
+  OwningOpRef<ModuleOp> templates = parseSourceString<ModuleOp>(*text, &context, "forward.mlir");
+  if (!templates)
+    return defect("template");
+  auto attribute = dyn_cast_or_null<tile::ScheduleAttr>(
+      parseAttribute("#tile.schedule<" + schedule.text() + ">", &context));
+  if (!attribute)
+    return defect("schedule");
+  for (auto kernel : llvm::make_early_inc_range(templates->getOps<tile::KernelOp>())) {
+    kernel->remove();
+    kernel.setScheduleAttr(attribute);
+    module->push_back(kernel);
+  }
+  note("template");
+
+  TileBindOptions options;
+  std::vector<std::string> bindings = {
+      fmt::format("d_qk={}", specification.headDimQk),
+      fmt::format("d_v={}", specification.headDimV),
+      fmt::format("input={}", elementTypeName(specification.inputType)),
+  };
+  options.bindings.assign(bindings.begin(), bindings.end());
+  Status status = run(
+      [&](OpPassManager &passes) {
+        passes.addPass(createTileBind(options));
+        passes.addPass(createTileInlineVariant());
+        passes.nest<tile::KernelOp>().addPass(createTileKeyRanges());
+      },
+      "bind");
+  if (status.ok())
+    signature.emplace(kernel());
+  return status;
+}
+
+Status Compilation::lowerCore() {
+  return run(
+      [](OpPassManager &passes) {
+        OpPassManager &kernels = passes.nest<tile::KernelOp>();
+        kernels.addPass(createTileDecompose());
+        kernels.addPass(createTileLowerBlocks());
+        kernels.addPass(createCSEPass());
+      },
+      "tile");
+}
+
+Status Compilation::lowerPipe() {
+  Status status = run(addPipePasses, "pipe");
+  if (status.ok())
+    sharedBytes = kernel()->getAttrOfType<IntegerAttr>(sharedBytesAttr).getInt();
+  return status;
+}
+
+Status Compilation::lowerNVVM() {
+  if (Status status = run(addNVVMPasses, "nvvm"); !status)
+    return status;
+  llvmModule = nvvmModule(*module, chip, llvmContext);
+  if (!llvmModule)
+    return defect("llvm");
+  note("llvm");
+  return Status::success();
+}
+
+Result<std::string> Compilation::ptx() {
+  Result<std::string> text = ptxOf(*llvmModule, chip);
+  note("ptx");
+  return text;
+}
+
+Result<HostObject> Compilation::hostCode() {
+  Result<HostObject> object = hostObject(*module);
+  note("object");
+  return object;
+}
+
+std::string Compilation::moduleText() {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  module->print(stream);
+  stream << '\n';
+  return text;
+}
+
+Artifact Compilation::makeArtifact() {
+  Artifact artifact;
+  artifact.variantName = variant.name;
+  artifact.target = specification.target;
+  artifact.inputType = specification.inputType;
+  artifact.headDimQk = specification.headDimQk;
+  artifact.headDimV = specification.headDimV;
+  artifact.schedule = schedule.text();
+  artifact.scoreIsIdentity = variant.scoreIsIdentity();
+  artifact.parameters = variant.parameters;
+  Launch launch{.kernel = kernel().getSymName().str(),
+                .items = workItems(kernel()),
+                .threads = int(schedule.warps * 32),
+                .sharedBytes = 0,
+                .workspaceBytes = 0,
+                .slots = signature->slots()};
+  artifact.launches.push_back(std::move(launch));
+  return artifact;
+}
+
+Result<std::string> Compilation::emitStage(Stage stage) {
+  if (Status status = checkSpecification(); !status)
+    return status.error();
+  if (Status status = parse(); !status)
+    return status.error();
+  if (stage == Stage::attn)
+    return moduleText();
+  if (Status status = bind(); !status)
+    return status.error();
+  if (stage == Stage::tile)
+    return moduleText();
+  if (Status status = lowerCore(); !status)
+    return status.error();
+  if (isHost()) {
+    if (stage == Stage::llvm)
+      return hostLLVMText(*module);
+    if (stage == Stage::object) {
+      Result<HostObject> object = hostCode();
+      if (!object)
+        return object.error();
+      return object->object;
+    }
+    return Error(Code::unsupported,
+                 "the host target has the stages attn, tile, llvm and object; choose one of these, or "
+                 "a GPU target such as sm_90");
+  }
+  if (stage == Stage::object)
+    return Error(Code::unsupported, "a GPU target has no object file: emit ptx or cubin");
+  if (Status status = lowerPipe(); !status)
+    return status.error();
+  if (stage == Stage::pipe)
+    return moduleText();
+  if (Status status = lowerNVVM(); !status)
+    return status.error();
+  if (stage == Stage::llvm) {
+    std::string text;
+    llvm::raw_string_ostream stream(text);
+    llvmModule->print(stream, nullptr);
+    return text;
+  }
+  return ptx();
+}
+
+} // namespace
+
+Result<Artifact> compile(const KernelSpecification &specification, CompileTimes *times) {
+  Compilation compilation(specification, times);
+  for (Status (Compilation::*step)() : {&Compilation::checkSpecification, &Compilation::parse,
+                                        &Compilation::bind, &Compilation::lowerCore})
+    if (Status status = (compilation.*step)(); !status)
+      return status.error();
+  Artifact artifact = compilation.makeArtifact();
+  Launch &launch = artifact.launches.front();
+
+  if (specification.target.kind == Target::Kind::host) {
+    Result<HostObject> object = compilation.hostCode();
+    if (!object)
+      return object.error();
+    artifact.format = CodeFormat::hostObject;
+    artifact.code = std::move(object->object);
+    launch.threads = 0;
+    launch.workspaceBytes = object->workspaceBytes;
+    return artifact;
+  }
+
+  for (Status (Compilation::*step)() : {&Compilation::lowerPipe, &Compilation::lowerNVVM})
+    if (Status status = (compilation.*step)(); !status)
+      return status.error();
+  Result<std::string> ptx = compilation.ptx();
+  if (!ptx)
+    return ptx.error();
+  artifact.format = CodeFormat::ptx;
+  artifact.code = std::move(*ptx);
+  launch.sharedBytes = compilation.sharedMemoryBytes();
+  return artifact;
+}
+
+Result<std::string> emit(const KernelSpecification &specification, Stage stage) {
+  return Compilation(specification, nullptr).emitStage(stage);
+}
+
+// TESELA_SOURCE_DIGEST is a hash of the compiler's sources, so that no cache outlives a change.
+std::string compilerVersion() {
+  return fmt::format("tesela {} {} {}", TESELA_VERSION, TESELA_SOURCE_DIGEST, hostCpuIdentity());
+}
+
+} // namespace tesela

@@ -1,0 +1,20 @@
+//===- Templates.h - The templates in the library ---------------*- C++ -*-===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#ifndef TESELA_COMPILER_DRIVER_TEMPLATES_H
+#define TESELA_COMPILER_DRIVER_TEMPLATES_H
+
+#include "tesela/Status.h"
+
+#include <string>
+
+namespace tesela {
+
+/// The text of templates/forward.mlir: the one in the library, or the file in the folder that
+/// setTemplateFolder (Compile.h) named.
+Result<std::string> forwardTemplate();
+
+} // namespace tesela
+
+#endif // TESELA_COMPILER_DRIVER_TEMPLATES_H

@@ -1,0 +1,149 @@
+//===- Diagnostics.cpp ----------------------------------------------------===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#include "frontend/Diagnostics.h"
+
+#include <algorithm>
+#include <cctype>
+#include <numeric>
+#include <tuple>
+
+namespace tesela {
+namespace {
+
+/// After this many the text is most likely no variant at all.
+constexpr size_t kMaxDiagnostics = 50;
+/// A longer line is cut around the place that is meant.
+constexpr size_t kMaxShownLine = 160;
+
+std::string_view lineOf(std::string_view text, int line) {
+  size_t begin = 0;
+  for (int i = 1; i < line; ++i) {
+    size_t end = text.find('\n', begin);
+    if (end == std::string_view::npos)
+      return {};
+    begin = end + 1;
+  }
+  std::string_view rest = text.substr(std::min(begin, text.size()));
+  rest = rest.substr(0, rest.find('\n'));
+  if (!rest.empty() && rest.back() == '\r')
+    rest.remove_suffix(1);
+  return rest;
+}
+
+/// Terminals must not be steered by a variant's text.
+char printable(char c) {
+  auto byte = static_cast<unsigned char>(c);
+  return c == '\t' || (byte >= 0x20 && byte < 0x7f) ? c : '?';
+}
+
+std::string printable(std::string_view text) {
+  std::string result(text);
+  for (char &c : result)
+    c = printable(c);
+  return result;
+}
+
+void appendSourceLine(std::string &out, std::string_view line, const SourceRange &range) {
+  size_t column = static_cast<size_t>(range.begin.column - 1);
+  size_t cut =
+      column > kMaxShownLine / 2 && line.size() > kMaxShownLine ? column - kMaxShownLine / 2 : 0;
+  std::string_view shown = cut < line.size() ? line.substr(cut, kMaxShownLine) : std::string_view();
+  size_t caret = column - cut;
+  out += "  ";
+  out += printable(shown);
+  out += "\n  ";
+  for (size_t i = 0; i < caret; ++i)
+    out += i < shown.size() && shown[i] == '\t' ? '\t' : ' ';
+  out += '^';
+  size_t length = static_cast<size_t>(std::max(range.length, 1));
+  size_t room = shown.size() > caret ? shown.size() - caret : 1;
+  out.append(std::min(length, room) - 1, '~');
+  out += '\n';
+}
+
+/// How many letters are to be inserted, removed, replaced or swapped with their
+/// neighbour.
+size_t editDistance(std::string_view a, std::string_view b) {
+  std::vector<size_t> beforeLast(b.size() + 1), last(b.size() + 1), row(b.size() + 1);
+  std::iota(row.begin(), row.end(), size_t{0});
+  for (size_t i = 1; i <= a.size(); ++i) {
+    beforeLast.swap(last);
+    last.swap(row);
+    row[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      size_t replaced = last[j - 1] + (a[i - 1] != b[j - 1]);
+      row[j] = std::min({last[j] + 1, row[j - 1] + 1, replaced});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+        row[j] = std::min(row[j], beforeLast[j - 2] + 1);
+    }
+  }
+  return row[b.size()];
+}
+
+bool equalIgnoringCase(std::string_view a, std::string_view b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](unsigned char x, unsigned char y) {
+    return std::tolower(x) == std::tolower(y);
+  });
+}
+
+} // namespace
+
+void Diagnostics::error(SourceRange range, std::string message) {
+  ++errors_;
+  add(Severity::error, range, std::move(message));
+}
+
+void Diagnostics::warning(SourceRange range, std::string message) {
+  add(Severity::warning, range, std::move(message));
+}
+
+void Diagnostics::add(Severity severity, SourceRange range, std::string message) {
+  if (all_.size() < kMaxDiagnostics)
+    all_.push_back({severity, range, printable(message)});
+}
+
+std::vector<Diagnostic> Diagnostics::sorted() const {
+  std::vector<Diagnostic> result = all_;
+  std::stable_sort(result.begin(), result.end(), [](const Diagnostic &a, const Diagnostic &b) {
+    return std::tie(a.range.begin.line, a.range.begin.column) <
+           std::tie(b.range.begin.line, b.range.begin.column);
+  });
+  return result;
+}
+
+std::string Diagnostics::render() const {
+  std::string out;
+  for (const Diagnostic &diagnostic : sorted()) {
+    const SourceLocation &at = diagnostic.range.begin;
+    out += file_ + ":" + std::to_string(at.line) + ":" + std::to_string(at.column) + ": ";
+    out += diagnostic.severity == Severity::error ? "error: " : "warning: ";
+    out += diagnostic.message + "\n";
+    appendSourceLine(out, lineOf(text_, at.line), diagnostic.range);
+  }
+  if (all_.size() == kMaxDiagnostics)
+    out += "further diagnostics are not shown: mend these first\n";
+  return out;
+}
+
+std::string_view nearestName(std::string_view name,
+                             const std::vector<std::string_view> &candidates) {
+  // A third of the letters may be wrong; a lone letter may only be of the wrong case.
+  if (name.size() > 64)
+    return {};
+  std::string_view best;
+  size_t limit = (name.size() + 1) / 3;
+  for (std::string_view candidate : candidates) {
+    if (equalIgnoringCase(name, candidate))
+      return candidate;
+    size_t distance = editDistance(name, candidate);
+    if (name.size() > 1 && distance <= limit) {
+      best = candidate;
+      limit = distance - 1;
+    }
+  }
+  return best;
+}
+
+} // namespace tesela

@@ -1,0 +1,67 @@
+//===- Diagnostics.h - What is wrong in a variant's text --------*- C++ -*-===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#ifndef TESELA_FRONTEND_DIAGNOSTICS_H
+#define TESELA_FRONTEND_DIAGNOSTICS_H
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tesela {
+
+/// A place in a variant's text: line and column count from 1, the column in
+/// bytes.
+struct SourceLocation {
+  int line = 1;
+  int column = 1;
+};
+
+/// A stretch of one line.
+struct SourceRange {
+  SourceLocation begin;
+  int length = 1; ///< bytes; at least 1
+};
+
+enum class Severity { error, warning };
+
+/// One finding: where, what, and in the same sentence what to do about it.
+struct Diagnostic {
+  Severity severity = Severity::error;
+  SourceRange range;
+  std::string message;
+};
+
+/// Collects the findings of one run over `text`.
+class Diagnostics {
+public:
+  Diagnostics(std::string_view text, std::string_view file) : text_(text), file_(file) {}
+
+  void error(SourceRange range, std::string message);
+  void warning(SourceRange range, std::string message);
+
+  bool hasErrors() const { return errors_ > 0; }
+  /// In the order of their places in the text.
+  std::vector<Diagnostic> sorted() const;
+  /// All of sorted(), each as `file:line:column: error: message`, the line of
+  /// the source and a caret. Bytes that cannot be printed show as '?'.
+  std::string render() const;
+
+private:
+  void add(Severity severity, SourceRange range, std::string message);
+
+  std::string_view text_;
+  std::string file_;
+  std::vector<Diagnostic> all_;
+  int errors_ = 0;
+};
+
+/// The candidate nearest to `name` by edit distance, or an empty view where none
+/// is near enough to be a likely misspelling.
+std::string_view nearestName(std::string_view name,
+                             const std::vector<std::string_view> &candidates);
+
+} // namespace tesela
+
+#endif // TESELA_FRONTEND_DIAGNOSTICS_H

@@ -1,0 +1,368 @@
+//===- Interpreter.cpp ----------------------------------------------------===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#include "frontend/Interpreter.h"
+
+#include "attn/Arithmetic.h"
+#include "frontend/ExactMath.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <memory>
+
+namespace tesela {
+
+/// A value while a program runs; which member holds it follows from the types.
+union Interpreter::Slot {
+  int32_t i; ///< i32; bool as 0 or 1
+  float f;
+  double d;
+};
+
+namespace {
+
+/// What a mask is computed with: f32, bit for bit as every target.
+struct ExactMath {
+  using Real = float;
+  static float exp(float x) { return exactExp(arithmetic, x); }
+  static float log(float x) { return exactLog(arithmetic, x); }
+  static float tanh(float x) { return exactTanh(arithmetic, x); }
+  static float sin(float x) { return exactSin(arithmetic, x); }
+  static float cos(float x) { return exactCos(arithmetic, x); }
+  inline static FloatArithmetic arithmetic;
+};
+
+/// What a score is computed with: f32 or double.
+template <typename T> struct LibraryMath {
+  using Real = T;
+  static T exp(T x) { return std::exp(x); }
+  static T log(T x) { return std::log(x); }
+  static T tanh(T x) { return std::tanh(x); }
+  static T sin(T x) { return std::sin(x); }
+  static T cos(T x) { return std::cos(x); }
+};
+
+template <typename Math, typename Real> Real transcendental(Operator op, Real x) {
+  switch (op) {
+  case Operator::exp:
+    return Math::exp(x);
+  case Operator::log:
+    return Math::log(x);
+  case Operator::tanh:
+    return Math::tanh(x);
+  case Operator::sin:
+    return Math::sin(x);
+  default:
+    return Math::cos(x);
+  }
+}
+
+template <typename T> bool compare(Operator op, T a, T b) {
+  switch (op) {
+  case Operator::less:
+    return a < b;
+  case Operator::lessEqual:
+    return a <= b;
+  case Operator::greater:
+    return a > b;
+  case Operator::greaterEqual:
+    return a >= b;
+  case Operator::equal:
+    return a == b;
+  default:
+    return a != b;
+  }
+}
+
+int32_t integerArithmetic(Operator op, int32_t a, int32_t b) {
+  switch (op) {
+  case Operator::add:
+    return attn::wrappingAdd(a, b);
+  case Operator::subtract:
+    return attn::wrappingSubtract(a, b);
+  case Operator::multiply:
+    return attn::wrappingMultiply(a, b);
+  case Operator::divide:
+    return attn::floorDivide(a, b);
+  case Operator::remainder:
+    return attn::floorRemainder(a, b);
+  case Operator::negate:
+    return attn::wrappingSubtract(0, a);
+  case Operator::absolute:
+    return a < 0 ? attn::wrappingSubtract(0, a) : a;
+  case Operator::minimum:
+    return std::min(a, b);
+  default:
+    return std::max(a, b);
+  }
+}
+
+template <typename Real> Real floatArithmetic(Operator op, Real a, Real b) {
+  switch (op) {
+  case Operator::add:
+    return a + b;
+  case Operator::subtract:
+    return a - b;
+  case Operator::multiply:
+    return a * b;
+  case Operator::divide:
+    return a / b;
+  case Operator::negate:
+    return -a;
+  case Operator::absolute:
+    return std::fabs(a);
+  case Operator::minimum:
+    return b < a || a != a ? b : a;
+  default:
+    return b > a || a != a ? b : a;
+  }
+}
+
+int32_t indexOf(const Point &point, int32_t index) {
+  switch (static_cast<Index>(index)) {
+  case Index::b:
+    return point.b;
+  case Index::h:
+    return point.h;
+  case Index::hkv:
+    return point.hkv;
+  case Index::q:
+    return point.q;
+  case Index::k:
+    return point.k;
+  }
+  return 0;
+}
+
+int32_t extentOf(const Extents &extents, int32_t extent) {
+  switch (static_cast<Extent>(extent)) {
+  case Extent::B:
+    return extents.B;
+  case Extent::H:
+    return extents.H;
+  case Extent::Hkv:
+    return extents.Hkv;
+  case Extent::Sq:
+    return extents.Sq;
+  case Extent::Sk:
+    return extents.Sk;
+  }
+  return 0;
+}
+
+Status checkBinding(const Parameter &parameter, const Binding &binding) {
+  auto invalid = [&](std::string message) {
+    return Error(Code::invalidArgument, "parameter '" + parameter.name + "' " + message);
+  };
+  if (!parameter.isCapture) {
+    if (parameter.type == ElementType::i32 &&
+        binding.scalar != static_cast<double>(attn::saturatingInt(binding.scalar)))
+      return invalid("is i32, but its value " + std::to_string(binding.scalar) +
+                     " is no i32; give an integer from -2147483648 to 2147483647");
+    return Status::success();
+  }
+  const CaptureView &capture = binding.capture;
+  size_t rank = parameter.extents.size();
+  if (capture.extents.size() != rank || capture.strides.size() != rank)
+    return invalid("has " + std::to_string(rank) + " axes, but " +
+                   std::to_string(capture.extents.size()) + " extents and " +
+                   std::to_string(capture.strides.size()) +
+                   " strides are given; give one of each "
+                   "an axis");
+  bool isEmpty = false;
+  for (int64_t extent : capture.extents) {
+    if (extent < 0)
+      return invalid("has an extent of " + std::to_string(extent) + "; extents are 0 or more");
+    isEmpty |= extent == 0;
+  }
+  if (!capture.data && !isEmpty)
+    return invalid("has no data; give the address of its first element");
+  return Status::success();
+}
+
+} // namespace
+
+Result<Interpreter> Interpreter::create(const Variant &variant, const Bindings &bindings) {
+  if (bindings.parameters.size() != variant.parameters.size())
+    return Error(Code::invalidArgument,
+                 "variant '" + variant.name + "' has " + std::to_string(variant.parameters.size()) +
+                     " parameters, but " + std::to_string(bindings.parameters.size()) +
+                     " values are given; give one a parameter, in order");
+  for (size_t i = 0; i < variant.parameters.size(); ++i)
+    if (Status status = checkBinding(variant.parameters[i], bindings.parameters[i]); !status)
+      return status.error();
+
+  Interpreter interpreter;
+  interpreter.extents_ = bindings.extents;
+  interpreter.parameters_ = bindings.parameters;
+  interpreter.scoreIsIdentity_ = variant.scoreIsIdentity();
+  interpreter.maskIsTrue_ = variant.maskIsTrue();
+  interpreter.translate(variant, variant.mask, interpreter.mask_);
+  interpreter.translate(variant, variant.score, interpreter.score_);
+  return interpreter;
+}
+
+void Interpreter::translate(const Variant &variant, NodeId root, Program &program) const {
+  std::vector<int32_t> slotOf(variant.nodes.size(), 0);
+  for (NodeId id : variant.nodesOf(root)) {
+    const Node &node = variant.nodes[id];
+    Instruction instruction;
+    instruction.op = node.op;
+    instruction.type = node.type;
+    instruction.integer = node.integer;
+    instruction.number = node.number;
+    if (node.op == Operator::read) {
+      instruction.a = static_cast<int32_t>(program.indices.size());
+      for (NodeId index : node.operands)
+        program.indices.push_back(slotOf[index]);
+    } else if (!node.operands.empty()) {
+      // Operands that a node does not have repeat its last: every slot that is
+      // read holds a value.
+      auto operand = [&](size_t i) {
+        return slotOf[node.operands[std::min(i, node.operands.size() - 1)]];
+      };
+      instruction.a = operand(0);
+      instruction.b = operand(1);
+      instruction.c = operand(2);
+      instruction.operandType = variant.nodes[node.operands[0]].type;
+    }
+    // What is the same for the whole launch becomes a constant.
+    if (node.op == Operator::extent) {
+      instruction.op = Operator::constant;
+      instruction.integer = extentOf(extents_, node.integer);
+    } else if (node.op == Operator::scalar) {
+      instruction.op = Operator::constant;
+      double value = parameters_[node.integer].scalar;
+      instruction.integer = attn::saturatingInt(value);
+      instruction.number = static_cast<float>(value);
+    }
+    slotOf[id] = static_cast<int32_t>(program.code.size());
+    program.code.push_back(instruction);
+  }
+}
+
+template <typename Math>
+void Interpreter::step(const Program &program, const Point &point, typename Math::Real s,
+                       Slot *slots, size_t number) const {
+  using Real = typename Math::Real;
+  const Instruction &instruction = program.code[number];
+  Slot &result = slots[number];
+  auto real = [](Slot &slot) -> Real & {
+    if constexpr (std::is_same_v<Real, float>)
+      return slot.f;
+    else
+      return slot.d;
+  };
+  Slot &a = slots[instruction.a], &b = slots[instruction.b], &c = slots[instruction.c];
+
+  switch (instruction.op) {
+  case Operator::constant:
+    if (instruction.type == ScalarType::f32)
+      real(result) = instruction.number;
+    else
+      result.i = instruction.integer;
+    return;
+  case Operator::score:
+    real(result) = s;
+    return;
+  case Operator::index:
+    result.i = indexOf(point, instruction.integer);
+    return;
+  case Operator::read: {
+    const CaptureView &capture = parameters_[instruction.integer].capture;
+    int64_t offset = 0;
+    bool isEmpty = false;
+    for (size_t axis = 0; axis < capture.extents.size(); ++axis) {
+      int64_t index = slots[program.indices[instruction.a + axis]].i;
+      isEmpty |= capture.extents[axis] == 0;
+      index = std::max<int64_t>(0, std::min(index, capture.extents[axis] - 1));
+      offset += index * capture.strides[axis];
+    }
+    if (instruction.type == ScalarType::f32)
+      real(result) = isEmpty ? 0 : static_cast<const float *>(capture.data)[offset];
+    else
+      result.i = isEmpty ? 0 : static_cast<const int32_t *>(capture.data)[offset];
+    return;
+  }
+  case Operator::toFloat:
+    real(result) = static_cast<Real>(a.i);
+    return;
+  case Operator::toInt:
+    result.i = attn::saturatingInt(real(a));
+    return;
+  case Operator::sqrt:
+    real(result) = std::sqrt(real(a));
+    return;
+  case Operator::floor:
+    real(result) = std::floor(real(a));
+    return;
+  case Operator::exp:
+  case Operator::log:
+  case Operator::tanh:
+  case Operator::sin:
+  case Operator::cos:
+    real(result) = transcendental<Math>(instruction.op, real(a));
+    return;
+  case Operator::less:
+  case Operator::lessEqual:
+  case Operator::greater:
+  case Operator::greaterEqual:
+  case Operator::equal:
+  case Operator::notEqual:
+    result.i = instruction.operandType == ScalarType::f32
+                   ? compare(instruction.op, real(a), real(b))
+                   : compare(instruction.op, a.i, b.i);
+    return;
+  case Operator::logicalNot:
+    result.i = !a.i;
+    return;
+  case Operator::logicalAnd:
+    result.i = a.i & b.i;
+    return;
+  case Operator::logicalOr:
+    result.i = a.i | b.i;
+    return;
+  case Operator::select:
+    result = a.i ? b : c;
+    return;
+  default:
+    if (instruction.type == ScalarType::f32)
+      real(result) = floatArithmetic(instruction.op, real(a), real(b));
+    else
+      result.i = integerArithmetic(instruction.op, a.i, b.i);
+  }
+}
+
+template <typename Math>
+Interpreter::Slot Interpreter::run(const Program &program, const Point &point,
+                                   typename Math::Real s) const {
+  // Nearly every variant fits here; the others pay an allocation.
+  std::array<Slot, 64> few;
+  std::unique_ptr<Slot[]> many;
+  few[0].d = 0; // the operand of constants, which have none
+  Slot *slots = few.data();
+  size_t size = program.code.size();
+  if (size > few.size()) {
+    many.reset(new Slot[size]);
+    slots = many.get();
+  }
+  for (size_t number = 0; number < size; ++number)
+    step<Math>(program, point, s, slots, number);
+  return slots[size - 1];
+}
+
+bool Interpreter::mask(const Point &point) const {
+  return run<ExactMath>(mask_, point, 0.0f).i != 0;
+}
+
+float Interpreter::score(const Point &point, float s) const {
+  return run<LibraryMath<float>>(score_, point, s).f;
+}
+
+double Interpreter::score(const Point &point, double s) const {
+  return run<LibraryMath<double>>(score_, point, s).d;
+}
+
+} // namespace tesela

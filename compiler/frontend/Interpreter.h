@@ -1,0 +1,100 @@
+//===- Interpreter.h - The reference of a variant ---------------*- C++ -*-===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Evaluates the syntax tree of a variant for one pair of a query and a key. It
+// shares no code with the kernels but ExactMath.h and attn/Arithmetic.h: it is
+// what they are checked against.
+//
+//===----------------------------------------------------------------------===//
+#ifndef TESELA_FRONTEND_INTERPRETER_H
+#define TESELA_FRONTEND_INTERPRETER_H
+
+#include "frontend/Variant.h"
+#include "tesela/Status.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace tesela {
+
+/// A captured tensor in host memory; its element type is the parameter's, f32 or
+/// i32. The memory must outlive the interpreter.
+struct CaptureView {
+  const void *data = nullptr;
+  std::vector<int64_t> extents;
+  std::vector<int64_t> strides; ///< in elements, one an axis; any sign, or 0
+};
+
+/// The value of a parameter: a scalar (an i32 exactly, an f32 as its double), or
+/// a captured tensor.
+struct Binding {
+  double scalar = 0;
+  CaptureView capture;
+};
+
+/// What a launch gives a variant.
+struct Bindings {
+  Extents extents;
+  std::vector<Binding> parameters; ///< one a parameter, in order
+};
+
+/// One pair of a query and a key.
+struct Point {
+  int32_t b = 0, h = 0, hkv = 0, q = 0, k = 0;
+};
+
+/// A variant with its parameters bound. All const functions may be called from
+/// any thread at the same time.
+class Interpreter {
+public:
+  /// Keeps nothing of `variant`. Errors: Code::invalidArgument where `bindings`
+  /// has not one value a parameter, a capture has the wrong number of axes, a
+  /// negative extent or no data, or an i32 scalar is no i32. That extents agree
+  /// with each other is the launch's to check.
+  static Result<Interpreter> create(const Variant &variant, const Bindings &bindings);
+
+  /// Whether the pair is kept. i32 and f32, exactly as every kernel computes it.
+  bool mask(const Point &point) const;
+  /// The score as a kernel without approximations would give it: i32 and f32.
+  float score(const Point &point, float s) const;
+  /// The score for reference: i32 parts wrap as i32, all f32 parts are double.
+  double score(const Point &point, double s) const;
+
+  /// As Variant::scoreIsIdentity() and maskIsTrue(): what need not be called.
+  bool scoreIsIdentity() const { return scoreIsIdentity_; }
+  bool maskIsTrue() const { return maskIsTrue_; }
+
+private:
+  /// One node. Its result goes to the slot of its own number.
+  struct Instruction {
+    Operator op = Operator::constant;
+    ScalarType type = ScalarType::i32;        ///< of the result
+    ScalarType operandType = ScalarType::i32; ///< of the first operand
+    int32_t a = 0, b = 0, c = 0;              ///< slots; a read: its first in Program::indices
+    int32_t integer = 0;
+    float number = 0;
+  };
+  struct Program {
+    std::vector<Instruction> code;
+    std::vector<int32_t> indices; ///< the slots of reads' indices
+  };
+
+  union Slot;
+  void translate(const Variant &variant, NodeId root, Program &program) const;
+  template <typename Math>
+  Slot run(const Program &program, const Point &point, typename Math::Real s) const;
+  template <typename Math>
+  void step(const Program &program, const Point &point, typename Math::Real s, Slot *slots,
+            size_t number) const;
+
+  Extents extents_;
+  std::vector<Binding> parameters_;
+  Program mask_, score_;
+  bool scoreIsIdentity_ = false, maskIsTrue_ = false;
+};
+
+} // namespace tesela
+
+#endif // TESELA_FRONTEND_INTERPRETER_H

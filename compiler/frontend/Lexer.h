@@ -1,0 +1,33 @@
+//===- Lexer.h - A variant's text as tokens ---------------------*- C++ -*-===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#ifndef TESELA_FRONTEND_LEXER_H
+#define TESELA_FRONTEND_LEXER_H
+
+#include "frontend/Diagnostics.h"
+
+#include <string_view>
+#include <vector>
+
+namespace tesela {
+
+struct Token {
+  enum class Kind { end, name, integer, number, symbol, unknown };
+  Kind kind = Kind::end;
+  std::string_view text; ///< a view of the variant's text
+  SourceRange range;
+  bool startsLine = false; ///< the first token of its line
+
+  bool is(std::string_view symbolOrName) const { return kind != Kind::end && text == symbolOrName; }
+};
+
+/// The tokens of `text`, closed by one of Kind::end. Names are ASCII letters,
+/// digits and '_'; integers are decimal; numbers have a point or an exponent;
+/// `//` starts a comment that ends with its line. Bytes that mean nothing are
+/// diagnosed and become tokens of Kind::unknown.
+std::vector<Token> tokenize(std::string_view text, Diagnostics &diagnostics);
+
+} // namespace tesela
+
+#endif // TESELA_FRONTEND_LEXER_H

@@ -1,0 +1,459 @@
+//===- Sema.cpp -----------------------------------------------------------===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#include "frontend/Sema.h"
+
+#include <algorithm>
+#include <charconv>
+#include <iterator>
+#include <limits>
+#include <optional>
+#include <utility>
+
+namespace tesela {
+namespace {
+
+/// Words that no parameter and no let may be called.
+constexpr std::string_view kReserved[] = {
+    "attention", "let",   "mask", "score", "sink",  "const", "true", "false", "inf",  "s",
+    "b",         "h",     "hkv",  "q",     "k",     "B",     "H",    "Hkv",   "Sq",   "Sk",
+    "int",       "min",   "max",  "abs",   "clamp", "exp",   "log",  "sqrt",  "tanh", "sin",
+    "cos",       "floor", "any",  "all",   "sum",   "i32",   "f32",  "f16",   "bf16", "bool"};
+
+struct Function {
+  std::string_view name;
+  size_t arguments;
+};
+constexpr Function kFunctions[] = {{"abs", 1},   {"clamp", 3}, {"cos", 1},  {"exp", 1},
+                                   {"floor", 1}, {"int", 1},   {"log", 1},  {"max", 2},
+                                   {"min", 2},   {"sin", 1},   {"sqrt", 1}, {"tanh", 1}};
+
+std::optional<Operator> floatFunction(std::string_view name) {
+  constexpr std::pair<std::string_view, Operator> table[] = {
+      {"cos", Operator::cos},  {"exp", Operator::exp}, {"floor", Operator::floor},
+      {"log", Operator::log},  {"sin", Operator::sin}, {"sqrt", Operator::sqrt},
+      {"tanh", Operator::tanh}};
+  for (const auto &[candidate, op] : table)
+    if (candidate == name)
+      return op;
+  return std::nullopt;
+}
+
+std::optional<Operator> arithmetic(std::string_view symbol) {
+  constexpr std::pair<std::string_view, Operator> table[] = {{"+", Operator::add},
+                                                             {"-", Operator::subtract},
+                                                             {"*", Operator::multiply},
+                                                             {"/", Operator::divide},
+                                                             {"%", Operator::remainder}};
+  for (const auto &[candidate, op] : table)
+    if (candidate == symbol)
+      return op;
+  return std::nullopt;
+}
+
+std::optional<Operator> comparison(std::string_view symbol) {
+  constexpr std::pair<std::string_view, Operator> table[] = {
+      {"<", Operator::less},          {"<=", Operator::lessEqual}, {">", Operator::greater},
+      {">=", Operator::greaterEqual}, {"==", Operator::equal},     {"!=", Operator::notEqual}};
+  for (const auto &[candidate, op] : table)
+    if (candidate == symbol)
+      return op;
+  return std::nullopt;
+}
+
+std::string quoted(std::string_view text) { return "'" + std::string(text) + "'"; }
+
+std::string didYouMean(std::string_view name, const std::vector<std::string_view> &candidates) {
+  std::string_view near = nearestName(name, candidates);
+  return near.empty() ? std::string() : "; did you mean " + quoted(near) + "?";
+}
+
+} // namespace
+
+Sema::Sema(Variant &variant, Diagnostics &diagnostics)
+    : variant_(variant), diagnostics_(diagnostics) {}
+
+bool Sema::declare(const Token &name, Symbol::Kind kind, int32_t value) {
+  if (std::find(std::begin(kReserved), std::end(kReserved), name.text) != std::end(kReserved)) {
+    diagnostics_.error(name.range,
+                       quoted(name.text) + " is a word of the language; choose another name");
+    return false;
+  }
+  auto [entry, isNew] =
+      symbols_.try_emplace(std::string(name.text), Symbol{kind, value, name.range});
+  if (!isNew)
+    diagnostics_.error(name.range, quoted(name.text) + " is declared already, in line " +
+                                       std::to_string(entry->second.range.begin.line) +
+                                       "; choose another name");
+  return isNew;
+}
+
+void Sema::declareScalar(const Token &name, Parameter parameter) {
+  if (declare(name, Symbol::scalar, static_cast<int32_t>(variant_.parameters.size())))
+    variant_.parameters.push_back(std::move(parameter));
+}
+
+void Sema::declareCapture(const Token &name, Parameter parameter) {
+  if (declare(name, Symbol::capture, static_cast<int32_t>(variant_.parameters.size())))
+    variant_.parameters.push_back(std::move(parameter));
+}
+
+void Sema::declareLet(const Token &name, NodeId value) { declare(name, Symbol::let, value); }
+
+void Sema::setMask(const Token &keyword, NodeId value) {
+  if (std::exchange(hasMask_, true)) {
+    diagnostics_.error(keyword.range, "there are two masks; join them in one with '&&'");
+    return;
+  }
+  if (value == kInvalid)
+    return;
+  if (typeOf(value) != ScalarType::boolean) {
+    diagnostics_.error(keyword.range, "a mask is bool, this one is " +
+                                          std::string(typeName(typeOf(value))) +
+                                          "; compare it, for example with '!= 0'");
+    return;
+  }
+  variant_.mask = value;
+}
+
+void Sema::setScore(const Token &keyword, NodeId value) {
+  if (std::exchange(hasScore_, true)) {
+    diagnostics_.error(keyword.range, "there are two scores; keep one, or make the first a let");
+    return;
+  }
+  if (value == kInvalid)
+    return;
+  if (typeOf(value) == ScalarType::boolean) {
+    diagnostics_.error(keyword.range,
+                       "a score is a number, this one is bool; write 'mask = ...' to drop keys, or "
+                       "choose between two numbers with 'c ? x : y'");
+    return;
+  }
+  variant_.score = asFloat(value, keyword.range, "a score");
+}
+
+void Sema::finish() {
+  if (!hasScore_)
+    variant_.score = add(Operator::score, ScalarType::f32, {variant_.location, 1}, {});
+  if (!hasMask_)
+    variant_.mask = add(Operator::constant, ScalarType::boolean, {variant_.location, 1}, {}, 1);
+  for (const auto &[name, symbol] : symbols_)
+    if (!symbol.used)
+      diagnostics_.warning(symbol.range,
+                           quoted(name) + " is never used; remove it, or use it in mask or score");
+}
+
+bool Sema::isParameter(std::string_view name) const {
+  auto entry = symbols_.find(name);
+  return entry != symbols_.end() && entry->second.kind != Symbol::let;
+}
+
+std::vector<std::string_view> Sema::namesInScope() const {
+  std::vector<std::string_view> names(std::begin(kIndexNames), std::end(kIndexNames));
+  names.insert(names.end(), std::begin(kExtentNames), std::end(kExtentNames));
+  names.insert(names.end(), {"true", "false", "inf"});
+  if (statement_ != Statement::mask)
+    names.push_back("s");
+  for (const auto &[name, symbol] : symbols_)
+    names.push_back(name);
+  return names;
+}
+
+Sema::Symbol *Sema::lookUp(const Token &name) {
+  auto entry = symbols_.find(name.text);
+  if (entry == symbols_.end())
+    return nullptr;
+  entry->second.used = true;
+  return &entry->second;
+}
+
+NodeId Sema::add(Operator op, ScalarType type, SourceRange range, std::vector<NodeId> operands,
+                 int32_t integer, float number) {
+  Node node;
+  node.op = op;
+  node.type = type;
+  node.integer = integer;
+  node.number = number;
+  node.location = range.begin;
+  node.dependsOnScore = op == Operator::score;
+  for (NodeId operand : operands)
+    node.dependsOnScore |= variant_.nodes[operand].dependsOnScore;
+  node.operands = std::move(operands);
+  variant_.nodes.push_back(std::move(node));
+  return static_cast<NodeId>(variant_.nodes.size()) - 1;
+}
+
+NodeId Sema::asFloat(NodeId id, SourceRange range, std::string_view role) {
+  if (id == kInvalid || typeOf(id) == ScalarType::f32)
+    return id;
+  if (!wantType(id, ScalarType::i32, range, role))
+    return kInvalid;
+  const Node &node = variant_.nodes[id];
+  if (node.op == Operator::constant) // the rounding of the conversion, done here
+    return add(Operator::constant, ScalarType::f32, {node.location, 1}, {}, 0,
+               static_cast<float>(node.integer));
+  return add(Operator::toFloat, ScalarType::f32, {node.location, 1}, {id});
+}
+
+bool Sema::wantType(NodeId id, ScalarType type, SourceRange range, std::string_view role) {
+  ScalarType found = typeOf(id);
+  if (found == type)
+    return true;
+  std::string message = std::string(role) + " is " + std::string(typeName(type)) + ", but " +
+                        std::string(typeName(found)) + " stands here; ";
+  if (type == ScalarType::boolean)
+    message += "compare it, for example with '!= 0'";
+  else if (found == ScalarType::boolean)
+    message += "write 'c ? 1 : 0' to make a number of a bool";
+  else
+    message += "write 'int(...)' to make an i32 of an f32";
+  diagnostics_.error(range, message);
+  return false;
+}
+
+bool Sema::unifyNumbers(NodeId &left, NodeId &right, SourceRange range, std::string_view role) {
+  for (NodeId id : {left, right})
+    if (typeOf(id) == ScalarType::boolean) {
+      diagnostics_.error(range, std::string(role) + " takes numbers, but bool stands here; write "
+                                                    "'c ? 1 : 0' to make a number of a bool");
+      return false;
+    }
+  if (typeOf(left) == typeOf(right))
+    return true;
+  left = asFloat(left, range, role);
+  right = asFloat(right, range, role);
+  return true;
+}
+
+NodeId Sema::checkScope(NodeId id, SourceRange range, std::string_view name) {
+  if (statement_ != Statement::mask || !variant_.nodes[id].dependsOnScore)
+    return id;
+  std::string subject = quoted(name) + (name == "s" ? " is" : " is computed from 's' and so");
+  diagnostics_.error(range, subject + " not in scope in a mask: masks are exact on every target, s "
+                                      "is not; to drop a key by its score write "
+                                      "'score = c ? s : -inf'");
+  return kInvalid;
+}
+
+NodeId Sema::literal(const Token &token, bool negative) {
+  const char *begin = token.text.data(), *end = begin + token.text.size();
+  if (token.kind == Token::Kind::integer) {
+    uint64_t magnitude = 0;
+    auto [rest, failure] = std::from_chars(begin, end, magnitude);
+    uint64_t limit = uint64_t{1} << 31;
+    if (failure != std::errc() || magnitude > limit - !negative) {
+      diagnostics_.error(token.range, "the integer does not fit i32, which ends at -2147483648 and "
+                                      "2147483647; write a point, as 3000000000.0, to make it f32");
+      return kInvalid;
+    }
+    int64_t value = negative ? -static_cast<int64_t>(magnitude) : static_cast<int64_t>(magnitude);
+    return add(Operator::constant, ScalarType::i32, token.range, {}, static_cast<int32_t>(value));
+  }
+  float value = 0;
+  auto [rest, failure] = std::from_chars(begin, end, value);
+  if (failure != std::errc()) {
+    diagnostics_.error(token.range,
+                       "the number does not fit f32, whose magnitudes end at 1.4e-45 and 3.4e38; "
+                       "write 0.0 for a smaller one and inf for a larger one");
+    return kInvalid;
+  }
+  return add(Operator::constant, ScalarType::f32, token.range, {}, 0, negative ? -value : value);
+}
+
+NodeId Sema::name(const Token &name) {
+  if (name.is("true") || name.is("false"))
+    return add(Operator::constant, ScalarType::boolean, name.range, {}, name.is("true"));
+  if (name.is("inf"))
+    return add(Operator::constant, ScalarType::f32, name.range, {}, 0,
+               std::numeric_limits<float>::infinity());
+  if (name.is("s"))
+    return checkScope(add(Operator::score, ScalarType::f32, name.range, {}), name.range, name.text);
+  for (size_t i = 0; i < std::size(kIndexNames); ++i)
+    if (name.is(kIndexNames[i]))
+      return add(Operator::index, ScalarType::i32, name.range, {}, static_cast<int32_t>(i));
+  for (size_t i = 0; i < std::size(kExtentNames); ++i)
+    if (name.is(kExtentNames[i]))
+      return add(Operator::extent, ScalarType::i32, name.range, {}, static_cast<int32_t>(i));
+
+  Symbol *symbol = lookUp(name);
+  if (!symbol) {
+    std::string remedy = didYouMean(name.text, namesInScope());
+    if (remedy.empty())
+      remedy = "; declare it as a parameter, or with 'let'";
+    diagnostics_.error(name.range, quoted(name.text) + " is not in scope" + remedy);
+    return kInvalid;
+  }
+  switch (symbol->kind) {
+  case Symbol::let:
+    return symbol->value == kInvalid ? kInvalid : checkScope(symbol->value, name.range, name.text);
+  case Symbol::scalar: {
+    ScalarType type = variant_.parameters[symbol->value].type == ElementType::i32 ? ScalarType::i32
+                                                                                  : ScalarType::f32;
+    return add(Operator::scalar, type, name.range, {}, symbol->value);
+  }
+  case Symbol::capture:
+    break;
+  }
+  size_t rank = variant_.parameters[symbol->value].extents.size();
+  diagnostics_.error(name.range, quoted(name.text) + " is a tensor; read one element with " +
+                                     quoted(std::string(name.text) + "[...]") + " and " +
+                                     std::to_string(rank) + (rank == 1 ? " index" : " indices"));
+  return kInvalid;
+}
+
+NodeId Sema::read(const Token &name, const std::vector<NodeId> &indices) {
+  Symbol *symbol = lookUp(name);
+  if (!symbol) {
+    std::vector<std::string_view> captures;
+    for (const auto &[candidate, known] : symbols_)
+      if (known.kind == Symbol::capture)
+        captures.push_back(candidate);
+    std::string remedy = didYouMean(name.text, captures);
+    if (remedy.empty())
+      remedy = "; declare it among the parameters, for example as '" + std::string(name.text) +
+               ": f32[H]'";
+    diagnostics_.error(name.range, "no captured tensor is called " + quoted(name.text) + remedy);
+    return kInvalid;
+  }
+  if (symbol->kind == Symbol::let && symbol->value == kInvalid)
+    return kInvalid;
+  if (symbol->kind != Symbol::capture) {
+    diagnostics_.error(name.range, quoted(name.text) +
+                                       " is no tensor; remove the '[...]', or give its "
+                                       "declaration extents, as f32[H]");
+    return kInvalid;
+  }
+  const Parameter &parameter = variant_.parameters[symbol->value];
+  if (parameter.extents.size() != indices.size()) {
+    diagnostics_.error(name.range, quoted(name.text) + " has " +
+                                       std::to_string(parameter.extents.size()) + " axes, but " +
+                                       std::to_string(indices.size()) +
+                                       (indices.size() == 1 ? " index stands" : " indices stand") +
+                                       " here; write one index an axis");
+    return kInvalid;
+  }
+  for (NodeId index : indices)
+    if (index == kInvalid || !wantType(index, ScalarType::i32, name.range, "an index"))
+      return kInvalid;
+  ScalarType type = parameter.type == ElementType::i32 ? ScalarType::i32 : ScalarType::f32;
+  return add(Operator::read, type, name.range, indices, symbol->value);
+}
+
+NodeId Sema::call(const Token &name, const std::vector<NodeId> &arguments) {
+  auto *function = std::find_if(std::begin(kFunctions), std::end(kFunctions),
+                                [&](const Function &f) { return f.name == name.text; });
+  if (function == std::end(kFunctions)) {
+    std::vector<std::string_view> names;
+    for (const Function &known : kFunctions)
+      names.push_back(known.name);
+    std::string remedy = didYouMean(name.text, names);
+    if (remedy.empty())
+      remedy = "; there are abs clamp cos exp floor int log max min sin sqrt tanh";
+    diagnostics_.error(name.range, "no function is called " + quoted(name.text) + remedy);
+    return kInvalid;
+  }
+  if (function->arguments != arguments.size()) {
+    diagnostics_.error(name.range, quoted(name.text) + " takes " +
+                                       std::to_string(function->arguments) +
+                                       (function->arguments == 1 ? " argument, " : " arguments, ") +
+                                       std::to_string(arguments.size()) + " given; write " +
+                                       std::to_string(function->arguments));
+    return kInvalid;
+  }
+  if (std::find(arguments.begin(), arguments.end(), kInvalid) != arguments.end())
+    return kInvalid;
+
+  std::string role = "an argument of " + quoted(name.text);
+  if (name.is("int")) {
+    if (typeOf(arguments[0]) == ScalarType::i32)
+      return arguments[0];
+    if (!wantType(arguments[0], ScalarType::f32, name.range, role))
+      return kInvalid;
+    return add(Operator::toInt, ScalarType::i32, name.range, arguments);
+  }
+  if (auto op = floatFunction(name.text)) {
+    NodeId argument = asFloat(arguments[0], name.range, role);
+    return argument == kInvalid ? kInvalid : add(*op, ScalarType::f32, name.range, {argument});
+  }
+  if (name.is("abs")) {
+    NodeId argument = arguments[0];
+    if (!unifyNumbers(argument, argument, name.range, quoted(name.text)))
+      return kInvalid;
+    return add(Operator::absolute, typeOf(argument), name.range, {argument});
+  }
+  auto extremum = [&](Operator op, NodeId left, NodeId right) {
+    if (!unifyNumbers(left, right, name.range, quoted(name.text)))
+      return kInvalid;
+    return add(op, typeOf(left), name.range, {left, right});
+  };
+  if (name.is("clamp")) { // clamp(x, low, high)
+    NodeId raised = extremum(Operator::maximum, arguments[0], arguments[1]);
+    return raised == kInvalid ? kInvalid : extremum(Operator::minimum, raised, arguments[2]);
+  }
+  return extremum(name.is("min") ? Operator::minimum : Operator::maximum, arguments[0],
+                  arguments[1]);
+}
+
+NodeId Sema::unary(const Token &op, NodeId operand) {
+  if (operand == kInvalid)
+    return kInvalid;
+  if (op.is("!")) {
+    if (!wantType(operand, ScalarType::boolean, op.range, "the operand of '!'"))
+      return kInvalid;
+    return add(Operator::logicalNot, ScalarType::boolean, op.range, {operand});
+  }
+  if (!unifyNumbers(operand, operand, op.range, quoted(op.text)))
+    return kInvalid;
+  return op.is("+") ? operand : add(Operator::negate, typeOf(operand), op.range, {operand});
+}
+
+NodeId Sema::binary(const Token &op, NodeId left, NodeId right) {
+  if (left == kInvalid || right == kInvalid)
+    return kInvalid;
+  std::string role = quoted(op.text);
+  if (op.is("&&") || op.is("||")) {
+    std::string side = "an operand of " + role;
+    if (!wantType(left, ScalarType::boolean, op.range, side) ||
+        !wantType(right, ScalarType::boolean, op.range, side))
+      return kInvalid;
+    return add(op.is("&&") ? Operator::logicalAnd : Operator::logicalOr, ScalarType::boolean,
+               op.range, {left, right});
+  }
+  if (auto compare = comparison(op.text)) {
+    bool areBools = typeOf(left) == ScalarType::boolean && typeOf(right) == ScalarType::boolean;
+    bool isEquality = *compare == Operator::equal || *compare == Operator::notEqual;
+    if (typeOf(left) == ScalarType::boolean && typeOf(right) != ScalarType::boolean) {
+      diagnostics_.error(op.range, role + " compares a bool with a number; comparisons do not "
+                                          "chain: write 'a < b && b < c'");
+      return kInvalid;
+    }
+    if (!(areBools && isEquality) && !unifyNumbers(left, right, op.range, role))
+      return kInvalid;
+    return add(*compare, ScalarType::boolean, op.range, {left, right});
+  }
+  Operator operation = *arithmetic(op.text);
+  if (!unifyNumbers(left, right, op.range, role))
+    return kInvalid;
+  if (operation == Operator::remainder && typeOf(left) != ScalarType::i32) {
+    diagnostics_.error(op.range, "'%' takes two i32, but f32 stands here; write 'int(...)', or "
+                                 "'x - floor(x / y) * y' for f32");
+    return kInvalid;
+  }
+  return add(operation, typeOf(left), op.range, {left, right});
+}
+
+NodeId Sema::select(const Token &question, NodeId condition, NodeId whereTrue, NodeId whereFalse) {
+  if (condition == kInvalid || whereTrue == kInvalid || whereFalse == kInvalid)
+    return kInvalid;
+  if (!wantType(condition, ScalarType::boolean, question.range, "the condition of '?'"))
+    return kInvalid;
+  bool areBools =
+      typeOf(whereTrue) == ScalarType::boolean && typeOf(whereFalse) == ScalarType::boolean;
+  if (!areBools && !unifyNumbers(whereTrue, whereFalse, question.range, "'?' with one number"))
+    return kInvalid;
+  return add(Operator::select, typeOf(whereTrue), question.range,
+             {condition, whereTrue, whereFalse});
+}
+
+} // namespace tesela

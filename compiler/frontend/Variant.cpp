@@ -1,0 +1,36 @@
+//===- Variant.cpp --------------------------------------------------------===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#include "frontend/Variant.h"
+
+namespace tesela {
+
+std::string_view typeName(ScalarType type) {
+  switch (type) {
+  case ScalarType::i32:
+    return "i32";
+  case ScalarType::f32:
+    return "f32";
+  case ScalarType::boolean:
+    return "bool";
+  }
+  return "";
+}
+
+std::vector<NodeId> Variant::nodesOf(NodeId root) const {
+  std::vector<bool> needed(static_cast<size_t>(root) + 1, false);
+  needed[root] = true;
+  // Operands have smaller numbers than their users.
+  for (NodeId id = root; id >= 0; --id)
+    if (needed[id])
+      for (NodeId operand : nodes[id].operands)
+        needed[operand] = true;
+  std::vector<NodeId> result;
+  for (NodeId id = 0; id <= root; ++id)
+    if (needed[id])
+      result.push_back(id);
+  return result;
+}
+
+} // namespace tesela

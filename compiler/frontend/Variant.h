@@ -1,0 +1,113 @@
+//===- Variant.h - A checked variant: its typed syntax tree -----*- C++ -*-===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// The expressions of a variant are nodes of one array, operands before their
+// users, so whoever reads them walks the array and never recurses. A `let` is
+// no node: its users name the node of its value, which makes the tree a graph.
+// Conversions are written out; every node has its final type.
+//
+//===----------------------------------------------------------------------===//
+#ifndef TESELA_FRONTEND_VARIANT_H
+#define TESELA_FRONTEND_VARIANT_H
+
+#include "frontend/Diagnostics.h"
+#include "tesela/compiler/Artifact.h"
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tesela {
+
+/// A node's type.
+enum class ScalarType : uint8_t { i32, f32, boolean };
+/// "i32", "f32", "bool".
+std::string_view typeName(ScalarType type);
+
+/// The indices and the extents in scope, in the order of their names below.
+enum class Index : uint8_t { b, h, hkv, q, k };
+enum class Extent : uint8_t { B, H, Hkv, Sq, Sk };
+inline constexpr std::string_view kIndexNames[] = {"b", "h", "hkv", "q", "k"};
+inline constexpr std::string_view kExtentNames[] = {"B", "H", "Hkv", "Sq", "Sk"};
+
+/// What a node computes. "T" is the node's type; where nothing else is said the
+/// operands have it too.
+enum class Operator : uint8_t {
+  constant, ///< T; `integer` for i32 and bool (0, 1), `number` for f32
+  score,    ///< f32; `s`, scale * q.k
+  index,    ///< i32; `integer` is an Index
+  extent,   ///< i32; `integer` is an Extent
+  scalar,   ///< i32 or f32; `integer` is the parameter's number
+  read,     ///< i32 or f32; `integer` is the parameter's number, operands are the i32 indices
+
+  toFloat, ///< i32 -> f32, to nearest even
+  toInt,   ///< f32 -> i32, towards zero, saturating, NaN gives 0
+
+  add,
+  subtract,
+  multiply,  ///< i32 (wraps) or f32 (IEEE)
+  divide,    ///< i32: floor(a / b), 0 where b is 0, wraps; f32: IEEE
+  remainder, ///< i32 only: a - floor(a / b) * b, 0 where b is 0
+  negate,
+  absolute, ///< i32 (wraps) or f32 (changes the sign bit only)
+  minimum,  ///< i32, or f32: (b < a || isnan(a)) ? b : a
+  maximum,  ///< i32, or f32: (b > a || isnan(a)) ? b : a
+
+  exp,
+  log,
+  sqrt,
+  tanh,
+  sin,
+  cos,
+  floor, ///< f32
+
+  less,
+  lessEqual,
+  greater,
+  greaterEqual, ///< bool, of two i32 or two f32 (false with NaN)
+  equal,
+  notEqual, ///< bool, of two i32, f32 (IEEE: NaN differs from all) or bool
+  logicalNot,
+  logicalAnd,
+  logicalOr, ///< bool
+  select,    ///< T; operands are the bool condition, the value where true, where false
+};
+
+using NodeId = int32_t;
+
+struct Node {
+  Operator op = Operator::constant;
+  ScalarType type = ScalarType::i32;
+  int32_t integer = 0;
+  float number = 0;
+  std::vector<NodeId> operands; ///< each smaller than the node's own number
+  SourceLocation location;
+  bool dependsOnScore = false; ///< `s` is among what it is computed from
+};
+
+/// A variant that has passed every check of the language.
+struct Variant {
+  std::string name;
+  std::string file; ///< as given to the parser, for locations
+  SourceLocation location;
+  std::vector<Parameter> parameters; ///< in the order they are written
+  std::vector<Node> nodes;
+  NodeId score = 0; ///< f32; the node of `s` where the text has no score
+  NodeId mask = 0;  ///< bool; the constant true where the text has no mask
+
+  /// The score is `s` itself.
+  bool scoreIsIdentity() const { return nodes[score].op == Operator::score; }
+  /// The mask is the constant true: nothing is masked.
+  bool maskIsTrue() const {
+    return nodes[mask].op == Operator::constant && nodes[mask].integer != 0;
+  }
+  /// `root` and all it is computed from, operands first.
+  std::vector<NodeId> nodesOf(NodeId root) const;
+};
+
+} // namespace tesela
+
+#endif // TESELA_FRONTEND_VARIANT_H

@@ -1,0 +1,24 @@
+//===- Emit.h - A variant as a module of the attn dialect -------*- C++ -*-===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#ifndef TESELA_FRONTEND_EMIT_EMIT_H
+#define TESELA_FRONTEND_EMIT_EMIT_H
+
+#include "frontend/Variant.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
+
+namespace tesela {
+
+/// A module with one attn.variant, named as `variant` is. Operations carry the
+/// places of the text they come from. Each body computes what its value needs,
+/// once. exp, log, tanh, sin and cos are math operations in both bodies: whoever
+/// lowers a mask expands them (ExpandArithmetic.h). Loads the dialects it needs
+/// (attn, arith, math) into `context`.
+mlir::OwningOpRef<mlir::ModuleOp> emitVariant(const Variant &variant, mlir::MLIRContext &context);
+
+} // namespace tesela
+
+#endif // TESELA_FRONTEND_EMIT_EMIT_H

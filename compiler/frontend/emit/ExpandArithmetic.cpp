@@ -1,0 +1,162 @@
+//===- ExpandArithmetic.cpp -----------------------------------------------===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#include "frontend/emit/ExpandArithmetic.h"
+
+#include "attn/Attn.h"
+#include "frontend/ExactMath.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/Builders.h"
+
+#include <limits>
+
+using namespace mlir;
+
+namespace tesela {
+namespace {
+
+/// Builds arith operations: the arithmetic that ExactMath.h asks for.
+struct ArithArithmetic {
+  using F = Value;
+  using I = Value;
+  using B = Value;
+
+  OpBuilder &builder;
+  Location location;
+
+  Value constant(float value) { return constant(builder.getF32FloatAttr(value)); }
+  Value integer(int32_t value) { return constant(builder.getI32IntegerAttr(value)); }
+  Value constant(TypedAttr value) { return arith::ConstantOp::create(builder, location, value); }
+
+  Value add(Value a, Value b) { return arith::AddFOp::create(builder, location, a, b); }
+  Value subtract(Value a, Value b) { return arith::SubFOp::create(builder, location, a, b); }
+  Value multiply(Value a, Value b) { return arith::MulFOp::create(builder, location, a, b); }
+  Value divide(Value a, Value b) { return arith::DivFOp::create(builder, location, a, b); }
+  Value toFloat(Value a) {
+    return arith::SIToFPOp::create(builder, location, builder.getF32Type(), a);
+  }
+  Value fromBits(Value a) {
+    return arith::BitcastOp::create(builder, location, builder.getF32Type(), a);
+  }
+  Value bits(Value a) {
+    return arith::BitcastOp::create(builder, location, builder.getI32Type(), a);
+  }
+
+  Value addInt(Value a, Value b) { return arith::AddIOp::create(builder, location, a, b); }
+  Value subtractInt(Value a, Value b) { return arith::SubIOp::create(builder, location, a, b); }
+  Value bitAnd(Value a, Value b) { return arith::AndIOp::create(builder, location, a, b); }
+  Value bitOr(Value a, Value b) { return arith::OrIOp::create(builder, location, a, b); }
+  Value shiftLeft(Value a, int32_t by) {
+    return arith::ShLIOp::create(builder, location, a, integer(by));
+  }
+  Value shiftRight(Value a, int32_t by) {
+    return arith::ShRSIOp::create(builder, location, a, integer(by));
+  }
+
+  Value less(Value a, Value b) { return compare(arith::CmpFPredicate::OLT, a, b); }
+  Value equal(Value a, Value b) { return compare(arith::CmpFPredicate::OEQ, a, b); }
+  Value isNaN(Value a) { return compare(arith::CmpFPredicate::UNO, a, a); }
+  Value equalInt(Value a, Value b) { return compare(arith::CmpIPredicate::eq, a, b); }
+  Value compare(arith::CmpFPredicate predicate, Value a, Value b) {
+    return arith::CmpFOp::create(builder, location, predicate, a, b);
+  }
+  Value compare(arith::CmpIPredicate predicate, Value a, Value b) {
+    return arith::CmpIOp::create(builder, location, predicate, a, b);
+  }
+  Value select(Value c, Value a, Value b) {
+    return arith::SelectOp::create(builder, location, c, a, b);
+  }
+  Value selectInt(Value c, Value a, Value b) { return select(c, a, b); }
+};
+
+/// Calls `expand(arithmetic, op)` on each OpT of `region`, with the arithmetic
+/// building before it, and puts the value it returns, if any, in its place.
+template <typename OpT, typename Expand> void replaceEach(Region &region, Expand expand) {
+  region.walk([&](OpT op) {
+    OpBuilder builder(op);
+    ArithArithmetic arithmetic{builder, op.getLoc()};
+    Value value = expand(arithmetic, op);
+    if (!value)
+      return;
+    op.replaceAllUsesWith(value);
+    op.erase();
+  });
+}
+
+template <typename OpT>
+void replaceMath(Region &region, Value (*function)(ArithArithmetic &, Value)) {
+  replaceEach<OpT>(region, [&](ArithArithmetic &a, OpT op) -> Value {
+    return op.getType().isF32() ? function(a, op.getOperand()) : Value();
+  });
+}
+
+/// Both of a division that rounds down, for every divisor.
+struct FloorDivision {
+  Value quotient, remainder;
+};
+
+/// 0 and -1 are kept away from the hardware's division: by 0 it may trap, and
+/// -2^31 / -1 overflows. Dividing by 1 instead gives lhs and 0; the cases'
+/// own results are chosen afterwards.
+FloorDivision floorDivision(ArithArithmetic &a, Value lhs, Value rhs) {
+  Value zero = a.integer(0), one = a.integer(1);
+  Value isZero = a.equalInt(rhs, zero);
+  Value isMinusOne = a.equalInt(rhs, a.integer(-1));
+  Value isSpecial = arith::OrIOp::create(a.builder, a.location, isZero, isMinusOne);
+  Value divisor = a.select(isSpecial, one, rhs);
+  Value quotient = arith::DivSIOp::create(a.builder, a.location, lhs, divisor);
+  Value product = arith::MulIOp::create(a.builder, a.location, quotient, divisor);
+  Value remainder = a.subtractInt(lhs, product);
+  // Rounded to zero above; rounded down where the signs differ and a rest is left.
+  Value signs = arith::XOrIOp::create(a.builder, a.location, remainder, divisor);
+  Value differ = a.compare(arith::CmpIPredicate::slt, signs, zero);
+  Value hasRest = a.compare(arith::CmpIPredicate::ne, remainder, zero);
+  Value adjust = arith::AndIOp::create(a.builder, a.location, differ, hasRest);
+  quotient = a.select(adjust, a.subtractInt(quotient, one), quotient);
+  remainder = a.select(adjust, a.addInt(remainder, divisor), remainder);
+  quotient = a.select(isMinusOne, a.subtractInt(zero, lhs), quotient);
+  return {a.select(isZero, zero, quotient), remainder}; // lhs - lhs / 1 * 1 is 0 already
+}
+
+/// Towards zero. The conversion sees only what fits; the rest is chosen after it.
+Value saturatingConversion(ArithArithmetic &a, Value x) {
+  constexpr float kEnd = 2147483648.0f;
+  Value isTooLarge = a.compare(arith::CmpFPredicate::OGE, x, a.constant(kEnd));
+  Value isAbove = a.compare(arith::CmpFPredicate::OGE, x, a.constant(-kEnd));
+  Value isBelow = a.less(x, a.constant(-kEnd));
+  Value fits = arith::AndIOp::create(a.builder, a.location, isAbove, a.less(x, a.constant(kEnd)));
+  Value safe = a.select(fits, x, a.constant(0.0f)); // NaN ends here
+  Value converted = arith::FPToSIOp::create(a.builder, a.location, a.builder.getI32Type(), safe);
+  converted = a.select(isTooLarge, a.integer(std::numeric_limits<int32_t>::max()), converted);
+  return a.select(isBelow, a.integer(std::numeric_limits<int32_t>::min()), converted);
+}
+
+} // namespace
+
+void expandExactMath(Region &region) {
+  replaceMath<math::ExpOp>(region, exactExp<ArithArithmetic>);
+  replaceMath<math::LogOp>(region, exactLog<ArithArithmetic>);
+  replaceMath<math::TanhOp>(region, exactTanh<ArithArithmetic>);
+  expandSinCos(region);
+}
+
+void expandSinCos(Region &region) {
+  replaceMath<math::SinOp>(region, exactSin<ArithArithmetic>);
+  replaceMath<math::CosOp>(region, exactCos<ArithArithmetic>);
+}
+
+void expandAttnArithmetic(Region &region) {
+  replaceEach<attn::FloorDivOp>(region, [](ArithArithmetic &a, attn::FloorDivOp op) {
+    return floorDivision(a, op.getLhs(), op.getRhs()).quotient;
+  });
+  replaceEach<attn::FloorModOp>(region, [](ArithArithmetic &a, attn::FloorModOp op) {
+    return floorDivision(a, op.getLhs(), op.getRhs()).remainder;
+  });
+  replaceEach<attn::ToIntOp>(region, [](ArithArithmetic &a, attn::ToIntOp op) {
+    return saturatingConversion(a, op.getOperand());
+  });
+}
+
+} // namespace tesela

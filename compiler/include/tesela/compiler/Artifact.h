@@ -1,0 +1,152 @@
+//===- Artifact.h - What the compiler hands to the runtime ------*- C++ -*-===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// An artifact is a launch plan: code, the launches in order, for each launch its
+// argument slots, and integer expressions over the launch's extents for its grid.
+// It is plain data: no MLIR or LLVM type stands in it, it can be written to
+// a file, read back and checked on a machine without a GPU.
+//
+// How a kernel is called
+//   GPU:  one kernel parameter a slot, in order; grid {items, 1, 1}, where
+//         `items` is the launch's work-item count.
+//   Host: `void kernel(const void *const *arguments, int64_t item, void *scratch)`.
+//         arguments[i] points at slot i's value, exactly as cuLaunchKernel's
+//         kernelParams do; `item` is in [0, items); `scratch` is
+//         `workspaceBytes` long, aligned to 64 bytes and of one worker alone.
+//
+//===----------------------------------------------------------------------===//
+#ifndef TESELA_COMPILER_ARTIFACT_H
+#define TESELA_COMPILER_ARTIFACT_H
+
+#include "tesela/ElementType.h"
+#include "tesela/Status.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tesela {
+
+/// The extents of a launch, as kernels and grid expressions name them.
+struct Extents {
+  int32_t B = 0;   ///< batch
+  int32_t H = 0;   ///< query heads
+  int32_t Hkv = 0; ///< key/value heads; divides H
+  int32_t Sq = 0;  ///< queries
+  int32_t Sk = 0;  ///< keys
+};
+
+/// An integer expression over the extents in prefix form, computed in 64 bits:
+/// `(* (ceildiv Sq 128) (* B H))`. Operators: + * ceildiv. The text is the
+/// serialised form.
+class Expression {
+public:
+  static Result<Expression> parse(std::string_view text);
+  const std::string &text() const { return text_; }
+  int64_t evaluate(const Extents &extents) const;
+
+private:
+  struct Node {
+    enum Kind { constant, extent, add, multiply, ceilDivide } kind;
+    int64_t value;  // constant: the value; extent: its index in B H Hkv Sq Sk
+    int left, right;
+  };
+  std::string text_;
+  std::vector<Node> nodes_; // children before parents; the last is the root
+};
+
+/// One kernel parameter and where its value comes from.
+struct ArgumentSlot {
+  enum class Kind : int {
+    /// 8 bytes: the address of tensor `name`. A capture without elements comes with the address of a
+    /// zero of its type and with all its strides 0, so that kernels read 0 without a branch.
+    data = 0,
+    stride = 1, ///< i64: tensor `name`'s stride of `axis`, in elements
+    extent = 2, ///< i32: tensor `name`'s extent of `axis`; name "" with axis 0..4 is B H Hkv Sq Sk
+    scalar = 3, ///< 4 bytes, f32 or i32: the scalar parameter `name`
+    scale = 4,  ///< f32: the softmax scale
+  };
+  Kind kind;
+  /// q k v o lse, or the name of a variant's parameter (prefixed by "$" to keep
+  /// the two apart: "$window", "$slope").
+  std::string name;
+  /// q k v o: 0 = batch, 1 = head, 2 = position (the last stride is 1).
+  /// Captures: the axis. lse is always contiguous [B, H, Sq] and has no stride.
+  int axis = 0;
+};
+
+/// A kernel and how it is launched.
+struct Launch {
+  std::string kernel;        ///< symbol in the code
+  Expression items;          ///< work items: the grid's x extent; 0 means: nothing to launch
+  int threads = 0;           ///< threads a block (GPU)
+  int64_t sharedBytes = 0;   ///< dynamic shared memory a block (GPU)
+  int64_t workspaceBytes = 0; ///< scratch of one worker (host)
+  std::vector<ArgumentSlot> slots;
+};
+
+/// An extent of a captured tensor: `coefficient * name + offset`; a plain number
+/// has coefficient 0. `name` is an extent in scope or a name bound by the
+/// capture's own shape.
+struct CaptureExtent {
+  int32_t coefficient = 1;
+  std::string name;
+  int32_t offset = 0;
+};
+
+/// A parameter of the variant, as the runtime checks it at launch.
+struct Parameter {
+  std::string name;
+  ElementType type = ElementType::f32;
+  bool isCapture = false;
+  std::vector<CaptureExtent> extents;  ///< captures: one an axis
+  /// Scalars: the default value (an i32 exactly, an f32 as its double).
+  std::optional<double> defaultValue;
+};
+
+enum class CodeFormat : int { hostObject = 0, ptx = 1, cubin = 2 };
+
+/// A target: the host CPU, or NVIDIA compute capability `sm` (80 for sm_80).
+struct Target {
+  enum class Kind : int { host = 0, cuda = 1 } kind = Kind::host;
+  int sm = 0;
+  /// "host" or "sm_80".
+  std::string name() const;
+  /// Accepts what name() gives; the error lists what is known.
+  static Result<Target> parse(std::string_view name);
+  bool operator==(const Target &) const = default;
+};
+
+/// What an assembler said of a kernel; absent where nobody said.
+struct Resources {
+  int registers = 0;
+  int spillBytes = 0; ///< spill stores and loads together
+};
+
+struct Artifact {
+  std::string variantName;
+  Target target;
+  ElementType inputType = ElementType::bf16; ///< q, k, v and o
+  int headDimQk = 0, headDimV = 0;
+  std::string schedule; ///< the chosen #tile.schedule, as text
+  /// The score is `s` itself: the kernel then folds the scale into the softmax.
+  bool scoreIsIdentity = false;
+  std::vector<Parameter> parameters;
+  CodeFormat format = CodeFormat::hostObject;
+  std::string code;
+  std::vector<Launch> launches;
+  std::optional<Resources> resources;
+
+  /// The serialised form: a versioned header, fields, and a checksum over all.
+  std::string serialize() const;
+  /// Never trusts its input: any damage is an error, never a crash.
+  static Result<Artifact> deserialize(std::string_view bytes);
+};
+
+} // namespace tesela
+
+#endif // TESELA_COMPILER_ARTIFACT_H

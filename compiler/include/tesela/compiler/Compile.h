@@ -1,0 +1,62 @@
+//===- Compile.h - The compiler's one entry ---------------------*- C++ -*-===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Kernel specification in, artifact out. No MLIR type stands in this header.
+// Both functions may be called from any thread at the same time.
+//
+//===----------------------------------------------------------------------===//
+#ifndef TESELA_COMPILER_COMPILE_H
+#define TESELA_COMPILER_COMPILE_H
+
+#include "tesela/compiler/Artifact.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace tesela {
+
+/// Everything a kernel is compiled for. What is not here (batch, heads, lengths,
+/// strides, scale, scalars, captures) is an argument of the launch.
+struct KernelSpecification {
+  std::string variantText;              ///< one `attention name(...) { ... }`
+  std::string variantFile = "variant";  ///< its name in diagnostics
+  ElementType inputType = ElementType::bf16; ///< q, k, v, o: f32 (host only), f16, bf16
+  int headDimQk = 128;
+  int headDimV = 128;
+  Target target;
+  /// Empty: the heuristic chooses. Else overrides of single choices, in the
+  /// syntax of #tile.schedule's body: "block_m = 128, block_n = 64".
+  std::string schedule;
+
+  /// All of the above as text, without the file's name: what a cache keys on
+  /// (together with compilerVersion()).
+  std::string canonicalText() const;
+};
+
+/// Changes whenever the same specification may give other code.
+std::string compilerVersion();
+
+/// How long the stages of one compilation took, in order, in milliseconds.
+struct CompileTimes {
+  std::vector<std::pair<std::string, double>> stages;
+  double total() const;
+};
+
+/// Compiles `specification`. For a GPU the artifact holds PTX: assembling it is
+/// the runtime's part. For the host it holds an object file.
+Result<Artifact> compile(const KernelSpecification &specification, CompileTimes *times = nullptr);
+
+/// The program after one stage, as text ("object" is binary).
+enum class Stage { attn, tile, pipe, llvm, ptx, object };
+Result<std::string> emit(const KernelSpecification &specification, Stage stage);
+
+/// The folder of templates compiled into the library is used unless this names
+/// another (for those who write templates). Empty: back to the built-in ones.
+void setTemplateFolder(const std::string &folder);
+
+} // namespace tesela
+
+#endif // TESELA_COMPILER_COMPILE_H

@@ -1,0 +1,145 @@
+//===- Schedule.cpp - Choosing how a kernel runs ----------------*- C++ -*-===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#include "schedule/Schedule.h"
+
+#include "targets/host/HostSchedule.h"
+#include "targets/nvvm/ChipFacts.h"
+
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringRef.h"
+
+#include <fmt/format.h>
+
+namespace tesela {
+
+std::string Schedule::text() const {
+  return fmt::format("block_m = {}, block_n = {}, stages = {}, warps = {}, q_in_registers = {}",
+                     blockM, blockN, stages, warps, qInRegisters);
+}
+
+Status overrideSchedule(Schedule &schedule, const std::string &text) {
+  llvm::SmallVector<llvm::StringRef> items;
+  llvm::StringRef(text).split(items, ',', -1, /*KeepEmpty=*/false);
+  for (llvm::StringRef item : items) {
+    auto [name, value] = item.split('=');
+    name = name.trim();
+    value = value.trim();
+    if (name == "q_in_registers") {
+      if (value != "true" && value != "false")
+        return Error(Code::invalidArgument,
+                     fmt::format("schedule: q_in_registers is true or false, not '{}'",
+                                 value.str()));
+      schedule.qInRegisters = value == "true";
+      continue;
+    }
+    int64_t *field = name == "block_m"  ? &schedule.blockM
+                     : name == "block_n" ? &schedule.blockN
+                     : name == "stages"  ? &schedule.stages
+                     : name == "warps"   ? &schedule.warps
+                                         : nullptr;
+    if (!field)
+      return Error(Code::invalidArgument,
+                   fmt::format("schedule: '{}' is no choice of a schedule; the choices are block_m, "
+                               "block_n, stages, warps and q_in_registers",
+                               name.str()));
+    if (value.getAsInteger(10, *field) || *field < 1 || *field > 4096)
+      return Error(Code::invalidArgument,
+                   fmt::format("schedule: {} is a whole number from 1 to 4096, not '{}'", name.str(),
+                               value.str()));
+  }
+  return Status::success();
+}
+
+int64_t sharedBytes(const Schedule &schedule, const KernelSpecification &specification) {
+  int64_t size = elementSize(specification.inputType);
+  int64_t query = schedule.blockM * std::max(specification.headDimQk, specification.headDimV);
+  int64_t keyAndValue = schedule.blockN * (specification.headDimQk + specification.headDimV);
+  return size * (query + schedule.stages * keyAndValue);
+}
+
+/// Blocks of FlashAttention-2's forward kernels for these widths (its
+/// flash_fwd_launch_template.h); docs/performance.md has what was measured here.
+static Schedule cudaHeuristic(const KernelSpecification &specification, const ChipFacts &chip) {
+  Schedule schedule;
+  schedule.warps = 4;
+  schedule.blockM = 128;
+  schedule.blockN = 64;
+  schedule.stages = 2;
+  schedule.qInRegisters = specification.headDimQk <= 64;
+  if (sharedBytes(schedule, specification) > chip.blockShared)
+    schedule.blockN = 32;
+  return schedule;
+}
+
+static Status checkCuda(const Schedule &schedule, const KernelSpecification &specification,
+                        const ChipFacts &chip) {
+  auto reject = [](std::string message) { return Error(Code::invalidArgument, "schedule: " + message); };
+  if (schedule.warps != 4 && schedule.warps != 8)
+    return reject(fmt::format("warps is 4 or 8, not {}", schedule.warps));
+  if (schedule.blockM % (16 * schedule.warps) != 0)
+    return reject(fmt::format("block_m is a multiple of 16 · warps = {}, not {}: each warp takes "
+                              "whole strips of 16 rows",
+                              16 * schedule.warps, schedule.blockM));
+  if (schedule.blockN % 16 != 0)
+    return reject(fmt::format("block_n is a multiple of 16, not {}", schedule.blockN));
+  // A copy gives each thread whole rows of 16-byte chunks, 8 rows or more apart.
+  int64_t widest = std::max(specification.headDimQk, specification.headDimV);
+  int64_t narrowest = std::min(specification.headDimQk, specification.headDimV);
+  int64_t rowStep = schedule.warps * 32 / (narrowest / 8);
+  if (schedule.blockN % rowStep != 0 || schedule.blockM % rowStep != 0)
+    return reject(fmt::format("block_m and block_n are multiples of {} here (the rows that {} threads "
+                              "copy at once), not {} and {}",
+                              rowStep, schedule.warps * 32, schedule.blockM, schedule.blockN));
+  int64_t bytes = sharedBytes(schedule, specification);
+  if (bytes > chip.blockShared)
+    return reject(fmt::format("needs {} bytes of shared memory, sm_{} gives a thread block {}; take a "
+                              "smaller block_m, block_n or fewer stages",
+                              bytes, chip.sm, chip.blockShared));
+  // Accumulators of S and O, and Q where it is kept, must fit the 255 registers of a thread.
+  int64_t strips = schedule.blockM / (16 * schedule.warps);
+  int64_t registers = strips * (schedule.blockN + specification.headDimV) / 2 +
+                      (schedule.qInRegisters ? strips * widest / 4 : 0);
+  if (registers > 224)
+    return reject(fmt::format("keeps {} values in the registers of a thread, of which 224 can hold "
+                              "tiles; take more warps, a smaller block_m or block_n, or "
+                              "q_in_registers = false",
+                              registers));
+  return Status::success();
+}
+
+static Status checkHost(const Schedule &schedule) {
+  if (schedule.blockM % 8 != 0 || schedule.blockN % 16 != 0)
+    return Error(Code::invalidArgument,
+                 fmt::format("schedule: on the host block_m is a multiple of 8 and block_n of 16, not "
+                             "{} and {}",
+                             schedule.blockM, schedule.blockN));
+  return Status::success();
+}
+
+Result<Schedule> chooseSchedule(const KernelSpecification &specification) {
+  if (specification.target.kind == Target::Kind::host) {
+    HostBlocks blocks =
+        hostBlocks(specification.inputType, specification.headDimQk, specification.headDimV);
+    Schedule schedule;
+    schedule.blockM = blocks.blockM;
+    schedule.blockN = blocks.blockN;
+    if (Status status = overrideSchedule(schedule, specification.schedule); !status)
+      return status.error();
+    if (Status status = checkHost(schedule); !status)
+      return status.error();
+    return schedule;
+  }
+  Result<ChipFacts> chip = chipFacts(specification.target.sm);
+  if (!chip)
+    return chip.error();
+  Schedule schedule = cudaHeuristic(specification, *chip);
+  if (Status status = overrideSchedule(schedule, specification.schedule); !status)
+    return status.error();
+  if (Status status = checkCuda(schedule, specification, *chip); !status)
+    return status.error();
+  return schedule;
+}
+
+} // namespace tesela

@@ -1,0 +1,38 @@
+//===- Schedule.h - Choosing how a kernel runs ------------------*- C++ -*-===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// The one place where a schedule is decided: a heuristic of the target, then the caller's
+// overrides, then a check against the chip's facts. The result becomes the kernel's
+// #tile.schedule, which all later passes only obey.
+//
+//===----------------------------------------------------------------------===//
+#ifndef TESELA_COMPILER_SCHEDULE_SCHEDULE_H
+#define TESELA_COMPILER_SCHEDULE_SCHEDULE_H
+
+#include "tesela/compiler/Compile.h"
+
+namespace tesela {
+
+/// The fields of #tile.schedule (TileAttributes.td says what each means).
+struct Schedule {
+  int64_t blockM = 0, blockN = 0, stages = 1, warps = 1;
+  bool qInRegisters = false;
+
+  /// The attribute's body: "block_m = 128, block_n = 64, …".
+  std::string text() const;
+};
+
+/// The schedule for `specification`; errors name the choice, its limit and what to change.
+Result<Schedule> chooseSchedule(const KernelSpecification &specification);
+
+/// Replaces the fields that `text` names: "block_m = 128, stages = 2".
+Status overrideSchedule(Schedule &schedule, const std::string &text);
+
+/// Bytes of shared memory that the forward kernel needs with `schedule`.
+int64_t sharedBytes(const Schedule &schedule, const KernelSpecification &specification);
+
+} // namespace tesela
+
+#endif // TESELA_COMPILER_SCHEDULE_SCHEDULE_H

@@ -1,0 +1,42 @@
+//===- BlockCoordinates.h - Blocks as four numbers --------------*- C++ -*-===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// How the ops that make blocks are computed, the same on every target, with
+// arith ops on i32.
+//
+//===----------------------------------------------------------------------===//
+#ifndef TESELA_COMPILER_TARGETS_COMMON_BLOCKCOORDINATES_H
+#define TESELA_COMPILER_TARGETS_COMMON_BLOCKCOORDINATES_H
+
+#include "mlir/IR/Builders.h"
+
+namespace tesela {
+
+/// What a !tile.block lowers to, each an i32.
+struct BlockCoordinates {
+  mlir::Value batch, head, first, limit;
+};
+
+/// The launch's extents, each an i32.
+struct ExtentValues {
+  mlir::Value B, H, Hkv, Sq, Sk;
+};
+
+/// tile.work: item = ((batch · H + head) · blocks) + (blocks - 1 - row block).
+BlockCoordinates emitWork(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value item,
+                          const ExtentValues &extents, int64_t rows);
+
+/// The key/value head of query head `head`: head / (H / Hkv).
+mlir::Value emitKvHead(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value head,
+                       const ExtentValues &extents);
+
+/// tile.block_at.
+BlockCoordinates emitBlockAt(mlir::OpBuilder &builder, mlir::Location loc,
+                             const BlockCoordinates &queries, mlir::Value index,
+                             const ExtentValues &extents, int64_t rows);
+
+} // namespace tesela
+
+#endif // TESELA_COMPILER_TARGETS_COMMON_BLOCKCOORDINATES_H

@@ -1,0 +1,58 @@
+//===- KernelSignature.cpp - A kernel's arguments as launch slots -*- C++ -*-===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#include "targets/common/KernelSignature.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+using namespace mlir;
+
+namespace tesela {
+
+static constexpr llvm::StringLiteral extentNames[] = {"B", "H", "Hkv", "Sq", "Sk"};
+
+unsigned KernelSignature::extent(llvm::StringRef name) {
+  return llvm::find(extentNames, name) - std::begin(extentNames);
+}
+
+void KernelSignature::add(ArgumentSlot::Kind kind, std::string name, int axis, Type type) {
+  slots_.push_back({kind, std::move(name), axis});
+  types_.push_back(type);
+}
+
+KernelSignature::KernelSignature(tile::KernelOp kernel) {
+  using Kind = ArgumentSlot::Kind;
+  MLIRContext *context = kernel.getContext();
+  Type i32 = IntegerType::get(context, 32), i64 = IntegerType::get(context, 64);
+  for (int axis = 0; axis < 5; ++axis)
+    add(Kind::extent, "", axis, i32);
+  for (BlockArgument argument : kernel.getBodyBlock().getArguments()) {
+    std::string name = kernel.getArgumentName(argument.getArgNumber()).str();
+    ViewSlots &view = views_.emplace_back();
+    view.data = slots_.size();
+    auto viewType = dyn_cast<tile::ViewType>(argument.getType());
+    if (!viewType) {
+      add(name == "scale" ? Kind::scale : Kind::scalar, name, 0, argument.getType());
+      continue;
+    }
+    add(Kind::data, name, 0, Type());
+    bool isCapture = name.starts_with("$");
+    int strides = isCapture ? viewType.getRank() : viewType.getRank() == 4 ? 3 : 0;
+    for (int axis = 0; axis < strides; ++axis) {
+      if (isCapture) {
+        view.extents.push_back(slots_.size());
+        add(Kind::extent, name, axis, i32);
+      }
+      view.strides.push_back(slots_.size());
+      add(Kind::stride, name, axis, i64);
+    }
+  }
+}
+
+Expression workItems(tile::KernelOp kernel) {
+  std::string rows = std::to_string(kernel.getScheduleAttr().getBlockM());
+  return Expression::parse("(* (ceildiv Sq " + rows + ") (* B H))").value();
+}
+
+} // namespace tesela

@@ -1,0 +1,60 @@
+//===- KernelSignature.h - A kernel's arguments as launch slots -*- C++ -*-===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// The order of a kernel's machine-level arguments, the same on every target:
+//
+//   B H Hkv Sq Sk                      five i32
+//   then for each argument of tile.kernel, in order
+//     a view named q k v o             address, strides of batch, head, position (i64)
+//     a view named lse                 address; contiguous [B, H, Sq]
+//     a view named $capture            address, then extent (i32) and stride (i64) of each axis
+//     a scalar named $parameter, scale its value (f32 or i32)
+//
+//===----------------------------------------------------------------------===//
+#ifndef TESELA_COMPILER_TARGETS_COMMON_KERNELSIGNATURE_H
+#define TESELA_COMPILER_TARGETS_COMMON_KERNELSIGNATURE_H
+
+#include "tesela/compiler/Artifact.h"
+#include "tile/Tile.h"
+
+#include <vector>
+
+namespace tesela {
+
+/// Where the parts of an argument stand among a kernel's slots.
+struct ViewSlots {
+  unsigned data = 0;
+  std::vector<unsigned> strides; ///< empty for lse
+  std::vector<unsigned> extents; ///< captures only
+};
+
+class KernelSignature {
+public:
+  explicit KernelSignature(tile::KernelOp kernel);
+
+  const std::vector<ArgumentSlot> &slots() const { return slots_; }
+  /// LLVM-compatible type of slot `index`: i32, i64, f32, or null for an address.
+  mlir::Type type(unsigned index) const { return types_[index]; }
+  /// The slot of the extent named B, H, Hkv, Sq or Sk.
+  static unsigned extent(llvm::StringRef name);
+  /// The slots of the view that is argument `argument` of the kernel.
+  const ViewSlots &view(unsigned argument) const { return views_[argument]; }
+  /// The slot of the scalar that is argument `argument` of the kernel.
+  unsigned scalar(unsigned argument) const { return views_[argument].data; }
+
+private:
+  void add(ArgumentSlot::Kind kind, std::string name, int axis, mlir::Type type);
+
+  std::vector<ArgumentSlot> slots_;
+  std::vector<mlir::Type> types_;
+  std::vector<ViewSlots> views_;
+};
+
+/// The number of work items of a kernel: `(* (ceildiv Sq block_m) (* B H))`.
+Expression workItems(tile::KernelOp kernel);
+
+} // namespace tesela
+
+#endif // TESELA_COMPILER_TARGETS_COMMON_KERNELSIGNATURE_H

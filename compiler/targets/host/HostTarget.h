@@ -1,0 +1,52 @@
+//===- HostTarget.h - From the core to an object file -----------*- C++ -*-===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// The core is what the passes on tile leave of a template: one bound tile.kernel
+// with its schedule whose body holds
+//
+//   tile    work block_at coordinates extent load store read constant dot convert
+//           map reduce total return
+//   scf     for (i32 bounds; tiles and scalars carried), if (tiles and scalars as results)
+//   arith   and math on i1, i32, i64, f32
+//
+// math.exp, log, tanh, sin and cos are computed as they are in masks
+// (ExpandArithmetic.h), exp2 and log2 by MathExpansion.h.
+//
+//===----------------------------------------------------------------------===//
+#ifndef TESELA_COMPILER_TARGETS_HOST_HOSTTARGET_H
+#define TESELA_COMPILER_TARGETS_HOST_HOSTTARGET_H
+
+#include "targets/host/VectorUnit.h"
+#include "tesela/Status.h"
+
+#include "mlir/IR/BuiltinOps.h"
+
+#include <cstdint>
+#include <string>
+
+namespace tesela {
+
+struct HostObject {
+  std::string object;         ///< a relocatable ELF file; HostCode::load takes it
+  int64_t workspaceBytes = 0; ///< scratch of one worker: Launch::workspaceBytes
+};
+
+/// The running CPU's vectors.
+VectorUnit hostVectorUnit();
+
+/// The running CPU's name and features: code for one is not code for another.
+std::string hostCpuIdentity();
+
+/// Compiles the core for the CPU that this runs on, with vectors that it has. The
+/// kernel's symbol has the signature that Artifact.h gives. The module is consumed:
+/// it holds the LLVM dialect afterwards. A core that cannot be lowered is a defect.
+Result<HostObject> hostObject(mlir::ModuleOp core, const VectorUnit &unit = hostVectorUnit());
+
+/// The same program as LLVM IR, after optimisation.
+Result<std::string> hostLLVMText(mlir::ModuleOp core, const VectorUnit &unit = hostVectorUnit());
+
+} // namespace tesela
+
+#endif // TESELA_COMPILER_TARGETS_HOST_HOSTTARGET_H

@@ -1,0 +1,117 @@
+//===- KernelLowering.h - From tile.kernel to loops -------------*- C++ -*-===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Turns one bound tile.kernel into a function of scf loops over LLVM loads and
+// stores, arith and math, all on vectors of the CPU's width. Tiles become buffers
+// in the worker's scratch; one op is lowered after the other, and an op writes
+// over an operand that nobody needs afterwards.
+//
+//   KernelLowering.cpp   the function, loops and branches, scalars, blocks
+//   TileBuffers.cpp      where tiles stand, and when a buffer may be written over
+//   LowerMemory.cpp      load, store, read
+//   LowerDot.cpp         dot
+//   LowerMap.cpp         map, convert, reduce
+//
+//===----------------------------------------------------------------------===//
+#ifndef TESELA_COMPILER_TARGETS_HOST_KERNELLOWERING_H
+#define TESELA_COMPILER_TARGETS_HOST_KERNELLOWERING_H
+
+#include "targets/common/BlockCoordinates.h"
+#include "targets/common/KernelSignature.h"
+#include "targets/host/CodeBuilder.h"
+#include "targets/host/VectorUnit.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/IRMapping.h"
+
+#include <optional>
+
+namespace tesela {
+
+/// Where a tile's values are: f32, row by row without gaps. A tile of one extent
+/// is one row.
+struct TileStorage {
+  int64_t rows = 1, columns = 1;
+  int64_t offset = 0;            ///< bytes from the scratch's start, a multiple of 64
+  std::optional<float> constant; ///< all elements have this value and no memory is used
+
+  int64_t elements() const { return rows * columns; }
+};
+
+class KernelLowering {
+public:
+  KernelLowering(tile::KernelOp kernel, const VectorUnit &unit);
+
+  /// Puts the function in front of the kernel; errors are diagnostics.
+  mlir::LogicalResult run();
+  /// Bytes of scratch that the function needs.
+  int64_t workspaceBytes() const { return workspaceBytes_; }
+
+private:
+  void makeFunction();
+  mlir::LogicalResult lowerBlock(mlir::Block &block);
+  mlir::LogicalResult lowerOperation(mlir::Operation &op);
+  mlir::LogicalResult lowerFor(mlir::scf::ForOp op);
+  mlir::LogicalResult lowerIf(mlir::scf::IfOp op);
+  void lowerCoordinates(tile::CoordinatesOp op);
+  void lowerTotal(tile::TotalOp op);
+
+  // LowerMemory.cpp
+  void lowerLoad(tile::LoadOp op);
+  void lowerStore(tile::StoreOp op);
+  /// The element of `view` at `indices`: i32 scalars, or vectors for a gather.
+  mlir::Value lowerRead(tile::ReadOp op, mlir::ValueRange indices);
+  mlir::Value rowAddress(mlir::Value view, const BlockCoordinates &block, mlir::Value row);
+  /// How many rows of the block exist, in [0, rows], as i64.
+  mlir::Value existingRows(const BlockCoordinates &block, int64_t rows);
+
+  // LowerDot.cpp
+  void lowerDot(tile::DotOp op);
+  TileStorage transpose(const TileStorage &source);
+
+  // LowerMap.cpp
+  mlir::LogicalResult lowerMap(tile::MapOp op);
+  void lowerConvert(tile::ConvertOp op);
+  void lowerReduce(tile::ReduceOp op);
+
+  // Buffers
+  static TileStorage shapeOf(mlir::Type type);
+  TileStorage allocate(const TileStorage &shape);
+  /// Where `op` may put its result: over `operand` if it has the same shape and is
+  /// not needed afterwards, else in a new buffer.
+  TileStorage placeOver(mlir::Value operand, mlir::Operation *op, mlir::Type result);
+  /// Nobody reads `value`'s elements after `op`, which uses it once.
+  static bool diesAt(mlir::Value value, mlir::Operation *op);
+  void copy(const TileStorage &from, const TileStorage &to);
+  /// `storage`, or a buffer filled with its constant.
+  TileStorage inMemory(const TileStorage &storage);
+
+  /// Elements [index, index + width) of a tile; a scalar where width is 0.
+  mlir::Value loadTile(const TileStorage &storage, mlir::Value index, int64_t width);
+  void storeTile(mlir::Value value, const TileStorage &storage, mlir::Value index);
+
+  const TileStorage &storageOf(mlir::Value tile) const { return tiles_.find(tile)->second; }
+  mlir::Value scalar(mlir::Value value) { return scalars_.lookup(value); }
+
+  tile::KernelOp kernel_;
+  VectorUnit unit_;
+  KernelSignature signature_;
+  CodeBuilder builder_;
+
+  mlir::Value scratch_;
+  llvm::SmallVector<mlir::Value> slots_; ///< the values of the signature's slots
+  ExtentValues extents_;
+  mlir::Value item_;
+  int64_t workspaceBytes_ = 0;
+
+  llvm::DenseMap<mlir::Value, TileStorage> tiles_;
+  llvm::DenseMap<mlir::Value, BlockCoordinates> blocks_;
+  mlir::IRMapping scalars_;
+};
+
+} // namespace tesela
+
+#endif // TESELA_COMPILER_TARGETS_HOST_KERNELLOWERING_H

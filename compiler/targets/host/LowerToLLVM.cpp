@@ -1,0 +1,70 @@
+//===- LowerToLLVM.cpp - From the core to the LLVM dialect ------*- C++ -*-===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#include "targets/host/LowerToLLVM.h"
+#include "frontend/emit/ExpandArithmetic.h"
+#include "targets/host/KernelLowering.h"
+#include "targets/host/MathExpansion.h"
+
+#include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
+#include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
+#include "mlir/Conversion/LLVMCommon/ConversionTarget.h"
+#include "mlir/Conversion/LLVMCommon/TypeConverter.h"
+#include "mlir/Conversion/MathToLLVM/MathToLLVM.h"
+#include "mlir/Conversion/SCFToControlFlow/SCFToControlFlow.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Arith/Transforms/Passes.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/Transforms/DialectConversion.h"
+
+using namespace mlir;
+
+namespace tesela {
+
+/// Loops become branches, arithmetic becomes instructions.
+static LogicalResult convertLoops(ModuleOp module) {
+  MLIRContext *context = module.getContext();
+  LLVMTypeConverter converter(context);
+  LLVMConversionTarget target(*context);
+  target.addLegalOp<ModuleOp>();
+  RewritePatternSet patterns(context);
+  populateSCFToControlFlowConversionPatterns(patterns);
+  cf::populateControlFlowToLLVMConversionPatterns(converter, patterns);
+  arith::populateCeilFloorDivExpandOpsPatterns(patterns);
+  arith::populateArithToLLVMConversionPatterns(converter, patterns);
+  populateMathToLLVMConversionPatterns(converter, patterns);
+  return applyFullConversion(module, target, std::move(patterns));
+}
+
+Result<int64_t> lowerToLLVMDialect(ModuleOp core, const VectorUnit &unit) {
+  MLIRContext *context = core.getContext();
+  context->loadDialect<arith::ArithDialect, cf::ControlFlowDialect, LLVM::LLVMDialect,
+                       math::MathDialect, scf::SCFDialect>();
+  auto kernels = core.getOps<tile::KernelOp>();
+  if (!llvm::hasSingleElement(kernels))
+    return Error(Code::defect, "the host target expects a module with one tile.kernel");
+  tile::KernelOp kernel = *kernels.begin();
+
+  std::string diagnostics;
+  ScopedDiagnosticHandler handler(context, [&](Diagnostic &diagnostic) {
+    if (!diagnostics.empty())
+      diagnostics += "; ";
+    diagnostics += diagnostic.str();
+  });
+  expandExactMath(kernel.getBody());
+  KernelLowering lowering(kernel, unit);
+  bool lowered = succeeded(lowering.run());
+  if (lowered) {
+    kernel.erase();
+    expandMath(core, unit);
+    lowered = succeeded(convertLoops(core));
+  }
+  if (!lowered)
+    return Error(Code::defect, "the host target could not lower the kernel: " + diagnostics);
+  return lowering.workspaceBytes();
+}
+
+} // namespace tesela

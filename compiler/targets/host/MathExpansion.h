@@ -1,0 +1,21 @@
+//===- MathExpansion.h - exp2 and log2 as arithmetic ------------*- C++ -*-===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#ifndef TESELA_COMPILER_TARGETS_HOST_MATHEXPANSION_H
+#define TESELA_COMPILER_TARGETS_HOST_MATHEXPANSION_H
+
+#include "targets/host/VectorUnit.h"
+
+#include "mlir/IR/Operation.h"
+
+namespace tesela {
+
+/// Replaces math.exp2 and math.log2 of f32, scalars and vectors, inside `root` by
+/// arithmetic that keeps the vectors whole. Within 2 ulp; zeros, subnormal numbers,
+/// infinities and NaN as IEEE 754 recommends for both functions.
+void expandMath(mlir::Operation *root, const VectorUnit &unit);
+
+} // namespace tesela
+
+#endif // TESELA_COMPILER_TARGETS_HOST_MATHEXPANSION_H

@@ -1,0 +1,35 @@
+//===- SmallFloats.h - bf16 and f16 as f32 ----------------------*- C++ -*-===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Tiles of f16 and bf16 hold f32 values that the format has. Conversions work on
+// scalars and vectors and never become calls into a run-time library.
+//
+//===----------------------------------------------------------------------===//
+#ifndef TESELA_COMPILER_TARGETS_HOST_SMALLFLOATS_H
+#define TESELA_COMPILER_TARGETS_HOST_SMALLFLOATS_H
+
+#include "targets/host/CodeBuilder.h"
+#include "targets/host/VectorUnit.h"
+
+namespace tesela {
+
+/// The type that a value of `element` is stored as: i16 for f16 and bf16.
+mlir::Type storageType(mlir::Type element);
+
+/// Bits of `element` (of storageType) as f32; exact.
+mlir::Value toFloat(CodeBuilder &builder, const VectorUnit &unit, mlir::Type element,
+                    mlir::Value bits);
+
+/// The bits in `element` of an f32 value that the format has; exact.
+mlir::Value toBits(CodeBuilder &builder, const VectorUnit &unit, mlir::Type element,
+                   mlir::Value value);
+
+/// The f32 `value` rounded to `element` (f32, f16, bf16), to nearest even; NaN stays NaN.
+mlir::Value roundTo(CodeBuilder &builder, const VectorUnit &unit, mlir::Type element,
+                    mlir::Value value);
+
+} // namespace tesela
+
+#endif // TESELA_COMPILER_TARGETS_HOST_SMALLFLOATS_H

@@ -1,0 +1,251 @@
+//===- AssignFragments.cpp - pipe-assign-fragments --------------*- C++ -*-===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#include "targets/nvvm/Passes.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "llvm/ADT/SetVector.h"
+
+using namespace mlir;
+
+namespace tesela {
+#define GEN_PASS_DEF_PIPEASSIGNFRAGMENTS
+#include "targets/nvvm/Passes.h.inc"
+
+namespace {
+
+struct PipeAssignFragments : impl::PipeAssignFragmentsBase<PipeAssignFragments> {
+  void runOnOperation() override {
+    tile::KernelOp kernel = getOperation();
+    if (!kernel.getScheduleAttr()) {
+      kernel.emitError() << "expected a kernel with a schedule; run tile-choose-schedule first";
+      return signalPassFailure();
+    }
+    warps = kernel.getScheduleAttr().getWarps();
+    findShares();
+    assignRegisters();
+    bufferLoads();
+    bufferStores();
+  }
+
+private:
+  //===--- encodings --------------------------------------------------------===//
+
+  /// The row tiles that hold shares of a sum: what `tile.reduce add` gives, what it starts from,
+  /// and what maps and loops make of them.
+  void findShares() {
+    SmallVector<Value> worklist;
+    auto mark = [&](Value value) {
+      if (shares.insert(value))
+        worklist.push_back(value);
+    };
+    getOperation().walk([&](tile::ReduceOp reduce) {
+      if (reduce.getKind() != tile::Reduction::Add)
+        return;
+      mark(reduce.getResult());
+      mark(reduce.getStart());
+    });
+    auto isRow = [](Value value) { return cast<tile::TileType>(value.getType()).getRank() == 1; };
+    while (!worklist.empty()) {
+      Value value = worklist.pop_back_val();
+      for (OpOperand &use : value.getUses()) {
+        Operation *user = use.getOwner();
+        if (auto map = dyn_cast<tile::MapOp>(user)) {
+          if (isRow(map.getResult()))
+            mark(map.getResult());
+        } else if (auto loop = dyn_cast<scf::ForOp>(user)) {
+          mark(loop.getTiedLoopRegionIterArg(&use));
+          mark(loop.getTiedLoopResult(&use));
+        } else if (auto yield = dyn_cast<scf::YieldOp>(user)) {
+          markTied(yield->getParentOp(), use.getOperandNumber(), mark);
+        }
+      }
+      if (auto argument = dyn_cast<BlockArgument>(value)) {
+        auto loop = cast<scf::ForOp>(argument.getOwner()->getParentOp());
+        markTied(loop, argument.getArgNumber() - 1, mark); // after the induction variable
+      } else if (auto result = cast<OpResult>(value);
+                 isa<scf::ForOp, scf::IfOp>(result.getOwner())) {
+        markTied(result.getOwner(), result.getResultNumber(), mark);
+      }
+    }
+  }
+
+  /// All that the index-th result of a loop or a branch is one with.
+  static void markTied(Operation *op, unsigned index, llvm::function_ref<void(Value)> mark) {
+    mark(op->getResult(index));
+    if (auto loop = dyn_cast<scf::ForOp>(op)) {
+      mark(loop.getRegionIterArgs()[index]);
+      mark(loop.getInitArgs()[index]);
+    }
+    for (Region &region : op->getRegions())
+      if (!region.empty())
+        mark(region.front().getTerminator()->getOperand(index));
+  }
+
+  void assignRegisters() {
+    auto encode = [&](Value value) {
+      auto type = dyn_cast<tile::TileType>(value.getType());
+      if (!type)
+        return;
+      Attribute encoding =
+          type.getRank() == 1
+              ? Attribute(pipe::RowsAttr::get(&getContext(), warps, shares.contains(value)))
+              : Attribute(pipe::AccumulatorAttr::get(&getContext(), warps));
+      value.setType(type.withEncoding(encoding));
+    };
+    getOperation().walk([&](Operation *op) {
+      llvm::for_each(op->getResults(), encode);
+      for (Region &region : op->getRegions())
+        for (Block &block : region)
+          llvm::for_each(block.getArguments(), encode);
+    });
+    // Left operands in registers come in the operand's encoding.
+    getOperation().walk([&](tile::DotOp dot) {
+      if (dot.getA().getDefiningOp<tile::LoadOp>())
+        return;
+      OpBuilder builder(dot);
+      auto type = cast<tile::TileType>(dot.getA().getType());
+      auto operand = pipe::OperandAttr::get(&getContext(), warps);
+      dot.getAMutable().assign(pipe::ConvertOp::create(
+          builder, dot.getLoc(), type.withEncoding(operand), dot.getA()));
+    });
+  }
+
+  //===--- buffers ----------------------------------------------------------===//
+
+  Value zero(OpBuilder &builder, Location loc) {
+    return arith::ConstantIntOp::create(builder, loc, 0, 32);
+  }
+
+  Value allocate(tile::TileType type, Location loc, Value over) {
+    OpBuilder builder = OpBuilder::atBlockBegin(&getOperation().getBodyBlock());
+    if (over)
+      builder.setInsertionPointAfter(over.getDefiningOp());
+    auto buffer = pipe::BufferType::get(&getContext(), 1, type.getExtent(0), type.getExtent(1),
+                                        type.getElementType());
+    return pipe::AllocOp::create(builder, loc, buffer, over, IntegerAttr());
+  }
+
+  /// Starts the copies of `loads` at `start`, and waits for them at `wait`.
+  void bufferGroup(MutableArrayRef<tile::LoadOp> loads, OpBuilder start, OpBuilder wait) {
+    Location loc = loads.front().getLoc();
+    SmallVector<Value> buffers;
+    for (tile::LoadOp load : loads) {
+      Value buffer = allocate(cast<tile::TileType>(load.getType()), load.getLoc(), Value());
+      pipe::CopyOp::create(start, load.getLoc(), load.getView(), load.getBlock(), buffer,
+                           zero(start, loc));
+      buffers.push_back(buffer);
+      bufferOf[load.getView()] = buffer;
+    }
+    pipe::CommitOp::create(start, loc);
+    if (wait.getInsertionPoint() == start.getInsertionPoint())
+      wait = start;
+    pipe::WaitOp::create(wait, loc, 0);
+    pipe::BarrierOp::create(wait, loc);
+    for (auto [load, buffer] : llvm::zip(loads, buffers)) {
+      auto type = cast<tile::TileType>(load.getType());
+      Value tile = pipe::SlotOp::create(
+          wait, load.getLoc(), type.withEncoding(pipe::SharedAttr::get(&getContext())), buffer,
+          zero(wait, loc));
+      bool isLeft = llvm::any_of(load->getUses(), [](OpOperand &use) {
+        return isa<tile::DotOp>(use.getOwner()) && use.getOperandNumber() == 0;
+      });
+      if (isLeft && getOperation().getScheduleAttr().getQInRegisters())
+        tile = pipe::ConvertOp::create(
+            wait, load.getLoc(), type.withEncoding(pipe::OperandAttr::get(&getContext(), warps)),
+            tile);
+      load.replaceAllUsesWith(tile);
+      load.erase();
+    }
+  }
+
+  void bufferLoads() {
+    SmallVector<Block *> blocks;
+    getOperation().walk([&](Block *block) { blocks.push_back(block); });
+    for (Block *block : blocks) {
+      auto loads = llvm::to_vector(block->getOps<tile::LoadOp>());
+      if (loads.empty())
+        continue;
+      if (!isa<scf::ForOp>(block->getParentOp())) {
+        // Each load starts where it stands and is awaited where it is needed.
+        for (tile::LoadOp load : loads) {
+          Operation *first = nullptr;
+          for (Operation *user : load->getUsers()) {
+            Operation *ancestor = block->findAncestorOpInBlock(*user);
+            if (!first || ancestor->isBeforeInBlock(first))
+              first = ancestor;
+          }
+          bufferGroup(load, OpBuilder(load), OpBuilder(first ? first : load));
+        }
+        continue;
+      }
+      // The top of a loop's body: behind the last block that the loads need.
+      Operation *lastNeeded = nullptr;
+      for (tile::LoadOp load : loads)
+        if (Operation *op = load.getBlock().getDefiningOp(); op && op->getBlock() == block)
+          if (!lastNeeded || lastNeeded->isBeforeInBlock(op))
+            lastNeeded = op;
+      OpBuilder builder(&getContext());
+      if (lastNeeded)
+        builder.setInsertionPointAfter(lastNeeded);
+      else
+        builder.setInsertionPointToStart(block);
+      pipe::BarrierOp::create(builder, loads.front().getLoc()); // the last iteration has read
+      bufferGroup(loads, builder, builder);
+    }
+  }
+
+  /// Tiles of two extents leave through a buffer, in rows of 16-byte stores. It takes the place
+  /// of one that the kernel has read for the last time.
+  void bufferStores() {
+    SmallVector<tile::StoreOp> stores;
+    getOperation().walk([&](tile::StoreOp store) { stores.push_back(store); });
+    for (tile::StoreOp store : stores) {
+      auto type = cast<tile::TileType>(store.getTile().getType());
+      if (type.getRank() != 2)
+        continue;
+      OpBuilder builder(store);
+      Location loc = store.getLoc();
+      Value buffer = allocate(type, loc, findPlace(store, type));
+      Value stage = zero(builder, loc);
+      pipe::BarrierOp::create(builder, loc);
+      pipe::WriteOp::create(builder, loc, store.getTile(), buffer, stage);
+      pipe::BarrierOp::create(builder, loc);
+      pipe::StoreOp::create(builder, loc, buffer, stage, store.getView(), store.getBlock());
+      store.erase();
+    }
+  }
+
+  /// A buffer that is read only before `store`, at the kernel's top level, and large enough.
+  Value findPlace(tile::StoreOp store, tile::TileType type) {
+    auto needed = pipe::BufferType::get(&getContext(), 1, type.getExtent(0), type.getExtent(1),
+                                        type.getElementType());
+    Block *block = store->getBlock();
+    for (auto &[view, buffer] : bufferOf) {
+      auto bufferType = cast<pipe::BufferType>(buffer.getType());
+      bool isFree = bufferType.getBytes() >= needed.getBytes() &&
+                    llvm::all_of(buffer.getUsers(), [&](Operation *user) {
+                      Operation *ancestor = block->findAncestorOpInBlock(*user);
+                      return ancestor && ancestor == user && ancestor->isBeforeInBlock(store);
+                    });
+      // Slots are read wherever their tile is used.
+      for (Operation *user : buffer.getUsers())
+        if (auto slot = dyn_cast<pipe::SlotOp>(user))
+          isFree &= llvm::all_of(slot->getUsers(), [&](Operation *reader) {
+            Operation *ancestor = block->findAncestorOpInBlock(*reader);
+            return ancestor && ancestor->isBeforeInBlock(store);
+          });
+      if (isFree)
+        return buffer;
+    }
+    return Value();
+  }
+
+  int64_t warps = 0;
+  llvm::SetVector<Value> shares;
+  llvm::MapVector<Value, Value> bufferOf;
+};
+
+} // namespace
+} // namespace tesela

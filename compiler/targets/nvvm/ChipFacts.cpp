@@ -1,0 +1,30 @@
+//===- ChipFacts.cpp - What is known of each GPU ----------------*- C++ -*-===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#include "targets/nvvm/ChipFacts.h"
+
+namespace tesela {
+
+// A block can have a kilobyte less than a multiprocessor: the driver keeps it.
+static constexpr ChipFacts knownChips[] = {
+    // sm, PTX, a block's, a multiprocessor's shared memory
+    {80, 70, 163 << 10, 164 << 10},  {86, 71, 99 << 10, 100 << 10},
+    {87, 74, 163 << 10, 164 << 10},  {89, 78, 99 << 10, 100 << 10},
+    {90, 78, 227 << 10, 228 << 10},  {100, 86, 227 << 10, 228 << 10},
+    {103, 88, 227 << 10, 228 << 10}, {120, 87, 99 << 10, 100 << 10},
+};
+
+Result<ChipFacts> chipFacts(int sm) {
+  std::string known;
+  for (const ChipFacts &chip : knownChips) {
+    if (chip.sm == sm)
+      return chip;
+    known += (known.empty() ? "sm_" : ", sm_") + std::to_string(chip.sm);
+  }
+  return Error(Code::unsupported, "sm_" + std::to_string(sm) +
+                                      " is not a target of Tesela, which knows " + known +
+                                      "; choose one of these or 'host'");
+}
+
+} // namespace tesela

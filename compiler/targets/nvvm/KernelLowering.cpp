@@ -1,0 +1,338 @@
+//===- KernelLowering.cpp - The function, regions, scalars ------*- C++ -*-===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#include "targets/nvvm/KernelLowering.h"
+
+#include "frontend/emit/ExpandArithmetic.h"
+#include "targets/nvvm/Passes.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/IRMapping.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+#include <numbers>
+
+using namespace mlir;
+
+namespace tesela {
+#define GEN_PASS_DEF_PIPELOWERTONVVM
+#include "targets/nvvm/Passes.h.inc"
+
+namespace nvvm {
+
+// NVPTX: pointers to global and to shared memory.
+static constexpr unsigned globalSpace = 1, sharedSpace = 3;
+static constexpr StringLiteral sharedSymbol = "tesela_shared";
+
+//===----------------------------------------------------------------------===//
+// Helpers
+//===----------------------------------------------------------------------===//
+
+Value KernelLowering::constant(int64_t value, unsigned bits) {
+  return arith::ConstantIntOp::create(builder, loc, value, bits);
+}
+
+Value KernelLowering::number(float value) {
+  return arith::ConstantFloatOp::create(builder, loc, builder.getF32Type(), APFloat(value));
+}
+
+Value KernelLowering::add(Value a, Value b) { return arith::AddIOp::create(builder, loc, a, b); }
+
+Value KernelLowering::multiply(Value a, Value b) {
+  return arith::MulIOp::create(builder, loc, a, b);
+}
+
+Value KernelLowering::wide(Value value) {
+  return arith::ExtSIOp::create(builder, loc, builder.getI64Type(), value);
+}
+
+Value KernelLowering::advance(Value pointer, Type element, Value index) {
+  return LLVM::GEPOp::create(builder, loc, pointer.getType(), element, pointer, index);
+}
+
+BlockCoordinates KernelLowering::blockOf(Value block) {
+  const Values &parts = valuesOf(block);
+  return {parts[0], parts[1], parts[2], parts[3]};
+}
+
+ExtentValues KernelLowering::extents() {
+  return {slots[0], slots[1], slots[2], slots[3], slots[4]};
+}
+
+SmallVector<Type> KernelLowering::typesOf(Type type) {
+  auto tile = dyn_cast<tile::TileType>(type);
+  if (!tile)
+    return isa<tile::BlockType>(type) ? SmallVector<Type>(4, builder.getI32Type())
+                                      : SmallVector<Type>{type};
+  FragmentShape shape(tile, warps);
+  if (isa<pipe::RowsAttr>(tile.getEncoding()))
+    return SmallVector<Type>(shape.rows(), builder.getF32Type());
+  if (tile.getElementType().isF32())
+    return SmallVector<Type>(shape.elements(), builder.getF32Type());
+  return SmallVector<Type>(shape.elements() / 2, builder.getI32Type());
+}
+
+Value KernelLowering::blockAddress(Value view, const BlockCoordinates &block, Type element) {
+  const ViewSlots &parts = viewOf(view);
+  Value offset = multiply(wide(block.batch), slots[parts.strides[0]]);
+  offset = add(offset, multiply(wide(block.head), slots[parts.strides[1]]));
+  offset = add(offset, multiply(wide(block.first), slots[parts.strides[2]]));
+  return advance(slots[parts.data], element, offset);
+}
+
+//===----------------------------------------------------------------------===//
+// The function
+//===----------------------------------------------------------------------===//
+
+void KernelLowering::createFunction() {
+  MLIRContext *context = builder.getContext();
+  auto global = LLVM::LLVMPointerType::get(context, globalSpace);
+  SmallVector<Type> types;
+  for (unsigned slot = 0; slot < signature.slots().size(); ++slot)
+    types.push_back(signature.type(slot) ? signature.type(slot) : Type(global));
+
+  auto module = kernel->getParentOfType<ModuleOp>();
+  if (!module.lookupSymbol(sharedSymbol)) {
+    OpBuilder top = OpBuilder::atBlockBegin(module.getBody());
+    LLVM::GlobalOp::create(top, loc, LLVM::LLVMArrayType::get(builder.getI8Type(), 0),
+                           /*isConstant=*/false, LLVM::Linkage::External, sharedSymbol, Attribute(),
+                           /*alignment=*/1024, sharedSpace);
+  }
+
+  builder.setInsertionPoint(kernel);
+  auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(context), types);
+  auto function = LLVM::LLVMFuncOp::create(builder, loc, kernel.getSymName(), type);
+  function->setAttr(NVVM::NVVMDialect::getKernelFuncAttrName(), builder.getUnitAttr());
+  function->setAttr(NVVM::NVVMDialect::getReqntidAttrName(),
+                    builder.getDenseI32ArrayAttr({int32_t(warps * 32)}));
+  for (unsigned slot = 0; slot < types.size(); ++slot) {
+    if (types[slot] != global)
+      continue;
+    // No two tensors of a launch overlap where one is written: o and lse are outputs, the rest is
+    // read only.
+    function.setArgAttr(slot, LLVM::LLVMDialect::getNoAliasAttrName(), builder.getUnitAttr());
+    StringRef name = signature.slots()[slot].name;
+    if (name != "o" && name != "lse")
+      function.setArgAttr(slot, LLVM::LLVMDialect::getReadonlyAttrName(), builder.getUnitAttr());
+  }
+  Block *entry = function.addEntryBlock(builder);
+  builder.setInsertionPointToStart(entry);
+  slots.assign(entry->args_begin(), entry->args_end());
+
+  Type i32 = builder.getI32Type();
+  thread = NVVM::ThreadIdXOp::create(builder, loc, i32);
+  lane = arith::AndIOp::create(builder, loc, thread, constant(31));
+  warp = arith::ShRUIOp::create(builder, loc, thread, constant(5));
+  Value rowInStrip = arith::ShRUIOp::create(builder, loc, lane, constant(2));
+  firstRow = add(arith::ShLIOp::create(builder, loc, warp, constant(4)), rowInStrip);
+  Value quadLane = arith::AndIOp::create(builder, loc, lane, constant(3));
+  firstColumn = arith::ShLIOp::create(builder, loc, quadLane, constant(1));
+  Value shared = LLVM::AddressOfOp::create(
+      builder, loc, LLVM::LLVMPointerType::get(context, sharedSpace), sharedSymbol);
+  sharedBase = LLVM::PtrToIntOp::create(builder, loc, i32, shared);
+  for (auto [index, argument] : llvm::enumerate(kernel.getBodyBlock().getArguments()))
+    if (!isa<tile::ViewType>(argument.getType()))
+      values[argument] = {slots[signature.scalar(index)]};
+}
+
+LogicalResult KernelLowering::run() {
+  expandSinCos(kernel.getBody());
+  createFunction();
+  if (failed(lowerBlock(kernel.getBodyBlock())))
+    return failure();
+  LLVM::ReturnOp::create(builder, loc, ValueRange());
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Regions
+//===----------------------------------------------------------------------===//
+
+LogicalResult KernelLowering::lowerBlock(Block &block) {
+  for (Operation &op : block.without_terminator()) {
+    loc = op.getLoc();
+    if (failed(lower(&op)))
+      return failure();
+  }
+  return success();
+}
+
+LogicalResult KernelLowering::lower(Operation *op) {
+  auto done = [](int) { return success(); };
+  return TypeSwitch<Operation *, LogicalResult>(op)
+      .Case([&](tile::WorkOp work) {
+        Value item = NVVM::BlockIdXOp::create(builder, loc, builder.getI32Type());
+        BlockCoordinates block =
+            emitWork(builder, loc, item, extents(), work.getBlock().getType().getRows());
+        values[work] = {block.batch, block.head, block.first, block.limit};
+        return success();
+      })
+      .Case([&](tile::BlockAtOp at) {
+        BlockCoordinates block =
+            emitBlockAt(builder, loc, blockOf(at.getRows()), valueOf(at.getIndex()), extents(),
+                        at.getBlock().getType().getRows());
+        values[at] = {block.batch, block.head, block.first, block.limit};
+        return success();
+      })
+      .Case([&](tile::CoordinatesOp coordinates) {
+        BlockCoordinates block = blockOf(coordinates.getBlock());
+        bool isQuery = coordinates.getBlock().getType().getAxis() == tile::Axis::Query;
+        values[coordinates.getBatch()] = {block.batch};
+        values[coordinates.getHead()] = {block.head};
+        values[coordinates.getKvHead()] = {
+            isQuery ? emitKvHead(builder, loc, block.head, extents()) : block.head};
+        values[coordinates.getFirst()] = {block.first};
+        return success();
+      })
+      .Case([&](scf::ForOp loop) { return lowerFor(loop); })
+      .Case([&](scf::IfOp branch) { return lowerIf(branch); })
+      .Case([&](pipe::AllocOp alloc) { return done((lowerAlloc(alloc), 0)); })
+      .Case([&](pipe::SlotOp slot) { return done((lowerSlot(slot), 0)); })
+      .Case([&](pipe::CopyOp copy) { return done((lowerCopy(copy), 0)); })
+      .Case([&](pipe::CommitOp) { return done((ptx().commitCopies(), 0)); })
+      .Case([&](pipe::WaitOp wait) { return done((ptx().waitForCopies(wait.getPending()), 0)); })
+      .Case([&](pipe::BarrierOp) { return done((ptx().barrier(), 0)); })
+      .Case([&](pipe::WriteOp write) { return done((lowerWrite(write), 0)); })
+      .Case([&](pipe::StoreOp store) { return done((lowerStore(store), 0)); })
+      .Case([&](pipe::ConvertOp convert) { return lowerConvertEncoding(convert); })
+      .Case([&](tile::StoreOp store) { return done((lowerRowStore(store), 0)); })
+      .Case([&](tile::DotOp dot) { return lowerDot(dot); })
+      .Case([&](tile::ConstantOp constant) { return done((lowerConstant(constant), 0)); })
+      .Case([&](tile::MapOp map) { return lowerMap(map); })
+      .Case([&](tile::ReduceOp reduce) { return done((lowerReduce(reduce), 0)); })
+      .Case([&](tile::TotalOp total) { return done((lowerTotal(total), 0)); })
+      .Case([&](tile::ConvertOp convert) { return done((lowerConvertElements(convert), 0)); })
+      .Default([&](Operation *other) { return lowerScalar(other); });
+}
+
+static Values flatten(ValueRange operands, llvm::function_ref<const Values &(Value)> valuesOf) {
+  Values flat;
+  for (Value operand : operands)
+    llvm::append_range(flat, valuesOf(operand));
+  return flat;
+}
+
+LogicalResult KernelLowering::lowerFor(scf::ForOp loop) {
+  auto lookup = [&](Value value) -> const Values & { return valuesOf(value); };
+  Location outer = loc;
+  auto lowered = scf::ForOp::create(builder, loc, valueOf(loop.getLowerBound()),
+                                    valueOf(loop.getUpperBound()), valueOf(loop.getStep()),
+                                    flatten(loop.getInitArgs(), lookup));
+  values[loop.getInductionVar()] = {lowered.getInductionVar()};
+  auto distribute = [&](ValueRange originals, ValueRange flat) {
+    for (Value original : originals) {
+      size_t count = typesOf(original.getType()).size();
+      values[original] = Values(flat.take_front(count));
+      flat = flat.drop_front(count);
+    }
+  };
+  distribute(loop.getRegionIterArgs(), lowered.getRegionIterArgs());
+  OpBuilder::InsertionGuard guard(builder);
+  Block *body = lowered.getBody();
+  if (!body->empty() && body->back().hasTrait<OpTrait::IsTerminator>())
+    body->back().erase();
+  builder.setInsertionPointToEnd(body);
+  if (failed(lowerBlock(*loop.getBody())))
+    return failure();
+  scf::YieldOp::create(builder, outer,
+                       flatten(loop.getBody()->getTerminator()->getOperands(), lookup));
+  distribute(loop.getResults(), lowered.getResults());
+  loc = outer;
+  return success();
+}
+
+LogicalResult KernelLowering::lowerIf(scf::IfOp branch) {
+  auto lookup = [&](Value value) -> const Values & { return valuesOf(value); };
+  Location outer = loc;
+  SmallVector<Type> types;
+  for (Type type : branch.getResultTypes())
+    llvm::append_range(types, typesOf(type));
+  bool hasElse = !branch.getElseRegion().empty();
+  auto lowered = scf::IfOp::create(builder, loc, types, valueOf(branch.getCondition()), hasElse);
+  OpBuilder::InsertionGuard guard(builder);
+  for (auto [source, target] : llvm::zip(branch->getRegions(), lowered->getRegions())) {
+    if (source.empty())
+      continue;
+    Block *block = &target.front();
+    if (!block->empty() && block->back().hasTrait<OpTrait::IsTerminator>())
+      block->back().erase();
+    builder.setInsertionPointToEnd(block);
+    if (failed(lowerBlock(source.front())))
+      return failure();
+    scf::YieldOp::create(builder, outer,
+                         flatten(source.front().getTerminator()->getOperands(), lookup));
+  }
+  ValueRange flat = lowered.getResults();
+  for (Value result : branch.getResults()) {
+    size_t count = typesOf(result.getType()).size();
+    values[result] = Values(flat.take_front(count));
+    flat = flat.drop_front(count);
+  }
+  loc = outer;
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Scalars
+//===----------------------------------------------------------------------===//
+
+LogicalResult KernelLowering::lowerScalar(Operation *op) {
+  IRMapping mapping;
+  for (Value operand : op->getOperands()) {
+    auto known = values.find(operand);
+    if (known == values.end() || known->second.size() != 1)
+      return op->emitOpError() << "has no lowering to NVVM";
+    mapping.map(operand, known->second.front());
+  }
+  if (op->getNumResults() != 1 || op->getNumRegions() != 0)
+    return op->emitOpError() << "has no lowering to NVVM";
+  values[op->getResult(0)] = {emitScalar(op, mapping)};
+  return success();
+}
+
+/// Approximations are named, with their errors, in docs/numerics.md. Masks hold no transcendental
+/// functions any more: tile-inline-variant has expanded them.
+Value KernelLowering::emitScalar(Operation *op, IRMapping &scalars) {
+  auto operand = [&] { return scalars.lookupOrDefault(op->getOperand(0)); };
+  auto times = [&](Value a, float b) -> Value {
+    return arith::MulFOp::create(builder, loc, a, number(b));
+  };
+  return TypeSwitch<Operation *, Value>(op)
+      .Case([&](math::Exp2Op) { return ptx().exp2(operand()); })
+      .Case([&](math::Log2Op) { return ptx().log2(operand()); })
+      .Case([&](math::ExpOp) { return ptx().exp2(times(operand(), std::numbers::log2e_v<float>)); })
+      .Case([&](math::LogOp) { return times(ptx().log2(operand()), std::numbers::ln2_v<float>); })
+      .Case([&](math::TanhOp) { return ptx().tanh(operand()); })
+      .Case([&](tile::ExtentOp extent) { return slots[KernelSignature::extent(extent.getName())]; })
+      .Case([&](tile::ReadOp read) {
+        Values indices;
+        for (Value index : read.getIndices())
+          indices.push_back(scalars.lookupOrDefault(index));
+        return emitRead(read, indices);
+      })
+      .Default([&](Operation *other) { return builder.clone(*other, scalars)->getResult(0); });
+}
+
+} // namespace nvvm
+
+//===----------------------------------------------------------------------===//
+// The pass
+//===----------------------------------------------------------------------===//
+
+namespace {
+struct PipeLowerToNVVM : impl::PipeLowerToNVVMBase<PipeLowerToNVVM> {
+  void runOnOperation() override {
+    for (auto kernel : llvm::make_early_inc_range(getOperation().getOps<tile::KernelOp>())) {
+      OpBuilder builder(&getContext());
+      if (failed(nvvm::KernelLowering(kernel, builder).run()))
+        return signalPassFailure();
+      kernel.erase();
+    }
+  }
+};
+} // namespace
+
+} // namespace tesela

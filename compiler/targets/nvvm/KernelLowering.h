@@ -1,0 +1,135 @@
+//===- KernelLowering.h - Kernels as functions of one thread ----*- C++ -*-===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Walks a kernel once and writes the code of one thread. Every value of the kernel becomes a
+// list of values:
+//
+//   !tile.tile, #pipe.accumulator   f32: one a register; 16 bits: a pair in each i32
+//   !tile.tile, #pipe.operand       a pair in each i32
+//   !tile.tile, #pipe.rows          one f32 a row that the lane holds
+//   !tile.tile, #pipe.shared        the i32 address of the stage in shared memory
+//   !tile.block                     batch, head, first, limit (i32)
+//   !pipe.buffer                    the i32 address of its first stage
+//   !tile.view                      nothing: its parts are arguments of the function
+//   else                            itself
+//
+// The methods stand in the files that are named after what they lower.
+//
+//===----------------------------------------------------------------------===//
+#ifndef TESELA_COMPILER_TARGETS_NVVM_KERNELLOWERING_H
+#define TESELA_COMPILER_TARGETS_NVVM_KERNELLOWERING_H
+
+#include "pipe/Pipe.h"
+#include "targets/common/BlockCoordinates.h"
+#include "targets/common/KernelSignature.h"
+#include "targets/nvvm/PtxInstructions.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+namespace tesela::nvvm {
+
+/// How the registers of a fragment are counted; see PipeTypes.td for where each lies.
+struct FragmentShape {
+  explicit FragmentShape(tile::TileType type, int64_t warps)
+      : strips(type.getExtent(0) / (16 * warps)), warps(warps),
+        columns(type.getRank() == 2 ? type.getExtent(1) : 1) {}
+
+  int64_t strips; ///< of 16 rows, of one warp
+  int64_t warps;
+  int64_t columns;
+
+  /// Groups of 8 columns.
+  int64_t groups() const { return columns / 8; }
+  /// f32 registers of an accumulator.
+  int64_t elements() const { return strips * groups() * 4; }
+  /// Registers of a row slice: two rows a strip.
+  int64_t rows() const { return strips * 2; }
+  /// First row of `strip`, relative to the warp's first.
+  int64_t firstRow(int64_t strip) const { return strip * warps * 16; }
+};
+
+class KernelLowering {
+public:
+  KernelLowering(tile::KernelOp kernel, mlir::OpBuilder &builder)
+      : kernel(kernel), builder(builder), signature(kernel),
+        warps(kernel.getScheduleAttr().getWarps()) {}
+
+  /// Writes the function before the kernel. Fails with a diagnostic.
+  mlir::LogicalResult run();
+
+private:
+  // KernelLowering.cpp: the function, regions, scalars
+  void createFunction();
+  mlir::LogicalResult lowerBlock(mlir::Block &block);
+  mlir::LogicalResult lower(mlir::Operation *op);
+  mlir::LogicalResult lowerFor(mlir::scf::ForOp loop);
+  mlir::LogicalResult lowerIf(mlir::scf::IfOp branch);
+  mlir::LogicalResult lowerScalar(mlir::Operation *op);
+  /// `op` on the values of its operands in `scalars`; the mathematics of scores.
+  mlir::Value emitScalar(mlir::Operation *op, mlir::IRMapping &scalars);
+
+  // LowerMemory.cpp
+  void lowerAlloc(pipe::AllocOp op);
+  void lowerSlot(pipe::SlotOp op);
+  void lowerCopy(pipe::CopyOp op);
+  void lowerWrite(pipe::WriteOp op);
+  void lowerStore(pipe::StoreOp op);
+  void lowerRowStore(tile::StoreOp op);
+  mlir::Value emitRead(tile::ReadOp op, mlir::ValueRange indices);
+
+  // LowerDot.cpp
+  mlir::LogicalResult lowerDot(tile::DotOp op);
+  mlir::LogicalResult lowerConvertEncoding(pipe::ConvertOp op);
+  /// The left operand's four registers for strip `strip` and columns 16 · `step` on.
+  Values leftOperand(mlir::Value tile, int64_t strip, int64_t step);
+
+  // LowerElementwise.cpp
+  void lowerConstant(tile::ConstantOp op);
+  mlir::LogicalResult lowerMap(tile::MapOp op);
+  void lowerReduce(tile::ReduceOp op);
+  void lowerTotal(tile::TotalOp op);
+  void lowerConvertElements(tile::ConvertOp op);
+
+  // Helpers
+  PtxInstructions ptx() { return PtxInstructions(builder, loc); }
+  const Values &valuesOf(mlir::Value value) { return values.find(value)->second; }
+  mlir::Value valueOf(mlir::Value value) { return valuesOf(value).front(); }
+  BlockCoordinates blockOf(mlir::Value block);
+  ExtentValues extents();
+  llvm::SmallVector<mlir::Type> typesOf(mlir::Type type);
+  FragmentShape shapeOf(mlir::Value tile) {
+    return FragmentShape(llvm::cast<tile::TileType>(tile.getType()), warps);
+  }
+  /// The slots of the view `view`.
+  const ViewSlots &viewOf(mlir::Value view) {
+    return signature.view(llvm::cast<mlir::BlockArgument>(view).getArgNumber());
+  }
+  mlir::Value constant(int64_t value, unsigned bits = 32);
+  mlir::Value number(float value);
+  mlir::Value add(mlir::Value a, mlir::Value b);
+  mlir::Value multiply(mlir::Value a, mlir::Value b);
+  mlir::Value wide(mlir::Value value);
+  /// `pointer` moved by `index` (i64) elements of `element`.
+  mlir::Value advance(mlir::Value pointer, mlir::Type element, mlir::Value index);
+  /// Where row 0, column 0 of a block of a query, key, value or output view lies.
+  mlir::Value blockAddress(mlir::Value view, const BlockCoordinates &block, mlir::Type element);
+
+  tile::KernelOp kernel;
+  mlir::OpBuilder &builder;
+  mlir::Location loc = kernel.getLoc();
+  KernelSignature signature;
+  int64_t warps;
+  Values slots; ///< the function's arguments
+  mlir::Value thread, lane, warp;
+  /// The row of a fragment's first element: 16 · warp + lane / 4; its column: 2 · (lane mod 4).
+  mlir::Value firstRow, firstColumn;
+  mlir::Value sharedBase;
+  llvm::DenseMap<mlir::Value, Values> values;
+};
+
+} // namespace tesela::nvvm
+
+#endif // TESELA_COMPILER_TARGETS_NVVM_KERNELLOWERING_H

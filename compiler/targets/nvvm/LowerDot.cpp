@@ -1,0 +1,126 @@
+//===- LowerDot.cpp - Products by mma.sync ----------------------*- C++ -*-===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// A warp computes its strips against all columns, 16 of the depth a step. The right operand is
+// read once a step for all strips of the warp: two groups of 8 columns with each ldmatrix.
+//
+//===----------------------------------------------------------------------===//
+#include "targets/nvvm/KernelLowering.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+using namespace mlir;
+
+namespace tesela::nvvm {
+
+/// The address that a lane gives to ldmatrix for chunk `2 · step + half` of row `row` of a swizzled
+/// tile: `lanePart` is row · rowBytes + ((half xor row mod 8) · 16), so the step is an xor of bits
+/// that no carry reaches, and each 8 chunks are 128 bytes further.
+static Value stepAddress(OpBuilder &builder, Location loc, Value lanePart, int64_t step) {
+  int64_t bits = (step % 4) * 32;
+  if (bits == 0)
+    return lanePart;
+  Value mask = arith::ConstantIntOp::create(builder, loc, bits, 32);
+  return arith::XOrIOp::create(builder, loc, lanePart, mask);
+}
+static int64_t stepOffset(int64_t step) { return (step / 4) * 128; }
+
+/// Row (lane & rowMask) + 8 · (bit rowBit of the lane), half = bit halfBit of the lane.
+static Value laneAddress(OpBuilder &builder, Location loc, Value lane, Value firstRow,
+                         int64_t rowBytes, int64_t rowBit, int64_t halfBit) {
+  auto constant = [&](int64_t value) -> Value {
+    return arith::ConstantIntOp::create(builder, loc, value, 32);
+  };
+  auto bit = [&](int64_t index) -> Value {
+    Value shifted = arith::ShRUIOp::create(builder, loc, lane, constant(index));
+    return arith::AndIOp::create(builder, loc, shifted, constant(1));
+  };
+  Value inEight = arith::AndIOp::create(builder, loc, lane, constant(7));
+  Value row = arith::AddIOp::create(
+      builder, loc, inEight, arith::ShLIOp::create(builder, loc, bit(rowBit), constant(3)));
+  if (firstRow)
+    row = arith::AddIOp::create(builder, loc, row, firstRow);
+  Value chunk = arith::XOrIOp::create(builder, loc, bit(halfBit), inEight);
+  return arith::AddIOp::create(builder, loc,
+                               arith::MulIOp::create(builder, loc, row, constant(rowBytes)),
+                               arith::ShLIOp::create(builder, loc, chunk, constant(4)));
+}
+
+static int64_t rowBytesOf(tile::TileType type) {
+  return type.getExtent(1) * type.getElementType().getIntOrFloatBitWidth() / 8;
+}
+
+Values KernelLowering::leftOperand(Value tile, int64_t strip, int64_t step) {
+  auto type = cast<tile::TileType>(tile.getType());
+  FragmentShape shape(type, warps);
+  if (isa<pipe::OperandAttr>(type.getEncoding())) {
+    auto first = valuesOf(tile).begin() + (strip * shape.groups() + 2 * step) * 2;
+    return Values(first, first + 4);
+  }
+  // Matrices: rows 0-7 and 8-15 of columns 0-7, then of columns 8-15.
+  Value warpRow = multiply(warp, constant(16));
+  int64_t rowBytes = rowBytesOf(type);
+  Value lanePart = add(valueOf(tile), laneAddress(builder, loc, lane, warpRow, rowBytes,
+                                                  /*rowBit=*/3, /*halfBit=*/4));
+  return ptx().loadMatrices(stepAddress(builder, loc, lanePart, step),
+                            shape.firstRow(strip) * rowBytes + stepOffset(step),
+                            /*transposed=*/false);
+}
+
+LogicalResult KernelLowering::lowerConvertEncoding(pipe::ConvertOp op) {
+  auto source = cast<tile::TileType>(op.getSource().getType());
+  if (isa<pipe::AccumulatorAttr>(source.getEncoding())) {
+    Values registers = valuesOf(op.getSource()); // they agree
+    values[op] = registers;
+    return success();
+  }
+  FragmentShape shape(source, warps);
+  Values registers;
+  for (int64_t strip = 0; strip < shape.strips; ++strip)
+    for (int64_t step = 0; step < shape.columns / 16; ++step)
+      llvm::append_range(registers, leftOperand(op.getSource(), strip, step));
+  values[op] = registers;
+  return success();
+}
+
+LogicalResult KernelLowering::lowerDot(tile::DotOp op) {
+  auto right = cast<tile::TileType>(op.getB().getType());
+  auto left = cast<tile::TileType>(op.getA().getType());
+  if (!isa<pipe::SharedAttr>(right.getEncoding()))
+    return op.emitOpError() << "expected the right operand in shared memory, got " << right;
+  FragmentShape shape = shapeOf(op.getResult());
+  int64_t steps = left.getExtent(1) / 16, pairs = shape.groups() / 2;
+  int64_t rowBytes = rowBytesOf(right);
+  bool transposed = op.getTransposed();
+  // transposed: the rows of b are columns of the product, two groups of 8, and the depth lies along
+  // them: matrices (columns 0-7, depth 0-7), (0-7, 8-15), (8-15, 0-7), (8-15, 8-15).
+  // else: the rows of b are the depth, read transposed: (depth 0-7, columns 0-7), (8-15, 0-7), ...
+  Value lanePart =
+      add(valueOf(op.getB()), laneAddress(builder, loc, lane, Value(), rowBytes,
+                                          /*rowBit=*/transposed ? 4 : 3,
+                                          /*halfBit=*/transposed ? 3 : 4));
+  Values sums = valuesOf(op.getC());
+  for (int64_t step = 0; step < steps; ++step) {
+    SmallVector<Values> leftRegisters;
+    for (int64_t strip = 0; strip < shape.strips; ++strip)
+      leftRegisters.push_back(leftOperand(op.getA(), strip, step));
+    for (int64_t pair = 0; pair < pairs; ++pair) {
+      int64_t along = transposed ? step : pair, across = transposed ? pair : step;
+      Values b = ptx().loadMatrices(stepAddress(builder, loc, lanePart, along),
+                                    across * 16 * rowBytes + stepOffset(along), !transposed);
+      for (int64_t strip = 0; strip < shape.strips; ++strip)
+        for (int64_t half = 0; half < 2; ++half) {
+          auto first = sums.begin() + (strip * shape.groups() + 2 * pair + half) * 4;
+          Values product = ptx().mma(right.getElementType(), leftRegisters[strip],
+                                     ArrayRef(b).slice(2 * half, 2), ValueRange(ArrayRef(first, 4)));
+          std::copy(product.begin(), product.end(), first);
+        }
+    }
+  }
+  values[op] = sums;
+  return success();
+}
+
+} // namespace tesela::nvvm

@@ -1,0 +1,180 @@
+//===- LowerMemory.cpp - Buffers, copies, stores, reads ---------*- C++ -*-===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#include "targets/nvvm/KernelLowering.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+using namespace mlir;
+
+namespace tesela::nvvm {
+
+// Memory moves in chunks of 16 bytes: 8 elements of 16 bits.
+static constexpr int64_t chunkElements = 8, chunkBytes = 16;
+
+void KernelLowering::lowerAlloc(pipe::AllocOp op) {
+  values[op] = {add(sharedBase, constant(*op.getOffset()))};
+}
+
+void KernelLowering::lowerSlot(pipe::SlotOp op) {
+  Value stageBytes = constant(op.getBuffer().getType().getStageBytes());
+  values[op] = {add(valueOf(op.getBuffer()), multiply(valueOf(op.getStage()), stageBytes))};
+}
+
+namespace {
+
+/// How the chunks of a tile are dealt to the threads of a block: thread t takes chunk t, then
+/// every threads-th. Since a row's chunks divide the number of threads, all of a thread's chunks stand in one
+/// column, `rowStep` rows apart; and since rowStep is a multiple of 8 their swizzle is the same.
+struct ChunkDeal {
+  ChunkDeal(pipe::BufferType type, int64_t threads)
+      : rowChunks(type.getColumns() / chunkElements), rowStep(threads / rowChunks),
+        count(type.getRows() / rowStep) {}
+
+  int64_t rowChunks, rowStep;
+  int64_t count; ///< chunks of a thread
+};
+
+} // namespace
+
+/// A thread's first chunk: its row, its column's chunk, and its address within a stage.
+static std::tuple<Value, Value, Value> firstChunk(OpBuilder &builder, Location loc, Value thread,
+                                                  const ChunkDeal &deal, int64_t rowBytes) {
+  auto constant = [&](int64_t value) -> Value {
+    return arith::ConstantIntOp::create(builder, loc, value, 32);
+  };
+  Value row = arith::DivUIOp::create(builder, loc, thread, constant(deal.rowChunks));
+  Value chunk = arith::RemUIOp::create(builder, loc, thread, constant(deal.rowChunks));
+  Value swizzle = arith::AndIOp::create(builder, loc, row, constant(7));
+  Value place = arith::XOrIOp::create(builder, loc, chunk, swizzle);
+  Value address = arith::AddIOp::create(
+      builder, loc, arith::MulIOp::create(builder, loc, row, constant(rowBytes)),
+      arith::MulIOp::create(builder, loc, place, constant(chunkBytes)));
+  return {row, chunk, address};
+}
+
+void KernelLowering::lowerCopy(pipe::CopyOp op) {
+  auto buffer = op.getBuffer().getType();
+  ChunkDeal deal(buffer, warps * 32);
+  auto [row, chunk, address] = firstChunk(builder, loc, thread, deal, buffer.getRowBytes());
+  address = add(address, add(valueOf(op.getBuffer()),
+                             multiply(valueOf(op.getStage()), constant(buffer.getStageBytes()))));
+
+  BlockCoordinates block = blockOf(op.getBlock());
+  Type element = buffer.getElementType();
+  Value rowStride = slots[viewOf(op.getView()).strides[2]];
+  Value source = blockAddress(op.getView(), block, element);
+  Value column = multiply(chunk, constant(chunkElements));
+  source = advance(source, element, add(multiply(wide(row), rowStride), wide(column)));
+  Value step = multiply(rowStride, constant(deal.rowStep, 64));
+  Value rowsLeft = arith::SubIOp::create(builder, loc, block.limit, add(block.first, row));
+  for (int64_t index = 0; index < deal.count; ++index) {
+    Value exists = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::sgt, rowsLeft,
+                                         constant(index * deal.rowStep));
+    Value bytes =
+        arith::SelectOp::create(builder, loc, exists, constant(chunkBytes), constant(0));
+    ptx().copyAsync(address, index * deal.rowStep * buffer.getRowBytes(), source, bytes);
+    if (index + 1 < deal.count)
+      source = advance(source, element, step);
+  }
+}
+
+void KernelLowering::lowerWrite(pipe::WriteOp op) {
+  auto buffer = op.getBuffer().getType();
+  FragmentShape shape = shapeOf(op.getTile());
+  const Values &pairs = valuesOf(op.getTile());
+  Value base = add(valueOf(op.getBuffer()),
+                   multiply(valueOf(op.getStage()), constant(buffer.getStageBytes())));
+  base = add(base, multiply(firstRow, constant(buffer.getRowBytes())));
+  base = add(base, multiply(firstColumn, constant(2))); // bytes within the chunk
+  // Rows of a lane differ by multiples of 8: one swizzle serves all.
+  Value swizzle = multiply(arith::AndIOp::create(builder, loc, firstRow, constant(7)),
+                           constant(chunkBytes));
+  for (int64_t group = 0; group < shape.groups(); ++group) {
+    Value place = arith::XOrIOp::create(builder, loc, swizzle, constant((group % 8) * chunkBytes));
+    Value address = add(base, place);
+    for (int64_t strip = 0; strip < shape.strips; ++strip)
+      for (int64_t half = 0; half < 2; ++half) {
+        int64_t row = shape.firstRow(strip) + 8 * half;
+        int64_t offset = row * buffer.getRowBytes() + (group / 8) * 8 * chunkBytes;
+        ptx().storeShared(address, offset,
+                          pairs[(strip * shape.groups() + group) * 2 + half]);
+      }
+  }
+}
+
+void KernelLowering::lowerStore(pipe::StoreOp op) {
+  auto buffer = op.getBuffer().getType();
+  ChunkDeal deal(buffer, warps * 32);
+  auto [row, chunk, address] = firstChunk(builder, loc, thread, deal, buffer.getRowBytes());
+  address = add(address, add(valueOf(op.getBuffer()),
+                             multiply(valueOf(op.getStage()), constant(buffer.getStageBytes()))));
+  BlockCoordinates block = blockOf(op.getBlock());
+  Type element = buffer.getElementType();
+  Value rowStride = slots[viewOf(op.getView()).strides[2]];
+  Value target = blockAddress(op.getView(), block, element);
+  Value column = multiply(chunk, constant(chunkElements));
+  target = advance(target, element, add(multiply(wide(row), rowStride), wide(column)));
+  Value step = multiply(rowStride, constant(deal.rowStep, 64));
+  Value rowsLeft = arith::SubIOp::create(builder, loc, block.limit, add(block.first, row));
+  for (int64_t index = 0; index < deal.count; ++index) {
+    Values data =
+        ptx().loadShared16Bytes(address, index * deal.rowStep * buffer.getRowBytes());
+    Value exists = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::sgt, rowsLeft,
+                                         constant(index * deal.rowStep));
+    auto branch = scf::IfOp::create(builder, loc, exists, /*withElseRegion=*/false);
+    {
+      OpBuilder::InsertionGuard guard(builder);
+      builder.setInsertionPointToStart(branch.thenBlock());
+      ptx().storeGlobal16Bytes(target, data);
+    }
+    if (index + 1 < deal.count)
+      target = advance(target, element, step);
+  }
+}
+
+/// A row slice goes into a contiguous [B, H, Sq] view; the first lane of four stores.
+void KernelLowering::lowerRowStore(tile::StoreOp op) {
+  FragmentShape shape = shapeOf(op.getTile());
+  const Values &rows = valuesOf(op.getTile());
+  BlockCoordinates block = blockOf(op.getBlock());
+  Value line = add(multiply(wide(block.batch), wide(extents().H)), wide(block.head));
+  Value start = add(multiply(line, wide(extents().Sq)), wide(block.first));
+  Type element = builder.getF32Type();
+  Value target = advance(slots[viewOf(op.getView()).data], element, add(start, wide(firstRow)));
+  Value isFirst =
+      arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, firstColumn, constant(0));
+  Value rowsLeft = arith::SubIOp::create(builder, loc, block.limit, add(block.first, firstRow));
+  for (int64_t strip = 0; strip < shape.strips; ++strip)
+    for (int64_t half = 0; half < 2; ++half) {
+      int64_t row = shape.firstRow(strip) + 8 * half;
+      Value exists = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::sgt, rowsLeft,
+                                           constant(row));
+      Value stores = arith::AndIOp::create(builder, loc, exists, isFirst);
+      auto branch = scf::IfOp::create(builder, loc, stores, /*withElseRegion=*/false);
+      OpBuilder::InsertionGuard guard(builder);
+      builder.setInsertionPointToStart(branch.thenBlock());
+      LLVM::StoreOp::create(builder, loc, rows[strip * 2 + half],
+                            advance(target, element, constant(row, 64)));
+    }
+}
+
+/// Clamped as the language says. A view without elements comes with strides 0 and the address of
+/// a zero (Artifact.h), so no case needs a branch.
+Value KernelLowering::emitRead(tile::ReadOp op, ValueRange indices) {
+  const ViewSlots &parts = viewOf(op.getView());
+  Value zero = constant(0), offset = constant(0, 64);
+  for (auto [axis, index] : llvm::enumerate(indices)) {
+    Value last = arith::SubIOp::create(builder, loc, slots[parts.extents[axis]], constant(1));
+    Value clamped = arith::MaxSIOp::create(
+        builder, loc, arith::MinSIOp::create(builder, loc, index, last), zero);
+    offset = add(offset, multiply(wide(clamped), slots[parts.strides[axis]]));
+  }
+  Type type = op.getElement().getType();
+  auto load = LLVM::LoadOp::create(builder, loc, type, advance(slots[parts.data], type, offset));
+  load.setInvariant(true); // no kernel writes to a capture
+  return load;
+}
+
+} // namespace tesela::nvvm

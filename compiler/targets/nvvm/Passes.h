@@ -1,0 +1,29 @@
+//===- Passes.h - Passes of GPU targets -------------------------*- C++ -*-===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#ifndef TESELA_COMPILER_TARGETS_NVVM_PASSES_H
+#define TESELA_COMPILER_TARGETS_NVVM_PASSES_H
+
+#include "pipe/Pipe.h"
+#include "tile/Tile.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Pass/Pass.h"
+
+namespace tesela {
+
+/// The attribute of a kernel with its bytes of shared memory.
+inline constexpr llvm::StringLiteral sharedBytesAttr = "pipe.shared_bytes";
+
+#define GEN_PASS_DECL
+#define GEN_PASS_REGISTRATION
+#include "targets/nvvm/Passes.h.inc"
+
+} // namespace tesela
+
+#endif // TESELA_COMPILER_TARGETS_NVVM_PASSES_H

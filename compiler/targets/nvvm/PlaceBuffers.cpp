@@ -1,0 +1,38 @@
+//===- PlaceBuffers.cpp - pipe-place-buffers --------------------*- C++ -*-===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#include "targets/nvvm/Passes.h"
+
+#include "mlir/IR/Builders.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+
+namespace tesela {
+#define GEN_PASS_DEF_PIPEPLACEBUFFERS
+#include "targets/nvvm/Passes.h.inc"
+
+namespace {
+
+// What the 128-byte swizzles of all generations need (HOPPER: 8 rows of 128 bytes).
+constexpr int64_t alignment = 1024;
+
+struct PipePlaceBuffers : impl::PipePlaceBuffersBase<PipePlaceBuffers> {
+  void runOnOperation() override {
+    int64_t end = 0;
+    getOperation().walk([&](pipe::AllocOp alloc) {
+      if (Value over = alloc.getOver()) {
+        alloc.setOffset(over.getDefiningOp<pipe::AllocOp>().getOffset());
+        return;
+      }
+      alloc.setOffset(end);
+      end = llvm::alignTo(end + alloc.getBuffer().getType().getBytes(), alignment);
+    });
+    Builder builder(&getContext());
+    getOperation()->setAttr(sharedBytesAttr, builder.getI64IntegerAttr(end));
+  }
+};
+
+} // namespace
+} // namespace tesela

@@ -1,0 +1,123 @@
+//===- PtxInstructions.cpp - Instructions as inline assembly ----*- C++ -*-===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#include "targets/nvvm/PtxInstructions.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "llvm/ADT/Twine.h"
+
+using namespace mlir;
+
+namespace tesela::nvvm {
+
+Values PtxInstructions::emit(TypeRange results, ValueRange operands, StringRef text,
+                             StringRef constraints, bool hasSideEffects) {
+  SmallVector<Type> resultType;
+  if (results.size() == 1)
+    resultType.push_back(results.front());
+  else if (results.size() > 1)
+    resultType.push_back(LLVM::LLVMStructType::getLiteral(
+        builder.getContext(), SmallVector<Type>(results.begin(), results.end())));
+  auto dialect = LLVM::AsmDialectAttr::get(builder.getContext(), LLVM::AsmDialect::AD_ATT);
+  auto op = LLVM::InlineAsmOp::create(builder, loc, TypeRange(resultType), operands, text,
+                                      constraints, hasSideEffects, /*is_align_stack=*/false,
+                                      LLVM::tailcallkind::TailCallKind::None, dialect, ArrayAttr());
+  if (results.size() <= 1)
+    return Values(op->getResults());
+  Values values;
+  for (size_t index = 0; index < results.size(); ++index)
+    values.push_back(LLVM::ExtractValueOp::create(builder, loc, op->getResult(0), index));
+  return values;
+}
+
+Value PtxInstructions::emitPure(StringRef text, StringRef constraints, Type result,
+                                ValueRange operands) {
+  return emit(result, operands, text, constraints, /*hasSideEffects=*/false).front();
+}
+
+static std::string address(unsigned operand, int64_t offset) {
+  return ("[$" + Twine(operand) + (offset ? "+" + Twine(offset) : Twine()) + "]").str();
+}
+
+Value PtxInstructions::exp2(Value x) {
+  return emitPure("ex2.approx.ftz.f32 $0, $1;", "=f,f", x.getType(), x);
+}
+
+Value PtxInstructions::log2(Value x) {
+  return emitPure("lg2.approx.f32 $0, $1;", "=f,f", x.getType(), x);
+}
+
+Value PtxInstructions::tanh(Value x) {
+  return emitPure("tanh.approx.f32 $0, $1;", "=f,f", x.getType(), x);
+}
+
+Value PtxInstructions::packPair(Type element, Value low, Value high) {
+  StringRef text = element.isBF16() ? "cvt.rn.bf16x2.f32 $0, $1, $2;" : "cvt.rn.f16x2.f32 $0, $1, $2;";
+  return emitPure(text, "=r,f,f", builder.getI32Type(), {high, low});
+}
+
+Values PtxInstructions::mma(Type element, ValueRange a, ValueRange b, ValueRange c) {
+  StringRef text =
+      element.isBF16()
+          ? "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
+            "{$0,$1,$2,$3}, {$4,$5,$6,$7}, {$8,$9}, {$10,$11,$12,$13};"
+          : "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
+            "{$0,$1,$2,$3}, {$4,$5,$6,$7}, {$8,$9}, {$10,$11,$12,$13};";
+  SmallVector<Value> operands(a);
+  operands.append(b.begin(), b.end());
+  operands.append(c.begin(), c.end());
+  return emit(SmallVector<Type>(4, builder.getF32Type()), operands, text,
+              "=f,=f,=f,=f,r,r,r,r,r,r,0,1,2,3", /*hasSideEffects=*/false);
+}
+
+Values PtxInstructions::loadMatrices(Value base, int64_t offset, bool transposed) {
+  std::string text = ("ldmatrix.sync.aligned.m8n8.x4" + Twine(transposed ? ".trans" : "") +
+                      ".shared.b16 {$0,$1,$2,$3}, " + address(4, offset) + ";")
+                         .str();
+  return emit(SmallVector<Type>(4, builder.getI32Type()), base, text, "=r,=r,=r,=r,r",
+              /*hasSideEffects=*/true);
+}
+
+void PtxInstructions::copyAsync(Value base, int64_t offset, Value global, Value bytes) {
+  std::string text = "cp.async.cg.shared.global " + address(0, offset) + ", [$1], 16, $2;";
+  emit({}, {base, global, bytes}, text, "r,l,r,~{memory}", /*hasSideEffects=*/true);
+}
+
+void PtxInstructions::commitCopies() {
+  emit({}, {}, "cp.async.commit_group;", "~{memory}", /*hasSideEffects=*/true);
+}
+
+void PtxInstructions::waitForCopies(int64_t pending) {
+  emit({}, {}, ("cp.async.wait_group " + Twine(pending) + ";").str(), "~{memory}",
+       /*hasSideEffects=*/true);
+}
+
+void PtxInstructions::barrier() {
+  emit({}, {}, "bar.sync 0;", "~{memory}", /*hasSideEffects=*/true);
+}
+
+Value PtxInstructions::shuffleXor(Value x, int64_t mask) {
+  std::string text = ("shfl.sync.bfly.b32 $0, $1, " + Twine(mask) + ", 31, -1;").str();
+  return emit(x.getType(), x, text, "=f,f", /*hasSideEffects=*/true).front();
+}
+
+void PtxInstructions::storeShared(Value base, int64_t offset, Value x) {
+  emit({}, {base, x}, "st.shared.b32 " + address(0, offset) + ", $1;", "r,r,~{memory}",
+       /*hasSideEffects=*/true);
+}
+
+Values PtxInstructions::loadShared16Bytes(Value base, int64_t offset) {
+  return emit(SmallVector<Type>(4, builder.getI32Type()), base,
+              "ld.shared.v4.b32 {$0,$1,$2,$3}, " + address(4, offset) + ";", "=r,=r,=r,=r,r,~{memory}",
+              /*hasSideEffects=*/true);
+}
+
+void PtxInstructions::storeGlobal16Bytes(Value global, ValueRange x) {
+  SmallVector<Value> operands(x);
+  operands.push_back(global);
+  emit({}, operands, "st.global.v4.b32 [$4], {$0,$1,$2,$3};", "r,r,r,r,l,~{memory}",
+       /*hasSideEffects=*/true);
+}
+
+} // namespace tesela::nvvm

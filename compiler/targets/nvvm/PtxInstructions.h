@@ -1,0 +1,68 @@
+//===- PtxInstructions.h - Instructions as inline assembly ------*- C++ -*-===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// The PTX instructions that the lowering uses and for which LLVM has no op that takes 32-bit
+// shared-memory addresses with constant offsets, or that spells the rounding. Each names its section of the PTX ISA (9.0).
+// Addresses in shared memory are i32.
+//
+//===----------------------------------------------------------------------===//
+#ifndef TESELA_COMPILER_TARGETS_NVVM_PTXINSTRUCTIONS_H
+#define TESELA_COMPILER_TARGETS_NVVM_PTXINSTRUCTIONS_H
+
+#include "mlir/IR/Builders.h"
+#include "llvm/ADT/SmallVector.h"
+
+namespace tesela::nvvm {
+
+using Values = llvm::SmallVector<mlir::Value>;
+
+class PtxInstructions {
+public:
+  PtxInstructions(mlir::OpBuilder &builder, mlir::Location loc) : builder(builder), loc(loc) {}
+
+  /// 2^x, subnormal results flushed (9.7.3 ex2): relative error 2^-22.5.
+  mlir::Value exp2(mlir::Value x);
+  /// log₂ x (9.7.3 lg2): absolute error 2^-22 for x in [0.5, 2], relative 2^-22 elsewhere.
+  mlir::Value log2(mlir::Value x);
+  /// tanh x (9.7.3 tanh): relative error 2^-11.
+  mlir::Value tanh(mlir::Value x);
+  /// Two f32 rounded to nearest even, as one i32 with `low` in its lower half (9.7.9 cvt).
+  mlir::Value packPair(mlir::Type element, mlir::Value low, mlir::Value high);
+
+  /// c + a · b for a 16×8×16 block (9.7.14 mma.m16n8k16): a four i32, b two i32, c four f32.
+  Values mma(mlir::Type element, mlir::ValueRange a, mlir::ValueRange b, mlir::ValueRange c);
+  /// Four 8×8 matrices of 16-bit elements (9.7.14 ldmatrix), transposed on the way if asked: lane
+  /// t gives the address of row t mod 8 of matrix t / 8.
+  Values loadMatrices(mlir::Value address, int64_t offset, bool transposed);
+
+  /// 16 bytes from global to shared memory, of which the first `bytes` (i32, 0 or 16) are read and
+  /// the rest become zeros (9.7.9 cp.async).
+  void copyAsync(mlir::Value address, int64_t offset, mlir::Value global, mlir::Value bytes);
+  void commitCopies();
+  void waitForCopies(int64_t pending);
+  /// bar.sync 0 (9.7.13 barrier).
+  void barrier();
+
+  /// The value of the lane whose number differs in the bits of `mask` (9.7.9 shfl.sync).
+  mlir::Value shuffleXor(mlir::Value x, int64_t mask);
+
+  void storeShared(mlir::Value address, int64_t offset, mlir::Value x);
+  Values loadShared16Bytes(mlir::Value address, int64_t offset);
+  /// Stores four i32 to 16 bytes of global memory.
+  void storeGlobal16Bytes(mlir::Value global, mlir::ValueRange x);
+
+private:
+  Values emit(mlir::TypeRange results, mlir::ValueRange operands, llvm::StringRef text,
+              llvm::StringRef constraints, bool hasSideEffects);
+  mlir::Value emitPure(llvm::StringRef text, llvm::StringRef constraints, mlir::Type result,
+                       mlir::ValueRange operands);
+
+  mlir::OpBuilder &builder;
+  mlir::Location loc;
+};
+
+} // namespace tesela::nvvm
+
+#endif // TESELA_COMPILER_TARGETS_NVVM_PTXINSTRUCTIONS_H

@@ -1,0 +1,145 @@
+//===- RotateLoop.cpp - pipe-rotate-loop ------------------------*- C++ -*-===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#include "targets/nvvm/Passes.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+using namespace mlir;
+
+namespace tesela {
+#define GEN_PASS_DEF_PIPEROTATELOOP
+#include "targets/nvvm/Passes.h.inc"
+
+namespace {
+
+/// The ops of a loop's body that bring its blocks, as pipe-assign-fragments leaves them.
+struct CopyGroup {
+  pipe::BarrierOp before;
+  SmallVector<pipe::CopyOp> copies;
+  pipe::CommitOp commit;
+  pipe::WaitOp wait;
+};
+
+struct PipeRotateLoop : impl::PipeRotateLoopBase<PipeRotateLoop> {
+  void runOnOperation() override {
+    tile::ScheduleAttr schedule = getOperation().getScheduleAttr();
+    stages = schedule ? schedule.getStages() : 1;
+    if (stages < 2)
+      return;
+    SmallVector<scf::ForOp> loops;
+    getOperation().walk([&](scf::ForOp loop) { loops.push_back(loop); });
+    for (scf::ForOp loop : loops)
+      if (std::optional<CopyGroup> group = findGroup(loop))
+        rotate(loop, *group);
+  }
+
+  /// Nothing where the loop copies nothing, or where a copy depends on more than the index.
+  static std::optional<CopyGroup> findGroup(scf::ForOp loop) {
+    CopyGroup group;
+    for (Operation &op : *loop.getBody()) {
+      if (auto barrier = dyn_cast<pipe::BarrierOp>(op); barrier && !group.before)
+        group.before = barrier;
+      else if (auto copy = dyn_cast<pipe::CopyOp>(op))
+        group.copies.push_back(copy);
+      else if (auto commit = dyn_cast<pipe::CommitOp>(op))
+        group.commit = commit;
+      else if (auto wait = dyn_cast<pipe::WaitOp>(op))
+        group.wait = wait;
+    }
+    if (group.copies.empty() || !group.before || !group.commit || !group.wait)
+      return std::nullopt;
+    for (pipe::CopyOp copy : group.copies) {
+      auto block = copy.getBlock().getDefiningOp<tile::BlockAtOp>();
+      if (!block || block.getIndex() != loop.getInductionVar() ||
+          !loop.isDefinedOutsideOfLoop(block.getRows()))
+        return std::nullopt;
+    }
+    return group;
+  }
+
+  void rotate(scf::ForOp loop, CopyGroup &group) {
+    Location loc = loop.getLoc();
+    Value low = loop.getLowerBound(), high = loop.getUpperBound();
+    auto constant = [&](OpBuilder &builder, int64_t value) -> Value {
+      return arith::ConstantIntOp::create(builder, loc, value, 32);
+    };
+    widenBuffers(group);
+
+    // Before the loop: the first n - 1 blocks, ahead of what is awaited there.
+    OpBuilder before(loop);
+    pipe::WaitOp earlierWait;
+    for (Operation *op = loop->getPrevNode(); op && !earlierWait; op = op->getPrevNode())
+      earlierWait = dyn_cast<pipe::WaitOp>(op);
+    if (earlierWait)
+      before.setInsertionPoint(earlierWait);
+    for (int64_t stage = 0; stage + 1 < stages; ++stage) {
+      Value index = arith::AddIOp::create(before, loc, low, constant(before, stage));
+      copyIfInside(before, group, index, high, constant(before, stage));
+    }
+    if (earlierWait) // these groups may stay under way
+      earlierWait.setPending(earlierWait.getPending() + stages - 1);
+
+    // In the loop: await this block, then start the one n - 1 ahead; its stage was read in the last
+    // iteration, which the barrier ends.
+    OpBuilder inside(group.before);
+    pipe::WaitOp::create(inside, loc, stages - 2);
+    inside.setInsertionPointAfter(group.before);
+    Value count = constant(inside, stages);
+    Value done = arith::SubIOp::create(inside, loc, loop.getInductionVar(), low);
+    Value stage = arith::RemUIOp::create(inside, loc, done, count);
+    Value ahead = constant(inside, stages - 1);
+    Value next = arith::AddIOp::create(inside, loc, loop.getInductionVar(), ahead);
+    Value nextStage = arith::RemUIOp::create(
+        inside, loc, arith::AddIOp::create(inside, loc, done, ahead), count);
+    copyIfInside(inside, group, next, high, nextStage);
+
+    Operation *secondBarrier = group.wait->getNextNode();
+    SmallVector<Value> buffers;
+    for (pipe::CopyOp copy : group.copies)
+      buffers.push_back(copy.getBuffer());
+    loop.walk([&](pipe::SlotOp slot) {
+      if (llvm::is_contained(buffers, slot.getBuffer()))
+        slot.getStageMutable().assign(stage);
+    });
+    secondBarrier->erase();
+    group.wait.erase();
+    group.commit.erase();
+    for (pipe::CopyOp copy : group.copies)
+      copy.erase();
+  }
+
+  void widenBuffers(CopyGroup &group) {
+    for (pipe::CopyOp copy : group.copies) {
+      auto type = copy.getBuffer().getType();
+      copy.getBuffer().setType(pipe::BufferType::get(
+          &getContext(), stages, type.getRows(), type.getColumns(), type.getElementType()));
+    }
+  }
+
+  /// Copies the blocks of iteration `index` if there is one; commits in any case, so that groups
+  /// can be counted.
+  static void copyIfInside(OpBuilder &builder, CopyGroup &group, Value index, Value high,
+                           Value stage) {
+    Location loc = group.commit.getLoc();
+    Value inside =
+        arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, index, high);
+    auto branch = scf::IfOp::create(builder, loc, inside, /*withElseRegion=*/false);
+    OpBuilder inner = branch.getThenBodyBuilder();
+    llvm::DenseMap<Value, Value> blocks;
+    for (pipe::CopyOp copy : group.copies) {
+      auto old = copy.getBlock().getDefiningOp<tile::BlockAtOp>();
+      Value &block = blocks[old.getResult()];
+      if (!block)
+        block = tile::BlockAtOp::create(inner, loc, old.getType(), old.getRows(), index);
+      pipe::CopyOp::create(inner, copy.getLoc(), copy.getView(), block, copy.getBuffer(), stage);
+    }
+    pipe::CommitOp::create(builder, loc);
+  }
+
+  int64_t stages = 1;
+};
+
+} // namespace
+} // namespace tesela

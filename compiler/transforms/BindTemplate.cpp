@@ -1,0 +1,104 @@
+//===- BindTemplate.cpp - tile-bind -----------------------------*- C++ -*-===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#include "tile/Extents.h"
+#include "transforms/Passes.h"
+
+#include "mlir/IR/AttrTypeSubElements.h"
+#include "mlir/IR/Builders.h"
+#include "llvm/ADT/StringMap.h"
+
+using namespace mlir;
+
+namespace tesela {
+#define GEN_PASS_DEF_TILEBIND
+#include "transforms/Passes.h.inc"
+
+namespace {
+
+struct TileBind : impl::TileBindBase<TileBind> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    llvm::StringMap<Attribute> values; // an IntegerAttr, or a TypeAttr
+    for (const std::string &binding : bindings)
+      if (failed(addBinding(binding, values)))
+        return signalPassFailure();
+    for (auto kernel : getOperation().getOps<tile::KernelOp>())
+      if (failed(bind(kernel, values)))
+        return signalPassFailure();
+  }
+
+  LogicalResult addBinding(StringRef binding, llvm::StringMap<Attribute> &values) {
+    auto [name, value] = binding.split('=');
+    int64_t number;
+    if (!value.getAsInteger(10, number)) {
+      values[name] = tile::getExtent(&getContext(), number);
+      return success();
+    }
+    Builder builder(&getContext());
+    Type type = llvm::StringSwitch<Type>(value)
+                    .Case("f32", builder.getF32Type())
+                    .Case("f16", builder.getF16Type())
+                    .Case("bf16", builder.getBF16Type())
+                    .Default(Type());
+    if (!type)
+      return getOperation().emitError()
+             << "the value of a template's parameter is an integer, f32, f16 or bf16; '" << binding
+             << "' has '" << value << "'";
+    values[name] = TypeAttr::get(type);
+    return success();
+  }
+
+  LogicalResult bind(tile::KernelOp kernel, llvm::StringMap<Attribute> values) {
+    if (tile::ScheduleAttr schedule = kernel.getScheduleAttr()) {
+      values["block_m"] = tile::getExtent(&getContext(), schedule.getBlockM());
+      values["block_n"] = tile::getExtent(&getContext(), schedule.getBlockN());
+    }
+    for (Attribute parameter : kernel.getParameters())
+      if (!values.count(cast<StringAttr>(parameter).getValue()))
+        return kernel.emitError() << "the template's parameter " << parameter
+                                  << " has no value: bind it with bindings="
+                                  << cast<StringAttr>(parameter).getValue() << "=…";
+
+    AttrTypeReplacer replacer;
+    replacer.addReplacement([&](tile::SymbolAttr symbol) -> std::optional<Attribute> {
+      auto value = values.find(symbol.getName());
+      if (value == values.end() || !isa<IntegerAttr>(value->second))
+        return std::nullopt;
+      return value->second;
+    });
+    replacer.addReplacement([&](tile::ExtentExprAttr expression) -> std::optional<Attribute> {
+      auto replaced = tile::ExtentExprAttr::get(&getContext(), expression.getOp(),
+                                                replacer.replace(expression.getLeft()),
+                                                replacer.replace(expression.getRight()));
+      if (std::optional<int64_t> number = tile::staticExtent(replaced))
+        return tile::getExtent(&getContext(), *number);
+      return replaced;
+    });
+    replacer.addReplacement([&](tile::ElementParamType parameter) -> std::optional<Type> {
+      auto value = values.find(parameter.getName());
+      if (value == values.end() || !isa<TypeAttr>(value->second))
+        return std::nullopt;
+      return cast<TypeAttr>(value->second).getValue();
+    });
+    replacer.recursivelyReplaceElementsIn(kernel, /*replaceAttrs=*/true, /*replaceLocs=*/false,
+                                          /*replaceTypes=*/true);
+    kernel.setParametersAttr(ArrayAttr::get(&getContext(), {}));
+
+    // An extent that names no parameter would otherwise surface much later.
+    WalkResult unbound = kernel.walk([&](Operation *op) {
+      for (Type type : op->getResultTypes())
+        if (auto tileType = dyn_cast<tile::TileType>(type); tileType && !tileType.isBound()) {
+          op->emitError() << type << " names something that is no parameter of the template";
+          return WalkResult::interrupt();
+        }
+      return WalkResult::advance();
+    });
+    return failure(unbound.wasInterrupted());
+  }
+};
+
+} // namespace
+} // namespace tesela

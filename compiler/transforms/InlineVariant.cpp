@@ -1,0 +1,122 @@
+//===- InlineVariant.cpp - tile-inline-variant ------------------*- C++ -*-===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#include "attn/Attn.h"
+#include "frontend/emit/ExpandArithmetic.h"
+#include "tile/Extents.h"
+#include "transforms/Passes.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/IRMapping.h"
+
+#include <numbers>
+
+using namespace mlir;
+
+namespace tesela {
+#define GEN_PASS_DEF_TILEINLINEVARIANT
+#include "transforms/Passes.h.inc"
+
+namespace {
+
+struct TileInlineVariant : impl::TileInlineVariantBase<TileInlineVariant> {
+  void runOnOperation() override {
+    auto variants = llvm::to_vector(getOperation().getOps<attn::VariantOp>());
+    if (variants.size() != 1) {
+      getOperation().emitError() << "expected one attn.variant in the module, got "
+                                 << variants.size();
+      return signalPassFailure();
+    }
+    for (auto kernel : getOperation().getOps<tile::KernelOp>())
+      fillHooks(variants.front(), kernel);
+    variants.front().erase();
+  }
+
+  static void fillHooks(attn::VariantOp variant, tile::KernelOp kernel) {
+    // In the order of the variant's parameters, whatever the order of their uses.
+    for (Attribute parameter : variant.getParameters())
+      addParameter(variant, kernel, parameter);
+    bool identity = variant.scoreIsIdentity();
+    kernel.walk([&](Operation *op) {
+      if (auto score = dyn_cast<tile::ScoreOp>(op)) {
+        if (!identity)
+          return fillHook(variant.getScoreBody(), score.getBody(), kernel);
+        score.replaceAllUsesWith(score.getSource());
+        score.erase();
+      } else if (auto mask = dyn_cast<tile::MaskOp>(op)) {
+        fillHook(variant.getMaskBody(), mask.getBody(), kernel);
+        expandExactMath(mask.getBody());
+      } else if (auto factor = dyn_cast<tile::ExponentFactorOp>(op)) {
+        OpBuilder builder(factor);
+        Value value = arith::ConstantFloatOp::create(builder, factor.getLoc(), builder.getF32Type(),
+                                                     APFloat(std::numbers::log2e_v<float>));
+        if (identity)
+          value = arith::MulFOp::create(builder, factor.getLoc(), factor.getScale(), value);
+        factor.replaceAllUsesWith(value);
+        factor.erase();
+      }
+    });
+  }
+
+  /// Makes a parameter that the score or the mask uses an argument of the kernel.
+  static void addParameter(attn::VariantOp variant, tile::KernelOp kernel, Attribute parameter) {
+    auto isUsed = [&](StringRef name) {
+      WalkResult found = variant.walk([&](Operation *op) {
+        auto param = dyn_cast<attn::ParamOp>(op);
+        auto read = dyn_cast<attn::ReadOp>(op);
+        bool match = (param && param.getName() == name) || (read && read.getName() == name);
+        return match ? WalkResult::interrupt() : WalkResult::advance();
+      });
+      return found.wasInterrupted();
+    };
+    if (auto scalar = dyn_cast<attn::ScalarAttr>(parameter)) {
+      if (isUsed(scalar.getName()))
+        kernel.addArgument(("$" + scalar.getName()).str(), scalar.getType(), variant.getLoc());
+      return;
+    }
+    auto capture = cast<attn::CaptureAttr>(parameter);
+    if (!isUsed(capture.getName()))
+      return;
+    SmallVector<Attribute> extents(capture.getExtents().size(),
+                                   tile::getExtent(kernel.getContext(), ShapedType::kDynamic));
+    auto type = tile::ViewType::get(kernel.getContext(), extents, capture.getType());
+    kernel.addArgument(("$" + capture.getName()).str(), type, variant.getLoc());
+  }
+
+  static void fillHook(Block &source, Region &hook, tile::KernelOp kernel) {
+    hook.getBlocks().clear();
+    Block *body = new Block;
+    hook.push_back(body);
+    IRMapping mapping;
+    for (BlockArgument argument : source.getArguments())
+      mapping.map(argument, body->addArgument(argument.getType(), argument.getLoc()));
+    OpBuilder builder = OpBuilder::atBlockEnd(body);
+    for (Operation &op : source) {
+      Location loc = op.getLoc();
+      auto mapped = [&](ValueRange values) {
+        return llvm::map_to_vector(values, [&](Value value) { return mapping.lookup(value); });
+      };
+      auto argument = [&](StringRef name) { return kernel.getArgument(("$" + name).str()); };
+      if (auto param = dyn_cast<attn::ParamOp>(op)) {
+        mapping.map(param.getResult(), argument(param.getName()));
+      } else if (auto read = dyn_cast<attn::ReadOp>(op)) {
+        Value element = tile::ReadOp::create(builder, loc, read.getType(), argument(read.getName()),
+                                             mapped(read.getIndices()));
+        mapping.map(read.getResult(), element);
+      } else if (auto extent = dyn_cast<attn::ExtentOp>(op)) {
+        Value value = tile::ExtentOp::create(builder, loc, builder.getI32Type(),
+                                             attn::stringifyExtent(extent.getExtent()));
+        mapping.map(extent.getResult(), value);
+      } else if (auto yield = dyn_cast<attn::YieldOp>(op)) {
+        tile::YieldOp::create(builder, loc, mapped(yield->getOperands()));
+      } else {
+        builder.clone(op, mapping);
+      }
+    }
+  }
+};
+
+} // namespace
+} // namespace tesela

@@ -1,0 +1,111 @@
+//===- Passes.td - From a template to the core --------------*- tablegen -*-===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// The passes that no target changes, in the order in which they run.
+//
+//===----------------------------------------------------------------------===//
+#ifndef TESELA_TRANSFORMS_PASSES
+#define TESELA_TRANSFORMS_PASSES
+
+include "mlir/Pass/PassBase.td"
+
+def TileBind : Pass<"tile-bind", "::mlir::ModuleOp"> {
+  let summary = "give a template's parameters their values";
+  let description = [{
+    Replaces every parameter in extents and element types by its value, so that the kernel is
+    verified anew with extents that are known. `block_m` and `block_n` come from the kernel's
+    `schedule` where it has one.
+
+    ```mlir
+    // before, with bindings=d=64,input=bf16
+    tile.kernel @k<d, input>(%q: !tile.view<[?, ?, ?, d], input>) {}
+    // after
+    tile.kernel @k(%q: !tile.view<[?, ?, ?, 64], bf16>) {}
+    ```
+  }];
+  let options = [ListOption<"bindings", "bindings", "std::string",
+                            "name=value for each parameter: an integer, or f32, f16, bf16">];
+}
+
+def TileInlineVariant : Pass<"tile-inline-variant", "::mlir::ModuleOp"> {
+  let summary = "put a variant's score and mask into the hooks of a kernel";
+  let description = [{
+    The module holds one `attn.variant` and kernels. Fills the regions of `tile.score` and
+    `tile.mask`, makes the parameters that they use arguments of the kernel (named with a leading
+    `$`) and erases the variant. A score that is `s` itself leaves no op behind:
+    `tile.exponent_factor` then carries the scale. In masks the transcendental functions become their exact form.
+
+    ```mlir
+    // before
+    %t = tile.score %x scaled by %scale at %rows, %keys : …
+    // after, for `score = s + slope[h]`
+    %t = tile.score %x scaled by %scale at %rows, %keys : … do {
+    ^bb0(%s: f32, %b: i32, %h: i32, %hkv: i32, %q: i32, %k: i32):
+      %a = tile.read %slope[%h] : !tile.view<[?], f32> -> f32
+      %r = arith.addf %s, %a : f32
+      tile.yield %r : f32
+    }
+    ```
+  }];
+  let dependentDialects = ["::tesela::tile::TileDialect", "::mlir::math::MathDialect"];
+}
+
+def TileKeyRanges : Pass<"tile-key-ranges", "::tesela::tile::KernelOp"> {
+  let summary = "prove which keys a block of queries can need";
+  let description = [{
+    For each `tile.blocks` whose body has one `tile.mask`, computes before the loop the interval of
+    keys that the mask may keep for some query of the block, and an interval in which
+    it keeps every key for every query (see `analysis/KeyRange.h`).
+
+    ```mlir
+    // before, the mask being q >= k
+    tile.blocks %keys, %partial of %rows : … {…}
+    // after
+    tile.blocks %keys, %partial of %rows : … range (%zero, %last_query_plus_1) full (%zero, %first_query_plus_1) {…}
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
+}
+
+def TileDecompose : Pass<"tile-decompose", "::tesela::tile::KernelOp"> {
+  let summary = "turn the steps of attention into maps and reductions";
+  let description = [{
+    `tile.score`, `tile.mask`, `tile.softmax_step`, `tile.rescale` and `tile.finish` become
+    `tile.map`, `tile.reduce`, `tile.total` and `scf.if`: no target knows of softmax or masks.
+    `attn.floor_div`, `attn.floor_mod` and `attn.to_int` become arith ops.
+
+    ```mlir
+    // before
+    %y = tile.rescale %o by %alpha : !tile.tile<[64, 32], f32>, !tile.tile<[64], f32>
+    // after
+    %y = tile.map %o, %alpha : (…) -> !tile.tile<[64, 32], f32> {
+    ^bb0(%x: f32, %a: f32, %row: i32, %column: i32):
+      %p = arith.mulf %x, %a : f32
+      tile.yield %p : f32
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
+                           "::mlir::scf::SCFDialect"];
+}
+
+def TileLowerBlocks : Pass<"tile-lower-blocks", "::tesela::tile::KernelOp"> {
+  let summary = "turn loops over blocks into scf.for";
+  let description = [{
+    ```mlir
+    // before
+    tile.blocks %keys, %partial of %rows : … range (%low, %high) full (%first, %end) {…}
+    // after
+    scf.for %j = %low_block to %high_block step %one : i32 {
+      %keys = tile.block_at %j of %rows : …
+      %partial = …   // the block is not inside [first, end)
+      …
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
+}
+
+#endif // TESELA_TRANSFORMS_PASSES

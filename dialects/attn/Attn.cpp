@@ -1,0 +1,221 @@
+//===- Attn.cpp -----------------------------------------------------------===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#include "attn/Attn.h"
+
+#include "attn/Arithmetic.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/DialectImplementation.h"
+#include "mlir/IR/Matchers.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+#include "attn/AttnDialect.cpp.inc"
+#include "attn/AttnEnums.cpp.inc"
+
+#define GET_ATTRDEF_CLASSES
+#include "attn/AttnAttributes.cpp.inc"
+
+#define GET_OP_CLASSES
+#include "attn/AttnOps.cpp.inc"
+
+using namespace mlir;
+
+namespace tesela::attn {
+
+void AttnDialect::initialize() {
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "attn/AttnAttributes.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "attn/AttnOps.cpp.inc"
+      >();
+}
+
+Operation *AttnDialect::materializeConstant(OpBuilder &builder, Attribute value, Type type,
+                                            Location location) {
+  return arith::ConstantOp::materialize(builder, value, type, location);
+}
+
+//===----------------------------------------------------------------------===//
+// Attributes
+//===----------------------------------------------------------------------===//
+
+static bool isParameterType(Type type) { return type.isSignlessInteger(32) || type.isF32(); }
+
+LogicalResult ScalarAttr::verify(function_ref<InFlightDiagnostic()> emitError, StringRef name,
+                                 Type type, TypedAttr defaultValue) {
+  if (name.empty())
+    return emitError() << "a scalar parameter needs a name";
+  if (!isParameterType(type))
+    return emitError() << "scalar parameter '" << name << "' is " << type
+                       << "; it must be i32 or f32";
+  if (defaultValue && defaultValue.getType() != type)
+    return emitError() << "the default of scalar parameter '" << name << "' is "
+                       << defaultValue.getType() << "; it must be " << type
+                       << ", as the parameter is";
+  return success();
+}
+
+/// number, or [number '*'] name [('+' | '-') number]
+static bool isExtentText(StringRef text) {
+  auto isNumber = [](StringRef digits) {
+    uint32_t value;
+    return !digits.empty() && llvm::isDigit(digits.front()) && !digits.getAsInteger(10, value);
+  };
+  if (isNumber(text))
+    return true;
+  if (auto [coefficient, rest] = text.split('*'); !rest.empty()) {
+    if (!isNumber(coefficient))
+      return false;
+    text = rest;
+  }
+  size_t sign = text.find_first_of("+-");
+  if (sign != StringRef::npos && !isNumber(text.substr(sign + 1)))
+    return false;
+  StringRef name = text.substr(0, sign);
+  return !name.empty() && !llvm::isDigit(name.front()) &&
+         llvm::all_of(name, [](char c) { return llvm::isAlnum(c) || c == '_'; });
+}
+
+LogicalResult CaptureAttr::verify(function_ref<InFlightDiagnostic()> emitError, StringRef name,
+                                  Type type, ArrayAttr extents) {
+  if (name.empty())
+    return emitError() << "a captured tensor needs a name";
+  if (!isParameterType(type))
+    return emitError() << "captured tensor '" << name << "' has elements of " << type
+                       << "; they must be i32 or f32";
+  if (extents.empty())
+    return emitError() << "captured tensor '" << name
+                       << "' has no extents; write one an axis, or make it a scalar";
+  for (Attribute extent : extents) {
+    auto text = dyn_cast<StringAttr>(extent);
+    if (!text || !isExtentText(text.getValue()))
+      return emitError() << "captured tensor '" << name << "' has the extent " << extent
+                         << "; write it as \"H\", \"2*Sk\", \"P-1\" or \"16\"";
+  }
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// VariantOp
+//===----------------------------------------------------------------------===//
+
+static LogicalResult verifyBody(VariantOp op, Block &body, StringRef name, bool hasScore,
+                                Type yielded) {
+  Builder builder(op.getContext());
+  SmallVector<Type> expected;
+  if (hasScore)
+    expected.push_back(builder.getF32Type());
+  expected.append(5, builder.getI32Type());
+  if (!llvm::equal(body.getArgumentTypes(), expected))
+    return op.emitOpError() << "expects the " << name << "'s arguments to be " << expected << " ("
+                            << (hasScore ? "s " : "") << "b h hkv q k), but they are "
+                            << body.getArgumentTypes();
+  auto yield = dyn_cast_if_present<YieldOp>(body.empty() ? nullptr : &body.back());
+  if (!yield)
+    return op.emitOpError() << "expects the " << name << " to end with attn.yield";
+  if (yield.getValue().getType() != yielded)
+    return yield.emitOpError() << "gives " << yield.getValue().getType() << ", but a " << name
+                               << " is " << yielded;
+  return success();
+}
+
+LogicalResult VariantOp::verifyRegions() {
+  llvm::StringSet<> names;
+  for (Attribute parameter : getParameters()) {
+    auto scalar = dyn_cast<ScalarAttr>(parameter);
+    auto capture = dyn_cast<CaptureAttr>(parameter);
+    if (!scalar && !capture)
+      return emitOpError() << "has the parameter " << parameter
+                           << "; parameters are #attn.scalar or #attn.capture";
+    StringRef name = scalar ? scalar.getName() : capture.getName();
+    if (!names.insert(name).second)
+      return emitOpError() << "has two parameters called '" << name << "'; rename one";
+  }
+  Builder builder(getContext());
+  if (failed(verifyBody(*this, getScoreBody(), "score", true, builder.getF32Type())))
+    return failure();
+  return verifyBody(*this, getMaskBody(), "mask", false, builder.getI1Type());
+}
+
+bool VariantOp::scoreIsIdentity() {
+  Block &body = getScoreBody();
+  return cast<YieldOp>(body.back()).getValue() == body.getArgument(0);
+}
+
+bool VariantOp::maskIsTrue() {
+  return matchPattern(cast<YieldOp>(getMaskBody().back()).getValue(), m_One());
+}
+
+Attribute VariantOp::findParameter(StringRef name) {
+  for (Attribute parameter : getParameters()) {
+    auto scalar = dyn_cast<ScalarAttr>(parameter);
+    if (name == (scalar ? scalar.getName() : cast<CaptureAttr>(parameter).getName()))
+      return parameter;
+  }
+  return nullptr;
+}
+
+//===----------------------------------------------------------------------===//
+// Operations within a variant
+//===----------------------------------------------------------------------===//
+
+LogicalResult ParamOp::verify() {
+  auto variant = (*this)->getParentOfType<VariantOp>();
+  if (!variant)
+    return success();
+  auto scalar = dyn_cast_if_present<ScalarAttr>(variant.findParameter(getName()));
+  if (!scalar)
+    return emitOpError() << "reads '" << getName() << "', which is no scalar parameter of @"
+                         << variant.getSymName() << "; declare it there as #attn.scalar";
+  if (scalar.getType() != getType())
+    return emitOpError() << "gives " << getType() << ", but '" << getName() << "' is declared as "
+                         << scalar.getType();
+  return success();
+}
+
+LogicalResult ReadOp::verify() {
+  if (getIndices().empty())
+    return emitOpError() << "needs at least one index";
+  auto variant = (*this)->getParentOfType<VariantOp>();
+  if (!variant)
+    return success();
+  auto capture = dyn_cast_if_present<CaptureAttr>(variant.findParameter(getName()));
+  if (!capture)
+    return emitOpError() << "reads '" << getName() << "', which is no captured tensor of @"
+                         << variant.getSymName() << "; declare it there as #attn.capture";
+  if (capture.getType() != getType())
+    return emitOpError() << "gives " << getType() << ", but '" << getName()
+                         << "' is declared with elements of " << capture.getType();
+  if (capture.getExtents().size() != getIndices().size())
+    return emitOpError() << "has " << getIndices().size() << " indices, but '" << getName()
+                         << "' has " << capture.getExtents().size() << " axes; give one an axis";
+  return success();
+}
+
+template <typename Adaptor>
+static OpFoldResult foldInts(Adaptor adaptor, int32_t (*compute)(int32_t, int32_t)) {
+  auto lhs = dyn_cast_if_present<IntegerAttr>(adaptor.getLhs());
+  auto rhs = dyn_cast_if_present<IntegerAttr>(adaptor.getRhs());
+  if (!lhs || !rhs)
+    return {};
+  return IntegerAttr::get(lhs.getType(), compute(lhs.getInt(), rhs.getInt()));
+}
+
+OpFoldResult FloorDivOp::fold(FoldAdaptor adaptor) { return foldInts(adaptor, floorDivide); }
+OpFoldResult FloorModOp::fold(FoldAdaptor adaptor) { return foldInts(adaptor, floorRemainder); }
+
+OpFoldResult ToIntOp::fold(FoldAdaptor adaptor) {
+  auto operand = dyn_cast_if_present<FloatAttr>(adaptor.getOperand());
+  if (!operand)
+    return {};
+  return IntegerAttr::get(getType(), saturatingInt(operand.getValue().convertToFloat()));
+}
+
+} // namespace tesela::attn

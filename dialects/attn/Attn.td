@@ -1,0 +1,219 @@
+//===- Attn.td - The attn dialect ----------------------------*- tablegen -*-===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#ifndef TESELA_ATTN
+#define TESELA_ATTN
+
+include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/BuiltinAttributes.td"
+include "mlir/IR/EnumAttr.td"
+include "mlir/IR/OpBase.td"
+include "mlir/IR/SymbolInterfaces.td"
+include "mlir/Interfaces/ControlFlowInterfaces.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+
+def Attn_Dialect : Dialect {
+  let name = "attn";
+  let cppNamespace = "::tesela::attn";
+  let summary = "What an attention variant computes: its score, its mask, its parameters.";
+  let description = [{
+    A variant is two functions of one pair of a query and a key: the score, which
+    replaces `s = scale * q.k`, and the mask, which says whether the pair is kept.
+    Their bodies are `arith` and `math` on f32, signless i32 and i1, plus the few
+    operations below. All of them are total and pure: i32 wraps, division by zero
+    gives 0, a read outside of a tensor gives its nearest element.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
+  let useDefaultAttributePrinterParser = 1;
+  let hasConstantMaterializer = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Attributes
+//===----------------------------------------------------------------------===//
+
+class Attn_Attr<string name, string attrMnemonic> : AttrDef<Attn_Dialect, name> {
+  let mnemonic = attrMnemonic;
+}
+
+def Attn_ScalarAttr : Attn_Attr<"Scalar", "scalar"> {
+  let summary = "A scalar parameter: its name, its type (i32 or f32), and a default.";
+  let description = [{
+    Example: `#attn.scalar<"window", i32, 1024 : i32>`, `#attn.scalar<"cap", f32>`
+  }];
+  let parameters = (ins StringRefParameter<"the name">:$name, "::mlir::Type":$type,
+                        OptionalParameter<"::mlir::TypedAttr">:$defaultValue);
+  let assemblyFormat = "`<` $name `,` $type (`,` $defaultValue^)? `>`";
+  let genVerifyDecl = 1;
+}
+
+def Attn_CaptureAttr : Attn_Attr<"Capture", "capture"> {
+  let summary = "A captured tensor: its name, its element type (i32 or f32), its extents.";
+  let description = [{
+    An extent is `"H"`, `"2*Sk"`, `"P-1"`, `"2*P+1"` or a number, as the language
+    writes it; one an axis.
+
+    Example: `#attn.capture<"slope", f32, ["H"]>`
+  }];
+  let parameters = (ins StringRefParameter<"the name">:$name, "::mlir::Type":$type,
+                        "::mlir::ArrayAttr":$extents);
+  let assemblyFormat = "`<` $name `,` $type `,` $extents `>`";
+  let genVerifyDecl = 1;
+}
+
+def Attn_Extent : I32EnumAttr<"Extent", "an extent of a launch", [
+  I32EnumAttrCase<"B", 0>, I32EnumAttrCase<"H", 1>, I32EnumAttrCase<"Hkv", 2>,
+  I32EnumAttrCase<"Sq", 3>, I32EnumAttrCase<"Sk", 4>]> {
+  let cppNamespace = "::tesela::attn";
+  let genSpecializedAttr = 0;
+}
+def Attn_ExtentAttr : EnumAttr<Attn_Dialect, Attn_Extent, "extent">;
+
+//===----------------------------------------------------------------------===//
+// Operations
+//===----------------------------------------------------------------------===//
+
+class Attn_Op<string mnemonic, list<Trait> traits = []> : Op<Attn_Dialect, mnemonic, traits>;
+
+def Attn_VariantOp : Attn_Op<"variant", [Symbol, IsolatedFromAbove, SingleBlock]> {
+  let summary = "A variant: the score and the mask of one pair of a query and a key.";
+  let description = [{
+    For each batch b, head h, query q and key k, with s = scale * Q[b,h,q,:].K[b,hkv,k,:],
+
+        s'(q,k) = score(s, b, h, hkv, q, k)
+        P(q,k)  = exp(s'(q,k)) where mask(b, h, hkv, q, k), else 0
+        O(q,:)  = sum over k of P(q,k) V(k,:) / sum over k of P(q,k)
+
+    The score's block has the arguments (s: f32, b, h, hkv, q, k: i32) and yields
+    f32; the mask's has (b, h, hkv, q, k: i32) and yields i1. Both are always
+    there: the defaults (s, true) are written out.
+
+    Example:
+    ```mlir
+    attn.variant @sliding_alibi
+        parameters [#attn.scalar<"window", i32, 1024 : i32>, #attn.capture<"slope", f32, ["H"]>]
+    score {
+    ^bb0(%s: f32, %b: i32, %h: i32, %hkv: i32, %q: i32, %k: i32):
+      %slope = attn.read "slope"[%h] : f32
+      %distance = arith.subi %k, %q : i32
+      %d = arith.sitofp %distance : i32 to f32
+      %bias = arith.mulf %slope, %d : f32
+      %r = arith.addf %s, %bias : f32
+      attn.yield %r : f32
+    } mask {
+    ^bb0(%b: i32, %h: i32, %hkv: i32, %q: i32, %k: i32):
+      %causal = arith.cmpi sge, %q, %k : i32
+      %distance = arith.subi %q, %k : i32
+      %window = attn.param "window" : i32
+      %near = arith.cmpi slt, %distance, %window : i32
+      %m = arith.andi %causal, %near : i1
+      attn.yield %m : i1
+    }
+    ```
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, ArrayAttr:$parameters);
+  let regions = (region SizedRegion<1>:$score, SizedRegion<1>:$mask);
+  let assemblyFormat = [{
+    $sym_name `parameters` $parameters attr-dict-with-keyword `score` $score `mask` $mask
+  }];
+  let hasRegionVerifier = 1;
+  let extraClassDeclaration = [{
+    ::mlir::Block &getScoreBody() { return getScore().front(); }
+    ::mlir::Block &getMaskBody() { return getMask().front(); }
+    /// The score yields its argument s.
+    bool scoreIsIdentity();
+    /// The mask yields the constant true.
+    bool maskIsTrue();
+    /// The parameter of that name (a ScalarAttr or a CaptureAttr), or null.
+    ::mlir::Attribute findParameter(::llvm::StringRef name);
+  }];
+}
+
+def Attn_YieldOp : Attn_Op<"yield", [Pure, Terminator, ReturnLike]> {
+  let summary = "Gives the value of a score (f32) or of a mask (i1).";
+  let description = [{
+    Example: `attn.yield %r : f32`
+  }];
+  let arguments = (ins AnyTypeOf<[F32, I1]>:$value);
+  let assemblyFormat = "$value attr-dict `:` type($value)";
+}
+
+def Attn_ParamOp : Attn_Op<"param", [Pure]> {
+  let summary = "The value of a scalar parameter of the variant.";
+  let description = [{
+    Within an `attn.variant` the name must be one of its scalars.
+
+    Example: `%window = attn.param "window" : i32`
+  }];
+  let arguments = (ins StrAttr:$name);
+  let results = (outs AnyTypeOf<[I32, F32]>:$result);
+  let assemblyFormat = "$name attr-dict `:` type($result)";
+  let hasVerifier = 1;
+}
+
+def Attn_ExtentOp : Attn_Op<"extent", [Pure]> {
+  let summary = "An extent of the launch: B, H, Hkv, Sq or Sk.";
+  let description = [{
+    Example: `%sk = attn.extent Sk : i32`
+  }];
+  let arguments = (ins Attn_ExtentAttr:$extent);
+  let results = (outs I32:$result);
+  let assemblyFormat = "$extent attr-dict `:` type($result)";
+}
+
+def Attn_ReadOp : Attn_Op<"read", [Pure]> {
+  let summary = "One element of a captured tensor, its indices clamped.";
+  let description = [{
+        result = t[clamp(i0, 0, n0 - 1), clamp(i1, 0, n1 - 1), ...]
+
+    and 0 where an extent n is 0: nothing outside of the tensor is ever read. No
+    kernel writes to a capture, so the operation is pure.
+
+    Example: `%x = attn.read "bias"[%q, %k] : f32`
+  }];
+  let arguments = (ins StrAttr:$name, Variadic<I32>:$indices);
+  let results = (outs AnyTypeOf<[I32, F32]>:$result);
+  let assemblyFormat = "$name `[` $indices `]` attr-dict `:` type($result)";
+  let hasVerifier = 1;
+}
+
+class Attn_FloorOp<string mnemonic> : Attn_Op<mnemonic, [Pure]> {
+  let arguments = (ins I32:$lhs, I32:$rhs);
+  let results = (outs I32:$result);
+  let assemblyFormat = "$lhs `,` $rhs attr-dict `:` type($result)";
+  let hasFolder = 1;
+}
+
+def Attn_FloorDivOp : Attn_FloorOp<"floor_div"> {
+  let summary = "The quotient of two i32, rounded down.";
+  let description = [{
+        result = floor(lhs / rhs),  0 where rhs = 0
+
+    It wraps: -2^31 / -1 = -2^31.
+
+    Example: `%block = attn.floor_div %k, %width : i32`
+  }];
+}
+
+def Attn_FloorModOp : Attn_FloorOp<"floor_mod"> {
+  let summary = "The remainder of the quotient rounded down; it has the divisor's sign.";
+  let description = [{
+        result = lhs - floor(lhs / rhs) * rhs,  0 where rhs = 0
+
+    Example: `%phase = attn.floor_mod %k, %stride : i32`
+  }];
+}
+
+def Attn_ToIntOp : Attn_Op<"to_int", [Pure]> {
+  let summary = "An f32 as an i32: towards zero, saturating, 0 for NaN.";
+  let description = [{
+    Example: `%i = attn.to_int %x : f32 to i32`
+  }];
+  let arguments = (ins F32:$operand);
+  let results = (outs I32:$result);
+  let assemblyFormat = "$operand attr-dict `:` type($operand) `to` type($result)";
+  let hasFolder = 1;
+}
+
+#endif // TESELA_ATTN

@@ -1,0 +1,122 @@
+//===- PipeDialect.cpp - Registration and verifiers -------------*- C++ -*-===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#include "pipe/Pipe.h"
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace tesela;
+using namespace tesela::pipe;
+
+#include "pipe/PipeDialect.cpp.inc"
+
+#define GET_ATTRDEF_CLASSES
+#include "pipe/PipeAttributes.cpp.inc"
+
+#define GET_TYPEDEF_CLASSES
+#include "pipe/PipeTypes.cpp.inc"
+
+#define GET_OP_CLASSES
+#include "pipe/PipeOps.cpp.inc"
+
+void PipeDialect::initialize() {
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "pipe/PipeAttributes.cpp.inc"
+      >();
+  addTypes<
+#define GET_TYPEDEF_LIST
+#include "pipe/PipeTypes.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "pipe/PipeOps.cpp.inc"
+      >();
+}
+
+//===----------------------------------------------------------------------===//
+// Buffers
+//===----------------------------------------------------------------------===//
+
+int64_t BufferType::getRowBytes() const {
+  return getColumns() * getElementType().getIntOrFloatBitWidth() / 8;
+}
+
+LogicalResult BufferType::verify(function_ref<InFlightDiagnostic()> emitError, int64_t stages,
+                                 int64_t rows, int64_t columns, Type elementType) {
+  if (stages < 1 || rows < 1)
+    return emitError() << "expected at least one stage and one row, got " << stages << " and "
+                       << rows;
+  if (!elementType.isF16() && !elementType.isBF16())
+    return emitError() << "expected elements f16 or bf16, got " << elementType;
+  if (columns <= 0 || columns % 64 != 0)
+    return emitError() << "expected rows of a multiple of 64 elements (128 bytes), got " << columns
+                       << "; pad the columns";
+  return success();
+}
+
+LogicalResult AllocOp::verify() {
+  if (getOver() && getOver().getType().getBytes() < getBuffer().getType().getBytes())
+    return emitOpError() << "expected the buffer whose place is taken to be as large as this one ("
+                         << getBuffer().getType().getBytes() << " bytes), got "
+                         << getOver().getType().getBytes();
+  return success();
+}
+
+static LogicalResult verifyTile(Operation *op, BufferType buffer, tile::TileType tile) {
+  if (tile.getRank() != 2 || tile.getExtent(0) != buffer.getRows() ||
+      tile.getExtent(1) != buffer.getColumns() ||
+      tile.getElementType() != buffer.getElementType())
+    return op->emitOpError() << "expected a tile of the shape and type of a stage of " << buffer
+                             << ", got " << tile;
+  return success();
+}
+
+static LogicalResult verifyBlock(Operation *op, BufferType buffer, tile::ViewType view,
+                                 tile::BlockType block) {
+  if (block.getRows() != buffer.getRows() || view.getStaticExtent(3) != buffer.getColumns() ||
+      view.getElementType() != buffer.getElementType())
+    return op->emitOpError() << "expected a block of the shape and type of a stage of " << buffer
+                             << ", got " << view << '[' << block << ']';
+  return success();
+}
+
+LogicalResult CopyOp::verify() {
+  return verifyBlock(*this, getBuffer().getType(), getView().getType(), getBlock().getType());
+}
+
+LogicalResult StoreOp::verify() {
+  return verifyBlock(*this, getBuffer().getType(), getView().getType(), getBlock().getType());
+}
+
+LogicalResult SlotOp::verify() {
+  auto tile = cast<tile::TileType>(getTile().getType());
+  if (!isa_and_nonnull<SharedAttr>(tile.getEncoding()))
+    return emitOpError() << "expected a tile with the encoding #pipe.shared, got " << tile;
+  return verifyTile(*this, getBuffer().getType(), tile);
+}
+
+LogicalResult WriteOp::verify() {
+  auto tile = cast<tile::TileType>(getTile().getType());
+  if (!isa_and_nonnull<AccumulatorAttr>(tile.getEncoding()))
+    return emitOpError() << "expected a tile with the encoding #pipe.accumulator, got " << tile;
+  return verifyTile(*this, getBuffer().getType(), tile);
+}
+
+LogicalResult ConvertOp::verify() {
+  auto source = cast<tile::TileType>(getSource().getType());
+  auto result = cast<tile::TileType>(getResult().getType());
+  if (source.withEncoding({}) != result.withEncoding({}))
+    return emitOpError() << "expected to change the encoding only, got " << source << " and "
+                         << result;
+  if (!isa_and_nonnull<SharedAttr, AccumulatorAttr>(source.getEncoding()) ||
+      !isa_and_nonnull<OperandAttr>(result.getEncoding()))
+    return emitOpError() << "expected to go from #pipe.shared or #pipe.accumulator to "
+                            "#pipe.operand, got "
+                         << source << " and " << result;
+  return success();
+}

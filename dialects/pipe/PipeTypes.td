@@ -1,0 +1,72 @@
+//===- PipeTypes.td - Encodings and buffers ---------------*- tablegen -*-===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#ifndef TESELA_PIPE_TYPES
+#define TESELA_PIPE_TYPES
+
+include "mlir/IR/AttrTypeBase.td"
+include "pipe/PipeDialect.td"
+
+class Pipe_Attr<string name, string mnemonic_> : AttrDef<Pipe_Dialect, name> {
+  let mnemonic = mnemonic_;
+}
+
+def Pipe_AccumulatorAttr : Pipe_Attr<"Accumulator", "accumulator"> {
+  let summary = "the result of a matrix instruction, in registers";
+  let description = [{
+    Of each strip, lane t holds for each 8 columns from c the elements
+    (t/4, c + 2(t mod 4)), the next column, and both again 8 rows below: register
+    `4 · (strip · columns/8 + c/8) + 2 · (lower rows) + (odd column)`.
+  }];
+  let parameters = (ins "int64_t":$warps);
+  let assemblyFormat = "`<` struct(params) `>`";
+}
+
+def Pipe_OperandAttr : Pipe_Attr<"Operand", "operand"> {
+  let summary = "the left operand of a matrix instruction, in registers";
+  let description = [{
+    Pairs of 16-bit elements in 32-bit registers: of each strip and each 16 columns,
+    four registers: rows t/4, columns 2(t mod 4) and the next; the rows 8 below; and both again 8
+    columns further.
+  }];
+  let parameters = (ins "int64_t":$warps);
+  let assemblyFormat = "`<` struct(params) `>`";
+}
+
+def Pipe_RowsAttr : Pipe_Attr<"Rows", "rows"> {
+  let summary = "a value for each row of an accumulator, in registers";
+  let description = [{
+    Lane t holds rows t/4 and t/4 + 8 of each strip. The four lanes of a row hold the
+    same value, or each its own share of a sum where `shares` is true (see `tile.reduce`).
+  }];
+  let parameters = (ins "int64_t":$warps, "bool":$shares);
+  let assemblyFormat = "`<` struct(params) `>`";
+}
+
+def Pipe_SharedAttr : Pipe_Attr<"Shared", "shared"> {
+  let summary = "a tile that lies in a buffer in shared memory";
+}
+
+def Pipe_BufferType : TypeDef<Pipe_Dialect, "Buffer"> {
+  let mnemonic = "buffer";
+  let summary = "stages of a tile in shared memory";
+  let description = [{
+    Each stage is `rows` × `columns` row-major, with the 16-byte chunks of a row exchanged
+    so that eight rows of one chunk lie in different banks: chunk c of row r
+    stands at position `c xor (r mod 8)`. A row is a multiple of 128 bytes.
+
+    Example: `!pipe.buffer<2, [64, 128], bf16>`
+  }];
+  let parameters = (ins "int64_t":$stages, "int64_t":$rows, "int64_t":$columns,
+                        "::mlir::Type":$elementType);
+  let assemblyFormat = "`<` $stages `,` `[` $rows `,` $columns `]` `,` $elementType `>`";
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    int64_t getRowBytes() const;
+    int64_t getStageBytes() const { return getRows() * getRowBytes(); }
+    int64_t getBytes() const { return getStages() * getStageBytes(); }
+  }];
+}
+
+#endif // TESELA_PIPE_TYPES

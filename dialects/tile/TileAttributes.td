@@ -1,0 +1,66 @@
+//===- TileAttributes.td - Extents and schedules ----------*- tablegen -*-===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#ifndef TESELA_TILE_ATTRIBUTES
+#define TESELA_TILE_ATTRIBUTES
+
+include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/EnumAttr.td"
+include "tile/TileDialect.td"
+
+class Tile_Attr<string name, string mnemonic_> : AttrDef<Tile_Dialect, name> {
+  let mnemonic = mnemonic_;
+}
+
+def Tile_SymbolAttr : Tile_Attr<"Symbol", "symbol"> {
+  let summary = "an extent that is a parameter of a template";
+  let description = [{
+    Inside a type it is written as the bare name: `!tile.tile<[block_m, 64], f32>`.
+  }];
+  let parameters = (ins StringRefParameter<"the parameter's name">:$name);
+  let assemblyFormat = "`<` $name `>`";
+}
+
+def Tile_ExtentOperator : I32EnumAttr<"ExtentOperator", "how an extent is computed from two", [
+    I32EnumAttrCase<"Add", 0, "+">,
+    I32EnumAttrCase<"Multiply", 1, "*">,
+    I32EnumAttrCase<"CeilDivide", 2, "ceildiv">]> {
+  let cppNamespace = "::tesela::tile";
+  let genSpecializedAttr = 0;
+}
+
+def Tile_ExtentExprAttr : Tile_Attr<"ExtentExpr", "extent"> {
+  let summary = "an extent computed from two";
+  let description = [{
+    `left + right`, `left * right` or `left ceildiv right`; operands are integers,
+    symbols or, in parentheses, expressions. Inside a type it is written plainly:
+    `!tile.tile<[block_m, (d ceildiv 16) * 16], f32>`.
+  }];
+  let parameters = (ins EnumParameter<Tile_ExtentOperator>:$op, "::mlir::Attribute":$left,
+                        "::mlir::Attribute":$right);
+  let assemblyFormat = "`<` $op `,` $left `,` $right `>`";
+}
+
+def Tile_ScheduleAttr : Tile_Attr<"Schedule", "schedule"> {
+  let summary = "every choice about how a kernel runs";
+  let description = [{
+    Chosen once by `tile-choose-schedule` (heuristic or the caller's overrides),
+    verified against the chip's facts there, and only obeyed afterwards.
+
+    | field | meaning |
+    |---|---|
+    | `block_m` | rows of queries of a work item |
+    | `block_n` | rows of keys of one step |
+    | `stages` | buffers of K and of V: 1 loads and waits, n prefetches n - 1 blocks |
+    | `warps` | warps of a thread block (GPU) |
+    | `q_in_registers` | the query tile is kept in registers (GPU) |
+
+    Example: `#tile.schedule<block_m = 128, block_n = 64, stages = 2, warps = 4, q_in_registers = false>`
+  }];
+  let parameters = (ins "int64_t":$block_m, "int64_t":$block_n, "int64_t":$stages,
+                        "int64_t":$warps, "bool":$q_in_registers);
+  let assemblyFormat = "`<` struct(params) `>`";
+}
+
+#endif // TESELA_TILE_ATTRIBUTES

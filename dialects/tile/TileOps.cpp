@@ -1,0 +1,228 @@
+//===- TileOps.cpp - Verifiers ----------------------------------*- C++ -*-===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#include "tile/Extents.h"
+#include "tile/Tile.h"
+
+#include "mlir/IR/Builders.h"
+
+using namespace mlir;
+using namespace tesela::tile;
+
+#define GET_OP_CLASSES
+#include "tile/TileOps.cpp.inc"
+
+/// The terminator of a region without results, as parsers add it.
+void YieldOp::build(OpBuilder &, OperationState &) {}
+
+static bool isElement(Type type, Type expected) {
+  return type == expected || isa<ElementParamType>(type) || isa<ElementParamType>(expected);
+}
+
+static LogicalResult verifyExtents(Operation *op, StringRef what, ArrayRef<Attribute> came,
+                                   ArrayRef<Attribute> expected) {
+  bool equal = came.size() == expected.size();
+  for (size_t axis = 0; equal && axis < came.size(); ++axis)
+    equal = mayBeEqual(came[axis], expected[axis]);
+  if (equal)
+    return success();
+  auto print = [](ArrayRef<Attribute> extents) {
+    std::string text;
+    llvm::raw_string_ostream stream(text);
+    llvm::interleave(
+        extents, stream,
+        [&](Attribute extent) {
+          if (std::optional<int64_t> number = staticExtent(extent))
+            stream << *number;
+          else
+            stream << extent;
+        },
+        " x ");
+    return text;
+  };
+  return op->emitOpError() << what << ": expected extents " << print(expected) << ", got "
+                           << print(came);
+}
+
+static LogicalResult verifyF32(Operation *op, StringRef what, TileType tile) {
+  if (tile.getElementType().isF32())
+    return success();
+  return op->emitOpError() << what << ": expected elements f32, got " << tile.getElementType()
+                           << "; convert them with tile.convert";
+}
+
+//===----------------------------------------------------------------------===//
+// ExtentOp, loads and stores
+//===----------------------------------------------------------------------===//
+
+LogicalResult ExtentOp::verify() {
+  if (llvm::is_contained({"B", "H", "Hkv", "Sq", "Sk"}, getName()))
+    return success();
+  return emitOpError() << "the extents of a launch are B, H, Hkv, Sq and Sk, not \"" << getName()
+                       << '"';
+}
+
+static LogicalResult verifyAccess(Operation *op, ViewType view, BlockType block, TileType tile) {
+  if (view.getRank() != 3 && view.getRank() != 4)
+    return op->emitOpError() << "expected a view [batch, head, position(, D)], got " << view;
+  SmallVector<Attribute> expected = {block.getExtent()};
+  if (view.getRank() == 4)
+    expected.push_back(view.getExtents()[3]);
+  if (failed(verifyExtents(op, "the tile of this block of the view", tile.getExtents(), expected)))
+    return failure();
+  if (!isElement(tile.getElementType(), view.getElementType()))
+    return op->emitOpError() << "expected elements " << view.getElementType() << ", got "
+                             << tile.getElementType() << "; convert them with tile.convert";
+  return success();
+}
+
+LogicalResult LoadOp::verify() {
+  return verifyAccess(*this, getView().getType(), getBlock().getType(),
+                      cast<TileType>(getTile().getType()));
+}
+
+LogicalResult StoreOp::verify() {
+  return verifyAccess(*this, getView().getType(), getBlock().getType(),
+                      cast<TileType>(getTile().getType()));
+}
+
+LogicalResult ReadOp::verify() {
+  if (int64_t(getIndices().size()) != getView().getType().getRank())
+    return emitOpError() << "expected " << getView().getType().getRank() << " indices, got "
+                         << getIndices().size();
+  if (getElement().getType() != getView().getType().getElementType())
+    return emitOpError() << "expected an element " << getView().getType().getElementType()
+                         << ", got " << getElement().getType();
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Mathematics
+//===----------------------------------------------------------------------===//
+
+LogicalResult DotOp::verify() {
+  auto a = cast<TileType>(getA().getType()), b = cast<TileType>(getB().getType());
+  auto c = cast<TileType>(getC().getType()), result = cast<TileType>(getResult().getType());
+  if (a.getRank() != 2 || b.getRank() != 2)
+    return emitOpError() << "expected operands of two extents, got " << a << " and " << b;
+  bool transposed = getTransposed();
+  Attribute depth = b.getExtents()[transposed ? 1 : 0];
+  Attribute columns = b.getExtents()[transposed ? 0 : 1];
+  if (!mayBeEqual(a.getExtents()[1], depth))
+    return verifyExtents(*this, "left operand", a.getExtents(), {a.getExtents()[0], depth});
+  if (!isElement(a.getElementType(), b.getElementType()))
+    return emitOpError() << "expected operands of one element type, got " << a.getElementType()
+                         << " and " << b.getElementType();
+  if (c.getExtents() != result.getExtents() || c.getElementType() != result.getElementType())
+    return emitOpError() << "expected the addend and the result to agree, got " << c << " and "
+                         << result;
+  if (failed(verifyExtents(*this, "result", result.getExtents(), {a.getExtents()[0], columns})))
+    return failure();
+  return verifyF32(*this, "result", result);
+}
+
+LogicalResult ConvertOp::verify() {
+  auto source = cast<TileType>(getSource().getType());
+  return verifyExtents(*this, "result", cast<TileType>(getResult().getType()).getExtents(),
+                       source.getExtents());
+}
+
+LogicalResult MapOp::verify() {
+  auto result = cast<TileType>(getResult().getType());
+  Block &body = getBody().front();
+  if (body.getNumArguments() != getSources().size() + 2)
+    return emitOpError() << "expected " << getSources().size() + 2
+                         << " arguments of the body (an element of each operand, row, column), got "
+                         << body.getNumArguments();
+  for (auto [index, source] : llvm::enumerate(getSources())) {
+    auto tile = cast<TileType>(source.getType());
+    if (tile.getRank() > result.getRank())
+      return emitOpError() << "operand " << index << " has more extents than the result";
+    if (failed(verifyExtents(*this, "operand", tile.getExtents(),
+                             result.getExtents().take_front(tile.getRank()))))
+      return failure();
+    if (body.getArgument(index).getType() != tile.getElementType())
+      return emitOpError() << "expected argument " << index << " of the body to be "
+                           << tile.getElementType() << ", got "
+                           << body.getArgument(index).getType();
+  }
+  auto yield = cast<YieldOp>(body.getTerminator());
+  if (yield.getValues().size() != 1 ||
+      yield.getValues().front().getType() != result.getElementType())
+    return emitOpError() << "expected the body to yield one " << result.getElementType();
+  return success();
+}
+
+LogicalResult ReduceOp::verify() {
+  auto source = cast<TileType>(getSource().getType());
+  if (source.getRank() != 2)
+    return emitOpError() << "expected a source of two extents, got " << source;
+  auto result = cast<TileType>(getResult().getType());
+  if (failed(verifyExtents(*this, "result", result.getExtents(),
+                           source.getExtents().take_front(1))) ||
+      failed(verifyExtents(*this, "start", cast<TileType>(getStart().getType()).getExtents(),
+                           source.getExtents().take_front(1))))
+    return failure();
+  return verifyF32(*this, "source", source);
+}
+
+//===----------------------------------------------------------------------===//
+// Attention
+//===----------------------------------------------------------------------===//
+
+static LogicalResult verifyScores(Operation *op, Value source, BlockType rows, BlockType keys) {
+  if (rows.getAxis() != Axis::Query || keys.getAxis() != Axis::Key)
+    return op->emitOpError() << "expected a block of queries and a block of keys, got " << rows
+                             << " and " << keys;
+  auto tile = cast<TileType>(source.getType());
+  if (failed(verifyExtents(op, "scores", tile.getExtents(), {rows.getExtent(), keys.getExtent()})))
+    return failure();
+  return verifyF32(op, "scores", tile);
+}
+
+/// The body of a filled hook: arguments of these types, one result.
+static LogicalResult verifyHook(Operation *op, Region &body, bool withScore, Type result) {
+  if (body.empty())
+    return success();
+  SmallVector<Type> expected(5, IntegerType::get(op->getContext(), 32)); // b h hkv q k
+  if (withScore)
+    expected.insert(expected.begin(), Float32Type::get(op->getContext()));
+  if (body.front().getArgumentTypes() != TypeRange(expected))
+    return op->emitOpError() << "expected the body to take (" << TypeRange(expected) << "), got ("
+                             << body.front().getArgumentTypes() << ")";
+  auto yield = dyn_cast<YieldOp>(body.front().getTerminator());
+  if (!yield || yield.getValues().size() != 1 || yield.getValues().front().getType() != result)
+    return op->emitOpError() << "expected the body to yield one " << result;
+  return success();
+}
+
+LogicalResult ScoreOp::verify() {
+  if (failed(verifyScores(*this, getSource(), getRows().getType(), getKeys().getType())))
+    return failure();
+  return verifyHook(*this, getBody(), true, Float32Type::get(getContext()));
+}
+
+LogicalResult MaskOp::verify() {
+  if (failed(verifyScores(*this, getSource(), getRows().getType(), getKeys().getType())))
+    return failure();
+  return verifyHook(*this, getBody(), false, IntegerType::get(getContext(), 1));
+}
+
+static LogicalResult verifyRowsOf(Operation *op, StringRef what, Value tile, Value row) {
+  auto rowType = cast<TileType>(row.getType());
+  if (failed(verifyF32(op, what, rowType)))
+    return failure();
+  return verifyExtents(op, what, rowType.getExtents(),
+                       cast<TileType>(tile.getType()).getExtents().take_front(1));
+}
+
+LogicalResult SoftmaxStepOp::verify() {
+  if (failed(verifyF32(*this, "scores", cast<TileType>(getS().getType()))))
+    return failure();
+  return verifyRowsOf(*this, "row maxima", getS(), getM());
+}
+
+LogicalResult RescaleOp::verify() { return verifyRowsOf(*this, "factors", getSource(), getBy()); }
+
+LogicalResult FinishOp::verify() { return verifyRowsOf(*this, "row maxima", getO(), getM()); }

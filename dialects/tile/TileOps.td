@@ -1,0 +1,376 @@
+//===- TileOps.td - Operations of tiled algorithms --------*- tablegen -*-===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#ifndef TESELA_TILE_OPS
+#define TESELA_TILE_OPS
+
+include "mlir/IR/OpBase.td"
+include "mlir/IR/OpAsmInterface.td"
+include "mlir/IR/SymbolInterfaces.td"
+include "mlir/Interfaces/ControlFlowInterfaces.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+include "tile/TileTypes.td"
+
+class Tile_Op<string mnemonic, list<Trait> traits = []> : Op<Tile_Dialect, mnemonic, traits>;
+
+def Tile_AnyTile : Type<CPred<"::llvm::isa<::tesela::tile::TileType>($_self)">, "tile">;
+
+//===----------------------------------------------------------------------===//
+// Kernels
+//===----------------------------------------------------------------------===//
+
+def Tile_KernelOp : Tile_Op<"kernel", [
+    IsolatedFromAbove, Symbol, SingleBlockImplicitTerminator<"ReturnOp">,
+    DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
+  let summary = "a kernel, or the template of one";
+  let description = [{
+    Runs once for each work item. The names of the arguments are theirs to the
+    caller too: `q k v o lse scale` are the launch's tensors and the softmax
+    scale, those of a variant's parameters begin with `$`. The order of the
+    arguments is the order of the launch's slots (see `KernelSignature.h`).
+
+    `<...>` lists the parameters of a template; a bound kernel has none, and its
+    `schedule` says how it runs.
+
+    Example:
+    ```mlir
+    tile.kernel @copy<rows, d, input>(%q: !tile.view<[?, ?, ?, d], input>,
+                                      %o: !tile.view<[?, ?, ?, d], input>) {
+      %block = tile.work : !tile.block<query, rows>
+      %x = tile.load %q[%block] : !tile.view<[?, ?, ?, d], input>[!tile.block<query, rows>] -> !tile.tile<[rows, d], input>
+      tile.store %x, %o[%block] : !tile.tile<[rows, d], input>, !tile.view<[?, ?, ?, d], input>[!tile.block<query, rows>]
+    }
+    ```
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, StrArrayAttr:$parameters,
+                       StrArrayAttr:$argument_names, OptionalAttr<Tile_ScheduleAttr>:$schedule);
+  let regions = (region SizedRegion<1>:$body);
+  let hasCustomAssemblyFormat = 1;
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    ::mlir::Block &getBodyBlock() { return getBody().front(); }
+    ::llvm::StringRef getArgumentName(unsigned index) {
+      return ::llvm::cast<::mlir::StringAttr>(getArgumentNames()[index]).getValue();
+    }
+    /// The argument of that name, or null.
+    ::mlir::BlockArgument getArgument(::llvm::StringRef name);
+    /// Appends an argument of that name.
+    ::mlir::BlockArgument addArgument(::llvm::StringRef name, ::mlir::Type type,
+                                      ::mlir::Location loc);
+  }];
+}
+
+def Tile_ReturnOp : Tile_Op<"return", [Pure, Terminator, HasParent<"KernelOp">]> {
+  let summary = "ends a kernel";
+  let assemblyFormat = "attr-dict";
+}
+
+def Tile_YieldOp : Tile_Op<"yield", [Pure, Terminator, ReturnLike,
+                                     ParentOneOf<["BlocksOp", "ScoreOp", "MaskOp", "MapOp"]>]> {
+  let summary = "ends a region and gives its results";
+  let arguments = (ins Variadic<AnyType>:$values);
+  let assemblyFormat = "attr-dict ($values^ `:` type($values))?";
+  let builders = [OpBuilder<(ins), [{}]>];
+}
+
+//===----------------------------------------------------------------------===//
+// Work, blocks, extents
+//===----------------------------------------------------------------------===//
+
+def Tile_WorkOp : Tile_Op<"work", [Pure]> {
+  let summary = "the work map: this work item's block of queries";
+  let description = [{
+    A work item is a batch, a query head and `block_m` queries. Items are numbered
+    so that blocks of one head are neighbours (they read the same keys) and a
+    head's last rows come first (with a causal mask they are the longest).
+  }];
+  let results = (outs Tile_BlockType:$block);
+  let assemblyFormat = "attr-dict `:` type($block)";
+}
+
+def Tile_BlockAtOp : Tile_Op<"block_at", [Pure]> {
+  let summary = "the index-th block of keys of a query block's head";
+  let description = [{
+    batch = the query block's; head = its key/value head; first = index · rows; limit = Sk.
+  }];
+  let arguments = (ins Tile_BlockType:$rows, I32:$index);
+  let results = (outs Tile_BlockType:$block);
+  let assemblyFormat = "$index `of` $rows attr-dict `:` type($rows) `->` type($block)";
+}
+
+def Tile_CoordinatesOp : Tile_Op<"coordinates", [Pure]> {
+  let summary = "a block's batch, query head, key/value head and first row";
+  let description = [{
+    Of a key block the query head is not known; use the query block for it. Here
+    `head` is the head that the block carries, and `kv_head` = head / (H / Hkv) for
+    query blocks, the same head for key blocks.
+  }];
+  let arguments = (ins Tile_BlockType:$block);
+  let results = (outs I32:$batch, I32:$head, I32:$kv_head, I32:$first);
+  let builders = [OpBuilder<(ins "::mlir::Value":$block), [{
+    ::mlir::Type i32 = $_builder.getI32Type();
+    build($_builder, $_state, {i32, i32, i32, i32}, block);
+  }]>];
+  let assemblyFormat = "$block attr-dict `:` type($block)";
+}
+
+def Tile_ExtentOp : Tile_Op<"extent", [Pure]> {
+  let summary = "an extent of the launch: B, H, Hkv, Sq or Sk";
+  let arguments = (ins StrAttr:$name);
+  let results = (outs I32:$result);
+  let assemblyFormat = "$name attr-dict";
+  let hasVerifier = 1;
+}
+
+def Tile_BlocksOp : Tile_Op<"blocks", [
+    RecursiveMemoryEffects, SingleBlockImplicitTerminator<"YieldOp">, AttrSizedOperandSegments,
+    DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
+  let summary = "the loop over the blocks of keys that a block of queries needs";
+  let description = [{
+    For each block of keys, in ascending order, the body gets the block, whether
+    it is *partial* (i1: some pair in it may be masked; false is a proof that none
+    is) and the carried values. The blocks that hold no key of `range` are left
+    out; those inside `full` are not partial. Both are key intervals [low, high) in i32 and
+    absent before `tile-key-ranges`: then all blocks of [0, Sk) run and all are partial.
+
+    Example:
+    ```mlir
+    %sum = tile.blocks %keys, %partial of %rows : !tile.block<query, 64> -> !tile.block<key, 32>
+        carry (%carried = %zero : !tile.tile<[64], f32>) range (%low, %high) full (%first, %end) {
+      tile.yield %carried : !tile.tile<[64], f32>
+    }
+    ```
+  }];
+  let arguments = (ins Tile_BlockType:$rows, Variadic<AnyType>:$init, Variadic<I32>:$range,
+                       Variadic<I32>:$full);
+  let results = (outs Variadic<AnyType>:$results);
+  let regions = (region SizedRegion<1>:$body);
+  let hasCustomAssemblyFormat = 1;
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    ::mlir::BlockArgument getKeys() { return getBody().getArgument(0); }
+    ::mlir::BlockArgument getPartial() { return getBody().getArgument(1); }
+  }];
+}
+
+//===----------------------------------------------------------------------===//
+// Memory
+//===----------------------------------------------------------------------===//
+
+def Tile_LoadOp : Tile_Op<"load", [MemoryEffects<[MemRead]>]> {
+  let summary = "loads a block of rows of a view";
+  let description = [{
+    `tile[i, j] = view[batch, head, first + i, j]`, 0 where `first + i >= limit`.
+    Of a view of rank 3, `tile[i] = view[batch, head, first + i]`.
+  }];
+  let arguments = (ins Tile_ViewType:$view, Tile_BlockType:$block);
+  let results = (outs Tile_AnyTile:$tile);
+  let assemblyFormat = "$view `[` $block `]` attr-dict `:` type($view) `[` type($block) `]` `->` type($tile)";
+  let hasVerifier = 1;
+}
+
+def Tile_StoreOp : Tile_Op<"store", [MemoryEffects<[MemWrite]>]> {
+  let summary = "stores a tile into a block of rows of a view";
+  let description = [{
+    `view[batch, head, first + i, j] = tile[i, j]` where `first + i < limit`.
+  }];
+  let arguments = (ins Tile_AnyTile:$tile, Tile_ViewType:$view, Tile_BlockType:$block);
+  let assemblyFormat = "$tile `,` $view `[` $block `]` attr-dict `:` type($tile) `,` type($view) `[` type($block) `]`";
+  let hasVerifier = 1;
+}
+
+def Tile_ReadOp : Tile_Op<"read", [Pure]> {
+  let summary = "one element of a view, its indices clamped";
+  let description = [{
+    `view[clamp(i, 0, n - 1), …]`; 0 where an extent n is 0: nothing outside the view
+    is ever read. Kernels never write what they read so, hence the op is pure.
+  }];
+  let arguments = (ins Tile_ViewType:$view, Variadic<I32>:$indices);
+  let results = (outs AnyTypeOf<[F32, I32]>:$element);
+  let assemblyFormat = "$view `[` $indices `]` attr-dict `:` type($view) `->` type($element)";
+  let hasVerifier = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Mathematics of tiles
+//===----------------------------------------------------------------------===//
+
+def Tile_ConstantOp : Tile_Op<"constant", [Pure]> {
+  let summary = "a tile whose elements all have one value";
+  let arguments = (ins F32Attr:$value);
+  let results = (outs Tile_AnyTile:$tile);
+  let assemblyFormat = "$value attr-dict `:` type($tile)";
+}
+
+def Tile_DotOp : Tile_Op<"dot", [Pure]> {
+  let summary = "a matrix product";
+  let description = [{
+    `c[i, j] + Σ_x a[i, x] · b[x, j]`, or `b[j, x]` where `transposed`. Operands are f32,
+    f16 or bf16 of one type; products are exact, sums are f32 in an order that
+    the target chooses.
+
+    | a, b | c, result |
+    |---|---|
+    | f16, bf16 | f32 |
+    | f32 (host) | f32 |
+
+    Example: `%s = tile.dot %q, %k transposed plus %zero : (…, …, …) -> !tile.tile<[64, 32], f32>`
+  }];
+  let arguments = (ins Tile_AnyTile:$a, Tile_AnyTile:$b, Tile_AnyTile:$c, UnitAttr:$transposed);
+  let results = (outs Tile_AnyTile:$result);
+  let assemblyFormat = [{
+    $a `,` $b (`transposed` $transposed^)? `plus` $c attr-dict `:` functional-type(operands, results)
+  }];
+  let hasVerifier = 1;
+}
+
+def Tile_ConvertOp : Tile_Op<"convert", [Pure]> {
+  let summary = "changes the element type, rounding to nearest even";
+  let arguments = (ins Tile_AnyTile:$source);
+  let results = (outs Tile_AnyTile:$result);
+  let assemblyFormat = "$source attr-dict `:` type($source) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def Tile_MapOp : Tile_Op<"map", [Pure, SingleBlockImplicitTerminator<"YieldOp">]> {
+  let summary = "computes a tile element by element";
+  let description = [{
+    The body gets an element of each operand and, as the last two arguments, the element's
+    row and column (i32; the column is 0 in a tile of one extent). Operands
+    of one extent are values of the row. The body may use values from outside
+    that are the same for all elements.
+
+    Example:
+    ```mlir
+    %scaled = tile.map %o, %alpha : (!tile.tile<[64, 32], f32>, !tile.tile<[64], f32>) -> !tile.tile<[64, 32], f32> {
+    ^body(%x: f32, %a: f32, %row: i32, %column: i32):
+      %y = arith.mulf %x, %a : f32
+      tile.yield %y : f32
+    }
+    ```
+  }];
+  let arguments = (ins Variadic<Tile_AnyTile>:$sources);
+  let results = (outs Tile_AnyTile:$result);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "($sources^)? attr-dict `:` functional-type(operands, results) $body";
+  let hasVerifier = 1;
+}
+
+def Tile_Reduction : I32EnumAttr<"Reduction", "how a row is reduced", [
+    I32EnumAttrCase<"Max", 0, "max">,
+    I32EnumAttrCase<"Add", 1, "add">]> {
+  let cppNamespace = "::tesela::tile";
+}
+
+def Tile_ReduceOp : Tile_Op<"reduce", [Pure, AllTypesMatch<["start", "result"]>]> {
+  let summary = "reduces each row";
+  let description = [{
+    `max`: `max(start[i], max_j x[i, j])`, where NaN loses against every number.
+    `add`: a share of `start[i] + Σ_j x[i, j]` for each owner of a part of the row:
+    only `tile.total` of the result (or of the result scaled row by row, or reduced further) is that sum. One
+    owner holds `start`. So a loop that sums many tiles crosses threads only once.
+  }];
+  let arguments = (ins Tile_Reduction:$kind, Tile_AnyTile:$source, Tile_AnyTile:$start);
+  let results = (outs Tile_AnyTile:$result);
+  let assemblyFormat = "$kind $source `from` $start attr-dict `:` type($source) `->` type($start)";
+  let hasVerifier = 1;
+}
+
+def Tile_TotalOp : Tile_Op<"total", [Pure]> {
+  let summary = "the sums whose shares `tile.reduce add` left with their owners";
+  let arguments = (ins Tile_AnyTile:$source);
+  let results = (outs Tile_AnyTile:$result);
+  let assemblyFormat = "$source attr-dict `:` type($source) `->` type($result)";
+}
+
+//===----------------------------------------------------------------------===//
+// Attention
+//===----------------------------------------------------------------------===//
+
+def Tile_ScoreOp : Tile_Op<"score", [Pure, AllTypesMatch<["source", "result"]>]> {
+  let summary = "the hook for a variant's score";
+  let description = [{
+    Gives `score(scale · x[i, j], b, h, hkv, q, k)`. Without a region it is a hook. Where a
+    variant's score is `s` itself, `tile-inline-variant` removes the op and
+    lets `tile.exponent_factor` carry the scale.
+  }];
+  let arguments = (ins Tile_AnyTile:$source, F32:$scale, Tile_BlockType:$rows, Tile_BlockType:$keys);
+  let results = (outs Tile_AnyTile:$result);
+  let regions = (region AnyRegion:$body);
+  let assemblyFormat = [{
+    $source `scaled` `by` $scale `at` $rows `,` $keys attr-dict
+    `:` type($source) `,` type($rows) `,` type($keys) (`do` $body^)?
+  }];
+  let hasVerifier = 1;
+}
+
+def Tile_ExponentFactorOp : Tile_Op<"exponent_factor", [Pure]> {
+  let summary = "what takes the values of `tile.score` to exponents of two";
+  let description = [{
+    log₂e, or scale · log₂e where a variant's score is `s` itself (a hook of
+    `tile-inline-variant`).
+  }];
+  let arguments = (ins F32:$scale);
+  let results = (outs F32:$factor);
+  let assemblyFormat = "$scale attr-dict";
+}
+
+def Tile_MaskOp : Tile_Op<"mask", [Pure, AllTypesMatch<["source", "result"]>]> {
+  let summary = "the hook for a variant's mask";
+  let description = [{
+    Where `partial`: x[i, j] if `k < Sk` and `mask(b, h, hkv, q, k)`, else -inf. Where not: x.
+    Without a region it is a hook, and the mask is `true`.
+  }];
+  let arguments = (ins Tile_AnyTile:$source, I1:$partial, Tile_BlockType:$rows, Tile_BlockType:$keys);
+  let results = (outs Tile_AnyTile:$result);
+  let regions = (region AnyRegion:$body);
+  let assemblyFormat = [{
+    $source `if` $partial `at` $rows `,` $keys attr-dict
+    `:` type($source) `,` type($rows) `,` type($keys) (`do` $body^)?
+  }];
+  let hasVerifier = 1;
+}
+
+def Tile_SoftmaxStepOp : Tile_Op<"softmax_step", [
+    Pure, AllTypesMatch<["s", "p"]>, AllTypesMatch<["m", "l", "next_m", "next_l", "alpha"]>]> {
+  let summary = "one step of the online softmax";
+  let description = [{
+    With c the exponent factor (FlashAttention-2, arXiv:2307.08691, algorithm 1, in base 2):
+
+        m'[i] = max(m[i], max_j s[i, j])
+        r[i]  = c · m'[i], or 0 where m'[i] = -inf
+        p     = 2^(c · s - r)
+        α     = 2^(c · m - r)
+        l'    = α · l + Σ_j p[i, j]          (shares, see tile.reduce)
+  }];
+  let arguments = (ins Tile_AnyTile:$s, Tile_AnyTile:$m, Tile_AnyTile:$l, F32:$factor);
+  let results = (outs Tile_AnyTile:$p, Tile_AnyTile:$next_m, Tile_AnyTile:$next_l, Tile_AnyTile:$alpha);
+  let assemblyFormat = "$s `,` $m `,` $l `factor` $factor attr-dict `:` type($s) `,` type($m)";
+  let hasVerifier = 1;
+}
+
+def Tile_RescaleOp : Tile_Op<"rescale", [Pure, AllTypesMatch<["source", "result"]>]> {
+  let summary = "multiplies each row by a value";
+  let arguments = (ins Tile_AnyTile:$source, Tile_AnyTile:$by);
+  let results = (outs Tile_AnyTile:$result);
+  let assemblyFormat = "$source `by` $by attr-dict `:` type($source) `,` type($by)";
+  let hasVerifier = 1;
+}
+
+def Tile_FinishOp : Tile_Op<"finish", [
+    Pure, AllTypesMatch<["o", "output"]>, AllTypesMatch<["m", "l", "lse"]>]> {
+  let summary = "ends the online softmax";
+  let description = [{
+    With L the total of l:
+
+        output[i, j] = o[i, j] / L[i],                   0 where L[i] = 0
+        lse[i]       = ln 2 · (c · m[i] + log₂ L[i]),    -inf where L[i] = 0
+  }];
+  let arguments = (ins Tile_AnyTile:$o, Tile_AnyTile:$m, Tile_AnyTile:$l, F32:$factor);
+  let results = (outs Tile_AnyTile:$output, Tile_AnyTile:$lse);
+  let assemblyFormat = "$o `,` $m `,` $l `factor` $factor attr-dict `:` type($o) `,` type($m)";
+  let hasVerifier = 1;
+}
+
+#endif // TESELA_TILE_OPS

@@ -1,0 +1,217 @@
+//===- TileStructure.cpp - Kernels and loops over blocks --------*- C++ -*-===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// The syntax and the checks of the ops that hold the program together:
+// tile.kernel and tile.blocks.
+//
+//===----------------------------------------------------------------------===//
+#include "tile/Tile.h"
+
+#include "mlir/IR/Builders.h"
+#include "llvm/ADT/StringSet.h"
+
+using namespace mlir;
+using namespace tesela::tile;
+
+//===----------------------------------------------------------------------===//
+// KernelOp
+//===----------------------------------------------------------------------===//
+
+BlockArgument KernelOp::getArgument(StringRef name) {
+  for (auto [index, attribute] : llvm::enumerate(getArgumentNames()))
+    if (cast<StringAttr>(attribute).getValue() == name)
+      return getBodyBlock().getArgument(index);
+  return {};
+}
+
+BlockArgument KernelOp::addArgument(StringRef name, Type type, Location loc) {
+  SmallVector<Attribute> names(getArgumentNames().begin(), getArgumentNames().end());
+  names.push_back(StringAttr::get(getContext(), name));
+  setArgumentNamesAttr(ArrayAttr::get(getContext(), names));
+  return getBodyBlock().addArgument(type, loc);
+}
+
+void KernelOp::getAsmBlockArgumentNames(Region &region, OpAsmSetValueNameFn setName) {
+  for (auto [index, argument] : llvm::enumerate(region.getArguments()))
+    setName(argument, getArgumentName(index));
+}
+
+// tile.kernel @name `<` parameters `>` `(` %name: type, ... `)` attributes? body
+ParseResult KernelOp::parse(OpAsmParser &parser, OperationState &result) {
+  Builder builder(parser.getContext());
+  StringAttr name;
+  if (parser.parseSymbolName(name, getSymNameAttrName(result.name), result.attributes))
+    return failure();
+
+  SmallVector<Attribute> parameters;
+  if (succeeded(parser.parseOptionalLess())) {
+    auto parseParameter = [&] {
+      StringRef parameter;
+      if (parser.parseKeyword(&parameter))
+        return failure();
+      parameters.push_back(builder.getStringAttr(parameter));
+      return success();
+    };
+    if (parser.parseCommaSeparatedList(parseParameter) || parser.parseGreater())
+      return failure();
+  }
+  result.addAttribute(getParametersAttrName(result.name), builder.getArrayAttr(parameters));
+
+  SmallVector<OpAsmParser::Argument> arguments;
+  if (parser.parseArgumentList(arguments, AsmParser::Delimiter::Paren, /*allowType=*/true))
+    return failure();
+  SmallVector<Attribute> names;
+  for (const OpAsmParser::Argument &argument : arguments)
+    names.push_back(builder.getStringAttr(argument.ssaName.name.drop_front())); // without '%'
+  result.addAttribute(getArgumentNamesAttrName(result.name), builder.getArrayAttr(names));
+
+  if (parser.parseOptionalAttrDictWithKeyword(result.attributes))
+    return failure();
+  Region *body = result.addRegion();
+  if (parser.parseRegion(*body, arguments))
+    return failure();
+  ensureTerminator(*body, parser.getBuilder(), result.location);
+  return success();
+}
+
+void KernelOp::print(OpAsmPrinter &printer) {
+  printer << ' ';
+  printer.printSymbolName(getSymName());
+  if (!getParameters().empty()) {
+    printer << '<';
+    llvm::interleaveComma(getParameters(), printer, [&](Attribute parameter) {
+      printer << cast<StringAttr>(parameter).getValue();
+    });
+    printer << '>';
+  }
+  printer << '(';
+  llvm::interleaveComma(getBody().getArguments(), printer,
+                        [&](BlockArgument argument) { printer.printRegionArgument(argument); });
+  printer << ')';
+  printer.printOptionalAttrDictWithKeyword(
+      (*this)->getAttrs(),
+      {getSymNameAttrName(), getParametersAttrName(), getArgumentNamesAttrName()});
+  printer << ' ';
+  printer.printRegion(getBody(), /*printEntryBlockArgs=*/false, /*printBlockTerminators=*/false);
+}
+
+LogicalResult KernelOp::verify() {
+  if (getArgumentNames().size() != getBody().getNumArguments())
+    return emitOpError() << "expected a name for each of " << getBody().getNumArguments()
+                         << " arguments, got " << getArgumentNames().size();
+  llvm::StringSet<> names;
+  for (Attribute name : getArgumentNames())
+    if (!names.insert(cast<StringAttr>(name).getValue()).second)
+      return emitOpError() << "two arguments are named " << name << "; names are unique";
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// BlocksOp
+//===----------------------------------------------------------------------===//
+
+void BlocksOp::getAsmBlockArgumentNames(Region &region, OpAsmSetValueNameFn setName) {
+  if (region.getNumArguments() < 2)
+    return;
+  setName(region.getArgument(0), "keys");
+  setName(region.getArgument(1), "partial");
+}
+
+static ParseResult parseInterval(OpAsmParser &parser, StringRef keyword,
+                                 SmallVectorImpl<OpAsmParser::UnresolvedOperand> &operands) {
+  if (failed(parser.parseOptionalKeyword(keyword)))
+    return success();
+  return parser.parseOperandList(operands, 2, AsmParser::Delimiter::Paren);
+}
+
+// tile.blocks %keys, %partial of %rows : type -> type
+//   (`carry` `(` %arg = %init : type, ... `)`)? (`range` `(` %low, %high `)`)?
+//   (`full` `(` %low, %high `)`)? body attributes?
+ParseResult BlocksOp::parse(OpAsmParser &parser, OperationState &result) {
+  Builder builder(parser.getContext());
+  SmallVector<OpAsmParser::Argument> arguments(2);
+  OpAsmParser::UnresolvedOperand rows;
+  Type rowsType;
+  if (parser.parseArgument(arguments[0]) || parser.parseComma() ||
+      parser.parseArgument(arguments[1]) || parser.parseKeyword("of") ||
+      parser.parseOperand(rows) || parser.parseColonType(rowsType) || parser.parseArrow() ||
+      parser.parseType(arguments[0].type))
+    return failure();
+  arguments[1].type = builder.getI1Type();
+
+  SmallVector<OpAsmParser::UnresolvedOperand> init, range, full;
+  if (succeeded(parser.parseOptionalKeyword("carry"))) {
+    auto parseCarried = [&] {
+      OpAsmParser::Argument &argument = arguments.emplace_back();
+      return failure(parser.parseArgument(argument) || parser.parseEqual() ||
+                     parser.parseOperand(init.emplace_back()) ||
+                     parser.parseColonType(argument.type));
+    };
+    if (parser.parseCommaSeparatedList(AsmParser::Delimiter::Paren, parseCarried))
+      return failure();
+  }
+  if (parseInterval(parser, "range", range) || parseInterval(parser, "full", full))
+    return failure();
+  for (const OpAsmParser::Argument &argument : ArrayRef(arguments).drop_front(2))
+    result.addTypes(argument.type);
+
+  Type i32 = builder.getI32Type();
+  if (parser.resolveOperand(rows, rowsType, result.operands) ||
+      parser.resolveOperands(init, result.types, parser.getCurrentLocation(), result.operands) ||
+      parser.resolveOperands(range, i32, result.operands) ||
+      parser.resolveOperands(full, i32, result.operands))
+    return failure();
+  result.addAttribute(getOperandSegmentSizeAttr(),
+                      builder.getDenseI32ArrayAttr({1, int32_t(init.size()), int32_t(range.size()),
+                                                    int32_t(full.size())}));
+  Region *body = result.addRegion();
+  if (parser.parseRegion(*body, arguments) || parser.parseOptionalAttrDict(result.attributes))
+    return failure();
+  ensureTerminator(*body, parser.getBuilder(), result.location);
+  return success();
+}
+
+void BlocksOp::print(OpAsmPrinter &printer) {
+  printer << ' ' << getKeys() << ", " << getPartial() << " of " << getRows() << " : "
+          << getRows().getType() << " -> " << getKeys().getType();
+  if (!getInit().empty()) {
+    printer << " carry (";
+    llvm::interleaveComma(llvm::zip(getBody().getArguments().drop_front(2), getInit()), printer,
+                          [&](auto pair) {
+                            auto [argument, init] = pair;
+                            printer << argument << " = " << init << " : " << init.getType();
+                          });
+    printer << ')';
+  }
+  if (!getRange().empty())
+    printer << " range (" << getRange() << ')';
+  if (!getFull().empty())
+    printer << " full (" << getFull() << ')';
+  printer << ' ';
+  printer.printRegion(getBody(), /*printEntryBlockArgs=*/false,
+                      /*printBlockTerminators=*/!getResults().empty());
+  printer.printOptionalAttrDict((*this)->getAttrs(), {getOperandSegmentSizeAttr()});
+}
+
+LogicalResult BlocksOp::verify() {
+  Block &body = getBody().front();
+  auto keys = body.getNumArguments() >= 2 ? dyn_cast<BlockType>(body.getArgument(0).getType())
+                                          : BlockType();
+  if (!keys || keys.getAxis() != Axis::Key || getRows().getType().getAxis() != Axis::Query)
+    return emitOpError() << "expected a loop over blocks of keys of a block of queries";
+  for (ValueRange interval : {ValueRange(getRange()), ValueRange(getFull())})
+    if (interval.size() != 0 && interval.size() != 2)
+      return emitOpError() << "expected an interval (low, high), got " << interval.size()
+                           << " values";
+  auto yield = cast<YieldOp>(body.getTerminator());
+  TypeRange carried = getInit().getTypes();
+  if (TypeRange(body.getArguments().drop_front(2)) != carried ||
+      TypeRange(yield.getValues()) != carried || TypeRange(getResults()) != carried)
+    return emitOpError() << "expected carried values, what the body yields and results to have "
+                            "the same types ("
+                         << getInit().getTypes() << "), the body yields ("
+                         << yield.getValues().getTypes() << ")";
+  return success();
+}

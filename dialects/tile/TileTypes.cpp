@@ -1,0 +1,176 @@
+//===- TileTypes.cpp - Syntax and checks of the types -----------*- C++ -*-===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#include "tile/Extents.h"
+#include "tile/Tile.h"
+
+#include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace tesela::tile;
+
+#define GET_TYPEDEF_CLASSES
+#include "tile/TileTypes.cpp.inc"
+
+void TileDialect::registerTypes() {
+  addTypes<
+#define GET_TYPEDEF_LIST
+#include "tile/TileTypes.cpp.inc"
+      >();
+}
+
+/// `f32`, or the bare name of a template's parameter.
+static ParseResult parseElementType(AsmParser &parser, Type &type) {
+  OptionalParseResult builtin = parser.parseOptionalType(type);
+  if (builtin.has_value())
+    return *builtin;
+  StringRef name;
+  if (parser.parseKeyword(&name))
+    return failure();
+  type = ElementParamType::get(parser.getContext(), name);
+  return success();
+}
+
+static void printElementType(AsmPrinter &printer, Type type) {
+  if (auto parameter = dyn_cast<ElementParamType>(type))
+    printer << parameter.getName();
+  else
+    printer << type;
+}
+
+static ParseResult parseExtentList(AsmParser &parser, SmallVectorImpl<Attribute> &extents) {
+  return parser.parseCommaSeparatedList(
+      AsmParser::Delimiter::Square, [&] { return parseExtent(parser, extents.emplace_back()); });
+}
+
+static void printExtentList(AsmPrinter &printer, ArrayRef<Attribute> extents) {
+  printer << '[';
+  llvm::interleaveComma(extents, printer.getStream(),
+                        [&](Attribute extent) { printExtent(printer, extent); });
+  printer << ']';
+}
+
+//===----------------------------------------------------------------------===//
+// TileType
+//===----------------------------------------------------------------------===//
+
+Type TileType::parse(AsmParser &parser) {
+  SmallVector<Attribute> extents;
+  Type elementType;
+  Attribute encoding;
+  SMLoc loc = parser.getCurrentLocation();
+  if (parser.parseLess() || parseExtentList(parser, extents) || parser.parseComma() ||
+      parseElementType(parser, elementType) ||
+      (succeeded(parser.parseOptionalComma()) && parser.parseAttribute(encoding)) ||
+      parser.parseGreater())
+    return {};
+  return getChecked([&] { return parser.emitError(loc); }, parser.getContext(), extents,
+                    elementType, encoding);
+}
+
+void TileType::print(AsmPrinter &printer) const {
+  printer << '<';
+  printExtentList(printer, getExtents());
+  printer << ", ";
+  printElementType(printer, getElementType());
+  if (getEncoding())
+    printer << ", " << getEncoding();
+  printer << '>';
+}
+
+LogicalResult TileType::verify(function_ref<InFlightDiagnostic()> emitError,
+                               ArrayRef<Attribute> extents, Type elementType, Attribute) {
+  if (extents.empty() || extents.size() > 2)
+    return emitError() << "a tile has one or two extents, this one has " << extents.size();
+  for (Attribute extent : extents) {
+    std::optional<int64_t> value = staticExtent(extent);
+    if (value && *value <= 0)
+      return emitError() << "an extent of a tile is positive, this one is " << *value;
+    if (isDynamicExtent(extent))
+      return emitError() << "an extent of a tile is known when the kernel is compiled; '?' is for "
+                            "views only";
+  }
+  if (!isa<ElementParamType, FloatType, IntegerType>(elementType))
+    return emitError() << "a tile holds floats, integers or a parameter's type, not "
+                       << elementType;
+  return success();
+}
+
+int64_t TileType::getExtent(int64_t axis) const { return *staticExtent(getExtents()[axis]); }
+
+bool TileType::isBound() const {
+  return !isa<ElementParamType>(getElementType()) &&
+         llvm::all_of(getExtents(), [](Attribute extent) { return staticExtent(extent); });
+}
+
+TileType TileType::withEncoding(Attribute encoding) const {
+  return get(getContext(), getExtents(), getElementType(), encoding);
+}
+
+TileType TileType::withElementType(Type type) const {
+  return get(getContext(), getExtents(), type, getEncoding());
+}
+
+//===----------------------------------------------------------------------===//
+// ViewType
+//===----------------------------------------------------------------------===//
+
+Type ViewType::parse(AsmParser &parser) {
+  SmallVector<Attribute> extents;
+  Type elementType;
+  SMLoc loc = parser.getCurrentLocation();
+  if (parser.parseLess() || parseExtentList(parser, extents) || parser.parseComma() ||
+      parseElementType(parser, elementType) || parser.parseGreater())
+    return {};
+  return getChecked([&] { return parser.emitError(loc); }, parser.getContext(), extents,
+                    elementType);
+}
+
+void ViewType::print(AsmPrinter &printer) const {
+  printer << '<';
+  printExtentList(printer, getExtents());
+  printer << ", ";
+  printElementType(printer, getElementType());
+  printer << '>';
+}
+
+LogicalResult ViewType::verify(function_ref<InFlightDiagnostic()> emitError, ArrayRef<Attribute>,
+                               Type elementType) {
+  if (!isa<ElementParamType, FloatType, IntegerType>(elementType))
+    return emitError() << "a view holds floats, integers or a parameter's type, not "
+                       << elementType;
+  return success();
+}
+
+std::optional<int64_t> ViewType::getStaticExtent(int64_t axis) const {
+  return staticExtent(getExtents()[axis]);
+}
+
+//===----------------------------------------------------------------------===//
+// BlockType
+//===----------------------------------------------------------------------===//
+
+Type BlockType::parse(AsmParser &parser) {
+  StringRef axisName;
+  Attribute extent;
+  SMLoc loc;
+  if (parser.parseLess() || parser.getCurrentLocation(&loc) || parser.parseKeyword(&axisName) ||
+      parser.parseComma() || parseExtent(parser, extent) || parser.parseGreater())
+    return {};
+  std::optional<Axis> axis = symbolizeAxis(axisName);
+  if (!axis) {
+    parser.emitError(loc) << "the axis of a block is 'query' or 'key', not '" << axisName << "'";
+    return {};
+  }
+  return get(parser.getContext(), *axis, extent);
+}
+
+void BlockType::print(AsmPrinter &printer) const {
+  printer << '<' << stringifyAxis(getAxis()) << ", ";
+  printExtent(printer, getExtent());
+  printer << '>';
+}
+
+int64_t BlockType::getRows() const { return *staticExtent(getExtent()); }

@@ -1,0 +1,92 @@
+//===- TileTypes.td - Tiles, views, blocks ----------------*- tablegen -*-===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#ifndef TESELA_TILE_TYPES
+#define TESELA_TILE_TYPES
+
+include "mlir/IR/AttrTypeBase.td"
+include "tile/TileAttributes.td"
+
+class Tile_Type<string name, string mnemonic_> : TypeDef<Tile_Dialect, name> {
+  let mnemonic = mnemonic_;
+}
+
+def Tile_ElementParamType : Tile_Type<"ElementParam", "element"> {
+  let summary = "an element type that is a parameter of a template";
+  let description = "Inside another type it is written as the bare name: `!tile.tile<[64], input>`.";
+  let parameters = (ins StringRefParameter<"the parameter's name">:$name);
+  let assemblyFormat = "`<` $name `>`";
+}
+
+def Tile_TileType : Tile_Type<"Tile", "tile"> {
+  let summary = "a block of values";
+  let description = [{
+    One extent (a value for each row) or two (rows, columns); the last is
+    contiguous where it is loaded from memory. The encoding says where the
+    elements live; it is absent before `pipe-assign-fragments`.
+
+    Examples: `!tile.tile<[block_m, d_qk], input>`, `!tile.tile<[128], f32>`,
+    `!tile.tile<[128, 64], f32, #pipe.accumulator<warps = 4>>`
+  }];
+  let parameters = (ins ArrayRefParameter<"::mlir::Attribute">:$extents,
+                        "::mlir::Type":$elementType,
+                        DefaultValuedParameter<"::mlir::Attribute", "::mlir::Attribute()">:$encoding);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// Number of extents: 1 or 2.
+    int64_t getRank() const { return getExtents().size(); }
+    /// The extent of `axis`; only after bind.
+    int64_t getExtent(int64_t axis) const;
+    /// No parameter is left in it.
+    bool isBound() const;
+    TileType withEncoding(::mlir::Attribute encoding) const;
+    TileType withElementType(::mlir::Type type) const;
+  }];
+}
+
+def Tile_ViewType : Tile_Type<"View", "view"> {
+  let summary = "a strided global tensor";
+  let description = [{
+    Extents known only at launch are written `?`. Strides are arguments of the
+    launch and no part of the type. Query, key, value and output views are
+    [batch, head, position, D] whatever the strides, with the last stride 1.
+
+    Examples: `!tile.view<[?, ?, ?, d_qk], input>`, `!tile.view<[?], f32>`
+  }];
+  let parameters = (ins ArrayRefParameter<"::mlir::Attribute">:$extents,
+                        "::mlir::Type":$elementType);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    int64_t getRank() const { return getExtents().size(); }
+    /// The static extent of `axis`, or nothing where it is known at launch only.
+    std::optional<int64_t> getStaticExtent(int64_t axis) const;
+  }];
+}
+
+def Tile_Axis : I32EnumAttr<"Axis", "what the rows of a block are", [
+    I32EnumAttrCase<"Query", 0, "query">,
+    I32EnumAttrCase<"Key", 1, "key">]> {
+  let cppNamespace = "::tesela::tile";
+  let genSpecializedAttr = 0;
+}
+
+def Tile_BlockType : Tile_Type<"Block", "block"> {
+  let summary = "a batch, a head and consecutive rows of a view";
+  let description = [{
+    Four numbers: batch, head, first row, and the limit from which on rows do not
+    exist. `query` blocks carry the query head, `key` blocks the key/value head.
+
+    Example: `!tile.block<query, block_m>`
+  }];
+  let parameters = (ins EnumParameter<Tile_Axis>:$axis, "::mlir::Attribute":$extent);
+  let hasCustomAssemblyFormat = 1;
+  let extraClassDeclaration = [{
+    /// Rows of the block; only after bind.
+    int64_t getRows() const;
+  }];
+}
+
+#endif // TESELA_TILE_TYPES

@@ -1,0 +1,57 @@
+//===- State.h - What the public handles hold -------------------*- C++ -*-===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#ifndef TESELA_API_STATE_H
+#define TESELA_API_STATE_H
+
+#include "backend/Backend.h"
+#include "cache/DiskCache.h"
+#include "cache/OnceMap.h"
+#include "launch/LaunchPlan.h"
+#include "tesela/Context.h"
+#include "tesela/compiler/Compile.h"
+
+#include <atomic>
+#include <memory>
+#include <optional>
+
+namespace tesela {
+
+/// A kernel as the memory cache keeps it, shared by all handles. It does not
+/// refer to its context: the context's cache holds it.
+struct LoadedKernel {
+  std::shared_ptr<const Backend> backend;
+  LaunchPlan plan;
+  std::shared_ptr<const LoadedCode> code;
+  KernelInfo info; ///< without origin and stages, which belong to a request
+};
+
+struct Kernel::State {
+  std::shared_ptr<const LoadedKernel> kernel;
+  KernelInfo info;
+};
+
+struct ContextState {
+  std::shared_ptr<Backend> backend;
+  std::optional<DiskCache> disk;
+  OnceMap<LoadedKernel> memory;
+  OnceMap<std::string> oracles; ///< cubins by source
+  std::atomic<int64_t> compileCount = 0;
+  int threads = 0;
+};
+
+/// `options` as the compiler takes them, for `defaultTarget` where they name none. Checks
+/// what can be told without the variant.
+Result<KernelSpecification> makeSpecification(const KernelOptions &options,
+                                              const std::string &defaultTarget);
+
+/// A parameter as the public headers have it.
+VariantParameter describeParameter(const Parameter &parameter);
+
+/// While templates come from a folder, what was compiled before says nothing.
+bool templateFolderInUse();
+
+} // namespace tesela
+
+#endif // TESELA_API_STATE_H

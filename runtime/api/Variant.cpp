@@ -1,0 +1,107 @@
+//===----------------------------------------------------------------------===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#include "tesela/Variant.h"
+
+#include "api/State.h"
+#include "assemble/Ptxas.h"
+#include "frontend/Parser.h"
+
+namespace tesela {
+
+std::string version() { return TESELA_VERSION; }
+
+VariantParameter describeParameter(const Parameter &parameter) {
+  VariantParameter described{
+      parameter.name, parameter.type, parameter.isCapture, {}, parameter.defaultValue};
+  for (const CaptureExtent &extent : parameter.extents)
+    described.extents.push_back({extent.coefficient, extent.name, extent.offset});
+  return described;
+}
+
+Result<VariantInfo> checkVariant(std::string_view text, std::string_view file) {
+  ParseOutcome outcome = parseWithDiagnostics(text, file);
+  if (!outcome.variant)
+    return Error(Code::invalidVariant, outcome.rendered);
+  VariantInfo info;
+  info.name = outcome.variant->name;
+  info.warnings = outcome.rendered;
+  for (const Parameter &parameter : outcome.variant->parameters)
+    info.parameters.push_back(describeParameter(parameter));
+  return info;
+}
+
+static std::atomic<bool> folderInUse = false;
+
+bool templateFolderInUse() { return folderInUse; }
+
+void useTemplateFolder(const std::string &folder) {
+  setTemplateFolder(folder);
+  folderInUse = !folder.empty();
+}
+
+Result<KernelSpecification> makeSpecification(const KernelOptions &options,
+                                              const std::string &defaultTarget) {
+  Result<Target> target = Target::parse(options.target.empty() ? defaultTarget : options.target);
+  if (!target)
+    return target.error();
+  auto invalid = [](const std::string &message) { return Error(Code::invalidArgument, message); };
+  std::string type(elementTypeName(options.inputType));
+  if (options.inputType != ElementType::f32 && options.inputType != ElementType::f16 &&
+      options.inputType != ElementType::bf16)
+    return invalid("the input type is " + type + ", it must be bf16, f16 or f32");
+  if (options.inputType == ElementType::f32 && target->kind == Target::Kind::cuda)
+    return Error(Code::unsupported, "inputs of type f32 run on the host only, not on " +
+                                        target->name() +
+                                        ": use bf16 or f16, or the device 'host'");
+  for (int headDim : {options.headDimQk, options.headDimV})
+    if (headDim < 1)
+      return invalid("the head dimension is " + std::to_string(headDim) + ", it must be positive");
+  KernelSpecification specification;
+  specification.variantText = options.variantText;
+  specification.variantFile = options.variantFile;
+  specification.inputType = options.inputType;
+  specification.headDimQk = options.headDimQk;
+  specification.headDimV = options.headDimV;
+  specification.schedule = options.schedule;
+  specification.target = *target;
+  return specification;
+}
+
+static Result<std::string> emitCubin(const KernelSpecification &specification) {
+  if (specification.target.kind != Target::Kind::cuda)
+    return Error(Code::invalidArgument,
+                 "the target host has no cubin: choose a target such as sm_90, or the stage object");
+  std::optional<Ptxas> ptxas = Ptxas::find();
+  if (!ptxas)
+    return Error(Code::notFound, "a cubin needs the program ptxas, which is neither on PATH nor in "
+                                 "$CUDA_HOME/bin nor in /usr/local/cuda/bin: install CUDA's package "
+                                 "cuda-nvcc, or choose the stage ptx");
+  Result<std::string> ptx = emit(specification, Stage::ptx);
+  if (!ptx)
+    return ptx.error();
+  Result<Assembled> assembled = ptxas->assemble(*ptx, specification.target.sm);
+  if (!assembled)
+    return assembled.error();
+  return std::move(assembled->cubin);
+}
+
+Result<std::string> emitStage(const KernelOptions &options, std::string_view stage) {
+  Result<KernelSpecification> specification = makeSpecification(options, "host");
+  if (!specification)
+    return specification.error();
+  if (stage == "cubin")
+    return emitCubin(*specification);
+  constexpr std::pair<std::string_view, Stage> stages[] = {
+      {"attn", Stage::attn}, {"tile", Stage::tile}, {"pipe", Stage::pipe},
+      {"llvm", Stage::llvm}, {"ptx", Stage::ptx},   {"object", Stage::object}};
+  for (const auto &[name, value] : stages)
+    if (stage == name)
+      return emit(*specification, value);
+  return Error(Code::invalidArgument,
+               "the stage '" + std::string(stage) +
+                   "' is not known; choose attn, tile, pipe, llvm, ptx, cubin or object");
+}
+
+} // namespace tesela

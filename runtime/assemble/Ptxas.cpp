@@ -1,0 +1,149 @@
+//===----------------------------------------------------------------------===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#include "assemble/Ptxas.h"
+
+#include "system/File.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char **environ;
+
+namespace tesela {
+
+std::optional<Ptxas> Ptxas::find() {
+  std::string folders = std::getenv("PATH") ? std::getenv("PATH") : "";
+  if (const char *home = std::getenv("CUDA_HOME"))
+    folders += std::string(":") + home + "/bin";
+  folders += ":/usr/local/cuda/bin";
+  for (size_t begin = 0; begin <= folders.size();) {
+    size_t end = std::min(folders.find(':', begin), folders.size());
+    std::string path = folders.substr(begin, end - begin) + "/ptxas";
+    if (end > begin && access(path.c_str(), X_OK) == 0)
+      return Ptxas(path);
+    begin = end + 1;
+  }
+  return std::nullopt;
+}
+
+std::string Ptxas::identity() const {
+  struct stat status = {};
+  stat(path_.c_str(), &status);
+  return path_ + " " + std::to_string(status.st_size) + " " +
+         std::to_string(status.st_mtim.tv_sec) + "." + std::to_string(status.st_mtim.tv_nsec);
+}
+
+std::string assemblerTarget(std::string_view ptx, int sm) {
+  std::string plain = "sm_" + std::to_string(sm);
+  std::string_view directive = ".target ";
+  size_t position = ptx.find(directive);
+  if (position == std::string_view::npos)
+    return plain;
+  std::string_view name = ptx.substr(position + directive.size());
+  name = name.substr(0, name.find_first_of(", \t\r\n"));
+  return name == plain + "a" || name == plain + "f" ? std::string(name) : plain;
+}
+
+std::string serialisationWarning(std::string_view log) {
+  for (size_t at = log.find("(C75"); at != std::string_view::npos; at = log.find("(C75", at + 1)) {
+    std::string_view number = log.substr(at + 4, 2);
+    if (number != "04" && number != "08" && number.substr(0, 1) != "1")
+      continue;
+    size_t begin = log.rfind('\n', at);
+    begin = begin == std::string_view::npos ? 0 : begin + 1;
+    return std::string(log.substr(begin, log.find('\n', at) - begin));
+  }
+  return "";
+}
+
+Resources parseResources(std::string_view log) {
+  // The number that stands before `unit`, or after `word`.
+  auto numberBefore = [](std::string_view line, std::string_view unit) {
+    size_t at = line.find(unit);
+    if (at == std::string_view::npos)
+      return 0;
+    size_t begin = at;
+    while (begin > 0 && line[begin - 1] >= '0' && line[begin - 1] <= '9')
+      --begin;
+    return std::atoi(std::string(line.substr(begin, at - begin)).c_str());
+  };
+  Resources resources;
+  for (size_t begin = 0; begin < log.size();) {
+    size_t end = std::min(log.find('\n', begin), log.size());
+    std::string_view line = log.substr(begin, end - begin);
+    resources.registers = std::max(resources.registers, numberBefore(line, " registers"));
+    resources.spillBytes = std::max(resources.spillBytes, numberBefore(line, " bytes spill stores") +
+                                                              numberBefore(line, " bytes spill loads"));
+    begin = end + 1;
+  }
+  return resources;
+}
+
+/// Runs `arguments` (the first is the program's path) with both outputs in `log`.
+/// Gives the exit status; 128 and more where a signal ended it.
+static Result<int> runProgram(std::vector<std::string> arguments, const std::string &log) {
+  std::vector<char *> pointers;
+  for (std::string &argument : arguments)
+    pointers.push_back(argument.data());
+  pointers.push_back(nullptr);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, log.c_str(),
+                                   O_WRONLY | O_CREAT | O_APPEND, 0600);
+  posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO);
+  pid_t process = 0;
+  int failure =
+      posix_spawn(&process, pointers[0], &actions, nullptr, pointers.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  if (failure != 0)
+    return Error(Code::inputOutput,
+                 arguments[0] + " could not be started: " + std::strerror(failure));
+  int status = 0;
+  while (waitpid(process, &status, 0) < 0)
+    if (errno != EINTR)
+      return Error(Code::inputOutput, arguments[0] + " was lost: " + std::strerror(errno));
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+Result<Assembled> Ptxas::assemble(std::string_view ptx, int sm) const {
+  Result<TemporaryFolder> folder = TemporaryFolder::create();
+  if (!folder)
+    return folder.error();
+  std::string input = folder->path() + "/kernel.ptx";
+  std::string output = folder->path() + "/kernel.cubin";
+  std::string logFile = folder->path() + "/log";
+  if (Status status = writeFile(input, ptx); !status)
+    return status.error();
+  std::string target = assemblerTarget(ptx, sm);
+  Result<int> exitStatus =
+      runProgram({path_, "-v", "-arch=" + target, input, "-o", output}, logFile);
+  if (!exitStatus)
+    return exitStatus.error();
+  Result<std::string> log = readFile(logFile);
+  std::string text = log ? *log : "";
+  if (*exitStatus != 0) {
+    // ptxas says so where the PTX or the GPU is newer than itself.
+    bool tooOld = text.find("Unsupported .version") != std::string::npos ||
+                  text.find("is not defined for option 'gpu-name'") != std::string::npos;
+    return Error(tooOld ? Code::unsupported : Code::defect,
+                 path_ + " does not assemble the kernel for " + target + " (exit status " +
+                     std::to_string(*exitStatus) + "): " + text);
+  }
+  if (std::string warning = serialisationWarning(text); !warning.empty())
+    return Error(Code::defect, path_ + " serialises the kernel: " + warning);
+  Result<std::string> cubin = readFile(output);
+  if (!cubin)
+    return cubin.error();
+  return Assembled{std::move(*cubin), parseResources(text)};
+}
+
+} // namespace tesela

@@ -1,0 +1,55 @@
+//===- Ptxas.h - PTX to cubin by the program ptxas --------------*- C++ -*-===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#ifndef TESELA_ASSEMBLE_PTXAS_H
+#define TESELA_ASSEMBLE_PTXAS_H
+
+#include "tesela/compiler/Artifact.h"
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace tesela {
+
+struct Assembled {
+  std::string cubin;
+  Resources resources; ///< of the most demanding kernel
+};
+
+/// The program ptxas, where the machine has it. It honours setmaxnreg, tells
+/// registers and spills, and its cubins can be kept.
+class Ptxas {
+public:
+  /// Looks on PATH, in $CUDA_HOME/bin and in /usr/local/cuda/bin.
+  static std::optional<Ptxas> find();
+  explicit Ptxas(std::string path) : path_(std::move(path)) {}
+
+  const std::string &path() const { return path_; }
+  /// Path, size and time of change: another ptxas may give another cubin.
+  std::string identity() const;
+
+  /// Assembles for `sm` (90), as sm_90a where the PTX says so. Code::unsupported: this ptxas is
+  /// too old for the PTX or the GPU. Code::defect: the PTX has errors, or ptxas
+  /// warns that it serialises the kernel.
+  Result<Assembled> assemble(std::string_view ptx, int sm) const;
+
+private:
+  std::string path_;
+};
+
+/// The name of the architecture that `ptx` is assembled for on `sm`: "sm_90", or
+/// "sm_90a" where the PTX's .target is of that kind.
+std::string assemblerTarget(std::string_view ptx, int sm);
+
+/// ptxas' and the driver's warnings that a kernel runs serialised (C7504, C7508, C7510
+/// to C7519): empty, or the line of `log` that holds one.
+std::string serialisationWarning(std::string_view log);
+
+/// Registers and spills as `log`, written with -v, tells them.
+Resources parseResources(std::string_view log);
+
+} // namespace tesela
+
+#endif // TESELA_ASSEMBLE_PTXAS_H

@@ -1,0 +1,74 @@
+//===- Backend.h - What a device does for the runtime -----------*- C++ -*-===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#ifndef TESELA_BACKEND_BACKEND_H
+#define TESELA_BACKEND_BACKEND_H
+
+#include "tesela/Device.h"
+#include "tesela/compiler/Artifact.h"
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace tesela {
+
+/// An artifact's code, loaded. It keeps its backend alive.
+class LoadedCode {
+public:
+  virtual ~LoadedCode() = default;
+  /// Starts `items` (more than 0) work items of the plan's launch `index`;
+  /// arguments[i] points at the value of slot i.
+  virtual Status launch(size_t index, int64_t items, void **arguments, void *stream) const = 0;
+  /// What the device knows of the kernels; absent on the host.
+  virtual std::optional<Resources> resources() const { return std::nullopt; }
+  /// Static and dynamic shared memory of a block.
+  virtual std::optional<int64_t> sharedBytes() const { return std::nullopt; }
+};
+
+/// The host or one GPU. All members may be called from several threads at once.
+class Backend : public std::enable_shared_from_this<Backend> {
+public:
+  virtual ~Backend() = default;
+  const Device &device() const { return device_; }
+
+  /// Alignment in bytes that addresses and strides of q, k, v and o need; 0: the element's.
+  virtual int addressAlignment() const = 0;
+
+  /// What code for this machine depends on besides the specification: part of the
+  /// cache's key.
+  virtual std::string codeIdentity() const = 0;
+  /// What assembles PTX; "" for the host.
+  virtual std::string assemblerName() const { return ""; }
+
+  /// The compiler's artifact as it is kept: with a cubin in place of PTX where the machine
+  /// can make one.
+  virtual Result<Artifact> assemble(Artifact artifact) const { return artifact; }
+  virtual Result<std::shared_ptr<const LoadedCode>> load(const Artifact &artifact) const = 0;
+
+  virtual Result<void *> allocate(size_t bytes) const = 0;
+  virtual void release(void *address) const = 0;
+  virtual Status copyToDevice(void *to, const void *from, size_t bytes) const = 0;
+  virtual Status copyToHost(void *to, const void *from, size_t bytes) const = 0;
+  virtual Status fill(void *address, uint8_t byte, size_t bytes) const = 0;
+  virtual Status synchronize(void *stream) const = 0;
+  /// The milliseconds that `work` takes on `stream`.
+  virtual Result<double> time(const std::function<Status()> &work, void *stream) const = 0;
+
+protected:
+  explicit Backend(Device device) : device_(std::move(device)) {}
+
+private:
+  Device device_;
+};
+
+/// `threads` 0: the hardware's.
+Result<std::shared_ptr<Backend>> createHostBackend(int threads);
+/// `device` is one of cudaDevices().
+Result<std::shared_ptr<Backend>> createCudaBackend(const Device &device);
+
+} // namespace tesela
+
+#endif // TESELA_BACKEND_BACKEND_H

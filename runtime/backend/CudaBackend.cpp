@@ -1,0 +1,342 @@
+//===----------------------------------------------------------------------===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#include "assemble/Ptxas.h"
+#include "backend/Backend.h"
+#include "driver/CurrentContext.h"
+
+#include <algorithm>
+
+namespace tesela {
+
+using namespace cuda;
+
+namespace {
+
+DevicePointer devicePointer(const void *address) { return reinterpret_cast<DevicePointer>(address); }
+
+class CudaBackend : public Backend {
+public:
+  static Result<std::shared_ptr<Backend>> create(const Device &device) {
+    Result<const DriverApi *> api = driver();
+    if (!api)
+      return api.error();
+    int handle = 0;
+    CUctx_st *context = nullptr;
+    if (Status status = (*api)->check((*api)->cuDeviceGet(&handle, device.index), "cuDeviceGet");
+        !status)
+      return status.error();
+    if (Status status = (*api)->check((*api)->cuDevicePrimaryCtxRetain(&context, handle),
+                                      "cuDevicePrimaryCtxRetain");
+        !status)
+      return status.error();
+    return std::shared_ptr<Backend>(
+        std::make_shared<CudaBackend>(device, **api, handle, context));
+  }
+
+  CudaBackend(const Device &device, const DriverApi &api, int handle, CUctx_st *context)
+      : Backend(device), api(api), handle(handle), context(context), ptxas(Ptxas::find()) {}
+  ~CudaBackend() override { api.cuDevicePrimaryCtxRelease_v2(handle); }
+
+  int addressAlignment() const override { return 16; }
+
+  std::string codeIdentity() const override {
+    return device().target + " driver " + std::to_string(api.version) + " assembler " +
+           (ptxas ? ptxas->identity() : "driver");
+  }
+  std::string assemblerName() const override {
+    return ptxas ? ptxas->path() : "driver " + api.versionText();
+  }
+
+  Result<Artifact> assemble(Artifact artifact) const override;
+  Result<std::shared_ptr<const LoadedCode>> load(const Artifact &artifact) const override;
+
+  Result<void *> allocate(size_t bytes) const override {
+    CurrentContext current(api, context);
+    if (!current.status())
+      return current.status().error();
+    DevicePointer address = 0;
+    // The driver refuses 0 bytes.
+    if (Status status = api.check(api.cuMemAlloc_v2(&address, std::max<size_t>(bytes, 1)),
+                                  "cuMemAlloc");
+        !status)
+      return status.error().within("allocating " + std::to_string(bytes) + " bytes");
+    return reinterpret_cast<void *>(address);
+  }
+  void release(void *address) const override {
+    CurrentContext current(api, context);
+    if (current.status())
+      api.cuMemFree_v2(devicePointer(address));
+  }
+  Status copyToDevice(void *to, const void *from, size_t bytes) const override {
+    CurrentContext current(api, context);
+    if (!current.status() || bytes == 0)
+      return current.status();
+    return api.check(api.cuMemcpyHtoD_v2(devicePointer(to), from, bytes), "cuMemcpyHtoD");
+  }
+  Status copyToHost(void *to, const void *from, size_t bytes) const override {
+    CurrentContext current(api, context);
+    if (!current.status() || bytes == 0)
+      return current.status();
+    return api.check(api.cuMemcpyDtoH_v2(to, devicePointer(from), bytes), "cuMemcpyDtoH");
+  }
+  Status fill(void *address, uint8_t byte, size_t bytes) const override {
+    {
+      CurrentContext current(api, context);
+      if (!current.status() || bytes == 0)
+        return current.status();
+      if (Status status = api.check(api.cuMemsetD8_v2(devicePointer(address), byte, bytes),
+                                    "cuMemsetD8");
+          !status)
+        return status;
+    }
+    return synchronize(nullptr); // a memset of device memory does not wait
+  }
+  Status synchronize(void *stream) const override {
+    CurrentContext current(api, context);
+    if (!current.status())
+      return current.status();
+    return api.check(api.cuStreamSynchronize(static_cast<CUstream_st *>(stream)),
+                     "cuStreamSynchronize");
+  }
+  Result<double> time(const std::function<Status()> &work, void *stream) const override;
+
+  const DriverApi &driverApi() const { return api; }
+  CUctx_st *contextHandle() const { return context; }
+
+private:
+  const DriverApi &api;
+  int handle;
+  CUctx_st *context;
+  std::optional<Ptxas> ptxas;
+
+  Result<std::string> link(const std::string &ptx) const;
+};
+
+/// A module and its functions.
+class CudaLoadedCode : public LoadedCode {
+public:
+  struct Entry {
+    CUfunc_st *function;
+    unsigned threads;
+    unsigned sharedBytes;
+  };
+  CudaLoadedCode(std::shared_ptr<const CudaBackend> backend, CUmod_st *module)
+      : backend(std::move(backend)), module(module) {}
+  ~CudaLoadedCode() override {
+    CurrentContext current(backend->driverApi(), backend->contextHandle());
+    if (current.status())
+      backend->driverApi().cuModuleUnload(module);
+  }
+
+  Status prepare(const Artifact &artifact);
+
+  Status launch(size_t index, int64_t items, void **arguments, void *stream) const override {
+    const Entry &entry = entries[index];
+    if (items > 0x7fffffff)
+      return Error(Code::unsupported, "the launch has " + std::to_string(items) +
+                                          " work items, a GPU's grid takes 2147483647; split the "
+                                          "batch over several launches");
+    const DriverApi &api = backend->driverApi();
+    CurrentContext current(api, backend->contextHandle());
+    if (!current.status())
+      return current.status();
+    return api.check(api.cuLaunchKernel(entry.function, unsigned(items), 1, 1, entry.threads, 1, 1,
+                                        entry.sharedBytes, static_cast<CUstream_st *>(stream),
+                                        arguments, nullptr),
+                     "cuLaunchKernel");
+  }
+  std::optional<Resources> resources() const override { return known; }
+  std::optional<int64_t> sharedBytes() const override { return shared; }
+
+private:
+  std::shared_ptr<const CudaBackend> backend;
+  CUmod_st *module;
+  std::vector<Entry> entries;
+  Resources known;
+  int64_t shared = 0;
+};
+
+Status CudaLoadedCode::prepare(const Artifact &artifact) {
+  const DriverApi &api = backend->driverApi();
+  for (const Launch &launch : artifact.launches) {
+    CUfunc_st *function = nullptr;
+    if (Status status = api.check(
+            api.cuModuleGetFunction(&function, module, launch.kernel.c_str()),
+            "cuModuleGetFunction");
+        !status)
+      return status.error().within("kernel " + launch.kernel);
+    int staticBytes = 0, registers = 0, localBytes = 0;
+    for (auto [value, attribute] : {std::pair(&staticBytes, sharedSizeBytes),
+                                    std::pair(&registers, numberOfRegisters),
+                                    std::pair(&localBytes, localSizeBytes)})
+      if (Status status = api.check(api.cuFuncGetAttribute(value, attribute, function),
+                                    "cuFuncGetAttribute");
+          !status)
+        return status;
+    // Above 48 KB the driver wants to be asked. What the GPU lacks shows here.
+    if (Status status = api.check(api.cuFuncSetAttribute(function, maxDynamicSharedSizeBytes,
+                                                         int(launch.sharedBytes)),
+                                  "cuFuncSetAttribute");
+        !status)
+      return Error(Code::unsupported,
+                   "kernel " + launch.kernel + " needs " + std::to_string(launch.sharedBytes) +
+                       " bytes of shared memory a block, which " + backend->device().name +
+                       " does not give (" + status.error().message() +
+                       "); choose a schedule with fewer stages or smaller blocks");
+    entries.push_back({function, unsigned(launch.threads), unsigned(launch.sharedBytes)});
+    known.registers = std::max(known.registers, registers);
+    known.spillBytes = std::max(known.spillBytes, localBytes);
+    shared = std::max(shared, staticBytes + launch.sharedBytes);
+  }
+  // Local memory also holds arrays; the assembler, where one spoke, knows the spills.
+  if (artifact.resources)
+    known = *artifact.resources;
+  return Status::success();
+}
+
+/// nvJitLink's and the driver's linker ignore setmaxnreg and serialise such kernels.
+bool setsRegisters(const std::string &ptx) { return ptx.find("setmaxnreg") != std::string::npos; }
+
+/// A log that the driver writes while it assembles.
+class JitLog {
+public:
+  std::string info = std::string(1 << 15, '\0');
+  std::string error = std::string(1 << 13, '\0');
+  int options[5] = {jitInfoLogBuffer, jitInfoLogBufferSizeBytes, jitErrorLogBuffer,
+                    jitErrorLogBufferSizeBytes, jitLogVerbose};
+  void *values[5] = {info.data(), reinterpret_cast<void *>(info.size()), error.data(),
+                     reinterpret_cast<void *>(error.size()), reinterpret_cast<void *>(1)};
+  /// `status` with what the log says.
+  Error explain(const Status &status) const {
+    std::string text = error.c_str();
+    return Error(status.code(), status.error().message() + (text.empty() ? "" : "\n") + text);
+  }
+  std::string infoText() const { return info.c_str(); }
+};
+
+Status serialisationStatus(const std::string &log) {
+  std::string warning = serialisationWarning(log);
+  if (warning.empty())
+    return Status::success();
+  return Error(Code::defect, "the driver serialises the kernel: " + warning);
+}
+
+/// PTX to a cubin by the driver's linker.
+Result<std::string> CudaBackend::link(const std::string &ptx) const {
+  CurrentContext current(api, context);
+  if (!current.status())
+    return current.status().error();
+  JitLog log;
+  CUlinkState_st *state = nullptr;
+  if (Status status = api.check(api.cuLinkCreate_v2(5, log.options, log.values, &state),
+                                "cuLinkCreate");
+      !status)
+    return status.error();
+  auto finish = [&]() -> Result<std::string> {
+    std::string text = ptx; // the driver takes a pointer that is not const
+    if (Status status = api.check(api.cuLinkAddData_v2(state, jitInputPtx, text.data(),
+                                                       text.size() + 1, "kernel.ptx", 0, nullptr,
+                                                       nullptr),
+                                  "cuLinkAddData");
+        !status)
+      return log.explain(status);
+    void *cubin = nullptr;
+    size_t bytes = 0;
+    if (Status status = api.check(api.cuLinkComplete(state, &cubin, &bytes), "cuLinkComplete");
+        !status)
+      return log.explain(status);
+    if (Status status = serialisationStatus(log.infoText()); !status)
+      return status.error();
+    return std::string(static_cast<char *>(cubin), bytes); // the state owns the cubin
+  };
+  Result<std::string> cubin = finish();
+  api.cuLinkDestroy(state);
+  return cubin;
+}
+
+Result<Artifact> CudaBackend::assemble(Artifact artifact) const {
+  if (artifact.format != CodeFormat::ptx)
+    return artifact;
+  if (ptxas) {
+    Result<Assembled> assembled = ptxas->assemble(artifact.code, device().sm);
+    if (assembled) {
+      artifact.code = std::move(assembled->cubin);
+      artifact.format = CodeFormat::cubin;
+      artifact.resources = assembled->resources;
+      return artifact;
+    }
+    if (assembled.code() != Code::unsupported)
+      return assembled.error();
+  }
+  if (setsRegisters(artifact.code))
+    return artifact; // the driver assembles it when it is loaded
+  Result<std::string> cubin = link(artifact.code);
+  if (!cubin)
+    return cubin.error();
+  artifact.code = std::move(*cubin);
+  artifact.format = CodeFormat::cubin;
+  return artifact;
+}
+
+Result<std::shared_ptr<const LoadedCode>> CudaBackend::load(const Artifact &artifact) const {
+  CurrentContext current(api, context);
+  if (!current.status())
+    return current.status().error();
+  CUmod_st *module = nullptr;
+  JitLog log;
+  bool jit = artifact.format == CodeFormat::ptx;
+  if (Status status = api.check(api.cuModuleLoadDataEx(&module, artifact.code.c_str(), jit ? 5 : 0,
+                                                       log.options, log.values),
+                                "cuModuleLoadDataEx");
+      !status)
+    return log.explain(status);
+  auto self = std::static_pointer_cast<const CudaBackend>(shared_from_this());
+  auto code = std::make_shared<CudaLoadedCode>(self, module);
+  if (Status status = serialisationStatus(log.infoText()); !status)
+    return status.error();
+  if (Status status = code->prepare(artifact); !status)
+    return status.error();
+  return std::shared_ptr<const LoadedCode>(std::move(code));
+}
+
+Result<double> CudaBackend::time(const std::function<Status()> &work, void *stream) const {
+  CurrentContext current(api, context);
+  if (!current.status())
+    return current.status().error();
+  auto *queue = static_cast<CUstream_st *>(stream);
+  CUevent_st *events[2] = {};
+  float milliseconds = 0;
+  auto measure = [&]() -> Status {
+    for (CUevent_st *&event : events)
+      if (Status status = api.check(api.cuEventCreate(&event, 0), "cuEventCreate"); !status)
+        return status;
+    if (Status status = api.check(api.cuEventRecord(events[0], queue), "cuEventRecord"); !status)
+      return status;
+    if (Status status = work(); !status)
+      return status;
+    if (Status status = api.check(api.cuEventRecord(events[1], queue), "cuEventRecord"); !status)
+      return status;
+    if (Status status = api.check(api.cuEventSynchronize(events[1]), "cuEventSynchronize");
+        !status)
+      return status;
+    return api.check(api.cuEventElapsedTime(&milliseconds, events[0], events[1]),
+                     "cuEventElapsedTime");
+  };
+  Status status = measure();
+  for (CUevent_st *event : events)
+    if (event)
+      api.cuEventDestroy_v2(event);
+  if (!status)
+    return status.error();
+  return double(milliseconds);
+}
+
+} // namespace
+
+Result<std::shared_ptr<Backend>> createCudaBackend(const Device &device) {
+  return CudaBackend::create(device);
+}
+
+} // namespace tesela

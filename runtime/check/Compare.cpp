@@ -1,0 +1,150 @@
+//===----------------------------------------------------------------------===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#include "check/Elements.h"
+#include "tesela/Check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace tesela {
+
+namespace {
+
+double unitRoundoff(ElementType type) {
+  switch (type) {
+  case ElementType::bf16:
+    return 0x1p-8;
+  case ElementType::f16:
+    return 0x1p-11;
+  default:
+    return 0x1p-24;
+  }
+}
+
+/// ref + 0.3 - 0.3, every step rounded to `type`.
+float throughOffset(ElementType type, double ref) {
+  float sum = roundTo(type, roundTo(type, float(ref)) + 0.3f);
+  return roundTo(type, sum - 0.3f);
+}
+
+/// The distance of a float's neighbours at `value`.
+double unitInLastPlace(double value) {
+  float magnitude = std::fabs(float(value));
+  return double(std::nextafter(magnitude, HUGE_VALF)) - double(magnitude);
+}
+
+/// The tolerance of O, by the rule at the top of Check.h. NaN where base has one.
+double outputTolerance(const Reference &reference) {
+  double baseError = 0, roundingError = 0, magnitude = 0;
+  for (size_t i = 0; i < reference.ref.size(); ++i) {
+    double ref = reference.ref[i];
+    if (std::isnan(reference.base[i]) || std::isnan(ref))
+      return NAN;
+    baseError = std::max(baseError, std::fabs(reference.base[i] - ref));
+    roundingError = std::max(roundingError, std::fabs(throughOffset(reference.type, ref) - ref));
+    magnitude = std::max(magnitude, reference.magnitude[i]);
+  }
+  double u = unitRoundoff(reference.type);
+  double baseFactor = reference.scoreUsesTanh ? 3 : 2;
+  double boundFactor =
+      reference.type == ElementType::f32 ? 16 + 2 * reference.maxScore : 8;
+  return std::min(baseFactor * baseError + 2 * roundingError + 4 * u * magnitude,
+                  boundFactor * u * magnitude);
+}
+
+Status checkShapes(const Reference &reference, const Tensor &o, const Tensor &lse) {
+  auto fits = [](const Tensor &tensor, std::initializer_list<int64_t> extents) {
+    return tensor.rank == int(extents.size()) &&
+           std::equal(extents.begin(), extents.end(), tensor.extents.begin());
+  };
+  if (o.type != reference.type || !fits(o, {reference.B, reference.H, reference.Sq, reference.Dv}))
+    return Error(Code::invalidArgument,
+                 fmt::format("o is {}, the reference is {}[{}, {}, {}, {}]", describe(o),
+                             elementTypeName(reference.type), reference.B, reference.H,
+                             reference.Sq, reference.Dv));
+  if (lse.type != ElementType::f32 || !fits(lse, {reference.B, reference.H, reference.Sq}))
+    return Error(Code::invalidArgument,
+                 fmt::format("lse is {}, the reference is f32[{}, {}, {}]", describe(lse),
+                             reference.B, reference.H, reference.Sq));
+  return Status::success();
+}
+
+} // namespace
+
+Result<Comparison> compare(const Reference &reference, const Tensor &o, const Tensor &lse) {
+  if (Status status = checkShapes(reference, o, lse); !status)
+    return status.error();
+  Comparison comparison;
+  comparison.tolerance = outputTolerance(reference);
+  if (std::isnan(comparison.tolerance)) {
+    comparison.failure = "the reference itself has a NaN: the test's data are at fault";
+    return comparison;
+  }
+
+  // The first reason stays: what comes later often follows from it.
+  auto fail = [&](std::string reason) {
+    if (comparison.failure.empty())
+      comparison.failure = std::move(reason);
+  };
+  double worstLseExcess = -HUGE_VAL;
+  int64_t rows = reference.B * reference.H * reference.Sq;
+  for (int64_t row = 0; row < rows; ++row) {
+    int64_t q = row % reference.Sq, h = row / reference.Sq % reference.H,
+            b = row / reference.Sq / reference.H;
+    double expectedLse = reference.lse[row];
+    float actualLse = loadFloat(lse.data, lse.type, elementOffset(lse, row));
+    bool empty = expectedLse == -HUGE_VAL;
+    if (std::isnan(actualLse)) {
+      ++comparison.nanCount;
+      fail(fmt::format("lse is NaN at b {}, h {}, q {}", b, h, q));
+    } else if (empty || std::isinf(actualLse)) {
+      if (double(actualLse) != expectedLse)
+        fail(fmt::format("lse is {} at b {}, h {}, q {}, it must be {}", actualLse, b, h, q,
+                         expectedLse));
+    } else {
+      double error = std::fabs(double(actualLse) - expectedLse);
+      double tolerance = 1e-3 + 4 * unitInLastPlace(expectedLse);
+      comparison.maxLseError = std::max(comparison.maxLseError, error);
+      if (error - tolerance > worstLseExcess) {
+        worstLseExcess = error - tolerance;
+        comparison.lseTolerance = tolerance;
+        comparison.worstLse = {b, h, q};
+      }
+    }
+
+    for (int64_t d = 0; d < reference.Dv; ++d) {
+      float actual = loadFloat(o.data, o.type,
+                               b * o.strides[0] + h * o.strides[1] + q * o.strides[2] +
+                                   d * o.strides[3]);
+      double error = std::fabs(double(actual) - reference.ref[row * reference.Dv + d]);
+      if (std::isnan(actual)) {
+        ++comparison.nanCount;
+        fail(fmt::format("o is NaN at b {}, h {}, q {}, d {}", b, h, q, d));
+      } else if (empty && actual != 0) {
+        fail(fmt::format("o is {} at b {}, h {}, q {}, d {}, a row without keys: it must be 0",
+                         actual, b, h, q, d));
+      }
+      if (error > comparison.maxError) {
+        comparison.maxError = error;
+        comparison.worst = {b, h, q, d};
+      }
+    }
+  }
+
+  if (comparison.maxError > comparison.tolerance)
+    fail(fmt::format("o differs by {:.3g} at b {}, h {}, q {}, d {}, the tolerance is {:.3g}",
+                     comparison.maxError, comparison.worst[0], comparison.worst[1],
+                     comparison.worst[2], comparison.worst[3], comparison.tolerance));
+  if (worstLseExcess > 0)
+    fail(fmt::format("lse differs by more than {:.3g} at b {}, h {}, q {}",
+                     comparison.lseTolerance, comparison.worstLse[0], comparison.worstLse[1],
+                     comparison.worstLse[2]));
+  comparison.passed = comparison.failure.empty();
+  return comparison;
+}
+
+} // namespace tesela

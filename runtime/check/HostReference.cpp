@@ -1,0 +1,213 @@
+//===----------------------------------------------------------------------===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#include "check/Elements.h"
+#include "check/ReferenceInputs.h"
+#include "frontend/Interpreter.h"
+#include "host/ThreadPool.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+namespace tesela {
+
+namespace {
+
+Bindings bindings(const ReferenceInputs &inputs) {
+  Bindings bound{inputs.arguments.extents, {}};
+  for (size_t i = 0; i < inputs.variant.parameters.size(); ++i) {
+    const Parameter &parameter = inputs.variant.parameters[i];
+    Binding &binding = bound.parameters.emplace_back();
+    uint32_t bits = inputs.arguments.scalarBits[i];
+    if (parameter.isCapture) {
+      const Tensor &tensor = inputs.arguments.captures[i];
+      binding.capture.data = tensor.data;
+      binding.capture.extents.assign(tensor.extents.begin(), tensor.extents.begin() + tensor.rank);
+      binding.capture.strides.assign(tensor.strides.begin(), tensor.strides.begin() + tensor.rank);
+    } else {
+      binding.scalar = parameter.type == ElementType::i32 ? double(int32_t(bits))
+                                                          : double(std::bit_cast<float>(bits));
+    }
+  }
+  return bound;
+}
+
+/// The dot product in double. Eight partial sums: the compiler may use vectors, and
+/// the result is the same with any.
+double dot(const double *a, const float *b, int64_t count) {
+  double sums[8] = {};
+  int64_t i = 0;
+  for (; i + 8 <= count; i += 8)
+    for (int lane = 0; lane < 8; ++lane)
+      sums[lane] += a[i + lane] * double(b[i + lane]);
+  for (; i < count; ++i)
+    sums[0] += a[i] * double(b[i]);
+  return ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]));
+}
+
+/// The keys and values of one key/value head as f32, row after row.
+struct KeyValueHead {
+  std::vector<float> k, v;
+};
+
+/// What a task found besides its rows' results.
+struct Tally {
+  double maxScore = 0;
+  int64_t keptPairs = 0;
+};
+
+class HostReferenceRun {
+public:
+  HostReferenceRun(const ReferenceInputs &inputs, const Interpreter &interpreter,
+                   Reference &reference)
+      : arguments(inputs.arguments), extents(inputs.arguments.extents), interpreter(interpreter),
+        reference(reference), headDimQk(inputs.arguments.tensors[0].extents[3]),
+        headDimV(reference.Dv) {}
+
+  Status run(ThreadPool &pool) {
+    if (reference.lse.empty())
+      return Status::success();
+    KeyValueHead head;
+    head.k.resize(size_t(extents.Sk) * headDimQk);
+    head.v.resize(size_t(extents.Sk) * headDimV);
+    int32_t group = extents.H / extents.Hkv;
+    int64_t blocks = (extents.Sq + rowsPerTask - 1) / rowsPerTask;
+    for (int32_t b = 0; b < extents.B; ++b)
+      for (int32_t hkv = 0; hkv < extents.Hkv; ++hkv) {
+        if (Status status = pool.run(extents.Sk, 0, [&](int64_t k, void *) {
+              loadRow(arguments.tensors[1], b, hkv, k, &head.k[k * headDimQk]);
+              loadRow(arguments.tensors[2], b, hkv, k, &head.v[k * headDimV]);
+            });
+            !status)
+          return status;
+        Status status = pool.run(group * blocks, 0, [&](int64_t task, void *) {
+          computeRows(head, b, int32_t(hkv * group + task / blocks), hkv,
+                      int32_t(task % blocks * rowsPerTask));
+        });
+        if (!status)
+          return status;
+      }
+    reference.maxScore = tally.maxScore;
+    reference.keptPairs = tally.keptPairs;
+    return Status::success();
+  }
+
+private:
+  static constexpr int rowsPerTask = 16;
+
+  const CheckedArguments &arguments;
+  const Extents extents;
+  const Interpreter &interpreter;
+  Reference &reference;
+  const int64_t headDimQk, headDimV;
+  std::mutex tallyMutex;
+  Tally tally;
+
+  static void loadRow(const Tensor &tensor, int64_t b, int64_t h, int64_t row, float *to) {
+    int64_t offset = b * tensor.strides[0] + h * tensor.strides[1] + row * tensor.strides[2];
+    for (int64_t d = 0; d < tensor.extents[3]; ++d)
+      to[d] = loadFloat(tensor.data, tensor.type, offset + d);
+  }
+
+  /// One kept pair: the key, and its score in double and as `base` has it.
+  struct Kept {
+    int32_t k;
+    double score;
+    float baseScore;
+  };
+
+  void computeRows(const KeyValueHead &head, int32_t b, int32_t h, int32_t hkv, int32_t firstRow) {
+    Tally found;
+    std::vector<float> loaded(headDimQk);
+    std::vector<double> query(headDimQk);
+    std::vector<Kept> kept;
+    int32_t end = std::min(firstRow + rowsPerTask, extents.Sq);
+    for (int32_t q = firstRow; q < end; ++q) {
+      loadRow(arguments.tensors[0], b, h, q, loaded.data());
+      std::copy(loaded.begin(), loaded.end(), query.begin());
+      kept.clear();
+      for (int32_t k = 0; k < extents.Sk; ++k) {
+        Point point{b, h, hkv, q, k};
+        if (!interpreter.maskIsTrue() && !interpreter.mask(point))
+          continue;
+        double s = double(arguments.scale) *
+                   dot(query.data(), &head.k[k * headDimQk], headDimQk);
+        float baseS = roundTo(reference.type, float(s));
+        bool identity = interpreter.scoreIsIdentity();
+        kept.push_back({k, identity ? s : interpreter.score(point, s),
+                        identity ? baseS : interpreter.score(point, baseS)});
+      }
+      found.keptPairs += int64_t(kept.size());
+      for (const Kept &pair : kept)
+        if (std::isfinite(pair.score))
+          found.maxScore = std::max(found.maxScore, std::fabs(pair.score));
+      finishRow(head, kept, (int64_t(b) * extents.H + h) * extents.Sq + q);
+    }
+    std::lock_guard lock(tallyMutex);
+    tally.maxScore = std::max(tally.maxScore, found.maxScore);
+    tally.keptPairs += found.keptPairs;
+  }
+
+  /// Softmax and product of one row. A score of NaN or +inf makes the row NaN by
+  /// itself: exp(score - max) is NaN.
+  void finishRow(const KeyValueHead &head, const std::vector<Kept> &kept, int64_t row) {
+    double max = -HUGE_VAL, baseMax = -HUGE_VAL;
+    bool nan = false;
+    for (const Kept &pair : kept) {
+      nan |= std::isnan(pair.score) || pair.score == HUGE_VAL;
+      max = std::max(max, pair.score);
+      baseMax = std::max(baseMax, double(pair.baseScore));
+    }
+    double *ref = &reference.ref[row * headDimV];
+    double *base = &reference.base[row * headDimV];
+    double *magnitude = &reference.magnitude[row * headDimV];
+    if (nan || max == -HUGE_VAL) {
+      reference.lse[row] = nan ? NAN : -HUGE_VAL;
+      for (double *each : {ref, base, magnitude})
+        std::fill_n(each, headDimV, nan ? NAN : 0.0);
+      return;
+    }
+    double sum = 0, baseSum = 0;
+    for (const Kept &pair : kept) {
+      double p = std::exp(pair.score - max);
+      double basePrecise = baseMax == -HUGE_VAL ? 0 : std::exp(double(pair.baseScore) - baseMax);
+      double baseP = roundTo(reference.type, float(basePrecise));
+      sum += p;
+      baseSum += basePrecise;
+      const float *v = &head.v[pair.k * headDimV];
+      for (int64_t d = 0; d < headDimV; ++d) {
+        double value = v[d];
+        ref[d] += p * value;
+        base[d] += baseP * value;
+        magnitude[d] += p * std::fabs(value);
+      }
+    }
+    reference.lse[row] = max + std::log(sum);
+    for (int64_t d = 0; d < headDimV; ++d) {
+      ref[d] /= sum;
+      base[d] = baseSum == 0 ? 0 : base[d] / baseSum;
+      magnitude[d] /= sum;
+    }
+  }
+};
+
+} // namespace
+
+Result<Reference> hostReference(const KernelOptions &options, const LaunchArguments &arguments,
+                                int threads) {
+  Result<ReferenceInputs> inputs = referenceInputs(options, arguments, 0);
+  if (!inputs)
+    return inputs.error();
+  Result<Interpreter> interpreter = Interpreter::create(inputs->variant, bindings(*inputs));
+  if (!interpreter)
+    return interpreter.error();
+  Reference reference = emptyReference(options, *inputs);
+  ThreadPool pool(threads);
+  if (Status status = HostReferenceRun(*inputs, *interpreter, reference).run(pool); !status)
+    return status.error();
+  return reference;
+}
+
+} // namespace tesela

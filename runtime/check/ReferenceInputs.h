@@ -1,0 +1,29 @@
+//===- ReferenceInputs.h - What both references begin with ------*- C++ -*-===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#ifndef TESELA_CHECK_REFERENCEINPUTS_H
+#define TESELA_CHECK_REFERENCEINPUTS_H
+
+#include "frontend/Variant.h"
+#include "launch/CheckedArguments.h"
+#include "tesela/Check.h"
+
+namespace tesela {
+
+/// A variant and arguments that fit it.
+struct ReferenceInputs {
+  Variant variant;
+  CheckedArguments arguments;
+};
+
+/// Parses the variant and checks the arguments, o and lse left out.
+Result<ReferenceInputs> referenceInputs(const KernelOptions &options,
+                                        const LaunchArguments &arguments, int alignment);
+
+/// A reference for `inputs` with arrays of the right sizes.
+Reference emptyReference(const KernelOptions &options, const ReferenceInputs &inputs);
+
+} // namespace tesela
+
+#endif // TESELA_CHECK_REFERENCEINPUTS_H

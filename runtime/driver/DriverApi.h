@@ -1,0 +1,140 @@
+//===- DriverApi.h - The CUDA driver's entry points -------------*- C++ -*-===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// libcuda is opened at run time and its functions are declared here by hand: building
+// needs no CUDA toolkit. Where cuda.h is found, a test holds the table and the
+// constants against it. Source: the CUDA Driver API reference.
+//
+//===----------------------------------------------------------------------===//
+#ifndef TESELA_DRIVER_DRIVERAPI_H
+#define TESELA_DRIVER_DRIVERAPI_H
+
+#include "tesela/Status.h"
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+// The driver's opaque types, as cuda.h declares them.
+struct CUctx_st;
+struct CUmod_st;
+struct CUfunc_st;
+struct CUstream_st;
+struct CUevent_st;
+struct CUlinkState_st;
+
+namespace tesela::cuda {
+
+using DevicePointer = unsigned long long;
+
+enum DeviceAttribute {
+  multiprocessorCount = 16,
+  computeCapabilityMajor = 75,
+  computeCapabilityMinor = 76,
+};
+
+enum FunctionAttribute {
+  sharedSizeBytes = 1,
+  localSizeBytes = 3,
+  numberOfRegisters = 4,
+  maxDynamicSharedSizeBytes = 8,
+};
+
+/// CUjit_option: what is said to the driver's assembler.
+enum JitOption {
+  jitErrorLogBuffer = 5,
+  jitErrorLogBufferSizeBytes = 6,
+  jitInfoLogBuffer = 3,
+  jitInfoLogBufferSizeBytes = 4,
+  jitLogVerbose = 12,
+};
+
+/// CUjitInputType.
+enum JitInput { jitInputPtx = 1 };
+
+/// CUresult, as far as Tesela knows remedies.
+enum ResultCode {
+  success = 0,
+  errorOutOfMemory = 2,
+  errorNoDevice = 100,
+  errorNoBinaryForGpu = 209,
+  errorInvalidPtx = 218,
+  errorUnsupportedPtxVersion = 222,
+  errorInvalidHandle = 400,
+  errorIllegalAddress = 700,
+  errorLaunchOutOfResources = 701,
+  errorMisalignedAddress = 716,
+  errorSystemDriverMismatch = 803,
+};
+
+/// The table: each function under the name that libcuda exports, and its parameters.
+/// All return a CUresult (an int here).
+#define TESELA_CUDA_DRIVER_TABLE(ENTRY)                                                            \
+  ENTRY(cuInit, (unsigned int flags))                                                              \
+  ENTRY(cuDriverGetVersion, (int *version))                                                        \
+  ENTRY(cuGetErrorName, (int error, const char **text))                                            \
+  ENTRY(cuGetErrorString, (int error, const char **text))                                          \
+  ENTRY(cuDeviceGetCount, (int *count))                                                            \
+  ENTRY(cuDeviceGet, (int *device, int ordinal))                                                   \
+  ENTRY(cuDeviceGetName, (char *name, int length, int device))                                     \
+  ENTRY(cuDeviceGetAttribute, (int *value, int attribute, int device))                             \
+  ENTRY(cuDeviceTotalMem_v2, (size_t *bytes, int device))                                          \
+  ENTRY(cuDevicePrimaryCtxRetain, (CUctx_st * *context, int device))                               \
+  ENTRY(cuDevicePrimaryCtxRelease_v2, (int device))                                                \
+  ENTRY(cuCtxPushCurrent_v2, (CUctx_st * context))                                                 \
+  ENTRY(cuCtxPopCurrent_v2, (CUctx_st * *context))                                                 \
+  ENTRY(cuStreamSynchronize, (CUstream_st * stream))                                               \
+  ENTRY(cuModuleLoadDataEx, (CUmod_st * *module, const void *image, unsigned int optionCount,      \
+                             int *options, void **optionValues))                                   \
+  ENTRY(cuModuleUnload, (CUmod_st * module))                                                       \
+  ENTRY(cuModuleGetFunction, (CUfunc_st * *function, CUmod_st * module, const char *name))         \
+  ENTRY(cuFuncGetAttribute, (int *value, int attribute, CUfunc_st *function))                      \
+  ENTRY(cuFuncSetAttribute, (CUfunc_st * function, int attribute, int value))                      \
+  ENTRY(cuLaunchKernel,                                                                            \
+        (CUfunc_st * function, unsigned int gridX, unsigned int gridY, unsigned int gridZ,         \
+         unsigned int blockX, unsigned int blockY, unsigned int blockZ, unsigned int sharedBytes,  \
+         CUstream_st *stream, void **parameters, void **extra))                                    \
+  ENTRY(cuMemAlloc_v2, (DevicePointer * address, size_t bytes))                                    \
+  ENTRY(cuMemFree_v2, (DevicePointer address))                                                     \
+  ENTRY(cuMemcpyHtoD_v2, (DevicePointer to, const void *from, size_t bytes))                       \
+  ENTRY(cuMemcpyDtoH_v2, (void *to, DevicePointer from, size_t bytes))                             \
+  ENTRY(cuMemsetD8_v2, (DevicePointer address, unsigned char value, size_t bytes))                 \
+  ENTRY(cuEventCreate, (CUevent_st * *event, unsigned int flags))                                  \
+  ENTRY(cuEventDestroy_v2, (CUevent_st * event))                                                   \
+  ENTRY(cuEventRecord, (CUevent_st * event, CUstream_st *stream))                                  \
+  ENTRY(cuEventSynchronize, (CUevent_st * event))                                                  \
+  ENTRY(cuEventElapsedTime, (float *milliseconds, CUevent_st *begin, CUevent_st *end))             \
+  ENTRY(cuLinkCreate_v2,                                                                           \
+        (unsigned int optionCount, int *options, void **optionValues, CUlinkState_st **state))     \
+  ENTRY(cuLinkAddData_v2,                                                                          \
+        (CUlinkState_st * state, int input, void *data, size_t bytes, const char *name,            \
+         unsigned int optionCount, int *options, void **optionValues))                             \
+  ENTRY(cuLinkComplete, (CUlinkState_st * state, void **cubin, size_t *bytes))                     \
+  ENTRY(cuLinkDestroy, (CUlinkState_st * state))
+
+/// libcuda's functions, and the conversion of what they return.
+struct DriverApi {
+#define TESELA_ENTRY(name, parameters) int(*name) parameters = nullptr;
+  TESELA_CUDA_DRIVER_TABLE(TESELA_ENTRY)
+#undef TESELA_ENTRY
+  int version = 0; ///< CUDA version of the driver: 13000 for 13.0
+
+  /// `result` of `call` as a Status: it names the call, gives the driver's own text,
+  /// and a remedy where one is known.
+  Status check(int result, const char *call) const;
+  /// "13.0".
+  std::string versionText() const;
+
+  /// Opens the driver under one of `names` and initialises it.
+  static Result<DriverApi> open(const std::vector<std::string> &names);
+};
+
+/// The process's driver, opened on the first call; later calls give the same answer.
+/// Code::notFound where there is none.
+Result<const DriverApi *> driver();
+
+} // namespace tesela::cuda
+
+#endif // TESELA_DRIVER_DRIVERAPI_H

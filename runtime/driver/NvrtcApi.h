@@ -1,0 +1,60 @@
+//===- NvrtcApi.h - NVRTC's entry points ------------------------*- C++ -*-===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// libnvrtc is opened at run time, as libcuda is; it compiles the oracle. Source: the
+// NVRTC documentation.
+//
+//===----------------------------------------------------------------------===//
+#ifndef TESELA_DRIVER_NVRTCAPI_H
+#define TESELA_DRIVER_NVRTCAPI_H
+
+#include "tesela/Status.h"
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+struct _nvrtcProgram; // as nvrtc.h declares it
+
+namespace tesela::cuda {
+
+/// The table: each function under the name that libnvrtc exports, and its parameters.
+/// All return an nvrtcResult (an int here).
+#define TESELA_NVRTC_TABLE(ENTRY)                                                                  \
+  ENTRY(nvrtcVersion, (int *major, int *minor))                                                    \
+  ENTRY(nvrtcCreateProgram,                                                                        \
+        (_nvrtcProgram * *program, const char *source, const char *name, int headerCount,          \
+         const char *const *headers, const char *const *includeNames))                             \
+  ENTRY(nvrtcDestroyProgram, (_nvrtcProgram * *program))                                           \
+  ENTRY(nvrtcCompileProgram,                                                                       \
+        (_nvrtcProgram * program, int optionCount, const char *const *options))                    \
+  ENTRY(nvrtcGetProgramLogSize, (_nvrtcProgram * program, size_t *bytes))                          \
+  ENTRY(nvrtcGetProgramLog, (_nvrtcProgram * program, char *log))                                  \
+  ENTRY(nvrtcGetCUBINSize, (_nvrtcProgram * program, size_t *bytes))                               \
+  ENTRY(nvrtcGetCUBIN, (_nvrtcProgram * program, char *cubin))
+
+struct NvrtcApi {
+#define TESELA_ENTRY(name, parameters) int(*name) parameters = nullptr;
+  TESELA_NVRTC_TABLE(TESELA_ENTRY)
+#undef TESELA_ENTRY
+  const char *(*nvrtcGetErrorString)(int result) = nullptr;
+
+  /// `result` of `call` as a Status with NVRTC's own text.
+  Status check(int result, const char *call) const;
+
+  /// Compiles CUDA C++ to a cubin for `sm` (90: sm_90). `name` stands in
+  /// messages. A source with errors is Code::defect: Tesela wrote it.
+  Result<std::string> compile(const std::string &source, const std::string &name, int sm) const;
+
+  static Result<NvrtcApi> open(const std::vector<std::string> &names);
+};
+
+/// The process's NVRTC, opened on the first call: version 13, else 12, from the
+/// loader's path, $CUDA_HOME or /usr/local/cuda. Code::notFound names what was tried.
+Result<const NvrtcApi *> nvrtc();
+
+} // namespace tesela::cuda
+
+#endif // TESELA_DRIVER_NVRTCAPI_H

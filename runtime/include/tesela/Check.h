@@ -1,0 +1,84 @@
+//===- Check.h - Is a result right? -----------------------------*- C++ -*-===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// A result is held against a reference by one rule (docs/numerics.md): with u the
+// unit roundoff of the input's type and all maxima over the whole output,
+//
+//   max|out-ref| <= min(2 max|base-ref| + 2 max|(ref+0.3-0.3)-ref| + 4u max sum(p|v|),
+//                       8u max sum(p|v|))
+//
+// where the first 2 is 3 if the score uses tanh, and the 8 is 16 + 2 max|score| in f32.
+// The LSE may differ by 1e-3 and 4 units in the last place.
+//
+//===----------------------------------------------------------------------===//
+#ifndef TESELA_CHECK_H
+#define TESELA_CHECK_H
+
+#include "tesela/Context.h"
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace tesela {
+
+/// What a launch should give. All arrays are contiguous, in host memory.
+struct Reference {
+  int64_t B = 0, H = 0, Sq = 0, Dv = 0;
+  ElementType type = ElementType::bf16; ///< of the inputs and of the output
+  std::vector<double> ref;       ///< [B, H, Sq, Dv]: everything in double, masks exact
+  /// [B, H, Sq, Dv]: s rounded to `type`, the score in f32, p rounded to `type`
+  /// before the product, the rest in double.
+  std::vector<double> base;
+  std::vector<double> magnitude; ///< [B, H, Sq, Dv]: sum of p|v|
+  std::vector<double> lse;       ///< [B, H, Sq]
+  double maxScore = 0;           ///< the largest |score| of a kept finite element
+  bool scoreUsesTanh = false;
+  int64_t keptPairs = -1;        ///< pairs (b, h, q, k) that the mask keeps; -1: not counted
+};
+
+/// The reference by interpreting the variant on the host. Tensors of `arguments` lie in
+/// host memory; o and lse are not looked at. `threads` 0: the hardware's.
+TESELA_EXPORT Result<Reference> hostReference(const KernelOptions &options,
+                                              const LaunchArguments &arguments, int threads = 0);
+
+/// The reference by the oracle on the context's GPU: the variant as plain CUDA,
+/// compiled by NVRTC, apart from Tesela's own compiler. Tensors lie in the
+/// device's memory; bf16 and f16 only. Needs libnvrtc (Code::notFound names it).
+TESELA_EXPORT Result<Reference> deviceReference(const Context &context,
+                                                const KernelOptions &options,
+                                                const LaunchArguments &arguments);
+
+/// A result beside its reference.
+struct Comparison {
+  bool passed = false;
+  double maxError = 0;  ///< max|out-ref|
+  double tolerance = 0;
+  std::array<int64_t, 4> worst{}; ///< b, h, q, d of the largest error
+  double maxLseError = 0;         ///< of finite elements
+  double lseTolerance = 0;        ///< at the element with the largest excess
+  std::array<int64_t, 3> worstLse{}; ///< b, h, q
+  int64_t nanCount = 0;           ///< NaNs where none is due, in o and lse
+  std::string failure;            ///< one sentence where not passed
+};
+
+/// Holds `o` [B, H, Sq, Dv] (any strides) and `lse` [B, H, Sq], both in host memory,
+/// against `reference`. Rows without keys must be exactly 0 and -inf. A NaN in
+/// the reference's base is a failure of the test's own data and does not pass.
+/// Fails (Status) only where shapes or types do not agree.
+TESELA_EXPORT Result<Comparison> compare(const Reference &reference, const Tensor &o,
+                                         const Tensor &lse);
+
+/// Fills `tensor` (host memory, f32, f16 or bf16) with normal random numbers of mean 0
+/// and deviation 1, by logical index: the same for every layout, machine and run.
+TESELA_EXPORT void fillNormal(const Tensor &tensor, uint64_t seed);
+
+/// Fills `tensor` (host memory, i32 or bool) with whole numbers in [low, high].
+TESELA_EXPORT void fillUniform(const Tensor &tensor, uint64_t seed, int64_t low, int64_t high);
+
+} // namespace tesela
+
+#endif // TESELA_CHECK_H

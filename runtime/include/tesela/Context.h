@@ -1,0 +1,97 @@
+//===- Context.h - A device, its cache, its memory --------------*- C++ -*-===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#ifndef TESELA_CONTEXT_H
+#define TESELA_CONTEXT_H
+
+#include "tesela/Device.h"
+#include "tesela/Kernel.h"
+#include "tesela/Variant.h"
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace tesela {
+
+struct ContextState;
+
+struct ContextOptions {
+  /// "auto": the first GPU, else the host. "host". "cuda" (the first GPU) or "cuda:1".
+  std::string device = "auto";
+  /// Where compiled kernels are kept. Empty: $TESELA_CACHE_DIR, else
+  /// $XDG_CACHE_HOME/tesela, else ~/.cache/tesela.
+  std::string cacheFolder;
+  /// False: nothing is read from or written to disk.
+  bool diskCache = true;
+  /// Threads of the host target and the host reference; 0: the hardware's.
+  int threads = 0;
+  /// Called with a sentence where something is worth knowing but no failure (the
+  /// cache's folder cannot be written, say). May be called from any thread.
+  std::function<void(const std::string &)> log;
+};
+
+/// Memory of a context's device, freed when it goes.
+class TESELA_EXPORT Buffer {
+public:
+  Buffer() = default;
+  Buffer(Buffer &&other) noexcept;
+  Buffer &operator=(Buffer &&other) noexcept;
+  ~Buffer();
+
+  void *data() const { return address; } ///< aligned to 256 bytes; a device address on a GPU
+  size_t size() const { return bytes; }
+
+private:
+  friend class Context;
+  std::shared_ptr<const ContextState> owner;
+  void *address = nullptr;
+  size_t bytes = 0;
+};
+
+/// A device with a cache of kernels: a cheap handle, copied freely. All members
+/// may be called from several threads at once.
+class TESELA_EXPORT Context {
+public:
+  /// Fails where the named device is not there, and says what is.
+  static Result<Context> create(const ContextOptions &options = {});
+
+  const Device &device() const;
+
+  /// The kernel for `options`: from memory, from disk, or compiled now. Asked for
+  /// the same kernel from several threads at once, it is compiled once.
+  Result<Kernel> compile(const KernelOptions &options) const;
+
+  /// How often compile() ran the compiler, not the cache.
+  int64_t compileCount() const;
+
+  // Memory and time, so that tools need no other library.
+
+  /// `bytes` of the device's memory, not initialised. 0 bytes are allowed.
+  Result<Buffer> allocate(size_t bytes) const;
+  /// Both wait until the copy is done. `bytes` must lie within the buffer.
+  Status copyToDevice(const Buffer &to, const void *from, size_t bytes) const;
+  Status copyToHost(void *to, const Buffer &from, size_t bytes) const;
+  /// Sets every byte of `buffer`; 0xff makes NaNs of all its floats. Waits.
+  Status fill(const Buffer &buffer, uint8_t byte) const;
+  /// Waits for `stream`; on the host there is nothing to wait for.
+  Status synchronize(void *stream = nullptr) const;
+  /// Calls `work` `warmup` times, then `repeat` times and gives each one's time in
+  /// milliseconds: the device's own clock around what `work` launches on
+  /// `stream`, or the wall clock on the host.
+  Result<std::vector<double>> measure(const std::function<Status()> &work, int warmup, int repeat,
+                                      void *stream = nullptr) const;
+
+  explicit Context(std::shared_ptr<ContextState> state);
+  const std::shared_ptr<ContextState> &internal() const { return state; }
+
+private:
+  std::shared_ptr<ContextState> state;
+};
+
+} // namespace tesela
+
+#endif // TESELA_CONTEXT_H

@@ -1,0 +1,99 @@
+//===- Kernel.h - A compiled kernel and its launches ------------*- C++ -*-===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#ifndef TESELA_KERNEL_H
+#define TESELA_KERNEL_H
+
+#include "tesela/Device.h"
+#include "tesela/Tensor.h"
+#include "tesela/Variant.h"
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace tesela {
+
+/// The value of a scalar parameter of the variant.
+struct ScalarArgument {
+  std::string name;
+  double value = 0; ///< i32: a whole number in range; f32: rounded to f32
+};
+
+/// The tensor that a variant captures under `name`.
+struct CaptureArgument {
+  std::string name;
+  Tensor tensor; ///< in the device's memory; any strides that are not negative
+};
+
+/// The arguments of one launch. Tensors lie in the memory of the kernel's device.
+///
+///   q    [B, H,   Sq, Dqk]    k  [B, Hkv, Sk, Dqk]
+///   o    [B, H,   Sq, Dv]     v  [B, Hkv, Sk, Dv]       all in the kernel's input type
+///   lse  [B, H, Sq] in f32, without gaps, natural logarithm
+///
+/// H is a multiple of Hkv. The last stride is 1. On a GPU the base address and
+/// all other strides are multiples of 16 bytes; on the host, of the element.
+/// Strides of extents of 1 are ignored; k and v may repeat heads or batches with
+/// a stride of 0. B = 0 or Sq = 0 launches nothing; Sk = 0 gives O = 0 and
+/// LSE = -inf.
+struct LaunchArguments {
+  Tensor q, k, v, o, lse;
+  /// The softmax scale, finite and positive; 1/sqrt(Dqk) where absent. For a
+  /// negative scale, negate q and pass the scale's magnitude.
+  std::optional<double> scale;
+  std::vector<ScalarArgument> scalars; ///< those with a default may be left out
+  std::vector<CaptureArgument> captures;
+};
+
+/// What is known of a kernel: where it came from, what it needs.
+struct KernelInfo {
+  std::string variantName;
+  std::string target; ///< what it was compiled for: "host", "sm_90"
+  ElementType inputType = ElementType::bf16;
+  int headDimQk = 0, headDimV = 0;
+  std::string schedule;                  ///< the chosen #tile.schedule, as text
+  std::vector<VariantParameter> parameters;
+
+  enum class Origin { compiled, memoryCache, diskCache } origin = Origin::compiled;
+  /// Milliseconds by stage, in order, of the request that made this handle:
+  /// the compiler's stages, "assemble", "load"; or "cache" and "load".
+  std::vector<std::pair<std::string, double>> stages;
+  std::string assembler; ///< "ptxas 13.0", "driver 13.0"; "" for the host
+
+  /// Of the most demanding kernel of the plan; a GPU's only.
+  std::optional<int> registers;    ///< a thread
+  std::optional<int> spillBytes;   ///< a thread, stores and loads
+  std::optional<int64_t> sharedBytes; ///< a block, static and dynamic
+  std::optional<int> threads;      ///< a block
+};
+
+/// A loaded kernel: a cheap handle, copied freely. It keeps its context alive. All
+/// members may be called from several threads at once.
+class TESELA_EXPORT Kernel {
+public:
+  const KernelInfo &info() const;
+
+  /// Launches on `stream` (a CUstream or cudaStream_t of the device's primary
+  /// context; nullptr is the default stream) and returns at once; on the
+  /// host it returns when the result is there and `stream` must be nullptr.
+  /// Allocates no device memory. Any argument that does not fit is
+  /// Code::invalidArgument and nothing is launched.
+  Status launch(const LaunchArguments &arguments, void *stream = nullptr) const;
+
+  /// Only the checks of launch().
+  Status checkArguments(const LaunchArguments &arguments) const;
+
+  struct State;
+  explicit Kernel(std::shared_ptr<const State> state);
+
+private:
+  std::shared_ptr<const State> state;
+};
+
+} // namespace tesela
+
+#endif // TESELA_KERNEL_H

@@ -1,0 +1,77 @@
+//===- Variant.h - The text of a variant ------------------------*- C++ -*-===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#ifndef TESELA_VARIANT_H
+#define TESELA_VARIANT_H
+
+#include "tesela/ElementType.h"
+#include "tesela/Export.h"
+#include "tesela/Status.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tesela {
+
+/// What a kernel is compiled for. Batch, heads, lengths, strides, scale, scalars
+/// and captures are not here: they are arguments of the launch.
+struct KernelOptions {
+  std::string variantText;              ///< one `attention name(...) { ... }`
+  std::string variantFile = "variant";  ///< its name in diagnostics
+  ElementType inputType = ElementType::bf16; ///< q, k, v, o: bf16, f16, f32 (host only)
+  int headDimQk = 128;
+  int headDimV = 128;
+  /// Empty: the heuristic chooses. Else overrides of single choices, in the
+  /// syntax of #tile.schedule's body: "block_m = 128, block_n = 64".
+  std::string schedule;
+  /// Empty: the context's device. Else an older one that the device can run, as
+  /// "sm_80" on an sm_90.
+  std::string target;
+};
+
+/// The extent of a captured tensor's axis: coefficient * name + offset. A plain
+/// number has coefficient 0 and no name.
+struct VariantExtent {
+  int32_t coefficient = 1;
+  std::string name;
+  int32_t offset = 0;
+};
+
+/// A parameter of a variant.
+struct VariantParameter {
+  std::string name;
+  ElementType type = ElementType::f32;
+  bool isCapture = false;
+  std::vector<VariantExtent> extents;  ///< of a capture, one an axis
+  std::optional<double> defaultValue;  ///< of a scalar
+};
+
+struct VariantInfo {
+  std::string name;
+  std::vector<VariantParameter> parameters;
+  std::string warnings; ///< rendered as the errors are; empty where there are none
+};
+
+/// Parses and checks a variant. The error (Code::invalidVariant) holds all
+/// diagnostics, each with file, line, column and caret.
+TESELA_EXPORT Result<VariantInfo> checkVariant(std::string_view text, std::string_view file);
+
+/// The program after one stage of the compilation for `options.target` ("host"
+/// where empty): stage "attn", "tile", "pipe", "llvm" or "ptx" as text, "object" (host) or
+/// "cubin" (GPU; needs ptxas) as bytes. No GPU is needed.
+TESELA_EXPORT Result<std::string> emitStage(const KernelOptions &options, std::string_view stage);
+
+/// Templates are read from this folder instead of the built-in ones; empty: the
+/// built-in ones again. For those who write templates. Holds for the whole process.
+TESELA_EXPORT void useTemplateFolder(const std::string &folder);
+
+/// Tesela's version, "0.1.0".
+TESELA_EXPORT std::string version();
+
+} // namespace tesela
+
+#endif // TESELA_VARIANT_H

@@ -1,0 +1,49 @@
+//===- CheckedArguments.h - Do the arguments fit the kernel? ----*- C++ -*-===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#ifndef TESELA_LAUNCH_CHECKEDARGUMENTS_H
+#define TESELA_LAUNCH_CHECKEDARGUMENTS_H
+
+#include "tesela/Kernel.h"
+#include "tesela/compiler/Artifact.h"
+
+#include <array>
+#include <vector>
+
+namespace tesela {
+
+/// What a launch's arguments are held against.
+struct Signature {
+  ElementType inputType = ElementType::bf16;
+  int headDimQk = 0, headDimV = 0;
+  std::vector<Parameter> parameters;
+};
+
+/// Which rules apply besides those of the shapes.
+struct ArgumentRules {
+  int alignment = 0;        ///< bytes, of addresses and strides; 0: the element's
+  bool checkResults = true; ///< false: o and lse are not looked at
+};
+
+/// Arguments that fit: what a kernel needs, by position.
+struct CheckedArguments {
+  Extents extents;
+  /// q k v o lse. The strides of extents of 1 are 0.
+  std::array<Tensor, 5> tensors;
+  float scale = 1;
+  /// By parameter: a scalar's 32 bits (i32 or f32), or 0.
+  std::vector<uint32_t> scalarBits;
+  /// By parameter: a capture, or an empty view.
+  std::vector<Tensor> captures;
+};
+
+/// Every rule of LaunchArguments. The error names the argument, its value, what
+/// is expected and what to do.
+Result<CheckedArguments> checkArguments(const Signature &signature,
+                                        const LaunchArguments &arguments,
+                                        const ArgumentRules &rules);
+
+} // namespace tesela
+
+#endif // TESELA_LAUNCH_CHECKEDARGUMENTS_H

@@ -1,0 +1,192 @@
+//===----------------------------------------------------------------------===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#include "launch/CheckedParameters.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <map>
+
+namespace tesela {
+
+namespace {
+
+Error invalid(const std::string &message) { return Error(Code::invalidArgument, message); }
+
+/// "; the variant has the scalars window, cap" or "; the variant has no scalars".
+std::string knownParameters(const std::vector<Parameter> &parameters, bool captures) {
+  std::string names;
+  for (const Parameter &parameter : parameters)
+    if (parameter.isCapture == captures)
+      names += (names.empty() ? "" : ", ") + parameter.name;
+  std::string kind = captures ? "captured tensors" : "scalars";
+  return names.empty() ? "; the variant has no " + kind : "; the variant has the " + kind + " " + names;
+}
+
+/// The arguments named `name`; fails where there are several.
+template <typename Argument>
+Result<const Argument *> find(const std::vector<Argument> &arguments, const std::string &name) {
+  const Argument *found = nullptr;
+  for (const Argument &argument : arguments) {
+    if (argument.name != name)
+      continue;
+    if (found)
+      return invalid("the parameter '" + name + "' is given twice: pass it once");
+    found = &argument;
+  }
+  return found;
+}
+
+template <typename Argument>
+Status checkNames(const std::vector<Argument> &arguments, const std::vector<Parameter> &parameters,
+                  bool captures) {
+  for (const Argument &argument : arguments) {
+    auto named = std::find_if(parameters.begin(), parameters.end(), [&](const Parameter &each) {
+      return each.name == argument.name;
+    });
+    if (named == parameters.end())
+      return invalid("there is no parameter '" + argument.name + "'" +
+                     knownParameters(parameters, captures));
+    if (named->isCapture != captures)
+      return invalid("the parameter '" + argument.name + "' is a " +
+                     (named->isCapture ? "captured tensor: pass it among the captures"
+                                       : "scalar: pass it among the scalars"));
+  }
+  return Status::success();
+}
+
+Result<uint32_t> scalarBits(const Parameter &parameter, double value) {
+  std::string is = "the parameter '" + parameter.name + "' is " + fmt::format("{}", value);
+  if (parameter.type == ElementType::i32) {
+    if (!(value >= std::numeric_limits<int32_t>::min() &&
+          value <= std::numeric_limits<int32_t>::max()) ||
+        value != std::floor(value))
+      return invalid(is + ", it must be a whole number that fits 32 bits");
+    return uint32_t(int32_t(value));
+  }
+  // From here to infinity f32 would round to infinity.
+  constexpr double limit = 0x1.ffffffp127;
+  if (std::isfinite(value) && std::fabs(value) >= limit)
+    return invalid(is + ", it must fit f32: at most 3.4028235e38, or infinity itself");
+  return std::bit_cast<uint32_t>(float(value));
+}
+
+/// "2*Sk+1".
+std::string extentText(const CaptureExtent &extent) {
+  if (extent.coefficient == 0)
+    return std::to_string(extent.offset);
+  std::string text = extent.name;
+  if (extent.coefficient != 1)
+    text = fmt::format("{}*{}", extent.coefficient, extent.name);
+  if (extent.offset)
+    text += fmt::format("{:+}", extent.offset);
+  return text;
+}
+
+class CaptureChecker {
+public:
+  explicit CaptureChecker(const Extents &extents)
+      : names{{"B", extents.B},
+              {"H", extents.H},
+              {"Hkv", extents.Hkv},
+              {"Sq", extents.Sq},
+              {"Sk", extents.Sk}} {}
+
+  Status check(const Parameter &parameter, const Tensor &tensor) {
+    std::string is = "the captured tensor '" + parameter.name + "' is " + describe(tensor);
+    if (tensor.type != parameter.type)
+      return invalid(is + ", the variant declares " + std::string(elementTypeName(parameter.type)) +
+                     ": convert it");
+    if (tensor.rank != int(parameter.extents.size()) || tensor.rank > Tensor::maxRank)
+      return invalid(is + ", the variant declares rank " +
+                     std::to_string(parameter.extents.size()));
+    for (int axis = 0; axis < tensor.rank; ++axis)
+      if (Status status = checkExtent(parameter, axis, tensor.extents[axis], is); !status)
+        return status;
+    if (tensor.elementCount() == 0)
+      return Status::success();
+    if (!tensor.data)
+      return invalid(is + " and has no address: pass it in the device's memory");
+    if (reinterpret_cast<uintptr_t>(tensor.data) % elementSize(tensor.type))
+      return invalid(is + ", its address must be a multiple of " +
+                     std::to_string(elementSize(tensor.type)) + " bytes: copy it");
+    return Status::success();
+  }
+
+private:
+  std::map<std::string, int64_t> names; ///< extents in scope, and names bound by captures
+
+  Status checkExtent(const Parameter &parameter, int axis, int64_t actual, const std::string &is) {
+    const CaptureExtent &extent = parameter.extents[axis];
+    if (actual < 0 || actual > std::numeric_limits<int32_t>::max())
+      return invalid(is + ", its extents must lie in [0, 2147483647]");
+    auto known = extent.coefficient == 0 ? names.end() : names.find(extent.name);
+    if (extent.coefficient != 0 && known == names.end()) {
+      int64_t rest = actual - extent.offset;
+      if (rest % extent.coefficient || rest / extent.coefficient < 0)
+        return invalid(is + ", its extent of axis " + std::to_string(axis) + " must be " +
+                       extentText(extent) + " for a whole " + extent.name + " of at least 0");
+      names[extent.name] = rest / extent.coefficient;
+      return Status::success();
+    }
+    int64_t expected = extent.offset;
+    if (extent.coefficient != 0)
+      expected += extent.coefficient * known->second;
+    expected = std::max<int64_t>(expected, 0);
+    if (actual == expected)
+      return Status::success();
+    std::string why;
+    if (extent.coefficient != 0)
+      why = " = " + std::to_string(expected) + " (" + extent.name + " is " +
+            std::to_string(known->second) + ")";
+    return invalid(is + ", its extent of axis " + std::to_string(axis) + " must be " +
+                   extentText(extent) + why);
+  }
+};
+
+} // namespace
+
+Status checkParameters(const std::vector<Parameter> &parameters, const LaunchArguments &arguments,
+                       CheckedArguments &checked) {
+  if (Status status = checkNames(arguments.scalars, parameters, false); !status)
+    return status;
+  if (Status status = checkNames(arguments.captures, parameters, true); !status)
+    return status;
+  checked.scalarBits.resize(parameters.size());
+  checked.captures.resize(parameters.size());
+  CaptureChecker captureChecker(checked.extents);
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    const Parameter &parameter = parameters[i];
+    if (parameter.isCapture) {
+      Result<const CaptureArgument *> argument = find(arguments.captures, parameter.name);
+      if (!argument)
+        return argument.error();
+      if (!*argument)
+        return invalid("the captured tensor '" + parameter.name +
+                       "' is missing: pass it among the captures");
+      if (Status status = captureChecker.check(parameter, (*argument)->tensor); !status)
+        return status;
+      checked.captures[i] = (*argument)->tensor;
+      continue;
+    }
+    Result<const ScalarArgument *> argument = find(arguments.scalars, parameter.name);
+    if (!argument)
+      return argument.error();
+    if (!*argument && !parameter.defaultValue)
+      return invalid("the parameter '" + parameter.name +
+                     "' is missing and has no default: pass it among the scalars");
+    Result<uint32_t> bits =
+        scalarBits(parameter, *argument ? (*argument)->value : *parameter.defaultValue);
+    if (!bits)
+      return bits.error();
+    checked.scalarBits[i] = *bits;
+  }
+  return Status::success();
+}
+
+} // namespace tesela

@@ -1,0 +1,20 @@
+//===- CheckedParameters.h - The variant's own arguments --------*- C++ -*-===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#ifndef TESELA_LAUNCH_CHECKEDPARAMETERS_H
+#define TESELA_LAUNCH_CHECKEDPARAMETERS_H
+
+#include "launch/CheckedArguments.h"
+
+namespace tesela {
+
+/// Scalars and captures against the variant's parameters: each given once, of the
+/// right type; a capture's extents agree with those of the launch and with
+/// each other. Fills scalarBits and captures; `checked.extents` is set before.
+Status checkParameters(const std::vector<Parameter> &parameters, const LaunchArguments &arguments,
+                       CheckedArguments &checked);
+
+} // namespace tesela
+
+#endif // TESELA_LAUNCH_CHECKEDPARAMETERS_H

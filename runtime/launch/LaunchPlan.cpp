@@ -1,0 +1,111 @@
+//===----------------------------------------------------------------------===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#include "launch/LaunchPlan.h"
+
+#include <bit>
+
+namespace tesela {
+
+Result<LaunchPlan::Slot> LaunchPlan::resolve(const ArgumentSlot &slot, const Artifact &artifact) {
+  using Kind = ArgumentSlot::Kind;
+  auto defect = [&] {
+    return Error(Code::defect, "the artifact of '" + artifact.variantName +
+                                   "' has a slot of kind " + std::to_string(int(slot.kind)) +
+                                   " for '" + slot.name + "', axis " + std::to_string(slot.axis) +
+                                   ", which it does not have");
+  };
+  Slot resolved{slot.kind, false, -1, slot.axis};
+  if (slot.kind == Kind::scale)
+    return resolved;
+  if (slot.kind == Kind::extent && slot.name.empty())
+    return slot.axis >= 0 && slot.axis < 5 ? Result<Slot>(resolved) : defect();
+  if (!slot.name.empty() && slot.name[0] == '$') {
+    resolved.isParameter = true;
+    for (size_t i = 0; i < artifact.parameters.size(); ++i)
+      if (artifact.parameters[i].name == slot.name.substr(1))
+        resolved.index = int(i);
+    if (resolved.index < 0)
+      return defect();
+    const Parameter &parameter = artifact.parameters[resolved.index];
+    bool axisFits = slot.axis >= 0 && slot.axis < int(parameter.extents.size());
+    bool fits = slot.kind == Kind::scalar ? !parameter.isCapture
+                : slot.kind == Kind::data ? parameter.isCapture
+                                          : parameter.isCapture && axisFits;
+    return fits ? Result<Slot>(resolved) : defect();
+  }
+  constexpr std::string_view tensors[] = {"q", "k", "v", "o", "lse"};
+  for (int i = 0; i < 5; ++i)
+    if (slot.name == tensors[i])
+      resolved.index = i;
+  bool axisFits = slot.axis >= 0 && slot.axis < (resolved.index == 4 ? 3 : 4);
+  if (resolved.index < 0 || slot.kind == Kind::scalar || (slot.kind != Kind::data && !axisFits))
+    return defect();
+  return resolved;
+}
+
+Result<LaunchPlan> LaunchPlan::create(const Artifact &artifact) {
+  LaunchPlan plan;
+  plan.signature_ = {artifact.inputType, artifact.headDimQk, artifact.headDimV,
+                     artifact.parameters};
+  for (const Launch &launch : artifact.launches) {
+    Step step{launch.items, {}};
+    for (const ArgumentSlot &slot : launch.slots) {
+      Result<Slot> resolved = resolve(slot, artifact);
+      if (!resolved)
+        return resolved.error();
+      step.slots.push_back(*resolved);
+    }
+    plan.steps.push_back(std::move(step));
+  }
+  return plan;
+}
+
+/// The slot's value in its first bytes (little-endian machines only, as all of
+/// Tesela's are).
+uint64_t LaunchPlan::value(const Slot &slot, const CheckedArguments &arguments) {
+  using Kind = ArgumentSlot::Kind;
+  if (slot.kind == Kind::scale)
+    return std::bit_cast<uint32_t>(arguments.scale);
+  if (slot.kind == Kind::scalar)
+    return arguments.scalarBits[slot.index];
+  const Extents &extents = arguments.extents;
+  if (slot.index < 0) {
+    const int32_t values[] = {extents.B, extents.H, extents.Hkv, extents.Sq, extents.Sk};
+    return uint32_t(values[slot.axis]);
+  }
+  const Tensor &tensor =
+      slot.isParameter ? arguments.captures[slot.index] : arguments.tensors[slot.index];
+  switch (slot.kind) {
+  case Kind::data:
+    return reinterpret_cast<uintptr_t>(tensor.data);
+  case Kind::stride:
+    return uint64_t(tensor.strides[slot.axis]);
+  default:
+    return uint32_t(tensor.extents[slot.axis]);
+  }
+}
+
+Status LaunchPlan::launch(const LoadedCode &code, const CheckedArguments &arguments,
+                          void *stream) const {
+  std::vector<uint64_t> values;
+  std::vector<void *> pointers;
+  for (size_t i = 0; i < steps.size(); ++i) {
+    const Step &step = steps[i];
+    int64_t items = step.items.evaluate(arguments.extents);
+    if (items <= 0)
+      continue;
+    values.resize(step.slots.size());
+    pointers.resize(step.slots.size());
+    for (size_t slot = 0; slot < step.slots.size(); ++slot) {
+      values[slot] = value(step.slots[slot], arguments);
+      pointers[slot] = &values[slot];
+    }
+    if (Status status = code.launch(i, items, pointers.data(), stream); !status)
+      return status;
+  }
+  return Status::success();
+}
+
+} // namespace tesela

@@ -1,0 +1,47 @@
+//===- LaunchPlan.h - From arguments to kernel parameters -------*- C++ -*-===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#ifndef TESELA_LAUNCH_LAUNCHPLAN_H
+#define TESELA_LAUNCH_LAUNCHPLAN_H
+
+#include "backend/Backend.h"
+#include "launch/CheckedArguments.h"
+
+#include <vector>
+
+namespace tesela {
+
+/// An artifact's launches with the names in their slots resolved once.
+class LaunchPlan {
+public:
+  /// Code::defect where a slot names what the artifact does not have.
+  static Result<LaunchPlan> create(const Artifact &artifact);
+
+  const Signature &signature() const { return signature_; }
+
+  /// Fills the slots and starts the launches in order. A launch without work items is
+  /// left out.
+  Status launch(const LoadedCode &code, const CheckedArguments &arguments, void *stream) const;
+
+private:
+  struct Slot {
+    ArgumentSlot::Kind kind;
+    bool isParameter; ///< `index` counts parameters; else q k v o lse
+    int index;        ///< -1: the launch's extents
+    int axis;
+  };
+  struct Step {
+    Expression items;
+    std::vector<Slot> slots;
+  };
+  static Result<Slot> resolve(const ArgumentSlot &slot, const Artifact &artifact);
+  static uint64_t value(const Slot &slot, const CheckedArguments &arguments);
+
+  Signature signature_;
+  std::vector<Step> steps;
+};
+
+} // namespace tesela
+
+#endif // TESELA_LAUNCH_LAUNCHPLAN_H

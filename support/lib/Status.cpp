@@ -1,0 +1,29 @@
+#include "tesela/Status.h"
+
+namespace tesela {
+
+const char *codeName(Code code) {
+  switch (code) {
+  case Code::ok:
+    return "ok";
+  case Code::invalidArgument:
+    return "invalid argument";
+  case Code::invalidVariant:
+    return "invalid variant";
+  case Code::unsupported:
+    return "unsupported";
+  case Code::notFound:
+    return "not found";
+  case Code::inputOutput:
+    return "input/output error";
+  case Code::driver:
+    return "driver error";
+  case Code::outOfMemory:
+    return "out of memory";
+  case Code::defect:
+    return "defect in Tesela";
+  }
+  return "unknown code";
+}
+
+} // namespace tesela

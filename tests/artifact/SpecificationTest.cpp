@@ -1,0 +1,60 @@
+//===----------------------------------------------------------------------===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#include "tesela/compiler/Compile.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+using namespace tesela;
+
+namespace {
+
+TEST(Target, NamesReadBack) {
+  for (const char *name : {"host", "sm_80", "sm_90", "sm_120"}) {
+    Result<Target> target = Target::parse(name);
+    ASSERT_TRUE(target.ok());
+    EXPECT_EQ(target->name(), name);
+  }
+}
+
+TEST(Target, AnUnknownOneListsThoseThereAre) {
+  for (const char *name : {"", "sm_", "sm_75", "sm_9O", "sm_90 ", "gpu"}) {
+    Result<Target> target = Target::parse(name);
+    ASSERT_FALSE(target.ok()) << name;
+    EXPECT_NE(target.error().message().find("host, sm_80"), std::string::npos);
+  }
+}
+
+TEST(Specification, EveryFieldButTheFileIsInTheCanonicalText) {
+  KernelSpecification plain;
+  plain.variantText = "attention full() {}";
+  KernelSpecification renamed = plain;
+  renamed.variantFile = "another";
+  EXPECT_EQ(plain.canonicalText(), renamed.canonicalText());
+
+  std::set<std::string> texts = {plain.canonicalText()};
+  auto changed = [&](auto change) {
+    KernelSpecification other = plain;
+    change(other);
+    EXPECT_TRUE(texts.insert(other.canonicalText()).second) << other.canonicalText();
+  };
+  changed([](auto &s) { s.variantText += " "; });
+  changed([](auto &s) { s.inputType = ElementType::f16; });
+  changed([](auto &s) { s.headDimQk = 64; });
+  changed([](auto &s) { s.headDimV = 64; });
+  changed([](auto &s) { s.target = {Target::Kind::cuda, 80}; });
+  changed([](auto &s) { s.target = {Target::Kind::cuda, 90}; });
+  changed([](auto &s) { s.schedule = "block_m = 64"; });
+  changed([](auto &s) { s.schedule = "\nvariant 19\n"; });
+}
+
+TEST(CompileTimes, TotalIsTheSum) {
+  CompileTimes times;
+  times.stages = {{"a", 1.5}, {"b", 2.25}};
+  EXPECT_DOUBLE_EQ(times.total(), 3.75);
+}
+
+} // namespace

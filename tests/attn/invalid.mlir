@@ -1,0 +1,146 @@
+// RUN: tesela-opt %s --split-input-file --allow-unregistered-dialect --verify-diagnostics
+
+// expected-error @+1 {{expects the score's arguments to be}}
+attn.variant @arguments parameters []
+score {
+^bb0(%s: f32):
+  attn.yield %s : f32
+} mask {
+^bb0(%b: i32, %h: i32, %hkv: i32, %q: i32, %k: i32):
+  %m = arith.constant true
+  attn.yield %m : i1
+}
+
+// -----
+
+attn.variant @mask_type parameters []
+score {
+^bb0(%s: f32, %b: i32, %h: i32, %hkv: i32, %q: i32, %k: i32):
+  attn.yield %s : f32
+} mask {
+^bb0(%b: i32, %h: i32, %hkv: i32, %q: i32, %k: i32):
+  %x = arith.constant 1.0 : f32
+  // expected-error @+1 {{gives 'f32', but a mask is 'i1'}}
+  attn.yield %x : f32
+}
+
+// -----
+
+// expected-error @+1 {{has two parameters called 'w'; rename one}}
+attn.variant @twice parameters [#attn.scalar<"w", i32>, #attn.scalar<"w", f32>]
+score {
+^bb0(%s: f32, %b: i32, %h: i32, %hkv: i32, %q: i32, %k: i32):
+  attn.yield %s : f32
+} mask {
+^bb0(%b: i32, %h: i32, %hkv: i32, %q: i32, %k: i32):
+  %m = arith.constant true
+  attn.yield %m : i1
+}
+
+// -----
+
+// expected-error @+1 {{parameters are #attn.scalar or #attn.capture}}
+attn.variant @parameter parameters [42 : i32]
+score {
+^bb0(%s: f32, %b: i32, %h: i32, %hkv: i32, %q: i32, %k: i32):
+  attn.yield %s : f32
+} mask {
+^bb0(%b: i32, %h: i32, %hkv: i32, %q: i32, %k: i32):
+  %m = arith.constant true
+  attn.yield %m : i1
+}
+
+// -----
+
+attn.variant @undeclared parameters [#attn.capture<"t", f32, ["H"]>]
+score {
+^bb0(%s: f32, %b: i32, %h: i32, %hkv: i32, %q: i32, %k: i32):
+  // expected-error @+1 {{reads 't', which is no scalar parameter of @undeclared}}
+  %t = attn.param "t" : f32
+  attn.yield %t : f32
+} mask {
+^bb0(%b: i32, %h: i32, %hkv: i32, %q: i32, %k: i32):
+  %m = arith.constant true
+  attn.yield %m : i1
+}
+
+// -----
+
+attn.variant @param_type parameters [#attn.scalar<"w", i32>]
+score {
+^bb0(%s: f32, %b: i32, %h: i32, %hkv: i32, %q: i32, %k: i32):
+  // expected-error @+1 {{gives 'f32', but 'w' is declared as 'i32'}}
+  %w = attn.param "w" : f32
+  attn.yield %w : f32
+} mask {
+^bb0(%b: i32, %h: i32, %hkv: i32, %q: i32, %k: i32):
+  %m = arith.constant true
+  attn.yield %m : i1
+}
+
+// -----
+
+attn.variant @read_name parameters []
+score {
+^bb0(%s: f32, %b: i32, %h: i32, %hkv: i32, %q: i32, %k: i32):
+  // expected-error @+1 {{reads 't', which is no captured tensor of @read_name}}
+  %t = attn.read "t"[%h] : f32
+  attn.yield %t : f32
+} mask {
+^bb0(%b: i32, %h: i32, %hkv: i32, %q: i32, %k: i32):
+  %m = arith.constant true
+  attn.yield %m : i1
+}
+
+// -----
+
+attn.variant @read_rank parameters [#attn.capture<"t", f32, ["H"]>]
+score {
+^bb0(%s: f32, %b: i32, %h: i32, %hkv: i32, %q: i32, %k: i32):
+  // expected-error @+1 {{has 2 indices, but 't' has 1 axes; give one an axis}}
+  %t = attn.read "t"[%h, %k] : f32
+  attn.yield %t : f32
+} mask {
+^bb0(%b: i32, %h: i32, %hkv: i32, %q: i32, %k: i32):
+  %m = arith.constant true
+  attn.yield %m : i1
+}
+
+// -----
+
+attn.variant @read_type parameters [#attn.capture<"t", i32, ["H"]>]
+score {
+^bb0(%s: f32, %b: i32, %h: i32, %hkv: i32, %q: i32, %k: i32):
+  // expected-error @+1 {{is declared with elements of 'i32'}}
+  %t = attn.read "t"[%h] : f32
+  attn.yield %t : f32
+} mask {
+^bb0(%b: i32, %h: i32, %hkv: i32, %q: i32, %k: i32):
+  %m = arith.constant true
+  attn.yield %m : i1
+}
+
+// -----
+
+// expected-error @+1 {{the default of scalar parameter 'w' is 'f32'; it must be 'i32'}}
+"test.op"() {p = #attn.scalar<"w", i32, 1.0 : f32>} : () -> ()
+
+// -----
+
+// expected-error @+1 {{scalar parameter 'w' is 'i64'; it must be i32 or f32}}
+"test.op"() {p = #attn.scalar<"w", i64>} : () -> ()
+
+// -----
+
+// expected-error @+1 {{has the extent "2*"; write it as "H", "2*Sk", "P-1" or "16"}}
+"test.op"() {p = #attn.capture<"t", f32, ["2*"]>} : () -> ()
+
+// -----
+
+// expected-error @+1 {{captured tensor 't' has no extents}}
+"test.op"() {p = #attn.capture<"t", f32, []>} : () -> ()
+
+// -----
+
+// expected-error @+1 {{needs at least one index}}
+%t = attn.read "t"[] : f32

@@ -1,0 +1,196 @@
+//===- DiagnosticsTest.cpp - What is said of a wrong variant --------------===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#include "frontend/Parser.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+using namespace tesela;
+using testing::HasSubstr;
+
+namespace {
+
+struct Case {
+  const char *text;
+  int line, column;
+  const char *message; ///< a part of it
+};
+
+void PrintTo(const Case &value, std::ostream *stream) { *stream << value.text; }
+
+/// Each text has one error, there.
+class OneError : public testing::TestWithParam<Case> {};
+
+TEST_P(OneError, StandsAtItsPlaceAndNamesTheRemedy) {
+  const Case &expected = GetParam();
+  ParseOutcome outcome = parseWithDiagnostics(expected.text, "v.attn");
+  EXPECT_FALSE(outcome.variant.has_value());
+  ASSERT_EQ(outcome.diagnostics.size(), 1u) << outcome.rendered;
+  const Diagnostic &found = outcome.diagnostics[0];
+  EXPECT_EQ(found.severity, Severity::error);
+  EXPECT_EQ(found.range.begin.line, expected.line) << outcome.rendered;
+  EXPECT_EQ(found.range.begin.column, expected.column) << outcome.rendered;
+  EXPECT_THAT(found.message, HasSubstr(expected.message));
+}
+
+const Case kNames[] = {
+    {"attention t { mask = qq >= k }", 1, 22, "did you mean 'q'?"},
+    {"attention t(window: i32 = 1) { mask = q - k < windw }", 1, 47, "did you mean 'window'?"},
+    {"attention t { mask = q < sk }", 1, 26, "did you mean 'Sk'?"},
+    {"attention t { score = s * zebra }", 1, 27, "declare it as a parameter, or with 'let'"},
+    {"attention t { score = tanhh(s) }", 1, 23, "did you mean 'tanh'?"},
+    {"attention t { score = gelu(s) }", 1, 23, "there are abs clamp cos"},
+    {"attention t(slope: f32[H]) { score = s + slop[h] }", 1, 42, "did you mean 'slope'?"},
+    {"attention t { score = s + bias[h] }", 1, 27, "as 'bias: f32[H]'"},
+    {"attention t { mask = s > 0 }", 1, 22, "masks are exact on every target"},
+    {"attention t { let a = s * 2\n mask = a > 0 }", 2, 9, "is computed from 's'"},
+    {"attention t { let a = c\n let c = 1\n score = s + a + c }", 1, 23, "not in scope"},
+    {"attention t { let q = 1\n mask = q > 0 }", 1, 19, "a word of the language"},
+    {"attention t(q: i32) { mask = q > 0 }", 1, 13, "a word of the language"},
+    {"attention t(a: i32, a: f32) { mask = a > 0 }", 1, 21, "declared already, in line 1"},
+    {"attention t(a: i32) {\n let a = 1\n mask = a > 0 }", 2, 6, "declared already, in line 1"},
+    {"attention t { mask = true\n mask = false }", 2, 2, "join them in one with '&&'"},
+    {"attention t { score = s\n score = s }", 2, 2, "there are two scores"},
+    {"attention t { maks = q >= k }", 1, 15, "did you mean 'mask'?"},
+    {"attention t { x = q >= k }", 1, 15, "write 'let x = ...'"},
+};
+INSTANTIATE_TEST_SUITE_P(Names, OneError, testing::ValuesIn(kNames));
+
+const Case kTypes[] = {
+    {"attention t { mask = q }", 1, 15, "compare it"},
+    {"attention t { score = q < k }", 1, 15, "'mask = ...'"},
+    {"attention t { mask = q && k > 0 }", 1, 24, "compare it, for example with '!= 0'"},
+    {"attention t { mask = !q }", 1, 22, "the operand of '!' is bool"},
+    {"attention t { mask = 0 < q < k }", 1, 28, "comparisons do not chain"},
+    {"attention t { score = s + (q < k) }", 1, 25, "write 'c ? 1 : 0'"},
+    {"attention t { score = s % 2 }", 1, 25, "x - floor(x / y) * y"},
+    {"attention t { score = q ? s : 0 }", 1, 25, "the condition of '?'"},
+    {"attention t { score = exp(q < k) }", 1, 23, "write 'c ? 1 : 0'"},
+    {"attention t { score = min(s) }", 1, 23, "takes 2 arguments, 1 given"},
+    {"attention t { score = exp(s, s) }", 1, 23, "takes 1 argument, 2 given"},
+    {"attention t(t: f32[H]) { score = t[0.5] }", 1, 34, "write 'int(...)'"},
+    {"attention t(t: f32[H]) { score = t[h, k] }", 1, 34, "has 1 axes, but 2 indices"},
+    {"attention t(t: f32[H]) { score = s + t }", 1, 38, "read one element with 't[...]'"},
+    {"attention t(x: f32) { score = s + x[h] }", 1, 35, "is no tensor"},
+};
+INSTANTIATE_TEST_SUITE_P(Types, OneError, testing::ValuesIn(kTypes));
+
+const Case kSyntax[] = {
+    {"", 1, 1, "a variant begins with 'attention name(...) {'"},
+    {"attention { }", 1, 11, "write the variant's name"},
+    {"attention t( { mask = true }", 1, 14, "to close the parameters"},
+    {"attention t { mask = q = k }", 1, 24, "write '==' to compare"},
+    {"attention t { mask = q >= k & k > 0 }", 1, 29, "write '&&'"},
+    {"attention t { mask = q >= k || }", 1, 32, "a value is missing before '}'"},
+    {"attention t {\n mask = q >=\n score = s }", 3, 2, "which begins a statement"},
+    {"attention t { mask = (q >= k }", 1, 30, "to close the '(' in line 1"},
+    {"attention t { mask = q >= k", 1, 28, "to close the variant's body, not the end of the text"},
+    {"attention t { mask = q > k q < k }", 1, 28, "write an operator before 'q'"},
+    {"attention t { mask = true } attention u { }", 1, 29, "a text holds one variant"},
+    {"attention t { score = s * 0x10 }", 1, 27, "neither a number nor a name"},
+    {"attention t { score = s @ 2 }", 1, 25, "means nothing in this language"},
+    {"attention t { score = s * \xc3\xa9 2 }", 1, 27, "written in ASCII"},
+    {"attention t { mask = k < 2147483648 }", 1, 26, "does not fit i32"},
+    {"attention t { mask = k < 99999999999999999999999 }", 1, 26, "does not fit i32"},
+    {"attention t { score = s * 1e39 }", 1, 27, "does not fit f32"},
+    {"attention t { score = q < k ? s }", 1, 33, "write ':' and the other value"},
+    {"attention t { let = 3 }", 1, 19, "let name = value"},
+    {"attention t { 3 }", 1, 15, "there are 'let name = ...'"},
+    {"attention t(w) { }", 1, 14, "write ':' and a type"},
+    {"attention t(w: int) { }", 1, 16, "is no type; a parameter is i32 or f32"},
+    {"attention t(w: i32 = 0.5) { mask = k < w }", 1, 22, "the default of an i32 is an integer"},
+    {"attention t(w: i32 = k) { mask = k < w }", 1, 22, "a default is a number"},
+    {"attention t(w: i32[H] = 3) { mask = k < w[h] }", 1, 23, "has no default"},
+    {"attention t(t: f32[]) { score = t[h] }", 1, 20, "write an extent as"},
+    {"attention t(t: f32[0]) { score = t[h] }", 1, 20, "from 1 to 2147483647"},
+    {"attention t(t: f32[h]) { score = t[h] }", 1, 20, "did you mean 'H'?"},
+    {"attention t(w: i32, t: f32[w]) { score = t[w] }", 1, 28, "'w' is no extent"},
+};
+INSTANTIATE_TEST_SUITE_P(Syntax, OneError, testing::ValuesIn(kSyntax));
+
+const Case kNotYet[] = {
+    {"attention t(const w: i32 = 3) { mask = k < w }", 1, 13,
+     "not supported yet; leave 'const' out"},
+    {"attention t(d: bool[Sq]) { mask = d[q] }", 1, 16, "not supported yet; capture it as i32"},
+    {"attention t(d: f16[H]) { score = s + d[h] }", 1, 16, "not supported yet; capture it as f32"},
+    {"attention t(d: bf16[H]) { score = s + d[h] }", 1, 16, "not supported yet; capture it as f32"},
+    {"attention t(d: bool) { mask = d }", 1, 16, "take an i32 and compare it"},
+    {"attention t(z: f32[H]) {\n sink = z[h]\n}", 2, 2, "a sink is not supported yet"},
+    {"attention t { mask = any(i < 4: k == i) }", 1, 22,
+     "the reduction 'any' is not supported yet"},
+    {"attention t { score = s + sum(i < 4: i) }", 1, 27,
+     "the reduction 'sum' is not supported yet"},
+};
+INSTANTIATE_TEST_SUITE_P(NotYet, OneError, testing::ValuesIn(kNotYet));
+
+TEST(Diagnostics, ShowTheLineAndACaret) {
+  ParseOutcome outcome =
+      parseWithDiagnostics("attention t {\n\tmask = qq >= k\r\n}\n", "dir/v.attn");
+  EXPECT_EQ(outcome.rendered, "dir/v.attn:2:9: error: 'qq' is not in scope; did you mean 'q'?\n"
+                              "  \tmask = qq >= k\n"
+                              "  \t       ^~\n");
+}
+
+TEST(Diagnostics, SeveralInOneRunInTheOrderOfTheText) {
+  ParseOutcome outcome = parseWithDiagnostics("attention t(a: i33, b2: i32 = 0.5) {\n"
+                                              "  let x = foo + bar\n"
+                                              "  mask = q >= \n"
+                                              "  score = s + x + true\n"
+                                              "}\n",
+                                              "v");
+  ASSERT_EQ(outcome.diagnostics.size(), 5u) << outcome.rendered;
+  EXPECT_EQ(outcome.diagnostics[0].range.begin.line, 1);
+  EXPECT_EQ(outcome.diagnostics[1].range.begin.line, 1);
+  EXPECT_EQ(outcome.diagnostics[2].range.begin.column, 11);
+  EXPECT_EQ(outcome.diagnostics[3].range.begin.column, 17);
+  EXPECT_EQ(outcome.diagnostics[4].range.begin.line, 4);
+  Result<Variant> variant = parseVariant("attention t { mask = x }", "v");
+  EXPECT_EQ(variant.code(), Code::invalidVariant);
+}
+
+TEST(Diagnostics, UnusedNamesAreWarnings) {
+  ParseOutcome outcome =
+      parseWithDiagnostics("attention t(w: i32 = 3) {\n  let a = q\n  mask = q >= k\n}", "v");
+  EXPECT_TRUE(outcome.variant.has_value());
+  ASSERT_EQ(outcome.diagnostics.size(), 2u) << outcome.rendered;
+  EXPECT_EQ(outcome.diagnostics[0].severity, Severity::warning);
+  EXPECT_THAT(outcome.rendered, HasSubstr("v:1:13: warning: 'w' is never used"));
+  EXPECT_THAT(outcome.rendered, HasSubstr("v:2:7: warning: 'a' is never used"));
+}
+
+TEST(Diagnostics, NestingEndsWithASentence) {
+  auto nested = [](const std::string &open, const std::string &close, int depth) {
+    std::string text = "attention t { score = ";
+    for (int i = 0; i < depth; ++i)
+      text += open;
+    text += "s";
+    for (int i = 0; i < depth; ++i)
+      text += close;
+    return parseWithDiagnostics(text + " }", "v");
+  };
+  EXPECT_TRUE(nested("(", ")", 150).variant.has_value());
+  for (auto [open, close] : {std::pair("(", ")"), {"-", ""}, {"abs(", ")"}, {"true?", ":s"}}) {
+    ParseOutcome outcome = nested(open, close, 100000);
+    ASSERT_EQ(outcome.diagnostics.size(), 1u) << open;
+    EXPECT_THAT(outcome.rendered,
+                testing::AnyOf(HasSubstr("name parts of it with 'let'"), HasSubstr("remove some")));
+  }
+  // A long chain is no nesting.
+  EXPECT_TRUE(nested("s + ", "", 50000).variant.has_value());
+}
+
+TEST(Diagnostics, ATextThatIsNoVariantIsCutShort) {
+  std::string noise;
+  for (int i = 0; i < 10000; ++i)
+    noise += "\x01$";
+  ParseOutcome outcome = parseWithDiagnostics(noise, "v");
+  EXPECT_LE(outcome.diagnostics.size(), 50u);
+  EXPECT_THAT(outcome.rendered, HasSubstr("further diagnostics are not shown"));
+  EXPECT_EQ(outcome.rendered.find('\x01'), std::string::npos);
+  ParseOutcome large = parseWithDiagnostics(std::string(2 << 20, 'a'), "v");
+  EXPECT_THAT(large.rendered, HasSubstr("a variant has at most 1048576"));
+}
+
+} // namespace

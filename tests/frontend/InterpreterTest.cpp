@@ -1,0 +1,150 @@
+//===- InterpreterTest.cpp - The reference does what the language says ----===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#include "Samples.h"
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+
+using namespace tesela;
+using namespace tesela::samples;
+
+namespace {
+
+/// `expression` as a score at one point, with x: i32 and y: i32 or u: f32.
+double valueOf(const std::string &expression, double x = 0, double y = 0, double u = 0) {
+  Variant variant =
+      parsed("attention t(x: i32, y: i32, u: f32) { score = 0.0 * s + (" + expression + ") }");
+  Bindings bindings;
+  bindings.extents = {1, 1, 1, 1, 1};
+  bindings.parameters.resize(3);
+  bindings.parameters[0].scalar = x;
+  bindings.parameters[1].scalar = y;
+  bindings.parameters[2].scalar = u;
+  Result<Interpreter> interpreter = Interpreter::create(variant, bindings);
+  EXPECT_TRUE(interpreter.ok());
+  double exact = interpreter->score(Point(), 1.0);
+  float single = interpreter->score(Point(), 1.0f);
+  if (std::isnan(exact))
+    EXPECT_TRUE(std::isnan(single));
+  else
+    EXPECT_EQ(static_cast<float>(exact), single) << expression;
+  return exact;
+}
+
+constexpr double kLow = kLowest, kHigh = 2147483647.0;
+
+} // namespace
+
+TEST(Interpreter, DivisionRoundsDownAndIsTotal) {
+  for (int x = -9; x <= 9; ++x)
+    for (int y = -4; y <= 4; ++y) {
+      double floor = y ? std::floor(double(x) / y) : 0;
+      EXPECT_EQ(valueOf("x / y", x, y), floor);
+      EXPECT_EQ(valueOf("x % y", x, y), y ? x - floor * y : 0);
+    }
+  EXPECT_EQ(valueOf("x / y", kLow, -1), kLow);
+  EXPECT_EQ(valueOf("x % y", kLow, -1), 0);
+  EXPECT_EQ(valueOf("x / y", kLow, 0), 0);
+}
+
+TEST(Interpreter, IntegersWrap) {
+  EXPECT_EQ(valueOf("x + y", kHigh, 1), kLow);
+  EXPECT_EQ(valueOf("x - y", kLow, 1), kHigh);
+  EXPECT_EQ(valueOf("x * y", 65536, 65537), 65536);
+  EXPECT_EQ(valueOf("-x", kLow), kLow);
+  EXPECT_EQ(valueOf("abs(x)", kLow), kLow);
+}
+
+TEST(Interpreter, IntSaturates) {
+  double nan = std::nan("");
+  EXPECT_EQ(valueOf("int(u)", 0, 0, 3e9), kHigh);
+  EXPECT_EQ(valueOf("int(u)", 0, 0, -3e9), kLow);
+  EXPECT_EQ(valueOf("int(u)", 0, 0, -2.9), -2);
+  EXPECT_EQ(valueOf("int(u)", 0, 0, INFINITY), kHigh);
+  EXPECT_EQ(valueOf("int(u)", 0, 0, nan), 0);
+}
+
+TEST(Interpreter, MinimumAndMaximumDropNaN) {
+  double nan = std::nan("");
+  EXPECT_EQ(valueOf("min(u, 2.0)", 0, 0, nan), 2);
+  EXPECT_EQ(valueOf("min(2.0, u)", 0, 0, nan), 2);
+  EXPECT_EQ(valueOf("max(u, 2.0)", 0, 0, nan), 2);
+  EXPECT_EQ(valueOf("clamp(u, -1, 1)", 0, 0, nan), -1);
+  EXPECT_EQ(valueOf("clamp(x, 2, 5)", 9), 5);
+  EXPECT_TRUE(std::isnan(valueOf("max(u, u)", 0, 0, nan)));
+}
+
+TEST(Interpreter, NaNIsUnordered) {
+  for (const char *comparison : {"u < u", "u <= u", "u > u", "u >= u", "u == u"})
+    EXPECT_EQ(valueOf(std::string(comparison) + " ? 1 : 0", 0, 0, std::nan("")), 0);
+  EXPECT_EQ(valueOf("u != u ? 1 : 0", 0, 0, std::nan("")), 1);
+  EXPECT_EQ(valueOf("!(u < 1) ? 1 : 0", 0, 0, std::nan("")), 1);
+}
+
+TEST(Interpreter, ReadsAreClampedAndFollowStrides) {
+  SampleLaunch launch(0, 0);
+  Variant variant =
+      parsed(withParameters("score = s + table[q - 5, k - 5] + none[q] + w * c + slope[h]"));
+  Result<Interpreter> interpreter = Interpreter::create(variant, launch.bindings);
+  ASSERT_TRUE(interpreter.ok());
+  for (int q = 0; q < 12; ++q)
+    for (int k = 0; k < 16; ++k) {
+      int row = std::min(std::max(q - 5, 0), 2), column = std::min(std::max(k - 5, 0), 3);
+      EXPECT_EQ(interpreter->score({0, 3, 1, q, k}, 0.0), launch.table[row + 3 * column] + 3.0);
+    }
+}
+
+TEST(Interpreter, TheReferenceIsDoubleAndTheMaskIsNot) {
+  // 1 + 2^-30 is 1 in f32.
+  Variant variant = parsed("attention t { let x = 1.0 + 0.000000000931322574615478515625\n"
+                           " mask = x == 1.0\n score = x - 1.0 }");
+  Result<Interpreter> interpreter = Interpreter::create(variant, Bindings());
+  ASSERT_TRUE(interpreter.ok());
+  EXPECT_EQ(interpreter->score(Point(), 0.0), 0x1p-30);
+  EXPECT_EQ(interpreter->score(Point(), 0.0f), 0.0f);
+  EXPECT_TRUE(interpreter->mask(Point()));
+}
+
+TEST(Interpreter, LargeVariantsNeedMoreThanTheStack) {
+  std::string sum = "s";
+  for (int i = 0; i < 500; ++i)
+    sum += " + 1.0";
+  Variant variant = parsed("attention t { score = " + sum + " }");
+  Result<Interpreter> interpreter = Interpreter::create(variant, Bindings());
+  ASSERT_TRUE(interpreter.ok());
+  EXPECT_EQ(interpreter->score(Point(), 0.0), 500.0);
+}
+
+TEST(Interpreter, BindingsAreChecked) {
+  Variant variant = parsed("attention t(w: i32, t: f32[H]) { mask = w > k\n score = s + t[h] }");
+  auto message = [&](const Bindings &bindings) {
+    Result<Interpreter> interpreter = Interpreter::create(variant, bindings);
+    EXPECT_EQ(interpreter.code(), Code::invalidArgument);
+    return interpreter.ok() ? std::string() : interpreter.error().message();
+  };
+  float data = 1;
+  Bindings good;
+  good.parameters = {{3, {}}, {0, {&data, {1}, {1}}}};
+  EXPECT_TRUE(Interpreter::create(variant, good).ok());
+
+  Bindings bad = good;
+  bad.parameters.pop_back();
+  EXPECT_THAT(message(bad), testing::HasSubstr("has 2 parameters, but 1 values"));
+  bad = good;
+  bad.parameters[0].scalar = 0.5;
+  EXPECT_THAT(message(bad), testing::HasSubstr("is no i32"));
+  bad.parameters[0].scalar = 3e9;
+  EXPECT_THAT(message(bad), testing::HasSubstr("is no i32"));
+  bad = good;
+  bad.parameters[1].capture.strides = {1, 1};
+  EXPECT_THAT(message(bad), testing::HasSubstr("1 extents and 2 strides"));
+  bad = good;
+  bad.parameters[1].capture.extents = {-1};
+  EXPECT_THAT(message(bad), testing::HasSubstr("an extent of -1"));
+  bad = good;
+  bad.parameters[1].capture.data = nullptr;
+  EXPECT_THAT(message(bad), testing::HasSubstr("has no data"));
+}

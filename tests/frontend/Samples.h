@@ -1,0 +1,130 @@
+//===- Samples.h - Variants and launches that several tests share -*- C++ -*-===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// The interpreter, the IR and the oracle each evaluate these, and must agree.
+//
+//===----------------------------------------------------------------------===//
+#ifndef TESELA_TESTS_FRONTEND_SAMPLES_H
+#define TESELA_TESTS_FRONTEND_SAMPLES_H
+
+#include "frontend/Interpreter.h"
+#include "frontend/Parser.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <random>
+#include <string>
+#include <vector>
+
+namespace tesela::samples {
+
+inline constexpr float kInfinity = std::numeric_limits<float>::infinity();
+inline constexpr int32_t kLowest = std::numeric_limits<int32_t>::min();
+
+/// Masks over w: i32, c: f32, slope: f32[H], table: i32[P, 4], none: f32[N].
+inline const std::vector<std::string> kMasks = {
+    "true",
+    "q >= k && q - k < w",
+    "q + Sk - Sq >= k",
+    "k < table[b, h] || q == k",
+    "k / w == q / w",
+    "(k - q) % w == 1 || (q - k) / (k - 3) > 1",
+    "(-2147483647 - 1) / (k - 1) == -2147483647 - 1",
+    "q * 1000003 * k > w",
+    "abs(q - k) < w && !(k == 7)",
+    "min(q, k) + max(q, w) != clamp(k, 2, 5)",
+    "table[q * 2 - 9, k] > 3",
+    "none[k] == 0.0",
+    "(q < k) == (h == 0)",
+    "(q < k) != (h == 0)",
+    "q > k ? k > 2 : q > 2",
+    "c * (q - k) < slope[h]",
+    "int(c * q) == int(slope[h] * k)",
+    "int(c / (k - k)) > 0 || int(0.0 / (q - q)) == 0",
+    "floor(c * q) < k && sqrt(q * q) == q",
+    "sqrt(c - k) >= 0.0",
+    "0.0 / (q - q) != 0.0 / (q - q)",
+    "min(c, 0.0 / (q - q)) == c && min(0.0 / (q - q), c) == c && max(0.0 / (q - q), c) == c",
+    "abs(-c) == abs(c) && -c == 0.0 - c",
+    "exp(c * (q - k)) < 1.5",
+    "exp(c * (q - k) * 9) > 0.25",
+    "log(1.0 * q * k) < c + k",
+    "tanh(c * (q - k)) > slope[h] * 0.1",
+    "sin(c * q) < cos(c * k)",
+    "sin(1000.5 * k) + cos(0.25 * q) * exp(tanh(c)) > log(w + 0.5)",
+    "clamp(c * k, -1.0, inf) < 2",
+    "b == 0 && hkv == h / (H / Hkv) && B * H * Hkv > 0",
+};
+
+/// Scores over the same.
+inline const std::vector<std::string> kScores = {
+    "s",
+    "s + slope[h] * (k - q)",
+    "c * tanh(s / c)",
+    "s > 0 ? s * 2 : exp(s)",
+    "q >= k ? s : -inf",
+    "int(s * 10) % 3 + floor(s) - abs(s) + min(s, c) - max(s, slope[h])",
+    "sqrt(abs(s)) + log(abs(s) + 1) + sin(s) + cos(s)",
+    "clamp(s, -0.5, 0.5) / (k - q)",
+};
+
+inline std::string withParameters(const std::string &body) {
+  return "attention sample(w: i32, c: f32, slope: f32[H], table: i32[P, 4], none: f32[N]) {\n" +
+         body + "\n}\n";
+}
+
+inline Variant parsed(const std::string &text) {
+  Result<Variant> variant = parseVariant(text, "sample.attn");
+  EXPECT_TRUE(variant.ok()) << (variant.ok() ? "" : variant.error().message());
+  return variant.ok() ? *variant : Variant();
+}
+
+/// A launch for these parameters, with the memory of its captures. `table` is
+/// transposed: its strides are {1, 3}.
+struct SampleLaunch {
+  std::vector<float> slope = {0.5f, 0.1f, -0.25f, 3.0f};
+  std::vector<int32_t> table = {1, -2, 3, 4, 5, 60, 7, 8, 9, 10, 11, 12};
+  Bindings bindings;
+
+  SampleLaunch(int32_t w, float c) {
+    bindings.extents = {2, 4, 2, 12, 16};
+    bindings.parameters.resize(5);
+    bindings.parameters[0].scalar = w;
+    bindings.parameters[1].scalar = c;
+    bindings.parameters[2].capture = {slope.data(), {4}, {1}};
+    bindings.parameters[3].capture = {table.data(), {3, 4}, {1, 3}};
+    bindings.parameters[4].capture = {nullptr, {0}, {1}};
+  }
+  SampleLaunch(const SampleLaunch &) = delete;
+
+  /// Pairs within the launch.
+  std::vector<Point> points(int count) const {
+    std::mt19937 random(7);
+    const Extents &e = bindings.extents;
+    std::vector<Point> result;
+    for (int i = 0; i < count; ++i) {
+      Point p;
+      p.b = static_cast<int32_t>(random() % e.B);
+      p.h = static_cast<int32_t>(random() % e.H);
+      p.hkv = p.h / (e.H / e.Hkv);
+      p.q = static_cast<int32_t>(random() % e.Sq);
+      p.k = static_cast<int32_t>(random() % e.Sk);
+      result.push_back(p);
+    }
+    return result;
+  }
+};
+
+/// Values of w and c worth trying.
+inline const std::vector<std::pair<int32_t, float>> kScalars = {
+    {3, 0.37f}, {0, -1.5f}, {-4, 0.0f}, {kLowest, kInfinity}, {1000000007, 1e-30f}, {-1, -0.0f}};
+
+/// Scores s worth trying.
+inline const std::vector<float> kLogits = {0.0f, -0.0f, 0.7f, -3.25f, 40.0f, kInfinity, -kInfinity};
+
+} // namespace tesela::samples
+
+#endif // TESELA_TESTS_FRONTEND_SAMPLES_H

@@ -1,0 +1,89 @@
+//===- ForwardCase.h - One forward launch, checked --------------*- C++ -*-===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Links libtesela.so alone, so that the same tests run from the package. The same code
+// checks the host and a GPU.
+//
+//===----------------------------------------------------------------------===//
+#ifndef TESELA_TESTS_GPU_FORWARDCASE_H
+#define TESELA_TESTS_GPU_FORWARDCASE_H
+
+#include "tesela/Check.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace tesela {
+
+/// The variants' folder: $TESELA_TEMPLATES/variants, else that of the source tree.
+std::string variantFolder();
+
+/// The variants' names, sorted: "alibi", "causal", ...
+std::vector<std::string> variantNames();
+
+/// The text of templates/variants/<name>.attn.
+std::string variantText(const std::string &name);
+
+/// The process's context for "host" or "cuda", without the disk's cache; nullptr
+/// where the machine has no such device, with the reason in `reason`.
+const Context *testContext(const std::string &device, std::string &reason);
+
+struct ForwardShape {
+  int64_t B = 1, H = 2, Hkv = 2, Sq = 1, Sk = 1;
+  bool bshd = false;
+};
+
+/// A tensor on the host and on the device.
+class TestTensor {
+public:
+  /// `view` says type, extents and strides; its address does not matter.
+  TestTensor(const Context &context, const Tensor &view);
+  Tensor host() { return view.at(bytes.data()); }
+  Tensor device() const { return view.at(buffer.data()); }
+  Status upload();
+  Status download();
+  /// Fills the device's copy, and some bytes behind it, with 0xff: NaN.
+  Status poison();
+  /// Whether the bytes behind the tensor are as poison() left them; after download().
+  bool guardIsIntact() const;
+
+private:
+  const Context &context;
+  Tensor view;
+  size_t size;
+  std::vector<unsigned char> bytes; ///< the tensor, then the guard
+  Buffer buffer;
+};
+
+/// Tensors, parameters and arguments of one forward launch, seeded.
+class ForwardCase {
+public:
+  ForwardCase(const Context &context, const KernelOptions &options, const ForwardShape &shape);
+
+  /// Poisons the results, launches, holds the results against the reference.
+  /// Reports by GoogleTest's expectations.
+  void check(const Kernel &kernel);
+
+  LaunchArguments deviceArguments();
+  LaunchArguments hostArguments();
+
+  /// The reference by the oracle on a GPU, by the interpreter on the host.
+  Result<Reference> reference();
+
+  TestTensor q, k, v, o, lse;
+
+private:
+  LaunchArguments arguments(bool onDevice);
+
+  const Context &context;
+  KernelOptions options;
+  std::vector<ScalarArgument> scalars;
+  std::vector<std::pair<std::string, TestTensor>> captures;
+};
+
+} // namespace tesela
+
+#endif // TESELA_TESTS_GPU_FORWARDCASE_H

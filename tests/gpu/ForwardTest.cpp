@@ -1,0 +1,93 @@
+//===----------------------------------------------------------------------===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Every variant on every shape of the grid, on the host and on a GPU, against the rule of
+// docs/numerics.md. A kernel is compiled once and serves all shapes.
+//
+//===----------------------------------------------------------------------===//
+#include "ForwardCase.h"
+
+#include <gtest/gtest.h>
+
+using namespace tesela;
+
+namespace {
+
+/// (Sq, Sk), after FlashAttention's own tests: short, long, ragged, both ways unequal.
+constexpr std::pair<int64_t, int64_t> lengths[] = {
+    {1, 1},     {64, 128},  {128, 192}, {256, 256}, {239, 1},     {799, 3},    {113, 203},
+    {128, 217}, {113, 211}, {108, 256}, {256, 512}, {384, 256},   {640, 128},  {512, 256},
+    {1024, 1024}, {1023, 1024}, {1024, 1023}, {3, 3}, {1, 513}};
+
+struct GridPoint {
+  std::string device, variant;
+  ElementType type;
+  int headDim;
+  bool grouped; ///< several query heads share a key/value head
+};
+
+std::string pointName(const testing::TestParamInfo<GridPoint> &info) {
+  const GridPoint &point = info.param;
+  return point.variant + "_" + std::string(elementTypeName(point.type)) + "_d" +
+         std::to_string(point.headDim) + (point.grouped ? "_gqa" : "_mha");
+}
+
+std::vector<GridPoint> grid(const std::string &device, const std::vector<ElementType> &types) {
+  std::vector<GridPoint> points;
+  for (const std::string &variant : variantNames())
+    for (ElementType type : types)
+      for (int headDim : {64, 128})
+        for (bool grouped : {false, true})
+          points.push_back({device, variant, type, headDim, grouped});
+  return points;
+}
+
+class Forward : public testing::TestWithParam<GridPoint> {};
+
+TEST_P(Forward, HoldsTheRule) {
+  const GridPoint &point = GetParam();
+  std::string reason;
+  const Context *context = testContext(point.device, reason);
+  if (!context)
+    GTEST_SKIP() << reason;
+  KernelOptions options;
+  options.variantText = variantText(point.variant);
+  options.variantFile = point.variant + ".attn";
+  options.inputType = point.type;
+  options.headDimQk = options.headDimV = point.headDim;
+
+  bool gpu = point.device == "cuda";
+  std::vector<std::pair<int64_t, int64_t>> shapes(std::begin(lengths), std::end(lengths));
+  if (gpu)
+    shapes.push_back({4096, 4096});
+  int64_t compilations = context->compileCount();
+  bool bshd = false;
+  for (auto [queries, keys] : shapes) {
+    ForwardShape shape;
+    shape.B = gpu && queries < 4096 ? 2 : 1;
+    shape.H = gpu && queries < 4096 ? 4 : 2;
+    shape.Hkv = point.grouped ? shape.H / 2 : shape.H;
+    shape.Sq = queries;
+    shape.Sk = keys;
+    shape.bshd = bshd = !bshd;
+    SCOPED_TRACE(std::to_string(queries) + "x" + std::to_string(keys) + (bshd ? " bshd" : " bhsd"));
+    Result<Kernel> kernel = context->compile(options);
+    ASSERT_TRUE(kernel.ok()) << kernel.error().message();
+    ForwardCase(*context, options, shape).check(*kernel);
+    if (HasFatalFailure())
+      return;
+  }
+  EXPECT_LE(context->compileCount() - compilations, 1) << "one kernel serves all shapes";
+}
+
+INSTANTIATE_TEST_SUITE_P(Host, Forward,
+                         testing::ValuesIn(grid("host", {ElementType::f32, ElementType::bf16,
+                                                         ElementType::f16})),
+                         pointName);
+INSTANTIATE_TEST_SUITE_P(Gpu, Forward,
+                         testing::ValuesIn(grid("cuda", {ElementType::bf16, ElementType::f16})),
+                         pointName);
+
+} // namespace

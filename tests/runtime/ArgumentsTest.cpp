@@ -1,0 +1,177 @@
+//===----------------------------------------------------------------------===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Every wrong argument, with the sentence it gives.
+//
+//===----------------------------------------------------------------------===//
+#include "launch/CheckedArguments.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <limits>
+
+using namespace tesela;
+
+namespace {
+
+alignas(16) char memory[64];
+
+class ArgumentsTest : public testing::Test {
+protected:
+  Signature signature{ElementType::bf16,
+                      64,
+                      32,
+                      {{"window", ElementType::i32, false, {}, 8.0},
+                       {"cap", ElementType::f32, false, {}, std::nullopt},
+                       {"slope", ElementType::f32, true, {{1, "H", 0}}, std::nullopt},
+                       {"table", ElementType::i32, true, {{2, "n", 1}, {1, "n", 0}}, std::nullopt},
+                       {"fixed", ElementType::f32, true, {{0, "", 3}, {1, "Sk", -1}}, std::nullopt}}};
+  ArgumentRules rules{16, true};
+  LaunchArguments arguments = good();
+
+  static LaunchArguments good() {
+    LaunchArguments arguments;
+    arguments.q = Tensor::bhsd(memory, ElementType::bf16, 2, 6, 5, 64);
+    arguments.k = Tensor::bhsd(memory, ElementType::bf16, 2, 3, 7, 64);
+    arguments.v = Tensor::bhsd(memory, ElementType::bf16, 2, 3, 7, 32);
+    arguments.o = Tensor::bhsd(memory, ElementType::bf16, 2, 6, 5, 32);
+    arguments.lse = Tensor::contiguous(memory, ElementType::f32, {2, 6, 5});
+    arguments.scalars = {{"cap", 2.5}};
+    arguments.captures = {{"slope", Tensor::contiguous(memory, ElementType::f32, {6})},
+                          {"table", Tensor::contiguous(memory, ElementType::i32, {9, 4})},
+                          {"fixed", Tensor::contiguous(memory, ElementType::f32, {3, 6})}};
+    return arguments;
+  }
+
+  /// What is said once `change` has spoilt the arguments.
+  std::string message(const std::function<void(LaunchArguments &)> &change) {
+    LaunchArguments changed = arguments;
+    change(changed);
+    Result<CheckedArguments> checked = checkArguments(signature, changed, rules);
+    if (checked)
+      return "";
+    EXPECT_EQ(checked.code(), Code::invalidArgument);
+    return checked.error().message();
+  }
+};
+
+#define EXPECT_SAYS(change, part)                                                                  \
+  EXPECT_NE(message([&](LaunchArguments &a) { change; }).find(part), std::string::npos)            \
+      << message([&](LaunchArguments &a) { change; })
+
+TEST_F(ArgumentsTest, GoodOnesPass) {
+  Result<CheckedArguments> checked = checkArguments(signature, arguments, rules);
+  ASSERT_TRUE(checked.ok()) << checked.error().message();
+  EXPECT_EQ(checked->extents.H, 6);
+  EXPECT_EQ(checked->extents.Hkv, 3);
+  EXPECT_EQ(checked->scale, 0.125f);
+  EXPECT_EQ(checked->scalarBits[0], 8u);
+  EXPECT_EQ(checked->scalarBits[1], 0x40200000u);
+  EXPECT_EQ(checked->captures[3].extents[0], 9);
+}
+
+TEST_F(ArgumentsTest, Shapes) {
+  EXPECT_SAYS(a.q.type = ElementType::f16, "q is f16[2, 6, 5, 64], the kernel was compiled for bf16");
+  EXPECT_SAYS(a.k.rank = 3, "its rank must be 4");
+  EXPECT_SAYS(a.v.extents[2] = -1, "length extent must lie in");
+  EXPECT_SAYS(a.q.extents[2] = int64_t(1) << 31, "length extent must lie in");
+  EXPECT_SAYS(a.k.extents[0] = 3, "k has the batch extent 3, q has 2");
+  EXPECT_SAYS(a.q.extents[3] = 128, "q has the head dimension extent 128, the kernel has 64");
+  EXPECT_SAYS(a.k.extents[3] = 32, "k has the head dimension extent 32, the kernel has 64");
+  EXPECT_SAYS(a.v.extents[3] = 64, "v has the head dimension extent 64, the kernel has 32");
+  EXPECT_SAYS(a.v.extents[2] = 8, "v has the length extent 8, k has 7");
+  EXPECT_SAYS(a.v.extents[1] = 6, "v has the head extent 6, k has 3");
+  EXPECT_SAYS(a.o.extents[2] = 4, "o has the length extent 4, q has 5");
+  EXPECT_SAYS(a.o.type = ElementType::f32, "o is f32");
+  EXPECT_SAYS((a.k.extents[1] = a.v.extents[1] = 4), "6 heads and k has 4");
+  EXPECT_SAYS((a.k.extents[1] = a.v.extents[1] = 0), "6 heads and k has 0");
+}
+
+TEST_F(ArgumentsTest, AddressesAndStrides) {
+  EXPECT_SAYS(a.q.data = nullptr, "q has no address");
+  EXPECT_SAYS(a.o.data = memory + 8, "o's address is 8 bytes past a multiple of 16");
+  EXPECT_SAYS(a.k.strides[3] = 2, "k's last stride is 2, it must be 1");
+  EXPECT_SAYS(a.k.strides[2] = 66, "k's length stride is 66 elements = 132 bytes");
+  EXPECT_SAYS(a.v.strides[1] = -32, "v's head stride is -32 elements, it must not be negative");
+  EXPECT_SAYS(a.o.strides[1] = 0, "several results share one place");
+  EXPECT_EQ(message([](LaunchArguments &a) { a.k.strides[1] = a.v.strides[0] = 0; }), "");
+}
+
+TEST_F(ArgumentsTest, StridesOfExtentsOf1AreIgnored) {
+  for (Tensor *tensor : {&arguments.q, &arguments.k, &arguments.v, &arguments.o}) {
+    tensor->extents[0] = 1;
+    tensor->strides[0] = -7;
+  }
+  arguments.lse = Tensor::contiguous(memory, ElementType::f32, {1, 6, 5});
+  arguments.lse.strides[0] = 99;
+  Result<CheckedArguments> checked = checkArguments(signature, arguments, rules);
+  ASSERT_TRUE(checked.ok()) << checked.error().message();
+  EXPECT_EQ(checked->tensors[0].strides[0], 0);
+}
+
+TEST_F(ArgumentsTest, TheHostAsksForNaturalAlignmentOnly) {
+  rules.alignment = 0;
+  EXPECT_EQ(message([](LaunchArguments &a) { a.k.strides[2] = 67, a.k.data = memory + 2; }), "");
+  EXPECT_SAYS(a.k.data = memory + 1, "k's address is 1 bytes past a multiple of 2");
+}
+
+TEST_F(ArgumentsTest, NothingIsAskedOfEmptyTensors) {
+  for (Tensor *tensor : {&arguments.k, &arguments.v}) {
+    tensor->extents[2] = 0;
+    tensor->data = nullptr;
+    tensor->strides = {3, 3, 3, 3};
+  }
+  arguments.captures[2].tensor = Tensor::contiguous(nullptr, ElementType::f32, {3, 0});
+  EXPECT_EQ(message([](LaunchArguments &) {}), "");
+}
+
+TEST_F(ArgumentsTest, Lse) {
+  EXPECT_SAYS(a.lse.type = ElementType::bf16, "it must be f32[2, 6, 5]");
+  EXPECT_SAYS(a.lse.extents[1] = 5, "lse is f32[2, 5, 5], it must be f32[2, 6, 5]");
+  EXPECT_SAYS(a.lse.data = nullptr, "lse has no address");
+  EXPECT_SAYS(a.lse.strides[1] = 8, "lse's stride of axis 1 is 8, it must be 5");
+}
+
+TEST_F(ArgumentsTest, Scale) {
+  EXPECT_SAYS(a.scale = NAN, "scale is nan, it must be finite");
+  EXPECT_SAYS(a.scale = HUGE_VAL, "it must be finite");
+  EXPECT_SAYS(a.scale = 1e300, "it must be finite");
+  EXPECT_SAYS(a.scale = -0.5, "negate q and pass 0.5");
+  EXPECT_SAYS(a.scale = 0.0, "it must be positive");
+  EXPECT_SAYS(a.scale = 1e-300, "it must be positive");
+}
+
+TEST_F(ArgumentsTest, Scalars) {
+  EXPECT_SAYS(a.scalars.clear(), "the parameter 'cap' is missing and has no default");
+  EXPECT_SAYS(a.scalars.push_back({"cap", 1}), "given twice");
+  EXPECT_SAYS(a.scalars.push_back({"windw", 1}), "no parameter 'windw'; the variant has the scalars window, cap");
+  EXPECT_SAYS(a.scalars.push_back({"slope", 1}), "'slope' is a captured tensor");
+  EXPECT_SAYS(a.scalars.push_back({"window", 1.5}), "'window' is 1.5, it must be a whole number");
+  EXPECT_SAYS(a.scalars.push_back({"window", 2147483648.0}), "it must be a whole number");
+  EXPECT_SAYS(a.scalars.push_back({"window", NAN}), "it must be a whole number");
+  EXPECT_SAYS(a.scalars[0].value = 1e39, "it must fit f32");
+  EXPECT_EQ(message([](LaunchArguments &a) { a.scalars[0].value = -HUGE_VAL; }), "");
+}
+
+TEST_F(ArgumentsTest, Captures) {
+  EXPECT_SAYS(a.captures.pop_back(), "the captured tensor 'fixed' is missing");
+  EXPECT_SAYS(a.captures.push_back(a.captures[0]), "'slope' is given twice");
+  EXPECT_SAYS(a.captures[0].name = "slopes", "the captured tensors slope, table, fixed");
+  EXPECT_SAYS(a.captures[0].name = "cap", "'cap' is a scalar");
+  EXPECT_SAYS(a.captures[0].tensor.type = ElementType::i32, "'slope' is i32[6], the variant declares f32");
+  EXPECT_SAYS(a.captures[0].tensor.rank = 2, "the variant declares rank 1");
+  EXPECT_SAYS(a.captures[0].tensor.extents[0] = 3, "axis 0 must be H = 6 (H is 6)");
+  EXPECT_SAYS(a.captures[0].tensor.data = nullptr, "'slope' is f32[6] and has no address");
+  EXPECT_SAYS(a.captures[0].tensor.data = memory + 2, "its address must be a multiple of 4 bytes");
+  EXPECT_SAYS(a.captures[1].tensor.extents[0] = 8, "must be 2*n+1 for a whole n");
+  EXPECT_SAYS(a.captures[1].tensor.extents[1] = 5, "axis 1 must be n = 4 (n is 4)");
+  EXPECT_SAYS(a.captures[2].tensor.extents[0] = 4, "axis 0 must be 3");
+  EXPECT_SAYS(a.captures[2].tensor.extents[1] = 7, "axis 1 must be Sk-1 = 6 (Sk is 7)");
+  EXPECT_EQ(message([](LaunchArguments &a) { a.captures[0].tensor.strides[0] = -3; }), "");
+}
+
+} // namespace

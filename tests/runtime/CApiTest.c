@@ -1,0 +1,142 @@
+/*===----------------------------------------------------------------------===*\
+|* Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.        *|
+|* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception                    *|
+\*===----------------------------------------------------------------------===*/
+/*
+ * The C API from C99: its header compiles without a warning, a kernel runs, wrong
+ * arguments give their sentences.
+ */
+#include "tesela/tesela.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static int failures = 0;
+
+static void expect(int condition, const char *what) {
+  if (condition)
+    return;
+  ++failures;
+  fprintf(stderr, "not so: %s (last error: %s)\n", what, tesela_last_error());
+}
+
+static void expect_error(tesela_code code, tesela_code expected, const char *part) {
+  expect(code == expected, part);
+  expect(strstr(tesela_last_error(), part) != NULL, part);
+}
+
+static void count_message(void *user, const char *message) {
+  (void)message;
+  ++*(int *)user;
+}
+
+enum { queries = 3, keys = 5, head_dim = 4 };
+
+static const char *variant = "attention sliding_alibi(window: i32 = 1024, slope: f32[H]) {\n"
+                             "  mask  = q >= k && q - k < window\n"
+                             "  score = s + slope[h] * (k - q)\n"
+                             "}\n";
+
+int main(void) {
+  tesela_context *context = NULL;
+  tesela_kernel *kernel = NULL;
+  tesela_context_options context_options;
+  tesela_kernel_options kernel_options;
+  tesela_launch_arguments arguments;
+  tesela_parameter parameters[2];
+  float q[queries * head_dim], k[keys * head_dim], v[keys * head_dim];
+  float o[queries * head_dim], lse[queries], slope[1] = {0};
+  int64_t slope_extents[1] = {1};
+  int messages = 0;
+  int i;
+
+  expect(strcmp(tesela_version(), TESELA_TEST_VERSION) == 0, "the version");
+  expect(strcmp(tesela_last_error(), "") == 0, "no error at first");
+
+  memset(&context_options, 0, sizeof context_options);
+  expect_error(tesela_context_create(&context_options, &context), TESELA_INVALID_ARGUMENT,
+               "set it to sizeof(tesela_context_options)");
+  expect(context == NULL, "no context after a failure");
+  context_options.size = sizeof context_options;
+  context_options.device = "nothing";
+  expect_error(tesela_context_create(&context_options, &context), TESELA_INVALID_ARGUMENT,
+               "the device 'nothing' is not known");
+  context_options.device = "host";
+  context_options.no_disk_cache = 1;
+  context_options.threads = 2;
+  context_options.log = count_message;
+  context_options.log_user = &messages;
+  expect(tesela_context_create(&context_options, &context) == TESELA_OK, "a context");
+  expect(strcmp(tesela_context_target(context), "host") == 0, "its target");
+  expect(strlen(tesela_context_device(context)) > 0, "its device");
+
+  memset(&kernel_options, 0, sizeof kernel_options);
+  kernel_options.size = sizeof kernel_options;
+  kernel_options.input_type = TESELA_F32;
+  kernel_options.head_dim_qk = kernel_options.head_dim_v = head_dim;
+  expect_error(tesela_compile(context, &kernel_options, &kernel), TESELA_INVALID_ARGUMENT,
+               "variant is NULL");
+  kernel_options.variant = "attention broken";
+  expect_error(tesela_compile(context, &kernel_options, &kernel), TESELA_INVALID_VARIANT,
+               "variant:1:");
+  kernel_options.variant = variant;
+  expect_error(tesela_compile(NULL, &kernel_options, &kernel), TESELA_INVALID_ARGUMENT,
+               "context is NULL");
+  expect(tesela_compile(context, &kernel_options, &kernel) == TESELA_OK, "a kernel");
+
+  /* All scores 0 and all values their key's number: row i is the mean of 0 to i. */
+  memset(q, 0, sizeof q);
+  memset(k, 0, sizeof k);
+  for (i = 0; i < keys * head_dim; ++i)
+    v[i] = (float)(i / head_dim);
+  memset(&arguments, 0, sizeof arguments);
+  arguments.size = sizeof arguments;
+  arguments.batch = arguments.heads = arguments.kv_heads = 1;
+  arguments.length = queries;
+  arguments.kv_length = keys;
+  arguments.q.data = q;
+  arguments.k.data = k;
+  arguments.v.data = v;
+  arguments.o.data = o;
+  arguments.q.length_stride = arguments.k.length_stride = head_dim;
+  arguments.v.length_stride = arguments.o.length_stride = head_dim;
+  arguments.lse = lse;
+  memset(parameters, 0, sizeof parameters);
+  parameters[0].name = "slope";
+  parameters[0].data = slope;
+  parameters[0].type = TESELA_F32;
+  parameters[0].rank = 1;
+  parameters[0].extents = slope_extents;
+  parameters[1].name = "window";
+  parameters[1].scalar = 100;
+  expect_error(tesela_launch(kernel, &arguments, NULL), TESELA_INVALID_ARGUMENT,
+               "'slope' is missing");
+  arguments.parameters = parameters;
+  arguments.parameter_count = 2;
+  arguments.scale = -1;
+  expect_error(tesela_launch(kernel, &arguments, NULL), TESELA_INVALID_ARGUMENT, "negate q");
+  arguments.scale = NAN;
+  expect_error(tesela_launch(kernel, &arguments, NULL), TESELA_INVALID_ARGUMENT, "finite");
+  arguments.scale = 0;
+  parameters[0].rank = 9;
+  expect_error(tesela_launch(kernel, &arguments, NULL), TESELA_INVALID_ARGUMENT, "rank 9");
+  parameters[0].rank = 1;
+  expect_error(tesela_launch(NULL, &arguments, NULL), TESELA_INVALID_ARGUMENT, "kernel is NULL");
+  expect_error(tesela_launch(kernel, NULL, NULL), TESELA_INVALID_ARGUMENT,
+               "tesela_launch_arguments is NULL");
+
+  tesela_context_destroy(context); /* the kernel keeps what it needs */
+  expect(tesela_launch(kernel, &arguments, NULL) == TESELA_OK, "a launch");
+  for (i = 0; i < queries; ++i) {
+    expect(fabsf(o[i * head_dim] - (float)i / 2) < 1e-5f, "a row's mean");
+    expect(fabsf(lse[i] - logf((float)(i + 1))) < 1e-4f, "a row's lse");
+  }
+  tesela_kernel_destroy(kernel);
+  tesela_kernel_destroy(NULL);
+  tesela_context_destroy(NULL);
+  expect(messages == 0, "no message");
+  if (failures == 0)
+    puts("the C API does as it says");
+  return failures != 0;
+}

@@ -1,0 +1,300 @@
+//===----------------------------------------------------------------------===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#include "Problem.h"
+#include "check/Elements.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+using namespace tesela;
+
+namespace {
+
+Tensor vectorTensor(std::vector<float> &values, std::initializer_list<int64_t> extents) {
+  values.assign(values.empty() ? 0 : values.size(), 0);
+  Tensor tensor = Tensor::contiguous(nullptr, ElementType::f32, extents);
+  values.resize(size_t(tensor.elementCount()));
+  tensor.data = values.data();
+  return tensor;
+}
+
+TEST(Random, NumbersAreNormalAndFixed) {
+  std::vector<float> values;
+  Tensor tensor = vectorTensor(values, {100000});
+  fillNormal(tensor, 7);
+  double sum = 0, squares = 0, fourths = 0;
+  for (float value : values) {
+    sum += value;
+    squares += double(value) * value;
+    fourths += std::pow(double(value), 4);
+  }
+  EXPECT_NEAR(sum / 100000, 0, 0.02);
+  EXPECT_NEAR(squares / 100000, 1, 0.02);
+  EXPECT_NEAR(fourths / 100000, 3, 0.1);
+  std::vector<float> again;
+  fillNormal(vectorTensor(again, {100000}), 7);
+  EXPECT_EQ(values, again);
+  std::vector<float> other;
+  fillNormal(vectorTensor(other, {100000}), 8);
+  EXPECT_NE(values, other);
+}
+
+TEST(Random, TheLayoutDoesNotMatter) {
+  std::vector<float> first(2 * 3 * 5 * 7), second(2 * 3 * 5 * 7);
+  Tensor bhsd = Tensor::bhsd(first.data(), ElementType::f32, 2, 3, 5, 7);
+  Tensor bshd = Tensor::bshd(second.data(), ElementType::f32, 2, 3, 5, 7);
+  fillNormal(bhsd, 1);
+  fillNormal(bshd, 1);
+  for (int64_t i = 0; i < bhsd.elementCount(); ++i)
+    ASSERT_EQ(first[elementOffset(bhsd, i)], second[elementOffset(bshd, i)]);
+  EXPECT_NE(first, second);
+}
+
+TEST(Random, WholeNumbersStayWithinTheirEnds) {
+  std::vector<int32_t> values(1000);
+  fillUniform(Tensor::contiguous(values.data(), ElementType::i32, {1000}), 3, -2, 2);
+  auto [least, most] = std::minmax_element(values.begin(), values.end());
+  EXPECT_EQ(*least, -2);
+  EXPECT_EQ(*most, 2);
+}
+
+/// A small attention by its definition, in double.
+void plainAttention(const Problem &problem, int64_t h, int64_t q, double window, double *o,
+                    double &lse) {
+  int64_t hkv = h / (problem.H / problem.Hkv);
+  double sum = 0;
+  std::fill_n(o, problem.D, 0);
+  for (int64_t k = 0; k < problem.Sk; ++k) {
+    if (k > q || q - k >= window)
+      continue;
+    double s = 0;
+    for (int64_t d = 0; d < problem.D; ++d)
+      s += double(problem.q[(h * problem.Sq + q) * problem.D + d]) *
+           problem.k[(hkv * problem.Sk + k) * problem.D + d];
+    double p = std::exp(s * double(float(1 / std::sqrt(double(problem.D)))) +
+                        double(problem.slope[h]) * double(k - q));
+    sum += p;
+    for (int64_t d = 0; d < problem.D; ++d)
+      o[d] += p * problem.v[(hkv * problem.Sk + k) * problem.D + d];
+  }
+  for (int64_t d = 0; d < problem.D; ++d)
+    o[d] = sum ? o[d] / sum : 0;
+  lse = std::log(sum);
+}
+
+TEST(HostReference, AgreesWithTheDefinition) {
+  Problem problem;
+  problem.fill();
+  problem.arguments.scalars = {{"window", 9}};
+  Result<Reference> reference = hostReference(problem.options(), problem.arguments, 2);
+  ASSERT_TRUE(reference.ok()) << reference.error().message();
+  std::vector<double> o(problem.D);
+  int64_t kept = 0;
+  for (int64_t h = 0; h < problem.H; ++h)
+    for (int64_t q = 0; q < problem.Sq; ++q) {
+      double lse = 0;
+      plainAttention(problem, h, q, 9, o.data(), lse);
+      int64_t row = h * problem.Sq + q;
+      EXPECT_NEAR(reference->lse[row], lse, 1e-12);
+      for (int64_t d = 0; d < problem.D; ++d) {
+        EXPECT_NEAR(reference->ref[row * problem.D + d], o[d], 1e-12);
+        EXPECT_NEAR(reference->base[row * problem.D + d], o[d], 1e-5);
+        EXPECT_GE(reference->magnitude[row * problem.D + d], std::fabs(o[d]) - 1e-12);
+      }
+      kept += std::min<int64_t>(q + 1, 9);
+    }
+  EXPECT_EQ(reference->keptPairs, kept);
+  EXPECT_FALSE(reference->scoreUsesTanh);
+  EXPECT_GT(reference->maxScore, 0);
+}
+
+/// The reference of a variant on a single row with three keys, all s equal to 0.
+Result<Reference> threeKeys(const char *expressions) {
+  Problem problem;
+  problem.H = problem.Hkv = problem.Sq = 1;
+  problem.Sk = 3;
+  problem.fill();
+  std::fill(problem.q.begin(), problem.q.end(), 0.0f);
+  KernelOptions options = problem.options();
+  options.variantText = std::string("attention test() {\n") + expressions + "\n}";
+  problem.arguments.captures.clear();
+  Result<Reference> reference = hostReference(options, problem.arguments, 1);
+  EXPECT_TRUE(reference.ok()) << (reference ? "" : reference.error().message());
+  return reference;
+}
+
+TEST(HostReference, AKeptMinusInfinityIsTheSameAsMasked) {
+  Result<Reference> masked = threeKeys("mask = k != 1");
+  Result<Reference> infinite = threeKeys("score = k == 1 ? -inf : s");
+  EXPECT_EQ(masked->ref, infinite->ref);
+  EXPECT_EQ(masked->lse, infinite->lse);
+  EXPECT_NEAR(masked->lse[0], std::log(2.0), 1e-15);
+}
+
+TEST(HostReference, AMaskedNaNIsDropped) {
+  Result<Reference> reference = threeKeys("mask = k != 1\nscore = k == 1 ? inf - inf : s");
+  EXPECT_NEAR(reference->lse[0], std::log(2.0), 1e-15);
+}
+
+TEST(HostReference, AKeptNaNOrInfinityMakesTheRowNaN) {
+  for (const char *score : {"score = k == 1 ? inf : s", "score = k == 1 ? inf - inf : s"}) {
+    Result<Reference> reference = threeKeys(score);
+    EXPECT_TRUE(std::isnan(reference->ref[0]));
+    EXPECT_TRUE(std::isnan(reference->base[0]));
+    EXPECT_TRUE(std::isnan(reference->lse[0]));
+  }
+}
+
+TEST(HostReference, ARowWithoutKeysIsZero) {
+  for (const char *text : {"mask = k > 5", "score = -inf"}) {
+    Result<Reference> reference = threeKeys(text);
+    EXPECT_EQ(reference->ref[0], 0);
+    EXPECT_EQ(reference->base[0], 0);
+    EXPECT_EQ(reference->lse[0], -HUGE_VAL);
+  }
+}
+
+TEST(HostReference, BaseRoundsToTheInputsType) {
+  Problem problem;
+  problem.fill();
+  std::vector<uint16_t> q(problem.q.size()), k(problem.k.size()), v(problem.v.size());
+  LaunchArguments arguments = problem.arguments;
+  auto convert = [](Tensor &tensor, std::vector<uint16_t> &to) {
+    tensor.type = ElementType::bf16;
+    tensor.data = to.data();
+    fillNormal(tensor, to.size());
+  };
+  convert(arguments.q, q);
+  convert(arguments.k, k);
+  convert(arguments.v, v);
+  KernelOptions options = problem.options();
+  options.inputType = ElementType::bf16;
+  Result<Reference> reference = hostReference(options, arguments, 2);
+  ASSERT_TRUE(reference.ok());
+  double difference = 0;
+  for (size_t i = 0; i < reference->ref.size(); ++i)
+    difference = std::max(difference, std::fabs(reference->ref[i] - reference->base[i]));
+  EXPECT_GT(difference, 1e-4); // of the order of 2^-9
+  EXPECT_LT(difference, 5e-2);
+}
+
+TEST(HostReference, ArgumentsAreChecked) {
+  Problem problem;
+  problem.fill();
+  problem.arguments.k.extents[0] = 2;
+  EXPECT_EQ(hostReference(problem.options(), problem.arguments).code(), Code::invalidArgument);
+}
+
+class CompareTest : public testing::Test {
+protected:
+  Problem problem;
+  Reference reference = makeReference();
+  std::vector<float> o{reference.ref.begin(), reference.ref.end()};
+  std::vector<float> lse{reference.lse.begin(), reference.lse.end()};
+
+  Reference makeReference() {
+    problem.fill();
+    problem.arguments.scalars = {{"window", 9}};
+    Result<Reference> made = hostReference(problem.options(), problem.arguments, 2);
+    EXPECT_TRUE(made.ok());
+    return std::move(*made);
+  }
+  Comparison result() {
+    Result<Comparison> compared =
+        compare(reference, problem.arguments.o.at(o.data()), problem.arguments.lse.at(lse.data()));
+    EXPECT_TRUE(compared.ok());
+    return *compared;
+  }
+};
+
+TEST_F(CompareTest, TheReferenceRoundedPasses) {
+  Comparison same = result();
+  EXPECT_TRUE(same.passed) << same.failure;
+  EXPECT_GT(same.tolerance, same.maxError);
+  EXPECT_LT(same.tolerance, 1e-4);
+}
+
+TEST_F(CompareTest, AnErrorIsFoundWhereItIs) {
+  size_t at = (2 * problem.Sq + 17) * problem.D + 5;
+  o[at] += 2 * float(result().tolerance);
+  Comparison wrong = result();
+  EXPECT_FALSE(wrong.passed);
+  EXPECT_EQ(wrong.worst, (std::array<int64_t, 4>{0, 2, 17, 5}));
+  EXPECT_NE(wrong.failure.find("b 0, h 2, q 17, d 5"), std::string::npos);
+}
+
+TEST_F(CompareTest, AWrongLseFails) {
+  lse[problem.Sq + 3] += 2e-3f;
+  Comparison wrong = result();
+  EXPECT_FALSE(wrong.passed);
+  EXPECT_EQ(wrong.worstLse, (std::array<int64_t, 3>{0, 1, 3}));
+  EXPECT_NEAR(wrong.maxLseError, 2e-3, 1e-5);
+}
+
+TEST_F(CompareTest, NaNsAreCounted) {
+  o[3] = NAN;
+  lse[0] = NAN;
+  Comparison wrong = result();
+  EXPECT_FALSE(wrong.passed);
+  EXPECT_EQ(wrong.nanCount, 2);
+}
+
+TEST_F(CompareTest, RowsWithoutKeysAreExact) {
+  reference.lse[5] = -HUGE_VAL;
+  for (int64_t d = 0; d < problem.D; ++d)
+    reference.ref[5 * problem.D + d] = reference.base[5 * problem.D + d] = o[5 * problem.D + d] = 0;
+  lse[5] = -HUGE_VALF;
+  EXPECT_TRUE(result().passed);
+  o[5 * problem.D] = 1e-30f;
+  EXPECT_FALSE(result().passed);
+  o[5 * problem.D] = 0;
+  lse[5] = -1e30f;
+  EXPECT_FALSE(result().passed);
+}
+
+TEST_F(CompareTest, AnInfiniteLseWhereNoneIsDueFails) {
+  lse[5] = -HUGE_VALF;
+  EXPECT_FALSE(result().passed);
+}
+
+TEST_F(CompareTest, ANaNInBaseFailsTheTestItself) {
+  reference.base[0] = NAN;
+  Comparison wrong = result();
+  EXPECT_FALSE(wrong.passed);
+  EXPECT_NE(wrong.failure.find("reference itself"), std::string::npos);
+}
+
+TEST_F(CompareTest, TheToleranceFollowsTheRule) {
+  // One element: base off by 0.01, magnitude 2; u = 2^-8 in bf16.
+  Reference one;
+  one.B = one.H = one.Sq = one.Dv = 1;
+  one.type = ElementType::bf16;
+  one.ref = {0.5};
+  one.base = {0.51};
+  one.magnitude = {2};
+  one.lse = {0};
+  uint16_t output = floatToBf16(0.5f);
+  float zero = 0;
+  auto tolerance = [&] {
+    Result<Comparison> compared =
+        compare(one, Tensor::bhsd(&output, ElementType::bf16, 1, 1, 1, 1),
+                Tensor::contiguous(&zero, ElementType::f32, {1, 1, 1}));
+    EXPECT_TRUE(compared.ok() && compared->passed);
+    return compared->tolerance;
+  };
+  // 0.5 + 0.3 is 0.80078125 in bf16, less 0.3 it is 0.5.
+  EXPECT_NEAR(tolerance(), 2 * 0.01 + 4 * 0x1p-8 * 2, 1e-9);
+  one.scoreUsesTanh = true;
+  EXPECT_NEAR(tolerance(), 3 * 0.01 + 4 * 0x1p-8 * 2, 1e-9);
+  one.base = {1.5};
+  EXPECT_NEAR(tolerance(), 8 * 0x1p-8 * 2, 1e-9);
+}
+
+TEST_F(CompareTest, OtherShapesAreAnError) {
+  EXPECT_FALSE(compare(reference, problem.arguments.q.at(o.data()), problem.arguments.o).ok());
+}
+
+} // namespace

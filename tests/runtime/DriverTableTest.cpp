@@ -1,0 +1,89 @@
+//===----------------------------------------------------------------------===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Built where the CUDA toolkit is found: the hand-written tables against its headers,
+// at compile time.
+//
+//===----------------------------------------------------------------------===//
+#include "driver/DriverApi.h"
+#include "driver/NvrtcApi.h"
+
+// Every function under the name it is exported by, old versions too.
+#define __CUDA_API_VERSION_INTERNAL
+#include <cuda.h>
+#include <nvrtc.h>
+
+#include <gtest/gtest.h>
+
+#include <type_traits>
+
+namespace {
+
+/// The same to a caller's registers: one type, or integers or enumerations of one size, or
+/// pointers to such.
+template <typename A, typename B> constexpr bool sameAbi() {
+  if constexpr (std::is_same_v<A, B>)
+    return true;
+  else if constexpr (std::is_pointer_v<A> && std::is_pointer_v<B>)
+    return sameAbi<std::remove_cv_t<std::remove_pointer_t<A>>,
+                   std::remove_cv_t<std::remove_pointer_t<B>>>();
+  else if constexpr ((std::is_integral_v<A> || std::is_enum_v<A>) &&
+                     (std::is_integral_v<B> || std::is_enum_v<B>))
+    return sizeof(A) == sizeof(B);
+  else
+    return false;
+}
+
+template <typename A, typename B> struct Signatures;
+template <typename RA, typename... A, typename RB, typename... B>
+struct Signatures<RA (*)(A...), RB (*)(B...)> {
+  static constexpr bool agree() {
+    if constexpr (sizeof...(A) != sizeof...(B))
+      return false;
+    else
+      return sameAbi<RA, RB>() && (sameAbi<A, B>() && ...);
+  }
+};
+
+#define ENTRY(name, parameters)                                                                    \
+  static_assert(Signatures<decltype(tesela::cuda::DriverApi::name), decltype(&::name)>::agree());
+TESELA_CUDA_DRIVER_TABLE(ENTRY)
+#undef ENTRY
+#define ENTRY(name, parameters)                                                                    \
+  static_assert(Signatures<decltype(tesela::cuda::NvrtcApi::name), decltype(&::name)>::agree());
+TESELA_NVRTC_TABLE(ENTRY)
+#undef ENTRY
+
+using namespace tesela::cuda;
+
+TEST(DriverTable, ConstantsAreTheHeaders) {
+  EXPECT_EQ(int(multiprocessorCount), int(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
+  EXPECT_EQ(int(computeCapabilityMajor), int(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR));
+  EXPECT_EQ(int(computeCapabilityMinor), int(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR));
+  EXPECT_EQ(int(sharedSizeBytes), int(CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES));
+  EXPECT_EQ(int(localSizeBytes), int(CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES));
+  EXPECT_EQ(int(numberOfRegisters), int(CU_FUNC_ATTRIBUTE_NUM_REGS));
+  EXPECT_EQ(int(maxDynamicSharedSizeBytes), int(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES));
+  EXPECT_EQ(int(jitErrorLogBuffer), int(CU_JIT_ERROR_LOG_BUFFER));
+  EXPECT_EQ(int(jitErrorLogBufferSizeBytes), int(CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES));
+  EXPECT_EQ(int(jitInfoLogBuffer), int(CU_JIT_INFO_LOG_BUFFER));
+  EXPECT_EQ(int(jitInfoLogBufferSizeBytes), int(CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES));
+  EXPECT_EQ(int(jitLogVerbose), int(CU_JIT_LOG_VERBOSE));
+  EXPECT_EQ(int(jitInputPtx), int(CU_JIT_INPUT_PTX));
+  EXPECT_EQ(int(success), int(CUDA_SUCCESS));
+  EXPECT_EQ(int(errorOutOfMemory), int(CUDA_ERROR_OUT_OF_MEMORY));
+  EXPECT_EQ(int(errorNoDevice), int(CUDA_ERROR_NO_DEVICE));
+  EXPECT_EQ(int(errorNoBinaryForGpu), int(CUDA_ERROR_NO_BINARY_FOR_GPU));
+  EXPECT_EQ(int(errorInvalidPtx), int(CUDA_ERROR_INVALID_PTX));
+  EXPECT_EQ(int(errorUnsupportedPtxVersion), int(CUDA_ERROR_UNSUPPORTED_PTX_VERSION));
+  EXPECT_EQ(int(errorInvalidHandle), int(CUDA_ERROR_INVALID_HANDLE));
+  EXPECT_EQ(int(errorIllegalAddress), int(CUDA_ERROR_ILLEGAL_ADDRESS));
+  EXPECT_EQ(int(errorLaunchOutOfResources), int(CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES));
+  EXPECT_EQ(int(errorMisalignedAddress), int(CUDA_ERROR_MISALIGNED_ADDRESS));
+  EXPECT_EQ(int(errorSystemDriverMismatch), int(CUDA_ERROR_SYSTEM_DRIVER_MISMATCH));
+  EXPECT_EQ(sizeof(DevicePointer), sizeof(CUdeviceptr));
+}
+
+} // namespace

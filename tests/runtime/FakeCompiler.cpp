@@ -1,0 +1,78 @@
+//===----------------------------------------------------------------------===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#include "FakeCompiler.h"
+
+#include "frontend/Parser.h"
+
+#include <atomic>
+#include <chrono>
+#include <fstream>
+#include <iterator>
+#include <thread>
+
+namespace tesela {
+
+namespace fake {
+
+static std::atomic<int> compileMilliseconds = 0;
+
+void setCompileMilliseconds(int milliseconds) { compileMilliseconds = milliseconds; }
+
+Artifact artifact(const KernelSpecification &specification) {
+  Artifact artifact;
+  artifact.variantName = "sliding_alibi";
+  artifact.target = specification.target;
+  artifact.inputType = specification.inputType;
+  artifact.headDimQk = specification.headDimQk;
+  artifact.headDimV = specification.headDimV;
+  artifact.schedule = "rows = 1";
+  artifact.parameters = {{"window", ElementType::i32, false, {}, 1024.0},
+                         {"slope", ElementType::f32, true, {{1, "H", 0}}, std::nullopt}};
+  std::ifstream file(TESELA_TEST_HOST_OBJECT, std::ios::binary);
+  artifact.code.assign(std::istreambuf_iterator<char>(file), {});
+
+  using Kind = ArgumentSlot::Kind;
+  Launch launch;
+  launch.kernel = "fake_sliding_alibi";
+  launch.items = *Expression::parse("(* B (* H Sq))");
+  launch.workspaceBytes = int64_t(specification.headDimV) * 4;
+  for (const char *tensor : {"q", "k", "v", "o", "lse"})
+    launch.slots.push_back({Kind::data, tensor, 0});
+  for (int extent : {1, 2, 3, 4}) // H Hkv Sq Sk
+    launch.slots.push_back({Kind::extent, "", extent});
+  launch.slots.push_back({Kind::extent, "q", 3});
+  launch.slots.push_back({Kind::extent, "v", 3});
+  launch.slots.push_back({Kind::scale, "", 0});
+  launch.slots.push_back({Kind::scalar, "$window", 0});
+  launch.slots.push_back({Kind::data, "$slope", 0});
+  launch.slots.push_back({Kind::stride, "$slope", 0});
+  for (const char *tensor : {"q", "k", "v", "o"})
+    for (int axis : {0, 1, 2})
+      launch.slots.push_back({Kind::stride, tensor, axis});
+  artifact.launches = {launch};
+  return artifact;
+}
+
+} // namespace fake
+
+std::string compilerVersion() { return "fake"; }
+
+void setTemplateFolder(const std::string &) {}
+
+Result<Artifact> compile(const KernelSpecification &specification, CompileTimes *times) {
+  Result<Variant> variant = parseVariant(specification.variantText, specification.variantFile);
+  if (!variant)
+    return variant.error();
+  std::this_thread::sleep_for(std::chrono::milliseconds(fake::compileMilliseconds.load()));
+  if (times)
+    times->stages.emplace_back("fake", double(fake::compileMilliseconds));
+  return fake::artifact(specification);
+}
+
+Result<std::string> emit(const KernelSpecification &specification, Stage stage) {
+  return "stage " + std::to_string(int(stage)) + " for " + specification.target.name();
+}
+
+} // namespace tesela

@@ -1,0 +1,33 @@
+//===- FakeCompiler.h - tesela::compile without MLIR ------------*- C++ -*-===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// The runtime's tests link this in place of the compiler: whatever the variant says, the
+// kernel is that of HostKernel.c.
+//
+//===----------------------------------------------------------------------===//
+#ifndef TESELA_TESTS_RUNTIME_FAKECOMPILER_H
+#define TESELA_TESTS_RUNTIME_FAKECOMPILER_H
+
+#include "tesela/compiler/Compile.h"
+
+namespace tesela::fake {
+
+/// The variant that HostKernel.c computes; inputs are f32.
+inline constexpr const char *variantText = R"(
+attention sliding_alibi(window: i32 = 1024, slope: f32[H]) {
+  mask  = q >= k && q - k < window
+  score = s + slope[h] * (k - q)
+}
+)";
+
+/// What compile() returns where it succeeds.
+Artifact artifact(const KernelSpecification &specification);
+
+/// How long compile() takes: makes threads meet.
+void setCompileMilliseconds(int milliseconds);
+
+} // namespace tesela::fake
+
+#endif // TESELA_TESTS_RUNTIME_FAKECOMPILER_H

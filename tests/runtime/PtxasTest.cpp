@@ -1,0 +1,108 @@
+//===----------------------------------------------------------------------===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#include "assemble/Ptxas.h"
+#include "system/File.h"
+
+#include <gtest/gtest.h>
+
+#include <unistd.h>
+
+using namespace tesela;
+
+namespace {
+
+constexpr const char *smallKernel = R"(.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry store(.param .u64 address) {
+  .reg .u64 %rd<2>;
+  ld.param.u64 %rd1, [address];
+  st.global.u32 [%rd1], 7;
+  ret;
+}
+)";
+
+TEST(Ptxas, TheTargetIsTheDevicesOwn) {
+  EXPECT_EQ(assemblerTarget(".version 8.0\n.target sm_80\n", 90), "sm_90");
+  EXPECT_EQ(assemblerTarget(".target sm_90a, debug\n", 90), "sm_90a");
+  EXPECT_EQ(assemblerTarget(".target sm_100f\n", 100), "sm_100f");
+  EXPECT_EQ(assemblerTarget("", 120), "sm_120");
+}
+
+TEST(Ptxas, ResourcesAreReadFromTheLog) {
+  Resources resources = parseResources(
+      "ptxas info    : Compiling entry function 'a' for 'sm_90'\n"
+      "    16 bytes stack frame, 12 bytes spill stores, 8 bytes spill loads\n"
+      "ptxas info    : Used 168 registers, used 1 barriers, 400 bytes cmem[0]\n"
+      "    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads\n"
+      "ptxas info    : Used 32 registers\n");
+  EXPECT_EQ(resources.registers, 168);
+  EXPECT_EQ(resources.spillBytes, 20);
+}
+
+TEST(Ptxas, WarningsOfSerialisationAreFound) {
+  EXPECT_EQ(serialisationWarning("ptxas info : fine\n"), "");
+  EXPECT_EQ(serialisationWarning("a\nptxas info : (C7510) Potential loss\nb"),
+            "ptxas info : (C7510) Potential loss");
+  EXPECT_NE(serialisationWarning("(C7504)"), "");
+  EXPECT_NE(serialisationWarning("(C7519)"), "");
+  EXPECT_EQ(serialisationWarning("(C7505)"), "");
+  EXPECT_EQ(serialisationWarning("(C7600)"), "");
+}
+
+TEST(Ptxas, AssemblesAndTellsResources) {
+  std::optional<Ptxas> ptxas = Ptxas::find();
+  if (!ptxas)
+    GTEST_SKIP() << "no ptxas on this machine";
+  Result<Assembled> assembled = ptxas->assemble(smallKernel, 90);
+  ASSERT_TRUE(assembled.ok()) << assembled.error().message();
+  EXPECT_EQ(assembled->cubin.substr(0, 4), "\x7f""ELF");
+  EXPECT_GT(assembled->resources.registers, 0);
+  EXPECT_EQ(assembled->resources.spillBytes, 0);
+}
+
+TEST(Ptxas, WrongPtxIsADefectWithItsLog) {
+  std::optional<Ptxas> ptxas = Ptxas::find();
+  if (!ptxas)
+    GTEST_SKIP() << "no ptxas on this machine";
+  Result<Assembled> assembled = ptxas->assemble(std::string(smallKernel) + "nonsense", 90);
+  ASSERT_FALSE(assembled.ok());
+  EXPECT_EQ(assembled.code(), Code::defect);
+  EXPECT_NE(assembled.error().message().find("nonsense"), std::string::npos);
+}
+
+TEST(Ptxas, APtxasThatIsTooOldIsToldApart) {
+  std::optional<Ptxas> ptxas = Ptxas::find();
+  if (!ptxas)
+    GTEST_SKIP() << "no ptxas on this machine";
+  std::string future = smallKernel;
+  future.replace(future.find("8.0"), 3, "99.0");
+  Result<Assembled> assembled = ptxas->assemble(future, 90);
+  ASSERT_FALSE(assembled.ok());
+  EXPECT_EQ(assembled.code(), Code::unsupported) << assembled.error().message();
+  EXPECT_EQ(ptxas->assemble(smallKernel, 990).code(), Code::unsupported);
+}
+
+TEST(Ptxas, AProgramThatIsNotThereIsAnError) {
+  Result<Assembled> assembled = Ptxas("/nowhere/ptxas").assemble(smallKernel, 90);
+  ASSERT_FALSE(assembled.ok());
+  EXPECT_NE(assembled.error().message().find("/nowhere/ptxas"), std::string::npos);
+}
+
+TEST(File, TheTemporaryFolderGoes) {
+  std::string path;
+  {
+    Result<TemporaryFolder> folder = TemporaryFolder::create();
+    ASSERT_TRUE(folder.ok());
+    path = folder->path();
+    ASSERT_TRUE(writeFileAtomically(path + "/file", "bytes").ok());
+    EXPECT_EQ(*readFile(path + "/file"), "bytes");
+  }
+  EXPECT_NE(access(path.c_str(), F_OK), 0);
+  EXPECT_EQ(readFile(path).code(), Code::notFound);
+  EXPECT_FALSE(writeFileAtomically(path + "/file", "bytes").ok());
+}
+
+} // namespace

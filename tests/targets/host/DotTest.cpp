@@ -1,0 +1,95 @@
+//===- DotTest.cpp - Matrix products on the host ----------------- -*- C++ -*-===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#include "HostLaunch.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+using namespace tesela;
+using namespace tesela::test;
+
+// o = q · kᵀ, or q · k, plus q's constant or itself.
+static const char *dotCore = R"(
+!aView = !tile.view<[?, ?, ?, {K}], {T}>
+!bView = !tile.view<[?, ?, ?, {BC}], {T}>
+!oView = !tile.view<[?, ?, ?, {N}], f32>
+!rows = !tile.block<query, {M}>
+!keys = !tile.block<key, {BR}>
+!a = !tile.tile<[{M}, {K}], {T}>
+!b = !tile.tile<[{BR}, {BC}], {T}>
+!c = !tile.tile<[{M}, {N}], f32>
+tile.kernel @dot(%q: !aView, %k: !bView, %o: !oView)
+    attributes {schedule = #tile.schedule<block_m = {M}, block_n = 16, stages = 1, warps = 1, q_in_registers = false>} {
+  %rows = tile.work : !rows
+  %zero = arith.constant 0 : i32
+  %keys = tile.block_at %zero of %rows : !rows -> !keys
+  %a = tile.load %q[%rows] : !aView[!rows] -> !a
+  %b = tile.load %k[%keys] : !bView[!keys] -> !b
+  %c = tile.load %o[%rows] : !oView[!rows] -> !c
+  %half = tile.constant 0.5 : !c
+  // %c is needed twice: neither product may write over it.
+  %d = tile.dot %a, %b {X} plus %c : (!a, !b, !c) -> !c
+  %e = tile.dot %a, %b {X} plus %half : (!a, !b, !c) -> !c
+  %f = tile.map %c, %d, %e : (!c, !c, !c) -> !c {
+  ^body(%x: f32, %y: f32, %z: f32, %i: i32, %j: i32):
+    %s = arith.addf %y, %z : f32
+    %t = arith.subf %s, %x : f32
+    tile.yield %t : f32
+  }
+  tile.store %f, %o[%rows] : !c, !oView[!rows]
+}
+)";
+
+TEST(HostDot, AgreesWithALoop) {
+  struct Shape {
+    int m, n, k;
+  };
+  for (const VectorUnit &unit : vectorUnits())
+    for (auto [m, n, k] : {Shape{64, 64, 128},
+                           {16, 96, 8},
+                           {48, 16, 64},
+                           {6, 24, 40},
+                           {5, 7, 3},
+                           {1, 1, 1},
+                           {64, 128, 64}})
+      for (bool transposed : {false, true}) {
+        ElementType type = m % 16 ? ElementType::f32 : ElementType::bf16;
+        SCOPED_TRACE(testing::Message()
+                     << m << " x " << n << " x " << k << (transposed ? " transposed" : "")
+                     << ", vectors of " << unit.width);
+        auto kernel = HostKernelUnderTest::compile(
+            substitute(dotCore, {{"M", std::to_string(m)},
+                                 {"N", std::to_string(n)},
+                                 {"K", std::to_string(k)},
+                                 {"BR", std::to_string(transposed ? n : k)},
+                                 {"BC", std::to_string(transposed ? k : n)},
+                                 {"X", transposed ? "transposed" : ""},
+                                 {"T", std::string(elementTypeName(type))}}),
+            unit);
+        ASSERT_TRUE(kernel);
+        std::vector<float> a = randomValues(type, m * k, 7), b = randomValues(type, n * k, 8);
+        std::vector<float> c = randomValues(ElementType::f32, m * n, 9), o = c;
+        std::vector<char> aBytes = encode(type, a), bBytes = encode(type, b);
+        HostArguments arguments;
+        arguments.extents = {1, 1, 1, m, transposed ? n : k};
+        arguments.tensors = {
+            {"q", contiguousRows(aBytes.data(), m, k)},
+            {"k", contiguousRows(bBytes.data(), transposed ? n : k, transposed ? k : n)},
+            {"o", contiguousRows(o.data(), m, n)}};
+        kernel->run(arguments);
+        for (int i = 0; i < m; ++i)
+          for (int j = 0; j < n; ++j) {
+            double sum = 0, magnitude = 1;
+            for (int x = 0; x < k; ++x) {
+              double product = double(a[i * k + x]) * b[transposed ? j * k + x : x * n + j];
+              sum += product;
+              magnitude += std::fabs(product);
+            }
+            ASSERT_NEAR(o[i * n + j], 2 * sum + 0.5, 0x1p-20 * magnitude * std::sqrt(k))
+                << "row " << i << " column " << j;
+          }
+      }
+}

@@ -1,0 +1,22 @@
+//===- ForwardCore.h - templates/forward.mlir as a core ---------*- C++ -*-===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#ifndef TESELA_TESTS_TARGETS_HOST_FORWARDCORE_H
+#define TESELA_TESTS_TARGETS_HOST_FORWARDCORE_H
+
+#include "tesela/ElementType.h"
+
+#include <cstdint>
+#include <string>
+
+namespace tesela::test {
+
+/// Forward attention with a causal mask (q >= k) as the passes leave it: blocks
+/// bound, hooks filled, softmax steps spelled out.
+std::string causalForwardCore(ElementType type, int64_t blockM, int64_t blockN, int64_t dQk,
+                              int64_t dV);
+
+} // namespace tesela::test
+
+#endif // TESELA_TESTS_TARGETS_HOST_FORWARDCORE_H

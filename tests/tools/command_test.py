@@ -1,0 +1,407 @@
+# Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+# The command end to end, on the host: `command_test.py PATH-OF-TESELA [unittest options]`.
+
+import json
+import math
+import os
+import random
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+
+TESELA = ""
+SUCCESS, WRONG_RESULT, BAD_INPUT, ENVIRONMENT = 0, 1, 2, 3
+SMALL = ["--target", "host", "--repeat", "0", "--heads", "2", "--length", "33", "--head-dim", "64"]
+
+
+def read_safetensors(path):
+    """{name: (dtype, shape, bytes)}."""
+    with open(path, "rb") as file:
+        (length,) = struct.unpack("<Q", file.read(8))
+        header = json.loads(file.read(length))
+        data = file.read()
+    return {
+        name: (entry["dtype"], entry["shape"], data[slice(*entry["data_offsets"])])
+        for name, entry in header.items()
+    }
+
+
+def write_safetensors(path, tensors):
+    """`tensors`: {name: (dtype, shape, bytes)}."""
+    header, data = {}, b""
+    for name, (dtype, shape, content) in tensors.items():
+        offsets = [len(data), len(data) + len(content)]
+        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": offsets}
+        data += content
+    text = json.dumps(header).encode()
+    with open(path, "wb") as file:
+        file.write(struct.pack("<Q", len(text)) + text + data)
+
+
+def floats(values):
+    return struct.pack(f"<{len(values)}f", *values)
+
+
+def to_bshd(values, heads, length, dim):
+    """[1, H, S, D] as [1, S, H, D]."""
+    return [
+        values[(h * length + s) * dim + d]
+        for s in range(length)
+        for h in range(heads)
+        for d in range(dim)
+    ]
+
+
+def attention(q, k, v, heads, kv_heads, queries, keys, dim, score):
+    """Softmax attention in double; returns o [H, Sq, D] and lse [H, Sq]. `score(s, h, q, k)` gives
+    None where the key is masked."""
+    o, lse = [], []
+    for h in range(heads):
+        g = h // (heads // kv_heads)
+        for i in range(queries):
+            scores = {}
+            for j in range(keys):
+                s = sum(
+                    q[(h * queries + i) * dim + d] * k[(g * keys + j) * dim + d] for d in range(dim)
+                ) / math.sqrt(dim)
+                kept = score(s, h, i, j)
+                if kept is not None:
+                    scores[j] = kept
+            total = sum(math.exp(s) for s in scores.values())
+            lse.append(math.log(total) if scores else -math.inf)
+            for d in range(dim):
+                o.append(
+                    sum(math.exp(s) / total * v[(g * keys + j) * dim + d] for j, s in scores.items())
+                )
+    return o, lse
+
+
+class CommandTest(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.environment = dict(os.environ, TESELA_CACHE_DIR=self.path("cache"))
+
+    def path(self, name):
+        return os.path.join(self.folder.name, name)
+
+    def file(self, name, text):
+        with open(self.path(name), "w", encoding="utf-8") as file:
+            file.write(text)
+        return self.path(name)
+
+    def call(self, *arguments, expect=SUCCESS, **options):
+        options = {"stdout": subprocess.PIPE, "timeout": 300, **options}
+        done = subprocess.run(
+            [TESELA, *arguments], stderr=subprocess.PIPE, env=self.environment, **options
+        )
+        self.assertEqual(done.returncode, expect, f"{arguments}\n{done.stdout}\n{done.stderr}")
+        return done
+
+    def output(self, *arguments, **options):
+        return self.call(*arguments, **options).stdout.decode()
+
+    def error(self, *arguments, expect=BAD_INPUT):
+        return self.call(*arguments, expect=expect).stderr.decode()
+
+    def run_json(self, *arguments, expect=SUCCESS):
+        return json.loads(self.output("run", *arguments, "--json", expect=expect))
+
+
+class Usage(CommandTest):
+    def test_version(self):
+        self.assertRegex(self.output("--version"), r"^tesela \d+\.\d+\.\d+\n$")
+
+    def test_help_teaches(self):
+        self.assertIn("Exit codes", self.output("--help"))
+        self.assertIn("safetensors", self.output("run", "--help"))
+        self.assertIn("cubin", self.output("compile", "--help"))
+
+    def test_what_is_wrong_is_named(self):
+        self.call(expect=BAD_INPUT)
+        self.assertIn("--lenght", self.error("run", "causal", "--lenght", "3"))
+        self.assertIn("sm_NN", self.error("run", "causal", "--target", "gpu"))
+        self.assertIn("--head-dim", self.error("run", "causal", "--head-dim", "0"))
+        self.assertIn("--length", self.error("run", "causal", "--length", "-1"))
+        self.assertIn("bf16", self.error("run", "causal", "--dtype", "f64"))
+        self.assertIn("excludes", self.error("run", "causal", "--input", "x", "--length", "1"))
+        self.assertIn("no multiple", self.error("run", "causal", "--heads", "3", "--kv-heads", "2"))
+        self.assertIn("--emit", self.error("compile", "causal"))
+        self.assertIn("causal", self.error("run", "cuasal"))
+
+    def test_standard_output_that_is_full(self):
+        with open("/dev/full", "wb") as full:
+            self.call("devices", expect=ENVIRONMENT, stdout=full)
+
+
+class Devices(CommandTest):
+    def test_the_host_is_always_there(self):
+        self.assertIn("host", self.output("devices"))
+        devices = json.loads(self.output("devices", "--json"))
+        self.assertEqual(devices[0]["kind"], "host")
+        self.assertGreater(devices[0]["processors"], 0)
+        self.assertGreater(devices[0]["memory_bytes"], 0)
+
+    def test_a_gpu_that_is_not_there(self):
+        self.environment["CUDA_VISIBLE_DEVICES"] = ""
+        message = self.error("run", "causal", "--target", "sm_80", expect=ENVIRONMENT)
+        self.assertIn("tesela: error: ", message)
+        # auto takes the host
+        report = self.run_json("causal", *SMALL[2:])
+        self.assertEqual(report["device"]["target"], "host")
+
+
+class Check(CommandTest):
+    def test_library(self):
+        listed = self.output("variants").splitlines()
+        names = [line.split()[0] for line in listed]
+        for name in ["alibi", "causal", "full", "prefix_lm", "sliding_window", "softcap"]:
+            self.assertIn(name, names)
+        self.assertEqual(self.output("check", *names).count("no errors"), len(names))
+
+    def test_diagnostics_have_a_place_and_a_caret(self):
+        bad = self.file("bad.attn", "attention bad() {\n  mask = q >= kk\n  score = s + zz\n}\n")
+        good = self.file("good.attn", "attention good() {\n  mask = q >= k\n}\n")
+        done = self.call("check", bad, good, expect=BAD_INPUT)
+        self.assertIn("good.attn: good(): no errors", done.stdout.decode())
+        text = done.stderr.decode()
+        self.assertIn("bad.attn:2:15: error:", text)
+        self.assertIn("bad.attn:3:15: error:", text)
+        self.assertIn("^", text)
+        self.assertIn("bad.attn:2:15", self.error("run", bad, *SMALL))
+        self.assertIn("bad.attn:2:15", self.error("compile", bad, "--target", "host", "--emit", "attn"))
+
+    def test_standard_input(self):
+        text = b"attention piped() {\n  mask = q >= k\n}\n"
+        self.assertIn("piped()", self.output("check", "-", input=text))
+
+    def test_files_that_are_no_variants(self):
+        self.assertIn("is a folder", self.error("check", self.folder.name))
+        self.error("check", self.file("empty.attn", ""))
+        self.assertIn("1048576", self.error("check", self.file("large.attn", " " * (1 << 21))))
+
+
+class Compile(CommandTest):
+    STAGES = [
+        ("host", "attn", "attn.variant"),
+        ("host", "tile", "tile."),
+        ("host", "llvm", "define "),
+        ("sm_80", "attn", "attn.variant"),
+        ("sm_80", "tile", "tile."),
+        ("sm_80", "pipe", "pipe."),
+        ("sm_80", "llvm", "define "),
+        ("sm_80", "ptx", ".target sm_80"),
+    ]
+
+    def test_each_stage_of_each_target(self):
+        for target, stage, expected in self.STAGES:
+            with self.subTest(target=target, stage=stage):
+                text = self.output("compile", "causal", "--target", target, "--emit", stage)
+                self.assertIn(expected, text)
+
+    def test_object_file(self):
+        path = self.path("causal.o")
+        self.call("compile", "causal", "--target", "host", "--emit", "object", "-o", path)
+        with open(path, "rb") as file:
+            self.assertEqual(file.read(4), b"\x7fELF")
+
+    def test_cubin_or_a_sentence(self):
+        arguments = ["compile", "causal", "--target", "sm_80", "--emit", "cubin"]
+        done = subprocess.run([TESELA, *arguments], capture_output=True, env=self.environment)
+        if done.returncode == SUCCESS:
+            self.assertEqual(done.stdout[:4], b"\x7fELF")
+        else:
+            self.assertEqual(done.returncode, ENVIRONMENT, done.stderr)
+            self.assertIn(b"ptxas", done.stderr)
+
+    def test_what_cannot_be_compiled(self):
+        host = ["compile", "causal", "--target", "host", "--emit"]
+        self.assertIn("GPU target", self.error(*host, "ptx"))
+        self.assertIn("stages", self.error("compile", "causal", "--target", "sm_80", "--emit", "object"))
+        self.assertIn("sm_10", self.error("compile", "causal", "--target", "sm_10", "--emit", "ptx"))
+        self.assertIn("f32", self.error("compile", "causal", "--target", "sm_80", "--dtype", "f32",
+                                        "--emit", "ptx"))
+        self.assertIn("7", self.error(*host, "llvm", "--head-dim", "7"))
+        self.assertIn("cannot be written",
+                      self.error(*host, "llvm", "-o", "/dev/null/x", expect=ENVIRONMENT))
+
+
+class Run(CommandTest):
+    def test_report_for_people(self):
+        text = self.output("run", "causal", "--target", "host", "--heads", "2", "--length", "64",
+                           "--repeat", "3")
+        for label in ["variant ", "device ", "compile ", "check      passed", "time ", "TFLOP/s"]:
+            self.assertIn(label, text)
+
+    def test_report_for_scripts(self):
+        report = self.run_json("causal", *SMALL, "--seed", "7")
+        self.assertEqual(report["variant"], "causal")
+        self.assertEqual(report["kernel"]["target"], "host")
+        self.assertEqual(report["problem"]["length"], 33)
+        self.assertEqual(report["problem"]["seed"], 7)
+        self.assertEqual(report["problem"]["kept_pairs"], 2 * 33 * 34 // 2)
+        self.assertTrue(report["check"]["passed"])
+        self.assertLessEqual(report["check"]["max_error"], report["check"]["tolerance"])
+        self.assertNotIn("time", report)
+
+    def test_every_library_variant(self):
+        for line in self.output("variants").splitlines():
+            with self.subTest(line):
+                report = self.run_json(line.split()[0], *SMALL, "--kv-heads", "1", "--kv-length",
+                                       "70", "--layout", "bshd", "--dtype", "f16")
+                self.assertTrue(report["check"]["passed"])
+
+    def test_the_disk_cache_serves_the_second_run(self):
+        self.assertEqual(self.run_json("causal", *SMALL)["kernel"]["origin"], "compiled")
+        self.assertEqual(self.run_json("causal", *SMALL)["kernel"]["origin"], "disk cache")
+        self.assertEqual(self.run_json("causal", *SMALL, "--no-cache")["kernel"]["origin"], "compiled")
+
+    def test_nothing_to_do(self):
+        for option in ["--batch", "--length"]:
+            self.assertTrue(self.run_json("causal", *SMALL, option, "0")["check"]["passed"])
+        self.assertTrue(self.run_json("causal", *SMALL, "--kv-length", "0")["check"]["passed"])
+
+    def test_parameters(self):
+        variant = self.file("window.attn", "attention window(size: i32, bias: f32 = 0.5) {\n"
+                            "  mask  = q >= k && q - k < size\n  score = s + bias\n}\n")
+        report = self.run_json(variant, *SMALL, "--param", "size=4", "--param", "bias=-1e-1")
+        self.assertEqual(report["problem"]["kept_pairs"], 2 * (1 + 2 + 3 + 4 * 30))
+        self.assertIn("no default", self.error("run", variant, *SMALL))
+        self.assertIn("'sise'", self.error("run", variant, *SMALL, "--param", "sise=4"))
+        self.assertIn("whole number", self.error("run", variant, *SMALL, "--param", "size=4.5"))
+        self.assertIn("2^31", self.error("run", variant, *SMALL, "--param", "size=4294967296"))
+        self.assertIn("name=value", self.error("run", variant, *SMALL, "--param", "size"))
+        self.assertIn("twice", self.error("run", variant, *SMALL, "--param", "size=1",
+                                          "--param", "size=2"))
+
+    def test_scale(self):
+        self.run_json("full", *SMALL, "--scale", "0.5")
+        for scale in ["nan", "inf", "0", "-1"]:
+            self.assertIn("scale", self.error("run", "full", *SMALL, f"--scale={scale}"))
+
+    def test_what_does_not_fit_into_memory(self):
+        message = self.error("run", "full", "--target", "host", "--batch", "2147483647",
+                             "--length", "2147483647", expect=ENVIRONMENT)
+        self.assertIn("memory", message)
+
+    def test_a_cache_that_cannot_be_written_is_a_note(self):
+        done = self.call("run", "full", *SMALL, "--cache-folder", "/dev/null/cache")
+        self.assertIn("note", done.stderr.decode())
+
+
+class Files(CommandTest):
+    HEADS, KV_HEADS, QUERIES, KEYS, DIM = 2, 1, 5, 7, 64
+
+    def setUp(self):
+        super().setUp()
+        numbers = random.Random(1)
+        def normal(*extents):
+            return [numbers.gauss(0, 1) for _ in range(math.prod(extents))]
+        # Rounded to f32, as the kernel sees them.
+        def rounded(values):
+            return list(struct.unpack(f"<{len(values)}f", floats(values)))
+        self.q = rounded(normal(self.HEADS, self.QUERIES, self.DIM))
+        self.k = rounded(normal(self.KV_HEADS, self.KEYS, self.DIM))
+        self.v = rounded(normal(self.KV_HEADS, self.KEYS, self.DIM))
+        self.slope = rounded(normal(self.HEADS))
+        self.variant = self.file(
+            "bias.attn",
+            "attention bias(slope: f32[H], skip: i32[Sk]) {\n"
+            "  mask  = skip[k] == 0 && k <= q + 2\n  score = s + slope[h] * (k - q)\n}\n")
+        self.skip = [0, 1, 0, 0, 0, 1, 0]
+
+    def tensors(self, bshd=False):
+        order = (lambda x, h, s: to_bshd(x, h, s, self.DIM)) if bshd else (lambda x, h, s: x)
+        shape = (lambda h, s: [1, s, h, self.DIM]) if bshd else (lambda h, s: [1, h, s, self.DIM])
+        return {
+            "q": ("F32", shape(self.HEADS, self.QUERIES),
+                  floats(order(self.q, self.HEADS, self.QUERIES))),
+            "k": ("F32", shape(self.KV_HEADS, self.KEYS),
+                  floats(order(self.k, self.KV_HEADS, self.KEYS))),
+            "v": ("F32", shape(self.KV_HEADS, self.KEYS),
+                  floats(order(self.v, self.KV_HEADS, self.KEYS))),
+            "slope": ("F32", [self.HEADS], floats(self.slope)),
+            "skip": ("I32", [self.KEYS], struct.pack(f"<{self.KEYS}i", *self.skip)),
+        }
+
+    def expected(self):
+        def score(s, h, q, k):
+            return s + self.slope[h] * (k - q) if self.skip[k] == 0 and k <= q + 2 else None
+        return attention(self.q, self.k, self.v, self.HEADS, self.KV_HEADS, self.QUERIES, self.KEYS,
+                         self.DIM, score)
+
+    def run_files(self, tensors, *options, expect=SUCCESS):
+        write_safetensors(self.path("in.safetensors"), tensors)
+        return self.call("run", self.variant, "--target", "host", "--repeat", "0", "--input",
+                         self.path("in.safetensors"), "--output", self.path("out.safetensors"),
+                         *options, expect=expect)
+
+    def assert_close(self, content, expected):
+        values = struct.unpack(f"<{len(content) // 4}f", content)
+        self.assertEqual(len(values), len(expected))
+        for value, wanted in zip(values, expected):
+            self.assertAlmostEqual(value, wanted, delta=1e-4)
+
+    def test_results_of_real_tensors(self):
+        o, lse = self.expected()
+        self.run_files(self.tensors())
+        written = read_safetensors(self.path("out.safetensors"))
+        self.assertEqual(written["o"][:2], ("F32", [1, self.HEADS, self.QUERIES, self.DIM]))
+        self.assertEqual(written["lse"][:2], ("F32", [1, self.HEADS, self.QUERIES]))
+        self.assert_close(written["o"][2], o)
+        self.assert_close(written["lse"][2], lse)
+
+    def test_the_other_layout(self):
+        o, lse = self.expected()
+        self.run_files(self.tensors(bshd=True), "--layout", "bshd")
+        written = read_safetensors(self.path("out.safetensors"))
+        self.assertEqual(written["o"][1], [1, self.QUERIES, self.HEADS, self.DIM])
+        self.assert_close(written["o"][2], to_bshd(o, self.HEADS, self.QUERIES, self.DIM))
+        self.assert_close(written["lse"][2], lse)
+
+    def test_a_nan_in_the_data_is_a_wrong_result(self):
+        tensors = self.tensors()
+        q = [math.nan] + self.q[1:]
+        tensors["q"] = ("F32", tensors["q"][1], floats(q))
+        done = self.run_files(tensors, expect=WRONG_RESULT)
+        self.assertIn("the result is wrong", done.stderr.decode())
+
+    def refused(self, tensors, *options):
+        return self.run_files(tensors, *options, expect=BAD_INPUT).stderr.decode()
+
+    def test_inputs_that_do_not_fit(self):
+        def changed(name, value):
+            tensors = self.tensors()
+            if value is None:
+                del tensors[name]
+            else:
+                tensors[name] = value
+            return self.refused(tensors)
+        self.assertIn("no tensor 'v'", changed("v", None))
+        self.assertIn("captures 'slope'", changed("slope", None))
+        self.assertIn("slope", changed("slope", ("F32", [3], bytes(12))))
+        self.assertIn("slope", changed("slope", ("I32", [2], bytes(8))))
+        self.assertIn("[B, H, S, D]", changed("q", ("F32", [5, 128], bytes(5 * 128 * 4))))
+        self.assertIn("all bf16", changed("q", ("F16", [1, 2, 5, 64], bytes(2 * 5 * 64 * 2))))
+        self.assertIn("must agree", changed("v", ("F32", [1, 1, 6, 64], bytes(6 * 64 * 4))))
+        self.assertIn("F64", changed("q", ("F64", [1, 2, 5, 64], bytes(2 * 5 * 64 * 8))))
+        self.assertIn("--param", self.refused(self.tensors(), "--param", "slope=3"))
+
+    def test_files_that_are_damaged(self):
+        run = ["run", "full", "--target", "host", "--input"]
+        self.assertIn("No such file", self.error(*run, self.path("absent")))
+        self.assertIn("too few", self.error(*run, self.file("short", "abc")))
+        self.assertIn("cut short", self.error(*run, self.file("text", "attention full() {}")))
+
+    def test_output_that_cannot_be_written(self):
+        message = self.error("run", "full", *SMALL, "--output", "/dev/null/o", expect=ENVIRONMENT)
+        self.assertIn("cannot be written", message)
+
+
+if __name__ == "__main__":
+    TESELA = os.path.abspath(sys.argv.pop(1))
+    unittest.main()

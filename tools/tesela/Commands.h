@@ -1,0 +1,41 @@
+//===- Commands.h - The short commands --------------------------*- C++ -*-===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#ifndef TESELA_TOOLS_COMMANDS_H
+#define TESELA_TOOLS_COMMANDS_H
+
+#include "RunOptions.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace tesela::tool {
+
+struct CompileOptions : KernelChoice {
+  std::string stage;  ///< attn, tile, pipe, llvm, ptx, cubin or object
+  std::string output; ///< a path; empty: standard output
+  std::string dtype = "bf16";
+  int64_t headDim = 128;
+  std::optional<int64_t> headDimV; ///< as headDim
+};
+
+// Each returns the exit code.
+
+/// `tesela compile`: the program after one stage.
+int compile(const CompileOptions &options);
+
+/// `tesela check`: the diagnostics of each variant.
+int check(const std::vector<std::string> &variants);
+
+/// `tesela devices`: the host and the GPUs.
+int devices(bool json);
+
+/// `tesela variants`: the library's variants with their parameters.
+int variants();
+
+} // namespace tesela::tool
+
+#endif // TESELA_TOOLS_COMMANDS_H

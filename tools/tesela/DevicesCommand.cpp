@@ -1,0 +1,62 @@
+//===- DevicesCommand.cpp - `tesela devices` ------------------------------===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#include "Commands.h"
+#include "ExitCode.h"
+
+#include "tesela/Device.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <cstdio>
+
+namespace tesela::tool {
+
+using nlohmann::ordered_json;
+
+static std::string formatLine(const Device &device) {
+  bool host = device.kind == Device::Kind::host;
+  std::string name = host ? "host" : fmt::format("cuda:{}", device.index);
+  return fmt::format("{:<8} {:<7} {}: {} {}, {:.1f} GiB{}\n", name, device.target, device.name,
+                     device.processors, host ? "threads" : "multiprocessors",
+                     double(device.memoryBytes) / double(1 << 30),
+                     device.driver.empty() ? "" : ", driver for CUDA " + device.driver);
+}
+
+static ordered_json toJson(const Device &device) {
+  return {{"kind", device.kind == Device::Kind::host ? "host" : "cuda"},
+          {"index", device.index},
+          {"name", device.name},
+          {"target", device.target},
+          {"processors", device.processors},
+          {"memory_bytes", device.memoryBytes},
+          {"driver", device.driver}};
+}
+
+int devices(bool json) {
+  std::vector<Device> all{hostDevice()};
+  Result<std::vector<Device>> gpus = cudaDevices();
+  // A machine without a GPU is no failure: the host serves. Anything else is worth an exit code.
+  if (!gpus && gpus.code() != Code::notFound)
+    return report(gpus.error());
+  if (gpus)
+    all.insert(all.end(), gpus->begin(), gpus->end());
+
+  if (json) {
+    ordered_json list = ordered_json::array();
+    for (const Device &device : all)
+      list.push_back(toJson(device));
+    std::string text = list.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+    std::fputs(text.c_str(), stdout);
+    return exitSuccess;
+  }
+  for (const Device &device : all)
+    std::fputs(formatLine(device).c_str(), stdout);
+  if (!gpus)
+    std::fputs(fmt::format("no GPU: {}\n", gpus.error().message()).c_str(), stdout);
+  return exitSuccess;
+}
+
+} // namespace tesela::tool

@@ -1,0 +1,312 @@
+//===- Problem.cpp --------------------------------------------------------===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#include "Problem.h"
+#include "Safetensors.h"
+
+#include "tesela/Check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+#include <map>
+
+namespace tesela::tool {
+
+static Error invalid(std::string message) {
+  return Error(Code::invalidArgument, std::move(message));
+}
+
+LaunchArguments Problem::hostArguments() const {
+  LaunchArguments arguments;
+  arguments.q = qView;
+  arguments.k = kView;
+  arguments.v = vView;
+  arguments.o = oView;
+  arguments.lse = lse.view();
+  arguments.scale = scale;
+  arguments.scalars = scalars;
+  for (const auto &[name, tensor] : captures)
+    arguments.captures.push_back({name, tensor.view()});
+  return arguments;
+}
+
+//===----------------------------------------------------------------------===//
+// Scalars
+//===----------------------------------------------------------------------===//
+
+static Result<double> parseScalar(const std::string &name, ElementType type,
+                                  const std::string &text) {
+  if (type == ElementType::i32) {
+    int32_t value = 0;
+    auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc() || end != text.data() + text.size())
+      return invalid(fmt::format("--param {}={}: '{}' is i32: give a whole number from -2^31 to "
+                                 "2^31 - 1.",
+                                 name, text, name));
+    return double(value);
+  }
+  char *end = nullptr;
+  double value = std::strtod(text.c_str(), &end);
+  if (text.empty() || *end != '\0')
+    return invalid(fmt::format("--param {}={}: '{}' is {}: give a number.", name, text, name,
+                               elementTypeName(type)));
+  return value;
+}
+
+static std::string scalarNames(const VariantInfo &variant) {
+  std::string names;
+  for (const VariantParameter &parameter : variant.parameters)
+    if (!parameter.isCapture)
+      names += (names.empty() ? "" : ", ") + parameter.name;
+  return names.empty() ? "it has none" : "it has: " + names;
+}
+
+static Result<std::vector<ScalarArgument>> parseScalars(const std::vector<std::string> &assignments,
+                                                        const VariantInfo &variant) {
+  std::vector<ScalarArgument> scalars;
+  for (const std::string &assignment : assignments) {
+    size_t equals = assignment.find('=');
+    if (equals == std::string::npos || equals == 0)
+      return invalid(fmt::format("--param {}: write it as name=value.", assignment));
+    std::string name = assignment.substr(0, equals);
+    auto parameter =
+        std::find_if(variant.parameters.begin(), variant.parameters.end(),
+                     [&](const VariantParameter &candidate) { return candidate.name == name; });
+    if (parameter == variant.parameters.end())
+      return invalid(fmt::format("--param {}: {} has no scalar parameter '{}'; {}.", assignment,
+                                 variant.name, name, scalarNames(variant)));
+    if (parameter->isCapture)
+      return invalid(fmt::format("--param {}: '{}' is a captured tensor: put it into the file of "
+                                 "--input, under its name.",
+                                 assignment, name));
+    if (std::any_of(scalars.begin(), scalars.end(),
+                    [&](const ScalarArgument &earlier) { return earlier.name == name; }))
+      return invalid(fmt::format("--param {}: '{}' is given twice.", assignment, name));
+    Result<double> value = parseScalar(name, parameter->type, assignment.substr(equals + 1));
+    if (!value)
+      return value.error();
+    scalars.push_back({name, *value});
+  }
+  for (const VariantParameter &parameter : variant.parameters)
+    if (!parameter.isCapture && !parameter.defaultValue &&
+        std::none_of(scalars.begin(), scalars.end(),
+                     [&](const ScalarArgument &scalar) { return scalar.name == parameter.name; }))
+      return invalid(fmt::format("{}: the parameter '{}' ({}) has no default: give it with --param "
+                                 "{}=VALUE.",
+                                 variant.name, parameter.name, elementTypeName(parameter.type),
+                                 parameter.name));
+  return scalars;
+}
+
+//===----------------------------------------------------------------------===//
+// Random data
+//===----------------------------------------------------------------------===//
+
+/// What does not depend on where q, k and v come from. Needs the extents.
+static Status addResults(Problem &problem, const RunOptions &options) {
+  problem.scale =
+      options.scale.value_or(1.0 / std::sqrt(double(std::max<int64_t>(problem.Dqk, 1))));
+  bool bshd = problem.layout == Layout::bshd;
+  std::array<int64_t, 4> extents{problem.B, bshd ? problem.Sq : problem.H,
+                                 bshd ? problem.H : problem.Sq, problem.Dv};
+  std::array<int64_t, 3> lseExtents{problem.B, problem.H, problem.Sq};
+  Result<HostTensor> o = HostTensor::allocate(rowMajor(problem.type, extents));
+  if (!o)
+    return o.error();
+  Result<HostTensor> lse = HostTensor::allocate(rowMajor(ElementType::f32, lseExtents));
+  if (!lse)
+    return lse.error();
+  problem.o = std::move(*o);
+  problem.lse = std::move(*lse);
+  return Status::success();
+}
+
+static void addViews(Problem &p) {
+  auto view = [&](const HostTensor &tensor, int64_t heads, int64_t length, int64_t headDim) {
+    return p.layout == Layout::bhsd
+               ? Tensor::bhsd(tensor.data(), p.type, p.B, heads, length, headDim)
+               : Tensor::bshd(tensor.data(), p.type, p.B, heads, length, headDim);
+  };
+  p.qView = view(p.q, p.H, p.Sq, p.Dqk);
+  p.kView = view(p.k, p.Hkv, p.Sk, p.Dqk);
+  p.vView = view(p.v, p.Hkv, p.Sk, p.Dv);
+  p.oView = view(p.o, p.H, p.Sq, p.Dv);
+}
+
+static Result<HostTensor> randomCapture(const VariantParameter &parameter, const Problem &problem,
+                                        uint64_t seed) {
+  const std::map<std::string, int64_t> known{{"B", problem.B},
+                                             {"H", problem.H},
+                                             {"Hkv", problem.Hkv},
+                                             {"Sq", problem.Sq},
+                                             {"Sk", problem.Sk}};
+  std::vector<int64_t> extents;
+  for (const VariantExtent &extent : parameter.extents) {
+    auto found = known.find(extent.name);
+    int64_t value = found != known.end() ? found->second : problem.Sk;
+    extents.push_back(std::max<int64_t>(0, extent.coefficient * value + extent.offset));
+  }
+  Result<HostTensor> tensor = HostTensor::allocate(rowMajor(parameter.type, extents));
+  if (!tensor)
+    return tensor.error().within("capture '" + parameter.name + "'");
+  if (parameter.type == ElementType::i32)
+    fillUniform(tensor->view(), seed, 0, problem.Sk);
+  else if (parameter.type == ElementType::boolean)
+    fillUniform(tensor->view(), seed, 0, 1);
+  else
+    fillNormal(tensor->view(), seed);
+  return tensor;
+}
+
+Result<Problem> randomProblem(const RunOptions &options, const VariantInfo &variant) {
+  Problem problem;
+  std::optional<ElementType> type = parseElementType(options.dtype);
+  if (type != ElementType::f32 && type != ElementType::f16 && type != ElementType::bf16)
+    return invalid(fmt::format("--dtype {}: q, k and v are bf16, f16 or f32.", options.dtype));
+  problem.type = *type;
+  problem.layout = options.layout;
+  problem.B = options.batch;
+  problem.H = options.heads;
+  problem.Hkv = options.kvHeads.value_or(options.heads);
+  problem.Sq = options.length;
+  problem.Sk = options.kvLength.value_or(options.length);
+  problem.Dqk = options.headDim;
+  problem.Dv = options.headDimV.value_or(options.headDim);
+  if (problem.Hkv == 0 || problem.H % problem.Hkv != 0)
+    return invalid(fmt::format("--heads {} is no multiple of --kv-heads {}: each key/value head "
+                               "serves the same number of query heads.",
+                               problem.H, problem.Hkv));
+
+  Result<std::vector<ScalarArgument>> scalars = parseScalars(options.parameters, variant);
+  if (!scalars)
+    return scalars.error();
+  problem.scalars = std::move(*scalars);
+
+  bool bshd = options.layout == Layout::bshd;
+  uint64_t seed = options.seed * 1000; // each tensor has its own
+  auto random = [&](HostTensor &tensor, int64_t heads, int64_t length, int64_t headDim,
+                    uint64_t number) -> Status {
+    std::array<int64_t, 4> extents{problem.B, bshd ? length : heads, bshd ? heads : length,
+                                   headDim};
+    Result<HostTensor> made = HostTensor::allocate(rowMajor(problem.type, extents));
+    if (!made)
+      return made.error();
+    tensor = std::move(*made);
+    // Filled through the view [B, H, S, D], so that both layouts hold the same numbers.
+    Tensor view = bshd
+                      ? Tensor::bshd(tensor.data(), problem.type, problem.B, heads, length, headDim)
+                      : tensor.view();
+    fillNormal(view, seed + number);
+    return Status::success();
+  };
+  if (Status status = random(problem.q, problem.H, problem.Sq, problem.Dqk, 1); !status)
+    return status.error();
+  if (Status status = random(problem.k, problem.Hkv, problem.Sk, problem.Dqk, 2); !status)
+    return status.error();
+  if (Status status = random(problem.v, problem.Hkv, problem.Sk, problem.Dv, 3); !status)
+    return status.error();
+  if (Status status = addResults(problem, options); !status)
+    return status.error();
+  addViews(problem);
+
+  uint64_t number = 4;
+  for (const VariantParameter &parameter : variant.parameters) {
+    if (!parameter.isCapture)
+      continue;
+    Result<HostTensor> capture = randomCapture(parameter, problem, seed + number++);
+    if (!capture)
+      return capture.error();
+    problem.captures.emplace_back(parameter.name, std::move(*capture));
+  }
+  return problem;
+}
+
+//===----------------------------------------------------------------------===//
+// Data from a file
+//===----------------------------------------------------------------------===//
+
+/// Takes the extents from q, k and v, and holds them against each other.
+static Status takeExtents(Problem &problem, const std::string &path) {
+  auto fail = [&](const std::string &what) { return invalid(path + ": " + what); };
+  const Tensor &q = problem.q.view(), &k = problem.k.view(), &v = problem.v.view();
+  bool bshd = problem.layout == Layout::bshd;
+  const char *wanted = bshd ? "[B, S, H, D]" : "[B, H, S, D]";
+  for (const auto &[name, tensor] : {std::pair("q", &q), {"k", &k}, {"v", &v}}) {
+    if (tensor->rank != 4)
+      return fail(fmt::format("'{}' is {}, but {} is needed.", name, describe(*tensor), wanted));
+    if (tensor->type != q.type || elementSize(tensor->type) == 1 ||
+        tensor->type == ElementType::i32)
+      return fail(fmt::format("'{}' is {}: q, k and v are all bf16, all f16 or all f32.", name,
+                              describe(*tensor)));
+  }
+  int head = bshd ? 2 : 1, position = bshd ? 1 : 2;
+  problem.type = q.type;
+  problem.B = q.extents[0];
+  problem.H = q.extents[head];
+  problem.Sq = q.extents[position];
+  problem.Dqk = q.extents[3];
+  problem.Hkv = k.extents[head];
+  problem.Sk = k.extents[position];
+  problem.Dv = v.extents[3];
+  if (k.extents[0] != problem.B || k.extents[3] != problem.Dqk)
+    return fail(fmt::format("q is {} and k is {}: batch and head dimension must agree (layout {}).",
+                            describe(q), describe(k), wanted));
+  if (v.extents[0] != problem.B || v.extents[head] != problem.Hkv ||
+      v.extents[position] != problem.Sk)
+    return fail(fmt::format("k is {} and v is {}: batch, heads and length must agree (layout {}).",
+                            describe(k), describe(v), wanted));
+  if (std::max(problem.Dqk, problem.Dv) > 65536)
+    return fail(
+        fmt::format("q is {} and v is {}: no kernel takes such a head dimension. Is the layout "
+                    "{} (--layout)?",
+                    describe(q), describe(v), wanted));
+  if (problem.Hkv == 0 || problem.H % problem.Hkv != 0)
+    return fail(
+        fmt::format("q has {} heads, k has {}: q's must be a multiple of k's. Is the layout "
+                    "{} (--layout)?",
+                    problem.H, problem.Hkv, wanted));
+  return Status::success();
+}
+
+Result<Problem> readProblem(const RunOptions &options, const VariantInfo &variant) {
+  Result<SafetensorsFile> file = SafetensorsFile::open(options.input);
+  if (!file)
+    return file.error();
+  Problem problem;
+  problem.layout = options.layout;
+  Result<std::vector<ScalarArgument>> scalars = parseScalars(options.parameters, variant);
+  if (!scalars)
+    return scalars.error();
+  problem.scalars = std::move(*scalars);
+
+  for (auto [name, tensor] : {std::pair("q", &problem.q), {"k", &problem.k}, {"v", &problem.v}}) {
+    Result<HostTensor> read = file->read(name);
+    if (!read)
+      return read.error();
+    *tensor = std::move(*read);
+  }
+  if (Status status = takeExtents(problem, options.input); !status)
+    return status.error();
+  if (Status status = addResults(problem, options); !status)
+    return status.error();
+  addViews(problem);
+
+  for (const VariantParameter &parameter : variant.parameters) {
+    if (!parameter.isCapture)
+      continue;
+    Result<HostTensor> capture = file->read(parameter.name);
+    if (!capture)
+      return capture.error().within(fmt::format("{} captures '{}'", variant.name, parameter.name));
+    problem.captures.emplace_back(parameter.name, std::move(*capture));
+  }
+  return problem;
+}
+
+} // namespace tesela::tool

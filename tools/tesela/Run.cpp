@@ -1,0 +1,213 @@
+//===- Run.cpp - `tesela run` ---------------------------------------------===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#include "ExitCode.h"
+#include "Problem.h"
+#include "RunOptions.h"
+#include "RunReport.h"
+#include "Safetensors.h"
+#include "VariantFile.h"
+
+#include "tesela/Check.h"
+#include "tesela/Context.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+
+namespace tesela::tool {
+
+/// Pairs from which the interpreter takes long enough to say so.
+static constexpr double manyPairs = double(1 << 26);
+
+static void note(const std::string &sentence) {
+  std::fputs(fmt::format("tesela: note: {}\n", sentence).c_str(), stderr);
+}
+
+static Result<Context> createContext(const RunOptions &options) {
+  ContextOptions contextOptions;
+  if (options.target == "auto" || options.target == "host")
+    contextOptions.device = options.target;
+  else
+    contextOptions.device = "cuda";
+  contextOptions.cacheFolder = options.cacheFolder;
+  contextOptions.diskCache = !options.noCache;
+  contextOptions.threads = options.threads;
+  contextOptions.log = note;
+  return Context::create(contextOptions);
+}
+
+namespace {
+/// The problem's tensors in the device's memory.
+struct DeviceProblem {
+  std::vector<Buffer> buffers; ///< what the arguments point at
+  const Buffer *o = nullptr, *lse = nullptr;
+  LaunchArguments arguments;
+};
+} // namespace
+
+static Result<DeviceProblem> copyToDevice(const Context &context, const Problem &problem) {
+  DeviceProblem result;
+  result.arguments = problem.hostArguments();
+  result.buffers.reserve(5 + problem.captures.size());
+  auto copy = [&](const HostTensor &tensor, Tensor &view) -> Status {
+    Result<Buffer> buffer = context.allocate(tensor.bytes());
+    if (!buffer)
+      return buffer.error();
+    if (Status status = context.copyToDevice(*buffer, tensor.data(), tensor.bytes()); !status)
+      return status;
+    view = view.at(buffer->data());
+    result.buffers.push_back(std::move(*buffer));
+    return Status::success();
+  };
+  LaunchArguments &arguments = result.arguments;
+  std::vector<std::pair<const HostTensor *, Tensor *>> tensors{{&problem.q, &arguments.q},
+                                                               {&problem.k, &arguments.k},
+                                                               {&problem.v, &arguments.v},
+                                                               {&problem.o, &arguments.o},
+                                                               {&problem.lse, &arguments.lse}};
+  for (size_t i = 0; i < problem.captures.size(); ++i)
+    tensors.emplace_back(&problem.captures[i].second, &arguments.captures[i].tensor);
+  for (auto [tensor, view] : tensors)
+    if (Status status = copy(*tensor, *view); !status)
+      return status.error();
+  result.o = &result.buffers[3];
+  result.lse = &result.buffers[4];
+  // What a kernel leaves unwritten must not look like a result: all ones are NaN.
+  for (const Buffer *buffer : {result.o, result.lse})
+    if (Status status = context.fill(*buffer, 0xff); !status)
+      return status.error();
+  return result;
+}
+
+static Status copyResults(const Context &context, const DeviceProblem &device, Problem &problem) {
+  if (Status status = context.synchronize(); !status)
+    return status;
+  if (Status status = context.copyToHost(problem.o.data(), *device.o, problem.o.bytes()); !status)
+    return status;
+  return context.copyToHost(problem.lse.data(), *device.lse, problem.lse.bytes());
+}
+
+/// The oracle on the GPU where there is one, else the interpreter.
+static Result<Reference> makeReference(const Context &context, const KernelOptions &options,
+                                       const DeviceProblem &device, const Problem &problem,
+                                       int threads, std::string &name) {
+  if (context.device().kind == Device::Kind::cuda) {
+    Result<Reference> reference = deviceReference(context, options, device.arguments);
+    if (reference || reference.code() != Code::notFound) {
+      name = "device oracle";
+      return reference;
+    }
+    note(reference.error().message() + " The interpreter checks instead.");
+  }
+  name = "interpreter";
+  double pairs = double(problem.B) * double(problem.H) * double(problem.Sq) * double(problem.Sk);
+  if (pairs > manyPairs)
+    note(fmt::format("checking {:.3g} pairs on the host takes a while; --no-check leaves it out.",
+                     pairs));
+  return hostReference(options, problem.hostArguments(), threads);
+}
+
+/// As many launches as asked for; else as fit into a second, from 3 to 100.
+static Result<std::vector<double>> timeLaunches(const Context &context, const Kernel &kernel,
+                                                const LaunchArguments &arguments,
+                                                std::optional<int> repeat) {
+  auto launch = [&] { return kernel.launch(arguments); };
+  if (repeat == 0)
+    return std::vector<double>();
+  if (!repeat) {
+    Result<std::vector<double>> once = context.measure(launch, 1, 1);
+    if (!once)
+      return once.error();
+    repeat = static_cast<int>(std::clamp(1000.0 / std::max(once->front(), 0.001), 3.0, 100.0));
+  }
+  Result<std::vector<double>> times = context.measure(launch, 2, *repeat);
+  if (times)
+    std::sort(times->begin(), times->end());
+  return times;
+}
+
+int run(const RunOptions &options) {
+  Result<VariantFile> file = readVariant(options.variant);
+  if (!file)
+    return reportBadInput(file.error());
+  Result<VariantInfo> variant = checkVariant(file->text, file->path);
+  if (!variant)
+    return report(variant.error());
+  useTemplateFolder(options.templateFolder);
+
+  Result<Problem> problem =
+      options.input.empty() ? randomProblem(options, *variant) : readProblem(options, *variant);
+  if (!problem)
+    return problem.code() == Code::outOfMemory ? report(problem.error())
+                                               : reportBadInput(problem.error());
+
+  Result<Context> context = createContext(options);
+  if (!context)
+    return report(context.error());
+  KernelOptions kernelOptions;
+  kernelOptions.variantText = file->text;
+  kernelOptions.variantFile = file->path;
+  kernelOptions.inputType = problem->type;
+  kernelOptions.headDimQk = static_cast<int>(problem->Dqk);
+  kernelOptions.headDimV = static_cast<int>(problem->Dv);
+  kernelOptions.schedule = options.schedule;
+  if (options.target.starts_with("sm_"))
+    kernelOptions.target = options.target;
+  Result<Kernel> kernel = context->compile(kernelOptions);
+  if (!kernel)
+    return report(kernel.error());
+
+  Result<DeviceProblem> device = copyToDevice(*context, *problem);
+  if (!device)
+    return report(device.error());
+  if (Status status = kernel->launch(device->arguments); !status)
+    return report(status.error());
+  if (Status status = copyResults(*context, *device, *problem); !status)
+    return report(status.error());
+
+  RunReport result;
+  result.variantPath = file->path;
+  result.device = context->device();
+  result.kernel = kernel->info();
+  result.problem = &*problem;
+  if (options.input.empty())
+    result.seed = options.seed;
+
+  if (!options.noCheck) {
+    Result<Reference> reference = makeReference(*context, kernelOptions, *device, *problem,
+                                                options.threads, result.referenceName);
+    if (!reference)
+      return report(reference.error());
+    Result<Comparison> comparison = compare(*reference, problem->oView, problem->lse.view());
+    if (!comparison)
+      return report(comparison.error());
+    result.comparison = std::move(*comparison);
+    result.keptPairs = reference->keptPairs;
+  }
+
+  Result<std::vector<double>> times =
+      timeLaunches(*context, *kernel, device->arguments, options.repeat);
+  if (!times)
+    return report(times.error());
+  result.milliseconds = std::move(*times);
+
+  if (!options.output.empty())
+    if (Status status = writeSafetensors(options.output,
+                                         {{"o", problem->o.view()}, {"lse", problem->lse.view()}});
+        !status)
+      return report(status.error());
+
+  std::string text = options.json ? formatJson(result) : formatText(result);
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  if (result.comparison && !result.comparison->passed) {
+    std::fputs(fmt::format("tesela: the result is wrong: {}\n", result.comparison->failure).c_str(),
+               stderr);
+    return exitWrongResult;
+  }
+  return exitSuccess;
+}
+
+} // namespace tesela::tool

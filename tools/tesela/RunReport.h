@@ -1,0 +1,42 @@
+//===- RunReport.h - What `tesela run` prints --------------------*- C++ -*-===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#ifndef TESELA_TOOLS_RUNREPORT_H
+#define TESELA_TOOLS_RUNREPORT_H
+
+#include "Problem.h"
+
+#include "tesela/Check.h"
+#include "tesela/Device.h"
+#include "tesela/Kernel.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace tesela::tool {
+
+/// All that one run found out.
+struct RunReport {
+  std::string variantPath;
+  Device device;
+  KernelInfo kernel;
+  const Problem *problem = nullptr;
+  std::optional<uint64_t> seed; ///< of random data
+
+  std::optional<Comparison> comparison; ///< absent with --no-check
+  std::string referenceName;            ///< "interpreter" or "device oracle"
+  int64_t keptPairs = -1;               ///< -1: not counted
+  std::vector<double> milliseconds;     ///< of the timed launches, sorted; may be empty
+};
+
+/// The report as lines for people.
+std::string formatText(const RunReport &report);
+
+/// The report as one JSON object; docs/command.md lists its members.
+std::string formatJson(const RunReport &report);
+
+} // namespace tesela::tool
+
+#endif // TESELA_TOOLS_RUNREPORT_H

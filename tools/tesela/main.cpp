@@ -1,0 +1,267 @@
+//===- main.cpp - The command's options -----------------------------------===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#include "Commands.h"
+#include "ExitCode.h"
+#include "RunOptions.h"
+
+#include "tesela/Variant.h"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <new>
+
+using namespace tesela::tool;
+
+namespace {
+
+const char *const mainFooter = R"(
+A VARIANT is a file, "-" for standard input, or the name of a library variant.
+
+Examples
+  tesela run causal                       random data, on the GPU if there is one
+  tesela run mine.attn --length 4096 --heads 32 --kv-heads 8
+  tesela compile causal --target sm_90 --emit ptx
+  tesela check *.attn
+  tesela COMMAND --help                   the options of one command
+
+Exit codes
+  0 done   1 a result outside its tolerance   2 bad usage or input
+  3 no device, library, memory or writable file   4 a defect of Tesela)";
+
+const char *const runFooter = R"(
+The inputs are seeded random numbers, or q, k and v (and the variant's captured
+tensors, by name) from a .safetensors file: bf16, f16 or f32, [B, H, S, D], or
+[B, S, H, D] with --layout bshd. The result is held against a reference in
+double precision. Speed counts 2 (Dqk + Dv) operations for each pair (q, k) that
+the mask keeps.
+
+Examples
+  tesela run causal --length 4096 --heads 16
+  tesela run sliding_window --param window=256 --target host
+  tesela run alibi --dtype f16 --head-dim 64 --json
+  tesela run full --input qkv.safetensors --output o.safetensors --layout bshd)";
+
+const char *const compileFooter = R"(
+Stages, from the text to the machine
+  attn    the variant: score, mask, captures
+  tile    the tiled algorithm with the variant and its schedule
+  pipe    the GPU's roles, buffers and copies (sm_NN only)
+  llvm    LLVM IR
+  ptx     PTX (sm_NN only)
+  cubin   assembled by ptxas, which must be there (sm_NN only)
+  object  an object file (host only)
+
+Examples
+  tesela compile causal --emit tile
+  tesela compile causal --target sm_90 --head-dim 64 --emit ptx -o causal.ptx
+  tesela compile causal --target host --emit object -o causal.o)";
+
+/// Options with their default and nothing else: the limits stand in the messages.
+class HelpFormatter : public CLI::Formatter {
+public:
+  HelpFormatter() { column_width(26); }
+  std::string make_option_opts(const CLI::Option *option) const override {
+    std::string text = option->get_type_size() == 0 ? "" : " " + option->get_type_name();
+    if (!option->get_default_str().empty())
+      text += " = " + option->get_default_str();
+    return text;
+  }
+};
+
+/// A validator that leaves no trace in the help.
+CLI::Validator silent(CLI::Validator validator) { return validator.description(""); }
+
+const CLI::Validator extent =
+    silent(CLI::Range(int64_t(0), int64_t(std::numeric_limits<int32_t>::max())));
+const CLI::Validator headDimension = silent(CLI::Range(int64_t(1), int64_t(1) << 16));
+const CLI::Validator dtypeNames = silent(CLI::IsMember({"bf16", "f16", "f32"}));
+const CLI::Validator stageNames =
+    silent(CLI::IsMember({"attn", "tile", "pipe", "llvm", "ptx", "cubin", "object"}));
+
+std::string checkTarget(const std::string &name) {
+  bool sm = name.starts_with("sm_") && name.size() > 3 && name.size() < 7 &&
+            name.find_first_not_of("0123456789", 3) == std::string::npos;
+  if (sm || name == "auto" || name == "host")
+    return "";
+  return fmt::format("'{}' is no target: give auto, host, or sm_NN such as sm_80.", name);
+}
+
+void addKernelChoice(CLI::App *app, KernelChoice &choice) {
+  app->add_option("VARIANT", choice.variant, "A file, \"-\", or a library variant such as causal")
+      ->type_name("")
+      ->required();
+  app->add_option("--target", choice.target, "auto (the first GPU, else the host), host, or sm_NN")
+      ->check(CLI::Validator(checkTarget, ""))
+      ->type_name("TARGET")
+      ->capture_default_str();
+  app->add_option("--schedule", choice.schedule,
+                  "Overrides of the chosen schedule: \"block_m = 64, stages = 3\"")
+      ->type_name("TEXT");
+  app->add_option("--templates", choice.templateFolder,
+                  "A folder of templates instead of the built-in ones")
+      ->check(silent(CLI::ExistingDirectory))
+      ->type_name("FOLDER");
+}
+
+void addRun(CLI::App &app, RunOptions &options) {
+  CLI::App *command = app.add_subcommand("run", "Compile a variant, run it, check and time it");
+  command->footer(runFooter);
+  addKernelChoice(command, options);
+
+  auto *input = command->add_option("--input", options.input, "Tensors from a .safetensors file")
+                    ->type_name("FILE");
+  command->add_option("--output", options.output, "Write o and lse to a .safetensors file")
+      ->type_name("FILE");
+  command
+      ->add_option_function<std::string>(
+          "--layout",
+          [&options](const std::string &name) {
+            options.layout = name == "bshd" ? Layout::bshd : Layout::bhsd;
+          },
+          "bhsd or bshd: how q, k, v and o lie in memory")
+      ->check(silent(CLI::IsMember({"bhsd", "bshd"})))
+      ->type_name("LAYOUT")
+      ->default_str("bhsd");
+
+  // Extents of random data; a file has its own.
+  auto random = [&](const char *name, auto &value, const char *text) {
+    return command->add_option(name, value, text)
+        ->excludes(input)
+        ->group("Random data, not with --input")
+        ->type_name("N");
+  };
+  random("--batch", options.batch, "Batch")->check(extent)->capture_default_str();
+  random("--heads", options.heads, "Query heads")->check(extent)->capture_default_str();
+  random("--kv-heads", options.kvHeads, "Key/value heads (as --heads)")->check(extent);
+  random("--length", options.length, "Queries")->check(extent)->capture_default_str();
+  random("--kv-length", options.kvLength, "Keys (as --length)")->check(extent);
+  random("--head-dim", options.headDim, "Head dimension")
+      ->check(headDimension)
+      ->capture_default_str();
+  random("--head-dim-v", options.headDimV, "Head dimension of v and o (as --head-dim)")
+      ->check(headDimension);
+  random("--dtype", options.dtype, "bf16, f16, or f32 (host only)")
+      ->check(dtypeNames)
+      ->type_name("TYPE")
+      ->capture_default_str();
+  random("--seed", options.seed, "Seed of the random numbers")->capture_default_str();
+
+  command->add_option("--scale", options.scale, "The softmax scale (1/sqrt of the head dimension)")
+      ->type_name("NUMBER");
+  command
+      ->add_option("--param", options.parameters,
+                   "name=value of a scalar parameter; may be repeated")
+      ->type_name("NAME=VALUE")
+      ->take_all()
+      ->allow_extra_args(false);
+  command
+      ->add_option("--repeat", options.repeat,
+                   "Timed launches; 0: none (as many as fit into a second, 3 to 100)")
+      ->check(silent(CLI::Range(0, 1000000)))
+      ->type_name("N");
+  command->add_option("--threads", options.threads, "Threads of the host; 0: all")
+      ->check(silent(CLI::Range(0, 4096)))
+      ->type_name("N")
+      ->capture_default_str();
+  command
+      ->add_option("--cache-folder", options.cacheFolder,
+                   "Where kernels are kept ($TESELA_CACHE_DIR, else ~/.cache/tesela)")
+      ->type_name("FOLDER");
+  command->add_flag("--no-cache", options.noCache, "Neither read nor write the disk cache");
+  command->add_flag("--no-check", options.noCheck, "Leave out the check against the reference");
+  command->add_flag("--json", options.json, "Print one JSON object");
+}
+
+void addCompile(CLI::App &app, CompileOptions &options) {
+  CLI::App *command =
+      app.add_subcommand("compile", "Print the program after one stage; needs no GPU");
+  command->footer(compileFooter);
+  addKernelChoice(command, options);
+  command->add_option("--emit", options.stage, "The stage, see below")
+      ->required()
+      ->check(stageNames)
+      ->type_name("STAGE");
+  command->add_option("-o,--output", options.output, "Write to this file")->type_name("FILE");
+  command->add_option("--dtype", options.dtype, "bf16, f16, or f32 (host only)")
+      ->check(dtypeNames)
+      ->type_name("TYPE")
+      ->type_name("TYPE")
+      ->capture_default_str();
+  command->add_option("--head-dim", options.headDim, "Head dimension")
+      ->type_name("N")
+      ->check(headDimension)
+      ->capture_default_str();
+  command->add_option("--head-dim-v", options.headDimV, "Head dimension of v and o (as --head-dim)")
+      ->type_name("N")
+      ->check(headDimension);
+}
+
+/// Parses the command line and runs what it names.
+int dispatch(int argc, char **argv) {
+  CLI::App app("Tesela compiles attention variants and runs them.", "tesela");
+  app.footer(mainFooter);
+  app.formatter(std::make_shared<HelpFormatter>());
+  app.set_version_flag("--version", "tesela " + tesela::version());
+  app.require_subcommand(1);
+  app.failure_message([](const CLI::App *, const CLI::Error &error) {
+    return fmt::format("tesela: error: {}. Try --help.\n", error.what());
+  });
+
+  RunOptions runOptions;
+  addRun(app, runOptions);
+  CompileOptions compileOptions;
+  addCompile(app, compileOptions);
+  std::vector<std::string> checked;
+  CLI::App *checkCommand = app.add_subcommand("check", "Check variants: diagnostics only");
+  checkCommand->add_option("VARIANT", checked, "Files, \"-\", or library variants")
+      ->type_name("")
+      ->required();
+  bool devicesAsJson = false;
+  CLI::App *devicesCommand = app.add_subcommand("devices", "List what kernels can run on");
+  devicesCommand->add_flag("--json", devicesAsJson, "Print a JSON array");
+  CLI::App *variantsCommand = app.add_subcommand("variants", "List the library's variants");
+
+  try { // CLI11 reports by exceptions; they end here.
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError &error) {
+    return app.exit(error) == 0 ? exitSuccess : exitBadInput;
+  }
+  if (checkCommand->parsed())
+    return check(checked);
+  if (devicesCommand->parsed())
+    return devices(devicesAsJson);
+  if (variantsCommand->parsed())
+    return variants();
+  return app.got_subcommand("run") ? run(runOptions) : compile(compileOptions);
+}
+
+/// Errors without a Status: memory that ran out in a container, say.
+int dispatchSafely(int argc, char **argv) {
+  try {
+    return dispatch(argc, argv);
+  } catch (const std::bad_alloc &) {
+    return report(tesela::Error(tesela::Code::outOfMemory,
+                                "the machine's memory ran out: make the problem smaller."));
+  } catch (const std::exception &error) {
+    return report(tesela::Error(tesela::Code::defect, error.what()));
+  }
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  int exitCode = dispatchSafely(argc, argv);
+  if (std::fflush(stdout) != 0 && exitCode == exitSuccess)
+    return report(
+        tesela::Error(tesela::Code::inputOutput,
+                      fmt::format("standard output cannot be written: {}.", std::strerror(errno))));
+  return exitCode;
+}
