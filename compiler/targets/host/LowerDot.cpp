@@ -25,17 +25,22 @@ namespace tesela {
 static constexpr int64_t blockRows = 4;
 static int64_t blockVectors(const VectorUnit &unit) { return unit.width == 16 ? 4 : 2; }
 
+/// So many products are summed before their sum joins the result: the rounding errors
+/// of a long row stay those of a short one.
+static constexpr int64_t longestRun = 16;
+
 void KernelLowering::lowerDot(tile::DotOp op) {
   TileStorage a = inMemory(storageOf(op.getA())), b = inMemory(storageOf(op.getB()));
   if (op.getTransposed())
     b = transpose(b);
-  TileStorage c = storageOf(op.getC());
   TileStorage result = placeOver(op.getC(), op, op.getResult().getType());
+  copy(storageOf(op.getC()), result);
   tiles_[op.getResult()] = result;
 
   int64_t width = unit_.widthFor(result.columns);
   int64_t rows = std::gcd(result.rows, blockRows);
   int64_t vectors = std::gcd(result.columns / width, blockVectors(unit_));
+  int64_t run = std::gcd(a.columns, longestRun);
   auto multiplyAdd = [&](Value x, Value y, Value sum) -> Value {
     if (unit_.fma)
       return math::FmaOp::create(builder_, x, y, sum);
@@ -50,27 +55,33 @@ void KernelLowering::lowerDot(tile::DotOp op) {
                                            builder_.add(column, builder_.i64(v * width)));
         return index;
       };
-      SmallVector<Value> sums;
-      for (int64_t r = 0; r < rows; ++r)
-        for (int64_t v = 0; v < vectors; ++v)
-          sums.push_back(loadTile(c, element(r, v), width));
-      sums = builder_.loop(a.columns, 1, sums, [&](Value x, ValueRange carried) {
-        SmallVector<Value> factors, next;
-        for (int64_t v = 0; v < vectors; ++v)
-          factors.push_back(loadTile(
-              b, builder_.multiplyAdd(x, b.columns, builder_.add(column, builder_.i64(v * width))),
-              width));
-        for (int64_t r = 0; r < rows; ++r) {
-          Value index = builder_.multiplyAdd(builder_.add(row, builder_.i64(r)), a.columns, x);
-          Value broadcast = builder_.splat(loadTile(a, index, 0), width);
+      Value zero = builder_.real(CodeBuilder::vectorOf(builder_.getF32Type(), width), 0.0f);
+      builder_.loop(a.columns, run, [&](Value begin) {
+        SmallVector<Value> sums(rows * vectors, zero);
+        sums = builder_.loop(run, 1, sums, [&](Value step, ValueRange carried) {
+          Value x = builder_.add(begin, step);
+          SmallVector<Value> factors, next;
           for (int64_t v = 0; v < vectors; ++v)
-            next.push_back(multiplyAdd(broadcast, factors[v], carried[next.size()]));
-        }
-        return next;
+            factors.push_back(loadTile(
+                b,
+                builder_.multiplyAdd(x, b.columns, builder_.add(column, builder_.i64(v * width))),
+                width));
+          for (int64_t r = 0; r < rows; ++r) {
+            Value index = builder_.multiplyAdd(builder_.add(row, builder_.i64(r)), a.columns, x);
+            Value broadcast = builder_.splat(loadTile(a, index, 0), width);
+            for (int64_t v = 0; v < vectors; ++v)
+              next.push_back(multiplyAdd(broadcast, factors[v], carried[next.size()]));
+          }
+          return next;
+        });
+        for (int64_t r = 0; r < rows; ++r)
+          for (int64_t v = 0; v < vectors; ++v) {
+            Value index = element(r, v);
+            Value before = loadTile(result, index, width);
+            storeTile(arith::AddFOp::create(builder_, before, sums[r * vectors + v]), result,
+                      index);
+          }
       });
-      for (int64_t r = 0; r < rows; ++r)
-        for (int64_t v = 0; v < vectors; ++v)
-          storeTile(sums[r * vectors + v], result, element(r, v));
     });
   });
 }
