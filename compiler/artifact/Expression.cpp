@@ -112,8 +112,7 @@ Result<Expression> Expression::parse(std::string_view text) {
   if (parser.parse(0) >= 0 && !parser.token().empty())
     parser.problem = "goes on after its end";
   if (!parser.problem.empty())
-    return Error(Code::inputOutput,
-                 "the expression '" + std::string(text) + "' " + parser.problem);
+    return Error(Code::inputOutput, "the expression '" + std::string(text) + "' " + parser.problem);
   Expression expression;
   expression.text_ = text;
   expression.nodes_ = std::move(parser.nodes);

@@ -23,8 +23,8 @@ Result<Target> Target::parse(std::string_view name) {
       return target;
     known += ", " + target.name();
   }
-  return Error(Code::invalidArgument, "the target '" + std::string(name) +
-                                          "' is not known; choose one of " + known);
+  return Error(Code::invalidArgument,
+               "the target '" + std::string(name) + "' is not known; choose one of " + known);
 }
 
 } // namespace tesela

@@ -71,8 +71,8 @@ Result<ElementType> elementType(int type) {
   return ElementType(type);
 }
 
-Tensor view(const tesela_view &view, ElementType type, int64_t batch, int64_t heads,
-            int64_t length, int64_t headDim) {
+Tensor view(const tesela_view &view, ElementType type, int64_t batch, int64_t heads, int64_t length,
+            int64_t headDim) {
   Tensor tensor = Tensor::bhsd(view.data, type, batch, heads, length, headDim);
   tensor.strides = {view.batch_stride, view.head_stride, view.length_stride, 1};
   return tensor;
@@ -138,8 +138,7 @@ const char *tesela_version(void) {
 
 const char *tesela_last_error(void) { return lastError.c_str(); }
 
-tesela_code tesela_context_create(const tesela_context_options *options,
-                                  tesela_context **context) {
+tesela_code tesela_context_create(const tesela_context_options *options, tesela_context **context) {
   return guarded([&]() -> Status {
     if (!context)
       return invalid("context is NULL: pass the address of a pointer");

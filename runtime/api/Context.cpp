@@ -2,8 +2,8 @@
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
-#include "artifact/Digest.h"
 #include "api/State.h"
+#include "artifact/Digest.h"
 
 #include <algorithm>
 #include <chrono>

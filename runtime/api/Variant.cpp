@@ -53,8 +53,7 @@ Result<KernelSpecification> makeSpecification(const KernelOptions &options,
     return invalid("the input type is " + type + ", it must be bf16, f16 or f32");
   if (options.inputType == ElementType::f32 && target->kind == Target::Kind::cuda)
     return Error(Code::unsupported, "inputs of type f32 run on the host only, not on " +
-                                        target->name() +
-                                        ": use bf16 or f16, or the device 'host'");
+                                        target->name() + ": use bf16 or f16, or the device 'host'");
   for (int headDim : {options.headDimQk, options.headDimV})
     if (headDim < 1)
       return invalid("the head dimension is " + std::to_string(headDim) + ", it must be positive");
@@ -71,13 +70,15 @@ Result<KernelSpecification> makeSpecification(const KernelOptions &options,
 
 static Result<std::string> emitCubin(const KernelSpecification &specification) {
   if (specification.target.kind != Target::Kind::cuda)
-    return Error(Code::invalidArgument,
-                 "the target host has no cubin: choose a target such as sm_90, or the stage object");
+    return Error(
+        Code::invalidArgument,
+        "the target host has no cubin: choose a target such as sm_90, or the stage object");
   std::optional<Ptxas> ptxas = Ptxas::find();
   if (!ptxas)
-    return Error(Code::notFound, "a cubin needs the program ptxas, which is neither on PATH nor in "
-                                 "$CUDA_HOME/bin nor in /usr/local/cuda/bin: install CUDA's package "
-                                 "cuda-nvcc, or choose the stage ptx");
+    return Error(Code::notFound,
+                 "a cubin needs the program ptxas, which is neither on PATH nor in "
+                 "$CUDA_HOME/bin nor in /usr/local/cuda/bin: install CUDA's package "
+                 "cuda-nvcc, or choose the stage ptx");
   Result<std::string> ptx = emit(specification, Stage::ptx);
   if (!ptx)
     return ptx.error();

@@ -80,8 +80,9 @@ Resources parseResources(std::string_view log) {
     size_t end = std::min(log.find('\n', begin), log.size());
     std::string_view line = log.substr(begin, end - begin);
     resources.registers = std::max(resources.registers, numberBefore(line, " registers"));
-    resources.spillBytes = std::max(resources.spillBytes, numberBefore(line, " bytes spill stores") +
-                                                              numberBefore(line, " bytes spill loads"));
+    resources.spillBytes =
+        std::max(resources.spillBytes, numberBefore(line, " bytes spill stores") +
+                                           numberBefore(line, " bytes spill loads"));
     begin = end + 1;
   }
   return resources;
@@ -101,8 +102,7 @@ static Result<int> runProgram(std::vector<std::string> arguments, const std::str
                                    O_WRONLY | O_CREAT | O_APPEND, 0600);
   posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO);
   pid_t process = 0;
-  int failure =
-      posix_spawn(&process, pointers[0], &actions, nullptr, pointers.data(), environ);
+  int failure = posix_spawn(&process, pointers[0], &actions, nullptr, pointers.data(), environ);
   posix_spawn_file_actions_destroy(&actions);
   if (failure != 0)
     return Error(Code::inputOutput,

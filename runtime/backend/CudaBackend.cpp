@@ -14,7 +14,9 @@ using namespace cuda;
 
 namespace {
 
-DevicePointer devicePointer(const void *address) { return reinterpret_cast<DevicePointer>(address); }
+DevicePointer devicePointer(const void *address) {
+  return reinterpret_cast<DevicePointer>(address);
+}
 
 class CudaBackend : public Backend {
 public:
@@ -31,8 +33,7 @@ public:
                                       "cuDevicePrimaryCtxRetain");
         !status)
       return status.error();
-    return std::shared_ptr<Backend>(
-        std::make_shared<CudaBackend>(device, **api, handle, context));
+    return std::shared_ptr<Backend>(std::make_shared<CudaBackend>(device, **api, handle, context));
   }
 
   CudaBackend(const Device &device, const DriverApi &api, int handle, CUctx_st *context)
@@ -58,8 +59,8 @@ public:
       return current.status().error();
     DevicePointer address = 0;
     // The driver refuses 0 bytes.
-    if (Status status = api.check(api.cuMemAlloc_v2(&address, std::max<size_t>(bytes, 1)),
-                                  "cuMemAlloc");
+    if (Status status =
+            api.check(api.cuMemAlloc_v2(&address, std::max<size_t>(bytes, 1)), "cuMemAlloc");
         !status)
       return status.error().within("allocating " + std::to_string(bytes) + " bytes");
     return reinterpret_cast<void *>(address);
@@ -86,8 +87,8 @@ public:
       CurrentContext current(api, context);
       if (!current.status() || bytes == 0)
         return current.status();
-      if (Status status = api.check(api.cuMemsetD8_v2(devicePointer(address), byte, bytes),
-                                    "cuMemsetD8");
+      if (Status status =
+              api.check(api.cuMemsetD8_v2(devicePointer(address), byte, bytes), "cuMemsetD8");
           !status)
         return status;
     }
@@ -162,23 +163,22 @@ Status CudaLoadedCode::prepare(const Artifact &artifact) {
   const DriverApi &api = backend->driverApi();
   for (const Launch &launch : artifact.launches) {
     CUfunc_st *function = nullptr;
-    if (Status status = api.check(
-            api.cuModuleGetFunction(&function, module, launch.kernel.c_str()),
-            "cuModuleGetFunction");
+    if (Status status = api.check(api.cuModuleGetFunction(&function, module, launch.kernel.c_str()),
+                                  "cuModuleGetFunction");
         !status)
       return status.error().within("kernel " + launch.kernel);
     int staticBytes = 0, registers = 0, localBytes = 0;
-    for (auto [value, attribute] : {std::pair(&staticBytes, sharedSizeBytes),
-                                    std::pair(&registers, numberOfRegisters),
-                                    std::pair(&localBytes, localSizeBytes)})
-      if (Status status = api.check(api.cuFuncGetAttribute(value, attribute, function),
-                                    "cuFuncGetAttribute");
+    for (auto [value, attribute] :
+         {std::pair(&staticBytes, sharedSizeBytes), std::pair(&registers, numberOfRegisters),
+          std::pair(&localBytes, localSizeBytes)})
+      if (Status status =
+              api.check(api.cuFuncGetAttribute(value, attribute, function), "cuFuncGetAttribute");
           !status)
         return status;
     // Above 48 KB the driver wants to be asked. What the GPU lacks shows here.
-    if (Status status = api.check(api.cuFuncSetAttribute(function, maxDynamicSharedSizeBytes,
-                                                         int(launch.sharedBytes)),
-                                  "cuFuncSetAttribute");
+    if (Status status = api.check(
+            api.cuFuncSetAttribute(function, maxDynamicSharedSizeBytes, int(launch.sharedBytes)),
+            "cuFuncSetAttribute");
         !status)
       return Error(Code::unsupported,
                    "kernel " + launch.kernel + " needs " + std::to_string(launch.sharedBytes) +
@@ -230,16 +230,16 @@ Result<std::string> CudaBackend::link(const std::string &ptx) const {
     return current.status().error();
   JitLog log;
   CUlinkState_st *state = nullptr;
-  if (Status status = api.check(api.cuLinkCreate_v2(5, log.options, log.values, &state),
-                                "cuLinkCreate");
+  if (Status status =
+          api.check(api.cuLinkCreate_v2(5, log.options, log.values, &state), "cuLinkCreate");
       !status)
     return status.error();
   auto finish = [&]() -> Result<std::string> {
     std::string text = ptx; // the driver takes a pointer that is not const
-    if (Status status = api.check(api.cuLinkAddData_v2(state, jitInputPtx, text.data(),
-                                                       text.size() + 1, "kernel.ptx", 0, nullptr,
-                                                       nullptr),
-                                  "cuLinkAddData");
+    if (Status status =
+            api.check(api.cuLinkAddData_v2(state, jitInputPtx, text.data(), text.size() + 1,
+                                           "kernel.ptx", 0, nullptr, nullptr),
+                      "cuLinkAddData");
         !status)
       return log.explain(status);
     void *cubin = nullptr;
@@ -318,8 +318,7 @@ Result<double> CudaBackend::time(const std::function<Status()> &work, void *stre
       return status;
     if (Status status = api.check(api.cuEventRecord(events[1], queue), "cuEventRecord"); !status)
       return status;
-    if (Status status = api.check(api.cuEventSynchronize(events[1]), "cuEventSynchronize");
-        !status)
+    if (Status status = api.check(api.cuEventSynchronize(events[1]), "cuEventSynchronize"); !status)
       return status;
     return api.check(api.cuEventElapsedTime(&milliseconds, events[0], events[1]),
                      "cuEventElapsedTime");

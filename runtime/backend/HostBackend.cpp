@@ -33,9 +33,8 @@ public:
       return Error(Code::invalidArgument,
                    "the host has no streams: pass a null stream, the result is there on return");
     const Entry &entry = entries[index];
-    return pool->run(items, entry.scratchBytes, [&](int64_t item, void *scratch) {
-      entry.kernel(arguments, item, scratch);
-    });
+    return pool->run(items, entry.scratchBytes,
+                     [&](int64_t item, void *scratch) { entry.kernel(arguments, item, scratch); });
   }
 
 private:

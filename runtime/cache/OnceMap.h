@@ -19,8 +19,7 @@ namespace tesela {
 /// failure is not kept: the next who asks tries again.
 template <typename T> class OnceMap {
 public:
-  template <typename Make>
-  Result<std::shared_ptr<const T>> get(const std::string &key, Make make) {
+  template <typename Make> Result<std::shared_ptr<const T>> get(const std::string &key, Make make) {
     std::shared_ptr<Slot> slot;
     {
       std::lock_guard lock(mutex);

@@ -50,8 +50,7 @@ double outputTolerance(const Reference &reference) {
   }
   double u = unitRoundoff(reference.type);
   double baseFactor = reference.scoreUsesTanh ? 3 : 2;
-  double boundFactor =
-      reference.type == ElementType::f32 ? 16 + 2 * reference.maxScore : 8;
+  double boundFactor = reference.type == ElementType::f32 ? 16 + 2 * reference.maxScore : 8;
   return std::min(baseFactor * baseError + 2 * roundingError + 4 * u * magnitude,
                   boundFactor * u * magnitude);
 }
@@ -117,9 +116,9 @@ Result<Comparison> compare(const Reference &reference, const Tensor &o, const Te
     }
 
     for (int64_t d = 0; d < reference.Dv; ++d) {
-      float actual = loadFloat(o.data, o.type,
-                               b * o.strides[0] + h * o.strides[1] + q * o.strides[2] +
-                                   d * o.strides[3]);
+      float actual =
+          loadFloat(o.data, o.type,
+                    b * o.strides[0] + h * o.strides[1] + q * o.strides[2] + d * o.strides[3]);
       double error = std::fabs(double(actual) - reference.ref[row * reference.Dv + d]);
       if (std::isnan(actual)) {
         ++comparison.nanCount;
@@ -140,9 +139,8 @@ Result<Comparison> compare(const Reference &reference, const Tensor &o, const Te
                      comparison.maxError, comparison.worst[0], comparison.worst[1],
                      comparison.worst[2], comparison.worst[3], comparison.tolerance));
   if (worstLseExcess > 0)
-    fail(fmt::format("lse differs by more than {:.3g} at b {}, h {}, q {}",
-                     comparison.lseTolerance, comparison.worstLse[0], comparison.worstLse[1],
-                     comparison.worstLse[2]));
+    fail(fmt::format("lse differs by more than {:.3g} at b {}, h {}, q {}", comparison.lseTolerance,
+                     comparison.worstLse[0], comparison.worstLse[1], comparison.worstLse[2]));
   comparison.passed = comparison.failure.empty();
   return comparison;
 }

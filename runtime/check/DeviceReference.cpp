@@ -20,7 +20,9 @@ namespace {
 OracleArguments oracleArguments(const ReferenceInputs &inputs) {
   const CheckedArguments &checked = inputs.arguments;
   const auto &[q, k, v, o, lse] = checked.tensors;
-  auto address = [](const Tensor &tensor) { return uint64_t(reinterpret_cast<uintptr_t>(tensor.data)); };
+  auto address = [](const Tensor &tensor) {
+    return uint64_t(reinterpret_cast<uintptr_t>(tensor.data));
+  };
   OracleArguments arguments;
   arguments.q = address(q);
   arguments.k = address(k);
@@ -63,11 +65,11 @@ Status launchOracle(const DriverApi &api, const std::string &cubin, OracleArgume
         !status)
       return status;
     void *parameters[] = {&arguments};
-    if (Status status = api.check(api.cuLaunchKernel(function, unsigned(arguments.Sq),
-                                                     unsigned(arguments.H), unsigned(arguments.B),
-                                                     kOracleThreads, 1, 1, 0, nullptr, parameters,
-                                                     nullptr),
-                                  "cuLaunchKernel");
+    if (Status status =
+            api.check(api.cuLaunchKernel(function, unsigned(arguments.Sq), unsigned(arguments.H),
+                                         unsigned(arguments.B), kOracleThreads, 1, 1, 0, nullptr,
+                                         parameters, nullptr),
+                      "cuLaunchKernel");
         !status)
       return status;
     return api.check(api.cuStreamSynchronize(nullptr), "cuStreamSynchronize");
@@ -119,13 +121,13 @@ Result<Reference> deviceReference(const Context &context, const KernelOptions &o
   Result<std::string> source = oracleSource(inputs->variant, options.inputType);
   if (!source)
     return source.error();
-  Result<std::shared_ptr<const std::string>> cubin = context.internal()->oracles.get(
-      *source, [&]() -> Result<std::shared_ptr<const std::string>> {
+  Result<std::shared_ptr<const std::string>> cubin =
+      context.internal()->oracles.get(*source, [&]() -> Result<std::shared_ptr<const std::string>> {
         Result<const NvrtcApi *> compiler = nvrtc();
         if (!compiler)
           return compiler.error();
-        Result<std::string> compiled =
-            (*compiler)->compile(*source, "the oracle of '" + inputs->variant.name + "'", device.sm);
+        Result<std::string> compiled = (*compiler)->compile(
+            *source, "the oracle of '" + inputs->variant.name + "'", device.sm);
         if (!compiled)
           return compiled.error();
         return std::make_shared<const std::string>(std::move(*compiled));
@@ -163,7 +165,8 @@ Result<Reference> deviceReference(const Context &context, const KernelOptions &o
   if (Status status = launchOracle(**api, **cubin, oracle); !status)
     return status.error().within("the oracle");
   for (Output &output : outputs)
-    if (Status status = context.copyToHost(output.host->data(), output.buffer, output.buffer.size());
+    if (Status status =
+            context.copyToHost(output.host->data(), output.buffer, output.buffer.size());
         !status)
       return status.error();
   return reference;

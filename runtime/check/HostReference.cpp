@@ -76,10 +76,12 @@ public:
     int64_t blocks = (extents.Sq + rowsPerTask - 1) / rowsPerTask;
     for (int32_t b = 0; b < extents.B; ++b)
       for (int32_t hkv = 0; hkv < extents.Hkv; ++hkv) {
-        if (Status status = pool.run(extents.Sk, 0, [&](int64_t k, void *) {
-              loadRow(arguments.tensors[1], b, hkv, k, &head.k[k * headDimQk]);
-              loadRow(arguments.tensors[2], b, hkv, k, &head.v[k * headDimV]);
-            });
+        if (Status status =
+                pool.run(extents.Sk, 0,
+                         [&](int64_t k, void *) {
+                           loadRow(arguments.tensors[1], b, hkv, k, &head.k[k * headDimQk]);
+                           loadRow(arguments.tensors[2], b, hkv, k, &head.v[k * headDimV]);
+                         });
             !status)
           return status;
         Status status = pool.run(group * blocks, 0, [&](int64_t task, void *) {
@@ -132,8 +134,7 @@ private:
         Point point{b, h, hkv, q, k};
         if (!interpreter.maskIsTrue() && !interpreter.mask(point))
           continue;
-        double s = double(arguments.scale) *
-                   dot(query.data(), &head.k[k * headDimQk], headDimQk);
+        double s = double(arguments.scale) * dot(query.data(), &head.k[k * headDimQk], headDimQk);
         float baseS = roundTo(reference.type, float(s));
         bool identity = interpreter.scoreIsIdentity();
         kept.push_back({k, identity ? s : interpreter.score(point, s),

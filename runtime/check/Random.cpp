@@ -24,7 +24,7 @@ uint64_t mix(uint64_t seed, uint64_t index) {
 /// Box and Muller's transform, in arithmetic that is the same on every machine.
 float normal(uint64_t bits) {
   FloatArithmetic arithmetic;
-  float uniform = (float(bits >> 41) + 0.5f) * 0x1p-23f;   // in (0, 1)
+  float uniform = (float(bits >> 41) + 0.5f) * 0x1p-23f;        // in (0, 1)
   float angle = float(bits & 0x7fffff) * 0x1p-23f * 6.2831853f; // in [0, 2 pi)
   float radius = std::sqrt(-2.0f * exactLog(arithmetic, uniform));
   return radius * exactCos(arithmetic, angle);

@@ -68,8 +68,8 @@ std::string DriverApi::versionText() const {
 }
 
 Result<DriverApi> DriverApi::open(const std::vector<std::string> &names) {
-  Result<DynamicLibrary> library = DynamicLibrary::open(
-      names, "a GPU needs NVIDIA's driver; without one use the device 'host'");
+  Result<DynamicLibrary> library =
+      DynamicLibrary::open(names, "a GPU needs NVIDIA's driver; without one use the device 'host'");
   if (!library)
     return library.error().within("CUDA");
   DriverApi api;

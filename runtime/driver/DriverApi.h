@@ -80,7 +80,7 @@ enum ResultCode {
   ENTRY(cuDeviceGet, (int *device, int ordinal))                                                   \
   ENTRY(cuDeviceGetName, (char *name, int length, int device))                                     \
   ENTRY(cuDeviceGetAttribute, (int *value, int attribute, int device))                             \
-  ENTRY(cuDeviceTotalMem_v2, (size_t *bytes, int device))                                          \
+  ENTRY(cuDeviceTotalMem_v2, (size_t * bytes, int device))                                         \
   ENTRY(cuDevicePrimaryCtxRetain, (CUctx_st * *context, int device))                               \
   ENTRY(cuDevicePrimaryCtxRelease_v2, (int device))                                                \
   ENTRY(cuCtxPushCurrent_v2, (CUctx_st * context))                                                 \
@@ -103,7 +103,7 @@ enum ResultCode {
   ENTRY(cuMemsetD8_v2, (DevicePointer address, unsigned char value, size_t bytes))                 \
   ENTRY(cuEventCreate, (CUevent_st * *event, unsigned int flags))                                  \
   ENTRY(cuEventDestroy_v2, (CUevent_st * event))                                                   \
-  ENTRY(cuEventRecord, (CUevent_st * event, CUstream_st *stream))                                  \
+  ENTRY(cuEventRecord, (CUevent_st * event, CUstream_st * stream))                                 \
   ENTRY(cuEventSynchronize, (CUevent_st * event))                                                  \
   ENTRY(cuEventElapsedTime, (float *milliseconds, CUevent_st *begin, CUevent_st *end))             \
   ENTRY(cuLinkCreate_v2,                                                                           \

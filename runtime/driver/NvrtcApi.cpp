@@ -19,9 +19,9 @@ Status NvrtcApi::check(int result, const char *call) const {
 Result<std::string> NvrtcApi::compile(const std::string &source, const std::string &name,
                                       int sm) const {
   _nvrtcProgram *program = nullptr;
-  if (Status status = check(
-          nvrtcCreateProgram(&program, source.c_str(), name.c_str(), 0, nullptr, nullptr),
-          "nvrtcCreateProgram");
+  if (Status status =
+          check(nvrtcCreateProgram(&program, source.c_str(), name.c_str(), 0, nullptr, nullptr),
+                "nvrtcCreateProgram");
       !status)
     return status.error();
 
@@ -53,8 +53,8 @@ Result<std::string> NvrtcApi::compile(const std::string &source, const std::stri
 }
 
 Result<NvrtcApi> NvrtcApi::open(const std::vector<std::string> &names) {
-  Result<DynamicLibrary> library = DynamicLibrary::open(
-      names, "install NVRTC (CUDA's package cuda-nvrtc) or set CUDA_HOME");
+  Result<DynamicLibrary> library =
+      DynamicLibrary::open(names, "install NVRTC (CUDA's package cuda-nvrtc) or set CUDA_HOME");
   if (!library)
     return library.error().within("NVRTC");
   NvrtcApi api;
@@ -68,8 +68,7 @@ Result<NvrtcApi> NvrtcApi::open(const std::vector<std::string> &names) {
   Result<void *> errorString = library->find("nvrtcGetErrorString");
   if (!errorString)
     return errorString.error();
-  api.nvrtcGetErrorString =
-      reinterpret_cast<decltype(api.nvrtcGetErrorString)>(*errorString);
+  api.nvrtcGetErrorString = reinterpret_cast<decltype(api.nvrtcGetErrorString)>(*errorString);
   return api;
 }
 

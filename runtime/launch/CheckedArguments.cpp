@@ -168,8 +168,8 @@ Result<CheckedArguments> checkArguments(const Signature &signature,
   if (heads > 0 && (kvHeads == 0 || heads % kvHeads))
     return invalid("q has " + std::to_string(heads) + " heads and k has " +
                    std::to_string(kvHeads) + ": the first must be a multiple of the second");
-  checked.extents = {int32_t(q.extents[0]), int32_t(heads), int32_t(kvHeads),
-                     int32_t(q.extents[2]), int32_t(k.extents[2])};
+  checked.extents = {int32_t(q.extents[0]), int32_t(heads), int32_t(kvHeads), int32_t(q.extents[2]),
+                     int32_t(k.extents[2])};
 
   for (const Named &each : inputs)
     if (Status status = checkLayout(each.name, *each.tensor, rules.alignment, each.written);

@@ -25,7 +25,8 @@ std::string knownParameters(const std::vector<Parameter> &parameters, bool captu
     if (parameter.isCapture == captures)
       names += (names.empty() ? "" : ", ") + parameter.name;
   std::string kind = captures ? "captured tensors" : "scalars";
-  return names.empty() ? "; the variant has no " + kind : "; the variant has the " + kind + " " + names;
+  return names.empty() ? "; the variant has no " + kind
+                       : "; the variant has the " + kind + " " + names;
 }
 
 /// The arguments named `name`; fails where there are several.
@@ -46,9 +47,8 @@ template <typename Argument>
 Status checkNames(const std::vector<Argument> &arguments, const std::vector<Parameter> &parameters,
                   bool captures) {
   for (const Argument &argument : arguments) {
-    auto named = std::find_if(parameters.begin(), parameters.end(), [&](const Parameter &each) {
-      return each.name == argument.name;
-    });
+    auto named = std::find_if(parameters.begin(), parameters.end(),
+                              [&](const Parameter &each) { return each.name == argument.name; });
     if (named == parameters.end())
       return invalid("there is no parameter '" + argument.name + "'" +
                      knownParameters(parameters, captures));

@@ -45,8 +45,7 @@ TEST(Expression, ComputesIn64BitsAndHoldsTheEnds) {
   Extents extents{large, large, large, large, large};
   EXPECT_EQ(evaluate("(* B H)", extents), int64_t(large) * large);
   EXPECT_EQ(evaluate("(* Sq (* B H))", extents), std::numeric_limits<int64_t>::max());
-  EXPECT_EQ(evaluate("(* -1 (* Sq (* B (* B H))))", extents),
-            -std::numeric_limits<int64_t>::max());
+  EXPECT_EQ(evaluate("(* -1 (* Sq (* B (* B H))))", extents), -std::numeric_limits<int64_t>::max());
 }
 
 TEST(Expression, WrongTextsAreErrors) {

@@ -46,13 +46,17 @@ protected:
   }
 };
 
+/// What only a GPU has.
+class GpuTest : public DeviceTest {};
+
 TEST_P(DeviceTest, OneKernelServesAllLaunchArguments) {
   // Text of its own, so that no other test has compiled it.
   KernelOptions own = options("sliding_window");
   own.variantText += "// of this test alone\n";
   int64_t before = context->compileCount();
-  for (ForwardShape shape : {ForwardShape{1, 2, 2, 64, 64, false}, ForwardShape{3, 2, 1, 17, 90, true},
-                             ForwardShape{2, 8, 2, 130, 5, false}}) {
+  for (ForwardShape shape :
+       {ForwardShape{1, 2, 2, 64, 64, false}, ForwardShape{3, 2, 1, 17, 90, true},
+        ForwardShape{2, 8, 2, 130, 5, false}}) {
     SCOPED_TRACE(shape.Sq);
     ForwardCase(*context, own, shape).check(kernel(own));
   }
@@ -88,7 +92,8 @@ TEST_P(DeviceTest, NoKeysGiveZeroAndMinusInfinity) {
 
 TEST_P(DeviceTest, NoQueriesAndNoBatchAreNothingToDo) {
   KernelOptions full = options("full");
-  for (ForwardShape shape : {ForwardShape{2, 2, 2, 0, 70, false}, ForwardShape{0, 2, 2, 70, 70, false}}) {
+  for (ForwardShape shape :
+       {ForwardShape{2, 2, 2, 0, 70, false}, ForwardShape{0, 2, 2, 70, 70, false}}) {
     ForwardCase forward(*context, full, shape);
     Status launched = kernel(full).launch(forward.deviceArguments());
     EXPECT_TRUE(launched.ok()) << launched.error().message();
@@ -173,13 +178,12 @@ TEST_P(DeviceTest, TheKernelIsDescribed) {
   }
 }
 
-TEST_P(DeviceTest, TheOracleAgreesWithTheInterpreter) {
-  if (!gpu())
-    GTEST_SKIP() << "the oracle runs on a GPU";
+TEST_P(GpuTest, TheOracleAgreesWithTheInterpreter) {
   for (const std::string &variant : variantNames())
     for (ElementType type : {ElementType::bf16, ElementType::f16})
-      for (ForwardShape shape : {ForwardShape{2, 4, 2, 33, 47, true}, ForwardShape{1, 2, 1, 65, 20, false},
-                                 ForwardShape{1, 1, 1, 1, 300, false}}) {
+      for (ForwardShape shape :
+           {ForwardShape{2, 4, 2, 33, 47, true}, ForwardShape{1, 2, 1, 65, 20, false},
+            ForwardShape{1, 1, 1, 1, 300, false}}) {
         SCOPED_TRACE(variant + " " + std::string(elementTypeName(type)));
         KernelOptions chosen = options(variant);
         chosen.inputType = type;
@@ -203,9 +207,7 @@ TEST_P(DeviceTest, TheOracleAgreesWithTheInterpreter) {
       }
 }
 
-TEST_P(DeviceTest, AnotherStreamIsWaitedFor) {
-  if (!gpu())
-    GTEST_SKIP() << "the host has no streams";
+TEST_P(GpuTest, AnotherStreamIsWaitedFor) {
   void *perThread = reinterpret_cast<void *>(2); // CU_STREAM_PER_THREAD
   KernelOptions causal = options("causal");
   ForwardCase forward(*context, causal, {1, 2, 2, 100, 100, false});
@@ -232,5 +234,6 @@ TEST_P(DeviceTest, TimesAreMeasured) {
 
 INSTANTIATE_TEST_SUITE_P(Host, DeviceTest, testing::Values("host"));
 INSTANTIATE_TEST_SUITE_P(Gpu, DeviceTest, testing::Values("cuda"));
+INSTANTIATE_TEST_SUITE_P(Gpu, GpuTest, testing::Values("cuda"));
 
 } // namespace

@@ -101,7 +101,8 @@ ForwardCase::ForwardCase(const Context &context, const KernelOptions &options,
   }
   Result<VariantInfo> info = checkVariant(options.variantText, options.variantFile);
   EXPECT_TRUE(info.ok()) << (info ? "" : info.error().message());
-  for (const VariantParameter &parameter : info ? info->parameters : std::vector<VariantParameter>()) {
+  for (const VariantParameter &parameter :
+       info ? info->parameters : std::vector<VariantParameter>()) {
     if (!parameter.isCapture) {
       // Values that matter at small lengths too: a window's default reaches over all of them.
       double value = parameter.type == ElementType::i32 ? double(shape.Sk / 3 + 1) : 3.0;

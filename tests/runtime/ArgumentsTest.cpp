@@ -22,14 +22,15 @@ alignas(16) char memory[64];
 
 class ArgumentsTest : public testing::Test {
 protected:
-  Signature signature{ElementType::bf16,
-                      64,
-                      32,
-                      {{"window", ElementType::i32, false, {}, 8.0},
-                       {"cap", ElementType::f32, false, {}, std::nullopt},
-                       {"slope", ElementType::f32, true, {{1, "H", 0}}, std::nullopt},
-                       {"table", ElementType::i32, true, {{2, "n", 1}, {1, "n", 0}}, std::nullopt},
-                       {"fixed", ElementType::f32, true, {{0, "", 3}, {1, "Sk", -1}}, std::nullopt}}};
+  Signature signature{
+      ElementType::bf16,
+      64,
+      32,
+      {{"window", ElementType::i32, false, {}, 8.0},
+       {"cap", ElementType::f32, false, {}, std::nullopt},
+       {"slope", ElementType::f32, true, {{1, "H", 0}}, std::nullopt},
+       {"table", ElementType::i32, true, {{2, "n", 1}, {1, "n", 0}}, std::nullopt},
+       {"fixed", ElementType::f32, true, {{0, "", 3}, {1, "Sk", -1}}, std::nullopt}}};
   ArgumentRules rules{16, true};
   LaunchArguments arguments = good();
 
@@ -75,7 +76,8 @@ TEST_F(ArgumentsTest, GoodOnesPass) {
 }
 
 TEST_F(ArgumentsTest, Shapes) {
-  EXPECT_SAYS(a.q.type = ElementType::f16, "q is f16[2, 6, 5, 64], the kernel was compiled for bf16");
+  EXPECT_SAYS(a.q.type = ElementType::f16,
+              "q is f16[2, 6, 5, 64], the kernel was compiled for bf16");
   EXPECT_SAYS(a.k.rank = 3, "its rank must be 4");
   EXPECT_SAYS(a.v.extents[2] = -1, "length extent must lie in");
   EXPECT_SAYS(a.q.extents[2] = int64_t(1) << 31, "length extent must lie in");
@@ -148,7 +150,8 @@ TEST_F(ArgumentsTest, Scale) {
 TEST_F(ArgumentsTest, Scalars) {
   EXPECT_SAYS(a.scalars.clear(), "the parameter 'cap' is missing and has no default");
   EXPECT_SAYS(a.scalars.push_back({"cap", 1}), "given twice");
-  EXPECT_SAYS(a.scalars.push_back({"windw", 1}), "no parameter 'windw'; the variant has the scalars window, cap");
+  EXPECT_SAYS(a.scalars.push_back({"windw", 1}),
+              "no parameter 'windw'; the variant has the scalars window, cap");
   EXPECT_SAYS(a.scalars.push_back({"slope", 1}), "'slope' is a captured tensor");
   EXPECT_SAYS(a.scalars.push_back({"window", 1.5}), "'window' is 1.5, it must be a whole number");
   EXPECT_SAYS(a.scalars.push_back({"window", 2147483648.0}), "it must be a whole number");
@@ -162,7 +165,8 @@ TEST_F(ArgumentsTest, Captures) {
   EXPECT_SAYS(a.captures.push_back(a.captures[0]), "'slope' is given twice");
   EXPECT_SAYS(a.captures[0].name = "slopes", "the captured tensors slope, table, fixed");
   EXPECT_SAYS(a.captures[0].name = "cap", "'cap' is a scalar");
-  EXPECT_SAYS(a.captures[0].tensor.type = ElementType::i32, "'slope' is i32[6], the variant declares f32");
+  EXPECT_SAYS(a.captures[0].tensor.type = ElementType::i32,
+              "'slope' is i32[6], the variant declares f32");
   EXPECT_SAYS(a.captures[0].tensor.rank = 2, "the variant declares rank 1");
   EXPECT_SAYS(a.captures[0].tensor.extents[0] = 3, "axis 0 must be H = 6 (H is 6)");
   EXPECT_SAYS(a.captures[0].tensor.data = nullptr, "'slope' is f32[6] and has no address");

@@ -105,8 +105,9 @@ TEST_F(CacheTest, ADamagedEntryIsCompiledAnewAndReplaced) {
   EXPECT_EQ(use(context()), Origin::compiled);
   std::string path = onlyEntry();
   const std::string whole = *readFile(path);
-  std::vector<std::string> damages = {"", "x", whole.substr(0, 64), whole.substr(0, 100),
-                                      whole.substr(0, whole.size() - 1), whole + "x"};
+  std::vector<std::string> damages = {
+      "",         "x", whole.substr(0, 64), whole.substr(0, 100), whole.substr(0, whole.size() - 1),
+      whole + "x"};
   for (size_t at : {size_t(3), size_t(70), whole.size() / 2, whole.size() - 1}) {
     std::string flipped = whole;
     flipped[at] = char(flipped[at] ^ 1);

@@ -279,9 +279,8 @@ TEST_F(CompareTest, TheToleranceFollowsTheRule) {
   uint16_t output = floatToBf16(0.5f);
   float zero = 0;
   auto tolerance = [&] {
-    Result<Comparison> compared =
-        compare(one, Tensor::bhsd(&output, ElementType::bf16, 1, 1, 1, 1),
-                Tensor::contiguous(&zero, ElementType::f32, {1, 1, 1}));
+    Result<Comparison> compared = compare(one, Tensor::bhsd(&output, ElementType::bf16, 1, 1, 1, 1),
+                                          Tensor::contiguous(&zero, ElementType::f32, {1, 1, 1}));
     EXPECT_TRUE(compared.ok() && compared->passed);
     return compared->tolerance;
   };

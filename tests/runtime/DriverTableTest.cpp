@@ -29,8 +29,8 @@ template <typename A, typename B> constexpr bool sameAbi() {
   else if constexpr (std::is_pointer_v<A> && std::is_pointer_v<B>)
     return sameAbi<std::remove_cv_t<std::remove_pointer_t<A>>,
                    std::remove_cv_t<std::remove_pointer_t<B>>>();
-  else if constexpr ((std::is_integral_v<A> || std::is_enum_v<A>) &&
-                     (std::is_integral_v<B> || std::is_enum_v<B>))
+  else if constexpr ((std::is_integral_v<A> || std::is_enum_v<A>)&&(std::is_integral_v<B> ||
+                                                                    std::is_enum_v<B>))
     return sizeof(A) == sizeof(B);
   else
     return false;

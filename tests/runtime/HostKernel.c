@@ -43,8 +43,7 @@ static float logarithm(float x) {
 
 /* Slots, as FakeCompiler.cpp lists them. */
 void fake_sliding_alibi(const void *const *arguments, int64_t item, void *scratch) {
-  const float *q = SLOT(const float *, 0), *k = SLOT(const float *, 1),
-              *v = SLOT(const float *, 2);
+  const float *q = SLOT(const float *, 0), *k = SLOT(const float *, 1), *v = SLOT(const float *, 2);
   float *o = SLOT(float *, 3), *lse = SLOT(float *, 4);
   int32_t heads = SLOT(int32_t, 5), kvHeads = SLOT(int32_t, 6), queries = SLOT(int32_t, 7),
           keys = SLOT(int32_t, 8), headDimQk = SLOT(int32_t, 9), headDimV = SLOT(int32_t, 10);

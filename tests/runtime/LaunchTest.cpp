@@ -39,8 +39,7 @@ protected:
     ASSERT_TRUE(launched.ok()) << launched.error().message();
     Result<Reference> reference = hostReference(problem.options(), problem.arguments, 2);
     ASSERT_TRUE(reference.ok()) << reference.error().message();
-    Result<Comparison> comparison =
-        compare(*reference, problem.arguments.o, problem.arguments.lse);
+    Result<Comparison> comparison = compare(*reference, problem.arguments.o, problem.arguments.lse);
     ASSERT_TRUE(comparison.ok()) << comparison.error().message();
     EXPECT_TRUE(comparison->passed) << comparison->failure;
   }

@@ -32,12 +32,12 @@ TEST(Ptxas, TheTargetIsTheDevicesOwn) {
 }
 
 TEST(Ptxas, ResourcesAreReadFromTheLog) {
-  Resources resources = parseResources(
-      "ptxas info    : Compiling entry function 'a' for 'sm_90'\n"
-      "    16 bytes stack frame, 12 bytes spill stores, 8 bytes spill loads\n"
-      "ptxas info    : Used 168 registers, used 1 barriers, 400 bytes cmem[0]\n"
-      "    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads\n"
-      "ptxas info    : Used 32 registers\n");
+  Resources resources =
+      parseResources("ptxas info    : Compiling entry function 'a' for 'sm_90'\n"
+                     "    16 bytes stack frame, 12 bytes spill stores, 8 bytes spill loads\n"
+                     "ptxas info    : Used 168 registers, used 1 barriers, 400 bytes cmem[0]\n"
+                     "    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads\n"
+                     "ptxas info    : Used 32 registers\n");
   EXPECT_EQ(resources.registers, 168);
   EXPECT_EQ(resources.spillBytes, 20);
 }
@@ -58,7 +58,8 @@ TEST(Ptxas, AssemblesAndTellsResources) {
     GTEST_SKIP() << "no ptxas on this machine";
   Result<Assembled> assembled = ptxas->assemble(smallKernel, 90);
   ASSERT_TRUE(assembled.ok()) << assembled.error().message();
-  EXPECT_EQ(assembled->cubin.substr(0, 4), "\x7f""ELF");
+  EXPECT_EQ(assembled->cubin.substr(0, 4), "\x7f"
+                                           "ELF");
   EXPECT_GT(assembled->resources.registers, 0);
   EXPECT_EQ(assembled->resources.spillBytes, 0);
 }

@@ -29,7 +29,7 @@ namespace tesela {
 struct Reference {
   int64_t B = 0, H = 0, Sq = 0, Dv = 0;
   ElementType type = ElementType::bf16; ///< of the inputs and of the output
-  std::vector<double> ref;       ///< [B, H, Sq, Dv]: everything in double, masks exact
+  std::vector<double> ref;              ///< [B, H, Sq, Dv]: everything in double, masks exact
   /// [B, H, Sq, Dv]: s rounded to `type`, the score in f32, p rounded to `type`
   /// before the product, the rest in double.
   std::vector<double> base;
@@ -37,7 +37,7 @@ struct Reference {
   std::vector<double> lse;       ///< [B, H, Sq]
   double maxScore = 0;           ///< the largest |score| of a kept finite element
   bool scoreUsesTanh = false;
-  int64_t keptPairs = -1;        ///< pairs (b, h, q, k) that the mask keeps; -1: not counted
+  int64_t keptPairs = -1; ///< pairs (b, h, q, k) that the mask keeps; -1: not counted
 };
 
 /// The reference by interpreting the variant on the host. Tensors of `arguments` lie in
@@ -55,14 +55,14 @@ TESELA_EXPORT Result<Reference> deviceReference(const Context &context,
 /// A result beside its reference.
 struct Comparison {
   bool passed = false;
-  double maxError = 0;  ///< max|out-ref|
+  double maxError = 0; ///< max|out-ref|
   double tolerance = 0;
-  std::array<int64_t, 4> worst{}; ///< b, h, q, d of the largest error
-  double maxLseError = 0;         ///< of finite elements
-  double lseTolerance = 0;        ///< at the element with the largest excess
+  std::array<int64_t, 4> worst{};    ///< b, h, q, d of the largest error
+  double maxLseError = 0;            ///< of finite elements
+  double lseTolerance = 0;           ///< at the element with the largest excess
   std::array<int64_t, 3> worstLse{}; ///< b, h, q
-  int64_t nanCount = 0;           ///< NaNs where none is due, in o and lse
-  std::string failure;            ///< one sentence where not passed
+  int64_t nanCount = 0;              ///< NaNs where none is due, in o and lse
+  std::string failure;               ///< one sentence where not passed
 };
 
 /// Holds `o` [B, H, Sq, Dv] (any strides) and `lse` [B, H, Sq], both in host memory,

@@ -55,7 +55,7 @@ struct KernelInfo {
   std::string target; ///< what it was compiled for: "host", "sm_90"
   ElementType inputType = ElementType::bf16;
   int headDimQk = 0, headDimV = 0;
-  std::string schedule;                  ///< the chosen #tile.schedule, as text
+  std::string schedule; ///< the chosen #tile.schedule, as text
   std::vector<VariantParameter> parameters;
 
   enum class Origin { compiled, memoryCache, diskCache } origin = Origin::compiled;
@@ -65,10 +65,10 @@ struct KernelInfo {
   std::string assembler; ///< "ptxas 13.0", "driver 13.0"; "" for the host
 
   /// Of the most demanding kernel of the plan; a GPU's only.
-  std::optional<int> registers;    ///< a thread
-  std::optional<int> spillBytes;   ///< a thread, stores and loads
+  std::optional<int> registers;       ///< a thread
+  std::optional<int> spillBytes;      ///< a thread, stores and loads
   std::optional<int64_t> sharedBytes; ///< a block, static and dynamic
-  std::optional<int> threads;      ///< a block
+  std::optional<int> threads;         ///< a block
 };
 
 /// A loaded kernel: a cheap handle, copied freely. It keeps its context alive. All

@@ -20,8 +20,8 @@ namespace tesela {
 /// What a kernel is compiled for. Batch, heads, lengths, strides, scale, scalars
 /// and captures are not here: they are arguments of the launch.
 struct KernelOptions {
-  std::string variantText;              ///< one `attention name(...) { ... }`
-  std::string variantFile = "variant";  ///< its name in diagnostics
+  std::string variantText;                   ///< one `attention name(...) { ... }`
+  std::string variantFile = "variant";       ///< its name in diagnostics
   ElementType inputType = ElementType::bf16; ///< q, k, v, o: bf16, f16, f32 (host only)
   int headDimQk = 128;
   int headDimV = 128;
@@ -46,8 +46,8 @@ struct VariantParameter {
   std::string name;
   ElementType type = ElementType::f32;
   bool isCapture = false;
-  std::vector<VariantExtent> extents;  ///< of a capture, one an axis
-  std::optional<double> defaultValue;  ///< of a scalar
+  std::vector<VariantExtent> extents; ///< of a capture, one an axis
+  std::optional<double> defaultValue; ///< of a scalar
 };
 
 struct VariantInfo {

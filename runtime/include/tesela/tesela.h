@@ -36,7 +36,7 @@ typedef enum tesela_code {
   TESELA_INPUT_OUTPUT = 5,     /* reading or writing failed, or what was read is damaged */
   TESELA_DRIVER = 6,           /* the GPU's driver reported an error */
   TESELA_OUT_OF_MEMORY = 7,
-  TESELA_DEFECT = 8            /* a defect of Tesela: please report it */
+  TESELA_DEFECT = 8 /* a defect of Tesela: please report it */
 } tesela_code;
 
 typedef enum tesela_type {
@@ -89,8 +89,7 @@ typedef struct tesela_kernel_options {
 
 /* Takes the kernel from the cache or compiles it now. On success *kernel must be given to
  * tesela_kernel_destroy. */
-TESELA_API tesela_code tesela_compile(tesela_context *context,
-                                      const tesela_kernel_options *options,
+TESELA_API tesela_code tesela_compile(tesela_context *context, const tesela_kernel_options *options,
                                       tesela_kernel **kernel);
 TESELA_API void tesela_kernel_destroy(tesela_kernel *kernel); /* NULL is allowed */
 
@@ -118,16 +117,16 @@ typedef struct tesela_parameter {
 typedef struct tesela_launch_arguments {
   size_t size; /* sizeof(tesela_launch_arguments) */
   int64_t batch;
-  int64_t heads;    /* a multiple of kv_heads */
+  int64_t heads; /* a multiple of kv_heads */
   int64_t kv_heads;
-  int64_t length;    /* queries */
-  int64_t kv_length; /* keys */
-  tesela_view q;     /* [batch, heads, length, head_dim_qk] */
-  tesela_view k;     /* [batch, kv_heads, kv_length, head_dim_qk] */
-  tesela_view v;     /* [batch, kv_heads, kv_length, head_dim_v] */
-  tesela_view o;     /* [batch, heads, length, head_dim_v], written */
-  float *lse;        /* [batch, heads, length] without gaps, written */
-  double scale;      /* finite and positive; 0: 1/sqrt(head_dim_qk) */
+  int64_t length;                     /* queries */
+  int64_t kv_length;                  /* keys */
+  tesela_view q;                      /* [batch, heads, length, head_dim_qk] */
+  tesela_view k;                      /* [batch, kv_heads, kv_length, head_dim_qk] */
+  tesela_view v;                      /* [batch, kv_heads, kv_length, head_dim_v] */
+  tesela_view o;                      /* [batch, heads, length, head_dim_v], written */
+  float *lse;                         /* [batch, heads, length] without gaps, written */
+  double scale;                       /* finite and positive; 0: 1/sqrt(head_dim_qk) */
   const tesela_parameter *parameters; /* those with a default may be left out */
   size_t parameter_count;
 } tesela_launch_arguments;
