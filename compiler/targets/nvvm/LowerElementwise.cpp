@@ -36,7 +36,7 @@ LogicalResult KernelLowering::lowerMap(tile::MapOp op) {
   IRMapping outer;
   for (Operation &inner : body.without_terminator())
     for (Value operand : inner.getOperands())
-      if (operand.getParentBlock() != &body)
+      if (operand.getParentBlock() != &body && !isa<tile::ViewType>(operand.getType()))
         outer.map(operand, valueOf(operand));
 
   Values results;
