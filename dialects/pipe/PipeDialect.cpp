@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 #include "pipe/Pipe.h"
+#include "tile/Extents.h"
 
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
@@ -68,9 +69,8 @@ LogicalResult AllocOp::verify() {
 }
 
 static LogicalResult verifyTile(Operation *op, BufferType buffer, tile::TileType tile) {
-  if (tile.getRank() != 2 || tile.getExtent(0) != buffer.getRows() ||
-      tile.getExtent(1) != buffer.getColumns() ||
-      tile.getElementType() != buffer.getElementType())
+  if (tile.getRank() != 2 || !tile.isBound() || tile.getExtent(0) != buffer.getRows() ||
+      tile.getExtent(1) != buffer.getColumns() || tile.getElementType() != buffer.getElementType())
     return op->emitOpError() << "expected a tile of the shape and type of a stage of " << buffer
                              << ", got " << tile;
   return success();
@@ -78,7 +78,8 @@ static LogicalResult verifyTile(Operation *op, BufferType buffer, tile::TileType
 
 static LogicalResult verifyBlock(Operation *op, BufferType buffer, tile::ViewType view,
                                  tile::BlockType block) {
-  if (block.getRows() != buffer.getRows() || view.getStaticExtent(3) != buffer.getColumns() ||
+  if (tile::staticExtent(block.getExtent()) != buffer.getRows() || view.getRank() != 4 ||
+      view.getStaticExtent(3) != buffer.getColumns() ||
       view.getElementType() != buffer.getElementType())
     return op->emitOpError() << "expected a block of the shape and type of a stage of " << buffer
                              << ", got " << view << '[' << block << ']';

@@ -114,3 +114,21 @@ void tesela::tile::printExtent(AsmPrinter &printer, Attribute extent) {
     printPrimary(printer, expression.getRight());
   }
 }
+
+Attribute ExtentExprAttr::parse(AsmParser &parser, Type) {
+  Attribute extent;
+  SMLoc loc = parser.getCurrentLocation();
+  if (parser.parseLess() || parseExtent(parser, extent) || parser.parseGreater())
+    return {};
+  if (!isa<ExtentExprAttr>(extent)) {
+    parser.emitError(loc) << "expected an extent computed from two, such as 'd + 1'";
+    return {};
+  }
+  return extent;
+}
+
+void ExtentExprAttr::print(AsmPrinter &printer) const {
+  printer << '<';
+  printExtent(printer, *this);
+  printer << '>';
+}

@@ -34,18 +34,18 @@ def Tile_ExtentExprAttr : Tile_Attr<"ExtentExpr", "extent"> {
   let summary = "an extent computed from two";
   let description = [{
     `left + right`, `left * right` or `left ceildiv right`; operands are integers,
-    symbols or, in parentheses, expressions. Inside a type it is written plainly:
-    `!tile.tile<[block_m, (d ceildiv 16) * 16], f32>`.
+    symbols or, in parentheses, expressions: `#tile.extent<(d ceildiv 16) * 16>`. Inside a type
+    it is written plainly: `!tile.tile<[block_m, (d ceildiv 16) * 16], f32>`.
   }];
   let parameters = (ins EnumParameter<Tile_ExtentOperator>:$op, "::mlir::Attribute":$left,
                         "::mlir::Attribute":$right);
-  let assemblyFormat = "`<` $op `,` $left `,` $right `>`";
+  let hasCustomAssemblyFormat = 1;
 }
 
 def Tile_ScheduleAttr : Tile_Attr<"Schedule", "schedule"> {
   let summary = "every choice about how a kernel runs";
   let description = [{
-    Chosen once by `tile-choose-schedule` (heuristic or the caller's overrides),
+    Chosen once, before bind (compiler/schedule: heuristic, then the caller's overrides),
     verified against the chip's facts there, and only obeyed afterwards.
 
     | field | meaning |

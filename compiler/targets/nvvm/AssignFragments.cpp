@@ -19,7 +19,7 @@ struct PipeAssignFragments : impl::PipeAssignFragmentsBase<PipeAssignFragments> 
   void runOnOperation() override {
     tile::KernelOp kernel = getOperation();
     if (!kernel.getScheduleAttr()) {
-      kernel.emitError() << "expected a kernel with a schedule; run tile-choose-schedule first";
+      kernel.emitError() << "expected a kernel with the attribute 'schedule', a #tile.schedule";
       return signalPassFailure();
     }
     warps = kernel.getScheduleAttr().getWarps();
@@ -156,8 +156,9 @@ private:
             wait, load.getLoc(), type.withEncoding(pipe::OperandAttr::get(&getContext(), warps)),
             tile);
       load.replaceAllUsesWith(tile);
-      load.erase();
     }
+    for (tile::LoadOp load : loads) // only now: a builder may stand at one of them
+      load.erase();
   }
 
   void bufferLoads() {

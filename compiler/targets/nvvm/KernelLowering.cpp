@@ -328,6 +328,11 @@ namespace {
 struct PipeLowerToNVVM : impl::PipeLowerToNVVMBase<PipeLowerToNVVM> {
   void runOnOperation() override {
     for (auto kernel : llvm::make_early_inc_range(getOperation().getOps<tile::KernelOp>())) {
+      if (!kernel.getScheduleAttr() || !kernel->hasAttr(sharedBytesAttr)) {
+        kernel.emitError() << "expected a kernel with a schedule and with buffers in their places; "
+                              "run pipe-place-buffers first";
+        return signalPassFailure();
+      }
       OpBuilder builder(&getContext());
       if (failed(nvvm::KernelLowering(kernel, builder).run()))
         return signalPassFailure();

@@ -22,8 +22,8 @@ static Value stepAddress(OpBuilder &builder, Location loc, Value lanePart, int64
   int64_t bits = (step % 4) * 32;
   if (bits == 0)
     return lanePart;
-  Value mask = arith::ConstantIntOp::create(builder, loc, bits, 32);
-  return arith::XOrIOp::create(builder, loc, lanePart, mask);
+  Value flipped = arith::ConstantIntOp::create(builder, loc, bits, 32);
+  return arith::XOrIOp::create(builder, loc, lanePart, flipped);
 }
 static int64_t stepOffset(int64_t step) { return (step / 4) * 128; }
 

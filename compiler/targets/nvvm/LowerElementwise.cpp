@@ -95,8 +95,8 @@ void KernelLowering::lowerReduce(tile::ReduceOp op) {
         }
       Value result = combine(chains[0], chains[1]);
       if (isMax)
-        for (int64_t mask : {1, 2})
-          result = combine(result, ptx().shuffleXor(result, mask));
+        for (int64_t bit : {1, 2})
+          result = combine(result, ptx().shuffleXor(result, bit));
       results.push_back(combine(start[strip * 2 + half], result));
     }
   values[op] = results;
@@ -105,8 +105,8 @@ void KernelLowering::lowerReduce(tile::ReduceOp op) {
 void KernelLowering::lowerTotal(tile::TotalOp op) {
   Values results;
   for (Value share : valuesOf(op.getSource())) {
-    for (int64_t mask : {1, 2})
-      share = arith::AddFOp::create(builder, loc, share, ptx().shuffleXor(share, mask));
+    for (int64_t bit : {1, 2})
+      share = arith::AddFOp::create(builder, loc, share, ptx().shuffleXor(share, bit));
     results.push_back(share);
   }
   values[op] = results;

@@ -97,8 +97,8 @@ void PtxInstructions::barrier() {
   emit({}, {}, "bar.sync 0;", "~{memory}", /*hasSideEffects=*/true);
 }
 
-Value PtxInstructions::shuffleXor(Value x, int64_t mask) {
-  std::string text = ("shfl.sync.bfly.b32 $0, $1, " + Twine(mask) + ", 31, -1;").str();
+Value PtxInstructions::shuffleXor(Value x, int64_t bits) {
+  std::string text = ("shfl.sync.bfly.b32 $0, $1, " + Twine(bits) + ", 31, -1;").str();
   return emit(x.getType(), x, text, "=f,f", /*hasSideEffects=*/true).front();
 }
 

@@ -45,8 +45,8 @@ public:
   /// bar.sync 0 (9.7.13 barrier).
   void barrier();
 
-  /// The value of the lane whose number differs in the bits of `mask` (9.7.9 shfl.sync).
-  mlir::Value shuffleXor(mlir::Value x, int64_t mask);
+  /// The value of the lane whose number differs in `bits` (9.7.9 shfl.sync).
+  mlir::Value shuffleXor(mlir::Value x, int64_t bits);
 
   void storeShared(mlir::Value address, int64_t offset, mlir::Value x);
   Values loadShared16Bytes(mlir::Value address, int64_t offset);

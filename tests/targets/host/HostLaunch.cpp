@@ -108,6 +108,10 @@ void HostKernelUnderTest::run(const HostArguments &arguments) const {
       else
         set(slot, arguments.integers.at(name));
       break;
+    case ArgumentSlot::Kind::tensorMap:
+    case ArgumentSlot::Kind::coordinateStep:
+      ADD_FAILURE() << "a host kernel has no tensor maps";
+      break;
     }
   }
   size_t bytes = (workspaceBytes_ + 63) / 64 * 64 + 64;

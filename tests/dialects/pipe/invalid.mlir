@@ -1,0 +1,97 @@
+// Each constraint of the pipe dialect, once.
+// RUN: tesela-opt %s --split-input-file --verify-diagnostics
+
+tile.kernel @k() {
+  // expected-error @+1 {{expected at least one stage and one row, got 0 and 8}}
+  %b = pipe.alloc : !pipe.buffer<0, [8, 64], bf16>
+}
+
+// -----
+
+tile.kernel @k() {
+  // expected-error @+1 {{expected elements f16 or bf16, got 'f32'}}
+  %b = pipe.alloc : !pipe.buffer<1, [8, 64], f32>
+}
+
+// -----
+
+tile.kernel @k() {
+  // expected-error @+1 {{expected rows of a multiple of 64 elements (128 bytes), got 80; pad the columns}}
+  %b = pipe.alloc : !pipe.buffer<1, [8, 80], bf16>
+}
+
+// -----
+
+tile.kernel @k() {
+  %b = pipe.alloc : !pipe.buffer<1, [8, 64], bf16>
+  // expected-error @+1 {{expected the buffer whose place is taken to be as large as this one (2048 bytes), got 1024}}
+  %c = pipe.alloc over %b : !pipe.buffer<1, [8, 64], bf16>, : !pipe.buffer<1, [16, 64], bf16>
+}
+
+// -----
+
+tile.kernel @k(%v: !tile.view<[?, ?, ?, 128], bf16>, %i: i32) {
+  %b = pipe.alloc : !pipe.buffer<1, [8, 64], bf16>
+  %rows = tile.work : !tile.block<query, 8>
+  // expected-error @+1 {{expected a block of the shape and type of a stage of '!pipe.buffer<1, [8, 64], bf16>', got '!tile.view<[?, ?, ?, 128], bf16>'['!tile.block<query, 8>']}}
+  pipe.copy %v[%rows] to %b[%i] : !tile.view<[?, ?, ?, 128], bf16>[!tile.block<query, 8>], !pipe.buffer<1, [8, 64], bf16>
+}
+
+// -----
+
+tile.kernel @k(%v: !tile.view<[?, ?, ?], bf16>, %i: i32) {
+  %b = pipe.alloc : !pipe.buffer<1, [8, 64], bf16>
+  %rows = tile.work : !tile.block<query, 8>
+  // expected-error @+1 {{expected a block of the shape and type of a stage}}
+  pipe.copy %v[%rows] to %b[%i] : !tile.view<[?, ?, ?], bf16>[!tile.block<query, 8>], !pipe.buffer<1, [8, 64], bf16>
+}
+
+// -----
+
+tile.kernel @k<m>(%v: !tile.view<[?, ?, ?, 64], bf16>, %i: i32) {
+  %b = pipe.alloc : !pipe.buffer<1, [8, 64], bf16>
+  %rows = tile.work : !tile.block<query, m>
+  // expected-error @+1 {{expected a block of the shape and type of a stage}}
+  pipe.store %b[%i] to %v[%rows] : !pipe.buffer<1, [8, 64], bf16>, !tile.view<[?, ?, ?, 64], bf16>[!tile.block<query, m>]
+}
+
+// -----
+
+tile.kernel @k(%i: i32) {
+  %b = pipe.alloc : !pipe.buffer<1, [8, 64], bf16>
+  // expected-error @+1 {{expected a tile with the encoding #pipe.shared, got '!tile.tile<[8, 64], bf16>'}}
+  %t = pipe.slot %b[%i] : !pipe.buffer<1, [8, 64], bf16> -> !tile.tile<[8, 64], bf16>
+}
+
+// -----
+
+tile.kernel @k<m>(%i: i32) {
+  %b = pipe.alloc : !pipe.buffer<1, [8, 64], bf16>
+  // expected-error @+1 {{expected a tile of the shape and type of a stage of '!pipe.buffer<1, [8, 64], bf16>', got '!tile.tile<[m, 64], bf16, #pipe.shared>'}}
+  %t = pipe.slot %b[%i] : !pipe.buffer<1, [8, 64], bf16> -> !tile.tile<[m, 64], bf16, #pipe.shared>
+}
+
+// -----
+
+tile.kernel @k(%i: i32) {
+  %b = pipe.alloc : !pipe.buffer<1, [64, 64], bf16>
+  %t = tile.constant 0.0 : !tile.tile<[64, 64], bf16>
+  // expected-error @+1 {{expected a tile with the encoding #pipe.accumulator, got '!tile.tile<[64, 64], bf16>'}}
+  pipe.write %t to %b[%i] : !tile.tile<[64, 64], bf16>, !pipe.buffer<1, [64, 64], bf16>
+}
+
+// -----
+
+tile.kernel @k() {
+  %t = tile.constant 0.0 : !tile.tile<[64, 64], f32, #pipe.accumulator<warps = 4>>
+  // expected-error @+1 {{expected to change the encoding only, got}}
+  %u = pipe.convert %t : !tile.tile<[64, 64], f32, #pipe.accumulator<warps = 4>> -> !tile.tile<[64, 64], bf16, #pipe.operand<warps = 4>>
+}
+
+// -----
+
+tile.kernel @k() {
+  %t = tile.constant 0.0 : !tile.tile<[64, 64], bf16, #pipe.operand<warps = 4>>
+  // expected-error @+1 {{expected to go from #pipe.shared or #pipe.accumulator to #pipe.operand, got}}
+  %u = pipe.convert %t : !tile.tile<[64, 64], bf16, #pipe.operand<warps = 4>> -> !tile.tile<[64, 64], bf16, #pipe.shared>
+}

@@ -1,0 +1,32 @@
+// Every op, type and encoding of the pipe dialect, through its text and through the generic form.
+// RUN: tesela-opt %s | tesela-opt | FileCheck %s
+// RUN: tesela-opt %s --mlir-print-op-generic | tesela-opt | FileCheck %s
+
+// CHECK-LABEL: tile.kernel @all
+tile.kernel @all(%k: !tile.view<[?, ?, ?, 64], bf16>, %o: !tile.view<[?, ?, ?, 64], bf16>, %stage: i32) {
+  // CHECK: %[[K:.*]] = pipe.alloc {offset = 32768 : i64} : <2, [64, 64], bf16>
+  %b = pipe.alloc {offset = 32768 : i64} : !pipe.buffer<2, [64, 64], bf16>
+  // CHECK: %[[O:.*]] = pipe.alloc over %[[K]] : !pipe.buffer<2, [64, 64], bf16>, : <1, [64, 64], bf16>
+  %c = pipe.alloc over %b : !pipe.buffer<2, [64, 64], bf16>, : !pipe.buffer<1, [64, 64], bf16>
+  %rows = tile.work : !tile.block<query, 64>
+  %keys = tile.block_at %stage of %rows : !tile.block<query, 64> -> !tile.block<key, 64>
+  // CHECK: pipe.copy %k[%[[KEYS:.*]]] to %[[K]][%stage] : <[?, ?, ?, 64], bf16>[<key, 64>], <2, [64, 64], bf16>
+  pipe.copy %k[%keys] to %b[%stage] : !tile.view<[?, ?, ?, 64], bf16>[!tile.block<key, 64>], !pipe.buffer<2, [64, 64], bf16>
+  // CHECK: pipe.commit
+  pipe.commit
+  // CHECK: pipe.wait 1
+  pipe.wait 1
+  // CHECK: pipe.barrier
+  pipe.barrier
+  // CHECK: %[[SLOT:.*]] = pipe.slot %[[K]][%stage] : <2, [64, 64], bf16> -> !tile.tile<[64, 64], bf16, #pipe.shared>
+  %t = pipe.slot %b[%stage] : !pipe.buffer<2, [64, 64], bf16> -> !tile.tile<[64, 64], bf16, #pipe.shared>
+  // CHECK: pipe.convert %[[SLOT]] : !tile.tile<[64, 64], bf16, #pipe.shared> -> !tile.tile<[64, 64], bf16, #pipe.operand<warps = 4>>
+  %a = pipe.convert %t : !tile.tile<[64, 64], bf16, #pipe.shared> -> !tile.tile<[64, 64], bf16, #pipe.operand<warps = 4>>
+  %r = tile.constant 0.0 : !tile.tile<[64, 64], bf16, #pipe.accumulator<warps = 4>>
+  // CHECK: tile.constant 0.000000e+00 : !tile.tile<[64], f32, #pipe.rows<warps = 4, shares = true>>
+  %l = tile.constant 0.0 : !tile.tile<[64], f32, #pipe.rows<warps = 4, shares = true>>
+  // CHECK: pipe.write %{{.*}} to %[[O]][%stage] : !tile.tile<[64, 64], bf16, #pipe.accumulator<warps = 4>>, <1, [64, 64], bf16>
+  pipe.write %r to %c[%stage] : !tile.tile<[64, 64], bf16, #pipe.accumulator<warps = 4>>, !pipe.buffer<1, [64, 64], bf16>
+  // CHECK: pipe.store %[[O]][%stage] to %o[%{{.*}}] : <1, [64, 64], bf16>, <[?, ?, ?, 64], bf16>[<query, 64>]
+  pipe.store %c[%stage] to %o[%rows] : !pipe.buffer<1, [64, 64], bf16>, !tile.view<[?, ?, ?, 64], bf16>[!tile.block<query, 64>]
+}

@@ -1,0 +1,365 @@
+// Each constraint of the tile dialect, once.
+// RUN: tesela-opt %s --split-input-file --verify-diagnostics
+
+// expected-error @+1 {{a tile has one or two extents, this one has 3}}
+tile.kernel @k(%x: !tile.tile<[1, 2, 3], f32>) {}
+
+// -----
+
+// expected-error @+1 {{an extent of a tile is positive, this one is 0}}
+tile.kernel @k(%x: !tile.tile<[0], f32>) {}
+
+// -----
+
+// expected-error @+1 {{an extent of a tile is known when the kernel is compiled; '?' is for views only}}
+tile.kernel @k(%x: !tile.tile<[?], f32>) {}
+
+// -----
+
+// expected-error @+1 {{a tile holds floats, integers or a parameter's type, not 'index'}}
+tile.kernel @k(%x: !tile.tile<[4], index>) {}
+
+// -----
+
+// expected-error @+1 {{a view holds floats, integers or a parameter's type, not 'index'}}
+tile.kernel @k(%x: !tile.view<[?], index>) {}
+
+// -----
+
+// expected-error @+1 {{the axis of a block is 'query' or 'key', not 'row'}}
+tile.kernel @k(%x: !tile.block<row, 4>) {}
+
+// -----
+
+// expected-error @+1 {{expected an extent: a number, the name of a parameter or '?'}}
+tile.kernel @k(%x: !tile.tile<[*], f32>) {}
+
+// -----
+
+// expected-error @+1 {{'tile.kernel' op expected a name for each of 1 arguments, got 0}}
+"tile.kernel"() ({
+^body(%x: f32):
+  "tile.return"() : () -> ()
+}) {sym_name = "k", parameters = [], argument_names = []} : () -> ()
+
+// -----
+
+// expected-error @+1 {{'tile.kernel' op two arguments are named "q"; names are unique}}
+"tile.kernel"() ({
+^body(%x: f32, %y: f32):
+  "tile.return"() : () -> ()
+}) {sym_name = "k", parameters = [], argument_names = ["q", "q"]} : () -> ()
+
+// -----
+
+tile.kernel @k() {
+  // expected-error @+1 {{the extents of a launch are B, H, Hkv, Sq and Sk, not "S"}}
+  %s = tile.extent "S"
+}
+
+// -----
+
+tile.kernel @k(%v: !tile.view<[?, ?], f32>) {
+  %b = tile.work : !tile.block<query, 8>
+  // expected-error @+1 {{expected a view [batch, head, position(, D)], got '!tile.view<[?, ?], f32>'}}
+  %x = tile.load %v[%b] : !tile.view<[?, ?], f32>[!tile.block<query, 8>] -> !tile.tile<[8], f32>
+}
+
+// -----
+
+tile.kernel @k(%v: !tile.view<[?, ?, ?, 64], f32>) {
+  %b = tile.work : !tile.block<query, 8>
+  // expected-error @+1 {{the tile of this block of the view: expected extents 8 x 64, got 8 x 32}}
+  %x = tile.load %v[%b] : !tile.view<[?, ?, ?, 64], f32>[!tile.block<query, 8>] -> !tile.tile<[8, 32], f32>
+}
+
+// -----
+
+tile.kernel @k(%v: !tile.view<[?, ?, ?], f32>) {
+  %b = tile.work : !tile.block<query, 8>
+  %x = tile.constant 0.0 : !tile.tile<[8], f16>
+  // expected-error @+1 {{expected elements 'f32', got 'f16'; convert them with tile.convert}}
+  tile.store %x, %v[%b] : !tile.tile<[8], f16>, !tile.view<[?, ?, ?], f32>[!tile.block<query, 8>]
+}
+
+// -----
+
+tile.kernel @k(%v: !tile.view<[?, ?], f32>, %i: i32) {
+  // expected-error @+1 {{expected 2 indices, got 1}}
+  %x = tile.read %v[%i] : !tile.view<[?, ?], f32> -> f32
+}
+
+// -----
+
+tile.kernel @k(%v: !tile.view<[?], f32>, %i: i32) {
+  // expected-error @+1 {{expected an element 'f32', got 'i32'}}
+  %x = tile.read %v[%i] : !tile.view<[?], f32> -> i32
+}
+
+// -----
+
+tile.kernel @k() {
+  %a = tile.constant 0.0 : !tile.tile<[8], bf16>
+  %c = tile.constant 0.0 : !tile.tile<[8, 8], f32>
+  // expected-error @+1 {{expected operands of two extents, got '!tile.tile<[8], bf16>' and '!tile.tile<[8], bf16>'}}
+  %x = tile.dot %a, %a plus %c : (!tile.tile<[8], bf16>, !tile.tile<[8], bf16>, !tile.tile<[8, 8], f32>) -> !tile.tile<[8, 8], f32>
+}
+
+// -----
+
+tile.kernel @k() {
+  %a = tile.constant 0.0 : !tile.tile<[8, 16], bf16>
+  %b = tile.constant 0.0 : !tile.tile<[16, 8], bf16>
+  %c = tile.constant 0.0 : !tile.tile<[8, 16], f32>
+  // expected-error @+1 {{left operand: expected extents 8 x 8, got 8 x 16}}
+  %x = tile.dot %a, %b transposed plus %c : (!tile.tile<[8, 16], bf16>, !tile.tile<[16, 8], bf16>, !tile.tile<[8, 16], f32>) -> !tile.tile<[8, 16], f32>
+}
+
+// -----
+
+tile.kernel @k() {
+  %a = tile.constant 0.0 : !tile.tile<[8, 16], bf16>
+  %b = tile.constant 0.0 : !tile.tile<[16, 8], f16>
+  %c = tile.constant 0.0 : !tile.tile<[8, 8], f32>
+  // expected-error @+1 {{expected operands of one element type, got 'bf16' and 'f16'}}
+  %x = tile.dot %a, %b plus %c : (!tile.tile<[8, 16], bf16>, !tile.tile<[16, 8], f16>, !tile.tile<[8, 8], f32>) -> !tile.tile<[8, 8], f32>
+}
+
+// -----
+
+tile.kernel @k() {
+  %a = tile.constant 0.0 : !tile.tile<[8, 8], bf16>
+  // expected-error @+1 {{expected the addend and the result to agree, got '!tile.tile<[8, 8], bf16>' and '!tile.tile<[8, 8], f32>'}}
+  %x = tile.dot %a, %a plus %a : (!tile.tile<[8, 8], bf16>, !tile.tile<[8, 8], bf16>, !tile.tile<[8, 8], bf16>) -> !tile.tile<[8, 8], f32>
+}
+
+// -----
+
+tile.kernel @k() {
+  %a = tile.constant 0.0 : !tile.tile<[8, 8], bf16>
+  %c = tile.constant 0.0 : !tile.tile<[8, 16], f32>
+  // expected-error @+1 {{result: expected extents 8 x 8, got 8 x 16}}
+  %x = tile.dot %a, %a plus %c : (!tile.tile<[8, 8], bf16>, !tile.tile<[8, 8], bf16>, !tile.tile<[8, 16], f32>) -> !tile.tile<[8, 16], f32>
+}
+
+// -----
+
+tile.kernel @k() {
+  %a = tile.constant 0.0 : !tile.tile<[8, 8], bf16>
+  // expected-error @+1 {{result: expected elements f32, got 'bf16'; convert them with tile.convert}}
+  %x = tile.dot %a, %a plus %a : (!tile.tile<[8, 8], bf16>, !tile.tile<[8, 8], bf16>, !tile.tile<[8, 8], bf16>) -> !tile.tile<[8, 8], bf16>
+}
+
+// -----
+
+tile.kernel @k() {
+  %a = tile.constant 0.0 : !tile.tile<[8, 8], f32>
+  // expected-error @+1 {{result: expected extents 8 x 8, got 8 x 4}}
+  %x = tile.convert %a : !tile.tile<[8, 8], f32> -> !tile.tile<[8, 4], bf16>
+}
+
+// -----
+
+tile.kernel @k() {
+  %a = tile.constant 0.0 : !tile.tile<[8], f32>
+  // expected-error @+1 {{expected 3 arguments of the body (an element of each operand, row, column), got 1}}
+  %x = tile.map %a : (!tile.tile<[8], f32>) -> !tile.tile<[8], f32> {
+  ^body(%e: f32):
+    tile.yield %e : f32
+  }
+}
+
+// -----
+
+tile.kernel @k() {
+  %a = tile.constant 0.0 : !tile.tile<[8, 8], f32>
+  // expected-error @+1 {{operand 0 has more extents than the result}}
+  %x = tile.map %a : (!tile.tile<[8, 8], f32>) -> !tile.tile<[8], f32> {
+  ^body(%e: f32, %row: i32, %column: i32):
+    tile.yield %e : f32
+  }
+}
+
+// -----
+
+tile.kernel @k() {
+  %a = tile.constant 0.0 : !tile.tile<[4], f32>
+  // expected-error @+1 {{operand: expected extents 8, got 4}}
+  %x = tile.map %a : (!tile.tile<[4], f32>) -> !tile.tile<[8, 8], f32> {
+  ^body(%e: f32, %row: i32, %column: i32):
+    tile.yield %e : f32
+  }
+}
+
+// -----
+
+tile.kernel @k() {
+  %a = tile.constant 0.0 : !tile.tile<[8], f16>
+  // expected-error @+1 {{expected argument 0 of the body to be 'f16', got 'f32'}}
+  %x = tile.map %a : (!tile.tile<[8], f16>) -> !tile.tile<[8], f32> {
+  ^body(%e: f32, %row: i32, %column: i32):
+    tile.yield %e : f32
+  }
+}
+
+// -----
+
+tile.kernel @k() {
+  // expected-error @+1 {{expected the body to yield one 'f32'}}
+  %x = tile.map : () -> !tile.tile<[8], f32> {
+  ^body(%row: i32, %column: i32):
+    tile.yield %row : i32
+  }
+}
+
+// -----
+
+tile.kernel @k() {
+  %a = tile.constant 0.0 : !tile.tile<[8], f32>
+  // expected-error @+1 {{expected a source of two extents, got '!tile.tile<[8], f32>'}}
+  %x = tile.reduce max %a from %a : !tile.tile<[8], f32> -> !tile.tile<[8], f32>
+}
+
+// -----
+
+tile.kernel @k() {
+  %a = tile.constant 0.0 : !tile.tile<[8, 8], f32>
+  %b = tile.constant 0.0 : !tile.tile<[4], f32>
+  // expected-error @+1 {{result: expected extents 8, got 4}}
+  %x = tile.reduce add %a from %b : !tile.tile<[8, 8], f32> -> !tile.tile<[4], f32>
+}
+
+// -----
+
+tile.kernel @k() {
+  %a = tile.constant 0.0 : !tile.tile<[8, 8], f16>
+  %b = tile.constant 0.0 : !tile.tile<[8], f32>
+  // expected-error @+1 {{source: expected elements f32, got 'f16'; convert them with tile.convert}}
+  %x = tile.reduce add %a from %b : !tile.tile<[8, 8], f16> -> !tile.tile<[8], f32>
+}
+
+// -----
+
+tile.kernel @k(%scale: f32) {
+  %rows = tile.work : !tile.block<query, 8>
+  %s = tile.constant 0.0 : !tile.tile<[8, 8], f32>
+  // expected-error @+1 {{expected a block of queries and a block of keys, got '!tile.block<query, 8>' and '!tile.block<query, 8>'}}
+  %x = tile.score %s scaled by %scale at %rows, %rows : !tile.tile<[8, 8], f32>, !tile.block<query, 8>, !tile.block<query, 8>
+}
+
+// -----
+
+tile.kernel @k(%scale: f32, %i: i32) {
+  %rows = tile.work : !tile.block<query, 8>
+  %keys = tile.block_at %i of %rows : !tile.block<query, 8> -> !tile.block<key, 4>
+  %s = tile.constant 0.0 : !tile.tile<[8, 8], f32>
+  // expected-error @+1 {{scores: expected extents 8 x 4, got 8 x 8}}
+  %x = tile.score %s scaled by %scale at %rows, %keys : !tile.tile<[8, 8], f32>, !tile.block<query, 8>, !tile.block<key, 4>
+}
+
+// -----
+
+tile.kernel @k(%scale: f32, %i: i32) {
+  %rows = tile.work : !tile.block<query, 8>
+  %keys = tile.block_at %i of %rows : !tile.block<query, 8> -> !tile.block<key, 8>
+  %s = tile.constant 0.0 : !tile.tile<[8, 8], f16>
+  // expected-error @+1 {{scores: expected elements f32, got 'f16'; convert them with tile.convert}}
+  %x = tile.score %s scaled by %scale at %rows, %keys : !tile.tile<[8, 8], f16>, !tile.block<query, 8>, !tile.block<key, 8>
+}
+
+// -----
+
+tile.kernel @k(%partial: i1, %i: i32) {
+  %rows = tile.work : !tile.block<query, 8>
+  %keys = tile.block_at %i of %rows : !tile.block<query, 8> -> !tile.block<key, 8>
+  %s = tile.constant 0.0 : !tile.tile<[8, 8], f32>
+  // expected-error @+1 {{expected the body to take ('i32', 'i32', 'i32', 'i32', 'i32'), got ('i32')}}
+  %x = tile.mask %s if %partial at %rows, %keys : !tile.tile<[8, 8], f32>, !tile.block<query, 8>, !tile.block<key, 8> do {
+  ^body(%q: i32):
+    tile.yield %partial : i1
+  }
+}
+
+// -----
+
+tile.kernel @k(%partial: i1, %i: i32) {
+  %rows = tile.work : !tile.block<query, 8>
+  %keys = tile.block_at %i of %rows : !tile.block<query, 8> -> !tile.block<key, 8>
+  %s = tile.constant 0.0 : !tile.tile<[8, 8], f32>
+  // expected-error @+1 {{expected the body to yield one 'i1'}}
+  %x = tile.mask %s if %partial at %rows, %keys : !tile.tile<[8, 8], f32>, !tile.block<query, 8>, !tile.block<key, 8> do {
+  ^body(%b: i32, %h: i32, %hkv: i32, %q: i32, %k: i32):
+    tile.yield %q : i32
+  }
+}
+
+// -----
+
+tile.kernel @k(%factor: f32) {
+  %s = tile.constant 0.0 : !tile.tile<[8, 8], f16>
+  %m = tile.constant 0.0 : !tile.tile<[8], f32>
+  // expected-error @+1 {{scores: expected elements f32, got 'f16'; convert them with tile.convert}}
+  %p:4 = tile.softmax_step %s, %m, %m factor %factor : !tile.tile<[8, 8], f16>, !tile.tile<[8], f32>
+}
+
+// -----
+
+tile.kernel @k(%factor: f32) {
+  %s = tile.constant 0.0 : !tile.tile<[8, 8], f32>
+  %m = tile.constant 0.0 : !tile.tile<[4], f32>
+  // expected-error @+1 {{row maxima: expected extents 8, got 4}}
+  %p:4 = tile.softmax_step %s, %m, %m factor %factor : !tile.tile<[8, 8], f32>, !tile.tile<[4], f32>
+}
+
+// -----
+
+tile.kernel @k() {
+  %o = tile.constant 0.0 : !tile.tile<[8, 8], f32>
+  %a = tile.constant 0.0 : !tile.tile<[4], f32>
+  // expected-error @+1 {{factors: expected extents 8, got 4}}
+  %x = tile.rescale %o by %a : !tile.tile<[8, 8], f32>, !tile.tile<[4], f32>
+}
+
+// -----
+
+tile.kernel @k(%factor: f32) {
+  %o = tile.constant 0.0 : !tile.tile<[8, 8], f32>
+  %m = tile.constant 0.0 : !tile.tile<[8], f16>
+  // expected-error @+1 {{row maxima: expected elements f32, got 'f16'; convert them with tile.convert}}
+  %x:2 = tile.finish %o, %m, %m factor %factor : !tile.tile<[8, 8], f32>, !tile.tile<[8], f16>
+}
+
+// -----
+
+tile.kernel @k() {
+  %rows = tile.work : !tile.block<query, 8>
+  // expected-error @+1 {{expected a loop over blocks of keys of a block of queries}}
+  tile.blocks %keys, %partial of %rows : !tile.block<query, 8> -> !tile.block<query, 8> {
+  }
+}
+
+// -----
+
+tile.kernel @k(%low: i32) {
+  %rows = tile.work : !tile.block<query, 8>
+  // expected-error @+1 {{expected an interval (low, high), got 1 values}}
+  "tile.blocks"(%rows, %low) <{operandSegmentSizes = array<i32: 1, 0, 1, 0>}> ({
+  ^body(%keys: !tile.block<key, 8>, %partial: i1):
+    "tile.yield"() : () -> ()
+  }) : (!tile.block<query, 8>, i32) -> ()
+}
+
+// -----
+
+tile.kernel @k(%x: f32) {
+  %rows = tile.work : !tile.block<query, 8>
+  // expected-error @+1 {{expected carried values, what the body yields and results to have the same types ('f32'), the body yields ('i1')}}
+  %r = tile.blocks %keys, %partial of %rows : !tile.block<query, 8> -> !tile.block<key, 8> carry (%c = %x : f32) {
+    tile.yield %partial : i1
+  }
+}
+
+// -----
+
+// expected-error @+1 {{expected an extent computed from two, such as 'd + 1'}}
+tile.kernel @k() attributes {extent = #tile.extent<4>} {}

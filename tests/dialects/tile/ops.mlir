@@ -1,0 +1,120 @@
+// Every op and type of the tile dialect, through its text and through the generic form.
+// RUN: tesela-opt %s | tesela-opt | FileCheck %s
+// RUN: tesela-opt %s --mlir-print-op-generic | tesela-opt | FileCheck %s
+
+// The example of tile.kernel.
+// CHECK-LABEL: tile.kernel @copy<rows, d, input>(%q: !tile.view<[?, ?, ?, d], input>, %o: !tile.view<[?, ?, ?, d], input>) {
+tile.kernel @copy<rows, d, input>(%q: !tile.view<[?, ?, ?, d], input>,
+                                  %o: !tile.view<[?, ?, ?, d], input>) {
+  // CHECK: %[[BLOCK:.*]] = tile.work : <query, rows>
+  %block = tile.work : !tile.block<query, rows>
+  // CHECK: %[[X:.*]] = tile.load %q[%[[BLOCK]]] : <[?, ?, ?, d], input>[<query, rows>] -> !tile.tile<[rows, d], input>
+  %x = tile.load %q[%block] : !tile.view<[?, ?, ?, d], input>[!tile.block<query, rows>] -> !tile.tile<[rows, d], input>
+  // CHECK: tile.store %[[X]], %o[%[[BLOCK]]] : !tile.tile<[rows, d], input>, <[?, ?, ?, d], input>[<query, rows>]
+  tile.store %x, %o[%block] : !tile.tile<[rows, d], input>, !tile.view<[?, ?, ?, d], input>[!tile.block<query, rows>]
+}
+
+// Extents that are computed; unequal symbols are unknown, not wrong.
+// CHECK-LABEL: tile.kernel @parametric<m, n, d, input>
+tile.kernel @parametric<m, n, d, input>(%q: !tile.view<[?, ?, ?, d], input>) {
+  // CHECK: tile.constant 0.000000e+00 : !tile.tile<[m, (d ceildiv 16) * 16], f32>
+  %a = tile.constant 0.0 : !tile.tile<[m, (d ceildiv 16) * 16], f32>
+  // CHECK: tile.constant 0.000000e+00 : !tile.tile<[m + 1, 2 * n], input>
+  %b = tile.constant 0.0 : !tile.tile<[m + 1, 2 * n], input>
+  // CHECK: tile.constant 0.000000e+00 : !tile.tile<[(m + n) * (m ceildiv 2)], i32>
+  %c = tile.constant 0.0 : !tile.tile<[(m + n) * (m ceildiv 2)], i32>
+  %rows = tile.work : !tile.block<query, m>
+  // CHECK: tile.load {{.*}} -> !tile.tile<[n, 64], bf16>
+  %x = tile.load %q[%rows] : !tile.view<[?, ?, ?, d], input>[!tile.block<query, m>] -> !tile.tile<[n, 64], bf16>
+}
+
+// CHECK-LABEL: tile.kernel @bound
+// CHECK-SAME: (%q: !tile.view<[?, ?, ?, 32], bf16>, %lse: !tile.view<[?, ?, ?], f32>, %scale: f32, %$t: !tile.view<[?, ?], i32>)
+// CHECK-SAME: attributes {schedule = #tile.schedule<block_m = 64, block_n = 16, stages = 2, warps = 4, q_in_registers = false>}
+tile.kernel @bound(%q: !tile.view<[?, ?, ?, 32], bf16>, %lse: !tile.view<[?, ?, ?], f32>, %scale: f32,
+                   %$t: !tile.view<[?, ?], i32>)
+    attributes {schedule = #tile.schedule<block_m = 64, block_n = 16, stages = 2, warps = 4, q_in_registers = false>} {
+  %rows = tile.work : !tile.block<query, 64>
+  // CHECK: %[[BATCH:.*]], %[[HEAD:.*]], %[[KV:.*]], %[[FIRST:.*]] = tile.coordinates %{{.*}} : <query, 64>
+  %batch, %head, %kv_head, %first = tile.coordinates %rows : !tile.block<query, 64>
+  // CHECK: tile.block_at %[[FIRST]] of %{{.*}} : <query, 64> -> <key, 16>
+  %other = tile.block_at %first of %rows : !tile.block<query, 64> -> !tile.block<key, 16>
+  // CHECK: tile.extent "Sk"
+  %sk = tile.extent "Sk"
+  // CHECK: tile.read %$t[%[[BATCH]], %[[HEAD]]] : <[?, ?], i32> -> i32
+  %r = tile.read %$t[%batch, %head] : !tile.view<[?, ?], i32> -> i32
+  // CHECK: tile.exponent_factor %scale
+  %factor = tile.exponent_factor %scale
+  %q0 = tile.load %q[%rows] : !tile.view<[?, ?, ?, 32], bf16>[!tile.block<query, 64>] -> !tile.tile<[64, 32], bf16>
+  %s0 = tile.constant 0.0 : !tile.tile<[64, 16], f32>
+  %o0 = tile.constant 0.0 : !tile.tile<[64, 32], f32>
+  // CHECK: %[[M:.*]] = tile.constant 0xFF800000 : !tile.tile<[64], f32>
+  %m0 = tile.constant 0xFF800000 : !tile.tile<[64], f32>
+  // CHECK: %{{.*}}:2 = tile.blocks %[[KEYS:.*]], %[[PARTIAL:.*]] of %{{.*}} : !tile.block<query, 64> -> !tile.block<key, 16>
+  // CHECK-SAME: carry (%[[M1:.*]] = %[[M]] : !tile.tile<[64], f32>, %{{.*}} = %{{.*}} : !tile.tile<[64, 32], f32>)
+  // CHECK-SAME: range (%[[FIRST]], %{{.*}}) full (%[[BATCH]], %[[HEAD]]) {
+  %m, %o = tile.blocks %keys, %partial of %rows : !tile.block<query, 64> -> !tile.block<key, 16>
+      carry (%m1 = %m0 : !tile.tile<[64], f32>, %o1 = %o0 : !tile.tile<[64, 32], f32>)
+      range (%first, %sk) full (%batch, %head) {
+    %k = tile.load %q[%keys] : !tile.view<[?, ?, ?, 32], bf16>[!tile.block<key, 16>] -> !tile.tile<[16, 32], bf16>
+    // CHECK: tile.dot %{{.*}}, %{{.*}} transposed plus
+    %s = tile.dot %q0, %k transposed plus %s0 : (!tile.tile<[64, 32], bf16>, !tile.tile<[16, 32], bf16>, !tile.tile<[64, 16], f32>) -> !tile.tile<[64, 16], f32>
+    // CHECK: tile.score %{{.*}} scaled by %scale at %{{.*}}, %[[KEYS]] : !tile.tile<[64, 16], f32>, <query, 64>, <key, 16>
+    %hook = tile.score %s scaled by %scale at %rows, %keys : !tile.tile<[64, 16], f32>, !tile.block<query, 64>, !tile.block<key, 16>
+    // CHECK: tile.score {{.*}} do {
+    // CHECK-NEXT: ^bb0(%[[S:.*]]: f32, %{{.*}}: i32, %{{.*}}: i32, %{{.*}}: i32, %{{.*}}: i32, %{{.*}}: i32):
+    // CHECK: tile.yield %{{.*}} : f32
+    %scored = tile.score %hook scaled by %scale at %rows, %keys : !tile.tile<[64, 16], f32>, !tile.block<query, 64>, !tile.block<key, 16> do {
+    ^body(%x: f32, %b: i32, %h: i32, %hkv: i32, %qi: i32, %ki: i32):
+      %y = arith.addf %x, %x : f32
+      tile.yield %y : f32
+    }
+    // CHECK: tile.mask %{{.*}} if %[[PARTIAL]] at %{{.*}}, %[[KEYS]] : !tile.tile<[64, 16], f32>, <query, 64>, <key, 16> do {
+    %t = tile.mask %scored if %partial at %rows, %keys : !tile.tile<[64, 16], f32>, !tile.block<query, 64>, !tile.block<key, 16> do {
+    ^body(%b: i32, %h: i32, %hkv: i32, %qi: i32, %ki: i32):
+      %keep = arith.cmpi sge, %qi, %ki : i32
+      tile.yield %keep : i1
+    }
+    // CHECK: tile.softmax_step %{{.*}}, %[[M1]], %[[M1]] factor %{{.*}} : !tile.tile<[64, 16], f32>, !tile.tile<[64], f32>
+    %p, %m2, %l2, %alpha = tile.softmax_step %t, %m1, %m1 factor %factor : !tile.tile<[64, 16], f32>, !tile.tile<[64], f32>
+    // CHECK: tile.reduce max %{{.*}} from %{{.*}} : !tile.tile<[64, 16], f32> -> !tile.tile<[64], f32>
+    %max = tile.reduce max %p from %m2 : !tile.tile<[64, 16], f32> -> !tile.tile<[64], f32>
+    // CHECK: tile.reduce add
+    %sum = tile.reduce add %p from %l2 : !tile.tile<[64, 16], f32> -> !tile.tile<[64], f32>
+    // CHECK: tile.total %{{.*}} : !tile.tile<[64], f32> -> !tile.tile<[64], f32>
+    %total = tile.total %sum : !tile.tile<[64], f32> -> !tile.tile<[64], f32>
+    // CHECK: tile.rescale %{{.*}} by %{{.*}} : !tile.tile<[64, 32], f32>, !tile.tile<[64], f32>
+    %o2 = tile.rescale %o1 by %alpha : !tile.tile<[64, 32], f32>, !tile.tile<[64], f32>
+    // CHECK: tile.map %{{.*}}, %{{.*}} : (!tile.tile<[64, 32], f32>, !tile.tile<[64], f32>) -> !tile.tile<[64, 32], f32> {
+    // CHECK-NEXT: ^bb0(%{{.*}}: f32, %{{.*}}: f32, %{{.*}}: i32, %{{.*}}: i32):
+    %scaled = tile.map %o2, %alpha : (!tile.tile<[64, 32], f32>, !tile.tile<[64], f32>) -> !tile.tile<[64, 32], f32> {
+    ^body(%x: f32, %a: f32, %row: i32, %column: i32):
+      %y = arith.mulf %x, %a : f32
+      tile.yield %y : f32
+    }
+    // CHECK: tile.yield %{{.*}}, %{{.*}} : !tile.tile<[64], f32>, !tile.tile<[64, 32], f32>
+    tile.yield %m2, %scaled : !tile.tile<[64], f32>, !tile.tile<[64, 32], f32>
+  }
+  // CHECK: tile.finish %{{.*}}, %{{.*}}, %{{.*}} factor %{{.*}} : !tile.tile<[64, 32], f32>, !tile.tile<[64], f32>
+  %y, %l = tile.finish %o, %m, %m factor %factor : !tile.tile<[64, 32], f32>, !tile.tile<[64], f32>
+  // CHECK: tile.convert %{{.*}} : !tile.tile<[64, 32], f32> -> !tile.tile<[64, 32], bf16>
+  %yi = tile.convert %y : !tile.tile<[64, 32], f32> -> !tile.tile<[64, 32], bf16>
+  // CHECK: tile.store %{{.*}}, %lse[%{{.*}}] : !tile.tile<[64], f32>, <[?, ?, ?], f32>[<query, 64>]
+  tile.store %l, %lse[%rows] : !tile.tile<[64], f32>, !tile.view<[?, ?, ?], f32>[!tile.block<query, 64>]
+  // A loop without carried values.
+  // CHECK: tile.blocks %{{.*}}, %{{.*}} of %{{.*}} : !tile.block<query, 64> -> !tile.block<key, 16> {
+  // CHECK-NEXT: }
+  tile.blocks %keys, %partial of %rows : !tile.block<query, 64> -> !tile.block<key, 16> {
+  }
+}
+
+// Encodings, and attributes outside of types.
+// CHECK-LABEL: tile.kernel @attributes
+// CHECK-SAME: a = #tile.symbol<"d">
+// CHECK-SAME: b = #tile.extent<1 + (d ceildiv 2)>
+// CHECK-SAME: c = !tile.tile<[128, 64], f32, #pipe.accumulator<warps = 4>>
+// CHECK-SAME: e = !tile.element<"input">
+tile.kernel @attributes<d>() attributes {
+    a = #tile.symbol<"d">, b = #tile.extent<1 + (d ceildiv 2)>,
+    c = !tile.tile<[128, 64], f32, #pipe.accumulator<warps = 4>>, e = !tile.element<"input">} {
+}

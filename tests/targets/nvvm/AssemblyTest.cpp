@@ -1,0 +1,70 @@
+//===- AssemblyTest.cpp - ptxas takes every kernel ------------------------===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Every variant of the library × head dimension × type × chip: assembled without a warning, within
+// the chip's shared memory. Spills are printed, not failed on.
+//
+//===----------------------------------------------------------------------===//
+#include "Ptx.h"
+#include "Ptxas.h"
+
+#include "targets/nvvm/ChipFacts.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <regex>
+#include <sstream>
+
+using namespace tesela;
+
+namespace {
+
+/// The first group of `pattern` in `log`; 0 where there is none.
+int numberIn(const std::string &log, const std::string &pattern) {
+  std::smatch match;
+  return std::regex_search(log, match, std::regex(pattern)) ? std::stoi(match[1]) : 0;
+}
+
+class Assembly : public testing::TestWithParam<int> {};
+
+TEST_P(Assembly, TakesEveryVariant) {
+  if (!hasPtxas())
+    GTEST_SKIP() << noPtxas;
+  int sm = GetParam();
+  Result<ChipFacts> chip = chipFacts(sm);
+  ASSERT_TRUE(chip.ok()) << chip.error().message();
+  std::vector<std::filesystem::path> variants;
+  for (const auto &entry : std::filesystem::directory_iterator(TESELA_TEST_VARIANTS))
+    variants.push_back(entry.path());
+  std::sort(variants.begin(), variants.end());
+  ASSERT_FALSE(variants.empty());
+  for (const std::filesystem::path &variant : variants)
+    for (int headDim : {64, 128})
+      for (ElementType type : {ElementType::bf16, ElementType::f16}) {
+        std::ostringstream name;
+        name << variant.stem().string() << ", " << elementTypeName(type) << ", head dimension "
+             << headDim;
+        SCOPED_TRACE(name.str());
+        std::ostringstream text;
+        text << std::ifstream(variant).rdbuf();
+        Artifact artifact = compiled(specificationOf(text.str(), headDim, type, sm));
+        ASSERT_EQ(artifact.launches.size(), 1u);
+        EXPECT_LE(artifact.launches.front().sharedBytes, chip->blockShared);
+        Assembled assembled = assemble(artifact.code, sm);
+        EXPECT_TRUE(assembled.isClean()) << assembled.log;
+        int spilled = numberIn(assembled.log, "(\\d+) bytes spill stores") +
+                      numberIn(assembled.log, "(\\d+) bytes spill loads");
+        if (spilled > 0)
+          std::printf("%s, sm_%d: %d bytes of spills, %d registers\n", name.str().c_str(), sm,
+                      spilled, numberIn(assembled.log, "Used (\\d+) registers"));
+      }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Assembly, testing::Values(80, 86, 89, 90, 120),
+                         [](const auto &info) { return "sm_" + std::to_string(info.param); });
+
+} // namespace

@@ -1,0 +1,85 @@
+//===- MatmulTest.cpp - Matrix products through the same passes -----------===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// The test that this is a compiler: a template without attention, down to PTX.
+//
+//===----------------------------------------------------------------------===//
+#include "Ptxas.h"
+
+#include "targets/nvvm/NVVMTarget.h"
+#include "targets/nvvm/Passes.h"
+#include "transforms/Passes.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Parser/Parser.h"
+#include "mlir/Transforms/Passes.h"
+#include "llvm/IR/LLVMContext.h"
+#include "llvm/IR/Module.h"
+
+#include <gtest/gtest.h>
+
+using namespace tesela;
+
+namespace {
+
+std::string ptxOfProducts(const std::string &type, int sm) {
+  mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
+  context.loadDialect<tile::TileDialect, mlir::arith::ArithDialect>();
+  auto module = mlir::parseSourceFile<mlir::ModuleOp>(TESELA_TEST_MATMUL, &context);
+  EXPECT_TRUE(module);
+  if (!module)
+    return "";
+  TileBindOptions options;
+  std::vector<std::string> bindings = {"d=64", "input=" + type};
+  options.bindings.assign(bindings.begin(), bindings.end());
+  mlir::PassManager passes(&context);
+  passes.addPass(createTileBind(options));
+  mlir::OpPassManager &kernels = passes.nest<tile::KernelOp>();
+  kernels.addPass(createTileDecompose());
+  kernels.addPass(createTileLowerBlocks());
+  kernels.addPass(mlir::createCSEPass());
+  addPipePasses(passes);
+  addNVVMPasses(passes);
+  EXPECT_TRUE(mlir::succeeded(passes.run(*module)));
+  Result<ChipFacts> chip = chipFacts(sm);
+  EXPECT_TRUE(chip.ok());
+  llvm::LLVMContext llvmContext;
+  std::unique_ptr<llvm::Module> translated = nvvmModule(*module, *chip, llvmContext);
+  EXPECT_TRUE(translated);
+  if (!translated)
+    return "";
+  Result<std::string> ptx = ptxOf(*translated, *chip);
+  EXPECT_TRUE(ptx.ok());
+  return ptx.ok() ? *ptx : "";
+}
+
+bool contains(const std::string &text, const std::string &part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST(Matmul, BecomesPtx) {
+  for (const char *type : {"bf16", "f16"})
+    for (int sm : {80, 120}) {
+      std::string ptx = ptxOfProducts(type, sm);
+      EXPECT_TRUE(contains(ptx, ".visible .entry products("));
+      EXPECT_TRUE(contains(ptx, std::string("mma.sync.aligned.m16n8k16.row.col.f32.") + type));
+      EXPECT_TRUE(contains(ptx, "ldmatrix.sync"));
+      EXPECT_TRUE(contains(ptx, "cp.async.cg"));
+      EXPECT_TRUE(contains(ptx, "st.global.v4"));
+      for (const char *other : {"ex2", "lg2", "max.f32", "shfl", "selp.f32"})
+        EXPECT_FALSE(contains(ptx, other)) << other;
+    }
+}
+
+TEST(Matmul, Assembles) {
+  if (!hasPtxas())
+    GTEST_SKIP() << noPtxas;
+  for (int sm : {80, 120}) {
+    Assembled assembled = assemble(ptxOfProducts("bf16", sm), sm);
+    EXPECT_TRUE(assembled.isClean()) << assembled.log;
+  }
+}
+
+} // namespace

@@ -1,0 +1,157 @@
+//===- PtxTest.cpp - Which instructions a kernel is made of ---------------===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Opcodes only, and no order: those on which speed or exactness hang.
+//
+//===----------------------------------------------------------------------===//
+#include "Ptx.h"
+
+#include "targets/nvvm/ChipFacts.h"
+
+#include <cctype>
+#include <map>
+#include <sstream>
+
+using namespace tesela;
+
+namespace {
+
+constexpr const char *causal = "attention causal() { mask = q >= k }";
+
+/// How often each opcode stands in a text.
+class Opcodes {
+public:
+  explicit Opcodes(const std::string &ptx) : text(ptx) {
+    std::istringstream lines(ptx);
+    for (std::string line; std::getline(lines, line);) {
+      std::istringstream words(line);
+      std::string word;
+      words >> word;
+      if (word.starts_with("@"))
+        words >> word;
+      if (!word.empty() && std::islower(word.front()))
+        ++counts[word.substr(0, word.find_first_of(";,"))];
+    }
+  }
+
+  /// Opcodes that begin so.
+  int count(const std::string &prefix) const {
+    int sum = 0;
+    for (auto it = counts.lower_bound(prefix); it != counts.end() && it->first.starts_with(prefix);
+         ++it)
+      sum += it->second;
+    return sum;
+  }
+  int exactly(const std::string &opcode) const {
+    auto it = counts.find(opcode);
+    return it == counts.end() ? 0 : it->second;
+  }
+
+  std::string text;
+
+private:
+  std::map<std::string, int> counts;
+};
+
+Opcodes opcodesOf(const std::string &variant, int headDim = 64,
+                  ElementType type = ElementType::bf16) {
+  return Opcodes(compiled(specificationOf(variant, headDim, type, 80)).code);
+}
+
+TEST(Ptx, UsesMatrixInstructionsOfItsType) {
+  for (int headDim : {64, 128})
+    for (ElementType type : {ElementType::bf16, ElementType::f16}) {
+      SCOPED_TRACE(testing::Message() << elementTypeName(type) << ", head dimension " << headDim);
+      Opcodes opcodes = opcodesOf(causal, headDim, type);
+      std::string name(elementTypeName(type));
+      int products =
+          opcodes.exactly("mma.sync.aligned.m16n8k16.row.col.f32." + name + "." + name + ".f32");
+      // S and O of 128 × 64 keys a step, over 4 warps: 2 · 128 · 64 · D / (16 · 8 · 16) / 4.
+      EXPECT_EQ(products, 2 * headDim);
+      EXPECT_EQ(opcodes.count("mma."), products);
+      EXPECT_EQ(opcodes.count("wgmma"), 0);
+      EXPECT_GT(opcodes.exactly("ldmatrix.sync.aligned.m8n8.x4.shared.b16"), 0);       // Q, K
+      EXPECT_GT(opcodes.exactly("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16"), 0); // V
+      EXPECT_GT(opcodes.count("cp.async.cg.shared.global"), 0);
+      EXPECT_GT(opcodes.count("cvt.rn." + name + "x2.f32"), 0);
+    }
+}
+
+TEST(Ptx, ExponentialsAreOneInstructionAndDivisionsAreFew) {
+  Opcodes opcodes = opcodesOf(causal);
+  EXPECT_GT(opcodes.exactly("ex2.approx.ftz.f32"), 0);
+  EXPECT_EQ(opcodes.count("ex2"), opcodes.exactly("ex2.approx.ftz.f32"));
+  EXPECT_EQ(opcodes.count("div.rn.f32") + opcodes.count("div.full.f32"), 0);
+  EXPECT_EQ(opcodes.count("rcp"), 4); // 1 / L, for each of a thread's rows
+}
+
+TEST(Ptx, NothingLivesInLocalMemory) {
+  for (int headDim : {64, 128}) {
+    Opcodes opcodes = opcodesOf(causal, headDim);
+    EXPECT_EQ(opcodes.text.find(".local"), std::string::npos);
+    EXPECT_EQ(opcodes.count("call"), 0);
+  }
+}
+
+// What feeds a mask is the same bit for bit everywhere: no fma, and nothing that ptxas may fuse.
+TEST(Ptx, MasksAreNotContracted) {
+  Opcodes plain = opcodesOf(causal);
+  Opcodes opcodes = opcodesOf("attention m(a: f32, c: f32) { mask = a * (q - k) + c < k * a - c }");
+  EXPECT_EQ(opcodes.count("fma"), plain.count("fma")); // those of the exponents
+  EXPECT_GT(opcodes.exactly("mul.rn.f32"), plain.exactly("mul.rn.f32"));
+  EXPECT_GT(opcodes.exactly("add.rn.f32"), plain.exactly("add.rn.f32"));
+  for (const char *fusible :
+       {"mul.f32", "add.f32", "sub.f32", "mul.ftz.f32", "add.ftz.f32", "sub.ftz.f32", "mad.f32"})
+    EXPECT_EQ(opcodes.exactly(fusible), 0) << fusible;
+}
+
+TEST(Ptx, TranscendentalsInMasksAreExact) {
+  Opcodes plain = opcodesOf(causal);
+  Opcodes opcodes =
+      opcodesOf("attention m(a: f32) { mask = exp(a * k) < tanh(a * q) + sqrt(a) / log(a + k) }");
+  for (const char *approximation : {"ex2", "lg2", "tanh", "sqrt.approx", "rsqrt", "div.approx",
+                                    "div.full", "sin.approx", "cos.approx", "fma"})
+    EXPECT_EQ(opcodes.count(approximation), plain.count(approximation)) << approximation;
+  EXPECT_GT(opcodes.count("sqrt.rn.f32"), 0);
+  EXPECT_GT(opcodes.count("div.rn.f32"), 0);
+}
+
+TEST(Ptx, ScoresMayApproximate) {
+  Opcodes opcodes = opcodesOf("attention softcap(cap: f32) { score = cap * tanh(s / cap) }");
+  EXPECT_GT(opcodes.exactly("tanh.approx.f32"), 0);
+}
+
+class PtxChip : public testing::TestWithParam<int> {};
+
+TEST_P(PtxChip, HasItsTargetVersionAndSharedMemory) {
+  int sm = GetParam();
+  Result<ChipFacts> chip = chipFacts(sm);
+  ASSERT_TRUE(chip.ok()) << chip.error().message();
+  for (int headDim : {64, 128}) {
+    Artifact artifact = compiled(specificationOf(causal, headDim, ElementType::bf16, sm));
+    ASSERT_EQ(artifact.launches.size(), 1u);
+    EXPECT_NE(artifact.code.find(".target sm_" + std::to_string(sm) + "\n"), std::string::npos);
+    std::string version =
+        std::to_string(chip->ptxVersion / 10) + "." + std::to_string(chip->ptxVersion % 10);
+    EXPECT_NE(artifact.code.find(".version " + version + "\n"), std::string::npos);
+    EXPECT_NE(artifact.code.find(".reqntid 128"), std::string::npos);
+    EXPECT_EQ(artifact.launches.front().threads, 128);
+    EXPECT_GT(artifact.launches.front().sharedBytes, 0);
+    EXPECT_LE(artifact.launches.front().sharedBytes, chip->blockShared);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, PtxChip, testing::Values(80, 86, 87, 89, 90, 100, 103, 120),
+                         [](const auto &info) { return "sm_" + std::to_string(info.param); });
+
+TEST(Ptx, AnUnknownChipIsAnErrorWithTheKnownOnes) {
+  Result<Artifact> artifact = compile(specificationOf(causal, 64, ElementType::bf16, 75));
+  ASSERT_FALSE(artifact.ok());
+  EXPECT_EQ(artifact.error().message(),
+            "sm_75 is not a target of Tesela, which knows sm_80, sm_86, sm_87, sm_89, sm_90, "
+            "sm_100, sm_103, sm_120; choose one of these or 'host'");
+}
+
+} // namespace

@@ -1,0 +1,14 @@
+// RUN: tesela-opt %s --pipe-place-buffers | FileCheck %s
+
+// One after the other, 1024-byte aligned; `over` takes the other's place.
+// CHECK: tile.kernel @k() attributes {pipe.shared_bytes = 21504 : i64} {
+tile.kernel @k() {
+  // CHECK-NEXT: %[[A:.*]] = pipe.alloc {offset = 0 : i64} : <2, [64, 64], bf16>
+  %a = pipe.alloc : !pipe.buffer<2, [64, 64], bf16>
+  // CHECK-NEXT: pipe.alloc over %[[A]] : {{.*}}, {offset = 0 : i64} : <1, [64, 64], bf16>
+  %b = pipe.alloc over %a : !pipe.buffer<2, [64, 64], bf16>, : !pipe.buffer<1, [64, 64], bf16>
+  // CHECK-NEXT: pipe.alloc {offset = 16384 : i64} : <1, [4, 64], f16>
+  %c = pipe.alloc : !pipe.buffer<1, [4, 64], f16>
+  // CHECK-NEXT: pipe.alloc {offset = 17408 : i64} : <1, [16, 128], bf16>
+  %d = pipe.alloc : !pipe.buffer<1, [16, 128], bf16>
+}

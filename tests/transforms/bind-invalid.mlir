@@ -1,0 +1,29 @@
+// RUN: tesela-opt %s --split-input-file --verify-diagnostics --tile-bind=bindings=d=64,e=32,input=bf16
+
+// expected-error @+1 {{the template's parameter "n" has no value: bind it with bindings=n=…}}
+tile.kernel @unbound<d, n>() {
+}
+
+// -----
+
+tile.kernel @no_parameter<d>() {
+  // expected-error @+1 {{'!tile.tile<[64, m], f32>' names something that is no parameter of the template}}
+  %x = tile.constant 0.0 : !tile.tile<[d, m], f32>
+}
+
+// -----
+
+// An element type where an extent is asked for.
+tile.kernel @kind<d, input>() {
+  // expected-error @+1 {{'!tile.tile<[64, input], f32>' names something that is no parameter of the template}}
+  %x = tile.constant 0.0 : !tile.tile<[d, input], f32>
+}
+
+// -----
+
+// Extents that could agree before bind, and do not after.
+tile.kernel @clash<d, e, input>(%q: !tile.view<[?, ?, ?, d], input>) {
+  %rows = tile.work : !tile.block<query, d>
+  // expected-error @+1 {{the tile of this block of the view: expected extents 64 x 64, got 64 x 32}}
+  %x = tile.load %q[%rows] : !tile.view<[?, ?, ?, d], input>[!tile.block<query, d>] -> !tile.tile<[d, e], input>
+}

@@ -1,0 +1,87 @@
+// RUN: tesela-opt %s --tile-decompose | FileCheck %s
+
+// CHECK-LABEL: tile.kernel @rescale
+tile.kernel @rescale(%v: !tile.view<[?, ?, ?, 32], f32>) {
+  %rows = tile.work : !tile.block<query, 64>
+  %o = tile.constant 0.0 : !tile.tile<[64, 32], f32>
+  %alpha = tile.constant 1.0 : !tile.tile<[64], f32>
+  // CHECK: %[[Y:.*]] = tile.map %{{.*}}, %{{.*}} : (!tile.tile<[64, 32], f32>, !tile.tile<[64], f32>) -> !tile.tile<[64, 32], f32> {
+  // CHECK-NEXT: ^bb0(%[[X:.*]]: f32, %[[A:.*]]: f32, %{{.*}}: i32, %{{.*}}: i32):
+  // CHECK-NEXT: %[[P:.*]] = arith.mulf %[[X]], %[[A]] : f32
+  // CHECK-NEXT: tile.yield %[[P]] : f32
+  %y = tile.rescale %o by %alpha : !tile.tile<[64, 32], f32>, !tile.tile<[64], f32>
+  // CHECK: tile.store %[[Y]]
+  tile.store %y, %v[%rows] : !tile.tile<[64, 32], f32>, !tile.view<[?, ?, ?, 32], f32>[!tile.block<query, 64>]
+}
+
+// The maximum; the reference that is 0 in rows without keys; 2^(c·x - r); the sum that starts from α·l.
+// CHECK-LABEL: tile.kernel @softmax_step
+tile.kernel @softmax_step(%factor: f32, %v: !tile.view<[?, ?, ?], f32>) {
+  %rows = tile.work : !tile.block<query, 64>
+  %s = tile.constant 0.0 : !tile.tile<[64, 32], f32>
+  %m = tile.constant 0.0 : !tile.tile<[64], f32>
+  // CHECK: %[[MAX:.*]] = tile.reduce max %[[S:.*]] from
+  // CHECK: %[[R:.*]] = tile.map %[[MAX]]
+  // CHECK: arith.constant 0xFF800000
+  // CHECK: arith.cmpf oeq
+  // CHECK: arith.select
+  // CHECK: %[[ALPHA:.*]] = tile.map %{{.*}}, %[[R]]
+  // CHECK: math.fma
+  // CHECK: math.exp2
+  // CHECK: %[[P:.*]] = tile.map %[[S]], %[[R]]
+  // CHECK: math.fma %{{.*}}, %factor
+  // CHECK: math.exp2
+  // CHECK: %[[AL:.*]] = tile.map %{{.*}}, %[[ALPHA]]
+  // CHECK: tile.reduce add %[[P]] from %[[AL]]
+  // CHECK-NOT: tile.softmax_step
+  %p, %m2, %l2, %alpha = tile.softmax_step %s, %m, %m factor %factor : !tile.tile<[64, 32], f32>, !tile.tile<[64], f32>
+}
+
+// Rows without keys give 0 and -inf.
+// CHECK-LABEL: tile.kernel @finish
+tile.kernel @finish(%factor: f32) {
+  %o = tile.constant 0.0 : !tile.tile<[64, 32], f32>
+  %m = tile.constant 0.0 : !tile.tile<[64], f32>
+  // CHECK: %[[L:.*]] = tile.total
+  // CHECK: %[[INVERSE:.*]] = tile.map %[[L]]
+  // CHECK: arith.divf
+  // CHECK: arith.select
+  // CHECK: tile.map %{{.*}}, %[[INVERSE]]
+  // CHECK: tile.map %{{.*}}, %[[L]]
+  // CHECK: math.log2
+  // CHECK: arith.constant 0.693147182
+  // CHECK: arith.constant 0xFF800000
+  %y, %lse = tile.finish %o, %m, %m factor %factor : !tile.tile<[64, 32], f32>, !tile.tile<[64], f32>
+}
+
+// The hooks: a score scales first; a mask is a branch of the whole block, and k < Sk a part of it.
+// CHECK-LABEL: tile.kernel @hooks
+tile.kernel @hooks(%scale: f32, %partial: i1, %i: i32) {
+  %rows = tile.work : !tile.block<query, 8>
+  // CHECK: %[[KEYS:.*]] = tile.block_at
+  %keys = tile.block_at %i of %rows : !tile.block<query, 8> -> !tile.block<key, 8>
+  %x = tile.constant 0.0 : !tile.tile<[8, 8], f32>
+  // CHECK: %[[SCORED:.*]] = tile.map
+  // CHECK: %[[SCALED:.*]] = arith.mulf %{{.*}}, %scale
+  // CHECK: arith.addf %[[SCALED]], %[[SCALED]]
+  %s = tile.score %x scaled by %scale at %rows, %keys : !tile.tile<[8, 8], f32>, !tile.block<query, 8>, !tile.block<key, 8> do {
+  ^bb0(%e: f32, %b: i32, %h: i32, %hkv: i32, %q: i32, %k: i32):
+    %r = arith.addf %e, %e : f32
+    tile.yield %r : f32
+  }
+  // CHECK: scf.if %partial
+  // CHECK: %[[SK:.*]] = tile.extent "Sk"
+  // CHECK: tile.map %[[SCORED]]
+  // CHECK: %[[INSIDE:.*]] = arith.cmpi slt, %{{.*}}, %[[SK]]
+  // CHECK-NOT: attn.floor_div
+  // CHECK: arith.divsi
+  // CHECK: scf.yield
+  // CHECK: } else {
+  // CHECK-NEXT: scf.yield %[[SCORED]]
+  %t = tile.mask %s if %partial at %rows, %keys : !tile.tile<[8, 8], f32>, !tile.block<query, 8>, !tile.block<key, 8> do {
+  ^bb0(%b: i32, %h: i32, %hkv: i32, %q: i32, %k: i32):
+    %d = attn.floor_div %q, %k : i32
+    %m = arith.cmpi slt, %d, %k : i32
+    tile.yield %m : i1
+  }
+}

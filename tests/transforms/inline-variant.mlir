@@ -1,0 +1,70 @@
+// RUN: tesela-opt %s --split-input-file --tile-inline-variant | FileCheck %s
+
+// A score and a mask with parameters: those that are used become arguments, in their order.
+attn.variant @both parameters [#attn.scalar<"unused", i32>, #attn.scalar<"window", i32>, #attn.capture<"slope", f32, ["H"]>]
+score {
+^bb0(%s: f32, %b: i32, %h: i32, %hkv: i32, %q: i32, %k: i32):
+  %slope = attn.read "slope"[%h] : f32
+  %r = arith.addf %s, %slope : f32
+  attn.yield %r : f32
+} mask {
+^bb0(%b: i32, %h: i32, %hkv: i32, %q: i32, %k: i32):
+  %window = attn.param "window" : i32
+  %sk = attn.extent Sk : i32
+  %x = arith.addi %window, %sk : i32
+  %m = arith.cmpi slt, %q, %x : i32
+  attn.yield %m : i1
+}
+// CHECK-NOT: attn.variant
+// CHECK-LABEL: tile.kernel @k(%scale: f32, %partial: i1, %i: i32, %$window: i32, %$slope: !tile.view<[?], f32>)
+tile.kernel @k(%scale: f32, %partial: i1, %i: i32) {
+  %rows = tile.work : !tile.block<query, 8>
+  %keys = tile.block_at %i of %rows : !tile.block<query, 8> -> !tile.block<key, 8>
+  %x = tile.constant 0.0 : !tile.tile<[8, 8], f32>
+  // A score that is not s itself carries the scale: the factor is log2(e) alone.
+  // CHECK: %[[FACTOR:.*]] = arith.constant 1.44269502 : f32
+  %factor = tile.exponent_factor %scale
+  // CHECK: tile.score {{.*}} do {
+  // CHECK-NEXT: ^bb0(%[[S:.*]]: f32, %{{.*}}: i32, %[[H:.*]]: i32, %{{.*}}: i32, %{{.*}}: i32, %{{.*}}: i32):
+  // CHECK-NEXT: %[[SLOPE:.*]] = tile.read %$slope[%[[H]]] : <[?], f32> -> f32
+  // CHECK-NEXT: %[[R:.*]] = arith.addf %[[S]], %[[SLOPE]]
+  // CHECK-NEXT: tile.yield %[[R]] : f32
+  %s = tile.score %x scaled by %scale at %rows, %keys : !tile.tile<[8, 8], f32>, !tile.block<query, 8>, !tile.block<key, 8>
+  // CHECK: tile.mask {{.*}} do {
+  // CHECK: %[[SK:.*]] = tile.extent "Sk"
+  // CHECK: %[[SUM:.*]] = arith.addi %$window, %[[SK]]
+  // CHECK: arith.cmpi slt, %{{.*}}, %[[SUM]]
+  %t = tile.mask %s if %partial at %rows, %keys : !tile.tile<[8, 8], f32>, !tile.block<query, 8>, !tile.block<key, 8>
+  // CHECK: tile.softmax_step {{.*}} factor %[[FACTOR]]
+  %m = tile.constant 0.0 : !tile.tile<[8], f32>
+  %p:4 = tile.softmax_step %t, %m, %m factor %factor : !tile.tile<[8, 8], f32>, !tile.tile<[8], f32>
+}
+
+// -----
+
+// s itself: no op is left, the factor carries the scale. In masks, exp becomes its exact form.
+attn.variant @identity parameters []
+score {
+^bb0(%s: f32, %b: i32, %h: i32, %hkv: i32, %q: i32, %k: i32):
+  attn.yield %s : f32
+} mask {
+^bb0(%b: i32, %h: i32, %hkv: i32, %q: i32, %k: i32):
+  %x = arith.sitofp %k : i32 to f32
+  %e = math.exp %x : f32
+  %m = arith.cmpf olt, %e, %x : f32
+  attn.yield %m : i1
+}
+// CHECK-LABEL: tile.kernel @k(%scale: f32, %partial: i1, %i: i32) {
+tile.kernel @k(%scale: f32, %partial: i1, %i: i32) {
+  %rows = tile.work : !tile.block<query, 8>
+  %keys = tile.block_at %i of %rows : !tile.block<query, 8> -> !tile.block<key, 8>
+  %x = tile.constant 0.0 : !tile.tile<[8, 8], f32>
+  // CHECK: %[[LOG2E:.*]] = arith.constant 1.44269502 : f32
+  // CHECK: arith.mulf %scale, %[[LOG2E]] : f32
+  %factor = tile.exponent_factor %scale
+  // CHECK-NOT: tile.score
+  %s = tile.score %x scaled by %scale at %rows, %keys : !tile.tile<[8, 8], f32>, !tile.block<query, 8>, !tile.block<key, 8>
+  // CHECK: tile.mask {{.*}} do {
+  // CHECK-NOT: math.exp
+  %t = tile.mask %s if %partial at %rows, %keys : !tile.tile<[8, 8], f32>, !tile.block<query, 8>, !tile.block<key, 8>
+}
