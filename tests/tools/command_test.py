@@ -133,6 +133,11 @@ class Usage(CommandTest):
         self.assertIn("no multiple", self.error("run", "causal", "--heads", "3", "--kv-heads", "2"))
         self.assertIn("--emit", self.error("compile", "causal"))
         self.assertIn("causal", self.error("run", "cuasal"))
+        self.assertIn("cuasal", self.error("cuasal"))
+
+    def test_the_last_of_two_counts(self):
+        report = self.run_json("full", *SMALL, "--length", "5")
+        self.assertEqual(report["problem"]["length"], 5)
 
     def test_standard_output_that_is_full(self):
         with open("/dev/full", "wb") as full:
@@ -175,6 +180,13 @@ class Check(CommandTest):
         self.assertIn("^", text)
         self.assertIn("bad.attn:2:15", self.error("run", bad, *SMALL))
         self.assertIn("bad.attn:2:15", self.error("compile", bad, "--target", "host", "--emit", "attn"))
+
+    def test_warnings_are_shown(self):
+        text = "attention idle(a: f32 = 0.1) {\n  mask = q >= k\n}\n"
+        idle = self.file("idle.attn", text)
+        for arguments in (["check", idle], ["run", idle, *SMALL]):
+            self.assertIn("idle.attn:1:16: warning:", self.call(*arguments).stderr.decode())
+        self.assertIn("a: f32 = 0.1)", self.output("check", idle))
 
     def test_standard_input(self):
         text = b"attention piped() {\n  mask = q >= k\n}\n"
@@ -219,6 +231,13 @@ class Compile(CommandTest):
             self.assertEqual(done.returncode, ENVIRONMENT, done.stderr)
             self.assertIn(b"ptxas", done.stderr)
 
+    def test_unequal_head_dimensions(self):
+        for target, stage in [("host", "llvm"), ("sm_80", "ptx")]:
+            for qk, v in [("64", "128"), ("128", "64")]:
+                with self.subTest(target=target, qk=qk):
+                    self.call("compile", "causal", "--target", target, "--emit", stage,
+                              "--head-dim", qk, "--head-dim-v", v)
+
     def test_what_cannot_be_compiled(self):
         host = ["compile", "causal", "--target", "host", "--emit"]
         self.assertIn("GPU target", self.error(*host, "ptx"))
@@ -230,6 +249,27 @@ class Compile(CommandTest):
         self.assertIn("7", self.error(*host, "llvm", "--head-dim", "7"))
         self.assertIn("cannot be written",
                       self.error(*host, "llvm", "-o", "/dev/null/x", expect=ENVIRONMENT))
+
+    def test_templates_of_ones_own(self):
+        with open(os.path.join(ROOT, "templates", "forward.mlir"), encoding="utf-8") as file:
+            template = file.read()
+        arguments = ["compile", "full", "--target", "host", "--emit", "tile", "--templates",
+                     self.folder.name]
+        self.error(*arguments, expect=ENVIRONMENT)
+        path = self.file("forward.mlir", template)
+        self.assertEqual(self.output(*arguments), self.output(*arguments[:-2]))
+        for damaged in [template[:200], template.replace("tile.dot", "tile.dott"),
+                        template + template, template + template.replace("@forward", "@other"),
+                        "// no kernel\n", "module {}\n"]:
+            with self.subTest(damaged[-40:]):
+                self.file("forward.mlir", damaged)
+                self.assertIn(path, self.error(*arguments))
+
+    def test_parameters_beyond_a_gpus_arguments(self):
+        names = [f"p{i}" for i in range(1100)]
+        many = self.file("many.attn", f"attention many({', '.join(f'{p}: i32' for p in names)}) {{\n"
+                         f"  mask = k < {' + '.join(names)}\n}}\n")
+        self.assertIn("4096", self.error("compile", many, "--target", "sm_80", "--emit", "ptx"))
 
 
 class Run(CommandTest):
@@ -297,6 +337,13 @@ class Run(CommandTest):
         message = self.error("run", "full", "--target", "host", "--batch", "2147483647",
                              "--length", "2147483647", expect=ENVIRONMENT)
         self.assertIn("memory", message)
+        # Each tensor fits, all of them and the reference do not.
+        with open("/proc/meminfo", encoding="utf-8") as file:
+            kilobytes = int(file.readline().split()[1])
+        rows = kilobytes * 1024 // 2 // (8 * 128 * 2)
+        message = self.error("run", "full", "--target", "host", "--length", str(rows),
+                             "--kv-length", "1", expect=ENVIRONMENT)
+        self.assertIn("--no-check", message)
 
     def test_a_cache_that_cannot_be_written_is_a_note(self):
         done = self.call("run", "full", *SMALL, "--cache-folder", "/dev/null/cache")

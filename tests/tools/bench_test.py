@@ -1,0 +1,321 @@
+# Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+# The benchmark, all of it that needs neither PyTorch nor a GPU:
+# `bench_test.py PATH-OF-LIBTESELA [unittest options]`.
+
+import array
+import json
+import math
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import unittest
+import xml.etree.ElementTree as ElementTree
+
+BENCH = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tools", "bench")
+sys.path.insert(0, BENCH)
+
+import c_api
+import cases
+import chart
+import machine
+import options
+import summary
+
+LIBRARY = ""
+
+
+def entry(median, status="ok"):
+    times = {"median_ms": median, "quartile1_ms": 0.99 * median, "quartile3_ms": 1.01 * median}
+    return {"status": status, "bursts": {**times, "count": 9}}
+
+
+def example():
+    """Results in which Tesela takes 1 ms, then 2 ms, and a third case went wrong."""
+    shape = {"dtype": "bf16"}
+    first = {"tesela": entry(1.0), "cudnn": entry(1.25), "fa2": entry(2.0)}
+    first.update({"prototype/a": entry(0.9), "prototype/b": entry(0.8)})
+    second = {"tesela": entry(2.0), "cudnn": entry(2.5), "fa2": {"status": "left out"}}
+    third = {"tesela": {"status": "wrong", "reason": "off"}, "cudnn": entry(1.0)}
+    described = [("512", first), ("1k", second), ("2k & <more>", third)]
+    return {
+        "device": "A <device> & co",
+        "tesela": {"version": "0.1.0", "source": None},
+        "torch": "2.11.0",
+        "cudnn": 91900,
+        "triton": None,
+        "settings": {"modes": ["bursts"]},
+        "cases": [
+            {
+                "group": "D 64 full",
+                "label": label,
+                "shape": shape,
+                "flops": 5e11,
+                "engines": engines,
+            }
+            for label, engines in described
+        ],
+    }
+
+
+class Summary(unittest.TestCase):
+    def test_spread(self):
+        spread = summary.spread([5.0, 1.0, 2.0, 4.0, 3.0])
+        self.assertEqual(
+            spread, {"median_ms": 3.0, "quartile1_ms": 2.0, "quartile3_ms": 4.0, "count": 5}
+        )
+        self.assertEqual(summary.spread([7.0])["quartile3_ms"], 7.0)
+
+    def test_ratios(self):
+        first, second, third = example()["cases"]
+        self.assertAlmostEqual(summary.ratio(first, "cudnn", "bursts"), 1.25)
+        # Of several prototypes the fastest.
+        self.assertAlmostEqual(summary.ratio(first, "prototype", "bursts"), 0.8)
+        self.assertIsNone(summary.ratio(second, "fa2", "bursts"))
+        self.assertIsNone(summary.ratio(third, "cudnn", "bursts"))
+        self.assertIsNone(summary.ratio(first, "cudnn", "sustained"))
+
+    def test_geometric_means(self):
+        self.assertAlmostEqual(summary.geometric_mean([1.0, 4.0]), 2.0)
+        means = summary.geometric_means(example()["cases"])["D 64 full"]["bursts"]
+        self.assertAlmostEqual(means["fa2"]["mean"], 2.0)
+        self.assertEqual(means["cudnn"]["cases"], 2)
+        self.assertAlmostEqual(means["cudnn"]["least"], 1.25)
+        self.assertNotIn("flex", means)
+
+    def test_table(self):
+        lines = summary.table(example()["cases"], "bursts").splitlines()
+        self.assertEqual(lines[0], "D 64 full, bursts, TFLOP/s")
+        self.assertEqual(
+            lines[1].split(),
+            ["tesela", "spread", "cudnn", "ratio", "fa2", "ratio", "prototype", "ratio"],
+        )
+        self.assertEqual(
+            lines[2].split(),
+            ["512", "500.0", "2.0%", "400.0", "1.25", "250.0", "2.00", "625.0", "0.80"],
+        )
+        self.assertIn("wrong", lines[4])
+        self.assertEqual(lines[5].split(), ["geometric", "mean", "1.25", "2.00", "0.80"])
+        self.assertEqual(summary.table(example()["cases"], "sustained"), "")
+
+
+class Chart(unittest.TestCase):
+    def test_well_formed(self):
+        root = ElementTree.fromstring(chart.svg(example(), "bursts"))
+        name = "{http://www.w3.org/2000/svg}"
+        bars = [bar for bar in root.iter(name + "rect") if bar.find(name + "title") is not None]
+        # Of the prototypes one, of the wrong result none.
+        self.assertEqual(len(bars), 4 + 2 + 1)
+        words = {element.text for element in root.iter(name + "text")}
+        self.assertTrue({"D 64 full", "500", "250", "Tesela", "cuDNN"} <= words, words)
+        self.assertNotIn("FlexAttention", words)
+        # Twice the speed is twice the height: Tesela's 500 beside FA2's 250 TFLOP/s.
+        heights = {bar.find(name + "title").text: float(bar.get("height")) for bar in bars}
+        ours = heights["Tesela, D 64 full, 512: 500 TFLOP/s"]
+        theirs = heights["FlashAttention-2, D 64 full, 512: 250 TFLOP/s"]
+        self.assertAlmostEqual(ours, 2 * theirs, delta=0.2)
+
+    def test_ticks(self):
+        for largest, step in ((100, 20), (101, 50), (640, 200), (0.7, 0.2), (1000, 200)):
+            self.assertAlmostEqual(chart.tick_step(largest), step)
+
+
+class Cases(unittest.TestCase):
+    def test_kept_pairs(self):
+        # Longer than a window and a prefix, so that each part of the formulas counts.
+        for variant, length in zip(cases.VARIANTS, (5, 40, 1100, 40, 5, 40, 2100, 5)):
+            with self.subTest(variant.name):
+                mask = variant.mask or (lambda b, h, q, k: True)
+                kept = sum(mask(0, 0, q, k) for q in range(length) for k in range(length))
+                self.assertEqual(variant.kept(length, length), kept)
+
+    def test_operations(self):
+        full, causal = cases.peer_cases([(128, 128)], [4096], [cases.FULL, cases.CAUSAL], "bf16")
+        self.assertEqual((full.batch, full.heads), (4, 16))
+        self.assertEqual(full.flops, 4 * 4 * 16 * 4096 * 4096 * 128)
+        self.assertEqual(causal.flops, full.flops / 2)
+        window = next(case for case in cases.variant_cases("bf16") if "window" in case.label)
+        kept = 1024 * 8192 - 1024 * 1023 // 2
+        self.assertEqual(window.flops, 4 * 2 * 16 * kept * 128)
+
+    def test_copies(self):
+        case = next(cases.gqa_cases([2048], "bf16"))
+        self.assertEqual(case.input_bytes, 2 * 2048 * 128 * (64 + 8 + 8))
+        self.assertEqual(case.copies(case.input_bytes // 2), 1)
+        # What lies between two uses of a set fills the cache at least twice.
+        count = case.copies(50 << 20)
+        self.assertGreaterEqual((count - 1) * case.input_bytes, 2 * (50 << 20))
+
+    def test_checked_heads(self):
+        case = next(cases.gqa_cases([2048], "bf16"))
+        everything = [(0, head) for head in range(64)]
+        self.assertEqual(case.checked_heads(), everything)
+        self.assertEqual(case.checked_heads(scores=1), [(0, 0), (0, 63)])
+
+
+class Options(unittest.TestCase):
+    def test_defaults(self):
+        parsed = options.parse([])
+        self.assertEqual(parsed.modes, ("bursts", "sustained"))
+        self.assertEqual(len(options.chosen_cases(parsed)), 3 * 2 * 6)
+
+    def test_quick_and_what_overrides_it(self):
+        parsed = options.parse(["--quick"])
+        self.assertEqual(parsed.modes, ("bursts",))
+        self.assertEqual(len(options.chosen_cases(parsed)), 4)
+        parsed = options.parse(["--quick", "--dims", "64,192/128", "--causal", "yes"])
+        chosen = options.chosen_cases(parsed)
+        self.assertEqual([case.group for case in chosen[::2]], ["D 64 causal", "D 192/128 causal"])
+        self.assertEqual((chosen[2].head_dim_qk, chosen[2].head_dim_v), (192, 128))
+
+    def test_shapes(self):
+        parsed = options.parse(["--shapes", "all", "--lengths", "512,1024", "--peers", "fa2"])
+        groups = {case.group for case in options.chosen_cases(parsed)}
+        self.assertTrue({"D 64 full", "GQA 64/8 D 128 causal", "variants D 128 8k"} <= groups)
+        self.assertEqual(parsed.peers, ["fa2"])
+
+    def test_bad(self):
+        for bad in (["--shapes", "round"], ["--dims", "64/1/2"], ["--peers", "fa9"]):
+            done = run(bad)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertIn(bad[1], done.stderr)
+
+
+class Machine(unittest.TestCase):
+    def test_state(self):
+        state = machine.parse_state("580.95.05, 1980, 3201, 121.53, 700.00, 33, P0")
+        self.assertEqual(state["driver_version"], "580.95.05")
+        self.assertEqual(state["clocks.sm"], 1980)
+        self.assertEqual(state["pstate"], "P0")
+
+
+def attention(q, k, v, heads, kv_heads, queries, keys, dim):
+    """Causal attention in double: (o, lse)."""
+    o, lse = [], []
+    for head in range(heads):
+        base = head // (heads // kv_heads) * keys
+        for query in range(queries):
+            row = q[(head * queries + query) * dim :][:dim]
+            kept = range(min(query + 1, keys))
+            products = [sum(map(float.__mul__, row, k[(base + j) * dim :][:dim])) for j in kept]
+            scores = [product / math.sqrt(dim) for product in products]
+            lse.append(math.log(sum(map(math.exp, scores))))
+            weights = [math.exp(score - lse[-1]) for score in scores]
+            for d in range(dim):
+                o.append(sum(w * v[(base + j) * dim + d] for j, w in zip(kept, weights)))
+    return o, lse
+
+
+class Binding(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.context = c_api.Library(LIBRARY).context("host")
+
+    def test_causal(self):
+        heads, kv_heads, queries, keys, dim = 2, 1, 3, 5, 64
+        numbers = random.Random(3)
+
+        def normal(count):
+            return array.array("f", (numbers.gauss(0, 1) for _ in range(count)))
+
+        q, k, v = (normal(count * dim) for count in (heads * queries, keys, keys))
+        o = array.array("f", [math.nan] * len(q))
+        lse = array.array("f", [math.nan] * (heads * queries))
+
+        def view(values, count, length):
+            return c_api.contiguous(values.buffer_info()[0], (1, count, length, dim))
+
+        kernel = self.context.compile(cases.CAUSAL.text, "f32", dim, dim)
+        launch = kernel.launcher(
+            (1, heads, kv_heads, queries, keys),
+            view(q, heads, queries), view(k, kv_heads, keys), view(v, kv_heads, keys),
+            view(o, heads, queries), lse.buffer_info()[0],
+        )  # fmt: skip
+        launch()
+        expected = attention(q, k, v, heads, kv_heads, queries, keys, dim)
+        for got, wanted in zip((o, lse), expected):
+            self.assertEqual(len(got), len(wanted))
+            for left, right in zip(got, wanted):
+                self.assertAlmostEqual(left, right, delta=1e-5)
+
+    def test_parameters(self):
+        """A scalar and a captured tensor reach the kernel: one key is kept, its score is known."""
+        dim = 64
+        text = "attention picked(key: i32, bias: f32[Sk]) { mask = k == key; score = bias[k] }"
+        kernel = self.context.compile(text, "f32", dim, dim)
+        values = array.array("f", range(4 * dim))
+        o, lse = array.array("f", [math.nan] * dim), array.array("f", [math.nan])
+        bias = array.array("f", [0.5, 1.5, 2.5, 3.5])
+
+        def view(memory, length):
+            return c_api.contiguous(memory.buffer_info()[0], (1, 1, length, dim))
+
+        kernel.launcher(
+            (1, 1, 1, 1, 4),
+            view(values, 1), view(values, 4), view(values, 4), view(o, 1), lse.buffer_info()[0],
+            parameters=[
+                c_api.scalar("key", 2),
+                c_api.capture("bias", bias.buffer_info()[0], "f32", (4,)),
+            ],
+        )()  # fmt: skip
+        self.assertEqual(list(o), [2 * dim + d for d in range(dim)])
+        self.assertAlmostEqual(lse[0], 2.5, delta=1e-6)
+
+    def test_variants_compile(self):
+        for variant in cases.VARIANTS:
+            with self.subTest(variant.name):
+                self.context.compile(variant.text, "bf16", 128, 128)
+
+    def test_errors(self):
+        with self.assertRaisesRegex(c_api.Error, "head dimension of 7 ") as caught:
+            self.context.compile(cases.CAUSAL.text, "f32", 7, 7)
+        self.assertEqual(caught.exception.code, c_api.UNSUPPORTED)
+        with self.assertRaisesRegex(c_api.Error, "1:"):
+            self.context.compile("attention broken() { mask = nothing }", "f32", 64, 64)
+        with self.assertRaises(OSError):
+            c_api.Library(LIBRARY + ".missing")
+
+
+def run(arguments):
+    return subprocess.run([sys.executable, BENCH, *arguments], capture_output=True, text=True)
+
+
+class Command(unittest.TestCase):
+    """`--results` draws what an earlier run measured."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.path = os.path.join(folder.name, "results.json")
+        self.chart = os.path.join(folder.name, "chart.svg")
+
+    def draw(self, results):
+        with open(self.path, "w") as file:
+            json.dump(results, file)
+        return run(["--results", self.path, "--svg", self.chart])
+
+    def test_wrong_result(self):
+        done = self.draw(example())
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("1 of 10 results", done.stderr)
+        self.assertIn("D 64 full, bursts", done.stdout)
+        ElementTree.parse(self.chart)
+
+    def test_right_results(self):
+        results = example()
+        del results["cases"][2]
+        done = self.draw(results)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+    def test_no_result(self):
+        done = run(["--results", self.path])
+        self.assertEqual(done.returncode, 3)
+        self.assertIn("results.json", done.stderr)
+
+
+if __name__ == "__main__":
+    LIBRARY = sys.argv.pop(1)
+    unittest.main()

@@ -1,0 +1,105 @@
+# Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+# The benchmark: `python3 tools/bench --help`.
+
+import json
+import os
+import sys
+
+import c_api
+import chart
+import options as command_line
+import summary
+
+DONE, WRONG_RESULT, ENVIRONMENT = 0, 1, 3
+
+
+def say(sentence):
+    print(f"bench: {sentence}", file=sys.stderr, flush=True)
+
+
+def write(path, content):
+    """Whole or not at all, so that a run that is cut short leaves what the last case wrote."""
+    with open(path + ".part", "w") as file:
+        file.write(content)
+    os.replace(path + ".part", path)
+
+
+def save(results, options):
+    if options.json:
+        write(options.json, json.dumps(results, indent=1) + "\n")
+    if options.svg:
+        modes = results["settings"]["modes"]
+        write(options.svg, chart.svg(results, modes[0]))
+
+
+def show(results):
+    for mode in results["settings"]["modes"]:
+        print(summary.table(results["cases"], mode) + "\n")
+    tesela = results["tesela"]
+    print(
+        f"{results['device']}; Tesela {tesela['version']} ({tesela['source']}); "
+        f"PyTorch {results['torch']}, cuDNN {results['cudnn']}, Triton {results['triton']}"
+    )
+    print("ratio: how many times as fast as the peer Tesela is; spread: quartile distance / median")
+
+
+def status(results):
+    entries = [entry for case in results["cases"] for entry in case["engines"].values()]
+    bad = [entry for entry in entries if entry["status"] in ("wrong", "failed")]
+    if bad:
+        say(f"{len(bad)} of {len(entries)} results were wrong or failed; they were not timed")
+    return WRONG_RESULT if bad or "stopped" in results else DONE
+
+
+def run(options):
+    try:
+        import torch
+    except ImportError:
+        say("PyTorch is not installed: `pip install torch`, or redraw a result by --results FILE")
+        return ENVIRONMENT
+    if not torch.cuda.is_available():
+        say("PyTorch finds no CUDA device: the benchmark needs one")
+        return ENVIRONMENT
+    torch.set_grad_enabled(False)
+    torch.cuda.init()
+    # These import PyTorch.
+    import bench
+    import engines
+    import prototypes
+
+    path = command_line.library_path(options.library)
+    try:
+        library = c_api.Library(path)
+        chosen = [engines.Tesela(library), *engines.peers(options.peers)]
+        if options.prototypes:
+            chosen += prototypes.prototypes(options.prototypes)
+    except (OSError, AttributeError, c_api.Error) as error:
+        say(f"{error}: name the library by --library, the prototypes' folder by --prototypes")
+        return ENVIRONMENT
+    cases = command_line.chosen_cases(options)
+    results = bench.run(cases, library, chosen, options, lambda each: save(each, options))
+    show(results)
+    return status(results)
+
+
+def redraw(options):
+    try:
+        with open(options.results) as file:
+            results = json.load(file)
+    except (OSError, ValueError) as error:
+        say(f"{options.results} is no result of --json: {error}")
+        return ENVIRONMENT
+    save(results, options)
+    show(results)
+    return status(results)
+
+
+def main():
+    options = command_line.parse()
+    return redraw(options) if options.results else run(options)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,136 @@
+# Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+# Checks and times the engines case by case; what comes out is what `--json` holds.
+
+import platform
+import random
+import sys
+import time
+
+import torch
+
+import engines
+import machine
+import reference
+import summary
+import timing
+
+
+def say(sentence):
+    print(sentence, file=sys.stderr, flush=True)
+
+
+def versions(library):
+    properties = torch.cuda.get_device_properties(0)
+    uuid = getattr(properties, "uuid", None)
+    return {
+        "device": properties.name,
+        "uuid": f"GPU-{uuid}" if uuid else None,
+        "tesela": {
+            "version": library.version,
+            "library": library.path,
+            "source": machine.source_version(),
+        },
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "cuda": torch.version.cuda,
+        "cudnn": torch.backends.cudnn.version(),
+        "triton": triton_version(),
+    }
+
+
+def triton_version():
+    try:
+        import triton
+    except ImportError:
+        return None
+    return triton.__version__
+
+
+def prepare(engine, case, data):
+    """(the Prepared or None, its entry in the results). Only a right result is Prepared."""
+    where = f"{engine.name}, {case.group}, {case.label}"
+    try:
+        prepared = engine.prepare(case, data)
+        output = prepared.launch(0)
+        torch.cuda.synchronize()
+        fault, error = reference.fault(case, data, output, prepared.lse(0))
+    except engines.Unavailable as reason:
+        say(f"left out: {where}: {reason}")
+        return None, {"status": "left out", "reason": str(reason)}
+    except Exception as failure:  # whatever a peer or its compiler raises
+        reason = f"{type(failure).__name__}: {failure}".strip()
+        # A peer that refuses a shape is left out; Tesela and the prototypes must not fail.
+        status = "left out" if engine.name in ("cudnn", "fa2", "flex") else "failed"
+        say(f"{status}: {where}: {reason.splitlines()[0]}")
+        return None, {"status": status, "reason": reason[:2000]}
+    entry = {"status": "ok", "error": error, **prepared.notes}
+    if fault:
+        say(f"WRONG, not timed: {where}: {fault}")
+        return None, {**entry, "status": "wrong", "reason": fault}
+    return prepared, entry
+
+
+def run_case(case, all_engines, options, order):
+    data = engines.Data(case, options.seed)
+    entries, prepared = {}, {}
+    for engine in all_engines:
+        if not engine.applies(case):
+            continue
+        ready, entries[engine.name] = prepare(engine, case, data)
+        if ready:
+            prepared[engine.name] = ready
+        elif engine.name == "tesela" and entries["tesela"]["status"] == "left out":
+            break  # nothing to compare with
+    if "tesela" in prepared or entries["tesela"]["status"] != "left out":
+        measured = {}
+        if "bursts" in options.modes:
+            measured["bursts"] = timing.bursts(prepared, data.count, options.repetitions, order)
+        if "sustained" in options.modes:
+            measured["sustained"] = timing.sustained(
+                prepared, data.count, options.rounds, options.block_ms, order
+            )
+        for mode, times in measured.items():
+            for name, values in times.items():
+                entries[name][mode] = summary.spread(values)
+    return {
+        "group": case.group,
+        "label": case.label,
+        "shape": case.describe(),
+        "sets_of_inputs": data.count,
+        "flops": case.flops,
+        "engines": entries,
+    }
+
+
+def run(cases, library, all_engines, options, save):
+    """The results of all cases. `save(results)` is called after each."""
+    order = random.Random(options.seed)
+    results = versions(library)
+    results["settings"] = {
+        "modes": list(options.modes),
+        "repetitions": options.repetitions,
+        "rounds": options.rounds,
+        "block_ms": options.block_ms,
+        "seed": options.seed,
+        "tolerance": reference.TOLERANCE[options.dtype],
+    }
+    results["state"] = {"start": machine.gpu_state(results["uuid"])}
+    results["cases"] = []
+    for index, case in enumerate(cases):
+        start = time.perf_counter()
+        try:
+            results["cases"].append(run_case(case, all_engines, options, order))
+        except RuntimeError as failure:  # no memory for the inputs, or a kernel broke the context
+            results["stopped"] = f"{case.group}, {case.label}: {failure}"
+            say(f"STOPPED at {results['stopped']}")
+            save(results)
+            break
+        results["state"]["end"] = machine.gpu_state(results["uuid"])
+        results["ratios"] = summary.geometric_means(results["cases"])
+        save(results)
+        torch.cuda.empty_cache()
+        seconds = time.perf_counter() - start
+        say(f"[{index + 1}/{len(cases)}] {case.group}, {case.label}: {seconds:.1f} s")
+    return results

@@ -1,0 +1,196 @@
+# Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+# Tesela's C API by ctypes: runtime/include/tesela/tesela.h in Python. Knows neither PyTorch nor
+# NumPy: memory is an address.
+
+import ctypes
+from ctypes import POINTER, byref, c_char_p, c_double, c_int, c_int64, c_size_t, c_void_p
+
+TYPES = {"f32": 0, "f16": 1, "bf16": 2, "i32": 3, "bool": 4}
+UNSUPPORTED = 3
+
+
+class Error(RuntimeError):
+    """A failure of the library: its sentence, and its tesela_code as `code`."""
+
+    def __init__(self, code, sentence):
+        super().__init__(sentence)
+        self.code = code
+
+
+class ContextOptions(ctypes.Structure):
+    _fields_ = [
+        ("size", c_size_t),
+        ("device", c_char_p),
+        ("cache_folder", c_char_p),
+        ("no_disk_cache", c_int),
+        ("threads", c_int),
+        ("log", c_void_p),
+        ("log_user", c_void_p),
+    ]
+
+
+class KernelOptions(ctypes.Structure):
+    _fields_ = [
+        ("size", c_size_t),
+        ("variant", c_char_p),
+        ("variant_file", c_char_p),
+        ("input_type", c_int),
+        ("head_dim_qk", c_int),
+        ("head_dim_v", c_int),
+        ("schedule", c_char_p),
+    ]
+
+
+class View(ctypes.Structure):
+    """[batch, heads, length, head_dim]; strides in elements, that of head_dim is 1."""
+
+    _fields_ = [
+        ("data", c_void_p),
+        ("batch_stride", c_int64),
+        ("head_stride", c_int64),
+        ("length_stride", c_int64),
+    ]
+
+
+class Parameter(ctypes.Structure):
+    _fields_ = [
+        ("name", c_char_p),
+        ("scalar", c_double),
+        ("data", c_void_p),
+        ("type", c_int),
+        ("rank", c_int),
+        ("extents", POINTER(c_int64)),
+        ("strides", POINTER(c_int64)),
+    ]
+
+
+class LaunchArguments(ctypes.Structure):
+    _fields_ = [
+        ("size", c_size_t),
+        ("batch", c_int64),
+        ("heads", c_int64),
+        ("kv_heads", c_int64),
+        ("length", c_int64),
+        ("kv_length", c_int64),
+        ("q", View),
+        ("k", View),
+        ("v", View),
+        ("o", View),
+        ("lse", c_void_p),
+        ("scale", c_double),
+        ("parameters", POINTER(Parameter)),
+        ("parameter_count", c_size_t),
+    ]
+
+
+def contiguous(address, shape):
+    """The view of memory at `address` that holds [batch, heads, length, head_dim] without gaps."""
+    _, heads, length, head_dim = shape
+    return View(address, heads * length * head_dim, length * head_dim, head_dim)
+
+
+def scalar(name, value):
+    return Parameter(name=name.encode(), scalar=value)
+
+
+def capture(name, address, type_name, extents):
+    """A captured tensor without gaps; `extents` is its shape."""
+    values = (c_int64 * len(extents))(*extents)
+    # ctypes keeps `values` alive with the structure that points to it.
+    return Parameter(
+        name=name.encode(), data=address, type=TYPES[type_name], rank=len(extents), extents=values
+    )
+
+
+class Library:
+    def __init__(self, path):
+        """Raises OSError where `path` cannot be loaded."""
+        self.path = path
+        self._library = library = ctypes.CDLL(path)
+        for name, result, arguments in (
+            ("tesela_version", c_char_p, []),
+            ("tesela_last_error", c_char_p, []),
+            ("tesela_context_create", c_int, [POINTER(ContextOptions), POINTER(c_void_p)]),
+            ("tesela_context_destroy", None, [c_void_p]),
+            ("tesela_context_device", c_char_p, [c_void_p]),
+            ("tesela_context_target", c_char_p, [c_void_p]),
+            ("tesela_compile", c_int, [c_void_p, POINTER(KernelOptions), POINTER(c_void_p)]),
+            ("tesela_kernel_destroy", None, [c_void_p]),
+            ("tesela_launch", c_int, [c_void_p, POINTER(LaunchArguments), c_void_p]),
+        ):
+            function = getattr(library, name)
+            function.restype, function.argtypes = result, arguments
+
+    @property
+    def version(self):
+        return self._library.tesela_version().decode()
+
+    def context(self, device="auto"):
+        """A context that reads nothing from the disk cache and writes nothing to it."""
+        return Context(self, device)
+
+    def call(self, name, *arguments):
+        code = getattr(self._library, name)(*arguments)
+        if code is not None and code != 0:
+            raise Error(code, self._library.tesela_last_error().decode())
+
+
+class Context:
+    def __init__(self, library, device):
+        self._library = library
+        self._handle = c_void_p()
+        options = ContextOptions(
+            size=ctypes.sizeof(ContextOptions), device=device.encode(), no_disk_cache=1
+        )
+        library.call("tesela_context_create", byref(options), byref(self._handle))
+        self.device = library._library.tesela_context_device(self._handle).decode()
+        self.target = library._library.tesela_context_target(self._handle).decode()
+
+    def __del__(self):
+        self._library.call("tesela_context_destroy", self._handle)
+
+    def compile(self, variant, type_name, head_dim_qk, head_dim_v, schedule=None):
+        options = KernelOptions(
+            size=ctypes.sizeof(KernelOptions),
+            variant=variant.encode(),
+            input_type=TYPES[type_name],
+            head_dim_qk=head_dim_qk,
+            head_dim_v=head_dim_v,
+            schedule=schedule.encode() if schedule else None,
+        )
+        handle = c_void_p()
+        self._library.call("tesela_compile", self._handle, byref(options), byref(handle))
+        return Kernel(self._library, handle)
+
+
+class Kernel:
+    def __init__(self, library, handle):
+        self._library = library
+        self._handle = handle
+
+    def __del__(self):
+        self._library.call("tesela_kernel_destroy", self._handle)
+
+    def launcher(self, shape, q, k, v, o, lse, scale=0.0, parameters=(), stream=None):
+        """A function without arguments that launches. `shape`: (batch, heads, kv_heads, length,
+        kv_length); q, k, v, o: View; lse: an address; scale 0: 1/sqrt(head_dim_qk). The memory
+        must live as long as the function is called."""
+        batch, heads, kv_heads, length, kv_length = shape
+        values = (Parameter * len(parameters))(*parameters)
+        arguments = LaunchArguments(
+            ctypes.sizeof(LaunchArguments), batch, heads, kv_heads, length, kv_length,
+            q, k, v, o, lse, scale, values, len(parameters),
+        )  # fmt: skip
+        reference = byref(arguments)
+        launch = self._library._library.tesela_launch
+
+        def call():
+            # Straight to the library: this stands in the timed path.
+            code = launch(self._handle, reference, stream)
+            if code != 0:
+                raise Error(code, self._library._library.tesela_last_error().decode())
+
+        call.keep = (arguments, values, parameters)
+        return call

@@ -1,0 +1,193 @@
+# Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+# What is timed: variants and the shapes they are timed at.
+#
+# A variant is Tesela's text beside the same mask and score in Python. The two Python functions
+# serve the reference, on whole blocks of indices, and FlexAttention's score_mod and mask_mod, on
+# one index each; so they are written with operators and tensor methods alone.
+
+from dataclasses import dataclass
+from typing import Callable, Optional
+
+
+@dataclass(frozen=True)
+class Variant:
+    name: str
+    text: str
+    kept: Callable  # (queries, keys) -> the number of pairs that the mask keeps
+    plain: Optional[str] = None  # "full" or "causal" where the vendors' kernels know it
+    mask: Optional[Callable] = None  # (b, h, q, k) -> bool
+    score: Optional[Callable] = None  # (s, b, h, q, k, captured tensor) -> score
+    capture: Optional[str] = None  # the captured tensor's name; it holds f32
+    # (heads, keys, function from extents to a tensor of normal random numbers) -> its values
+    values: Optional[Callable] = None
+
+
+def kept_causal(queries, keys):
+    return sum(min(q + 1, keys) for q in range(queries))
+
+
+def kept_window(queries, keys):
+    return sum(max(0, min(q + 1, keys) - max(0, q - 1023)) for q in range(queries))
+
+
+def kept_prefix(queries, keys):
+    return sum(min(max(q + 1, 2048), keys) for q in range(queries))
+
+
+def kept_full(queries, keys):
+    return queries * keys
+
+
+def causal(b, h, q, k):
+    return q >= k
+
+
+def alibi_slopes(heads, keys, normal):
+    """The slopes of the ALiBi paper (arXiv:2108.12409) for a power of two of heads."""
+    return normal(heads).new_tensor([2.0 ** (-8 * (head + 1) / heads) for head in range(heads)])
+
+
+FULL = Variant("full", "attention full() { mask = true }", kept_full, plain="full")
+CAUSAL = Variant(
+    "causal", "attention causal() { mask = q >= k }", kept_causal, plain="causal", mask=causal
+)
+VARIANTS = (
+    FULL,
+    CAUSAL,
+    Variant(
+        "window 1024",
+        "attention window(window: i32 = 1024) { mask = q >= k && q - k < window }",
+        kept_window,
+        mask=lambda b, h, q, k: (q >= k) & (q - k < 1024),
+    ),
+    Variant(
+        "alibi causal",
+        "attention alibi(slope: f32[H]) { mask = q >= k; score = s + slope[h] * (k - q) }",
+        kept_causal,
+        mask=causal,
+        score=lambda s, b, h, q, k, slope: s + slope[h] * (k - q),
+        capture="slope",
+        values=alibi_slopes,
+    ),
+    Variant(
+        "softcap",
+        "attention softcap(cap: f32 = 50.0) { score = cap * tanh(s / cap) }",
+        kept_full,
+        score=lambda s, b, h, q, k, none: (s / 50.0).tanh() * 50.0,
+    ),
+    Variant(
+        "softcap causal",
+        "attention softcap_causal(cap: f32 = 50.0) { mask = q >= k; score = cap * tanh(s / cap) }",
+        kept_causal,
+        mask=causal,
+        score=lambda s, b, h, q, k, none: (s / 50.0).tanh() * 50.0,
+    ),
+    Variant(
+        "prefix 2048",
+        "attention prefix(prefix: i32 = 2048) { mask = k < prefix || q >= k }",
+        kept_prefix,
+        mask=lambda b, h, q, k: (k < 2048) | (q >= k),
+    ),
+    Variant(
+        "relative bias",
+        "attention relative_bias(table: f32[H, 2*Sk]) { score = s + table[h, q - k + Sk] }",
+        kept_full,
+        score=lambda s, b, h, q, k, table: s + table[h, q - k + table.shape[1] // 2],
+        capture="table",
+        values=lambda heads, keys, normal: normal(heads, 2 * keys),
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Case:
+    group: str  # cases of a group share a table, a geometric mean and a panel of the chart
+    label: str  # within the group
+    variant: Variant
+    batch: int
+    heads: int
+    kv_heads: int
+    length: int  # of queries and of keys
+    head_dim_qk: int
+    head_dim_v: int
+    type_name: str
+
+    @property
+    def pairs(self):
+        """Pairs (query, key) that count: half of all for a plain causal mask, as the literature
+        counts; those that the mask keeps, exactly, for all others."""
+        all_pairs = self.length * self.length
+        kept = (
+            all_pairs / 2 if self.variant is CAUSAL else self.variant.kept(self.length, self.length)
+        )
+        return self.batch * self.heads * kept
+
+    @property
+    def flops(self):
+        """Two products: 2 D_qk + 2 D_v operations a pair."""
+        return 2 * (self.head_dim_qk + self.head_dim_v) * self.pairs
+
+    @property
+    def input_bytes(self):
+        rows = self.batch * self.length
+        qk = self.head_dim_qk * (self.heads + self.kv_heads)
+        return 2 * rows * (qk + self.head_dim_v * self.kv_heads)
+
+    def copies(self, cache_bytes):
+        """How many sets of inputs in turn make sure that none is found in a cache of that size."""
+        if self.input_bytes >= 2 * cache_bytes:
+            return 1
+        return min(8, -(-2 * cache_bytes // self.input_bytes) + 1)
+
+    def checked_heads(self, scores=2**33):
+        """(batch, head) of the heads whose rows the reference computes: all where they have at
+        most `scores` scores together, else the first, the last and some evenly between."""
+        total = self.batch * self.heads
+        count = min(total, max(2, scores // (self.length * self.length)))
+        picked = [i * (total - 1) // max(1, count - 1) for i in range(count)]
+        return [divmod(i, self.heads) for i in picked]
+
+    def describe(self):
+        return {
+            "variant": self.variant.text,
+            "batch": self.batch,
+            "heads": self.heads,
+            "kv_heads": self.kv_heads,
+            "length": self.length,
+            "head_dim_qk": self.head_dim_qk,
+            "head_dim_v": self.head_dim_v,
+            "dtype": self.type_name,
+        }
+
+
+def short(length):
+    return f"{length // 1024}k" if length >= 1024 and length % 1024 == 0 else str(length)
+
+
+def peer_cases(dims, lengths, variants, type_name):
+    """The FlashAttention-3 paper's shapes: batch x length = 16384, heads x D_v = 2048."""
+    for qk, v in dims:
+        for variant in variants:
+            for length in lengths or [512, 1024, 2048, 4096, 8192, 16384]:
+                name = f"D {qk}" if qk == v else f"D {qk}/{v}"
+                heads = max(1, 2048 // v)
+                yield Case(
+                    f"{name} {variant.name}", short(length), variant, max(1, 16384 // length),
+                    heads, heads, length, qk, v, type_name,
+                )  # fmt: skip
+
+
+def gqa_cases(lengths, type_name):
+    for length in lengths or [2048, 4096, 8192, 16384, 32768, 65536]:
+        yield Case(
+            "GQA 64/8 D 128 causal", short(length), CAUSAL, 1, 64, 8, length, 128, 128, type_name
+        )
+
+
+def variant_cases(type_name, length=8192):
+    for variant in VARIANTS:
+        yield Case(
+            "variants D 128 8k", variant.name, variant, 2, 16, 16, length, 128, 128, type_name
+        )

@@ -1,0 +1,131 @@
+# Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+# The chart: one panel of grouped bars for each group of cases, as SVG text.
+
+import math
+from xml.sax.saxutils import escape
+
+import summary
+
+COLOURS = {
+    "tesela": "#d9480f",
+    "cudnn": "#1c7ed6",
+    "flex": "#37b24d",
+    "fa2": "#868e96",
+    "prototype": "#ae3ec9",
+}
+NAMES = {
+    "tesela": "Tesela",
+    "cudnn": "cuDNN",
+    "flex": "FlexAttention",
+    "fa2": "FlashAttention-2",
+    "prototype": "prototype",
+}
+INK, GREY, RULE = "#212529", "#495057", "#dee2e6"
+PANEL_WIDTH, PANEL_HEIGHT = 560, 270
+LEFT, TOP, BOTTOM, GAP = 44, 34, 34, 24  # within a panel
+HEADER = 74
+
+
+def tick_step(largest, ticks=5):
+    """A round step (1, 2 or 5 times a power of ten) of which at most `ticks` reach `largest`."""
+    if largest <= 0:
+        return 1
+    power = 10.0 ** math.floor(math.log10(largest / ticks))
+    return next(factor * power for factor in (1, 2, 5, 10) if factor * power * ticks >= largest)
+
+
+def text(x, y, content, size=12, anchor="start", fill=INK, weight="normal"):
+    return (
+        f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size}" text-anchor="{anchor}" '
+        f'fill="{fill}" font-weight="{weight}">{escape(content)}</text>'
+    )
+
+
+def rectangle(x, y, width, height, fill, tip=None):
+    shape = f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" fill="{fill}"'
+    return f"{shape}><title>{escape(tip)}</title></rect>" if tip else f"{shape}/>"
+
+
+def panel(group, members, engines, mode, x, y):
+    """One group: a cluster of bars a case, TFLOP/s upwards, Tesela's figures above its bars."""
+    values = {
+        (index, engine): summary.tflops(case, time)
+        for index, case in enumerate(members)
+        for engine in engines
+        if (time := summary.timed(case, engine, mode))
+    }
+    step = tick_step(max(values.values(), default=1))
+    top = step * math.ceil(max(values.values(), default=1) / step)
+    width, height = PANEL_WIDTH - LEFT, PANEL_HEIGHT - TOP - BOTTOM
+    left, base = x + LEFT, y + PANEL_HEIGHT - BOTTOM
+    parts = [text(left, y + 16, group, size=14, weight="bold")]
+    for tick in range(round(top / step) + 1):
+        level = base - height * tick * step / top
+        parts.append(
+            f'<line x1="{left}" y1="{level:.1f}" x2="{left + width}" y2="{level:.1f}" '
+            f'stroke="{RULE}"/>'
+        )
+        parts.append(text(left - 6, level + 4, f"{tick * step:g}", 11, "end", GREY))
+    cluster = width / len(members)
+    most = max(
+        sum((index, engine) in values for engine in engines) for index in range(len(members))
+    )
+    bar = min(22.0, 0.84 * cluster / max(1, most))
+    for index, case in enumerate(members):
+        middle = left + cluster * (index + 0.5)
+        # Long labels take a line a word.
+        words = [case["label"]] if len(case["label"]) * 6 < cluster else case["label"].split()
+        for line, word in enumerate(words):
+            parts.append(text(middle, base + 16 + 12 * line, word, 11, "middle", GREY))
+        present = [engine for engine in engines if (index, engine) in values]
+        for place, engine in enumerate(present):
+            value = values[index, engine]
+            start, rise = middle + (place - len(present) / 2) * bar, height * value / top
+            tip = f"{NAMES[engine]}, {group}, {case['label']}: {value:.0f} TFLOP/s"
+            parts.append(rectangle(start, base - rise, bar - 1, rise, COLOURS[engine], tip))
+            if engine == "tesela":
+                label = f"{value:.0f}"
+                parts.append(
+                    text(start + bar / 2, base - rise - 4, label, 10, "middle", weight="bold")
+                )
+    return parts
+
+
+def svg(results, mode):
+    """The whole chart of `results` (what `--json` holds) in one mode of timing."""
+    groups = summary.groups(results["cases"])
+    engines = [
+        engine
+        for engine in COLOURS
+        if any(summary.timed(case, engine, mode) for case in results["cases"])
+    ]
+    columns = min(2, max(1, len(groups)))
+    rows = math.ceil(len(groups) / columns)
+    width = GAP + columns * (PANEL_WIDTH + GAP)
+    height = HEADER + rows * (PANEL_HEIGHT + GAP)
+    types = sorted({case["shape"]["dtype"] for case in results["cases"]})
+    title = (
+        f"Forward attention, TFLOP/s (higher is better): {results['device']}, {', '.join(types)}"
+    )
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
+        f'viewBox="0 0 {width} {height}" font-family="Helvetica, Arial, sans-serif">',
+        rectangle(0, 0, width, height, "#ffffff"),
+        text(GAP, 28, title, size=16, weight="bold"),
+    ]
+    x = GAP
+    for engine in engines:
+        parts += [
+            rectangle(x, 44, 12, 12, COLOURS[engine]),
+            text(x + 17, 54, NAMES[engine], 12, fill=GREY),
+        ]
+        x += 40 + 7 * len(NAMES[engine])
+    parts.append(text(width - GAP, 54, f"median, {mode}", 12, "end", GREY))
+    for index, (group, members) in enumerate(groups.items()):
+        row, column = divmod(index, columns)
+        place = (GAP + column * (PANEL_WIDTH + GAP), HEADER + row * (PANEL_HEIGHT + GAP))
+        parts += panel(group, members, engines, mode, *place)
+    parts.append("</svg>")
+    return "\n".join(parts) + "\n"

@@ -1,0 +1,181 @@
+# Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+# What is timed side by side. An engine's `prepare(case, data)` returns a Prepared or raises
+# Unavailable; its `applies(case)` says whether the case is meant for it at all.
+
+import time
+from dataclasses import dataclass, field
+from typing import Callable
+
+import torch
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.nn.functional import scaled_dot_product_attention
+
+import c_api
+
+TORCH_TYPES = {"bf16": torch.bfloat16, "f16": torch.float16}
+
+
+class Unavailable(RuntimeError):
+    """Why an engine is left out of a case: it, or the machine, cannot do it."""
+
+
+@dataclass
+class Prepared:
+    launch: Callable  # (index of a set of inputs) -> o
+    lse: Callable = lambda index: None  # of the last launch with that set, where it is written
+    notes: dict = field(default_factory=dict)  # for the JSON
+
+
+class Data:
+    """A case's inputs, normal random numbers: as many sets as the L2 cache asks for."""
+
+    def __init__(self, case, seed):
+        properties = torch.cuda.get_device_properties(0)
+        generator = torch.Generator(device="cuda")
+        generator.manual_seed(seed)
+
+        def normal(*shape, dtype=TORCH_TYPES[case.type_name]):
+            return torch.randn(*shape, device="cuda", dtype=dtype, generator=generator)
+
+        self.count = case.copies(getattr(properties, "L2_cache_size", 50 << 20))
+        q = (case.batch, case.heads, case.length, case.head_dim_qk)
+        k = (case.batch, case.kv_heads, case.length, case.head_dim_qk)
+        v = (case.batch, case.kv_heads, case.length, case.head_dim_v)
+        self.q, self.k, self.v = (
+            [normal(*shape) for _ in range(self.count)] for shape in (q, k, v)
+        )
+        self.scale = case.head_dim_qk**-0.5
+        self.captured = None
+        if case.variant.capture:
+            self.captured = case.variant.values(
+                case.heads, case.length, lambda *extents: normal(*extents, dtype=torch.float32)
+            )
+
+
+class Tesela:
+    name = "tesela"
+
+    def __init__(self, library):
+        self.context = library.context("cuda")
+
+    def applies(self, case):
+        return True
+
+    def prepare(self, case, data):
+        start = time.perf_counter()
+        try:
+            kernel = self.context.compile(
+                case.variant.text, case.type_name, case.head_dim_qk, case.head_dim_v
+            )
+        except c_api.Error as error:
+            if error.code == c_api.UNSUPPORTED:
+                raise Unavailable(str(error)) from error
+            raise
+        notes = {"compile_ms": 1e3 * (time.perf_counter() - start)}
+
+        def view(tensor):
+            return c_api.View(tensor.data_ptr(), *tensor.stride()[:3])
+
+        parameters = []
+        if data.captured is not None:
+            parameters.append(
+                c_api.capture(
+                    case.variant.capture, data.captured.data_ptr(), "f32", data.captured.shape
+                )
+            )
+        shape = (case.batch, case.heads, case.kv_heads, case.length, case.length)
+        outputs, logarithms, calls = [], [], []
+        for q, k, v in zip(data.q, data.k, data.v):
+            # NaN, so that a row that is not written is found.
+            o = q.new_full((*q.shape[:3], case.head_dim_v), float("nan"))
+            lse = q.new_full(q.shape[:3], float("nan"), dtype=torch.float32)
+            outputs.append(o)
+            logarithms.append(lse)
+            calls.append(
+                kernel.launcher(
+                    shape, view(q), view(k), view(v), view(o), lse.data_ptr(), data.scale,
+                    parameters, torch.cuda.current_stream().cuda_stream or None,
+                )  # fmt: skip
+            )
+
+        def launch(index):
+            calls[index]()
+            return outputs[index]
+
+        return Prepared(launch, lambda index: logarithms[index], notes)
+
+
+class Sdpa:
+    """One of PyTorch's scaled_dot_product_attention backends: the masks it knows, no scores."""
+
+    def __init__(self, name, backend):
+        self.name, self.backend = name, backend
+
+    def applies(self, case):
+        return case.variant.plain is not None
+
+    def prepare(self, case, data):
+        options = {"is_causal": case.variant.plain == "causal", "scale": data.scale}
+        if case.heads != case.kv_heads:
+            options["enable_gqa"] = True
+
+        def launch(index):
+            with sdpa_kernel(self.backend):
+                return scaled_dot_product_attention(
+                    data.q[index], data.k[index], data.v[index], **options
+                )
+
+        return Prepared(launch)
+
+
+class Flex:
+    """FlexAttention, compiled for the case, with a block mask where the variant has a mask."""
+
+    name = "flex"
+
+    def applies(self, case):
+        return True
+
+    def prepare(self, case, data):
+        from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+
+        mask, score, captured = case.variant.mask, case.variant.score, data.captured
+
+        def score_mod(s, b, h, q, k):
+            return score(s, b, h, q, k, captured)
+
+        options, notes = {"scale": data.scale}, {}
+        if score:
+            options["score_mod"] = score_mod
+        if mask:
+            for _ in range(2):  # the second is timed
+                torch.cuda.synchronize()
+                start = time.perf_counter()
+                options["block_mask"] = create_block_mask(
+                    mask, None, None, case.length, case.length, device="cuda"
+                )
+                torch.cuda.synchronize()
+            notes["block_mask_ms"] = 1e3 * (time.perf_counter() - start)
+        if case.heads != case.kv_heads:
+            options["enable_gqa"] = True
+        # Every case is compiled for its own extents, as PyTorch advises for speed; the reset
+        # keeps one case's specialisations from counting against the next one's limit.
+        torch._dynamo.reset()
+        compiled = torch.compile(flex_attention, dynamic=False)
+
+        def launch(index):
+            return compiled(data.q[index], data.k[index], data.v[index], **options)
+
+        return Prepared(launch, notes=notes)
+
+
+def peers(names):
+    """The engines of these names, in order: cudnn, fa2, flex."""
+    known = {
+        "cudnn": lambda: Sdpa("cudnn", SDPBackend.CUDNN_ATTENTION),
+        "fa2": lambda: Sdpa("fa2", SDPBackend.FLASH_ATTENTION),
+        "flex": Flex,
+    }
+    return [known[name]() for name in names]

@@ -1,0 +1,74 @@
+# Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+# The reference: attention in float32, from the variant's Python functions, block of rows by block.
+#
+# An output is right where, in every block of ROWS rows of every head that is looked at, the
+# error's Euclidean norm is at most TOLERANCE times the reference's. Rows far behind have small
+# values under a causal mask; a norm over the whole output would hide their errors.
+
+import torch
+
+ROWS = 128
+TOLERANCE = {"bf16": 1e-2, "f16": 2e-3}
+LSE_TOLERANCE = 1e-3  # natural logarithm; float32's own rounding is added
+SCORES_AT_ONCE = 2**27
+
+
+def block_norms(rows):
+    """The Euclidean norm of each block of ROWS rows of [rows, D]."""
+    squares = rows.square().sum(dim=1)
+    squares = torch.nn.functional.pad(squares, (0, -len(squares) % ROWS))
+    return squares.view(-1, ROWS).sum(dim=1).sqrt()
+
+
+def reference_rows(case, data, batch, head, rows):
+    """(o, lse) in float32 of the query rows `rows` of one head, of the first set of inputs."""
+    kv_head = head * case.kv_heads // case.heads
+    q = data.q[0][batch, head, rows].float()
+    k, v = data.k[0][batch, kv_head].float(), data.v[0][batch, kv_head].float()
+    scores = (q @ k.T) * data.scale
+    query = torch.arange(rows.start, rows.stop, device="cuda")[:, None]
+    key = torch.arange(case.length, device="cuda")[None, :]
+    if case.variant.score:
+        scores = case.variant.score(scores, batch, head, query, key, data.captured)
+    if case.variant.mask:
+        scores.masked_fill_(~case.variant.mask(batch, head, query, key), float("-inf"))
+    lse = torch.logsumexp(scores, dim=1)
+    return (scores - lse[:, None]).exp_() @ v, lse
+
+
+def fault(case, data, output, lse):
+    """(what is wrong with an engine's result for the first set of inputs, or None; the largest
+    error in norm). `lse` may be None."""
+    shape = (case.batch, case.heads, case.length, case.head_dim_v)
+    if tuple(output.shape) != shape:
+        return f"the output's shape is {tuple(output.shape)}, it must be {shape}", None
+    if not torch.isfinite(output).all():
+        count = int((~torch.isfinite(output)).sum())
+        return f"{count} values of the output are NaN or infinite, or were never written", None
+    if lse is not None and not torch.isfinite(lse).all():
+        return "values of the LSE are NaN or infinite, or were never written", None
+    torch.set_float32_matmul_precision("highest")  # no TF32
+    step = max(ROWS, SCORES_AT_ONCE // case.length // ROWS * ROWS)
+    worst = torch.zeros((), device="cuda")
+    worst_lse = torch.zeros((), device="cuda")
+    for batch, head in case.checked_heads():
+        for start in range(0, case.length, step):
+            rows = slice(start, min(start + step, case.length))
+            expected, expected_lse = reference_rows(case, data, batch, head, rows)
+            error = block_norms(output[batch, head, rows].float() - expected)
+            worst = torch.maximum(worst, (error / block_norms(expected)).max())
+            if lse is not None:
+                excess = (lse[batch, head, rows] - expected_lse).abs() - 5e-7 * expected_lse.abs()
+                worst_lse = torch.maximum(worst_lse, excess.max())
+    error, tolerance = worst.item(), TOLERANCE[case.type_name]
+    # Written so that a NaN fails.
+    if not error <= tolerance:
+        return (
+            f"a block of {ROWS} rows is off by {error:.2e} in norm, allowed are {tolerance:g}",
+            error,
+        )
+    if not worst_lse.item() <= LSE_TOLERANCE:
+        return f"the LSE is off by {worst_lse.item():.2e}, allowed are {LSE_TOLERANCE:g}", error
+    return None, error

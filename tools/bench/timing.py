@@ -1,0 +1,67 @@
+# Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+# Timing by CUDA events. A delay is queued on the GPU first, so that the host has dispatched a
+# launch before it begins and its own time is charged to no one.
+
+import time
+
+import torch
+
+DELAY_CYCLES = 2_000_000  # somewhat over a millisecond
+REST_FACTOR, REST_LEAST_S, REST_MOST_S = 4, 0.003, 0.1  # idle time after a burst
+
+
+def event():
+    return torch.cuda.Event(enable_timing=True)
+
+
+def shuffled(prepared, random):
+    order = list(prepared)
+    random.shuffle(order)
+    return order
+
+
+def launches_ms(launch, count, sets, untimed=0):
+    """The time of `count` launches back to back, after `untimed` others."""
+    torch.cuda._sleep(DELAY_CYCLES)
+    for index in range(untimed):
+        launch(index % sets)
+    begin, end = event(), event()
+    begin.record()
+    for index in range(untimed, untimed + count):
+        launch(index % sets)
+    end.record()
+    torch.cuda.synchronize()
+    return begin.elapsed_time(end)
+
+
+def bursts(prepared, sets, repetitions, random):
+    """{name: milliseconds of single launches}, each followed by idle time. In every repetition
+    each engine has its turn once, in an order of its own."""
+    times = {name: [] for name in prepared}
+    for name in prepared:
+        launches_ms(prepared[name].launch, 2, sets)  # warm-up
+    for repetition in range(repetitions):
+        for name in shuffled(prepared, random):
+            launch = prepared[name].launch
+            duration = launches_ms(lambda index: launch(repetition % sets), 1, sets)
+            times[name].append(duration)
+            time.sleep(min(max(REST_FACTOR * duration * 1e-3, REST_LEAST_S), REST_MOST_S))
+    return times
+
+
+def sustained(prepared, sets, rounds, block_ms, random):
+    """{name: milliseconds a launch, one figure a block}: blocks of launches back to back, each
+    block about `block_ms` long after a quarter of it that is not timed. The engines take turns by
+    blocks, without a rest."""
+    times = {name: [] for name in prepared}
+    estimates = {
+        name: launches_ms(entry.launch, 3, sets, untimed=1) / 3 for name, entry in prepared.items()
+    }
+    for _ in range(rounds):
+        for name in shuffled(prepared, random):
+            count = min(400, max(4, int(block_ms / estimates[name])))
+            duration = launches_ms(prepared[name].launch, count, sets, untimed=count // 4)
+            times[name].append(duration / count)
+    return times
