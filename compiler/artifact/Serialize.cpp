@@ -19,7 +19,7 @@ namespace tesela {
 namespace {
 
 constexpr std::string_view magic("TESELA\0A", 8);
-constexpr uint32_t formatVersion = 1;
+constexpr uint32_t formatVersion = 2;
 constexpr size_t headerSize = 8 + 4 + 8;
 constexpr size_t digestSize = 32;
 
@@ -133,7 +133,7 @@ private:
 // One list of fields serves both directions.
 
 template <typename Stream> void fields(Stream &stream, ArgumentSlot &slot) {
-  stream.enumeration(slot.kind, ArgumentSlot::Kind::scale);
+  stream.enumeration(slot.kind, ArgumentSlot::Kind::coordinateStep);
   stream.field(slot.name);
   stream.field(slot.axis);
 }

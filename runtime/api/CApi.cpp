@@ -1,4 +1,4 @@
-//===----------------------------------------------------------------------===//
+//===- CApi.cpp -----------------------------------------------------------===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -41,7 +41,9 @@ template <typename Body> tesela_code guarded(Body body) {
     Status status = body();
     return status ? TESELA_OK : report(status.error());
   } catch (const std::bad_alloc &) {
-    return report(Error(Code::outOfMemory, "host memory ran out"));
+    return report(Error(Code::outOfMemory, "host memory ran out: make the problem smaller"));
+  } catch (const std::exception &error) {
+    return report(Error(Code::defect, error.what()));
   }
 }
 

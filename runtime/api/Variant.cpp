@@ -1,4 +1,4 @@
-//===----------------------------------------------------------------------===//
+//===- Variant.cpp --------------------------------------------------------===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -11,6 +11,8 @@
 namespace tesela {
 
 std::string version() { return TESELA_VERSION; }
+
+static_assert(kMaxRank == Tensor::maxRank, "what the language accepts, a launch can pass");
 
 VariantParameter describeParameter(const Parameter &parameter) {
   VariantParameter described{

@@ -49,7 +49,8 @@ std::string assemblerTarget(std::string_view ptx, int sm) {
     return plain;
   std::string_view name = ptx.substr(position + directive.size());
   name = name.substr(0, name.find_first_of(", \t\r\n"));
-  return name == plain + "a" || name == plain + "f" ? std::string(name) : plain;
+  bool specific = name.ends_with('a') || name.ends_with('f');
+  return specific ? std::string(name) : plain;
 }
 
 std::string serialisationWarning(std::string_view log) {

@@ -30,17 +30,18 @@ public:
   /// Path, size and time of change: another ptxas may give another cubin.
   std::string identity() const;
 
-  /// Assembles for `sm` (90), as sm_90a where the PTX says so. Code::unsupported: this ptxas is
-  /// too old for the PTX or the GPU. Code::defect: the PTX has errors, or ptxas
-  /// warns that it serialises the kernel.
+  /// Assembles for `sm` (90), or for the PTX's own sm_90a: see assemblerTarget. Code::unsupported:
+  /// this ptxas is too old for the PTX or the GPU. Code::defect: the PTX has errors, or ptxas warns
+  /// that it serialises the kernel.
   Result<Assembled> assemble(std::string_view ptx, int sm) const;
 
 private:
   std::string path_;
 };
 
-/// The name of the architecture that `ptx` is assembled for on `sm`: "sm_90", or
-/// "sm_90a" where the PTX's .target is of that kind.
+/// The name of the architecture that `ptx` is assembled for on `sm`: the PTX's own .target where
+/// that is of one architecture or family ("sm_90a", "sm_100f"), since such PTX is for no other;
+/// else the device's "sm_90".
 std::string assemblerTarget(std::string_view ptx, int sm);
 
 /// ptxas' and the driver's warnings that a kernel runs serialised (C7504, C7508, C7510

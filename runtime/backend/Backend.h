@@ -5,6 +5,7 @@
 #ifndef TESELA_BACKEND_BACKEND_H
 #define TESELA_BACKEND_BACKEND_H
 
+#include "backend/TensorMap.h"
 #include "tesela/Device.h"
 #include "tesela/compiler/Artifact.h"
 
@@ -22,6 +23,11 @@ public:
   /// Starts `items` (more than 0) work items of the plan's launch `index`;
   /// arguments[i] points at the value of slot i.
   virtual Status launch(size_t index, int64_t items, void **arguments, void *stream) const = 0;
+  /// The map that kernels copy boxes of a tensor by. Only a GPU has such copies: elsewhere
+  /// Code::defect.
+  virtual Status encodeTensorMap(const TensorTiling &tiling, TensorMap &map) const {
+    return Error(Code::defect, "the kernel asks for a tensor map, which only a GPU has");
+  }
   /// What the device knows of the kernels; absent on the host.
   virtual std::optional<Resources> resources() const { return std::nullopt; }
   /// Static and dynamic shared memory of a block.

@@ -5,6 +5,7 @@
 #include "assemble/Ptxas.h"
 #include "backend/Backend.h"
 #include "driver/CurrentContext.h"
+#include "driver/EncodeTensorMap.h"
 
 #include <algorithm>
 
@@ -147,6 +148,12 @@ public:
                                         entry.sharedBytes, static_cast<CUstream_st *>(stream),
                                         arguments, nullptr),
                      "cuLaunchKernel");
+  }
+  Status encodeTensorMap(const TensorTiling &tiling, TensorMap &map) const override {
+    CurrentContext current(backend->driverApi(), backend->contextHandle());
+    if (!current.status())
+      return current.status();
+    return cuda::encodeTensorMap(backend->driverApi(), tiling, map);
   }
   std::optional<Resources> resources() const override { return known; }
   std::optional<int64_t> sharedBytes() const override { return shared; }

@@ -1,4 +1,4 @@
-//===----------------------------------------------------------------------===//
+//===- HostBackend.cpp ----------------------------------------------------===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -6,10 +6,6 @@
 #include "host/ThreadPool.h"
 #include "targets/host/ObjectLoader.h"
 
-#include "llvm/ADT/StringMap.h"
-#include "llvm/TargetParser/Host.h"
-
-#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -50,20 +46,8 @@ public:
 
   int addressAlignment() const override { return 0; }
 
-  std::string codeIdentity() const override {
-    // Object files use this CPU's own instructions: a cache folder may be shared
-    // by machines.
-    std::string identity = "host " + llvm::sys::getHostCPUName().str();
-    llvm::StringMap<bool> map = llvm::sys::getHostCPUFeatures();
-    std::vector<std::string> features;
-    for (const auto &feature : map)
-      if (feature.second)
-        features.push_back(feature.first().str());
-    std::sort(features.begin(), features.end());
-    for (const std::string &feature : features)
-      identity += " +" + feature;
-    return identity;
-  }
+  /// compilerVersion() names the CPU, whose own instructions object files use.
+  std::string codeIdentity() const override { return "host"; }
 
   Result<std::shared_ptr<const LoadedCode>> load(const Artifact &artifact) const override {
     Result<std::shared_ptr<HostCode>> code = HostCode::load(artifact.code);

@@ -1,4 +1,4 @@
-//===----------------------------------------------------------------------===//
+//===- DeviceReference.cpp ------------------------------------------------===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -112,7 +112,10 @@ Result<Reference> deviceReference(const Context &context, const KernelOptions &o
   Result<ReferenceInputs> inputs = referenceInputs(options, arguments, 0);
   if (!inputs)
     return inputs.error();
-  Reference reference = emptyReference(options, *inputs);
+  Result<Reference> empty = emptyReference(options, *inputs);
+  if (!empty)
+    return empty.error();
+  Reference reference = std::move(*empty);
   if (reference.lse.empty())
     return reference;
   if (reference.H > 65535 || reference.B > 65535)

@@ -1,4 +1,4 @@
-//===----------------------------------------------------------------------===//
+//===- HostReference.cpp --------------------------------------------------===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -204,9 +204,11 @@ Result<Reference> hostReference(const KernelOptions &options, const LaunchArgume
   Result<Interpreter> interpreter = Interpreter::create(inputs->variant, bindings(*inputs));
   if (!interpreter)
     return interpreter.error();
-  Reference reference = emptyReference(options, *inputs);
+  Result<Reference> reference = emptyReference(options, *inputs);
+  if (!reference)
+    return reference.error();
   ThreadPool pool(threads);
-  if (Status status = HostReferenceRun(*inputs, *interpreter, reference).run(pool); !status)
+  if (Status status = HostReferenceRun(*inputs, *interpreter, *reference).run(pool); !status)
     return status.error();
   return reference;
 }

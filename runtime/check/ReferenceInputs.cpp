@@ -1,10 +1,13 @@
-//===----------------------------------------------------------------------===//
+//===- ReferenceInputs.cpp ------------------------------------------------===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 #include "check/ReferenceInputs.h"
 
 #include "frontend/Parser.h"
+#include "tesela/Device.h"
+
+#include <fmt/format.h>
 
 namespace tesela {
 
@@ -20,8 +23,16 @@ Result<ReferenceInputs> referenceInputs(const KernelOptions &options,
   return ReferenceInputs{std::move(*variant), std::move(*checked)};
 }
 
-Reference emptyReference(const KernelOptions &options, const ReferenceInputs &inputs) {
+Result<Reference> emptyReference(const KernelOptions &options, const ReferenceInputs &inputs) {
   const Extents &extents = inputs.arguments.extents;
+  double needed = double(extents.B) * double(extents.H) * double(extents.Sq) *
+                  double(3 * options.headDimV + 1) * sizeof(double);
+  int64_t machine = hostDevice().memoryBytes;
+  if (needed > double(machine))
+    return Error(Code::outOfMemory,
+                 fmt::format("the reference takes {:.1f} GiB, this machine has {:.1f} GiB of memory: "
+                             "make the batch, the heads or the queries fewer",
+                             needed / (1 << 30), double(machine) / (1 << 30)));
   Reference reference;
   reference.B = extents.B;
   reference.H = extents.H;

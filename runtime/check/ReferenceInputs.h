@@ -21,8 +21,9 @@ struct ReferenceInputs {
 Result<ReferenceInputs> referenceInputs(const KernelOptions &options,
                                         const LaunchArguments &arguments, int alignment);
 
-/// A reference for `inputs` with arrays of the right sizes.
-Reference emptyReference(const KernelOptions &options, const ReferenceInputs &inputs);
+/// A reference for `inputs` with arrays of the right sizes. Code::outOfMemory where the machine
+/// has no memory for them.
+Result<Reference> emptyReference(const KernelOptions &options, const ReferenceInputs &inputs);
 
 } // namespace tesela
 

@@ -14,6 +14,7 @@
 #include "tesela/Status.h"
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,7 @@ struct CUfunc_st;
 struct CUstream_st;
 struct CUevent_st;
 struct CUlinkState_st;
+struct CUtensorMap_st;
 
 namespace tesela::cuda {
 
@@ -54,6 +56,16 @@ enum JitOption {
 /// CUjitInputType.
 enum JitInput { jitInputPtx = 1 };
 
+/// CUtensorMapDataType, -Interleave, -Swizzle, -L2promotion and -FloatOOBfill, as far as used.
+enum TensorMapOption {
+  tensorMapFloat16 = 6,
+  tensorMapBfloat16 = 9,
+  tensorMapInterleaveNone = 0,
+  tensorMapSwizzle128B = 3,
+  tensorMapPromotion256B = 3,
+  tensorMapFillZeros = 0,
+};
+
 /// CUresult, as far as Tesela knows remedies.
 enum ResultCode {
   success = 0,
@@ -80,7 +92,7 @@ enum ResultCode {
   ENTRY(cuDeviceGet, (int *device, int ordinal))                                                   \
   ENTRY(cuDeviceGetName, (char *name, int length, int device))                                     \
   ENTRY(cuDeviceGetAttribute, (int *value, int attribute, int device))                             \
-  ENTRY(cuDeviceTotalMem_v2, (size_t * bytes, int device))                                         \
+  ENTRY(cuDeviceTotalMem_v2, (size_t *bytes, int device))                                          \
   ENTRY(cuDevicePrimaryCtxRetain, (CUctx_st * *context, int device))                               \
   ENTRY(cuDevicePrimaryCtxRelease_v2, (int device))                                                \
   ENTRY(cuCtxPushCurrent_v2, (CUctx_st * context))                                                 \
@@ -112,7 +124,11 @@ enum ResultCode {
         (CUlinkState_st * state, int input, void *data, size_t bytes, const char *name,            \
          unsigned int optionCount, int *options, void **optionValues))                             \
   ENTRY(cuLinkComplete, (CUlinkState_st * state, void **cubin, size_t *bytes))                     \
-  ENTRY(cuLinkDestroy, (CUlinkState_st * state))
+  ENTRY(cuLinkDestroy, (CUlinkState_st * state))                                                   \
+  ENTRY(cuTensorMapEncodeTiled,                                                                    \
+        (CUtensorMap_st * map, int elementType, uint32_t rank, void *address,                      \
+         const uint64_t *extents, const uint64_t *strideBytes, const uint32_t *box,                \
+         const uint32_t *elementStrides, int interleave, int swizzle, int promotion, int fill))
 
 /// libcuda's functions, and the conversion of what they return.
 struct DriverApi {

@@ -4,6 +4,8 @@
 //===----------------------------------------------------------------------===//
 #include "launch/LaunchPlan.h"
 
+#include "launch/TensorTiling.h"
+
 #include <bit>
 
 namespace tesela {
@@ -30,15 +32,25 @@ Result<LaunchPlan::Slot> LaunchPlan::resolve(const ArgumentSlot &slot, const Art
       return defect();
     const Parameter &parameter = artifact.parameters[resolved.index];
     bool axisFits = slot.axis >= 0 && slot.axis < int(parameter.extents.size());
+    bool isOfAnAxis = slot.kind == Kind::stride || slot.kind == Kind::extent;
     bool fits = slot.kind == Kind::scalar ? !parameter.isCapture
                 : slot.kind == Kind::data ? parameter.isCapture
-                                          : parameter.isCapture && axisFits;
+                                          : parameter.isCapture && isOfAnAxis && axisFits;
     return fits ? Result<Slot>(resolved) : defect();
   }
   constexpr std::string_view tensors[] = {"q", "k", "v", "o", "lse"};
   for (int i = 0; i < 5; ++i)
     if (slot.name == tensors[i])
       resolved.index = i;
+  if (slot.kind == Kind::tensorMap) {
+    bool fits = elementSize(artifact.inputType) == 2 && resolved.index >= 0 && resolved.index < 4 &&
+                slot.axis >= 1 && slot.axis <= 256;
+    return fits ? Result<Slot>(resolved) : defect();
+  }
+  if (slot.kind == Kind::coordinateStep) {
+    bool fits = resolved.index >= 0 && resolved.index < 4 && (slot.axis == 0 || slot.axis == 1);
+    return fits ? Result<Slot>(resolved) : defect();
+  }
   bool axisFits = slot.axis >= 0 && slot.axis < (resolved.index == 4 ? 3 : 4);
   if (resolved.index < 0 || slot.kind == Kind::scalar || (slot.kind != Kind::data && !axisFits))
     return defect();
@@ -51,12 +63,18 @@ Result<LaunchPlan> LaunchPlan::create(const Artifact &artifact) {
                      artifact.parameters};
   for (const Launch &launch : artifact.launches) {
     Step step{launch.items, {}};
+    int tensorMaps = 0;
     for (const ArgumentSlot &slot : launch.slots) {
       Result<Slot> resolved = resolve(slot, artifact);
       if (!resolved)
         return resolved.error();
       step.slots.push_back(*resolved);
+      tensorMaps += slot.kind == ArgumentSlot::Kind::tensorMap;
     }
+    if (tensorMaps > maxTensorMaps)
+      return Error(Code::defect, "kernel " + launch.kernel + " has " + std::to_string(tensorMaps) +
+                                     " tensor maps, a launch takes " +
+                                     std::to_string(maxTensorMaps));
     plan.steps.push_back(std::move(step));
   }
   return plan;
@@ -82,6 +100,8 @@ uint64_t LaunchPlan::value(const Slot &slot, const CheckedArguments &arguments) 
     return reinterpret_cast<uintptr_t>(tensor.data);
   case Kind::stride:
     return uint64_t(tensor.strides[slot.axis]);
+  case Kind::coordinateStep:
+    return uint32_t(coordinateStep(tensor, slot.axis));
   default:
     return uint32_t(tensor.extents[slot.axis]);
   }
@@ -91,6 +111,7 @@ Status LaunchPlan::launch(const LoadedCode &code, const CheckedArguments &argume
                           void *stream) const {
   std::vector<uint64_t> values;
   std::vector<void *> pointers;
+  TensorMap maps[maxTensorMaps];
   for (size_t i = 0; i < steps.size(); ++i) {
     const Step &step = steps[i];
     int64_t items = step.items.evaluate(arguments.extents);
@@ -98,9 +119,20 @@ Status LaunchPlan::launch(const LoadedCode &code, const CheckedArguments &argume
       continue;
     values.resize(step.slots.size());
     pointers.resize(step.slots.size());
-    for (size_t slot = 0; slot < step.slots.size(); ++slot) {
-      values[slot] = value(step.slots[slot], arguments);
-      pointers[slot] = &values[slot];
+    TensorMap *map = maps;
+    for (size_t index = 0; index < step.slots.size(); ++index) {
+      const Slot &slot = step.slots[index];
+      if (slot.kind == ArgumentSlot::Kind::tensorMap) {
+        Result<TensorTiling> tiling = tensorTiling(arguments, slot.index, slot.axis);
+        if (!tiling)
+          return tiling.error();
+        if (Status status = code.encodeTensorMap(*tiling, *map); !status)
+          return status;
+        pointers[index] = map++;
+      } else {
+        values[index] = value(slot, arguments);
+        pointers[index] = &values[index];
+      }
     }
     if (Status status = code.launch(i, items, pointers.data(), stream); !status)
       return status;

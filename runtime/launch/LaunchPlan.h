@@ -25,6 +25,9 @@ public:
   Status launch(const LoadedCode &code, const CheckedArguments &arguments, void *stream) const;
 
 private:
+  /// A launch has at most this many tensor maps: they are encoded without allocation.
+  static constexpr int maxTensorMaps = 8;
+
   struct Slot {
     ArgumentSlot::Kind kind;
     bool isParameter; ///< `index` counts parameters; else q k v o lse

@@ -43,7 +43,9 @@ Artifact fullArtifact() {
   launch.workspaceBytes = int64_t(1) << 40;
   launch.slots = {{ArgumentSlot::Kind::data, "q", 0},
                   {ArgumentSlot::Kind::stride, "$slope", 1},
-                  {ArgumentSlot::Kind::scale, "", 0}};
+                  {ArgumentSlot::Kind::scale, "", 0},
+                  {ArgumentSlot::Kind::tensorMap, "k", 128},
+                  {ArgumentSlot::Kind::coordinateStep, "k", 1}};
   artifact.launches = {launch, launch};
   artifact.resources = Resources{168, 12};
   return artifact;
@@ -72,9 +74,12 @@ TEST(Serialize, WhatIsWrittenReadsBack) {
   ASSERT_EQ(read->launches.size(), 2u);
   EXPECT_EQ(read->launches[1].items.evaluate({1, 2, 2, 129, 1}), 4);
   EXPECT_EQ(read->launches[1].workspaceBytes, int64_t(1) << 40);
-  ASSERT_EQ(read->launches[1].slots.size(), 3u);
+  ASSERT_EQ(read->launches[1].slots.size(), 5u);
   EXPECT_EQ(read->launches[1].slots[1].kind, ArgumentSlot::Kind::stride);
   EXPECT_EQ(read->launches[1].slots[1].axis, 1);
+  EXPECT_EQ(read->launches[1].slots[3].kind, ArgumentSlot::Kind::tensorMap);
+  EXPECT_EQ(read->launches[1].slots[3].axis, 128);
+  EXPECT_EQ(read->launches[1].slots[4].kind, ArgumentSlot::Kind::coordinateStep);
   ASSERT_TRUE(read->resources.has_value());
   EXPECT_EQ(read->resources->spillBytes, 12);
   EXPECT_EQ(read->serialize(), bytes);
@@ -116,6 +121,14 @@ TEST(Serialize, DamageUnderARightChecksumDoesNotCrash) {
         EXPECT_EQ(read->serialize().size(), bytes.size());
       }
     }
+}
+
+TEST(Serialize, AnUnknownKindOfSlotIsDamage) {
+  Artifact artifact = fullArtifact();
+  artifact.launches[1].slots.back().kind = ArgumentSlot::Kind(7);
+  Result<Artifact> read = Artifact::deserialize(artifact.serialize());
+  ASSERT_FALSE(read.ok());
+  EXPECT_NE(read.error().message().find("not well-formed"), std::string::npos);
 }
 
 TEST(Serialize, AnotherFormatIsNamed) {

@@ -1,4 +1,4 @@
-//===----------------------------------------------------------------------===//
+//===- CheckTest.cpp ------------------------------------------------------===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -186,6 +186,20 @@ TEST(HostReference, ArgumentsAreChecked) {
   problem.fill();
   problem.arguments.k.extents[0] = 2;
   EXPECT_EQ(hostReference(problem.options(), problem.arguments).code(), Code::invalidArgument);
+}
+
+TEST(HostReference, WhatDoesNotFitIntoMemoryIsAnError) {
+  Problem problem;
+  problem.B = problem.H = problem.Hkv = problem.Sq = problem.Sk = 1;
+  problem.fill();
+  // One row, seen again and again.
+  for (Tensor *tensor : {&problem.arguments.q, &problem.arguments.k, &problem.arguments.v}) {
+    tensor->extents[0] = int64_t(1) << 30;
+    tensor->strides[0] = 0;
+  }
+  problem.arguments.q.extents[2] = 1 << 20;
+  problem.arguments.q.strides[2] = 0;
+  EXPECT_EQ(hostReference(problem.options(), problem.arguments).code(), Code::outOfMemory);
 }
 
 class CompareTest : public testing::Test {

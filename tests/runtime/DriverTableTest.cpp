@@ -7,6 +7,7 @@
 // at compile time.
 //
 //===----------------------------------------------------------------------===//
+#include "backend/TensorMap.h"
 #include "driver/DriverApi.h"
 #include "driver/NvrtcApi.h"
 
@@ -29,8 +30,8 @@ template <typename A, typename B> constexpr bool sameAbi() {
   else if constexpr (std::is_pointer_v<A> && std::is_pointer_v<B>)
     return sameAbi<std::remove_cv_t<std::remove_pointer_t<A>>,
                    std::remove_cv_t<std::remove_pointer_t<B>>>();
-  else if constexpr ((std::is_integral_v<A> || std::is_enum_v<A>)&&(std::is_integral_v<B> ||
-                                                                    std::is_enum_v<B>))
+  else if constexpr ((std::is_integral_v<A> || std::is_enum_v<A>) &&
+                     (std::is_integral_v<B> || std::is_enum_v<B>))
     return sizeof(A) == sizeof(B);
   else
     return false;
@@ -83,6 +84,14 @@ TEST(DriverTable, ConstantsAreTheHeaders) {
   EXPECT_EQ(int(errorLaunchOutOfResources), int(CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES));
   EXPECT_EQ(int(errorMisalignedAddress), int(CUDA_ERROR_MISALIGNED_ADDRESS));
   EXPECT_EQ(int(errorSystemDriverMismatch), int(CUDA_ERROR_SYSTEM_DRIVER_MISMATCH));
+  EXPECT_EQ(int(tensorMapFloat16), int(CU_TENSOR_MAP_DATA_TYPE_FLOAT16));
+  EXPECT_EQ(int(tensorMapBfloat16), int(CU_TENSOR_MAP_DATA_TYPE_BFLOAT16));
+  EXPECT_EQ(int(tensorMapInterleaveNone), int(CU_TENSOR_MAP_INTERLEAVE_NONE));
+  EXPECT_EQ(int(tensorMapSwizzle128B), int(CU_TENSOR_MAP_SWIZZLE_128B));
+  EXPECT_EQ(int(tensorMapPromotion256B), int(CU_TENSOR_MAP_L2_PROMOTION_L2_256B));
+  EXPECT_EQ(int(tensorMapFillZeros), int(CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE));
+  EXPECT_EQ(sizeof(tesela::TensorMap), sizeof(CUtensorMap));
+  EXPECT_GE(alignof(tesela::TensorMap), alignof(CUtensorMap));
   EXPECT_EQ(sizeof(DevicePointer), sizeof(CUdeviceptr));
 }
 

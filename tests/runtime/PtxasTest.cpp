@@ -28,6 +28,7 @@ TEST(Ptxas, TheTargetIsTheDevicesOwn) {
   EXPECT_EQ(assemblerTarget(".version 8.0\n.target sm_80\n", 90), "sm_90");
   EXPECT_EQ(assemblerTarget(".target sm_90a, debug\n", 90), "sm_90a");
   EXPECT_EQ(assemblerTarget(".target sm_100f\n", 100), "sm_100f");
+  EXPECT_EQ(assemblerTarget(".target sm_90a\n", 100), "sm_90a"); // it is for no other
   EXPECT_EQ(assemblerTarget("", 120), "sm_120");
 }
 
@@ -62,6 +63,34 @@ TEST(Ptxas, AssemblesAndTellsResources) {
                                            "ELF");
   EXPECT_GT(assembled->resources.registers, 0);
   EXPECT_EQ(assembled->resources.spillBytes, 0);
+}
+
+TEST(Ptxas, WhatOnlyOneArchitectureHasIsAssembledForIt) {
+  std::optional<Ptxas> ptxas = Ptxas::find();
+  if (!ptxas)
+    GTEST_SKIP() << "no ptxas on this machine";
+  std::string kernel = smallKernel;
+  kernel.replace(kernel.find("  ret;"), 0, "  setmaxnreg.dec.sync.aligned.u32 24;\n");
+  kernel.replace(kernel.find("address)"), 8, "address)\n.reqntid 128\n.minnctapersm 1");
+  kernel.replace(kernel.find("sm_80"), 5, "sm_90a");
+  Result<Assembled> assembled = ptxas->assemble(kernel, 90);
+  EXPECT_TRUE(assembled.ok()) << assembled.error().message();
+  kernel.replace(kernel.find("sm_90a"), 6, "sm_90");
+  EXPECT_FALSE(ptxas->assemble(kernel, 90).ok()); // the instruction is sm_90a's alone
+}
+
+TEST(Ptxas, AKernelThatIsSerialisedIsADefect) {
+  std::optional<Ptxas> ptxas = Ptxas::find();
+  if (!ptxas)
+    GTEST_SKIP() << "no ptxas on this machine";
+  // Without the number of threads ptxas ignores setmaxnreg and says C7508.
+  std::string kernel = smallKernel;
+  kernel.replace(kernel.find("  ret;"), 0, "  setmaxnreg.dec.sync.aligned.u32 24;\n");
+  kernel.replace(kernel.find("sm_80"), 5, "sm_90a");
+  Result<Assembled> assembled = ptxas->assemble(kernel, 90);
+  ASSERT_FALSE(assembled.ok());
+  EXPECT_EQ(assembled.code(), Code::defect);
+  EXPECT_NE(assembled.error().message().find("C7508"), std::string::npos);
 }
 
 TEST(Ptxas, WrongPtxIsADefectWithItsLog) {

@@ -69,12 +69,22 @@ struct ArgumentSlot {
     extent = 2, ///< i32: tensor `name`'s extent of `axis`; name "" with axis 0..4 is B H Hkv Sq Sk
     scalar = 3, ///< 4 bytes, f32 or i32: the scalar parameter `name`
     scale = 4,  ///< f32: the softmax scale
+    /// 128 bytes by value, aligned to 64: a CUtensorMap of `name` (q k v o), for copies by the tensor
+    /// memory accelerator (sm_90 and later). Tiled, of rank 4: [D, S, heads, batch], innermost first,
+    /// with the tensor's own strides; the box is {64, `axis`, 1, 1} elements, so `axis` is the box's
+    /// rows, 1..256; 128-byte swizzle, zeros outside. An axis of stride 0 has the extent 1 in the map:
+    /// its coordinate is index * coordinateStep. A tensor without elements has a map that must not be
+    /// read through.
+    tensorMap = 5,
+    /// i32: what an index of `axis` (0 = batch, 1 = head) is multiplied by to be a coordinate of
+    /// `name`'s tensorMap: 1, or 0 where the stride is 0.
+    coordinateStep = 6,
   };
   Kind kind;
   /// q k v o lse, or the name of a variant's parameter (prefixed by "$" to keep
   /// the two apart: "$window", "$slope").
   std::string name;
-  /// q k v o: 0 = batch, 1 = head, 2 = position (the last stride is 1).
+  /// q k v o: 0 = batch, 1 = head, 2 = position (the last stride is 1); tensorMap: the box's rows.
   /// Captures: the axis. lse is always contiguous [B, H, Sq] and has no stride.
   int axis = 0;
 };

@@ -1,0 +1,55 @@
+//===----------------------------------------------------------------------===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#include "launch/TensorTiling.h"
+
+namespace tesela {
+
+/// A tensor map's strides are below this (CUDA Driver API, cuTensorMapEncodeTiled).
+static constexpr uint64_t strideLimit = uint64_t(1) << 40;
+
+static Error refused(int index, int axis, uint64_t strideBytes, const std::string &reason) {
+  constexpr const char *tensors[] = {"q", "k", "v", "o"};
+  constexpr const char *axes[] = {"batch", "head", "length"};
+  return Error(Code::unsupported, std::string(tensors[index]) + "'s " + axes[axis] + " stride is " +
+                                      std::to_string(strideBytes) + " bytes, " + reason +
+                                      ": copy the tensor");
+}
+
+Result<TensorTiling> tensorTiling(const CheckedArguments &arguments, int index, int boxRows) {
+  const Tensor &tensor = arguments.tensors[index];
+  uint64_t elementBytes = elementSize(tensor.type);
+  // What an axis of extent 1 is given: no step is ever taken along it, but a stride must be
+  // a multiple of 16 and, as the driver may hold a stride of 0 for an error, more than 0.
+  uint64_t rowBytes = (uint64_t(tensor.extents[3]) * elementBytes + 15) / 16 * 16;
+  TensorTiling tiling{tensor.data,
+                      tensor.type,
+                      {uint64_t(tensor.extents[3]), 1, 1, 1},
+                      {rowBytes, rowBytes, rowBytes},
+                      uint32_t(boxRows)};
+  if (tensor.elementCount() == 0) {
+    for (int other = 0; other < 4; ++other)
+      if (arguments.tensors[other].elementCount() != 0)
+        tiling.address = arguments.tensors[other].data;
+    return tiling;
+  }
+  for (int axis = 0; axis < 3; ++axis) {
+    uint64_t stride = uint64_t(tensor.strides[axis]);
+    if (tensor.extents[axis] == 1)
+      continue;
+    if (stride == 0 && axis == 2)
+      return refused(index, axis, 0, "tensor copies need positions that lie apart");
+    if (stride == 0)
+      continue;
+    if (stride >= strideLimit / elementBytes)
+      return refused(index, axis, stride * elementBytes, "tensor copies take less than 2^40");
+    tiling.extents[3 - axis] = uint64_t(tensor.extents[axis]);
+    tiling.strideBytes[2 - axis] = stride * elementBytes;
+  }
+  return tiling;
+}
+
+int32_t coordinateStep(const Tensor &tensor, int axis) { return tensor.strides[axis] != 0; }
+
+} // namespace tesela

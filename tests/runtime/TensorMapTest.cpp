@@ -1,0 +1,253 @@
+//===----------------------------------------------------------------------===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// From a launch's arguments to what the driver is asked to encode, and to the kernel's
+// parameters. tests/gpu checks that a GPU reads through the maps what it should.
+//
+//===----------------------------------------------------------------------===//
+#include "driver/EncodeTensorMap.h"
+#include "launch/LaunchPlan.h"
+#include "launch/TensorTiling.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+using namespace tesela;
+
+namespace {
+
+using Kind = ArgumentSlot::Kind;
+using Extents4 = std::array<uint64_t, 4>;
+using Strides3 = std::array<uint64_t, 3>;
+
+alignas(16) char memory[64];
+
+LaunchArguments tensors(bool bshd, int64_t batch, int64_t heads, int64_t kvHeads, int64_t queries,
+                        int64_t keys) {
+  auto view = bshd ? Tensor::bshd : Tensor::bhsd;
+  LaunchArguments arguments;
+  arguments.q = view(memory, ElementType::bf16, batch, heads, queries, 64);
+  arguments.k = view(memory + 16, ElementType::bf16, batch, kvHeads, keys, 64);
+  arguments.v = view(memory + 32, ElementType::bf16, batch, kvHeads, keys, 128);
+  arguments.o = view(memory + 48, ElementType::bf16, batch, heads, queries, 128);
+  arguments.lse = Tensor::contiguous(memory, ElementType::f32, {batch, heads, queries});
+  return arguments;
+}
+
+CheckedArguments checked(const LaunchArguments &arguments) {
+  Result<CheckedArguments> result =
+      checkArguments({ElementType::bf16, 64, 128, {}}, arguments, {16, true});
+  EXPECT_TRUE(result.ok()) << (result ? "" : result.error().message());
+  return *result;
+}
+
+enum Index { q, k, v, o };
+
+TEST(TensorTiling, BothLayouts) {
+  Result<TensorTiling> tiling = tensorTiling(checked(tensors(false, 2, 6, 3, 5, 7)), v, 64);
+  ASSERT_TRUE(tiling.ok());
+  EXPECT_EQ(tiling->address, memory + 32);
+  EXPECT_EQ(tiling->extents, (Extents4{128, 7, 3, 2}));
+  EXPECT_EQ(tiling->strideBytes, (Strides3{256, 7 * 256, 3 * 7 * 256}));
+  EXPECT_EQ(tiling->boxRows, 64u);
+  tiling = tensorTiling(checked(tensors(true, 2, 6, 3, 5, 7)), q, 128);
+  ASSERT_TRUE(tiling.ok());
+  EXPECT_EQ(tiling->extents, (Extents4{64, 5, 6, 2}));
+  EXPECT_EQ(tiling->strideBytes, (Strides3{6 * 128, 128, 5 * 6 * 128}));
+}
+
+TEST(TensorTiling, AnAxisOfStrideZeroHasOneIndex) {
+  LaunchArguments arguments = tensors(false, 2, 6, 3, 5, 7);
+  arguments.k.strides[1] = 0;
+  CheckedArguments fits = checked(arguments);
+  Result<TensorTiling> tiling = tensorTiling(fits, k, 64);
+  ASSERT_TRUE(tiling.ok());
+  EXPECT_EQ(tiling->extents, (Extents4{64, 7, 1, 2}));
+  EXPECT_EQ(tiling->strideBytes, (Strides3{128, 128, 3 * 7 * 128}));
+  EXPECT_EQ(coordinateStep(fits.tensors[k], 1), 0);
+  EXPECT_EQ(coordinateStep(fits.tensors[k], 0), 1);
+  EXPECT_EQ(coordinateStep(fits.tensors[v], 1), 1);
+}
+
+TEST(TensorTiling, ExtentsOf1NeedNoStride) {
+  Result<TensorTiling> tiling = tensorTiling(checked(tensors(true, 1, 1, 1, 1, 1)), v, 64);
+  ASSERT_TRUE(tiling.ok());
+  EXPECT_EQ(tiling->extents, (Extents4{128, 1, 1, 1}));
+  EXPECT_EQ(tiling->strideBytes, (Strides3{256, 256, 256}));
+}
+
+TEST(TensorTiling, NoKeysStillHaveAMap) {
+  LaunchArguments arguments = tensors(false, 2, 6, 3, 5, 0);
+  arguments.k.data = nullptr;
+  arguments.k.strides = {3, 3, 3, 3};
+  Result<TensorTiling> tiling = tensorTiling(checked(arguments), k, 64);
+  ASSERT_TRUE(tiling.ok());
+  EXPECT_NE(tiling->address, nullptr);
+  EXPECT_EQ(tiling->extents, (Extents4{64, 1, 1, 1}));
+  EXPECT_EQ(tiling->strideBytes, (Strides3{128, 128, 128}));
+}
+
+TEST(TensorTiling, WhatAMapCannotSayIsASentence) {
+  LaunchArguments arguments = tensors(false, 2, 6, 3, 5, 7);
+  arguments.k.strides[2] = 0;
+  Result<TensorTiling> tiling = tensorTiling(checked(arguments), k, 64);
+  ASSERT_FALSE(tiling.ok());
+  EXPECT_EQ(tiling.code(), Code::unsupported);
+  EXPECT_EQ(tiling.error().message(), "k's length stride is 0 bytes, tensor copies need positions "
+                                      "that lie apart: copy the tensor");
+  arguments = tensors(false, 2, 6, 3, 5, 7);
+  arguments.v.strides[0] = int64_t(1) << 39;
+  tiling = tensorTiling(checked(arguments), v, 64);
+  ASSERT_FALSE(tiling.ok());
+  EXPECT_EQ(tiling.error().message(), "v's batch stride is 1099511627776 bytes, tensor copies take "
+                                      "less than 2^40: copy the tensor");
+  arguments.v.strides[0] -= 8;
+  EXPECT_TRUE(tensorTiling(checked(arguments), v, 64).ok());
+}
+
+/// What the driver was asked for last.
+struct DriverCall {
+  int type, interleave, swizzle, promotion, fill;
+  uint32_t rank;
+  void *address;
+  Extents4 extents;
+  Strides3 strideBytes;
+  std::array<uint32_t, 4> box, elementStrides;
+} driverCall;
+
+cuda::DriverApi recordingDriver() {
+  cuda::DriverApi api;
+  api.cuGetErrorName = [](int, const char **) { return 1; };
+  api.cuGetErrorString = [](int, const char **) { return 1; };
+  api.cuTensorMapEncodeTiled = [](CUtensorMap_st *map, int type, uint32_t rank, void *address,
+                                  const uint64_t *extents, const uint64_t *strideBytes,
+                                  const uint32_t *box, const uint32_t *elementStrides,
+                                  int interleave, int swizzle, int promotion, int fill) {
+    driverCall = {type, interleave, swizzle, promotion, fill, rank, address, {}, {}, {}, {}};
+    std::copy_n(extents, 4, driverCall.extents.begin());
+    std::copy_n(strideBytes, 3, driverCall.strideBytes.begin());
+    std::copy_n(box, 4, driverCall.box.begin());
+    std::copy_n(elementStrides, 4, driverCall.elementStrides.begin());
+    std::memset(static_cast<void *>(map), 0x5a, sizeof(TensorMap));
+    return address ? 0 : 1;
+  };
+  return api;
+}
+
+TEST(EncodeTensorMap, TheDriverIsTold) {
+  cuda::DriverApi api = recordingDriver();
+  TensorTiling tiling{memory, ElementType::f16, {128, 7, 3, 2}, {256, 512, 1024}, 96};
+  TensorMap map;
+  ASSERT_TRUE(cuda::encodeTensorMap(api, tiling, map).ok());
+  EXPECT_EQ(map.bytes[127], std::byte(0x5a));
+  EXPECT_EQ(driverCall.type, cuda::tensorMapFloat16);
+  EXPECT_EQ(driverCall.rank, 4u);
+  EXPECT_EQ(driverCall.address, memory);
+  EXPECT_EQ(driverCall.extents, tiling.extents);
+  EXPECT_EQ(driverCall.strideBytes, tiling.strideBytes);
+  EXPECT_EQ(driverCall.box, (std::array<uint32_t, 4>{64, 96, 1, 1}));
+  EXPECT_EQ(driverCall.elementStrides, (std::array<uint32_t, 4>{1, 1, 1, 1}));
+  EXPECT_EQ(driverCall.swizzle, cuda::tensorMapSwizzle128B);
+  EXPECT_EQ(driverCall.promotion, cuda::tensorMapPromotion256B);
+  EXPECT_EQ(driverCall.interleave, cuda::tensorMapInterleaveNone);
+  EXPECT_EQ(driverCall.fill, cuda::tensorMapFillZeros);
+  tiling.type = ElementType::bf16;
+  ASSERT_TRUE(cuda::encodeTensorMap(api, tiling, map).ok());
+  EXPECT_EQ(driverCall.type, cuda::tensorMapBfloat16);
+  tiling.address = nullptr;
+  Status status = cuda::encodeTensorMap(api, tiling, map);
+  EXPECT_EQ(status.code(), Code::driver);
+  EXPECT_NE(status.error().message().find("cuTensorMapEncodeTiled"), std::string::npos);
+}
+
+/// Code that encodes into a map's first byte how many came before, and keeps the parameters.
+class RecordingCode : public LoadedCode {
+public:
+  mutable std::vector<TensorTiling> tilings;
+  mutable std::vector<std::vector<uint8_t>> parameters;
+  std::vector<size_t> sizes;
+
+  Status encodeTensorMap(const TensorTiling &tiling, TensorMap &map) const override {
+    map.bytes[0] = std::byte(tilings.size());
+    tilings.push_back(tiling);
+    return Status::success();
+  }
+  Status launch(size_t, int64_t, void **arguments, void *) const override {
+    for (size_t i = 0; i < sizes.size(); ++i) {
+      auto *bytes = static_cast<const uint8_t *>(arguments[i]);
+      parameters.emplace_back(bytes, bytes + sizes[i]);
+    }
+    return Status::success();
+  }
+};
+
+Artifact artifactWith(std::vector<ArgumentSlot> slots) {
+  Artifact artifact;
+  artifact.variantName = "copies";
+  artifact.target = {Target::Kind::cuda, 90};
+  artifact.headDimQk = 64;
+  artifact.headDimV = 128;
+  Launch launch;
+  launch.kernel = "copy";
+  launch.items = *Expression::parse("(* B H)");
+  launch.slots = std::move(slots);
+  artifact.launches = {launch};
+  return artifact;
+}
+
+TEST(LaunchPlan, TensorMapsAreParametersByValue) {
+  Result<LaunchPlan> plan = LaunchPlan::create(artifactWith({{Kind::tensorMap, "q", 128},
+                                                             {Kind::coordinateStep, "k", 1},
+                                                             {Kind::tensorMap, "k", 64},
+                                                             {Kind::coordinateStep, "k", 0},
+                                                             {Kind::extent, "", 4}}));
+  ASSERT_TRUE(plan.ok()) << plan.error().message();
+  LaunchArguments arguments = tensors(true, 2, 6, 3, 5, 7);
+  arguments.k.strides[1] = 0;
+  RecordingCode code;
+  code.sizes = {128, 4, 128, 4, 4};
+  ASSERT_TRUE(plan->launch(code, checked(arguments), nullptr).ok());
+  ASSERT_EQ(code.tilings.size(), 2u);
+  EXPECT_EQ(code.tilings[0].boxRows, 128u);
+  EXPECT_EQ(code.tilings[1].extents, (Extents4{64, 7, 1, 2}));
+  EXPECT_EQ(code.parameters[0][0], 0);
+  EXPECT_EQ(code.parameters[2][0], 1);
+  EXPECT_EQ(code.parameters[1], (std::vector<uint8_t>{0, 0, 0, 0}));
+  EXPECT_EQ(code.parameters[3], (std::vector<uint8_t>{1, 0, 0, 0}));
+  EXPECT_EQ(code.parameters[4], (std::vector<uint8_t>{7, 0, 0, 0}));
+}
+
+TEST(LaunchPlan, ARefusedTilingIsTheLaunchsError) {
+  Result<LaunchPlan> plan = LaunchPlan::create(artifactWith({{Kind::tensorMap, "k", 64}}));
+  ASSERT_TRUE(plan.ok());
+  LaunchArguments arguments = tensors(false, 2, 6, 3, 5, 7);
+  arguments.k.strides[2] = 0;
+  RecordingCode code;
+  EXPECT_EQ(plan->launch(code, checked(arguments), nullptr).code(), Code::unsupported);
+  EXPECT_TRUE(code.parameters.empty());
+}
+
+TEST(LaunchPlan, SlotsThatCannotBeAreDefects) {
+  for (const ArgumentSlot &slot :
+       {ArgumentSlot{Kind::tensorMap, "lse", 64}, ArgumentSlot{Kind::tensorMap, "q", 0},
+        ArgumentSlot{Kind::tensorMap, "q", 257}, ArgumentSlot{Kind::tensorMap, "", 64},
+        ArgumentSlot{Kind::tensorMap, "$table", 1}, ArgumentSlot{Kind::coordinateStep, "q", 2},
+        ArgumentSlot{Kind::coordinateStep, "lse", 0},
+        ArgumentSlot{Kind::coordinateStep, "$table", 0}}) {
+    Artifact artifact = artifactWith({slot});
+    artifact.parameters = {{"table", ElementType::f32, true, {{1, "H", 0}, {1, "H", 0}}, {}}};
+    Result<LaunchPlan> plan = LaunchPlan::create(artifact);
+    ASSERT_FALSE(plan.ok()) << slot.name << " " << slot.axis;
+    EXPECT_EQ(plan.code(), Code::defect);
+  }
+  Artifact single = artifactWith({{Kind::tensorMap, "q", 64}});
+  single.inputType = ElementType::f32;
+  EXPECT_EQ(LaunchPlan::create(single).code(), Code::defect);
+  std::vector<ArgumentSlot> many(9, {Kind::tensorMap, "q", 64});
+  EXPECT_EQ(LaunchPlan::create(artifactWith(many)).code(), Code::defect);
+}
+
+} // namespace
