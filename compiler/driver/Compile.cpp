@@ -8,8 +8,8 @@
 //===----------------------------------------------------------------------===//
 #include "tesela/compiler/Compile.h"
 
-#include "attn/Attn.h"
 #include "SourceDigest.h"
+#include "attn/Attn.h"
 #include "driver/Templates.h"
 #include "frontend/Parser.h"
 #include "frontend/emit/Emit.h"
@@ -66,7 +66,8 @@ public:
 private:
   bool isHost() const { return specification.target.kind == Target::Kind::host; }
   Status run(llvm::function_ref<void(OpPassManager &)> addPasses, const char *stage);
-  Error defect(const char *stage);
+  Error failure(const char *stage);
+  Status checkParameterBytes();
   std::string moduleText();
   tile::KernelOp kernel() { return *module->getOps<tile::KernelOp>().begin(); }
 
@@ -84,6 +85,7 @@ private:
   std::chrono::steady_clock::time_point lastNote = std::chrono::steady_clock::now();
   MLIRContext context;
   std::string messages;
+  std::string templateFile; ///< empty: the built-in one
   ScopedDiagnosticHandler diagnostics;
   Variant variant;
   Schedule schedule;
@@ -95,7 +97,13 @@ private:
   std::unique_ptr<llvm::Module> llvmModule;
 };
 
-Error Compilation::defect(const char *stage) {
+/// What stopped a stage: a fault of the user's own template, else a defect.
+Error Compilation::failure(const char *stage) {
+  if (!templateFile.empty())
+    return Error(Code::invalidArgument,
+                 fmt::format("the template {} cannot be compiled, in stage '{}': {}; mend it, or "
+                             "use the built-in one",
+                             templateFile, stage, messages));
   return Error(Code::defect, fmt::format("{}: the compiler failed in stage '{}': {}; this is a "
                                          "defect of Tesela, please report it with the variant",
                                          specification.variantFile, stage, messages));
@@ -104,11 +112,11 @@ Error Compilation::defect(const char *stage) {
 Status Compilation::run(llvm::function_ref<void(OpPassManager &)> addPasses, const char *stage) {
   PassManager passes(&context);
 #ifdef NDEBUG
-  passes.enableVerifier(false); // TOOLCHAIN: it costs more than the passes
+  passes.enableVerifier(false); // it costs more than the passes (docs/performance.md)
 #endif
   addPasses(passes);
   if (failed(passes.run(*module)))
-    return defect(stage);
+    return failure(stage);
   note(stage);
   return Status::success();
 }
@@ -126,8 +134,9 @@ Status Compilation::checkSpecification() {
                  fmt::format("inputs of type {} are not supported: q, k and v are f32, f16 or bf16",
                              elementTypeName(input)));
   if (!isHost() && input == ElementType::f32)
-    return Error(Code::unsupported, "f32 inputs are not supported on a GPU: convert them to bf16 or "
-                                    "f16, or compile for the host");
+    return Error(Code::unsupported,
+                 "f32 inputs are not supported on a GPU: convert them to bf16 or "
+                 "f16, or compile for the host");
   if (!isHost()) {
     Result<ChipFacts> facts = chipFacts(specification.target.sm);
     if (!facts)
@@ -153,16 +162,20 @@ Status Compilation::parse() {
 
 Status Compilation::bind() {
   context.loadDialect<tile::TileDialect, math::MathDialect>();
-  Result<std::string> text = forwardTemplate();
-  if (!text)
-    return text.error();
-  OwningOpRef<ModuleOp> templates = parseSourceString<ModuleOp>(*text, &context, "forward.mlir");
-  if (!templates)
-    return defect("template");
+  Result<Template> source = forwardTemplate();
+  if (!source)
+    return source.error();
+  templateFile = source->file;
+  OwningOpRef<ModuleOp> templates =
+      parseSourceString<ModuleOp>(source->text, &context, "forward.mlir");
+  if (templates && !llvm::hasSingleElement(templates->getOps<tile::KernelOp>()))
+    templates->emitError() << "there must be one tile.kernel";
+  if (!messages.empty())
+    return failure("template");
   auto attribute = dyn_cast_or_null<tile::ScheduleAttr>(
       parseAttribute("#tile.schedule<" + schedule.text() + ">", &context));
   if (!attribute)
-    return defect("schedule");
+    return failure("schedule");
   for (auto kernel : llvm::make_early_inc_range(templates->getOps<tile::KernelOp>())) {
     kernel->remove();
     kernel.setScheduleAttr(attribute);
@@ -184,9 +197,27 @@ Status Compilation::bind() {
         passes.nest<tile::KernelOp>().addPass(createTileKeyRanges());
       },
       "bind");
-  if (status.ok())
-    signature.emplace(kernel());
-  return status;
+  if (!status)
+    return status;
+  signature.emplace(kernel());
+  return checkParameterBytes();
+}
+
+Status Compilation::checkParameterBytes() {
+  constexpr int64_t limit = 4096; // of a kernel, in CUDA's C++ Programming Guide
+  int64_t bytes = 0;
+  for (const ArgumentSlot &slot : signature->slots()) {
+    bool wide = slot.kind == ArgumentSlot::Kind::data || slot.kind == ArgumentSlot::Kind::stride;
+    int64_t size = wide ? 8 : 4;
+    bytes = llvm::alignTo(bytes, size) + size;
+  }
+  if (isHost() || bytes <= limit)
+    return Status::success();
+  return Error(
+      Code::unsupported,
+      fmt::format("{}: its parameters take {} bytes of a GPU kernel's arguments, which end "
+                  "at {}: put scalars together in one captured tensor",
+                  specification.variantFile, bytes, limit));
 }
 
 Status Compilation::lowerCore() {
@@ -212,7 +243,7 @@ Status Compilation::lowerNVVM() {
     return status;
   llvmModule = nvvmModule(*module, chip, llvmContext);
   if (!llvmModule)
-    return defect("llvm");
+    return failure("llvm");
   note("llvm");
   return Status::success();
 }
@@ -279,9 +310,10 @@ Result<std::string> Compilation::emitStage(Stage stage) {
         return object.error();
       return object->object;
     }
-    return Error(Code::unsupported,
-                 "the host target has the stages attn, tile, llvm and object; choose one of these, or "
-                 "a GPU target such as sm_90");
+    return Error(
+        Code::unsupported,
+        "the host target has the stages attn, tile, llvm and object; choose one of these, or "
+        "a GPU target such as sm_90");
   }
   if (stage == Stage::object)
     return Error(Code::unsupported, "a GPU target has no object file: emit ptx or cubin");

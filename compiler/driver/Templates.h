@@ -11,9 +11,14 @@
 
 namespace tesela {
 
-/// The text of templates/forward.mlir: the one in the library, or the file in the folder that
+struct Template {
+  std::string text;
+  std::string file; ///< empty: the one in the library
+};
+
+/// templates/forward.mlir: the one in the library, or the file in the folder that
 /// setTemplateFolder (Compile.h) named.
-Result<std::string> forwardTemplate();
+Result<Template> forwardTemplate();
 
 } // namespace tesela
 

@@ -185,6 +185,10 @@ private:
   bool extents(Parameter &parameter) {
     take(); // '['
     do {
+      if (parameter.extents.size() == kMaxRank) {
+        error(here(), "a captured tensor has at most 8 axes; join some of them");
+        return false;
+      }
       CaptureExtent extent;
       if (!captureExtent(extent))
         return false;

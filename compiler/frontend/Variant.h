@@ -15,12 +15,16 @@
 #include "frontend/Diagnostics.h"
 #include "tesela/compiler/Artifact.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace tesela {
+
+/// Axes of a captured tensor, at most.
+inline constexpr size_t kMaxRank = 8;
 
 /// A node's type.
 enum class ScalarType : uint8_t { i32, f32, boolean };

@@ -28,26 +28,27 @@ Status overrideSchedule(Schedule &schedule, const std::string &text) {
     value = value.trim();
     if (name == "q_in_registers") {
       if (value != "true" && value != "false")
-        return Error(Code::invalidArgument,
-                     fmt::format("schedule: q_in_registers is true or false, not '{}'",
-                                 value.str()));
+        return Error(
+            Code::invalidArgument,
+            fmt::format("schedule: q_in_registers is true or false, not '{}'", value.str()));
       schedule.qInRegisters = value == "true";
       continue;
     }
-    int64_t *field = name == "block_m"  ? &schedule.blockM
+    int64_t *field = name == "block_m"   ? &schedule.blockM
                      : name == "block_n" ? &schedule.blockN
                      : name == "stages"  ? &schedule.stages
                      : name == "warps"   ? &schedule.warps
                                          : nullptr;
     if (!field)
-      return Error(Code::invalidArgument,
-                   fmt::format("schedule: '{}' is no choice of a schedule; the choices are block_m, "
-                               "block_n, stages, warps and q_in_registers",
-                               name.str()));
+      return Error(
+          Code::invalidArgument,
+          fmt::format("schedule: '{}' is no choice of a schedule; the choices are block_m, "
+                      "block_n, stages, warps and q_in_registers",
+                      name.str()));
     if (value.getAsInteger(10, *field) || *field < 1 || *field > 4096)
       return Error(Code::invalidArgument,
-                   fmt::format("schedule: {} is a whole number from 1 to 4096, not '{}'", name.str(),
-                               value.str()));
+                   fmt::format("schedule: {} is a whole number from 1 to 4096, not '{}'",
+                               name.str(), value.str()));
   }
   return Status::success();
 }
@@ -67,7 +68,7 @@ static Schedule cudaHeuristic(const KernelSpecification &specification, const Ch
   schedule.blockM = 128;
   schedule.blockN = 64;
   schedule.stages = 2;
-  schedule.qInRegisters = specification.headDimQk <= 64;
+  schedule.qInRegisters = std::max(specification.headDimQk, specification.headDimV) <= 64;
   if (sharedBytes(schedule, specification) > chip.blockShared)
     schedule.blockN = 32;
   return schedule;
@@ -75,7 +76,9 @@ static Schedule cudaHeuristic(const KernelSpecification &specification, const Ch
 
 static Status checkCuda(const Schedule &schedule, const KernelSpecification &specification,
                         const ChipFacts &chip) {
-  auto reject = [](std::string message) { return Error(Code::invalidArgument, "schedule: " + message); };
+  auto reject = [](std::string message) {
+    return Error(Code::invalidArgument, "schedule: " + message);
+  };
   if (schedule.warps != 4 && schedule.warps != 8)
     return reject(fmt::format("warps is 4 or 8, not {}", schedule.warps));
   if (schedule.blockM % (16 * schedule.warps) != 0)
@@ -85,22 +88,23 @@ static Status checkCuda(const Schedule &schedule, const KernelSpecification &spe
   if (schedule.blockN % 16 != 0)
     return reject(fmt::format("block_n is a multiple of 16, not {}", schedule.blockN));
   // A copy gives each thread whole rows of 16-byte chunks, 8 rows or more apart.
-  int64_t widest = std::max(specification.headDimQk, specification.headDimV);
   int64_t narrowest = std::min(specification.headDimQk, specification.headDimV);
   int64_t rowStep = schedule.warps * 32 / (narrowest / 8);
   if (schedule.blockN % rowStep != 0 || schedule.blockM % rowStep != 0)
-    return reject(fmt::format("block_m and block_n are multiples of {} here (the rows that {} threads "
-                              "copy at once), not {} and {}",
-                              rowStep, schedule.warps * 32, schedule.blockM, schedule.blockN));
+    return reject(
+        fmt::format("block_m and block_n are multiples of {} here (the rows that {} threads "
+                    "copy at once), not {} and {}",
+                    rowStep, schedule.warps * 32, schedule.blockM, schedule.blockN));
   int64_t bytes = sharedBytes(schedule, specification);
   if (bytes > chip.blockShared)
-    return reject(fmt::format("needs {} bytes of shared memory, sm_{} gives a thread block {}; take a "
-                              "smaller block_m, block_n or fewer stages",
-                              bytes, chip.sm, chip.blockShared));
+    return reject(
+        fmt::format("needs {} bytes of shared memory, sm_{} gives a thread block {}; take a "
+                    "smaller block_m, block_n or fewer stages",
+                    bytes, chip.sm, chip.blockShared));
   // Accumulators of S and O, and Q where it is kept, must fit the 255 registers of a thread.
   int64_t strips = schedule.blockM / (16 * schedule.warps);
   int64_t registers = strips * (schedule.blockN + specification.headDimV) / 2 +
-                      (schedule.qInRegisters ? strips * widest / 4 : 0);
+                      (schedule.qInRegisters ? strips * specification.headDimQk / 4 : 0);
   if (registers > 224)
     return reject(fmt::format("keeps {} values in the registers of a thread, of which 224 can hold "
                               "tiles; take more warps, a smaller block_m or block_n, or "
@@ -111,10 +115,11 @@ static Status checkCuda(const Schedule &schedule, const KernelSpecification &spe
 
 static Status checkHost(const Schedule &schedule) {
   if (schedule.blockM % 8 != 0 || schedule.blockN % 16 != 0)
-    return Error(Code::invalidArgument,
-                 fmt::format("schedule: on the host block_m is a multiple of 8 and block_n of 16, not "
-                             "{} and {}",
-                             schedule.blockM, schedule.blockN));
+    return Error(
+        Code::invalidArgument,
+        fmt::format("schedule: on the host block_m is a multiple of 8 and block_n of 16, not "
+                    "{} and {}",
+                    schedule.blockM, schedule.blockN));
   return Status::success();
 }
 

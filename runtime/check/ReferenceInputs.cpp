@@ -29,10 +29,11 @@ Result<Reference> emptyReference(const KernelOptions &options, const ReferenceIn
                   double(3 * options.headDimV + 1) * sizeof(double);
   int64_t machine = hostDevice().memoryBytes;
   if (needed > double(machine))
-    return Error(Code::outOfMemory,
-                 fmt::format("the reference takes {:.1f} GiB, this machine has {:.1f} GiB of memory: "
-                             "make the batch, the heads or the queries fewer",
-                             needed / (1 << 30), double(machine) / (1 << 30)));
+    return Error(
+        Code::outOfMemory,
+        fmt::format("the reference takes {:.1f} GiB, this machine has {:.1f} GiB of memory: "
+                    "make the batch, the heads or the queries fewer",
+                    needed / (1 << 30), double(machine) / (1 << 30)));
   Reference reference;
   reference.B = extents.B;
   reference.H = extents.H;

@@ -1,3 +1,7 @@
+//===- Status.cpp ---------------------------------------------------------===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
 #include "tesela/Status.h"
 
 namespace tesela {

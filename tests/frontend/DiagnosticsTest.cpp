@@ -49,6 +49,7 @@ const Case kNames[] = {
     {"attention t { let a = c\n let c = 1\n score = s + a + c }", 1, 23, "not in scope"},
     {"attention t { let q = 1\n mask = q > 0 }", 1, 19, "a word of the language"},
     {"attention t(q: i32) { mask = q > 0 }", 1, 13, "a word of the language"},
+    {"attention t(a: f32[1, 2, 3, 4, 5, 6, 7, 8, H]) { score = s }", 1, 44, "at most 8 axes"},
     {"attention t(a: i32, a: f32) { mask = a > 0 }", 1, 21, "declared already, in line 1"},
     {"attention t(a: i32) {\n let a = 1\n mask = a > 0 }", 2, 6, "declared already, in line 1"},
     {"attention t { mask = true\n mask = false }", 2, 2, "join them in one with '&&'"},

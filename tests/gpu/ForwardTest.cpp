@@ -28,11 +28,15 @@ struct GridPoint {
   bool grouped; ///< several query heads share a key/value head
 };
 
-std::string pointName(const testing::TestParamInfo<GridPoint> &info) {
-  const GridPoint &point = info.param;
+std::string nameOf(const GridPoint &point) {
   return point.variant + "_" + std::string(elementTypeName(point.type)) + "_d" +
          std::to_string(point.headDim) + (point.grouped ? "_gqa" : "_mha");
 }
+
+std::string pointName(const testing::TestParamInfo<GridPoint> &info) { return nameOf(info.param); }
+
+/// Without it, GoogleTest shows the bytes, addresses among them.
+void PrintTo(const GridPoint &point, std::ostream *stream) { *stream << nameOf(point); }
 
 std::vector<GridPoint> grid(const std::string &device, const std::vector<ElementType> &types) {
   std::vector<GridPoint> points;

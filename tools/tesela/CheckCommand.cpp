@@ -34,7 +34,10 @@ static std::string format(const VariantParameter &parameter) {
       text += (i == 0 ? "[" : ", ") + format(parameter.extents[i]);
     return text + "]";
   }
-  if (parameter.defaultValue)
+  // An f32 with as many digits as tell it from its neighbours; an i32 is exact in double.
+  if (parameter.defaultValue && parameter.type == ElementType::f32)
+    text += fmt::format(" = {}", static_cast<float>(*parameter.defaultValue));
+  else if (parameter.defaultValue)
     text += fmt::format(" = {}", *parameter.defaultValue);
   return text;
 }
@@ -59,6 +62,7 @@ int check(const std::vector<std::string> &names) {
       exitCode = std::max<int>(exitCode, report(variant.error()));
       continue;
     }
+    std::fputs(variant->warnings.c_str(), stderr);
     std::fputs(fmt::format("{}: {}: no errors\n", file->path, format(*variant)).c_str(), stdout);
   }
   return exitCode;

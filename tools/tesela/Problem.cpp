@@ -6,6 +6,7 @@
 #include "Safetensors.h"
 
 #include "tesela/Check.h"
+#include "tesela/Device.h"
 
 #include <fmt/format.h>
 
@@ -106,6 +107,33 @@ static Result<std::vector<ScalarArgument>> parseScalars(const std::vector<std::s
 }
 
 //===----------------------------------------------------------------------===//
+// Memory
+//===----------------------------------------------------------------------===//
+
+/// Whether q, k, v, o and lse (on the host a copy of them, too) and the reference's three arrays in
+/// double fit into the machine. Needs the extents. Memory is promised before it is there, so what
+/// is too much would end the process later, without a word.
+static Status checkMemory(const Problem &p, const RunOptions &options) {
+  double queries = double(p.B) * double(p.H) * double(p.Sq);
+  double keys = double(p.B) * double(p.Hkv) * double(p.Sk);
+  double tensors =
+      elementSize(p.type) * (queries + keys) * double(p.Dqk + p.Dv) + sizeof(float) * queries;
+  bool onHost = options.target == "host" || !cudaDevices();
+  double reference = options.noCheck ? 0 : 3 * sizeof(double) * queries * double(p.Dv);
+  double needed = (onHost ? 2 : 1) * tensors + reference;
+  double machine = double(hostDevice().memoryBytes);
+  if (needed <= machine)
+    return Status::success();
+  constexpr double gibibyte = 1 << 30;
+  return Error(Code::outOfMemory,
+               fmt::format("the tensors{} take {:.1f} GiB, this machine has {:.1f} GiB of memory: "
+                           "make the batch, the heads or the lengths smaller{}.",
+                           reference > 0 ? " and the check's reference" : "", needed / gibibyte,
+                           machine / gibibyte,
+                           reference > 0 ? ", or leave out the check with --no-check" : ""));
+}
+
+//===----------------------------------------------------------------------===//
 // Random data
 //===----------------------------------------------------------------------===//
 
@@ -188,6 +216,9 @@ Result<Problem> randomProblem(const RunOptions &options, const VariantInfo &vari
   if (!scalars)
     return scalars.error();
   problem.scalars = std::move(*scalars);
+
+  if (Status status = checkMemory(problem, options); !status)
+    return status.error();
 
   bool bshd = options.layout == Layout::bshd;
   uint64_t seed = options.seed * 1000; // each tensor has its own
@@ -293,6 +324,8 @@ Result<Problem> readProblem(const RunOptions &options, const VariantInfo &varian
     *tensor = std::move(*read);
   }
   if (Status status = takeExtents(problem, options.input); !status)
+    return status.error();
+  if (Status status = checkMemory(problem, options); !status)
     return status.error();
   if (Status status = addResults(problem, options); !status)
     return status.error();

@@ -90,17 +90,19 @@ static Status copyResults(const Context &context, const DeviceProblem &device, P
   return context.copyToHost(problem.lse.data(), *device.lse, problem.lse.bytes());
 }
 
-/// The oracle on the GPU where there is one, else the interpreter.
+/// The oracle on the GPU where there is one and it takes the variant, else the interpreter.
 static Result<Reference> makeReference(const Context &context, const KernelOptions &options,
                                        const DeviceProblem &device, const Problem &problem,
                                        int threads, std::string &name) {
   if (context.device().kind == Device::Kind::cuda) {
     Result<Reference> reference = deviceReference(context, options, device.arguments);
-    if (reference || reference.code() != Code::notFound) {
+    // Without NVRTC, or beyond what the oracle takes.
+    bool interpret = reference.code() == Code::notFound || reference.code() == Code::unsupported;
+    if (!interpret) {
       name = "device oracle";
       return reference;
     }
-    note(reference.error().message() + " The interpreter checks instead.");
+    note(reference.error().message() + ". The interpreter checks instead.");
   }
   name = "interpreter";
   double pairs = double(problem.B) * double(problem.H) * double(problem.Sq) * double(problem.Sk);
@@ -136,6 +138,7 @@ int run(const RunOptions &options) {
   Result<VariantInfo> variant = checkVariant(file->text, file->path);
   if (!variant)
     return report(variant.error());
+  std::fputs(variant->warnings.c_str(), stderr);
   useTemplateFolder(options.templateFolder);
 
   Result<Problem> problem =
@@ -194,14 +197,13 @@ int run(const RunOptions &options) {
     return report(times.error());
   result.milliseconds = std::move(*times);
 
+  std::string text = options.json ? formatJson(result) : formatText(result);
+  std::fwrite(text.data(), 1, text.size(), stdout);
   if (!options.output.empty())
     if (Status status = writeSafetensors(options.output,
                                          {{"o", problem->o.view()}, {"lse", problem->lse.view()}});
         !status)
       return report(status.error());
-
-  std::string text = options.json ? formatJson(result) : formatText(result);
-  std::fwrite(text.data(), 1, text.size(), stdout);
   if (result.comparison && !result.comparison->passed) {
     std::fputs(fmt::format("tesela: the result is wrong: {}\n", result.comparison->failure).c_str(),
                stderr);

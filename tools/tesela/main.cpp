@@ -91,7 +91,7 @@ std::string checkTarget(const std::string &name) {
             name.find_first_not_of("0123456789", 3) == std::string::npos;
   if (sm || name == "auto" || name == "host")
     return "";
-  return fmt::format("'{}' is no target: give auto, host, or sm_NN such as sm_80.", name);
+  return fmt::format("'{}' is no target: give auto, host, or sm_NN such as sm_80", name);
 }
 
 void addKernelChoice(CLI::App *app, KernelChoice &choice) {
@@ -193,7 +193,6 @@ void addCompile(CLI::App &app, CompileOptions &options) {
   command->add_option("--dtype", options.dtype, "bf16, f16, or f32 (host only)")
       ->check(dtypeNames)
       ->type_name("TYPE")
-      ->type_name("TYPE")
       ->capture_default_str();
   command->add_option("--head-dim", options.headDim, "Head dimension")
       ->type_name("N")
@@ -210,7 +209,8 @@ int dispatch(int argc, char **argv) {
   app.footer(mainFooter);
   app.formatter(std::make_shared<HelpFormatter>());
   app.set_version_flag("--version", "tesela " + tesela::version());
-  app.require_subcommand(1);
+  app.require_subcommand(0, 1);
+  app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   app.failure_message([](const CLI::App *, const CLI::Error &error) {
     return fmt::format("tesela: error: {}. Try --help.\n", error.what());
   });
@@ -240,7 +240,13 @@ int dispatch(int argc, char **argv) {
     return devices(devicesAsJson);
   if (variantsCommand->parsed())
     return variants();
-  return app.got_subcommand("run") ? run(runOptions) : compile(compileOptions);
+  if (app.got_subcommand("run"))
+    return run(runOptions);
+  if (app.got_subcommand("compile"))
+    return compile(compileOptions);
+  return report(tesela::Error(tesela::Code::invalidArgument,
+                              "give a command: run, compile, check, devices or variants; see "
+                              "tesela --help."));
 }
 
 /// Errors without a Status: memory that ran out in a container, say.

@@ -3,23 +3,19 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 #include "targets/host/HostTarget.h"
+
+#include "targets/common/CodeGeneration.h"
 #include "targets/host/LowerToLLVM.h"
 
-#include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
-#include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
-#include "mlir/Target/LLVMIR/Export.h"
-#include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
 #include "llvm/MC/TargetRegistry.h"
-#include "llvm/Passes/PassBuilder.h"
-#include "llvm/Support/TargetSelect.h"
-#include "llvm/Support/raw_ostream.h"
 #include "llvm/Target/TargetMachine.h"
 #include "llvm/TargetParser/Host.h"
 #include "llvm/TargetParser/SubtargetFeature.h"
 #include "llvm/Transforms/InstCombine/InstCombine.h"
 #include "llvm/Transforms/Scalar/EarlyCSE.h"
 #include "llvm/Transforms/Scalar/LICM.h"
+#include "llvm/Transforms/Scalar/LoopPassManager.h"
 #include "llvm/Transforms/Scalar/LoopRotation.h"
 #include "llvm/Transforms/Scalar/SimplifyCFG.h"
 
@@ -51,21 +47,14 @@ VectorUnit hostVectorUnit() {
 }
 
 static Result<std::unique_ptr<llvm::TargetMachine>> makeTargetMachine() {
-  static const bool initialized = [] {
-    llvm::InitializeNativeTarget();
-    llvm::InitializeNativeTargetAsmPrinter();
-    return true;
-  }();
-  (void)initialized;
   llvm::Triple triple(llvm::sys::getProcessTriple());
-  std::string message;
-  const llvm::Target *target = llvm::TargetRegistry::lookupTarget(triple, message);
+  Result<const llvm::Target *> target = findTarget(triple);
   if (!target)
-    return Error(Code::unsupported, "no code can be generated for this CPU: " + message);
+    return target.error();
   llvm::TargetOptions options;
   // The variant's arithmetic is exact: only fma ops are fused.
   options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
-  std::unique_ptr<llvm::TargetMachine> machine(target->createTargetMachine(
+  std::unique_ptr<llvm::TargetMachine> machine((*target)->createTargetMachine(
       triple, llvm::sys::getHostCPUName(), hostFeatures(), options, llvm::Reloc::PIC_,
       llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default, /*JIT=*/true));
   if (!machine)
@@ -75,17 +64,6 @@ static Result<std::unique_ptr<llvm::TargetMachine>> makeTargetMachine() {
 
 /// The few passes that the lowering's plain loops profit from.
 static void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
-  llvm::LoopAnalysisManager loops;
-  llvm::FunctionAnalysisManager functions;
-  llvm::CGSCCAnalysisManager graphs;
-  llvm::ModuleAnalysisManager modules;
-  llvm::PassBuilder builder(&machine);
-  builder.registerModuleAnalyses(modules);
-  builder.registerCGSCCAnalyses(graphs);
-  builder.registerFunctionAnalyses(functions);
-  builder.registerLoopAnalyses(loops);
-  builder.crossRegisterProxies(loops, functions, graphs, modules);
-
   llvm::FunctionPassManager passes;
   passes.addPass(llvm::EarlyCSEPass(/*UseMemorySSA=*/false));
   passes.addPass(llvm::SimplifyCFGPass());
@@ -98,9 +76,7 @@ static void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
   passes.addPass(llvm::InstCombinePass());
   passes.addPass(llvm::EarlyCSEPass(/*UseMemorySSA=*/false));
   passes.addPass(llvm::SimplifyCFGPass());
-  llvm::ModulePassManager pipeline;
-  pipeline.addPass(llvm::createModuleToFunctionPassAdaptor(std::move(passes)));
-  pipeline.run(module, modules);
+  runOnFunctions(module, machine, std::move(passes));
 }
 
 namespace {
@@ -122,13 +98,9 @@ static Status generate(mlir::ModuleOp core, const VectorUnit &unit, Generated &g
     return workspace.error();
   generated.workspaceBytes = *workspace;
 
-  mlir::registerBuiltinDialectTranslation(*core.getContext());
-  mlir::registerLLVMDialectTranslation(*core.getContext());
-  generated.module = mlir::translateModuleToLLVMIR(core, generated.context, "kernel");
+  generated.module = translateToLLVM(core, *generated.machine, generated.context);
   if (!generated.module)
     return Error(Code::defect, "the host kernel could not be translated to LLVM IR");
-  generated.module->setDataLayout(generated.machine->createDataLayout());
-  generated.module->setTargetTriple(generated.machine->getTargetTriple());
   optimize(*generated.module, *generated.machine);
   return Status::success();
 }
@@ -137,25 +109,18 @@ Result<HostObject> hostObject(mlir::ModuleOp core, const VectorUnit &unit) {
   Generated generated;
   if (Status status = generate(core, unit, generated); !status)
     return status.error();
-  llvm::SmallVector<char, 0> bytes;
-  llvm::raw_svector_ostream stream(bytes);
-  llvm::legacy::PassManager codegen;
-  if (generated.machine->addPassesToEmitFile(codegen, stream, nullptr,
-                                             llvm::CodeGenFileType::ObjectFile,
-                                             /*DisableVerify=*/true))
-    return Error(Code::defect, "LLVM has no object files for this CPU");
-  codegen.run(*generated.module);
-  return HostObject{std::string(bytes.begin(), bytes.end()), generated.workspaceBytes};
+  Result<std::string> object =
+      generateCode(*generated.module, *generated.machine, llvm::CodeGenFileType::ObjectFile);
+  if (!object)
+    return object.error();
+  return HostObject{std::move(*object), generated.workspaceBytes};
 }
 
 Result<std::string> hostLLVMText(mlir::ModuleOp core, const VectorUnit &unit) {
   Generated generated;
   if (Status status = generate(core, unit, generated); !status)
     return status.error();
-  std::string text;
-  llvm::raw_string_ostream stream(text);
-  generated.module->print(stream, nullptr);
-  return text;
+  return printModule(*generated.module);
 }
 
 } // namespace tesela
