@@ -6,8 +6,9 @@
 
 namespace tesela {
 
-/// The compute capabilities that a target may name.
-static constexpr int knownCapabilities[] = {80, 86, 87, 89, 90, 100, 103, 110, 120, 121};
+/// The compute capabilities that a target may name: those whose facts stand in
+/// compiler/targets/nvvm/ChipFacts.cpp, which artifacts are read without.
+static constexpr int knownCapabilities[] = {80, 86, 87, 89, 90, 100, 103, 120};
 
 std::string Target::name() const {
   return kind == Kind::host ? "host" : "sm_" + std::to_string(sm);

@@ -12,8 +12,13 @@ const KernelInfo &Kernel::info() const { return state->info; }
 
 static Result<CheckedArguments> check(const LoadedKernel &kernel,
                                       const LaunchArguments &arguments) {
-  return checkArguments(kernel.plan.signature(), arguments,
-                        {kernel.backend->addressAlignment(), true});
+  Result<CheckedArguments> checked = checkArguments(kernel.plan.signature(), arguments,
+                                                    {kernel.backend->addressAlignment(), true});
+  if (!checked)
+    return checked;
+  if (Status status = kernel.plan.checkItems(checked->extents); !status)
+    return status.error();
+  return checked;
 }
 
 Status Kernel::launch(const LaunchArguments &arguments, void *stream) const {

@@ -89,6 +89,20 @@ Resources parseResources(std::string_view log) {
   return resources;
 }
 
+/// ptxas itself tells an error, its lines begin "ptxas fatal", "ptxas error" or "ptxas FILE,
+/// line N"; not so a shell, or a loader that lacks a library, on its behalf.
+static bool tellsErrors(std::string_view log) {
+  for (size_t begin = 0; begin < log.size();) {
+    size_t end = std::min(log.find('\n', begin), log.size());
+    std::string_view line = log.substr(begin, end - begin);
+    if (line.starts_with("ptxas ") && !line.starts_with("ptxas info") &&
+        !line.starts_with("ptxas warning"))
+      return true;
+    begin = end + 1;
+  }
+  return false;
+}
+
 /// Runs `arguments` (the first is the program's path) with both outputs in `log`.
 /// Gives the exit status; 128 and more where a signal ended it.
 static Result<int> runProgram(std::vector<std::string> arguments, const std::string &log) {
@@ -131,6 +145,11 @@ Result<Assembled> Ptxas::assemble(std::string_view ptx, int sm) const {
     return exitStatus.error();
   Result<std::string> log = readFile(logFile);
   std::string text = log ? *log : "";
+  if (*exitStatus != 0 && !tellsErrors(text))
+    return Error(Code::inputOutput,
+                 path_ + " ended with the exit status " + std::to_string(*exitStatus) +
+                     " and told no error in the kernel" + (text.empty() ? "" : ": " + text) +
+                     "; install CUDA's ptxas anew, or take it off PATH and CUDA_HOME");
   if (*exitStatus != 0) {
     // ptxas says so where the PTX or the GPU is newer than itself.
     bool tooOld = text.find("Unsupported .version") != std::string::npos ||

@@ -31,8 +31,9 @@ public:
   std::string identity() const;
 
   /// Assembles for `sm` (90), or for the PTX's own sm_90a: see assemblerTarget. Code::unsupported:
-  /// this ptxas is too old for the PTX or the GPU. Code::defect: the PTX has errors, or ptxas warns
-  /// that it serialises the kernel.
+  /// this ptxas is too old for the PTX or the GPU. Code::inputOutput: the program does not work, it
+  /// fails without an error of its own. Code::defect: the PTX has errors, or ptxas warns that it
+  /// serialises the kernel.
   Result<Assembled> assemble(std::string_view ptx, int sm) const;
 
 private:

@@ -20,7 +20,8 @@ namespace tesela {
 class LoadedCode {
 public:
   virtual ~LoadedCode() = default;
-  /// Starts `items` (more than 0) work items of the plan's launch `index`;
+  /// Starts `items` work items, more than 0 and within the device's grid (LaunchPlan::checkItems),
+  /// of the plan's launch `index`;
   /// arguments[i] points at the value of slot i.
   virtual Status launch(size_t index, int64_t items, void **arguments, void *stream) const = 0;
   /// The map that kernels copy boxes of a tensor by. Only a GPU has such copies: elsewhere

@@ -136,10 +136,6 @@ public:
 
   Status launch(size_t index, int64_t items, void **arguments, void *stream) const override {
     const Entry &entry = entries[index];
-    if (items > 0x7fffffff)
-      return Error(Code::unsupported, "the launch has " + std::to_string(items) +
-                                          " work items, a GPU's grid takes 2147483647; split the "
-                                          "batch over several launches");
     const DriverApi &api = backend->driverApi();
     CurrentContext current(api, backend->contextHandle());
     if (!current.status())

@@ -5,6 +5,7 @@
 #include "launch/CheckedArguments.h"
 
 #include "launch/CheckedParameters.h"
+#include "launch/TensorSpan.h"
 
 #include <fmt/format.h>
 
@@ -17,9 +18,14 @@ namespace {
 
 constexpr const char *axisNames[] = {"batch", "head", "length", "head dimension"};
 
+/// Kernels keep extents in i32.
+constexpr int64_t maxExtent = std::numeric_limits<int32_t>::max();
+/// Kernels add a block's rows, keys or prefetched blocks to a position in i32.
+constexpr int64_t maxLength = (int64_t(1) << 31) - 4096;
+
 Error invalid(const std::string &message) { return Error(Code::invalidArgument, message); }
 
-/// A tensor of rank 4 in the kernel's type, with extents that fit 32 bits.
+/// A tensor of rank 4 in the kernel's type, with extents that kernels can count.
 Status checkShape(const char *name, const Tensor &tensor, ElementType type) {
   std::string is = std::string(name) + " is " + describe(tensor);
   if (tensor.type != type)
@@ -27,9 +33,12 @@ Status checkShape(const char *name, const Tensor &tensor, ElementType type) {
                    ": convert it, or compile for " + std::string(elementTypeName(tensor.type)));
   if (tensor.rank != 4)
     return invalid(is + ", its rank must be 4: [batch, heads, length, head dimension]");
-  for (int axis = 0; axis < 4; ++axis)
-    if (tensor.extents[axis] < 0 || tensor.extents[axis] > std::numeric_limits<int32_t>::max())
-      return invalid(is + ", its " + axisNames[axis] + " extent must lie in [0, 2147483647]");
+  for (int axis = 0; axis < 4; ++axis) {
+    int64_t limit = axis == 2 ? maxLength : maxExtent;
+    if (tensor.extents[axis] < 0 || tensor.extents[axis] > limit)
+      return invalid(is + ", its " + axisNames[axis] + " extent must lie in [0, " +
+                     std::to_string(limit) + "]: split what is longer over several launches");
+  }
   return Status::success();
 }
 
@@ -42,12 +51,12 @@ Status checkExtent(const char *name, int axis, int64_t actual, int64_t expected,
                  ": they must agree");
 }
 
-/// Address and strides of q, k, v or o. Sets the strides of extents of 1 to 0.
+/// Address and strides of q, k, v or o. Sets the strides of extents of 1 to 0 (the last to 1).
 Status checkLayout(const char *name, Tensor &tensor, int alignment, bool written) {
   for (int axis = 0; axis < 4; ++axis)
     if (tensor.extents[axis] == 1)
       tensor.strides[axis] = axis == 3 ? 1 : 0;
-  if (tensor.elementCount() == 0)
+  if (hasNoElements(tensor))
     return Status::success();
   if (!tensor.data)
     return invalid(std::string(name) + " has no address: pass the " + describe(tensor) +
@@ -61,18 +70,24 @@ Status checkLayout(const char *name, Tensor &tensor, int alignment, bool written
   if (tensor.strides[3] != 1)
     return invalid(std::string(name) + "'s last stride is " + std::to_string(tensor.strides[3]) +
                    ", it must be 1: make the head dimension contiguous");
+  auto strideIs = [&](int axis) {
+    return std::string(name) + "'s " + axisNames[axis] + " stride is " +
+           std::to_string(tensor.strides[axis]) + " elements";
+  };
+  for (int axis = 0; axis < 3; ++axis)
+    if (tensor.strides[axis] < 0)
+      return invalid(strideIs(axis) + ", it must not be negative: copy the tensor");
+  // From here a stride in bytes fits 63 bits.
+  if (Status status = checkSpan(std::string(name) + " is " + describe(tensor), tensor); !status)
+    return status;
   for (int axis = 0; axis < 3; ++axis) {
     int64_t stride = tensor.strides[axis];
-    std::string which = std::string(name) + "'s " + axisNames[axis] + " stride is " +
-                        std::to_string(stride) + " elements";
-    if (stride < 0)
-      return invalid(which + ", it must not be negative: copy the tensor");
     if (stride * elementBytes % needed)
-      return invalid(which + " = " + std::to_string(stride * elementBytes) +
+      return invalid(strideIs(axis) + " = " + std::to_string(stride * elementBytes) +
                      " bytes, it must be a multiple of " + std::to_string(needed) +
                      " bytes: pad the rows or copy the tensor");
     if (written && stride == 0 && tensor.extents[axis] > 1)
-      return invalid(which + ", so several results share one place: give each its own");
+      return invalid(strideIs(axis) + ", so several results share one place: give each its own");
   }
   return Status::success();
 }
@@ -86,8 +101,10 @@ Status checkLse(const Tensor &lse, const Extents &extents) {
     fits = lse.extents[axis] == expected[axis];
   if (!fits)
     return invalid(is + ", it must be f32" + shape + ": [batch, heads, queries]");
-  if (lse.elementCount() == 0)
+  if (hasNoElements(lse))
     return Status::success();
+  if (Status status = checkSpan(is, lse); !status)
+    return status;
   if (!lse.data)
     return invalid("lse has no address: pass f32" + shape + " in the device's memory");
   if (reinterpret_cast<uintptr_t>(lse.data) % 4)

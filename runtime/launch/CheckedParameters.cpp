@@ -4,6 +4,8 @@
 //===----------------------------------------------------------------------===//
 #include "launch/CheckedParameters.h"
 
+#include "launch/TensorSpan.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -108,8 +110,10 @@ public:
     for (int axis = 0; axis < tensor.rank; ++axis)
       if (Status status = checkExtent(parameter, axis, tensor.extents[axis], is); !status)
         return status;
-    if (tensor.elementCount() == 0)
+    if (hasNoElements(tensor))
       return Status::success();
+    if (Status status = checkSpan(is, tensor); !status)
+      return status;
     if (!tensor.data)
       return invalid(is + " and has no address: pass it in the device's memory");
     if (reinterpret_cast<uintptr_t>(tensor.data) % elementSize(tensor.type))
@@ -140,12 +144,13 @@ private:
     expected = std::max<int64_t>(expected, 0);
     if (actual == expected)
       return Status::success();
+    std::string text = extentText(extent);
     std::string why;
     if (extent.coefficient != 0)
-      why = " = " + std::to_string(expected) + " (" + extent.name + " is " +
-            std::to_string(known->second) + ")";
-    return invalid(is + ", its extent of axis " + std::to_string(axis) + " must be " +
-                   extentText(extent) + why);
+      why = " = " + std::to_string(expected);
+    if (extent.coefficient != 0 && text != extent.name)
+      why += " (" + extent.name + " is " + std::to_string(known->second) + ")";
+    return invalid(is + ", its extent of axis " + std::to_string(axis) + " must be " + text + why);
   }
 };
 

@@ -7,6 +7,7 @@
 #include "launch/TensorTiling.h"
 
 #include <bit>
+#include <limits>
 
 namespace tesela {
 
@@ -61,6 +62,10 @@ Result<LaunchPlan> LaunchPlan::create(const Artifact &artifact) {
   LaunchPlan plan;
   plan.signature_ = {artifact.inputType, artifact.headDimQk, artifact.headDimV,
                      artifact.parameters};
+  // A grid's x extent is below 2^31. Expressions hold what leaves 64 bits at the largest number.
+  plan.maxItems = artifact.target.kind == Target::Kind::cuda
+                      ? std::numeric_limits<int32_t>::max()
+                      : std::numeric_limits<int64_t>::max() - 1;
   for (const Launch &launch : artifact.launches) {
     Step step{launch.items, {}};
     int tensorMaps = 0;
@@ -105,6 +110,17 @@ uint64_t LaunchPlan::value(const Slot &slot, const CheckedArguments &arguments) 
   default:
     return uint32_t(tensor.extents[slot.axis]);
   }
+}
+
+Status LaunchPlan::checkItems(const Extents &extents) const {
+  for (const Step &step : steps)
+    if (int64_t items = step.items.evaluate(extents); items > maxItems)
+      return Error(Code::unsupported, "the launch has " + std::to_string(items) +
+                                          " work items, this device takes " +
+                                          std::to_string(maxItems) +
+                                          ": split the batch, the heads or the queries over "
+                                          "several launches");
+  return Status::success();
 }
 
 Status LaunchPlan::launch(const LoadedCode &code, const CheckedArguments &arguments,

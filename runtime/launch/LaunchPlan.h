@@ -20,8 +20,12 @@ public:
 
   const Signature &signature() const { return signature_; }
 
-  /// Fills the slots and starts the launches in order. A launch without work items is
-  /// left out.
+  /// Every launch of the plan has no more work items at `extents` than the target's grid takes:
+  /// 2^31 - 1 on a GPU, 2^63 - 2 on the host. Else Code::unsupported.
+  Status checkItems(const Extents &extents) const;
+
+  /// Fills the slots and starts the launches in order, for extents that passed checkItems. A
+  /// launch without work items is left out.
   Status launch(const LoadedCode &code, const CheckedArguments &arguments, void *stream) const;
 
 private:
@@ -42,6 +46,7 @@ private:
   static uint64_t value(const Slot &slot, const CheckedArguments &arguments);
 
   Signature signature_;
+  int64_t maxItems = 0; ///< a launch
   std::vector<Step> steps;
 };
 

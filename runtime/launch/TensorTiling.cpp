@@ -4,6 +4,8 @@
 //===----------------------------------------------------------------------===//
 #include "launch/TensorTiling.h"
 
+#include "launch/TensorSpan.h"
+
 namespace tesela {
 
 /// A tensor map's strides are below this (CUDA Driver API, cuTensorMapEncodeTiled).
@@ -28,9 +30,9 @@ Result<TensorTiling> tensorTiling(const CheckedArguments &arguments, int index, 
                       {uint64_t(tensor.extents[3]), 1, 1, 1},
                       {rowBytes, rowBytes, rowBytes},
                       uint32_t(boxRows)};
-  if (tensor.elementCount() == 0) {
+  if (hasNoElements(tensor)) {
     for (int other = 0; other < 4; ++other)
-      if (arguments.tensors[other].elementCount() != 0)
+      if (!hasNoElements(arguments.tensors[other]))
         tiling.address = arguments.tensors[other].data;
     return tiling;
   }

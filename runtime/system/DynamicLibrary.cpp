@@ -4,19 +4,32 @@
 //===----------------------------------------------------------------------===//
 #include "system/DynamicLibrary.h"
 
+#include <cerrno>
+#include <cstring>
 #include <dlfcn.h>
 
 namespace tesela {
 
 Result<DynamicLibrary> DynamicLibrary::open(const std::vector<std::string> &names,
                                             const std::string &remedy) {
-  std::string tried;
+  std::string tried, problems;
   for (const std::string &name : names) {
     if (void *handle = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL))
       return DynamicLibrary(handle, name);
-    tried += (tried.empty() ? "" : ", ") + name;
+    const char *text = dlerror();
+    std::string problem = text ? text : "the loader gives no reason";
+    // Of a library that is there, the loader says what ails it or what it needs and lacks.
+    bool absent =
+        problem.starts_with(name + ":") && problem.find(std::strerror(ENOENT)) != std::string::npos;
+    if (absent)
+      tried += (tried.empty() ? "" : ", ") + name;
+    else
+      problems += (problems.empty() ? "" : "; ") + problem;
   }
-  return Error(Code::notFound, "no library of this name was found: " + tried + "; " + remedy);
+  if (problems.empty())
+    return Error(Code::notFound, "no library of this name was found: " + tried + "; " + remedy);
+  return Error(Code::notFound,
+               "the library could not be loaded: " + problems + "; install it anew; " + remedy);
 }
 
 Result<void *> DynamicLibrary::find(const char *symbol) const {

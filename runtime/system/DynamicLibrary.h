@@ -17,7 +17,8 @@ namespace tesela {
 class DynamicLibrary {
 public:
   /// Opens the first of `names` that the loader finds (names, or whole paths).
-  /// Code::notFound names all that were tried, then `remedy`.
+  /// Code::notFound names all that were tried, or where one was there and could not be loaded
+  /// gives the loader's reason; then `remedy`.
   static Result<DynamicLibrary> open(const std::vector<std::string> &names,
                                      const std::string &remedy);
 

@@ -13,15 +13,17 @@ using namespace tesela;
 namespace {
 
 TEST(Target, NamesReadBack) {
-  for (const char *name : {"host", "sm_80", "sm_90", "sm_120"}) {
+  for (const char *name :
+       {"host", "sm_80", "sm_86", "sm_87", "sm_89", "sm_90", "sm_100", "sm_103", "sm_120"}) {
     Result<Target> target = Target::parse(name);
-    ASSERT_TRUE(target.ok());
+    ASSERT_TRUE(target.ok()) << name;
     EXPECT_EQ(target->name(), name);
   }
 }
 
 TEST(Target, AnUnknownOneListsThoseThereAre) {
-  for (const char *name : {"", "sm_", "sm_75", "sm_9O", "sm_90 ", "gpu"}) {
+  for (const char *name :
+       {"", "sm_", "sm_75", "sm_110", "sm_121", "sm_9O", "sm_90 ", "sm_090", "sm_90a", "gpu"}) {
     Result<Target> target = Target::parse(name);
     ASSERT_FALSE(target.ok()) << name;
     EXPECT_NE(target.error().message().find("host, sm_80"), std::string::npos);

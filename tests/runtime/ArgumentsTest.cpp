@@ -168,14 +168,63 @@ TEST_F(ArgumentsTest, Captures) {
   EXPECT_SAYS(a.captures[0].tensor.type = ElementType::i32,
               "'slope' is i32[6], the variant declares f32");
   EXPECT_SAYS(a.captures[0].tensor.rank = 2, "the variant declares rank 1");
-  EXPECT_SAYS(a.captures[0].tensor.extents[0] = 3, "axis 0 must be H = 6 (H is 6)");
+  EXPECT_SAYS(a.captures[0].tensor.extents[0] = 3, "axis 0 must be H = 6");
   EXPECT_SAYS(a.captures[0].tensor.data = nullptr, "'slope' is f32[6] and has no address");
   EXPECT_SAYS(a.captures[0].tensor.data = memory + 2, "its address must be a multiple of 4 bytes");
   EXPECT_SAYS(a.captures[1].tensor.extents[0] = 8, "must be 2*n+1 for a whole n");
-  EXPECT_SAYS(a.captures[1].tensor.extents[1] = 5, "axis 1 must be n = 4 (n is 4)");
+  EXPECT_SAYS(a.captures[1].tensor.extents[1] = 5, "axis 1 must be n = 4");
   EXPECT_SAYS(a.captures[2].tensor.extents[0] = 4, "axis 0 must be 3");
   EXPECT_SAYS(a.captures[2].tensor.extents[1] = 7, "axis 1 must be Sk-1 = 6 (Sk is 7)");
+  EXPECT_SAYS((a.k.extents[2] = a.v.extents[2] = 8), "must be Sk-1 = 7 (Sk is 8)");
+  EXPECT_EQ(message([](LaunchArguments &a) { a.captures[0].tensor.extents[0] = 3; }),
+            "the captured tensor 'slope' is f32[3], its extent of axis 0 must be H = 6");
   EXPECT_EQ(message([](LaunchArguments &a) { a.captures[0].tensor.strides[0] = -3; }), "");
+}
+
+TEST_F(ArgumentsTest, LengthsLeaveRoomForABlock) {
+  constexpr int64_t limit = 2147483648 - 4096;
+  EXPECT_SAYS(a.q.extents[2] = limit + 1,
+              "q is bf16[2, 6, 2147479553, 64], its length extent must lie in [0, 2147479552]");
+  EXPECT_SAYS((a.k.extents[2] = a.v.extents[2] = limit + 1), "k is bf16[2, 3, 2147479553, 64]");
+  EXPECT_SAYS(a.q.extents[0] = int64_t(1) << 31, "batch extent must lie in [0, 2147483647]");
+  EXPECT_EQ(message([](LaunchArguments &a) {
+              a.q.extents[2] = a.o.extents[2] = limit;
+              a.lse = Tensor::contiguous(memory, ElementType::f32, {2, 6, limit});
+            }),
+            "");
+}
+
+TEST_F(ArgumentsTest, ElementsThatLeave63BitsAreRefused) {
+  // Their product is 2^70, which wraps to 0.
+  int64_t many = int64_t(1) << 30;
+  EXPECT_SAYS(
+      (a.q = a.k = Tensor::bhsd(memory, ElementType::bf16, many, many, 16, 64),
+       a.v = a.o = Tensor::bhsd(memory, ElementType::bf16, many, many, 16, 32),
+       a.lse = Tensor::contiguous(memory, ElementType::f32, {many, many, 16})),
+      "q is bf16[1073741824, 1073741824, 16, 64], its number of elements must be below 2^63");
+  signature.parameters = {
+      {"cube", ElementType::f32, true, {{1, "n", 0}, {1, "n", 0}, {1, "n", 0}}, std::nullopt}};
+  arguments.scalars.clear();
+  arguments.captures = {{"cube", Tensor::contiguous(memory, ElementType::f32, {many, many, many})}};
+  EXPECT_SAYS(a.captures[0].tensor.data = nullptr, "its number of elements must be below 2^63");
+}
+
+TEST_F(ArgumentsTest, StridesThatLeave63BitsAreRefused) {
+  constexpr int64_t largest = std::numeric_limits<int64_t>::max();
+  constexpr int64_t smallest = std::numeric_limits<int64_t>::min();
+  rules.alignment = 0;
+  EXPECT_SAYS(a.q.strides[2] = largest / 2,
+              "q is bf16[2, 6, 5, 64] with the strides [1920, 320, 4611686018427387903, 1], its "
+              "elements must lie less than 2^63 bytes apart");
+  EXPECT_SAYS(a.k.strides[0] = largest, "k is bf16[2, 3, 7, 64] with the strides");
+  // Each axis fits by itself, their sum does not.
+  EXPECT_SAYS((a.v.strides[0] = a.v.strides[1] = largest / 5), "v is bf16[2, 3, 7, 32] with");
+  EXPECT_SAYS(a.o.strides[1] = largest / 8, "o is bf16[2, 6, 5, 32] with the strides");
+  EXPECT_EQ(message([](LaunchArguments &a) { a.k.strides[0] = largest / 4; }), "");
+  EXPECT_SAYS(a.q.strides[0] = smallest, "q's batch stride is -9223372036854775808 elements");
+  EXPECT_SAYS(a.lse.strides[0] = largest, "lse is f32[2, 6, 5] with the strides");
+  EXPECT_SAYS(a.captures[0].tensor.strides[0] = smallest, "'slope' is f32[6] with the strides");
+  EXPECT_SAYS(a.captures[1].tensor.strides[1] = largest / 8, "'table' is i32[9, 4] with");
 }
 
 } // namespace

@@ -4,6 +4,7 @@
 //===----------------------------------------------------------------------===//
 #include "driver/DriverApi.h"
 #include "driver/NvrtcApi.h"
+#include "system/File.h"
 #include "tesela/Context.h"
 
 #include <gtest/gtest.h>
@@ -18,6 +19,20 @@ TEST(Driver, AMissingLibraryIsASentence) {
   EXPECT_EQ(api.code(), Code::notFound);
   EXPECT_NE(api.error().message().find("libabsent.so.1, libabsent.so.2"), std::string::npos);
   EXPECT_NE(api.error().message().find("use the device 'host'"), std::string::npos);
+}
+
+TEST(Driver, ADamagedLibraryIsNotCalledMissing) {
+  Result<TemporaryFolder> folder = TemporaryFolder::create();
+  ASSERT_TRUE(folder.ok());
+  std::string library = folder->path() + "/libcuda.so.1";
+  ASSERT_TRUE(writeFile(library, std::string(4096, 'x')).ok());
+  Result<cuda::DriverApi> api = cuda::DriverApi::open({"libabsent.so.1", library});
+  ASSERT_FALSE(api.ok());
+  EXPECT_EQ(api.code(), Code::notFound);
+  const std::string &message = api.error().message();
+  EXPECT_NE(message.find(library + ": invalid ELF header"), std::string::npos) << message;
+  EXPECT_NE(message.find("use the device 'host'"), std::string::npos) << message;
+  EXPECT_EQ(message.find("was found"), std::string::npos) << message;
 }
 
 TEST(Driver, ALibraryWithoutTheFunctionsIsTooOld) {

@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 using namespace tesela;
@@ -119,6 +120,36 @@ TEST(Ptxas, AProgramThatIsNotThereIsAnError) {
   Result<Assembled> assembled = Ptxas("/nowhere/ptxas").assemble(smallKernel, 90);
   ASSERT_FALSE(assembled.ok());
   EXPECT_NE(assembled.error().message().find("/nowhere/ptxas"), std::string::npos);
+}
+
+/// What is made of a ptxas that is this shell script.
+Error errorOfScript(const std::string &script, std::string &path) {
+  Result<TemporaryFolder> folder = TemporaryFolder::create();
+  EXPECT_TRUE(folder.ok());
+  path = folder->path() + "/ptxas";
+  EXPECT_TRUE(writeFile(path, "#!/bin/sh\n" + script + "\n").ok());
+  EXPECT_EQ(chmod(path.c_str(), 0700), 0);
+  Result<Assembled> assembled = Ptxas(path).assemble(smallKernel, 90);
+  EXPECT_FALSE(assembled.ok());
+  return assembled.error();
+}
+
+TEST(Ptxas, AProgramThatFailsWithoutAnErrorOfItsOwnIsNoDefect) {
+  std::string path;
+  Error silent = errorOfScript("exit 3", path);
+  EXPECT_EQ(silent.code(), Code::inputOutput);
+  EXPECT_NE(silent.message().find(path + " ended with the exit status 3"), std::string::npos)
+      << silent.message();
+  Error killed = errorOfScript("kill -9 $$", path);
+  EXPECT_EQ(killed.code(), Code::inputOutput);
+  EXPECT_NE(killed.message().find("exit status 137"), std::string::npos) << killed.message();
+  Error loader =
+      errorOfScript("echo \"$0: error while loading shared libraries: libx.so\"; exit 127", path);
+  EXPECT_EQ(loader.code(), Code::inputOutput);
+  EXPECT_NE(loader.message().find("libx.so"), std::string::npos) << loader.message();
+  Error own = errorOfScript("echo 'ptxas info    : a'; echo 'ptxas fatal   : b'; exit 255", path);
+  EXPECT_EQ(own.code(), Code::defect);
+  EXPECT_NE(own.message().find("ptxas fatal   : b"), std::string::npos) << own.message();
 }
 
 TEST(File, TheTemporaryFolderGoes) {

@@ -220,6 +220,24 @@ TEST(LaunchPlan, TensorMapsAreParametersByValue) {
   EXPECT_EQ(code.parameters[4], (std::vector<uint8_t>{7, 0, 0, 0}));
 }
 
+TEST(LaunchPlan, AGridBeyondTheDevicesIsRefused) {
+  Artifact artifact = artifactWith({}); // B * H work items
+  Result<LaunchPlan> plan = LaunchPlan::create(artifact);
+  ASSERT_TRUE(plan.ok());
+  EXPECT_TRUE(plan->checkItems({1, 2147483647, 1, 1, 1}).ok());
+  Status status = plan->checkItems({1 << 16, 1 << 15, 1, 1, 1});
+  EXPECT_EQ(status.code(), Code::unsupported);
+  EXPECT_EQ(status.error().message(), "the launch has 2147483648 work items, this device takes "
+                                      "2147483647: split the batch, the heads or the queries over "
+                                      "several launches");
+  artifact.target = {Target::Kind::host, 0};
+  artifact.launches[0].items = *Expression::parse("(* (* B H) (* Sq Sk))");
+  plan = LaunchPlan::create(artifact);
+  ASSERT_TRUE(plan.ok());
+  EXPECT_TRUE(plan->checkItems({1 << 16, 1 << 15, 1, 1, 1}).ok());
+  EXPECT_FALSE(plan->checkItems({1 << 16, 1 << 15, 1, 1 << 16, 1 << 16}).ok());
+}
+
 TEST(LaunchPlan, ARefusedTilingIsTheLaunchsError) {
   Result<LaunchPlan> plan = LaunchPlan::create(artifactWith({{Kind::tensorMap, "k", 64}}));
   ASSERT_TRUE(plan.ok());

@@ -38,7 +38,8 @@ struct CaptureArgument {
 /// H is a multiple of Hkv. The last stride is 1. On a GPU the base address and
 /// all other strides are multiples of 16 bytes; on the host, of the element.
 /// Strides of extents of 1 are ignored; k and v may repeat heads or batches with
-/// a stride of 0. B = 0 or Sq = 0 launches nothing; Sk = 0 gives O = 0 and
+/// a stride of 0. Sq and Sk are at most 2^31 - 4096, a tensor's elements fewer than
+/// 2^63 and less than 2^63 bytes apart. B = 0 or Sq = 0 launches nothing; Sk = 0 gives O = 0 and
 /// LSE = -inf.
 struct LaunchArguments {
   Tensor q, k, v, o, lse;
@@ -81,7 +82,8 @@ public:
   /// context; nullptr is the default stream) and returns at once; on the
   /// host it returns when the result is there and `stream` must be nullptr.
   /// Allocates no device memory. Any argument that does not fit is
-  /// Code::invalidArgument and nothing is launched.
+  /// Code::invalidArgument, what fits but is more than the device can do is
+  /// Code::unsupported, and nothing is launched.
   Status launch(const LaunchArguments &arguments, void *stream = nullptr) const;
 
   /// Only the checks of launch().
