@@ -29,6 +29,11 @@ public:
   virtual Status encodeTensorMap(const TensorTiling &tiling, TensorMap &map) const {
     return Error(Code::defect, "the kernel asks for a tensor map, which only a GPU has");
   }
+  /// Where 8 zero bytes lie that kernels can read: what captures without elements are read from.
+  virtual uint64_t addressOfZero() const {
+    static const uint64_t zero = 0;
+    return reinterpret_cast<uintptr_t>(&zero);
+  }
   /// What the device knows of the kernels; absent on the host.
   virtual std::optional<Resources> resources() const { return std::nullopt; }
   /// Static and dynamic shared memory of a block.

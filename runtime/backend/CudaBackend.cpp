@@ -34,12 +34,26 @@ public:
                                       "cuDevicePrimaryCtxRetain");
         !status)
       return status.error();
-    return std::shared_ptr<Backend>(std::make_shared<CudaBackend>(device, **api, handle, context));
+    auto backend = std::make_shared<CudaBackend>(device, **api, handle, context);
+    Result<void *> zero = backend->allocate(sizeof(uint64_t));
+    if (!zero)
+      return zero.error();
+    backend->zero = *zero;
+    if (Status status = backend->fill(*zero, 0, sizeof(uint64_t)); !status)
+      return status.error();
+    return std::shared_ptr<Backend>(backend);
   }
 
   CudaBackend(const Device &device, const DriverApi &api, int handle, CUctx_st *context)
       : Backend(device), api(api), handle(handle), context(context), ptxas(Ptxas::find()) {}
-  ~CudaBackend() override { api.cuDevicePrimaryCtxRelease_v2(handle); }
+  ~CudaBackend() override {
+    if (zero)
+      release(zero);
+    api.cuDevicePrimaryCtxRelease_v2(handle);
+  }
+
+  /// 8 zero bytes on the device.
+  void *zero = nullptr;
 
   int addressAlignment() const override { return 16; }
 
@@ -134,6 +148,7 @@ public:
 
   Status prepare(const Artifact &artifact);
 
+  uint64_t addressOfZero() const override { return reinterpret_cast<uintptr_t>(backend->zero); }
   Status launch(size_t index, int64_t items, void **arguments, void *stream) const override {
     const Entry &entry = entries[index];
     const DriverApi &api = backend->driverApi();

@@ -4,6 +4,7 @@
 //===----------------------------------------------------------------------===//
 #include "launch/LaunchPlan.h"
 
+#include "launch/TensorSpan.h"
 #include "launch/TensorTiling.h"
 
 #include <bit>
@@ -87,7 +88,8 @@ Result<LaunchPlan> LaunchPlan::create(const Artifact &artifact) {
 
 /// The slot's value in its first bytes (little-endian machines only, as all of
 /// Tesela's are).
-uint64_t LaunchPlan::value(const Slot &slot, const CheckedArguments &arguments) {
+uint64_t LaunchPlan::value(const Slot &slot, const CheckedArguments &arguments,
+                           const LoadedCode &code) {
   using Kind = ArgumentSlot::Kind;
   if (slot.kind == Kind::scale)
     return std::bit_cast<uint32_t>(arguments.scale);
@@ -100,11 +102,13 @@ uint64_t LaunchPlan::value(const Slot &slot, const CheckedArguments &arguments) 
   }
   const Tensor &tensor =
       slot.isParameter ? arguments.captures[slot.index] : arguments.tensors[slot.index];
+  // A capture without elements reads as zero wherever a kernel asks (ArgumentSlot::Kind::data).
+  bool readsZero = slot.isParameter && hasNoElements(tensor);
   switch (slot.kind) {
   case Kind::data:
-    return reinterpret_cast<uintptr_t>(tensor.data);
+    return readsZero ? code.addressOfZero() : reinterpret_cast<uintptr_t>(tensor.data);
   case Kind::stride:
-    return uint64_t(tensor.strides[slot.axis]);
+    return readsZero ? 0 : uint64_t(tensor.strides[slot.axis]);
   case Kind::coordinateStep:
     return uint32_t(coordinateStep(tensor, slot.axis));
   default:
@@ -146,7 +150,7 @@ Status LaunchPlan::launch(const LoadedCode &code, const CheckedArguments &argume
           return status;
         pointers[index] = map++;
       } else {
-        values[index] = value(slot, arguments);
+        values[index] = value(slot, arguments, code);
         pointers[index] = &values[index];
       }
     }

@@ -43,7 +43,8 @@ private:
     std::vector<Slot> slots;
   };
   static Result<Slot> resolve(const ArgumentSlot &slot, const Artifact &artifact);
-  static uint64_t value(const Slot &slot, const CheckedArguments &arguments);
+  static uint64_t value(const Slot &slot, const CheckedArguments &arguments,
+                        const LoadedCode &code);
 
   Signature signature_;
   int64_t maxItems = 0; ///< a launch

@@ -85,6 +85,26 @@ TEST_P(DeviceTest, TheScaleIsALaunchArgument) {
   }
 }
 
+TEST_P(DeviceTest, ACaptureWithoutElementsReadsZero) {
+  KernelOptions plain = options("full"), reading = plain;
+  reading.variantText = "attention reading(t: f32[N], u: i32[N, Sk]) {\n"
+                        "  score = s + t[q] + u[q, k]\n}\n";
+  ForwardCase forward(*context, plain, {1, 2, 2, 70, 90, false});
+  LaunchArguments arguments = forward.deviceArguments();
+  arguments.captures = {{"t", Tensor::contiguous(nullptr, ElementType::f32, {0})},
+                        {"u", Tensor::contiguous(nullptr, ElementType::i32, {0, 90})}};
+  ASSERT_TRUE(forward.o.poison().ok() && forward.lse.poison().ok());
+  Status launched = kernel(reading).launch(arguments);
+  ASSERT_TRUE(launched.ok()) << launched.error().message();
+  ASSERT_TRUE(context->synchronize().ok());
+  ASSERT_TRUE(forward.o.download().ok() && forward.lse.download().ok());
+  Result<Reference> reference = hostReference(plain, forward.hostArguments());
+  ASSERT_TRUE(reference.ok());
+  Result<Comparison> comparison = compare(*reference, forward.o.host(), forward.lse.host());
+  ASSERT_TRUE(comparison.ok());
+  EXPECT_TRUE(comparison->passed) << comparison->failure;
+}
+
 TEST_P(DeviceTest, NoKeysGiveZeroAndMinusInfinity) {
   KernelOptions full = options("full");
   ForwardCase(*context, full, {2, 2, 2, 70, 0, false}).check(kernel(full));
