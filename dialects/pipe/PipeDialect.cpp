@@ -48,7 +48,7 @@ int64_t BufferType::getRowBytes() const {
 }
 
 LogicalResult BufferType::verify(function_ref<InFlightDiagnostic()> emitError, int64_t stages,
-                                 int64_t rows, int64_t columns, Type elementType) {
+                                 int64_t rows, int64_t columns, Type elementType, bool panels) {
   if (stages < 1 || rows < 1)
     return emitError() << "expected at least one stage and one row, got " << stages << " and "
                        << rows;
@@ -65,6 +65,18 @@ LogicalResult AllocOp::verify() {
     return emitOpError() << "expected the buffer whose place is taken to be as large as this one ("
                          << getBuffer().getType().getBytes() << " bytes), got "
                          << getOver().getType().getBytes();
+  return success();
+}
+
+LogicalResult RolesOp::verify() {
+  // 64 K registers, dealt out evenly at entry in units of 8 a thread (PTX ISA, "setmaxnreg").
+  int64_t warpgroups = getCount() + 1;
+  int64_t atEntry = 65536 / (128 * warpgroups) / 8 * 8;
+  int64_t wanted = getProducerRegisters() + getCount() * getConsumerRegisters();
+  if (wanted > atEntry * warpgroups)
+    return emitOpError() << "expected at most " << atEntry * warpgroups
+                         << " registers over a thread of each warpgroup, got " << wanted
+                         << "; the kernel would wait for ever";
   return success();
 }
 

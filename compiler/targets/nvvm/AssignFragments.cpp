@@ -25,6 +25,8 @@ struct PipeAssignFragments : impl::PipeAssignFragmentsBase<PipeAssignFragments> 
     warps = kernel.getScheduleAttr().getWarps();
     findShares();
     assignRegisters();
+    if (kernel.getScheduleAttr().getConsumers() > 0)
+      return;
     bufferLoads();
     bufferStores();
   }
