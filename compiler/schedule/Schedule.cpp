@@ -18,7 +18,11 @@ std::string Schedule::text() const {
   std::string text =
       fmt::format("block_m = {}, block_n = {}, stages = {}, warps = {}, q_in_registers = {}", blockM,
                   blockN, stages, warps, qInRegisters);
-  return consumers > 0 ? text + fmt::format(", consumers = {}", consumers) : text;
+  if (consumers > 0)
+    text += fmt::format(", consumers = {}", consumers);
+  if (lazyRescale)
+    text += ", lazy_rescale = true";
+  return text;
 }
 
 Status overrideSchedule(Schedule &schedule, const std::string &text) {
@@ -28,12 +32,12 @@ Status overrideSchedule(Schedule &schedule, const std::string &text) {
     auto [name, value] = item.split('=');
     name = name.trim();
     value = value.trim();
-    if (name == "q_in_registers") {
+    if (name == "q_in_registers" || name == "lazy_rescale") {
       if (value != "true" && value != "false")
-        return Error(
-            Code::invalidArgument,
-            fmt::format("schedule: q_in_registers is true or false, not '{}'", value.str()));
-      schedule.qInRegisters = value == "true";
+        return Error(Code::invalidArgument,
+                     fmt::format("schedule: {} is true or false, not '{}'", name.str(),
+                                 value.str()));
+      (name == "q_in_registers" ? schedule.qInRegisters : schedule.lazyRescale) = value == "true";
       continue;
     }
     int64_t *field = name == "block_m"   ? &schedule.blockM
@@ -45,13 +49,13 @@ Status overrideSchedule(Schedule &schedule, const std::string &text) {
     if (!field)
       return Error(Code::invalidArgument,
                    fmt::format("schedule: '{}' is no choice of a schedule; the choices are block_m, "
-                               "block_n, stages, warps, q_in_registers and consumers",
+                               "block_n, stages, warps, q_in_registers, consumers and lazy_rescale",
                                name.str()));
-    if (value.getAsInteger(10, *field) || *field < (field == &schedule.consumers ? 0 : 1) ||
-        *field > 4096)
+    int64_t least = field == &schedule.consumers ? 0 : 1;
+    if (value.getAsInteger(10, *field) || *field < least || *field > 4096)
       return Error(Code::invalidArgument,
-                   fmt::format("schedule: {} is a whole number from 1 to 4096, not '{}'",
-                               name.str(), value.str()));
+                   fmt::format("schedule: {} is a whole number from {} to 4096, not '{}'",
+                               name.str(), least, value.str()));
   }
   return Status::success();
 }
@@ -75,6 +79,7 @@ static Schedule cudaHeuristic(const KernelSpecification &specification, const Ch
     schedule.blockN = 128;
     schedule.warps = 4 * schedule.consumers;
     schedule.stages = 2;
+    schedule.lazyRescale = true;
     return schedule;
   }
   schedule.warps = 4;
@@ -155,6 +160,10 @@ static Status checkCuda(const Schedule &schedule, const KernelSpecification &spe
 }
 
 static Status checkHost(const Schedule &schedule) {
+  if (schedule.consumers > 0 || schedule.lazyRescale)
+    return Error(Code::invalidArgument,
+                 "schedule: consumers and lazy_rescale are choices of GPU targets; leave them out on "
+                 "the host");
   if (schedule.blockM % 8 != 0 || schedule.blockN % 16 != 0)
     return Error(
         Code::invalidArgument,

@@ -150,6 +150,7 @@ def Pipe_RolesOp : Pipe_Op<"roles", [RecursiveMemoryEffects, NoTerminator, NoReg
 class Pipe_ChannelOp<string mnemonic> : Pipe_Op<mnemonic, [MemoryEffects<[MemRead, MemWrite]>]> {
   let arguments = (ins Pipe_ChannelType:$channel, I32:$use);
   let assemblyFormat = "$channel `[` $use `]` attr-dict `:` type($channel)";
+  let hasVerifier = 1;
 }
 
 def Pipe_AcquireOp : Pipe_ChannelOp<"acquire"> {
@@ -176,6 +177,7 @@ def Pipe_FillOp : Pipe_Op<"fill", [MemoryEffects<[MemRead, MemWrite]>]> {
     $view `[` $block `]` `to` $buffer `on` $channel `[` $use `]` attr-dict
     `:` type($view) `[` type($block) `]` `,` type($buffer) `,` type($channel)
   }];
+  let hasVerifier = 1;
 }
 
 def Pipe_EmptyOutOp : Pipe_Op<"empty_out", [MemoryEffects<[MemRead, MemWrite]>]> {
@@ -188,6 +190,7 @@ def Pipe_EmptyOutOp : Pipe_Op<"empty_out", [MemoryEffects<[MemRead, MemWrite]>]>
   let assemblyFormat = [{
     $buffer `to` $view `[` $block `]` attr-dict `:` type($buffer) `,` type($view) `[` type($block) `]`
   }];
+  let hasVerifier = 1;
 }
 
 #endif // TESELA_PIPE_OPS

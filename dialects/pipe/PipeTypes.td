@@ -91,6 +91,7 @@ def Pipe_ChannelType : TypeDef<Pipe_Dialect, "Channel"> {
   }];
   let parameters = (ins "int64_t":$stages);
   let assemblyFormat = "`<` $stages `>`";
+  let genVerifyDecl = 1;
 }
 
 #endif // TESELA_PIPE_TYPES

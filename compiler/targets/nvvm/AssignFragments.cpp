@@ -43,7 +43,7 @@ private:
         worklist.push_back(value);
     };
     getOperation().walk([&](tile::ReduceOp reduce) {
-      if (reduce.getKind() != tile::Reduction::Add)
+      if (!reduce.givesShares())
         return;
       mark(reduce.getResult());
       mark(reduce.getStart());

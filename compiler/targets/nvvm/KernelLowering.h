@@ -113,6 +113,7 @@ private:
   mlir::LogicalResult lowerMap(tile::MapOp op);
   void lowerReduce(tile::ReduceOp op);
   void lowerTotal(tile::TotalOp op);
+  void lowerAnyPositive(tile::AnyPositiveOp op);
   void lowerConvertElements(tile::ConvertOp op);
 
   // Helpers

@@ -4,6 +4,7 @@
 //===----------------------------------------------------------------------===//
 #include "targets/nvvm/PtxInstructions.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "llvm/ADT/Twine.h"
 #include "llvm/Support/raw_ostream.h"
@@ -101,6 +102,16 @@ void PtxInstructions::barrier() {
 Value PtxInstructions::shuffleXor(Value x, int64_t bits) {
   std::string text = ("shfl.sync.bfly.b32 $0, $1, " + Twine(bits) + ", 31, -1;").str();
   return emit(x.getType(), x, text, "=f,f", /*hasSideEffects=*/true).front();
+}
+
+Value PtxInstructions::anyPositive(Value x) {
+  Value flag = emit(builder.getI32Type(), x,
+                    "{\n .reg .pred p;\n setp.gt.f32 p, $1, 0f00000000;\n"
+                    " vote.sync.any.pred p, p, -1;\n selp.b32 $0, 1, 0, p;\n}",
+                    "=r,f", /*hasSideEffects=*/true)
+                   .front();
+  Value zero = arith::ConstantIntOp::create(builder, loc, 0, 32);
+  return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ne, flag, zero);
 }
 
 void PtxInstructions::storeShared(Value base, int64_t offset, Value x) {

@@ -48,6 +48,9 @@ public:
   /// The value of the lane whose number differs in `bits` (9.7.9 shfl.sync).
   mlir::Value shuffleXor(mlir::Value x, int64_t bits);
 
+  /// Whether x > 0 in some lane of the warp, as i1 (9.7.13 vote.sync).
+  mlir::Value anyPositive(mlir::Value x);
+
   void storeShared(mlir::Value address, int64_t offset, mlir::Value x);
   Values loadShared16Bytes(mlir::Value address, int64_t offset);
   // Barriers in shared memory (9.7.13 mbarrier), 8 bytes each.
