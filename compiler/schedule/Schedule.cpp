@@ -62,7 +62,11 @@ Status overrideSchedule(Schedule &schedule, const std::string &text) {
 
 int64_t sharedBytes(const Schedule &schedule, const KernelSpecification &specification) {
   int64_t size = elementSize(specification.inputType);
-  int64_t query = schedule.blockM * std::max(specification.headDimQk, specification.headDimV);
+  // The output leaves through the queries' buffer where it fits, beside it where roles share one of another
+  // shape.
+  bool beside = schedule.consumers > 0 && specification.headDimQk != specification.headDimV;
+  int64_t query = schedule.blockM * (beside ? specification.headDimQk + specification.headDimV
+                                            : std::max(specification.headDimQk, specification.headDimV));
   int64_t keyAndValue = schedule.blockN * (specification.headDimQk + specification.headDimV);
   int64_t barriers = schedule.consumers > 0 ? 16 * (1 + 2 * schedule.stages) : 0;
   return size * (query + schedule.stages * keyAndValue) + barriers;
@@ -72,14 +76,14 @@ int64_t sharedBytes(const Schedule &schedule, const KernelSpecification &specifi
 /// flash_fwd_launch_template.h); docs/performance.md has what was measured here.
 static Schedule cudaHeuristic(const KernelSpecification &specification, const ChipFacts &chip) {
   Schedule schedule;
+  schedule.lazyRescale = true;
   if (chip.acceleratedPtx != 0) {
-    // HOPPER's blocks: D 64 three warpgroups, D 128 two.
-    schedule.consumers = specification.headDimV <= 64 ? 3 : 2;
+    // The fastest of those measured on an H200 (docs/performance.md).
+    schedule.consumers = 3;
     schedule.blockM = 64 * schedule.consumers;
-    schedule.blockN = 128;
+    schedule.blockN = specification.headDimV <= 64 ? 96 : 80;
     schedule.warps = 4 * schedule.consumers;
     schedule.stages = 2;
-    schedule.lazyRescale = true;
     return schedule;
   }
   schedule.warps = 4;

@@ -130,8 +130,8 @@ static LogicalResult verifyRole(Operation *op, bool isProducer) {
 
 static LogicalResult verifyPanels(Operation *op, BufferType buffer) {
   if (!buffer.getPanels())
-    return op->emitOpError() << "expected a buffer in panels, which is what tensor copies move, got "
-                             << buffer;
+    return op->emitOpError()
+           << "expected a buffer in panels, which is what tensor copies move, got " << buffer;
   return success();
 }
 

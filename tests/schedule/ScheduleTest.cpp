@@ -26,8 +26,7 @@ std::string chosen(const std::string &target, int headDim, const std::string &ov
 }
 
 TEST(Schedule, HeuristicFitsEveryChip) {
-  for (const char *target :
-       {"sm_80", "sm_86", "sm_87", "sm_89", "sm_100", "sm_103", "sm_120"}) {
+  for (const char *target : {"sm_80", "sm_86", "sm_87", "sm_89", "sm_100", "sm_103", "sm_120"}) {
     EXPECT_EQ(chosen(target, 64), "block_m = 128, block_n = 64, stages = 2, warps = 4, "
                                   "q_in_registers = true")
         << target;
@@ -122,12 +121,15 @@ INSTANTIATE_TEST_SUITE_P(
                 "take a smaller block_m, block_n or fewer stages"},
         Refusal{"Roles", "sm_80", 64, "consumers = 2",
                 "schedule: consumers is 0 on sm_80: only sm_90 has warpgroup products"},
-        Refusal{"Consumers", "sm_90", 64, "consumers = 4",
-                "schedule: consumers is 1, 2 or 3, not 4: a thread block's registers serve no more"},
-        Refusal{"RowsOfConsumers", "sm_90", 128, "block_m = 192",
-                "schedule: 2 consumers take block_m = 128 (64 rows each) and warps = 8, not 192 and 8"},
-        Refusal{"WarpsOfConsumers", "sm_90", 128, "warps = 4",
-                "schedule: 2 consumers take block_m = 128 (64 rows each) and warps = 8, not 128 and 4"},
+        Refusal{
+            "Consumers", "sm_90", 64, "consumers = 4",
+            "schedule: consumers is 1, 2 or 3, not 4: a thread block's registers serve no more"},
+        Refusal{
+            "RowsOfConsumers", "sm_90", 128, "block_m = 192",
+            "schedule: 2 consumers take block_m = 128 (64 rows each) and warps = 8, not 192 and 8"},
+        Refusal{
+            "WarpsOfConsumers", "sm_90", 128, "warps = 4",
+            "schedule: 2 consumers take block_m = 128 (64 rows each) and warps = 8, not 128 and 4"},
         Refusal{"ColumnsOfConsumers", "sm_90", 64, "block_n = 72",
                 "schedule: block_n is a multiple of 16 up to 256, not 72"},
         Refusal{"MoreColumnsThanAProduct", "sm_90", 64, "block_n = 272",
@@ -144,9 +146,10 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{
             "Host", "host", 64, "block_m = 12",
             "schedule: on the host block_m is a multiple of 8 and block_n of 16, not 12 and 64"},
-        Refusal{"RolesOfTheHost", "host", 64, "consumers = 2",
-                "schedule: consumers and lazy_rescale are choices of GPU targets; leave them out on "
-                "the host"},
+        Refusal{
+            "RolesOfTheHost", "host", 64, "consumers = 2",
+            "schedule: consumers and lazy_rescale are choices of GPU targets; leave them out on "
+            "the host"},
         Refusal{"Chip", "sm_75", 64, "",
                 "sm_75 is not a target of Tesela, which knows sm_80, sm_86, sm_87, sm_89, sm_90, "
                 "sm_100, sm_103, sm_120; choose one of these or 'host'"}),

@@ -37,6 +37,12 @@ private:
   /// The row tiles that hold shares of a sum: what `tile.reduce add` gives, what it starts from,
   /// and what maps and loops make of them.
   void findShares() {
+    // A constant may be the start of a reduction and something else besides: then it is two.
+    getOperation().walk([](tile::ReduceOp reduce) {
+      Operation *start = reduce.getStart().getDefiningOp<tile::ConstantOp>();
+      if (reduce.givesShares() && start && !start->hasOneUse())
+        reduce.getStartMutable().assign(OpBuilder(reduce).clone(*start)->getResult(0));
+    });
     SmallVector<Value> worklist;
     auto mark = [&](Value value) {
       if (shares.insert(value))

@@ -204,7 +204,11 @@ LogicalResult KernelLowering::lower(Operation *op) {
         values[coordinates.getHead()] = {block.head};
         values[coordinates.getKvHead()] = {
             isQuery ? emitKvHead(builder, loc, block.head, extents()) : block.head};
-        values[coordinates.getFirst()] = {block.first};
+        // Else LLVM's strength reduction keeps a counter for each column that a score reads: a consumer,
+        // which may not spill, would hold up to 64 registers over the whole loop. Elsewhere it changes
+        // the spills both ways.
+        bool countsColumns = !isQuery && consumers > 0;
+        values[coordinates.getFirst()] = {countsColumns ? ptx().opaque(block.first) : block.first};
         return success();
       })
       .Case([&](scf::ForOp loop) { return lowerFor(loop); })

@@ -199,6 +199,10 @@ void PtxInstructions::barrier(Value id, int64_t threads) {
        /*hasSideEffects=*/true);
 }
 
+Value PtxInstructions::opaque(Value x) {
+  return emit(x.getType(), x, "mov.b32 $0, $1;", "=r,r", /*hasSideEffects=*/false).front();
+}
+
 Value PtxInstructions::uniform(Value x) {
   return emit(x.getType(), x, "shfl.sync.idx.b32 $0, $1, 0, 31, -1;", "=r,r",
               /*hasSideEffects=*/true)

@@ -76,6 +76,8 @@ public:
 
   /// bar.sync `id` (i32) for `threads` threads.
   void barrier(mlir::Value id, int64_t threads);
+  /// `x` (i32), of which LLVM knows nothing more: not that it counts a loop's iterations.
+  mlir::Value opaque(mlir::Value x);
   /// The warp's common value of `x` (i32), known to be the same in all lanes.
   mlir::Value uniform(mlir::Value x);
   /// setmaxnreg (9.7.19): gives registers of the warpgroup back, or takes them.

@@ -60,7 +60,7 @@ struct PipeSplitRoles : impl::PipeSplitRolesBase<PipeSplitRoles> {
     emitProducerLoop(copies, loops.front());
     for (tile::LoadOp load : all)
       receive(load);
-    emitStores(*consumer);
+    emitStores(*consumer, loads.size());
   }
 
 private:
@@ -148,8 +148,9 @@ private:
   }
 
   /// Outputs leave through the buffer of the queries: a warpgroup writes only over its own rows, which
-  /// it alone has read.
-  void emitStores(Block &consumer) {
+  /// it alone has read. `before` is how many tiles are loaded before
+  /// the loop: what it loads itself is read by all warpgroups.
+  void emitStores(Block &consumer, size_t before) {
     for (auto store : llvm::make_early_inc_range(consumer.getOps<tile::StoreOp>())) {
       auto type = cast<tile::TileType>(store.getTile().getType());
       if (type.getRank() != 2)
@@ -159,12 +160,11 @@ private:
       auto bufferType = pipe::BufferType::get(&getContext(), 1, type.getExtent(0),
                                               type.getExtent(1), type.getElementType(), true);
       Value place;
-      for (auto &[load, lane] : lanes)
+      for (auto &[load, lane] : llvm::make_range(lanes.begin(), lanes.begin() + before))
         if (!place && lane.buffer.getType() == bufferType)
-          place = lane.buffer; // the first: what is loaded before the loop
-      OpBuilder before(getOperation().getContext());
-      before.setInsertionPoint(consumer.getParentOp());
-      Value buffer = pipe::AllocOp::create(before, loc, bufferType, place, IntegerAttr());
+          place = lane.buffer;
+      OpBuilder outside(consumer.getParentOp());
+      Value buffer = pipe::AllocOp::create(outside, loc, bufferType, place, IntegerAttr());
       pipe::WriteOp::create(builder, loc, store.getTile(), buffer, zero(builder, loc));
       pipe::EmptyOutOp::create(builder, loc, buffer, store.getView(), store.getBlock());
       store.erase();

@@ -75,8 +75,8 @@ TEST(AssemblyWithoutRoles, IsTakenOnSm90) {
   if (!hasPtxas())
     GTEST_SKIP() << noPtxas;
   for (int headDim : {64, 128}) {
-    KernelSpecification specification = specificationOf("attention causal() { mask = q >= k }",
-                                                        headDim, ElementType::bf16, 90);
+    KernelSpecification specification =
+        specificationOf("attention causal() { mask = q >= k }", headDim, ElementType::bf16, 90);
     specification.schedule = withoutRoles;
     Assembled assembled = assemble(compiled(specification).code);
     EXPECT_TRUE(assembled.isClean()) << assembled.log;

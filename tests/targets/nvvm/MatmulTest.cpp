@@ -12,6 +12,7 @@
 #include "targets/nvvm/Passes.h"
 #include "transforms/Passes.h"
 
+#include "mlir/AsmParser/AsmParser.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Transforms/Passes.h"

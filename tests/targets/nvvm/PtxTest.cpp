@@ -140,7 +140,8 @@ TEST(PtxWithRoles, UsesWarpgroupProductsAndTensorCopies) {
       std::string types = "k16.f32." + name + "." + name;
       // Steps of 16: over the head dimension for Q Kᵀ, over 128 keys for P V.
       EXPECT_EQ(opcodes.count("wgmma.mma_async"), headDim / 16 + 8);
-      int dims = opcodes.count("wgmma.mma_async.sync.aligned.m64n" + std::to_string(headDim) + types);
+      int dims =
+          opcodes.count("wgmma.mma_async.sync.aligned.m64n" + std::to_string(headDim) + types);
       int keys = opcodes.count("wgmma.mma_async.sync.aligned.m64n128" + types);
       EXPECT_EQ(headDim == 128 ? keys : dims + keys, headDim / 16 + 8);
       // V is read along its columns, K is not; accumulation starts from nothing once.

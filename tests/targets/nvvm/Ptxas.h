@@ -40,8 +40,8 @@ inline Assembled assemble(const std::string &ptx) {
   std::filesystem::path file = std::filesystem::path(testing::TempDir()) /
                                ("tesela_assembly_" + std::to_string(getpid()) + ".ptx");
   std::ofstream(file) << ptx;
-  std::string command = std::string("'") + TESELA_TEST_PTXAS + "' -v -arch=" +
-                        target[1].str() + " -o /dev/null '" + file.string() + "' 2>&1";
+  std::string command = std::string("'") + TESELA_TEST_PTXAS + "' -v -arch=" + target[1].str() +
+                        " -o /dev/null '" + file.string() + "' 2>&1";
   Assembled result;
   FILE *pipe = popen(command.c_str(), "r");
   if (!pipe)

@@ -8,9 +8,18 @@
 // CHECK-SAME: nvvm.minctasm = 1
 // CHECK-SAME: nvvm.reqntid = array<i32: 256>
 // One thread's arrival fills a stage, each of four warps' empties it. Three channels, five stages in all.
-// CHECK-COUNT-5: "mbarrier.init.shared::cta.b64 {{.*}}, 1;{{.*}}"mbarrier.init.shared::cta.b64 {{.*}}, 4;
-// CHECK: fence.mbarrier_init
-// CHECK: nvvm.barrier
+// CHECK: "mbarrier.init.shared::cta.b64 [$0], 1;"
+// CHECK-NEXT: {{.*}}"mbarrier.init.shared::cta.b64 [$0+8], 4;"
+// CHECK-NEXT: {{.*}}"mbarrier.init.shared::cta.b64 [$0], 1;"
+// CHECK-NEXT: {{.*}}"mbarrier.init.shared::cta.b64 [$0+16], 4;"
+// CHECK-NEXT: {{.*}}"mbarrier.init.shared::cta.b64 [$0+8], 1;"
+// CHECK-NEXT: {{.*}}"mbarrier.init.shared::cta.b64 [$0+24], 4;"
+// CHECK-NEXT: {{.*}}"mbarrier.init.shared::cta.b64 [$0], 1;"
+// CHECK-NEXT: {{.*}}"mbarrier.init.shared::cta.b64 [$0+16], 4;"
+// CHECK-NEXT: {{.*}}"mbarrier.init.shared::cta.b64 [$0+8], 1;"
+// CHECK-NEXT: {{.*}}"mbarrier.init.shared::cta.b64 [$0+24], 4;"
+// CHECK-NEXT: {{.*}}"fence.mbarrier_init.release.cluster;"
+// CHECK: "bar.sync 0;"
 // The producer.
 // CHECK: "setmaxnreg.dec.sync.aligned.u32 56;"
 // CHECK: mbarrier.try_wait.parity
@@ -30,12 +39,12 @@
 // CHECK: scf.for
 // CHECK: mbarrier.try_wait.parity
 // CHECK: wgmma.fence.sync.aligned;
-// CHECK-SAME: wgmma.mma_async.sync.aligned.m64n80k16.f32.bf16.bf16 {{{[^}]*}}}, da, db, 0, 1, 1, 0, 0;
+// CHECK-SAME: wgmma.mma_async.sync.aligned.m64n80k16.f32.bf16.bf16 {{[{][^}]+[}]}}, da, db, 0, 1, 1, 0, 0;
 // CHECK-SAME: wgmma.commit_group.sync.aligned;
 // CHECK-SAME: wgmma.wait_group.sync.aligned 0;
 // CHECK: mbarrier.arrive.shared::cta.b64 _
 // CHECK: mbarrier.try_wait.parity
-// CHECK: wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {{{[^}]*}}}, {{{[^}]*}}}, db, 1, 1, 1, 1;
+// CHECK: wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {{[{][^}]+[}]}}, {{[{][^}]+[}]}}, db, 1, 1, 1, 1;
 // CHECK: mbarrier.arrive.shared::cta.b64 _
 // CHECK: st.shared.b32
 // CHECK: fence.proxy.async.shared::cta;

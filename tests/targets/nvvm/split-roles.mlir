@@ -95,3 +95,27 @@ tile.kernel @none(%low: i32, %high: i32, %step: i32)
   scf.for %j = %low to %high step %step : i32 {
   }
 }
+
+// -----
+
+// What a loop loads is read by all warpgroups to the end: no output goes over it, of whatever shape.
+// CHECK-LABEL: tile.kernel @wider
+// CHECK: pipe.alloc : <1, [64, 64], f16, panels = true>
+// CHECK: pipe.alloc : <1, [64, 128], f16, panels = true>
+// CHECK: pipe.alloc : <1, [64, 128], f16, panels = true>
+// CHECK-NOT: pipe.alloc
+tile.kernel @wider(%q: !tile.view<[?, ?, ?, 64], f16>, %v: !tile.view<[?, ?, ?, 128], f16>,
+                   %o: !tile.view<[?, ?, ?, 128], f16>, %low: i32, %high: i32, %one: i32)
+    attributes {schedule = #tile.schedule<block_m = 64, block_n = 64, stages = 1, warps = 4, q_in_registers = false, consumers = 1>} {
+  %rows = tile.work : !tile.block<query, 64>
+  %Q = tile.load %q[%rows] : !tile.view<[?, ?, ?, 64], f16>[!tile.block<query, 64>] -> !tile.tile<[64, 64], f16>
+  %O0 = tile.constant 0.0 : !tile.tile<[64, 128], f32>
+  %O = scf.for %j = %low to %high step %one iter_args(%O1 = %O0) -> (!tile.tile<[64, 128], f32>) : i32 {
+    %keys = tile.block_at %j of %rows : !tile.block<query, 64> -> !tile.block<key, 64>
+    %V = tile.load %v[%keys] : !tile.view<[?, ?, ?, 128], f16>[!tile.block<key, 64>] -> !tile.tile<[64, 128], f16>
+    %O2 = tile.dot %Q, %V plus %O1 : (!tile.tile<[64, 64], f16>, !tile.tile<[64, 128], f16>, !tile.tile<[64, 128], f32>) -> !tile.tile<[64, 128], f32>
+    scf.yield %O2 : !tile.tile<[64, 128], f32>
+  }
+  %R = tile.convert %O : !tile.tile<[64, 128], f32> -> !tile.tile<[64, 128], f16>
+  tile.store %R, %o[%rows] : !tile.tile<[64, 128], f16>, !tile.view<[?, ?, ?, 128], f16>[!tile.block<query, 64>]
+}
