@@ -147,6 +147,7 @@ Status Compilation::checkSpecification() {
   if (!chosen)
     return chosen.error();
   schedule = *chosen;
+  chip.accelerated = schedule.consumers > 0;
   return Status::success();
 }
 
@@ -280,7 +281,7 @@ Artifact Compilation::makeArtifact() {
   artifact.parameters = variant.parameters;
   Launch launch{.kernel = kernel().getSymName().str(),
                 .items = workItems(kernel()),
-                .threads = int(schedule.warps * 32),
+                .threads = int(schedule.threads()),
                 .sharedBytes = 0,
                 .workspaceBytes = 0,
                 .slots = signature->slots()};

@@ -19,6 +19,11 @@ namespace tesela {
 struct Schedule {
   int64_t blockM = 0, blockN = 0, stages = 1, warps = 1;
   bool qInRegisters = false;
+  int64_t consumers = 0;
+  bool lazyRescale = false;
+
+  /// Threads of a GPU's thread block.
+  int64_t threads() const { return consumers > 0 ? 128 * (consumers + 1) : 32 * warps; }
 
   /// The attribute's body: "block_m = 128, block_n = 64, …".
   std::string text() const;

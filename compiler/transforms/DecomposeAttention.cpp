@@ -169,22 +169,76 @@ struct TileDecompose : impl::TileDecomposeBase<TileDecompose> {
     op.replaceAllUsesWith(branch.getResult(0));
   }
 
+  static bool isLazy(Operation *op) {
+    tile::ScheduleAttr schedule = op->getParentOfType<tile::KernelOp>().getScheduleAttr();
+    return schedule && schedule.getLazyRescale();
+  }
+
+  /// c · m, or 0 for a row that has kept nothing yet: -inf - 0 instead of -inf - -inf.
+  static Value emitExponents(Emitter &emit, tile::SoftmaxStepOp op, Value maxima) {
+    return emit.map(maxima.getType(), maxima, [&](Emitter::Scalars s, ValueRange x, Value, Value) {
+      return s.select(s.equal(x[0], s.minusInfinity()), s.zero(),
+                      s.multiply(x[0], op.getFactor()));
+    });
+  }
+
+  /// 2^(c · x - r).
+  static auto exponential(tile::SoftmaxStepOp op) {
+    return [factor = op.getFactor()](Emitter::Scalars s, ValueRange x, Value, Value) {
+      return s.exp2(s.fma(x[0], factor, s.negate(x[1])));
+    };
+  }
+
+  /// The next m, and α.
+  static std::pair<Value, Value> reference(Emitter &emit, tile::SoftmaxStepOp op) {
+    Type rowType = op.getM().getType();
+    Value maxima = tile::ReduceOp::create(emit.builder, emit.loc, rowType, tile::Reduction::Max,
+                                          op.getS(), op.getM());
+    Value exponents = emitExponents(emit, op, maxima);
+    return {maxima, emit.map(rowType, {op.getM(), exponents}, exponential(op))};
+  }
+
+  /// Any reference gives the same softmax as long as nothing overflows: m stays, and α is 1, until a
+  /// maximum exceeds it by 2^8 (lazyLimit). The first block that keeps something always does.
+  static std::pair<Value, Value> lazyReference(Emitter &emit, tile::SoftmaxStepOp op) {
+    // Exponentials up to 2^8 and their sums are far inside f32, P's inside f16 (HOPPER.md).
+    constexpr float lazyLimit = 8;
+    Type rowType = op.getM().getType();
+    auto lowest = FloatAttr::get(emit.builder.getF32Type(), -std::numeric_limits<float>::infinity());
+    Value start = tile::ConstantOp::create(emit.builder, emit.loc, rowType, lowest);
+    Value own = tile::ReduceOp::create(emit.builder, emit.loc, rowType, tile::Reduction::Max,
+                                       op.getS(), start, /*in_shares=*/true);
+    Value excess = emit.map(
+        rowType, {own, op.getM()}, [&](Emitter::Scalars s, ValueRange x, Value, Value) -> Value {
+          Value limit = s.fma(x[1], op.getFactor(), s.number(lazyLimit));
+          return s.fma(x[0], op.getFactor(), s.negate(limit));
+        });
+    Value grew = tile::AnyPositiveOp::create(emit.builder, emit.loc, emit.builder.getI1Type(), excess);
+    auto branch = scf::IfOp::create(emit.builder, emit.loc, TypeRange{rowType, rowType}, grew,
+                                    /*withElseRegion=*/true);
+    Emitter inner(op);
+    inner.builder.setInsertionPointToStart(branch.thenBlock());
+    Value whole = tile::TotalOp::create(inner.builder, inner.loc, rowType, own, tile::Reduction::Max);
+    Value maxima = inner.map(rowType, {whole, op.getM()},
+                             [&](Emitter::Scalars s, ValueRange x, Value, Value) -> Value {
+                               return arith::MaxNumFOp::create(s.builder, s.loc, x[0], x[1]);
+                             });
+    Value exponents = emitExponents(inner, op, maxima);
+    Value alpha = inner.map(rowType, {op.getM(), exponents}, exponential(op));
+    scf::YieldOp::create(inner.builder, inner.loc, ValueRange{maxima, alpha});
+    inner.builder.setInsertionPointToStart(branch.elseBlock());
+    auto one = FloatAttr::get(emit.builder.getF32Type(), 1.0);
+    Value unchanged = tile::ConstantOp::create(inner.builder, inner.loc, rowType, one);
+    scf::YieldOp::create(inner.builder, inner.loc, ValueRange{op.getM(), unchanged});
+    return {branch.getResult(0), branch.getResult(1)};
+  }
+
   static void decompose(tile::SoftmaxStepOp op) {
     Emitter emit(op);
     Type rowType = op.getM().getType();
-    Value factor = op.getFactor();
-    Value maxima = tile::ReduceOp::create(emit.builder, emit.loc, rowType, tile::Reduction::Max,
-                                          op.getS(), op.getM());
-    // A row that has kept nothing yet: -inf - 0 instead of -inf - -inf.
-    Value reference =
-        emit.map(rowType, maxima, [&](Emitter::Scalars s, ValueRange x, Value, Value) {
-          return s.select(s.equal(x[0], s.minusInfinity()), s.zero(), s.multiply(x[0], factor));
-        });
-    auto exponential = [&](Emitter::Scalars s, ValueRange x, Value, Value) {
-      return s.exp2(s.fma(x[0], factor, s.negate(x[1])));
-    };
-    Value alpha = emit.map(rowType, {op.getM(), reference}, exponential);
-    Value p = emit.map(op.getS().getType(), {op.getS(), reference}, exponential);
+    auto [maxima, alpha] = isLazy(op) ? lazyReference(emit, op) : reference(emit, op);
+    Value exponents = emitExponents(emit, op, maxima);
+    Value p = emit.map(op.getS().getType(), {op.getS(), exponents}, exponential(op));
     Value scaled =
         emit.map(rowType, {op.getL(), alpha}, [&](Emitter::Scalars s, ValueRange x, Value, Value) {
           return s.multiply(x[0], x[1]);
@@ -196,10 +250,29 @@ struct TileDecompose : impl::TileDecomposeBase<TileDecompose> {
 
   static void decompose(tile::RescaleOp op) {
     Emitter emit(op);
-    op.replaceAllUsesWith(emit.map(op.getType(), {op.getSource(), op.getBy()},
-                                   [&](Emitter::Scalars s, ValueRange x, Value, Value) {
-                                     return s.multiply(x[0], x[1]);
-                                   }));
+    auto rescale = [&](Emitter &at) {
+      return at.map(op.getType(), {op.getSource(), op.getBy()},
+                    [](Emitter::Scalars s, ValueRange x, Value, Value) {
+                      return s.multiply(x[0], x[1]);
+                    });
+    };
+    if (!isLazy(op))
+      return op.replaceAllUsesWith(rescale(emit));
+    // Mostly all factors are 1: factors are at most 1, so something is to do where 1 - α is positive.
+    Value change = emit.map(op.getBy().getType(), op.getBy(),
+                            [](Emitter::Scalars s, ValueRange x, Value, Value) -> Value {
+                              return s.add(s.number(1), s.negate(x[0]));
+                            });
+    Value changes =
+        tile::AnyPositiveOp::create(emit.builder, emit.loc, emit.builder.getI1Type(), change);
+    auto branch = scf::IfOp::create(emit.builder, emit.loc, op.getType(), changes,
+                                    /*withElseRegion=*/true);
+    Emitter inner(op);
+    inner.builder.setInsertionPointToStart(branch.thenBlock());
+    scf::YieldOp::create(inner.builder, inner.loc, rescale(inner));
+    inner.builder.setInsertionPointToStart(branch.elseBlock());
+    scf::YieldOp::create(inner.builder, inner.loc, op.getSource());
+    op.replaceAllUsesWith(branch.getResult(0));
   }
 
   static void decompose(tile::FinishOp op) {

@@ -48,7 +48,7 @@ int64_t BufferType::getRowBytes() const {
 }
 
 LogicalResult BufferType::verify(function_ref<InFlightDiagnostic()> emitError, int64_t stages,
-                                 int64_t rows, int64_t columns, Type elementType) {
+                                 int64_t rows, int64_t columns, Type elementType, bool panels) {
   if (stages < 1 || rows < 1)
     return emitError() << "expected at least one stage and one row, got " << stages << " and "
                        << rows;
@@ -65,6 +65,29 @@ LogicalResult AllocOp::verify() {
     return emitOpError() << "expected the buffer whose place is taken to be as large as this one ("
                          << getBuffer().getType().getBytes() << " bytes), got "
                          << getOver().getType().getBytes();
+  return success();
+}
+
+LogicalResult ChannelType::verify(function_ref<InFlightDiagnostic()> emitError, int64_t stages) {
+  if (stages < 1)
+    return emitError() << "expected at least one stage, got " << stages;
+  return success();
+}
+
+LogicalResult RolesOp::verify() {
+  // PTX ISA, "setmaxnreg".
+  for (int64_t registers : {getProducerRegisters(), getConsumerRegisters()})
+    if (registers < 24 || registers > 256 || registers % 8 != 0)
+      return emitOpError() << "expected registers in multiples of 8 from 24 to 256, got "
+                           << registers;
+  // 64 K registers, dealt out evenly at entry in units of 8 a thread (PTX ISA, "setmaxnreg").
+  int64_t warpgroups = getCount() + 1;
+  int64_t atEntry = 65536 / (128 * warpgroups) / 8 * 8;
+  int64_t wanted = getProducerRegisters() + getCount() * getConsumerRegisters();
+  if (wanted > atEntry * warpgroups)
+    return emitOpError() << "expected at most " << atEntry * warpgroups
+                         << " registers over a thread of each warpgroup, got " << wanted
+                         << "; the kernel would wait for ever";
   return success();
 }
 
@@ -92,6 +115,51 @@ LogicalResult CopyOp::verify() {
 
 LogicalResult StoreOp::verify() {
   return verifyBlock(*this, getBuffer().getType(), getView().getType(), getBlock().getType());
+}
+
+/// Copies and barriers belong to one role: in another's program a barrier would never complete.
+static LogicalResult verifyRole(Operation *op, bool isProducer) {
+  auto roles = op->getParentOfType<RolesOp>();
+  Region *region = !roles ? nullptr : isProducer ? &roles.getProducer() : &roles.getConsumers();
+  if (!region || !region->isAncestor(op->getParentRegion()))
+    return op->emitOpError() << "expected to stand among the "
+                             << (isProducer ? "producer's" : "consumers'")
+                             << " operations of a pipe.roles";
+  return success();
+}
+
+static LogicalResult verifyPanels(Operation *op, BufferType buffer) {
+  if (!buffer.getPanels())
+    return op->emitOpError()
+           << "expected a buffer in panels, which is what tensor copies move, got " << buffer;
+  return success();
+}
+
+LogicalResult AcquireOp::verify() { return verifyRole(*this, /*isProducer=*/true); }
+
+LogicalResult AwaitOp::verify() { return verifyRole(*this, /*isProducer=*/false); }
+
+LogicalResult ReleaseOp::verify() { return verifyRole(*this, /*isProducer=*/false); }
+
+LogicalResult FillOp::verify() {
+  BufferType buffer = getBuffer().getType();
+  if (failed(verifyRole(*this, /*isProducer=*/true)) || failed(verifyPanels(*this, buffer)))
+    return failure();
+  if (getChannel().getType().getStages() != buffer.getStages())
+    return emitOpError() << "expected a channel of the buffer's " << buffer.getStages()
+                         << " stages, got " << getChannel().getType();
+  return verifyBlock(*this, buffer, getView().getType(), getBlock().getType());
+}
+
+LogicalResult EmptyOutOp::verify() {
+  BufferType buffer = getBuffer().getType();
+  if (failed(verifyRole(*this, /*isProducer=*/false)) || failed(verifyPanels(*this, buffer)))
+    return failure();
+  int64_t count = (*this)->getParentOfType<RolesOp>().getCount();
+  if (buffer.getStages() != 1 || buffer.getRows() != 64 * count)
+    return emitOpError() << "expected a buffer of one stage with 64 rows for each of " << count
+                         << " consumers, got " << buffer;
+  return verifyBlock(*this, buffer, getView().getType(), getBlock().getType());
 }
 
 LogicalResult SlotOp::verify() {

@@ -104,4 +104,93 @@ def Pipe_StoreOp : Pipe_Op<"store", [MemoryEffects<[MemRead, MemWrite]>]> {
   let hasVerifier = 1;
 }
 
+//===----------------------------------------------------------------------===//
+// Roles and channels (sm_90a)
+//===----------------------------------------------------------------------===//
+
+def Pipe_OpenOp : Pipe_Op<"open", [MemoryEffects<[MemAlloc]>]> {
+  let summary = "a channel";
+  let description = [{
+    `offset` (bytes from the start of the thread block's memory) is set by `pipe-place-buffers`.
+
+    Example: `%c = pipe.open : !pipe.channel<2>`
+  }];
+  let arguments = (ins OptionalAttr<I64Attr>:$offset);
+  let results = (outs Pipe_ChannelType:$channel);
+  let assemblyFormat = "attr-dict `:` type($channel)";
+}
+
+def Pipe_RolesOp : Pipe_Op<"roles", [RecursiveMemoryEffects, NoTerminator, NoRegionArguments,
+                                     SingleBlock]> {
+  let summary = "one warpgroup copies, the others compute";
+  let description = [{
+    One thread of the first warpgroup runs `producer`; all threads of the next `count` warpgroups run
+    `consumers`. Registers move from the first to the others (PTX ISA, "setmaxnreg"): the sum over all
+    warpgroups may not exceed what they entered with, else the kernel would wait for ever.
+
+    Example:
+    ```mlir
+    pipe.roles producer 24 {
+      pipe.acquire %c[%n] : !pipe.channel<2>
+      pipe.fill %k[%keys] to %buffer on %c[%n] : ...
+    } consumers 2 240 {
+      pipe.await %c[%n] : !pipe.channel<2>
+      pipe.release %c[%n] : !pipe.channel<2>
+    }
+    ```
+  }];
+  let arguments = (ins I64Attr:$producer_registers, I64Attr:$count, I64Attr:$consumer_registers);
+  let regions = (region SizedRegion<1>:$producer, SizedRegion<1>:$consumers);
+  let assemblyFormat = [{
+    `producer` $producer_registers $producer `consumers` $count $consumer_registers $consumers attr-dict
+  }];
+  let hasVerifier = 1;
+}
+
+class Pipe_ChannelOp<string mnemonic> : Pipe_Op<mnemonic, [MemoryEffects<[MemRead, MemWrite]>]> {
+  let arguments = (ins Pipe_ChannelType:$channel, I32:$use);
+  let assemblyFormat = "$channel `[` $use `]` attr-dict `:` type($channel)";
+  let hasVerifier = 1;
+}
+
+def Pipe_AcquireOp : Pipe_ChannelOp<"acquire"> {
+  let summary = "the producer waits until the stage of use n is empty";
+}
+
+def Pipe_AwaitOp : Pipe_ChannelOp<"await"> {
+  let summary = "a consumer waits until the stage of use n is full";
+}
+
+def Pipe_ReleaseOp : Pipe_ChannelOp<"release"> {
+  let summary = "a warp of the consumers no longer reads the stage of use n";
+}
+
+def Pipe_FillOp : Pipe_Op<"fill", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "the producer copies a block of rows of a view into the stage of use n";
+  let description = [{
+    By tensor copies (PTX ISA, "cp.async.bulk.tensor"), one a panel, which complete the stage's full barrier. Rows from
+    the end of the view on become zeros.
+  }];
+  let arguments = (ins Tile_ViewType:$view, Tile_BlockType:$block, Pipe_BufferType:$buffer,
+                       Pipe_ChannelType:$channel, I32:$use);
+  let assemblyFormat = [{
+    $view `[` $block `]` `to` $buffer `on` $channel `[` $use `]` attr-dict
+    `:` type($view) `[` type($block) `]` `,` type($buffer) `,` type($channel)
+  }];
+  let hasVerifier = 1;
+}
+
+def Pipe_EmptyOutOp : Pipe_Op<"empty_out", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "each warpgroup of the consumers stores its 64 rows of a buffer into a view";
+  let description = [{
+    Waits for the warpgroup's writes, then one thread starts a tensor copy for each panel and awaits that the buffer has been read. Rows
+    from the end of the view on are not stored.
+  }];
+  let arguments = (ins Pipe_BufferType:$buffer, Tile_ViewType:$view, Tile_BlockType:$block);
+  let assemblyFormat = [{
+    $buffer `to` $view `[` $block `]` attr-dict `:` type($buffer) `,` type($view) `[` type($block) `]`
+  }];
+  let hasVerifier = 1;
+}
+
 #endif // TESELA_PIPE_OPS

@@ -56,17 +56,42 @@ def Pipe_BufferType : TypeDef<Pipe_Dialect, "Buffer"> {
     so that eight rows of one chunk lie in different banks: chunk c of row r
     stands at position `c xor (r mod 8)`. A row is a multiple of 128 bytes.
 
-    Example: `!pipe.buffer<2, [64, 128], bf16>`
+    With `panels` a stage is cut into panels of 64 columns, one after the other, each with
+    rows of 128 bytes: what tensor copies write (SWIZZLE_128B) and wgmma reads.
+
+    Examples: `!pipe.buffer<2, [64, 128], bf16>`, `!pipe.buffer<2, [80, 128], bf16, panels = true>`
   }];
   let parameters = (ins "int64_t":$stages, "int64_t":$rows, "int64_t":$columns,
-                        "::mlir::Type":$elementType);
-  let assemblyFormat = "`<` $stages `,` `[` $rows `,` $columns `]` `,` $elementType `>`";
+                        "::mlir::Type":$elementType,
+                        DefaultValuedParameter<"bool", "false">:$panels);
+  let builders = [TypeBuilder<(ins "int64_t":$stages, "int64_t":$rows, "int64_t":$columns,
+                                   "::mlir::Type":$elementType), [{
+    return $_get($_ctxt, stages, rows, columns, elementType, /*panels=*/false);
+  }]>];
+  let assemblyFormat = [{
+    `<` $stages `,` `[` $rows `,` $columns `]` `,` $elementType (`,` `panels` `=` $panels^)? `>`
+  }];
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
     int64_t getRowBytes() const;
     int64_t getStageBytes() const { return getRows() * getRowBytes(); }
     int64_t getBytes() const { return getStages() * getStageBytes(); }
   }];
+}
+
+def Pipe_ChannelType : TypeDef<Pipe_Dialect, "Channel"> {
+  let mnemonic = "channel";
+  let summary = "hands the stages of a buffer from a producer to consumers and back";
+  let description = [{
+    For each stage two barriers in shared memory: *full*, which the producer's copies complete,
+    and *empty*, on which every warp of the consumers arrives (PTX ISA, "mbarrier"). The n-th use
+    of a channel, counted from 0, is of stage `n mod stages`, in phase `n / stages`.
+
+    Example: `!pipe.channel<2>`
+  }];
+  let parameters = (ins "int64_t":$stages);
+  let assemblyFormat = "`<` $stages `>`";
+  let genVerifyDecl = 1;
 }
 
 #endif // TESELA_PIPE_TYPES

@@ -55,11 +55,15 @@ def Tile_ScheduleAttr : Tile_Attr<"Schedule", "schedule"> {
     | `stages` | buffers of K and of V: 1 loads and waits, n prefetches n - 1 blocks |
     | `warps` | warps of a thread block (GPU) |
     | `q_in_registers` | the query tile is kept in registers (GPU) |
+    | `consumers` | warpgroups that compute beside one that copies (sm_90a); 0, the default: all warps do both |
+    | `lazy_rescale` | a row's reference follows its maximum only when that has grown by 2^8 (GPU); false by default |
 
     Example: `#tile.schedule<block_m = 128, block_n = 64, stages = 2, warps = 4, q_in_registers = false>`
   }];
   let parameters = (ins "int64_t":$block_m, "int64_t":$block_n, "int64_t":$stages,
-                        "int64_t":$warps, "bool":$q_in_registers);
+                        "int64_t":$warps, "bool":$q_in_registers,
+                        DefaultValuedParameter<"int64_t", "0">:$consumers,
+                        DefaultValuedParameter<"bool", "false">:$lazy_rescale);
   let assemblyFormat = "`<` struct(params) `>`";
 }
 

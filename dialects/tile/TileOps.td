@@ -270,18 +270,49 @@ def Tile_ReduceOp : Tile_Op<"reduce", [Pure, AllTypesMatch<["start", "result"]>]
     `add`: a share of `start[i] + Σ_j x[i, j]` for each owner of a part of the row:
     only `tile.total` of the result (or of the result scaled row by row, or reduced further) is that sum. One
     owner holds `start`. So a loop that sums many tiles crosses threads only once.
+    `max` with `in_shares`: likewise, each owner has the maximum of its own part, and every owner
+    holds `start`, which is -inf.
+
+    Example: `%m = tile.reduce max %s from %start {in_shares} : !tile.tile<[64, 32], f32> -> !tile.tile<[64], f32>`
   }];
-  let arguments = (ins Tile_Reduction:$kind, Tile_AnyTile:$source, Tile_AnyTile:$start);
+  let arguments = (ins Tile_Reduction:$kind, Tile_AnyTile:$source, Tile_AnyTile:$start,
+                       UnitAttr:$in_shares);
   let results = (outs Tile_AnyTile:$result);
   let assemblyFormat = "$kind $source `from` $start attr-dict `:` type($source) `->` type($start)";
   let hasVerifier = 1;
+  let builders = [OpBuilder<(ins "::mlir::Type":$result, "::tesela::tile::Reduction":$kind,
+                                 "::mlir::Value":$source, "::mlir::Value":$start), [{
+    build($_builder, $_state, result, kind, source, start, /*in_shares=*/false);
+  }]>];
+  let extraClassDeclaration = [{
+    /// The result is spread over the owners of a row.
+    bool givesShares() { return getKind() == Reduction::Add || getInShares(); }
+  }];
 }
 
 def Tile_TotalOp : Tile_Op<"total", [Pure]> {
-  let summary = "the sums whose shares `tile.reduce add` left with their owners";
-  let arguments = (ins Tile_AnyTile:$source);
+  let summary = "the sums or the maxima whose shares `tile.reduce` left with their owners";
+  let arguments = (ins Tile_AnyTile:$source,
+                       DefaultValuedAttr<Tile_Reduction, "::tesela::tile::Reduction::Add">:$kind);
   let results = (outs Tile_AnyTile:$result);
   let assemblyFormat = "$source attr-dict `:` type($source) `->` type($result)";
+  let builders = [OpBuilder<(ins "::mlir::Type":$result, "::mlir::Value":$source), [{
+    build($_builder, $_state, result, source, Reduction::Add);
+  }]>];
+}
+
+def Tile_AnyPositiveOp : Tile_Op<"any_positive", [Pure]> {
+  let summary = "whether a value of a row is positive, asked together";
+  let description = [{
+    True if x[i] > 0 for some row i of those that a warp owns, in any of their shares: all threads of a warp
+    get one answer, other warps may get another. What stands under a branch on it must need no
+    more than the warp.
+
+    Example: `%grew = tile.any_positive %excess : !tile.tile<[64], f32>`
+  }];
+  let arguments = (ins Tile_AnyTile:$source);
+  let results = (outs I1:$result);
+  let assemblyFormat = "$source attr-dict `:` type($source)";
 }
 
 //===----------------------------------------------------------------------===//

@@ -208,6 +208,8 @@ class Compile(CommandTest):
         ("sm_80", "pipe", "pipe."),
         ("sm_80", "llvm", "define "),
         ("sm_80", "ptx", ".target sm_80"),
+        ("sm_90", "pipe", "pipe.roles"),
+        ("sm_90", "ptx", ".target sm_90a"),
     ]
 
     def test_each_stage_of_each_target(self):

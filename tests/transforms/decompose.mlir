@@ -14,7 +14,8 @@ tile.kernel @rescale(%v: !tile.view<[?, ?, ?, 32], f32>) {
   tile.store %y, %v[%rows] : !tile.tile<[64, 32], f32>, !tile.view<[?, ?, ?, 32], f32>[!tile.block<query, 64>]
 }
 
-// The maximum; the reference that is 0 in rows without keys; 2^(c·x - r); the sum that starts from α·l.
+// The maximum; the reference that is 0 in rows without keys (twice: later passes make one of it);
+// 2^(c·x - r); the sum that starts from α·l.
 // CHECK-LABEL: tile.kernel @softmax_step
 tile.kernel @softmax_step(%factor: f32, %v: !tile.view<[?, ?, ?], f32>) {
   %rows = tile.work : !tile.block<query, 64>
@@ -28,13 +29,47 @@ tile.kernel @softmax_step(%factor: f32, %v: !tile.view<[?, ?, ?], f32>) {
   // CHECK: %[[ALPHA:.*]] = tile.map %{{.*}}, %[[R]]
   // CHECK: math.fma
   // CHECK: math.exp2
-  // CHECK: %[[P:.*]] = tile.map %[[S]], %[[R]]
+  // CHECK: %[[AGAIN:.*]] = tile.map %[[MAX]]
+  // CHECK: %[[P:.*]] = tile.map %[[S]], %[[AGAIN]]
   // CHECK: math.fma %{{.*}}, %factor
   // CHECK: math.exp2
   // CHECK: %[[AL:.*]] = tile.map %{{.*}}, %[[ALPHA]]
   // CHECK: tile.reduce add %[[P]] from %[[AL]]
   // CHECK-NOT: tile.softmax_step
   %p, %m2, %l2, %alpha = tile.softmax_step %s, %m, %m factor %factor : !tile.tile<[64, 32], f32>, !tile.tile<[64], f32>
+}
+
+// With lazy_rescale the warps first ask whether a maximum has outgrown the reference by 2^8: only then
+// do the row's owners agree on a new one, and only where a factor is not 1 is anything rescaled.
+// CHECK-LABEL: tile.kernel @lazy
+tile.kernel @lazy(%factor: f32)
+    attributes {schedule = #tile.schedule<block_m = 64, block_n = 32, stages = 2, warps = 4, q_in_registers = false, lazy_rescale = true>} {
+  %s = tile.constant 0.0 : !tile.tile<[64, 32], f32>
+  // CHECK: %[[M:.*]] = tile.constant 2.000000e+00 : !tile.tile<[64], f32>
+  %m = tile.constant 2.0 : !tile.tile<[64], f32>
+  // CHECK: %[[START:.*]] = tile.constant 0xFF800000 : !tile.tile<[64], f32>
+  // CHECK: %[[OWN:.*]] = tile.reduce max %[[S:.*]] from %[[START]] {in_shares}
+  // CHECK: %[[EXCESS:.*]] = tile.map %[[OWN]], %[[M]]
+  // CHECK: arith.constant 8.000000e+00
+  // CHECK: %[[GREW:.*]] = tile.any_positive %[[EXCESS]]
+  // CHECK: %[[NEXT:.*]]:2 = scf.if %[[GREW]]
+  // CHECK: %[[WHOLE:.*]] = tile.total %[[OWN]] {kind = 0 : i32}
+  // CHECK: tile.map %[[WHOLE]], %[[M]]
+  // CHECK: arith.maxnumf
+  // CHECK: } else {
+  // CHECK: %[[ONE:.*]] = tile.constant 1.000000e+00 : !tile.tile<[64], f32>
+  // CHECK: scf.yield %[[M]], %[[ONE]]
+  // CHECK: %[[R:.*]] = tile.map %[[NEXT]]#0
+  // CHECK: tile.map %[[S]], %[[R]]
+  // CHECK: math.exp2
+  %p, %m2, %l2, %alpha = tile.softmax_step %s, %m, %m factor %factor : !tile.tile<[64, 32], f32>, !tile.tile<[64], f32>
+  // CHECK: %[[CHANGE:.*]] = tile.map %[[NEXT]]#1
+  // CHECK: %[[CHANGES:.*]] = tile.any_positive %[[CHANGE]]
+  // CHECK: scf.if %[[CHANGES]]
+  // CHECK: arith.mulf
+  // CHECK: } else {
+  // CHECK: scf.yield %[[S]]
+  %y = tile.rescale %s by %alpha : !tile.tile<[64, 32], f32>, !tile.tile<[64], f32>
 }
 
 // Rows without keys give 0 and -inf.

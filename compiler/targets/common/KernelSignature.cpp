@@ -48,6 +48,21 @@ KernelSignature::KernelSignature(tile::KernelOp kernel) {
       add(Kind::stride, name, axis, i64);
     }
   }
+  tile::ScheduleAttr schedule = kernel.getScheduleAttr();
+  if (!schedule || schedule.getConsumers() == 0)
+    return;
+  for (BlockArgument argument : kernel.getBodyBlock().getArguments()) {
+    auto viewType = dyn_cast<tile::ViewType>(argument.getType());
+    std::string name = kernel.getArgumentName(argument.getArgNumber()).str();
+    if (!viewType || viewType.getRank() != 4 || name.starts_with("$"))
+      continue;
+    // Boxes of what one copy moves: a block of queries or of keys, a warpgroup's rows of the output.
+    int64_t rows = name == "q" ? schedule.getBlockM() : name == "o" ? 64 : schedule.getBlockN();
+    views_[argument.getArgNumber()].tensorMap = slots_.size();
+    add(Kind::tensorMap, name, rows, Type());
+    add(Kind::coordinateStep, name, 0, i32);
+    add(Kind::coordinateStep, name, 1, i32);
+  }
 }
 
 Expression workItems(tile::KernelOp kernel) {

@@ -11,6 +11,8 @@
 //     a view named lse                 address; contiguous [B, H, Sq]
 //     a view named $capture            address, then extent (i32) and stride (i64) of each axis
 //     a scalar named $parameter, scale its value (f32 or i32)
+//   then, where the schedule has consumers, for each of q k v o
+//     its tensor map, and the coordinate steps of batch and head (i32)
 //
 //===----------------------------------------------------------------------===//
 #ifndef TESELA_COMPILER_TARGETS_COMMON_KERNELSIGNATURE_H
@@ -28,6 +30,7 @@ struct ViewSlots {
   unsigned data = 0;
   std::vector<unsigned> strides; ///< empty for lse
   std::vector<unsigned> extents; ///< captures only
+  unsigned tensorMap = 0;        ///< q k v o with tensor maps only; the two steps follow it
 };
 
 class KernelSignature {
@@ -35,7 +38,7 @@ public:
   explicit KernelSignature(tile::KernelOp kernel);
 
   const std::vector<ArgumentSlot> &slots() const { return slots_; }
-  /// LLVM-compatible type of slot `index`: i32, i64, f32, or null for an address.
+  /// LLVM-compatible type of slot `index`: i32, i64, f32, or null for an address or a tensor map.
   mlir::Type type(unsigned index) const { return types_[index]; }
   /// The slot of the extent named B, H, Hkv, Sq or Sk.
   static unsigned extent(llvm::StringRef name);

@@ -25,6 +25,8 @@ struct PipeAssignFragments : impl::PipeAssignFragmentsBase<PipeAssignFragments> 
     warps = kernel.getScheduleAttr().getWarps();
     findShares();
     assignRegisters();
+    if (kernel.getScheduleAttr().getConsumers() > 0)
+      return;
     bufferLoads();
     bufferStores();
   }
@@ -35,13 +37,19 @@ private:
   /// The row tiles that hold shares of a sum: what `tile.reduce add` gives, what it starts from,
   /// and what maps and loops make of them.
   void findShares() {
+    // A constant may be the start of a reduction and something else besides: then it is two.
+    getOperation().walk([](tile::ReduceOp reduce) {
+      Operation *start = reduce.getStart().getDefiningOp<tile::ConstantOp>();
+      if (reduce.givesShares() && start && !start->hasOneUse())
+        reduce.getStartMutable().assign(OpBuilder(reduce).clone(*start)->getResult(0));
+    });
     SmallVector<Value> worklist;
     auto mark = [&](Value value) {
       if (shares.insert(value))
         worklist.push_back(value);
     };
     getOperation().walk([&](tile::ReduceOp reduce) {
-      if (reduce.getKind() != tile::Reduction::Add)
+      if (!reduce.givesShares())
         return;
       mark(reduce.getResult());
       mark(reduce.getStart());

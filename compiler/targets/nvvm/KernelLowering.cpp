@@ -91,8 +91,12 @@ void KernelLowering::createFunction() {
   MLIRContext *context = builder.getContext();
   auto global = LLVM::LLVMPointerType::get(context, globalSpace);
   SmallVector<Type> types;
-  for (unsigned slot = 0; slot < signature.slots().size(); ++slot)
-    types.push_back(signature.type(slot) ? signature.type(slot) : Type(global));
+  using Kind = ArgumentSlot::Kind;
+  auto isMap = [&](unsigned slot) { return signature.slots()[slot].kind == Kind::tensorMap; };
+  for (unsigned slot = 0; slot < signature.slots().size(); ++slot) {
+    Type address = isMap(slot) ? LLVM::LLVMPointerType::get(context) : global;
+    types.push_back(signature.type(slot) ? signature.type(slot) : address);
+  }
 
   auto module = kernel->getParentOfType<ModuleOp>();
   if (!module.lookupSymbol(sharedSymbol)) {
@@ -107,8 +111,18 @@ void KernelLowering::createFunction() {
   auto function = LLVM::LLVMFuncOp::create(builder, loc, kernel.getSymName(), type);
   function->setAttr(NVVM::NVVMDialect::getKernelFuncAttrName(), builder.getUnitAttr());
   function->setAttr(NVVM::NVVMDialect::getReqntidAttrName(),
-                    builder.getDenseI32ArrayAttr({int32_t(warps * 32)}));
+                    builder.getDenseI32ArrayAttr({int32_t(threads)}));
+  if (consumers > 0) // setmaxnreg needs to know the registers at entry
+    function->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(), builder.getI32IntegerAttr(1));
   for (unsigned slot = 0; slot < types.size(); ++slot) {
+    if (isMap(slot)) {
+      function.setArgAttr(slot, LLVM::LLVMDialect::getByValAttrName(),
+                          TypeAttr::get(LLVM::LLVMArrayType::get(builder.getI8Type(), 128)));
+      function.setArgAttr(slot, NVVM::NVVMDialect::getGridConstantAttrName(),
+                          builder.getUnitAttr());
+      function.setArgAttr(slot, LLVM::LLVMDialect::getAlignAttrName(),
+                          builder.getI64IntegerAttr(64));
+    }
     if (types[slot] != global)
       continue;
     // No two tensors of a launch overlap where one is written: o and lse are outputs, the rest is
@@ -123,19 +137,23 @@ void KernelLowering::createFunction() {
   slots.assign(entry->args_begin(), entry->args_end());
 
   Type i32 = builder.getI32Type();
-  thread = NVVM::ThreadIdXOp::create(builder, loc, i32);
-  lane = arith::AndIOp::create(builder, loc, thread, constant(31));
-  warp = arith::ShRUIOp::create(builder, loc, thread, constant(5));
-  Value rowInStrip = arith::ShRUIOp::create(builder, loc, lane, constant(2));
-  firstRow = add(arith::ShLIOp::create(builder, loc, warp, constant(4)), rowInStrip);
-  Value quadLane = arith::AndIOp::create(builder, loc, lane, constant(3));
-  firstColumn = arith::ShLIOp::create(builder, loc, quadLane, constant(1));
+  numberThreads(NVVM::ThreadIdXOp::create(builder, loc, i32));
   Value shared = LLVM::AddressOfOp::create(
       builder, loc, LLVM::LLVMPointerType::get(context, sharedSpace), sharedSymbol);
   sharedBase = LLVM::PtrToIntOp::create(builder, loc, i32, shared);
   for (auto [index, argument] : llvm::enumerate(kernel.getBodyBlock().getArguments()))
     if (!isa<tile::ViewType>(argument.getType()))
       values[argument] = {slots[signature.scalar(index)]};
+}
+
+void KernelLowering::numberThreads(Value threadOfRole) {
+  thread = threadOfRole;
+  lane = arith::AndIOp::create(builder, loc, thread, constant(31));
+  warp = arith::ShRUIOp::create(builder, loc, thread, constant(5));
+  Value rowInStrip = arith::ShRUIOp::create(builder, loc, lane, constant(2));
+  firstRow = add(arith::ShLIOp::create(builder, loc, warp, constant(4)), rowInStrip);
+  Value quadLane = arith::AndIOp::create(builder, loc, lane, constant(3));
+  firstColumn = arith::ShLIOp::create(builder, loc, quadLane, constant(1));
 }
 
 LogicalResult KernelLowering::run() {
@@ -152,7 +170,9 @@ LogicalResult KernelLowering::run() {
 //===----------------------------------------------------------------------===//
 
 LogicalResult KernelLowering::lowerBlock(Block &block) {
-  for (Operation &op : block.without_terminator()) {
+  for (Operation &op : block) {
+    if (op.hasTrait<OpTrait::IsTerminator>())
+      break;
     loc = op.getLoc();
     if (failed(lower(&op)))
       return failure();
@@ -184,7 +204,11 @@ LogicalResult KernelLowering::lower(Operation *op) {
         values[coordinates.getHead()] = {block.head};
         values[coordinates.getKvHead()] = {
             isQuery ? emitKvHead(builder, loc, block.head, extents()) : block.head};
-        values[coordinates.getFirst()] = {block.first};
+        // Else LLVM's strength reduction keeps a counter for each column that a score reads: a consumer,
+        // which may not spill, would hold up to 64 registers over the whole loop. Elsewhere it changes
+        // the spills both ways.
+        bool countsColumns = !isQuery && consumers > 0;
+        values[coordinates.getFirst()] = {countsColumns ? ptx().opaque(block.first) : block.first};
         return success();
       })
       .Case([&](scf::ForOp loop) { return lowerFor(loop); })
@@ -199,11 +223,22 @@ LogicalResult KernelLowering::lower(Operation *op) {
       .Case([&](pipe::StoreOp store) { return done((lowerStore(store), 0)); })
       .Case([&](pipe::ConvertOp convert) { return lowerConvertEncoding(convert); })
       .Case([&](tile::StoreOp store) { return done((lowerRowStore(store), 0)); })
-      .Case([&](tile::DotOp dot) { return lowerDot(dot); })
+      .Case([&](pipe::OpenOp open) {
+        values[open] = {add(sharedBase, constant(*open.getOffset()))};
+        return success();
+      })
+      .Case([&](pipe::RolesOp roles) { return lowerRoles(roles); })
+      .Case([&](pipe::AcquireOp acquire) { return done((lowerAcquire(acquire), 0)); })
+      .Case([&](pipe::AwaitOp await) { return done((lowerAwait(await), 0)); })
+      .Case([&](pipe::ReleaseOp release) { return done((lowerRelease(release), 0)); })
+      .Case([&](pipe::FillOp fill) { return done((lowerFill(fill), 0)); })
+      .Case([&](pipe::EmptyOutOp out) { return done((lowerEmptyOut(out), 0)); })
+      .Case([&](tile::DotOp dot) { return consumers > 0 ? lowerWarpgroupDot(dot) : lowerDot(dot); })
       .Case([&](tile::ConstantOp constant) { return done((lowerConstant(constant), 0)); })
       .Case([&](tile::MapOp map) { return lowerMap(map); })
       .Case([&](tile::ReduceOp reduce) { return done((lowerReduce(reduce), 0)); })
       .Case([&](tile::TotalOp total) { return done((lowerTotal(total), 0)); })
+      .Case([&](tile::AnyPositiveOp any) { return done((lowerAnyPositive(any), 0)); })
       .Case([&](tile::ConvertOp convert) { return done((lowerConvertElements(convert), 0)); })
       .Default([&](Operation *other) { return lowerScalar(other); });
 }

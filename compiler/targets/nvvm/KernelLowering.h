@@ -55,7 +55,9 @@ class KernelLowering {
 public:
   KernelLowering(tile::KernelOp kernel, mlir::OpBuilder &builder)
       : kernel(kernel), builder(builder), signature(kernel),
-        warps(kernel.getScheduleAttr().getWarps()) {}
+        warps(kernel.getScheduleAttr().getWarps()),
+        consumers(kernel.getScheduleAttr().getConsumers()),
+        threads(consumers > 0 ? 128 * (consumers + 1) : 32 * warps) {}
 
   /// Writes the function before the kernel. Fails with a diagnostic.
   mlir::LogicalResult run();
@@ -86,11 +88,32 @@ private:
   /// The left operand's four registers for strip `strip` and columns 16 · `step` on.
   Values leftOperand(mlir::Value tile, int64_t strip, int64_t step);
 
+  // LowerWarpgroupDot.cpp
+  mlir::LogicalResult lowerWarpgroupDot(tile::DotOp op);
+
+  // LowerRoles.cpp
+  mlir::LogicalResult lowerRoles(pipe::RolesOp op);
+  void lowerAcquire(pipe::AcquireOp op);
+  void lowerAwait(pipe::AwaitOp op);
+  void lowerRelease(pipe::ReleaseOp op);
+  void lowerFill(pipe::FillOp op);
+  void lowerEmptyOut(pipe::EmptyOutOp op);
+  void initChannels();
+  /// Where the stage's barrier of use `use` lies, and the parity of that use's phase.
+  std::pair<mlir::Value, mlir::Value> channelUse(mlir::Value channel, mlir::Value use,
+                                                 bool isFull);
+  /// {column, first row + `row`, head, batch} of a block in the view's tensor map.
+  Values tensorCoordinates(mlir::Value view, const BlockCoordinates &block, int64_t column,
+                           mlir::Value row);
+  /// Sets thread, lane, warp, and what follows from them.
+  void numberThreads(mlir::Value threadOfRole);
+
   // LowerElementwise.cpp
   void lowerConstant(tile::ConstantOp op);
   mlir::LogicalResult lowerMap(tile::MapOp op);
   void lowerReduce(tile::ReduceOp op);
   void lowerTotal(tile::TotalOp op);
+  void lowerAnyPositive(tile::AnyPositiveOp op);
   void lowerConvertElements(tile::ConvertOp op);
 
   // Helpers
@@ -121,7 +144,9 @@ private:
   mlir::OpBuilder &builder;
   mlir::Location loc = kernel.getLoc();
   KernelSignature signature;
-  int64_t warps;
+  int64_t warps;     ///< that compute
+  int64_t consumers; ///< warpgroups that compute beside a producer; 0: no roles
+  int64_t threads;   ///< of the thread block
   Values slots; ///< the function's arguments
   mlir::Value thread, lane, warp;
   /// The row of a fragment's first element: 16 · warp + lane / 4; its column: 2 · (lane mod 4).

@@ -15,7 +15,8 @@ void KernelLowering::lowerConstant(tile::ConstantOp op) {
   auto type = cast<tile::TileType>(op.getType());
   Value value = number(op.getValue().convertToFloat());
   auto rows = dyn_cast<pipe::RowsAttr>(type.getEncoding());
-  if (rows && rows.getShares() && !op.getValue().isZero()) {
+  bool isNeutral = op.getValue().isZero() || op.getValue().isInfinity(); // of a sum, of a maximum
+  if (rows && rows.getShares() && !isNeutral) {
     // One lane of four holds the value, the others nothing.
     Value isFirst =
         arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, firstColumn, constant(0));
@@ -94,7 +95,7 @@ void KernelLowering::lowerReduce(tile::ReduceOp op) {
           chains[odd] = group == 0 ? element : combine(chains[odd], element);
         }
       Value result = combine(chains[0], chains[1]);
-      if (isMax)
+      if (!op.givesShares())
         for (int64_t bit : {1, 2})
           result = combine(result, ptx().shuffleXor(result, bit));
       results.push_back(combine(start[strip * 2 + half], result));
@@ -105,11 +106,23 @@ void KernelLowering::lowerReduce(tile::ReduceOp op) {
 void KernelLowering::lowerTotal(tile::TotalOp op) {
   Values results;
   for (Value share : valuesOf(op.getSource())) {
-    for (int64_t bit : {1, 2})
-      share = arith::AddFOp::create(builder, loc, share, ptx().shuffleXor(share, bit));
+    for (int64_t bit : {1, 2}) {
+      Value other = ptx().shuffleXor(share, bit);
+      if (op.getKind() == tile::Reduction::Max)
+        share = arith::MaxNumFOp::create(builder, loc, share, other);
+      else
+        share = arith::AddFOp::create(builder, loc, share, other);
+    }
     results.push_back(share);
   }
   values[op] = results;
+}
+
+void KernelLowering::lowerAnyPositive(tile::AnyPositiveOp op) {
+  Value largest;
+  for (Value value : valuesOf(op.getSource()))
+    largest = largest ? Value(arith::MaxNumFOp::create(builder, loc, largest, value)) : value;
+  values[op] = {ptx().anyPositive(largest)};
 }
 
 void KernelLowering::lowerConvertElements(tile::ConvertOp op) {

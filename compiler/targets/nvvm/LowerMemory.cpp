@@ -84,9 +84,12 @@ void KernelLowering::lowerWrite(pipe::WriteOp op) {
   auto buffer = op.getBuffer().getType();
   FragmentShape shape = shapeOf(op.getTile());
   const Values &pairs = valuesOf(op.getTile());
+  int64_t rowBytes = buffer.getPanels() ? 8 * chunkBytes : buffer.getRowBytes();
+  // From 8 chunks of a row to the next 8.
+  int64_t eightChunks = buffer.getPanels() ? buffer.getRows() * rowBytes : 8 * chunkBytes;
   Value base = add(valueOf(op.getBuffer()),
                    multiply(valueOf(op.getStage()), constant(buffer.getStageBytes())));
-  base = add(base, multiply(firstRow, constant(buffer.getRowBytes())));
+  base = add(base, multiply(firstRow, constant(rowBytes)));
   base = add(base, multiply(firstColumn, constant(2))); // bytes within the chunk
   // Rows of a lane differ by multiples of 8: one swizzle serves all.
   Value swizzle = multiply(arith::AndIOp::create(builder, loc, firstRow, constant(7)),
@@ -97,7 +100,7 @@ void KernelLowering::lowerWrite(pipe::WriteOp op) {
     for (int64_t strip = 0; strip < shape.strips; ++strip)
       for (int64_t half = 0; half < 2; ++half) {
         int64_t row = shape.firstRow(strip) + 8 * half;
-        int64_t offset = row * buffer.getRowBytes() + (group / 8) * 8 * chunkBytes;
+        int64_t offset = row * rowBytes + (group / 8) * eightChunks;
         ptx().storeShared(address, offset,
                           pairs[(strip * shape.groups() + group) * 2 + half]);
       }

@@ -27,6 +27,7 @@ void addPipePasses(OpPassManager &passes) {
   OpPassManager &kernels = passes.nest<tile::KernelOp>();
   kernels.addPass(createPipeAssignFragments());
   kernels.addPass(createPipeRotateLoop());
+  kernels.addPass(createPipeSplitRoles());
   kernels.addPass(createPipePlaceBuffers());
 }
 
@@ -45,7 +46,8 @@ static Result<std::unique_ptr<llvm::TargetMachine>> makeTargetMachine(const Chip
   // What feeds a mask is exact: only fma ops are fused.
   options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
   std::unique_ptr<llvm::TargetMachine> machine((*target)->createTargetMachine(
-      triple, "sm_" + std::to_string(chip.sm), "+ptx" + std::to_string(chip.ptxVersion), options,
+      triple, "sm_" + std::to_string(chip.sm) + (chip.accelerated ? "a" : ""),
+      "+ptx" + std::to_string(chip.accelerated ? chip.acceleratedPtx : chip.ptxVersion), options,
       std::nullopt, std::nullopt, llvm::CodeGenOptLevel::Default));
   if (!machine)
     return Error(Code::defect, "LLVM makes no code for sm_" + std::to_string(chip.sm));

@@ -18,7 +18,8 @@ def PipeAssignFragments : Pass<"pipe-assign-fragments", "::tesela::tile::KernelO
     Gives each tile its encoding. What is loaded goes through a buffer: a right operand of a product
     is used from there, a left operand too or (`q_in_registers`) from registers. All else of two
     extents is an accumulator, of one extent a row slice. What is stored goes through a buffer as well.
-    Loads of a loop's body are gathered at its top, between two barriers.
+    Loads of a loop's body are gathered at its top, between two barriers. A schedule with consumers
+    leaves loads and stores to `pipe-split-roles`.
 
     ```mlir
     // before
@@ -64,11 +65,40 @@ def PipeRotateLoop : Pass<"pipe-rotate-loop", "::tesela::tile::KernelOp"> {
   let dependentDialects = ["::mlir::scf::SCFDialect"];
 }
 
+def PipeSplitRoles : Pass<"pipe-split-roles", "::tesela::tile::KernelOp"> {
+  let summary = "let one warpgroup copy and the others compute";
+  let description = [{
+    Where the schedule has consumers, each `tile.load` becomes a buffer and a channel: the producer fills the stages in the
+    order of the loads, the consumers await each where the load stood and release it after its last
+    use. The producer's program is the loop with nothing but what its copies need.
+
+    ```mlir
+    // before
+    scf.for %j = … {
+      %K = tile.load %k[%keys] : …
+      %S = tile.dot %Q, %K transposed plus %zero : …
+    // after
+    pipe.roles producer 24 {
+      scf.for %j = … {
+        pipe.acquire %c[%n] : …
+        pipe.fill %k[%keys] to %buffer on %c[%n] : …
+    } consumers 2 240 {
+      scf.for %j = … {
+        pipe.await %c[%n] : …
+        %K = pipe.slot %buffer[%stage] : …
+        %S = tile.dot %Q, %K transposed plus %zero : …
+        pipe.release %c[%n] : …
+    ```
+  }];
+  let dependentDialects = ["::tesela::pipe::PipeDialect", "::mlir::arith::ArithDialect",
+                           "::mlir::scf::SCFDialect"];
+}
+
 def PipePlaceBuffers : Pass<"pipe-place-buffers", "::tesela::tile::KernelOp"> {
   let summary = "give each buffer its offset in shared memory";
   let description = [{
-    One after the other, 1024-byte aligned; a buffer `over` another has its offset. The sum becomes
-    the kernel's attribute `pipe.shared_bytes`.
+    One after the other, 1024-byte aligned; a buffer `over` another has its offset; the barriers of
+    channels behind them. The sum becomes the kernel's attribute `pipe.shared_bytes`.
 
     ```mlir
     // before

@@ -29,6 +29,10 @@ struct PipePlaceBuffers : impl::PipePlaceBuffersBase<PipePlaceBuffers> {
       alloc.setOffset(end);
       end = llvm::alignTo(end + alloc.getBuffer().getType().getBytes(), alignment);
     });
+    getOperation().walk([&](pipe::OpenOp open) {
+      open.setOffset(end);
+      end += 2 * 8 * open.getChannel().getType().getStages(); // full and empty, 8 bytes each
+    });
     Builder builder(&getContext());
     getOperation()->setAttr(sharedBytesAttr, builder.getI64IntegerAttr(end));
   }

@@ -4,8 +4,10 @@
 //===----------------------------------------------------------------------===//
 #include "targets/nvvm/PtxInstructions.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "llvm/ADT/Twine.h"
+#include "llvm/Support/raw_ostream.h"
 
 using namespace mlir;
 
@@ -102,6 +104,16 @@ Value PtxInstructions::shuffleXor(Value x, int64_t bits) {
   return emit(x.getType(), x, text, "=f,f", /*hasSideEffects=*/true).front();
 }
 
+Value PtxInstructions::anyPositive(Value x) {
+  Value flag = emit(builder.getI32Type(), x,
+                    "{\n .reg .pred p;\n setp.gt.f32 p, $1, 0f00000000;\n"
+                    " vote.sync.any.pred p, p, -1;\n selp.b32 $0, 1, 0, p;\n}",
+                    "=r,f", /*hasSideEffects=*/true)
+                   .front();
+  Value zero = arith::ConstantIntOp::create(builder, loc, 0, 32);
+  return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ne, flag, zero);
+}
+
 void PtxInstructions::storeShared(Value base, int64_t offset, Value x) {
   emit({}, {base, x}, "st.shared.b32 " + address(0, offset) + ", $1;", "r,r,~{memory}",
        /*hasSideEffects=*/true);
@@ -118,6 +130,139 @@ void PtxInstructions::storeGlobal16Bytes(Value global, ValueRange x) {
   operands.push_back(global);
   emit({}, operands, "st.global.v4.b32 [$4], {$0,$1,$2,$3};", "r,r,r,r,l,~{memory}",
        /*hasSideEffects=*/true);
+}
+
+void PtxInstructions::initBarrier(Value base, int64_t offset, int64_t arrivals) {
+  emit({}, base,
+       ("mbarrier.init.shared::cta.b64 " + address(0, offset) + ", " + Twine(arrivals) + ";").str(),
+       "r,~{memory}", /*hasSideEffects=*/true);
+}
+
+void PtxInstructions::fenceBarrierInit() {
+  emit({}, {}, "fence.mbarrier_init.release.cluster;", "~{memory}", /*hasSideEffects=*/true);
+}
+
+void PtxInstructions::awaitBarrier(Value base, Value parity) {
+  emit({}, {base, parity},
+       "{\n .reg .pred done;\nSPIN:\n"
+       " mbarrier.try_wait.parity.shared::cta.b64 done, [$0], $1;\n"
+       " @done bra DONE;\n bra SPIN;\nDONE:\n}",
+       "r,r,~{memory}", /*hasSideEffects=*/true);
+}
+
+void PtxInstructions::arrive(Value base, Value lane) {
+  emit({}, {base, lane},
+       "{\n .reg .pred first;\n setp.eq.u32 first, $1, 0;\n"
+       " @first mbarrier.arrive.shared::cta.b64 _, [$0];\n}",
+       "r,r,~{memory}", /*hasSideEffects=*/true);
+}
+
+void PtxInstructions::arriveExpecting(Value base, int64_t bytes) {
+  emit({}, base,
+       ("mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], " + Twine(bytes) + ";").str(),
+       "r,~{memory}", /*hasSideEffects=*/true);
+}
+
+void PtxInstructions::copyTensorIn(Value base, Value map, ValueRange coordinates, Value barrier) {
+  SmallVector<Value> operands = {base, map};
+  operands.append(coordinates.begin(), coordinates.end());
+  operands.push_back(barrier);
+  emit({}, operands,
+       "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
+       "[$0], [$1, {$2, $3, $4, $5}], [$6];",
+       "r,l,r,r,r,r,r,~{memory}", /*hasSideEffects=*/true);
+}
+
+void PtxInstructions::copyTensorOut(Value map, ValueRange coordinates, Value base) {
+  SmallVector<Value> operands = {map};
+  operands.append(coordinates.begin(), coordinates.end());
+  operands.push_back(base);
+  emit({}, operands,
+       "cp.async.bulk.tensor.4d.global.shared::cta.tile.bulk_group [$0, {$1, $2, $3, $4}], [$5];",
+       "l,r,r,r,r,r,~{memory}", /*hasSideEffects=*/true);
+}
+
+void PtxInstructions::commitTensorCopies() {
+  emit({}, {}, "cp.async.bulk.commit_group;", "~{memory}", /*hasSideEffects=*/true);
+}
+
+void PtxInstructions::awaitTensorReads() {
+  emit({}, {}, "cp.async.bulk.wait_group.read 0;", "~{memory}", /*hasSideEffects=*/true);
+}
+
+void PtxInstructions::fenceAsyncProxy() {
+  emit({}, {}, "fence.proxy.async.shared::cta;", "~{memory}", /*hasSideEffects=*/true);
+}
+
+void PtxInstructions::barrier(Value id, int64_t threads) {
+  emit({}, id, ("bar.sync $0, " + Twine(threads) + ";").str(), "r,~{memory}",
+       /*hasSideEffects=*/true);
+}
+
+Value PtxInstructions::opaque(Value x) {
+  return emit(x.getType(), x, "mov.b32 $0, $1;", "=r,r", /*hasSideEffects=*/false).front();
+}
+
+Value PtxInstructions::uniform(Value x) {
+  return emit(x.getType(), x, "shfl.sync.idx.b32 $0, $1, 0, 31, -1;", "=r,r",
+              /*hasSideEffects=*/true)
+      .front();
+}
+
+void PtxInstructions::setRegisters(int64_t count, bool increase) {
+  emit({}, {},
+       ("setmaxnreg." + Twine(increase ? "inc" : "dec") + ".sync.aligned.u32 " + Twine(count) + ";")
+           .str(),
+       "~{memory}", /*hasSideEffects=*/true);
+}
+
+Values PtxInstructions::multiplyWarpgroup(Type element, int64_t columns, ValueRange a,
+                                          ArrayRef<int64_t> aOffsets, Value b,
+                                          ArrayRef<int64_t> bOffsets, bool bTransposed,
+                                          ValueRange start) {
+  int64_t count = columns / 2, steps = bOffsets.size();
+  bool aInShared = a.size() == 1;
+  // Operands: the accumulators, the same again as tied inputs where there is a start, a, b.
+  int64_t firstA = count + start.size(), operandB = firstA + a.size();
+  std::string sums, constraints;
+  for (int64_t index = 0; index < count; ++index) {
+    sums += (index ? ",$" : "$") + std::to_string(index);
+    constraints += std::string(index ? "," : "") + (start.empty() ? "=&f" : "=f");
+  }
+  for (size_t index = 0; index < start.size(); ++index)
+    constraints += "," + std::to_string(index);
+  for (size_t index = 0; index < a.size(); ++index)
+    constraints += aInShared ? ",l" : ",r";
+  constraints += ",l,~{memory}";
+
+  std::string type = element.isBF16() ? "bf16" : "f16";
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  stream << "{\n .reg .b64 da, db;\n wgmma.fence.sync.aligned;\n";
+  for (int64_t step = 0; step < steps; ++step) {
+    if (aInShared)
+      stream << " add.s64 da, $" << firstA << ", " << aOffsets[step] << ";\n";
+    stream << " add.s64 db, $" << operandB << ", " << bOffsets[step] << ";\n";
+    stream << " wgmma.mma_async.sync.aligned.m64n" << columns << "k16.f32." << type << '.' << type
+           << " {" << sums << "}, ";
+    if (aInShared) {
+      stream << "da";
+    } else {
+      stream << '{';
+      for (int64_t index = 0; index < 4; ++index)
+        stream << (index ? ",$" : "$") << firstA + 4 * step + index;
+      stream << '}';
+    }
+    stream << ", db, " << (step == 0 && start.empty() ? 0 : 1) << ", 1, 1"
+           << (aInShared ? ", 0" : "") << ", " << (bTransposed ? 1 : 0) << ";\n";
+  }
+  stream << " wgmma.commit_group.sync.aligned;\n wgmma.wait_group.sync.aligned 0;\n}";
+
+  SmallVector<Value> operands(start);
+  operands.append(a.begin(), a.end());
+  operands.push_back(b);
+  return emit(SmallVector<Type>(count, builder.getF32Type()), operands, text, constraints,
+              /*hasSideEffects=*/true);
 }
 
 } // namespace tesela::nvvm

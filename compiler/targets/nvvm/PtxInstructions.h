@@ -48,8 +48,49 @@ public:
   /// The value of the lane whose number differs in `bits` (9.7.9 shfl.sync).
   mlir::Value shuffleXor(mlir::Value x, int64_t bits);
 
+  /// Whether x > 0 in some lane of the warp, as i1 (9.7.13 vote.sync).
+  mlir::Value anyPositive(mlir::Value x);
+
   void storeShared(mlir::Value address, int64_t offset, mlir::Value x);
   Values loadShared16Bytes(mlir::Value address, int64_t offset);
+  // Barriers in shared memory (9.7.13 mbarrier), 8 bytes each.
+  void initBarrier(mlir::Value address, int64_t offset, int64_t arrivals);
+  /// Makes the barriers' initial state visible to the tensor copies.
+  void fenceBarrierInit();
+  /// Spins until the phase of parity `parity` (i32) is complete.
+  void awaitBarrier(mlir::Value address, mlir::Value parity);
+  /// The thread of each warp whose lane is 0 arrives.
+  void arrive(mlir::Value address, mlir::Value lane);
+  /// Arrives and announces `bytes` of copies.
+  void arriveExpecting(mlir::Value address, int64_t bytes);
+
+  // Tensor copies (9.7.9 cp.async.bulk.tensor), rank 4: coordinates are i32, innermost first.
+  void copyTensorIn(mlir::Value address, mlir::Value map, mlir::ValueRange coordinates,
+                    mlir::Value barrier);
+  void copyTensorOut(mlir::Value map, mlir::ValueRange coordinates, mlir::Value address);
+  void commitTensorCopies();
+  /// Until the committed copies out have read shared memory.
+  void awaitTensorReads();
+  /// What this thread has written to shared memory is seen by tensor copies after this and a barrier.
+  void fenceAsyncProxy();
+
+  /// bar.sync `id` (i32) for `threads` threads.
+  void barrier(mlir::Value id, int64_t threads);
+  /// `x` (i32), of which LLVM knows nothing more: not that it counts a loop's iterations.
+  mlir::Value opaque(mlir::Value x);
+  /// The warp's common value of `x` (i32), known to be the same in all lanes.
+  mlir::Value uniform(mlir::Value x);
+  /// setmaxnreg (9.7.19): gives registers of the warpgroup back, or takes them.
+  void setRegisters(int64_t count, bool increase);
+
+  /// A whole product of a warpgroup (9.7.15 wgmma): accumulators of 64 × `columns`, all `steps` of 16 of the
+  /// depth, awaited. `a` is a descriptor (i64) or four registers a step; `start` is empty for 0.
+  /// Descriptors move by the offsets (in 16-byte units) of each step.
+  Values multiplyWarpgroup(mlir::Type element, int64_t columns, mlir::ValueRange a,
+                           llvm::ArrayRef<int64_t> aOffsets, mlir::Value b,
+                           llvm::ArrayRef<int64_t> bOffsets, bool bTransposed,
+                           mlir::ValueRange start);
+
   /// Stores four i32 to 16 bytes of global memory.
   void storeGlobal16Bytes(mlir::Value global, mlir::ValueRange x);
 

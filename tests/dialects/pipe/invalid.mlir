@@ -95,3 +95,121 @@ tile.kernel @k() {
   // expected-error @+1 {{expected to go from #pipe.shared or #pipe.accumulator to #pipe.operand, got}}
   %u = pipe.convert %t : !tile.tile<[64, 64], bf16, #pipe.operand<warps = 4>> -> !tile.tile<[64, 64], bf16, #pipe.shared>
 }
+
+// -----
+
+tile.kernel @k() {
+  // expected-error @+1 {{expected at least one stage, got 0}}
+  %c = pipe.open : !pipe.channel<0>
+}
+
+// -----
+
+tile.kernel @k() {
+  // expected-error @+1 {{expected registers in multiples of 8 from 24 to 256, got 250}}
+  pipe.roles producer 24 {
+  } consumers 1 250 {
+  }
+}
+
+// -----
+
+tile.kernel @k() {
+  // expected-error @+1 {{expected at most 504 registers over a thread of each warpgroup, got 512; the kernel would wait for ever}}
+  pipe.roles producer 32 {
+  } consumers 2 240 {
+  }
+}
+
+// -----
+
+tile.kernel @k(%use: i32) {
+  %c = pipe.open : !pipe.channel<2>
+  pipe.roles producer 24 {
+  } consumers 2 240 {
+    // expected-error @+1 {{expected to stand among the producer's operations of a pipe.roles}}
+    pipe.acquire %c[%use] : !pipe.channel<2>
+  }
+}
+
+// -----
+
+tile.kernel @k(%use: i32) {
+  %c = pipe.open : !pipe.channel<2>
+  pipe.roles producer 24 {
+    // expected-error @+1 {{expected to stand among the consumers' operations of a pipe.roles}}
+    pipe.await %c[%use] : !pipe.channel<2>
+  } consumers 2 240 {
+  }
+}
+
+// -----
+
+tile.kernel @k(%use: i32) {
+  %c = pipe.open : !pipe.channel<2>
+  // expected-error @+1 {{expected to stand among the consumers' operations of a pipe.roles}}
+  pipe.release %c[%use] : !pipe.channel<2>
+}
+
+// -----
+
+tile.kernel @k(%v: !tile.view<[?, ?, ?, 64], bf16>, %use: i32) {
+  %b = pipe.alloc : !pipe.buffer<2, [64, 64], bf16>
+  %c = pipe.open : !pipe.channel<2>
+  %rows = tile.work : !tile.block<query, 64>
+  pipe.roles producer 24 {
+    // expected-error @+1 {{expected a buffer in panels, which is what tensor copies move, got '!pipe.buffer<2, [64, 64], bf16>'}}
+    pipe.fill %v[%rows] to %b on %c[%use] : !tile.view<[?, ?, ?, 64], bf16>[!tile.block<query, 64>], !pipe.buffer<2, [64, 64], bf16>, !pipe.channel<2>
+  } consumers 1 240 {
+  }
+}
+
+// -----
+
+tile.kernel @k(%v: !tile.view<[?, ?, ?, 64], bf16>, %use: i32) {
+  %b = pipe.alloc : !pipe.buffer<2, [64, 64], bf16, panels = true>
+  %c = pipe.open : !pipe.channel<3>
+  %rows = tile.work : !tile.block<query, 64>
+  pipe.roles producer 24 {
+    // expected-error @+1 {{expected a channel of the buffer's 2 stages, got '!pipe.channel<3>'}}
+    pipe.fill %v[%rows] to %b on %c[%use] : !tile.view<[?, ?, ?, 64], bf16>[!tile.block<query, 64>], !pipe.buffer<2, [64, 64], bf16, panels = true>, !pipe.channel<3>
+  } consumers 1 240 {
+  }
+}
+
+// -----
+
+tile.kernel @k(%v: !tile.view<[?, ?, ?, 128], bf16>, %use: i32) {
+  %b = pipe.alloc : !pipe.buffer<2, [64, 64], bf16, panels = true>
+  %c = pipe.open : !pipe.channel<2>
+  %rows = tile.work : !tile.block<query, 64>
+  pipe.roles producer 24 {
+    // expected-error @+1 {{expected a block of the shape and type of a stage of}}
+    pipe.fill %v[%rows] to %b on %c[%use] : !tile.view<[?, ?, ?, 128], bf16>[!tile.block<query, 64>], !pipe.buffer<2, [64, 64], bf16, panels = true>, !pipe.channel<2>
+  } consumers 1 240 {
+  }
+}
+
+// -----
+
+tile.kernel @k(%v: !tile.view<[?, ?, ?, 64], bf16>) {
+  %b = pipe.alloc : !pipe.buffer<1, [64, 64], bf16, panels = true>
+  %rows = tile.work : !tile.block<query, 64>
+  pipe.roles producer 24 {
+  } consumers 2 240 {
+    // expected-error @+1 {{expected a buffer of one stage with 64 rows for each of 2 consumers, got '!pipe.buffer<1, [64, 64], bf16, panels = true>'}}
+    pipe.empty_out %b to %v[%rows] : !pipe.buffer<1, [64, 64], bf16, panels = true>, !tile.view<[?, ?, ?, 64], bf16>[!tile.block<query, 64>]
+  }
+}
+
+// -----
+
+tile.kernel @k(%v: !tile.view<[?, ?, ?, 64], f16>) {
+  %b = pipe.alloc : !pipe.buffer<1, [64, 64], bf16, panels = true>
+  %rows = tile.work : !tile.block<query, 64>
+  pipe.roles producer 24 {
+  } consumers 1 240 {
+    // expected-error @+1 {{expected a block of the shape and type of a stage of}}
+    pipe.empty_out %b to %v[%rows] : !pipe.buffer<1, [64, 64], bf16, panels = true>, !tile.view<[?, ?, ?, 64], f16>[!tile.block<query, 64>]
+  }
+}

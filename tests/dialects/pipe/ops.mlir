@@ -30,3 +30,31 @@ tile.kernel @all(%k: !tile.view<[?, ?, ?, 64], bf16>, %o: !tile.view<[?, ?, ?, 6
   // CHECK: pipe.store %[[O]][%stage] to %o[%{{.*}}] : <1, [64, 64], bf16>, <[?, ?, ?, 64], bf16>[<query, 64>]
   pipe.store %c[%stage] to %o[%rows] : !pipe.buffer<1, [64, 64], bf16>, !tile.view<[?, ?, ?, 64], bf16>[!tile.block<query, 64>]
 }
+
+// CHECK-LABEL: tile.kernel @roles
+tile.kernel @roles(%k: !tile.view<[?, ?, ?, 128], f16>, %o: !tile.view<[?, ?, ?, 128], f16>, %use: i32) {
+  // CHECK: %[[K:.*]] = pipe.alloc : <2, [80, 128], f16, panels = true>
+  %b = pipe.alloc : !pipe.buffer<2, [80, 128], f16, panels = true>
+  %q = pipe.alloc : !pipe.buffer<1, [128, 128], f16, panels = true>
+  // CHECK: %[[C:.*]] = pipe.open : <2>
+  %c = pipe.open : !pipe.channel<2>
+  // CHECK: pipe.open {offset = 73728 : i64} : <1>
+  %placed = pipe.open {offset = 73728 : i64} : !pipe.channel<1>
+  %rows = tile.work : !tile.block<query, 128>
+  %keys = tile.block_at %use of %rows : !tile.block<query, 128> -> !tile.block<key, 80>
+  // CHECK: pipe.roles producer 24 {
+  pipe.roles producer 24 {
+    // CHECK-NEXT: pipe.acquire %[[C]][%use] : <2>
+    pipe.acquire %c[%use] : !pipe.channel<2>
+    // CHECK-NEXT: pipe.fill %k[%{{.*}}] to %[[K]] on %[[C]][%use] : <[?, ?, ?, 128], f16>[<key, 80>], <2, [80, 128], f16, panels = true>, <2>
+    pipe.fill %k[%keys] to %b on %c[%use] : !tile.view<[?, ?, ?, 128], f16>[!tile.block<key, 80>], !pipe.buffer<2, [80, 128], f16, panels = true>, !pipe.channel<2>
+  // CHECK-NEXT: } consumers 2 240 {
+  } consumers 2 240 {
+    // CHECK-NEXT: pipe.await %[[C]][%use] : <2>
+    pipe.await %c[%use] : !pipe.channel<2>
+    // CHECK-NEXT: pipe.release %[[C]][%use] : <2>
+    pipe.release %c[%use] : !pipe.channel<2>
+    // CHECK-NEXT: pipe.empty_out %{{.*}} to %o[%{{.*}}] : <1, [128, 128], f16, panels = true>, <[?, ?, ?, 128], f16>[<query, 128>]
+    pipe.empty_out %q to %o[%rows] : !pipe.buffer<1, [128, 128], f16, panels = true>, !tile.view<[?, ?, ?, 128], f16>[!tile.block<query, 128>]
+  }
+}

@@ -81,6 +81,10 @@ tile.kernel @bound(%q: !tile.view<[?, ?, ?, 32], bf16>, %lse: !tile.view<[?, ?, 
     %max = tile.reduce max %p from %m2 : !tile.tile<[64, 16], f32> -> !tile.tile<[64], f32>
     // CHECK: tile.reduce add
     %sum = tile.reduce add %p from %l2 : !tile.tile<[64, 16], f32> -> !tile.tile<[64], f32>
+    // CHECK: %[[OWN:.*]] = tile.reduce max %{{.*}} from %{{.*}} {in_shares} : !tile.tile<[64, 16], f32> -> !tile.tile<[64], f32>
+    %own = tile.reduce max %p from %m2 {in_shares} : !tile.tile<[64, 16], f32> -> !tile.tile<[64], f32>
+    // CHECK: tile.any_positive %[[OWN]] : !tile.tile<[64], f32>
+    %any = tile.any_positive %own : !tile.tile<[64], f32>
     // CHECK: tile.total %{{.*}} : !tile.tile<[64], f32> -> !tile.tile<[64], f32>
     %total = tile.total %sum : !tile.tile<[64], f32> -> !tile.tile<[64], f32>
     // CHECK: tile.rescale %{{.*}} by %{{.*}} : !tile.tile<[64, 32], f32>, !tile.tile<[64], f32>

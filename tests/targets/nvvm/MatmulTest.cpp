@@ -12,6 +12,7 @@
 #include "targets/nvvm/Passes.h"
 #include "transforms/Passes.h"
 
+#include "mlir/AsmParser/AsmParser.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Transforms/Passes.h"
@@ -24,13 +25,19 @@ using namespace tesela;
 
 namespace {
 
-std::string ptxOfProducts(const std::string &type, int sm) {
+/// `schedule`: in place of the file's own, where it is given.
+std::string ptxOfProducts(const std::string &type, int sm, const std::string &schedule = "") {
   mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
   context.loadDialect<tile::TileDialect, mlir::arith::ArithDialect>();
   auto module = mlir::parseSourceFile<mlir::ModuleOp>(TESELA_TEST_MATMUL, &context);
   EXPECT_TRUE(module);
   if (!module)
     return "";
+  if (!schedule.empty()) {
+    mlir::Attribute attribute = mlir::parseAttribute(schedule, &context);
+    EXPECT_TRUE(attribute);
+    module->walk([&](tile::KernelOp kernel) { kernel->setAttr("schedule", attribute); });
+  }
   TileBindOptions options;
   std::vector<std::string> bindings = {"d=64", "input=" + type};
   options.bindings.assign(bindings.begin(), bindings.end());
@@ -45,6 +52,7 @@ std::string ptxOfProducts(const std::string &type, int sm) {
   EXPECT_TRUE(mlir::succeeded(passes.run(*module)));
   Result<ChipFacts> chip = chipFacts(sm);
   EXPECT_TRUE(chip.ok());
+  chip->accelerated = !schedule.empty();
   llvm::LLVMContext llvmContext;
   std::unique_ptr<llvm::Module> translated = nvvmModule(*module, *chip, llvmContext);
   EXPECT_TRUE(translated);
@@ -73,11 +81,30 @@ TEST(Matmul, BecomesPtx) {
     }
 }
 
+constexpr const char *withRoles = "#tile.schedule<block_m = 128, block_n = 128, stages = 2, "
+                                  "warps = 8, q_in_registers = false, consumers = 2>";
+
+TEST(Matmul, BecomesPtxWithRoles) {
+  for (const char *type : {"bf16", "f16"}) {
+    std::string ptx = ptxOfProducts(type, 90, withRoles);
+    EXPECT_TRUE(contains(ptx, ".target sm_90a"));
+    EXPECT_TRUE(contains(ptx, ".visible .entry products("));
+    EXPECT_TRUE(contains(ptx, std::string("wgmma.mma_async.sync.aligned.m64n128k16.f32.") + type));
+    EXPECT_TRUE(contains(ptx, std::string("wgmma.mma_async.sync.aligned.m64n64k16.f32.") + type));
+    EXPECT_TRUE(contains(ptx, "cp.async.bulk.tensor.4d.shared::cluster"));
+    EXPECT_TRUE(contains(ptx, "cp.async.bulk.tensor.4d.global"));
+    for (const char *other : {"mma.sync", "ldmatrix", "ex2", "lg2", "max.f32", "selp.f32"})
+      EXPECT_FALSE(contains(ptx, other)) << other;
+  }
+}
+
 TEST(Matmul, Assembles) {
   if (!hasPtxas())
     GTEST_SKIP() << noPtxas;
+  Assembled withConsumers = assemble(ptxOfProducts("bf16", 90, withRoles));
+  EXPECT_TRUE(withConsumers.isClean()) << withConsumers.log;
   for (int sm : {80, 120}) {
-    Assembled assembled = assemble(ptxOfProducts("bf16", sm), sm);
+    Assembled assembled = assemble(ptxOfProducts("bf16", sm));
     EXPECT_TRUE(assembled.isClean()) << assembled.log;
   }
 }

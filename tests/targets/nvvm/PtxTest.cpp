@@ -60,6 +60,13 @@ Opcodes opcodesOf(const std::string &variant, int headDim = 64,
   return Opcodes(compiled(specificationOf(variant, headDim, type, 80)).code);
 }
 
+int occurrences(const std::string &text, const std::string &part) {
+  int count = 0;
+  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1))
+    ++count;
+  return count;
+}
+
 TEST(Ptx, UsesMatrixInstructionsOfItsType) {
   for (int headDim : {64, 128})
     for (ElementType type : {ElementType::bf16, ElementType::f16}) {
@@ -123,6 +130,62 @@ TEST(Ptx, ScoresMayApproximate) {
   EXPECT_GT(opcodes.exactly("tanh.approx.f32"), 0);
 }
 
+TEST(PtxWithRoles, UsesWarpgroupProductsAndTensorCopies) {
+  for (int headDim : {64, 128})
+    for (ElementType type : {ElementType::bf16, ElementType::f16}) {
+      SCOPED_TRACE(testing::Message() << elementTypeName(type) << ", head dimension " << headDim);
+      Artifact artifact = compiled(specificationOf(causal, headDim, type, 90));
+      Opcodes opcodes(artifact.code);
+      std::string name(elementTypeName(type));
+      std::string types = "k16.f32." + name + "." + name;
+      // Steps of 16: over the head dimension for Q Kᵀ, over 128 keys for P V.
+      EXPECT_EQ(opcodes.count("wgmma.mma_async"), headDim / 16 + 8);
+      int dims =
+          opcodes.count("wgmma.mma_async.sync.aligned.m64n" + std::to_string(headDim) + types);
+      int keys = opcodes.count("wgmma.mma_async.sync.aligned.m64n128" + types);
+      EXPECT_EQ(headDim == 128 ? keys : dims + keys, headDim / 16 + 8);
+      // V is read along its columns, K is not; accumulation starts from nothing once.
+      EXPECT_EQ(occurrences(artifact.code, ", db, 1, 1, 1, 1;"), 8);
+      EXPECT_EQ(occurrences(artifact.code, "da, db, 1, 1, 1, 0, 0;"), headDim / 16 - 1);
+      EXPECT_EQ(occurrences(artifact.code, "da, db, 0, 1, 1, 0, 0;"), 1);
+      EXPECT_EQ(opcodes.count("mma."), 0);
+      EXPECT_EQ(opcodes.count("ldmatrix"), 0);
+      EXPECT_EQ(opcodes.count("cp.async.cg"), 0);
+      // A tensor copy for each panel of 64 columns: Q, K, V in, O out.
+      EXPECT_EQ(opcodes.count("cp.async.bulk.tensor.4d.shared::cluster.global"), 3 * headDim / 64);
+      EXPECT_EQ(opcodes.count("cp.async.bulk.tensor.4d.global.shared::cta"), headDim / 64);
+      EXPECT_EQ(opcodes.count("setmaxnreg.dec"), 1);
+      EXPECT_EQ(opcodes.count("setmaxnreg.inc"), 1);
+      // Full and empty for each stage of Q, K and V.
+      EXPECT_EQ(opcodes.count("mbarrier.init"), 2 * (1 + 2 + 2));
+      EXPECT_EQ(opcodes.text.find(".local"), std::string::npos);
+    }
+}
+
+TEST(PtxWithRoles, ThreadsAreTheConsumersAndOneWarpgroupMore) {
+  for (auto [headDim, threads] : {std::pair(64, 512), std::pair(128, 384)}) {
+    Artifact artifact = compiled(specificationOf(causal, headDim, ElementType::bf16, 90));
+    ASSERT_EQ(artifact.launches.size(), 1u);
+    EXPECT_EQ(artifact.launches.front().threads, threads);
+    EXPECT_NE(artifact.code.find(".reqntid " + std::to_string(threads)), std::string::npos);
+    EXPECT_NE(artifact.code.find(".minnctapersm 1"), std::string::npos); // setmaxnreg counts on it
+  }
+}
+
+// The chip's facts need no roles: sm_90 runs what the others run where it is asked to.
+TEST(PtxWithoutRoles, Sm90UsesTheInstructionsOfAllChips) {
+  KernelSpecification specification = specificationOf(causal, 128, ElementType::bf16, 90);
+  specification.schedule = withoutRoles;
+  Artifact artifact = compiled(specification);
+  ASSERT_EQ(artifact.launches.size(), 1u);
+  EXPECT_EQ(artifact.launches.front().threads, 128);
+  EXPECT_NE(artifact.code.find(".target sm_90\n"), std::string::npos);
+  Opcodes opcodes(artifact.code);
+  EXPECT_EQ(opcodes.count("mma.sync"), 2 * 128);
+  for (const char *other : {"wgmma", "setmaxnreg", "mbarrier", "cp.async.bulk"})
+    EXPECT_EQ(opcodes.count(other), 0) << other;
+}
+
 class PtxChip : public testing::TestWithParam<int> {};
 
 TEST_P(PtxChip, HasItsTargetVersionAndSharedMemory) {
@@ -132,12 +195,19 @@ TEST_P(PtxChip, HasItsTargetVersionAndSharedMemory) {
   for (int headDim : {64, 128}) {
     Artifact artifact = compiled(specificationOf(causal, headDim, ElementType::bf16, sm));
     ASSERT_EQ(artifact.launches.size(), 1u);
-    EXPECT_NE(artifact.code.find(".target sm_" + std::to_string(sm) + "\n"), std::string::npos);
-    std::string version =
-        std::to_string(chip->ptxVersion / 10) + "." + std::to_string(chip->ptxVersion % 10);
+    // Instructions of sm_90 alone need their own target and PTX version.
+    std::string target = sm == 90 ? "sm_90a" : "sm_" + std::to_string(sm);
+    EXPECT_NE(artifact.code.find(".target " + target + "\n"), std::string::npos);
+    int ptx = sm == 90 ? chip->acceleratedPtx : chip->ptxVersion;
+    std::string version = std::to_string(ptx / 10) + "." + std::to_string(ptx % 10);
     EXPECT_NE(artifact.code.find(".version " + version + "\n"), std::string::npos);
-    EXPECT_NE(artifact.code.find(".reqntid 128"), std::string::npos);
-    EXPECT_EQ(artifact.launches.front().threads, 128);
+    Opcodes opcodes(artifact.code);
+    EXPECT_EQ(opcodes.count("mma.sync") > 0, sm != 90);
+    EXPECT_EQ(opcodes.count("wgmma") > 0, sm == 90);
+    int threads = artifact.launches.front().threads;
+    EXPECT_NE(artifact.code.find(".reqntid " + std::to_string(threads)), std::string::npos);
+    if (sm != 90)
+      EXPECT_EQ(threads, 128);
     EXPECT_GT(artifact.launches.front().sharedBytes, 0);
     EXPECT_LE(artifact.launches.front().sharedBytes, chip->blockShared);
   }

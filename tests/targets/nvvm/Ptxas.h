@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <regex>
 #include <string>
 
 #include <unistd.h>
@@ -31,12 +32,16 @@ struct Assembled {
   }
 };
 
-inline Assembled assemble(const std::string &ptx, int sm) {
+/// For the chip that `ptx` itself names after `.target`: "sm_90a".
+inline Assembled assemble(const std::string &ptx) {
+  std::smatch target;
+  if (!std::regex_search(ptx, target, std::regex("\\.target (sm_[0-9]+a?)")))
+    return {.log = "the PTX names no target"};
   std::filesystem::path file = std::filesystem::path(testing::TempDir()) /
                                ("tesela_assembly_" + std::to_string(getpid()) + ".ptx");
   std::ofstream(file) << ptx;
-  std::string command = std::string("'") + TESELA_TEST_PTXAS + "' -v -arch=sm_" +
-                        std::to_string(sm) + " -o /dev/null '" + file.string() + "' 2>&1";
+  std::string command = std::string("'") + TESELA_TEST_PTXAS + "' -v -arch=" + target[1].str() +
+                        " -o /dev/null '" + file.string() + "' 2>&1";
   Assembled result;
   FILE *pipe = popen(command.c_str(), "r");
   if (!pipe)

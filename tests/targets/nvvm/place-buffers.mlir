@@ -12,3 +12,14 @@ tile.kernel @k() {
   // CHECK-NEXT: pipe.alloc {offset = 17408 : i64} : <1, [16, 128], bf16>
   %d = pipe.alloc : !pipe.buffer<1, [16, 128], bf16>
 }
+
+// The barriers of channels stand behind all buffers: two of 8 bytes a stage.
+// CHECK: tile.kernel @channels() attributes {pipe.shared_bytes = 8240 : i64} {
+tile.kernel @channels() {
+  // CHECK-NEXT: pipe.open {offset = 8192 : i64} : <2>
+  %c = pipe.open : !pipe.channel<2>
+  // CHECK-NEXT: pipe.open {offset = 8224 : i64} : <1>
+  %d = pipe.open : !pipe.channel<1>
+  // CHECK-NEXT: pipe.alloc {offset = 0 : i64}
+  %a = pipe.alloc : !pipe.buffer<1, [64, 64], bf16, panels = true>
+}

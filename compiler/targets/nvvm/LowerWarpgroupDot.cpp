@@ -1,0 +1,78 @@
+//===- LowerWarpgroupDot.cpp - Products by wgmma ----------------*- C++ -*-===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Each warpgroup multiplies its 64 rows with all columns. Descriptors and steps are HOPPER's, verified
+// on the chip: buffers in panels of 64 columns, rows of 128 bytes, swizzled by 128 bytes.
+//
+//===----------------------------------------------------------------------===//
+#include "targets/nvvm/KernelLowering.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+
+namespace tesela::nvvm {
+
+// In the descriptors' unit of 16 bytes.
+static constexpr int64_t eightRows = 1024 / 16, panelRow = 128 / 16, depthStep = 32 / 16;
+
+/// PTX ISA, "Matrix descriptor": address, leading and stride byte offsets, 128-byte swizzle.
+static Value descriptor(OpBuilder &builder, Location loc, Value address, int64_t leading) {
+  Value unit = arith::ShRUIOp::create(builder, loc, address,
+                                      arith::ConstantIntOp::create(builder, loc, 4, 32));
+  Value wide = arith::ExtUIOp::create(builder, loc, builder.getI64Type(), unit);
+  int64_t fields = leading << 16 | eightRows << 32 | int64_t(1) << 62;
+  return arith::OrIOp::create(builder, loc, wide,
+                              arith::ConstantIntOp::create(builder, loc, fields, 64));
+}
+
+/// Offsets of the steps of 16 along a row: within a panel, then to the next.
+static SmallVector<int64_t> alongRows(int64_t steps, int64_t rows) {
+  SmallVector<int64_t> offsets;
+  for (int64_t step = 0; step < steps; ++step)
+    offsets.push_back(step / 4 * rows * panelRow + step % 4 * depthStep);
+  return offsets;
+}
+
+LogicalResult KernelLowering::lowerWarpgroupDot(tile::DotOp op) {
+  auto left = cast<tile::TileType>(op.getA().getType());
+  auto right = cast<tile::TileType>(op.getB().getType());
+  auto result = cast<tile::TileType>(op.getResult().getType());
+  if (!isa<pipe::SharedAttr>(right.getEncoding()))
+    return op.emitOpError() << "expected the right operand in shared memory, got " << right;
+  int64_t steps = left.getExtent(1) / 16, rightRows = right.getExtent(0);
+
+  Values a;
+  SmallVector<int64_t> aOffsets;
+  if (isa<pipe::SharedAttr>(left.getEncoding())) {
+    Value warpgroup = arith::ShRUIOp::create(builder, loc, thread, constant(7));
+    Value rows = multiply(warpgroup, constant(64 * 128));
+    a = {descriptor(builder, loc, add(valueOf(op.getA()), rows), /*leading=*/1)};
+    aOffsets = alongRows(steps, left.getExtent(0));
+  } else {
+    a = valuesOf(op.getA());
+  }
+
+  Value b;
+  SmallVector<int64_t> bOffsets;
+  if (op.getTransposed()) { // the depth lies along the rows of b
+    b = descriptor(builder, loc, valueOf(op.getB()), /*leading=*/1);
+    bOffsets = alongRows(steps, rightRows);
+  } else { // the rows of b are the depth: 16 a step; panels are `leading` apart
+    b = descriptor(builder, loc, valueOf(op.getB()), rightRows * panelRow);
+    for (int64_t step = 0; step < steps; ++step)
+      bOffsets.push_back(step * 2 * eightRows);
+  }
+
+  auto start = op.getC().getDefiningOp<tile::ConstantOp>();
+  bool fromZero = start && start.getValue().isZero();
+  values[op] = ptx().multiplyWarpgroup(right.getElementType(), result.getExtent(1), a, aOffsets, b,
+                                       bOffsets, !op.getTransposed(),
+                                       fromZero ? ValueRange() : ValueRange(valuesOf(op.getC())));
+  return success();
+}
+
+} // namespace tesela::nvvm
