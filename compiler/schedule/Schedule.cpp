@@ -74,12 +74,13 @@ int64_t sharedBytes(const Schedule &schedule, const KernelSpecification &specifi
 
 /// Blocks of FlashAttention-2's forward kernels for these widths (its
 /// flash_fwd_launch_template.h); docs/performance.md has what was measured here.
-static Schedule cudaHeuristic(const KernelSpecification &specification, const ChipFacts &chip) {
+static Schedule cudaHeuristic(const KernelSpecification &specification, const ChipFacts &chip,
+                              int64_t consumers) {
   Schedule schedule;
   schedule.lazyRescale = true;
-  if (chip.acceleratedPtx != 0) {
+  if (consumers > 0) {
     // The fastest of those measured on an H200 (docs/performance.md).
-    schedule.consumers = 3;
+    schedule.consumers = consumers;
     schedule.blockM = 64 * schedule.consumers;
     schedule.blockN = specification.headDimV <= 64 ? 96 : 80;
     schedule.warps = 4 * schedule.consumers;
@@ -125,6 +126,14 @@ static Status checkRoles(const Schedule &schedule, const KernelSpecification &sp
                               schedule.blockM, schedule.warps));
   if (schedule.blockN % 16 != 0 || schedule.blockN > 256)
     return reject(fmt::format("block_n is a multiple of 16 up to 256, not {}", schedule.blockN));
+  // Accumulators of S and O beside what else a thread of a consumer holds (pipe-split-roles deals
+  // 256, 240 or 160 registers).
+  constexpr int64_t registers[] = {0, 224, 208, 128};
+  int64_t held = (schedule.blockN + specification.headDimV) / 2;
+  if (held > registers[schedule.consumers])
+    return reject(fmt::format("keeps {} values in the registers of a thread, of which {} can hold tiles "
+                              "with {} consumers; take fewer consumers or a smaller block_n",
+                              held, registers[schedule.consumers], schedule.consumers));
   if (schedule.qInRegisters)
     return reject("q_in_registers is false with consumers: their products read it from shared memory");
   return checkShared(schedule, specification, chip);
@@ -193,7 +202,12 @@ Result<Schedule> chooseSchedule(const KernelSpecification &specification) {
   Result<ChipFacts> chip = chipFacts(specification.target.sm);
   if (!chip)
     return chip.error();
-  Schedule schedule = cudaHeuristic(specification, *chip);
+  // The number of consumers decides what suits the rest, so an override of it comes first.
+  Schedule wanted;
+  wanted.consumers = chip->acceleratedPtx != 0 ? 3 : 0;
+  if (Status status = overrideSchedule(wanted, specification.schedule); !status)
+    return status.error();
+  Schedule schedule = cudaHeuristic(specification, *chip, wanted.consumers);
   if (Status status = overrideSchedule(schedule, specification.schedule); !status)
     return status.error();
   if (Status status = checkCuda(schedule, specification, *chip); !status)

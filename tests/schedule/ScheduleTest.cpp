@@ -28,24 +28,24 @@ std::string chosen(const std::string &target, int headDim, const std::string &ov
 TEST(Schedule, HeuristicFitsEveryChip) {
   for (const char *target : {"sm_80", "sm_86", "sm_87", "sm_89", "sm_100", "sm_103", "sm_120"}) {
     EXPECT_EQ(chosen(target, 64), "block_m = 128, block_n = 64, stages = 2, warps = 4, "
-                                  "q_in_registers = true")
+                                  "q_in_registers = true, lazy_rescale = true")
         << target;
     EXPECT_EQ(chosen(target, 128), "block_m = 128, block_n = 64, stages = 2, warps = 4, "
-                                   "q_in_registers = false")
+                                   "q_in_registers = false, lazy_rescale = true")
         << target;
   }
 }
 
 TEST(Schedule, WarpgroupsHaveRolesOnSm90) {
-  EXPECT_EQ(chosen("sm_90", 64), "block_m = 192, block_n = 128, stages = 2, warps = 12, "
+  EXPECT_EQ(chosen("sm_90", 64), "block_m = 192, block_n = 96, stages = 2, warps = 12, "
                                  "q_in_registers = false, consumers = 3, lazy_rescale = true");
-  EXPECT_EQ(chosen("sm_90", 128), "block_m = 128, block_n = 128, stages = 2, warps = 8, "
-                                  "q_in_registers = false, consumers = 2, lazy_rescale = true");
-  EXPECT_EQ(chosen("sm_90", 128, "consumers = 1, block_m = 64, warps = 4, lazy_rescale = false"),
+  EXPECT_EQ(chosen("sm_90", 128), "block_m = 192, block_n = 80, stages = 2, warps = 12, "
+                                  "q_in_registers = false, consumers = 3, lazy_rescale = true");
+  // The rest follows the number of consumers.
+  EXPECT_EQ(chosen("sm_90", 128, "consumers = 1, block_n = 128, lazy_rescale = false"),
             "block_m = 64, block_n = 128, stages = 2, warps = 4, q_in_registers = false, "
             "consumers = 1");
-  EXPECT_EQ(chosen("sm_90", 128, "consumers = 0, block_n = 64, lazy_rescale = false"),
-            "block_m = 128, block_n = 64, stages = 2, warps = 8, q_in_registers = false");
+  EXPECT_EQ(chosen("sm_90", 128, "consumers = 0"), chosen("sm_80", 128));
 }
 
 TEST(Schedule, CountsThreads) {
@@ -55,8 +55,10 @@ TEST(Schedule, CountsThreads) {
 
 TEST(Schedule, OverridesReplaceSingleChoices) {
   EXPECT_EQ(chosen("sm_80", 64, "block_m=64 , stages = 3"),
-            "block_m = 64, block_n = 64, stages = 3, warps = 4, q_in_registers = true");
-  EXPECT_EQ(chosen("sm_80", 64, "q_in_registers = false, warps = 8, block_n = 32"),
+            "block_m = 64, block_n = 64, stages = 3, warps = 4, q_in_registers = true, "
+            "lazy_rescale = true");
+  EXPECT_EQ(chosen("sm_80", 64,
+                   "q_in_registers = false, warps = 8, block_n = 32, lazy_rescale = false"),
             "block_m = 128, block_n = 32, stages = 2, warps = 8, q_in_registers = false");
   EXPECT_EQ(chosen("host", 64, "block_m = 8, block_n = 16"),
             "block_m = 8, block_n = 16, stages = 1, warps = 1, q_in_registers = false");
@@ -125,11 +127,14 @@ INSTANTIATE_TEST_SUITE_P(
             "Consumers", "sm_90", 64, "consumers = 4",
             "schedule: consumers is 1, 2 or 3, not 4: a thread block's registers serve no more"},
         Refusal{
-            "RowsOfConsumers", "sm_90", 128, "block_m = 192",
-            "schedule: 2 consumers take block_m = 128 (64 rows each) and warps = 8, not 192 and 8"},
+            "RowsOfConsumers", "sm_90", 128, "block_m = 128",
+            "schedule: 3 consumers take block_m = 192 (64 rows each) and warps = 12, not 128 and 12"},
         Refusal{
             "WarpsOfConsumers", "sm_90", 128, "warps = 4",
-            "schedule: 2 consumers take block_m = 128 (64 rows each) and warps = 8, not 128 and 4"},
+            "schedule: 3 consumers take block_m = 192 (64 rows each) and warps = 12, not 192 and 4"},
+        Refusal{"RegistersOfConsumers", "sm_90", 128, "block_n = 144",
+                "schedule: keeps 136 values in the registers of a thread, of which 128 can hold tiles "
+                "with 3 consumers; take fewer consumers or a smaller block_n"},
         Refusal{"ColumnsOfConsumers", "sm_90", 64, "block_n = 72",
                 "schedule: block_n is a multiple of 16 up to 256, not 72"},
         Refusal{"MoreColumnsThanAProduct", "sm_90", 64, "block_n = 272",
@@ -137,8 +142,8 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{"QueriesOfConsumers", "sm_90", 64, "q_in_registers = true",
                 "schedule: q_in_registers is false with consumers: their products read it from "
                 "shared memory"},
-        Refusal{"SharedMemoryOfRoles", "sm_90", 128, "stages = 4",
-                "schedule: needs 295056 bytes of shared memory, sm_90 gives a thread block 232448; "
+        Refusal{"SharedMemoryOfRoles", "sm_90", 128, "stages = 5",
+                "schedule: needs 254128 bytes of shared memory, sm_90 gives a thread block 232448; "
                 "take a smaller block_m, block_n or fewer stages"},
         Refusal{"Registers", "sm_80", 128, "block_n = 112",
                 "schedule: keeps 240 values in the registers of a thread, of which 224 can hold "
@@ -157,9 +162,9 @@ INSTANTIATE_TEST_SUITE_P(
 
 // What the refusals' limits still allow.
 TEST(Schedule, LimitsThemselvesAreAllowed) {
-  EXPECT_EQ(chosen("sm_80", 128, "block_n = 96"),
+  EXPECT_EQ(chosen("sm_80", 128, "block_n = 96, lazy_rescale = false"),
             "block_m = 128, block_n = 96, stages = 2, warps = 4, q_in_registers = false");
-  EXPECT_EQ(chosen("sm_80", 64, "warps = 8, block_n = 96"),
+  EXPECT_EQ(chosen("sm_80", 64, "warps = 8, block_n = 96, lazy_rescale = false"),
             "block_m = 128, block_n = 96, stages = 2, warps = 8, q_in_registers = true");
 }
 
