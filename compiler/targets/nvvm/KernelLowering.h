@@ -76,6 +76,16 @@ private:
   // LowerMemory.cpp
   void lowerAlloc(pipe::AllocOp op);
   void lowerSlot(pipe::SlotOp op);
+  /// 16 bytes of a tile: where they lie in shared memory (address + offset) and in global memory, and
+  /// whether their row exists.
+  struct Chunk {
+    mlir::Value address;
+    int64_t offset;
+    mlir::Value global, exists;
+  };
+  /// Writes `body` for each chunk of a stage that this thread moves between a buffer and a view.
+  void forEachChunk(mlir::Value buffer, mlir::Value stage, mlir::Value view, mlir::Value block,
+                    llvm::function_ref<void(const Chunk &)> body);
   void lowerCopy(pipe::CopyOp op);
   void lowerWrite(pipe::WriteOp op);
   void lowerStore(pipe::StoreOp op);

@@ -54,30 +54,37 @@ static std::tuple<Value, Value, Value> firstChunk(OpBuilder &builder, Location l
   return {row, chunk, address};
 }
 
-void KernelLowering::lowerCopy(pipe::CopyOp op) {
-  auto buffer = op.getBuffer().getType();
+void KernelLowering::forEachChunk(Value bufferValue, Value stage, Value view, Value blockValue,
+                                  llvm::function_ref<void(const Chunk &)> body) {
+  auto buffer = cast<pipe::BufferType>(bufferValue.getType());
   ChunkDeal deal(buffer, warps * 32);
-  auto [row, chunk, address] = firstChunk(builder, loc, thread, deal, buffer.getRowBytes());
-  address = add(address, add(valueOf(op.getBuffer()),
-                             multiply(valueOf(op.getStage()), constant(buffer.getStageBytes()))));
+  auto [row, column, address] = firstChunk(builder, loc, thread, deal, buffer.getRowBytes());
+  address = add(address, add(valueOf(bufferValue),
+                             multiply(valueOf(stage), constant(buffer.getStageBytes()))));
 
-  BlockCoordinates block = blockOf(op.getBlock());
+  BlockCoordinates block = blockOf(blockValue);
   Type element = buffer.getElementType();
-  Value rowStride = slots[viewOf(op.getView()).strides[2]];
-  Value source = blockAddress(op.getView(), block, element);
-  Value column = multiply(chunk, constant(chunkElements));
-  source = advance(source, element, add(multiply(wide(row), rowStride), wide(column)));
+  Value rowStride = slots[viewOf(view).strides[2]];
+  Value firstElement = wide(multiply(column, constant(chunkElements)));
+  Value global = advance(blockAddress(view, block, element), element,
+                         add(multiply(wide(row), rowStride), firstElement));
   Value step = multiply(rowStride, constant(deal.rowStep, 64));
   Value rowsLeft = arith::SubIOp::create(builder, loc, block.limit, add(block.first, row));
   for (int64_t index = 0; index < deal.count; ++index) {
     Value exists = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::sgt, rowsLeft,
                                          constant(index * deal.rowStep));
-    Value bytes =
-        arith::SelectOp::create(builder, loc, exists, constant(chunkBytes), constant(0));
-    ptx().copyAsync(address, index * deal.rowStep * buffer.getRowBytes(), source, bytes);
+    body({address, index * deal.rowStep * buffer.getRowBytes(), global, exists});
     if (index + 1 < deal.count)
-      source = advance(source, element, step);
+      global = advance(global, element, step);
   }
+}
+
+void KernelLowering::lowerCopy(pipe::CopyOp op) {
+  forEachChunk(op.getBuffer(), op.getStage(), op.getView(), op.getBlock(), [&](const Chunk &chunk) {
+    Value bytes =
+        arith::SelectOp::create(builder, loc, chunk.exists, constant(chunkBytes), constant(0));
+    ptx().copyAsync(chunk.address, chunk.offset, chunk.global, bytes);
+  });
 }
 
 void KernelLowering::lowerWrite(pipe::WriteOp op) {
@@ -108,33 +115,13 @@ void KernelLowering::lowerWrite(pipe::WriteOp op) {
 }
 
 void KernelLowering::lowerStore(pipe::StoreOp op) {
-  auto buffer = op.getBuffer().getType();
-  ChunkDeal deal(buffer, warps * 32);
-  auto [row, chunk, address] = firstChunk(builder, loc, thread, deal, buffer.getRowBytes());
-  address = add(address, add(valueOf(op.getBuffer()),
-                             multiply(valueOf(op.getStage()), constant(buffer.getStageBytes()))));
-  BlockCoordinates block = blockOf(op.getBlock());
-  Type element = buffer.getElementType();
-  Value rowStride = slots[viewOf(op.getView()).strides[2]];
-  Value target = blockAddress(op.getView(), block, element);
-  Value column = multiply(chunk, constant(chunkElements));
-  target = advance(target, element, add(multiply(wide(row), rowStride), wide(column)));
-  Value step = multiply(rowStride, constant(deal.rowStep, 64));
-  Value rowsLeft = arith::SubIOp::create(builder, loc, block.limit, add(block.first, row));
-  for (int64_t index = 0; index < deal.count; ++index) {
-    Values data =
-        ptx().loadShared16Bytes(address, index * deal.rowStep * buffer.getRowBytes());
-    Value exists = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::sgt, rowsLeft,
-                                         constant(index * deal.rowStep));
-    auto branch = scf::IfOp::create(builder, loc, exists, /*withElseRegion=*/false);
-    {
-      OpBuilder::InsertionGuard guard(builder);
-      builder.setInsertionPointToStart(branch.thenBlock());
-      ptx().storeGlobal16Bytes(target, data);
-    }
-    if (index + 1 < deal.count)
-      target = advance(target, element, step);
-  }
+  forEachChunk(op.getBuffer(), op.getStage(), op.getView(), op.getBlock(), [&](const Chunk &chunk) {
+    Values data = ptx().loadShared16Bytes(chunk.address, chunk.offset);
+    auto branch = scf::IfOp::create(builder, loc, chunk.exists, /*withElseRegion=*/false);
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(branch.thenBlock());
+    ptx().storeGlobal16Bytes(chunk.global, data);
+  });
 }
 
 /// A row slice goes into a contiguous [B, H, Sq] view; the first lane of four stores.

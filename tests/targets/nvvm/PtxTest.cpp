@@ -134,7 +134,9 @@ TEST(PtxWithRoles, UsesWarpgroupProductsAndTensorCopies) {
   for (int headDim : {64, 128})
     for (ElementType type : {ElementType::bf16, ElementType::f16}) {
       SCOPED_TRACE(testing::Message() << elementTypeName(type) << ", head dimension " << headDim);
-      Artifact artifact = compiled(specificationOf(causal, headDim, type, 90));
+      KernelSpecification specification = specificationOf(causal, headDim, type, 90);
+      specification.schedule = "consumers = 2, block_n = 128";
+      Artifact artifact = compiled(specification);
       Opcodes opcodes(artifact.code);
       std::string name(elementTypeName(type));
       std::string types = "k16.f32." + name + "." + name;
@@ -163,8 +165,10 @@ TEST(PtxWithRoles, UsesWarpgroupProductsAndTensorCopies) {
 }
 
 TEST(PtxWithRoles, ThreadsAreTheConsumersAndOneWarpgroupMore) {
-  for (auto [headDim, threads] : {std::pair(64, 512), std::pair(128, 384)}) {
-    Artifact artifact = compiled(specificationOf(causal, headDim, ElementType::bf16, 90));
+  for (auto [consumers, threads] : {std::pair(1, 256), std::pair(2, 384), std::pair(3, 512)}) {
+    KernelSpecification specification = specificationOf(causal, 64, ElementType::bf16, 90);
+    specification.schedule = "consumers = " + std::to_string(consumers);
+    Artifact artifact = compiled(specification);
     ASSERT_EQ(artifact.launches.size(), 1u);
     EXPECT_EQ(artifact.launches.front().threads, threads);
     EXPECT_NE(artifact.code.find(".reqntid " + std::to_string(threads)), std::string::npos);
