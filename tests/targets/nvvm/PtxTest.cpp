@@ -210,8 +210,7 @@ TEST_P(PtxChip, HasItsTargetVersionAndSharedMemory) {
     EXPECT_EQ(opcodes.count("wgmma") > 0, sm == 90);
     int threads = artifact.launches.front().threads;
     EXPECT_NE(artifact.code.find(".reqntid " + std::to_string(threads)), std::string::npos);
-    if (sm != 90)
-      EXPECT_EQ(threads, 128);
+    EXPECT_EQ(threads, sm == 90 ? 512 : 128);
     EXPECT_GT(artifact.launches.front().sharedBytes, 0);
     EXPECT_LE(artifact.launches.front().sharedBytes, chip->blockShared);
   }
