@@ -51,9 +51,7 @@ public:
 private:
   //===--- i64 arithmetic ---------------------------------------------------===//
 
-  Value constant(int64_t value) {
-    return arith::ConstantIntOp::create(builder, loc, value, 64);
-  }
+  Value constant(int64_t value) { return arith::ConstantIntOp::create(builder, loc, value, 64); }
   Value wide(Value value) {
     return arith::ExtSIOp::create(builder, loc, builder.getI64Type(), value);
   }
@@ -93,11 +91,11 @@ private:
     };
     auto isEmpty = [&](KeyInterval x) { return lessEqual(x.high, x.low); };
     // An empty interval must not widen a hull: its ends say nothing.
-    KeyInterval mayHull = choose(isEmpty(a.may), b.may, choose(isEmpty(b.may), a.may,
-                                                               hull(a.may, b.may)));
+    KeyInterval mayHull =
+        choose(isEmpty(a.may), b.may, choose(isEmpty(b.may), a.may, hull(a.may, b.may)));
     Value touch = both(lessEqual(a.must.low, b.must.high), lessEqual(b.must.low, a.must.high));
-    Value aIsLonger = lessEqual(subtract(b.must.high, b.must.low),
-                                subtract(a.must.high, a.must.low));
+    Value aIsLonger =
+        lessEqual(subtract(b.must.high, b.must.low), subtract(a.must.high, a.must.low));
     KeyInterval must = choose(touch, hull(a.must, b.must), choose(aIsLonger, a.must, b.must));
     must = choose(isEmpty(a.must), b.must, choose(isEmpty(b.must), a.must, must));
     return {mayHull, must};
@@ -239,8 +237,7 @@ private:
     if (!a || !b)
       return unknown();
     using Predicate = arith::CmpIPredicate;
-    Predicate predicate =
-        negated ? arith::invertPredicate(op.getPredicate()) : op.getPredicate();
+    Predicate predicate = negated ? arith::invertPredicate(op.getPredicate()) : op.getPredicate();
     switch (predicate) {
     case Predicate::sle:
       return atMostZero(*a, *b, 0);

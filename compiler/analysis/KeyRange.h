@@ -20,8 +20,8 @@
 //   c = 0    all keys or none: may if min over q of d <= 0, must if the max is
 // d < 0 is d + 1 <= 0; the others follow by negation. Equality is d <= 0 and -d <= 0.
 //
-// Kernels compute in wrapping i32 and this reasoning in i64, so an atom counts only where neither side can
-// leave i32 for q of the block and k in [0, Sk): that, too, is checked in the kernel.
+// Kernels compute in wrapping i32 and this reasoning in i64, so an atom counts only where neither
+// side can leave i32 for q of the block and k in [0, Sk): that, too, is checked in the kernel.
 //
 // Negation is pushed to the atoms. `and` intersects both intervals. `or` takes the hull of
 // `may`; of `must` it takes the hull where the two touch, else the longer one.

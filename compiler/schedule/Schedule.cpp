@@ -16,8 +16,8 @@ namespace tesela {
 
 std::string Schedule::text() const {
   std::string text =
-      fmt::format("block_m = {}, block_n = {}, stages = {}, warps = {}, q_in_registers = {}", blockM,
-                  blockN, stages, warps, qInRegisters);
+      fmt::format("block_m = {}, block_n = {}, stages = {}, warps = {}, q_in_registers = {}",
+                  blockM, blockN, stages, warps, qInRegisters);
   if (consumers > 0)
     text += fmt::format(", consumers = {}", consumers);
   if (lazyRescale)
@@ -34,23 +34,23 @@ Status overrideSchedule(Schedule &schedule, const std::string &text) {
     value = value.trim();
     if (name == "q_in_registers" || name == "lazy_rescale") {
       if (value != "true" && value != "false")
-        return Error(Code::invalidArgument,
-                     fmt::format("schedule: {} is true or false, not '{}'", name.str(),
-                                 value.str()));
+        return Error(Code::invalidArgument, fmt::format("schedule: {} is true or false, not '{}'",
+                                                        name.str(), value.str()));
       (name == "q_in_registers" ? schedule.qInRegisters : schedule.lazyRescale) = value == "true";
       continue;
     }
-    int64_t *field = name == "block_m"   ? &schedule.blockM
-                     : name == "block_n" ? &schedule.blockN
-                     : name == "stages"  ? &schedule.stages
-                     : name == "warps"   ? &schedule.warps
+    int64_t *field = name == "block_m"     ? &schedule.blockM
+                     : name == "block_n"   ? &schedule.blockN
+                     : name == "stages"    ? &schedule.stages
+                     : name == "warps"     ? &schedule.warps
                      : name == "consumers" ? &schedule.consumers
-                                         : nullptr;
+                                           : nullptr;
     if (!field)
-      return Error(Code::invalidArgument,
-                   fmt::format("schedule: '{}' is no choice of a schedule; the choices are block_m, "
-                               "block_n, stages, warps, q_in_registers, consumers and lazy_rescale",
-                               name.str()));
+      return Error(
+          Code::invalidArgument,
+          fmt::format("schedule: '{}' is no choice of a schedule; the choices are block_m, "
+                      "block_n, stages, warps, q_in_registers, consumers and lazy_rescale",
+                      name.str()));
     int64_t least = field == &schedule.consumers ? 0 : 1;
     if (value.getAsInteger(10, *field) || *field < least || *field > 4096)
       return Error(Code::invalidArgument,
@@ -62,11 +62,12 @@ Status overrideSchedule(Schedule &schedule, const std::string &text) {
 
 int64_t sharedBytes(const Schedule &schedule, const KernelSpecification &specification) {
   int64_t size = elementSize(specification.inputType);
-  // The output leaves through the queries' buffer where it fits, beside it where roles share one of another
-  // shape.
+  // The output leaves through the queries' buffer where it fits, beside it where roles share one of
+  // another shape.
   bool beside = schedule.consumers > 0 && specification.headDimQk != specification.headDimV;
-  int64_t query = schedule.blockM * (beside ? specification.headDimQk + specification.headDimV
-                                            : std::max(specification.headDimQk, specification.headDimV));
+  int64_t query =
+      schedule.blockM * (beside ? specification.headDimQk + specification.headDimV
+                                : std::max(specification.headDimQk, specification.headDimV));
   int64_t keyAndValue = schedule.blockN * (specification.headDimQk + specification.headDimV);
   int64_t barriers = schedule.consumers > 0 ? 16 * (1 + 2 * schedule.stages) : 0;
   return size * (query + schedule.stages * keyAndValue) + barriers;
@@ -105,9 +106,10 @@ static Status checkShared(const Schedule &schedule, const KernelSpecification &s
                           const ChipFacts &chip) {
   int64_t bytes = sharedBytes(schedule, specification);
   if (bytes > chip.blockShared)
-    return reject(fmt::format("needs {} bytes of shared memory, sm_{} gives a thread block {}; take a "
-                              "smaller block_m, block_n or fewer stages",
-                              bytes, chip.sm, chip.blockShared));
+    return reject(
+        fmt::format("needs {} bytes of shared memory, sm_{} gives a thread block {}; take a "
+                    "smaller block_m, block_n or fewer stages",
+                    bytes, chip.sm, chip.blockShared));
   return Status::success();
 }
 
@@ -115,15 +117,18 @@ static Status checkShared(const Schedule &schedule, const KernelSpecification &s
 static Status checkRoles(const Schedule &schedule, const KernelSpecification &specification,
                          const ChipFacts &chip) {
   if (chip.acceleratedPtx == 0)
-    return reject(fmt::format("consumers is 0 on sm_{}: only sm_90 has warpgroup products", chip.sm));
+    return reject(
+        fmt::format("consumers is 0 on sm_{}: only sm_90 has warpgroup products", chip.sm));
   if (schedule.consumers > 3)
-    return reject(fmt::format("consumers is 1, 2 or 3, not {}: a thread block's registers serve no more",
-                              schedule.consumers));
+    return reject(
+        fmt::format("consumers is 1, 2 or 3, not {}: a thread block's registers serve no more",
+                    schedule.consumers));
   if (schedule.blockM != 64 * schedule.consumers || schedule.warps != 4 * schedule.consumers)
-    return reject(fmt::format("{} consumers take block_m = {} (64 rows each) and warps = {}, not {} and "
-                              "{}",
-                              schedule.consumers, 64 * schedule.consumers, 4 * schedule.consumers,
-                              schedule.blockM, schedule.warps));
+    return reject(
+        fmt::format("{} consumers take block_m = {} (64 rows each) and warps = {}, not {} and "
+                    "{}",
+                    schedule.consumers, 64 * schedule.consumers, 4 * schedule.consumers,
+                    schedule.blockM, schedule.warps));
   if (schedule.blockN % 16 != 0 || schedule.blockN > 256)
     return reject(fmt::format("block_n is a multiple of 16 up to 256, not {}", schedule.blockN));
   // Accumulators of S and O beside what else a thread of a consumer holds (pipe-split-roles deals
@@ -131,11 +136,13 @@ static Status checkRoles(const Schedule &schedule, const KernelSpecification &sp
   constexpr int64_t registers[] = {0, 224, 208, 128};
   int64_t held = (schedule.blockN + specification.headDimV) / 2;
   if (held > registers[schedule.consumers])
-    return reject(fmt::format("keeps {} values in the registers of a thread, of which {} can hold tiles "
-                              "with {} consumers; take fewer consumers or a smaller block_n",
-                              held, registers[schedule.consumers], schedule.consumers));
+    return reject(
+        fmt::format("keeps {} values in the registers of a thread, of which {} can hold tiles "
+                    "with {} consumers; take fewer consumers or a smaller block_n",
+                    held, registers[schedule.consumers], schedule.consumers));
   if (schedule.qInRegisters)
-    return reject("q_in_registers is false with consumers: their products read it from shared memory");
+    return reject(
+        "q_in_registers is false with consumers: their products read it from shared memory");
   return checkShared(schedule, specification, chip);
 }
 
@@ -155,9 +162,10 @@ static Status checkCuda(const Schedule &schedule, const KernelSpecification &spe
   int64_t narrowest = std::min(specification.headDimQk, specification.headDimV);
   int64_t rowStep = schedule.warps * 32 / (narrowest / 8);
   if (schedule.blockN % rowStep != 0 || schedule.blockM % rowStep != 0)
-    return reject(fmt::format("block_m and block_n are multiples of {} here (the rows that {} threads "
-                              "copy at once), not {} and {}",
-                              rowStep, schedule.warps * 32, schedule.blockM, schedule.blockN));
+    return reject(
+        fmt::format("block_m and block_n are multiples of {} here (the rows that {} threads "
+                    "copy at once), not {} and {}",
+                    rowStep, schedule.warps * 32, schedule.blockM, schedule.blockN));
   if (Status status = checkShared(schedule, specification, chip); !status)
     return status;
   // Accumulators of S and O, and Q where it is kept, must fit the 255 registers of a thread.
@@ -174,9 +182,10 @@ static Status checkCuda(const Schedule &schedule, const KernelSpecification &spe
 
 static Status checkHost(const Schedule &schedule) {
   if (schedule.consumers > 0 || schedule.lazyRescale)
-    return Error(Code::invalidArgument,
-                 "schedule: consumers and lazy_rescale are choices of GPU targets; leave them out on "
-                 "the host");
+    return Error(
+        Code::invalidArgument,
+        "schedule: consumers and lazy_rescale are choices of GPU targets; leave them out on "
+        "the host");
   if (schedule.blockM % 8 != 0 || schedule.blockN % 16 != 0)
     return Error(
         Code::invalidArgument,

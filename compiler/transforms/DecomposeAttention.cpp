@@ -64,8 +64,8 @@ public:
     Value row = block->addArgument(builder.getI32Type(), loc);
     Value column = block->addArgument(builder.getI32Type(), loc);
     OpBuilder inner = OpBuilder::atBlockEnd(block);
-    Value value = body(Scalars{inner, loc}, block->getArguments().take_front(sources.size()), row,
-                       column);
+    Value value =
+        body(Scalars{inner, loc}, block->getArguments().take_front(sources.size()), row, column);
     tile::YieldOp::create(inner, loc, value);
     return op.getResult();
   }
@@ -135,9 +135,9 @@ struct TileDecompose : impl::TileDecomposeBase<TileDecompose> {
     Value scores = emit.map(op.getType(), op.getSource(),
                             [&](Emitter::Scalars s, ValueRange x, Value row, Value column) {
                               Value scaled = s.multiply(x[0], op.getScale());
-                              return op.getBody().empty() ? scaled
-                                                          : inlineHook(s, op.getBody(), scaled,
-                                                                       place, row, column);
+                              return op.getBody().empty()
+                                         ? scaled
+                                         : inlineHook(s, op.getBody(), scaled, place, row, column);
                             });
     op.replaceAllUsesWith(scores);
   }
@@ -159,8 +159,8 @@ struct TileDecompose : impl::TileDecomposeBase<TileDecompose> {
           Value keep =
               arith::CmpIOp::create(s.builder, s.loc, arith::CmpIPredicate::slt, key, limit);
           if (!op.getBody().empty())
-            keep = arith::AndIOp::create(
-                s.builder, s.loc, keep, inlineHook(s, op.getBody(), Value(), place, row, column));
+            keep = arith::AndIOp::create(s.builder, s.loc, keep,
+                                         inlineHook(s, op.getBody(), Value(), place, row, column));
           return s.select(keep, x[0], s.minusInfinity());
         });
     scf::YieldOp::create(inner.builder, inner.loc, masked);
@@ -177,8 +177,7 @@ struct TileDecompose : impl::TileDecomposeBase<TileDecompose> {
   /// c · m, or 0 for a row that has kept nothing yet: -inf - 0 instead of -inf - -inf.
   static Value emitExponents(Emitter &emit, tile::SoftmaxStepOp op, Value maxima) {
     return emit.map(maxima.getType(), maxima, [&](Emitter::Scalars s, ValueRange x, Value, Value) {
-      return s.select(s.equal(x[0], s.minusInfinity()), s.zero(),
-                      s.multiply(x[0], op.getFactor()));
+      return s.select(s.equal(x[0], s.minusInfinity()), s.zero(), s.multiply(x[0], op.getFactor()));
     });
   }
 
@@ -198,27 +197,30 @@ struct TileDecompose : impl::TileDecomposeBase<TileDecompose> {
     return {maxima, emit.map(rowType, {op.getM(), exponents}, exponential(op))};
   }
 
-  /// Any reference gives the same softmax as long as nothing overflows: m stays, and α is 1, until a
-  /// maximum exceeds it by 2^8 (lazyLimit). The first block that keeps something always does.
+  /// Any reference gives the same softmax as long as nothing overflows: m stays, and α is 1, until
+  /// a maximum exceeds it by 2^8 (lazyLimit). The first block that keeps something always does.
   static std::pair<Value, Value> lazyReference(Emitter &emit, tile::SoftmaxStepOp op) {
     // Exponentials up to 2^8 and their sums are far inside f32, P's inside f16 (HOPPER.md).
     constexpr float lazyLimit = 8;
     Type rowType = op.getM().getType();
-    auto lowest = FloatAttr::get(emit.builder.getF32Type(), -std::numeric_limits<float>::infinity());
+    auto lowest =
+        FloatAttr::get(emit.builder.getF32Type(), -std::numeric_limits<float>::infinity());
     Value start = tile::ConstantOp::create(emit.builder, emit.loc, rowType, lowest);
     Value own = tile::ReduceOp::create(emit.builder, emit.loc, rowType, tile::Reduction::Max,
                                        op.getS(), start, /*in_shares=*/true);
-    Value excess = emit.map(
-        rowType, {own, op.getM()}, [&](Emitter::Scalars s, ValueRange x, Value, Value) -> Value {
-          Value limit = s.fma(x[1], op.getFactor(), s.number(lazyLimit));
-          return s.fma(x[0], op.getFactor(), s.negate(limit));
-        });
-    Value grew = tile::AnyPositiveOp::create(emit.builder, emit.loc, emit.builder.getI1Type(), excess);
+    Value excess = emit.map(rowType, {own, op.getM()},
+                            [&](Emitter::Scalars s, ValueRange x, Value, Value) -> Value {
+                              Value limit = s.fma(x[1], op.getFactor(), s.number(lazyLimit));
+                              return s.fma(x[0], op.getFactor(), s.negate(limit));
+                            });
+    Value grew =
+        tile::AnyPositiveOp::create(emit.builder, emit.loc, emit.builder.getI1Type(), excess);
     auto branch = scf::IfOp::create(emit.builder, emit.loc, TypeRange{rowType, rowType}, grew,
                                     /*withElseRegion=*/true);
     Emitter inner(op);
     inner.builder.setInsertionPointToStart(branch.thenBlock());
-    Value whole = tile::TotalOp::create(inner.builder, inner.loc, rowType, own, tile::Reduction::Max);
+    Value whole =
+        tile::TotalOp::create(inner.builder, inner.loc, rowType, own, tile::Reduction::Max);
     Value maxima = inner.map(rowType, {whole, op.getM()},
                              [&](Emitter::Scalars s, ValueRange x, Value, Value) -> Value {
                                return arith::MaxNumFOp::create(s.builder, s.loc, x[0], x[1]);
@@ -243,22 +245,22 @@ struct TileDecompose : impl::TileDecomposeBase<TileDecompose> {
         emit.map(rowType, {op.getL(), alpha}, [&](Emitter::Scalars s, ValueRange x, Value, Value) {
           return s.multiply(x[0], x[1]);
         });
-    Value sums = tile::ReduceOp::create(emit.builder, emit.loc, rowType, tile::Reduction::Add, p,
-                                        scaled);
+    Value sums =
+        tile::ReduceOp::create(emit.builder, emit.loc, rowType, tile::Reduction::Add, p, scaled);
     op.replaceAllUsesWith(ValueRange{p, maxima, sums, alpha});
   }
 
   static void decompose(tile::RescaleOp op) {
     Emitter emit(op);
     auto rescale = [&](Emitter &at) {
-      return at.map(op.getType(), {op.getSource(), op.getBy()},
-                    [](Emitter::Scalars s, ValueRange x, Value, Value) {
-                      return s.multiply(x[0], x[1]);
-                    });
+      return at.map(
+          op.getType(), {op.getSource(), op.getBy()},
+          [](Emitter::Scalars s, ValueRange x, Value, Value) { return s.multiply(x[0], x[1]); });
     };
     if (!isLazy(op))
       return op.replaceAllUsesWith(rescale(emit));
-    // Mostly all factors are 1: factors are at most 1, so something is to do where 1 - α is positive.
+    // Mostly all factors are 1: factors are at most 1, so something is to do where 1 - α is
+    // positive.
     Value change = emit.map(op.getBy().getType(), op.getBy(),
                             [](Emitter::Scalars s, ValueRange x, Value, Value) -> Value {
                               return s.add(s.number(1), s.negate(x[0]));
@@ -282,12 +284,11 @@ struct TileDecompose : impl::TileDecomposeBase<TileDecompose> {
     Value inverse = emit.map(rowType, total, [&](Emitter::Scalars s, ValueRange x, Value, Value) {
       return s.select(s.equal(x[0], s.zero()), s.zero(), s.divide(s.number(1), x[0]));
     });
-    Value output = emit.map(op.getO().getType(), {op.getO(), inverse},
-                            [&](Emitter::Scalars s, ValueRange x, Value, Value) {
-                              return s.multiply(x[0], x[1]);
-                            });
-    Value lse = emit.map(
-        rowType, {op.getM(), total}, [&](Emitter::Scalars s, ValueRange x, Value, Value) {
+    Value output = emit.map(
+        op.getO().getType(), {op.getO(), inverse},
+        [&](Emitter::Scalars s, ValueRange x, Value, Value) { return s.multiply(x[0], x[1]); });
+    Value lse =
+        emit.map(rowType, {op.getM(), total}, [&](Emitter::Scalars s, ValueRange x, Value, Value) {
           Value base2 = s.fma(x[0], op.getFactor(), s.log2(x[1]));
           return s.select(s.equal(x[1], s.zero()), s.minusInfinity(),
                           s.multiply(base2, s.number(std::numbers::ln2_v<float>)));

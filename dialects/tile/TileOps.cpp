@@ -159,8 +159,8 @@ LogicalResult ReduceOp::verify() {
   if (source.getRank() != 2)
     return emitOpError() << "expected a source of two extents, got " << source;
   auto result = cast<TileType>(getResult().getType());
-  if (failed(verifyExtents(*this, "result", result.getExtents(),
-                           source.getExtents().take_front(1))) ||
+  if (failed(
+          verifyExtents(*this, "result", result.getExtents(), source.getExtents().take_front(1))) ||
       failed(verifyExtents(*this, "start", cast<TileType>(getStart().getType()).getExtents(),
                            source.getExtents().take_front(1))))
     return failure();

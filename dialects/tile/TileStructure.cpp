@@ -164,8 +164,8 @@ ParseResult BlocksOp::parse(OpAsmParser &parser, OperationState &result) {
       parser.resolveOperands(full, i32, result.operands))
     return failure();
   result.addAttribute(getOperandSegmentSizeAttr(),
-                      builder.getDenseI32ArrayAttr({1, int32_t(init.size()), int32_t(range.size()),
-                                                    int32_t(full.size())}));
+                      builder.getDenseI32ArrayAttr(
+                          {1, int32_t(init.size()), int32_t(range.size()), int32_t(full.size())}));
   Region *body = result.addRegion();
   if (parser.parseRegion(*body, arguments) || parser.parseOptionalAttrDict(result.attributes))
     return failure();

@@ -57,9 +57,9 @@ TEST(Schedule, OverridesReplaceSingleChoices) {
   EXPECT_EQ(chosen("sm_80", 64, "block_m=64 , stages = 3"),
             "block_m = 64, block_n = 64, stages = 3, warps = 4, q_in_registers = true, "
             "lazy_rescale = true");
-  EXPECT_EQ(chosen("sm_80", 64,
-                   "q_in_registers = false, warps = 8, block_n = 32, lazy_rescale = false"),
-            "block_m = 128, block_n = 32, stages = 2, warps = 8, q_in_registers = false");
+  EXPECT_EQ(
+      chosen("sm_80", 64, "q_in_registers = false, warps = 8, block_n = 32, lazy_rescale = false"),
+      "block_m = 128, block_n = 32, stages = 2, warps = 8, q_in_registers = false");
   EXPECT_EQ(chosen("host", 64, "block_m = 8, block_n = 16"),
             "block_m = 8, block_n = 16, stages = 1, warps = 1, q_in_registers = false");
 }
@@ -126,15 +126,16 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{
             "Consumers", "sm_90", 64, "consumers = 4",
             "schedule: consumers is 1, 2 or 3, not 4: a thread block's registers serve no more"},
+        Refusal{"RowsOfConsumers", "sm_90", 128, "block_m = 128",
+                "schedule: 3 consumers take block_m = 192 (64 rows each) and warps = 12, not 128 "
+                "and 12"},
+        Refusal{"WarpsOfConsumers", "sm_90", 128, "warps = 4",
+                "schedule: 3 consumers take block_m = 192 (64 rows each) and warps = 12, not 192 "
+                "and 4"},
         Refusal{
-            "RowsOfConsumers", "sm_90", 128, "block_m = 128",
-            "schedule: 3 consumers take block_m = 192 (64 rows each) and warps = 12, not 128 and 12"},
-        Refusal{
-            "WarpsOfConsumers", "sm_90", 128, "warps = 4",
-            "schedule: 3 consumers take block_m = 192 (64 rows each) and warps = 12, not 192 and 4"},
-        Refusal{"RegistersOfConsumers", "sm_90", 128, "block_n = 144",
-                "schedule: keeps 136 values in the registers of a thread, of which 128 can hold tiles "
-                "with 3 consumers; take fewer consumers or a smaller block_n"},
+            "RegistersOfConsumers", "sm_90", 128, "block_n = 144",
+            "schedule: keeps 136 values in the registers of a thread, of which 128 can hold tiles "
+            "with 3 consumers; take fewer consumers or a smaller block_n"},
         Refusal{"ColumnsOfConsumers", "sm_90", 64, "block_n = 72",
                 "schedule: block_n is a multiple of 16 up to 256, not 72"},
         Refusal{"MoreColumnsThanAProduct", "sm_90", 64, "block_n = 272",

@@ -24,8 +24,7 @@ BlockCoordinates emitWork(OpBuilder &builder, Location loc, Value item, const Ex
   };
   // Written so that Sq + rows - 1 cannot leave i32: a launch has at least one query.
   Value one = constant(builder, loc, 1), rowCount = constant(builder, loc, rows);
-  Value lastBlock =
-      divide(arith::SubIOp::create(builder, loc, extents.Sq, one), rowCount);
+  Value lastBlock = divide(arith::SubIOp::create(builder, loc, extents.Sq, one), rowCount);
   Value blocks = arith::AddIOp::create(builder, loc, lastBlock, one);
   Value row = arith::SubIOp::create(builder, loc, lastBlock, remainder(item, blocks));
   Value batchAndHead = divide(item, blocks);

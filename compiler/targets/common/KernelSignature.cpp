@@ -56,7 +56,8 @@ KernelSignature::KernelSignature(tile::KernelOp kernel) {
     std::string name = kernel.getArgumentName(argument.getArgNumber()).str();
     if (!viewType || viewType.getRank() != 4 || name.starts_with("$"))
       continue;
-    // Boxes of what one copy moves: a block of queries or of keys, a warpgroup's rows of the output.
+    // Boxes of what one copy moves: a block of queries or of keys, a warpgroup's rows of the
+    // output.
     int64_t rows = name == "q" ? schedule.getBlockM() : name == "o" ? 64 : schedule.getBlockN();
     views_[argument.getArgNumber()].tensorMap = slots_.size();
     add(Kind::tensorMap, name, rows, Type());

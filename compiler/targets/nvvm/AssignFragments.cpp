@@ -115,8 +115,8 @@ private:
       OpBuilder builder(dot);
       auto type = cast<tile::TileType>(dot.getA().getType());
       auto operand = pipe::OperandAttr::get(&getContext(), warps);
-      dot.getAMutable().assign(pipe::ConvertOp::create(
-          builder, dot.getLoc(), type.withEncoding(operand), dot.getA()));
+      dot.getAMutable().assign(
+          pipe::ConvertOp::create(builder, dot.getLoc(), type.withEncoding(operand), dot.getA()));
     });
   }
 
@@ -153,9 +153,9 @@ private:
     pipe::BarrierOp::create(wait, loc);
     for (auto [load, buffer] : llvm::zip(loads, buffers)) {
       auto type = cast<tile::TileType>(load.getType());
-      Value tile = pipe::SlotOp::create(
-          wait, load.getLoc(), type.withEncoding(pipe::SharedAttr::get(&getContext())), buffer,
-          zero(wait, loc));
+      Value tile = pipe::SlotOp::create(wait, load.getLoc(),
+                                        type.withEncoding(pipe::SharedAttr::get(&getContext())),
+                                        buffer, zero(wait, loc));
       bool isLeft = llvm::any_of(load->getUses(), [](OpOperand &use) {
         return isa<tile::DotOp>(use.getOwner()) && use.getOperandNumber() == 0;
       });

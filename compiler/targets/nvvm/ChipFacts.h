@@ -18,8 +18,8 @@ struct ChipFacts {
   int ptxVersion;      ///< the first that knows the chip: 78 is PTX 7.8
   int64_t blockShared; ///< bytes of shared memory that one thread block can have
   int64_t chipShared;  ///< bytes of shared memory of a multiprocessor
-  /// The first PTX version that knows the chip's own instructions (sm_90a: wgmma, setmaxnreg); 0 where
-  /// Tesela uses none.
+  /// The first PTX version that knows the chip's own instructions (sm_90a: wgmma, setmaxnreg); 0
+  /// where Tesela uses none.
   int acceleratedPtx = 0;
   /// Not a fact but a choice: code for sm_NNa, which runs on this very chip only.
   bool accelerated = false;

@@ -202,11 +202,11 @@ LogicalResult KernelLowering::lower(Operation *op) {
         bool isQuery = coordinates.getBlock().getType().getAxis() == tile::Axis::Query;
         values[coordinates.getBatch()] = {block.batch};
         values[coordinates.getHead()] = {block.head};
-        values[coordinates.getKvHead()] = {
-            isQuery ? emitKvHead(builder, loc, block.head, extents()) : block.head};
-        // Else LLVM's strength reduction keeps a counter for each column that a score reads: a consumer,
-        // which may not spill, would hold up to 64 registers over the whole loop. Elsewhere it changes
-        // the spills both ways.
+        values[coordinates.getKvHead()] = {isQuery ? emitKvHead(builder, loc, block.head, extents())
+                                                   : block.head};
+        // Else LLVM's strength reduction keeps a counter for each column that a score reads: a
+        // consumer, which may not spill, would hold up to 64 registers over the whole loop.
+        // Elsewhere it changes the spills both ways.
         bool countsColumns = !isQuery && consumers > 0;
         values[coordinates.getFirst()] = {countsColumns ? ptx().opaque(block.first) : block.first};
         return success();
@@ -253,9 +253,9 @@ static Values flatten(ValueRange operands, llvm::function_ref<const Values &(Val
 LogicalResult KernelLowering::lowerFor(scf::ForOp loop) {
   auto lookup = [&](Value value) -> const Values & { return valuesOf(value); };
   Location outer = loc;
-  auto lowered = scf::ForOp::create(builder, loc, valueOf(loop.getLowerBound()),
-                                    valueOf(loop.getUpperBound()), valueOf(loop.getStep()),
-                                    flatten(loop.getInitArgs(), lookup));
+  auto lowered =
+      scf::ForOp::create(builder, loc, valueOf(loop.getLowerBound()), valueOf(loop.getUpperBound()),
+                         valueOf(loop.getStep()), flatten(loop.getInitArgs(), lookup));
   values[loop.getInductionVar()] = {lowered.getInductionVar()};
   auto distribute = [&](ValueRange originals, ValueRange flat) {
     for (Value original : originals) {

@@ -76,8 +76,8 @@ private:
   // LowerMemory.cpp
   void lowerAlloc(pipe::AllocOp op);
   void lowerSlot(pipe::SlotOp op);
-  /// 16 bytes of a tile: where they lie in shared memory (address + offset) and in global memory, and
-  /// whether their row exists.
+  /// 16 bytes of a tile: where they lie in shared memory (address + offset) and in global memory,
+  /// and whether their row exists.
   struct Chunk {
     mlir::Value address;
     int64_t offset;
@@ -110,8 +110,7 @@ private:
   void lowerEmptyOut(pipe::EmptyOutOp op);
   void initChannels();
   /// Where the stage's barrier of use `use` lies, and the parity of that use's phase.
-  std::pair<mlir::Value, mlir::Value> channelUse(mlir::Value channel, mlir::Value use,
-                                                 bool isFull);
+  std::pair<mlir::Value, mlir::Value> channelUse(mlir::Value channel, mlir::Value use, bool isFull);
   /// {column, first row + `row`, head, batch} of a block in the view's tensor map.
   Values tensorCoordinates(mlir::Value view, const BlockCoordinates &block, int64_t column,
                            mlir::Value row);
@@ -157,7 +156,7 @@ private:
   int64_t warps;     ///< that compute
   int64_t consumers; ///< warpgroups that compute beside a producer; 0: no roles
   int64_t threads;   ///< of the thread block
-  Values slots; ///< the function's arguments
+  Values slots;      ///< the function's arguments
   mlir::Value thread, lane, warp;
   /// The row of a fragment's first element: 16 · warp + lane / 4; its column: 2 · (lane mod 4).
   mlir::Value firstRow, firstColumn;

@@ -38,8 +38,8 @@ static Value laneAddress(OpBuilder &builder, Location loc, Value lane, Value fir
     return arith::AndIOp::create(builder, loc, shifted, constant(1));
   };
   Value inEight = arith::AndIOp::create(builder, loc, lane, constant(7));
-  Value row = arith::AddIOp::create(
-      builder, loc, inEight, arith::ShLIOp::create(builder, loc, bit(rowBit), constant(3)));
+  Value row = arith::AddIOp::create(builder, loc, inEight,
+                                    arith::ShLIOp::create(builder, loc, bit(rowBit), constant(3)));
   if (firstRow)
     row = arith::AddIOp::create(builder, loc, row, firstRow);
   Value chunk = arith::XOrIOp::create(builder, loc, bit(halfBit), inEight);
@@ -97,10 +97,9 @@ LogicalResult KernelLowering::lowerDot(tile::DotOp op) {
   // transposed: the rows of b are columns of the product, two groups of 8, and the depth lies along
   // them: matrices (columns 0-7, depth 0-7), (0-7, 8-15), (8-15, 0-7), (8-15, 8-15).
   // else: the rows of b are the depth, read transposed: (depth 0-7, columns 0-7), (8-15, 0-7), ...
-  Value lanePart =
-      add(valueOf(op.getB()), laneAddress(builder, loc, lane, Value(), rowBytes,
-                                          /*rowBit=*/transposed ? 4 : 3,
-                                          /*halfBit=*/transposed ? 3 : 4));
+  Value lanePart = add(valueOf(op.getB()), laneAddress(builder, loc, lane, Value(), rowBytes,
+                                                       /*rowBit=*/transposed ? 4 : 3,
+                                                       /*halfBit=*/transposed ? 3 : 4));
   Values sums = valuesOf(op.getC());
   for (int64_t step = 0; step < steps; ++step) {
     SmallVector<Values> leftRegisters;
@@ -113,8 +112,9 @@ LogicalResult KernelLowering::lowerDot(tile::DotOp op) {
       for (int64_t strip = 0; strip < shape.strips; ++strip)
         for (int64_t half = 0; half < 2; ++half) {
           auto first = sums.begin() + (strip * shape.groups() + 2 * pair + half) * 4;
-          Values product = ptx().mma(right.getElementType(), leftRegisters[strip],
-                                     ArrayRef(b).slice(2 * half, 2), ValueRange(ArrayRef(first, 4)));
+          Values product =
+              ptx().mma(right.getElementType(), leftRegisters[strip],
+                        ArrayRef(b).slice(2 * half, 2), ValueRange(ArrayRef(first, 4)));
           std::copy(product.begin(), product.end(), first);
         }
     }

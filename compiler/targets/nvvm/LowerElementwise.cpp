@@ -45,8 +45,8 @@ LogicalResult KernelLowering::lowerMap(tile::MapOp op) {
     IRMapping scalars = outer;
     for (auto [argument, source] : llvm::zip(body.getArguments(), op.getSources())) {
       bool sourceIsRow = cast<tile::TileType>(source.getType()).getRank() == 1;
-      int64_t index = sourceIsRow ? strip * 2 + half
-                                  : (strip * shape.groups() + group) * 4 + half * 2 + odd;
+      int64_t index =
+          sourceIsRow ? strip * 2 + half : (strip * shape.groups() + group) * 4 + half * 2 + odd;
       scalars.map(argument, valuesOf(source)[index]);
     }
     unsigned coordinates = op.getSources().size();

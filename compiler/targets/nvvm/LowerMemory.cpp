@@ -25,8 +25,9 @@ void KernelLowering::lowerSlot(pipe::SlotOp op) {
 namespace {
 
 /// How the chunks of a tile are dealt to the threads of a block: thread t takes chunk t, then
-/// every threads-th. Since a row's chunks divide the number of threads, all of a thread's chunks stand in one
-/// column, `rowStep` rows apart; and since rowStep is a multiple of 8 their swizzle is the same.
+/// every threads-th. Since a row's chunks divide the number of threads, all of a thread's chunks
+/// stand in one column, `rowStep` rows apart; and since rowStep is a multiple of 8 their swizzle is
+/// the same.
 struct ChunkDeal {
   ChunkDeal(pipe::BufferType type, int64_t threads)
       : rowChunks(type.getColumns() / chunkElements), rowStep(threads / rowChunks),
@@ -99,8 +100,8 @@ void KernelLowering::lowerWrite(pipe::WriteOp op) {
   base = add(base, multiply(firstRow, constant(rowBytes)));
   base = add(base, multiply(firstColumn, constant(2))); // bytes within the chunk
   // Rows of a lane differ by multiples of 8: one swizzle serves all.
-  Value swizzle = multiply(arith::AndIOp::create(builder, loc, firstRow, constant(7)),
-                           constant(chunkBytes));
+  Value swizzle =
+      multiply(arith::AndIOp::create(builder, loc, firstRow, constant(7)), constant(chunkBytes));
   for (int64_t group = 0; group < shape.groups(); ++group) {
     Value place = arith::XOrIOp::create(builder, loc, swizzle, constant((group % 8) * chunkBytes));
     Value address = add(base, place);
@@ -108,8 +109,7 @@ void KernelLowering::lowerWrite(pipe::WriteOp op) {
       for (int64_t half = 0; half < 2; ++half) {
         int64_t row = shape.firstRow(strip) + 8 * half;
         int64_t offset = row * rowBytes + (group / 8) * eightChunks;
-        ptx().storeShared(address, offset,
-                          pairs[(strip * shape.groups() + group) * 2 + half]);
+        ptx().storeShared(address, offset, pairs[(strip * shape.groups() + group) * 2 + half]);
       }
   }
 }
@@ -139,8 +139,8 @@ void KernelLowering::lowerRowStore(tile::StoreOp op) {
   for (int64_t strip = 0; strip < shape.strips; ++strip)
     for (int64_t half = 0; half < 2; ++half) {
       int64_t row = shape.firstRow(strip) + 8 * half;
-      Value exists = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::sgt, rowsLeft,
-                                           constant(row));
+      Value exists =
+          arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::sgt, rowsLeft, constant(row));
       Value stores = arith::AndIOp::create(builder, loc, exists, isFirst);
       auto branch = scf::IfOp::create(builder, loc, stores, /*withElseRegion=*/false);
       OpBuilder::InsertionGuard guard(builder);
@@ -157,8 +157,8 @@ Value KernelLowering::emitRead(tile::ReadOp op, ValueRange indices) {
   Value zero = constant(0), offset = constant(0, 64);
   for (auto [axis, index] : llvm::enumerate(indices)) {
     Value last = arith::SubIOp::create(builder, loc, slots[parts.extents[axis]], constant(1));
-    Value clamped = arith::MaxSIOp::create(
-        builder, loc, arith::MinSIOp::create(builder, loc, index, last), zero);
+    Value clamped = arith::MaxSIOp::create(builder, loc,
+                                           arith::MinSIOp::create(builder, loc, index, last), zero);
     offset = add(offset, multiply(wide(clamped), slots[parts.strides[axis]]));
   }
   Type type = op.getElement().getType();

@@ -14,7 +14,8 @@ namespace tesela::nvvm {
 static constexpr int64_t barrierBytes = 8, panelColumns = 64, panelRowBytes = 128;
 
 void KernelLowering::initChannels() {
-  Value isFirst = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, thread, constant(0));
+  Value isFirst =
+      arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, thread, constant(0));
   auto branch = scf::IfOp::create(builder, loc, isFirst, /*withElseRegion=*/false);
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToStart(branch.thenBlock());
@@ -34,8 +35,7 @@ LogicalResult KernelLowering::lowerRoles(pipe::RolesOp op) {
   initChannels();
   ptx().barrier();
   // The warpgroup's number is the same in a warp; the shuffle tells the compiler so.
-  Value warpgroup =
-      ptx().uniform(arith::ShRUIOp::create(builder, loc, thread, constant(7)));
+  Value warpgroup = ptx().uniform(arith::ShRUIOp::create(builder, loc, thread, constant(7)));
   Value isProducer =
       arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, warpgroup, constant(0));
   auto branch = scf::IfOp::create(builder, loc, isProducer, /*withElseRegion=*/true);
@@ -43,7 +43,8 @@ LogicalResult KernelLowering::lowerRoles(pipe::RolesOp op) {
 
   builder.setInsertionPointToStart(branch.thenBlock());
   ptx().setRegisters(op.getProducerRegisters(), /*increase=*/false);
-  Value isFirst = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, thread, constant(0));
+  Value isFirst =
+      arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, thread, constant(0));
   auto one = scf::IfOp::create(builder, loc, isFirst, /*withElseRegion=*/false);
   builder.setInsertionPointToStart(one.thenBlock());
   if (failed(lowerBlock(op.getProducer().front())))
@@ -70,7 +71,8 @@ std::pair<Value, Value> KernelLowering::channelUse(Value channel, Value use, boo
   return {address, arith::AndIOp::create(builder, loc, phase, constant(1))};
 }
 
-/// At first every stage is empty: the phase before the first counts as complete, and its parity is 1.
+/// At first every stage is empty: the phase before the first counts as complete, and its parity
+/// is 1.
 void KernelLowering::lowerAcquire(pipe::AcquireOp op) {
   auto [address, parity] = channelUse(op.getChannel(), op.getUse(), /*isFull=*/false);
   ptx().awaitBarrier(address, arith::XOrIOp::create(builder, loc, parity, constant(1)));
@@ -95,16 +97,16 @@ Values KernelLowering::tensorCoordinates(Value view, const BlockCoordinates &blo
 void KernelLowering::lowerFill(pipe::FillOp op) {
   auto buffer = op.getBuffer().getType();
   Value barrier = channelUse(op.getChannel(), op.getUse(), /*isFull=*/true).first;
-  Value stage = arith::RemUIOp::create(builder, loc, valueOf(op.getUse()),
-                                       constant(buffer.getStages()));
+  Value stage =
+      arith::RemUIOp::create(builder, loc, valueOf(op.getUse()), constant(buffer.getStages()));
   Value target = add(valueOf(op.getBuffer()), multiply(stage, constant(buffer.getStageBytes())));
   ptx().arriveExpecting(barrier, buffer.getStageBytes());
   Value map = slots[viewOf(op.getView()).tensorMap];
   for (int64_t column = 0; column < buffer.getColumns(); column += panelColumns) {
     int64_t offset = column / panelColumns * buffer.getRows() * panelRowBytes;
-    ptx().copyTensorIn(
-        add(target, constant(offset)), map,
-        tensorCoordinates(op.getView(), blockOf(op.getBlock()), column, constant(0)), barrier);
+    ptx().copyTensorIn(add(target, constant(offset)), map,
+                       tensorCoordinates(op.getView(), blockOf(op.getBlock()), column, constant(0)),
+                       barrier);
   }
 }
 
@@ -125,8 +127,7 @@ void KernelLowering::lowerEmptyOut(pipe::EmptyOutOp op) {
   Value map = slots[viewOf(op.getView()).tensorMap];
   for (int64_t column = 0; column < buffer.getColumns(); column += panelColumns) {
     int64_t offset = column / panelColumns * buffer.getRows() * panelRowBytes;
-    ptx().copyTensorOut(map,
-                        tensorCoordinates(op.getView(), blockOf(op.getBlock()), column, row),
+    ptx().copyTensorOut(map, tensorCoordinates(op.getView(), blockOf(op.getBlock()), column, row),
                         add(source, constant(offset)));
   }
   ptx().commitTensorCopies();

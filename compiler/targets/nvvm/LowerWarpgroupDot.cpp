@@ -3,8 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Each warpgroup multiplies its 64 rows with all columns. Descriptors and steps are HOPPER's, verified
-// on the chip: buffers in panels of 64 columns, rows of 128 bytes, swizzled by 128 bytes.
+// Each warpgroup multiplies its 64 rows with all columns. Descriptors and steps are HOPPER's,
+// verified on the chip: buffers in panels of 64 columns, rows of 128 bytes, swizzled by 128 bytes.
 //
 //===----------------------------------------------------------------------===//
 #include "targets/nvvm/KernelLowering.h"

@@ -55,17 +55,16 @@ Value PtxInstructions::tanh(Value x) {
 }
 
 Value PtxInstructions::packPair(Type element, Value low, Value high) {
-  StringRef text = element.isBF16() ? "cvt.rn.bf16x2.f32 $0, $1, $2;" : "cvt.rn.f16x2.f32 $0, $1, $2;";
+  StringRef text =
+      element.isBF16() ? "cvt.rn.bf16x2.f32 $0, $1, $2;" : "cvt.rn.f16x2.f32 $0, $1, $2;";
   return emitPure(text, "=r,f,f", builder.getI32Type(), {high, low});
 }
 
 Values PtxInstructions::mma(Type element, ValueRange a, ValueRange b, ValueRange c) {
-  StringRef text =
-      element.isBF16()
-          ? "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
-            "{$0,$1,$2,$3}, {$4,$5,$6,$7}, {$8,$9}, {$10,$11,$12,$13};"
-          : "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
-            "{$0,$1,$2,$3}, {$4,$5,$6,$7}, {$8,$9}, {$10,$11,$12,$13};";
+  StringRef text = element.isBF16() ? "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
+                                      "{$0,$1,$2,$3}, {$4,$5,$6,$7}, {$8,$9}, {$10,$11,$12,$13};"
+                                    : "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
+                                      "{$0,$1,$2,$3}, {$4,$5,$6,$7}, {$8,$9}, {$10,$11,$12,$13};";
   SmallVector<Value> operands(a);
   operands.append(b.begin(), b.end());
   operands.append(c.begin(), c.end());
@@ -121,7 +120,8 @@ void PtxInstructions::storeShared(Value base, int64_t offset, Value x) {
 
 Values PtxInstructions::loadShared16Bytes(Value base, int64_t offset) {
   return emit(SmallVector<Type>(4, builder.getI32Type()), base,
-              "ld.shared.v4.b32 {$0,$1,$2,$3}, " + address(4, offset) + ";", "=r,=r,=r,=r,r,~{memory}",
+              "ld.shared.v4.b32 {$0,$1,$2,$3}, " + address(4, offset) + ";",
+              "=r,=r,=r,=r,r,~{memory}",
               /*hasSideEffects=*/true);
 }
 
@@ -158,8 +158,7 @@ void PtxInstructions::arrive(Value base, Value lane) {
 }
 
 void PtxInstructions::arriveExpecting(Value base, int64_t bytes) {
-  emit({}, base,
-       ("mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], " + Twine(bytes) + ";").str(),
+  emit({}, base, ("mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], " + Twine(bytes) + ";").str(),
        "r,~{memory}", /*hasSideEffects=*/true);
 }
 

@@ -4,8 +4,8 @@
 //===----------------------------------------------------------------------===//
 //
 // The PTX instructions that the lowering uses and for which LLVM has no op that takes 32-bit
-// shared-memory addresses with constant offsets, or that spells the rounding. Each names its section of the PTX ISA (9.0).
-// Addresses in shared memory are i32.
+// shared-memory addresses with constant offsets, or that spells the rounding. Each names its
+// section of the PTX ISA (9.0). Addresses in shared memory are i32.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TESELA_COMPILER_TARGETS_NVVM_PTXINSTRUCTIONS_H
@@ -71,7 +71,8 @@ public:
   void commitTensorCopies();
   /// Until the committed copies out have read shared memory.
   void awaitTensorReads();
-  /// What this thread has written to shared memory is seen by tensor copies after this and a barrier.
+  /// What this thread has written to shared memory is seen by tensor copies after this and a
+  /// barrier.
   void fenceAsyncProxy();
 
   /// bar.sync `id` (i32) for `threads` threads.
@@ -83,9 +84,9 @@ public:
   /// setmaxnreg (9.7.19): gives registers of the warpgroup back, or takes them.
   void setRegisters(int64_t count, bool increase);
 
-  /// A whole product of a warpgroup (9.7.15 wgmma): accumulators of 64 × `columns`, all `steps` of 16 of the
-  /// depth, awaited. `a` is a descriptor (i64) or four registers a step; `start` is empty for 0.
-  /// Descriptors move by the offsets (in 16-byte units) of each step.
+  /// A whole product of a warpgroup (9.7.15 wgmma): accumulators of 64 × `columns`, all `steps` of
+  /// 16 of the depth, awaited. `a` is a descriptor (i64) or four registers a step; `start` is empty
+  /// for 0. Descriptors move by the offsets (in 16-byte units) of each step.
   Values multiplyWarpgroup(mlir::Type element, int64_t columns, mlir::ValueRange a,
                            llvm::ArrayRef<int64_t> aOffsets, mlir::Value b,
                            llvm::ArrayRef<int64_t> bOffsets, bool bTransposed,

@@ -91,8 +91,8 @@ struct PipeRotateLoop : impl::PipeRotateLoopBase<PipeRotateLoop> {
     Value stage = arith::RemUIOp::create(inside, loc, done, count);
     Value ahead = constant(inside, stages - 1);
     Value next = arith::AddIOp::create(inside, loc, loop.getInductionVar(), ahead);
-    Value nextStage = arith::RemUIOp::create(
-        inside, loc, arith::AddIOp::create(inside, loc, done, ahead), count);
+    Value nextStage =
+        arith::RemUIOp::create(inside, loc, arith::AddIOp::create(inside, loc, done, ahead), count);
     copyIfInside(inside, group, next, high, nextStage);
 
     Operation *secondBarrier = group.wait->getNextNode();
@@ -113,8 +113,8 @@ struct PipeRotateLoop : impl::PipeRotateLoopBase<PipeRotateLoop> {
   void widenBuffers(CopyGroup &group) {
     for (pipe::CopyOp copy : group.copies) {
       auto type = copy.getBuffer().getType();
-      copy.getBuffer().setType(pipe::BufferType::get(
-          &getContext(), stages, type.getRows(), type.getColumns(), type.getElementType()));
+      copy.getBuffer().setType(pipe::BufferType::get(&getContext(), stages, type.getRows(),
+                                                     type.getColumns(), type.getElementType()));
     }
   }
 
@@ -123,8 +123,7 @@ struct PipeRotateLoop : impl::PipeRotateLoopBase<PipeRotateLoop> {
   static void copyIfInside(OpBuilder &builder, CopyGroup &group, Value index, Value high,
                            Value stage) {
     Location loc = group.commit.getLoc();
-    Value inside =
-        arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, index, high);
+    Value inside = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, index, high);
     auto branch = scf::IfOp::create(builder, loc, inside, /*withElseRegion=*/false);
     OpBuilder inner = branch.getThenBodyBuilder();
     llvm::DenseMap<Value, Value> blocks;

@@ -89,10 +89,9 @@ private:
     auto buffer = pipe::BufferType::get(&getContext(), count, type.getExtent(0), type.getExtent(1),
                                         type.getElementType(), /*panels=*/true);
     Location loc = load.getLoc();
-    lanes[load] = {
-        pipe::AllocOp::create(builder, loc, buffer, Value(), IntegerAttr()),
-        pipe::OpenOp::create(builder, loc, pipe::ChannelType::get(&getContext(), count),
-                             IntegerAttr())};
+    lanes[load] = {pipe::AllocOp::create(builder, loc, buffer, Value(), IntegerAttr()),
+                   pipe::OpenOp::create(builder, loc, pipe::ChannelType::get(&getContext(), count),
+                                        IntegerAttr())};
   }
 
   void fill(OpBuilder &builder, tile::LoadOp load, Value block, Value use) {
@@ -147,9 +146,9 @@ private:
     load.erase();
   }
 
-  /// Outputs leave through the buffer of the queries: a warpgroup writes only over its own rows, which
-  /// it alone has read. `before` is how many tiles are loaded before
-  /// the loop: what it loads itself is read by all warpgroups.
+  /// Outputs leave through the buffer of the queries: a warpgroup writes only over its own rows,
+  /// which it alone has read. `before` is how many tiles are loaded before the loop: what it loads
+  /// itself is read by all warpgroups.
   void emitStores(Block &consumer, size_t before) {
     for (auto store : llvm::make_early_inc_range(consumer.getOps<tile::StoreOp>())) {
       auto type = cast<tile::TileType>(store.getTile().getType());
