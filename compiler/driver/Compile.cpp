@@ -208,9 +208,11 @@ Status Compilation::checkParameterBytes() {
   constexpr int64_t limit = 4096; // of a kernel, in CUDA's C++ Programming Guide
   int64_t bytes = 0;
   for (const ArgumentSlot &slot : signature->slots()) {
-    bool wide = slot.kind == ArgumentSlot::Kind::data || slot.kind == ArgumentSlot::Kind::stride;
-    int64_t size = wide ? 8 : 4;
-    bytes = llvm::alignTo(bytes, size) + size;
+    using Kind = ArgumentSlot::Kind;
+    bool wide = slot.kind == Kind::data || slot.kind == Kind::stride;
+    bool isMap = slot.kind == Kind::tensorMap;
+    int64_t size = isMap ? 128 : wide ? 8 : 4;
+    bytes = llvm::alignTo(bytes, isMap ? 64 : size) + size;
   }
   if (isHost() || bytes <= limit)
     return Status::success();

@@ -75,6 +75,8 @@ private:
 
   // LowerMemory.cpp
   void lowerAlloc(pipe::AllocOp op);
+  /// Where stage `stage` (a lowered i32) of a buffer begins.
+  mlir::Value stageAddress(mlir::Value buffer, mlir::Value stage);
   void lowerSlot(pipe::SlotOp op);
   /// 16 bytes of a tile: where they lie in shared memory (address + offset) and in global memory,
   /// and whether their row exists.

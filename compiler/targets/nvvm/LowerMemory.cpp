@@ -17,9 +17,13 @@ void KernelLowering::lowerAlloc(pipe::AllocOp op) {
   values[op] = {add(sharedBase, constant(*op.getOffset()))};
 }
 
+Value KernelLowering::stageAddress(Value buffer, Value stage) {
+  Value bytes = constant(cast<pipe::BufferType>(buffer.getType()).getStageBytes());
+  return add(valueOf(buffer), multiply(stage, bytes));
+}
+
 void KernelLowering::lowerSlot(pipe::SlotOp op) {
-  Value stageBytes = constant(op.getBuffer().getType().getStageBytes());
-  values[op] = {add(valueOf(op.getBuffer()), multiply(valueOf(op.getStage()), stageBytes))};
+  values[op] = {stageAddress(op.getBuffer(), valueOf(op.getStage()))};
 }
 
 namespace {
@@ -60,8 +64,7 @@ void KernelLowering::forEachChunk(Value bufferValue, Value stage, Value view, Va
   auto buffer = cast<pipe::BufferType>(bufferValue.getType());
   ChunkDeal deal(buffer, warps * 32);
   auto [row, column, address] = firstChunk(builder, loc, thread, deal, buffer.getRowBytes());
-  address = add(address, add(valueOf(bufferValue),
-                             multiply(valueOf(stage), constant(buffer.getStageBytes()))));
+  address = add(address, stageAddress(bufferValue, valueOf(stage)));
 
   BlockCoordinates block = blockOf(blockValue);
   Type element = buffer.getElementType();
@@ -95,8 +98,7 @@ void KernelLowering::lowerWrite(pipe::WriteOp op) {
   int64_t rowBytes = buffer.getPanels() ? 8 * chunkBytes : buffer.getRowBytes();
   // From 8 chunks of a row to the next 8.
   int64_t eightChunks = buffer.getPanels() ? buffer.getRows() * rowBytes : 8 * chunkBytes;
-  Value base = add(valueOf(op.getBuffer()),
-                   multiply(valueOf(op.getStage()), constant(buffer.getStageBytes())));
+  Value base = stageAddress(op.getBuffer(), valueOf(op.getStage()));
   base = add(base, multiply(firstRow, constant(rowBytes)));
   base = add(base, multiply(firstColumn, constant(2))); // bytes within the chunk
   // Rows of a lane differ by multiples of 8: one swizzle serves all.

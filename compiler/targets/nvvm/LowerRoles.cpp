@@ -99,7 +99,7 @@ void KernelLowering::lowerFill(pipe::FillOp op) {
   Value barrier = channelUse(op.getChannel(), op.getUse(), /*isFull=*/true).first;
   Value stage =
       arith::RemUIOp::create(builder, loc, valueOf(op.getUse()), constant(buffer.getStages()));
-  Value target = add(valueOf(op.getBuffer()), multiply(stage, constant(buffer.getStageBytes())));
+  Value target = stageAddress(op.getBuffer(), stage);
   ptx().arriveExpecting(barrier, buffer.getStageBytes());
   Value map = slots[viewOf(op.getView()).tensorMap];
   for (int64_t column = 0; column < buffer.getColumns(); column += panelColumns) {

@@ -10,7 +10,6 @@
 #include "targets/nvvm/KernelLowering.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 
