@@ -25,6 +25,9 @@ static_assert(int(TESELA_DEFECT) == int(Code::defect) && int(TESELA_DRIVER) == i
               int(TESELA_NOT_FOUND) == int(Code::notFound));
 static_assert(int(TESELA_F32) == int(ElementType::f32) &&
               int(TESELA_BOOL) == int(ElementType::boolean));
+static_assert(int(TESELA_COMPILED) == int(KernelInfo::Origin::compiled) &&
+              int(TESELA_MEMORY_CACHE) == int(KernelInfo::Origin::memoryCache) &&
+              int(TESELA_DISK_CACHE) == int(KernelInfo::Origin::diskCache));
 
 namespace {
 
@@ -49,15 +52,21 @@ template <typename Body> tesela_code guarded(Body body) {
 
 Error invalid(const std::string &message) { return Error(Code::invalidArgument, message); }
 
+template <typename T> Status checkSize(const T *structure, const char *name) {
+  if (!structure)
+    return invalid(std::string(name) + " is NULL");
+  // Room for a structure that grew in a later version; a wild number is a forgotten size.
+  if (structure->size < sizeof(size_t) || structure->size > 4096)
+    return invalid(std::string(name) + "'s size is " + std::to_string(structure->size) +
+                   ": set it to sizeof(" + name + ")");
+  return Status::success();
+}
+
 /// Copies a caller's structure, which may be older and shorter than this library's:
 /// what it lacks reads as zero.
 template <typename T> Status copySized(const T *from, T &to, const char *name) {
-  if (!from)
-    return invalid(std::string(name) + " is NULL");
-  // Room for a structure that grew in a later version; a wild number is a forgotten size.
-  if (from->size < sizeof(size_t) || from->size > 4096)
-    return invalid(std::string(name) + "'s size is " + std::to_string(from->size) +
-                   ": set it to sizeof(" + name + ")");
+  if (Status status = checkSize(from, name); !status)
+    return status;
   std::memset(static_cast<void *>(&to), 0, sizeof to);
   std::memcpy(static_cast<void *>(&to), from, std::min(from->size, sizeof to));
   return Status::success();
@@ -128,6 +137,23 @@ Result<LaunchArguments> launchArguments(const KernelInfo &info,
   for (size_t i = 0; i < from.parameter_count; ++i)
     if (Status status = addParameter(from.parameters[i], to); !status)
       return status.error();
+  return to;
+}
+
+tesela_kernel_info kernelInfo(const KernelInfo &from, size_t size) {
+  tesela_kernel_info to;
+  std::memset(&to, 0, sizeof to); // its padding too: all of it is copied
+  to.size = size;
+  to.target = from.target.c_str();
+  to.schedule = from.schedule.c_str();
+  to.assembler = from.assembler.c_str();
+  to.origin = tesela_origin(from.origin);
+  for (const auto &[stage, milliseconds] : from.stages)
+    to.compile_ms += milliseconds;
+  to.registers = from.registers.value_or(-1);
+  to.spill_bytes = from.spillBytes.value_or(-1);
+  to.shared_bytes = from.sharedBytes.value_or(-1);
+  to.threads = from.threads.value_or(-1);
   return to;
 }
 
@@ -209,6 +235,18 @@ tesela_code tesela_compile(tesela_context *context, const tesela_kernel_options 
 }
 
 void tesela_kernel_destroy(tesela_kernel *kernel) { delete kernel; }
+
+tesela_code tesela_kernel_describe(const tesela_kernel *kernel, tesela_kernel_info *info) {
+  return guarded([&]() -> Status {
+    if (!kernel)
+      return invalid("kernel is NULL: make one by tesela_compile");
+    if (Status status = checkSize(info, "tesela_kernel_info"); !status)
+      return status;
+    tesela_kernel_info known = kernelInfo(kernel->kernel.info(), info->size);
+    std::memcpy(info, &known, std::min(known.size, sizeof known));
+    return Status::success();
+  });
+}
 
 tesela_code tesela_launch(const tesela_kernel *kernel, const tesela_launch_arguments *arguments,
                           void *stream) {

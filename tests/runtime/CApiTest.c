@@ -9,6 +9,7 @@
 #include "tesela/tesela.h"
 
 #include <math.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -32,6 +33,41 @@ static void count_message(void *user, const char *message) {
 }
 
 enum { queries = 3, keys = 5, head_dim = 4 };
+
+/* The facts of the kernel of FakeCompiler.cpp, and those of the second request for it. */
+static void test_describe(tesela_context *context, const tesela_kernel_options *options,
+                          const tesela_kernel *kernel) {
+  tesela_kernel *again = NULL;
+  tesela_kernel_info info;
+
+  memset(&info, 0, sizeof info);
+  expect_error(tesela_kernel_describe(kernel, &info), TESELA_INVALID_ARGUMENT,
+               "set it to sizeof(tesela_kernel_info)");
+  expect_error(tesela_kernel_describe(kernel, NULL), TESELA_INVALID_ARGUMENT,
+               "tesela_kernel_info is NULL");
+  info.size = sizeof info;
+  expect_error(tesela_kernel_describe(NULL, &info), TESELA_INVALID_ARGUMENT, "kernel is NULL");
+  expect(tesela_kernel_describe(kernel, &info) == TESELA_OK, "a kernel's facts");
+  expect(info.size == sizeof info, "the size stays");
+  expect(strcmp(info.target, "host") == 0, "a kernel's target");
+  expect(strcmp(info.schedule, "rows = 1") == 0, "a kernel's schedule");
+  expect(strcmp(info.assembler, "") == 0, "no assembler on the host");
+  expect(info.origin == TESELA_COMPILED && info.compile_ms > 0, "a compilation");
+  expect(info.registers == -1 && info.spill_bytes == -1 && info.shared_bytes == -1 &&
+             info.threads == -1,
+         "no facts of a GPU on the host");
+
+  expect(tesela_compile(context, options, &again) == TESELA_OK, "the kernel again");
+  expect(tesela_kernel_describe(again, &info) == TESELA_OK, "its facts");
+  expect(info.origin == TESELA_MEMORY_CACHE, "its origin");
+  tesela_kernel_destroy(again);
+
+  /* An older caller's structure ends earlier: nothing behind it is written. */
+  memset(&info, 0x55, sizeof info);
+  info.size = offsetof(tesela_kernel_info, registers);
+  expect(tesela_kernel_describe(kernel, &info) == TESELA_OK, "an older caller");
+  expect(info.origin == TESELA_COMPILED && info.registers == 0x55555555, "only its part");
+}
 
 static const char *variant = "attention sliding_alibi(window: i32 = 1024, slope: f32[H]) {\n"
                              "  mask  = q >= k && q - k < window\n"
@@ -84,6 +120,7 @@ int main(void) {
   expect_error(tesela_compile(NULL, &kernel_options, &kernel), TESELA_INVALID_ARGUMENT,
                "context is NULL");
   expect(tesela_compile(context, &kernel_options, &kernel) == TESELA_OK, "a kernel");
+  test_describe(context, &kernel_options, kernel);
 
   /* All scores 0 and all values their key's number: row i is the mean of 0 to i. */
   memset(q, 0, sizeof q);

@@ -93,6 +93,32 @@ TESELA_API tesela_code tesela_compile(tesela_context *context, const tesela_kern
                                       tesela_kernel **kernel);
 TESELA_API void tesela_kernel_destroy(tesela_kernel *kernel); /* NULL is allowed */
 
+typedef enum tesela_origin {
+  TESELA_COMPILED = 0,
+  TESELA_MEMORY_CACHE = 1,
+  TESELA_DISK_CACHE = 2
+} tesela_origin;
+
+/* What is known of a kernel. Texts live as long as the kernel; a number that is not known,
+ * as those of a GPU are on the host, is -1. */
+typedef struct tesela_kernel_info {
+  size_t size;           /* sizeof(tesela_kernel_info) */
+  const char *target;    /* what it was compiled for: "host", "sm_90" */
+  const char *schedule;  /* as it was chosen, in tesela_kernel_options' syntax */
+  const char *assembler; /* "ptxas 13.0", "driver 13.0"; "" on the host */
+  tesela_origin origin;  /* where tesela_compile had it from */
+  double compile_ms;     /* of that call, from the text or the cache to the loaded code */
+  int registers;         /* a thread; this and the rest of the plan's most demanding kernel */
+  int spill_bytes;       /* a thread, stores and loads */
+  int64_t shared_bytes;  /* a block, static and dynamic */
+  int threads;           /* a block */
+} tesela_kernel_info;
+
+/* Writes *info, whose size the caller has set; of a structure that is shorter than this
+ * library's, only that much. */
+TESELA_API tesela_code tesela_kernel_describe(const tesela_kernel *kernel,
+                                              tesela_kernel_info *info);
+
 /* A view [batch, heads, length, head_dim] in the device's memory, in that order whatever
  * the layout; the extents stand in tesela_launch_arguments. Strides in elements; the stride
  * of head_dim is 1. On a GPU the address and the strides are multiples of 16 bytes. */
