@@ -24,21 +24,37 @@ import chart
 import machine
 import options
 import summary
+import tables
 
 LIBRARY = ""
 
 
-def entry(median, status="ok"):
+def entry(median):
     times = {"median_ms": median, "quartile1_ms": 0.99 * median, "quartile3_ms": 1.01 * median}
-    return {"status": status, "bursts": {**times, "count": 9}}
+    return {"status": "ok", "bursts": {**times, "count": 9}}
+
+
+KERNEL = {
+    "target": "sm_90",
+    "schedule": "block_m = 192, block_n = 96",
+    "assembler": "ptxas 13.0",
+    "origin": "compiled",
+    "compile_ms": 334.4,
+    "registers": 160,
+    "spill_bytes": 0,
+    "shared_bytes": 99000,
+    "threads": 512,
+}
 
 
 def example():
     """Results in which Tesela takes 1 ms, then 2 ms, and a third case went wrong."""
-    shape = {"dtype": "bf16"}
-    first = {"tesela": entry(1.0), "cudnn": entry(1.25), "fa2": entry(2.0)}
+    shape = {"variant": "full", "dtype": "bf16", "head_dim_qk": 64, "head_dim_v": 64}
+    first = {"tesela": {**entry(1.0), **KERNEL}, "cudnn": entry(1.25), "fa2": entry(2.0)}
     first.update({"prototype/a": entry(0.9), "prototype/b": entry(0.8)})
-    second = {"tesela": entry(2.0), "cudnn": entry(2.5), "fa2": {"status": "left out"}}
+    again = {**KERNEL, "origin": "memory cache", "compile_ms": 0.1}
+    second = {"tesela": {**entry(2.0), **again}, "cudnn": entry(2.5)}
+    second["fa2"] = {"status": "left out", "reason": "No kernel.\nTraceback"}
     third = {"tesela": {"status": "wrong", "reason": "off"}, "cudnn": entry(1.0)}
     described = [("512", first), ("1k", second), ("2k & <more>", third)]
     return {
@@ -47,7 +63,7 @@ def example():
         "torch": "2.11.0",
         "cudnn": 91900,
         "triton": None,
-        "settings": {"modes": ["bursts"]},
+        "settings": {"modes": ["bursts", "sustained"]},
         "cases": [
             {
                 "group": "D 64 full",
@@ -86,37 +102,116 @@ class Summary(unittest.TestCase):
         self.assertAlmostEqual(means["cudnn"]["least"], 1.25)
         self.assertNotIn("flex", means)
 
-    def test_table(self):
-        lines = summary.table(example()["cases"], "bursts").splitlines()
-        self.assertEqual(lines[0], "D 64 full, bursts, TFLOP/s")
+
+class Tables(unittest.TestCase):
+    def cells(self, lines):
+        return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+
+    def test_speeds(self):
+        lines = tables.speeds(example()["cases"], "bursts")
+        self.assertEqual(len(set(map(len, lines))), 1, "columns stand under each other")
+        cells = self.cells(lines)
+        peers = ["cuDNN", "ratio", "FlashAttention-2", "ratio", "prototype", "ratio"]
+        self.assertEqual(cells[0], ["", "Tesela", *peers])
+        speeds = ["500 (2.0%)", "400 (2.0%)", "1.25", "250 (2.0%)", "2.00", "625 (2.0%)", "0.80"]
+        self.assertEqual(cells[2], ["512", *speeds])
         self.assertEqual(
-            lines[1].split(),
-            ["tesela", "spread", "cudnn", "ratio", "fa2", "ratio", "prototype", "ratio"],
+            cells[3], ["1k", "250 (2.0%)", "200 (2.0%)", "1.25", "left out", "", "", ""]
         )
+        self.assertEqual(cells[4][:4], ["2k & <more>", "wrong", "500 (2.0%)", ""])
+        self.assertEqual(cells[5], ["geometric mean", "", "", "1.25", "", "2.00", "", "0.80"])
+
+    def test_block_mask(self):
+        cases = example()["cases"]
+        cases[1]["engines"]["flex"] = {**entry(3.0), "block_mask_ms": 0.257}
+        column = [row[-1] for row in self.cells(tables.speeds(cases, "bursts"))]
+        self.assertEqual([column[0], *column[2:]], ["block mask, ms", "", "0.26", "", ""])
+
+    def test_reasons(self):
+        cases = example()["cases"]
+        cases[0]["engines"]["fa2"] = cases[1]["engines"]["fa2"]
         self.assertEqual(
-            lines[2].split(),
-            ["512", "500.0", "2.0%", "400.0", "1.25", "250.0", "2.00", "625.0", "0.80"],
+            tables.reasons(cases),
+            [
+                "- FlashAttention-2 left out at 512, 1k: No kernel.",
+                "- Tesela wrong at 2k & <more>: off",
+            ],
         )
-        self.assertIn("wrong", lines[4])
-        self.assertEqual(lines[5].split(), ["geometric", "mean", "1.25", "2.00", "0.80"])
-        self.assertEqual(summary.table(example()["cases"], "sustained"), "")
+
+    def test_kernels(self):
+        rows = self.cells(tables.kernels(example()["cases"]))[2:]
+        # One kernel, at its first use.
+        kernel = ["full, D 64, bf16, sm_90", KERNEL["schedule"]]
+        self.assertEqual(rows, [[*kernel, "160", "0", "99000", "512", "334"]])
+
+    def test_overview(self):
+        rows = self.cells(tables.overview(example()["cases"]))
+        self.assertEqual(rows[0], ["", "to cuDNN", "to FlashAttention-2", "to prototype"])
+        self.assertEqual(
+            rows[2:], [["D 64 full, bursts", "1.25 (1.25)", "2.00 (2.00)", "0.80 (0.80)"]]
+        )
+
+    def test_whole(self):
+        """All sections that have something to say, no others."""
+        lines = tables.markdown(example()).splitlines()
+        titles = [line[4:] for line in lines if line.startswith("### ")]
+        self.assertEqual(
+            titles,
+            [
+                "D 64 full, bursts",
+                "D 64 full, not timed",
+                "Ratios: geometric mean (least)",
+                "Tesela's kernels",
+            ],
+        )
+
+    def test_nothing_timed(self):
+        results = example()
+        left_out = {"tesela": {"status": "left out", "reason": "a head dimension of 64 is wide"}}
+        for case in results["cases"]:
+            case["engines"] = left_out
+        text = tables.markdown(results)
+        self.assertIn(
+            "- Tesela left out at 512, 1k, 2k & <more>: a head dimension of 64 is wide", text
+        )
+        self.assertEqual(text.count("###"), 1)
 
 
 class Chart(unittest.TestCase):
     def test_well_formed(self):
-        root = ElementTree.fromstring(chart.svg(example(), "bursts"))
+        root = ElementTree.fromstring(chart.svg(example()))
         name = "{http://www.w3.org/2000/svg}"
         bars = [bar for bar in root.iter(name + "rect") if bar.find(name + "title") is not None]
         # Of the prototypes one, of the wrong result none.
         self.assertEqual(len(bars), 4 + 2 + 1)
         words = {element.text for element in root.iter(name + "text")}
-        self.assertTrue({"D 64 full", "500", "250", "Tesela", "cuDNN"} <= words, words)
+        self.assertTrue({"D 64 full, bursts", "500", "250", "Tesela", "cuDNN"} <= words, words)
         self.assertNotIn("FlexAttention", words)
+        self.assertNotIn("D 64 full, sustained", words)
         # Twice the speed is twice the height: Tesela's 500 beside FA2's 250 TFLOP/s.
         heights = {bar.find(name + "title").text: float(bar.get("height")) for bar in bars}
         ours = heights["Tesela, D 64 full, 512: 500 TFLOP/s"]
         theirs = heights["FlashAttention-2, D 64 full, 512: 250 TFLOP/s"]
         self.assertAlmostEqual(ours, 2 * theirs, delta=0.2)
+
+    def test_two_modes(self):
+        """Two modes of a group stand side by side."""
+        results = example()
+        for case in results["cases"]:
+            for times in case["engines"].values():
+                if "bursts" in times:
+                    times["sustained"] = times["bursts"]
+        root = ElementTree.fromstring(chart.svg(results))
+        titles = {
+            element.text: element.get("y")
+            for element in root.iter("{http://www.w3.org/2000/svg}text")
+            if element.text.startswith("D 64 full")
+        }
+        self.assertEqual(list(titles), ["D 64 full, bursts", "D 64 full, sustained"])
+        self.assertEqual(len(set(titles.values())), 1)
+
+    def test_empty(self):
+        ElementTree.fromstring(chart.svg({**example(), "cases": []}))
 
     def test_ticks(self):
         for largest, step in ((100, 20), (101, 50), (640, 200), (0.7, 0.2), (1000, 200)):
@@ -126,14 +221,17 @@ class Chart(unittest.TestCase):
 class Cases(unittest.TestCase):
     def test_kept_pairs(self):
         # Longer than a window and a prefix, so that each part of the formulas counts.
-        for variant, length in zip(cases.VARIANTS, (5, 40, 1100, 40, 5, 40, 2100, 5)):
+        for variant, length in zip(
+            cases.VARIANTS, (5, 40, 1100, 40, 5, 40, 2100, 5, 1400), strict=True
+        ):
             with self.subTest(variant.name):
-                mask = variant.mask or (lambda b, h, q, k: True)
-                kept = sum(mask(0, 0, q, k) for q in range(length) for k in range(length))
+                mask = variant.mask or (lambda b, h, q, k, captured: True)
+                captured = cases.documents(length) if variant.capture == "document" else None
+                kept = sum(mask(0, 0, q, k, captured) for q in range(length) for k in range(length))
                 self.assertEqual(variant.kept(length, length), kept)
 
     def test_operations(self):
-        full, causal = cases.peer_cases([(128, 128)], [4096], [cases.FULL, cases.CAUSAL], "bf16")
+        full, causal = cases.peer_cases([(128, 128)], [4096], "both", "bf16")
         self.assertEqual((full.batch, full.heads), (4, 16))
         self.assertEqual(full.flops, 4 * 4 * 16 * 4096 * 4096 * 128)
         self.assertEqual(causal.flops, full.flops / 2)
@@ -141,19 +239,24 @@ class Cases(unittest.TestCase):
         kept = 1024 * 8192 - 1024 * 1023 // 2
         self.assertEqual(window.flops, 4 * 2 * 16 * kept * 128)
 
+    def test_batches(self):
+        """At least 16384 positions, however short or long the sequences."""
+        batches = {case.length: case.batch for case in cases.gqa_cases(None, "bf16")}
+        self.assertEqual(batches, {2048: 8, 4096: 4, 8192: 2, 16384: 1, 32768: 1, 65536: 1})
+
     def test_copies(self):
-        case = next(cases.gqa_cases([2048], "bf16"))
-        self.assertEqual(case.input_bytes, 2 * 2048 * 128 * (64 + 8 + 8))
+        case = next(cases.gqa_cases([16384], "bf16"))
+        self.assertEqual(case.input_bytes, 2 * 16384 * 128 * (64 + 8 + 8))
         self.assertEqual(case.copies(case.input_bytes // 2), 1)
         # What lies between two uses of a set fills the cache at least twice.
-        count = case.copies(50 << 20)
-        self.assertGreaterEqual((count - 1) * case.input_bytes, 2 * (50 << 20))
+        cache = 3 * case.input_bytes
+        self.assertGreaterEqual((case.copies(cache) - 1) * case.input_bytes, 2 * cache)
 
     def test_checked_heads(self):
-        case = next(cases.gqa_cases([2048], "bf16"))
-        everything = [(0, head) for head in range(64)]
+        case = next(cases.gqa_cases([8192], "bf16"))
+        everything = [(batch, head) for batch in range(2) for head in range(64)]
         self.assertEqual(case.checked_heads(), everything)
-        self.assertEqual(case.checked_heads(scores=1), [(0, 0), (0, 63)])
+        self.assertEqual(case.checked_heads(scores=1), [(0, 0), (1, 63)])
 
 
 class Options(unittest.TestCase):
@@ -171,6 +274,13 @@ class Options(unittest.TestCase):
         self.assertEqual([case.group for case in chosen[::2]], ["D 64 causal", "D 192/128 causal"])
         self.assertEqual((chosen[2].head_dim_qk, chosen[2].head_dim_v), (192, 128))
 
+    def test_unequal_widths(self):
+        """Causal alone, unless told otherwise."""
+        for causal, groups in (("both", ["causal"]), ("no", ["full"]), ("yes", ["causal"])):
+            parsed = options.parse(["--dims", "192x128", "--lengths", "512", "--causal", causal])
+            found = [case.group for case in options.chosen_cases(parsed)]
+            self.assertEqual(found, [f"D 192/128 {group}" for group in groups])
+
     def test_shapes(self):
         parsed = options.parse(["--shapes", "all", "--lengths", "512,1024", "--peers", "fa2"])
         groups = {case.group for case in options.chosen_cases(parsed)}
@@ -178,10 +288,19 @@ class Options(unittest.TestCase):
         self.assertEqual(parsed.peers, ["fa2"])
 
     def test_bad(self):
-        for bad in (["--shapes", "round"], ["--dims", "64/1/2"], ["--peers", "fa9"]):
+        for bad, remedy in (
+            (["--shapes", "round"], "choose from peers, gqa, variants, all"),
+            (["--dims", "64/1/2"], "write D, or D_qk/D_v as in 192/128"),
+            (["--dims", "64,0"], "'0' is no whole number from 1 to"),
+            (["--lengths", "1k"], "'1k' is no whole number from 1 to"),
+            (["--peers", "fa9"], "choose from cudnn, fa2, flex"),
+            (["--repetitions", "0"], "'0' is no whole number from 1 to"),
+            (["--block-ms", "nan"], "'nan' is no number of milliseconds from 1 to"),
+            (["--json", "no/such/folder.json"], "there is no folder 'no/such'"),
+        ):
             done = run(bad)
             self.assertEqual(done.returncode, 2, done.stderr)
-            self.assertIn(bad[1], done.stderr)
+            self.assertIn(remedy, done.stderr)
 
 
 class Machine(unittest.TestCase):
@@ -269,7 +388,21 @@ class Binding(unittest.TestCase):
             with self.subTest(variant.name):
                 self.context.compile(variant.text, "bf16", 128, 128)
 
+    def test_info(self):
+        """The facts of a kernel, and a schedule that was asked for."""
+        text = "attention informed() { mask = q >= k }"
+        info = self.context.compile(text, "f32", 64, 64, "block_m = 8").info()
+        self.assertEqual((info["target"], info["origin"]), ("host", "compiled"))
+        self.assertIn("block_m = 8,", info["schedule"])
+        self.assertGreater(info["compile_ms"], 0)
+        self.assertNotIn("registers", info)
+        again = self.context.compile(text, "f32", 64, 64, "block_m = 8").info()
+        self.assertEqual(again["origin"], "memory cache")
+
     def test_errors(self):
+        with self.assertRaisesRegex(c_api.Error, "'block' is no choice") as caught:
+            self.context.compile(cases.CAUSAL.text, "f32", 64, 64, "block = 8")
+        self.assertEqual(caught.exception.code, c_api.INVALID_ARGUMENT)
         with self.assertRaisesRegex(c_api.Error, "head dimension of 7 ") as caught:
             self.context.compile(cases.CAUSAL.text, "f32", 7, 7)
         self.assertEqual(caught.exception.code, c_api.UNSUPPORTED)
@@ -309,6 +442,15 @@ class Command(unittest.TestCase):
         del results["cases"][2]
         done = self.draw(results)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+    def test_never_timed(self):
+        results = example()
+        results["cases"] = results["cases"][:1]
+        results["cases"][0]["engines"] = {"tesela": {"status": "left out", "reason": "too wide"}}
+        done = self.draw(results)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("Tesela was timed in no case", done.stderr)
+        self.assertIn("too wide", done.stdout)
 
     def test_no_result(self):
         done = run(["--results", self.path])

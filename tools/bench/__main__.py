@@ -3,57 +3,51 @@
 #
 # The benchmark: `python3 tools/bench --help`.
 
+import argparse
 import json
 import os
 import sys
+from typing import Any
 
 import c_api
 import chart
 import options as command_line
-import summary
+import tables
+from summary import MODES
 
-DONE, WRONG_RESULT, ENVIRONMENT = 0, 1, 3
+DONE, BAD_RESULT, ENVIRONMENT = 0, 1, 3
 
 
-def say(sentence):
+def say(sentence: str) -> None:
     print(f"bench: {sentence}", file=sys.stderr, flush=True)
 
 
-def write(path, content):
+def write(path: str, content: str) -> None:
     """Whole or not at all, so that a run that is cut short leaves what the last case wrote."""
     with open(path + ".part", "w") as file:
         file.write(content)
     os.replace(path + ".part", path)
 
 
-def save(results, options):
+def save(results: dict[str, Any], options: argparse.Namespace) -> None:
     if options.json:
         write(options.json, json.dumps(results, indent=1) + "\n")
     if options.svg:
-        modes = results["settings"]["modes"]
-        write(options.svg, chart.svg(results, modes[0]))
+        write(options.svg, chart.svg(results))
 
 
-def show(results):
-    for mode in results["settings"]["modes"]:
-        print(summary.table(results["cases"], mode) + "\n")
-    tesela = results["tesela"]
-    print(
-        f"{results['device']}; Tesela {tesela['version']} ({tesela['source']}); "
-        f"PyTorch {results['torch']}, cuDNN {results['cudnn']}, Triton {results['triton']}"
-    )
-    print("ratio: how many times as fast as the peer Tesela is; spread: quartile distance / median")
-
-
-def status(results):
+def status(results: dict[str, Any]) -> int:
     entries = [entry for case in results["cases"] for entry in case["engines"].values()]
     bad = [entry for entry in entries if entry["status"] in ("wrong", "failed")]
     if bad:
         say(f"{len(bad)} of {len(entries)} results were wrong or failed; they were not timed")
-    return WRONG_RESULT if bad or "stopped" in results else DONE
+    if not any(mode in case["engines"]["tesela"] for case in results["cases"] for mode in MODES):
+        say("Tesela was timed in no case")
+        return BAD_RESULT
+    return BAD_RESULT if bad or "stopped" in results else DONE
 
 
-def run(options):
+def run(options: argparse.Namespace) -> int:
     try:
         import torch
     except ImportError:
@@ -72,7 +66,7 @@ def run(options):
     path = command_line.library_path(options.library)
     try:
         library = c_api.Library(path)
-        chosen = [engines.Tesela(library), *engines.peers(options.peers)]
+        chosen = [engines.Tesela(library, options.schedule), *engines.peers(options.peers)]
         if options.prototypes:
             chosen += prototypes.prototypes(options.prototypes)
     except (OSError, AttributeError, c_api.Error) as error:
@@ -80,11 +74,11 @@ def run(options):
         return ENVIRONMENT
     cases = command_line.chosen_cases(options)
     results = bench.run(cases, library, chosen, options, lambda each: save(each, options))
-    show(results)
+    print(tables.markdown(results))
     return status(results)
 
 
-def redraw(options):
+def redraw(options: argparse.Namespace) -> int:
     try:
         with open(options.results) as file:
             results = json.load(file)
@@ -92,11 +86,11 @@ def redraw(options):
         say(f"{options.results} is no result of --json: {error}")
         return ENVIRONMENT
     save(results, options)
-    show(results)
+    print(tables.markdown(results))
     return status(results)
 
 
-def main():
+def main() -> int:
     options = command_line.parse()
     return redraw(options) if options.results else run(options)
 

@@ -3,25 +3,31 @@
 #
 # Checks and times the engines case by case; what comes out is what `--json` holds.
 
+import argparse
 import platform
 import random
 import sys
 import time
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
+
+import c_api
 
 import engines
 import machine
 import reference
 import summary
 import timing
+from cases import Case
 
 
-def say(sentence):
+def say(sentence: str) -> None:
     print(sentence, file=sys.stderr, flush=True)
 
 
-def versions(library):
+def versions(library: c_api.Library) -> dict[str, Any]:
     properties = torch.cuda.get_device_properties(0)
     uuid = getattr(properties, "uuid", None)
     return {
@@ -40,7 +46,7 @@ def versions(library):
     }
 
 
-def triton_version():
+def triton_version() -> str | None:
     try:
         import triton
     except ImportError:
@@ -48,7 +54,9 @@ def triton_version():
     return triton.__version__
 
 
-def prepare(engine, case, data):
+def prepare(
+    engine: Any, case: Case, data: engines.Data
+) -> tuple[engines.Prepared | None, dict[str, Any]]:
     """(the Prepared or None, its entry in the results). Only a right result is Prepared."""
     where = f"{engine.name}, {case.group}, {case.label}"
     try:
@@ -72,7 +80,9 @@ def prepare(engine, case, data):
     return prepared, entry
 
 
-def run_case(case, all_engines, options, order):
+def run_case(
+    case: Case, all_engines: Sequence[Any], options: argparse.Namespace, order: random.Random
+) -> dict[str, Any]:
     data = engines.Data(case, options.seed)
     entries, prepared = {}, {}
     for engine in all_engines:
@@ -104,7 +114,13 @@ def run_case(case, all_engines, options, order):
     }
 
 
-def run(cases, library, all_engines, options, save):
+def run(
+    cases: Sequence[Case],
+    library: c_api.Library,
+    all_engines: Sequence[Any],
+    options: argparse.Namespace,
+    save: Callable[[dict[str, Any]], None],
+) -> dict[str, Any]:
     """The results of all cases. `save(results)` is called after each."""
     order = random.Random(options.seed)
     results = versions(library)
@@ -114,6 +130,7 @@ def run(cases, library, all_engines, options, save):
         "rounds": options.rounds,
         "block_ms": options.block_ms,
         "seed": options.seed,
+        "schedule": options.schedule,
         "tolerance": reference.TOLERANCE[options.dtype],
     }
     results["state"] = {"start": machine.gpu_state(results["uuid"])}
@@ -125,12 +142,12 @@ def run(cases, library, all_engines, options, save):
         except RuntimeError as failure:  # no memory for the inputs, or a kernel broke the context
             results["stopped"] = f"{case.group}, {case.label}: {failure}"
             say(f"STOPPED at {results['stopped']}")
-            save(results)
             break
-        results["state"]["end"] = machine.gpu_state(results["uuid"])
         results["ratios"] = summary.geometric_means(results["cases"])
         save(results)
         torch.cuda.empty_cache()
         seconds = time.perf_counter() - start
         say(f"[{index + 1}/{len(cases)}] {case.group}, {case.label}: {seconds:.1f} s")
+    results["state"]["end"] = machine.gpu_state(results["uuid"])
+    save(results)
     return results

@@ -5,16 +5,19 @@
 # NumPy: memory is an address.
 
 import ctypes
+from collections.abc import Callable, Sequence
 from ctypes import POINTER, byref, c_char_p, c_double, c_int, c_int64, c_size_t, c_void_p
+from typing import Any
 
 TYPES = {"f32": 0, "f16": 1, "bf16": 2, "i32": 3, "bool": 4}
-UNSUPPORTED = 3
+INVALID_ARGUMENT, UNSUPPORTED = 1, 3
+ORIGINS = ("compiled", "memory cache", "disk cache")
 
 
 class Error(RuntimeError):
     """A failure of the library: its sentence, and its tesela_code as `code`."""
 
-    def __init__(self, code, sentence):
+    def __init__(self, code: int, sentence: str):
         super().__init__(sentence)
         self.code = code
 
@@ -40,6 +43,21 @@ class KernelOptions(ctypes.Structure):
         ("head_dim_qk", c_int),
         ("head_dim_v", c_int),
         ("schedule", c_char_p),
+    ]
+
+
+class KernelInfo(ctypes.Structure):
+    _fields_ = [
+        ("size", c_size_t),
+        ("target", c_char_p),
+        ("schedule", c_char_p),
+        ("assembler", c_char_p),
+        ("origin", c_int),
+        ("compile_ms", c_double),
+        ("registers", c_int),
+        ("spill_bytes", c_int),
+        ("shared_bytes", c_int64),
+        ("threads", c_int),
     ]
 
 
@@ -85,17 +103,17 @@ class LaunchArguments(ctypes.Structure):
     ]
 
 
-def contiguous(address, shape):
+def contiguous(address: int, shape: Sequence[int]) -> View:
     """The view of memory at `address` that holds [batch, heads, length, head_dim] without gaps."""
     _, heads, length, head_dim = shape
     return View(address, heads * length * head_dim, length * head_dim, head_dim)
 
 
-def scalar(name, value):
+def scalar(name: str, value: float) -> Parameter:
     return Parameter(name=name.encode(), scalar=value)
 
 
-def capture(name, address, type_name, extents):
+def capture(name: str, address: int, type_name: str, extents: Sequence[int]) -> Parameter:
     """A captured tensor without gaps; `extents` is its shape."""
     values = (c_int64 * len(extents))(*extents)
     # ctypes keeps `values` alive with the structure that points to it.
@@ -105,7 +123,7 @@ def capture(name, address, type_name, extents):
 
 
 class Library:
-    def __init__(self, path):
+    def __init__(self, path: str):
         """Raises OSError where `path` cannot be loaded."""
         self.path = path
         self._library = library = ctypes.CDLL(path)
@@ -118,27 +136,28 @@ class Library:
             ("tesela_context_target", c_char_p, [c_void_p]),
             ("tesela_compile", c_int, [c_void_p, POINTER(KernelOptions), POINTER(c_void_p)]),
             ("tesela_kernel_destroy", None, [c_void_p]),
+            ("tesela_kernel_describe", c_int, [c_void_p, POINTER(KernelInfo)]),
             ("tesela_launch", c_int, [c_void_p, POINTER(LaunchArguments), c_void_p]),
         ):
             function = getattr(library, name)
             function.restype, function.argtypes = result, arguments
 
     @property
-    def version(self):
+    def version(self) -> str:
         return self._library.tesela_version().decode()
 
-    def context(self, device="auto"):
+    def context(self, device: str = "auto") -> "Context":
         """A context that reads nothing from the disk cache and writes nothing to it."""
         return Context(self, device)
 
-    def call(self, name, *arguments):
+    def call(self, name: str, *arguments: Any) -> None:
         code = getattr(self._library, name)(*arguments)
         if code is not None and code != 0:
             raise Error(code, self._library.tesela_last_error().decode())
 
 
 class Context:
-    def __init__(self, library, device):
+    def __init__(self, library: Library, device: str):
         self._library = library
         self._handle = c_void_p()
         options = ContextOptions(
@@ -151,7 +170,14 @@ class Context:
     def __del__(self):
         self._library.call("tesela_context_destroy", self._handle)
 
-    def compile(self, variant, type_name, head_dim_qk, head_dim_v, schedule=None):
+    def compile(
+        self,
+        variant: str,
+        type_name: str,
+        head_dim_qk: int,
+        head_dim_v: int,
+        schedule: str | None = None,
+    ) -> "Kernel":
         options = KernelOptions(
             size=ctypes.sizeof(KernelOptions),
             variant=variant.encode(),
@@ -166,14 +192,39 @@ class Context:
 
 
 class Kernel:
-    def __init__(self, library, handle):
+    def __init__(self, library: Library, handle: c_void_p):
         self._library = library
         self._handle = handle
 
     def __del__(self):
         self._library.call("tesela_kernel_destroy", self._handle)
 
-    def launcher(self, shape, q, k, v, o, lse, scale=0.0, parameters=(), stream=None):
+    def info(self) -> dict[str, str | float | int]:
+        """What the library knows of the kernel, without what it does not know."""
+        info = KernelInfo(size=ctypes.sizeof(KernelInfo))
+        self._library.call("tesela_kernel_describe", self._handle, byref(info))
+        texts = {name: getattr(info, name).decode() for name in ("target", "schedule", "assembler")}
+        numbers = ("registers", "spill_bytes", "shared_bytes", "threads")
+        known = {name: value for name in numbers if (value := getattr(info, name)) >= 0}
+        return {
+            **texts,
+            "origin": ORIGINS[info.origin],
+            "compile_ms": info.compile_ms,
+            **known,
+        }
+
+    def launcher(
+        self,
+        shape: Sequence[int],
+        q: View,
+        k: View,
+        v: View,
+        o: View,
+        lse: int,
+        scale: float = 0.0,
+        parameters: Sequence[Parameter] = (),
+        stream: int | None = None,
+    ) -> Callable[[], None]:
         """A function without arguments that launches. `shape`: (batch, heads, kv_heads, length,
         kv_length); q, k, v, o: View; lse: an address; scale 0: 1/sqrt(head_dim_qk). The memory
         must live as long as the function is called."""

@@ -7,46 +7,66 @@
 # serve the reference, on whole blocks of indices, and FlexAttention's score_mod and mask_mod, on
 # one index each; so they are written with operators and tensor methods alone.
 
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Callable, Optional
+from itertools import cycle
+from typing import Any
 
 
 @dataclass(frozen=True)
 class Variant:
     name: str
     text: str
-    kept: Callable  # (queries, keys) -> the number of pairs that the mask keeps
-    plain: Optional[str] = None  # "full" or "causal" where the vendors' kernels know it
-    mask: Optional[Callable] = None  # (b, h, q, k) -> bool
-    score: Optional[Callable] = None  # (s, b, h, q, k, captured tensor) -> score
-    capture: Optional[str] = None  # the captured tensor's name; it holds f32
+    kept: Callable[[int, int], int]  # (queries, keys) -> how many pairs the mask keeps
+    plain: str | None = None  # "full" or "causal" where the vendors' kernels know it
+    mask: Callable | None = None  # (b, h, q, k, captured tensor) -> bool
+    score: Callable | None = None  # (s, b, h, q, k, captured tensor) -> score
+    capture: str | None = None  # the captured tensor's name; it holds f32 or i32
     # (heads, keys, function from extents to a tensor of normal random numbers) -> its values
-    values: Optional[Callable] = None
+    values: Callable | None = None
 
 
-def kept_causal(queries, keys):
+def kept_causal(queries: int, keys: int) -> int:
     return sum(min(q + 1, keys) for q in range(queries))
 
 
-def kept_window(queries, keys):
+def kept_window(queries: int, keys: int) -> int:
     return sum(max(0, min(q + 1, keys) - max(0, q - 1023)) for q in range(queries))
 
 
-def kept_prefix(queries, keys):
+def kept_prefix(queries: int, keys: int) -> int:
     return sum(min(max(q + 1, 2048), keys) for q in range(queries))
 
 
-def kept_full(queries, keys):
+def kept_full(queries: int, keys: int) -> int:
     return queries * keys
 
 
-def causal(b, h, q, k):
+def causal(b, h, q, k, none):
     return q >= k
 
 
-def alibi_slopes(heads, keys, normal):
+def alibi_slopes(heads: int, keys: int, normal: Callable) -> Any:
     """The slopes of the ALiBi paper (arXiv:2108.12409) for a power of two of heads."""
     return normal(heads).new_tensor([2.0 ** (-8 * (head + 1) / heads) for head in range(heads)])
+
+
+def documents(keys: int) -> list[int]:
+    """The document of each position: of several lengths, most of which end inside a tile."""
+    result: list[int] = []
+    for document, length in enumerate(cycle((1000, 300, 760, 500))):
+        result += [document] * length
+        if len(result) >= keys:
+            break
+    return result[:keys]
+
+
+def kept_documents(queries: int, keys: int) -> int:
+    """For as many queries as keys, as all cases have."""
+    counts: dict[int, int] = {}
+    for document in documents(keys):
+        counts[document] = counts.get(document, 0) + 1
+    return sum(kept_causal(count, count) for count in counts.values())
 
 
 FULL = Variant("full", "attention full() { mask = true }", kept_full, plain="full")
@@ -60,7 +80,7 @@ VARIANTS = (
         "window 1024",
         "attention window(window: i32 = 1024) { mask = q >= k && q - k < window }",
         kept_window,
-        mask=lambda b, h, q, k: (q >= k) & (q - k < 1024),
+        mask=lambda b, h, q, k, none: (q >= k) & (q - k < 1024),
     ),
     Variant(
         "alibi causal",
@@ -88,7 +108,7 @@ VARIANTS = (
         "prefix 2048",
         "attention prefix(prefix: i32 = 2048) { mask = k < prefix || q >= k }",
         kept_prefix,
-        mask=lambda b, h, q, k: (k < 2048) | (q >= k),
+        mask=lambda b, h, q, k, none: (k < 2048) | (q >= k),
     ),
     Variant(
         "relative bias",
@@ -97,6 +117,14 @@ VARIANTS = (
         score=lambda s, b, h, q, k, table: s + table[h, q - k + table.shape[1] // 2],
         capture="table",
         values=lambda heads, keys, normal: normal(heads, 2 * keys),
+    ),
+    Variant(
+        "documents causal",
+        "attention documents(document: i32[Sk]) " "{ mask = q >= k && document[q] == document[k] }",
+        kept_documents,
+        mask=lambda b, h, q, k, document: (q >= k) & (document[q] == document[k]),
+        capture="document",
+        values=lambda heads, keys, normal: normal(keys).new_tensor(documents(keys)).int(),
     ),
 )
 
@@ -115,7 +143,7 @@ class Case:
     type_name: str
 
     @property
-    def pairs(self):
+    def pairs(self) -> float:
         """Pairs (query, key) that count: half of all for a plain causal mask, as the literature
         counts; those that the mask keeps, exactly, for all others."""
         all_pairs = self.length * self.length
@@ -125,23 +153,23 @@ class Case:
         return self.batch * self.heads * kept
 
     @property
-    def flops(self):
+    def flops(self) -> float:
         """Two products: 2 D_qk + 2 D_v operations a pair."""
         return 2 * (self.head_dim_qk + self.head_dim_v) * self.pairs
 
     @property
-    def input_bytes(self):
+    def input_bytes(self) -> int:
         rows = self.batch * self.length
         qk = self.head_dim_qk * (self.heads + self.kv_heads)
         return 2 * rows * (qk + self.head_dim_v * self.kv_heads)
 
-    def copies(self, cache_bytes):
+    def copies(self, cache_bytes: int) -> int:
         """How many sets of inputs in turn make sure that none is found in a cache of that size."""
         if self.input_bytes >= 2 * cache_bytes:
             return 1
         return min(8, -(-2 * cache_bytes // self.input_bytes) + 1)
 
-    def checked_heads(self, scores=2**33):
+    def checked_heads(self, scores: int = 2**33) -> list[tuple[int, int]]:
         """(batch, head) of the heads whose rows the reference computes: all where they have at
         most `scores` scores together, else the first, the last and some evenly between."""
         total = self.batch * self.heads
@@ -149,9 +177,10 @@ class Case:
         picked = [i * (total - 1) // max(1, count - 1) for i in range(count)]
         return [divmod(i, self.heads) for i in picked]
 
-    def describe(self):
+    def describe(self) -> dict[str, str | int]:
         return {
-            "variant": self.variant.text,
+            "variant": self.variant.name,
+            "text": self.variant.text,
             "batch": self.batch,
             "heads": self.heads,
             "kv_heads": self.kv_heads,
@@ -162,31 +191,46 @@ class Case:
         }
 
 
-def short(length):
+Cases = Iterator[Case]
+POSITIONS = 16384  # batch x length of the FlashAttention-3 paper's shapes
+
+
+def short(length: int) -> str:
     return f"{length // 1024}k" if length >= 1024 and length % 1024 == 0 else str(length)
 
 
-def peer_cases(dims, lengths, variants, type_name):
-    """The FlashAttention-3 paper's shapes: batch x length = 16384, heads x D_v = 2048."""
+def batch_of(length: int) -> int:
+    return max(1, POSITIONS // length)
+
+
+def peer_cases(
+    dims: Sequence[tuple[int, int]], lengths: Sequence[int] | None, causal: str, type_name: str
+) -> Cases:
+    """The FlashAttention-3 paper's shapes: batch x length = 16384, heads x D_v = 2048. `causal`:
+    "no", "yes" or "both"."""
+    chosen = {"no": [FULL], "yes": [CAUSAL], "both": [FULL, CAUSAL]}[causal]
     for qk, v in dims:
-        for variant in variants:
+        # Unequal widths are those of multi-head latent attention (DeepSeek-V2, arXiv:2405.04434),
+        # whose prefill is causal.
+        for variant in [CAUSAL] if qk != v and causal == "both" else chosen:
             for length in lengths or [512, 1024, 2048, 4096, 8192, 16384]:
                 name = f"D {qk}" if qk == v else f"D {qk}/{v}"
                 heads = max(1, 2048 // v)
                 yield Case(
-                    f"{name} {variant.name}", short(length), variant, max(1, 16384 // length),
+                    f"{name} {variant.name}", short(length), variant, batch_of(length),
                     heads, heads, length, qk, v, type_name,
                 )  # fmt: skip
 
 
-def gqa_cases(lengths, type_name):
+def gqa_cases(lengths: Sequence[int] | None, type_name: str) -> Cases:
     for length in lengths or [2048, 4096, 8192, 16384, 32768, 65536]:
         yield Case(
-            "GQA 64/8 D 128 causal", short(length), CAUSAL, 1, 64, 8, length, 128, 128, type_name
-        )
+            "GQA 64/8 D 128 causal", short(length), CAUSAL, batch_of(length), 64, 8, length,
+            128, 128, type_name,
+        )  # fmt: skip
 
 
-def variant_cases(type_name, length=8192):
+def variant_cases(type_name: str, length: int = 8192) -> Cases:
     for variant in VARIANTS:
         yield Case(
             "variants D 128 8k", variant.name, variant, 2, 16, 16, length, 128, 128, type_name

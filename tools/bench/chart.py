@@ -4,6 +4,8 @@
 # The chart: one panel of grouped bars for each group of cases, as SVG text.
 
 import math
+from collections.abc import Sequence
+from typing import Any
 from xml.sax.saxutils import escape
 
 import summary
@@ -15,20 +17,13 @@ COLOURS = {
     "fa2": "#868e96",
     "prototype": "#ae3ec9",
 }
-NAMES = {
-    "tesela": "Tesela",
-    "cudnn": "cuDNN",
-    "flex": "FlexAttention",
-    "fa2": "FlashAttention-2",
-    "prototype": "prototype",
-}
 INK, GREY, RULE = "#212529", "#495057", "#dee2e6"
 PANEL_WIDTH, PANEL_HEIGHT = 560, 270
 LEFT, TOP, BOTTOM, GAP = 44, 34, 34, 24  # within a panel
 HEADER = 74
 
 
-def tick_step(largest, ticks=5):
+def tick_step(largest: float, ticks: int = 5) -> float:
     """A round step (1, 2 or 5 times a power of ten) of which at most `ticks` reach `largest`."""
     if largest <= 0:
         return 1
@@ -36,19 +31,36 @@ def tick_step(largest, ticks=5):
     return next(factor * power for factor in (1, 2, 5, 10) if factor * power * ticks >= largest)
 
 
-def text(x, y, content, size=12, anchor="start", fill=INK, weight="normal"):
+def text(
+    x: float,
+    y: float,
+    content: str,
+    size: int = 12,
+    anchor: str = "start",
+    fill: str = INK,
+    weight: str = "normal",
+) -> str:
     return (
         f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size}" text-anchor="{anchor}" '
         f'fill="{fill}" font-weight="{weight}">{escape(content)}</text>'
     )
 
 
-def rectangle(x, y, width, height, fill, tip=None):
+def rectangle(
+    x: float, y: float, width: float, height: float, fill: str, tip: str | None = None
+) -> str:
     shape = f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" fill="{fill}"'
     return f"{shape}><title>{escape(tip)}</title></rect>" if tip else f"{shape}/>"
 
 
-def panel(group, members, engines, mode, x, y):
+def panel(
+    group: str,
+    members: Sequence[summary.Result],
+    engines: Sequence[str],
+    mode: str,
+    x: float,
+    y: float,
+) -> list[str]:
     """One group: a cluster of bars a case, TFLOP/s upwards, Tesela's figures above its bars."""
     values = {
         (index, engine): summary.tflops(case, time)
@@ -60,7 +72,7 @@ def panel(group, members, engines, mode, x, y):
     top = step * math.ceil(max(values.values(), default=1) / step)
     width, height = PANEL_WIDTH - LEFT, PANEL_HEIGHT - TOP - BOTTOM
     left, base = x + LEFT, y + PANEL_HEIGHT - BOTTOM
-    parts = [text(left, y + 16, group, size=14, weight="bold")]
+    parts = [text(left, y + 16, f"{group}, {mode}", size=14, weight="bold")]
     for tick in range(round(top / step) + 1):
         level = base - height * tick * step / top
         parts.append(
@@ -83,7 +95,7 @@ def panel(group, members, engines, mode, x, y):
         for place, engine in enumerate(present):
             value = values[index, engine]
             start, rise = middle + (place - len(present) / 2) * bar, height * value / top
-            tip = f"{NAMES[engine]}, {group}, {case['label']}: {value:.0f} TFLOP/s"
+            tip = f"{summary.NAMES[engine]}, {group}, {case['label']}: {value:.0f} TFLOP/s"
             parts.append(rectangle(start, base - rise, bar - 1, rise, COLOURS[engine], tip))
             if engine == "tesela":
                 label = f"{value:.0f}"
@@ -93,19 +105,25 @@ def panel(group, members, engines, mode, x, y):
     return parts
 
 
-def svg(results, mode):
-    """The whole chart of `results` (what `--json` holds) in one mode of timing."""
-    groups = summary.groups(results["cases"])
+def svg(results: dict[str, Any]) -> str:
+    """The whole chart of `results` (what `--json` holds); two modes stand side by side."""
+    cases, modes = results["cases"], results["settings"]["modes"]
     engines = [
         engine
         for engine in COLOURS
-        if any(summary.timed(case, engine, mode) for case in results["cases"])
+        if any(summary.timed(case, engine, mode) for case in cases for mode in modes)
     ]
-    columns = min(2, max(1, len(groups)))
-    rows = math.ceil(len(groups) / columns)
+    panels = [
+        (group, members, mode)
+        for group, members in summary.groups(cases).items()
+        for mode in modes
+        if any(summary.timed(case, engine, mode) for case in members for engine in engines)
+    ]
+    columns = min(2, max(1, len(panels)))
+    rows = math.ceil(len(panels) / columns)
     width = GAP + columns * (PANEL_WIDTH + GAP)
     height = HEADER + rows * (PANEL_HEIGHT + GAP)
-    types = sorted({case["shape"]["dtype"] for case in results["cases"]})
+    types = sorted({case["shape"]["dtype"] for case in cases})
     title = (
         f"Forward attention, TFLOP/s (higher is better): {results['device']}, {', '.join(types)}"
     )
@@ -119,11 +137,11 @@ def svg(results, mode):
     for engine in engines:
         parts += [
             rectangle(x, 44, 12, 12, COLOURS[engine]),
-            text(x + 17, 54, NAMES[engine], 12, fill=GREY),
+            text(x + 17, 54, summary.NAMES[engine], 12, fill=GREY),
         ]
-        x += 40 + 7 * len(NAMES[engine])
-    parts.append(text(width - GAP, 54, f"median, {mode}", 12, "end", GREY))
-    for index, (group, members) in enumerate(groups.items()):
+        x += 40 + 7 * len(summary.NAMES[engine])
+    parts.append(text(width - GAP, 54, "medians", 12, "end", GREY))
+    for index, (group, members, mode) in enumerate(panels):
         row, column = divmod(index, columns)
         place = (GAP + column * (PANEL_WIDTH + GAP), HEADER + row * (PANEL_HEIGHT + GAP))
         parts += panel(group, members, engines, mode, *place)

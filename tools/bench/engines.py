@@ -5,16 +5,19 @@
 # Unavailable; its `applies(case)` says whether the case is meant for it at all.
 
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Callable
+from typing import Any
 
 import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import scaled_dot_product_attention
 
 import c_api
+from cases import Case
 
 TORCH_TYPES = {"bf16": torch.bfloat16, "f16": torch.float16}
+CAPTURE_TYPES = {torch.float32: "f32", torch.int32: "i32"}
 
 
 class Unavailable(RuntimeError):
@@ -23,15 +26,16 @@ class Unavailable(RuntimeError):
 
 @dataclass
 class Prepared:
-    launch: Callable  # (index of a set of inputs) -> o
-    lse: Callable = lambda index: None  # of the last launch with that set, where it is written
-    notes: dict = field(default_factory=dict)  # for the JSON
+    launch: Callable[[int], torch.Tensor]  # (index of a set of inputs) -> o
+    # Of the last launch with that set, where it is written.
+    lse: Callable[[int], torch.Tensor | None] = lambda index: None
+    notes: dict[str, Any] = field(default_factory=dict)  # for the JSON
 
 
 class Data:
     """A case's inputs, normal random numbers: as many sets as the L2 cache asks for."""
 
-    def __init__(self, case, seed):
+    def __init__(self, case: Case, seed: int):
         properties = torch.cuda.get_device_properties(0)
         generator = torch.Generator(device="cuda")
         generator.manual_seed(seed)
@@ -57,33 +61,38 @@ class Data:
 class Tesela:
     name = "tesela"
 
-    def __init__(self, library):
+    def __init__(self, library: c_api.Library, schedule: str | None):
+        """`schedule`: choices of every kernel's; None leaves them to Tesela."""
         self.context = library.context("cuda")
+        self.schedule = schedule
 
-    def applies(self, case):
+    def applies(self, case: Case) -> bool:
         return True
 
-    def prepare(self, case, data):
-        start = time.perf_counter()
+    def prepare(self, case: Case, data: Data) -> Prepared:
         try:
             kernel = self.context.compile(
-                case.variant.text, case.type_name, case.head_dim_qk, case.head_dim_v
+                case.variant.text,
+                case.type_name,
+                case.head_dim_qk,
+                case.head_dim_v,
+                self.schedule,
             )
         except c_api.Error as error:
-            if error.code == c_api.UNSUPPORTED:
+            # An argument is invalid where a schedule does not fit these widths.
+            if error.code in (c_api.UNSUPPORTED, c_api.INVALID_ARGUMENT):
                 raise Unavailable(str(error)) from error
             raise
-        notes = {"compile_ms": 1e3 * (time.perf_counter() - start)}
 
         def view(tensor):
             return c_api.View(tensor.data_ptr(), *tensor.stride()[:3])
 
         parameters = []
         if data.captured is not None:
+            tensor = data.captured
+            type_name = CAPTURE_TYPES[tensor.dtype]
             parameters.append(
-                c_api.capture(
-                    case.variant.capture, data.captured.data_ptr(), "f32", data.captured.shape
-                )
+                c_api.capture(case.variant.capture, tensor.data_ptr(), type_name, tensor.shape)
             )
         shape = (case.batch, case.heads, case.kv_heads, case.length, case.length)
         outputs, logarithms, calls = [], [], []
@@ -104,19 +113,19 @@ class Tesela:
             calls[index]()
             return outputs[index]
 
-        return Prepared(launch, lambda index: logarithms[index], notes)
+        return Prepared(launch, lambda index: logarithms[index], kernel.info())
 
 
 class Sdpa:
     """One of PyTorch's scaled_dot_product_attention backends: the masks it knows, no scores."""
 
-    def __init__(self, name, backend):
+    def __init__(self, name: str, backend: SDPBackend):
         self.name, self.backend = name, backend
 
-    def applies(self, case):
+    def applies(self, case: Case) -> bool:
         return case.variant.plain is not None
 
-    def prepare(self, case, data):
+    def prepare(self, case: Case, data: Data) -> Prepared:
         options = {"is_causal": case.variant.plain == "causal", "scale": data.scale}
         if case.heads != case.kv_heads:
             options["enable_gqa"] = True
@@ -135,16 +144,19 @@ class Flex:
 
     name = "flex"
 
-    def applies(self, case):
+    def applies(self, case: Case) -> bool:
         return True
 
-    def prepare(self, case, data):
+    def prepare(self, case: Case, data: Data) -> Prepared:
         from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
         mask, score, captured = case.variant.mask, case.variant.score, data.captured
 
         def score_mod(s, b, h, q, k):
             return score(s, b, h, q, k, captured)
+
+        def mask_mod(b, h, q, k):
+            return mask(b, h, q, k, captured)
 
         options, notes = {"scale": data.scale}, {}
         if score:
@@ -154,7 +166,7 @@ class Flex:
                 torch.cuda.synchronize()
                 start = time.perf_counter()
                 options["block_mask"] = create_block_mask(
-                    mask, None, None, case.length, case.length, device="cuda"
+                    mask_mod, None, None, case.length, case.length, device="cuda"
                 )
                 torch.cuda.synchronize()
             notes["block_mask_ms"] = 1e3 * (time.perf_counter() - start)
@@ -171,7 +183,7 @@ class Flex:
         return Prepared(launch, notes=notes)
 
 
-def peers(names):
+def peers(names: Sequence[str]) -> list[Sdpa | Flex]:
     """The engines of these names, in order: cudnn, fa2, flex."""
     known = {
         "cudnn": lambda: Sdpa("cudnn", SDPBackend.CUDNN_ATTENTION),

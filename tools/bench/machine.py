@@ -6,6 +6,7 @@
 
 import os
 import subprocess
+from collections.abc import Sequence
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 FIELDS = (
@@ -19,7 +20,7 @@ FIELDS = (
 )
 
 
-def output_of(command):
+def output_of(command: Sequence[str]) -> str | None:
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=20)
     except (OSError, subprocess.TimeoutExpired):
@@ -27,7 +28,7 @@ def output_of(command):
     return done.stdout.strip() if done.returncode == 0 else None
 
 
-def parse_state(line):
+def parse_state(line: str) -> dict[str, str | float]:
     """One line of nvidia-smi's answer: MHz, W and degrees Celsius as numbers, the rest as text."""
     state = {}
     for field, value in zip(FIELDS, line.split(",")):
@@ -38,12 +39,12 @@ def parse_state(line):
     return state
 
 
-def gpu_state(uuid):
+def gpu_state(uuid: str | None) -> dict[str, str | float] | None:
     """The GPU's state now, by nvidia-smi. `uuid`: "GPU-...", or None for the first."""
     query = ["nvidia-smi", f"--query-gpu={','.join(FIELDS)}", "--format=csv,noheader,nounits"]
     answer = output_of(query + (["-i", uuid] if uuid else []))
     return parse_state(answer.splitlines()[0]) if answer else None
 
 
-def source_version():
+def source_version() -> str | None:
     return output_of(["git", "-C", ROOT, "describe", "--always", "--dirty"])

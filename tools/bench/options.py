@@ -5,6 +5,8 @@
 
 import argparse
 import os
+import re
+from collections.abc import Callable, Sequence
 
 import cases
 import summary
@@ -13,26 +15,51 @@ SHAPES = ("peers", "gqa", "variants")
 PEERS = ("cudnn", "fa2", "flex")
 
 
-def dimensions(text):
+def whole_number(text: str) -> int:
+    if not re.fullmatch("0*[1-9][0-9]{0,8}", text):
+        raise argparse.ArgumentTypeError(f"'{text}' is no whole number from 1 to 999999999")
+    return int(text)
+
+
+def milliseconds(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 1 <= value <= 10000:
+        raise argparse.ArgumentTypeError(f"'{text}' is no number of milliseconds from 1 to 10000")
+    return value
+
+
+def output(text: str) -> str:
+    """A file to write: its folder must be there before the GPU's time is spent."""
+    folder = os.path.dirname(text) or "."
+    if not os.path.isdir(folder):
+        raise argparse.ArgumentTypeError(
+            f"there is no folder '{folder}' for '{text}': make it first"
+        )
+    return text
+
+
+def dimensions(text: str) -> list[tuple[int, int]]:
     """64,128 or 192/128 (D_qk/D_v): [(D_qk, D_v)]."""
     result = []
     for item in text.split(","):
-        parts = [int(part) for part in item.split("/")]
-        if len(parts) > 2 or min(parts) < 1:
-            raise ValueError(item)
-        result.append((parts[0], parts[-1]))
+        parts = re.split("[/x]", item)
+        if len(parts) > 2:
+            raise argparse.ArgumentTypeError(
+                f"'{item}' has {len(parts)} numbers: write D, or D_qk/D_v as in 192/128"
+            )
+        result.append((whole_number(parts[0]), whole_number(parts[-1])))
     return result
 
 
-def lengths(text):
-    result = [int(item) for item in text.split(",")]
-    if min(result) < 1:
-        raise ValueError(text)
-    return result
+def lengths(text: str) -> list[int]:
+    return [whole_number(item) for item in text.split(",")]
 
 
-def names(allowed):
-    def parse(text):
+def names(allowed: Sequence[str]) -> Callable[[str], list[str]]:
+    def parse(text: str) -> list[str]:
         chosen = [item for item in text.split(",") if item]
         if unknown := [item for item in chosen if item not in allowed]:
             raise argparse.ArgumentTypeError(
@@ -43,13 +70,14 @@ def names(allowed):
     return parse
 
 
-def parser():
+def parser() -> argparse.ArgumentParser:
     result = argparse.ArgumentParser(
         prog="python3 tools/bench",
         description="Times Tesela beside cuDNN, FlashAttention-2 and FlexAttention, as PyTorch has "
         "them, in one process on the same tensors. Every result is checked before it is timed. "
-        "docs/benchmark.md tells the method. Exit status: 0 done, 1 a result was wrong, 2 bad "
-        "usage, 3 PyTorch, a GPU or the library is missing.",
+        "The tables go to standard output as Markdown. docs/benchmark.md tells the method. Exit "
+        "status: 0 done, 1 a result was wrong or Tesela was never timed, 2 bad usage, 3 PyTorch, a "
+        "GPU or the library is missing.",
     )
     add = result.add_argument
     add("--library", default=None, help="libtesela.so; default: as the loader finds it")
@@ -63,7 +91,8 @@ def parser():
         "--dims",
         type=dimensions,
         default=None,
-        help="head dimensions of the peers' shapes, 192/128 for D_qk/D_v; default: 64,128,256",
+        help="head dimensions of the peers' shapes, 192/128 or 192x128 for D_qk/D_v; default: "
+        "64,128,256",
     )
     add(
         "--lengths",
@@ -71,9 +100,20 @@ def parser():
         default=None,
         help="of the peers' and gqa shapes; default: 512 to 16384, and 2048 to 65536",
     )
-    add("--causal", choices=("no", "yes", "both"), default="both", help="of the peers' shapes")
+    add(
+        "--causal",
+        choices=("no", "yes", "both"),
+        default="both",
+        help="of the peers' shapes; both is yes where D_qk and D_v differ",
+    )
     add("--dtype", choices=("bf16", "f16"), default="bf16")
     add("--peers", type=names(PEERS), default=list(PEERS), help="cudnn,fa2,flex; '' for none")
+    add(
+        "--schedule",
+        metavar="TEXT",
+        help="choices of Tesela's schedule for all cases, as tesela_compile takes them: "
+        "'block_n = 64'; default: Tesela chooses",
+    )
     add("--prototypes", metavar="DIR", help="a folder of cubins with its spec.json, timed as well")
     add(
         "--mode",
@@ -81,12 +121,22 @@ def parser():
         default=None,
         help="single launches with rests between, blocks back to back, or both (the default)",
     )
-    add("--repetitions", type=int, default=None, help="bursts of each engine; default: 21")
-    add("--rounds", type=int, default=None, help="sustained blocks of each engine; default: 5")
-    add("--block-ms", type=float, default=80.0, help="length of a sustained block; default: 80")
+    add("--repetitions", type=whole_number, default=None, help="bursts of each engine; default: 21")
+    add(
+        "--rounds",
+        type=whole_number,
+        default=None,
+        help="sustained blocks of each engine; default: 5",
+    )
+    add(
+        "--block-ms",
+        type=milliseconds,
+        default=80.0,
+        help="length of a sustained block; default: 80",
+    )
     add("--seed", type=int, default=1)
-    add("--json", metavar="FILE", help="all results; written anew after each case")
-    add("--svg", metavar="FILE", help="a chart")
+    add("--json", type=output, metavar="FILE", help="all results; written anew after each case")
+    add("--svg", type=output, metavar="FILE", help="a chart")
     add(
         "--quick",
         action="store_true",
@@ -96,7 +146,7 @@ def parser():
     return result
 
 
-def parse(arguments=None):
+def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     options = parser().parse_args(arguments)
     quick = options.quick
     shapes = options.shapes or ["peers"]
@@ -110,7 +160,7 @@ def parse(arguments=None):
     return options
 
 
-def library_path(given):
+def library_path(given: str | None) -> str:
     """The library to load: what was given, that of a build in this tree, or the loader's."""
     if given:
         return given
@@ -119,12 +169,10 @@ def library_path(given):
     return built if os.path.exists(built) else "libtesela.so.0"
 
 
-def chosen_cases(options):
-    variants = {"no": [cases.FULL], "yes": [cases.CAUSAL], "both": [cases.FULL, cases.CAUSAL]}
-    result = []
+def chosen_cases(options: argparse.Namespace) -> list[cases.Case]:
+    result: list[cases.Case] = []
     if "peers" in options.shapes:
-        chosen = variants[options.causal]
-        result += cases.peer_cases(options.dims, options.lengths, chosen, options.dtype)
+        result += cases.peer_cases(options.dims, options.lengths, options.causal, options.dtype)
     if "gqa" in options.shapes:
         result += cases.gqa_cases(options.lengths, options.dtype)
     if "variants" in options.shapes:

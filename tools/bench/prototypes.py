@@ -15,15 +15,17 @@ import json
 import math
 import os
 from ctypes import byref, c_char_p, c_float, c_uint32, c_uint64, c_void_p
+from typing import Any
 
 import torch
 
-from engines import Prepared, Unavailable
+from cases import Case
+from engines import Data, Prepared, Unavailable
 
 BFLOAT16, SWIZZLE_128B, MAX_DYNAMIC_SHARED_SIZE = 9, 3, 8  # the driver API's values
 
 
-def check(driver, code, what):
+def check(driver: ctypes.CDLL, code: int, what: str) -> None:
     if code:
         name = c_char_p()
         driver.cuGetErrorName(code, byref(name))
@@ -31,12 +33,12 @@ def check(driver, code, what):
 
 
 class Prototype:
-    def __init__(self, folder, entry):
+    def __init__(self, folder: str, entry: dict[str, Any]):
         self.folder, self.entry = folder, entry
         self.name = f"prototype/{entry['name']}"
         self.driver = ctypes.CDLL("libcuda.so.1")
 
-    def applies(self, case):
+    def applies(self, case: Case) -> bool:
         entry = self.entry
         return (
             case.variant.plain == ("causal" if entry["causal"] else "full")
@@ -47,7 +49,7 @@ class Prototype:
             and (entry["causal"] or entry["tail"] or case.length % entry["BN"] == 0)
         )
 
-    def tensor_map(self, tensor, rows):
+    def tensor_map(self, tensor: torch.Tensor, rows: int) -> tuple[int, Any]:
         """A tensor map of 128 bytes for boxes of `rows` x 64, and what keeps it alive."""
         batch, heads, length, head_dim = tensor.shape
         memory = ctypes.create_string_buffer(128 + 64)
@@ -62,7 +64,7 @@ class Prototype:
         check(self.driver, code, "cuTensorMapEncodeTiled")
         return address, memory
 
-    def head_group(self, case):
+    def head_group(self, case: Case) -> int:
         """How many heads are worked on together: what fits into some 34 MB of the L2."""
         group = self.entry["swz"]
         if group == 0:
@@ -73,7 +75,7 @@ class Prototype:
             group //= 2
         return group
 
-    def prepare(self, case, data):
+    def prepare(self, case: Case, data: Data) -> Prepared:
         driver, entry = self.driver, self.entry
         module, function = c_void_p(), c_void_p()
         with open(os.path.join(self.folder, entry["file"]), "rb") as file:
@@ -128,6 +130,6 @@ class Prototype:
         return Prepared(launch)
 
 
-def prototypes(folder):
+def prototypes(folder: str) -> list[Prototype]:
     with open(os.path.join(folder, "spec.json")) as file:
         return [Prototype(folder, entry) for entry in json.load(file)]

@@ -9,20 +9,25 @@
 
 import torch
 
+from cases import Case
+from engines import Data
+
 ROWS = 128
 TOLERANCE = {"bf16": 1e-2, "f16": 2e-3}
 LSE_TOLERANCE = 1e-3  # natural logarithm; float32's own rounding is added
 SCORES_AT_ONCE = 2**27
 
 
-def block_norms(rows):
+def block_norms(rows: torch.Tensor) -> torch.Tensor:
     """The Euclidean norm of each block of ROWS rows of [rows, D]."""
     squares = rows.square().sum(dim=1)
     squares = torch.nn.functional.pad(squares, (0, -len(squares) % ROWS))
     return squares.view(-1, ROWS).sum(dim=1).sqrt()
 
 
-def reference_rows(case, data, batch, head, rows):
+def reference_rows(
+    case: Case, data: Data, batch: int, head: int, rows: slice
+) -> tuple[torch.Tensor, torch.Tensor]:
     """(o, lse) in float32 of the query rows `rows` of one head, of the first set of inputs."""
     kv_head = head * case.kv_heads // case.heads
     q = data.q[0][batch, head, rows].float()
@@ -33,12 +38,15 @@ def reference_rows(case, data, batch, head, rows):
     if case.variant.score:
         scores = case.variant.score(scores, batch, head, query, key, data.captured)
     if case.variant.mask:
-        scores.masked_fill_(~case.variant.mask(batch, head, query, key), float("-inf"))
+        kept = case.variant.mask(batch, head, query, key, data.captured)
+        scores.masked_fill_(~kept, float("-inf"))
     lse = torch.logsumexp(scores, dim=1)
     return (scores - lse[:, None]).exp_() @ v, lse
 
 
-def fault(case, data, output, lse):
+def fault(
+    case: Case, data: Data, output: torch.Tensor, lse: torch.Tensor | None
+) -> tuple[str | None, float | None]:
     """(what is wrong with an engine's result for the first set of inputs, or None; the largest
     error in norm). `lse` may be None."""
     shape = (case.batch, case.heads, case.length, case.head_dim_v)

@@ -4,25 +4,29 @@
 # Timing by CUDA events. A delay is queued on the GPU first, so that the host has dispatched a
 # launch before it begins and its own time is charged to no one.
 
+import random
 import time
+from collections.abc import Callable
 
 import torch
+
+from engines import Prepared
 
 DELAY_CYCLES = 2_000_000  # somewhat over a millisecond
 REST_FACTOR, REST_LEAST_S, REST_MOST_S = 4, 0.003, 0.1  # idle time after a burst
 
 
-def event():
+def event() -> torch.cuda.Event:
     return torch.cuda.Event(enable_timing=True)
 
 
-def shuffled(prepared, random):
-    order = list(prepared)
-    random.shuffle(order)
-    return order
+def shuffled(prepared: dict[str, Prepared], order: random.Random) -> list[str]:
+    names = list(prepared)
+    order.shuffle(names)
+    return names
 
 
-def launches_ms(launch, count, sets, untimed=0):
+def launches_ms(launch: Callable, count: int, sets: int, untimed: int = 0) -> float:
     """The time of `count` launches back to back, after `untimed` others."""
     torch.cuda._sleep(DELAY_CYCLES)
     for index in range(untimed):
@@ -36,14 +40,16 @@ def launches_ms(launch, count, sets, untimed=0):
     return begin.elapsed_time(end)
 
 
-def bursts(prepared, sets, repetitions, random):
+def bursts(
+    prepared: dict[str, Prepared], sets: int, repetitions: int, order: random.Random
+) -> dict[str, list[float]]:
     """{name: milliseconds of single launches}, each followed by idle time. In every repetition
     each engine has its turn once, in an order of its own."""
-    times = {name: [] for name in prepared}
+    times: dict[str, list[float]] = {name: [] for name in prepared}
     for name in prepared:
         launches_ms(prepared[name].launch, 2, sets)  # warm-up
     for repetition in range(repetitions):
-        for name in shuffled(prepared, random):
+        for name in shuffled(prepared, order):
             launch = prepared[name].launch
             duration = launches_ms(lambda index: launch(repetition % sets), 1, sets)
             times[name].append(duration)
@@ -51,16 +57,18 @@ def bursts(prepared, sets, repetitions, random):
     return times
 
 
-def sustained(prepared, sets, rounds, block_ms, random):
+def sustained(
+    prepared: dict[str, Prepared], sets: int, rounds: int, block_ms: float, order: random.Random
+) -> dict[str, list[float]]:
     """{name: milliseconds a launch, one figure a block}: blocks of launches back to back, each
     block about `block_ms` long after a quarter of it that is not timed. The engines take turns by
     blocks, without a rest."""
-    times = {name: [] for name in prepared}
+    times: dict[str, list[float]] = {name: [] for name in prepared}
     estimates = {
         name: launches_ms(entry.launch, 3, sets, untimed=1) / 3 for name, entry in prepared.items()
     }
     for _ in range(rounds):
-        for name in shuffled(prepared, random):
+        for name in shuffled(prepared, order):
             count = min(400, max(4, int(block_ms / estimates[name])))
             duration = launches_ms(prepared[name].launch, count, sets, untimed=count // 4)
             times[name].append(duration / count)

@@ -1,0 +1,164 @@
+# Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+# The tables of results, as `--json` holds them, in Markdown that reads well as text, too.
+
+from collections.abc import Sequence
+from typing import Any
+
+from summary import (
+    MODES,
+    NAMES,
+    PEERS,
+    Result,
+    Times,
+    geometric_mean,
+    geometric_means,
+    groups,
+    ratio,
+    ratios,
+    tflops,
+    timed,
+)
+
+
+def cell(text: Any) -> str:
+    return str(text).replace("|", "\\|")
+
+
+def table(rows: Sequence[Sequence[Any]], left: int = 1) -> list[str]:
+    """The lines of a table; the first row is its head, the first `left` columns stand left."""
+    texts = [[cell(value) for value in row] for row in rows]
+    widths = [max(3, *map(len, column)) for column in zip(*texts)]
+    rule = ["-" * (width - (i >= left)) + ":" * (i >= left) for i, width in enumerate(widths)]
+    lines = []
+    for row in (texts[0], rule, *texts[1:]):
+        aligned = [
+            text.ljust(width) if i < left else text.rjust(width)
+            for i, (text, width) in enumerate(zip(row, widths))
+        ]
+        lines.append(f"| {' | '.join(aligned)} |")
+    return lines
+
+
+def speed(case: Result, time: Times) -> str:
+    """TFLOP/s, and the distance of the quartiles over the median."""
+    share = (time["quartile3_ms"] - time["quartile1_ms"]) / time["median_ms"]
+    value = tflops(case, time)
+    return f"{value:.{0 if value >= 100 else 1}f} ({100 * share:.1f}%)"
+
+
+def two_digits(value: float | None) -> str:
+    return f"{value:.2f}" if value else ""
+
+
+def engine_cell(case: Result, engine: str, mode: str) -> str:
+    """An engine's speed, or why it has none; empty where the case is not meant for it."""
+    if time := timed(case, engine, mode):
+        return speed(case, time)
+    names = [name for name in case["engines"] if name.split("/")[0] == engine]
+    return case["engines"][names[0]]["status"] if names else ""
+
+
+def speeds(members: Sequence[Result], mode: str) -> list[str]:
+    """A group's cases, one a row: each engine's speed, and Tesela's ratio to each peer."""
+    peers = [peer for peer in PEERS if any(timed(case, peer, mode) for case in members)]
+    masks = [case["engines"].get("flex", {}).get("block_mask_ms") for case in members]
+    head = ["", NAMES["tesela"]]
+    for peer in peers:
+        head += [NAMES[peer], "ratio"]
+    rows = [head]
+    for case in members:
+        row = [case["label"], engine_cell(case, "tesela", mode)]
+        for peer in peers:
+            row += [engine_cell(case, peer, mode), two_digits(ratio(case, peer, mode))]
+        rows.append(row)
+    if peers and len(members) > 1:
+        row = ["geometric mean", ""]
+        for peer in peers:
+            row += ["", two_digits(geometric_mean(ratios(members, peer, mode)))]
+        rows.append(row)
+    if any(masks):
+        head.append("block mask, ms")
+        for row, mask in zip(rows[1:], [*masks, None]):
+            row.append(two_digits(mask))
+    return table(rows)
+
+
+def reasons(members: Sequence[Result]) -> list[str]:
+    """Why engines were not timed: a line for each sentence, with the cases that it stands for."""
+    labels: dict[tuple[str, str, str], list[str]] = {}
+    for case in members:
+        for name, entry in case["engines"].items():
+            if "reason" in entry:
+                sentence = entry["reason"].strip().split("\n")[0]
+                labels.setdefault((name, entry["status"], sentence), []).append(case["label"])
+    return [
+        f"- {NAMES.get(name, name)} {status} at {', '.join(where)}: {sentence}"
+        for (name, status, sentence), where in labels.items()
+    ]
+
+
+def kernels(cases: Sequence[Result]) -> list[str]:
+    """Tesela's kernels, one a row, at their first use: later ones come from memory."""
+    rows: dict[tuple[Any, ...], list[Any]] = {}
+    for case in cases:
+        entry, shape = case["engines"]["tesela"], case["shape"]
+        if "schedule" not in entry:
+            continue
+        dims = str(shape["head_dim_qk"])
+        if shape["head_dim_v"] != shape["head_dim_qk"]:
+            dims += f"/{shape['head_dim_v']}"
+        facts = ("registers", "spill_bytes", "shared_bytes", "threads")
+        rows.setdefault(
+            (shape["variant"], dims, shape["dtype"]),
+            [
+                f"{shape['variant']}, D {dims}, {shape['dtype']}, {entry['target']}",
+                entry["schedule"],
+                *(entry.get(fact, "") for fact in facts),
+                f"{entry['compile_ms']:.0f}",
+            ],
+        )
+    head = ["kernel", "schedule", "registers", "bytes spilled", "bytes shared", "threads"]
+    return table([[*head, "compiled in, ms"], *rows.values()], left=2) if rows else []
+
+
+def overview(cases: Sequence[Result]) -> list[str]:
+    """Each group's geometric mean of Tesela's ratios, and the least of them."""
+    means = geometric_means(cases)
+    found = [(group, mode, means[group][mode]) for group in means for mode in means[group]]
+    peers = [peer for peer in PEERS if any(peer in values for _, _, values in found)]
+    rows = [["", *(f"to {NAMES[peer]}" for peer in peers)]]
+    for group, mode, values in found:
+        row = [f"{group}, {mode}"]
+        for peer in peers:
+            value = values.get(peer)
+            row.append(f"{value['mean']:.2f} ({value['least']:.2f})" if value else "")
+        rows.append(row)
+    return table(rows) if found else []
+
+
+def section(title: str, lines: Sequence[str]) -> list[str]:
+    return [f"### {title}", "", *lines, ""] if lines else []
+
+
+def markdown(results: dict[str, Any]) -> str:
+    """Everything that `--json` holds and one would read."""
+    tesela, cases = results["tesela"], results["cases"]
+    lines = [
+        f"{results['device']}; Tesela {tesela['version']} ({tesela['source']}), PyTorch "
+        f"{results['torch']}, cuDNN {results['cudnn']}, Triton {results['triton']}.",
+        "Figures are the median's TFLOP/s and, in brackets, the distance of the quartiles over the "
+        "median; a ratio says how many times as fast as the peer Tesela is.",
+        "",
+    ]
+    for group, members in groups(cases).items():
+        for mode in MODES:
+            if any(timed(case, engine, mode) for case in members for engine in NAMES):
+                lines += section(f"{group}, {mode}", speeds(members, mode))
+        lines += section(f"{group}, not timed", reasons(members))
+    lines += section("Ratios: geometric mean (least)", overview(cases))
+    lines += section("Tesela's kernels", kernels(cases))
+    if "stopped" in results:
+        lines += [f"Stopped at {results['stopped']}", ""]
+    return "\n".join(lines).rstrip()
