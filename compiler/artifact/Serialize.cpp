@@ -19,7 +19,7 @@ namespace tesela {
 namespace {
 
 constexpr std::string_view magic("TESELA\0A", 8);
-constexpr uint32_t formatVersion = 2;
+constexpr uint32_t formatVersion = 3;
 constexpr size_t headerSize = 8 + 4 + 8;
 constexpr size_t digestSize = 32;
 
@@ -133,7 +133,7 @@ private:
 // One list of fields serves both directions.
 
 template <typename Stream> void fields(Stream &stream, ArgumentSlot &slot) {
-  stream.enumeration(slot.kind, ArgumentSlot::Kind::coordinateStep);
+  stream.enumeration(slot.kind, ArgumentSlot::Kind::counter);
   stream.field(slot.name);
   stream.field(slot.axis);
 }
@@ -141,6 +141,7 @@ template <typename Stream> void fields(Stream &stream, ArgumentSlot &slot) {
 template <typename Stream> void fields(Stream &stream, Launch &launch) {
   stream.field(launch.kernel);
   stream.field(launch.items);
+  stream.field(launch.persistent);
   stream.field(launch.threads);
   stream.field(launch.sharedBytes);
   stream.field(launch.workspaceBytes);
@@ -173,7 +174,7 @@ template <typename Stream> void fields(Stream &stream, Artifact &artifact) {
   stream.list(artifact.parameters, 22);
   stream.enumeration(artifact.format, CodeFormat::cubin);
   stream.field(artifact.code);
-  stream.list(artifact.launches, 44);
+  stream.list(artifact.launches, 45);
   stream.optional(artifact.resources, [&](Resources &resources) {
     stream.field(resources.registers);
     stream.field(resources.spillBytes);

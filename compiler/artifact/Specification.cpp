@@ -4,6 +4,8 @@
 //===----------------------------------------------------------------------===//
 #include "tesela/compiler/Compile.h"
 
+#include <bit>
+
 namespace tesela {
 
 std::string KernelSpecification::canonicalText() const {
@@ -12,6 +14,7 @@ std::string KernelSpecification::canonicalText() const {
   std::string text = "target " + target.name() + "\ninput " +
                      std::string(elementTypeName(inputType)) + "\nhead_dim_qk " +
                      std::to_string(headDimQk) + "\nhead_dim_v " + std::to_string(headDimV);
+  text += "\nexpected_length " + std::to_string(std::bit_width(uint64_t(expectedLength)));
   text += "\nschedule " + std::to_string(schedule.size()) + "\n" + schedule;
   text += "\nvariant " + std::to_string(variantText.size()) + "\n" + variantText;
   return text;

@@ -33,6 +33,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 
 using namespace mlir;
@@ -52,6 +53,7 @@ public:
 
   Status checkSpecification();
   Status parse();     ///< the variant's text → attn
+  Status choose();    ///< the schedule
   Status bind();      ///< with the template → tile, bound, the variant in its hooks
   Status lowerCore(); ///< → maps, reductions, loops: what targets lower
   Status lowerPipe(); ///< GPU: → pipe
@@ -122,12 +124,6 @@ Status Compilation::run(llvm::function_ref<void(OpPassManager &)> addPasses, con
 }
 
 Status Compilation::checkSpecification() {
-  for (int dim : {specification.headDimQk, specification.headDimV})
-    if (dim != 64 && dim != 128)
-      return Error(Code::unsupported,
-                   fmt::format("a head dimension of {} is not supported: this version compiles 64 "
-                               "and 128; pad the tensors to the next of these",
-                               dim));
   ElementType input = specification.inputType;
   if (input != ElementType::f32 && input != ElementType::f16 && input != ElementType::bf16)
     return Error(Code::unsupported,
@@ -143,7 +139,24 @@ Status Compilation::checkSpecification() {
       return facts.error();
     chip = *facts;
   }
-  Result<Schedule> chosen = chooseSchedule(specification);
+  bool isWide = isHost() || chip.acceleratedPtx != 0;
+  for (int dim : {specification.headDimQk, specification.headDimV})
+    if (dim < 64 || dim % 64 != 0 || dim > (isWide ? 256 : 128))
+      return Error(
+          Code::unsupported,
+          fmt::format("a head dimension of {} is not supported on {}: this version compiles "
+                      "64 and 128, on sm_90 and the host 192 and 256 too; pad the tensors "
+                      "to the next of these",
+                      dim, specification.target.name()));
+  return Status::success();
+}
+
+Status Compilation::choose() {
+  Result<Schedule> chosen = chooseSchedule(
+      specification,
+      {.isMasked = !variant.maskIsTrue(),
+       .hasScore = !variant.scoreIsIdentity(),
+       .hasCaptures = std::ranges::any_of(variant.parameters, &Parameter::isCapture)});
   if (!chosen)
     return chosen.error();
   schedule = *chosen;
@@ -209,7 +222,7 @@ Status Compilation::checkParameterBytes() {
   int64_t bytes = 0;
   for (const ArgumentSlot &slot : signature->slots()) {
     using Kind = ArgumentSlot::Kind;
-    bool wide = slot.kind == Kind::data || slot.kind == Kind::stride;
+    bool wide = slot.kind == Kind::data || slot.kind == Kind::stride || slot.kind == Kind::counter;
     bool isMap = slot.kind == Kind::tensorMap;
     int64_t size = isMap ? 128 : wide ? 8 : 4;
     bytes = llvm::alignTo(bytes, isMap ? 64 : size) + size;
@@ -227,15 +240,21 @@ Status Compilation::lowerCore() {
   return run(
       [](OpPassManager &passes) {
         OpPassManager &kernels = passes.nest<tile::KernelOp>();
-        kernels.addPass(createTileDecompose());
+        kernels.addPass(createTileLowerScores());
         kernels.addPass(createTileLowerBlocks());
+        kernels.addPass(createTileDecompose());
         kernels.addPass(createCSEPass());
       },
       "tile");
 }
 
 Status Compilation::lowerPipe() {
-  Status status = run(addPipePasses, "pipe");
+  Status status = run(
+      [](OpPassManager &passes) {
+        passes.nest<tile::KernelOp>().addPass(createTileSplitReads());
+        addPipePasses(passes);
+      },
+      "pipe");
   if (status.ok())
     sharedBytes = kernel()->getAttrOfType<IntegerAttr>(sharedBytesAttr).getInt();
   return status;
@@ -283,6 +302,7 @@ Artifact Compilation::makeArtifact() {
   artifact.parameters = variant.parameters;
   Launch launch{.kernel = kernel().getSymName().str(),
                 .items = workItems(kernel()),
+                .persistent = schedule.persistent,
                 .threads = int(schedule.threads()),
                 .sharedBytes = 0,
                 .workspaceBytes = 0,
@@ -298,6 +318,8 @@ Result<std::string> Compilation::emitStage(Stage stage) {
     return status.error();
   if (stage == Stage::attn)
     return moduleText();
+  if (Status status = choose(); !status)
+    return status.error();
   if (Status status = bind(); !status)
     return status.error();
   if (stage == Stage::tile)
@@ -339,8 +361,9 @@ Result<std::string> Compilation::emitStage(Stage stage) {
 
 Result<Artifact> compile(const KernelSpecification &specification, CompileTimes *times) {
   Compilation compilation(specification, times);
-  for (Status (Compilation::*step)() : {&Compilation::checkSpecification, &Compilation::parse,
-                                        &Compilation::bind, &Compilation::lowerCore})
+  for (Status (Compilation::*step)() :
+       {&Compilation::checkSpecification, &Compilation::parse, &Compilation::choose,
+        &Compilation::bind, &Compilation::lowerCore})
     if (Status status = (compilation.*step)(); !status)
       return status.error();
   Artifact artifact = compilation.makeArtifact();
@@ -375,7 +398,13 @@ Result<std::string> emit(const KernelSpecification &specification, Stage stage) 
 
 // TESELA_SOURCE_DIGEST is a hash of the compiler's sources, so that no cache outlives a change.
 std::string compilerVersion() {
-  return fmt::format("tesela {} {} {}", TESELA_VERSION, TESELA_SOURCE_DIGEST, hostCpuIdentity());
+#ifdef NDEBUG
+  constexpr const char *build = "release";
+#else
+  constexpr const char *build = "debug"; // its kernels trap where a wait hangs
+#endif
+  return fmt::format("tesela {} {} {} {}", TESELA_VERSION, build, TESELA_SOURCE_DIGEST,
+                     hostCpuIdentity());
 }
 
 } // namespace tesela

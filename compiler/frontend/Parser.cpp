@@ -298,17 +298,21 @@ private:
       sema_.declareLet(name, value);
       return ok ? endStatement() : recover();
     }
-    if (first.is("mask") || first.is("score")) {
+    bool exact = first.is("exact") && ahead().is("score");
+    if (exact || first.is("mask") || first.is("score")) {
       take();
+      const Token &keyword = exact ? take() : first;
       Statement kind = first.is("mask") ? Statement::mask : Statement::score;
       NodeId value = kInvalid;
-      if (expect("=", "after '" + std::string(first.text) + "'"))
+      if (expect("=", "after '" + std::string(keyword.text) + "'"))
         value = valueOf(kind);
-      kind == Statement::mask ? sema_.setMask(first, value) : sema_.setScore(first, value);
+      kind == Statement::mask ? sema_.setMask(first, value) : sema_.setScore(keyword, value, exact);
       return value != kInvalid ? endStatement() : recover();
     }
     if (first.is("sink"))
       error(first, "a sink is not supported yet; remove the statement");
+    else if (first.is("exact"))
+      error(first, "'exact' stands before a score, as in 'exact score = ...'; masks always are");
     else
       unknownStatement(first);
     take();
@@ -354,7 +358,8 @@ private:
       if (here().is("}") || here().is(";"))
         return true;
       bool begins = here().is("let") || here().is("mask") || here().is("score") ||
-                    here().is("sink") || (here().kind == Token::Kind::name && ahead().is("="));
+                    here().is("sink") || here().is("exact") ||
+                    (here().kind == Token::Kind::name && ahead().is("="));
       return here().startsLine && begins;
     });
     takeIf(";");
@@ -447,7 +452,8 @@ private:
 
   NodeId nameCallOrRead() {
     const Token &name = here();
-    if (name.is("mask") || name.is("score") || name.is("let") || name.is("sink"))
+    if (name.is("mask") || name.is("score") || name.is("let") || name.is("sink") ||
+        name.is("exact"))
       return syntaxError(name, "a value is missing before " + described(name) +
                                    ", which begins a statement; complete the expression before it");
     take();

@@ -16,10 +16,10 @@ namespace {
 
 /// Words that no parameter and no let may be called.
 constexpr std::string_view kReserved[] = {
-    "attention", "let",   "mask", "score", "sink",  "const", "true", "false", "inf",  "s",
-    "b",         "h",     "hkv",  "q",     "k",     "B",     "H",    "Hkv",   "Sq",   "Sk",
-    "int",       "min",   "max",  "abs",   "clamp", "exp",   "log",  "sqrt",  "tanh", "sin",
-    "cos",       "floor", "any",  "all",   "sum",   "i32",   "f32",  "f16",   "bf16", "bool"};
+    "attention", "let", "mask", "score", "sink", "const", "exact", "true", "false", "inf", "s",
+    "b",         "h",   "hkv",  "q",     "k",    "B",     "H",     "Hkv",  "Sq",    "Sk",  "int",
+    "min",       "max", "abs",  "clamp", "exp",  "log",   "sqrt",  "tanh", "sin",   "cos", "floor",
+    "any",       "all", "sum",  "i32",   "f32",  "f16",   "bf16",  "bool"};
 
 struct Function {
   std::string_view name;
@@ -117,7 +117,7 @@ void Sema::setMask(const Token &keyword, NodeId value) {
   variant_.mask = value;
 }
 
-void Sema::setScore(const Token &keyword, NodeId value) {
+void Sema::setScore(const Token &keyword, NodeId value, bool exact) {
   if (std::exchange(hasScore_, true)) {
     diagnostics_.error(keyword.range, "there are two scores; keep one, or make the first a let");
     return;
@@ -131,6 +131,7 @@ void Sema::setScore(const Token &keyword, NodeId value) {
     return;
   }
   variant_.score = asFloat(value, keyword.range, "a score");
+  variant_.scoreIsExact = exact;
 }
 
 void Sema::finish() {

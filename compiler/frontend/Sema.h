@@ -37,7 +37,7 @@ public:
   void declareCapture(const Token &name, Parameter parameter);
   void declareLet(const Token &name, NodeId value);
   void setMask(const Token &keyword, NodeId value);
-  void setScore(const Token &keyword, NodeId value);
+  void setScore(const Token &keyword, NodeId value, bool exact);
   void beginStatement(Statement statement) { statement_ = statement; }
   /// Fills in the defaults of score and mask; warns of what nothing uses.
   void finish();

@@ -99,8 +99,9 @@ struct Variant {
   SourceLocation location;
   std::vector<Parameter> parameters; ///< in the order they are written
   std::vector<Node> nodes;
-  NodeId score = 0; ///< f32; the node of `s` where the text has no score
-  NodeId mask = 0;  ///< bool; the constant true where the text has no mask
+  NodeId score = 0;          ///< f32; the node of `s` where the text has no score
+  NodeId mask = 0;           ///< bool; the constant true where the text has no mask
+  bool scoreIsExact = false; ///< computed as masks are
 
   /// The score is `s` itself.
   bool scoreIsIdentity() const { return nodes[score].op == Operator::score; }

@@ -12,6 +12,9 @@
 
 #include <fmt/format.h>
 
+#include <bit>
+#include <limits>
+
 namespace tesela {
 
 std::string Schedule::text() const {
@@ -20,8 +23,15 @@ std::string Schedule::text() const {
                   blockM, blockN, stages, warps, qInRegisters);
   if (consumers > 0)
     text += fmt::format(", consumers = {}", consumers);
-  if (lazyRescale)
-    text += ", lazy_rescale = true";
+  if (reference != "follow")
+    text += ", reference = " + reference;
+  for (auto [name, value] :
+       {std::pair("overlap", overlap), std::pair("turns", turns),
+        std::pair("persistent", persistent), std::pair("output_buffer", outputBuffer)})
+    if (value)
+      text += fmt::format(", {} = true", name);
+  if (groupKeys > 0)
+    text += fmt::format(", group_keys = {}", groupKeys);
   return text;
 }
 
@@ -32,30 +42,47 @@ Status overrideSchedule(Schedule &schedule, const std::string &text) {
     auto [name, value] = item.split('=');
     name = name.trim();
     value = value.trim();
-    if (name == "q_in_registers" || name == "lazy_rescale") {
+    bool *choice = name == "q_in_registers"  ? &schedule.qInRegisters
+                   : name == "overlap"       ? &schedule.overlap
+                   : name == "turns"         ? &schedule.turns
+                   : name == "persistent"    ? &schedule.persistent
+                   : name == "output_buffer" ? &schedule.outputBuffer
+                                             : nullptr;
+    if (choice) {
       if (value != "true" && value != "false")
         return Error(Code::invalidArgument, fmt::format("schedule: {} is true or false, not '{}'",
                                                         name.str(), value.str()));
-      (name == "q_in_registers" ? schedule.qInRegisters : schedule.lazyRescale) = value == "true";
+      *choice = value == "true";
       continue;
     }
-    int64_t *field = name == "block_m"     ? &schedule.blockM
-                     : name == "block_n"   ? &schedule.blockN
-                     : name == "stages"    ? &schedule.stages
-                     : name == "warps"     ? &schedule.warps
-                     : name == "consumers" ? &schedule.consumers
-                                           : nullptr;
+    if (name == "reference") {
+      if (value != "follow" && value != "lazy" && value != "recompute")
+        return Error(
+            Code::invalidArgument,
+            fmt::format("schedule: reference is follow, lazy or recompute, not '{}'", value.str()));
+      schedule.reference = value.str();
+      continue;
+    }
+    int64_t *field = name == "block_m"      ? &schedule.blockM
+                     : name == "block_n"    ? &schedule.blockN
+                     : name == "stages"     ? &schedule.stages
+                     : name == "warps"      ? &schedule.warps
+                     : name == "consumers"  ? &schedule.consumers
+                     : name == "group_keys" ? &schedule.groupKeys
+                                            : nullptr;
     if (!field)
       return Error(
           Code::invalidArgument,
           fmt::format("schedule: '{}' is no choice of a schedule; the choices are block_m, "
-                      "block_n, stages, warps, q_in_registers, consumers and lazy_rescale",
+                      "block_n, stages, warps, q_in_registers, consumers, reference, overlap, "
+                      "turns, persistent, output_buffer and group_keys",
                       name.str()));
-    int64_t least = field == &schedule.consumers ? 0 : 1;
-    if (value.getAsInteger(10, *field) || *field < least || *field > 4096)
+    int64_t least = field == &schedule.consumers || field == &schedule.groupKeys ? 0 : 1;
+    int64_t most = field == &schedule.groupKeys ? std::numeric_limits<int32_t>::max() : 4096;
+    if (value.getAsInteger(10, *field) || *field < least || *field > most)
       return Error(Code::invalidArgument,
-                   fmt::format("schedule: {} is a whole number from {} to 4096, not '{}'",
-                               name.str(), least, value.str()));
+                   fmt::format("schedule: {} is a whole number from {} to {}, not '{}'", name.str(),
+                               least, most, value.str()));
   }
   return Status::success();
 }
@@ -64,30 +91,77 @@ int64_t sharedBytes(const Schedule &schedule, const KernelSpecification &specifi
   int64_t size = elementSize(specification.inputType);
   // The output leaves through the queries' buffer where it fits, beside it where roles share one of
   // another shape.
-  bool beside = schedule.consumers > 0 && specification.headDimQk != specification.headDimV;
+  bool beside = schedule.consumers > 0 &&
+                (schedule.outputBuffer || specification.headDimQk != specification.headDimV);
   int64_t query =
       schedule.blockM * (beside ? specification.headDimQk + specification.headDimV
                                 : std::max(specification.headDimQk, specification.headDimV));
   int64_t keyAndValue = schedule.blockN * (specification.headDimQk + specification.headDimV);
-  int64_t barriers = schedule.consumers > 0 ? 16 * (1 + 2 * schedule.stages) : 0;
+  int64_t barriers = schedule.consumers > 0 ? 16 * (schedule.consumers + 2 * schedule.stages) : 0;
+  if (schedule.persistent)
+    barriers += 2 * (16 + 16); // the channel of work items
   return size * (query + schedule.stages * keyAndValue) + barriers;
+}
+
+/// Whether launches are expected to have no more than `length` keys, a power of two.
+static bool expectedAtMost(const KernelSpecification &specification, int64_t length) {
+  return specification.expectedLength > 0 &&
+         int64_t(std::bit_floor(uint64_t(specification.expectedLength))) <= length;
+}
+
+/// Warpgroups with roles on sm_90: the fastest of those measured on an H200 (docs/performance.md).
+static Schedule roleHeuristic(const KernelSpecification &specification,
+                              const VariantTraits &variant, const ChipFacts &chip,
+                              int64_t consumers, bool overlap) {
+  Schedule schedule;
+  int64_t widest = std::max(specification.headDimQk, specification.headDimV);
+  schedule.consumers = consumers;
+  schedule.blockM = 64 * consumers;
+  schedule.warps = 4 * consumers;
+  bool isWide = widest <= 64 || (specification.headDimV <= 128 && consumers < 3);
+  schedule.blockN = isWide ? 128 : 80;
+  // Beside the values and addresses of captured tensors the registers of three hold less; nothing
+  // of the library's variants is spilled with these (AssemblyTest).
+  if (consumers == 3 && variant.hasCaptures && widest <= 64)
+    schedule.blockN = 112;
+  schedule.stages = widest <= 64 ? 4 : 2;
+  schedule.reference = variant.hasScore && variant.hasCaptures ? "lazy" : "recompute";
+  schedule.overlap = overlap;
+  schedule.persistent = schedule.outputBuffer = true;
+  bool turnsPay = (widest <= 64 && variant.isMasked) || (variant.hasScore && variant.hasCaptures) ||
+                  expectedAtMost(specification, 2048);
+  schedule.turns = turnsPay && overlap && consumers > 1;
+  if (variant.isMasked) // keys and values of 32 MiB stay in the L2 of 50 MB (HOPPER.md)
+    schedule.groupKeys = (int64_t(32) << 20) / (elementSize(specification.inputType) *
+                                                (specification.headDimQk + specification.headDimV));
+  // What does not fit: narrower blocks, then the output through the queries' buffer, then the
+  // narrowest blocks.
+  auto isTooLarge = [&] { return sharedBytes(schedule, specification) > chip.blockShared; };
+  while (schedule.blockN > 80 && isTooLarge())
+    schedule.blockN -= 16;
+  if (isTooLarge())
+    schedule.outputBuffer = false;
+  while (schedule.blockN > 16 && isTooLarge())
+    schedule.blockN -= 16;
+  return schedule;
+}
+
+/// How many consumers suit the expected length: three reuse each key and value more, two waste less
+/// of a short or a masked row of blocks.
+static int64_t consumersFor(const KernelSpecification &specification,
+                            const VariantTraits &variant) {
+  if (std::max(specification.headDimQk, specification.headDimV) > 128)
+    return 2; // the registers, or with unequal widths the shared memory, of three hold too little
+  bool isNarrow = std::max(specification.headDimQk, specification.headDimV) <= 64;
+  int64_t longestOfTwo = isNarrow ? (variant.isMasked ? 1024 : 0) : variant.isMasked ? 4096 : 1024;
+  return expectedAtMost(specification, longestOfTwo) ? 2 : 3;
 }
 
 /// Blocks of FlashAttention-2's forward kernels for these widths (its
 /// flash_fwd_launch_template.h); docs/performance.md has what was measured here.
-static Schedule cudaHeuristic(const KernelSpecification &specification, const ChipFacts &chip,
-                              int64_t consumers) {
+static Schedule multiplyHeuristic(const KernelSpecification &specification, const ChipFacts &chip) {
   Schedule schedule;
-  schedule.lazyRescale = true;
-  if (consumers > 0) {
-    // The fastest of those measured on an H200 (docs/performance.md).
-    schedule.consumers = consumers;
-    schedule.blockM = 64 * schedule.consumers;
-    schedule.blockN = specification.headDimV <= 64 ? 96 : 80;
-    schedule.warps = 4 * schedule.consumers;
-    schedule.stages = 2;
-    return schedule;
-  }
+  schedule.reference = "lazy";
   schedule.warps = 4;
   schedule.blockM = 128;
   schedule.blockN = 64;
@@ -100,6 +174,11 @@ static Schedule cudaHeuristic(const KernelSpecification &specification, const Ch
 
 static Error reject(std::string message) {
   return Error(Code::invalidArgument, "schedule: " + message);
+}
+
+/// Whether it makes a choice that only warpgroups with roles have.
+static bool usesRoles(const Schedule &schedule) {
+  return schedule.overlap || schedule.turns || schedule.persistent || schedule.outputBuffer;
 }
 
 static Status checkShared(const Schedule &schedule, const KernelSpecification &specification,
@@ -132,14 +211,19 @@ static Status checkRoles(const Schedule &schedule, const KernelSpecification &sp
   if (schedule.blockN % 16 != 0 || schedule.blockN > 256)
     return reject(fmt::format("block_n is a multiple of 16 up to 256, not {}", schedule.blockN));
   // Accumulators of S and O beside what else a thread of a consumer holds (pipe-split-roles deals
-  // 256, 240 or 160 registers).
+  // 256, 232 or 160 registers).
   constexpr int64_t registers[] = {0, 224, 208, 128};
   int64_t held = (schedule.blockN + specification.headDimV) / 2;
+  if (schedule.overlap) // the last block's P beside this block's S
+    held += schedule.blockN / 4;
   if (held > registers[schedule.consumers])
     return reject(
         fmt::format("keeps {} values in the registers of a thread, of which {} can hold tiles "
                     "with {} consumers; take fewer consumers or a smaller block_n",
                     held, registers[schedule.consumers], schedule.consumers));
+  if (schedule.turns && (!schedule.overlap || schedule.consumers < 2))
+    return reject("turns need overlap = true and consumers = 2 or 3: they order the products that "
+                  "overlap starts");
   if (schedule.qInRegisters)
     return reject(
         "q_in_registers is false with consumers: their products read it from shared memory");
@@ -150,6 +234,14 @@ static Status checkCuda(const Schedule &schedule, const KernelSpecification &spe
                         const ChipFacts &chip) {
   if (schedule.consumers > 0)
     return checkRoles(schedule, specification, chip);
+  if (usesRoles(schedule))
+    return reject(
+        "overlap, turns, persistent and output_buffer need consumers; take consumers = 2 or 3 on "
+        "sm_90, or leave them out");
+  if (std::max(specification.headDimQk, specification.headDimV) > 128)
+    return reject(fmt::format("consumers = 0 computes head dimensions up to 128, not {} and {}; "
+                              "leave consumers out",
+                              specification.headDimQk, specification.headDimV));
   if (schedule.warps != 4 && schedule.warps != 8)
     return reject(fmt::format("warps is 4 or 8, not {}", schedule.warps));
   if (schedule.blockM % (16 * schedule.warps) != 0)
@@ -181,11 +273,10 @@ static Status checkCuda(const Schedule &schedule, const KernelSpecification &spe
 }
 
 static Status checkHost(const Schedule &schedule) {
-  if (schedule.consumers > 0 || schedule.lazyRescale)
-    return Error(
-        Code::invalidArgument,
-        "schedule: consumers and lazy_rescale are choices of GPU targets; leave them out on "
-        "the host");
+  if (schedule.consumers > 0 || schedule.reference != "follow" || usesRoles(schedule))
+    return Error(Code::invalidArgument, "schedule: consumers, reference, overlap, turns, "
+                                        "persistent and output_buffer are choices of GPU "
+                                        "targets; leave them out on the host");
   if (schedule.blockM % 8 != 0 || schedule.blockN % 16 != 0)
     return Error(
         Code::invalidArgument,
@@ -195,7 +286,8 @@ static Status checkHost(const Schedule &schedule) {
   return Status::success();
 }
 
-Result<Schedule> chooseSchedule(const KernelSpecification &specification) {
+Result<Schedule> chooseSchedule(const KernelSpecification &specification,
+                                const VariantTraits &variant) {
   if (specification.target.kind == Target::Kind::host) {
     HostBlocks blocks =
         hostBlocks(specification.inputType, specification.headDimQk, specification.headDimV);
@@ -211,12 +303,16 @@ Result<Schedule> chooseSchedule(const KernelSpecification &specification) {
   Result<ChipFacts> chip = chipFacts(specification.target.sm);
   if (!chip)
     return chip.error();
-  // The number of consumers decides what suits the rest, so an override of it comes first.
+  // The number of consumers and the overlap decide what suits the rest, so their overrides come
+  // first.
   Schedule wanted;
-  wanted.consumers = chip->acceleratedPtx != 0 ? 3 : 0;
+  wanted.consumers = chip->acceleratedPtx != 0 ? consumersFor(specification, variant) : 0;
+  wanted.overlap = true;
   if (Status status = overrideSchedule(wanted, specification.schedule); !status)
     return status.error();
-  Schedule schedule = cudaHeuristic(specification, *chip, wanted.consumers);
+  Schedule schedule = wanted.consumers > 0 ? roleHeuristic(specification, variant, *chip,
+                                                           wanted.consumers, wanted.overlap)
+                                           : multiplyHeuristic(specification, *chip);
   if (Status status = overrideSchedule(schedule, specification.schedule); !status)
     return status.error();
   if (Status status = checkCuda(schedule, specification, *chip); !status)

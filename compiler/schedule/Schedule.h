@@ -20,7 +20,9 @@ struct Schedule {
   int64_t blockM = 0, blockN = 0, stages = 1, warps = 1;
   bool qInRegisters = false;
   int64_t consumers = 0;
-  bool lazyRescale = false;
+  std::string reference = "follow"; ///< or "lazy", "recompute"
+  bool overlap = false, turns = false, persistent = false, outputBuffer = false;
+  int64_t groupKeys = 0;
 
   /// Threads of a GPU's thread block.
   int64_t threads() const { return consumers > 0 ? 128 * (consumers + 1) : 32 * warps; }
@@ -29,8 +31,16 @@ struct Schedule {
   std::string text() const;
 };
 
+/// What of a variant matters to the choice.
+struct VariantTraits {
+  bool isMasked = false;    ///< its mask is not the constant true
+  bool hasScore = false;    ///< its score is not `s` itself
+  bool hasCaptures = false; ///< a parameter is a captured tensor
+};
+
 /// The schedule for `specification`; errors name the choice, its limit and what to change.
-Result<Schedule> chooseSchedule(const KernelSpecification &specification);
+Result<Schedule> chooseSchedule(const KernelSpecification &specification,
+                                const VariantTraits &variant = {});
 
 /// Replaces the fields that `text` names: "block_m = 128, stages = 2".
 Status overrideSchedule(Schedule &schedule, const std::string &text);

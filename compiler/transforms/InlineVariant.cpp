@@ -41,8 +41,13 @@ struct TileInlineVariant : impl::TileInlineVariantBase<TileInlineVariant> {
     bool identity = variant.scoreIsIdentity();
     kernel.walk([&](Operation *op) {
       if (auto score = dyn_cast<tile::ScoreOp>(op)) {
-        if (!identity)
-          return fillHook(variant.getScoreBody(), score.getBody(), kernel);
+        if (!identity) {
+          fillHook(variant.getScoreBody(), score.getBody(), kernel);
+          score.setExact(variant.getExactScore());
+          if (score.getExact())
+            expandExactMath(score.getBody());
+          return;
+        }
         score.replaceAllUsesWith(score.getSource());
         score.erase();
       } else if (auto mask = dyn_cast<tile::MaskOp>(op)) {

@@ -35,7 +35,8 @@ def TileInlineVariant : Pass<"tile-inline-variant", "::mlir::ModuleOp"> {
     The module holds one `attn.variant` and kernels. Fills the regions of `tile.score` and
     `tile.mask`, makes the parameters that they use arguments of the kernel (named with a leading
     `$`) and erases the variant. A score that is `s` itself leaves no op behind:
-    `tile.exponent_factor` then carries the scale. In masks the transcendental functions become their exact form.
+    `tile.exponent_factor` then carries the scale. In masks, and in exact scores,
+    the transcendental functions become their exact form.
 
     ```mlir
     // before
@@ -69,10 +70,49 @@ def TileKeyRanges : Pass<"tile-key-ranges", "::tesela::tile::KernelOp"> {
   let dependentDialects = ["::mlir::arith::ArithDialect"];
 }
 
+def TileLowerScores : Pass<"tile-lower-scores", "::tesela::tile::KernelOp"> {
+  let summary = "bring scores into a normal form that costs little an element";
+  let description = [{
+    `tile.score` becomes a `tile.map` of `Σ cᵢ · vᵢ + u` (see `ScoreTranslation.h`): what is the same
+    for a tile is computed outside of the map, and before the loop where it is the same for all blocks;
+    quotients by such values become products with the inverse; a position becomes the f32 of the
+    tile's first one plus an exact offset.
+
+    Where the score alone feeds the softmax, whose exponents are c · score, c carries a factor of it:
+
+        scale · x + c₁ · v₁ + u   →   x + (c₁ / scale) · v₁ + u / scale,   c' = c · scale
+        f · tanh(x)               →   tanh(±x),                            c' = c · |f|
+
+    An exact score keeps its ops as they stand.
+
+    ```mlir
+    // before: s + slope · (k - q)
+    %t = tile.score %x scaled by %scale at %rows, %keys : … do {
+    ^bb0(%s: f32, %b: i32, %h: i32, %hkv: i32, %q: i32, %k: i32):
+      %d = arith.subi %k, %q : i32
+      %f = arith.sitofp %d : i32 to f32
+      %p = arith.mulf %slope, %f : f32
+      %r = arith.addf %s, %p : f32
+      tile.yield %r : f32
+    }
+    // after
+    %t = tile.map %x : … {
+    ^bb0(%e: f32, %row: i32, %column: i32):
+      %o = arith.subi %column, %row : i32
+      %i = arith.sitofp %o : i32 to f32
+      %f = arith.addf %first, %i fastmath<reassoc> : f32
+      %r = math.fma %coefficient, %f, %e : f32
+      tile.yield %r : f32
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
+}
+
 def TileDecompose : Pass<"tile-decompose", "::tesela::tile::KernelOp"> {
   let summary = "turn the steps of attention into maps and reductions";
   let description = [{
-    `tile.score`, `tile.mask`, `tile.softmax_step`, `tile.rescale` and `tile.finish` become
+    `tile.mask`, `tile.softmax_step`, `tile.rescale` and `tile.finish` become
     `tile.map`, `tile.reduce`, `tile.total` and `scf.if`: no target knows of softmax or masks.
     `attn.floor_div`, `attn.floor_mod` and `attn.to_int` become arith ops.
 
@@ -89,6 +129,29 @@ def TileDecompose : Pass<"tile-decompose", "::tesela::tile::KernelOp"> {
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
                            "::mlir::scf::SCFDialect"];
+}
+
+def TileSplitReads : Pass<"tile-split-reads", "::tesela::tile::KernelOp"> {
+  let summary = "read without clamps where a whole tile's reads are inside a view";
+  let description = [{
+    For maps whose reads have indices that are linear in row and column. It costs a copy of the map,
+    so it is for targets where an element's clamps and strides cost more than a branch of the tile.
+
+    ```mlir
+    // before
+    %t = tile.map %s : … {… tile.read %table[%h, %i] …}
+    // after, with %i = %base + row - column in a tile of 64 × 32
+    %inside = tile.covers %table[%h, %base] low [0, -31] high [0, 63] : …
+    %t = scf.if %inside {
+      %u = tile.map %s : … {… tile.read %table[%h, %i] {covered} …}
+      scf.yield %u
+    } else {
+      %u = tile.map %s : … {… tile.read %table[%h, %i] …}
+      scf.yield %u
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
 }
 
 def TileLowerBlocks : Pass<"tile-lower-blocks", "::tesela::tile::KernelOp"> {

@@ -87,7 +87,8 @@ def Attn_VariantOp : Attn_Op<"variant", [Symbol, IsolatedFromAbove, SingleBlock]
 
     The score's block has the arguments (s: f32, b, h, hkv, q, k: i32) and yields
     f32; the mask's has (b, h, hkv, q, k: i32) and yields i1. Both are always
-    there: the defaults (s, true) are written out.
+    there: the defaults (s, true) are written out. With `exact_score` the score is computed as
+    masks are, without approximations and in the order of its ops.
 
     Example:
     ```mlir
@@ -112,7 +113,7 @@ def Attn_VariantOp : Attn_Op<"variant", [Symbol, IsolatedFromAbove, SingleBlock]
     }
     ```
   }];
-  let arguments = (ins SymbolNameAttr:$sym_name, ArrayAttr:$parameters);
+  let arguments = (ins SymbolNameAttr:$sym_name, ArrayAttr:$parameters, UnitAttr:$exact_score);
   let regions = (region SizedRegion<1>:$score, SizedRegion<1>:$mask);
   let assemblyFormat = [{
     $sym_name `parameters` $parameters attr-dict-with-keyword `score` $score `mask` $mask

@@ -68,9 +68,17 @@ LogicalResult AllocOp::verify() {
   return success();
 }
 
-LogicalResult ChannelType::verify(function_ref<InFlightDiagnostic()> emitError, int64_t stages) {
+LogicalResult ChannelType::verify(function_ref<InFlightDiagnostic()> emitError, int64_t stages,
+                                  int64_t parts, int64_t words) {
   if (stages < 1)
     return emitError() << "expected at least one stage, got " << stages;
+  if (parts < 1)
+    return emitError() << "expected at least one part, got " << parts;
+  if (words < 0 || words > 4) // one load of 16 bytes
+    return emitError() << "expected a use to carry 0 to 4 numbers, got " << words;
+  if (words > 0 && parts > 1)
+    return emitError() << "expected numbers or parts, got " << words << " numbers and " << parts
+                       << " parts";
   return success();
 }
 
@@ -135,11 +143,49 @@ static LogicalResult verifyPanels(Operation *op, BufferType buffer) {
   return success();
 }
 
-LogicalResult AcquireOp::verify() { return verifyRole(*this, /*isProducer=*/true); }
+static LogicalResult verifyPart(Operation *op, ChannelType channel, int64_t part) {
+  if (part < 0 || part >= channel.getParts())
+    return op->emitOpError() << "expected a part from 0 to " << channel.getParts() - 1 << " of "
+                             << channel << ", got " << part;
+  return success();
+}
+
+LogicalResult AcquireOp::verify() {
+  if (failed(verifyRole(*this, /*isProducer=*/true)))
+    return failure();
+  return verifyPart(*this, getChannel().getType(), getPart());
+}
 
 LogicalResult AwaitOp::verify() { return verifyRole(*this, /*isProducer=*/false); }
 
 LogicalResult ReleaseOp::verify() { return verifyRole(*this, /*isProducer=*/false); }
+
+static LogicalResult verifyCarries(Operation *op, ChannelType channel, size_t count) {
+  if (count == 0 || channel.getWords() != int64_t(count))
+    return op->emitOpError() << "expected a channel that carries its " << count
+                             << " numbers (words = " << count << "), got " << channel;
+  return success();
+}
+
+LogicalResult SendOp::verify() {
+  if (failed(verifyRole(*this, /*isProducer=*/true)))
+    return failure();
+  return verifyCarries(*this, getChannel().getType(), getValues().size());
+}
+
+LogicalResult ReceiveOp::verify() {
+  if (failed(verifyRole(*this, /*isProducer=*/false)))
+    return failure();
+  return verifyCarries(*this, getChannel().getType(), getValues().size());
+}
+
+LogicalResult OpenTurnsOp::verify() { return verifyRole(*this, /*isProducer=*/false); }
+
+LogicalResult BeginTurnOp::verify() { return verifyRole(*this, /*isProducer=*/false); }
+
+LogicalResult EndTurnOp::verify() { return verifyRole(*this, /*isProducer=*/false); }
+
+LogicalResult DrainOp::verify() { return verifyRole(*this, /*isProducer=*/false); }
 
 LogicalResult FillOp::verify() {
   BufferType buffer = getBuffer().getType();
@@ -148,6 +194,11 @@ LogicalResult FillOp::verify() {
   if (getChannel().getType().getStages() != buffer.getStages())
     return emitOpError() << "expected a channel of the buffer's " << buffer.getStages()
                          << " stages, got " << getChannel().getType();
+  int64_t parts = getChannel().getType().getParts();
+  if (buffer.getRows() % parts != 0)
+    return emitOpError() << "expected parts of equal rows, got " << parts << " parts of " << buffer;
+  if (failed(verifyPart(*this, getChannel().getType(), getPart())))
+    return failure();
   return verifyBlock(*this, buffer, getView().getType(), getBlock().getType());
 }
 
@@ -174,6 +225,41 @@ LogicalResult WriteOp::verify() {
   if (!isa_and_nonnull<AccumulatorAttr>(tile.getEncoding()))
     return emitOpError() << "expected a tile with the encoding #pipe.accumulator, got " << tile;
   return verifyTile(*this, getBuffer().getType(), tile);
+}
+
+static bool isInFlight(Value value) {
+  auto encoding =
+      dyn_cast_or_null<AccumulatorAttr>(cast<tile::TileType>(value.getType()).getEncoding());
+  return encoding && encoding.getInFlight();
+}
+
+LogicalResult DotStartOp::verify() {
+  if (!isInFlight(getResult()))
+    return emitOpError() << "expected a result in flight "
+                            "(#pipe.accumulator<…, in_flight = true>), got "
+                         << getResult().getType();
+  if (!getResult().hasOneUse() || !isa<DotWaitOp>(*getResult().user_begin()) ||
+      (*getResult().user_begin())->getBlock() != (*this)->getBlock())
+    return emitOpError() << "expected one use of the product in flight, by a pipe.dot_wait of the "
+                            "same block";
+  return success();
+}
+
+LogicalResult DotWaitOp::verify() {
+  if (!isInFlight(getSource()) || isInFlight(getResult()))
+    return emitOpError() << "expected to take a product in flight and to give it as it is, got "
+                         << getSource().getType() << " and " << getResult().getType();
+  auto start = getSource().getDefiningOp<DotStartOp>();
+  if (!start)
+    return emitOpError() << "expected the result of a pipe.dot_start";
+  int64_t later = 0;
+  for (Operation *op = start->getNextNode(); op && op != getOperation(); op = op->getNextNode())
+    later += isa<DotStartOp>(op);
+  if (later < int64_t(getPending()))
+    return emitOpError() << "expected at least " << getPending()
+                         << " products started after the one awaited, got " << later
+                         << "; it could still be in flight";
+  return success();
 }
 
 LogicalResult ConvertOp::verify() {

@@ -86,6 +86,39 @@ def Pipe_ConvertOp : Pipe_Op<"convert", [MemoryEffects<[MemRead]>]> {
   let hasVerifier = 1;
 }
 
+def Pipe_DotStartOp : Pipe_Op<"dot_start", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "starts a matrix product by warpgroups (sm_90a)";
+  let description = [{
+    `tile.dot`'s product, asynchronous (PTX ISA, "wgmma.mma_async"): one group of its own. The result is in
+    flight until a `pipe.dot_wait` that covers it. Until then operands in shared memory must stay
+    as they are.
+
+    Example: `%s = pipe.dot_start %q, %k transposed plus %zero : (…, …, …) -> !tile.tile<[64, 80], f32, #pipe.accumulator<warps = 4, in_flight = true>>`
+  }];
+  let arguments = (ins Pipe_AnyTile:$a, Pipe_AnyTile:$b, Pipe_AnyTile:$c, UnitAttr:$transposed);
+  let results = (outs Pipe_AnyTile:$result);
+  let assemblyFormat = [{
+    $a `,` $b (`transposed` $transposed^)? `plus` $c attr-dict `:` functional-type(operands, results)
+  }];
+  let hasVerifier = 1;
+}
+
+def Pipe_DotWaitOp : Pipe_Op<"dot_wait", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "waits until at most `pending` products of the warpgroup are in flight";
+  let description = [{
+    Gives the product `source` as a tile that can be used. At least `pending` products must have been started
+    after it.
+
+    Example: `%S = pipe.dot_wait %s pending 1 : !tile.tile<…in_flight…> -> !tile.tile<…>`
+  }];
+  let arguments = (ins Pipe_AnyTile:$source, I64Attr:$pending);
+  let results = (outs Pipe_AnyTile:$result);
+  let assemblyFormat = [{
+    $source `pending` $pending attr-dict `:` type($source) `->` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
 def Pipe_WriteOp : Pipe_Op<"write", [MemoryEffects<[MemWrite]>]> {
   let summary = "writes a tile of 16-bit elements from registers into a stage of a buffer";
   let arguments = (ins Pipe_AnyTile:$tile, Pipe_BufferType:$buffer, I32:$stage);
@@ -153,28 +186,70 @@ class Pipe_ChannelOp<string mnemonic> : Pipe_Op<mnemonic, [MemoryEffects<[MemRea
   let hasVerifier = 1;
 }
 
-def Pipe_AcquireOp : Pipe_ChannelOp<"acquire"> {
-  let summary = "the producer waits until the stage of use n is empty";
+def Pipe_AcquireOp : Pipe_Op<"acquire", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "the producer waits until the stage of use n, or a part of it, is empty";
+  let arguments = (ins Pipe_ChannelType:$channel, I32:$use, DefaultValuedAttr<I64Attr, "0">:$part);
+  let assemblyFormat = "$channel `[` $use `]` (`part` $part^)? attr-dict `:` type($channel)";
+  let hasVerifier = 1;
 }
 
 def Pipe_AwaitOp : Pipe_ChannelOp<"await"> {
-  let summary = "a consumer waits until the stage of use n is full";
+  let summary = "a consumer waits until the stage of use n, or its part of it, is full";
 }
 
 def Pipe_ReleaseOp : Pipe_ChannelOp<"release"> {
-  let summary = "a warp of the consumers no longer reads the stage of use n";
+  let summary = "a warp of the consumers no longer reads the stage of use n, or its part of it";
+}
+
+def Pipe_SendOp : Pipe_Op<"send", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "the producer hands numbers to the consumers as use n of a channel";
+  let arguments = (ins Variadic<I32>:$values, Pipe_ChannelType:$channel, I32:$use);
+  let assemblyFormat = "$values `to` $channel `[` $use `]` attr-dict `:` type($channel)";
+  let hasVerifier = 1;
+}
+
+def Pipe_ReceiveOp : Pipe_Op<"receive", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "a warp of the consumers awaits use n of a channel, takes its numbers and releases it";
+  let description = "Example: `%n:2 = pipe.receive %c[%use] : !pipe.channel<2 words = 2> -> i32, i32`";
+  let arguments = (ins Pipe_ChannelType:$channel, I32:$use);
+  let results = (outs Variadic<I32>:$values);
+  let assemblyFormat = "$channel `[` $use `]` attr-dict `:` type($channel) `->` type($values)";
+  let hasVerifier = 1;
+}
+
+def Pipe_FirstItemOp : Pipe_Op<"first_item", [Pure]> {
+  let summary = "the number of the first work item of this thread block";
+  let results = (outs I32:$item);
+  let assemblyFormat = "attr-dict";
+}
+
+def Pipe_NextItemOp : Pipe_Op<"next_item", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "takes the number of the next work item from the launch's counter";
+  let description = [{
+    In order over all thread blocks; numbers from the count of the work items on mean that none is left. One
+    thread of a block asks, and stops when none is left.
+  }];
+  let results = (outs I32:$item);
+  let assemblyFormat = "attr-dict";
+}
+
+def Pipe_EndItemsOp : Pipe_Op<"end_items", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "a thread block asks for no more work items";
+  let description = "The last one to do so makes the counter ready for the next launch.";
+  let assemblyFormat = "attr-dict";
 }
 
 def Pipe_FillOp : Pipe_Op<"fill", [MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "the producer copies a block of rows of a view into the stage of use n";
+  let summary = "the producer copies a block of rows of a view, or a part, into the stage of use n";
   let description = [{
     By tensor copies (PTX ISA, "cp.async.bulk.tensor"), one a panel, which complete the stage's full barrier. Rows from
     the end of the view on become zeros.
   }];
   let arguments = (ins Tile_ViewType:$view, Tile_BlockType:$block, Pipe_BufferType:$buffer,
-                       Pipe_ChannelType:$channel, I32:$use);
+                       Pipe_ChannelType:$channel, I32:$use,
+                       DefaultValuedAttr<I64Attr, "0">:$part);
   let assemblyFormat = [{
-    $view `[` $block `]` `to` $buffer `on` $channel `[` $use `]` attr-dict
+    $view `[` $block `]` `to` $buffer `on` $channel `[` $use `]` (`part` $part^)? attr-dict
     `:` type($view) `[` type($block) `]` `,` type($buffer) `,` type($channel)
   }];
   let hasVerifier = 1;
@@ -183,13 +258,41 @@ def Pipe_FillOp : Pipe_Op<"fill", [MemoryEffects<[MemRead, MemWrite]>]> {
 def Pipe_EmptyOutOp : Pipe_Op<"empty_out", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "each warpgroup of the consumers stores its 64 rows of a buffer into a view";
   let description = [{
-    Waits for the warpgroup's writes, then one thread starts a tensor copy for each panel and awaits that the buffer has been read. Rows
-    from the end of the view on are not stored.
+    Waits for the warpgroup's writes, then one thread starts a tensor copy for each panel. The buffer must
+    stay as it is until a `pipe.drain`. Rows from the end of the view on are not stored.
   }];
   let arguments = (ins Pipe_BufferType:$buffer, Tile_ViewType:$view, Tile_BlockType:$block);
   let assemblyFormat = [{
     $buffer `to` $view `[` $block `]` attr-dict `:` type($buffer) `,` type($view) `[` type($block) `]`
   }];
+  let hasVerifier = 1;
+}
+
+def Pipe_OpenTurnsOp : Pipe_Op<"open_turns", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "gives the first turn to the first warpgroup of the consumers; once, before all turns";
+  let assemblyFormat = "attr-dict";
+  let hasVerifier = 1;
+}
+
+def Pipe_BeginTurnOp : Pipe_Op<"begin_turn", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "a warpgroup of the consumers waits for its turn";
+  let description = [{
+    Warpgroups take turns in their order, round and round: one starts its products while another uses what its own
+    gave (ping-pong, FlashAttention-3, arXiv:2407.08608). All must take the same number of turns.
+  }];
+  let assemblyFormat = "attr-dict";
+  let hasVerifier = 1;
+}
+
+def Pipe_EndTurnOp : Pipe_Op<"end_turn", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "hands the turn to the next warpgroup";
+  let assemblyFormat = "attr-dict";
+  let hasVerifier = 1;
+}
+
+def Pipe_DrainOp : Pipe_Op<"drain", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "a warpgroup of the consumers waits until its copies out of buffers have read them";
+  let assemblyFormat = "attr-dict";
   let hasVerifier = 1;
 }
 

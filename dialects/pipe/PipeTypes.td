@@ -18,8 +18,13 @@ def Pipe_AccumulatorAttr : Pipe_Attr<"Accumulator", "accumulator"> {
     Of each strip, lane t holds for each 8 columns from c the elements
     (t/4, c + 2(t mod 4)), the next column, and both again 8 rows below: register
     `4 · (strip · columns/8 + c/8) + 2 · (lower rows) + (odd column)`.
+
+    `in_flight`: an asynchronous product still writes the registers; only `pipe.dot_wait` may take it.
   }];
-  let parameters = (ins "int64_t":$warps);
+  let parameters = (ins "int64_t":$warps, DefaultValuedParameter<"bool", "false">:$in_flight);
+  let builders = [AttrBuilder<(ins "int64_t":$warps), [{
+    return $_get($_ctxt, warps, /*in_flight=*/false);
+  }]>];
   let assemblyFormat = "`<` struct(params) `>`";
 }
 
@@ -87,11 +92,24 @@ def Pipe_ChannelType : TypeDef<Pipe_Dialect, "Channel"> {
     and *empty*, on which every warp of the consumers arrives (PTX ISA, "mbarrier"). The n-th use
     of a channel, counted from 0, is of stage `n mod stages`, in phase `n / stages`.
 
-    Example: `!pipe.channel<2>`
+    With `parts` a use is handed over in that many parts of equal rows, each with barriers of its own, and part w
+    to warpgroup w of the consumers alone. `words`: how many 32-bit numbers a use carries instead of a buffer:
+    0, or up to 4.
+
+    Examples: `!pipe.channel<2>`, `!pipe.channel<1 parts = 3>`, `!pipe.channel<2 words = 4>`
   }];
-  let parameters = (ins "int64_t":$stages);
-  let assemblyFormat = "`<` $stages `>`";
+  let parameters = (ins "int64_t":$stages, DefaultValuedParameter<"int64_t", "1">:$parts,
+                        DefaultValuedParameter<"int64_t", "0">:$words);
+  let builders = [TypeBuilder<(ins "int64_t":$stages), [{
+    return $_get($_ctxt, stages, /*parts=*/1, /*words=*/0);
+  }]>];
+  let assemblyFormat = "`<` $stages (`parts` `=` $parts^)? (`words` `=` $words^)? `>`";
   let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// A full and an empty barrier of 8 bytes for each part of each stage; then the words, 16 bytes a stage.
+    int64_t getBarrierBytes() const { return 16 * getStages() * getParts(); }
+    int64_t getBytes() const { return getBarrierBytes() + (getWords() ? 16 * getStages() : 0); }
+  }];
 }
 
 #endif // TESELA_PIPE_TYPES

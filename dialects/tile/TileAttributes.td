@@ -42,6 +42,14 @@ def Tile_ExtentExprAttr : Tile_Attr<"ExtentExpr", "extent"> {
   let hasCustomAssemblyFormat = 1;
 }
 
+def Tile_Reference : I32EnumAttr<"Reference", "what the exponents of a row are relative to", [
+    I32EnumAttrCase<"Follow", 0, "follow">,
+    I32EnumAttrCase<"Lazy", 1, "lazy">,
+    I32EnumAttrCase<"Recompute", 2, "recompute">]> {
+  let cppNamespace = "::tesela::tile";
+  let genSpecializedAttr = 0;
+}
+
 def Tile_ScheduleAttr : Tile_Attr<"Schedule", "schedule"> {
   let summary = "every choice about how a kernel runs";
   let description = [{
@@ -56,14 +64,25 @@ def Tile_ScheduleAttr : Tile_Attr<"Schedule", "schedule"> {
     | `warps` | warps of a thread block (GPU) |
     | `q_in_registers` | the query tile is kept in registers (GPU) |
     | `consumers` | warpgroups that compute beside one that copies (sm_90a); 0, the default: all warps do both |
-    | `lazy_rescale` | a row's reference follows its maximum only when that has grown by 2^8 (GPU); false by default |
+    | `reference` | what exponents are relative to; `follow`, the default: the row's maximum so far; `lazy`: it follows only when the maximum has grown by 2^8 (GPU); `recompute`: as `lazy`, but found by looking at the exponentials' sum, and the block is computed again (GPU) |
+    | `overlap` | a block's second product runs beside the next block's first (consumers) |
+    | `turns` | warpgroups start the products of their blocks one after the other (overlap) |
+    | `persistent` | a thread block for each multiprocessor takes work items until none is left (consumers) |
+    | `group_keys` | work items come in groups of key/value heads that have this many keys together, so that a cache holds them; 0: head by head |
+    | `output_buffer` | the output leaves through a buffer of its own, not through the queries' (consumers) |
 
     Example: `#tile.schedule<block_m = 128, block_n = 64, stages = 2, warps = 4, q_in_registers = false>`
   }];
   let parameters = (ins "int64_t":$block_m, "int64_t":$block_n, "int64_t":$stages,
                         "int64_t":$warps, "bool":$q_in_registers,
                         DefaultValuedParameter<"int64_t", "0">:$consumers,
-                        DefaultValuedParameter<"bool", "false">:$lazy_rescale);
+                        DefaultValuedParameter<"::tesela::tile::Reference",
+                                               "::tesela::tile::Reference::Follow">:$reference,
+                        DefaultValuedParameter<"bool", "false">:$overlap,
+                        DefaultValuedParameter<"bool", "false">:$turns,
+                        DefaultValuedParameter<"bool", "false">:$persistent,
+                        DefaultValuedParameter<"bool", "false">:$output_buffer,
+                        DefaultValuedParameter<"int64_t", "0">:$group_keys);
   let assemblyFormat = "`<` struct(params) `>`";
 }
 

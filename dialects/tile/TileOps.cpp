@@ -97,6 +97,15 @@ LogicalResult ReadOp::verify() {
   return success();
 }
 
+LogicalResult CoversOp::verify() {
+  size_t rank = getView().getType().getRank();
+  if (getIndices().size() != rank || getLow().size() != rank || getHigh().size() != rank)
+    return emitOpError() << "expected " << rank << " indices, low and high ends, got "
+                         << getIndices().size() << ", " << getLow().size() << " and "
+                         << getHigh().size();
+  return success();
+}
+
 //===----------------------------------------------------------------------===//
 // Mathematics
 //===----------------------------------------------------------------------===//

@@ -81,12 +81,29 @@ def Tile_YieldOp : Tile_Op<"yield", [Pure, Terminator, ReturnLike,
 def Tile_WorkOp : Tile_Op<"work", [Pure]> {
   let summary = "the work map: this work item's block of queries";
   let description = [{
-    A work item is a batch, a query head and `block_m` queries. Items are numbered
-    so that blocks of one head are neighbours (they read the same keys) and a
-    head's last rows come first (with a causal mask they are the longest).
+    A work item is a batch, a query head and `block_m` queries. Items are numbered so that heads
+    come in groups (`group_keys` of the schedule), and in a group the last rows come first (with a
+    causal mask they are the longest).
+
+    `item` is the item's number; without it, the target's: one thread block, one item.
   }];
+  let arguments = (ins Optional<I32>:$item);
   let results = (outs Tile_BlockType:$block);
-  let assemblyFormat = "attr-dict `:` type($block)";
+  let assemblyFormat = "(`item` $item^)? attr-dict `:` type($block)";
+}
+
+def Tile_QueryBlockOp : Tile_Op<"query_block", [Pure]> {
+  let summary = "a block of queries by its coordinates: what tile.coordinates says of it";
+  let arguments = (ins I32:$batch, I32:$head, I32:$first);
+  let results = (outs Tile_BlockType:$block);
+  let assemblyFormat = "$batch `,` $head `,` $first attr-dict `:` type($block)";
+}
+
+def Tile_WorkItemsOp : Tile_Op<"work_items", [Pure]> {
+  let summary = "how many work items of `rows` queries the launch has";
+  let arguments = (ins TypeAttrOf<Tile_BlockType>:$rows);
+  let results = (outs I32:$count);
+  let assemblyFormat = "$rows attr-dict";
 }
 
 def Tile_BlockAtOp : Tile_Op<"block_at", [Pure]> {
@@ -185,10 +202,30 @@ def Tile_ReadOp : Tile_Op<"read", [Pure]> {
   let description = [{
     `view[clamp(i, 0, n - 1), …]`; 0 where an extent n is 0: nothing outside the view
     is ever read. Kernels never write what they read so, hence the op is pure.
+
+    `covered` says that a `tile.covers` holds for the index: then it needs no clamp, and neighbours
+    in the last axis lie side by side.
   }];
-  let arguments = (ins Tile_ViewType:$view, Variadic<I32>:$indices);
+  let arguments = (ins Tile_ViewType:$view, Variadic<I32>:$indices, UnitAttr:$covered);
   let results = (outs AnyTypeOf<[F32, I32]>:$element);
   let assemblyFormat = "$view `[` $indices `]` attr-dict `:` type($view) `->` type($element)";
+  let hasVerifier = 1;
+}
+
+def Tile_CoversOp : Tile_Op<"covers", [Pure]> {
+  let summary = "whether a box of a view is inside it, its rows packed";
+  let description = [{
+    True where 0 <= index + low and index + high < extent hold in every axis, and the elements of the
+    last axis lie side by side in memory (stride 1).
+
+    Example: `%c = tile.covers %t[%h, %i] low [0, -31] high [0, 63] : !tile.view<[?, ?], f32>`
+  }];
+  let arguments = (ins Tile_ViewType:$view, Variadic<I32>:$indices, DenseI64ArrayAttr:$low,
+                       DenseI64ArrayAttr:$high);
+  let results = (outs I1:$result);
+  let assemblyFormat = [{
+    $view `[` $indices `]` `low` $low `high` $high attr-dict `:` type($view)
+  }];
   let hasVerifier = 1;
 }
 
@@ -215,9 +252,13 @@ def Tile_DotOp : Tile_Op<"dot", [Pure]> {
     | f16, bf16 | f32 |
     | f32 (host) | f32 |
 
+    `again`: another product of the same operands is not kept in its place: computing anew costs less than
+    the registers.
+
     Example: `%s = tile.dot %q, %k transposed plus %zero : (…, …, …) -> !tile.tile<[64, 32], f32>`
   }];
-  let arguments = (ins Tile_AnyTile:$a, Tile_AnyTile:$b, Tile_AnyTile:$c, UnitAttr:$transposed);
+  let arguments = (ins Tile_AnyTile:$a, Tile_AnyTile:$b, Tile_AnyTile:$c, UnitAttr:$transposed,
+                       UnitAttr:$again);
   let results = (outs Tile_AnyTile:$result);
   let assemblyFormat = [{
     $a `,` $b (`transposed` $transposed^)? `plus` $c attr-dict `:` functional-type(operands, results)
@@ -306,13 +347,14 @@ def Tile_AnyPositiveOp : Tile_Op<"any_positive", [Pure]> {
   let description = [{
     True if x[i] > 0 for some row i of those that a warp owns, in any of their shares: all threads of a warp
     get one answer, other warps may get another. What stands under a branch on it must need no
-    more than the warp.
+    more than the warp. With `group`, all threads that compute products together get one answer (sm_90a: a
+    warpgroup), so that products may stand there.
 
     Example: `%grew = tile.any_positive %excess : !tile.tile<[64], f32>`
   }];
-  let arguments = (ins Tile_AnyTile:$source);
+  let arguments = (ins Tile_AnyTile:$source, UnitAttr:$group);
   let results = (outs I1:$result);
-  let assemblyFormat = "$source attr-dict `:` type($source)";
+  let assemblyFormat = "$source (`group` $group^)? attr-dict `:` type($source)";
 }
 
 //===----------------------------------------------------------------------===//
@@ -324,9 +366,10 @@ def Tile_ScoreOp : Tile_Op<"score", [Pure, AllTypesMatch<["source", "result"]>]>
   let description = [{
     Gives `score(scale · x[i, j], b, h, hkv, q, k)`. Without a region it is a hook. Where a
     variant's score is `s` itself, `tile-inline-variant` removes the op and
-    lets `tile.exponent_factor` carry the scale.
+    lets `tile.exponent_factor` carry the scale. `exact`: the region's ops are computed as they stand.
   }];
-  let arguments = (ins Tile_AnyTile:$source, F32:$scale, Tile_BlockType:$rows, Tile_BlockType:$keys);
+  let arguments = (ins Tile_AnyTile:$source, F32:$scale, Tile_BlockType:$rows, Tile_BlockType:$keys,
+                       UnitAttr:$exact);
   let results = (outs Tile_AnyTile:$result);
   let regions = (region AnyRegion:$body);
   let assemblyFormat = [{

@@ -226,6 +226,7 @@ tesela_code tesela_compile(tesela_context *context, const tesela_kernel_options 
     chosen.headDimQk = given.head_dim_qk;
     chosen.headDimV = given.head_dim_v;
     chosen.schedule = text(given.schedule);
+    chosen.expectedLength = given.expected_length;
     Result<Kernel> compiled = context->context.compile(chosen);
     if (!compiled)
       return compiled.error();

@@ -59,12 +59,17 @@ Result<KernelSpecification> makeSpecification(const KernelOptions &options,
   for (int headDim : {options.headDimQk, options.headDimV})
     if (headDim < 1)
       return invalid("the head dimension is " + std::to_string(headDim) + ", it must be positive");
+  if (options.expectedLength < 0)
+    return invalid("the expected length is " + std::to_string(options.expectedLength) +
+                   ", it must be the number of keys that launches tend to have, or 0 where that "
+                   "is not known");
   KernelSpecification specification;
   specification.variantText = options.variantText;
   specification.variantFile = options.variantFile;
   specification.inputType = options.inputType;
   specification.headDimQk = options.headDimQk;
   specification.headDimV = options.headDimV;
+  specification.expectedLength = options.expectedLength;
   specification.schedule = options.schedule;
   specification.target = *target;
   return specification;

@@ -20,6 +20,11 @@ namespace tesela {
 class LoadedCode {
 public:
   virtual ~LoadedCode() = default;
+  /// The address of the counter of a launch on `stream` (ArgumentSlot::Kind::counter). Only a GPU
+  /// has kernels that ask for one: elsewhere Code::defect.
+  virtual Result<uint64_t> counter(void *stream) const {
+    return Error(Code::defect, "the kernel asks for a counter, which only a GPU has");
+  }
   /// Starts `items` work items, more than 0 and within the device's grid (LaunchPlan::checkItems),
   /// of the plan's launch `index`;
   /// arguments[i] points at the value of slot i.
@@ -29,7 +34,9 @@ public:
   virtual Status encodeTensorMap(const TensorTiling &tiling, TensorMap &map) const {
     return Error(Code::defect, "the kernel asks for a tensor map, which only a GPU has");
   }
-  /// Where 8 zero bytes lie that kernels can read: what captures without elements are read from.
+  /// Where zero bytes lie that kernels can read, 8 on the host and zeroBytes on a GPU: what tensors
+  /// without elements are read from.
+  static constexpr size_t zeroBytes = 512; // a row of the widest head, 256 elements of 2 bytes
   virtual uint64_t addressOfZero() const {
     static const uint64_t zero = 0;
     return reinterpret_cast<uintptr_t>(&zero);

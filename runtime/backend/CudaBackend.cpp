@@ -4,6 +4,7 @@
 //===----------------------------------------------------------------------===//
 #include "assemble/Ptxas.h"
 #include "backend/Backend.h"
+#include "backend/LaunchCounters.h"
 #include "driver/CurrentContext.h"
 #include "driver/EncodeTensorMap.h"
 
@@ -35,24 +36,41 @@ public:
         !status)
       return status.error();
     auto backend = std::make_shared<CudaBackend>(device, **api, handle, context);
-    Result<void *> zero = backend->allocate(sizeof(uint64_t));
+    if (Status status = backend->createCounters(); !status)
+      return status.error();
+    if (Status status = (*api)->check(
+            (*api)->cuDeviceGetAttribute(&backend->multiprocessors, multiprocessorCount, handle),
+            "cuDeviceGetAttribute");
+        !status)
+      return status.error();
+    Result<void *> zero = backend->allocate(LoadedCode::zeroBytes);
     if (!zero)
       return zero.error();
     backend->zero = *zero;
-    if (Status status = backend->fill(*zero, 0, sizeof(uint64_t)); !status)
+    if (Status status = backend->fill(*zero, 0, LoadedCode::zeroBytes); !status)
       return status.error();
     return std::shared_ptr<Backend>(backend);
   }
 
   CudaBackend(const Device &device, const DriverApi &api, int handle, CUctx_st *context)
-      : Backend(device), api(api), handle(handle), context(context), ptxas(Ptxas::find()) {}
+      : Backend(device), counters(api), api(api), handle(handle), context(context),
+        ptxas(Ptxas::find()) {}
   ~CudaBackend() override {
     if (zero)
       release(zero);
+    if (CurrentContext current(api, context); current.status())
+      counters.release();
     api.cuDevicePrimaryCtxRelease_v2(handle);
   }
 
-  /// 8 zero bytes on the device.
+  Status createCounters() {
+    CurrentContext current(api, context);
+    return current.status() ? counters.create() : current.status();
+  }
+  mutable LaunchCounters counters;
+  int multiprocessors = 1;
+
+  /// LoadedCode::zeroBytes of zeros on the device.
   void *zero = nullptr;
 
   int addressAlignment() const override { return 16; }
@@ -137,6 +155,7 @@ public:
     CUfunc_st *function;
     unsigned threads;
     unsigned sharedBytes;
+    bool persistent;
   };
   CudaLoadedCode(std::shared_ptr<const CudaBackend> backend, CUmod_st *module)
       : backend(std::move(backend)), module(module) {}
@@ -149,13 +168,21 @@ public:
   Status prepare(const Artifact &artifact);
 
   uint64_t addressOfZero() const override { return reinterpret_cast<uintptr_t>(backend->zero); }
+  Result<uint64_t> counter(void *stream) const override {
+    CurrentContext current(backend->driverApi(), backend->contextHandle());
+    if (!current.status())
+      return current.status().error();
+    return backend->counters.of(static_cast<CUstream_st *>(stream));
+  }
   Status launch(size_t index, int64_t items, void **arguments, void *stream) const override {
     const Entry &entry = entries[index];
     const DriverApi &api = backend->driverApi();
     CurrentContext current(api, backend->contextHandle());
     if (!current.status())
       return current.status();
-    return api.check(api.cuLaunchKernel(entry.function, unsigned(items), 1, 1, entry.threads, 1, 1,
+    unsigned blocks =
+        unsigned(entry.persistent ? std::min<int64_t>(items, backend->multiprocessors) : items);
+    return api.check(api.cuLaunchKernel(entry.function, blocks, 1, 1, entry.threads, 1, 1,
                                         entry.sharedBytes, static_cast<CUstream_st *>(stream),
                                         arguments, nullptr),
                      "cuLaunchKernel");
@@ -203,7 +230,8 @@ Status CudaLoadedCode::prepare(const Artifact &artifact) {
                        " bytes of shared memory a block, which " + backend->device().name +
                        " does not give (" + status.error().message() +
                        "); choose a schedule with fewer stages or smaller blocks");
-    entries.push_back({function, unsigned(launch.threads), unsigned(launch.sharedBytes)});
+    entries.push_back(
+        {function, unsigned(launch.threads), unsigned(launch.sharedBytes), launch.persistent});
     known.registers = std::max(known.registers, registers);
     known.spillBytes = std::max(known.spillBytes, localBytes);
     shared = std::max(shared, staticBytes + launch.sharedBytes);

@@ -97,6 +97,8 @@ enum ResultCode {
   ENTRY(cuDevicePrimaryCtxRelease_v2, (int device))                                                \
   ENTRY(cuCtxPushCurrent_v2, (CUctx_st * context))                                                 \
   ENTRY(cuCtxPopCurrent_v2, (CUctx_st * *context))                                                 \
+  ENTRY(cuStreamGetId, (CUstream_st * stream, unsigned long long *id))                             \
+  ENTRY(cuStreamIsCapturing, (CUstream_st * stream, int *status))                                  \
   ENTRY(cuStreamSynchronize, (CUstream_st * stream))                                               \
   ENTRY(cuModuleLoadDataEx, (CUmod_st * *module, const void *image, unsigned int optionCount,      \
                              int *options, void **optionValues))                                   \

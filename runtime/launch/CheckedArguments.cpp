@@ -129,8 +129,10 @@ Result<float> checkScale(std::optional<double> scale, int headDim) {
     return invalid(is + ", it must be finite");
   if (*scale < 0)
     return invalid(is + ", it must be positive: negate q and pass " + fmt::format("{}", -*scale));
-  if (rounded == 0)
-    return invalid(is + " (in f32 zero), it must be positive: for equal weights pass q of zeros");
+  constexpr float least = 0x1p-100f; // its inverse scales the other terms of a score
+  if (rounded < least)
+    return invalid(
+        is + fmt::format(", it must be at least {}: for equal weights pass q of zeros", least));
   return rounded;
 }
 

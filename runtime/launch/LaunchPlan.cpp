@@ -21,7 +21,7 @@ Result<LaunchPlan::Slot> LaunchPlan::resolve(const ArgumentSlot &slot, const Art
                                    ", which it does not have");
   };
   Slot resolved{slot.kind, false, -1, slot.axis};
-  if (slot.kind == Kind::scale)
+  if (slot.kind == Kind::scale || slot.kind == Kind::counter)
     return resolved;
   if (slot.kind == Kind::extent && slot.name.empty())
     return slot.axis >= 0 && slot.axis < 5 ? Result<Slot>(resolved) : defect();
@@ -143,12 +143,18 @@ Status LaunchPlan::launch(const LoadedCode &code, const CheckedArguments &argume
     for (size_t index = 0; index < step.slots.size(); ++index) {
       const Slot &slot = step.slots[index];
       if (slot.kind == ArgumentSlot::Kind::tensorMap) {
-        Result<TensorTiling> tiling = tensorTiling(arguments, slot.index, slot.axis);
+        Result<TensorTiling> tiling = tensorTiling(arguments, slot.index, slot.axis, code.addressOfZero());
         if (!tiling)
           return tiling.error();
         if (Status status = code.encodeTensorMap(*tiling, *map); !status)
           return status;
         pointers[index] = map++;
+      } else if (slot.kind == ArgumentSlot::Kind::counter) {
+        Result<uint64_t> counter = code.counter(stream);
+        if (!counter)
+          return counter.error();
+        values[index] = *counter;
+        pointers[index] = &values[index];
       } else {
         values[index] = value(slot, arguments, code);
         pointers[index] = &values[index];

@@ -19,7 +19,8 @@ static Error refused(int index, int axis, uint64_t strideBytes, const std::strin
                                       ": copy the tensor");
 }
 
-Result<TensorTiling> tensorTiling(const CheckedArguments &arguments, int index, int boxRows) {
+Result<TensorTiling> tensorTiling(const CheckedArguments &arguments, int index, int boxRows,
+                                  uint64_t addressOfZeros) {
   const Tensor &tensor = arguments.tensors[index];
   uint64_t elementBytes = elementSize(tensor.type);
   // What an axis of extent 1 is given: no step is ever taken along it, but a stride must be
@@ -31,9 +32,7 @@ Result<TensorTiling> tensorTiling(const CheckedArguments &arguments, int index, 
                       {rowBytes, rowBytes, rowBytes},
                       uint32_t(boxRows)};
   if (hasNoElements(tensor)) {
-    for (int other = 0; other < 4; ++other)
-      if (!hasNoElements(arguments.tensors[other]))
-        tiling.address = arguments.tensors[other].data;
+    tiling.address = reinterpret_cast<void *>(addressOfZeros);
     return tiling;
   }
   for (int axis = 0; axis < 3; ++axis) {

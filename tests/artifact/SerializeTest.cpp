@@ -38,14 +38,14 @@ Artifact fullArtifact() {
   Launch launch;
   launch.kernel = "forward";
   launch.items = expression("(* (ceildiv Sq 128) (* B H))");
+  launch.persistent = true;
   launch.threads = 128;
   launch.sharedBytes = 1 << 17;
   launch.workspaceBytes = int64_t(1) << 40;
-  launch.slots = {{ArgumentSlot::Kind::data, "q", 0},
-                  {ArgumentSlot::Kind::stride, "$slope", 1},
-                  {ArgumentSlot::Kind::scale, "", 0},
-                  {ArgumentSlot::Kind::tensorMap, "k", 128},
-                  {ArgumentSlot::Kind::coordinateStep, "k", 1}};
+  launch.slots = {
+      {ArgumentSlot::Kind::data, "q", 0},           {ArgumentSlot::Kind::stride, "$slope", 1},
+      {ArgumentSlot::Kind::scale, "", 0},           {ArgumentSlot::Kind::tensorMap, "k", 128},
+      {ArgumentSlot::Kind::coordinateStep, "k", 1}, {ArgumentSlot::Kind::counter, "", 0}};
   artifact.launches = {launch, launch};
   artifact.resources = Resources{168, 12};
   return artifact;
@@ -73,13 +73,15 @@ TEST(Serialize, WhatIsWrittenReadsBack) {
   EXPECT_EQ(read->code, artifact.code);
   ASSERT_EQ(read->launches.size(), 2u);
   EXPECT_EQ(read->launches[1].items.evaluate({1, 2, 2, 129, 1}), 4);
+  EXPECT_TRUE(read->launches[1].persistent);
   EXPECT_EQ(read->launches[1].workspaceBytes, int64_t(1) << 40);
-  ASSERT_EQ(read->launches[1].slots.size(), 5u);
+  ASSERT_EQ(read->launches[1].slots.size(), 6u);
   EXPECT_EQ(read->launches[1].slots[1].kind, ArgumentSlot::Kind::stride);
   EXPECT_EQ(read->launches[1].slots[1].axis, 1);
   EXPECT_EQ(read->launches[1].slots[3].kind, ArgumentSlot::Kind::tensorMap);
   EXPECT_EQ(read->launches[1].slots[3].axis, 128);
   EXPECT_EQ(read->launches[1].slots[4].kind, ArgumentSlot::Kind::coordinateStep);
+  EXPECT_EQ(read->launches[1].slots[5].kind, ArgumentSlot::Kind::counter);
   ASSERT_TRUE(read->resources.has_value());
   EXPECT_EQ(read->resources->spillBytes, 12);
   EXPECT_EQ(read->serialize(), bytes);
@@ -125,7 +127,7 @@ TEST(Serialize, DamageUnderARightChecksumDoesNotCrash) {
 
 TEST(Serialize, AnUnknownKindOfSlotIsDamage) {
   Artifact artifact = fullArtifact();
-  artifact.launches[1].slots.back().kind = ArgumentSlot::Kind(7);
+  artifact.launches[1].slots.back().kind = ArgumentSlot::Kind(8);
   Result<Artifact> read = Artifact::deserialize(artifact.serialize());
   ASSERT_FALSE(read.ok());
   EXPECT_NE(read.error().message().find("not well-formed"), std::string::npos);

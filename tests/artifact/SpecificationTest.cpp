@@ -49,8 +49,18 @@ TEST(Specification, EveryFieldButTheFileIsInTheCanonicalText) {
   changed([](auto &s) { s.headDimV = 64; });
   changed([](auto &s) { s.target = {Target::Kind::cuda, 80}; });
   changed([](auto &s) { s.target = {Target::Kind::cuda, 90}; });
+  changed([](auto &s) { s.expectedLength = 1000; });
+  changed([](auto &s) { s.expectedLength = 1024; });
   changed([](auto &s) { s.schedule = "block_m = 64"; });
   changed([](auto &s) { s.schedule = "\nvariant 19\n"; });
+}
+
+// The schedule follows the expected length by powers of two: those of one power share a kernel.
+TEST(Specification, LengthsOfOnePowerOfTwoAreOne) {
+  KernelSpecification shorter, longer;
+  shorter.expectedLength = 1024;
+  longer.expectedLength = 2047;
+  EXPECT_EQ(shorter.canonicalText(), longer.canonicalText());
 }
 
 TEST(CompileTimes, TotalIsTheSum) {

@@ -51,6 +51,22 @@ const Context *testContext(const std::string &device, std::string &reason) {
   return chosen ? &*chosen : nullptr;
 }
 
+std::string nameOf(const HeadDims &headDims) {
+  std::string name = "d" + std::to_string(headDims.qk);
+  return headDims.v == headDims.qk ? name : name + "x" + std::to_string(headDims.v);
+}
+
+std::optional<Kernel> compileOrSkip(const Context &context, const KernelOptions &options,
+                                    std::string &reason) {
+  Result<Kernel> kernel = context.compile(options);
+  if (kernel)
+    return *kernel;
+  reason = kernel.error().message();
+  bool mayBeMissing = options.headDimQk > 128 || options.headDimV > 128;
+  EXPECT_TRUE(mayBeMissing && kernel.code() == Code::unsupported) << reason;
+  return std::nullopt;
+}
+
 static constexpr size_t guardBytes = 256;
 
 TestTensor::TestTensor(const Context &context, const Tensor &view)
@@ -87,18 +103,17 @@ static int64_t captureExtent(const VariantExtent &extent, const ForwardShape &sh
 }
 
 ForwardCase::ForwardCase(const Context &context, const KernelOptions &options,
-                         const ForwardShape &shape)
+                         const ForwardShape &shape, InputKind inputs)
     : q(context, headView(shape, options.inputType, shape.H, shape.Sq, options.headDimQk)),
       k(context, headView(shape, options.inputType, shape.Hkv, shape.Sk, options.headDimQk)),
       v(context, headView(shape, options.inputType, shape.Hkv, shape.Sk, options.headDimV)),
       o(context, headView(shape, options.inputType, shape.H, shape.Sq, options.headDimV)),
       lse(context, Tensor::contiguous(nullptr, ElementType::f32, {shape.B, shape.H, shape.Sq})),
       context(context), options(options) {
-  uint64_t seed = 1;
-  for (TestTensor *tensor : {&q, &k, &v}) {
-    fillNormal(tensor->host(), seed++);
+  fillInputs(inputs, q.host(), k.host(), v.host(), 0);
+  for (TestTensor *tensor : {&q, &k, &v})
     EXPECT_TRUE(tensor->upload().ok());
-  }
+  uint64_t seed = 4;
   Result<VariantInfo> info = checkVariant(options.variantText, options.variantFile);
   EXPECT_TRUE(info.ok()) << (info ? "" : info.error().message());
   for (const VariantParameter &parameter :
@@ -156,7 +171,7 @@ Result<Reference> ForwardCase::reference() {
   return hostReference(options, hostArguments());
 }
 
-void ForwardCase::check(const Kernel &kernel) {
+void ForwardCase::launch(const Kernel &kernel) {
   ASSERT_TRUE(o.poison().ok());
   ASSERT_TRUE(lse.poison().ok());
   Status launched = kernel.launch(deviceArguments());
@@ -167,11 +182,61 @@ void ForwardCase::check(const Kernel &kernel) {
   ASSERT_TRUE(lse.download().ok());
   EXPECT_TRUE(o.guardIsIntact()) << "the kernel writes behind o";
   EXPECT_TRUE(lse.guardIsIntact()) << "the kernel writes behind lse";
-  Result<Reference> expected = reference();
-  ASSERT_TRUE(expected.ok()) << expected.error().message();
-  Result<Comparison> comparison = compare(*expected, o.host(), lse.host());
+}
+
+void ForwardCase::compareWith(const Reference &expected) {
+  Result<Comparison> comparison = compare(expected, o.host(), lse.host());
   ASSERT_TRUE(comparison.ok()) << comparison.error().message();
   EXPECT_TRUE(comparison->passed) << comparison->failure;
+}
+
+void ForwardCase::check(const Kernel &kernel) {
+  launch(kernel);
+  if (testing::Test::HasFatalFailure())
+    return;
+  Result<Reference> expected = reference();
+  ASSERT_TRUE(expected.ok()) << expected.error().message();
+  compareWith(*expected);
+}
+
+/// Whether an f16 or bf16 element is NaN.
+static bool isNaN(uint16_t bits, ElementType type) {
+  return std::isnan(type == ElementType::f16 ? f16ToFloat(bits) : bf16ToFloat(bits));
+}
+
+void ForwardCase::checkWithNaNRows(const Kernel &kernel) {
+  launch(kernel);
+  if (testing::Test::HasFatalFailure())
+    return;
+  Result<Reference> expected = reference();
+  ASSERT_TRUE(expected.ok()) << expected.error().message();
+  Tensor result = o.host();
+  auto *elements = static_cast<uint16_t *>(result.data);
+  auto *lseValues = static_cast<float *>(lse.host().data);
+  int64_t rows = int64_t(expected->lse.size()), found = 0;
+  for (int64_t row = 0; row < rows; ++row) {
+    if (!std::isnan(expected->lse[row]))
+      continue;
+    ++found;
+    int64_t q = row % expected->Sq, h = row / expected->Sq % expected->H,
+            b = row / expected->Sq / expected->H;
+    SCOPED_TRACE("b " + std::to_string(b) + ", h " + std::to_string(h) + ", q " +
+                 std::to_string(q));
+    ASSERT_TRUE(std::isnan(lseValues[row])) << "lse must be NaN";
+    lseValues[row] = 0;
+    expected->lse[row] = 0;
+    uint16_t *first =
+        elements + b * result.strides[0] + h * result.strides[1] + q * result.strides[2];
+    for (int64_t d = 0; d < expected->Dv; ++d) {
+      ASSERT_TRUE(isNaN(first[d], result.type)) << "o must be NaN at d " << d;
+      first[d] = 0;
+      for (std::vector<double> *each : {&expected->ref, &expected->base, &expected->magnitude})
+        (*each)[row * expected->Dv + d] = 0;
+    }
+  }
+  EXPECT_GT(found, 0) << "the case has no row that must be NaN";
+  EXPECT_LT(found, rows) << "the case has no other row";
+  compareWith(*expected);
 }
 
 } // namespace tesela

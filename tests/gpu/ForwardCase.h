@@ -31,6 +31,19 @@ std::string variantText(const std::string &name);
 /// where the machine has no such device, with the reason in `reason`.
 const Context *testContext(const std::string &device, std::string &reason);
 
+/// Head dimension of q and k, and of v and o.
+struct HeadDims {
+  int qk = 64, v = 64;
+};
+
+/// "d64", "d192x128".
+std::string nameOf(const HeadDims &headDims);
+
+/// The kernel for `options`. nullopt where this version of the compiler has no kernels for these
+/// head dimensions, with its sentence in `reason`; any other failure is the test's.
+std::optional<Kernel> compileOrSkip(const Context &context, const KernelOptions &options,
+                                    std::string &reason);
+
 struct ForwardShape {
   int64_t B = 1, H = 2, Hkv = 2, Sq = 1, Sk = 1;
   bool bshd = false;
@@ -61,11 +74,15 @@ private:
 /// Tensors, parameters and arguments of one forward launch, seeded.
 class ForwardCase {
 public:
-  ForwardCase(const Context &context, const KernelOptions &options, const ForwardShape &shape);
+  ForwardCase(const Context &context, const KernelOptions &options, const ForwardShape &shape,
+              InputKind inputs = InputKind::normal);
 
   /// Poisons the results, launches, holds the results against the reference.
   /// Reports by GoogleTest's expectations.
   void check(const Kernel &kernel);
+
+  /// The same where some rows must be NaN: these throughout, the others by the rule.
+  void checkWithNaNRows(const Kernel &kernel);
 
   LaunchArguments deviceArguments();
   LaunchArguments hostArguments();
@@ -77,6 +94,9 @@ public:
 
 private:
   LaunchArguments arguments(bool onDevice);
+  /// Poisons the results, launches, downloads.
+  void launch(const Kernel &kernel);
+  void compareWith(const Reference &expected);
 
   const Context &context;
   KernelOptions options;

@@ -24,13 +24,13 @@ constexpr std::pair<int64_t, int64_t> lengths[] = {
 struct GridPoint {
   std::string device, variant;
   ElementType type;
-  int headDim;
+  HeadDims headDims;
   bool grouped; ///< several query heads share a key/value head
 };
 
 std::string nameOf(const GridPoint &point) {
-  return point.variant + "_" + std::string(elementTypeName(point.type)) + "_d" +
-         std::to_string(point.headDim) + (point.grouped ? "_gqa" : "_mha");
+  return point.variant + "_" + std::string(elementTypeName(point.type)) + "_" +
+         nameOf(point.headDims) + (point.grouped ? "_gqa" : "_mha");
 }
 
 std::string pointName(const testing::TestParamInfo<GridPoint> &info) { return nameOf(info.param); }
@@ -38,13 +38,14 @@ std::string pointName(const testing::TestParamInfo<GridPoint> &info) { return na
 /// Without it, GoogleTest shows the bytes, addresses among them.
 void PrintTo(const GridPoint &point, std::ostream *stream) { *stream << nameOf(point); }
 
-std::vector<GridPoint> grid(const std::string &device, const std::vector<ElementType> &types) {
+std::vector<GridPoint> grid(const std::string &device, const std::vector<ElementType> &types,
+                            const std::vector<HeadDims> &headDims) {
   std::vector<GridPoint> points;
   for (const std::string &variant : variantNames())
     for (ElementType type : types)
-      for (int headDim : {64, 128})
+      for (HeadDims dims : headDims)
         for (bool grouped : {false, true})
-          points.push_back({device, variant, type, headDim, grouped});
+          points.push_back({device, variant, type, dims, grouped});
   return points;
 }
 
@@ -60,38 +61,47 @@ TEST_P(Forward, HoldsTheRule) {
   options.variantText = variantText(point.variant);
   options.variantFile = point.variant + ".attn";
   options.inputType = point.type;
-  options.headDimQk = options.headDimV = point.headDim;
+  options.headDimQk = point.headDims.qk;
+  options.headDimV = point.headDims.v;
 
   bool gpu = point.device == "cuda";
   std::vector<std::pair<int64_t, int64_t>> shapes(std::begin(lengths), std::end(lengths));
   if (gpu)
     shapes.push_back({4096, 4096});
+  // Fewer heads where each is more work: the reference's time is the suite's.
+  bool many = gpu && point.headDims.qk <= 128;
   int64_t compilations = context->compileCount();
+  std::optional<Kernel> kernel = compileOrSkip(*context, options, reason);
+  if (!kernel)
+    GTEST_SKIP() << reason;
   bool bshd = false;
   for (auto [queries, keys] : shapes) {
     ForwardShape shape;
-    shape.B = gpu && queries < 4096 ? 2 : 1;
-    shape.H = gpu && queries < 4096 ? 4 : 2;
+    shape.B = many && queries < 4096 ? 2 : 1;
+    shape.H = many && queries < 4096 ? 4 : 2;
     shape.Hkv = point.grouped ? shape.H / 2 : shape.H;
     shape.Sq = queries;
     shape.Sk = keys;
     shape.bshd = bshd = !bshd;
     SCOPED_TRACE(std::to_string(queries) + "x" + std::to_string(keys) + (bshd ? " bshd" : " bhsd"));
-    Result<Kernel> kernel = context->compile(options);
-    ASSERT_TRUE(kernel.ok()) << kernel.error().message();
-    ForwardCase(*context, options, shape).check(*kernel);
+    // Asked for again: it comes from memory.
+    Result<Kernel> again = context->compile(options);
+    ASSERT_TRUE(again.ok()) << again.error().message();
+    ForwardCase(*context, options, shape).check(*again);
     if (HasFatalFailure())
       return;
   }
   EXPECT_LE(context->compileCount() - compilations, 1) << "one kernel serves all shapes";
 }
 
-INSTANTIATE_TEST_SUITE_P(Host, Forward,
-                         testing::ValuesIn(grid("host", {ElementType::f32, ElementType::bf16,
-                                                         ElementType::f16})),
-                         pointName);
+INSTANTIATE_TEST_SUITE_P(
+    Host, Forward,
+    testing::ValuesIn(grid("host", {ElementType::f32, ElementType::bf16, ElementType::f16},
+                           {{64, 64}, {128, 128}})),
+    pointName);
 INSTANTIATE_TEST_SUITE_P(Gpu, Forward,
-                         testing::ValuesIn(grid("cuda", {ElementType::bf16, ElementType::f16})),
+                         testing::ValuesIn(grid("cuda", {ElementType::bf16, ElementType::f16},
+                                                {{64, 64}, {128, 128}, {192, 128}, {256, 256}})),
                          pointName);
 
 } // namespace

@@ -143,8 +143,9 @@ TEST_F(ArgumentsTest, Scale) {
   EXPECT_SAYS(a.scale = HUGE_VAL, "it must be finite");
   EXPECT_SAYS(a.scale = 1e300, "it must be finite");
   EXPECT_SAYS(a.scale = -0.5, "negate q and pass 0.5");
-  EXPECT_SAYS(a.scale = 0.0, "it must be positive");
-  EXPECT_SAYS(a.scale = 1e-300, "it must be positive");
+  EXPECT_SAYS(a.scale = 0.0, "it must be at least");
+  EXPECT_SAYS(a.scale = 1e-300, "it must be at least");
+  EXPECT_SAYS(a.scale = 7e-31, "it must be at least 7.888609e-31");
 }
 
 TEST_F(ArgumentsTest, Scalars) {

@@ -69,6 +69,33 @@ static void test_describe(tesela_context *context, const tesela_kernel_options *
   expect(info.origin == TESELA_COMPILED && info.registers == 0x55555555, "only its part");
 }
 
+/* Lengths of one power of two share a kernel; an older caller says nothing of them. */
+static void test_expected_length(tesela_context *context, tesela_kernel_options options) {
+  tesela_kernel *kernel = NULL;
+  tesela_kernel_info info;
+  int64_t lengths[] = {512, 1000, 1024};
+  tesela_origin origins[] = {TESELA_COMPILED, TESELA_MEMORY_CACHE, TESELA_COMPILED};
+  int i;
+
+  memset(&info, 0, sizeof info);
+  info.size = sizeof info;
+  for (i = 0; i < 3; ++i) {
+    options.expected_length = lengths[i];
+    expect(tesela_compile(context, &options, &kernel) == TESELA_OK, "a kernel for a length");
+    expect(tesela_kernel_describe(kernel, &info) == TESELA_OK, "its facts");
+    expect(info.origin == origins[i], "its origin follows the length's power of two");
+    tesela_kernel_destroy(kernel);
+  }
+  options.expected_length = -1;
+  expect_error(tesela_compile(context, &options, &kernel), TESELA_INVALID_ARGUMENT,
+               "the expected length is -1");
+  options.size = offsetof(tesela_kernel_options, expected_length);
+  expect(tesela_compile(context, &options, &kernel) == TESELA_OK, "an older caller's kernel");
+  expect(tesela_kernel_describe(kernel, &info) == TESELA_OK, "its facts");
+  expect(info.origin == TESELA_MEMORY_CACHE, "is that of no length");
+  tesela_kernel_destroy(kernel);
+}
+
 static const char *variant = "attention sliding_alibi(window: i32 = 1024, slope: f32[H]) {\n"
                              "  mask  = q >= k && q - k < window\n"
                              "  score = s + slope[h] * (k - q)\n"
@@ -121,6 +148,7 @@ int main(void) {
                "context is NULL");
   expect(tesela_compile(context, &kernel_options, &kernel) == TESELA_OK, "a kernel");
   test_describe(context, &kernel_options, kernel);
+  test_expected_length(context, kernel_options);
 
   /* All scores 0 and all values their key's number: row i is the mean of 0 to i. */
   memset(q, 0, sizeof q);

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <numbers>
 
 using namespace tesela;
 
@@ -60,6 +61,103 @@ TEST(Random, WholeNumbersStayWithinTheirEnds) {
   EXPECT_EQ(*least, -2);
   EXPECT_EQ(*most, 2);
 }
+
+/// Random inputs of a kind, and their scores in base 2.
+class InputsTest : public testing::TestWithParam<const char *> {
+protected:
+  static constexpr int64_t rows = 8, keys = 400, headDim = 64;
+  std::vector<float> storage[3]; // large enough for every type
+  Tensor q, k, v;
+
+  void fill(InputKind kind) {
+    Tensor *tensors[] = {&q, &k, &v};
+    for (int i = 0; i < 3; ++i) {
+      *tensors[i] =
+          Tensor::bshd(nullptr, *parseElementType(GetParam()), 1, 2, i == 0 ? rows : keys, headDim);
+      storage[i].assign(tensors[i]->elementCount(), 0);
+      tensors[i]->data = storage[i].data();
+    }
+    fillInputs(kind, q, k, v, 5);
+  }
+  float at(const Tensor &tensor, int64_t s, int64_t d) const {
+    return loadFloat(tensor.data, tensor.type, tensor.strides[1] + s * tensor.strides[2] + d);
+  }
+  /// Of head 1.
+  double score(int64_t row, int64_t key) const {
+    double sum = 0;
+    for (int64_t d = 0; d < headDim; ++d)
+      sum += double(at(q, row, d)) * at(k, key, d);
+    return sum / std::sqrt(double(headDim)) / std::numbers::ln2;
+  }
+  /// The largest score of the 50 keys from 50 * `group`.
+  double maximum(int64_t row, int64_t group) const {
+    double largest = -HUGE_VAL;
+    for (int64_t key = 50 * group; key < 50 * (group + 1); ++key)
+      largest = std::max(largest, score(row, key));
+    return largest;
+  }
+};
+
+TEST_P(InputsTest, NormalInputsAreThoseOfFillNormal) {
+  fill(InputKind::normal);
+  std::vector<float> expected(v.elementCount());
+  Tensor same = v.at(expected.data());
+  fillNormal(same, 8);
+  EXPECT_EQ(storage[2], expected);
+}
+
+TEST_P(InputsTest, EveryKindIsFiniteAndItsOwn) {
+  std::vector<std::vector<float>> seen;
+  for (InputKind kind : inputKinds()) {
+    SCOPED_TRACE(inputKindName(kind));
+    EXPECT_EQ(parseInputKind(inputKindName(kind)), kind);
+    fill(kind);
+    for (const Tensor &tensor : {q, k, v})
+      for (int64_t i = 0; i < tensor.elementCount(); ++i)
+        ASSERT_TRUE(std::isfinite(loadFloat(tensor.data, tensor.type, i)));
+    // A score must fit into f16: base rounds it to that.
+    for (int64_t row = 0; row < rows; ++row)
+      for (int64_t key = 0; key < keys; ++key)
+        ASSERT_LT(std::fabs(score(row, key)), 1000);
+    std::vector<float> numbers = storage[0];
+    numbers.insert(numbers.end(), storage[1].begin(), storage[1].end());
+    EXPECT_EQ(std::find(seen.begin(), seen.end(), numbers), seen.end());
+    seen.push_back(numbers);
+  }
+  EXPECT_EQ(seen.size(), 8);
+  EXPECT_EQ(parseInputKind("hard"), std::nullopt);
+}
+
+TEST_P(InputsTest, RampsRiseAndFall) {
+  fill(InputKind::rising);
+  for (int64_t group = 1; group < keys / 50; ++group)
+    EXPECT_GT(maximum(3, group), maximum(3, group - 1) + 3);
+  fill(InputKind::falling);
+  for (int64_t group = 1; group < keys / 50; ++group)
+    EXPECT_LT(maximum(3, group), maximum(3, group - 1) - 3);
+  fill(InputKind::creeping);
+  EXPECT_NEAR(maximum(3, 7) - maximum(3, 0), 7 * 50 * 3 / 64.0, 4);
+}
+
+TEST_P(InputsTest, JumpsGoUpInOneRowAndDownInTheNext) {
+  fill(InputKind::jumping);
+  for (int64_t group = 1; group < keys / 50; ++group) {
+    double up = maximum(0, group) - maximum(0, group - 1);
+    double down = maximum(1, group) - maximum(1, group - 1);
+    EXPECT_GT(std::fabs(up), 140);
+    EXPECT_LT(up * down, 0);
+  }
+}
+
+TEST_P(InputsTest, FarScoresAreFarFromZero) {
+  fill(InputKind::far);
+  for (int64_t key = 0; key < keys; ++key) {
+    EXPECT_LT(score(4, key), -200);
+    EXPECT_GT(score(5, key), 200);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, InputsTest, testing::Values("f32", "f16", "bf16"));
 
 /// A small attention by its definition, in double.
 void plainAttention(const Problem &problem, int64_t h, int64_t q, double window, double *o,

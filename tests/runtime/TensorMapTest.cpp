@@ -45,15 +45,16 @@ CheckedArguments checked(const LaunchArguments &arguments) {
 }
 
 enum Index { q, k, v, o };
+constexpr uint64_t zeros = 4096; // where rows of zeros would lie
 
 TEST(TensorTiling, BothLayouts) {
-  Result<TensorTiling> tiling = tensorTiling(checked(tensors(false, 2, 6, 3, 5, 7)), v, 64);
+  Result<TensorTiling> tiling = tensorTiling(checked(tensors(false, 2, 6, 3, 5, 7)), v, 64, zeros);
   ASSERT_TRUE(tiling.ok());
   EXPECT_EQ(tiling->address, memory + 32);
   EXPECT_EQ(tiling->extents, (Extents4{128, 7, 3, 2}));
   EXPECT_EQ(tiling->strideBytes, (Strides3{256, 7 * 256, 3 * 7 * 256}));
   EXPECT_EQ(tiling->boxRows, 64u);
-  tiling = tensorTiling(checked(tensors(true, 2, 6, 3, 5, 7)), q, 128);
+  tiling = tensorTiling(checked(tensors(true, 2, 6, 3, 5, 7)), q, 128, zeros);
   ASSERT_TRUE(tiling.ok());
   EXPECT_EQ(tiling->extents, (Extents4{64, 5, 6, 2}));
   EXPECT_EQ(tiling->strideBytes, (Strides3{6 * 128, 128, 5 * 6 * 128}));
@@ -63,7 +64,7 @@ TEST(TensorTiling, AnAxisOfStrideZeroHasOneIndex) {
   LaunchArguments arguments = tensors(false, 2, 6, 3, 5, 7);
   arguments.k.strides[1] = 0;
   CheckedArguments fits = checked(arguments);
-  Result<TensorTiling> tiling = tensorTiling(fits, k, 64);
+  Result<TensorTiling> tiling = tensorTiling(fits, k, 64, zeros);
   ASSERT_TRUE(tiling.ok());
   EXPECT_EQ(tiling->extents, (Extents4{64, 7, 1, 2}));
   EXPECT_EQ(tiling->strideBytes, (Strides3{128, 128, 3 * 7 * 128}));
@@ -73,7 +74,7 @@ TEST(TensorTiling, AnAxisOfStrideZeroHasOneIndex) {
 }
 
 TEST(TensorTiling, ExtentsOf1NeedNoStride) {
-  Result<TensorTiling> tiling = tensorTiling(checked(tensors(true, 1, 1, 1, 1, 1)), v, 64);
+  Result<TensorTiling> tiling = tensorTiling(checked(tensors(true, 1, 1, 1, 1, 1)), v, 64, zeros);
   ASSERT_TRUE(tiling.ok());
   EXPECT_EQ(tiling->extents, (Extents4{128, 1, 1, 1}));
   EXPECT_EQ(tiling->strideBytes, (Strides3{256, 256, 256}));
@@ -83,9 +84,9 @@ TEST(TensorTiling, NoKeysStillHaveAMap) {
   LaunchArguments arguments = tensors(false, 2, 6, 3, 5, 0);
   arguments.k.data = nullptr;
   arguments.k.strides = {3, 3, 3, 3};
-  Result<TensorTiling> tiling = tensorTiling(checked(arguments), k, 64);
+  Result<TensorTiling> tiling = tensorTiling(checked(arguments), k, 64, zeros);
   ASSERT_TRUE(tiling.ok());
-  EXPECT_NE(tiling->address, nullptr);
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(tiling->address), zeros);
   EXPECT_EQ(tiling->extents, (Extents4{64, 1, 1, 1}));
   EXPECT_EQ(tiling->strideBytes, (Strides3{128, 128, 128}));
 }
@@ -93,19 +94,19 @@ TEST(TensorTiling, NoKeysStillHaveAMap) {
 TEST(TensorTiling, WhatAMapCannotSayIsASentence) {
   LaunchArguments arguments = tensors(false, 2, 6, 3, 5, 7);
   arguments.k.strides[2] = 0;
-  Result<TensorTiling> tiling = tensorTiling(checked(arguments), k, 64);
+  Result<TensorTiling> tiling = tensorTiling(checked(arguments), k, 64, zeros);
   ASSERT_FALSE(tiling.ok());
   EXPECT_EQ(tiling.code(), Code::unsupported);
   EXPECT_EQ(tiling.error().message(), "k's length stride is 0 bytes, tensor copies need positions "
                                       "that lie apart: copy the tensor");
   arguments = tensors(false, 2, 6, 3, 5, 7);
   arguments.v.strides[0] = int64_t(1) << 39;
-  tiling = tensorTiling(checked(arguments), v, 64);
+  tiling = tensorTiling(checked(arguments), v, 64, zeros);
   ASSERT_FALSE(tiling.ok());
   EXPECT_EQ(tiling.error().message(), "v's batch stride is 1099511627776 bytes, tensor copies take "
                                       "less than 2^40: copy the tensor");
   arguments.v.strides[0] -= 8;
-  EXPECT_TRUE(tensorTiling(checked(arguments), v, 64).ok());
+  EXPECT_TRUE(tensorTiling(checked(arguments), v, 64, zeros).ok());
 }
 
 /// What the driver was asked for last.
@@ -218,6 +219,31 @@ TEST(LaunchPlan, TensorMapsAreParametersByValue) {
   EXPECT_EQ(code.parameters[1], (std::vector<uint8_t>{0, 0, 0, 0}));
   EXPECT_EQ(code.parameters[3], (std::vector<uint8_t>{1, 0, 0, 0}));
   EXPECT_EQ(code.parameters[4], (std::vector<uint8_t>{7, 0, 0, 0}));
+}
+
+TEST(LaunchPlan, ACounterIsThatOfTheLaunchsStream) {
+  struct : RecordingCode {
+    Result<uint64_t> counter(void *stream) const override {
+      if (!stream)
+        return Error(Code::outOfMemory, "no counters");
+      return reinterpret_cast<uintptr_t>(stream) + 64;
+    }
+  } counting;
+  Result<LaunchPlan> plan =
+      LaunchPlan::create(artifactWith({{Kind::extent, "", 4}, {Kind::counter, "", 0}}));
+  ASSERT_TRUE(plan.ok()) << plan.error().message();
+  CheckedArguments arguments = checked(tensors(true, 2, 6, 3, 5, 7));
+  counting.sizes = {4, 8};
+  char stream;
+  ASSERT_TRUE(plan->launch(counting, arguments, &stream).ok());
+  uint64_t address = 0;
+  ASSERT_EQ(counting.parameters.size(), 2u);
+  std::memcpy(&address, counting.parameters[1].data(), sizeof(address));
+  EXPECT_EQ(address, reinterpret_cast<uintptr_t>(&stream) + 64);
+  EXPECT_EQ(plan->launch(counting, arguments, nullptr).code(), Code::outOfMemory);
+  EXPECT_EQ(counting.parameters.size(), 2u);
+  // The host has none.
+  EXPECT_EQ(plan->launch(RecordingCode(), arguments, &stream).code(), Code::defect);
 }
 
 TEST(LaunchPlan, AGridBeyondTheDevicesIsRefused) {

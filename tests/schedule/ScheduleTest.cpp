@@ -25,27 +25,104 @@ std::string chosen(const std::string &target, int headDim, const std::string &ov
   return schedule.ok() ? schedule->text() : schedule.error().message();
 }
 
+/// What sm_90 runs; a failure of the test where it is refused.
+Schedule chosenForLength(int headDimQk, int headDimV, int64_t length,
+                         const VariantTraits &variant = {}) {
+  KernelSpecification specification = specificationFor("sm_90", headDimQk);
+  specification.headDimV = headDimV;
+  specification.expectedLength = length;
+  Result<Schedule> schedule = chooseSchedule(specification, variant);
+  EXPECT_TRUE(schedule.ok()) << schedule.error().message();
+  return schedule.ok() ? *schedule : Schedule();
+}
+
 TEST(Schedule, HeuristicFitsEveryChip) {
   for (const char *target : {"sm_80", "sm_86", "sm_87", "sm_89", "sm_100", "sm_103", "sm_120"}) {
     EXPECT_EQ(chosen(target, 64), "block_m = 128, block_n = 64, stages = 2, warps = 4, "
-                                  "q_in_registers = true, lazy_rescale = true")
+                                  "q_in_registers = true, reference = lazy")
         << target;
     EXPECT_EQ(chosen(target, 128), "block_m = 128, block_n = 64, stages = 2, warps = 4, "
-                                   "q_in_registers = false, lazy_rescale = true")
+                                   "q_in_registers = false, reference = lazy")
         << target;
   }
 }
 
 TEST(Schedule, WarpgroupsHaveRolesOnSm90) {
-  EXPECT_EQ(chosen("sm_90", 64), "block_m = 192, block_n = 96, stages = 2, warps = 12, "
-                                 "q_in_registers = false, consumers = 3, lazy_rescale = true");
-  EXPECT_EQ(chosen("sm_90", 128), "block_m = 192, block_n = 80, stages = 2, warps = 12, "
-                                  "q_in_registers = false, consumers = 3, lazy_rescale = true");
+  EXPECT_EQ(chosen("sm_90", 64),
+            "block_m = 192, block_n = 128, stages = 4, warps = 12, q_in_registers = false, "
+            "consumers = 3, reference = recompute, overlap = true, persistent = true, "
+            "output_buffer = true");
+  EXPECT_EQ(chosen("sm_90", 128),
+            "block_m = 192, block_n = 80, stages = 2, warps = 12, q_in_registers = false, "
+            "consumers = 3, reference = recompute, overlap = true, persistent = true, "
+            "output_buffer = true");
   // The rest follows the number of consumers.
-  EXPECT_EQ(chosen("sm_90", 128, "consumers = 1, block_n = 128, lazy_rescale = false"),
-            "block_m = 64, block_n = 128, stages = 2, warps = 4, q_in_registers = false, "
-            "consumers = 1");
+  EXPECT_EQ(chosen("sm_90", 128,
+                   "consumers = 1, block_n = 64, reference = follow, overlap = false, "
+                   "persistent = false, output_buffer = false, group_keys = 1000"),
+            "block_m = 64, block_n = 64, stages = 2, warps = 4, q_in_registers = false, "
+            "consumers = 1, group_keys = 1000");
   EXPECT_EQ(chosen("sm_90", 128, "consumers = 0"), chosen("sm_80", 128));
+}
+
+// Three consumers reuse each key more, two waste less of short and of masked rows of blocks.
+TEST(Schedule, ConsumersFollowTheExpectedLength) {
+  struct {
+    int headDim;
+    bool isMasked;
+    int64_t longestOfTwo;
+  } cases[] = {{64, false, 0}, {64, true, 2047}, {128, false, 2047}, {128, true, 8191}};
+  for (auto [headDim, isMasked, longestOfTwo] : cases) {
+    SCOPED_TRACE(testing::Message() << headDim << (isMasked ? ", masked" : ", all"));
+    VariantTraits variant{.isMasked = isMasked};
+    EXPECT_EQ(chosenForLength(headDim, headDim, 0, variant).consumers, 3);
+    EXPECT_EQ(chosenForLength(headDim, headDim, longestOfTwo + 1, variant).consumers, 3);
+    if (longestOfTwo > 0) {
+      EXPECT_EQ(chosenForLength(headDim, headDim, longestOfTwo, variant).consumers, 2);
+      EXPECT_EQ(chosenForLength(headDim, headDim, 1, variant).consumers, 2);
+    }
+  }
+}
+
+TEST(Schedule, FollowsTheVariant) {
+  // Keys and values of 32 MiB, 512 bytes each here.
+  EXPECT_EQ(chosenForLength(128, 128, 0, {.isMasked = true}).groupKeys, 65536);
+  EXPECT_EQ(chosenForLength(128, 128, 0).groupKeys, 0);
+  // Recomputing a score of captured tensors takes more registers than it saves time.
+  EXPECT_EQ(chosenForLength(128, 128, 0, {.hasScore = true}).reference, "recompute");
+  EXPECT_EQ(chosenForLength(128, 128, 0, {.hasScore = true, .hasCaptures = true}).reference,
+            "lazy");
+  // Captured tensors take registers; two consumers have enough.
+  EXPECT_EQ(chosenForLength(64, 64, 0, {.isMasked = true, .hasCaptures = true}).blockN, 112);
+  EXPECT_EQ(chosenForLength(128, 128, 0, {.isMasked = true, .hasCaptures = true}).blockN, 80);
+  EXPECT_EQ(chosenForLength(128, 128, 0, {.hasScore = true, .hasCaptures = true}).blockN, 80);
+  EXPECT_EQ(chosenForLength(128, 128, 1024, {.hasScore = true, .hasCaptures = true}).blockN, 128);
+}
+
+TEST(Schedule, WarpgroupsTakeTurnsWhereItPays) {
+  EXPECT_FALSE(chosenForLength(64, 64, 0).turns);
+  EXPECT_TRUE(chosenForLength(64, 64, 2048).turns);
+  EXPECT_TRUE(chosenForLength(64, 64, 0, {.isMasked = true}).turns);
+  EXPECT_FALSE(chosenForLength(128, 128, 0, {.isMasked = true}).turns);
+  EXPECT_TRUE(chosenForLength(128, 128, 0, {.hasScore = true, .hasCaptures = true}).turns);
+}
+
+// Each is within the chip's shared memory and registers, or chooseSchedule would refuse it.
+TEST(Schedule, WideHeadsFitSm90) {
+  for (int headDimQk : {64, 128, 192, 256})
+    for (int headDimV : {64, 128, 192, 256})
+      for (int64_t length : {0, 512})
+        for (bool isMasked : {false, true})
+          for (bool hasScore : {false, true}) {
+            SCOPED_TRACE(testing::Message() << headDimQk << " and " << headDimV);
+            Schedule schedule =
+                chosenForLength(headDimQk, headDimV, length,
+                                {.isMasked = isMasked, .hasScore = hasScore, .hasCaptures = true});
+            EXPECT_GE(schedule.blockN, 48);
+            if (headDimV > 128) {
+              EXPECT_EQ(schedule.consumers, 2);
+            }
+          }
 }
 
 TEST(Schedule, CountsThreads) {
@@ -56,9 +133,9 @@ TEST(Schedule, CountsThreads) {
 TEST(Schedule, OverridesReplaceSingleChoices) {
   EXPECT_EQ(chosen("sm_80", 64, "block_m=64 , stages = 3"),
             "block_m = 64, block_n = 64, stages = 3, warps = 4, q_in_registers = true, "
-            "lazy_rescale = true");
+            "reference = lazy");
   EXPECT_EQ(
-      chosen("sm_80", 64, "q_in_registers = false, warps = 8, block_n = 32, lazy_rescale = false"),
+      chosen("sm_80", 64, "q_in_registers = false, warps = 8, block_n = 32, reference = follow"),
       "block_m = 128, block_n = 32, stages = 2, warps = 8, q_in_registers = false");
   EXPECT_EQ(chosen("host", 64, "block_m = 8, block_n = 16"),
             "block_m = 8, block_n = 16, stages = 1, warps = 1, q_in_registers = false");
@@ -68,9 +145,13 @@ TEST(Schedule, CountsSharedMemory) {
   Schedule schedule{.blockM = 128, .blockN = 64, .stages = 2, .warps = 4};
   // 2 bytes · (128 · 128 + 2 · 64 · (128 + 128))
   EXPECT_EQ(sharedBytes(schedule, specificationFor("sm_80", 128)), 98304);
-  // And two barriers of 8 bytes for each of 1 + 2 + 2 stages.
+  // And two barriers of 8 bytes for each part of the queries and each stage of keys and values.
   schedule.consumers = 2;
-  EXPECT_EQ(sharedBytes(schedule, specificationFor("sm_90", 128)), 98304 + 80);
+  EXPECT_EQ(sharedBytes(schedule, specificationFor("sm_90", 128)), 98304 + 16 * (2 + 2 + 2));
+  // The output's own buffer; the two stages of work items, with two barriers and 16 bytes each.
+  schedule.outputBuffer = schedule.persistent = true;
+  EXPECT_EQ(sharedBytes(schedule, specificationFor("sm_90", 128)),
+            98304 + 96 + 2 * 128 * 128 + 2 * (2 * 8 + 16));
 }
 
 struct Refusal {
@@ -96,9 +177,14 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         Refusal{"Name", "sm_80", 64, "block_k = 64",
                 "schedule: 'block_k' is no choice of a schedule; the choices are block_m, block_n, "
-                "stages, warps, q_in_registers, consumers and lazy_rescale"},
+                "stages, warps, q_in_registers, consumers, reference, overlap, turns, "
+                "persistent, output_buffer and group_keys"},
         Refusal{"Bool", "sm_80", 64, "q_in_registers = 1",
                 "schedule: q_in_registers is true or false, not '1'"},
+        Refusal{"Reference", "sm_90", 64, "reference = eager",
+                "schedule: reference is follow, lazy or recompute, not 'eager'"},
+        Refusal{"GroupKeys", "sm_90", 64, "group_keys = -1",
+                "schedule: group_keys is a whole number from 0 to 2147483647, not '-1'"},
         Refusal{"Text", "sm_80", 64, "stages = two",
                 "schedule: stages is a whole number from 1 to 4096, not 'two'"},
         Refusal{"NoValue", "sm_80", 64, "stages",
@@ -133,7 +219,7 @@ INSTANTIATE_TEST_SUITE_P(
                 "schedule: 3 consumers take block_m = 192 (64 rows each) and warps = 12, not 192 "
                 "and 4"},
         Refusal{
-            "RegistersOfConsumers", "sm_90", 128, "block_n = 144",
+            "RegistersOfConsumers", "sm_90", 128, "block_n = 96",
             "schedule: keeps 136 values in the registers of a thread, of which 128 can hold tiles "
             "with 3 consumers; take fewer consumers or a smaller block_n"},
         Refusal{"ColumnsOfConsumers", "sm_90", 64, "block_n = 72",
@@ -144,7 +230,7 @@ INSTANTIATE_TEST_SUITE_P(
                 "schedule: q_in_registers is false with consumers: their products read it from "
                 "shared memory"},
         Refusal{"SharedMemoryOfRoles", "sm_90", 128, "stages = 5",
-                "schedule: needs 254128 bytes of shared memory, sm_90 gives a thread block 232448; "
+                "schedule: needs 303376 bytes of shared memory, sm_90 gives a thread block 232448; "
                 "take a smaller block_m, block_n or fewer stages"},
         Refusal{"Registers", "sm_80", 128, "block_n = 112",
                 "schedule: keeps 240 values in the registers of a thread, of which 224 can hold "
@@ -152,10 +238,30 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{
             "Host", "host", 64, "block_m = 12",
             "schedule: on the host block_m is a multiple of 8 and block_n of 16, not 12 and 64"},
+        Refusal{"RolesOfTheHost", "host", 64, "consumers = 2",
+                "schedule: consumers, reference, overlap, turns, persistent and output_buffer are "
+                "choices of "
+                "GPU targets; leave them out on the host"},
+        Refusal{"ReferenceOfTheHost", "host", 64, "reference = lazy",
+                "schedule: consumers, reference, overlap, turns, persistent and output_buffer are "
+                "choices "
+                "of GPU targets; leave them out on the host"},
         Refusal{
-            "RolesOfTheHost", "host", 64, "consumers = 2",
-            "schedule: consumers and lazy_rescale are choices of GPU targets; leave them out on "
-            "the host"},
+            "TurnsWithoutOverlap", "sm_90", 64, "turns = true, overlap = false",
+            "schedule: turns need overlap = true and consumers = 2 or 3: they order the products "
+            "that overlap starts"},
+        Refusal{"OverlapWithoutRoles", "sm_80", 64, "overlap = true",
+                "schedule: overlap, turns, persistent and output_buffer need consumers; take "
+                "consumers = 2 "
+                "or 3 on sm_90, or leave them out"},
+        Refusal{"PersistentWithoutRoles", "sm_90", 64, "consumers = 0, persistent = true",
+                "schedule: overlap, turns, persistent and output_buffer need consumers; take "
+                "consumers = 2 "
+                "or 3 on sm_90, or leave them out"},
+        Refusal{
+            "WideHeadsWithoutRoles", "sm_90", 256, "consumers = 0",
+            "schedule: consumers = 0 computes head dimensions up to 128, not 256 and 256; leave "
+            "consumers out"},
         Refusal{"Chip", "sm_75", 64, "",
                 "sm_75 is not a target of Tesela, which knows sm_80, sm_86, sm_87, sm_89, sm_90, "
                 "sm_100, sm_103, sm_120; choose one of these or 'host'"}),
@@ -163,9 +269,10 @@ INSTANTIATE_TEST_SUITE_P(
 
 // What the refusals' limits still allow.
 TEST(Schedule, LimitsThemselvesAreAllowed) {
-  EXPECT_EQ(chosen("sm_80", 128, "block_n = 96, lazy_rescale = false"),
+  EXPECT_TRUE(chosen("sm_90", 128, "block_n = 80").starts_with("block_m")); // 124 of 128 registers
+  EXPECT_EQ(chosen("sm_80", 128, "block_n = 96, reference = follow"),
             "block_m = 128, block_n = 96, stages = 2, warps = 4, q_in_registers = false");
-  EXPECT_EQ(chosen("sm_80", 64, "warps = 8, block_n = 96, lazy_rescale = false"),
+  EXPECT_EQ(chosen("sm_80", 64, "warps = 8, block_n = 96, reference = follow"),
             "block_m = 128, block_n = 96, stages = 2, warps = 8, q_in_registers = true");
 }
 

@@ -129,6 +129,7 @@ class Usage(CommandTest):
         self.assertIn("--head-dim", self.error("run", "causal", "--head-dim", "0"))
         self.assertIn("--length", self.error("run", "causal", "--length", "-1"))
         self.assertIn("bf16", self.error("run", "causal", "--dtype", "f64"))
+        self.assertIn("jumping", self.error("run", "causal", "--inputs", "hard"))
         self.assertIn("excludes", self.error("run", "causal", "--input", "x", "--length", "1"))
         self.assertIn("no multiple", self.error("run", "causal", "--heads", "3", "--kv-heads", "2"))
         self.assertIn("--emit", self.error("compile", "causal"))
@@ -291,6 +292,11 @@ class Run(CommandTest):
         self.assertTrue(report["check"]["passed"])
         self.assertLessEqual(report["check"]["max_error"], report["check"]["tolerance"])
         self.assertNotIn("time", report)
+
+    def test_hard_inputs(self):
+        report = self.run_json("causal", *SMALL, "--inputs", "jumping", "--dtype", "f16")
+        self.assertEqual(report["problem"]["inputs"], "jumping")
+        self.assertTrue(report["check"]["passed"])
 
     def test_every_library_variant(self):
         for line in self.output("variants").splitlines():

@@ -68,3 +68,26 @@ tile.kernel @k(%scale: f32, %partial: i1, %i: i32) {
   // CHECK-NOT: math.exp
   %t = tile.mask %s if %partial at %rows, %keys : !tile.tile<[8, 8], f32>, !tile.block<query, 8>, !tile.block<key, 8>
 }
+
+// -----
+
+// An exact score has ExactMath's functions, as masks have.
+attn.variant @exact parameters [] attributes {exact_score}
+score {
+^bb0(%s: f32, %b: i32, %h: i32, %hkv: i32, %q: i32, %k: i32):
+  %r = math.tanh %s : f32
+  attn.yield %r : f32
+} mask {
+^bb0(%b: i32, %h: i32, %hkv: i32, %q: i32, %k: i32):
+  %m = arith.cmpi slt, %q, %k : i32
+  attn.yield %m : i1
+}
+// CHECK-LABEL: tile.kernel @k(%scale: f32, %i: i32) {
+tile.kernel @k(%scale: f32, %i: i32) {
+  %rows = tile.work : !tile.block<query, 8>
+  %keys = tile.block_at %i of %rows : !tile.block<query, 8> -> !tile.block<key, 8>
+  %x = tile.constant 0.0 : !tile.tile<[8, 8], f32>
+  // CHECK: tile.score {{.*}} {exact}
+  // CHECK-NOT: math.tanh
+  %s = tile.score %x scaled by %scale at %rows, %keys : !tile.tile<[8, 8], f32>, !tile.block<query, 8>, !tile.block<key, 8>
+}

@@ -43,6 +43,7 @@ class KernelOptions(ctypes.Structure):
         ("head_dim_qk", c_int),
         ("head_dim_v", c_int),
         ("schedule", c_char_p),
+        ("expected_length", c_int64),
     ]
 
 
@@ -177,6 +178,7 @@ class Context:
         head_dim_qk: int,
         head_dim_v: int,
         schedule: str | None = None,
+        expected_length: int = 0,
     ) -> "Kernel":
         options = KernelOptions(
             size=ctypes.sizeof(KernelOptions),
@@ -185,6 +187,7 @@ class Context:
             head_dim_qk=head_dim_qk,
             head_dim_v=head_dim_v,
             schedule=schedule.encode() if schedule else None,
+            expected_length=expected_length,
         )
         handle = c_void_p()
         self._library.call("tesela_compile", self._handle, byref(options), byref(handle))

@@ -77,6 +77,7 @@ class Tesela:
                 case.head_dim_qk,
                 case.head_dim_v,
                 self.schedule,
+                case.length,
             )
         except c_api.Error as error:
             # An argument is invalid where a schedule does not fit these widths.

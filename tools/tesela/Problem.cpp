@@ -198,6 +198,9 @@ Result<Problem> randomProblem(const RunOptions &options, const VariantInfo &vari
   std::optional<ElementType> type = parseElementType(options.dtype);
   if (type != ElementType::f32 && type != ElementType::f16 && type != ElementType::bf16)
     return invalid(fmt::format("--dtype {}: q, k and v are bf16, f16 or f32.", options.dtype));
+  std::optional<InputKind> inputs = parseInputKind(options.inputs);
+  if (!inputs)
+    return invalid(fmt::format("--inputs {}: there is no such kind of inputs.", options.inputs));
   problem.type = *type;
   problem.layout = options.layout;
   problem.B = options.batch;
@@ -222,30 +225,27 @@ Result<Problem> randomProblem(const RunOptions &options, const VariantInfo &vari
 
   bool bshd = options.layout == Layout::bshd;
   uint64_t seed = options.seed * 1000; // each tensor has its own
-  auto random = [&](HostTensor &tensor, int64_t heads, int64_t length, int64_t headDim,
-                    uint64_t number) -> Status {
+  auto allocate = [&](HostTensor &tensor, int64_t heads, int64_t length,
+                      int64_t headDim) -> Status {
     std::array<int64_t, 4> extents{problem.B, bshd ? length : heads, bshd ? heads : length,
                                    headDim};
     Result<HostTensor> made = HostTensor::allocate(rowMajor(problem.type, extents));
     if (!made)
       return made.error();
     tensor = std::move(*made);
-    // Filled through the view [B, H, S, D], so that both layouts hold the same numbers.
-    Tensor view = bshd
-                      ? Tensor::bshd(tensor.data(), problem.type, problem.B, heads, length, headDim)
-                      : tensor.view();
-    fillNormal(view, seed + number);
     return Status::success();
   };
-  if (Status status = random(problem.q, problem.H, problem.Sq, problem.Dqk, 1); !status)
+  if (Status status = allocate(problem.q, problem.H, problem.Sq, problem.Dqk); !status)
     return status.error();
-  if (Status status = random(problem.k, problem.Hkv, problem.Sk, problem.Dqk, 2); !status)
+  if (Status status = allocate(problem.k, problem.Hkv, problem.Sk, problem.Dqk); !status)
     return status.error();
-  if (Status status = random(problem.v, problem.Hkv, problem.Sk, problem.Dv, 3); !status)
+  if (Status status = allocate(problem.v, problem.Hkv, problem.Sk, problem.Dv); !status)
     return status.error();
   if (Status status = addResults(problem, options); !status)
     return status.error();
   addViews(problem);
+  // Through the views [B, H, S, D], so that both layouts hold the same numbers.
+  fillInputs(*inputs, problem.qView, problem.kView, problem.vView, seed);
 
   uint64_t number = 4;
   for (const VariantParameter &parameter : variant.parameters) {

@@ -34,8 +34,8 @@ struct Problem {
   LaunchArguments hostArguments() const;
 };
 
-/// Seeded random data of the extents in `options`: q, k, v and float captures normal, i32
-/// captures uniform in [0, Sk], bool captures 0 or 1. An extent that a capture names itself
+/// Seeded random data of the extents in `options`: q, k and v of its kind, float captures normal,
+/// i32 captures uniform in [0, Sk], bool captures 0 or 1. An extent that a capture names itself
 /// is as long as Sk.
 Result<Problem> randomProblem(const RunOptions &options, const VariantInfo &variant);
 

@@ -157,6 +157,7 @@ int run(const RunOptions &options) {
   kernelOptions.headDimQk = static_cast<int>(problem->Dqk);
   kernelOptions.headDimV = static_cast<int>(problem->Dv);
   kernelOptions.schedule = options.schedule;
+  kernelOptions.expectedLength = problem->Sk;
   if (options.target.starts_with("sm_"))
     kernelOptions.target = options.target;
   Result<Kernel> kernel = context->compile(kernelOptions);
@@ -176,8 +177,10 @@ int run(const RunOptions &options) {
   result.device = context->device();
   result.kernel = kernel->info();
   result.problem = &*problem;
-  if (options.input.empty())
+  if (options.input.empty()) {
     result.seed = options.seed;
+    result.inputs = options.inputs;
+  }
 
   if (!options.noCheck) {
     Result<Reference> reference = makeReference(*context, kernelOptions, *device, *problem,

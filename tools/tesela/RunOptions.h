@@ -40,6 +40,7 @@ struct RunOptions : KernelChoice {
   int64_t headDim = 128;
   std::optional<int64_t> headDimV; ///< as headDim
   std::string dtype = "bf16";
+  std::string inputs = "normal";
   uint64_t seed = 0;
 
   std::optional<double> scale;         ///< 1/sqrt(headDim)

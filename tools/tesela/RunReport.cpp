@@ -200,6 +200,8 @@ std::string formatJson(const RunReport &report) {
                        {"version", version()}};
   if (report.seed)
     json["problem"]["seed"] = *report.seed;
+  if (!report.inputs.empty())
+    json["problem"]["inputs"] = report.inputs;
   if (report.keptPairs >= 0)
     json["problem"]["kept_pairs"] = report.keptPairs;
   if (report.comparison)

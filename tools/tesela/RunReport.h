@@ -24,6 +24,7 @@ struct RunReport {
   KernelInfo kernel;
   const Problem *problem = nullptr;
   std::optional<uint64_t> seed; ///< of random data
+  std::string inputs;           ///< the kind of random data; empty for a file's
 
   std::optional<Comparison> comparison; ///< absent with --no-check
   std::string referenceName;            ///< "interpreter" or "device oracle"

@@ -6,6 +6,7 @@
 #include "ExitCode.h"
 #include "RunOptions.h"
 
+#include "tesela/Check.h"
 #include "tesela/Variant.h"
 
 #include <CLI/CLI.hpp>
@@ -131,8 +132,16 @@ void addRun(CLI::App &app, RunOptions &options) {
       ->type_name("LAYOUT")
       ->default_str("bhsd");
 
+  std::vector<std::string> inputNames;
+  std::string hardInputs;
+  for (tesela::InputKind kind : tesela::inputKinds()) {
+    inputNames.emplace_back(tesela::inputKindName(kind));
+    if (kind != tesela::InputKind::normal)
+      hardInputs += (hardInputs.empty() ? "" : ", ") + inputNames.back();
+  }
+
   // Extents of random data; a file has its own.
-  auto random = [&](const char *name, auto &value, const char *text) {
+  auto random = [&](const char *name, auto &value, const std::string &text) {
     return command->add_option(name, value, text)
         ->excludes(input)
         ->group("Random data, not with --input")
@@ -151,6 +160,10 @@ void addRun(CLI::App &app, RunOptions &options) {
   random("--dtype", options.dtype, "bf16, f16, or f32 (host only)")
       ->check(dtypeNames)
       ->type_name("TYPE")
+      ->capture_default_str();
+  random("--inputs", options.inputs, "normal, or hard on the softmax: " + hardInputs)
+      ->check(silent(CLI::IsMember(inputNames)))
+      ->type_name("KIND")
       ->capture_default_str();
   random("--seed", options.seed, "Seed of the random numbers")->capture_default_str();
 

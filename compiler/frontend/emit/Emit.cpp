@@ -37,6 +37,7 @@ public:
     OwningOpRef<ModuleOp> module = ModuleOp::create(location);
     builder_.setInsertionPointToEnd(module->getBody());
     auto op = attn::VariantOp::create(builder_, location, variant_.name, parameters());
+    op.setExactScore(variant_.scoreIsExact);
     Type f32 = builder_.getF32Type(), i32 = builder_.getI32Type();
     emitBody(op.getScore(), variant_.score, {f32, i32, i32, i32, i32, i32});
     emitBody(op.getMask(), variant_.mask, {i32, i32, i32, i32, i32});

@@ -24,9 +24,15 @@ struct ExtentValues {
   mlir::Value B, H, Hkv, Sq, Sk;
 };
 
-/// tile.work: item = ((batch · H + head) · blocks) + (blocks - 1 - row block).
+/// tile.work_items: ceil(Sq / rows) · B · H.
+mlir::Value emitWorkItems(mlir::OpBuilder &builder, mlir::Location loc, const ExtentValues &extents,
+                          int64_t rows);
+
+/// tile.work. With G the query heads of a group (`groupKeys` / Sk key/value heads, at least one) and
+/// heads numbered batch · H + head: item = group · G · blocks + (blocks - 1 - row block) · G' + head
+/// in the group, where the last group has G' <= G heads.
 BlockCoordinates emitWork(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value item,
-                          const ExtentValues &extents, int64_t rows);
+                          const ExtentValues &extents, int64_t rows, int64_t groupKeys);
 
 /// The key/value head of query head `head`: head / (H / Hkv).
 mlir::Value emitKvHead(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value head,

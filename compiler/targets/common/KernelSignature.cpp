@@ -56,14 +56,16 @@ KernelSignature::KernelSignature(tile::KernelOp kernel) {
     std::string name = kernel.getArgumentName(argument.getArgNumber()).str();
     if (!viewType || viewType.getRank() != 4 || name.starts_with("$"))
       continue;
-    // Boxes of what one copy moves: a block of queries or of keys, a warpgroup's rows of the
-    // output.
-    int64_t rows = name == "q" ? schedule.getBlockM() : name == "o" ? 64 : schedule.getBlockN();
+    // Boxes of what one copy moves: a warpgroup's rows of the queries and of the output, a block of
+    // keys.
+    int64_t rows = name == "q" || name == "o" ? 64 : schedule.getBlockN();
     views_[argument.getArgNumber()].tensorMap = slots_.size();
     add(Kind::tensorMap, name, rows, Type());
     add(Kind::coordinateStep, name, 0, i32);
     add(Kind::coordinateStep, name, 1, i32);
   }
+  if (schedule.getPersistent())
+    add(Kind::counter, "", 0, Type());
 }
 
 Expression workItems(tile::KernelOp kernel) {

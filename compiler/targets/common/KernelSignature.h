@@ -13,6 +13,7 @@
 //     a scalar named $parameter, scale its value (f32 or i32)
 //   then, where the schedule has consumers, for each of q k v o
 //     its tensor map, and the coordinate steps of batch and head (i32)
+//   then, where it is persistent, the address of the launch's counter
 //
 //===----------------------------------------------------------------------===//
 #ifndef TESELA_COMPILER_TARGETS_COMMON_KERNELSIGNATURE_H
@@ -46,6 +47,8 @@ public:
   const ViewSlots &view(unsigned argument) const { return views_[argument]; }
   /// The slot of the scalar that is argument `argument` of the kernel.
   unsigned scalar(unsigned argument) const { return views_[argument].data; }
+  /// The slot of a persistent kernel's counter.
+  unsigned counter() const { return slots_.size() - 1; }
 
 private:
   void add(ArgumentSlot::Kind kind, std::string name, int axis, mlir::Type type);

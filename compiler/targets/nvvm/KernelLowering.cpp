@@ -123,7 +123,7 @@ void KernelLowering::createFunction() {
       function.setArgAttr(slot, LLVM::LLVMDialect::getAlignAttrName(),
                           builder.getI64IntegerAttr(64));
     }
-    if (types[slot] != global)
+    if (types[slot] != global || signature.slots()[slot].kind == Kind::counter)
       continue;
     // No two tensors of a launch overlap where one is written: o and lse are outputs, the rest is
     // read only.
@@ -184,10 +184,22 @@ LogicalResult KernelLowering::lower(Operation *op) {
   auto done = [](int) { return success(); };
   return TypeSwitch<Operation *, LogicalResult>(op)
       .Case([&](tile::WorkOp work) {
-        Value item = NVVM::BlockIdXOp::create(builder, loc, builder.getI32Type());
+        Value item = work.getItem() ? valueOf(work.getItem())
+                                    : NVVM::BlockIdXOp::create(builder, loc, builder.getI32Type());
         BlockCoordinates block =
-            emitWork(builder, loc, item, extents(), work.getBlock().getType().getRows());
+            emitWork(builder, loc, item, extents(), work.getBlock().getType().getRows(),
+                     kernel.getScheduleAttr().getGroupKeys());
         values[work] = {block.batch, block.head, block.first, block.limit};
+        return success();
+      })
+      .Case([&](tile::QueryBlockOp block) {
+        values[block] = {valueOf(block.getBatch()), valueOf(block.getHead()),
+                         valueOf(block.getFirst()), extents().Sq};
+        return success();
+      })
+      .Case([&](tile::WorkItemsOp count) {
+        values[count] = {emitWorkItems(builder, loc, extents(),
+                                       cast<tile::BlockType>(count.getRows()).getRows())};
         return success();
       })
       .Case([&](tile::BlockAtOp at) {
@@ -212,6 +224,7 @@ LogicalResult KernelLowering::lower(Operation *op) {
         return success();
       })
       .Case([&](scf::ForOp loop) { return lowerFor(loop); })
+      .Case([&](scf::WhileOp loop) { return lowerWhile(loop); })
       .Case([&](scf::IfOp branch) { return lowerIf(branch); })
       .Case([&](pipe::AllocOp alloc) { return done((lowerAlloc(alloc), 0)); })
       .Case([&](pipe::SlotOp slot) { return done((lowerSlot(slot), 0)); })
@@ -232,8 +245,31 @@ LogicalResult KernelLowering::lower(Operation *op) {
       .Case([&](pipe::AwaitOp await) { return done((lowerAwait(await), 0)); })
       .Case([&](pipe::ReleaseOp release) { return done((lowerRelease(release), 0)); })
       .Case([&](pipe::FillOp fill) { return done((lowerFill(fill), 0)); })
+      .Case([&](pipe::SendOp send) { return done((lowerSend(send), 0)); })
+      .Case([&](pipe::ReceiveOp receive) { return done((lowerReceive(receive), 0)); })
+      .Case([&](pipe::FirstItemOp first) {
+        values[first] = {NVVM::BlockIdXOp::create(builder, loc, builder.getI32Type())};
+        return success();
+      })
+      .Case([&](pipe::NextItemOp next) { return done((lowerNextItem(next), 0)); })
+      .Case([&](pipe::EndItemsOp) { return done((lowerEndItems(), 0)); })
+      .Case([&](pipe::OpenTurnsOp) { return done((lowerOpenTurns(), 0)); })
+      .Case([&](pipe::BeginTurnOp) {
+        ptx().barrier(turnBarrierId(warpgroup), turnThreads);
+        return success();
+      })
+      .Case([&](pipe::EndTurnOp) { return done((passTurn(add(warpgroup, constant(1))), 0)); })
+      .Case([&](pipe::DrainOp) { return done((lowerDrain(), 0)); })
       .Case([&](pipe::EmptyOutOp out) { return done((lowerEmptyOut(out), 0)); })
-      .Case([&](tile::DotOp dot) { return consumers > 0 ? lowerWarpgroupDot(dot) : lowerDot(dot); })
+      .Case([&](tile::CoversOp covers) { return done((lowerCovers(covers), 0)); })
+      .Case([&](tile::DotOp dot) {
+        return consumers > 0 ? lowerWarpgroupDot(dot, /*awaits=*/true) : lowerDot(dot);
+      })
+      .Case([&](pipe::DotStartOp dot) { return lowerWarpgroupDot(dot, /*awaits=*/false); })
+      .Case([&](pipe::DotWaitOp wait) {
+        values[wait] = ptx().awaitProducts(wait.getPending(), valuesOf(wait.getSource()));
+        return success();
+      })
       .Case([&](tile::ConstantOp constant) { return done((lowerConstant(constant), 0)); })
       .Case([&](tile::MapOp map) { return lowerMap(map); })
       .Case([&](tile::ReduceOp reduce) { return done((lowerReduce(reduce), 0)); })
@@ -275,6 +311,35 @@ LogicalResult KernelLowering::lowerFor(scf::ForOp loop) {
   scf::YieldOp::create(builder, outer,
                        flatten(loop.getBody()->getTerminator()->getOperands(), lookup));
   distribute(loop.getResults(), lowered.getResults());
+  loc = outer;
+  return success();
+}
+
+/// A loop that carries scalars alone.
+LogicalResult KernelLowering::lowerWhile(scf::WhileOp loop) {
+  Location outer = loc;
+  auto lookup = [&](ValueRange originals) {
+    return llvm::map_to_vector(originals, [&](Value value) { return valueOf(value); });
+  };
+  auto lowered = scf::WhileOp::create(builder, loc, loop.getResultTypes(), lookup(loop.getInits()));
+  auto lowerRegion = [&](Block &source, Region &target) {
+    SmallVector<Location> locations(source.getNumArguments(), outer);
+    Block *block = builder.createBlock(&target, {}, source.getArgumentTypes(), locations);
+    for (auto [original, argument] : llvm::zip(source.getArguments(), block->getArguments()))
+      values[original] = {argument};
+    return lowerBlock(source);
+  };
+  OpBuilder::InsertionGuard guard(builder);
+  if (failed(lowerRegion(*loop.getBeforeBody(), lowered.getBefore())))
+    return failure();
+  auto condition = loop.getConditionOp();
+  scf::ConditionOp::create(builder, outer, valueOf(condition.getCondition()),
+                           lookup(condition.getArgs()));
+  if (failed(lowerRegion(*loop.getAfterBody(), lowered.getAfter())))
+    return failure();
+  scf::YieldOp::create(builder, outer, lookup(loop.getYieldOp().getResults()));
+  for (auto [original, result] : llvm::zip(loop.getResults(), lowered.getResults()))
+    values[original] = {result};
   loc = outer;
   return success();
 }
@@ -343,6 +408,12 @@ Value KernelLowering::emitScalar(Operation *op, IRMapping &scalars) {
       .Case([&](math::ExpOp) { return ptx().exp2(times(operand(), std::numbers::log2e_v<float>)); })
       .Case([&](math::LogOp) { return times(ptx().log2(operand()), std::numbers::ln2_v<float>); })
       .Case([&](math::TanhOp) { return ptx().tanh(operand()); })
+      .Case([&](arith::DivFOp divide) -> Value {
+        Value divisor = scalars.lookupOrDefault(divide.getRhs());
+        if (bitEnumContainsAll(divide.getFastmath(), arith::FastMathFlags::arcp))
+          return ptx().divide(operand(), divisor);
+        return arith::DivFOp::create(builder, loc, operand(), divisor);
+      })
       .Case([&](tile::ExtentOp extent) { return slots[KernelSignature::extent(extent.getName())]; })
       .Case([&](tile::ReadOp read) {
         Values indices;
@@ -361,6 +432,8 @@ Value KernelLowering::emitScalar(Operation *op, IRMapping &scalars) {
 
 namespace {
 struct PipeLowerToNVVM : impl::PipeLowerToNVVMBase<PipeLowerToNVVM> {
+  using PipeLowerToNVVMBase::PipeLowerToNVVMBase;
+
   void runOnOperation() override {
     for (auto kernel : llvm::make_early_inc_range(getOperation().getOps<tile::KernelOp>())) {
       if (!kernel.getScheduleAttr() || !kernel->hasAttr(sharedBytesAttr)) {
@@ -369,7 +442,7 @@ struct PipeLowerToNVVM : impl::PipeLowerToNVVMBase<PipeLowerToNVVM> {
         return signalPassFailure();
       }
       OpBuilder builder(&getContext());
-      if (failed(nvvm::KernelLowering(kernel, builder).run()))
+      if (failed(nvvm::KernelLowering(kernel, builder, trapWaits).run()))
         return signalPassFailure();
       kernel.erase();
     }

@@ -53,8 +53,8 @@ struct FragmentShape {
 
 class KernelLowering {
 public:
-  KernelLowering(tile::KernelOp kernel, mlir::OpBuilder &builder)
-      : kernel(kernel), builder(builder), signature(kernel),
+  KernelLowering(tile::KernelOp kernel, mlir::OpBuilder &builder, bool trapWaits)
+      : kernel(kernel), builder(builder), trapWaits(trapWaits), signature(kernel),
         warps(kernel.getScheduleAttr().getWarps()),
         consumers(kernel.getScheduleAttr().getConsumers()),
         threads(consumers > 0 ? 128 * (consumers + 1) : 32 * warps) {}
@@ -68,6 +68,7 @@ private:
   mlir::LogicalResult lowerBlock(mlir::Block &block);
   mlir::LogicalResult lower(mlir::Operation *op);
   mlir::LogicalResult lowerFor(mlir::scf::ForOp loop);
+  mlir::LogicalResult lowerWhile(mlir::scf::WhileOp loop);
   mlir::LogicalResult lowerIf(mlir::scf::IfOp branch);
   mlir::LogicalResult lowerScalar(mlir::Operation *op);
   /// `op` on the values of its operands in `scalars`; the mathematics of scores.
@@ -93,6 +94,10 @@ private:
   void lowerStore(pipe::StoreOp op);
   void lowerRowStore(tile::StoreOp op);
   mlir::Value emitRead(tile::ReadOp op, mlir::ValueRange indices);
+  void lowerCovers(tile::CoversOp op);
+  /// A covered read of the element whose indices are lane[axis] + offset[axis].
+  mlir::Value emitCoveredRead(tile::ReadOp op, mlir::ValueRange lane,
+                              llvm::ArrayRef<int64_t> offset);
 
   // LowerDot.cpp
   mlir::LogicalResult lowerDot(tile::DotOp op);
@@ -100,8 +105,8 @@ private:
   /// The left operand's four registers for strip `strip` and columns 16 · `step` on.
   Values leftOperand(mlir::Value tile, int64_t strip, int64_t step);
 
-  // LowerWarpgroupDot.cpp
-  mlir::LogicalResult lowerWarpgroupDot(tile::DotOp op);
+  // LowerWarpgroupDot.cpp: tile.dot, which awaits its product, and pipe.dot_start
+  template <typename DotOp> mlir::LogicalResult lowerWarpgroupDot(DotOp op, bool awaits);
 
   // LowerRoles.cpp
   mlir::LogicalResult lowerRoles(pipe::RolesOp op);
@@ -109,19 +114,41 @@ private:
   void lowerAwait(pipe::AwaitOp op);
   void lowerRelease(pipe::ReleaseOp op);
   void lowerFill(pipe::FillOp op);
+  void lowerSend(pipe::SendOp op);
+  void lowerReceive(pipe::ReceiveOp op);
+  void lowerNextItem(pipe::NextItemOp op);
+  void lowerEndItems();
   void lowerEmptyOut(pipe::EmptyOutOp op);
+  void lowerDrain();
+  // A turn is a named barrier for each warpgroup, on which the one whose turn it is and the one
+  // that hands it over meet (HOPPER: a ring of barriers of 256 threads).
+  static constexpr int64_t turnThreads = 256;
+  mlir::Value turnBarrierId(mlir::Value warpgroup);
+  void passTurn(mlir::Value next);
+  void lowerOpenTurns();
+  /// The named barrier of this thread's warpgroup of consumers.
+  mlir::Value warpgroupBarrierId();
+  /// Writes `body` for one thread of a warpgroup of consumers.
+  void onFirstOfWarpgroup(llvm::function_ref<void()> body);
   void initChannels();
   /// Where the stage's barrier of use `use` lies, and the parity of that use's phase.
-  std::pair<mlir::Value, mlir::Value> channelUse(mlir::Value channel, mlir::Value use, bool isFull);
+  std::pair<mlir::Value, mlir::Value> channelUse(mlir::Value channel, mlir::Value use, bool isFull,
+                                                 mlir::Value part = {});
+  /// The part of a channel's uses that this warpgroup gets; null where they have no parts.
+  mlir::Value ownPart(mlir::Value channel);
+  /// The full barrier of use `use`, and where its numbers lie.
+  std::pair<mlir::Value, mlir::Value> channelWords(mlir::Value channel, mlir::Value use);
   /// {column, first row + `row`, head, batch} of a block in the view's tensor map.
   Values tensorCoordinates(mlir::Value view, const BlockCoordinates &block, int64_t column,
                            mlir::Value row);
   /// Sets thread, lane, warp, and what follows from them.
   void numberThreads(mlir::Value threadOfRole);
 
+  // LowerMap.cpp
+  mlir::LogicalResult lowerMap(tile::MapOp op);
+
   // LowerElementwise.cpp
   void lowerConstant(tile::ConstantOp op);
-  mlir::LogicalResult lowerMap(tile::MapOp op);
   void lowerReduce(tile::ReduceOp op);
   void lowerTotal(tile::TotalOp op);
   void lowerAnyPositive(tile::AnyPositiveOp op);
@@ -153,6 +180,7 @@ private:
 
   tile::KernelOp kernel;
   mlir::OpBuilder &builder;
+  bool trapWaits; ///< a wait that spins too long ends the kernel
   mlir::Location loc = kernel.getLoc();
   KernelSignature signature;
   int64_t warps;     ///< that compute
@@ -160,6 +188,7 @@ private:
   int64_t threads;   ///< of the thread block
   Values slots;      ///< the function's arguments
   mlir::Value thread, lane, warp;
+  mlir::Value warpgroup; ///< of the consumers, counted from 0
   /// The row of a fragment's first element: 16 · warp + lane / 4; its column: 2 · (lane mod 4).
   mlir::Value firstRow, firstColumn;
   mlir::Value sharedBase;

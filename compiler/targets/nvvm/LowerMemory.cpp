@@ -98,6 +98,7 @@ void KernelLowering::lowerWrite(pipe::WriteOp op) {
   int64_t rowBytes = buffer.getPanels() ? 8 * chunkBytes : buffer.getRowBytes();
   // From 8 chunks of a row to the next 8.
   int64_t eightChunks = buffer.getPanels() ? buffer.getRows() * rowBytes : 8 * chunkBytes;
+  Value firstRow = ptx().pinned(this->firstRow), firstColumn = ptx().pinned(this->firstColumn);
   Value base = stageAddress(op.getBuffer(), valueOf(op.getStage()));
   base = add(base, multiply(firstRow, constant(rowBytes)));
   base = add(base, multiply(firstColumn, constant(2))); // bytes within the chunk
@@ -129,6 +130,7 @@ void KernelLowering::lowerStore(pipe::StoreOp op) {
 /// A row slice goes into a contiguous [B, H, Sq] view; the first lane of four stores.
 void KernelLowering::lowerRowStore(tile::StoreOp op) {
   FragmentShape shape = shapeOf(op.getTile());
+  Value firstRow = ptx().pinned(this->firstRow), firstColumn = ptx().pinned(this->firstColumn);
   const Values &rows = valuesOf(op.getTile());
   BlockCoordinates block = blockOf(op.getBlock());
   Value line = add(multiply(wide(block.batch), wide(extents().H)), wide(block.head));
@@ -165,6 +167,44 @@ Value KernelLowering::emitRead(tile::ReadOp op, ValueRange indices) {
   }
   Type type = op.getElement().getType();
   auto load = LLVM::LoadOp::create(builder, loc, type, advance(slots[parts.data], type, offset));
+  load.setInvariant(true); // no kernel writes to a capture
+  return load;
+}
+
+/// Extents and the ends of a tile are far from the ends of i32.
+void KernelLowering::lowerCovers(tile::CoversOp op) {
+  const ViewSlots &parts = viewOf(op.getView());
+  auto compare = [&](arith::CmpIPredicate predicate, Value a, Value b) -> Value {
+    return arith::CmpIOp::create(builder, loc, predicate, a, b);
+  };
+  Value covered = compare(arith::CmpIPredicate::eq, slots[parts.strides.back()], constant(1, 64));
+  for (auto [axis, index] : llvm::enumerate(op.getIndices())) {
+    Value first = valueOf(index),
+          end = add(slots[parts.extents[axis]], constant(-op.getHigh()[axis]));
+    Value above = compare(arith::CmpIPredicate::sge, first, constant(-op.getLow()[axis]));
+    Value below = compare(arith::CmpIPredicate::slt, first, end);
+    covered = arith::AndIOp::create(builder, loc, covered, above);
+    covered = arith::AndIOp::create(builder, loc, covered, below);
+  }
+  values[op] = {covered};
+}
+
+/// The lane's address is the same for all elements of a map; the last axis's offset is a constant
+/// of the load.
+Value KernelLowering::emitCoveredRead(tile::ReadOp op, ValueRange lane, ArrayRef<int64_t> offset) {
+  const ViewSlots &parts = viewOf(op.getView());
+  Value start = constant(0, 64), rows = constant(0, 64);
+  for (auto [axis, index] : llvm::enumerate(lane.drop_back())) {
+    Value stride = slots[parts.strides[axis]];
+    start = add(start, multiply(wide(index), stride));
+    if (offset[axis] != 0)
+      rows = add(rows, multiply(constant(offset[axis], 64), stride));
+  }
+  start = add(start, wide(lane.back()));
+  Type type = op.getElement().getType();
+  Value address = advance(advance(slots[parts.data], type, start), type, rows);
+  auto load =
+      LLVM::LoadOp::create(builder, loc, type, advance(address, type, constant(offset.back(), 64)));
   load.setInvariant(true); // no kernel writes to a capture
   return load;
 }

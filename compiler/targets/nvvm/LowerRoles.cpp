@@ -5,12 +5,13 @@
 #include "targets/nvvm/KernelLowering.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 
 using namespace mlir;
 
 namespace tesela::nvvm {
 
-// A channel is its full barriers, then its empty ones.
+// A channel is, for each part, its full barriers, then its empty ones; then the numbers.
 static constexpr int64_t barrierBytes = 8, panelColumns = 64, panelRowBytes = 128;
 
 void KernelLowering::initChannels() {
@@ -21,11 +22,15 @@ void KernelLowering::initChannels() {
   builder.setInsertionPointToStart(branch.thenBlock());
   kernel.walk([&](pipe::OpenOp open) {
     Value base = valueOf(open);
-    int64_t stages = open.getChannel().getType().getStages();
-    for (int64_t stage = 0; stage < stages; ++stage) {
-      ptx().initBarrier(base, stage * barrierBytes, 1); // the producer, with its bytes
-      ptx().initBarrier(base, (stages + stage) * barrierBytes, 4 * consumers); // each warp
-    }
+    auto channel = open.getChannel().getType();
+    int64_t stages = channel.getStages();
+    int64_t readers = channel.getParts() > 1 ? 4 : 4 * consumers; // warps
+    for (int64_t part = 0; part < channel.getParts(); ++part)
+      for (int64_t stage = 0; stage < stages; ++stage) {
+        int64_t full = (part * 2 * stages + stage) * barrierBytes;
+        ptx().initBarrier(base, full, 1); // the producer, with its bytes
+        ptx().initBarrier(base, full + stages * barrierBytes, readers);
+      }
   });
   ptx().fenceBarrierInit();
 }
@@ -35,9 +40,10 @@ LogicalResult KernelLowering::lowerRoles(pipe::RolesOp op) {
   initChannels();
   ptx().barrier();
   // The warpgroup's number is the same in a warp; the shuffle tells the compiler so.
-  Value warpgroup = ptx().uniform(arith::ShRUIOp::create(builder, loc, thread, constant(7)));
+  Value all = ptx().uniform(arith::ShRUIOp::create(builder, loc, thread, constant(7)));
+  warpgroup = arith::SubIOp::create(builder, loc, all, constant(1));
   Value isProducer =
-      arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, warpgroup, constant(0));
+      arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, all, constant(0));
   auto branch = scf::IfOp::create(builder, loc, isProducer, /*withElseRegion=*/true);
   OpBuilder::InsertionGuard guard(builder);
 
@@ -60,7 +66,8 @@ LogicalResult KernelLowering::lowerRoles(pipe::RolesOp op) {
   return success();
 }
 
-std::pair<Value, Value> KernelLowering::channelUse(Value channel, Value use, bool isFull) {
+std::pair<Value, Value> KernelLowering::channelUse(Value channel, Value use, bool isFull,
+                                                   Value part) {
   int64_t stages = cast<pipe::ChannelType>(channel.getType()).getStages();
   Value number = valueOf(use), count = constant(stages);
   Value stage = arith::RemUIOp::create(builder, loc, number, count);
@@ -68,23 +75,40 @@ std::pair<Value, Value> KernelLowering::channelUse(Value channel, Value use, boo
   Value address = add(valueOf(channel), multiply(stage, constant(barrierBytes)));
   if (!isFull)
     address = add(address, constant(stages * barrierBytes));
+  if (part)
+    address = add(address, multiply(part, constant(2 * stages * barrierBytes)));
   return {address, arith::AndIOp::create(builder, loc, phase, constant(1))};
+}
+
+Value KernelLowering::ownPart(Value channel) {
+  return cast<pipe::ChannelType>(channel.getType()).getParts() > 1 ? warpgroup : Value();
+}
+
+std::pair<Value, Value> KernelLowering::channelWords(Value channel, Value use) {
+  auto type = cast<pipe::ChannelType>(channel.getType());
+  Value stage = arith::RemUIOp::create(builder, loc, valueOf(use), constant(type.getStages()));
+  Value words = add(valueOf(channel), constant(type.getBarrierBytes()));
+  return {add(valueOf(channel), multiply(stage, constant(barrierBytes))),
+          add(words, multiply(stage, constant(16)))};
 }
 
 /// At first every stage is empty: the phase before the first counts as complete, and its parity
 /// is 1.
 void KernelLowering::lowerAcquire(pipe::AcquireOp op) {
-  auto [address, parity] = channelUse(op.getChannel(), op.getUse(), /*isFull=*/false);
-  ptx().awaitBarrier(address, arith::XOrIOp::create(builder, loc, parity, constant(1)));
+  auto [address, parity] =
+      channelUse(op.getChannel(), op.getUse(), /*isFull=*/false, constant(op.getPart()));
+  ptx().awaitBarrier(address, arith::XOrIOp::create(builder, loc, parity, constant(1)), trapWaits);
 }
 
 void KernelLowering::lowerAwait(pipe::AwaitOp op) {
-  auto [address, parity] = channelUse(op.getChannel(), op.getUse(), /*isFull=*/true);
-  ptx().awaitBarrier(address, parity);
+  auto [address, parity] =
+      channelUse(op.getChannel(), op.getUse(), /*isFull=*/true, ownPart(op.getChannel()));
+  ptx().awaitBarrier(address, parity, trapWaits);
 }
 
 void KernelLowering::lowerRelease(pipe::ReleaseOp op) {
-  ptx().arrive(channelUse(op.getChannel(), op.getUse(), /*isFull=*/false).first, lane);
+  Value part = ownPart(op.getChannel());
+  ptx().arrive(channelUse(op.getChannel(), op.getUse(), /*isFull=*/false, part).first, lane);
 }
 
 Values KernelLowering::tensorCoordinates(Value view, const BlockCoordinates &block, int64_t column,
@@ -96,42 +120,108 @@ Values KernelLowering::tensorCoordinates(Value view, const BlockCoordinates &blo
 
 void KernelLowering::lowerFill(pipe::FillOp op) {
   auto buffer = op.getBuffer().getType();
-  Value barrier = channelUse(op.getChannel(), op.getUse(), /*isFull=*/true).first;
+  Value barrier =
+      channelUse(op.getChannel(), op.getUse(), /*isFull=*/true, constant(op.getPart())).first;
+  int64_t parts = op.getChannel().getType().getParts();
+  int64_t firstRow = op.getPart() * (buffer.getRows() / parts);
   Value stage =
       arith::RemUIOp::create(builder, loc, valueOf(op.getUse()), constant(buffer.getStages()));
   Value target = stageAddress(op.getBuffer(), stage);
-  ptx().arriveExpecting(barrier, buffer.getStageBytes());
+  ptx().arriveExpecting(barrier, buffer.getStageBytes() / parts);
   Value map = slots[viewOf(op.getView()).tensorMap];
   for (int64_t column = 0; column < buffer.getColumns(); column += panelColumns) {
-    int64_t offset = column / panelColumns * buffer.getRows() * panelRowBytes;
-    ptx().copyTensorIn(add(target, constant(offset)), map,
-                       tensorCoordinates(op.getView(), blockOf(op.getBlock()), column, constant(0)),
-                       barrier);
+    int64_t offset = (column / panelColumns * buffer.getRows() + firstRow) * panelRowBytes;
+    ptx().copyTensorIn(
+        add(target, constant(offset)), map,
+        tensorCoordinates(op.getView(), blockOf(op.getBlock()), column, constant(firstRow)),
+        barrier);
   }
 }
 
-void KernelLowering::lowerEmptyOut(pipe::EmptyOutOp op) {
-  auto buffer = op.getBuffer().getType();
-  ptx().fenceAsyncProxy();
-  Value warpgroup = arith::ShRUIOp::create(builder, loc, thread, constant(7));
-  // Barrier 0 is the thread block's.
-  ptx().barrier(add(warpgroup, constant(1)), 128);
+void KernelLowering::lowerSend(pipe::SendOp op) {
+  auto [barrier, words] = channelWords(op.getChannel(), op.getUse());
+  for (auto [index, value] : llvm::enumerate(op.getValues()))
+    ptx().storeShared(words, 4 * index, valueOf(value));
+  ptx().arrive(barrier, constant(0)); // one thread is the producer
+}
+
+void KernelLowering::lowerReceive(pipe::ReceiveOp op) {
+  auto [address, parity] = channelUse(op.getChannel(), op.getUse(), /*isFull=*/true);
+  ptx().awaitBarrier(address, parity, trapWaits);
+  Values words =
+      ptx().loadShared16Bytes(channelWords(op.getChannel(), op.getUse()).second, /*offset=*/0);
+  for (auto [index, result] : llvm::enumerate(op.getValues()))
+    values[result] = {ptx().uniform(words[index])};
+  ptx().arrive(channelUse(op.getChannel(), op.getUse(), /*isFull=*/false).first, lane);
+}
+
+void KernelLowering::lowerNextItem(pipe::NextItemOp op) {
+  Value taken = ptx().countUp(slots[signature.counter()]);
+  Value blocks = NVVM::GridDimXOp::create(builder, loc, builder.getI32Type());
+  values[op] = {add(taken, blocks)}; // the first ones went to the blocks by their numbers
+}
+
+void KernelLowering::lowerEndItems() {
+  Value blocks = NVVM::GridDimXOp::create(builder, loc, builder.getI32Type());
+  ptx().endCount(slots[signature.counter()],
+                 arith::SubIOp::create(builder, loc, blocks, constant(1)));
+}
+
+Value KernelLowering::warpgroupBarrierId() {
+  return add(warpgroup, constant(1)); // barrier 0 is the thread block's
+}
+
+Value KernelLowering::turnBarrierId(Value group) {
+  return add(group, constant(1 + consumers)); // behind the warpgroups' own
+}
+
+void KernelLowering::passTurn(Value next) {
+  Value wraps =
+      arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, next, constant(consumers));
+  next = arith::SelectOp::create(builder, loc, wraps, constant(0), next);
+  ptx().arriveAtBarrier(turnBarrierId(next), turnThreads);
+}
+
+/// The first warpgroup hands its first turn to itself.
+void KernelLowering::lowerOpenTurns() {
+  Value isFirst =
+      arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, warpgroup, constant(0));
+  auto branch = scf::IfOp::create(builder, loc, isFirst, /*withElseRegion=*/false);
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(branch.thenBlock());
+  ptx().arriveAtBarrier(turnBarrierId(warpgroup), turnThreads);
+}
+
+void KernelLowering::onFirstOfWarpgroup(llvm::function_ref<void()> body) {
   Value threadOfGroup = arith::AndIOp::create(builder, loc, thread, constant(127));
   Value isFirst =
       arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, threadOfGroup, constant(0));
   auto branch = scf::IfOp::create(builder, loc, isFirst, /*withElseRegion=*/false);
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToStart(branch.thenBlock());
-  Value row = multiply(warpgroup, constant(64));
-  Value source = add(valueOf(op.getBuffer()), multiply(row, constant(panelRowBytes)));
-  Value map = slots[viewOf(op.getView()).tensorMap];
-  for (int64_t column = 0; column < buffer.getColumns(); column += panelColumns) {
-    int64_t offset = column / panelColumns * buffer.getRows() * panelRowBytes;
-    ptx().copyTensorOut(map, tensorCoordinates(op.getView(), blockOf(op.getBlock()), column, row),
-                        add(source, constant(offset)));
-  }
-  ptx().commitTensorCopies();
-  ptx().awaitTensorReads();
+  body();
+}
+
+void KernelLowering::lowerEmptyOut(pipe::EmptyOutOp op) {
+  auto buffer = op.getBuffer().getType();
+  ptx().fenceAsyncProxy();
+  ptx().barrier(warpgroupBarrierId(), 128);
+  onFirstOfWarpgroup([&] {
+    Value row = multiply(warpgroup, constant(64));
+    Value source = add(valueOf(op.getBuffer()), multiply(row, constant(panelRowBytes)));
+    Value map = slots[viewOf(op.getView()).tensorMap];
+    for (int64_t column = 0; column < buffer.getColumns(); column += panelColumns) {
+      int64_t offset = column / panelColumns * buffer.getRows() * panelRowBytes;
+      ptx().copyTensorOut(map, tensorCoordinates(op.getView(), blockOf(op.getBlock()), column, row),
+                          add(source, constant(offset)));
+    }
+    ptx().commitTensorCopies();
+  });
+}
+
+void KernelLowering::lowerDrain() {
+  onFirstOfWarpgroup([&] { ptx().awaitTensorReads(); });
+  ptx().barrier(warpgroupBarrierId(), 128);
 }
 
 } // namespace tesela::nvvm

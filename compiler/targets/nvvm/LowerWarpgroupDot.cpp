@@ -36,7 +36,7 @@ static SmallVector<int64_t> alongRows(int64_t steps, int64_t rows) {
   return offsets;
 }
 
-LogicalResult KernelLowering::lowerWarpgroupDot(tile::DotOp op) {
+template <typename DotOp> LogicalResult KernelLowering::lowerWarpgroupDot(DotOp op, bool awaits) {
   auto left = cast<tile::TileType>(op.getA().getType());
   auto right = cast<tile::TileType>(op.getB().getType());
   auto result = cast<tile::TileType>(op.getResult().getType());
@@ -47,7 +47,6 @@ LogicalResult KernelLowering::lowerWarpgroupDot(tile::DotOp op) {
   Values a;
   SmallVector<int64_t> aOffsets;
   if (isa<pipe::SharedAttr>(left.getEncoding())) {
-    Value warpgroup = arith::ShRUIOp::create(builder, loc, thread, constant(7));
     Value rows = multiply(warpgroup, constant(64 * 128));
     a = {descriptor(builder, loc, add(valueOf(op.getA()), rows), /*leading=*/1)};
     aOffsets = alongRows(steps, left.getExtent(0));
@@ -66,12 +65,15 @@ LogicalResult KernelLowering::lowerWarpgroupDot(tile::DotOp op) {
       bOffsets.push_back(step * 2 * eightRows);
   }
 
-  auto start = op.getC().getDefiningOp<tile::ConstantOp>();
+  auto start = op.getC().template getDefiningOp<tile::ConstantOp>();
   bool fromZero = start && start.getValue().isZero();
-  values[op] = ptx().multiplyWarpgroup(right.getElementType(), result.getExtent(1), a, aOffsets, b,
-                                       bOffsets, !op.getTransposed(),
-                                       fromZero ? ValueRange() : ValueRange(valuesOf(op.getC())));
+  values[op] = ptx().multiplyWarpgroup(
+      right.getElementType(), result.getExtent(1), a, aOffsets, b, bOffsets, !op.getTransposed(),
+      fromZero ? ValueRange() : ValueRange(valuesOf(op.getC())), awaits);
   return success();
 }
+
+template LogicalResult KernelLowering::lowerWarpgroupDot(tile::DotOp, bool);
+template LogicalResult KernelLowering::lowerWarpgroupDot(pipe::DotStartOp, bool);
 
 } // namespace tesela::nvvm

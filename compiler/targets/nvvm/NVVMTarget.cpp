@@ -27,12 +27,18 @@ void addPipePasses(OpPassManager &passes) {
   OpPassManager &kernels = passes.nest<tile::KernelOp>();
   kernels.addPass(createPipeAssignFragments());
   kernels.addPass(createPipeRotateLoop());
+  kernels.addPass(createPipeOverlapProducts());
   kernels.addPass(createPipeSplitRoles());
   kernels.addPass(createPipePlaceBuffers());
+  kernels.addPass(createPipeVerifyProtocol());
 }
 
 void addNVVMPasses(OpPassManager &passes) {
-  passes.addPass(createPipeLowerToNVVM());
+  PipeLowerToNVVMOptions options;
+#ifndef NDEBUG
+  options.trapWaits = true;
+#endif
+  passes.addPass(createPipeLowerToNVVM(options));
   passes.addPass(createSCFToControlFlowPass());
   passes.addPass(createScalarsToLLVM());
 }

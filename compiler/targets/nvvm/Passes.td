@@ -65,12 +65,57 @@ def PipeRotateLoop : Pass<"pipe-rotate-loop", "::tesela::tile::KernelOp"> {
   let dependentDialects = ["::mlir::scf::SCFDialect"];
 }
 
+def PipeOverlapProducts : Pass<"pipe-overlap-products", "::tesela::tile::KernelOp"> {
+  let summary = "run the last product of a loop beside the first of the next iteration";
+  let description = [{
+    Where the schedule has `overlap`: the loop's last product, which takes its left operand from registers and
+    adds to a carried accumulator, is put off by one iteration and starts right behind the first product of
+    the next, so that the tensor cores work while that first product's result is used. The first
+    iteration stands before the loop without the last product, which follows behind the loop. The loop
+    runs at least once: of an empty range its first block is computed, all of whose elements the
+    kernel must drop by itself.
+
+    ```mlir
+    // before
+    scf.for %j = %low to %high iter_args(%O = %zero) {
+      %K = tile.load %k[%keys_j]
+      %S = tile.dot %Q, %K transposed plus %none
+      %P, %O1 = … %S, %O
+      %V = tile.load %v[%keys_j]
+      %O2 = tile.dot %P, %V plus %O1
+      scf.yield %O2
+    // after
+    %K0 = tile.load %k[%keys_low]
+    %P0, %O0 = …
+    scf.for %j = %low + 1 to %high iter_args(%P = %P0, %O = %O0) {
+      %K = tile.load %k[%keys_j]
+      %s = pipe.dot_start %Q, %K transposed plus %none
+      %V = tile.load %v[%keys_j - 1]
+      %o = pipe.dot_start %P, %V plus %O
+      %S = pipe.dot_wait %s pending 1
+      …                                    // what uses %S alone
+      %O1 = pipe.dot_wait %o pending 0
+      %P1, %O2 = … %S, %O1
+      scf.yield %P1, %O2
+    %V = tile.load %v[%keys_high - 1]
+    tile.dot %P, %V plus %O
+    ```
+  }];
+  let dependentDialects = ["::tesela::pipe::PipeDialect", "::mlir::arith::ArithDialect",
+                           "::mlir::scf::SCFDialect"];
+}
+
 def PipeSplitRoles : Pass<"pipe-split-roles", "::tesela::tile::KernelOp"> {
   let summary = "let one warpgroup copy and the others compute";
   let description = [{
     Where the schedule has consumers, each `tile.load` becomes a buffer and a channel: the producer fills the stages in the
     order of the loads, the consumers await each where the load stood and release it after its last
-    use. The producer's program is the loop with nothing but what its copies need.
+    use. Loads of one view share these. The producer's program is that of the consumers with
+    nothing but what its copies need, so the n-th fill of a channel is the n-th await: both count a
+    channel's uses, through all loops.
+
+    Where the schedule is `persistent`, both programs stand in a loop over the thread block's work items,
+    whose numbers the producer takes and sends; what is loaded once an item is then released, too.
 
     ```mlir
     // before
@@ -78,16 +123,18 @@ def PipeSplitRoles : Pass<"pipe-split-roles", "::tesela::tile::KernelOp"> {
       %K = tile.load %k[%keys] : …
       %S = tile.dot %Q, %K transposed plus %zero : …
     // after
-    pipe.roles producer 24 {
-      scf.for %j = … {
+    pipe.roles producer 40 {
+      scf.for %j = … iter_args(%n = …) {
         pipe.acquire %c[%n] : …
         pipe.fill %k[%keys] to %buffer on %c[%n] : …
-    } consumers 2 240 {
-      scf.for %j = … {
+        scf.yield %n + 1
+    } consumers 2 232 {
+      scf.for %j = … iter_args(%n = …) {
         pipe.await %c[%n] : …
-        %K = pipe.slot %buffer[%stage] : …
+        %K = pipe.slot %buffer[%n mod stages] : …
         %S = tile.dot %Q, %K transposed plus %zero : …
         pipe.release %c[%n] : …
+        scf.yield %n + 1
     ```
   }];
   let dependentDialects = ["::tesela::pipe::PipeDialect", "::mlir::arith::ArithDialect",
@@ -109,13 +156,54 @@ def PipePlaceBuffers : Pass<"pipe-place-buffers", "::tesela::tile::KernelOp"> {
   }];
 }
 
+def PipeVerifyProtocol : Pass<"pipe-verify-protocol", "::tesela::tile::KernelOp"> {
+  let summary = "check that roles neither wait for ever nor read what is not there";
+  let description = [{
+    Changes nothing. Of each `pipe.roles`:
+
+    - **C1** Each `pipe.acquire` is followed, in its block, by one `pipe.fill` or `pipe.send` of the same use
+      and part, and none of these stands without its own.
+    - **C2** Each `pipe.await` is followed, in its block, by one `pipe.release` of the same use, and none of these
+      stands without its own. A channel with no more uses than stages, all outside loops, needs no release.
+    - **C3** A role's uses of a channel count up by one from 0, through all loops; the producer's with all parts.
+    - **C4** Both roles make the same uses of a channel in the same loops, which run equally often; fills are
+      awaited, what is sent is received. Nothing of this stands in a branch.
+    - **C5** The roles do not wait for each other in a circle.
+    - **C6** A stage is read between its await and its release only; products in flight read until
+      their `pipe.dot_wait`. One channel fills a buffer.
+    - **C7** A product in flight is used by one `pipe.dot_wait` of its block, which leaves no more in flight than
+      were started later. Nothing uses what it adds to until then.
+    - **C8** A `pipe.write` is followed by a `pipe.empty_out` and that by a `pipe.drain`; until then nothing
+      writes or reads the buffer.
+    - **C9** What is written over a filled buffer is written while its stage is held, and has left before
+      the release; such a buffer, and one that is filled in parts, is read as a left operand only, of which a warpgroup reads its own rows.
+    - **C10** The registers of the roles do not exceed what the warpgroups entered with.
+    - **C11** Turns are opened once, outside loops; each `pipe.begin_turn` is followed, in its block, by one
+      `pipe.end_turn` before the next.
+
+    ```mlir
+    pipe.await %c[%n] : !pipe.channel<2>
+    %K = pipe.slot %buffer[%stage] : …
+    pipe.release %c[%n] : !pipe.channel<2>
+    // error: 'tile.dot' op expected to read a stage between its pipe.await and its pipe.release; …
+    %S = tile.dot %Q, %K transposed plus %zero : …
+    ```
+  }];
+}
+
 def PipeLowerToNVVM : Pass<"pipe-lower-to-nvvm", "::mlir::ModuleOp"> {
   let summary = "turn kernels into functions of one thread";
   let description = [{
     Each `tile.kernel` becomes an `llvm.func` with one argument a slot (KernelSignature.h); tiles
     become the values that a thread holds of them. The path of sm_80 and later: mma.sync, ldmatrix,
     cp.async. What remains is scf, arith, math and the LLVM dialect.
+
+    `trap-waits` ends a kernel whose roles wait for each other for ever: a debug build has it on.
   }];
+  let options = [
+    Option<"trapWaits", "trap-waits", "bool", /*default=*/"false",
+           "trap where a wait for a channel spins too long">,
+  ];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::LLVM::LLVMDialect",
                            "::mlir::NVVM::NVVMDialect", "::mlir::math::MathDialect",
                            "::mlir::scf::SCFDialect"];

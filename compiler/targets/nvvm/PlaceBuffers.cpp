@@ -31,7 +31,7 @@ struct PipePlaceBuffers : impl::PipePlaceBuffersBase<PipePlaceBuffers> {
     });
     getOperation().walk([&](pipe::OpenOp open) {
       open.setOffset(end);
-      end += 2 * 8 * open.getChannel().getType().getStages(); // full and empty, 8 bytes each
+      end += open.getChannel().getType().getBytes();
     });
     Builder builder(&getContext());
     getOperation()->setAttr(sharedBytesAttr, builder.getI64IntegerAttr(end));

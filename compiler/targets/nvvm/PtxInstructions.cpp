@@ -54,6 +54,10 @@ Value PtxInstructions::tanh(Value x) {
   return emitPure("tanh.approx.f32 $0, $1;", "=f,f", x.getType(), x);
 }
 
+Value PtxInstructions::divide(Value x, Value y) {
+  return emitPure("div.full.f32 $0, $1, $2;", "=f,f,f", x.getType(), {x, y});
+}
+
 Value PtxInstructions::packPair(Type element, Value low, Value high) {
   StringRef text =
       element.isBF16() ? "cvt.rn.bf16x2.f32 $0, $1, $2;" : "cvt.rn.f16x2.f32 $0, $1, $2;";
@@ -113,6 +117,18 @@ Value PtxInstructions::anyPositive(Value x) {
   return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ne, flag, zero);
 }
 
+Value PtxInstructions::anyPositive(Value x, Value barrier, int64_t threads) {
+  Value flag = emit(builder.getI32Type(), {x, barrier},
+                    ("{\n .reg .pred p;\n setp.gt.f32 p, $1, 0f00000000;\n"
+                     " barrier.cta.red.or.pred.aligned p, $2, " +
+                     Twine(threads) + ", p;\n selp.b32 $0, 1, 0, p;\n}")
+                        .str(),
+                    "=r,f,r,~{memory}", /*hasSideEffects=*/true)
+                   .front();
+  Value zero = arith::ConstantIntOp::create(builder, loc, 0, 32);
+  return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ne, flag, zero);
+}
+
 void PtxInstructions::storeShared(Value base, int64_t offset, Value x) {
   emit({}, {base, x}, "st.shared.b32 " + address(0, offset) + ", $1;", "r,r,~{memory}",
        /*hasSideEffects=*/true);
@@ -142,11 +158,23 @@ void PtxInstructions::fenceBarrierInit() {
   emit({}, {}, "fence.mbarrier_init.release.cluster;", "~{memory}", /*hasSideEffects=*/true);
 }
 
-void PtxInstructions::awaitBarrier(Value base, Value parity) {
+// How often a wait is tried before it traps. The kernels of HOPPER's figures needed fewer tries in
+// all their waits together; one wait lasts for a block of keys or two.
+static constexpr int64_t maximalTries = 4'000'000;
+
+void PtxInstructions::awaitBarrier(Value base, Value parity, bool traps) {
+  std::string start, retry;
+  if (traps) {
+    start =
+        (" .reg .u32 tries;\n .reg .pred hangs;\n mov.u32 tries, " + Twine(maximalTries) + ";\n")
+            .str();
+    retry = " sub.u32 tries, tries, 1;\n setp.eq.u32 hangs, tries, 0;\n @hangs trap;\n";
+  }
   emit({}, {base, parity},
-       "{\n .reg .pred done;\nSPIN:\n"
-       " mbarrier.try_wait.parity.shared::cta.b64 done, [$0], $1;\n"
-       " @done bra DONE;\n bra SPIN;\nDONE:\n}",
+       "{\n .reg .pred done;\n" + start +
+           "SPIN:\n mbarrier.try_wait.parity.shared::cta.b64 done, [$0], $1;\n"
+           " @done bra DONE;\n" +
+           retry + " bra SPIN;\nDONE:\n}",
        "r,r,~{memory}", /*hasSideEffects=*/true);
 }
 
@@ -193,13 +221,36 @@ void PtxInstructions::fenceAsyncProxy() {
   emit({}, {}, "fence.proxy.async.shared::cta;", "~{memory}", /*hasSideEffects=*/true);
 }
 
+void PtxInstructions::arriveAtBarrier(Value id, int64_t threads) {
+  emit({}, id, ("bar.arrive $0, " + Twine(threads) + ";").str(), "r,~{memory}",
+       /*hasSideEffects=*/true);
+}
+
 void PtxInstructions::barrier(Value id, int64_t threads) {
   emit({}, id, ("bar.sync $0, " + Twine(threads) + ";").str(), "r,~{memory}",
        /*hasSideEffects=*/true);
 }
 
+Value PtxInstructions::countUp(Value counter) {
+  return emit(builder.getI32Type(), counter, "atom.relaxed.gpu.global.add.u32 $0, [$1], 1;",
+              "=r,l,~{memory}", /*hasSideEffects=*/true)
+      .front();
+}
+
+void PtxInstructions::endCount(Value counter, Value last) {
+  emit({}, {counter, last},
+       "{\n .reg .pred ends;\n .reg .u32 ended;\n"
+       " atom.acq_rel.gpu.global.inc.u32 ended, [$0+4], $1;\n"
+       " setp.eq.u32 ends, ended, $1;\n @ends st.relaxed.gpu.global.u32 [$0], 0;\n}",
+       "l,r,~{memory}", /*hasSideEffects=*/true);
+}
+
 Value PtxInstructions::opaque(Value x) {
   return emit(x.getType(), x, "mov.b32 $0, $1;", "=r,r", /*hasSideEffects=*/false).front();
+}
+
+Value PtxInstructions::pinned(Value x) {
+  return emit(x.getType(), x, "mov.b32 $0, $1;", "=r,r", /*hasSideEffects=*/true).front();
 }
 
 Value PtxInstructions::uniform(Value x) {
@@ -218,7 +269,7 @@ void PtxInstructions::setRegisters(int64_t count, bool increase) {
 Values PtxInstructions::multiplyWarpgroup(Type element, int64_t columns, ValueRange a,
                                           ArrayRef<int64_t> aOffsets, Value b,
                                           ArrayRef<int64_t> bOffsets, bool bTransposed,
-                                          ValueRange start) {
+                                          ValueRange start, bool awaits) {
   int64_t count = columns / 2, steps = bOffsets.size();
   bool aInShared = a.size() == 1;
   // Operands: the accumulators, the same again as tied inputs where there is a start, a, b.
@@ -255,12 +306,27 @@ Values PtxInstructions::multiplyWarpgroup(Type element, int64_t columns, ValueRa
     stream << ", db, " << (step == 0 && start.empty() ? 0 : 1) << ", 1, 1"
            << (aInShared ? ", 0" : "") << ", " << (bTransposed ? 1 : 0) << ";\n";
   }
-  stream << " wgmma.commit_group.sync.aligned;\n wgmma.wait_group.sync.aligned 0;\n}";
+  stream << " wgmma.commit_group.sync.aligned;\n";
+  if (awaits)
+    stream << " wgmma.wait_group.sync.aligned 0;\n";
+  stream << '}';
 
   SmallVector<Value> operands(start);
   operands.append(a.begin(), a.end());
   operands.push_back(b);
   return emit(SmallVector<Type>(count, builder.getF32Type()), operands, text, constraints,
+              /*hasSideEffects=*/true);
+}
+
+Values PtxInstructions::awaitProducts(int64_t pending, ValueRange sums) {
+  std::string constraints;
+  for (size_t index = 0; index < sums.size(); ++index)
+    constraints += index ? ",=f" : "=f";
+  for (size_t index = 0; index < sums.size(); ++index)
+    constraints += "," + std::to_string(index);
+  constraints += ",~{memory}";
+  return emit(SmallVector<Type>(sums.getTypes()), sums,
+              ("wgmma.wait_group.sync.aligned " + Twine(pending) + ";").str(), constraints,
               /*hasSideEffects=*/true);
 }
 

@@ -28,6 +28,8 @@ public:
   mlir::Value log2(mlir::Value x);
   /// tanh x (9.7.3 tanh): relative error 2^-11.
   mlir::Value tanh(mlir::Value x);
+  /// x / y (9.7.3 div.full): within 2 units of the last place.
+  mlir::Value divide(mlir::Value x, mlir::Value y);
   /// Two f32 rounded to nearest even, as one i32 with `low` in its lower half (9.7.9 cvt).
   mlir::Value packPair(mlir::Type element, mlir::Value low, mlir::Value high);
 
@@ -50,6 +52,8 @@ public:
 
   /// Whether x > 0 in some lane of the warp, as i1 (9.7.13 vote.sync).
   mlir::Value anyPositive(mlir::Value x);
+  /// The same over the `threads` threads that meet at named barrier `barrier`.
+  mlir::Value anyPositive(mlir::Value x, mlir::Value barrier, int64_t threads);
 
   void storeShared(mlir::Value address, int64_t offset, mlir::Value x);
   Values loadShared16Bytes(mlir::Value address, int64_t offset);
@@ -57,8 +61,9 @@ public:
   void initBarrier(mlir::Value address, int64_t offset, int64_t arrivals);
   /// Makes the barriers' initial state visible to the tensor copies.
   void fenceBarrierInit();
-  /// Spins until the phase of parity `parity` (i32) is complete.
-  void awaitBarrier(mlir::Value address, mlir::Value parity);
+  /// Spins until the phase of parity `parity` (i32) is complete; with `traps` a wait that takes too
+  /// long is an error of the launch.
+  void awaitBarrier(mlir::Value address, mlir::Value parity, bool traps);
   /// The thread of each warp whose lane is 0 arrives.
   void arrive(mlir::Value address, mlir::Value lane);
   /// Arrives and announces `bytes` of copies.
@@ -75,22 +80,36 @@ public:
   /// barrier.
   void fenceAsyncProxy();
 
+  /// bar.arrive: counts for `threads` threads at barrier `id` without waiting.
+  void arriveAtBarrier(mlir::Value id, int64_t threads);
   /// bar.sync `id` (i32) for `threads` threads.
   void barrier(mlir::Value id, int64_t threads);
+  /// Adds 1 to the u32 at `counter` in global memory; returns what was there.
+  mlir::Value countUp(mlir::Value counter);
+  /// Counts the ends in the u32 behind `counter`, from 0 to `last`, and on the last one makes both
+  /// 0 again.
+  void endCount(mlir::Value counter, mlir::Value last);
   /// `x` (i32), of which LLVM knows nothing more: not that it counts a loop's iterations.
   mlir::Value opaque(mlir::Value x);
+  /// `x` (i32), known only from here on: LLVM may not move what follows from it before a loop, where it
+  /// would hold registers.
+  mlir::Value pinned(mlir::Value x);
   /// The warp's common value of `x` (i32), known to be the same in all lanes.
   mlir::Value uniform(mlir::Value x);
   /// setmaxnreg (9.7.19): gives registers of the warpgroup back, or takes them.
   void setRegisters(int64_t count, bool increase);
 
   /// A whole product of a warpgroup (9.7.15 wgmma): accumulators of 64 × `columns`, all `steps` of
-  /// 16 of the depth, awaited. `a` is a descriptor (i64) or four registers a step; `start` is empty
-  /// for 0. Descriptors move by the offsets (in 16-byte units) of each step.
+  /// 16 of the depth; one group, awaited with all before it where `awaits`. `a` is a descriptor
+  /// (i64) or four registers a step; `start` is empty for 0. Descriptors move by the offsets (in
+  /// 16-byte units) of each step.
   Values multiplyWarpgroup(mlir::Type element, int64_t columns, mlir::ValueRange a,
                            llvm::ArrayRef<int64_t> aOffsets, mlir::Value b,
                            llvm::ArrayRef<int64_t> bOffsets, bool bTransposed,
-                           mlir::ValueRange start);
+                           mlir::ValueRange start, bool awaits);
+  /// Waits until at most `pending` groups are under way; `sums` are the accumulators that are then
+  /// ready.
+  Values awaitProducts(int64_t pending, mlir::ValueRange sums);
 
   /// Stores four i32 to 16 bytes of global memory.
   void storeGlobal16Bytes(mlir::Value global, mlir::ValueRange x);

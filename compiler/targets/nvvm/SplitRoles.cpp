@@ -2,6 +2,11 @@
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
+//
+// Producer and consumers run the same loops over the same loads, so the n-th fill of a channel is
+// the n-th await: each counts its uses of each channel, through all loops.
+//
+//===----------------------------------------------------------------------===//
 #include "targets/nvvm/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -16,141 +21,345 @@ namespace tesela {
 
 namespace {
 
-/// Registers of a thread, (producer, consumer), by the number of consuming warpgroups: HOPPER's
-/// figures, whose sums are what the warpgroups enter with.
-constexpr std::pair<int64_t, int64_t> registersOf[] = {{0, 0}, {56, 256}, {24, 240}, {32, 160}};
+/// Registers of a thread, (producer, consumer), by the number of consuming warpgroups. The sums are
+/// what the warpgroups enter with; a producer of 24 beside two consumers of 240 spills the
+/// coordinates of wide heads.
+constexpr std::pair<int64_t, int64_t> registersOf[] = {{0, 0}, {56, 256}, {40, 232}, {32, 160}};
+
+/// How many uses of each channel a role has made, as i32 values, by the channel's number.
+using Uses = SmallVector<Value>;
 
 struct PipeSplitRoles : impl::PipeSplitRolesBase<PipeSplitRoles> {
   void runOnOperation() override {
     tile::KernelOp kernel = getOperation();
-    tile::ScheduleAttr schedule = kernel.getScheduleAttr();
+    schedule = kernel.getScheduleAttr();
     if (!schedule || schedule.getConsumers() == 0)
       return;
     int64_t consumers = schedule.getConsumers();
-    stages = schedule.getStages();
     Block &body = kernel.getBodyBlock();
-    auto loads = llvm::to_vector(body.getOps<tile::LoadOp>());
-    auto loops = llvm::to_vector(body.getOps<scf::ForOp>());
-    if (loops.size() != 1) {
-      kernel.emitError() << "expected one loop for the roles to share, got " << loops.size();
-      return signalPassFailure();
-    }
-
-    // All that both need stands before; the consumers' program is the rest.
-    Operation *first = loads.empty() ? loops.front().getOperation() : loads.front().getOperation();
+    Operation *first = &body.front();
     OpBuilder builder(first);
     Location loc = kernel.getLoc();
-    hoistScalars(body, first);
-    SmallVector<tile::LoadOp> all(loads);
-    loops.front().walk([&](tile::LoadOp load) { all.push_back(load); });
-    for (tile::LoadOp load : all)
-      openChannel(builder, load, load->getBlock() == &body ? 1 : stages);
+    openChannels(builder);
+    if (schedule.getPersistent())
+      items = pipe::OpenOp::create(
+          builder, loc,
+          pipe::ChannelType::get(&getContext(), /*stages=*/2, /*parts=*/1, /*words=*/4),
+          IntegerAttr());
 
     auto [producerRegisters, consumerRegisters] = registersOf[consumers];
     auto roles =
         pipe::RolesOp::create(builder, loc, producerRegisters, consumers, consumerRegisters);
-    Block *producer = &roles.getProducer().emplaceBlock();
-    Block *consumer = &roles.getConsumers().emplaceBlock();
-    consumer->getOperations().splice(consumer->end(), body.getOperations(), first->getIterator(),
-                                     body.getTerminator()->getIterator());
-    // The roles op itself stands before `first`, so it was not moved.
-    OpBuilder copies = OpBuilder::atBlockEnd(producer);
-    for (tile::LoadOp load : loads)
-      fill(copies, load, load.getBlock(), zero(copies, loc));
-    emitProducerLoop(copies, loops.front());
-    for (tile::LoadOp load : all)
-      receive(load);
-    emitStores(*consumer, loads.size());
+    OpBuilder copies = OpBuilder::atBlockEnd(&roles.getProducer().emplaceBlock());
+    OpBuilder computes = OpBuilder::atBlockEnd(&roles.getConsumers().emplaceBlock());
+
+    auto rest = llvm::make_range(first->getIterator(), body.getTerminator()->getIterator());
+    work = {};
+    kernel.walk([&](tile::WorkOp op) { work = op; });
+    emitItems(copies, loc, /*isProducer=*/true,
+              [&](OpBuilder &inside, IRMapping &mapping, Uses &uses) {
+                emitProducer(inside, rest, mapping, uses);
+              });
+    if (items)
+      pipe::EndItemsOp::create(copies, loc);
+    if (schedule.getTurns())
+      pipe::OpenTurnsOp::create(computes, loc);
+    emitItems(computes, loc, /*isProducer=*/false,
+              [&](OpBuilder &inside, IRMapping &mapping, Uses &uses) {
+                Block *block = inside.getInsertionBlock();
+                block->getOperations().splice(block->end(), body.getOperations(), rest.begin(),
+                                              rest.end());
+                if (items) {
+                  work.replaceAllUsesWith(mapping.lookup(work.getBlock()));
+                  work.erase();
+                }
+                receiveAll(*block, uses);
+                emitStores(*block);
+                inside.setInsertionPointToEnd(block);
+              });
+    pipe::DrainOp::create(computes, loc);
+    if (failed_)
+      signalPassFailure();
   }
 
 private:
+  /// What a view is loaded through.
   struct Lane {
-    Value buffer, channel;
+    pipe::AllocOp buffer;
+    pipe::OpenOp channel;
+    unsigned number; ///< in Uses
+    bool inLoop;     ///< a loop loads it: all warpgroups read it to the end
   };
 
-  Value zero(OpBuilder &builder, Location loc) {
-    return arith::ConstantIntOp::create(builder, loc, 0, 32);
+  static Value constant(OpBuilder &builder, Location loc, int64_t value) {
+    return arith::ConstantIntOp::create(builder, loc, value, 32);
   }
 
-  /// Moves what makes no tile and touches no memory before `first`, so that both roles see it.
-  static void hoistScalars(Block &body, Operation *first) {
-    for (Operation &op : llvm::make_early_inc_range(
-             llvm::make_range(first->getIterator(), body.getTerminator()->getIterator()))) {
-      bool isScalar = isPure(&op) && op.getNumRegions() == 0 &&
-                      llvm::none_of(op.getResultTypes(), llvm::IsaPred<tile::TileType>) &&
-                      llvm::none_of(op.getOperandTypes(), llvm::IsaPred<tile::TileType>);
-      if (isScalar)
-        op.moveBefore(first);
+  static Value increment(OpBuilder &builder, Location loc, Value value) {
+    return arith::AddIOp::create(builder, loc, value, constant(builder, loc, 1));
+  }
+
+  /// A left operand: each warpgroup reads its own rows alone, and need not wait for the others'.
+  static bool isReadByRows(tile::LoadOp load) {
+    return llvm::all_of(load->getUses(), [](OpOperand &use) {
+      return isa<tile::DotOp, pipe::DotStartOp>(use.getOwner()) && use.getOperandNumber() == 0;
+    });
+  }
+
+  void openChannels(OpBuilder &builder) {
+    getOperation().walk([&](tile::LoadOp load) {
+      bool isInLoop = load->getParentOp() != getOperation();
+      int64_t stages = isInLoop ? schedule.getStages() : 1;
+      auto known = lanes.find(load.getView());
+      if (known != lanes.end()) {
+        known->second.inLoop |= isInLoop;
+        auto type = known->second.buffer.getBuffer().getType();
+        stages = std::max(stages, type.getStages());
+        auto channel = known->second.channel.getChannel().getType();
+        known->second.channel.getChannel().setType(pipe::ChannelType::get(
+            &getContext(), stages, isReadByRows(load) ? channel.getParts() : 1, 0));
+        known->second.buffer.getBuffer().setType(
+            pipe::BufferType::get(&getContext(), stages, type.getRows(), type.getColumns(),
+                                  type.getElementType(), /*panels=*/true));
+        return;
+      }
+      auto type = cast<tile::TileType>(load.getType());
+      auto buffer = pipe::BufferType::get(&getContext(), stages, type.getExtent(0),
+                                          type.getExtent(1), type.getElementType(),
+                                          /*panels=*/true);
+      Location loc = load.getLoc();
+      auto alloc = pipe::AllocOp::create(builder, loc, buffer, Value(), IntegerAttr());
+      int64_t parts = isReadByRows(load) ? schedule.getConsumers() : 1;
+      auto open = pipe::OpenOp::create(
+          builder, loc, pipe::ChannelType::get(&getContext(), stages, parts, 0), IntegerAttr());
+      lanes.insert({load.getView(), {alloc, open, unsigned(lanes.size()), isInLoop}});
+    });
+  }
+
+  /// Writes a role's program: `body` for the thread block's one work item, or for each that it
+  /// gets; then its mapping knows the item's block.
+  void emitItems(OpBuilder &builder, Location loc, bool isProducer,
+                 llvm::function_ref<void(OpBuilder &, IRMapping &, Uses &)> body) {
+    Uses uses(lanes.size() + (items ? 1 : 0), constant(builder, loc, 0));
+    IRMapping mapping;
+    if (!items)
+      return body(builder, mapping, uses);
+    Type i32 = builder.getI32Type();
+    SmallVector<Value> start(uses);
+    if (isProducer)
+      start.insert(start.begin(), pipe::FirstItemOp::create(builder, loc, i32));
+    // What the body gets: the item, or its coordinates; then the uses.
+    SmallVector<Type> given(uses.size() + (isProducer ? 1 : 3), i32);
+    auto loop = scf::WhileOp::create(builder, loc, given, start);
+
+    OpBuilder before(&getContext()), inside(&getContext());
+    SmallVector<Location> locations(given.size(), loc);
+    Block *condition =
+        before.createBlock(&loop.getBefore(), {}, SmallVector<Type>(start.size(), i32),
+                           ArrayRef(locations).take_front(start.size()));
+    uses.assign(condition->args_begin() + isProducer, condition->args_end());
+    Value more;
+    SmallVector<Value> passed;
+    if (isProducer)
+      passed.push_back(sendItem(before, loc, condition->getArgument(0), uses.back(), more));
+    else
+      more = receiveItem(before, loc, uses.back(), passed);
+    uses.back() = increment(before, loc, uses.back());
+    llvm::append_range(passed, uses);
+    scf::ConditionOp::create(before, loc, more, passed);
+
+    Block *block = inside.createBlock(&loop.getAfter(), {}, given, locations);
+    auto arguments = block->getArguments();
+    uses.assign(arguments.end() - uses.size(), arguments.end());
+    Value rows =
+        isProducer
+            ? Value(tile::WorkOp::create(inside, loc, work.getBlock().getType(), arguments[0]))
+            : Value(tile::QueryBlockOp::create(inside, loc, work.getBlock().getType(), arguments[0],
+                                               arguments[1], arguments[2]));
+    mapping.map(work.getBlock(), rows);
+    body(inside, mapping, uses);
+    SmallVector<Value> yielded(uses);
+    if (isProducer)
+      yielded.insert(yielded.begin(), pipe::NextItemOp::create(inside, loc, i32));
+    scf::YieldOp::create(inside, loc, yielded);
+  }
+
+  /// Tells the consumers the coordinates of `item`, so that they need not divide for them, and
+  /// whether there is such an item (`more`). Returns the item.
+  Value sendItem(OpBuilder &builder, Location loc, Value item, Value use, Value &more) {
+    Type i32 = builder.getI32Type();
+    auto type = work.getBlock().getType();
+    Value count = tile::WorkItemsOp::create(builder, loc, i32, type);
+    more = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ult, item, count);
+    auto rows = tile::WorkOp::create(builder, loc, type, item);
+    auto place = tile::CoordinatesOp::create(builder, loc, rows);
+    pipe::AcquireOp::create(builder, loc, items, use);
+    Value flag = arith::ExtUIOp::create(builder, loc, i32, more);
+    pipe::SendOp::create(builder, loc,
+                         ValueRange{flag, place.getBatch(), place.getHead(), place.getFirst()},
+                         items, use);
+    return item;
+  }
+
+  /// Whether there is an item; `coordinates`: its batch, head and first row.
+  Value receiveItem(OpBuilder &builder, Location loc, Value use, SmallVector<Value> &coordinates) {
+    SmallVector<Type> types(4, builder.getI32Type());
+    auto received = pipe::ReceiveOp::create(builder, loc, types, items, use);
+    llvm::append_range(coordinates, received.getValues().drop_front());
+    return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ne, received.getResult(0),
+                                 constant(builder, loc, 0));
+  }
+
+  static bool hasLoads(Operation *op) {
+    return op->walk([](tile::LoadOp) { return WalkResult::interrupt(); }).wasInterrupted();
+  }
+
+  /// The channels that the body of `loop` uses, by number.
+  SmallVector<unsigned> usedIn(scf::ForOp loop) {
+    SmallVector<unsigned> numbers;
+    loop.walk([&](tile::LoadOp load) {
+      unsigned number = lanes.find(load.getView())->second.number;
+      if (!llvm::is_contained(numbers, number))
+        numbers.push_back(number);
+    });
+    return numbers;
+  }
+
+  //===--- the producer -----------------------------------------------------===//
+
+  void fail(Operation *op, StringRef reason) {
+    op->emitError() << reason;
+    failed_ = true;
+  }
+
+  /// Of `source` what a producer needs: the loops with loads, the loads as fills, and scalars:
+  /// also what may trap (a division), which stays as unconditional as it was.
+  template <typename Range>
+  void emitProducer(OpBuilder &builder, Range &&source, IRMapping &mapping, Uses &uses) {
+    auto isKnown = [&](Value value) {
+      return isa<tile::ViewType>(value.getType()) || mapping.contains(value) ||
+             (isa<BlockArgument>(value) &&
+              value.getParentBlock() == &getOperation().getBodyBlock());
+    };
+    for (Operation &op : source) {
+      Location loc = op.getLoc();
+      if (auto load = dyn_cast<tile::LoadOp>(op)) {
+        if (!isKnown(load.getBlock())) {
+          fail(load, "its block follows from what only consumers compute");
+          continue;
+        }
+        Lane &lane = lanes.find(load.getView())->second;
+        Value &use = uses[lane.number];
+        for (int64_t part = 0; part < lane.channel.getChannel().getType().getParts(); ++part) {
+          pipe::AcquireOp::create(builder, loc, lane.channel, use, part);
+          pipe::FillOp::create(builder, loc, load.getView(), mapping.lookup(load.getBlock()),
+                               lane.buffer, lane.channel, use, part);
+        }
+        use = increment(builder, loc, use);
+      } else if (auto loop = dyn_cast<scf::ForOp>(op); loop && hasLoads(loop)) {
+        if (llvm::all_of(loop.getOperands().take_front(loop.getNumControlOperands()), isKnown))
+          emitProducerLoop(builder, loop, mapping, uses);
+        else
+          fail(loop, "its ends follow from what only consumers compute");
+      } else if (op.getNumRegions() > 0 && hasLoads(&op)) {
+        fail(&op, "loads inside it have no place in a producer's program");
+      } else if (isMemoryEffectFree(&op) && op.getNumRegions() == 0 &&
+                 llvm::none_of(op.getResultTypes(), llvm::IsaPred<tile::TileType>) &&
+                 llvm::all_of(op.getOperands(), isKnown) && !(items && isa<tile::WorkOp>(op))) {
+        builder.clone(op, mapping);
+      }
     }
   }
 
-  void openChannel(OpBuilder &builder, tile::LoadOp load, int64_t count) {
-    auto type = cast<tile::TileType>(load.getType());
-    auto buffer = pipe::BufferType::get(&getContext(), count, type.getExtent(0), type.getExtent(1),
-                                        type.getElementType(), /*panels=*/true);
-    Location loc = load.getLoc();
-    lanes[load] = {pipe::AllocOp::create(builder, loc, buffer, Value(), IntegerAttr()),
-                   pipe::OpenOp::create(builder, loc, pipe::ChannelType::get(&getContext(), count),
-                                        IntegerAttr())};
+  void emitProducerLoop(OpBuilder &builder, scf::ForOp loop, IRMapping &mapping, Uses &uses) {
+    SmallVector<unsigned> numbers = usedIn(loop);
+    auto start = llvm::map_to_vector(numbers, [&](unsigned number) { return uses[number]; });
+    auto copy =
+        scf::ForOp::create(builder, loop.getLoc(), mapping.lookupOrDefault(loop.getLowerBound()),
+                           mapping.lookupOrDefault(loop.getUpperBound()),
+                           mapping.lookupOrDefault(loop.getStep()), start);
+    OpBuilder inside = OpBuilder::atBlockBegin(copy.getBody());
+    mapping.map(loop.getInductionVar(), copy.getInductionVar());
+    for (auto [number, argument] : llvm::zip(numbers, copy.getRegionIterArgs()))
+      uses[number] = argument;
+    emitProducer(inside, loop.getBody()->without_terminator(), mapping, uses);
+    scf::YieldOp::create(inside, loop.getLoc(),
+                         llvm::map_to_vector(numbers, [&](unsigned n) { return uses[n]; }));
+    for (auto [number, result] : llvm::zip(numbers, copy.getResults()))
+      uses[number] = result;
   }
 
-  void fill(OpBuilder &builder, tile::LoadOp load, Value block, Value use) {
-    auto [buffer, channel] = lanes[load];
-    pipe::AcquireOp::create(builder, load.getLoc(), channel, use);
-    pipe::FillOp::create(builder, load.getLoc(), load.getView(), block, buffer, channel, use);
+  //===--- the consumers ----------------------------------------------------===//
+
+  void receiveAll(Block &block, Uses &uses) {
+    for (Operation &op : llvm::make_early_inc_range(block)) {
+      if (auto load = dyn_cast<tile::LoadOp>(op))
+        receive(load, uses);
+      else if (auto loop = dyn_cast<scf::ForOp>(op); loop && hasLoads(loop))
+        receiveInLoop(loop, uses);
+    }
   }
 
-  void emitProducerLoop(OpBuilder &builder, scf::ForOp loop) {
-    Location loc = loop.getLoc();
-    auto copy = scf::ForOp::create(builder, loc, loop.getLowerBound(), loop.getUpperBound(),
-                                   loop.getStep());
-    OpBuilder inside(copy.getBody()->getTerminator());
-    Value use = arith::SubIOp::create(inside, loc, copy.getInductionVar(), loop.getLowerBound());
-    llvm::DenseMap<Value, Value> blocks;
-    for (auto load : loop.getBody()->getOps<tile::LoadOp>()) {
-      auto at = load.getBlock().getDefiningOp<tile::BlockAtOp>();
-      Value &block = blocks[at];
-      if (!block)
-        block = tile::BlockAtOp::create(inside, loc, at.getType(), at.getRows(),
-                                        copy.getInductionVar());
-      fill(inside, load, block, use);
+  void receiveInLoop(scf::ForOp loop, Uses &uses) {
+    SmallVector<unsigned> numbers = usedIn(loop);
+    auto start = llvm::map_to_vector(numbers, [&](unsigned number) { return uses[number]; });
+    IRRewriter rewriter(loop);
+    auto yields = [&](OpBuilder &, Location, ArrayRef<BlockArgument> arguments) {
+      return SmallVector<Value>(arguments.begin(), arguments.end()); // replaced below
+    };
+    auto counted = cast<scf::ForOp>(*cast<LoopLikeOpInterface>(*loop).replaceWithAdditionalYields(
+        rewriter, start, /*replaceInitOperandUsesInLoop=*/false, yields));
+    unsigned before = counted.getNumRegionIterArgs() - numbers.size();
+    for (auto [index, number] : llvm::enumerate(numbers))
+      uses[number] = counted.getRegionIterArg(before + index);
+    receiveAll(*counted.getBody(), uses);
+    for (auto [index, number] : llvm::enumerate(numbers)) {
+      counted.getBody()->getTerminator()->setOperand(before + index, uses[number]);
+      uses[number] = counted.getResult(before + index);
     }
   }
 
   /// The consumers' side of a load.
-  void receive(tile::LoadOp load) {
-    auto [buffer, channel] = lanes[load];
+  void receive(tile::LoadOp load, Uses &uses) {
+    Lane &lane = lanes.find(load.getView())->second;
     OpBuilder builder(load);
     Location loc = load.getLoc();
-    auto loop = dyn_cast<scf::ForOp>(load->getParentOp());
-    Value use = loop ? Value(arith::SubIOp::create(builder, loc, loop.getInductionVar(),
-                                                   loop.getLowerBound()))
-                     : zero(builder, loc);
+    Value use = uses[lane.number];
+    uses[lane.number] = increment(builder, loc, use);
     Value stage = arith::RemUIOp::create(
-        builder, loc, use,
-        arith::ConstantIntOp::create(builder, loc,
-                                     cast<pipe::BufferType>(buffer.getType()).getStages(), 32));
-    pipe::AwaitOp::create(builder, loc, channel, use);
+        builder, loc, use, constant(builder, loc, lane.buffer.getBuffer().getType().getStages()));
+    pipe::AwaitOp::create(builder, loc, lane.channel, use);
     auto type = cast<tile::TileType>(load.getType());
     Value tile = pipe::SlotOp::create(
-        builder, loc, type.withEncoding(pipe::SharedAttr::get(&getContext())), buffer, stage);
+        builder, loc, type.withEncoding(pipe::SharedAttr::get(&getContext())), lane.buffer, stage);
     load.replaceAllUsesWith(tile);
-    if (loop) { // what is loaded once is never overwritten by another
-      Operation *last = nullptr;
-      for (Operation *user : tile.getUsers())
-        if (!last || last->isBeforeInBlock(user))
-          last = user;
-      builder.setInsertionPointAfter(last ? last : tile.getDefiningOp());
-      pipe::ReleaseOp::create(builder, loc, channel, use);
+    // A buffer that is filled once is never overwritten by another block.
+    if (items || load->getParentOfType<scf::ForOp>() ||
+        lane.buffer.getBuffer().getType().getStages() > 1) {
+      builder.setInsertionPointAfter(lastUse(tile));
+      pipe::ReleaseOp::create(builder, loc, lane.channel, use);
     }
     load.erase();
   }
 
-  /// Outputs leave through the buffer of the queries: a warpgroup writes only over its own rows,
-  /// which it alone has read. `before` is how many tiles are loaded before the loop: what it loads
-  /// itself is read by all warpgroups.
-  void emitStores(Block &consumer, size_t before) {
-    for (auto store : llvm::make_early_inc_range(consumer.getOps<tile::StoreOp>())) {
+  /// Where, in the block of its definition, `tile` is read for the last time; products read until
+  /// they are awaited.
+  static Operation *lastUse(Value tile) {
+    Operation *last = tile.getDefiningOp();
+    for (Operation *user : tile.getUsers()) {
+      if (isa<pipe::DotStartOp>(user))
+        user = *user->getResult(0).user_begin();
+      Operation *ancestor = last->getBlock()->findAncestorOpInBlock(*user);
+      if (last->isBeforeInBlock(ancestor))
+        last = ancestor;
+    }
+    return last;
+  }
+
+  /// Outputs leave through buffers of their own, or over that of the queries: a warpgroup writes
+  /// only over its own rows, which it alone has read.
+  void emitStores(Block &block) {
+    for (auto store : llvm::make_early_inc_range(block.getOps<tile::StoreOp>())) {
       auto type = cast<tile::TileType>(store.getTile().getType());
       if (type.getRank() != 2)
         continue;
@@ -158,20 +367,33 @@ private:
       Location loc = store.getLoc();
       auto bufferType = pipe::BufferType::get(&getContext(), 1, type.getExtent(0),
                                               type.getExtent(1), type.getElementType(), true);
-      Value place;
-      for (auto &[load, lane] : llvm::make_range(lanes.begin(), lanes.begin() + before))
-        if (!place && lane.buffer.getType() == bufferType)
-          place = lane.buffer;
-      OpBuilder outside(consumer.getParentOp());
-      Value buffer = pipe::AllocOp::create(outside, loc, bufferType, place, IntegerAttr());
-      pipe::WriteOp::create(builder, loc, store.getTile(), buffer, zero(builder, loc));
+      Lane *over = nullptr;
+      if (!schedule.getOutputBuffer())
+        for (auto &[view, lane] : lanes)
+          if (!over && !lane.inLoop && lane.buffer.getBuffer().getType() == bufferType)
+            over = &lane;
+      OpBuilder outside(block.getParent()->getParentOfType<pipe::RolesOp>());
+      Value buffer = pipe::AllocOp::create(
+          outside, loc, bufferType, over ? over->buffer.getBuffer() : Value(), IntegerAttr());
+      if (items && !over)
+        pipe::DrainOp::create(builder, loc); // the last item's rows
+      pipe::WriteOp::create(builder, loc, store.getTile(), buffer, constant(builder, loc, 0));
       pipe::EmptyOutOp::create(builder, loc, buffer, store.getView(), store.getBlock());
+      if (items && over) {
+        pipe::DrainOp::create(builder, loc);
+        for (Operation *user : over->channel.getChannel().getUsers())
+          if (auto release = dyn_cast<pipe::ReleaseOp>(user))
+            release->moveBefore(store);
+      }
       store.erase();
     }
   }
 
-  int64_t stages = 1;
-  llvm::MapVector<Operation *, Lane> lanes;
+  tile::ScheduleAttr schedule;
+  llvm::MapVector<Value, Lane> lanes; ///< by view
+  tile::WorkOp work;
+  pipe::OpenOp items; ///< persistent: the coordinates of the work items
+  bool failed_ = false;
 };
 
 } // namespace

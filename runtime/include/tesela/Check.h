@@ -20,7 +20,9 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace tesela {
@@ -78,6 +80,30 @@ TESELA_EXPORT void fillNormal(const Tensor &tensor, uint64_t seed);
 
 /// Fills `tensor` (host memory, i32 or bool) with whole numbers in [low, high].
 TESELA_EXPORT void fillUniform(const Tensor &tensor, uint64_t seed, int64_t low, int64_t high);
+
+/// What random q, k and v are like: normal, or hard on one part of the softmax. Levels and steps of
+/// scores are in base 2 (s times log2 e), as kernels compute, at the scale 1/sqrt(Dqk).
+enum class InputKind {
+  normal,   ///< mean 0, deviation 1
+  scaled,   ///< 4 times normal: scores of deviation 16
+  rising,   ///< scores rise by 12 every 64 keys: a new maximum in every block
+  creeping, ///< scores rise by 3 every 64 keys: less in a block than a lazy reference lets pass
+  falling,  ///< scores fall by 12 every 64 keys
+  jumping,  ///< every 50 keys scores jump by 160 or more, up in one row, down in the next;
+            ///< in every other two rows by half
+  far,      ///< scores lie around -260 in even rows, around 260 in odd ones
+  wide,     ///< q times 32, k by 32, v times 8192: what the softmax does not see, f16 just holds
+};
+
+TESELA_EXPORT std::vector<InputKind> inputKinds();
+/// "normal", "scaled", ...
+TESELA_EXPORT std::string_view inputKindName(InputKind kind);
+TESELA_EXPORT std::optional<InputKind> parseInputKind(std::string_view name);
+
+/// Fills q, k and v (views [B, H, S, D] in host memory, f32, f16 or bf16) from normal random
+/// numbers of the seeds `seed` + 1, 2 and 3.
+TESELA_EXPORT void fillInputs(InputKind kind, const Tensor &q, const Tensor &k, const Tensor &v,
+                              uint64_t seed);
 
 } // namespace tesela
 

@@ -25,6 +25,9 @@ struct KernelOptions {
   ElementType inputType = ElementType::bf16; ///< q, k, v, o: bf16, f16, f32 (host only)
   int headDimQk = 128;
   int headDimV = 128;
+  /// How many keys launches tend to have, 0 where that is not known or they are many. A kernel is
+  /// right for every length; the schedule is chosen for this one, by powers of two.
+  int64_t expectedLength = 0;
   /// Empty: the heuristic chooses. Else overrides of single choices, in the
   /// syntax of #tile.schedule's body: "block_m = 128, block_n = 64".
   std::string schedule;

@@ -213,3 +213,159 @@ tile.kernel @k(%v: !tile.view<[?, ?, ?, 64], f16>) {
     pipe.empty_out %b to %v[%rows] : !pipe.buffer<1, [64, 64], bf16, panels = true>, !tile.view<[?, ?, ?, 64], f16>[!tile.block<query, 64>]
   }
 }
+
+// -----
+
+tile.kernel @k() {
+  // expected-error @+1 {{expected a use to carry 0 to 4 numbers, got 5}}
+  %c = pipe.open : !pipe.channel<2 words = 5>
+}
+
+// -----
+
+tile.kernel @k() {
+  // expected-error @+1 {{expected at least one part, got 0}}
+  %c = pipe.open : !pipe.channel<2 parts = 0>
+}
+
+// -----
+
+tile.kernel @k() {
+  // expected-error @+1 {{expected numbers or parts, got 1 numbers and 2 parts}}
+  %c = pipe.open : !pipe.channel<2 parts = 2 words = 1>
+}
+
+// -----
+
+tile.kernel @k(%use: i32) {
+  %c = pipe.open : !pipe.channel<2 parts = 2>
+  pipe.roles producer 24 {
+    // expected-error @+1 {{expected a part from 0 to 1 of '!pipe.channel<2 parts = 2>', got 2}}
+    pipe.acquire %c[%use] part 2 : !pipe.channel<2 parts = 2>
+  } consumers 2 240 {
+  }
+}
+
+// -----
+
+tile.kernel @k(%use: i32) {
+  %c = pipe.open : !pipe.channel<2>
+  pipe.roles producer 24 {
+    // expected-error @+1 {{expected a channel that carries its 1 numbers (words = 1), got '!pipe.channel<2>'}}
+    pipe.send %use to %c[%use] : !pipe.channel<2>
+  } consumers 2 240 {
+  }
+}
+
+// -----
+
+tile.kernel @k(%use: i32) {
+  %c = pipe.open : !pipe.channel<2>
+  pipe.roles producer 24 {
+  } consumers 2 240 {
+    // expected-error @+1 {{expected a channel that carries its 1 numbers (words = 1), got '!pipe.channel<2>'}}
+    %x = pipe.receive %c[%use] : !pipe.channel<2> -> i32
+  }
+}
+
+// -----
+
+tile.kernel @k(%use: i32) {
+  %c = pipe.open : !pipe.channel<2 words = 1>
+  pipe.roles producer 24 {
+  } consumers 2 240 {
+    // expected-error @+1 {{expected to stand among the producer's operations of a pipe.roles}}
+    pipe.send %use to %c[%use] : !pipe.channel<2 words = 1>
+  }
+}
+
+// -----
+
+tile.kernel @k(%use: i32) {
+  %c = pipe.open : !pipe.channel<2 words = 1>
+  pipe.roles producer 24 {
+    // expected-error @+1 {{expected to stand among the consumers' operations of a pipe.roles}}
+    %x = pipe.receive %c[%use] : !pipe.channel<2 words = 1> -> i32
+  } consumers 2 240 {
+  }
+}
+
+// -----
+
+tile.kernel @k() {
+  pipe.roles producer 24 {
+    // expected-error @+1 {{expected to stand among the consumers' operations of a pipe.roles}}
+    pipe.drain
+  } consumers 2 240 {
+  }
+}
+
+// -----
+
+tile.kernel @k() {
+  %a = tile.constant 0.0 : !tile.tile<[64, 64], f16, #pipe.shared>
+  %c = tile.constant 0.0 : !tile.tile<[64, 64], f32, #pipe.accumulator<warps = 4>>
+  // expected-error @+1 {{expected a result in flight (#pipe.accumulator<…, in_flight = true>), got}}
+  %s = pipe.dot_start %a, %a plus %c : (!tile.tile<[64, 64], f16, #pipe.shared>, !tile.tile<[64, 64], f16, #pipe.shared>, !tile.tile<[64, 64], f32, #pipe.accumulator<warps = 4>>) -> !tile.tile<[64, 64], f32, #pipe.accumulator<warps = 4>>
+}
+
+// -----
+
+tile.kernel @k() {
+  %a = tile.constant 0.0 : !tile.tile<[64, 64], f16, #pipe.shared>
+  %c = tile.constant 0.0 : !tile.tile<[64, 64], f32, #pipe.accumulator<warps = 4>>
+  // expected-error @+1 {{expected one use of the product in flight, by a pipe.dot_wait of the same block}}
+  %s = pipe.dot_start %a, %a plus %c : (!tile.tile<[64, 64], f16, #pipe.shared>, !tile.tile<[64, 64], f16, #pipe.shared>, !tile.tile<[64, 64], f32, #pipe.accumulator<warps = 4>>) -> !tile.tile<[64, 64], f32, #pipe.accumulator<warps = 4, in_flight = true>>
+}
+
+// -----
+
+tile.kernel @k() {
+  %a = tile.constant 0.0 : !tile.tile<[64, 64], f16, #pipe.shared>
+  %c = tile.constant 0.0 : !tile.tile<[64, 64], f32, #pipe.accumulator<warps = 4>>
+  // expected-error @+1 {{expected one use of the product in flight, by a pipe.dot_wait of the same block}}
+  %s = pipe.dot_start %a, %a plus %c : (!tile.tile<[64, 64], f16, #pipe.shared>, !tile.tile<[64, 64], f16, #pipe.shared>, !tile.tile<[64, 64], f32, #pipe.accumulator<warps = 4>>) -> !tile.tile<[64, 64], f32, #pipe.accumulator<warps = 4, in_flight = true>>
+  %x = pipe.dot_wait %s pending 0 : !tile.tile<[64, 64], f32, #pipe.accumulator<warps = 4, in_flight = true>> -> !tile.tile<[64, 64], f32, #pipe.accumulator<warps = 4>>
+  %y = pipe.dot_wait %s pending 0 : !tile.tile<[64, 64], f32, #pipe.accumulator<warps = 4, in_flight = true>> -> !tile.tile<[64, 64], f32, #pipe.accumulator<warps = 4>>
+}
+
+// -----
+
+tile.kernel @k(%test: i1) {
+  %a = tile.constant 0.0 : !tile.tile<[64, 64], f16, #pipe.shared>
+  %c = tile.constant 0.0 : !tile.tile<[64, 64], f32, #pipe.accumulator<warps = 4>>
+  // expected-error @+1 {{expected one use of the product in flight, by a pipe.dot_wait of the same block}}
+  %s = pipe.dot_start %a, %a plus %c : (!tile.tile<[64, 64], f16, #pipe.shared>, !tile.tile<[64, 64], f16, #pipe.shared>, !tile.tile<[64, 64], f32, #pipe.accumulator<warps = 4>>) -> !tile.tile<[64, 64], f32, #pipe.accumulator<warps = 4, in_flight = true>>
+  scf.if %test {
+    %x = pipe.dot_wait %s pending 0 : !tile.tile<[64, 64], f32, #pipe.accumulator<warps = 4, in_flight = true>> -> !tile.tile<[64, 64], f32, #pipe.accumulator<warps = 4>>
+  }
+}
+
+// -----
+
+tile.kernel @k() {
+  %a = tile.constant 0.0 : !tile.tile<[64, 64], f16, #pipe.shared>
+  %c = tile.constant 0.0 : !tile.tile<[64, 64], f32, #pipe.accumulator<warps = 4>>
+  // expected-error @+1 {{expected to take a product in flight and to give it as it is, got}}
+  %x = pipe.dot_wait %c pending 0 : !tile.tile<[64, 64], f32, #pipe.accumulator<warps = 4>> -> !tile.tile<[64, 64], f32, #pipe.accumulator<warps = 4>>
+}
+
+// -----
+
+tile.kernel @k() {
+  %a = tile.constant 0.0 : !tile.tile<[64, 64], f16, #pipe.shared>
+  %c = tile.constant 0.0 : !tile.tile<[64, 64], f32, #pipe.accumulator<warps = 4>>
+  %s = tile.constant 0.0 : !tile.tile<[64, 64], f32, #pipe.accumulator<warps = 4, in_flight = true>>
+  // expected-error @+1 {{expected the result of a pipe.dot_start}}
+  %x = pipe.dot_wait %s pending 0 : !tile.tile<[64, 64], f32, #pipe.accumulator<warps = 4, in_flight = true>> -> !tile.tile<[64, 64], f32, #pipe.accumulator<warps = 4>>
+}
+
+// -----
+
+tile.kernel @k() {
+  %a = tile.constant 0.0 : !tile.tile<[64, 64], f16, #pipe.shared>
+  %c = tile.constant 0.0 : !tile.tile<[64, 64], f32, #pipe.accumulator<warps = 4>>
+  %s = pipe.dot_start %a, %a plus %c : (!tile.tile<[64, 64], f16, #pipe.shared>, !tile.tile<[64, 64], f16, #pipe.shared>, !tile.tile<[64, 64], f32, #pipe.accumulator<warps = 4>>) -> !tile.tile<[64, 64], f32, #pipe.accumulator<warps = 4, in_flight = true>>
+  // expected-error @+1 {{expected at least 1 products started after the one awaited, got 0; it could still be in flight}}
+  %x = pipe.dot_wait %s pending 1 : !tile.tile<[64, 64], f32, #pipe.accumulator<warps = 4, in_flight = true>> -> !tile.tile<[64, 64], f32, #pipe.accumulator<warps = 4>>
+}

@@ -38,6 +38,8 @@ tile.kernel @roles(%k: !tile.view<[?, ?, ?, 128], f16>, %o: !tile.view<[?, ?, ?,
   %q = pipe.alloc : !pipe.buffer<1, [128, 128], f16, panels = true>
   // CHECK: %[[C:.*]] = pipe.open : <2>
   %c = pipe.open : !pipe.channel<2>
+  // CHECK: %[[W:.*]] = pipe.open : <2 words = 1>
+  %w = pipe.open : !pipe.channel<2 words = 1>
   // CHECK: pipe.open {offset = 73728 : i64} : <1>
   %placed = pipe.open {offset = 73728 : i64} : !pipe.channel<1>
   %rows = tile.work : !tile.block<query, 128>
@@ -48,6 +50,14 @@ tile.kernel @roles(%k: !tile.view<[?, ?, ?, 128], f16>, %o: !tile.view<[?, ?, ?,
     pipe.acquire %c[%use] : !pipe.channel<2>
     // CHECK-NEXT: pipe.fill %k[%{{.*}}] to %[[K]] on %[[C]][%use] : <[?, ?, ?, 128], f16>[<key, 80>], <2, [80, 128], f16, panels = true>, <2>
     pipe.fill %k[%keys] to %b on %c[%use] : !tile.view<[?, ?, ?, 128], f16>[!tile.block<key, 80>], !pipe.buffer<2, [80, 128], f16, panels = true>, !pipe.channel<2>
+    // CHECK-NEXT: %[[FIRST:.*]] = pipe.first_item
+    %first = pipe.first_item
+    // CHECK-NEXT: %[[NEXT:.*]] = pipe.next_item
+    %next = pipe.next_item
+    // CHECK-NEXT: pipe.send %[[NEXT]] to %[[W]][%[[FIRST]]] : <2 words = 1>
+    pipe.send %next to %w[%first] : !pipe.channel<2 words = 1>
+    // CHECK-NEXT: pipe.end_items
+    pipe.end_items
   // CHECK-NEXT: } consumers 2 240 {
   } consumers 2 240 {
     // CHECK-NEXT: pipe.await %[[C]][%use] : <2>
@@ -56,5 +66,30 @@ tile.kernel @roles(%k: !tile.view<[?, ?, ?, 128], f16>, %o: !tile.view<[?, ?, ?,
     pipe.release %c[%use] : !pipe.channel<2>
     // CHECK-NEXT: pipe.empty_out %{{.*}} to %o[%{{.*}}] : <1, [128, 128], f16, panels = true>, <[?, ?, ?, 128], f16>[<query, 128>]
     pipe.empty_out %q to %o[%rows] : !pipe.buffer<1, [128, 128], f16, panels = true>, !tile.view<[?, ?, ?, 128], f16>[!tile.block<query, 128>]
+    // CHECK-NEXT: pipe.drain
+    pipe.drain
+    // CHECK-NEXT: pipe.receive %[[W]][%use] : <2 words = 1> -> i32
+    %item = pipe.receive %w[%use] : !pipe.channel<2 words = 1> -> i32
+    // CHECK-NEXT: pipe.open_turns
+    pipe.open_turns
+    // CHECK-NEXT: pipe.begin_turn
+    pipe.begin_turn
+    // CHECK-NEXT: pipe.end_turn
+    pipe.end_turn
   }
+}
+
+// CHECK-LABEL: tile.kernel @products
+tile.kernel @products() {
+  %a = tile.constant 0.0 : !tile.tile<[64, 64], f16, #pipe.operand<warps = 4>>
+  %b = tile.constant 0.0 : !tile.tile<[64, 64], f16, #pipe.shared>
+  %c = tile.constant 0.0 : !tile.tile<[64, 64], f32, #pipe.accumulator<warps = 4>>
+  // CHECK: %[[S:.*]] = pipe.dot_start %{{.*}}, %{{.*}} transposed plus %{{.*}} : {{.*}} -> !tile.tile<[64, 64], f32, #pipe.accumulator<warps = 4, in_flight = true>>
+  %s = pipe.dot_start %a, %b transposed plus %c : (!tile.tile<[64, 64], f16, #pipe.operand<warps = 4>>, !tile.tile<[64, 64], f16, #pipe.shared>, !tile.tile<[64, 64], f32, #pipe.accumulator<warps = 4>>) -> !tile.tile<[64, 64], f32, #pipe.accumulator<warps = 4, in_flight = true>>
+  // CHECK: %[[O:.*]] = pipe.dot_start %{{.*}}, %{{.*}} plus
+  %o = pipe.dot_start %a, %b plus %c : (!tile.tile<[64, 64], f16, #pipe.operand<warps = 4>>, !tile.tile<[64, 64], f16, #pipe.shared>, !tile.tile<[64, 64], f32, #pipe.accumulator<warps = 4>>) -> !tile.tile<[64, 64], f32, #pipe.accumulator<warps = 4, in_flight = true>>
+  // CHECK: pipe.dot_wait %[[S]] pending 1 : !tile.tile<[64, 64], f32, #pipe.accumulator<warps = 4, in_flight = true>> -> !tile.tile<[64, 64], f32, #pipe.accumulator<warps = 4>>
+  %S = pipe.dot_wait %s pending 1 : !tile.tile<[64, 64], f32, #pipe.accumulator<warps = 4, in_flight = true>> -> !tile.tile<[64, 64], f32, #pipe.accumulator<warps = 4>>
+  // CHECK: pipe.dot_wait %[[O]] pending 0
+  %O = pipe.dot_wait %o pending 0 : !tile.tile<[64, 64], f32, #pipe.accumulator<warps = 4, in_flight = true>> -> !tile.tile<[64, 64], f32, #pipe.accumulator<warps = 4>>
 }

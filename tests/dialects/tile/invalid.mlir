@@ -91,6 +91,13 @@ tile.kernel @k(%v: !tile.view<[?, ?], f32>, %i: i32) {
 
 // -----
 
+tile.kernel @k(%v: !tile.view<[?, ?], f32>, %i: i32) {
+  // expected-error @+1 {{expected 2 indices, low and high ends, got 2, 2 and 1}}
+  %x = tile.covers %v[%i, %i] low [0, 0] high [7] : !tile.view<[?, ?], f32>
+}
+
+// -----
+
 tile.kernel @k(%v: !tile.view<[?], f32>, %i: i32) {
   // expected-error @+1 {{expected an element 'f32', got 'i32'}}
   %x = tile.read %v[%i] : !tile.view<[?], f32> -> i32

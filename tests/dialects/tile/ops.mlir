@@ -43,6 +43,8 @@ tile.kernel @bound(%q: !tile.view<[?, ?, ?, 32], bf16>, %lse: !tile.view<[?, ?, 
   %sk = tile.extent "Sk"
   // CHECK: tile.read %$t[%[[BATCH]], %[[HEAD]]] : <[?, ?], i32> -> i32
   %r = tile.read %$t[%batch, %head] : !tile.view<[?, ?], i32> -> i32
+  // CHECK: tile.covers %$t[%[[BATCH]], %[[HEAD]]] low [0, -3] high [1, 3] : <[?, ?], i32>
+  %covered = tile.covers %$t[%batch, %head] low [0, -3] high [1, 3] : !tile.view<[?, ?], i32>
   // CHECK: tile.exponent_factor %scale
   %factor = tile.exponent_factor %scale
   %q0 = tile.load %q[%rows] : !tile.view<[?, ?, ?, 32], bf16>[!tile.block<query, 64>] -> !tile.tile<[64, 32], bf16>
@@ -85,6 +87,10 @@ tile.kernel @bound(%q: !tile.view<[?, ?, ?, 32], bf16>, %lse: !tile.view<[?, ?, 
     %own = tile.reduce max %p from %m2 {in_shares} : !tile.tile<[64, 16], f32> -> !tile.tile<[64], f32>
     // CHECK: tile.any_positive %[[OWN]] : !tile.tile<[64], f32>
     %any = tile.any_positive %own : !tile.tile<[64], f32>
+    // CHECK: tile.any_positive %[[OWN]] group : !tile.tile<[64], f32>
+    %together = tile.any_positive %own group : !tile.tile<[64], f32>
+    // CHECK: tile.dot {{.*}} {again}
+    %anew = tile.dot %q0, %k transposed plus %s0 {again} : (!tile.tile<[64, 32], bf16>, !tile.tile<[16, 32], bf16>, !tile.tile<[64, 16], f32>) -> !tile.tile<[64, 16], f32>
     // CHECK: tile.total %{{.*}} : !tile.tile<[64], f32> -> !tile.tile<[64], f32>
     %total = tile.total %sum : !tile.tile<[64], f32> -> !tile.tile<[64], f32>
     // CHECK: tile.rescale %{{.*}} by %{{.*}} : !tile.tile<[64, 32], f32>, !tile.tile<[64], f32>
@@ -121,4 +127,14 @@ tile.kernel @bound(%q: !tile.view<[?, ?, ?, 32], bf16>, %lse: !tile.view<[?, ?, 
 tile.kernel @attributes<d>() attributes {
     a = #tile.symbol<"d">, b = #tile.extent<1 + (d ceildiv 2)>,
     c = !tile.tile<[128, 64], f32, #pipe.accumulator<warps = 4>>, e = !tile.element<"input">} {
+}
+
+// The choices that have a default are printed where they are not it.
+// CHECK-LABEL: tile.kernel @items
+// CHECK-SAME: consumers = 2, reference = recompute, overlap = true, persistent = true, output_buffer = true, group_keys = 4096>
+tile.kernel @items(%item: i32) attributes {schedule = #tile.schedule<block_m = 128, block_n = 16, stages = 2, warps = 8, q_in_registers = false, consumers = 2, reference = recompute, overlap = true, persistent = true, output_buffer = true, group_keys = 4096>} {
+  // CHECK: tile.work item %item : <query, 128>
+  %rows = tile.work item %item : !tile.block<query, 128>
+  // CHECK: tile.work_items !tile.block<query, 128>
+  %count = tile.work_items !tile.block<query, 128>
 }

@@ -99,4 +99,31 @@ TEST(AssemblyWithRoles, TakesEveryNumberOfConsumers) {
   }
 }
 
+// What shorter launches and wide heads run: two consumers, and the narrower blocks that fit.
+TEST(AssemblyWithRoles, SpillsNothingWithTwoConsumers) {
+  if (!hasPtxas())
+    GTEST_SKIP() << noPtxas;
+  struct {
+    int headDimQk, headDimV;
+    int64_t length;
+  } kernels[] = {{64, 64, 512}, {128, 128, 512}, {192, 128, 512},
+                 {192, 192, 0}, {256, 256, 0},   {192, 256, 0}};
+  for (auto [headDimQk, headDimV, length] : kernels)
+    for (const char *variant :
+         {"attention causal() { mask = q >= k }",
+          "attention alibi(slope: f32[H]) { score = s + slope[h] * (k - q); mask = q >= k }"}) {
+      SCOPED_TRACE(testing::Message() << headDimQk << " and " << headDimV << ": " << variant);
+      KernelSpecification specification =
+          specificationOf(variant, headDimQk, ElementType::bf16, 90);
+      specification.headDimV = headDimV;
+      specification.expectedLength = length;
+      Artifact artifact = compiled(specification);
+      ASSERT_EQ(artifact.launches.size(), 1u);
+      EXPECT_EQ(artifact.launches.front().threads, 384);
+      Assembled assembled = assemble(artifact.code);
+      EXPECT_TRUE(assembled.isClean()) << assembled.log;
+      EXPECT_EQ(numberIn(assembled.log, "(\\d+) bytes spill stores"), 0) << assembled.log;
+    }
+}
+
 } // namespace

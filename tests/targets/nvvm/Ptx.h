@@ -26,7 +26,7 @@ inline KernelSpecification specificationOf(const std::string &variant, int headD
 /// Replaces sm_90's warpgroups with roles by what the other chips run.
 inline constexpr const char *withoutRoles =
     "consumers = 0, block_m = 128, block_n = 64, stages = 2, warps = 4, "
-    "lazy_rescale = false";
+    "reference = follow";
 
 /// The artifact; a failure of the test, and an empty one, where it does not compile.
 inline Artifact compiled(const KernelSpecification &specification) {

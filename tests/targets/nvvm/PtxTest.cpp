@@ -10,6 +10,7 @@
 
 #include "targets/nvvm/ChipFacts.h"
 
+#include <algorithm>
 #include <cctype>
 #include <map>
 #include <sstream>
@@ -130,12 +131,61 @@ TEST(Ptx, ScoresMayApproximate) {
   EXPECT_GT(opcodes.exactly("tanh.approx.f32"), 0);
 }
 
+TEST(Ptx, ExactScoresDoNot) {
+  Opcodes opcodes = opcodesOf("attention softcap(cap: f32) { exact score = cap * tanh(s / cap) }");
+  EXPECT_EQ(opcodes.exactly("tanh.approx.f32"), 0);
+  EXPECT_GT(opcodes.exactly("div.rn.f32"), 0);
+}
+
+// A division may trap, so it is not pure; it moves before the roles with what needs it.
+TEST(PtxWithRoles, TakeDivisionsOfScalars) {
+  Artifact artifact = compiled(specificationOf(
+      "attention a() { score = s + 0.1 * (h / 2 + Sk % 3) }", 128, ElementType::bf16, 90));
+  EXPECT_FALSE(artifact.code.empty());
+}
+
+// An element's share of a score: what is the same for a tile, a row or a diagonal is not written
+// for each. A thread of a warpgroup has 8 rows' worth of diagonals in common with itself.
+TEST(PtxWithRoles, ScoresCostLittleAnElement) {
+  std::string schedule; // one for all of them
+  auto opcodes = [&](const std::string &parameters, const std::string &score) {
+    std::string text =
+        "attention a(" + parameters + ") {\n mask = q >= k\n score = " + score + "\n}";
+    KernelSpecification specification = specificationOf(text, 128, ElementType::bf16, 90);
+    specification.schedule = schedule;
+    Artifact artifact = compiled(specification);
+    schedule = artifact.schedule;
+    return Opcodes(artifact.code);
+  };
+  Opcodes softcap = opcodes("cap: f32", "cap * tanh(s / cap)"), plain = opcodes("", "s"),
+          alibi = opcodes("slope: f32[H]", "s + slope[h] * (k - q)");
+  auto more = [&](const Opcodes &than, const char *opcode) {
+    return than.exactly(opcode) - plain.exactly(opcode);
+  };
+  int elements = softcap.exactly("tanh.approx.f32");
+  EXPECT_GT(elements, 0);
+  EXPECT_LE(more(softcap, "mul.rn.f32"), elements + 8);
+  EXPECT_LE(more(softcap, "fma.rn.f32"), 0);
+  EXPECT_LE(more(softcap, "div.rn.f32"), 1);
+  EXPECT_EQ(more(alibi, "fma.rn.f32"), elements);
+  EXPECT_LE(more(alibi, "add.rn.f32"), elements * 6 / 10);
+  EXPECT_LE(more(alibi, "mul.rn.f32"), 4);
+  EXPECT_LE(more(alibi, "cvt.rn.f32.s32"), 4);
+
+  // A table's reads, of a block inside of it: a load for each diagonal, its offset a constant.
+  Opcodes bias = opcodes("t: f32[H, 2*Sk]", "s + t[h, q - k + Sk]");
+  EXPECT_EQ(more(bias, "fma.rn.f32"), 2 * elements); // and once more with clamps
+  int loads = bias.count("ld.global.nc") - plain.count("ld.global.nc");
+  EXPECT_LE(loads, 2 * elements * 6 / 10);
+}
+
 TEST(PtxWithRoles, UsesWarpgroupProductsAndTensorCopies) {
   for (int headDim : {64, 128})
     for (ElementType type : {ElementType::bf16, ElementType::f16}) {
       SCOPED_TRACE(testing::Message() << elementTypeName(type) << ", head dimension " << headDim);
       KernelSpecification specification = specificationOf(causal, headDim, type, 90);
-      specification.schedule = "consumers = 2, block_n = 128";
+      specification.schedule = "consumers = 2, block_n = 128, stages = 2, reference = follow, "
+                               "overlap = false, persistent = false, output_buffer = false";
       Artifact artifact = compiled(specification);
       Opcodes opcodes(artifact.code);
       std::string name(elementTypeName(type));
@@ -153,15 +203,79 @@ TEST(PtxWithRoles, UsesWarpgroupProductsAndTensorCopies) {
       EXPECT_EQ(opcodes.count("mma."), 0);
       EXPECT_EQ(opcodes.count("ldmatrix"), 0);
       EXPECT_EQ(opcodes.count("cp.async.cg"), 0);
-      // A tensor copy for each panel of 64 columns: Q, K, V in, O out.
-      EXPECT_EQ(opcodes.count("cp.async.bulk.tensor.4d.shared::cluster.global"), 3 * headDim / 64);
+      // A tensor copy for each panel of 64 columns: Q for each consumer, K and V in, O out.
+      EXPECT_EQ(opcodes.count("cp.async.bulk.tensor.4d.shared::cluster.global"),
+                (2 + 1 + 1) * headDim / 64);
       EXPECT_EQ(opcodes.count("cp.async.bulk.tensor.4d.global.shared::cta"), headDim / 64);
       EXPECT_EQ(opcodes.count("setmaxnreg.dec"), 1);
       EXPECT_EQ(opcodes.count("setmaxnreg.inc"), 1);
-      // Full and empty for each stage of Q, K and V.
-      EXPECT_EQ(opcodes.count("mbarrier.init"), 2 * (1 + 2 + 2));
+      // Full and empty for each part of Q and each stage of K and V.
+      EXPECT_EQ(opcodes.count("mbarrier.init"), 2 * (2 + 2 + 2));
       EXPECT_EQ(opcodes.text.find(".local"), std::string::npos);
     }
+}
+
+// What the heuristic chooses: the first QKᵀ, the loop's, and the one that a new reference computes
+// anew; a PV beside the loop's QKᵀ, and the last one behind the loop.
+TEST(PtxWithRoles, OverlapsProductsAndTakesWorkItems) {
+  for (int headDim : {64, 128}) {
+    SCOPED_TRACE(testing::Message() << "head dimension " << headDim);
+    KernelSpecification specification = specificationOf(causal, headDim, ElementType::bf16, 90);
+    specification.schedule = "consumers = 2, block_n = 128, stages = 2";
+    Artifact artifact = compiled(specification);
+    Opcodes opcodes(artifact.code);
+    EXPECT_EQ(opcodes.count("wgmma.mma_async"), 3 * headDim / 16 + 2 * 8);
+    EXPECT_EQ(occurrences(artifact.code, "da, db, 0, 1, 1, 0, 0;"), 3);
+    EXPECT_EQ(opcodes.count("wgmma.commit_group"), 5);
+    // Only behind the loop's QKᵀ one product stays in flight.
+    EXPECT_EQ(occurrences(artifact.code, "wgmma.wait_group.sync.aligned 1;"), 1);
+    EXPECT_EQ(occurrences(artifact.code, "wgmma.wait_group.sync.aligned 0;"), 4);
+    // Whether the reference holds is asked of a warpgroup, once a block.
+    EXPECT_EQ(opcodes.count("barrier.cta.red.or.pred"), 1);
+    EXPECT_EQ(opcodes.count("vote"), 0);
+    EXPECT_EQ(opcodes.count("cp.async.bulk.tensor.4d.shared::cluster.global"), 6 * headDim / 64);
+    // Taking a work item, and the last one's end; the channel that hands them on has two stages.
+    EXPECT_EQ(opcodes.exactly("atom.relaxed.gpu.global.add.u32"), 1);
+    EXPECT_EQ(opcodes.exactly("atom.acq_rel.gpu.global.inc.u32"), 1);
+    EXPECT_EQ(opcodes.count("mbarrier.init"), 2 * (2 + 2 + 2 + 2));
+    EXPECT_EQ(opcodes.text.find(".local"), std::string::npos);
+    ASSERT_EQ(artifact.launches.size(), 1u);
+    const Launch &launch = artifact.launches.front();
+    EXPECT_TRUE(launch.persistent);
+    EXPECT_EQ(std::ranges::count(launch.slots, ArgumentSlot::Kind::counter, &ArgumentSlot::kind),
+              1);
+  }
+}
+
+// A mask whose range of keys needs a division, which the producer must do, too.
+TEST(PtxWithRoles, DivisionsOfTheRangeAreInBothRoles) {
+  Artifact artifact = compiled(
+      specificationOf("attention m(w: i32) { mask = k < q / w + 7 }", 64, ElementType::bf16, 90));
+  EXPECT_FALSE(artifact.code.empty());
+}
+
+TEST(PtxWithRoles, WideHeads) {
+  for (auto [headDimQk, headDimV] : {std::pair(192, 128), {256, 256}, {64, 256}, {192, 256}}) {
+    SCOPED_TRACE(testing::Message() << headDimQk << " and " << headDimV);
+    KernelSpecification specification = specificationOf(causal, headDimQk, ElementType::bf16, 90);
+    specification.headDimV = headDimV;
+    Artifact artifact = compiled(specification);
+    Opcodes opcodes(artifact.code);
+    EXPECT_GT(opcodes.count("wgmma.mma_async.sync.aligned.m64n" + std::to_string(headDimV)), 0);
+    EXPECT_EQ(opcodes.count("cp.async.bulk.tensor.4d.global.shared::cta"), headDimV / 64);
+    EXPECT_EQ(opcodes.text.find(".local"), std::string::npos);
+  }
+}
+
+TEST(PtxWithRoles, WaitsTrapInDebugBuildsAlone) {
+  Opcodes opcodes(compiled(specificationOf(causal, 128, ElementType::bf16, 90)).code);
+  int waits = opcodes.count("mbarrier.try_wait");
+  EXPECT_GT(waits, 0);
+#ifdef NDEBUG
+  EXPECT_EQ(opcodes.count("trap"), 0);
+#else
+  EXPECT_EQ(opcodes.count("trap"), waits);
+#endif
 }
 
 TEST(PtxWithRoles, ThreadsAreTheConsumersAndOneWarpgroupMore) {
@@ -218,6 +332,19 @@ TEST_P(PtxChip, HasItsTargetVersionAndSharedMemory) {
 
 INSTANTIATE_TEST_SUITE_P(All, PtxChip, testing::Values(80, 86, 87, 89, 90, 100, 103, 120),
                          [](const auto &info) { return "sm_" + std::to_string(info.param); });
+
+TEST(Ptx, AHeadDimensionThatIsNotSupportedIsAnErrorWithThoseThatAre) {
+  for (auto [headDim, sm] : {std::pair(96, 90), {320, 90}, {192, 80}, {256, 100}}) {
+    Result<Artifact> artifact = compile(specificationOf(causal, headDim, ElementType::bf16, sm));
+    ASSERT_FALSE(artifact.ok()) << headDim << ", sm_" << sm;
+    EXPECT_EQ(artifact.error().code(), Code::unsupported);
+    EXPECT_EQ(artifact.error().message(),
+              "a head dimension of " + std::to_string(headDim) + " is not supported on sm_" +
+                  std::to_string(sm) +
+                  ": this version compiles 64 and 128, on sm_90 and the host 192 and 256 too; pad "
+                  "the tensors to the next of these");
+  }
+}
 
 TEST(Ptx, AnUnknownChipIsAnErrorWithTheKnownOnes) {
   Result<Artifact> artifact = compile(specificationOf(causal, 64, ElementType::bf16, 75));

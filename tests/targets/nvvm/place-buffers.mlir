@@ -23,3 +23,14 @@ tile.kernel @channels() {
   // CHECK-NEXT: pipe.alloc {offset = 0 : i64}
   %a = pipe.alloc : !pipe.buffer<1, [64, 64], bf16, panels = true>
 }
+
+// What a channel carries stands behind its barriers, 16 bytes a stage.
+// CHECK: tile.kernel @words() attributes {pipe.shared_bytes = 176 : i64} {
+tile.kernel @words() {
+  // CHECK-NEXT: pipe.open {offset = 0 : i64} : <3 words = 1>
+  %c = pipe.open : !pipe.channel<3 words = 1>
+  // CHECK-NEXT: pipe.open {offset = 96 : i64} : <2 words = 1>
+  %d = pipe.open : !pipe.channel<2 words = 1>
+  // CHECK-NEXT: pipe.open {offset = 160 : i64} : <1>
+  %e = pipe.open : !pipe.channel<1>
+}

@@ -1,15 +1,42 @@
 // RUN: tesela-opt %s --split-input-file --verify-diagnostics --pipe-split-roles
 
-// expected-error @+1 {{expected one loop for the roles to share, got 0}}
-tile.kernel @no_loop() attributes {schedule = #tile.schedule<block_m = 64, block_n = 64, stages = 2, warps = 4, q_in_registers = false, consumers = 1>} {
+// Which consumers await the load depends on what only they know.
+tile.kernel @branch(%k: !tile.view<[?, ?, ?, 64], f16>, %test: i1, %index: i32)
+    attributes {schedule = #tile.schedule<block_m = 64, block_n = 64, stages = 2, warps = 4, q_in_registers = false, consumers = 1>} {
+  %rows = tile.work : !tile.block<query, 64>
+  %keys = tile.block_at %index of %rows : !tile.block<query, 64> -> !tile.block<key, 64>
+  // expected-error @+1 {{loads inside it have no place in a producer's program}}
+  scf.if %test {
+    %K = tile.load %k[%keys] : !tile.view<[?, ?, ?, 64], f16>[!tile.block<key, 64>] -> !tile.tile<[64, 64], f16>
+  }
 }
 
 // -----
 
-// expected-error @+1 {{expected one loop for the roles to share, got 2}}
-tile.kernel @two_loops(%low: i32, %high: i32, %step: i32) attributes {schedule = #tile.schedule<block_m = 64, block_n = 64, stages = 2, warps = 4, q_in_registers = false, consumers = 1>} {
-  scf.for %j = %low to %high step %step : i32 {
-  }
-  scf.for %j = %low to %high step %step : i32 {
+// A block that follows from tiles is unknown to the producer.
+tile.kernel @block(%k: !tile.view<[?, ?, ?, 64], f16>)
+    attributes {schedule = #tile.schedule<block_m = 64, block_n = 64, stages = 2, warps = 4, q_in_registers = false, consumers = 1>} {
+  %rows = tile.work : !tile.block<query, 64>
+  %x = tile.constant 0.0 : !tile.tile<[64], f32, #pipe.rows<warps = 4, shares = false>>
+  %test = tile.any_positive %x group : !tile.tile<[64], f32, #pipe.rows<warps = 4, shares = false>>
+  %index = arith.extui %test : i1 to i32
+  %keys = tile.block_at %index of %rows : !tile.block<query, 64> -> !tile.block<key, 64>
+  // expected-error @+1 {{its block follows from what only consumers compute}}
+  %K = tile.load %k[%keys] : !tile.view<[?, ?, ?, 64], f16>[!tile.block<key, 64>] -> !tile.tile<[64, 64], f16>
+}
+
+// -----
+
+// So are the ends of a loop.
+tile.kernel @ends(%k: !tile.view<[?, ?, ?, 64], f16>, %low: i32, %one: i32)
+    attributes {schedule = #tile.schedule<block_m = 64, block_n = 64, stages = 2, warps = 4, q_in_registers = false, consumers = 1>} {
+  %rows = tile.work : !tile.block<query, 64>
+  %x = tile.constant 0.0 : !tile.tile<[64], f32, #pipe.rows<warps = 4, shares = false>>
+  %test = tile.any_positive %x group : !tile.tile<[64], f32, #pipe.rows<warps = 4, shares = false>>
+  %high = arith.extui %test : i1 to i32
+  // expected-error @+1 {{its ends follow from what only consumers compute}}
+  scf.for %j = %low to %high step %one : i32 {
+    %keys = tile.block_at %j of %rows : !tile.block<query, 64> -> !tile.block<key, 64>
+    %K = tile.load %k[%keys] : !tile.view<[?, ?, ?, 64], f16>[!tile.block<key, 64>] -> !tile.tile<[64, 64], f16>
   }
 }

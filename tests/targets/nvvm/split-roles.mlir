@@ -1,53 +1,60 @@
 // RUN: tesela-opt %s --split-input-file --pipe-assign-fragments --pipe-split-roles | FileCheck %s
 
-// The producer fills in the order of the loads, one use of each channel an iteration. A consumer
+// The producer fills in the order of the loads; both count the uses of each channel. A consumer
 // awaits each tile where it was loaded and releases it after its last use, but never what is loaded once.
+// The left operand comes in parts, one for each warpgroup's rows.
 // The output goes over the first buffer.
 // CHECK-LABEL: tile.kernel @two
 tile.kernel @two(%q: !tile.view<[?, ?, ?, 128], f16>, %k: !tile.view<[?, ?, ?, 128], f16>,
                  %v: !tile.view<[?, ?, ?, 128], f16>, %o: !tile.view<[?, ?, ?, 128], f16>,
                  %low: i32, %high: i32, %one: i32)
     attributes {schedule = #tile.schedule<block_m = 128, block_n = 64, stages = 2, warps = 8, q_in_registers = false, consumers = 2>} {
-  // CHECK: %[[ROWS:.*]] = tile.work
   %rows = tile.work : !tile.block<query, 128>
   // CHECK-DAG: %[[Q:.*]] = pipe.alloc : <1, [128, 128], f16, panels = true>
-  // CHECK-DAG: %[[QC:.*]] = pipe.open : <1>
+  // CHECK-DAG: %[[QC:.*]] = pipe.open : <1 parts = 2>
   // CHECK: %[[K:.*]] = pipe.alloc : <2, [64, 128], f16, panels = true>
   // CHECK: %[[KC:.*]] = pipe.open : <2>
   // CHECK: %[[V:.*]] = pipe.alloc : <2, [64, 128], f16, panels = true>
   // CHECK: %[[VC:.*]] = pipe.open : <2>
   // CHECK: %[[O:.*]] = pipe.alloc over %[[Q]]
-  // CHECK: pipe.roles producer 24 {
+  // CHECK: pipe.roles producer 40 {
   // CHECK: %[[ZERO:.*]] = arith.constant 0 : i32
-  // CHECK-NEXT: pipe.acquire %[[QC]][%[[ZERO]]]
-  // CHECK-NEXT: pipe.fill %q[%[[ROWS]]] to %[[Q]] on %[[QC]][%[[ZERO]]]
-  // CHECK-NEXT: scf.for %[[J:.*]] = %low to %high step %one
-  // CHECK-NEXT: %[[USE:.*]] = arith.subi %[[J]], %low
+  // CHECK: %[[ROWS:.*]] = tile.work :
+  // CHECK-NEXT: pipe.acquire %[[QC]][%[[ZERO]]] :
+  // CHECK-NEXT: pipe.fill %q[%[[ROWS]]] to %[[Q]] on %[[QC]][%[[ZERO]]] :
+  // CHECK-NEXT: pipe.acquire %[[QC]][%[[ZERO]]] part 1
+  // CHECK-NEXT: pipe.fill %q[%[[ROWS]]] to %[[Q]] on %[[QC]][%[[ZERO]]] part 1
+  // CHECK: scf.for %[[J:.*]] = %low to %high step %one iter_args(%[[KN:.*]] = %[[ZERO]], %[[VN:.*]] = %[[ZERO]])
   // CHECK-NEXT: %[[KEYS:.*]] = tile.block_at %[[J]] of %[[ROWS]]
-  // CHECK-NEXT: pipe.acquire %[[KC]][%[[USE]]]
-  // CHECK-NEXT: pipe.fill %k[%[[KEYS]]] to %[[K]] on %[[KC]][%[[USE]]]
-  // CHECK-NEXT: pipe.acquire %[[VC]][%[[USE]]]
-  // CHECK-NEXT: pipe.fill %v[%[[KEYS]]] to %[[V]] on %[[VC]][%[[USE]]]
+  // CHECK-NEXT: pipe.acquire %[[KC]][%[[KN]]]
+  // CHECK-NEXT: pipe.fill %k[%[[KEYS]]] to %[[K]] on %[[KC]][%[[KN]]]
+  // CHECK: %[[KN1:.*]] = arith.addi %[[KN]]
+  // CHECK-NEXT: pipe.acquire %[[VC]][%[[VN]]]
+  // CHECK-NEXT: pipe.fill %v[%[[KEYS]]] to %[[V]] on %[[VC]][%[[VN]]]
+  // CHECK: %[[VN1:.*]] = arith.addi %[[VN]]
+  // CHECK-NEXT: scf.yield %[[KN1]], %[[VN1]] : i32, i32
   // CHECK-NEXT: }
-  // CHECK-NEXT: } consumers 2 240 {
+  // CHECK-NEXT: } consumers 2 232 {
   // CHECK-NOT: tile.load
+  // CHECK: %[[WORK:.*]] = tile.work :
   // CHECK: pipe.await %[[QC]]
   // CHECK: %[[QT:.*]] = pipe.slot %[[Q]]
   %Q = tile.load %q[%rows] : !tile.view<[?, ?, ?, 128], f16>[!tile.block<query, 128>] -> !tile.tile<[128, 128], f16>
   %S0 = tile.constant 0.0 : !tile.tile<[128, 64], f32>
   %O0 = tile.constant 0.0 : !tile.tile<[128, 128], f32>
   // CHECK-NOT: pipe.release %[[QC]]
-  // CHECK: scf.for
+  // CHECK: scf.for {{.*}} iter_args(%{{.*}} = %{{.*}}, %[[KUSE:.*]] = %{{.*}}, %[[VUSE:.*]] = %{{.*}})
   %O = scf.for %j = %low to %high step %one iter_args(%O1 = %O0) -> (!tile.tile<[128, 128], f32>) : i32 {
     %keys = tile.block_at %j of %rows : !tile.block<query, 128> -> !tile.block<key, 64>
-    // CHECK: pipe.await %[[KC]][%[[KUSE:.*]]]
-    // CHECK-NEXT: %[[KT:.*]] = pipe.slot %[[K]]
+    // CHECK: %[[STAGE:.*]] = arith.remui %[[KUSE]]
+    // CHECK-NEXT: pipe.await %[[KC]][%[[KUSE]]]
+    // CHECK-NEXT: %[[KT:.*]] = pipe.slot %[[K]][%[[STAGE]]]
     // CHECK-NEXT: tile.dot %[[QT]], %[[KT]] transposed
     // CHECK-NEXT: pipe.release %[[KC]][%[[KUSE]]]
     %K = tile.load %k[%keys] : !tile.view<[?, ?, ?, 128], f16>[!tile.block<key, 64>] -> !tile.tile<[64, 128], f16>
     %S = tile.dot %Q, %K transposed plus %S0 : (!tile.tile<[128, 128], f16>, !tile.tile<[64, 128], f16>, !tile.tile<[128, 64], f32>) -> !tile.tile<[128, 64], f32>
     %P = tile.convert %S : !tile.tile<[128, 64], f32> -> !tile.tile<[128, 64], f16>
-    // CHECK: pipe.await %[[VC]][%[[VUSE:.*]]]
+    // CHECK: pipe.await %[[VC]][%[[VUSE]]]
     // CHECK-NEXT: %[[VT:.*]] = pipe.slot %[[V]]
     // CHECK: tile.dot %{{.*}}, %[[VT]] plus
     // CHECK-NEXT: pipe.release %[[VC]][%[[VUSE]]]
@@ -58,7 +65,8 @@ tile.kernel @two(%q: !tile.view<[?, ?, ?, 128], f16>, %k: !tile.view<[?, ?, ?, 1
   // CHECK-NOT: pipe.release
   %R = tile.convert %O : !tile.tile<[128, 128], f32> -> !tile.tile<[128, 128], f16>
   // CHECK: pipe.write %{{.*}} to %[[O]]
-  // CHECK-NEXT: pipe.empty_out %[[O]] to %o[%[[ROWS]]]
+  // CHECK-NEXT: pipe.empty_out %[[O]] to %o[%[[WORK]]]
+  // CHECK-NEXT: pipe.drain
   // CHECK-NOT: tile.store
   tile.store %R, %o[%rows] : !tile.tile<[128, 128], f16>, !tile.view<[?, ?, ?, 128], f16>[!tile.block<query, 128>]
 }

@@ -73,12 +73,15 @@ struct ArgumentSlot {
     /// memory accelerator (sm_90 and later). Tiled, of rank 4: [D, S, heads, batch], innermost first,
     /// with the tensor's own strides; the box is {64, `axis`, 1, 1} elements, so `axis` is the box's
     /// rows, 1..256; 128-byte swizzle, zeros outside. An axis of stride 0 has the extent 1 in the map:
-    /// its coordinate is index * coordinateStep. A tensor without elements has a map that must not be
-    /// read through.
+    /// its coordinate is index * coordinateStep. A tensor without elements has the map of one
+    /// row of zeros.
     tensorMap = 5,
     /// i32: what an index of `axis` (0 = batch, 1 = head) is multiplied by to be a coordinate of
     /// `name`'s tensorMap: 1, or 0 where the stride is 0.
     coordinateStep = 6,
+    /// 8 bytes: the address of two u32 in device memory, 0 when the launch begins and again when it has
+    /// ended, which no other launch that may run at the same time shares.
+    counter = 7,
   };
   Kind kind;
   /// q k v o lse, or the name of a variant's parameter (prefixed by "$" to keep
@@ -93,6 +96,8 @@ struct ArgumentSlot {
 struct Launch {
   std::string kernel;        ///< symbol in the code
   Expression items;          ///< work items: the grid's x extent; 0 means: nothing to launch
+  /// The grid has a block for each multiprocessor at most, which take items from a counter (GPU).
+  bool persistent = false;
   int threads = 0;           ///< threads a block (GPU)
   int64_t sharedBytes = 0;   ///< dynamic shared memory a block (GPU)
   int64_t workspaceBytes = 0; ///< scratch of one worker (host)

@@ -21,12 +21,15 @@ namespace tesela {
 /// Everything a kernel is compiled for. What is not here (batch, heads, lengths,
 /// strides, scale, scalars, captures) is an argument of the launch.
 struct KernelSpecification {
-  std::string variantText;              ///< one `attention name(...) { ... }`
-  std::string variantFile = "variant";  ///< its name in diagnostics
+  std::string variantText;                   ///< one `attention name(...) { ... }`
+  std::string variantFile = "variant";       ///< its name in diagnostics
   ElementType inputType = ElementType::bf16; ///< q, k, v, o: f32 (host only), f16, bf16
   int headDimQk = 128;
   int headDimV = 128;
   Target target;
+  /// How many keys launches tend to have; 0: many. A kernel is right for every length: only the
+  /// choice of its schedule follows this, by powers of two.
+  int64_t expectedLength = 0;
   /// Empty: the heuristic chooses. Else overrides of single choices, in the
   /// syntax of #tile.schedule's body: "block_m = 128, block_n = 64".
   std::string schedule;

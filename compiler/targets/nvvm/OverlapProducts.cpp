@@ -1,0 +1,192 @@
+//===- OverlapProducts.cpp - pipe-overlap-products --------------*- C++ -*-===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#include "targets/nvvm/Passes.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/IRMapping.h"
+
+using namespace mlir;
+
+namespace tesela {
+#define GEN_PASS_DEF_PIPEOVERLAPPRODUCTS
+#include "targets/nvvm/Passes.h.inc"
+
+namespace {
+
+/// A loop's two products, and which carried value the last one adds to.
+struct Products {
+  tile::DotOp first, last;
+  tile::LoadOp lastLoad; ///< the last one's right operand
+  unsigned carried;
+};
+
+struct PipeOverlapProducts : impl::PipeOverlapProductsBase<PipeOverlapProducts> {
+  void runOnOperation() override {
+    tile::ScheduleAttr schedule = getOperation().getScheduleAttr();
+    if (!schedule || !schedule.getOverlap())
+      return;
+    auto loops = llvm::to_vector(getOperation().getBodyBlock().getOps<scf::ForOp>());
+    for (scf::ForOp loop : loops)
+      if (std::optional<Products> products = findProducts(loop))
+        overlap(loop, *products, schedule.getTurns());
+  }
+
+  /// Nothing where the loop is not of the form that Passes.td shows.
+  static std::optional<Products> findProducts(scf::ForOp loop) {
+    auto dots = llvm::to_vector(loop.getBody()->getOps<tile::DotOp>());
+    if (dots.size() < 2)
+      return std::nullopt;
+    Products products{dots.front(), dots.back(), {}, 0};
+    // The first product waits for nothing that the loop carries.
+    auto isLoaded = [&](Value value) {
+      return loop.isDefinedOutsideOfLoop(value) || value.getDefiningOp<tile::LoadOp>();
+    };
+    if (!isLoaded(products.first.getA()) || !isLoaded(products.first.getB()) ||
+        !loop.isDefinedOutsideOfLoop(products.first.getC()))
+      return std::nullopt;
+    Value sum = products.last.getResult();
+    auto left = cast<tile::TileType>(products.last.getA().getType());
+    products.lastLoad = products.last.getB().getDefiningOp<tile::LoadOp>();
+    if (!sum.hasOneUse() || !isa<scf::YieldOp>(*sum.user_begin()) || !products.lastLoad ||
+        !products.lastLoad->hasOneUse() || !isa_and_nonnull<pipe::OperandAttr>(left.getEncoding()))
+      return std::nullopt;
+    products.carried = sum.use_begin()->getOperandNumber();
+    auto block = products.lastLoad.getBlock().getDefiningOp<tile::BlockAtOp>();
+    if (!block || block.getIndex() != loop.getInductionVar())
+      return std::nullopt;
+    return products;
+  }
+
+  /// The last product's right operand for the blocks of iteration `index`.
+  static Value loadLast(OpBuilder &builder, const Products &products, Value index) {
+    tile::LoadOp load = products.lastLoad;
+    auto at = load.getBlock().getDefiningOp<tile::BlockAtOp>();
+    Value block =
+        tile::BlockAtOp::create(builder, load.getLoc(), at.getType(), at.getRows(), index);
+    return tile::LoadOp::create(builder, load.getLoc(), load.getType(), load.getView(), block);
+  }
+
+  /// The type of a product that is under way.
+  static Type inFlight(tile::DotOp dot) {
+    auto type = cast<tile::TileType>(dot.getType());
+    auto encoding = cast<pipe::AccumulatorAttr>(type.getEncoding());
+    return type.withEncoding(
+        pipe::AccumulatorAttr::get(dot.getContext(), encoding.getWarps(), /*in_flight=*/true));
+  }
+
+  /// What the next iteration and the put-off product need of one whose values are in `mapping`: the
+  /// yielded values but the sum, then the product's left operand, then what it adds to.
+  static SmallVector<Value> carriedValues(scf::ForOp loop, const Products &products,
+                                          IRMapping &mapping) {
+    SmallVector<Value> values;
+    for (OpOperand &yielded : loop.getBody()->getTerminator()->getOpOperands())
+      if (yielded.getOperandNumber() != products.carried)
+        values.push_back(mapping.lookupOrDefault(yielded.get()));
+    tile::DotOp last = products.last;
+    values.push_back(mapping.lookupOrDefault(last.getA()));
+    values.push_back(mapping.lookupOrDefault(last.getC()));
+    return values;
+  }
+
+  /// Puts what `mapping` knows of the loop's tests for its first iteration into the copies of the
+  /// branches on them: only the taken side stays.
+  static void foldFirst(scf::ForOp loop, IRMapping &mapping, bool isFirst) {
+    for (auto branch : loop.getBody()->getOps<scf::IfOp>()) {
+      auto test = branch.getCondition().getDefiningOp<arith::CmpIOp>();
+      if (!test || test.getPredicate() != arith::CmpIPredicate::eq ||
+          test.getLhs() != loop.getInductionVar() || test.getRhs() != loop.getLowerBound())
+        continue;
+      auto copy = cast<scf::IfOp>(mapping.lookup(branch.getOperation()));
+      Block *taken = isFirst ? copy.thenBlock() : copy.elseBlock();
+      Operation *yield = taken->getTerminator();
+      SmallVector<Value> results(yield->getOperands());
+      yield->erase();
+      copy->getBlock()->getOperations().splice(copy->getIterator(), taken->getOperations());
+      for (auto [original, old, result] :
+           llvm::zip(branch.getResults(), copy.getResults(), results)) {
+        old.replaceAllUsesWith(result);
+        mapping.map(original, result);
+      }
+      copy.erase();
+    }
+  }
+
+  static void overlap(scf::ForOp loop, Products products, bool hasTurns) {
+    OpBuilder builder(loop);
+    Location loc = loop.getLoc();
+    unsigned carried = products.carried;
+    Value low = loop.getLowerBound(), one = loop.getStep();
+    Value second = arith::AddIOp::create(builder, loc, low, one);
+    Value high = arith::MaxSIOp::create(builder, loc, loop.getUpperBound(), second);
+
+    IRMapping first;
+    first.map(loop.getInductionVar(), low);
+    first.map(loop.getRegionIterArgs(), loop.getInitArgs());
+    auto isKept = [&](Operation &op) { return &op != products.last && &op != products.lastLoad; };
+    for (Operation &op : llvm::make_filter_range(loop.getBody()->without_terminator(), isKept))
+      builder.clone(op, first);
+    foldFirst(loop, first, /*isFirst=*/true);
+
+    auto rotated =
+        scf::ForOp::create(builder, loc, second, high, one, carriedValues(loop, products, first));
+    ValueRange arguments = rotated.getRegionIterArgs();
+    Value left = arguments[arguments.size() - 2], sum = arguments.back();
+    OpBuilder inner = OpBuilder::atBlockBegin(rotated.getBody());
+    IRMapping mapping;
+    mapping.map(loop.getInductionVar(), rotated.getInductionVar());
+    for (unsigned index = 0, next = 0; index < loop.getNumRegionIterArgs(); ++index)
+      if (index != carried)
+        mapping.map(loop.getRegionIterArgs()[index], arguments[next++]);
+
+    pipe::DotStartOp delayed;
+    Value previous = loop.getRegionIterArgs()[carried];
+    auto awaitSum = [&] {
+      mapping.map(previous, pipe::DotWaitOp::create(inner, loc, previous.getType(), delayed, 0));
+    };
+    for (Operation &op : llvm::make_filter_range(loop.getBody()->without_terminator(), isKept)) {
+      if (&op == products.first) {
+        tile::DotOp dot = products.first;
+        if (hasTurns)
+          pipe::BeginTurnOp::create(inner, loc);
+        auto started = pipe::DotStartOp::create(
+            inner, loc, inFlight(dot), mapping.lookupOrDefault(dot.getA()),
+            mapping.lookupOrDefault(dot.getB()), dot.getC(), dot.getTransposed());
+        Value before = arith::SubIOp::create(inner, loc, rotated.getInductionVar(), one);
+        Value right = loadLast(inner, products, before);
+        delayed = pipe::DotStartOp::create(inner, loc, inFlight(products.last), left, right, sum,
+                                           products.last.getTransposed());
+        if (hasTurns)
+          pipe::EndTurnOp::create(inner, loc);
+        mapping.map(dot.getResult(),
+                    pipe::DotWaitOp::create(inner, loc, dot.getType(), started, 1));
+        continue;
+      }
+      bool usesSum = false;
+      op.walk(
+          [&](Operation *user) { usesSum |= llvm::is_contained(user->getOperands(), previous); });
+      if (usesSum && !mapping.contains(previous))
+        awaitSum();
+      inner.clone(op, mapping);
+    }
+    if (!mapping.contains(previous))
+      awaitSum();
+    foldFirst(loop, mapping, /*isFirst=*/false);
+    scf::YieldOp::create(inner, loc, carriedValues(loop, products, mapping));
+
+    Value lastIndex = arith::SubIOp::create(builder, loc, high, one);
+    Value right = loadLast(builder, products, lastIndex);
+    unsigned count = rotated.getNumResults();
+    Value total = tile::DotOp::create(
+        builder, loc, products.last.getType(), rotated.getResult(count - 2), right,
+        rotated.getResult(count - 1), products.last.getTransposed(), /*again=*/false);
+    for (unsigned index = 0, result = 0; index < loop.getNumResults(); ++index)
+      loop.getResult(index).replaceAllUsesWith(index == carried ? total
+                                                                : rotated.getResult(result++));
+    loop.erase();
+  }
+};
+
+} // namespace
+} // namespace tesela

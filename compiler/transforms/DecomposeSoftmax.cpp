@@ -1,0 +1,249 @@
+//===- DecomposeSoftmax.cpp - Softmax as maps and reductions ----*- C++ -*-===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#include "transforms/DecomposeSoftmax.h"
+
+#include "transforms/TileEmitter.h"
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/IRMapping.h"
+#include "llvm/ADT/SetVector.h"
+
+#include <functional>
+#include <numbers>
+
+using namespace mlir;
+
+namespace tesela {
+
+using Scalars = TileEmitter::Scalars;
+
+//===----------------------------------------------------------------------===//
+// Pieces
+//===----------------------------------------------------------------------===//
+
+/// c · m, or 0 for a row that has kept nothing yet: -inf - 0 instead of -inf - -inf.
+static Value emitExponents(TileEmitter &emit, tile::SoftmaxStepOp op, Value maxima) {
+  return emit.map(maxima.getType(), maxima, [&](Scalars s, ValueRange x, Value, Value) {
+    return s.select(s.equal(x[0], s.minusInfinity()), s.zero(), s.multiply(x[0], op.getFactor()));
+  });
+}
+
+/// 2^(c · x - r) of `values`, r by row.
+static Value emitExponentials(TileEmitter &emit, tile::SoftmaxStepOp op, Value values,
+                              Value exponents) {
+  return emit.map(values.getType(), {values, exponents},
+                  [&](Scalars s, ValueRange x, Value, Value) {
+                    return s.exp2(s.fma(x[0], op.getFactor(), s.negate(x[1])));
+                  });
+}
+
+/// α = 2^(c · m - r'): by the product that was rounded when the sums so far were exponentiated, or
+/// every new maximum would weigh them wrong by the rounding, 2^-24 of the score's size.
+static Value emitCorrection(TileEmitter &emit, tile::SoftmaxStepOp op, Value exponents) {
+  return emit.map(exponents.getType(), {op.getM(), exponents},
+                  [&](Scalars s, ValueRange x, Value, Value) {
+                    return s.exp2(s.add(s.multiply(x[0], op.getFactor()), s.negate(x[1])));
+                  });
+}
+
+static Value emitProduct(TileEmitter &emit, Value a, Value b) {
+  return emit.map(a.getType(), {a, b},
+                  [](Scalars s, ValueRange x, Value, Value) { return s.multiply(x[0], x[1]); });
+}
+
+static Value emitConstant(TileEmitter &emit, Type type, float value) {
+  return tile::ConstantOp::create(emit.builder, emit.loc, type,
+                                  FloatAttr::get(emit.builder.getF32Type(), value));
+}
+
+static Value emitFlag(TileEmitter &emit, bool value) {
+  return arith::ConstantIntOp::create(emit.builder, emit.loc, value, 1);
+}
+
+static Value emitReduce(TileEmitter &emit, tile::Reduction kind, Value source, Value start,
+                        bool inShares = false) {
+  return tile::ReduceOp::create(emit.builder, emit.loc, start.getType(), kind, source, start,
+                                inShares);
+}
+
+//===----------------------------------------------------------------------===//
+// The three references
+//===----------------------------------------------------------------------===//
+
+SoftmaxDecomposition::Step SoftmaxDecomposition::follow(TileEmitter &emit, tile::SoftmaxStepOp op,
+                                                        Value scores) {
+  Value m = emitReduce(emit, tile::Reduction::Max, scores, op.getM());
+  Value exponents = emitExponents(emit, op, m);
+  Value alpha = emitCorrection(emit, op, exponents);
+  Value p = emitExponentials(emit, op, scores, exponents);
+  Value l = emitReduce(emit, tile::Reduction::Add, p, emitProduct(emit, op.getL(), alpha));
+  return {p, m, l, alpha, Value()};
+}
+
+SoftmaxDecomposition::Step SoftmaxDecomposition::lazy(TileEmitter &emit, tile::SoftmaxStepOp op) {
+  // Exponentials up to 2^8 and their sums are far inside f32, P's inside f16 (HOPPER.md).
+  constexpr float limit = 8;
+  Type rowType = op.getM().getType();
+  Value lowest = emitConstant(emit, rowType, -std::numeric_limits<float>::infinity());
+  Value own = emitReduce(emit, tile::Reduction::Max, op.getS(), lowest, /*inShares=*/true);
+  Value excess =
+      emit.map(rowType, {own, op.getM()}, [&](Scalars s, ValueRange x, Value, Value) -> Value {
+        return s.fma(x[0], op.getFactor(), s.negate(s.fma(x[1], op.getFactor(), s.number(limit))));
+      });
+  Value grew =
+      tile::AnyPositiveOp::create(emit.builder, emit.loc, emit.builder.getI1Type(), excess);
+  auto branch = scf::IfOp::create(emit.builder, emit.loc, TypeRange{rowType, rowType}, grew,
+                                  /*withElseRegion=*/true);
+  TileEmitter inner(op);
+  inner.builder.setInsertionPointToStart(branch.thenBlock());
+  Value whole = tile::TotalOp::create(inner.builder, inner.loc, rowType, own, tile::Reduction::Max);
+  Value next =
+      inner.map(rowType, {whole, op.getM()}, [&](Scalars s, ValueRange x, Value, Value) -> Value {
+        return arith::MaxNumFOp::create(s.builder, s.loc, x[0], x[1]);
+      });
+  Value alpha = emitCorrection(inner, op, emitExponents(inner, op, next));
+  scf::YieldOp::create(inner.builder, inner.loc, ValueRange{next, alpha});
+  inner.builder.setInsertionPointToStart(branch.elseBlock());
+  Value one = emitConstant(inner, rowType, 1);
+  scf::YieldOp::create(inner.builder, inner.loc, ValueRange{op.getM(), one});
+
+  Value m = branch.getResult(0);
+  alpha = branch.getResult(1);
+  Value p = emitExponentials(emit, op, op.getS(), emitExponents(emit, op, m));
+  Value l = emitReduce(emit, tile::Reduction::Add, p, emitProduct(emit, op.getL(), alpha));
+  return {p, m, l, alpha, grew};
+}
+
+/// Copies, at `emit`, what makes `value` in `block` out of loaded tiles and scalars.
+static Value recomputed(TileEmitter &emit, Block *block, Value value) {
+  SetVector<Operation *> needed;
+  std::function<void(Value)> collect = [&](Value value) {
+    Operation *op = value.getDefiningOp();
+    if (!op || op->getBlock() != block || !isa<tile::TileType>(value.getType()) ||
+        isa<tile::LoadOp, tile::ConstantOp>(op))
+      return;
+    op->walk([&](Operation *inner) { llvm::for_each(inner->getOperands(), collect); });
+    needed.insert(op);
+  };
+  collect(value);
+  IRMapping mapping;
+  for (Operation *op : needed)
+    if (auto dot = dyn_cast<tile::DotOp>(emit.builder.clone(*op, mapping)))
+      dot.setAgain(true);
+  return mapping.lookupOrDefault(value);
+}
+
+SoftmaxDecomposition::Step SoftmaxDecomposition::againstReference(TileEmitter &emit,
+                                                                  tile::SoftmaxStepOp op) {
+  // Far inside bf16's and f32's range, whatever the number of keys; f16 ends at 2^16 (HOPPER.md).
+  bool isHalf = llvm::any_of(op.getP().getUsers(), [](Operation *user) {
+    auto convert = dyn_cast<tile::ConvertOp>(user);
+    return convert && cast<tile::TileType>(convert.getType()).getElementType().isF16();
+  });
+  float limit = isHalf ? 0x1p15f : 0x1p60f;
+  Type rowType = op.getM().getType();
+  // Without emitExponents' 0 for a row that has kept nothing: its exponentials must not fit.
+  Value exponents = emit.map(rowType, op.getM(), [&](Scalars s, ValueRange x, Value, Value) {
+    return s.multiply(x[0], op.getFactor());
+  });
+  Value p = emitExponentials(emit, op, op.getS(), exponents);
+  Value sums = emitReduce(emit, tile::Reduction::Add, p, emitConstant(emit, rowType, 0));
+  Value excess = emit.map(rowType, sums, [&](Scalars s, ValueRange x, Value, Value) -> Value {
+    Value fits = arith::CmpFOp::create(s.builder, s.loc, arith::CmpFPredicate::OLE, x[0],
+                                       s.number(limit)); // not NaN either
+    return s.select(fits, s.number(-1), s.number(1));
+  });
+  Value exceeds =
+      tile::AnyPositiveOp::create(emit.builder, emit.loc, emit.builder.getI1Type(), excess,
+                                  /*group=*/true);
+  Type types[] = {p.getType(), rowType, rowType, rowType};
+  auto branch = scf::IfOp::create(emit.builder, emit.loc, types, exceeds, /*withElseRegion=*/true);
+  TileEmitter inner(op);
+  inner.builder.setInsertionPointToStart(branch.thenBlock());
+  Step again = follow(inner, op, recomputed(inner, op->getBlock(), op.getS()));
+  scf::YieldOp::create(inner.builder, inner.loc,
+                       ValueRange{again.p, again.m, again.l, again.alpha});
+  inner.builder.setInsertionPointToStart(branch.elseBlock());
+  Value l = inner.map(rowType, {op.getL(), sums},
+                      [](Scalars s, ValueRange x, Value, Value) { return s.add(x[0], x[1]); });
+  Value one = emitConstant(inner, rowType, 1);
+  scf::YieldOp::create(inner.builder, inner.loc, ValueRange{p, op.getM(), l, one});
+  return {branch.getResult(0), branch.getResult(1), branch.getResult(2), branch.getResult(3),
+          exceeds};
+}
+
+SoftmaxDecomposition::Step SoftmaxDecomposition::recompute(TileEmitter &emit,
+                                                           tile::SoftmaxStepOp op) {
+  auto loop = dyn_cast<scf::ForOp>(op->getParentOp());
+  if (!loop)
+    return follow(emit, op, op.getS());
+  Value isFirst = arith::CmpIOp::create(emit.builder, emit.loc, arith::CmpIPredicate::eq,
+                                        loop.getInductionVar(), loop.getLowerBound());
+  Type rowType = op.getM().getType();
+  Type types[] = {op.getS().getType(), rowType, rowType, rowType, emit.builder.getI1Type()};
+  auto branch = scf::IfOp::create(emit.builder, emit.loc, types, isFirst, /*withElseRegion=*/true);
+  auto emitBranch = [&](Block *block, llvm::function_ref<Step(TileEmitter &)> emitStep) {
+    TileEmitter inner(op);
+    inner.builder.setInsertionPointToStart(block);
+    Step step = emitStep(inner);
+    Value changed = step.changed ? step.changed : emitFlag(inner, true);
+    scf::YieldOp::create(inner.builder, inner.loc,
+                         ValueRange{step.p, step.m, step.l, step.alpha, changed});
+  };
+  emitBranch(branch.thenBlock(), [&](TileEmitter &inner) { return follow(inner, op, op.getS()); });
+  emitBranch(branch.elseBlock(), [&](TileEmitter &inner) { return againstReference(inner, op); });
+  return {branch.getResult(0), branch.getResult(1), branch.getResult(2), branch.getResult(3),
+          branch.getResult(4)};
+}
+
+//===----------------------------------------------------------------------===//
+// The ops
+//===----------------------------------------------------------------------===//
+
+void SoftmaxDecomposition::decompose(tile::SoftmaxStepOp op) {
+  tile::ScheduleAttr schedule = op->getParentOfType<tile::KernelOp>().getScheduleAttr();
+  tile::Reference reference = schedule ? schedule.getReference() : tile::Reference::Follow;
+  TileEmitter emit(op);
+  Step step = reference == tile::Reference::Lazy        ? lazy(emit, op)
+              : reference == tile::Reference::Recompute ? recompute(emit, op)
+                                                        : follow(emit, op, op.getS());
+  if (step.changed)
+    changedBy[step.alpha] = step.changed;
+  op.replaceAllUsesWith(ValueRange{step.p, step.m, step.l, step.alpha});
+}
+
+void SoftmaxDecomposition::decompose(tile::RescaleOp op) {
+  TileEmitter emit(op);
+  Value changed = changedBy.lookup(op.getBy());
+  if (!changed)
+    return op.replaceAllUsesWith(emitProduct(emit, op.getSource(), op.getBy()));
+  auto branch = scf::IfOp::create(emit.builder, emit.loc, op.getType(), changed,
+                                  /*withElseRegion=*/true);
+  TileEmitter inner(op);
+  inner.builder.setInsertionPointToStart(branch.thenBlock());
+  scf::YieldOp::create(inner.builder, inner.loc, emitProduct(inner, op.getSource(), op.getBy()));
+  inner.builder.setInsertionPointToStart(branch.elseBlock());
+  scf::YieldOp::create(inner.builder, inner.loc, op.getSource());
+  op.replaceAllUsesWith(branch.getResult(0));
+}
+
+void SoftmaxDecomposition::decompose(tile::FinishOp op) {
+  TileEmitter emit(op);
+  Type rowType = op.getM().getType();
+  Value total = tile::TotalOp::create(emit.builder, emit.loc, rowType, op.getL());
+  Value inverse = emit.map(rowType, total, [&](Scalars s, ValueRange x, Value, Value) {
+    return s.select(s.equal(x[0], s.zero()), s.zero(), s.divide(s.number(1), x[0]));
+  });
+  Value output = emitProduct(emit, op.getO(), inverse);
+  Value lse = emit.map(rowType, {op.getM(), total}, [&](Scalars s, ValueRange x, Value, Value) {
+    // The product as the exponentials had it.
+    Value base2 = s.add(s.multiply(x[0], op.getFactor()), s.log2(x[1]));
+    return s.select(s.equal(x[1], s.zero()), s.minusInfinity(),
+                    s.multiply(base2, s.number(std::numbers::ln2_v<float>)));
+  });
+  op.replaceAllUsesWith(ValueRange{output, lse});
+}
+
+} // namespace tesela

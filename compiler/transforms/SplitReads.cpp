@@ -1,0 +1,99 @@
+//===- SplitReads.cpp - tile-split-reads ------------------------*- C++ -*-===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#include "analysis/Positions.h"
+#include "transforms/Passes.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+
+namespace tesela {
+#define GEN_PASS_DEF_TILESPLITREADS
+#include "transforms/Passes.h.inc"
+
+namespace {
+
+struct TileSplitReads : impl::TileSplitReadsBase<TileSplitReads> {
+  void runOnOperation() override {
+    SmallVector<tile::MapOp> maps;
+    getOperation().walk([&](tile::MapOp map) {
+      if (cast<tile::TileType>(map.getType()).getRank() == 2)
+        maps.push_back(map);
+    });
+    for (tile::MapOp map : maps)
+      split(map);
+  }
+
+  static void split(tile::MapOp map) {
+    OpBuilder builder(map);
+    Block &body = map.getBody().front();
+    DenseMap<Value, Position> positions;
+    unsigned coordinates = map.getSources().size();
+    positions[body.getArgument(coordinates)] = {Value(), 1, 0};
+    positions[body.getArgument(coordinates + 1)] = {Value(), 0, 1};
+
+    SmallVector<tile::ReadOp> reads;
+    Value covered;
+    for (Operation &op : body.without_terminator()) {
+      SmallVector<Position> operands;
+      for (Value operand : op.getOperands()) {
+        if (isa<tile::ViewType>(operand.getType()))
+          continue;
+        if (operand.getParentBlock() != &body)
+          operands.push_back({operand});
+        else if (auto known = positions.find(operand); known != positions.end())
+          operands.push_back(known->second);
+      }
+      auto read = dyn_cast<tile::ReadOp>(op);
+      if (operands.size() + (read ? 1 : 0) != op.getNumOperands())
+        continue;
+      if (read && !llvm::all_of(operands, [](const Position &p) { return p.isUniform(); })) {
+        reads.push_back(read);
+        Value inside = covers(builder, read, operands, map);
+        covered =
+            covered ? builder.createOrFold<arith::AndIOp>(op.getLoc(), covered, inside) : inside;
+      } else if (matchPattern(&op, m_Constant())) {
+        positions[op.getResult(0)] = {builder.clone(op)->getResult(0)};
+      } else if (std::optional<Position> sum = combinePositions(op, operands, builder)) {
+        positions[op.getResult(0)] = *sum;
+      }
+    }
+    if (reads.empty())
+      return;
+    auto branch = scf::IfOp::create(builder, map.getLoc(), map.getType(), covered,
+                                    /*withElseRegion=*/true);
+    map->replaceAllUsesWith(branch);
+    OpBuilder other = branch.getElseBodyBuilder();
+    auto clamping = other.clone(*map);
+    scf::YieldOp::create(other, map.getLoc(), clamping->getResults());
+    for (tile::ReadOp read : reads)
+      read.setCovered(true);
+    OpBuilder then = branch.getThenBodyBuilder();
+    map->remove();
+    then.insert(map);
+    scf::YieldOp::create(then, map.getLoc(), map.getResult());
+  }
+
+  /// Whether all that `read` reads for the elements of a tile is inside its view.
+  static Value covers(OpBuilder &builder, tile::ReadOp read, ArrayRef<Position> indices,
+                      tile::MapOp map) {
+    auto type = cast<tile::TileType>(map.getType());
+    SmallVector<Value> bases;
+    SmallVector<int64_t> low, high;
+    for (const Position &index : indices) {
+      bases.push_back(index.base ? index.base
+                                 : arith::ConstantIntOp::create(builder, read.getLoc(), 0, 32));
+      low.push_back(index.lowest(type.getExtent(0), type.getExtent(1)));
+      high.push_back(index.highest(type.getExtent(0), type.getExtent(1)));
+    }
+    return tile::CoversOp::create(builder, read.getLoc(), builder.getI1Type(), read.getView(),
+                                  bases, low, high);
+  }
+};
+
+} // namespace
+} // namespace tesela

@@ -1,0 +1,146 @@
+//===- HardTest.cpp -------------------------------------------------------===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// What normal numbers and plain variants do not reach: maxima that keep rising or jump, rows whose
+// first blocks are masked wholly, scores of -inf, +inf and NaN, large biases. bf16 and f16; f16's
+// tolerance is the sharp one.
+//
+//===----------------------------------------------------------------------===//
+#include "ForwardCase.h"
+
+#include <gtest/gtest.h>
+
+using namespace tesela;
+
+namespace {
+
+/// A variant of these tests alone, or the library's where `text` is empty.
+struct HardVariant {
+  const char *name;
+  const char *text = "";
+  bool hasNaNRows = false;
+};
+
+/// These see every kind of inputs.
+constexpr HardVariant maskVariants[] = {
+    {"full"},
+    {"causal"},
+    {"sliding_window"},
+    // Blocks are walked for the other rows' sake: half of the rows begin with masked blocks, half
+    // end with them.
+    {"late_rows", "mask = q % 2 == 0 ? k >= 300 : k < 300"},
+};
+
+/// These have their own scores or masks; normal inputs and jumps are enough.
+constexpr HardVariant scoreVariants[] = {
+    {"late_keys", "mask = k >= 300"},
+    {"empty_rows", "mask = q >= k && q % 4 != 1"},
+    {"one_key", "mask = q == k"},
+    {"sieve", "mask = (q + k) % 3 == 0 && abs(q - k) < 200"},
+    {"minus_infinity", "score = q % 5 == 2 || k % 4 == 1 || k < 130 ? -inf : s"},
+    {"nan_rows", "mask = q >= k\n score = k % 97 == 5 && q % 3 == 0 ? inf - inf : s", true},
+    {"infinite_rows", "score = k == 201 && q % 3 == 0 ? inf : s", true},
+    {"masked_nan", "mask = q >= k\n score = k > q ? inf - inf : s"},
+    {"masked_infinity", "mask = k % 2 == 0\n score = k % 2 == 0 ? s : inf"},
+    {"row_bias", "score = s + 3000.0 * (q % 5 - 2)"},
+    {"key_bias", "mask = q >= k\n score = s + 0.5 * k"},
+    {"far_bias", "score = s - 20.0 * abs(q - k)"},
+    {"flat", "score = 7.0"},
+};
+
+/// (Sq, Sk): many blocks both ways, more keys than queries, few keys.
+constexpr std::pair<int64_t, int64_t> lengths[] = {{1000, 1000}, {113, 2050}, {700, 203}};
+
+struct HardPoint {
+  std::string device;
+  HardVariant variant;
+  ElementType type;
+  HeadDims headDims;
+  std::vector<InputKind> inputs;
+  std::string target; ///< empty: the device's own
+};
+
+std::string nameOf(const HardPoint &point) {
+  return std::string(point.variant.name) + "_" + std::string(elementTypeName(point.type)) + "_" +
+         nameOf(point.headDims) + (point.target.empty() ? "" : "_" + point.target);
+}
+
+std::string pointName(const testing::TestParamInfo<HardPoint> &info) { return nameOf(info.param); }
+
+/// Without it, GoogleTest shows the bytes, addresses among them.
+void PrintTo(const HardPoint &point, std::ostream *stream) { *stream << nameOf(point); }
+
+/// Every variant of these tests for every kind of inputs that it sees.
+std::vector<HardPoint> points(const std::string &device, const std::vector<ElementType> &types,
+                              const std::vector<HeadDims> &headDims,
+                              const std::string &target = "") {
+  std::vector<HardPoint> points;
+  for (ElementType type : types)
+    for (const HardVariant &variant : maskVariants)
+      for (HeadDims dims : headDims)
+        points.push_back({device, variant, type, dims, inputKinds(), target});
+  // Scores know neither type nor head dimension: f16 with the first, bf16 with the second.
+  for (ElementType type : types)
+    for (const HardVariant &variant : scoreVariants)
+      points.push_back({device,
+                        variant,
+                        type,
+                        type == ElementType::f16 ? headDims.front() : headDims[1],
+                        {InputKind::normal, InputKind::jumping},
+                        target});
+  return points;
+}
+
+std::vector<HardPoint> gpuPoints() {
+  std::vector<HardPoint> all = points("cuda", {ElementType::bf16, ElementType::f16},
+                                      {{64, 64}, {128, 128}, {192, 128}, {256, 256}});
+  // mma.sync and copies by threads, which newer GPUs run as well.
+  std::vector<HardPoint> older =
+      points("cuda", {ElementType::f16}, {{64, 64}, {128, 128}}, "sm_80");
+  all.insert(all.end(), older.begin(), older.end());
+  return all;
+}
+
+class Hard : public testing::TestWithParam<HardPoint> {};
+
+TEST_P(Hard, HoldsTheRule) {
+  const HardPoint &point = GetParam();
+  std::string reason;
+  const Context *context = testContext(point.device, reason);
+  if (!context)
+    GTEST_SKIP() << reason;
+  KernelOptions options;
+  std::string name = point.variant.name, body = point.variant.text;
+  options.variantText =
+      body.empty() ? variantText(name) : "attention " + name + "() {\n " + body + "\n}\n";
+  options.variantFile = name + ".attn";
+  options.inputType = point.type;
+  options.headDimQk = point.headDims.qk;
+  options.headDimV = point.headDims.v;
+  options.target = point.target;
+  std::optional<Kernel> kernel = compileOrSkip(*context, options, reason);
+  if (!kernel)
+    GTEST_SKIP() << reason;
+  for (InputKind inputs : point.inputs)
+    for (auto [queries, keys] : lengths) {
+      SCOPED_TRACE(std::string(inputKindName(inputs)) + " " + std::to_string(queries) + "x" +
+                   std::to_string(keys));
+      ForwardCase forward(*context, options, {1, 2, 1, queries, keys, false}, inputs);
+      if (point.variant.hasNaNRows)
+        forward.checkWithNaNRows(*kernel);
+      else
+        forward.check(*kernel);
+      if (HasFatalFailure())
+        return;
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Host, Hard,
+                         testing::ValuesIn(points("host", {ElementType::f16},
+                                                  {{64, 64}, {128, 128}})),
+                         pointName);
+INSTANTIATE_TEST_SUITE_P(Gpu, Hard, testing::ValuesIn(gpuPoints()), pointName);
+
+} // namespace

@@ -1,0 +1,117 @@
+//===- ScoreTest.cpp ------------------------------------------------------===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Scores of every form that the compiler takes apart, on the host and on a GPU, against the rule of
+// docs/numerics.md: linear ones, those of positions, quotients, tables read inside and outside of
+// their extents, and what must not be taken apart.
+//
+//===----------------------------------------------------------------------===//
+#include "ForwardCase.h"
+
+#include <gtest/gtest.h>
+
+using namespace tesela;
+
+namespace {
+
+struct ScoreText {
+  const char *name, *parameters, *body;
+};
+
+constexpr ScoreText texts[] = {
+    {"half", "", "score = s * 0.5"},
+    {"negated", "", "score = -s"},
+    {"number", "", "score = 3.0"},
+    {"weighted", "a: f32[H]", "score = 1 - s * a[h]"},
+    {"divided_head", "", "score = s + 0.1 * (h / 2 + Sk % 3)"},
+    {"masked_head", "", "score = s + (h == 0 ? -inf : 0)"},
+    {"masked_by_score", "", "score = k > q ? -inf : s"},
+    {"distance", "slope: f32[H]", "score = s - slope[h] * abs(q - k)"},
+    {"both_ways", "slope: f32[H]", "score = slope[h] * (k - q) + s * 3 - 2"},
+    {"multiples", "", "score = s + 0.001 * (2 * k - 3 * q)"},
+    {"wrapping", "", "let n = 2147483600\n score = s + 1e-9 * (k - q + n)"},
+    {"square", "", "score = 0.001 * (k - q) * (k - q) + s"},
+    {"rows_and_columns", "a: f32[Sq], c: f32[Sk]", "score = s + a[q] * c[k] + a[q] - c[k]"},
+    {"softcap", "cap: f32", "score = cap * tanh(s / cap)"},
+    {"negative_softcap", "", "let cap = -3.0\n score = cap * tanh(s / cap)"},
+    {"no_softcap", "", "mask = q >= k\n score = 0.0 * tanh(s)"},
+    {"exact_softcap", "cap: f32", "exact score = cap * tanh(s / cap)"},
+    {"softcapped_alibi", "slope: f32[H]", "score = 20 * tanh((s + slope[h] * (k - q)) / 20)"},
+    {"two_tanh", "", "score = 5 * tanh(s) + 3 * tanh(s / 2)"},
+    {"quotient", "", "score = s / (1.0 + abs(q - k))"},
+    {"relative_bias", "t: f32[H, 2*Sk]", "score = s + t[h, q - k + Sk]"},
+    {"clamped_bias", "t: f32[H, 16]", "score = s + t[h, k - q]"},
+    {"bias", "t: f32[B, H, Sq, Sk]", "mask = q >= k\n score = s + t[b, h, q, k]"},
+    {"transposed_bias", "t: f32[Sk, Sq]", "score = s * t[k, q]"},
+    {"buckets", "t: f32[16]", "score = s + t[min(int(log(abs(q - k) + 1.0) * 4), 15)]"},
+    {"read_mask", "id: i32[B, Sk]", "mask = id[b, q] / 8 == id[b, k] / 8\n score = s + 0.01 * k"},
+};
+
+struct Point {
+  std::string device;
+  ScoreText text;
+  ElementType type;
+  int headDim;
+};
+
+std::vector<Point> points(const std::string &device, const std::vector<ElementType> &types,
+                          const std::vector<int> &headDims) {
+  std::vector<Point> result;
+  for (const ScoreText &text : texts)
+    for (ElementType type : types)
+      for (int headDim : headDims)
+        result.push_back({device, text, type, headDim});
+  return result;
+}
+
+std::string nameOf(const Point &point) {
+  return std::string(point.text.name) + "_" + std::string(elementTypeName(point.type)) + "_d" +
+         std::to_string(point.headDim);
+}
+
+/// Without it, GoogleTest shows the bytes, addresses among them.
+void PrintTo(const Point &point, std::ostream *stream) { *stream << nameOf(point); }
+
+class Score : public testing::TestWithParam<Point> {};
+
+TEST_P(Score, HoldsTheRule) {
+  const Point &point = GetParam();
+  std::string reason;
+  const Context *context = testContext(point.device, reason);
+  if (!context)
+    GTEST_SKIP() << reason;
+  KernelOptions options;
+  options.variantText = "attention " + std::string(point.text.name) + "(" + point.text.parameters +
+                        ") {\n " + point.text.body + "\n}";
+  options.variantFile = std::string(point.text.name) + ".attn";
+  options.inputType = point.type;
+  options.headDimQk = options.headDimV = point.headDim;
+  Result<Kernel> kernel = context->compile(options);
+  ASSERT_TRUE(kernel.ok()) << kernel.error().message();
+  // Blocks inside a table, blocks that reach over its ends, and a last block of few rows.
+  for (auto [queries, keys] : {std::pair<int64_t, int64_t>(113, 203), {512, 640}, {1, 1}}) {
+    ForwardShape shape;
+    shape.B = 2;
+    shape.Sq = queries;
+    shape.Sk = keys;
+    SCOPED_TRACE(std::to_string(queries) + "x" + std::to_string(keys));
+    ForwardCase(*context, options, shape).check(*kernel);
+    if (HasFatalFailure())
+      return;
+  }
+}
+
+std::string pointName(const testing::TestParamInfo<Point> &info) { return nameOf(info.param); }
+
+INSTANTIATE_TEST_SUITE_P(Host, Score,
+                         testing::ValuesIn(points("host", {ElementType::f32, ElementType::bf16},
+                                                  {64})),
+                         pointName);
+INSTANTIATE_TEST_SUITE_P(Gpu, Score,
+                         testing::ValuesIn(points("cuda", {ElementType::bf16, ElementType::f16},
+                                                  {64, 128})),
+                         pointName);
+
+} // namespace

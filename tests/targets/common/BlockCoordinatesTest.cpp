@@ -1,0 +1,188 @@
+//===- BlockCoordinatesTest.cpp - Every block of queries once -------------===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// The arithmetic that BlockCoordinates emits, evaluated as a kernel would.
+//
+//===----------------------------------------------------------------------===//
+#include "targets/common/BlockCoordinates.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/IR/OwningOpRef.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <tuple>
+
+using namespace mlir;
+
+namespace tesela {
+namespace {
+
+struct Extents {
+  uint32_t B, H, Hkv, Sq, Sk;
+};
+
+void PrintTo(const Extents &extents, std::ostream *stream) {
+  *stream << "B " << extents.B << ", H " << extents.H << ", Hkv " << extents.Hkv << ", Sq "
+          << extents.Sq << ", Sk " << extents.Sk;
+}
+
+/// tile.work and tile.work_items of one schedule.
+class WorkMap {
+public:
+  WorkMap(int64_t rows, int64_t groupKeys) {
+    context.loadDialect<arith::ArithDialect>();
+    Location loc = UnknownLoc::get(&context);
+    module = ModuleOp::create(loc);
+    OpBuilder builder(&context);
+    body = builder.createBlock(&module->getBodyRegion(), {},
+                               SmallVector<Type>(6, builder.getI32Type()),
+                               SmallVector<Location>(6, loc));
+    auto argument = [&](unsigned index) -> Value { return body->getArgument(index); };
+    ExtentValues extents{argument(0), argument(1), argument(2), argument(3), argument(4)};
+    count = emitWorkItems(builder, loc, extents, rows);
+    work = emitWork(builder, loc, argument(5), extents, rows, groupKeys);
+    kvHead = emitKvHead(builder, loc, work.head, extents);
+  }
+
+  void evaluate(const Extents &extents, uint32_t item) {
+    uint32_t given[] = {extents.B, extents.H, extents.Hkv, extents.Sq, extents.Sk, item};
+    for (auto [argument, value] : llvm::zip(body->getArguments(), given))
+      values[argument] = value;
+    for (Operation &op : *body)
+      values[op.getResult(0)] = valueOf(op);
+  }
+  uint32_t operator[](Value value) const { return values.lookup(value); }
+
+  Value count, kvHead;
+  BlockCoordinates work;
+
+private:
+  uint32_t valueOf(Operation &op) {
+    if (auto constant = dyn_cast<arith::ConstantIntOp>(op))
+      return uint32_t(constant.value());
+    uint32_t a = values.lookup(op.getOperand(0)), b = values.lookup(op.getOperand(1));
+    if (isa<arith::DivUIOp>(op) && b == 0) {
+      ADD_FAILURE() << "divides by 0";
+      return 0;
+    }
+    return TypeSwitch<Operation *, uint32_t>(&op)
+        .Case([&](arith::AddIOp) { return a + b; })
+        .Case([&](arith::SubIOp) { return a - b; })
+        .Case([&](arith::MulIOp) { return a * b; })
+        .Case([&](arith::DivUIOp) { return a / b; })
+        .Case([&](arith::MinUIOp) { return std::min(a, b); })
+        .Case([&](arith::MaxUIOp) { return std::max(a, b); })
+        .Default([&](Operation *other) {
+          ADD_FAILURE() << "not evaluated: " << other->getName().getStringRef().str();
+          return 0u;
+        });
+  }
+
+  MLIRContext context;
+  OwningOpRef<ModuleOp> module;
+  Block *body = nullptr;
+  llvm::DenseMap<Value, uint32_t> values;
+};
+
+// One head, heads alone, several a key/value head; groups that divide the heads and that do not;
+// rows that fill their blocks and that do not; no keys at all.
+constexpr Extents launches[] = {
+    {1, 1, 1, 1, 1},       {2, 3, 3, 100, 100},  {2, 6, 2, 129, 1000},   {3, 5, 1, 64, 333},
+    {1, 8, 4, 1000, 4096}, {5, 7, 7, 65, 2048},  {3, 12, 3, 128, 0},     {2, 9, 3, 200, 1},
+    {4, 4, 2, 63, 65536},  {1, 32, 8, 257, 700}, {7, 2, 1, 130, 100000},
+};
+
+constexpr int64_t groups[] = {0, 1, 700, 1000, 4096, 10000, 65536, 0x7fffffff};
+
+TEST(WorkMap, VisitsEveryBlockOnce) {
+  constexpr uint32_t rows = 64;
+  for (int64_t groupKeys : groups) {
+    WorkMap map(rows, groupKeys);
+    for (const Extents &launch : launches) {
+      SCOPED_TRACE(testing::Message()
+                   << testing::PrintToString(launch) << ", groups of " << groupKeys);
+      map.evaluate(launch, 0);
+      uint32_t blocks = (launch.Sq + rows - 1) / rows, count = map[map.count];
+      ASSERT_EQ(count, launch.B * launch.H * blocks);
+      std::set<std::tuple<uint32_t, uint32_t, uint32_t>> visited;
+      for (uint32_t item = 0; item < count; ++item) {
+        map.evaluate(launch, item);
+        uint32_t batch = map[map.work.batch], head = map[map.work.head];
+        uint32_t first = map[map.work.first];
+        ASSERT_LT(batch, launch.B);
+        ASSERT_LT(head, launch.H);
+        ASSERT_LT(first, launch.Sq);
+        ASSERT_EQ(first % rows, 0u);
+        EXPECT_EQ(map[map.work.limit], launch.Sq);
+        EXPECT_EQ(map[map.kvHead], head / (launch.H / launch.Hkv));
+        EXPECT_TRUE(visited.insert({batch, head, first}).second) << item;
+      }
+    }
+  }
+}
+
+// What is under way together reads the same keys: of a group all heads come before the next
+// group's, a group is of whole key/value heads with at most the given keys (16 heads at most), and
+// its last rows come first.
+TEST(WorkMap, GroupsShareTheirKeys) {
+  constexpr uint32_t rows = 64;
+  for (int64_t groupKeys : groups) {
+    WorkMap map(rows, groupKeys);
+    for (const Extents &launch : launches) {
+      SCOPED_TRACE(testing::Message()
+                   << testing::PrintToString(launch) << ", groups of " << groupKeys);
+      uint32_t blocks = (launch.Sq + rows - 1) / rows;
+      int64_t fitting = groupKeys / std::max<int64_t>(launch.Sk, 1);
+      uint32_t all = launch.B * launch.Hkv;
+      uint32_t kvHeads = uint32_t(std::clamp<int64_t>(fitting, 1, std::min<int64_t>(all, 16)));
+      uint32_t last = 0, lastFirst = 0;
+      for (uint32_t item = 0; item < launch.B * launch.H * blocks; ++item) {
+        map.evaluate(launch, item);
+        uint32_t group = (map[map.work.batch] * launch.Hkv + map[map.kvHead]) / kvHeads;
+        EXPECT_TRUE(group == last || group == last + 1) << item;
+        if (item > 0 && group == last) {
+          EXPECT_LE(map[map.work.first], lastFirst) << item;
+        }
+        last = group;
+        lastFirst = map[map.work.first];
+      }
+      EXPECT_EQ(last, (all - 1) / kvHeads);
+    }
+  }
+}
+
+// The largest launches that there are: 2^31 - 1 work items and queries.
+TEST(WorkMap, StaysInItsIntegers) {
+  constexpr uint32_t most = 0x7fffffff, rows = 64;
+  for (int64_t groupKeys : groups) {
+    WorkMap map(rows, groupKeys);
+    for (const Extents &launch :
+         {Extents{most, 1, 1, 1, most}, Extents{1, most, 1, 1, 1}, Extents{most, 1, 1, 64, 0}}) {
+      SCOPED_TRACE(testing::Message()
+                   << testing::PrintToString(launch) << ", groups of " << groupKeys);
+      for (uint32_t item : {0u, 1u, most / 2, most - 1}) {
+        map.evaluate(launch, item);
+        EXPECT_EQ(map[map.count], most);
+        EXPECT_EQ(map[map.work.batch] * launch.H + map[map.work.head], item);
+        EXPECT_EQ(map[map.work.first], 0u);
+      }
+    }
+    Extents one{1, 1, 1, most, most};
+    uint32_t blocks = most / rows + 1;
+    for (uint32_t item : {0u, blocks - 1}) {
+      map.evaluate(one, item);
+      EXPECT_EQ(map[map.count], blocks);
+      EXPECT_EQ(map[map.work.first], (blocks - 1 - item) * rows);
+    }
+  }
+}
+
+} // namespace
+} // namespace tesela

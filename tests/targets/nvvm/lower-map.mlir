@@ -1,0 +1,62 @@
+// RUN: tesela-opt %s --pipe-assign-fragments --pipe-place-buffers --pipe-lower-to-nvvm --cse | FileCheck %s
+
+// What is linear in row and column: the lane's part once, then a constant an element. Elements of one
+// diagonal (row + 8, column + 8) are the same.
+// CHECK-LABEL: llvm.func @diagonals
+// CHECK: %[[MINUS_ROW:.*]] = arith.muli %{{.*}}, %c-1_i32
+// CHECK: %[[LANE:.*]] = arith.addi %[[MINUS_ROW]], %{{.*}} : i32
+// CHECK: %[[REAL:.*]] = arith.sitofp %[[LANE]]
+// CHECK: %[[POSITION:.*]] = arith.addf %{{.*}}, %[[REAL]] : f32
+// CHECK: %[[INDEX:.*]] = arith.addi %{{.*}}, %[[LANE]] : i32
+// CHECK: %[[WIDE:.*]] = arith.extsi %[[INDEX]]
+// CHECK: %[[START:.*]] = arith.addi %{{.*}}, %[[WIDE]] : i64
+// CHECK: llvm.getelementptr %arg7[%[[START]]]
+// CHECK: %[[ZERO:.*]] = llvm.load %{{.*}} invariant
+// CHECK: %[[A:.*]] = arith.mulf %[[POSITION]], %[[ZERO]]
+// CHECK: arith.addf %[[POSITION]], %{{.*}}
+// Two rows, four columns: differences -8, -7, 0, 1, 8 and 9.
+// CHECK: %c-8_i64 = arith.constant
+// CHECK: %c-7_i64 = arith.constant
+// CHECK: %c8_i64 = arith.constant
+// CHECK: %c9_i64 = arith.constant
+// CHECK-NOT: arith.sitofp
+// The second row's first maximum is of -8 and, shared with the first row, 0.
+// CHECK: arith.maxnumf %[[A]],
+// CHECK: arith.maxnumf %{{.*}}, %[[A]] :
+tile.kernel @diagonals(%o: !tile.view<[?, ?, ?], f32>, %first: f32, %$t: !tile.view<[?, ?], f32>, %h: i32, %i: i32)
+    attributes {schedule = #tile.schedule<block_m = 64, block_n = 16, stages = 1, warps = 4, q_in_registers = false>} {
+  %rows = tile.work : !tile.block<query, 64>
+  %x = tile.constant 0.0 : !tile.tile<[64, 16], f32>
+  %y = tile.map %x : (!tile.tile<[64, 16], f32>) -> !tile.tile<[64, 16], f32> {
+  ^bb0(%e: f32, %row: i32, %column: i32):
+    %d = arith.subi %column, %row : i32
+    %c = arith.sitofp %d : i32 to f32
+    %p = arith.addf %first, %c fastmath<reassoc> : f32
+    %j = arith.addi %i, %d : i32
+    %r = tile.read %$t[%h, %j] {covered} : !tile.view<[?, ?], f32> -> f32
+    %s = arith.mulf %p, %r : f32
+    tile.yield %s : f32
+  }
+  %zero = tile.constant 0.0 : !tile.tile<[64], f32>
+  %m = tile.reduce max %y from %zero : !tile.tile<[64, 16], f32> -> !tile.tile<[64], f32>
+  tile.store %m, %o[%rows] : !tile.tile<[64], f32>, !tile.view<[?, ?, ?], f32>[!tile.block<query, 64>]
+}
+
+// 0 <= h, h < n0, 15 <= i, i < n1 - 63, and a last stride of 1.
+// CHECK-LABEL: llvm.func @covers
+// CHECK: arith.cmpi eq, %{{.*}}, %c1_i64
+// CHECK: arith.cmpi sge, %[[H:.*]], %c0_i32
+// CHECK: arith.cmpi slt, %[[H]],
+// CHECK: %[[END:.*]] = arith.addi %{{.*}}, %c-63_i32
+// CHECK: arith.cmpi sge, %[[I:.*]], %c15_i32
+// CHECK: arith.cmpi slt, %[[I]], %[[END]]
+// CHECK: scf.if
+tile.kernel @covers(%o: !tile.view<[?, ?, ?], f32>, %$t: !tile.view<[?, ?], f32>, %h: i32, %i: i32)
+    attributes {schedule = #tile.schedule<block_m = 64, block_n = 16, stages = 1, warps = 4, q_in_registers = false>} {
+  %rows = tile.work : !tile.block<query, 64>
+  %zero = tile.constant 0.0 : !tile.tile<[64], f32>
+  %covered = tile.covers %$t[%h, %i] low [0, -15] high [0, 63] : !tile.view<[?, ?], f32>
+  scf.if %covered {
+    tile.store %zero, %o[%rows] : !tile.tile<[64], f32>, !tile.view<[?, ?, ?], f32>[!tile.block<query, 64>]
+  }
+}

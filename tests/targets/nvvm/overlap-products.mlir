@@ -1,0 +1,158 @@
+// RUN: tesela-opt %s --split-input-file --pipe-assign-fragments --pipe-overlap-products | FileCheck %s
+
+// The first iteration stands before the loop without the last product, which follows behind the
+// loop; in the loop it starts behind the first product of the next iteration and is awaited where its sum
+// is needed. Of a test for the first iteration only the taken side stays, in both places. The loop runs
+// from the second block on, and at least the first is computed.
+// CHECK-LABEL: tile.kernel @two
+tile.kernel @two(%q: !tile.view<[?, ?, ?, 64], f16>, %k: !tile.view<[?, ?, ?, 64], f16>,
+                 %v: !tile.view<[?, ?, ?, 64], f16>, %o: !tile.view<[?, ?, ?, 64], f16>,
+                 %low: i32, %high: i32, %one: i32, %x: i32)
+    attributes {schedule = #tile.schedule<block_m = 64, block_n = 64, stages = 2, warps = 4, q_in_registers = false, consumers = 1, overlap = true>} {
+  %rows = tile.work : !tile.block<query, 64>
+  // CHECK: %[[Q:.*]] = tile.load %q
+  %Q = tile.load %q[%rows] : !tile.view<[?, ?, ?, 64], f16>[!tile.block<query, 64>] -> !tile.tile<[64, 64], f16>
+  // CHECK: %[[NONE:.*]] = tile.constant
+  %none = tile.constant 0.0 : !tile.tile<[64, 64], f32>
+  // CHECK: %[[O0:.*]] = tile.constant
+  %O0 = tile.constant 1.0 : !tile.tile<[64, 64], f32>
+  // CHECK: %[[SECOND:.*]] = arith.addi %low, %one
+  // CHECK: %[[HIGH:.*]] = arith.maxsi %high, %[[SECOND]]
+  // CHECK: %[[KEYS0:.*]] = tile.block_at %low
+  // CHECK: %[[K0:.*]] = tile.load %k[%[[KEYS0]]]
+  // CHECK: %[[S0:.*]] = tile.dot %[[Q]], %[[K0]] transposed plus %[[NONE]]
+  // CHECK-NOT: scf.if
+  // CHECK: %[[N0:.*]] = arith.constant 11 : i32
+  // CHECK-NOT: scf.if
+  // CHECK: %[[T0:.*]] = tile.map %[[O0]], %[[S0]]
+  // CHECK: %[[P0:.*]] = tile.convert %[[S0]]
+  // CHECK: %[[A0:.*]] = pipe.convert %[[P0]]
+  // CHECK-NOT: tile.load %v
+  // CHECK: %[[R:.*]]:3 = scf.for %[[J:.*]] = %[[SECOND]] to %[[HIGH]] step %one iter_args(%[[N:.*]] = %[[N0]], %[[A:.*]] = %[[A0]], %[[SUM:.*]] = %[[T0]])
+  // CHECK: %[[KEYS:.*]] = tile.block_at %[[J]]
+  // CHECK: %[[K:.*]] = tile.load %k[%[[KEYS]]]
+  // CHECK: %[[FIRST:.*]] = pipe.dot_start %[[Q]], %[[K]] transposed plus %[[NONE]]
+  // CHECK: %[[BEFORE:.*]] = arith.subi %[[J]], %one
+  // CHECK: %[[KEYS1:.*]] = tile.block_at %[[BEFORE]]
+  // CHECK: %[[V:.*]] = tile.load %v[%[[KEYS1]]]
+  // CHECK: %[[LAST:.*]] = pipe.dot_start %[[A]], %[[V]] plus %[[SUM]]
+  // CHECK: %[[S:.*]] = pipe.dot_wait %[[FIRST]] pending 1
+  // CHECK-NOT: scf.if
+  // CHECK: %[[N1:.*]] = arith.addi %[[N]], %x
+  // CHECK: %[[OLD:.*]] = pipe.dot_wait %[[LAST]] pending 0
+  // CHECK: %[[T:.*]] = tile.map %[[OLD]], %[[S]]
+  // CHECK: %[[P:.*]] = tile.convert %[[S]]
+  // CHECK: %[[A1:.*]] = pipe.convert %[[P]]
+  // CHECK: scf.yield %[[N1]], %[[A1]], %[[T]]
+  // CHECK: }
+  // CHECK: %[[END:.*]] = arith.subi %[[HIGH]], %one
+  // CHECK: %[[KEYS2:.*]] = tile.block_at %[[END]]
+  // CHECK: %[[V2:.*]] = tile.load %v[%[[KEYS2]]]
+  // CHECK: %[[O:.*]] = tile.dot %[[R]]#1, %[[V2]] plus %[[R]]#2
+  %n, %O = scf.for %j = %low to %high step %one iter_args(%c = %x, %O1 = %O0) -> (i32, !tile.tile<[64, 64], f32>) : i32 {
+    %keys = tile.block_at %j of %rows : !tile.block<query, 64> -> !tile.block<key, 64>
+    %K = tile.load %k[%keys] : !tile.view<[?, ?, ?, 64], f16>[!tile.block<key, 64>] -> !tile.tile<[64, 64], f16>
+    %S = tile.dot %Q, %K transposed plus %none : (!tile.tile<[64, 64], f16>, !tile.tile<[64, 64], f16>, !tile.tile<[64, 64], f32>) -> !tile.tile<[64, 64], f32>
+    %first = arith.cmpi eq, %j, %low : i32
+    %d = scf.if %first -> (i32) {
+      %eleven = arith.constant 11 : i32
+      scf.yield %eleven : i32
+    } else {
+      %sum = arith.addi %c, %x : i32
+      scf.yield %sum : i32
+    }
+    %T = tile.map %O1, %S : (!tile.tile<[64, 64], f32>, !tile.tile<[64, 64], f32>) -> !tile.tile<[64, 64], f32> {
+    ^bb0(%a: f32, %b: f32, %row: i32, %column: i32):
+      %y = arith.mulf %a, %b : f32
+      tile.yield %y : f32
+    }
+    %P = tile.convert %S : !tile.tile<[64, 64], f32> -> !tile.tile<[64, 64], f16>
+    %V = tile.load %v[%keys] : !tile.view<[?, ?, ?, 64], f16>[!tile.block<key, 64>] -> !tile.tile<[64, 64], f16>
+    %O2 = tile.dot %P, %V plus %T : (!tile.tile<[64, 64], f16>, !tile.tile<[64, 64], f16>, !tile.tile<[64, 64], f32>) -> !tile.tile<[64, 64], f32>
+    scf.yield %d, %O2 : i32, !tile.tile<[64, 64], f32>
+  }
+  // CHECK: tile.convert %[[O]]
+  %R = tile.convert %O : !tile.tile<[64, 64], f32> -> !tile.tile<[64, 64], f16>
+  tile.store %R, %o[%rows] : !tile.tile<[64, 64], f16>, !tile.view<[?, ?, ?, 64], f16>[!tile.block<query, 64>]
+}
+
+// -----
+
+// Left alone: one product in the loop.
+// CHECK-LABEL: tile.kernel @one
+// CHECK-NOT: pipe.dot_start
+tile.kernel @one(%k: !tile.view<[?, ?, ?, 64], f16>, %low: i32, %high: i32, %one: i32)
+    attributes {schedule = #tile.schedule<block_m = 64, block_n = 64, stages = 2, warps = 4, q_in_registers = false, consumers = 1, overlap = true>} {
+  %rows = tile.work : !tile.block<query, 64>
+  %none = tile.constant 0.0 : !tile.tile<[64, 64], f32>
+  %O = scf.for %j = %low to %high step %one iter_args(%O1 = %none) -> (!tile.tile<[64, 64], f32>) : i32 {
+    %keys = tile.block_at %j of %rows : !tile.block<query, 64> -> !tile.block<key, 64>
+    %K = tile.load %k[%keys] : !tile.view<[?, ?, ?, 64], f16>[!tile.block<key, 64>] -> !tile.tile<[64, 64], f16>
+    %O2 = tile.dot %K, %K transposed plus %O1 : (!tile.tile<[64, 64], f16>, !tile.tile<[64, 64], f16>, !tile.tile<[64, 64], f32>) -> !tile.tile<[64, 64], f32>
+    scf.yield %O2 : !tile.tile<[64, 64], f32>
+  }
+}
+
+// -----
+
+// A first product that adds to what the loop carries cannot start early.
+// CHECK-LABEL: tile.kernel @carried
+// CHECK-NOT: pipe.dot_start
+tile.kernel @carried(%k: !tile.view<[?, ?, ?, 64], f16>, %v: !tile.view<[?, ?, ?, 64], f16>, %low: i32, %high: i32, %one: i32)
+    attributes {schedule = #tile.schedule<block_m = 64, block_n = 64, stages = 2, warps = 4, q_in_registers = false, consumers = 1, overlap = true>} {
+  %rows = tile.work : !tile.block<query, 64>
+  %none = tile.constant 0.0 : !tile.tile<[64, 64], f32>
+  %O = scf.for %j = %low to %high step %one iter_args(%O1 = %none) -> (!tile.tile<[64, 64], f32>) : i32 {
+    %keys = tile.block_at %j of %rows : !tile.block<query, 64> -> !tile.block<key, 64>
+    %K = tile.load %k[%keys] : !tile.view<[?, ?, ?, 64], f16>[!tile.block<key, 64>] -> !tile.tile<[64, 64], f16>
+    %S = tile.dot %K, %K transposed plus %O1 : (!tile.tile<[64, 64], f16>, !tile.tile<[64, 64], f16>, !tile.tile<[64, 64], f32>) -> !tile.tile<[64, 64], f32>
+    %P = tile.convert %S : !tile.tile<[64, 64], f32> -> !tile.tile<[64, 64], f16>
+    %V = tile.load %v[%keys] : !tile.view<[?, ?, ?, 64], f16>[!tile.block<key, 64>] -> !tile.tile<[64, 64], f16>
+    %O2 = tile.dot %P, %V plus %O1 : (!tile.tile<[64, 64], f16>, !tile.tile<[64, 64], f16>, !tile.tile<[64, 64], f32>) -> !tile.tile<[64, 64], f32>
+    scf.yield %O2 : !tile.tile<[64, 64], f32>
+  }
+}
+
+// -----
+
+// A last product whose right operand has another use cannot be put off with its load.
+// CHECK-LABEL: tile.kernel @shared
+// CHECK-NOT: pipe.dot_start
+tile.kernel @shared(%q: !tile.view<[?, ?, ?, 64], f16>, %k: !tile.view<[?, ?, ?, 64], f16>, %low: i32, %high: i32, %one: i32)
+    attributes {schedule = #tile.schedule<block_m = 64, block_n = 64, stages = 2, warps = 4, q_in_registers = false, consumers = 1, overlap = true>} {
+  %rows = tile.work : !tile.block<query, 64>
+  %Q = tile.load %q[%rows] : !tile.view<[?, ?, ?, 64], f16>[!tile.block<query, 64>] -> !tile.tile<[64, 64], f16>
+  %none = tile.constant 0.0 : !tile.tile<[64, 64], f32>
+  %O0 = tile.constant 0.0 : !tile.tile<[64, 64], f32>
+  %O = scf.for %j = %low to %high step %one iter_args(%O1 = %O0) -> (!tile.tile<[64, 64], f32>) : i32 {
+    %keys = tile.block_at %j of %rows : !tile.block<query, 64> -> !tile.block<key, 64>
+    %K = tile.load %k[%keys] : !tile.view<[?, ?, ?, 64], f16>[!tile.block<key, 64>] -> !tile.tile<[64, 64], f16>
+    %S = tile.dot %Q, %K transposed plus %none : (!tile.tile<[64, 64], f16>, !tile.tile<[64, 64], f16>, !tile.tile<[64, 64], f32>) -> !tile.tile<[64, 64], f32>
+    %P = tile.convert %S : !tile.tile<[64, 64], f32> -> !tile.tile<[64, 64], f16>
+    %O2 = tile.dot %P, %K plus %O1 : (!tile.tile<[64, 64], f16>, !tile.tile<[64, 64], f16>, !tile.tile<[64, 64], f32>) -> !tile.tile<[64, 64], f32>
+    scf.yield %O2 : !tile.tile<[64, 64], f32>
+  }
+}
+
+// -----
+
+// Without the schedule's word nothing overlaps.
+// CHECK-LABEL: tile.kernel @unasked
+// CHECK-NOT: pipe.dot_start
+tile.kernel @unasked(%q: !tile.view<[?, ?, ?, 64], f16>, %k: !tile.view<[?, ?, ?, 64], f16>,
+                     %v: !tile.view<[?, ?, ?, 64], f16>, %low: i32, %high: i32, %one: i32)
+    attributes {schedule = #tile.schedule<block_m = 64, block_n = 64, stages = 2, warps = 4, q_in_registers = false, consumers = 1>} {
+  %rows = tile.work : !tile.block<query, 64>
+  %Q = tile.load %q[%rows] : !tile.view<[?, ?, ?, 64], f16>[!tile.block<query, 64>] -> !tile.tile<[64, 64], f16>
+  %none = tile.constant 0.0 : !tile.tile<[64, 64], f32>
+  %O0 = tile.constant 0.0 : !tile.tile<[64, 64], f32>
+  %O = scf.for %j = %low to %high step %one iter_args(%O1 = %O0) -> (!tile.tile<[64, 64], f32>) : i32 {
+    %keys = tile.block_at %j of %rows : !tile.block<query, 64> -> !tile.block<key, 64>
+    %K = tile.load %k[%keys] : !tile.view<[?, ?, ?, 64], f16>[!tile.block<key, 64>] -> !tile.tile<[64, 64], f16>
+    %S = tile.dot %Q, %K transposed plus %none : (!tile.tile<[64, 64], f16>, !tile.tile<[64, 64], f16>, !tile.tile<[64, 64], f32>) -> !tile.tile<[64, 64], f32>
+    %P = tile.convert %S : !tile.tile<[64, 64], f32> -> !tile.tile<[64, 64], f16>
+    %V = tile.load %v[%keys] : !tile.view<[?, ?, ?, 64], f16>[!tile.block<key, 64>] -> !tile.tile<[64, 64], f16>
+    %O2 = tile.dot %P, %V plus %O1 : (!tile.tile<[64, 64], f16>, !tile.tile<[64, 64], f16>, !tile.tile<[64, 64], f32>) -> !tile.tile<[64, 64], f32>
+    scf.yield %O2 : !tile.tile<[64, 64], f32>
+  }
+}

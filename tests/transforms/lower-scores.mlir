@@ -1,0 +1,159 @@
+// RUN: tesela-opt %s --tile-lower-scores | FileCheck %s
+
+// s + slope · (k - q): the slope's read and its quotient stand before the loop, a tile's first position
+// in it; an element costs one sum, which its diagonal shares, and one fma. The exponents carry the scale.
+// CHECK-LABEL: tile.kernel @alibi
+tile.kernel @alibi(%scale: f32, %factor: f32, %slope: !tile.view<[?], f32>) {
+  %rows = tile.work : !tile.block<query, 8>
+  %m = tile.constant 0.0 : !tile.tile<[8], f32>
+  %x = tile.constant 0.0 : !tile.tile<[8, 16], f32>
+  // CHECK: %{{.*}}, %[[HEAD:.*]], %{{.*}}, %[[QUERY:.*]] = tile.coordinates
+  // CHECK: %[[SLOPE:.*]] = tile.read %slope[%[[HEAD]]]
+  // CHECK: %[[INVERSE:.*]] = arith.divf %{{.*}}, %scale
+  // CHECK: %[[C:.*]] = arith.mulf %scale, %factor
+  // CHECK: %[[COEFFICIENT:.*]] = arith.mulf %[[SLOPE]], %[[INVERSE]]
+  // CHECK: tile.blocks
+  // CHECK: %{{.*}}, %{{.*}}, %{{.*}}, %[[KEY:.*]] = tile.coordinates
+  // CHECK: %[[FIRST:.*]] = arith.subi %[[KEY]], %[[QUERY]]
+  // CHECK: %[[REAL:.*]] = arith.sitofp %[[FIRST]]
+  // CHECK: %[[T:.*]] = tile.map
+  // CHECK-NEXT: ^bb0(%[[E:.*]]: f32, %[[ROW:.*]]: i32, %[[COLUMN:.*]]: i32):
+  // CHECK: %[[OFFSET:.*]] = arith.subi %[[COLUMN]], %[[ROW]]
+  // CHECK-NEXT: %[[EXACT:.*]] = arith.sitofp %[[OFFSET]]
+  // CHECK-NEXT: %[[POSITION:.*]] = arith.addf %[[REAL]], %[[EXACT]] fastmath<reassoc>
+  // CHECK-NEXT: %[[R:.*]] = math.fma %[[COEFFICIENT]], %[[POSITION]], %[[E]]
+  // CHECK-NEXT: tile.yield %[[R]]
+  // CHECK: tile.softmax_step %[[T]], {{.*}} factor %[[C]]
+  tile.blocks %keys, %partial of %rows : !tile.block<query, 8> -> !tile.block<key, 16> {
+    %s = tile.score %x scaled by %scale at %rows, %keys : !tile.tile<[8, 16], f32>, !tile.block<query, 8>, !tile.block<key, 16> do {
+    ^bb0(%e: f32, %b: i32, %h: i32, %hkv: i32, %q: i32, %k: i32):
+      %d = arith.subi %k, %q : i32
+      %f = arith.sitofp %d : i32 to f32
+      %a = tile.read %slope[%h] : !tile.view<[?], f32> -> f32
+      %p = arith.mulf %a, %f : f32
+      %r = arith.addf %e, %p : f32
+      tile.yield %r : f32
+    }
+    %p:4 = tile.softmax_step %s, %m, %m factor %factor : !tile.tile<[8, 16], f32>, !tile.tile<[8], f32>
+  }
+}
+
+// cap · tanh(s / cap): one product and one tanh. The exponents carry |cap|, which may be of either sign.
+// CHECK-LABEL: tile.kernel @softcap
+tile.kernel @softcap(%scale: f32, %factor: f32, %cap: f32) {
+  %rows = tile.work : !tile.block<query, 8>
+  %m = tile.constant 0.0 : !tile.tile<[8], f32>
+  %x = tile.constant 0.0 : !tile.tile<[8, 16], f32>
+  // CHECK: %[[INVERSE:.*]] = arith.divf %{{.*}}, %cap
+  // CHECK: %[[INNER:.*]] = arith.mulf %scale, %[[INVERSE]]
+  // CHECK: %[[SIGN:.*]] = math.copysign %{{.*}}, %cap
+  // CHECK: %[[MAGNITUDE:.*]] = math.absf %cap
+  // CHECK: %[[SAFE:.*]] = arith.maxnumf %[[MAGNITUDE]]
+  // CHECK: %[[C:.*]] = arith.mulf %[[SAFE]], %factor
+  // CHECK: %[[A:.*]] = arith.mulf %[[INNER]], %[[SIGN]]
+  // CHECK: tile.blocks
+  // CHECK: %[[T:.*]] = tile.map
+  // CHECK-NEXT: ^bb0(%[[E:.*]]: f32,
+  // CHECK: %[[ARGUMENT:.*]] = arith.mulf %[[A]], %[[E]]
+  // CHECK-NEXT: %[[R:.*]] = math.tanh %[[ARGUMENT]]
+  // CHECK-NEXT: tile.yield %[[R]]
+  // CHECK: tile.softmax_step {{.*}} factor %[[C]]
+  tile.blocks %keys, %partial of %rows : !tile.block<query, 8> -> !tile.block<key, 16> {
+    %s = tile.score %x scaled by %scale at %rows, %keys : !tile.tile<[8, 16], f32>, !tile.block<query, 8>, !tile.block<key, 16> do {
+    ^bb0(%e: f32, %b: i32, %h: i32, %hkv: i32, %q: i32, %k: i32):
+      %d = arith.divf %e, %cap : f32
+      %f = math.tanh %d : f32
+      %r = arith.mulf %cap, %f : f32
+      tile.yield %r : f32
+    }
+    %t = tile.mask %s if %partial at %rows, %keys : !tile.tile<[8, 16], f32>, !tile.block<query, 8>, !tile.block<key, 16>
+    %p:4 = tile.softmax_step %t, %m, %m factor %factor : !tile.tile<[8, 16], f32>, !tile.tile<[8], f32>
+  }
+}
+
+// A score that something else sees keeps its value; so does one whose scale may be negative.
+// CHECK-LABEL: tile.kernel @kept
+tile.kernel @kept(%scale: f32, %factor: f32, %weight: f32, %i: i32) {
+  %rows = tile.work : !tile.block<query, 8>
+  %keys = tile.block_at %i of %rows : !tile.block<query, 8> -> !tile.block<key, 8>
+  %m = tile.constant 0.0 : !tile.tile<[8], f32>
+  %x = tile.constant 0.0 : !tile.tile<[8, 8], f32>
+  // CHECK: %[[A:.*]] = arith.mulf %scale, %weight
+  // CHECK: tile.map
+  // CHECK: arith.mulf %[[A]], %{{.*}}
+  // CHECK: tile.softmax_step {{.*}} factor %factor
+  %s = tile.score %x scaled by %scale at %rows, %keys : !tile.tile<[8, 8], f32>, !tile.block<query, 8>, !tile.block<key, 8> do {
+  ^bb0(%e: f32, %b: i32, %h: i32, %hkv: i32, %q: i32, %k: i32):
+    %r = arith.mulf %e, %weight : f32
+    tile.yield %r : f32
+  }
+  %p:4 = tile.softmax_step %s, %m, %m factor %factor : !tile.tile<[8, 8], f32>, !tile.tile<[8], f32>
+}
+
+// CHECK-LABEL: tile.kernel @seen
+tile.kernel @seen(%scale: f32, %factor: f32, %i: i32) {
+  %rows = tile.work : !tile.block<query, 8>
+  %keys = tile.block_at %i of %rows : !tile.block<query, 8> -> !tile.block<key, 8>
+  %m = tile.constant 0.0 : !tile.tile<[8], f32>
+  %x = tile.constant 0.0 : !tile.tile<[8, 8], f32>
+  // CHECK: %[[S:.*]] = tile.map
+  // CHECK: arith.mulf %scale, %{{.*}}
+  // CHECK: tile.softmax_step %[[S]], {{.*}} factor %factor
+  %s = tile.score %x scaled by %scale at %rows, %keys : !tile.tile<[8, 8], f32>, !tile.block<query, 8>, !tile.block<key, 8>
+  %c = tile.convert %s : !tile.tile<[8, 8], f32> -> !tile.tile<[8, 8], bf16>
+  %p:4 = tile.softmax_step %s, %m, %m factor %factor : !tile.tile<[8, 8], f32>, !tile.tile<[8], f32>
+}
+
+// What could leave i32 is converted as a whole: k - q + n wraps where the language wraps. abs of k - q + 1
+// cannot. A quotient of two elements may be rounded twice.
+// CHECK-LABEL: tile.kernel @whole
+tile.kernel @whole(%scale: f32, %n: i32, %i: i32) {
+  %rows = tile.work : !tile.block<query, 8>
+  %keys = tile.block_at %i of %rows : !tile.block<query, 8> -> !tile.block<key, 8>
+  %x = tile.constant 0.0 : !tile.tile<[8, 8], f32>
+  // CHECK: %[[BASE:.*]] = arith.addi %{{.*}}, %n
+  // CHECK: tile.map
+  // CHECK: %[[MAGNITUDE:.*]] = math.absf
+  // CHECK: %[[OFFSET:.*]] = arith.subi
+  // CHECK-NEXT: %[[INDEX:.*]] = arith.addi %[[BASE]], %[[OFFSET]]
+  // CHECK-NEXT: %[[WHOLE:.*]] = arith.sitofp %[[INDEX]]
+  // CHECK: arith.divf %[[WHOLE]], %[[MAGNITUDE]] fastmath<arcp>
+  %s = tile.score %x scaled by %scale at %rows, %keys : !tile.tile<[8, 8], f32>, !tile.block<query, 8>, !tile.block<key, 8> do {
+  ^bb0(%e: f32, %b: i32, %h: i32, %hkv: i32, %q: i32, %k: i32):
+    %zero = arith.constant 0 : i32
+    %one = arith.constant 1 : i32
+    %nearer = arith.subi %k, %q : i32
+    %d = arith.addi %nearer, %one : i32
+    %negated = arith.subi %zero, %d : i32
+    %greater = arith.cmpi sgt, %negated, %d : i32
+    %absolute = arith.select %greater, %negated, %d : i32
+    %y = arith.sitofp %absolute : i32 to f32
+    %w = arith.addi %d, %n : i32
+    %f = arith.sitofp %w : i32 to f32
+    %r = arith.divf %f, %y : f32
+    tile.yield %r : f32
+  }
+  %c = tile.convert %s : !tile.tile<[8, 8], f32> -> !tile.tile<[8, 8], bf16>
+}
+
+// An exact score keeps its f32 ops as they stand.
+// CHECK-LABEL: tile.kernel @exact
+tile.kernel @exact(%scale: f32, %factor: f32, %n: f32, %i: i32) {
+  %rows = tile.work : !tile.block<query, 8>
+  %keys = tile.block_at %i of %rows : !tile.block<query, 8> -> !tile.block<key, 8>
+  %m = tile.constant 0.0 : !tile.tile<[8], f32>
+  %x = tile.constant 0.0 : !tile.tile<[8, 8], f32>
+  // CHECK: tile.map
+  // CHECK-NEXT: ^bb0(%[[E:.*]]: f32,
+  // CHECK-NEXT: %[[S:.*]] = arith.mulf %scale, %[[E]]
+  // CHECK-NEXT: %[[Q:.*]] = arith.divf %[[S]], %n : f32
+  // CHECK-NEXT: arith.addf %[[Q]], %n : f32
+  // CHECK: tile.softmax_step {{.*}} factor %factor
+  %s = tile.score %x scaled by %scale at %rows, %keys {exact} : !tile.tile<[8, 8], f32>, !tile.block<query, 8>, !tile.block<key, 8> do {
+  ^bb0(%e: f32, %b: i32, %h: i32, %hkv: i32, %q: i32, %k: i32):
+    %a = arith.divf %e, %n : f32
+    %r = arith.addf %a, %n : f32
+    tile.yield %r : f32
+  }
+  %p:4 = tile.softmax_step %s, %m, %m factor %factor : !tile.tile<[8, 8], f32>, !tile.tile<[8], f32>
+}

@@ -1,0 +1,38 @@
+// RUN: tesela-opt %s --tile-split-reads | FileCheck %s
+
+// table[h, base + row - column] in a tile of 8 × 16: one question for all elements, and reads without
+// clamps where the answer is yes.
+// CHECK-LABEL: tile.kernel @relative
+tile.kernel @relative(%table: !tile.view<[?, ?], f32>, %h: i32, %base: i32, %v: !tile.view<[?, ?, ?, 16], f32>) {
+  %rows = tile.work : !tile.block<query, 8>
+  %x = tile.constant 0.0 : !tile.tile<[8, 16], f32>
+  // CHECK: %[[COVERED:.*]] = tile.covers %table[%h, %base] low [0, -15] high [0, 7]
+  // CHECK: %[[R:.*]] = scf.if %[[COVERED]]
+  // CHECK: tile.read {{.*}} {covered}
+  // CHECK: } else {
+  // CHECK: tile.read
+  // CHECK-NOT: covered
+  // CHECK: tile.store %[[R]]
+  %y = tile.map %x : (!tile.tile<[8, 16], f32>) -> !tile.tile<[8, 16], f32> {
+  ^bb0(%e: f32, %row: i32, %column: i32):
+    %d = arith.subi %row, %column : i32
+    %i = arith.addi %base, %d : i32
+    %t = tile.read %table[%h, %i] : !tile.view<[?, ?], f32> -> f32
+    tile.yield %t : f32
+  }
+  tile.store %y, %v[%rows] : !tile.tile<[8, 16], f32>, !tile.view<[?, ?, ?, 16], f32>[!tile.block<query, 8>]
+}
+
+// An index that is computed otherwise keeps its clamp, and a map without others stays one.
+// CHECK-LABEL: tile.kernel @gather
+tile.kernel @gather(%table: !tile.view<[?], i32>, %weight: !tile.view<[?], f32>) {
+  %rows = tile.work : !tile.block<query, 8>
+  %x = tile.constant 0.0 : !tile.tile<[8, 16], f32>
+  // CHECK-NOT: tile.covers
+  %y = tile.map %x : (!tile.tile<[8, 16], f32>) -> !tile.tile<[8, 16], f32> {
+  ^bb0(%e: f32, %row: i32, %column: i32):
+    %d = arith.xori %row, %column : i32
+    %t = tile.read %weight[%d] : !tile.view<[?], f32> -> f32
+    tile.yield %t : f32
+  }
+}
