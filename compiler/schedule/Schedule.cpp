@@ -125,7 +125,9 @@ static Schedule roleHeuristic(const KernelSpecification &specification,
   if (consumers == 3 && variant.hasCaptures && widest <= 64)
     schedule.blockN = 112;
   schedule.stages = widest <= 64 ? 4 : 2;
-  schedule.reference = variant.hasScore && variant.hasCaptures ? "lazy" : "recompute";
+  // A score that is computed again takes registers.
+  bool isCostly = variant.hasScore && (variant.hasCaptures || widest <= 64);
+  schedule.reference = isCostly ? "lazy" : "recompute";
   schedule.overlap = overlap;
   schedule.persistent = schedule.outputBuffer = true;
   bool turnsPay = (widest <= 64 && variant.isMasked) || (variant.hasScore && variant.hasCaptures) ||

@@ -90,6 +90,7 @@ TEST(Schedule, FollowsTheVariant) {
   EXPECT_EQ(chosenForLength(128, 128, 0).groupKeys, 0);
   // Recomputing a score of captured tensors takes more registers than it saves time.
   EXPECT_EQ(chosenForLength(128, 128, 0, {.hasScore = true}).reference, "recompute");
+  EXPECT_EQ(chosenForLength(64, 64, 0, {.hasScore = true}).reference, "lazy");
   EXPECT_EQ(chosenForLength(128, 128, 0, {.hasScore = true, .hasCaptures = true}).reference,
             "lazy");
   // Captured tensors take registers; two consumers have enough.

@@ -9,6 +9,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "analysis/Positions.h"
+#include "targets/nvvm/ColumnInterval.h"
 #include "targets/nvvm/KernelLowering.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -105,6 +106,23 @@ private:
   DenseMap<Value, LanePosition> known;
 };
 
+/// The ops of a map's body that its value needs when `interval` gives its condition.
+llvm::DenseSet<Operation *> neededBeside(Block &body, const ColumnInterval &interval) {
+  llvm::DenseSet<Operation *> needed;
+  SmallVector<Value> worklist(body.getTerminator()->getOperands());
+  while (!worklist.empty()) {
+    Value value = worklist.pop_back_val();
+    Operation *op = value.getDefiningOp();
+    if (!op || op->getBlock() != &body || !needed.insert(op).second)
+      continue;
+    if (value == interval.condition())
+      llvm::append_range(worklist, interval.rest());
+    else
+      llvm::append_range(worklist, op->getOperands());
+  }
+  return needed;
+}
+
 } // namespace
 
 LogicalResult KernelLowering::lowerMap(tile::MapOp op) {
@@ -122,6 +140,13 @@ LogicalResult KernelLowering::lowerMap(tile::MapOp op) {
       if (operand.getParentBlock() != &body && !isa<tile::ViewType>(operand.getType()))
         outer.map(operand, valueOf(operand));
   LanePositions positions(builder, op, outer, firstRow, isRow ? constant(0) : firstColumn);
+  std::optional<ColumnInterval> interval;
+  if (!isRow)
+    interval.emplace(builder, op, outer, firstRow, firstColumn);
+  // What is left of the body where the interval stands for its condition.
+  llvm::DenseSet<Operation *> needed = interval && interval->condition()
+                                           ? neededBeside(body, *interval)
+                                           : llvm::DenseSet<Operation *>();
 
   Values results;
   auto emitElement = [&](int64_t strip, int64_t half, int64_t group, int64_t odd) {
@@ -151,7 +176,14 @@ LogicalResult KernelLowering::lowerMap(tile::MapOp op) {
       if (inner.getNumRegions() != 0 || inner.getNumResults() != 1)
         return LogicalResult(inner.emitOpError() << "cannot stand in the body of tile.map");
       Value result = inner.getResult(0);
-      if (positions.find(result))
+      if (interval && result == interval->condition()) {
+        Value inside = interval->contains(row, column);
+        for (Value other : interval->rest())
+          inside = arith::AndIOp::create(builder, loc, inside, scalars.lookup(other));
+        scalars.map(result, inside);
+        continue;
+      }
+      if (positions.find(result) || (!needed.empty() && !needed.contains(&inner)))
         continue;
       auto read = dyn_cast<tile::ReadOp>(inner);
       if (read && read.getCovered()) {

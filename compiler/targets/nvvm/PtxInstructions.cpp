@@ -245,6 +245,10 @@ void PtxInstructions::endCount(Value counter, Value last) {
        "l,r,~{memory}", /*hasSideEffects=*/true);
 }
 
+Value PtxInstructions::subtractSaturating(Value a, Value b) {
+  return emitPure("sub.sat.s32 $0, $1, $2;", "=r,r,r", a.getType(), {a, b});
+}
+
 Value PtxInstructions::opaque(Value x) {
   return emit(x.getType(), x, "mov.b32 $0, $1;", "=r,r", /*hasSideEffects=*/false).front();
 }

@@ -89,10 +89,12 @@ public:
   /// Counts the ends in the u32 behind `counter`, from 0 to `last`, and on the last one makes both
   /// 0 again.
   void endCount(mlir::Value counter, mlir::Value last);
+  /// a - b (i32), held at the ends of i32.
+  mlir::Value subtractSaturating(mlir::Value a, mlir::Value b);
   /// `x` (i32), of which LLVM knows nothing more: not that it counts a loop's iterations.
   mlir::Value opaque(mlir::Value x);
-  /// `x` (i32), known only from here on: LLVM may not move what follows from it before a loop, where it
-  /// would hold registers.
+  /// `x` (i32), known only from here on: LLVM may not move what follows from it before a loop,
+  /// where it would hold registers.
   mlir::Value pinned(mlir::Value x);
   /// The warp's common value of `x` (i32), known to be the same in all lanes.
   mlir::Value uniform(mlir::Value x);
