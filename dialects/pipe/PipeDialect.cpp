@@ -107,10 +107,16 @@ static LogicalResult verifyTile(Operation *op, BufferType buffer, tile::TileType
   return success();
 }
 
+/// `columns`: null where the stage has all of the view's.
 static LogicalResult verifyBlock(Operation *op, BufferType buffer, tile::ViewType view,
-                                 tile::BlockType block) {
-  if (tile::staticExtent(block.getExtent()) != buffer.getRows() || view.getRank() != 4 ||
-      view.getStaticExtent(3) != buffer.getColumns() ||
+                                 tile::BlockType block, Value columns = Value()) {
+  bool hasColumns = view.getRank() == 4;
+  if (hasColumns && columns)
+    hasColumns = tile::staticExtent(cast<tile::BlockType>(columns.getType()).getExtent()) ==
+                 buffer.getColumns();
+  else if (hasColumns)
+    hasColumns = view.getStaticExtent(3) == buffer.getColumns();
+  if (tile::staticExtent(block.getExtent()) != buffer.getRows() || !hasColumns ||
       view.getElementType() != buffer.getElementType())
     return op->emitOpError() << "expected a block of the shape and type of a stage of " << buffer
                              << ", got " << view << '[' << block << ']';
@@ -118,7 +124,8 @@ static LogicalResult verifyBlock(Operation *op, BufferType buffer, tile::ViewTyp
 }
 
 LogicalResult CopyOp::verify() {
-  return verifyBlock(*this, getBuffer().getType(), getView().getType(), getBlock().getType());
+  return verifyBlock(*this, getBuffer().getType(), getView().getType(), getBlock().getType(),
+                     getColumns());
 }
 
 LogicalResult StoreOp::verify() {
@@ -199,7 +206,7 @@ LogicalResult FillOp::verify() {
     return emitOpError() << "expected parts of equal rows, got " << parts << " parts of " << buffer;
   if (failed(verifyPart(*this, getChannel().getType(), getPart())))
     return failure();
-  return verifyBlock(*this, buffer, getView().getType(), getBlock().getType());
+  return verifyBlock(*this, buffer, getView().getType(), getBlock().getType(), getColumns());
 }
 
 LogicalResult EmptyOutOp::verify() {

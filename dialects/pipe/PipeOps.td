@@ -33,12 +33,14 @@ def Pipe_CopyOp : Pipe_Op<"copy", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "starts copying a block of rows of a view into a stage of a buffer";
   let description = [{
     Asynchronous: the tile is there after a `pipe.wait` that covers the copy's `pipe.commit`, seen by
-    the whole thread block after a `pipe.barrier` (PTX ISA, "cp.async"). Rows from the block's limit on become zeros.
+    the whole thread block after a `pipe.barrier` (PTX ISA, "cp.async"). Rows from the block's limit on become zeros,
+    and so do columns from the limit of `columns` on. The first column is a multiple of 8 (16 bytes).
   }];
-  let arguments = (ins Tile_ViewType:$view, Tile_BlockType:$block, Pipe_BufferType:$buffer, I32:$stage);
+  let arguments = (ins Tile_ViewType:$view, Tile_BlockType:$block, Optional<Tile_BlockType>:$columns,
+                       Pipe_BufferType:$buffer, I32:$stage);
   let assemblyFormat = [{
-    $view `[` $block `]` `to` $buffer `[` $stage `]` attr-dict
-    `:` type($view) `[` type($block) `]` `,` type($buffer)
+    $view `[` $block (`,` $columns^)? `]` `to` $buffer `[` $stage `]` attr-dict
+    `:` type($view) `[` type($block) (`,` type($columns)^)? `]` `,` type($buffer)
   }];
   let hasVerifier = 1;
 }
@@ -243,14 +245,14 @@ def Pipe_FillOp : Pipe_Op<"fill", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "the producer copies a block of rows of a view, or a part, into the stage of use n";
   let description = [{
     By tensor copies (PTX ISA, "cp.async.bulk.tensor"), one a panel, which complete the stage's full barrier. Rows from
-    the end of the view on become zeros.
+    the end of the view on become zeros, and so do columns.
   }];
-  let arguments = (ins Tile_ViewType:$view, Tile_BlockType:$block, Pipe_BufferType:$buffer,
-                       Pipe_ChannelType:$channel, I32:$use,
+  let arguments = (ins Tile_ViewType:$view, Tile_BlockType:$block, Optional<Tile_BlockType>:$columns,
+                       Pipe_BufferType:$buffer, Pipe_ChannelType:$channel, I32:$use,
                        DefaultValuedAttr<I64Attr, "0">:$part);
   let assemblyFormat = [{
-    $view `[` $block `]` `to` $buffer `on` $channel `[` $use `]` (`part` $part^)? attr-dict
-    `:` type($view) `[` type($block) `]` `,` type($buffer) `,` type($channel)
+    $view `[` $block (`,` $columns^)? `]` `to` $buffer `on` $channel `[` $use `]` (`part` $part^)? attr-dict
+    `:` type($view) `[` type($block) (`,` type($columns)^)? `]` `,` type($buffer) `,` type($channel)
   }];
   let hasVerifier = 1;
 }

@@ -63,12 +63,18 @@ LogicalResult ExtentOp::verify() {
                        << '"';
 }
 
-static LogicalResult verifyAccess(Operation *op, ViewType view, BlockType block, TileType tile) {
+/// `columns`: null where the tile has all of the view's.
+static LogicalResult verifyAccess(Operation *op, ViewType view, BlockType block, BlockType columns,
+                                  TileType tile) {
   if (view.getRank() != 3 && view.getRank() != 4)
     return op->emitOpError() << "expected a view [batch, head, position(, D)], got " << view;
+  if (columns && view.getRank() != 4)
+    return op->emitOpError() << "expected a view [batch, head, position, D] of which to take "
+                                "columns, got "
+                             << view;
   SmallVector<Attribute> expected = {block.getExtent()};
   if (view.getRank() == 4)
-    expected.push_back(view.getExtents()[3]);
+    expected.push_back(columns ? columns.getExtent() : view.getExtents()[3]);
   if (failed(verifyExtents(op, "the tile of this block of the view", tile.getExtents(), expected)))
     return failure();
   if (!isElement(tile.getElementType(), view.getElementType()))
@@ -79,11 +85,12 @@ static LogicalResult verifyAccess(Operation *op, ViewType view, BlockType block,
 
 LogicalResult LoadOp::verify() {
   return verifyAccess(*this, getView().getType(), getBlock().getType(),
+                      getColumns() ? getColumns().getType() : BlockType(),
                       cast<TileType>(getTile().getType()));
 }
 
 LogicalResult StoreOp::verify() {
-  return verifyAccess(*this, getView().getType(), getBlock().getType(),
+  return verifyAccess(*this, getView().getType(), getBlock().getType(), BlockType(),
                       cast<TileType>(getTile().getType()));
 }
 

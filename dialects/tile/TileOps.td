@@ -176,14 +176,22 @@ def Tile_BlocksOp : Tile_Op<"blocks", [
 //===----------------------------------------------------------------------===//
 
 def Tile_LoadOp : Tile_Op<"load", [MemoryEffects<[MemRead]>]> {
-  let summary = "loads a block of rows of a view";
+  let summary = "loads a block of rows of a view, or a block of their columns";
   let description = [{
     `tile[i, j] = view[batch, head, first + i, j]`, 0 where `first + i >= limit`.
     Of a view of rank 3, `tile[i] = view[batch, head, first + i]`.
+
+    With `columns`, of which only the rows count: `tile[i, j] = view[batch, head, first + i, columns.first + j]`, 0
+    also where `columns.first + j >= columns.limit`. The limit is no more than the view's last extent.
+
+    Example: `%A = tile.load %a[%rows, %depth] : !tile.view<[?, ?, ?, ?], bf16>[!tile.block<query, 128>, !tile.block<key, 64>] -> !tile.tile<[128, 64], bf16>`
   }];
-  let arguments = (ins Tile_ViewType:$view, Tile_BlockType:$block);
+  let arguments = (ins Tile_ViewType:$view, Tile_BlockType:$block, Optional<Tile_BlockType>:$columns);
   let results = (outs Tile_AnyTile:$tile);
-  let assemblyFormat = "$view `[` $block `]` attr-dict `:` type($view) `[` type($block) `]` `->` type($tile)";
+  let assemblyFormat = [{
+    $view `[` $block (`,` $columns^)? `]` attr-dict
+    `:` type($view) `[` type($block) (`,` type($columns)^)? `]` `->` type($tile)
+  }];
   let hasVerifier = 1;
 }
 

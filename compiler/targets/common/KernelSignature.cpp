@@ -16,6 +16,15 @@ unsigned KernelSignature::extent(llvm::StringRef name) {
   return llvm::find(extentNames, name) - std::begin(extentNames);
 }
 
+/// Whether blocks of queries of the view are loaded or stored.
+static bool isOfQueries(BlockArgument view) {
+  return llvm::any_of(view.getUsers(), [](Operation *user) {
+    auto types = user->getOperandTypes();
+    auto block = llvm::find_if(types, llvm::IsaPred<tile::BlockType>); // of the rows
+    return block != types.end() && cast<tile::BlockType>(*block).getAxis() == tile::Axis::Query;
+  });
+}
+
 void KernelSignature::add(ArgumentSlot::Kind kind, std::string name, int axis, Type type) {
   slots_.push_back({kind, std::move(name), axis});
   types_.push_back(type);
@@ -56,9 +65,9 @@ KernelSignature::KernelSignature(tile::KernelOp kernel) {
     std::string name = kernel.getArgumentName(argument.getArgNumber()).str();
     if (!viewType || viewType.getRank() != 4 || name.starts_with("$"))
       continue;
-    // Boxes of what one copy moves: a warpgroup's rows of the queries and of the output, a block of
+    // Boxes of what one copy moves: a warpgroup's rows of a block of queries, a whole block of
     // keys.
-    int64_t rows = name == "q" || name == "o" ? 64 : schedule.getBlockN();
+    int64_t rows = isOfQueries(argument) ? 64 : schedule.getBlockN();
     views_[argument.getArgNumber()].tensorMap = slots_.size();
     add(Kind::tensorMap, name, rows, Type());
     add(Kind::coordinateStep, name, 0, i32);

@@ -49,23 +49,38 @@ void KernelLowering::lowerLoad(tile::LoadOp op) {
   int64_t rows = rowValues ? tile.columns : tile.rows;
   int64_t columns = rowValues ? 1 : tile.columns;
   int64_t width = unit_.widthFor(columns);
-  Type bits = CodeBuilder::vectorOf(storageType(element), width);
-  Value existing = existingRows(block, rows);
+  Value none = builder_.i64(0), all = builder_.i64(columns), existing = existingRows(block, rows);
 
-  builder_.loop(builder_.i64(0), existing, 1, [&](Value row) {
-    Value address = rowAddress(op.getView(), block, row);
-    builder_.loop(columns, width, [&](Value column) {
+  auto load = [&](Value row, Value address, Value low, Value high, int64_t lanes) {
+    Type bits = CodeBuilder::vectorOf(storageType(element), lanes);
+    builder_.loop(low, high, lanes, [&](Value column) {
       Value loaded = builder_.load(bits, builder_.address(address, storageType(element), column));
       storeTile(toFloat(builder_, unit_, element, loaded), tile,
                 builder_.multiplyAdd(row, columns, column));
     });
-  });
-  Value zero = builder_.real(CodeBuilder::vectorOf(builder_.getF32Type(), width), 0.0f);
-  builder_.loop(existing, builder_.i64(rows), 1, [&](Value row) {
-    builder_.loop(columns, width, [&](Value column) {
+  };
+  auto clear = [&](Value row, Value low, int64_t lanes) {
+    Value zero = builder_.real(CodeBuilder::vectorOf(builder_.getF32Type(), lanes), 0.0f);
+    builder_.loop(low, all, lanes, [&](Value column) {
       storeTile(zero, tile, builder_.multiplyAdd(row, columns, column));
     });
+  };
+  builder_.loop(none, existing, 1, [&](Value row) {
+    Value address = rowAddress(op.getView(), block, row);
+    if (!op.getColumns())
+      return load(row, address, none, all, width);
+    // Whole vectors of the columns that exist, then the last ones one by one.
+    BlockCoordinates of = blocks_.lookup(op.getColumns());
+    Value first = arith::ExtSIOp::create(builder_, builder_.getI64Type(), of.first);
+    address = builder_.address(address, storageType(element), first);
+    Value left = existingRows(of, columns);
+    Value rest = arith::RemUIOp::create(builder_, left, builder_.i64(width));
+    Value whole = arith::SubIOp::create(builder_, left, rest);
+    load(row, address, none, whole, width);
+    load(row, address, whole, left, 1);
+    clear(row, left, 1);
   });
+  builder_.loop(existing, builder_.i64(rows), 1, [&](Value row) { clear(row, none, width); });
 }
 
 void KernelLowering::lowerStore(tile::StoreOp op) {

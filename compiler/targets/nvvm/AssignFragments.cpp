@@ -141,8 +141,8 @@ private:
     SmallVector<Value> buffers;
     for (tile::LoadOp load : loads) {
       Value buffer = allocate(cast<tile::TileType>(load.getType()), load.getLoc(), Value());
-      pipe::CopyOp::create(start, load.getLoc(), load.getView(), load.getBlock(), buffer,
-                           zero(start, loc));
+      pipe::CopyOp::create(start, load.getLoc(), load.getView(), load.getBlock(), load.getColumns(),
+                           buffer, zero(start, loc));
       buffers.push_back(buffer);
       bufferOf[load.getView()] = buffer;
     }
@@ -192,9 +192,10 @@ private:
       // The top of a loop's body: behind the last block that the loads need.
       Operation *lastNeeded = nullptr;
       for (tile::LoadOp load : loads)
-        if (Operation *op = load.getBlock().getDefiningOp(); op && op->getBlock() == block)
-          if (!lastNeeded || lastNeeded->isBeforeInBlock(op))
-            lastNeeded = op;
+        for (Value needed : load->getOperands())
+          if (Operation *op = needed.getDefiningOp(); op && op->getBlock() == block)
+            if (!lastNeeded || lastNeeded->isBeforeInBlock(op))
+              lastNeeded = op;
       OpBuilder builder(&getContext());
       if (lastNeeded)
         builder.setInsertionPointAfter(lastNeeded);

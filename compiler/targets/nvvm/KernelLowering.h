@@ -80,15 +80,16 @@ private:
   mlir::Value stageAddress(mlir::Value buffer, mlir::Value stage);
   void lowerSlot(pipe::SlotOp op);
   /// 16 bytes of a tile: where they lie in shared memory (address + offset) and in global memory,
-  /// and whether their row exists.
+  /// how many of them are columns that exist, and whether their row exists.
   struct Chunk {
     mlir::Value address;
     int64_t offset;
-    mlir::Value global, exists;
+    mlir::Value global, bytes, exists;
   };
   /// Writes `body` for each chunk of a stage that this thread moves between a buffer and a view.
+  /// `columns`: null where the stage has all of the view's.
   void forEachChunk(mlir::Value buffer, mlir::Value stage, mlir::Value view, mlir::Value block,
-                    llvm::function_ref<void(const Chunk &)> body);
+                    mlir::Value columns, llvm::function_ref<void(const Chunk &)> body);
   void lowerCopy(pipe::CopyOp op);
   void lowerWrite(pipe::WriteOp op);
   void lowerStore(pipe::StoreOp op);
@@ -139,7 +140,7 @@ private:
   /// The full barrier of use `use`, and where its numbers lie.
   std::pair<mlir::Value, mlir::Value> channelWords(mlir::Value channel, mlir::Value use);
   /// {column, first row + `row`, head, batch} of a block in the view's tensor map.
-  Values tensorCoordinates(mlir::Value view, const BlockCoordinates &block, int64_t column,
+  Values tensorCoordinates(mlir::Value view, const BlockCoordinates &block, mlir::Value column,
                            mlir::Value row);
   /// Sets thread, lane, warp, and what follows from them.
   void numberThreads(mlir::Value threadOfRole);

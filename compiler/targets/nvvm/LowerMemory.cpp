@@ -60,7 +60,7 @@ static std::tuple<Value, Value, Value> firstChunk(OpBuilder &builder, Location l
 }
 
 void KernelLowering::forEachChunk(Value bufferValue, Value stage, Value view, Value blockValue,
-                                  llvm::function_ref<void(const Chunk &)> body) {
+                                  Value columns, llvm::function_ref<void(const Chunk &)> body) {
   auto buffer = cast<pipe::BufferType>(bufferValue.getType());
   ChunkDeal deal(buffer, warps * 32);
   auto [row, column, address] = firstChunk(builder, loc, thread, deal, buffer.getRowBytes());
@@ -69,26 +69,35 @@ void KernelLowering::forEachChunk(Value bufferValue, Value stage, Value view, Va
   BlockCoordinates block = blockOf(blockValue);
   Type element = buffer.getElementType();
   Value rowStride = slots[viewOf(view).strides[2]];
-  Value firstElement = wide(multiply(column, constant(chunkElements)));
+  Value firstElement = multiply(column, constant(chunkElements)), bytes = constant(chunkBytes);
+  if (columns) {
+    BlockCoordinates of = blockOf(columns);
+    firstElement = add(of.first, firstElement);
+    Value left = arith::SubIOp::create(builder, loc, of.limit, firstElement);
+    left = arith::MaxSIOp::create(builder, loc, left, constant(0));
+    left = arith::MinSIOp::create(builder, loc, left, constant(chunkElements));
+    bytes = multiply(left, constant(chunkBytes / chunkElements));
+  }
   Value global = advance(blockAddress(view, block, element), element,
-                         add(multiply(wide(row), rowStride), firstElement));
+                         add(multiply(wide(row), rowStride), wide(firstElement)));
   Value step = multiply(rowStride, constant(deal.rowStep, 64));
   Value rowsLeft = arith::SubIOp::create(builder, loc, block.limit, add(block.first, row));
   for (int64_t index = 0; index < deal.count; ++index) {
     Value exists = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::sgt, rowsLeft,
                                          constant(index * deal.rowStep));
-    body({address, index * deal.rowStep * buffer.getRowBytes(), global, exists});
+    body({address, index * deal.rowStep * buffer.getRowBytes(), global, bytes, exists});
     if (index + 1 < deal.count)
       global = advance(global, element, step);
   }
 }
 
 void KernelLowering::lowerCopy(pipe::CopyOp op) {
-  forEachChunk(op.getBuffer(), op.getStage(), op.getView(), op.getBlock(), [&](const Chunk &chunk) {
-    Value bytes =
-        arith::SelectOp::create(builder, loc, chunk.exists, constant(chunkBytes), constant(0));
-    ptx().copyAsync(chunk.address, chunk.offset, chunk.global, bytes);
-  });
+  forEachChunk(op.getBuffer(), op.getStage(), op.getView(), op.getBlock(), op.getColumns(),
+               [&](const Chunk &chunk) {
+                 Value bytes =
+                     arith::SelectOp::create(builder, loc, chunk.exists, chunk.bytes, constant(0));
+                 ptx().copyAsync(chunk.address, chunk.offset, chunk.global, bytes);
+               });
 }
 
 void KernelLowering::lowerWrite(pipe::WriteOp op) {
@@ -118,13 +127,15 @@ void KernelLowering::lowerWrite(pipe::WriteOp op) {
 }
 
 void KernelLowering::lowerStore(pipe::StoreOp op) {
-  forEachChunk(op.getBuffer(), op.getStage(), op.getView(), op.getBlock(), [&](const Chunk &chunk) {
+  auto storeChunk = [&](const Chunk &chunk) {
     Values data = ptx().loadShared16Bytes(chunk.address, chunk.offset);
     auto branch = scf::IfOp::create(builder, loc, chunk.exists, /*withElseRegion=*/false);
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointToStart(branch.thenBlock());
     ptx().storeGlobal16Bytes(chunk.global, data);
-  });
+  };
+  forEachChunk(op.getBuffer(), op.getStage(), op.getView(), op.getBlock(), /*columns=*/Value(),
+               storeChunk);
 }
 
 /// A row slice goes into a contiguous [B, H, Sq] view; the first lane of four stores.

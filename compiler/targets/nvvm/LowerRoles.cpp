@@ -111,10 +111,10 @@ void KernelLowering::lowerRelease(pipe::ReleaseOp op) {
   ptx().arrive(channelUse(op.getChannel(), op.getUse(), /*isFull=*/false, part).first, lane);
 }
 
-Values KernelLowering::tensorCoordinates(Value view, const BlockCoordinates &block, int64_t column,
+Values KernelLowering::tensorCoordinates(Value view, const BlockCoordinates &block, Value column,
                                          Value row) {
   unsigned map = viewOf(view).tensorMap;
-  return {constant(column), add(block.first, row), multiply(block.head, slots[map + 2]),
+  return {column, add(block.first, row), multiply(block.head, slots[map + 2]),
           multiply(block.batch, slots[map + 1])};
 }
 
@@ -131,9 +131,12 @@ void KernelLowering::lowerFill(pipe::FillOp op) {
   Value map = slots[viewOf(op.getView()).tensorMap];
   for (int64_t column = 0; column < buffer.getColumns(); column += panelColumns) {
     int64_t offset = (column / panelColumns * buffer.getRows() + firstRow) * panelRowBytes;
+    Value first = constant(column);
+    if (op.getColumns())
+      first = add(first, blockOf(op.getColumns()).first);
     ptx().copyTensorIn(
         add(target, constant(offset)), map,
-        tensorCoordinates(op.getView(), blockOf(op.getBlock()), column, constant(firstRow)),
+        tensorCoordinates(op.getView(), blockOf(op.getBlock()), first, constant(firstRow)),
         barrier);
   }
 }
@@ -212,8 +215,9 @@ void KernelLowering::lowerEmptyOut(pipe::EmptyOutOp op) {
     Value map = slots[viewOf(op.getView()).tensorMap];
     for (int64_t column = 0; column < buffer.getColumns(); column += panelColumns) {
       int64_t offset = column / panelColumns * buffer.getRows() * panelRowBytes;
-      ptx().copyTensorOut(map, tensorCoordinates(op.getView(), blockOf(op.getBlock()), column, row),
-                          add(source, constant(offset)));
+      ptx().copyTensorOut(
+          map, tensorCoordinates(op.getView(), blockOf(op.getBlock()), constant(column), row),
+          add(source, constant(offset)));
     }
     ptx().commitTensorCopies();
   });

@@ -54,7 +54,7 @@ struct PipeOverlapProducts : impl::PipeOverlapProductsBase<PipeOverlapProducts> 
       return std::nullopt;
     products.carried = sum.use_begin()->getOperandNumber();
     auto block = products.lastLoad.getBlock().getDefiningOp<tile::BlockAtOp>();
-    if (!block || block.getIndex() != loop.getInductionVar())
+    if (!block || block.getIndex() != loop.getInductionVar() || products.lastLoad.getColumns())
       return std::nullopt;
     return products;
   }
@@ -65,7 +65,8 @@ struct PipeOverlapProducts : impl::PipeOverlapProductsBase<PipeOverlapProducts> 
     auto at = load.getBlock().getDefiningOp<tile::BlockAtOp>();
     Value block =
         tile::BlockAtOp::create(builder, load.getLoc(), at.getType(), at.getRows(), index);
-    return tile::LoadOp::create(builder, load.getLoc(), load.getType(), load.getView(), block);
+    return tile::LoadOp::create(builder, load.getLoc(), load.getType(), load.getView(), block,
+                                /*columns=*/Value());
   }
 
   /// The type of a product that is under way.

@@ -50,18 +50,21 @@ struct PipeRotateLoop : impl::PipeRotateLoopBase<PipeRotateLoop> {
     }
     if (group.copies.empty() || !group.before || !group.commit || !group.wait)
       return std::nullopt;
-    for (pipe::CopyOp copy : group.copies) {
-      auto block = copy.getBlock().getDefiningOp<tile::BlockAtOp>();
-      if (!block || block.getIndex() != loop.getInductionVar() ||
-          !loop.isDefinedOutsideOfLoop(block.getRows()))
-        return std::nullopt;
-    }
+    auto followsIndex = [&](Value block) {
+      auto at = block.getDefiningOp<tile::BlockAtOp>();
+      return at && at.getIndex() == loop.getInductionVar() &&
+             loop.isDefinedOutsideOfLoop(at.getRows());
+    };
+    for (pipe::CopyOp copy : group.copies)
+      for (Value block : {Value(copy.getBlock()), Value(copy.getColumns())})
+        if (block && !loop.isDefinedOutsideOfLoop(block) && !followsIndex(block))
+          return std::nullopt;
     return group;
   }
 
   void rotate(scf::ForOp loop, CopyGroup &group) {
     Location loc = loop.getLoc();
-    Value low = loop.getLowerBound(), high = loop.getUpperBound();
+    Value low = loop.getLowerBound();
     auto constant = [&](OpBuilder &builder, int64_t value) -> Value {
       return arith::ConstantIntOp::create(builder, loc, value, 32);
     };
@@ -76,7 +79,7 @@ struct PipeRotateLoop : impl::PipeRotateLoopBase<PipeRotateLoop> {
       before.setInsertionPoint(earlierWait);
     for (int64_t stage = 0; stage + 1 < stages; ++stage) {
       Value index = arith::AddIOp::create(before, loc, low, constant(before, stage));
-      copyIfInside(before, group, index, high, constant(before, stage));
+      copyIfInside(before, loop, group, index, constant(before, stage));
     }
     if (earlierWait) // these groups may stay under way
       earlierWait.setPending(earlierWait.getPending() + stages - 1);
@@ -93,7 +96,7 @@ struct PipeRotateLoop : impl::PipeRotateLoopBase<PipeRotateLoop> {
     Value next = arith::AddIOp::create(inside, loc, loop.getInductionVar(), ahead);
     Value nextStage =
         arith::RemUIOp::create(inside, loc, arith::AddIOp::create(inside, loc, done, ahead), count);
-    copyIfInside(inside, group, next, high, nextStage);
+    copyIfInside(inside, loop, group, next, nextStage);
 
     Operation *secondBarrier = group.wait->getNextNode();
     SmallVector<Value> buffers;
@@ -120,19 +123,27 @@ struct PipeRotateLoop : impl::PipeRotateLoopBase<PipeRotateLoop> {
 
   /// Copies the blocks of iteration `index` if there is one; commits in any case, so that groups
   /// can be counted.
-  static void copyIfInside(OpBuilder &builder, CopyGroup &group, Value index, Value high,
+  static void copyIfInside(OpBuilder &builder, scf::ForOp loop, CopyGroup &group, Value index,
                            Value stage) {
     Location loc = group.commit.getLoc();
-    Value inside = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, index, high);
+    Value inside =
+        arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, index, loop.getUpperBound());
     auto branch = scf::IfOp::create(builder, loc, inside, /*withElseRegion=*/false);
     OpBuilder inner = branch.getThenBodyBuilder();
     llvm::DenseMap<Value, Value> blocks;
-    for (pipe::CopyOp copy : group.copies) {
-      auto old = copy.getBlock().getDefiningOp<tile::BlockAtOp>();
-      Value &block = blocks[old.getResult()];
+    auto blockAt = [&](Value original) {
+      if (!original || loop.isDefinedOutsideOfLoop(original))
+        return original;
+      auto old = original.getDefiningOp<tile::BlockAtOp>();
+      Value &block = blocks[original];
       if (!block)
         block = tile::BlockAtOp::create(inner, loc, old.getType(), old.getRows(), index);
-      pipe::CopyOp::create(inner, copy.getLoc(), copy.getView(), block, copy.getBuffer(), stage);
+      return block;
+    };
+    for (pipe::CopyOp copy : group.copies) {
+      Value block = blockAt(copy.getBlock()), columns = blockAt(copy.getColumns());
+      pipe::CopyOp::create(inner, copy.getLoc(), copy.getView(), block, columns, copy.getBuffer(),
+                           stage);
     }
     pipe::CommitOp::create(builder, loc);
   }

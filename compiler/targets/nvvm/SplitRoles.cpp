@@ -244,7 +244,7 @@ private:
     for (Operation &op : source) {
       Location loc = op.getLoc();
       if (auto load = dyn_cast<tile::LoadOp>(op)) {
-        if (!isKnown(load.getBlock())) {
+        if (!isKnown(load.getBlock()) || (load.getColumns() && !isKnown(load.getColumns()))) {
           fail(load, "its block follows from what only consumers compute");
           continue;
         }
@@ -252,8 +252,9 @@ private:
         Value &use = uses[lane.number];
         for (int64_t part = 0; part < lane.channel.getChannel().getType().getParts(); ++part) {
           pipe::AcquireOp::create(builder, loc, lane.channel, use, part);
+          Value columns = load.getColumns() ? mapping.lookup(load.getColumns()) : Value();
           pipe::FillOp::create(builder, loc, load.getView(), mapping.lookup(load.getBlock()),
-                               lane.buffer, lane.channel, use, part);
+                               columns, lane.buffer, lane.channel, use, part);
         }
         use = increment(builder, loc, use);
       } else if (auto loop = dyn_cast<scf::ForOp>(op); loop && hasLoads(loop)) {

@@ -39,6 +39,17 @@ tile.kernel @k(%v: !tile.view<[?, ?, ?, 128], bf16>, %i: i32) {
 
 // -----
 
+// The columns of a block, not the view's, are as many as the stage's.
+tile.kernel @k(%v: !tile.view<[?, ?, ?, 64], bf16>, %i: i32) {
+  %b = pipe.alloc : !pipe.buffer<1, [8, 64], bf16>
+  %rows = tile.work : !tile.block<query, 8>
+  %columns = tile.block_at %i of %rows : !tile.block<query, 8> -> !tile.block<key, 128>
+  // expected-error @+1 {{expected a block of the shape and type of a stage}}
+  pipe.copy %v[%rows, %columns] to %b[%i] : !tile.view<[?, ?, ?, 64], bf16>[!tile.block<query, 8>, !tile.block<key, 128>], !pipe.buffer<1, [8, 64], bf16>
+}
+
+// -----
+
 tile.kernel @k(%v: !tile.view<[?, ?, ?], bf16>, %i: i32) {
   %b = pipe.alloc : !pipe.buffer<1, [8, 64], bf16>
   %rows = tile.work : !tile.block<query, 8>

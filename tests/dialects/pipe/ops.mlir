@@ -12,6 +12,8 @@ tile.kernel @all(%k: !tile.view<[?, ?, ?, 64], bf16>, %o: !tile.view<[?, ?, ?, 6
   %keys = tile.block_at %stage of %rows : !tile.block<query, 64> -> !tile.block<key, 64>
   // CHECK: pipe.copy %k[%[[KEYS:.*]]] to %[[K]][%stage] : <[?, ?, ?, 64], bf16>[<key, 64>], <2, [64, 64], bf16>
   pipe.copy %k[%keys] to %b[%stage] : !tile.view<[?, ?, ?, 64], bf16>[!tile.block<key, 64>], !pipe.buffer<2, [64, 64], bf16>
+  // CHECK: pipe.copy %k[%{{.*}}, %[[KEYS]]] to %[[K]][%stage] : <[?, ?, ?, 64], bf16>[<query, 64>, !tile.block<key, 64>], <2, [64, 64], bf16>
+  pipe.copy %k[%rows, %keys] to %b[%stage] : !tile.view<[?, ?, ?, 64], bf16>[!tile.block<query, 64>, !tile.block<key, 64>], !pipe.buffer<2, [64, 64], bf16>
   // CHECK: pipe.commit
   pipe.commit
   // CHECK: pipe.wait 1

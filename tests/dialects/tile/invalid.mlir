@@ -75,6 +75,24 @@ tile.kernel @k(%v: !tile.view<[?, ?, ?, 64], f32>) {
 
 // -----
 
+tile.kernel @k(%v: !tile.view<[?, ?, ?, 64], f32>, %i: i32) {
+  %b = tile.work : !tile.block<query, 8>
+  %columns = tile.block_at %i of %b : !tile.block<query, 8> -> !tile.block<key, 16>
+  // expected-error @+1 {{the tile of this block of the view: expected extents 8 x 16, got 8 x 64}}
+  %x = tile.load %v[%b, %columns] : !tile.view<[?, ?, ?, 64], f32>[!tile.block<query, 8>, !tile.block<key, 16>] -> !tile.tile<[8, 64], f32>
+}
+
+// -----
+
+tile.kernel @k(%v: !tile.view<[?, ?, ?], f32>, %i: i32) {
+  %b = tile.work : !tile.block<query, 8>
+  %columns = tile.block_at %i of %b : !tile.block<query, 8> -> !tile.block<key, 16>
+  // expected-error @+1 {{expected a view [batch, head, position, D] of which to take columns, got '!tile.view<[?, ?, ?], f32>'}}
+  %x = tile.load %v[%b, %columns] : !tile.view<[?, ?, ?], f32>[!tile.block<query, 8>, !tile.block<key, 16>] -> !tile.tile<[8, 16], f32>
+}
+
+// -----
+
 tile.kernel @k(%v: !tile.view<[?, ?, ?], f32>) {
   %b = tile.work : !tile.block<query, 8>
   %x = tile.constant 0.0 : !tile.tile<[8], f16>

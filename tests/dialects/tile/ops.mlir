@@ -59,6 +59,8 @@ tile.kernel @bound(%q: !tile.view<[?, ?, ?, 32], bf16>, %lse: !tile.view<[?, ?, 
       carry (%m1 = %m0 : !tile.tile<[64], f32>, %o1 = %o0 : !tile.tile<[64, 32], f32>)
       range (%first, %sk) full (%batch, %head) {
     %k = tile.load %q[%keys] : !tile.view<[?, ?, ?, 32], bf16>[!tile.block<key, 16>] -> !tile.tile<[16, 32], bf16>
+    // CHECK: tile.load %q[%{{.*}}, %[[KEYS]]] : <[?, ?, ?, 32], bf16>[<query, 64>, !tile.block<key, 16>] -> !tile.tile<[64, 16], bf16>
+    %columns = tile.load %q[%rows, %keys] : !tile.view<[?, ?, ?, 32], bf16>[!tile.block<query, 64>, !tile.block<key, 16>] -> !tile.tile<[64, 16], bf16>
     // CHECK: tile.dot %{{.*}}, %{{.*}} transposed plus
     %s = tile.dot %q0, %k transposed plus %s0 : (!tile.tile<[64, 32], bf16>, !tile.tile<[16, 32], bf16>, !tile.tile<[64, 16], f32>) -> !tile.tile<[64, 16], f32>
     // CHECK: tile.score %{{.*}} scaled by %scale at %{{.*}}, %[[KEYS]] : !tile.tile<[64, 16], f32>, <query, 64>, <key, 16>

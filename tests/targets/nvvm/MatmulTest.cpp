@@ -1,19 +1,22 @@
-//===- MatmulTest.cpp - Matrix products through the same passes -----------===//
+//===- MatmulTest.cpp - Templates without attention, to PTX ---------------===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The test that this is a compiler: a template without attention, down to PTX.
+// The test that this is a compiler: matrix products through the passes of attention, down to PTX.
 //
 //===----------------------------------------------------------------------===//
 #include "Ptxas.h"
 
+#include "targets/common/KernelSignature.h"
 #include "targets/nvvm/NVVMTarget.h"
 #include "targets/nvvm/Passes.h"
 #include "transforms/Passes.h"
 
 #include "mlir/AsmParser/AsmParser.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Transforms/Passes.h"
 #include "llvm/IR/LLVMContext.h"
@@ -21,15 +24,23 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+
 using namespace tesela;
 
 namespace {
 
+bool contains(const std::string &text, const std::string &part) {
+  return text.find(part) != std::string::npos;
+}
+
 /// `schedule`: in place of the file's own, where it is given.
-std::string ptxOfProducts(const std::string &type, int sm, const std::string &schedule = "") {
+std::string ptxOfTemplate(const std::string &file, const std::vector<std::string> &bindings, int sm,
+                          const std::string &schedule) {
   mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
-  context.loadDialect<tile::TileDialect, mlir::arith::ArithDialect>();
-  auto module = mlir::parseSourceFile<mlir::ModuleOp>(TESELA_TEST_MATMUL, &context);
+  context.loadDialect<tile::TileDialect, mlir::arith::ArithDialect, mlir::math::MathDialect,
+                      mlir::scf::SCFDialect>();
+  auto module = mlir::parseSourceFile<mlir::ModuleOp>(file, &context);
   EXPECT_TRUE(module);
   if (!module)
     return "";
@@ -39,7 +50,6 @@ std::string ptxOfProducts(const std::string &type, int sm, const std::string &sc
     module->walk([&](tile::KernelOp kernel) { kernel->setAttr("schedule", attribute); });
   }
   TileBindOptions options;
-  std::vector<std::string> bindings = {"d=64", "input=" + type};
   options.bindings.assign(bindings.begin(), bindings.end());
   mlir::PassManager passes(&context);
   passes.addPass(createTileBind(options));
@@ -52,7 +62,7 @@ std::string ptxOfProducts(const std::string &type, int sm, const std::string &sc
   EXPECT_TRUE(mlir::succeeded(passes.run(*module)));
   Result<ChipFacts> chip = chipFacts(sm);
   EXPECT_TRUE(chip.ok());
-  chip->accelerated = !schedule.empty();
+  chip->accelerated = contains(schedule, "consumers");
   llvm::LLVMContext llvmContext;
   std::unique_ptr<llvm::Module> translated = nvvmModule(*module, *chip, llvmContext);
   EXPECT_TRUE(translated);
@@ -63,8 +73,8 @@ std::string ptxOfProducts(const std::string &type, int sm, const std::string &sc
   return ptx.ok() ? *ptx : "";
 }
 
-bool contains(const std::string &text, const std::string &part) {
-  return text.find(part) != std::string::npos;
+std::string ptxOfProducts(const std::string &type, int sm, const std::string &schedule = "") {
+  return ptxOfTemplate(TESELA_TEST_MATMUL, {"d=64", "input=" + type}, sm, schedule);
 }
 
 TEST(Matmul, BecomesPtx) {
@@ -107,6 +117,74 @@ TEST(Matmul, Assembles) {
     Assembled assembled = assemble(ptxOfProducts("bf16", sm));
     EXPECT_TRUE(assembled.isClean()) << assembled.log;
   }
+}
+
+//===----------------------------------------------------------------------===//
+// templates/matmul.mlir: C = A B over blocks of the depth
+//===----------------------------------------------------------------------===//
+
+constexpr const char *withStages = "#tile.schedule<block_m = 128, block_n = 64, stages = 3, "
+                                   "warps = 4, q_in_registers = false>";
+constexpr const char *withStagesAndRoles =
+    "#tile.schedule<block_m = 128, block_n = 64, stages = 4, warps = 8, q_in_registers = false, "
+    "consumers = 2>";
+
+std::string ptxOfProduct(const std::string &type, int sm, const std::string &schedule) {
+  return ptxOfTemplate(TESELA_TEST_TEMPLATES "/matmul.mlir", {"columns=128", "input=" + type}, sm,
+                       schedule);
+}
+
+// What a tensor copy moves follows from how a view is used, not from its name.
+TEST(DepthBlocks, BoxesFollowFromTheBlocks) {
+  mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
+  context.loadDialect<tile::TileDialect, mlir::arith::ArithDialect>();
+  auto module =
+      mlir::parseSourceFile<mlir::ModuleOp>(TESELA_TEST_TEMPLATES "/matmul.mlir", &context);
+  ASSERT_TRUE(module);
+  tile::KernelOp kernel = *module->getOps<tile::KernelOp>().begin();
+  kernel->setAttr("schedule", mlir::parseAttribute(withRoles, &context)); // block_n = 128
+  std::map<std::string, int> rows;
+  for (const ArgumentSlot &slot : KernelSignature(kernel).slots())
+    if (slot.kind == ArgumentSlot::Kind::tensorMap)
+      rows[slot.name] = slot.axis;
+  EXPECT_EQ(rows, (std::map<std::string, int>{{"a", 64}, {"b", 128}, {"o", 64}}));
+}
+
+TEST(DepthBlocks, BecomePtx) {
+  for (const char *type : {"bf16", "f16"})
+    for (int sm : {80, 120}) {
+      std::string ptx = ptxOfProduct(type, sm, withStages);
+      EXPECT_TRUE(contains(ptx, ".visible .entry matmul("));
+      EXPECT_TRUE(contains(ptx, std::string("mma.sync.aligned.m16n8k16.row.col.f32.") + type));
+      // The loop runs ahead: two of three stages may be under way while one is read.
+      EXPECT_TRUE(contains(ptx, "cp.async.wait_group 1;"));
+      EXPECT_FALSE(contains(ptx, "ex2"));
+    }
+}
+
+TEST(DepthBlocks, BecomePtxWithRoles) {
+  for (const char *type : {"bf16", "f16"}) {
+    std::string ptx = ptxOfProduct(type, 90, withStagesAndRoles);
+    EXPECT_TRUE(contains(ptx, ".target sm_90a"));
+    EXPECT_TRUE(contains(ptx, std::string("wgmma.mma_async.sync.aligned.m64n128k16.f32.") + type));
+    EXPECT_TRUE(contains(ptx, "cp.async.bulk.tensor.4d.shared::cluster"));
+    for (const char *other : {"mma.sync", "ldmatrix", "cp.async.cg"})
+      EXPECT_FALSE(contains(ptx, other)) << other;
+  }
+}
+
+void expectClean(const std::string &ptx) {
+  Assembled assembled = assemble(ptx);
+  EXPECT_TRUE(assembled.isClean()) << assembled.log;
+  EXPECT_TRUE(contains(assembled.log, " 0 bytes spill stores")) << assembled.log;
+}
+
+TEST(DepthBlocks, Assemble) {
+  if (!hasPtxas())
+    GTEST_SKIP() << noPtxas;
+  expectClean(ptxOfProduct("bf16", 90, withStagesAndRoles));
+  for (int sm : {80, 120})
+    expectClean(ptxOfProduct("bf16", sm, withStages));
 }
 
 } // namespace

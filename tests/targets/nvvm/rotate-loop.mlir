@@ -70,3 +70,29 @@ tile.kernel @one(%k: !tile.view<[?, ?, ?, 64], bf16>, %low: i32, %high: i32, %st
     pipe.barrier
   }
 }
+
+// Columns may follow the index too: the copies ahead take the same block of rows.
+// CHECK-LABEL: tile.kernel @columns
+tile.kernel @columns(%a: !tile.view<[?, ?, ?, ?], bf16>, %low: i32, %high: i32, %one: i32, %zero: i32)
+    attributes {schedule = #tile.schedule<block_m = 64, block_n = 64, stages = 2, warps = 4, q_in_registers = false>} {
+  %b = pipe.alloc : !pipe.buffer<1, [64, 64], bf16>
+  // CHECK: %[[ROWS:.*]] = tile.work
+  %rows = tile.work : !tile.block<query, 64>
+  // CHECK: scf.if
+  // CHECK: %[[FIRST:.*]] = tile.block_at
+  // CHECK: pipe.copy %a[%[[ROWS]], %[[FIRST]]]
+  // CHECK: scf.for %[[J:.*]] = %low to %high
+  scf.for %j = %low to %high step %one : i32 {
+    // CHECK: %[[NEXT:.*]] = arith.addi %[[J]]
+    // CHECK: %[[AHEAD:.*]] = tile.block_at %[[NEXT]]
+    // CHECK: pipe.copy %a[%[[ROWS]], %[[AHEAD]]]
+    // CHECK-NOT: pipe.copy
+    %depth = tile.block_at %j of %rows : !tile.block<query, 64> -> !tile.block<key, 64>
+    pipe.barrier
+    pipe.copy %a[%rows, %depth] to %b[%zero] : !tile.view<[?, ?, ?, ?], bf16>[!tile.block<query, 64>, !tile.block<key, 64>], !pipe.buffer<1, [64, 64], bf16>
+    pipe.commit
+    pipe.wait 0
+    pipe.barrier
+    %t = pipe.slot %b[%zero] : !pipe.buffer<1, [64, 64], bf16> -> !tile.tile<[64, 64], bf16, #pipe.shared>
+  }
+}

@@ -1,0 +1,98 @@
+//===- TemplatesTest.cpp - Templates without attention on the host --------===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// templates/matmul.mlir through the passes of attention, against plain loops.
+//
+//===----------------------------------------------------------------------===//
+#include "HostLaunch.h"
+
+#include "transforms/Passes.h"
+
+#include "mlir/AsmParser/AsmParser.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Parser/Parser.h"
+#include "mlir/Pass/PassManager.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+using namespace tesela;
+using namespace tesela::test;
+
+namespace {
+
+/// The core that the template `name` becomes, in blocks of 16 x 32.
+std::string coreOf(const std::string &name, const std::vector<std::string> &bindings) {
+  mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
+  context.loadDialect<tile::TileDialect, mlir::arith::ArithDialect, mlir::math::MathDialect,
+                      mlir::scf::SCFDialect>();
+  auto module = mlir::parseSourceFile<mlir::ModuleOp>(TESELA_TEST_TEMPLATES "/" + name, &context);
+  EXPECT_TRUE(module);
+  if (!module)
+    return "";
+  mlir::Attribute schedule =
+      mlir::parseAttribute("#tile.schedule<block_m = 16, block_n = 32, stages = 1, warps = 1, "
+                           "q_in_registers = false>",
+                           &context);
+  module->walk([&](tile::KernelOp kernel) { kernel->setAttr("schedule", schedule); });
+  TileBindOptions options;
+  options.bindings.assign(bindings.begin(), bindings.end());
+  mlir::PassManager passes(&context);
+  passes.addPass(createTileBind(options));
+  passes.addNestedPass<tile::KernelOp>(createTileDecompose());
+  passes.addNestedPass<tile::KernelOp>(createTileLowerBlocks());
+  EXPECT_TRUE(mlir::succeeded(passes.run(*module)));
+  std::string text;
+  llvm::raw_string_ostream(text) << *module;
+  return text;
+}
+
+// Depths that no block and no vector divides: what stands behind A's columns is NaN.
+TEST(HostTemplates, MatmulIsAProduct) {
+  constexpr int columns = 24, panels = 2;
+  for (ElementType type : {ElementType::f32, ElementType::bf16})
+    for (const VectorUnit &unit : vectorUnits()) {
+      std::string element(elementTypeName(type));
+      auto kernel = HostKernelUnderTest::compile(
+          coreOf("matmul.mlir", {"columns=" + std::to_string(columns), "input=" + element}), unit);
+      ASSERT_TRUE(kernel);
+      for (int depth : {1, 31, 32, 45, 96}) {
+        constexpr int rows = 21, width = columns * panels;
+        int strideA = depth + 3;
+        std::vector<float> a = randomValues(type, rows * strideA, 7);
+        for (int row = 0; row < rows; ++row)
+          for (int x = depth; x < strideA; ++x)
+            a[row * strideA + x] = NAN;
+        std::vector<float> b = randomValues(type, depth * width, 8);
+        std::vector<char> inA = encode(type, a), inB = encode(type, b);
+        std::vector<char> out = encode(type, std::vector<float>(rows * width, NAN));
+        HostArguments arguments;
+        arguments.extents = {1, panels, panels, rows, depth};
+        arguments.tensors = {{"a", {inA.data(), {0, 0, strideA}, {}}},
+                             {"b", {inB.data(), {0, columns, width}, {}}},
+                             {"o", {out.data(), {0, columns, width}, {}}}};
+        kernel->run(arguments);
+        std::vector<float> c = decode(type, out);
+        double tolerance = type == ElementType::f32 ? 1e-5 : 0x1p-8;
+        for (int row = 0; row < rows; ++row)
+          for (int column = 0; column < width; ++column) {
+            double sum = 0, size = 0;
+            for (int x = 0; x < depth; ++x) {
+              double term = double(a[row * strideA + x]) * b[x * width + column];
+              sum += term;
+              size += std::abs(term);
+            }
+            ASSERT_NEAR(c[row * width + column], sum, tolerance * size)
+                << element << ", depth " << depth << ", row " << row << ", column " << column;
+          }
+      }
+    }
+}
+
+} // namespace
