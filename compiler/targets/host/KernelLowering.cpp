@@ -75,6 +75,11 @@ LogicalResult KernelLowering::lowerOperation(Operation &op) {
                                              scalar(at.getIndex()), extents_, rows);
         return success();
       })
+      .Case([&](tile::QueryBlockOp block) {
+        blocks_[block] = {scalar(block.getBatch()), scalar(block.getHead()),
+                          scalar(block.getFirst()), extents_.Sq};
+        return success();
+      })
       .Case([&](tile::CoordinatesOp coordinates) {
         lowerCoordinates(coordinates);
         return success();

@@ -169,11 +169,17 @@ private:
       load.erase();
   }
 
+  /// What no product reads goes from the view into registers.
+  static bool isReadByProduct(tile::LoadOp load) {
+    return llvm::any_of(load->getUsers(), llvm::IsaPred<tile::DotOp>);
+  }
+
   void bufferLoads() {
     SmallVector<Block *> blocks;
     getOperation().walk([&](Block *block) { blocks.push_back(block); });
     for (Block *block : blocks) {
-      auto loads = llvm::to_vector(block->getOps<tile::LoadOp>());
+      auto loads =
+          llvm::to_vector(llvm::make_filter_range(block->getOps<tile::LoadOp>(), isReadByProduct));
       if (loads.empty())
         continue;
       if (!isa<scf::ForOp>(block->getParentOp())) {

@@ -235,6 +235,7 @@ LogicalResult KernelLowering::lower(Operation *op) {
       .Case([&](pipe::WriteOp write) { return done((lowerWrite(write), 0)); })
       .Case([&](pipe::StoreOp store) { return done((lowerStore(store), 0)); })
       .Case([&](pipe::ConvertOp convert) { return lowerConvertEncoding(convert); })
+      .Case([&](tile::LoadOp load) { return lowerLoad(load); })
       .Case([&](tile::StoreOp store) { return done((lowerRowStore(store), 0)); })
       .Case([&](pipe::OpenOp open) {
         values[open] = {add(sharedBase, constant(*open.getOffset()))};

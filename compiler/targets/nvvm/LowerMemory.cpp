@@ -138,16 +138,78 @@ void KernelLowering::lowerStore(pipe::StoreOp op) {
                storeChunk);
 }
 
+Value KernelLowering::rowAddress(Value view, const BlockCoordinates &block, Value row) {
+  Value line = add(multiply(wide(block.batch), wide(extents().H)), wide(block.head));
+  Value start = add(multiply(line, wide(extents().Sq)), wide(block.first));
+  return advance(slots[viewOf(view).data], builder.getF32Type(), add(start, wide(row)));
+}
+
+/// A tile that is used element by element comes straight into the registers of its fragment: a row
+/// slice from a contiguous [B, H, Sq] view, a tile in pairs of columns.
+LogicalResult KernelLowering::lowerLoad(tile::LoadOp op) {
+  auto type = cast<tile::TileType>(op.getType());
+  if (!type.getElementType().isF32())
+    return op.emitOpError() << "expected elements f32, got " << type.getElementType()
+                            << "; a tile of them is loaded for tile.dot alone";
+  if (op.getColumns())
+    return op.emitOpError() << "expected all columns of the view, got a block of them, which is "
+                               "loaded for tile.dot alone";
+  FragmentShape shape = shapeOf(op.getTile());
+  bool isRow = type.getRank() == 1;
+  BlockCoordinates block = blockOf(op.getBlock());
+  Type element = builder.getF32Type(), pair = VectorType::get(2, element);
+  Value rowStride, target;
+  if (isRow) {
+    target = rowAddress(op.getView(), block, firstRow);
+  } else {
+    rowStride = slots[viewOf(op.getView()).strides[2]];
+    target = advance(blockAddress(op.getView(), block, element), element,
+                     add(multiply(wide(firstRow), rowStride), wide(firstColumn)));
+  }
+  Value rowsLeft = arith::SubIOp::create(builder, loc, block.limit, add(block.first, firstRow));
+  Values results(typesOf(type).size());
+  for (int64_t strip = 0; strip < shape.strips; ++strip)
+    for (int64_t half = 0; half < 2; ++half) {
+      int64_t row = shape.firstRow(strip) + 8 * half;
+      Value exists =
+          arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::sgt, rowsLeft, constant(row));
+      SmallVector<Type> types(isRow ? 1 : shape.groups() * 2, element);
+      auto branch = scf::IfOp::create(builder, loc, types, exists, /*withElseRegion=*/true);
+      OpBuilder::InsertionGuard guard(builder);
+      builder.setInsertionPointToStart(branch.thenBlock());
+      Values loaded;
+      if (isRow) {
+        loaded.push_back(LLVM::LoadOp::create(builder, loc, element,
+                                              advance(target, element, constant(row, 64))));
+      } else {
+        Value start = advance(target, element, multiply(constant(row, 64), rowStride));
+        for (int64_t group = 0; group < shape.groups(); ++group) {
+          Value two = LLVM::LoadOp::create(builder, loc, pair,
+                                           advance(start, element, constant(8 * group, 64)),
+                                           /*alignment=*/8);
+          for (int64_t odd = 0; odd < 2; ++odd)
+            loaded.push_back(LLVM::ExtractElementOp::create(builder, loc, two, constant(odd)));
+        }
+      }
+      scf::YieldOp::create(builder, loc, loaded);
+      builder.setInsertionPointToStart(branch.elseBlock());
+      scf::YieldOp::create(builder, loc, Values(types.size(), number(0)));
+      for (auto [index, value] : llvm::enumerate(branch.getResults()))
+        results[isRow ? strip * 2 + half
+                      : (strip * shape.groups() + index / 2) * 4 + half * 2 + index % 2] = value;
+    }
+  values[op] = results;
+  return success();
+}
+
 /// A row slice goes into a contiguous [B, H, Sq] view; the first lane of four stores.
 void KernelLowering::lowerRowStore(tile::StoreOp op) {
   FragmentShape shape = shapeOf(op.getTile());
   Value firstRow = ptx().pinned(this->firstRow), firstColumn = ptx().pinned(this->firstColumn);
   const Values &rows = valuesOf(op.getTile());
   BlockCoordinates block = blockOf(op.getBlock());
-  Value line = add(multiply(wide(block.batch), wide(extents().H)), wide(block.head));
-  Value start = add(multiply(line, wide(extents().Sq)), wide(block.first));
   Type element = builder.getF32Type();
-  Value target = advance(slots[viewOf(op.getView()).data], element, add(start, wide(firstRow)));
+  Value target = rowAddress(op.getView(), block, firstRow);
   Value isFirst =
       arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, firstColumn, constant(0));
   Value rowsLeft = arith::SubIOp::create(builder, loc, block.limit, add(block.first, firstRow));

@@ -35,6 +35,8 @@ struct PipeSplitRoles : impl::PipeSplitRolesBase<PipeSplitRoles> {
     schedule = kernel.getScheduleAttr();
     if (!schedule || schedule.getConsumers() == 0)
       return;
+    if (kernel.walk(checkLoad).wasInterrupted())
+      return signalPassFailure();
     int64_t consumers = schedule.getConsumers();
     Block &body = kernel.getBodyBlock();
     Operation *first = &body.front();
@@ -104,6 +106,16 @@ private:
     return llvm::all_of(load->getUses(), [](OpOperand &use) {
       return isa<tile::DotOp, pipe::DotStartOp>(use.getOwner()) && use.getOperandNumber() == 0;
     });
+  }
+
+  /// What is no operand of a product has no buffer to come through.
+  static WalkResult checkLoad(tile::LoadOp load) {
+    auto type = cast<tile::TileType>(load.getType());
+    if (type.getRank() == 2 && !type.getElementType().isF32())
+      return WalkResult::advance();
+    load.emitError() << "a producer loads tiles of two extents and 16-bit elements, got " << type
+                     << "; give the schedule no consumers";
+    return WalkResult::interrupt();
   }
 
   void openChannels(OpBuilder &builder) {

@@ -3,7 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// templates/matmul.mlir through the passes of attention, against plain loops.
+// templates/matmul.mlir and templates/combine.mlir through the passes of attention, against plain
+// loops.
 //
 //===----------------------------------------------------------------------===//
 #include "HostLaunch.h"
@@ -21,11 +22,14 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 
 using namespace tesela;
 using namespace tesela::test;
 
 namespace {
+
+constexpr float infinity = std::numeric_limits<float>::infinity();
 
 /// The core that the template `name` becomes, in blocks of 16 x 32.
 std::string coreOf(const std::string &name, const std::vector<std::string> &bindings) {
@@ -93,6 +97,58 @@ TEST(HostTemplates, MatmulIsAProduct) {
           }
       }
     }
+}
+
+// One part without keys for some rows, all for others; what such a part left is NaN.
+TEST(HostTemplates, CombineIsASoftmaxOverParts) {
+  constexpr int B = 2, H = 3, Sq = 21, D = 24;
+  auto kernel = HostKernelUnderTest::compile(coreOf("combine.mlir", {"d_v=24", "output=f32"}));
+  ASSERT_TRUE(kernel);
+  constexpr int lines = B * H * Sq;
+  for (int parts : {0, 1, 2, 5}) {
+    std::vector<float> lse = randomValues(ElementType::f32, parts * lines, 9);
+    std::vector<float> o = randomValues(ElementType::f32, parts * lines * D, 10);
+    for (int part = 0; part < parts; ++part)
+      for (int line = 0; line < lines; ++line) {
+        float &value = lse[part * lines + line];
+        value *= 60; // the weights are far apart
+        if (line % 7 == 0 || (line + part) % 3 == 0) {
+          value = -infinity;
+          std::fill_n(o.begin() + (part * lines + line) * D, D, NAN);
+        }
+      }
+    std::vector<float> outO(lines * D, NAN), outLse(lines, NAN);
+    HostArguments arguments;
+    arguments.extents = {B, H, H, Sq, 1};
+    arguments.tensors = {{"o_parts", {o.data(), {H * Sq * D, Sq * D, D}, {}}},
+                         {"lse_parts", {lse.data(), {}, {}}},
+                         {"o", {outO.data(), {H * Sq * D, Sq * D, D}, {}}},
+                         {"lse", {outLse.data(), {}, {}}}};
+    arguments.integers = {{"$parts", parts}};
+    kernel->run(arguments);
+    for (int line = 0; line < lines; ++line) {
+      double largest = -infinity, sum = 0;
+      for (int part = 0; part < parts; ++part)
+        largest = std::max(largest, double(lse[part * lines + line]));
+      std::vector<double> expected(D, 0.0);
+      for (int part = 0; part < parts && largest > -infinity; ++part) {
+        double weight = std::exp(lse[part * lines + line] - largest);
+        sum += weight;
+        for (int x = 0; x < D && weight > 0; ++x)
+          expected[x] += weight * o[(part * lines + line) * D + x];
+      }
+      if (sum == 0) {
+        EXPECT_EQ(outLse[line], -infinity) << "parts " << parts << ", line " << line;
+        for (int x = 0; x < D; ++x)
+          EXPECT_EQ(outO[line * D + x], 0.0f) << "parts " << parts << ", line " << line;
+        continue;
+      }
+      ASSERT_NEAR(outLse[line], largest + std::log(sum), 1e-4);
+      for (int x = 0; x < D; ++x)
+        ASSERT_NEAR(outO[line * D + x], expected[x] / sum, 1e-4)
+            << "parts " << parts << ", line " << line << ", column " << x;
+    }
+  }
 }
 
 } // namespace

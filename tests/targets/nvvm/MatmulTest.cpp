@@ -3,7 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The test that this is a compiler: matrix products through the passes of attention, down to PTX.
+// The test that this is a compiler: matrix products and the combination of partial results, through
+// the passes of attention, down to PTX.
 //
 //===----------------------------------------------------------------------===//
 #include "Ptxas.h"
@@ -185,6 +186,39 @@ TEST(DepthBlocks, Assemble) {
   expectClean(ptxOfProduct("bf16", 90, withStagesAndRoles));
   for (int sm : {80, 120})
     expectClean(ptxOfProduct("bf16", sm, withStages));
+}
+
+//===----------------------------------------------------------------------===//
+// templates/combine.mlir
+//===----------------------------------------------------------------------===//
+
+std::string ptxOfCombine(const std::string &type, int columns, int sm) {
+  return ptxOfTemplate(TESELA_TEST_TEMPLATES "/combine.mlir",
+                       {"d_v=" + std::to_string(columns), "output=" + type}, sm,
+                       "#tile.schedule<block_m = 64, block_n = 64, stages = 1, warps = 4, "
+                       "q_in_registers = false>");
+}
+
+TEST(Combine, BecomesPtx) {
+  for (const char *type : {"bf16", "f16"})
+    for (int sm : {80, 90}) {
+      std::string ptx = ptxOfCombine(type, 128, sm);
+      EXPECT_TRUE(contains(ptx, ".visible .entry combine("));
+      EXPECT_TRUE(contains(ptx, "ld.global.v2.f32") || contains(ptx, "ld.global.nc.v2.f32") ||
+                  contains(ptx, "ld.global.v2.b32") || contains(ptx, "ld.global.nc.v2.b32"));
+      EXPECT_TRUE(contains(ptx, "ex2.approx"));
+      EXPECT_TRUE(contains(ptx, "st.global.v4"));
+      for (const char *other : {"mma", "cp.async"})
+        EXPECT_FALSE(contains(ptx, other)) << other;
+    }
+}
+
+TEST(Combine, Assembles) {
+  if (!hasPtxas())
+    GTEST_SKIP() << noPtxas;
+  for (int columns : {64, 128})
+    for (int sm : {80, 90, 120})
+      expectClean(ptxOfCombine("bf16", columns, sm));
 }
 
 } // namespace

@@ -18,3 +18,20 @@ tile.kernel @no_lowering(%scale: f32) attributes {pipe.shared_bytes = 0 : i64, s
   // expected-error @+1 {{'tile.rescale' op has no lowering to NVVM}}
   %x = tile.rescale %o by %a : !tile.tile<[64, 64], f32>, !tile.tile<[64], f32>
 }
+
+// -----
+
+tile.kernel @half(%x: !tile.view<[?, ?, ?, 64], f16>, %o: !tile.view<[?, ?, ?, 64], f16>) attributes {pipe.shared_bytes = 0 : i64, schedule = #tile.schedule<block_m = 64, block_n = 64, stages = 1, warps = 4, q_in_registers = false>} {
+  %rows = tile.work : !tile.block<query, 64>
+  // expected-error @+1 {{expected elements f32, got 'f16'; a tile of them is loaded for tile.dot alone}}
+  %X = tile.load %x[%rows] : !tile.view<[?, ?, ?, 64], f16>[!tile.block<query, 64>] -> !tile.tile<[64, 64], f16>
+}
+
+// -----
+
+tile.kernel @columns(%x: !tile.view<[?, ?, ?, ?], f32>, %i: i32) attributes {pipe.shared_bytes = 0 : i64, schedule = #tile.schedule<block_m = 64, block_n = 64, stages = 1, warps = 4, q_in_registers = false>} {
+  %rows = tile.work : !tile.block<query, 64>
+  %columns = tile.block_at %i of %rows : !tile.block<query, 64> -> !tile.block<key, 64>
+  // expected-error @+1 {{expected all columns of the view, got a block of them, which is loaded for tile.dot alone}}
+  %X = tile.load %x[%rows, %columns] : !tile.view<[?, ?, ?, ?], f32>[!tile.block<query, 64>, !tile.block<key, 64>] -> !tile.tile<[64, 64], f32>
+}

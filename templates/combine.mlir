@@ -1,0 +1,93 @@
+// The combination of partial results (Flash-Decoding; FlashAttention-2, arXiv:2307.08691): part p saw
+// some of the keys and left its own O_p and L_p = log Σ exp S.
+//
+//   L = log Σ_p exp L_p          O = Σ_p exp(L_p - L) O_p
+//
+// A work item owns block_m rows of one head and walks over the parts. The parts are batches: part p
+// of batch b is batch p · B + b of the views, so they are [P, B, H, Sq, D] and [P, B, H, Sq].
+// m, l: running maxima of L_p and sums of exp(L_p - m); o: the unscaled output. What a part without
+// keys (L_p = -inf) left in O_p does not matter.
+tile.kernel @combine<block_m, d_v, output>(
+    %o_parts: !tile.view<[?, ?, ?, d_v], f32>, %lse_parts: !tile.view<[?, ?, ?], f32>,
+    %o: !tile.view<[?, ?, ?, d_v], output>, %lse: !tile.view<[?, ?, ?], f32>, %$parts: i32) {
+  %rows = tile.work : !tile.block<query, block_m>
+  %batch, %head, %kv_head, %first = tile.coordinates %rows : !tile.block<query, block_m>
+  %batches = tile.extent "B"
+  %zero = arith.constant 0 : i32
+  %one = arith.constant 1 : i32
+  %m0 = tile.constant 0xFF800000 : !tile.tile<[block_m], f32> // -inf
+  %l0 = tile.constant 0.0 : !tile.tile<[block_m], f32>
+  %O0 = tile.constant 0.0 : !tile.tile<[block_m, d_v], f32>
+
+  %m, %l, %O = scf.for %p = %zero to %$parts step %one
+      iter_args(%m1 = %m0, %l1 = %l0, %O1 = %O0)
+      -> (!tile.tile<[block_m], f32>, !tile.tile<[block_m], f32>, !tile.tile<[block_m, d_v], f32>) : i32 {
+    %before = arith.muli %p, %batches : i32
+    %part_batch = arith.addi %before, %batch : i32
+    %part = tile.query_block %part_batch, %head, %first : !tile.block<query, block_m>
+    %L = tile.load %lse_parts[%part] : !tile.view<[?, ?, ?], f32>[!tile.block<query, block_m>] -> !tile.tile<[block_m], f32>
+    %X = tile.load %o_parts[%part] : !tile.view<[?, ?, ?, d_v], f32>[!tile.block<query, block_m>] -> !tile.tile<[block_m, d_v], f32>
+    %m2 = tile.map %m1, %L : (!tile.tile<[block_m], f32>, !tile.tile<[block_m], f32>) -> !tile.tile<[block_m], f32> {
+    ^body(%x: f32, %y: f32, %row: i32, %column: i32):
+      %max = arith.maxnumf %x, %y : f32
+      tile.yield %max : f32
+    }
+    // -inf less -inf is 0 here: no part had keys so far.
+    %alpha = tile.map %m1, %m2 : (!tile.tile<[block_m], f32>, !tile.tile<[block_m], f32>) -> !tile.tile<[block_m], f32> {
+    ^body(%x: f32, %y: f32, %row: i32, %column: i32):
+      %same = arith.cmpf oeq, %x, %y : f32
+      %less = arith.subf %x, %y : f32
+      %unit = arith.constant 1.0 : f32
+      %power = math.exp %less : f32
+      %factor = arith.select %same, %unit, %power : f32
+      tile.yield %factor : f32
+    }
+    %w = tile.map %L, %m2 : (!tile.tile<[block_m], f32>, !tile.tile<[block_m], f32>) -> !tile.tile<[block_m], f32> {
+    ^body(%x: f32, %y: f32, %row: i32, %column: i32):
+      %lowest = arith.constant 0xFF800000 : f32
+      %empty = arith.cmpf oeq, %x, %lowest : f32
+      %less = arith.subf %x, %y : f32
+      %none = arith.constant 0.0 : f32
+      %power = math.exp %less : f32
+      %weight = arith.select %empty, %none, %power : f32
+      tile.yield %weight : f32
+    }
+    %l2 = tile.map %l1, %alpha, %w : (!tile.tile<[block_m], f32>, !tile.tile<[block_m], f32>, !tile.tile<[block_m], f32>) -> !tile.tile<[block_m], f32> {
+    ^body(%x: f32, %a: f32, %y: f32, %row: i32, %column: i32):
+      %scaled = arith.mulf %x, %a : f32
+      %sum = arith.addf %scaled, %y : f32
+      tile.yield %sum : f32
+    }
+    %O2 = tile.rescale %O1 by %alpha : !tile.tile<[block_m, d_v], f32>, !tile.tile<[block_m], f32>
+    %O3 = tile.map %O2, %X, %w : (!tile.tile<[block_m, d_v], f32>, !tile.tile<[block_m, d_v], f32>, !tile.tile<[block_m], f32>) -> !tile.tile<[block_m, d_v], f32> {
+    ^body(%x: f32, %y: f32, %a: f32, %row: i32, %column: i32):
+      %none = arith.constant 0.0 : f32
+      %empty = arith.cmpf oeq, %a, %none : f32
+      %weighted = arith.mulf %y, %a : f32
+      %term = arith.select %empty, %none, %weighted : f32
+      %sum = arith.addf %x, %term : f32
+      tile.yield %sum : f32
+    }
+    scf.yield %m2, %l2, %O3 : !tile.tile<[block_m], f32>, !tile.tile<[block_m], f32>, !tile.tile<[block_m, d_v], f32>
+  }
+
+  %inverse = tile.map %l : (!tile.tile<[block_m], f32>) -> !tile.tile<[block_m], f32> {
+  ^body(%sum: f32, %row: i32, %column: i32):
+    %none = arith.constant 0.0 : f32
+    %empty = arith.cmpf oeq, %sum, %none : f32
+    %unit = arith.constant 1.0 : f32
+    %ratio = arith.divf %unit, %sum : f32
+    %y = arith.select %empty, %none, %ratio : f32
+    tile.yield %y : f32
+  }
+  %Y = tile.rescale %O by %inverse : !tile.tile<[block_m, d_v], f32>, !tile.tile<[block_m], f32>
+  %L = tile.map %m, %l : (!tile.tile<[block_m], f32>, !tile.tile<[block_m], f32>) -> !tile.tile<[block_m], f32> {
+  ^body(%x: f32, %sum: f32, %row: i32, %column: i32):
+    %log = math.log %sum : f32 // of 0: -inf, and x is -inf too
+    %y = arith.addf %x, %log : f32
+    tile.yield %y : f32
+  }
+  %Yi = tile.convert %Y : !tile.tile<[block_m, d_v], f32> -> !tile.tile<[block_m, d_v], output>
+  tile.store %Yi, %o[%rows] : !tile.tile<[block_m, d_v], output>, !tile.view<[?, ?, ?, d_v], output>[!tile.block<query, block_m>]
+  tile.store %L, %lse[%rows] : !tile.tile<[block_m], f32>, !tile.view<[?, ?, ?], f32>[!tile.block<query, block_m>]
+}
