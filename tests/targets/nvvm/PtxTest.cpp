@@ -247,6 +247,39 @@ TEST(PtxWithRoles, OverlapsProductsAndTakesWorkItems) {
   }
 }
 
+// Comparisons of positions cost an element one comparison with a constant for each end of an
+// interval (ColumnInterval.h), however many the mask joins. The mask stands before the loop, in it,
+// and where a block is computed again.
+TEST(PtxWithRoles, MasksOfPositionsAreIntervals) {
+  struct {
+    const char *mask;
+    int ends;
+  } cases[] = {{"true", 1},
+               {"q >= k", 1},
+               {"k <= q && k < 1000 && q - k > -7", 1},
+               {"q >= k && q - k < window", 2},
+               {"window <= k && k - q <= 0", 2}};
+  constexpr int elements = 128 / 2, copies = 3, others = 16;
+  for (auto [mask, ends] : cases) {
+    SCOPED_TRACE(mask);
+    KernelSpecification specification =
+        specificationOf(std::string("attention m(window: i32 = 100) { mask = ") + mask + " }", 128,
+                        ElementType::bf16, 90);
+    specification.schedule = "consumers = 2, block_n = 128";
+    Opcodes opcodes(compiled(specification).code);
+    EXPECT_GT(opcodes.count("sub.sat.s32"), 0);
+    for (const char *opcode : {"setp.lt.s32", "setp.gt.s32", "selp.f32"})
+      EXPECT_LE(opcodes.count(opcode), ends * copies * elements + others) << opcode;
+    EXPECT_GE(opcodes.count("selp.f32"), copies * elements);
+  }
+  // What else a mask joins is asked beside the interval.
+  KernelSpecification mixed =
+      specificationOf("attention m() { mask = q >= k && k % 3 != 0 }", 128, ElementType::bf16, 90);
+  Opcodes opcodes(compiled(mixed).code);
+  EXPECT_GT(opcodes.count("sub.sat.s32"), 0);
+  EXPECT_GE(opcodes.count("mul.hi"), 80 / 4); // for each of a lane's columns
+}
+
 // A mask whose range of keys needs a division, which the producer must do, too.
 TEST(PtxWithRoles, DivisionsOfTheRangeAreInBothRoles) {
   Artifact artifact = compiled(
