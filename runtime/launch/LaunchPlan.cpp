@@ -143,7 +143,8 @@ Status LaunchPlan::launch(const LoadedCode &code, const CheckedArguments &argume
     for (size_t index = 0; index < step.slots.size(); ++index) {
       const Slot &slot = step.slots[index];
       if (slot.kind == ArgumentSlot::Kind::tensorMap) {
-        Result<TensorTiling> tiling = tensorTiling(arguments, slot.index, slot.axis, code.addressOfZero());
+        Result<TensorTiling> tiling =
+            tensorTiling(arguments, slot.index, slot.axis, code.addressOfZero());
         if (!tiling)
           return tiling.error();
         if (Status status = code.encodeTensorMap(*tiling, *map); !status)

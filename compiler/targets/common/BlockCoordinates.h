@@ -28,9 +28,9 @@ struct ExtentValues {
 mlir::Value emitWorkItems(mlir::OpBuilder &builder, mlir::Location loc, const ExtentValues &extents,
                           int64_t rows);
 
-/// tile.work. With G the query heads of a group (`groupKeys` / Sk key/value heads, at least one) and
-/// heads numbered batch · H + head: item = group · G · blocks + (blocks - 1 - row block) · G' + head
-/// in the group, where the last group has G' <= G heads.
+/// tile.work. With G the query heads of a group (`groupKeys` / Sk key/value heads, at least one)
+/// and heads numbered batch · H + head: item = group · G · blocks + (blocks - 1 - row block) · G' +
+/// head in the group, where the last group has G' <= G heads.
 BlockCoordinates emitWork(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value item,
                           const ExtentValues &extents, int64_t rows, int64_t groupKeys);
 

@@ -85,7 +85,8 @@ typedef struct tesela_kernel_options {
   int head_dim_qk;
   int head_dim_v;
   const char *schedule; /* NULL: chosen by the library */
-  /* How many keys launches tend to have; 0: not known, or many. A kernel is right for every length. */
+  /* How many keys launches tend to have; 0: not known, or many. A kernel is right for every length.
+   */
   int64_t expected_length;
 } tesela_kernel_options;
 
