@@ -23,10 +23,12 @@ using Scalars = TileEmitter::Scalars;
 // Pieces
 //===----------------------------------------------------------------------===//
 
-/// c · m, or 0 for a row that has kept nothing yet: -inf - 0 instead of -inf - -inf.
+/// c · m, or 0 where that is -inf, as for a row that has kept nothing yet or whose scores are all
+/// near f32's end: -inf - 0 instead of -inf - -inf.
 static Value emitExponents(TileEmitter &emit, tile::SoftmaxStepOp op, Value maxima) {
   return emit.map(maxima.getType(), maxima, [&](Scalars s, ValueRange x, Value, Value) {
-    return s.select(s.equal(x[0], s.minusInfinity()), s.zero(), s.multiply(x[0], op.getFactor()));
+    Value exponent = s.multiply(x[0], op.getFactor());
+    return s.select(s.equal(exponent, s.minusInfinity()), s.zero(), exponent);
   });
 }
 

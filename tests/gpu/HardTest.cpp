@@ -48,6 +48,8 @@ constexpr HardVariant scoreVariants[] = {
     {"key_bias", "mask = q >= k\n score = s + 0.5 * k"},
     {"far_bias", "score = s - 20.0 * abs(q - k)"},
     {"flat", "score = 7.0"},
+    // All blocks but the last at f32's end, where the product with log2(e) is -inf.
+    {"end_of_range", "score = k + 1 < Sk ? -3.4e38 : s"},
 };
 
 /// (Sq, Sk): many blocks both ways, more keys than queries, few keys.

@@ -69,6 +69,8 @@ BlockCoordinates emitWork(OpBuilder &builder, Location loc, Value item, const Ex
   Value firstHead = multiply(groupNumber, group);
   Value inGroup = subtract(item, multiply(firstHead, blocks));
   group = arith::MinUIOp::create(builder, loc, group, subtract(heads, firstHead));
+  // Nor none, where `item` is the count of all: it is asked whether there is such an item.
+  group = arith::MaxUIOp::create(builder, loc, group, one);
   Value fromEnd = divide(inGroup, group);
   Value head =
       arith::AddIOp::create(builder, loc, firstHead, subtract(inGroup, multiply(fromEnd, group)));

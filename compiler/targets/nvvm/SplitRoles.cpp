@@ -383,7 +383,8 @@ private:
       Lane *over = nullptr;
       if (!schedule.getOutputBuffer())
         for (auto &[view, lane] : lanes)
-          if (!over && !lane.inLoop && lane.buffer.getBuffer().getType() == bufferType)
+          if (!over && lane.channel.getChannel().getType().getParts() == schedule.getConsumers() &&
+              !lane.inLoop && lane.buffer.getBuffer().getType() == bufferType)
             over = &lane;
       OpBuilder outside(block.getParent()->getParentOfType<pipe::RolesOp>());
       Value buffer = pipe::AllocOp::create(
