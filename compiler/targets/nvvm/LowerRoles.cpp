@@ -14,12 +14,18 @@ namespace tesela::nvvm {
 // A channel is, for each part, its full barriers, then its empty ones; then the numbers.
 static constexpr int64_t barrierBytes = 8, panelColumns = 64, panelRowBytes = 128;
 
-void KernelLowering::initChannels() {
-  Value isFirst =
-      arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, thread, constant(0));
-  auto branch = scf::IfOp::create(builder, loc, isFirst, /*withElseRegion=*/false);
+/// Writes `body` for the threads whose `number` is 0.
+static void whereZero(OpBuilder &builder, Location loc, Value number,
+                      llvm::function_ref<void()> body) {
+  Value zero = arith::ConstantIntOp::create(builder, loc, 0, 32);
+  Value isZero = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, number, zero);
+  auto branch = scf::IfOp::create(builder, loc, isZero, /*withElseRegion=*/false);
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToStart(branch.thenBlock());
+  body();
+}
+
+void KernelLowering::initChannels() {
   kernel.walk([&](pipe::OpenOp open) {
     Value base = valueOf(open);
     auto channel = open.getChannel().getType();
@@ -37,7 +43,7 @@ void KernelLowering::initChannels() {
 
 LogicalResult KernelLowering::lowerRoles(pipe::RolesOp op) {
   Location outer = loc;
-  initChannels();
+  whereZero(builder, loc, thread, [&] { initChannels(); });
   ptx().barrier();
   // The warpgroup's number is the same in a warp; the shuffle tells the compiler so.
   Value all = ptx().uniform(arith::ShRUIOp::create(builder, loc, thread, constant(7)));
@@ -187,22 +193,13 @@ void KernelLowering::passTurn(Value next) {
 
 /// The first warpgroup hands its first turn to itself.
 void KernelLowering::lowerOpenTurns() {
-  Value isFirst =
-      arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, warpgroup, constant(0));
-  auto branch = scf::IfOp::create(builder, loc, isFirst, /*withElseRegion=*/false);
-  OpBuilder::InsertionGuard guard(builder);
-  builder.setInsertionPointToStart(branch.thenBlock());
-  ptx().arriveAtBarrier(turnBarrierId(warpgroup), turnThreads);
+  whereZero(builder, loc, warpgroup,
+            [&] { ptx().arriveAtBarrier(turnBarrierId(warpgroup), turnThreads); });
 }
 
 void KernelLowering::onFirstOfWarpgroup(llvm::function_ref<void()> body) {
   Value threadOfGroup = arith::AndIOp::create(builder, loc, thread, constant(127));
-  Value isFirst =
-      arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, threadOfGroup, constant(0));
-  auto branch = scf::IfOp::create(builder, loc, isFirst, /*withElseRegion=*/false);
-  OpBuilder::InsertionGuard guard(builder);
-  builder.setInsertionPointToStart(branch.thenBlock());
-  body();
+  whereZero(builder, loc, threadOfGroup, body);
 }
 
 void KernelLowering::lowerEmptyOut(pipe::EmptyOutOp op) {

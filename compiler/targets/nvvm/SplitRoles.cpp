@@ -172,10 +172,12 @@ private:
     uses.assign(condition->args_begin() + isProducer, condition->args_end());
     Value more;
     SmallVector<Value> passed;
-    if (isProducer)
-      passed.push_back(sendItem(before, loc, condition->getArgument(0), uses.back(), more));
-    else
+    if (isProducer) {
+      passed.push_back(condition->getArgument(0));
+      more = sendItem(before, loc, passed.front(), uses.back());
+    } else {
       more = receiveItem(before, loc, uses.back(), passed);
+    }
     uses.back() = increment(before, loc, uses.back());
     llvm::append_range(passed, uses);
     scf::ConditionOp::create(before, loc, more, passed);
@@ -197,12 +199,12 @@ private:
   }
 
   /// Tells the consumers the coordinates of `item`, so that they need not divide for them, and
-  /// whether there is such an item (`more`). Returns the item.
-  Value sendItem(OpBuilder &builder, Location loc, Value item, Value use, Value &more) {
+  /// whether there is such an item, which is returned.
+  Value sendItem(OpBuilder &builder, Location loc, Value item, Value use) {
     Type i32 = builder.getI32Type();
     auto type = work.getBlock().getType();
     Value count = tile::WorkItemsOp::create(builder, loc, i32, type);
-    more = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ult, item, count);
+    Value more = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ult, item, count);
     auto rows = tile::WorkOp::create(builder, loc, type, item);
     auto place = tile::CoordinatesOp::create(builder, loc, rows);
     pipe::AcquireOp::create(builder, loc, items, use);
@@ -210,7 +212,7 @@ private:
     pipe::SendOp::create(builder, loc,
                          ValueRange{flag, place.getBatch(), place.getHead(), place.getFirst()},
                          items, use);
-    return item;
+    return more;
   }
 
   /// Whether there is an item; `coordinates`: its batch, head and first row.
