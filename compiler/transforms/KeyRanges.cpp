@@ -2,10 +2,10 @@
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
-#include "analysis/KeyRange.h"
+#include "analysis/KeyRegions.h"
 #include "transforms/Passes.h"
 
-#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 
 using namespace mlir;
 
@@ -19,16 +19,56 @@ struct TileKeyRanges : impl::TileKeyRangesBase<TileKeyRanges> {
   void runOnOperation() override {
     getOperation().walk([](tile::BlocksOp loop) {
       auto masks = llvm::to_vector(loop.getBody().getOps<tile::MaskOp>());
-      if (masks.size() != 1 || masks.front().getBody().empty())
+      auto scores = llvm::to_vector(loop.getBody().getOps<tile::ScoreOp>());
+      if (masks.size() != 1 || masks.front().getBody().empty() || scores.size() > 1)
         return;
+      bool hasScore = scores.size() == 1 && !scores.front().getBody().empty();
       OpBuilder builder(loop);
-      KeyRange range = emitKeyRange(builder, masks.front(), loop.getRows());
-      auto narrow = [&](Value value) -> Value {
-        return arith::TruncIOp::create(builder, loop.getLoc(), builder.getI32Type(), value);
-      };
-      loop.getRangeMutable().assign({narrow(range.may.low), narrow(range.may.high)});
-      loop.getFullMutable().assign({narrow(range.must.low), narrow(range.must.high)});
+      KeyRegions regions(builder, masks.front(), hasScore ? scores.front() : tile::ScoreOp(),
+                         loop.getRows());
+      auto find = emitFind(builder, regions, loop);
+      if (!regions.isClosed()) {
+        loop.getAmongMutable().assign(find.getFound());
+        return;
+      }
+      find.erase();
+      loop.getRunsMutable().assign(ends(builder, loop.getLoc(), regions.keptKeys()));
+      loop.getDropsMutable().assign(ends(builder, loop.getLoc(), regions.droppedKeys()));
     });
+  }
+
+  static Value narrow(OpBuilder &builder, Location loc, Value value) {
+    return arith::TruncIOp::create(builder, loc, builder.getI32Type(), value);
+  }
+
+  static SmallVector<Value> ends(OpBuilder &builder, Location loc,
+                                 ArrayRef<KeyInterval> intervals) {
+    SmallVector<Value> result;
+    for (KeyInterval interval : intervals)
+      for (Value end : {interval.low, interval.high})
+        result.push_back(narrow(builder, loc, end));
+    if (intervals.empty()) // of runs: no block
+      result.assign(2, arith::ConstantIntOp::create(builder, loc, 0, 32));
+    return result;
+  }
+
+  static tile::FindBlocksOp emitFind(OpBuilder &builder, KeyRegions &regions, tile::BlocksOp loop) {
+    Location loc = loop.getLoc();
+    int64_t rows = cast<tile::BlockType>(loop.getKeys().getType()).getRows();
+    KeyInterval hull = regions.hull();
+    Type i32 = builder.getI32Type();
+    auto find = tile::FindBlocksOp::create(
+        builder, loc, tile::FoundBlocksType::get(builder.getContext(), rows), i32,
+        narrow(builder, loc, hull.low), narrow(builder, loc, hull.high));
+    for (auto [region, keys] : {std::pair(&find.getOne(), rows),
+                                {&find.getMany(), rows * tile::FindBlocksOp::blocksAtOnce}}) {
+      OpBuilder inner(builder.getContext());
+      Block *test = inner.createBlock(region, {}, {i32, i32}, {loc, loc});
+      auto [keeps, drops] =
+          regions.emitTest(inner, test->getArgument(0), test->getArgument(1), keys);
+      tile::YieldOp::create(inner, loc, ValueRange{keeps, drops});
+    }
+    return find;
   }
 };
 

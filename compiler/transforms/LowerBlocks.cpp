@@ -16,60 +16,137 @@ namespace tesela {
 
 namespace {
 
-struct TileLowerBlocks : impl::TileLowerBlocksBase<TileLowerBlocks> {
-  void runOnOperation() override {
-    SmallVector<tile::BlocksOp> loops;
-    getOperation().walk([&](tile::BlocksOp loop) { loops.push_back(loop); });
-    for (tile::BlocksOp loop : loops)
-      lower(loop);
+/// Blocks of keys from `first` on, to `end`.
+struct BlockInterval {
+  Value first, end;
+};
+
+class LoopLowering {
+public:
+  explicit LoopLowering(tile::BlocksOp loop)
+      : loop(loop), builder(loop), loc(loop.getLoc()),
+        keysType(cast<tile::BlockType>(loop.getKeys().getType())), zero(constant(builder, 0)),
+        one(constant(builder, 1)), rows(constant(builder, keysType.getRows())) {}
+
+  void run() {
+    if (loop.getAmong()) {
+      auto found = loop.getAmong().getDefiningOp<tile::FindBlocksOp>();
+      emitLoop(zero, found.getCount(), [&](OpBuilder &inner, Value number) {
+        auto block = tile::FoundBlockOp::create(inner, loc, inner.getI32Type(), inner.getI1Type(),
+                                                found.getFound(), number);
+        return std::pair<Value, Value>(block.getIndex(), block.getPartial());
+      });
+      return;
+    }
+    SmallVector<BlockInterval> runs;
+    if (loop.getRuns().empty()) {
+      Value keys = tile::ExtentOp::create(builder, loc, builder.getI32Type(), "Sk");
+      runs.push_back(blocksOf(zero, keys));
+    }
+    for (unsigned i = 0; i < loop.getRuns().size(); i += 2)
+      runs.push_back(blocksOf(loop.getRuns()[i], loop.getRuns()[i + 1]));
+    prepareDrops();
+    if (runs.size() == 1) {
+      emitLoop(runs[0].first, runs[0].end, [&](OpBuilder &inner, Value index) {
+        return std::pair(index, isPartial(inner, index));
+      });
+      return;
+    }
+    separate(runs);
+    // Run i has the numbers from starts[i] on.
+    SmallVector<Value> starts, offsets;
+    Value count = zero;
+    for (BlockInterval run : runs) {
+      starts.push_back(count);
+      offsets.push_back(subtract(run.first, count));
+      count = add(count, subtract(run.end, run.first));
+    }
+    emitLoop(zero, count, [&](OpBuilder &inner, Value number) {
+      Value offset = offsets[0];
+      for (unsigned i = 1; i < starts.size(); ++i) {
+        Value isFarther =
+            arith::CmpIOp::create(inner, loc, arith::CmpIPredicate::sge, number, starts[i]);
+        offset = arith::SelectOp::create(inner, loc, isFarther, offsets[i], offset);
+      }
+      Value index = arith::AddIOp::create(inner, loc, number, offset);
+      return std::pair(index, isPartial(inner, index));
+    });
   }
 
-  static void lower(tile::BlocksOp loop) {
-    OpBuilder builder(loop);
-    Location loc = loop.getLoc();
-    auto constant = [&](OpBuilder &b, int64_t value) -> Value {
-      return arith::ConstantIntOp::create(b, loc, value, 32);
-    };
-    auto keysType = cast<tile::BlockType>(loop.getKeys().getType());
-    Value rows = constant(builder, keysType.getRows());
-    Value zero = constant(builder, 0), one = constant(builder, 1);
+private:
+  Value constant(OpBuilder &b, int64_t value) {
+    return arith::ConstantIntOp::create(b, loc, value, 32);
+  }
+  Value add(Value a, Value b) { return arith::AddIOp::create(builder, loc, a, b); }
+  Value subtract(Value a, Value b) { return arith::SubIOp::create(builder, loc, a, b); }
+  Value max(Value a, Value b) { return arith::MaxSIOp::create(builder, loc, a, b); }
 
-    Value low = zero, high;
-    if (loop.getRange().empty()) {
-      high = tile::ExtentOp::create(builder, loc, builder.getI32Type(), "Sk");
-    } else {
-      low = loop.getRange()[0];
-      high = loop.getRange()[1];
-    }
-    // ceildiv(high, rows) without leaving i32; no block where the interval is empty.
-    Value firstBlock = arith::DivUIOp::create(builder, loc, low, rows);
+  /// The blocks that hold a key of [low, high); none where it is empty.
+  BlockInterval blocksOf(Value low, Value high) {
+    Value first = arith::DivUIOp::create(builder, loc, low, rows);
+    // ceildiv(high, rows) without leaving i32
     Value whole = arith::DivUIOp::create(builder, loc, high, rows);
     Value remainder = arith::RemUIOp::create(builder, loc, high, rows);
     Value hasRemainder =
         arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ne, remainder, zero);
-    Value endBlock = arith::AddIOp::create(
-        builder, loc, whole,
-        arith::ExtUIOp::create(builder, loc, builder.getI32Type(), hasRemainder));
+    Value end =
+        add(whole, arith::ExtUIOp::create(builder, loc, builder.getI32Type(), hasRemainder));
     Value isEmpty = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::sge, low, high);
-    endBlock = arith::SelectOp::create(builder, loc, isEmpty, firstBlock, endBlock);
+    return {first, arith::SelectOp::create(builder, loc, isEmpty, first, end)};
+  }
 
-    auto newLoop = scf::ForOp::create(builder, loc, firstBlock, endBlock, one, loop.getInit());
+  /// Brings the runs into ascending order and leaves each block to the first run that has it.
+  void separate(SmallVectorImpl<BlockInterval> &runs) {
+    for (unsigned sorted = 1; sorted < runs.size(); ++sorted)
+      for (unsigned i = sorted; i > 0; --i) {
+        BlockInterval &a = runs[i - 1], &b = runs[i];
+        Value inOrder =
+            arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::sle, a.first, b.first);
+        auto choose = [&](Value x, Value y) -> Value {
+          return arith::SelectOp::create(builder, loc, inOrder, x, y);
+        };
+        BlockInterval lower{choose(a.first, b.first), choose(a.end, b.end)};
+        b = {choose(b.first, a.first), choose(b.end, a.end)};
+        a = lower;
+      }
+    for (unsigned i = 1; i < runs.size(); ++i)
+      runs[i] = {max(runs[i].first, runs[i - 1].end), max(runs[i].end, runs[i - 1].end)};
+  }
+
+  /// A block is dropped from where it is in `drops`; the last one may reach beyond Sk.
+  void prepareDrops() {
+    if (loop.getDrops().empty() && loop.getRuns().empty())
+      return;
+    for (unsigned i = 0; i < loop.getDrops().size(); i += 2) {
+      BlockInterval blocks = blocksOf(loop.getDrops()[i], loop.getDrops()[i + 1]);
+      drops.push_back({blocks.first, subtract(blocks.end, blocks.first)});
+    }
+    Value keys = tile::ExtentOp::create(builder, loc, builder.getI32Type(), "Sk");
+    broken = arith::DivUIOp::create(builder, loc, keys, rows);
+  }
+
+  Value isPartial(OpBuilder &inner, Value index) {
+    if (!broken)
+      return arith::ConstantIntOp::create(inner, loc, 1, 1);
+    Value partial = arith::CmpIOp::create(inner, loc, arith::CmpIPredicate::eq, index, broken);
+    for (auto [first, count] : drops) {
+      Value place = arith::SubIOp::create(inner, loc, index, first);
+      Value isInside = arith::CmpIOp::create(inner, loc, arith::CmpIPredicate::ult, place, count);
+      partial = arith::OrIOp::create(inner, loc, partial, isInside);
+    }
+    return partial;
+  }
+
+  /// `blockOf`: the index and the kind of the block of an iteration.
+  void emitLoop(Value low, Value high,
+                llvm::function_ref<std::pair<Value, Value>(OpBuilder &, Value)> blockOf) {
+    auto newLoop = scf::ForOp::create(builder, loc, low, high, one, loop.getInit());
     Block *body = newLoop.getBody();
     if (!body->empty() && body->back().hasTrait<OpTrait::IsTerminator>())
       body->back().erase(); // without carried values the builder has made one
     OpBuilder inner = OpBuilder::atBlockEnd(body);
-    Value index = newLoop.getInductionVar();
+    auto [index, partial] = blockOf(inner, newLoop.getInductionVar());
     Value keys = tile::BlockAtOp::create(inner, loc, keysType, loop.getRows(), index);
-    Value partial = arith::ConstantIntOp::create(inner, loc, 1, 1);
-    if (!loop.getFull().empty()) {
-      // Inside [fullLow, fullHigh): first >= fullLow and first <= fullHigh - rows.
-      Value first = arith::MulIOp::create(inner, loc, index, rows);
-      Value lastStart = arith::SubIOp::create(inner, loc, loop.getFull()[1], rows);
-      Value before =
-          arith::CmpIOp::create(inner, loc, arith::CmpIPredicate::slt, first, loop.getFull()[0]);
-      Value after = arith::CmpIOp::create(inner, loc, arith::CmpIPredicate::sgt, first, lastStart);
-      partial = arith::OrIOp::create(inner, loc, before, after);
-    }
     IRMapping mapping;
     mapping.map(loop.getKeys(), keys);
     mapping.map(loop.getPartial(), partial);
@@ -88,6 +165,23 @@ struct TileLowerBlocks : impl::TileLowerBlocksBase<TileLowerBlocks> {
     }
     loop.replaceAllUsesWith(newLoop.getResults());
     loop.erase();
+  }
+
+  tile::BlocksOp loop;
+  OpBuilder builder;
+  Location loc;
+  tile::BlockType keysType;
+  Value zero, one, rows;
+  SmallVector<std::pair<Value, Value>> drops; ///< first block, count
+  Value broken; ///< the index of a block with keys on both sides of Sk; null: all are partial
+};
+
+struct TileLowerBlocks : impl::TileLowerBlocksBase<TileLowerBlocks> {
+  void runOnOperation() override {
+    SmallVector<tile::BlocksOp> loops;
+    getOperation().walk([&](tile::BlocksOp loop) { loops.push_back(loop); });
+    for (tile::BlocksOp loop : loops)
+      LoopLowering(loop).run();
   }
 };
 

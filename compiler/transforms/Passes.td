@@ -56,18 +56,30 @@ def TileInlineVariant : Pass<"tile-inline-variant", "::mlir::ModuleOp"> {
 def TileKeyRanges : Pass<"tile-key-ranges", "::tesela::tile::KernelOp"> {
   let summary = "prove which keys a block of queries can need";
   let description = [{
-    For each `tile.blocks` whose body has one `tile.mask`, computes before the loop the interval of
-    keys that the mask may keep for some query of the block, and an interval in which
-    it keeps every key for every query (see `analysis/KeyRange.h`).
+    For each `tile.blocks` whose body has one `tile.mask`, computes before the loop which keys the mask, and a score
+    that is -inf, may keep for some query of the block, and which the mask may drop (see
+    `analysis/KeyRegions.h`): as intervals where these say all, else by a test of boxes of keys.
 
     ```mlir
     // before, the mask being q >= k
     tile.blocks %keys, %partial of %rows : … {…}
     // after
-    tile.blocks %keys, %partial of %rows : … range (%zero, %last_query_plus_1) full (%zero, %first_query_plus_1) {…}
+    tile.blocks %keys, %partial of %rows : … runs (%zero, %last_query_plus_1) drops (%first_query_plus_1, %Sk) {…}
+
+    // before, the mask being documents[q] == documents[k]
+    tile.blocks %keys, %partial of %rows : … {…}
+    // after
+    %a, %b = tile.bounds %documents[%first_query] to [%last_query] within [128] : …
+    %found, %count = tile.find_blocks from %zero to %Sk : !tile.found_blocks<64> one {
+    ^bb0(%first: i32, %last: i32):
+      %c, %d = tile.bounds %documents[%first] to [%last] within [64] : …
+      …   // [a, b] and [c, d] meet, are not one and the same value
+      tile.yield %keeps, %drops : i1, i1
+    } many {…}
+    tile.blocks %keys, %partial of %rows : … among %found {…}
     ```
   }];
-  let dependentDialects = ["::mlir::arith::ArithDialect"];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
 }
 
 def TileLowerScores : Pass<"tile-lower-scores", "::tesela::tile::KernelOp"> {
@@ -159,11 +171,11 @@ def TileLowerBlocks : Pass<"tile-lower-blocks", "::tesela::tile::KernelOp"> {
   let description = [{
     ```mlir
     // before
-    tile.blocks %keys, %partial of %rows : … range (%low, %high) full (%first, %end) {…}
+    tile.blocks %keys, %partial of %rows : … runs (%low, %high) drops (%first, %end) {…}
     // after
     scf.for %j = %low_block to %high_block step %one : i32 {
       %keys = tile.block_at %j of %rows : …
-      %partial = …   // the block is not inside [first, end)
+      %partial = …   // the block holds a key of [first, end), or reaches beyond Sk
       …
     }
     ```

@@ -113,6 +113,18 @@ LogicalResult CoversOp::verify() {
   return success();
 }
 
+LogicalResult BoundsOp::verify() {
+  size_t rank = getView().getType().getRank();
+  if (getLow().size() != rank || getWithin().size() != rank)
+    return emitOpError() << "expected " << rank
+                         << " low and high ends and as many numbers within, got " << getLow().size()
+                         << " and " << getWithin().size();
+  if (getLeast().getType() != getView().getType().getElementType())
+    return emitOpError() << "expected bounds of type " << getView().getType().getElementType()
+                         << ", got " << getLeast().getType();
+  return success();
+}
+
 //===----------------------------------------------------------------------===//
 // Mathematics
 //===----------------------------------------------------------------------===//

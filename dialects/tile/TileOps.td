@@ -67,7 +67,7 @@ def Tile_ReturnOp : Tile_Op<"return", [Pure, Terminator, HasParent<"KernelOp">]>
 }
 
 def Tile_YieldOp : Tile_Op<"yield", [Pure, Terminator, ReturnLike,
-                                     ParentOneOf<["BlocksOp", "ScoreOp", "MaskOp", "MapOp"]>]> {
+                                     ParentOneOf<["BlocksOp", "FindBlocksOp", "ScoreOp", "MaskOp", "MapOp"]>]> {
   let summary = "ends a region and gives its results";
   let arguments = (ins Variadic<AnyType>:$values);
   let assemblyFormat = "attr-dict ($values^ `:` type($values))?";
@@ -147,20 +147,23 @@ def Tile_BlocksOp : Tile_Op<"blocks", [
   let description = [{
     For each block of keys, in ascending order, the body gets the block, whether
     it is *partial* (i1: some pair in it may be masked; false is a proof that none
-    is) and the carried values. The blocks that hold no key of `range` are left
-    out; those inside `full` are not partial. Both are key intervals [low, high) in i32 and
-    absent before `tile-key-ranges`: then all blocks of [0, Sk) run and all are partial.
+    is) and the carried values. Which blocks run, and which are partial:
+
+    - as `tile-key-ranges` finds no more: all blocks of [0, Sk) run, all are partial;
+    - `runs`, `drops`: intervals of keys [low, high) in i32, inside [0, Sk]. A block runs that holds a key of a
+      run; it is partial if it holds a key of an interval in `drops`, or reaches beyond Sk;
+    - `among`: what `tile.find_blocks` found.
 
     Example:
     ```mlir
     %sum = tile.blocks %keys, %partial of %rows : !tile.block<query, 64> -> !tile.block<key, 32>
-        carry (%carried = %zero : !tile.tile<[64], f32>) range (%low, %high) full (%first, %end) {
+        carry (%carried = %zero : !tile.tile<[64], f32>) runs (%low, %high) drops (%first, %end) {
       tile.yield %carried : !tile.tile<[64], f32>
     }
     ```
   }];
-  let arguments = (ins Tile_BlockType:$rows, Variadic<AnyType>:$init, Variadic<I32>:$range,
-                       Variadic<I32>:$full);
+  let arguments = (ins Tile_BlockType:$rows, Variadic<AnyType>:$init, Variadic<I32>:$runs,
+                       Variadic<I32>:$drops, Optional<Tile_FoundBlocksType>:$among);
   let results = (outs Variadic<AnyType>:$results);
   let regions = (region SizedRegion<1>:$body);
   let hasCustomAssemblyFormat = 1;
@@ -169,6 +172,52 @@ def Tile_BlocksOp : Tile_Op<"blocks", [
     ::mlir::BlockArgument getKeys() { return getBody().getArgument(0); }
     ::mlir::BlockArgument getPartial() { return getBody().getArgument(1); }
   }];
+}
+
+def Tile_FindBlocksOp : Tile_Op<"find_blocks", [RecursiveMemoryEffects]> {
+  let summary = "the blocks of keys in an interval that a test does not prove empty";
+  let description = [{
+    Of the blocks of keys that hold a key of [low, high), inside [0, Sk], those for which a test does not say that
+    nothing in it is kept. A test gets the first and the last key of a box, the last one below Sk, and yields whether
+    a pair of it may be kept and whether a pair may be dropped. `one` tests a block; `many`, the same test,
+    32 blocks at once, so that what is empty far and wide costs little. Both are pure.
+
+    Example:
+    ```mlir
+    %found, %count = tile.find_blocks from %low to %high : !tile.found_blocks<64> one {
+    ^bb0(%first: i32, %last: i32):
+      %keeps = arith.cmpi sle, %first, %limit : i32
+      %drops = arith.cmpi sgt, %last, %limit : i32
+      tile.yield %keeps, %drops : i1, i1
+    } many {
+    ^bb0(%first: i32, %last: i32):
+      %keeps = arith.cmpi sle, %first, %limit : i32
+      %drops = arith.cmpi sgt, %last, %limit : i32
+      tile.yield %keeps, %drops : i1, i1
+    }
+    ```
+  }];
+  let arguments = (ins I32:$low, I32:$high);
+  let results = (outs Tile_FoundBlocksType:$found, I32:$count);
+  let regions = (region SizedRegion<1>:$one, SizedRegion<1>:$many);
+  let assemblyFormat = [{
+    `from` $low `to` $high attr-dict `:` type($found) `one` $one `many` $many
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = "static constexpr int64_t blocksAtOnce = 32;";
+}
+
+def Tile_FoundBlockOp : Tile_Op<"found_block", [Pure]> {
+  let summary = "the index of a found block, and whether it is partial";
+  let description = [{
+    In ascending order, `number` from 0 on. A program asks for them one after the other: not for one that
+    is more than 32 before the last one asked for.
+
+    Example: `%index, %partial = tile.found_block %found[%number] : !tile.found_blocks<64>`
+  }];
+  let arguments = (ins Tile_FoundBlocksType:$found, I32:$number);
+  let results = (outs I32:$index, I1:$partial);
+  let assemblyFormat = "$found `[` $number `]` attr-dict `:` type($found)";
 }
 
 //===----------------------------------------------------------------------===//
@@ -217,6 +266,26 @@ def Tile_ReadOp : Tile_Op<"read", [Pure]> {
   let arguments = (ins Tile_ViewType:$view, Variadic<I32>:$indices, UnitAttr:$covered);
   let results = (outs AnyTypeOf<[F32, I32]>:$element);
   let assemblyFormat = "$view `[` $indices `]` attr-dict `:` type($view) `->` type($element)";
+  let hasVerifier = 1;
+}
+
+def Tile_BoundsOp : Tile_Op<"bounds", [Pure, SameVariadicOperandSize, AllTypesMatch<["least", "largest"]>]> {
+  let summary = "between which values the elements of a box of a view lie";
+  let description = [{
+    For the indices low[a] to high[a] of each axis (both included, low[a] <= high[a], each clamped as `tile.read`
+    clamps): values such that least <= view[i, …] <= largest for every element of the box. They may be less
+    tight than the box's minimum and maximum. Where an f32 element may be NaN both are NaN.
+
+    `within` has for each axis a number that high[a] - low[a] is known to stay below; 0: nothing is known.
+
+    Example: `%a, %z = tile.bounds %t[%b, %first] to [%b, %last] within [1, 64] : !tile.view<[?, ?], i32> -> i32`
+  }];
+  let arguments = (ins Tile_ViewType:$view, Variadic<I32>:$low, Variadic<I32>:$high,
+                       DenseI64ArrayAttr:$within);
+  let results = (outs AnyTypeOf<[F32, I32]>:$least, AnyTypeOf<[F32, I32]>:$largest);
+  let assemblyFormat = [{
+    $view `[` $low `]` `to` `[` $high `]` `within` $within attr-dict `:` type($view) `->` type($least)
+  }];
   let hasVerifier = 1;
 }
 

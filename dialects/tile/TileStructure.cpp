@@ -119,16 +119,16 @@ void BlocksOp::getAsmBlockArgumentNames(Region &region, OpAsmSetValueNameFn setN
   setName(region.getArgument(1), "partial");
 }
 
-static ParseResult parseInterval(OpAsmParser &parser, StringRef keyword,
-                                 SmallVectorImpl<OpAsmParser::UnresolvedOperand> &operands) {
+static ParseResult parseIntervals(OpAsmParser &parser, StringRef keyword,
+                                  SmallVectorImpl<OpAsmParser::UnresolvedOperand> &operands) {
   if (failed(parser.parseOptionalKeyword(keyword)))
     return success();
-  return parser.parseOperandList(operands, 2, AsmParser::Delimiter::Paren);
+  return parser.parseOperandList(operands, AsmParser::Delimiter::Paren);
 }
 
 // tile.blocks %keys, %partial of %rows : type -> type
-//   (`carry` `(` %arg = %init : type, ... `)`)? (`range` `(` %low, %high `)`)?
-//   (`full` `(` %low, %high `)`)? body attributes?
+//   (`carry` `(` %arg = %init : type, ... `)`)? (`runs` `(` %low, %high, ... `)`)?
+//   (`drops` `(` %low, %high, ... `)`)? (`among` %found)? body attributes?
 ParseResult BlocksOp::parse(OpAsmParser &parser, OperationState &result) {
   Builder builder(parser.getContext());
   SmallVector<OpAsmParser::Argument> arguments(2);
@@ -141,7 +141,7 @@ ParseResult BlocksOp::parse(OpAsmParser &parser, OperationState &result) {
     return failure();
   arguments[1].type = builder.getI1Type();
 
-  SmallVector<OpAsmParser::UnresolvedOperand> init, range, full;
+  SmallVector<OpAsmParser::UnresolvedOperand> init, runs, drops, among;
   if (succeeded(parser.parseOptionalKeyword("carry"))) {
     auto parseCarried = [&] {
       OpAsmParser::Argument &argument = arguments.emplace_back();
@@ -152,20 +152,28 @@ ParseResult BlocksOp::parse(OpAsmParser &parser, OperationState &result) {
     if (parser.parseCommaSeparatedList(AsmParser::Delimiter::Paren, parseCarried))
       return failure();
   }
-  if (parseInterval(parser, "range", range) || parseInterval(parser, "full", full))
+  if (parseIntervals(parser, "runs", runs) || parseIntervals(parser, "drops", drops))
+    return failure();
+  SMLoc amongLoc = parser.getCurrentLocation();
+  if (succeeded(parser.parseOptionalKeyword("among")) && parser.parseOperand(among.emplace_back()))
     return failure();
   for (const OpAsmParser::Argument &argument : ArrayRef(arguments).drop_front(2))
     result.addTypes(argument.type);
 
+  auto keys = dyn_cast<BlockType>(arguments[0].type);
+  if (!among.empty() && (!keys || !isa<IntegerAttr>(keys.getExtent())))
+    return parser.emitError(amongLoc) << "found blocks are blocks of keys of a known extent";
+  Type found = among.empty() ? Type() : FoundBlocksType::get(parser.getContext(), keys.getRows());
   Type i32 = builder.getI32Type();
   if (parser.resolveOperand(rows, rowsType, result.operands) ||
       parser.resolveOperands(init, result.types, parser.getCurrentLocation(), result.operands) ||
-      parser.resolveOperands(range, i32, result.operands) ||
-      parser.resolveOperands(full, i32, result.operands))
+      parser.resolveOperands(runs, i32, result.operands) ||
+      parser.resolveOperands(drops, i32, result.operands) ||
+      parser.resolveOperands(among, found, result.operands))
     return failure();
   result.addAttribute(getOperandSegmentSizeAttr(),
-                      builder.getDenseI32ArrayAttr(
-                          {1, int32_t(init.size()), int32_t(range.size()), int32_t(full.size())}));
+                      builder.getDenseI32ArrayAttr({1, int32_t(init.size()), int32_t(runs.size()),
+                                                    int32_t(drops.size()), int32_t(among.size())}));
   Region *body = result.addRegion();
   if (parser.parseRegion(*body, arguments) || parser.parseOptionalAttrDict(result.attributes))
     return failure();
@@ -185,10 +193,12 @@ void BlocksOp::print(OpAsmPrinter &printer) {
                           });
     printer << ')';
   }
-  if (!getRange().empty())
-    printer << " range (" << getRange() << ')';
-  if (!getFull().empty())
-    printer << " full (" << getFull() << ')';
+  if (!getRuns().empty())
+    printer << " runs (" << getRuns() << ')';
+  if (!getDrops().empty())
+    printer << " drops (" << getDrops() << ')';
+  if (getAmong())
+    printer << " among " << getAmong();
   printer << ' ';
   printer.printRegion(getBody(), /*printEntryBlockArgs=*/false,
                       /*printBlockTerminators=*/!getResults().empty());
@@ -201,10 +211,13 @@ LogicalResult BlocksOp::verify() {
                                           : BlockType();
   if (!keys || keys.getAxis() != Axis::Key || getRows().getType().getAxis() != Axis::Query)
     return emitOpError() << "expected a loop over blocks of keys of a block of queries";
-  for (ValueRange interval : {ValueRange(getRange()), ValueRange(getFull())})
-    if (interval.size() != 0 && interval.size() != 2)
-      return emitOpError() << "expected an interval (low, high), got " << interval.size()
-                           << " values";
+  for (ValueRange intervals : {ValueRange(getRuns()), ValueRange(getDrops())})
+    if (intervals.size() % 2 != 0)
+      return emitOpError() << "expected intervals (low, high, ...), got " << intervals.size()
+                           << " values; give each low end its high end";
+  if (getAmong() && !(getRuns().empty() && getDrops().empty()))
+    return emitOpError() << "expected either runs and drops or found blocks, got both; the found "
+                            "blocks know which are partial";
   auto yield = cast<YieldOp>(body.getTerminator());
   TypeRange carried = getInit().getTypes();
   if (TypeRange(body.getArguments().drop_front(2)) != carried ||
@@ -213,5 +226,18 @@ LogicalResult BlocksOp::verify() {
                             "the same types ("
                          << getInit().getTypes() << "), the body yields ("
                          << yield.getValues().getTypes() << ")";
+  return success();
+}
+
+LogicalResult FindBlocksOp::verify() {
+  Type i32 = IntegerType::get(getContext(), 32), i1 = IntegerType::get(getContext(), 1);
+  for (Region *test : {&getOne(), &getMany()}) {
+    auto yield = dyn_cast<YieldOp>(test->front().getTerminator());
+    if (TypeRange(test->getArgumentTypes()) != TypeRange({i32, i32}) || !yield ||
+        TypeRange(yield.getValues()) != TypeRange({i1, i1}))
+      return emitOpError()
+             << "expected tests of the first and the last key of a box (i32, i32) that "
+                "yield whether pairs may be kept and may be dropped (i1, i1)";
+  }
   return success();
 }

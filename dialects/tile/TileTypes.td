@@ -89,4 +89,11 @@ def Tile_BlockType : Tile_Type<"Block", "block"> {
   }];
 }
 
+def Tile_FoundBlocksType : Tile_Type<"FoundBlocks", "found_blocks"> {
+  let summary = "a sequence of blocks of keys";
+  let description = "What `tile.find_blocks` gives, of blocks with so many keys.";
+  let parameters = (ins "int64_t":$rows);
+  let assemblyFormat = "`<` $rows `>`";
+}
+
 #endif // TESELA_TILE_TYPES

@@ -8,7 +8,7 @@ tile.kernel @causal() {
   // CHECK: tile.coordinates
   // CHECK: tile.extent "Sq"
   // CHECK: tile.extent "Sk"
-  // CHECK: tile.blocks {{.*}} range (%[[LOW:.*]], %[[HIGH:.*]]) full (%[[FIRST:.*]], %[[END:.*]]) {
+  // CHECK: tile.blocks {{.*}} runs (%[[LOW:.*]], %[[HIGH:.*]]) drops ({{.*}}) {
   tile.blocks %keys, %partial of %rows : !tile.block<query, 64> -> !tile.block<key, 32> {
     %t = tile.mask %x if %partial at %rows, %keys : !tile.tile<[64, 32], f32>, !tile.block<query, 64>, !tile.block<key, 32> do {
     ^bb0(%b: i32, %h: i32, %hkv: i32, %q: i32, %k: i32):
@@ -24,7 +24,7 @@ tile.kernel @hook() {
   %rows = tile.work : !tile.block<query, 64>
   %x = tile.constant 0.0 : !tile.tile<[64, 32], f32>
   // CHECK: tile.blocks
-  // CHECK-NOT: range
+  // CHECK-NOT: runs
   tile.blocks %keys, %partial of %rows : !tile.block<query, 64> -> !tile.block<key, 32> {
     %t = tile.mask %x if %partial at %rows, %keys : !tile.tile<[64, 32], f32>, !tile.block<query, 64>, !tile.block<key, 32>
   }

@@ -16,29 +16,75 @@ tile.kernel @all() {
   }
 }
 
-// With ranges, and a carried value. A block from `first` is partial unless low <= first <= high - 32.
-// CHECK-LABEL: tile.kernel @ranges
-tile.kernel @ranges(%low: i32, %high: i32, %first: i32, %end: i32, %x: f32) {
+// A block of a run; partial where it holds a dropped key or reaches beyond Sk.
+// CHECK-LABEL: tile.kernel @run
+tile.kernel @run(%low: i32, %high: i32, %first: i32, %end: i32, %x: f32) {
   %rows = tile.work : !tile.block<query, 64>
   // CHECK: %[[LOW_BLOCK:.*]] = arith.divui %low
   // CHECK: arith.divui %high
   // CHECK: arith.remui %high
   // CHECK: %[[EMPTY:.*]] = arith.cmpi sge, %low, %high
   // CHECK: %[[HIGH_BLOCK:.*]] = arith.select %[[EMPTY]], %[[LOW_BLOCK]]
+  // CHECK: %[[FIRST_DROP:.*]] = arith.divui %first
+  // CHECK: %[[DROPS:.*]] = arith.subi %{{.*}}, %[[FIRST_DROP]]
+  // CHECK: %[[SK:.*]] = tile.extent "Sk"
+  // CHECK: %[[BROKEN:.*]] = arith.divui %[[SK]]
   // CHECK: %[[R:.*]] = scf.for %[[J:.*]] = %[[LOW_BLOCK]] to %[[HIGH_BLOCK]] step %{{.*}} iter_args(%[[C:.*]] = %x) -> (f32) : i32 {
-  // CHECK: %[[START:.*]] = arith.muli %[[J]]
-  // CHECK: %[[LAST:.*]] = arith.subi %end
-  // CHECK: %[[BEFORE:.*]] = arith.cmpi slt, %[[START]], %first
-  // CHECK: %[[AFTER:.*]] = arith.cmpi sgt, %[[START]], %[[LAST]]
-  // CHECK: %[[PARTIAL:.*]] = arith.ori %[[BEFORE]], %[[AFTER]]
+  // CHECK: %[[TAIL:.*]] = arith.cmpi eq, %[[J]], %[[BROKEN]]
+  // CHECK: %[[PLACE:.*]] = arith.subi %[[J]], %[[FIRST_DROP]]
+  // CHECK: %[[INSIDE:.*]] = arith.cmpi ult, %[[PLACE]], %[[DROPS]]
+  // CHECK: %[[PARTIAL:.*]] = arith.ori %[[TAIL]], %[[INSIDE]]
   // CHECK: %[[Y:.*]] = arith.select %[[PARTIAL]], %[[C]]
   // CHECK: scf.yield %[[Y]] : f32
   %r = tile.blocks %keys, %partial of %rows : !tile.block<query, 64> -> !tile.block<key, 32>
-      carry (%c = %x : f32) range (%low, %high) full (%first, %end) {
+      carry (%c = %x : f32) runs (%low, %high) drops (%first, %end) {
     %zero = arith.constant 0.0 : f32
     %y = arith.select %partial, %c, %zero : f32
     tile.yield %y : f32
   }
   // CHECK: arith.addf %[[R]]
   %sum = arith.addf %r, %r : f32
+}
+
+// Two runs, put in order: the loop counts their blocks.
+// CHECK-LABEL: tile.kernel @runs
+tile.kernel @runs(%a: i32, %b: i32, %c: i32, %d: i32) {
+  %rows = tile.work : !tile.block<query, 64>
+  %x = tile.constant 0.0 : !tile.tile<[64, 32], f32>
+  // CHECK: %[[IN_ORDER:.*]] = arith.cmpi sle
+  // CHECK-COUNT-4: arith.select %[[IN_ORDER]]
+  // CHECK: scf.for %[[N:.*]] = %{{.*}} to %[[COUNT:.*]] step %{{.*}} : i32 {
+  // CHECK: %[[FARTHER:.*]] = arith.cmpi sge, %[[N]]
+  // CHECK: %[[OFFSET:.*]] = arith.select %[[FARTHER]]
+  // CHECK: %[[INDEX:.*]] = arith.addi %[[N]], %[[OFFSET]]
+  // CHECK: tile.block_at %[[INDEX]]
+  tile.blocks %keys, %partial of %rows : !tile.block<query, 64> -> !tile.block<key, 32> runs (%a, %b, %c, %d) {
+    %t = tile.mask %x if %partial at %rows, %keys : !tile.tile<[64, 32], f32>, !tile.block<query, 64>, !tile.block<key, 32>
+  }
+}
+
+// Blocks that were found: the loop counts them, their sequence knows the rest.
+// CHECK-LABEL: tile.kernel @found
+tile.kernel @found(%low: i32, %high: i32, %limit: i32) {
+  %rows = tile.work : !tile.block<query, 64>
+  %x = tile.constant 0.0 : !tile.tile<[64, 32], f32>
+  // CHECK: %[[FOUND:.*]], %[[COUNT:.*]] = tile.find_blocks
+  %found, %count = tile.find_blocks from %low to %high : !tile.found_blocks<32> one {
+  ^bb0(%first: i32, %last: i32):
+    %keeps = arith.cmpi sle, %first, %limit : i32
+    %drops = arith.cmpi sgt, %last, %limit : i32
+    tile.yield %keeps, %drops : i1, i1
+  } many {
+  ^bb0(%first: i32, %last: i32):
+    %keeps = arith.cmpi sle, %first, %limit : i32
+    %drops = arith.cmpi sgt, %last, %limit : i32
+    tile.yield %keeps, %drops : i1, i1
+  }
+  // CHECK: scf.for %[[N:.*]] = %{{.*}} to %[[COUNT]]
+  // CHECK: %[[INDEX:.*]], %[[PARTIAL:.*]] = tile.found_block %[[FOUND]][%[[N]]]
+  // CHECK: tile.block_at %[[INDEX]]
+  // CHECK: tile.mask %{{.*}} if %[[PARTIAL]]
+  tile.blocks %keys, %partial of %rows : !tile.block<query, 64> -> !tile.block<key, 32> among %found {
+    %t = tile.mask %x if %partial at %rows, %keys : !tile.tile<[64, 32], f32>, !tile.block<query, 64>, !tile.block<key, 32>
+  }
 }

@@ -54,10 +54,10 @@ tile.kernel @bound(%q: !tile.view<[?, ?, ?, 32], bf16>, %lse: !tile.view<[?, ?, 
   %m0 = tile.constant 0xFF800000 : !tile.tile<[64], f32>
   // CHECK: %{{.*}}:2 = tile.blocks %[[KEYS:.*]], %[[PARTIAL:.*]] of %{{.*}} : !tile.block<query, 64> -> !tile.block<key, 16>
   // CHECK-SAME: carry (%[[M1:.*]] = %[[M]] : !tile.tile<[64], f32>, %{{.*}} = %{{.*}} : !tile.tile<[64, 32], f32>)
-  // CHECK-SAME: range (%[[FIRST]], %{{.*}}) full (%[[BATCH]], %[[HEAD]]) {
+  // CHECK-SAME: runs (%[[FIRST]], %{{.*}}) drops (%[[BATCH]], %[[HEAD]]) {
   %m, %o = tile.blocks %keys, %partial of %rows : !tile.block<query, 64> -> !tile.block<key, 16>
       carry (%m1 = %m0 : !tile.tile<[64], f32>, %o1 = %o0 : !tile.tile<[64, 32], f32>)
-      range (%first, %sk) full (%batch, %head) {
+      runs (%first, %sk) drops (%batch, %head) {
     %k = tile.load %q[%keys] : !tile.view<[?, ?, ?, 32], bf16>[!tile.block<key, 16>] -> !tile.tile<[16, 32], bf16>
     // CHECK: tile.load %q[%{{.*}}, %[[KEYS]]] : <[?, ?, ?, 32], bf16>[<query, 64>, !tile.block<key, 16>] -> !tile.tile<[64, 16], bf16>
     %columns = tile.load %q[%rows, %keys] : !tile.view<[?, ?, ?, 32], bf16>[!tile.block<query, 64>, !tile.block<key, 16>] -> !tile.tile<[64, 16], bf16>

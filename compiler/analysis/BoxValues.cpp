@@ -1,0 +1,699 @@
+//===- BoxValues.cpp - What a hook's values can be over a box ---*- C++ -*-===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#include "analysis/BoxValues.h"
+
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/Matchers.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+#include <limits>
+
+using namespace mlir;
+
+namespace tesela {
+
+static constexpr int64_t leastInteger = std::numeric_limits<int32_t>::min(),
+                         mostInteger = std::numeric_limits<int32_t>::max();
+
+std::optional<MinMax> matchMinMax(Value value) {
+  auto select = value.getDefiningOp<arith::SelectOp>();
+  auto compare = select ? select.getCondition().getDefiningOp<arith::CmpIOp>() : nullptr;
+  if (!compare || compare.getLhs() != select.getTrueValue() ||
+      compare.getRhs() != select.getFalseValue())
+    return std::nullopt;
+  bool isMin = compare.getPredicate() == arith::CmpIPredicate::slt;
+  if (!isMin && compare.getPredicate() != arith::CmpIPredicate::sgt)
+    return std::nullopt;
+  return MinMax{isMin, select.getFalseValue(), select.getTrueValue()};
+}
+
+static bool isPoint(BoxInterval a) { return a.low == a.high; }
+
+BoxValues::BoxValues(OpBuilder &outer, Location loc, Block &body, const BoxFrame &frame)
+    : frame(frame), wide(outer, loc), body(body), outerBox{outer, Value(), Value(), 0} {
+  // A score's hook begins with the score itself.
+  auto arguments = body.getArguments().take_back(5);
+  hoisted.map(arguments[0], frame.batch);
+  hoisted.map(arguments[1], frame.head);
+  hoisted.map(arguments[2], frame.kvHead);
+  query = arguments[3];
+  key = arguments[4];
+}
+
+//===----------------------------------------------------------------------===//
+// What a value depends on
+//===----------------------------------------------------------------------===//
+
+BoxValues::Dependence BoxValues::dependence(Value value) {
+  if (value == key || (body.getNumArguments() == 6 && value == body.getArgument(0)))
+    return Dependence::key;
+  if (value == query)
+    return Dependence::query;
+  Operation *op = value.getDefiningOp();
+  if (!op || op->getBlock() != &body) // b h hkv, and what stands outside
+    return Dependence::none;
+  auto [known, inserted] = dependences.try_emplace(op, Dependence::none);
+  if (!inserted)
+    return known->second;
+  Dependence result = op->getNumRegions() == 0 ? Dependence::none : Dependence::key;
+  for (Value operand : op->getOperands())
+    result = std::max(result, dependence(operand));
+  return dependences[op] = result;
+}
+
+Value BoxValues::hoist(Value value) {
+  Operation *op = value.getDefiningOp();
+  if (op && op->getBlock() == &body && !hoisted.contains(value)) {
+    for (Value operand : op->getOperands())
+      hoist(operand);
+    wide.builder.clone(*op, hoisted);
+  }
+  return hoisted.lookupOrDefault(value);
+}
+
+void BoxValues::lose(Operation *op, StringRef reason) {
+  lost.push_back({op->getLoc(), reason.str()});
+}
+
+//===----------------------------------------------------------------------===//
+// Linear forms
+//===----------------------------------------------------------------------===//
+
+std::optional<LinearForm> BoxValues::linear(Value value) {
+  auto known = forms.find(value);
+  if (known != forms.end())
+    return known->second;
+  std::optional<LinearForm> form = findLinear(value);
+  forms.try_emplace(value, form);
+  return form;
+}
+
+BoxInterval BoxValues::queryTerm(int64_t factor) {
+  Value a = wide.times(factor, frame.firstQuery), b = wide.times(factor, frame.lastQuery);
+  return factor >= 0 ? BoxInterval{a, b} : BoxInterval{b, a};
+}
+
+static BoxInterval sum(WideArithmetic &at, BoxInterval a, BoxInterval b) {
+  Value low = at.add(a.low, b.low);
+  return {low, isPoint(a) && isPoint(b) ? low : at.add(a.high, b.high)};
+}
+
+static BoxInterval negated(WideArithmetic &at, BoxInterval a) {
+  Value low = at.negate(a.high);
+  return {low, isPoint(a) ? low : at.negate(a.low)};
+}
+
+/// For a factor above 0.
+static BoxInterval scaled(WideArithmetic &at, int64_t factor, BoxInterval a) {
+  Value low = at.times(factor, a.low);
+  return {low, isPoint(a) ? low : at.times(factor, a.high)};
+}
+
+/// ⌊x / divisor⌋ for an x inside i32, as the kernel computes it, as i64.
+static Value floorDivide(WideArithmetic &at, Value x, Value divisor) {
+  Value narrow = at.narrow(x);
+  return at.wide(attn::FloorDivOp::create(at.builder, at.loc, narrow.getType(), narrow, divisor));
+}
+
+BoxInterval BoxValues::boundsOf(const LinearForm &form, WideArithmetic &at, Value first,
+                                Value last) {
+  BoxInterval bounds = form.offset;
+  if (form.query)
+    bounds = sum(at, bounds, queryTerm(form.query));
+  if (!first) {
+    first = wide.constant(0);
+    last = wide.max(wide.add(frame.keyCount, -1), wide.constant(0));
+  }
+  if (form.key) {
+    Value a = at.times(form.key, first), b = at.times(form.key, last);
+    bounds = sum(at, bounds, form.key > 0 ? BoxInterval{a, b} : BoxInterval{b, a});
+  }
+  if (attn::FloorDivOp op = form.quotient) {
+    // findLinear has seen that the operand is linear and the divisor uniform. Where the divisor is
+    // not positive `fits` is false, and these ends do not matter.
+    BoxInterval x = boundsOf(*linear(op.getLhs()), at, first, last);
+    Value least = at.constant(leastInteger), most = at.constant(mostInteger);
+    Value divisor = hoist(op.getRhs());
+    Value a = floorDivide(at, at.max(x.low, least), divisor),
+          b = floorDivide(at, at.min(x.high, most), divisor);
+    BoxInterval quotient{a, b};
+    bounds = sum(at, bounds, form.quotientSign > 0 ? quotient : negated(at, quotient));
+  }
+  return bounds;
+}
+
+std::optional<LinearForm> BoxValues::difference(const LinearForm &a, const LinearForm &b) {
+  LinearForm form{a.query - b.query,
+                  a.key - b.key,
+                  sum(wide, a.offset, negated(wide, b.offset)),
+                  wide.both(a.fits, b.fits),
+                  a.quotient ? a.quotient : b.quotient,
+                  a.quotient ? a.quotientSign : -b.quotientSign,
+                  a.least - b.most,
+                  a.most - b.least};
+  if (a.quotient && b.quotient) {
+    Operation *left = a.quotient, *right = b.quotient;
+    if (left != right || a.quotientSign != b.quotientSign)
+      return std::nullopt;
+    form.quotient = {};
+    form.quotientSign = 0;
+  }
+  constexpr int64_t most = 1024; // far from the ends of i64 beside i32 values
+  if (std::abs(form.query) > most || std::abs(form.key) > most)
+    return std::nullopt;
+  return form;
+}
+
+std::optional<LinearForm> BoxValues::findLinear(Value value) {
+  Value nothing = wide.constant(0);
+  BoxInterval zero{nothing, nothing};
+  if (value == query)
+    return LinearForm{1, 0, zero, {}, {}, 0, 0, mostInteger};
+  if (value == key)
+    return LinearForm{0, 1, zero, {}, {}, 0, 0, mostInteger};
+  APInt number;
+  if (matchPattern(value, m_ConstantInt(&number))) {
+    int64_t n = number.getSExtValue();
+    Value point = wide.constant(n);
+    return LinearForm{0, 0, {point, point}, {}, {}, 0, n, n};
+  }
+  if (isUniform(value)) {
+    Value point = wide.wide(hoist(value));
+    bool isExtent = value.getDefiningOp<tile::ExtentOp>() != nullptr;
+    return LinearForm{0, 0, {point, point}, {}, {}, 0, isExtent ? 0 : leastInteger, mostInteger};
+  }
+
+  Operation *op = value.getDefiningOp();
+  std::optional<LinearForm> form;
+  if (isa<arith::AddIOp, arith::SubIOp>(op)) {
+    std::optional<LinearForm> a = linear(op->getOperand(0)), b = linear(op->getOperand(1));
+    if (a && b && isa<arith::AddIOp>(op)) {
+      LinearForm opposite{-b->query, -b->key,     negated(wide, b->offset),
+                          b->fits,   b->quotient, -b->quotientSign,
+                          -b->most,  -b->least};
+      form = difference(*a, opposite);
+    } else if (a && b) {
+      form = difference(*a, *b);
+    }
+  } else if (isa<arith::MulIOp>(op)) {
+    Value factor = op->getOperand(0), other = op->getOperand(1);
+    if (!matchPattern(factor, m_ConstantInt(&number)))
+      std::swap(factor, other);
+    std::optional<LinearForm> a;
+    if (matchPattern(factor, m_ConstantInt(&number)) && number.getSExtValue() > 0 &&
+        number.getSExtValue() <= 1024)
+      a = linear(other);
+    if (a && !a->quotient) {
+      int64_t n = number.getSExtValue();
+      form = LinearForm{n * a->query, n * a->key, scaled(wide, n, a->offset), a->fits, {}, 0,
+                        n * a->least, n * a->most};
+      if (form->query > 1024 || form->key > 1024 || form->query < -1024 || form->key < -1024)
+        form.reset();
+    }
+  } else if (auto divide = dyn_cast<attn::FloorDivOp>(op); divide && dependsOnKey(value)) {
+    std::optional<LinearForm> x = linear(divide.getLhs());
+    if (x && x->key && !x->quotient && isUniform(divide.getRhs())) {
+      Value divisor = wide.wide(hoist(divide.getRhs()));
+      Value isPositive = wide.lessEqual(wide.constant(1), divisor);
+      return LinearForm{0,      0, zero,         wide.both(x->fits, isPositive),
+                        divide, 1, leastInteger, mostInteger};
+    }
+  }
+  if (!form) {
+    // What does not depend on the key is an offset all the same.
+    std::optional<BoxInterval> bounds;
+    if (!dependsOnKey(value))
+      bounds = findInterval(value, &outerBox);
+    if (!bounds)
+      return std::nullopt;
+    return LinearForm{0, 0, *bounds, {}, {}, 0, leastInteger, mostInteger};
+  }
+  if (form->least < leastInteger || form->most > mostInteger) {
+    BoxInterval bounds = boundsOf(*form, wide, {}, {});
+    Value fits = wide.both(wide.lessEqual(wide.constant(leastInteger), bounds.low),
+                           wide.lessEqual(bounds.high, wide.constant(mostInteger)));
+    form->fits = wide.both(form->fits, fits);
+    form->least = leastInteger;
+    form->most = mostInteger;
+  }
+  return form;
+}
+
+//===----------------------------------------------------------------------===//
+// i32
+//===----------------------------------------------------------------------===//
+
+std::optional<BoxInterval> BoxValues::interval(Value value, KeyBox *box) {
+  if (!dependsOnKey(value))
+    box = &outerBox;
+  assert(box && "a value that depends on the key needs keys");
+  auto known = box->intervals.find(value);
+  if (known != box->intervals.end())
+    return known->second;
+  std::optional<BoxInterval> result;
+  if (std::optional<LinearForm> form = linear(value)) {
+    WideArithmetic at(box->builder, wide.loc);
+    result = boundsOf(*form, at, box->first, box->last);
+    if (form->fits)
+      result = BoxInterval{at.select(form->fits, result->low, at.constant(leastInteger)),
+                           at.select(form->fits, result->high, at.constant(mostInteger))};
+  } else {
+    result = findInterval(value, box);
+  }
+  return box->intervals[value] = result;
+}
+
+/// What is not linear.
+std::optional<BoxInterval> BoxValues::findInterval(Value value, KeyBox *box) {
+  WideArithmetic at(box->builder, wide.loc);
+  Operation *op = value.getDefiningOp();
+  Value least = at.constant(leastInteger), most = at.constant(mostInteger);
+  auto operand = [&](unsigned index) { return interval(op->getOperand(index), box); };
+  auto unlessWrapping = [&](BoxInterval result) {
+    Value fits = at.both(at.lessEqual(least, result.low), at.lessEqual(result.high, most));
+    return BoxInterval{at.select(fits, result.low, least), at.select(fits, result.high, most)};
+  };
+  auto where = [&](Value condition, BoxInterval result) {
+    return BoxInterval{at.select(condition, result.low, least),
+                       at.select(condition, result.high, most)};
+  };
+  using Result = std::optional<BoxInterval>;
+  return TypeSwitch<Operation *, Result>(op)
+      .Case([&](arith::AddIOp) -> Result {
+        Result a = operand(0), b = operand(1);
+        return a && b ? Result(unlessWrapping(sum(at, *a, *b))) : std::nullopt;
+      })
+      .Case([&](arith::SubIOp) -> Result {
+        Result a = operand(0), b = operand(1);
+        if (!a || !b)
+          return std::nullopt;
+        return unlessWrapping({at.subtract(a->low, b->high), at.subtract(a->high, b->low)});
+      })
+      .Case([&](arith::MulIOp) -> Result {
+        Result a = operand(0), b = operand(1);
+        if (!a || !b)
+          return std::nullopt;
+        Value ends[] = {at.multiply(a->low, b->low), at.multiply(a->low, b->high),
+                        at.multiply(a->high, b->low), at.multiply(a->high, b->high)};
+        return unlessWrapping({at.min(at.min(ends[0], ends[1]), at.min(ends[2], ends[3])),
+                               at.max(at.max(ends[0], ends[1]), at.max(ends[2], ends[3]))});
+      })
+      .Case([&](attn::FloorDivOp divide) -> Result {
+        Result x = operand(0);
+        if (!x || !isUniform(divide.getRhs())) {
+          if (x)
+            lose(op, "a quotient by what varies in a tile");
+          return std::nullopt;
+        }
+        Value divisor = hoist(divide.getRhs());
+        Value isPositive = at.lessEqual(at.constant(1), at.wide(divisor));
+        return where(isPositive,
+                     {floorDivide(at, x->low, divisor), floorDivide(at, x->high, divisor)});
+      })
+      .Case([&](attn::FloorModOp divide) -> Result {
+        Result x = operand(0);
+        if (!x || !isUniform(divide.getRhs())) {
+          if (x)
+            lose(op, "a remainder by what varies in a tile");
+          return std::nullopt;
+        }
+        Value divisor = hoist(divide.getRhs()), wideDivisor = at.wide(divisor);
+        Value a = floorDivide(at, x->low, divisor), b = floorDivide(at, x->high, divisor);
+        Value oneQuotient = at.equal(a, b);
+        Value before = at.multiply(a, wideDivisor);
+        BoxInterval result{
+            at.select(oneQuotient, at.subtract(x->low, before), at.constant(0)),
+            at.select(oneQuotient, at.subtract(x->high, before), at.add(wideDivisor, -1))};
+        return where(at.lessEqual(at.constant(1), wideDivisor), result);
+      })
+      .Case([&](arith::SelectOp select) -> Result {
+        if (std::optional<MinMax> extreme = matchMinMax(value)) {
+          Result a = interval(extreme->a, box), b = interval(extreme->b, box);
+          if (!a || !b)
+            return std::nullopt;
+          if (extreme->isMin)
+            return BoxInterval{at.min(a->low, b->low), at.min(a->high, b->high)};
+          return BoxInterval{at.max(a->low, b->low), at.max(a->high, b->high)};
+        }
+        Result a = operand(1), b = operand(2);
+        if (!a || !b)
+          return std::nullopt;
+        BoxTruth test = truth(select.getCondition(), box);
+        BoxInterval hull{at.min(a->low, b->low), at.max(a->high, b->high)};
+        auto choose = [&](Value hull, Value a, Value b) {
+          Value unlessFalse = test.mayBeTrue ? at.select(test.mayBeTrue, hull, b) : hull;
+          return test.mayBeFalse ? at.select(test.mayBeFalse, unlessFalse, a) : unlessFalse;
+        };
+        return BoxInterval{choose(hull.low, a->low, b->low), choose(hull.high, a->high, b->high)};
+      })
+      .Case([&](attn::ToIntOp convert) -> Result {
+        std::optional<BoxNumbers> x = numbers(convert.getOperand(), box);
+        if (!x)
+          return std::nullopt;
+        auto toInt = [&](Value end) {
+          return at.wide(attn::ToIntOp::create(at.builder, at.loc, at.builder.getI32Type(), end));
+        };
+        return where(at.inverse(x->mayBeNaN), {toInt(x->low), toInt(x->high)});
+      })
+      .Case([&](tile::ReadOp read) -> Result {
+        std::optional<std::pair<Value, Value>> ends = readBounds(read, box);
+        if (!ends)
+          return std::nullopt;
+        return BoxInterval{at.wide(ends->first), at.wide(ends->second)};
+      })
+      .Default([&](Operation *) -> Result {
+        lose(op, "an operation without bounds");
+        return std::nullopt;
+      });
+}
+
+/// The ends of a read, in the element's type.
+std::optional<std::pair<Value, Value>> BoxValues::readBounds(tile::ReadOp read, KeyBox *box) {
+  WideArithmetic at(box->builder, wide.loc);
+  SmallVector<Value> low, high;
+  SmallVector<int64_t> within;
+  for (Value index : read.getIndices()) {
+    if (isUniform(index)) {
+      low.push_back(hoist(index));
+      high.push_back(low.back());
+      within.push_back(1);
+      continue;
+    }
+    std::optional<BoxInterval> ends = interval(index, box);
+    if (!ends) // any element of the axis
+      ends = BoxInterval{at.constant(leastInteger), at.constant(mostInteger)};
+    low.push_back(at.narrow(ends->low));
+    high.push_back(at.narrow(ends->high));
+    std::optional<LinearForm> form = linear(index);
+    bool steps = form && !form->quotient && !form->fits && isPoint(form->offset) &&
+                 std::abs(form->query) + std::abs(form->key) == 1;
+    within.push_back(!steps ? 0 : form->key ? box->keys : frame.queries);
+  }
+  Type type = read.getElement().getType();
+  auto bounds = tile::BoundsOp::create(at.builder, read.getLoc(), type, type, read.getView(), low,
+                                       high, within);
+  return std::pair<Value, Value>(bounds.getLeast(), bounds.getLargest());
+}
+
+//===----------------------------------------------------------------------===//
+// f32
+//===----------------------------------------------------------------------===//
+
+std::optional<BoxNumbers> BoxValues::numbers(Value value, KeyBox *box) {
+  if (!dependsOnKey(value))
+    box = &outerBox;
+  auto known = box->numbers.find(value);
+  if (known != box->numbers.end())
+    return known->second;
+  std::optional<BoxNumbers> result = findNumbers(value, box);
+  return box->numbers[value] = result;
+}
+
+namespace {
+/// f32 operations on ends.
+struct Ends {
+  WideArithmetic &at;
+  Value constant(float value) {
+    return arith::ConstantFloatOp::create(at.builder, at.loc, at.builder.getF32Type(),
+                                          APFloat(value));
+  }
+  Value compare(arith::CmpFPredicate predicate, Value a, Value b) {
+    return at.builder.createOrFold<arith::CmpFOp>(at.loc, predicate, a, b);
+  }
+  Value isNaN(Value a) { return compare(arith::CmpFPredicate::UNO, a, a); }
+  Value min(Value a, Value b) { return at.builder.createOrFold<arith::MinNumFOp>(at.loc, a, b); }
+  Value max(Value a, Value b) { return at.builder.createOrFold<arith::MaxNumFOp>(at.loc, a, b); }
+  /// Claims nothing where an end is NaN.
+  BoxNumbers unlessNaN(Value low, Value high, Value mayBeNaN) {
+    Value broken = at.either(isNaN(low), isNaN(high));
+    float infinity = std::numeric_limits<float>::infinity();
+    Value any = at.either(mayBeNaN, broken);
+    return {at.select(any, constant(-infinity), low), at.select(any, constant(infinity), high),
+            any};
+  }
+};
+} // namespace
+
+std::optional<BoxNumbers> BoxValues::findNumbers(Value value, KeyBox *box) {
+  WideArithmetic at(box->builder, wide.loc);
+  Ends ends{at};
+  using Result = std::optional<BoxNumbers>;
+  if (isUniform(value)) {
+    Value point = hoist(value);
+    return ends.unlessNaN(point, point, at.truth(false));
+  }
+  Operation *op = value.getDefiningOp();
+  if (!op) // the score itself
+    return std::nullopt;
+  auto operand = [&](unsigned index) { return numbers(op->getOperand(index), box); };
+  // x op y of two ends; infinities of both signs may meet inside only where they meet at ends.
+  auto corners = [&](auto combine) -> Result {
+    Result a = operand(0), b = operand(1);
+    if (!a || !b)
+      return std::nullopt;
+    Value results[4];
+    for (int i = 0; i < 4; ++i)
+      results[i] = combine(i & 1 ? a->high : a->low, i & 2 ? b->high : b->low);
+    Value mayBeNaN = at.either(a->mayBeNaN, b->mayBeNaN);
+    Value low = results[0], high = results[0];
+    for (int i = 0; i < 4; ++i) {
+      Value isNaN = ends.isNaN(results[i]);
+      mayBeNaN = at.either(mayBeNaN, isNaN);
+      low = ends.min(low, results[i]);
+      high = ends.max(high, results[i]);
+    }
+    return ends.unlessNaN(low, high, mayBeNaN);
+  };
+  return TypeSwitch<Operation *, Result>(op)
+      .Case([&](arith::SIToFPOp convert) -> Result {
+        std::optional<BoxInterval> x = interval(convert.getIn(), box);
+        if (!x)
+          return std::nullopt;
+        auto toFloat = [&](Value end) -> Value {
+          return arith::SIToFPOp::create(at.builder, at.loc, at.builder.getF32Type(),
+                                         at.narrow(end));
+        };
+        return BoxNumbers{toFloat(x->low), toFloat(x->high), at.truth(false)};
+      })
+      .Case([&](arith::AddFOp) {
+        return corners([&](Value a, Value b) -> Value {
+          return arith::AddFOp::create(at.builder, at.loc, a, b);
+        });
+      })
+      .Case([&](arith::SubFOp) {
+        return corners([&](Value a, Value b) -> Value {
+          return arith::SubFOp::create(at.builder, at.loc, a, b);
+        });
+      })
+      .Case([&](arith::MulFOp) -> Result {
+        Result result = corners([&](Value a, Value b) -> Value {
+          return arith::MulFOp::create(at.builder, at.loc, a, b);
+        });
+        // 0 inside and an infinity at an end give NaN although no two ends do.
+        if (!result)
+          return result;
+        Value isInfinite = at.truth(false);
+        for (unsigned index : {0u, 1u}) {
+          Result x = operand(index);
+          for (Value end : {x->low, x->high}) {
+            Value magnitude = math::AbsFOp::create(at.builder, at.loc, end);
+            Value infinite = ends.compare(arith::CmpFPredicate::OEQ, magnitude,
+                                          ends.constant(std::numeric_limits<float>::infinity()));
+            isInfinite = at.either(isInfinite, infinite);
+          }
+        }
+        Value mayBeNaN = at.either(result->mayBeNaN, isInfinite);
+        return ends.unlessNaN(result->low, result->high, mayBeNaN);
+      })
+      .Case([&](arith::NegFOp) -> Result {
+        Result x = operand(0);
+        if (!x)
+          return std::nullopt;
+        auto negated = [&](Value end) -> Value {
+          return arith::NegFOp::create(at.builder, at.loc, end);
+        };
+        return BoxNumbers{negated(x->high), negated(x->low), x->mayBeNaN};
+      })
+      .Case([&](math::AbsFOp) -> Result {
+        Result x = operand(0);
+        if (!x)
+          return std::nullopt;
+        Value zero = ends.constant(0);
+        Value negated = arith::NegFOp::create(at.builder, at.loc, x->low);
+        return BoxNumbers{
+            ends.max(ends.max(x->low, arith::NegFOp::create(at.builder, at.loc, x->high)), zero),
+            ends.max(negated, x->high), x->mayBeNaN};
+      })
+      .Case([&](math::FloorOp) -> Result {
+        Result x = operand(0);
+        if (!x)
+          return std::nullopt;
+        auto floored = [&](Value end) -> Value {
+          return math::FloorOp::create(at.builder, at.loc, end);
+        };
+        return BoxNumbers{floored(x->low), floored(x->high), x->mayBeNaN};
+      })
+      .Case([&](arith::SelectOp) -> Result {
+        Result a = operand(1), b = operand(2);
+        if (!a || !b)
+          return std::nullopt;
+        return BoxNumbers{ends.min(a->low, b->low), ends.max(a->high, b->high),
+                          at.either(a->mayBeNaN, b->mayBeNaN)};
+      })
+      .Case([&](tile::ReadOp read) -> Result {
+        std::optional<std::pair<Value, Value>> bounds = readBounds(read, box);
+        if (!bounds)
+          return std::nullopt;
+        return ends.unlessNaN(bounds->first, bounds->second, at.truth(false));
+      })
+      .Default([&](Operation *) -> Result {
+        lose(op, "a function of numbers without bounds");
+        return std::nullopt;
+      });
+}
+
+//===----------------------------------------------------------------------===//
+// bool
+//===----------------------------------------------------------------------===//
+
+BoxTruth BoxValues::truth(Value value, KeyBox *box) {
+  if (!dependsOnKey(value))
+    box = &outerBox;
+  auto known = box->truths.find(value);
+  if (known != box->truths.end())
+    return known->second;
+  BoxTruth result = findTruth(value, box);
+  return box->truths[value] = result;
+}
+
+BoxTruth BoxValues::findTruth(Value value, KeyBox *box) {
+  WideArithmetic at(box->builder, wide.loc);
+  if (isUniform(value)) {
+    Value point = hoist(value);
+    return {point, at.inverse(point)};
+  }
+  auto both = [&](BoxTruth a, BoxTruth b) -> BoxTruth {
+    return {at.both(a.mayBeTrue, b.mayBeTrue), at.either(a.mayBeFalse, b.mayBeFalse)};
+  };
+  auto opposite = [](BoxTruth a) -> BoxTruth { return {a.mayBeFalse, a.mayBeTrue}; };
+  auto either = [&](BoxTruth a, BoxTruth b) { return opposite(both(opposite(a), opposite(b))); };
+  auto differ = [&](BoxTruth a, BoxTruth b) {
+    return either(both(a, opposite(b)), both(opposite(a), b));
+  };
+  Operation *op = value.getDefiningOp();
+  auto operand = [&](unsigned index) { return truth(op->getOperand(index), box); };
+  return TypeSwitch<Operation *, BoxTruth>(op)
+      .Case([&](arith::AndIOp) { return both(operand(0), operand(1)); })
+      .Case([&](arith::OrIOp) { return either(operand(0), operand(1)); })
+      .Case([&](arith::XOrIOp) { return differ(operand(0), operand(1)); })
+      .Case([&](arith::SelectOp) {
+        BoxTruth test = operand(0);
+        return either(both(test, operand(1)), both(opposite(test), operand(2)));
+      })
+      .Case([&](arith::CmpIOp compare) {
+        if (compare.getLhs().getType().isInteger(1)) {
+          BoxTruth different = differ(operand(0), operand(1));
+          bool isNotEqual = compare.getPredicate() == arith::CmpIPredicate::ne;
+          return isNotEqual ? different : opposite(different);
+        }
+        return compareIntegers(compare, box);
+      })
+      .Case([&](arith::CmpFOp compare) { return compareNumbers(compare, box); })
+      .Default([&](Operation *) {
+        lose(op, "a condition without bounds");
+        return BoxTruth{};
+      });
+}
+
+BoxTruth BoxValues::compareIntegers(arith::CmpIOp op, KeyBox *box) {
+  WideArithmetic at(box->builder, wide.loc);
+  std::optional<BoxInterval> bounds; // of left - right
+  std::optional<LinearForm> a = linear(op.getLhs()), b = linear(op.getRhs()), form;
+  if (a && b)
+    form = difference(*a, *b);
+  if (form)
+    bounds = boundsOf(*form, at, box->first, box->last);
+  if (!bounds) {
+    std::optional<BoxInterval> left = interval(op.getLhs(), box),
+                               right = interval(op.getRhs(), box);
+    if (!left || !right)
+      return {};
+    bounds = BoxInterval{at.subtract(left->low, right->high), at.subtract(left->high, right->low)};
+  }
+  Value zero = at.constant(0);
+  auto below = [&](BoxInterval d, bool orEqual) -> BoxTruth { // d < 0, d <= 0
+    Value limit = orEqual ? zero : at.constant(-1);
+    return {at.lessEqual(d.low, limit), at.inverse(at.lessEqual(d.high, limit))};
+  };
+  BoxInterval opposite = negated(at, *bounds);
+  using Predicate = arith::CmpIPredicate;
+  BoxTruth result;
+  switch (op.getPredicate()) {
+  case Predicate::slt:
+  case Predicate::sle:
+    result = below(*bounds, op.getPredicate() == Predicate::sle);
+    break;
+  case Predicate::sgt:
+  case Predicate::sge:
+    result = below(opposite, op.getPredicate() == Predicate::sge);
+    break;
+  case Predicate::eq:
+  case Predicate::ne: {
+    Value mayBeEqual = at.both(at.lessEqual(bounds->low, zero), at.lessEqual(zero, bounds->high));
+    Value isEqual = at.both(at.equal(bounds->low, zero), at.equal(bounds->high, zero));
+    result = {mayBeEqual, at.inverse(isEqual)};
+    if (op.getPredicate() == Predicate::ne)
+      std::swap(result.mayBeTrue, result.mayBeFalse);
+    break;
+  }
+  default: // the language has no unsigned comparison
+    return {};
+  }
+  if (form && form->fits) {
+    Value wraps = at.inverse(form->fits);
+    result.mayBeTrue = at.either(result.mayBeTrue, wraps);
+    result.mayBeFalse = at.either(result.mayBeFalse, wraps);
+  }
+  return result;
+}
+
+BoxTruth BoxValues::compareNumbers(arith::CmpFOp op, KeyBox *box) {
+  WideArithmetic at(box->builder, wide.loc);
+  std::optional<BoxNumbers> a = numbers(op.getLhs(), box), b = numbers(op.getRhs(), box);
+  if (!a || !b)
+    return {};
+  Ends ends{at};
+  Value mayBeNaN = at.either(a->mayBeNaN, b->mayBeNaN);
+  using Predicate = arith::CmpFPredicate;
+  // x < y (or x <= y) for some, for all; a NaN makes it false.
+  auto below = [&](BoxNumbers x, BoxNumbers y, Predicate predicate) -> BoxTruth {
+    Value always = ends.compare(predicate, x.high, y.low);
+    return {ends.compare(predicate, x.low, y.high), at.either(mayBeNaN, at.inverse(always))};
+  };
+  switch (op.getPredicate()) {
+  case Predicate::OLT:
+  case Predicate::OLE:
+    return below(*a, *b, op.getPredicate());
+  case Predicate::OGT:
+    return below(*b, *a, Predicate::OLT);
+  case Predicate::OGE:
+    return below(*b, *a, Predicate::OLE);
+  case Predicate::OEQ:
+  case Predicate::UNE: {
+    Value meet = at.both(ends.compare(Predicate::OLE, a->low, b->high),
+                         ends.compare(Predicate::OLE, b->low, a->high));
+    Value areEqual = at.both(ends.compare(Predicate::OEQ, a->low, b->high),
+                             ends.compare(Predicate::OEQ, a->high, b->low));
+    BoxTruth result{meet, at.either(mayBeNaN, at.inverse(areEqual))};
+    if (op.getPredicate() == Predicate::UNE)
+      std::swap(result.mayBeTrue, result.mayBeFalse);
+    return result;
+  }
+  default:
+    return {};
+  }
+}
+
+} // namespace tesela

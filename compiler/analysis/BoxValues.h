@@ -1,0 +1,161 @@
+//===- BoxValues.h - What a hook's values can be over a box -----*- C++ -*-===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// A box is one batch, one head, the queries [q₀, q₁] and the keys [k₀, k₁]. Let v(q, k) be what the
+// kernel computes for a value of a mask's or score's hook. This file emits bounds of v over a box:
+//
+//   i32     an interval of i64 ends inside i32:  l <= v(q, k) <= h                (BoxInterval)
+//   f32     ends, and whether NaN is possible:   v is NaN, or l <= v <= h         (BoxNumbers)
+//   bool    two bits: may it be true, may it be false                             (BoxTruth)
+//
+// Each rule below is sound: if the operands lie in what is claimed for them at every point of the
+// box, so does the result. Composition then is sound by induction over the hook's ops.
+//
+//   the same for the box    v itself, computed once
+//   linear                  v = a·q + c·k + u with constants a, c in [-1024, 1024] and u in an
+//   interval that
+//                           does not depend on k: ends of each term. Differences of the same
+//                           index cancel, which intervals alone lose: q - k over a tile.
+//   + - ·  on i32           ends in i64 (a product of i32 is inside i64); where an end leaves i32
+//   the
+//                           kernel may wrap, and the interval becomes all of i32
+//   x / C, C uniform        floor is monotone: [⌊l/C⌋, ⌊h/C⌋] for C > 0, else all of i32
+//   x % C, C uniform > 0    [l mod C, h mod C] where ⌊l/C⌋ = ⌊h/C⌋ (one quotient, so mod is
+//                           x - C·quotient, monotone), else [0, C - 1]
+//   min, max                of the ends
+//   c ? x : y               of what c may be: the hull of the sides that it may take
+//   t[i, ...]               tile.bounds over the box of the indices' intervals
+//   int(x)                  saturating truncation is monotone; all of i32 where x may be NaN
+//   f32 of i32; + - ·       rounding is monotone, so the ends are computed as the kernel would, and
+//                           exact values between them round between them. NaN arises from ∞ - ∞ and
+//                           0 · ∞: where the ends allow it, nothing is claimed
+//   a < b, ... on i32       of the difference, linear where it is; on f32 a comparison with a NaN
+//                           is false, and != is true
+//   && || ! == != on bool   three-valued (Kleene)
+//   anything else           nothing is claimed
+//
+//===----------------------------------------------------------------------===//
+#ifndef TESELA_COMPILER_ANALYSIS_BOXVALUES_H
+#define TESELA_COMPILER_ANALYSIS_BOXVALUES_H
+
+#include "analysis/WideArithmetic.h"
+#include "attn/Attn.h"
+#include "tile/Tile.h"
+
+#include "mlir/IR/IRMapping.h"
+
+#include <optional>
+
+namespace tesela {
+
+/// l <= v <= h; i64 values.
+struct BoxInterval {
+  mlir::Value low, high;
+};
+
+/// v is NaN, which `mayBeNaN` allows, or low <= v <= high; f32 values and an i1.
+struct BoxNumbers {
+  mlir::Value low, high, mayBeNaN;
+};
+
+/// i1 values; null: it may.
+struct BoxTruth {
+  mlir::Value mayBeTrue, mayBeFalse;
+};
+
+/// query · q + key · k + offset, and possibly one quotient more: ± ⌊x / C⌋ where x depends on k.
+struct LinearForm {
+  int64_t query = 0, key = 0;
+  BoxInterval offset; ///< the same for all keys
+  mlir::Value fits;   ///< i1: no step of the kernel's i32 arithmetic wraps; null: none can
+  attn::FloorDivOp quotient;
+  int64_t quotientSign = 0;
+  int64_t least = 0, most = 0; ///< what is known of the whole form before the launch
+};
+
+/// A part of a hook of which nothing is known, and why.
+struct LostProof {
+  mlir::Location location;
+  std::string reason;
+};
+
+/// The queries and keys of a launch that a block of queries meets, as i64 values.
+struct BoxFrame {
+  mlir::Value batch, head, kvHead; ///< i32
+  mlir::Value firstQuery, lastQuery, keyCount;
+  int64_t queries; ///< there are no more than these
+};
+
+/// A box's keys, and where the code goes that depends on them.
+struct KeyBox {
+  mlir::OpBuilder &builder;
+  mlir::Value first, last; ///< i64
+  int64_t keys;            ///< it has no more than these
+  llvm::DenseMap<mlir::Value, std::optional<BoxInterval>> intervals = {};
+  llvm::DenseMap<mlir::Value, std::optional<BoxNumbers>> numbers = {};
+  llvm::DenseMap<mlir::Value, BoxTruth> truths = {};
+};
+
+/// The values of one hook (of the form (…, b, h, hkv, q, k)) for one block of queries.
+class BoxValues {
+public:
+  /// `outer`: where code goes that is the same for all keys.
+  BoxValues(mlir::OpBuilder &outer, mlir::Location loc, mlir::Block &body, const BoxFrame &frame);
+
+  /// The same for all queries and keys of the block; null never is.
+  bool isUniform(mlir::Value value) { return dependence(value) == Dependence::none; }
+  bool dependsOnKey(mlir::Value value) { return dependence(value) == Dependence::key; }
+  /// A uniform value, computed at `outer`.
+  mlir::Value hoist(mlir::Value value);
+
+  /// The form of an i32 value; its code is at `outer`.
+  std::optional<LinearForm> linear(mlir::Value value);
+  /// a - b.
+  std::optional<LinearForm> difference(const LinearForm &a, const LinearForm &b);
+  /// The bounds of a form over the block's queries and the keys [first, last] (null: all).
+  BoxInterval boundsOf(const LinearForm &form, WideArithmetic &at, mlir::Value first,
+                       mlir::Value last);
+  /// Bounds of factor · q over the block.
+  BoxInterval queryTerm(int64_t factor);
+
+  /// `box` may be null for values that do not depend on the key.
+  std::optional<BoxInterval> interval(mlir::Value value, KeyBox *box);
+  BoxTruth truth(mlir::Value value, KeyBox *box);
+
+  const BoxFrame frame;
+  WideArithmetic wide; ///< at `outer`
+  llvm::SmallVector<LostProof> lost;
+
+private:
+  enum class Dependence { none, query, key };
+  Dependence dependence(mlir::Value value);
+  std::optional<LinearForm> findLinear(mlir::Value value);
+  std::optional<BoxInterval> findInterval(mlir::Value value, KeyBox *box);
+  std::optional<BoxNumbers> numbers(mlir::Value value, KeyBox *box);
+  std::optional<BoxNumbers> findNumbers(mlir::Value value, KeyBox *box);
+  BoxTruth findTruth(mlir::Value value, KeyBox *box);
+  BoxTruth compareIntegers(mlir::arith::CmpIOp op, KeyBox *box);
+  BoxTruth compareNumbers(mlir::arith::CmpFOp op, KeyBox *box);
+  std::optional<std::pair<mlir::Value, mlir::Value>> readBounds(tile::ReadOp op, KeyBox *box);
+  void lose(mlir::Operation *op, llvm::StringRef reason);
+
+  mlir::Block &body;
+  mlir::Value query, key;
+  mlir::IRMapping hoisted;
+  llvm::DenseMap<mlir::Operation *, Dependence> dependences;
+  llvm::DenseMap<mlir::Value, std::optional<LinearForm>> forms;
+  KeyBox outerBox; ///< caches of what does not depend on the key
+};
+
+/// min(a, b) or max(a, b) as the language writes it: c ? b : a with c = b < a or b > a.
+struct MinMax {
+  bool isMin;
+  mlir::Value a, b;
+};
+std::optional<MinMax> matchMinMax(mlir::Value value);
+
+} // namespace tesela
+
+#endif // TESELA_COMPILER_ANALYSIS_BOXVALUES_H

@@ -1,0 +1,449 @@
+//===- KeyRegions.cpp - Which keys a block of queries can need --*- C++ -*-===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#include "analysis/KeyRegions.h"
+
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+
+namespace tesela {
+namespace {
+
+// Far beyond every key and query, and far from the ends of i64.
+constexpr int64_t farAway = int64_t(1) << 40;
+// More cost more to test than they save; the library's masks have four at most.
+constexpr size_t mostRegions = 8;
+// Runs that a loop keeps in order by itself; more are tested block by block.
+constexpr size_t mostRuns = 4;
+
+/// A condition of a hook that holds in a region.
+struct Rest {
+  BoxValues *values;
+  Value condition;
+  bool negated;
+};
+
+/// i64 bounds, inclusive; null: none.
+struct Bounds {
+  Value low, high;
+};
+
+struct Region {
+  Bounds query, key, distance; ///< of q, k, q - k
+  Value condition; ///< i1, the same for all keys: no point where it is false; null: true
+  SmallVector<Rest, 1> rest;
+
+  bool isUnbounded() const {
+    return !query.low && !query.high && !key.low && !key.high && !distance.low && !distance.high;
+  }
+};
+
+using Union = SmallVector<Region>;
+
+/// The regions where a condition of a hook holds.
+class Cover {
+public:
+  explicit Cover(BoxValues &values) : values(values), wide(values.wide) {}
+
+  Union of(Value condition, bool negated);
+  /// Where a score is not -inf.
+  Union ofScore(Value score);
+  std::optional<Union> conjunction(ArrayRef<Region> a, ArrayRef<Region> b);
+
+private:
+  static Union everything() { return {Region()}; }
+  Union asRest(Value condition, bool negated);
+  Union all(Union a, Value left, bool leftNegated, Union b, Value right, bool rightNegated);
+  static std::optional<Union> either(std::optional<Union> a, std::optional<Union> b);
+  std::optional<Union> both(std::optional<Union> a, std::optional<Union> b);
+  std::optional<Union> compare(arith::CmpIOp op, bool negated);
+  std::optional<Union> atMost(Value left, Value right, int64_t plus);
+  Union atMostZero(LinearForm form);
+  std::optional<Union> find(Value condition, bool negated);
+
+  Value divideDown(Value x, int64_t divisor);
+  Value divideUp(Value x, int64_t divisor) {
+    return divisor == 1 ? x : wide.negate(divideDown(wide.negate(x), divisor));
+  }
+
+  BoxValues &values;
+  WideArithmetic &wide;
+  DenseMap<Value, Union> known[2]; ///< of a condition, of its negation
+};
+
+//===--- sets of regions ----------------------------------------------------===//
+
+Union Cover::asRest(Value condition, bool negated) {
+  Region region;
+  region.rest.push_back({&values, condition, negated});
+  return {region};
+}
+
+std::optional<Union> Cover::conjunction(ArrayRef<Region> a, ArrayRef<Region> b) {
+  if (a.size() * b.size() > mostRegions)
+    return std::nullopt;
+  auto least = [&](Value x, Value y) { return !x ? y : !y ? x : wide.min(x, y); };
+  auto most = [&](Value x, Value y) { return !x ? y : !y ? x : wide.max(x, y); };
+  auto intersect = [&](Bounds x, Bounds y) {
+    return Bounds{most(x.low, y.low), least(x.high, y.high)};
+  };
+  Union result;
+  for (const Region &x : a)
+    for (const Region &y : b) {
+      Region region{intersect(x.query, y.query), intersect(x.key, y.key),
+                    intersect(x.distance, y.distance), wide.both(x.condition, y.condition), x.rest};
+      if (region.condition && matchPattern(region.condition, m_Zero()))
+        continue;
+      llvm::append_range(region.rest, y.rest);
+      result.push_back(region);
+    }
+  return result;
+}
+
+std::optional<Union> Cover::both(std::optional<Union> a, std::optional<Union> b) {
+  return a && b ? conjunction(*a, *b) : std::nullopt;
+}
+
+std::optional<Union> Cover::either(std::optional<Union> a, std::optional<Union> b) {
+  if (!a || !b || a->size() + b->size() > mostRegions)
+    return std::nullopt;
+  llvm::append_range(*a, *b);
+  return a;
+}
+
+/// left and right; where that is too much, the longer side becomes a rest.
+Union Cover::all(Union a, Value left, bool leftNegated, Union b, Value right, bool rightNegated) {
+  if (std::optional<Union> result = conjunction(a, b))
+    return *result;
+  if (a.size() < b.size())
+    return *conjunction(a, asRest(right, rightNegated));
+  return *conjunction(asRest(left, leftNegated), b);
+}
+
+//===--- atoms --------------------------------------------------------------===//
+
+Value Cover::divideDown(Value x, int64_t divisor) {
+  if (divisor == 1)
+    return x;
+  Value isNegative = wide.lessEqual(x, wide.constant(-1));
+  Value moved = wide.select(isNegative, wide.add(x, 1 - divisor), x);
+  return arith::DivSIOp::create(wide.builder, wide.loc, moved, wide.constant(divisor));
+}
+
+/// Where form <= 0, for some offset in its interval.
+Union Cover::atMostZero(LinearForm form) {
+  if (attn::FloorDivOp op = form.quotient) {
+    if (form.key != 0) // k on both sides of the division
+      return everything();
+    LinearForm x = *values.linear(op.getLhs());
+    Value divisor = wide.wide(values.hoist(op.getRhs()));
+    // What the quotient is compared with, moved inside what a quotient of i32 can reach.
+    Value rest = form.offset.low;
+    if (form.query)
+      rest = wide.add(rest, values.queryTerm(form.query).low);
+    Value limit = wide.constant(int64_t(1) << 31);
+    rest = wide.max(wide.min(rest, wide.add(limit, 1)), wide.negate(wide.add(limit, 1)));
+    Value scaled = wide.multiply(rest, divisor);
+    form.key = form.quotientSign * x.key;
+    form.query = form.quotientSign * x.query;
+    if (form.quotientSign > 0) // ⌊x/C⌋ + r <= 0  ⇔  x + C·r - C + 1 <= 0
+      form.offset.low = wide.add(wide.subtract(wide.add(x.offset.low, scaled), divisor), 1);
+    else // r <= ⌊x/C⌋  ⇔  C·r - x <= 0
+      form.offset.low = wide.subtract(scaled, x.offset.high);
+    form.quotient = {};
+  }
+  Value offset = form.offset.low;
+  int64_t query = form.query, key = form.key;
+  auto upper = [&](Value bound) { return wide.select(form.fits, bound, wide.constant(farAway)); };
+  auto lower = [&](Value bound) { return wide.select(form.fits, bound, wide.constant(-farAway)); };
+  Region region;
+  if (query == 0 && key == 0) {
+    region.condition = wide.lessEqual(offset, wide.constant(0));
+    if (form.fits)
+      region.condition = wide.either(region.condition, wide.inverse(form.fits));
+  } else if (key == 0 && query > 0) { // q <= ⌊-u / a⌋
+    region.query.high = upper(divideDown(wide.negate(offset), query));
+  } else if (key == 0) {
+    region.query.low = lower(divideUp(offset, -query));
+  } else if (query == 1 && key == -1) { // q - k <= -u
+    region.distance.high = upper(wide.negate(offset));
+  } else if (query == -1 && key == 1) {
+    region.distance.low = lower(offset);
+  } else {
+    Value least = query ? wide.add(offset, values.queryTerm(query).low) : offset;
+    if (key > 0)
+      region.key.high = upper(divideDown(wide.negate(least), key));
+    else
+      region.key.low = lower(divideUp(least, -key));
+  }
+  return {region};
+}
+
+/// left + plus <= right.
+std::optional<Union> Cover::atMost(Value left, Value right, int64_t plus) {
+  for (bool isLeft : {true, false}) {
+    Value side = isLeft ? left : right;
+    auto select = side.getDefiningOp<arith::SelectOp>();
+    if (!select || !values.dependsOnKey(side))
+      continue;
+    auto with = [&](Value value) {
+      return isLeft ? atMost(value, right, plus) : atMost(left, value, plus);
+    };
+    if (std::optional<MinMax> extreme = matchMinMax(side)) {
+      std::optional<Union> a = with(extreme->a), b = with(extreme->b);
+      return extreme->isMin == isLeft ? either(a, b) : both(a, b);
+    }
+    return either(both(of(select.getCondition(), false), with(select.getTrueValue())),
+                  both(of(select.getCondition(), true), with(select.getFalseValue())));
+  }
+  std::optional<LinearForm> a = values.linear(left), b = values.linear(right);
+  std::optional<LinearForm> form;
+  if (a && b)
+    form = values.difference(*a, *b);
+  if (!form)
+    return std::nullopt;
+  form->offset.low = wide.add(form->offset.low, plus);
+  return atMostZero(*form);
+}
+
+std::optional<Union> Cover::compare(arith::CmpIOp op, bool negated) {
+  using Predicate = arith::CmpIPredicate;
+  Predicate predicate = negated ? arith::invertPredicate(op.getPredicate()) : op.getPredicate();
+  Value left = op.getLhs(), right = op.getRhs();
+  if (left.getType().isInteger(1)) {
+    auto same = [&](bool leftNegated) {
+      bool rightNegated = leftNegated != (predicate == Predicate::ne);
+      return both(of(left, leftNegated), of(right, rightNegated));
+    };
+    return either(same(false), same(true));
+  }
+  switch (predicate) {
+  case Predicate::sle:
+    return atMost(left, right, 0);
+  case Predicate::slt:
+    return atMost(left, right, 1);
+  case Predicate::sge:
+    return atMost(right, left, 0);
+  case Predicate::sgt:
+    return atMost(right, left, 1);
+  case Predicate::eq:
+    return both(atMost(left, right, 0), atMost(right, left, 0));
+  case Predicate::ne:
+    return either(atMost(left, right, 1), atMost(right, left, 1));
+  default: // the language has no unsigned comparison
+    return std::nullopt;
+  }
+}
+
+//===--- conditions ---------------------------------------------------------===//
+
+Union Cover::of(Value condition, bool negated) {
+  auto found = known[negated].find(condition);
+  if (found != known[negated].end())
+    return found->second;
+  std::optional<Union> result = find(condition, negated);
+  return known[negated][condition] = result ? *result : asRest(condition, negated);
+}
+
+std::optional<Union> Cover::find(Value condition, bool negated) {
+  if (values.isUniform(condition)) {
+    Region region;
+    region.condition = values.hoist(condition);
+    if (negated)
+      region.condition = wide.inverse(region.condition);
+    if (matchPattern(region.condition, m_Zero()))
+      return Union();
+    return Union{region};
+  }
+  Operation *op = condition.getDefiningOp();
+  if (isa<arith::AndIOp, arith::OrIOp>(op)) {
+    Value left = op->getOperand(0), right = op->getOperand(1);
+    Union a = of(left, negated), b = of(right, negated);
+    if (isa<arith::AndIOp>(op) != negated)
+      return all(a, left, negated, b, right, negated);
+    return either(a, b);
+  }
+  if (isa<arith::XOrIOp>(op)) {
+    Value left = op->getOperand(0), right = op->getOperand(1);
+    if (matchPattern(right, m_One()))
+      return of(left, !negated);
+    return either(both(of(left, false), of(right, !negated)),
+                  both(of(left, true), of(right, negated)));
+  }
+  if (auto select = dyn_cast<arith::SelectOp>(op)) {
+    Value test = select.getCondition();
+    return either(both(of(test, false), of(select.getTrueValue(), negated)),
+                  both(of(test, true), of(select.getFalseValue(), negated)));
+  }
+  if (auto comparison = dyn_cast<arith::CmpIOp>(op))
+    if (std::optional<Union> result = compare(comparison, negated))
+      return result;
+  if (!values.dependsOnKey(condition)) {
+    BoxTruth truth = values.truth(condition, nullptr);
+    Region region;
+    region.condition = negated ? truth.mayBeFalse : truth.mayBeTrue;
+    return Union{region};
+  }
+  return std::nullopt;
+}
+
+static bool isMinusInfinity(Value score) {
+  if (auto negated = score.getDefiningOp<arith::NegFOp>())
+    return matchPattern(negated.getOperand(), m_PosInfFloat());
+  return matchPattern(score, m_NegInfFloat());
+}
+
+Union Cover::ofScore(Value score) {
+  if (isMinusInfinity(score))
+    return {};
+  auto select = score.getDefiningOp<arith::SelectOp>();
+  if (!select)
+    return everything();
+  Union whenTrue = ofScore(select.getTrueValue()), whenFalse = ofScore(select.getFalseValue());
+  auto isEverything = [](const Union &regions) {
+    return regions.size() == 1 && regions[0].isUnbounded() && !regions[0].condition &&
+           regions[0].rest.empty();
+  };
+  if (isEverything(whenTrue) && isEverything(whenFalse))
+    return whenTrue;
+  std::optional<Union> result = either(both(of(select.getCondition(), false), whenTrue),
+                                       both(of(select.getCondition(), true), whenFalse));
+  return result ? *result : everything();
+}
+
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// KeyRegions
+//===----------------------------------------------------------------------===//
+
+struct KeyRegions::Hook {
+  Hook(OpBuilder &builder, Location loc, Block &body, const BoxFrame &frame)
+      : values(builder, loc, body, frame), cover(values) {}
+  BoxValues values;
+  Cover cover;
+};
+
+struct KeyRegions::Regions {
+  Union regions;
+};
+
+static BoxFrame frameOf(WideArithmetic &wide, Value rows) {
+  OpBuilder &builder = wide.builder;
+  auto place = tile::CoordinatesOp::create(builder, wide.loc, rows);
+  Value queries = tile::ExtentOp::create(builder, wide.loc, builder.getI32Type(), "Sq");
+  Value keys = tile::ExtentOp::create(builder, wide.loc, builder.getI32Type(), "Sk");
+  int64_t count = cast<tile::BlockType>(rows.getType()).getRows();
+  Value first = wide.wide(place.getFirst());
+  Value end = wide.min(wide.add(first, count), wide.wide(queries));
+  return {place.getBatch(),
+          place.getHead(),
+          place.getKvHead(),
+          first,
+          wide.add(end, -1),
+          wide.wide(keys),
+          count};
+}
+
+/// The keys of a region's zone.
+static KeyInterval project(WideArithmetic &wide, const BoxFrame &frame, const Region &region) {
+  auto least = [&](Value x, Value y) { return x ? wide.min(x, y) : y; };
+  auto most = [&](Value x, Value y) { return x ? wide.max(x, y) : y; };
+  Value firstQuery = most(region.query.low, frame.firstQuery),
+        lastQuery = least(region.query.high, frame.lastQuery);
+  Value exists = region.condition;
+  if (region.query.low || region.query.high)
+    exists = wide.both(exists, wide.lessEqual(firstQuery, lastQuery));
+  Bounds distance = region.distance;
+  if (distance.low && distance.high)
+    exists = wide.both(exists, wide.lessEqual(distance.low, distance.high));
+  Value zero = wide.constant(0);
+  Value low = most(region.key.low, zero);
+  Value high = region.key.high ? wide.add(region.key.high, 1) : frame.keyCount;
+  if (distance.high)
+    low = wide.max(low, wide.subtract(firstQuery, distance.high));
+  if (distance.low)
+    high = wide.min(high, wide.add(wide.subtract(lastQuery, distance.low), 1));
+  low = wide.min(low, frame.keyCount);
+  high = wide.max(wide.min(high, frame.keyCount), zero);
+  return {low, wide.select(exists, high, zero)};
+}
+
+KeyRegions::KeyRegions(OpBuilder &builder, tile::MaskOp maskOp, tile::ScoreOp scoreOp, Value rows)
+    : kept(new Regions), dropped(new Regions), wide(builder, maskOp.getLoc()) {
+  BoxFrame frame = frameOf(wide, rows);
+  Block &body = maskOp.getBody().front();
+  Value condition = body.getTerminator()->getOperand(0);
+  mask = std::make_unique<Hook>(builder, maskOp.getLoc(), body, frame);
+  kept->regions = mask->cover.of(condition, /*negated=*/false);
+  dropped->regions = mask->cover.of(condition, /*negated=*/true);
+  if (scoreOp) {
+    Block &scoreBody = scoreOp.getBody().front();
+    score = std::make_unique<Hook>(builder, scoreOp.getLoc(), scoreBody, frame);
+    Union finite = score->cover.ofScore(scoreBody.getTerminator()->getOperand(0));
+    if (std::optional<Union> meet = mask->cover.conjunction(kept->regions, finite))
+      kept->regions = *meet;
+  }
+  for (const Region &region : kept->regions)
+    keptIntervals.push_back(project(wide, frame, region));
+  for (const Region &region : dropped->regions)
+    droppedIntervals.push_back(project(wide, frame, region));
+}
+
+KeyRegions::~KeyRegions() = default;
+
+bool KeyRegions::isClosed() const { return !restHasBounds && kept->regions.size() <= mostRuns; }
+
+KeyInterval KeyRegions::hull() {
+  Value zero = wide.constant(0), none = wide.constant(farAway);
+  KeyInterval hull{none, zero};
+  for (KeyInterval interval : keptIntervals) {
+    Value isEmpty = wide.lessEqual(interval.high, interval.low);
+    hull.low = wide.min(hull.low, wide.select(isEmpty, none, interval.low));
+    hull.high = wide.max(hull.high, wide.select(isEmpty, zero, interval.high));
+  }
+  return {wide.min(hull.low, mask->values.frame.keyCount), hull.high};
+}
+
+std::pair<Value, Value> KeyRegions::emitTest(OpBuilder &inner, Value first, Value last,
+                                             int64_t count) {
+  WideArithmetic at(inner, wide.loc);
+  Value low = at.wide(first), high = at.wide(last);
+  // A box for each hook, shared by the regions whose keys are not bounded by themselves.
+  llvm::MapVector<BoxValues *, std::unique_ptr<KeyBox>> shared;
+  auto meets = [&](const Region &region, KeyInterval keys) -> Value {
+    Value from = at.max(low, keys.low), to = at.min(high, at.add(keys.high, -1));
+    Value result = at.lessEqual(from, to);
+    bool isGuarded = region.key.low || region.key.high;
+    llvm::MapVector<BoxValues *, std::unique_ptr<KeyBox>> own;
+    for (const Rest &rest : region.rest) {
+      std::unique_ptr<KeyBox> &box = (isGuarded ? own : shared)[rest.values];
+      if (!box)
+        box.reset(new KeyBox{inner, isGuarded ? from : low, isGuarded ? to : high, count});
+      BoxTruth truth = rest.values->truth(rest.condition, box.get());
+      Value holds = rest.negated ? truth.mayBeFalse : truth.mayBeTrue;
+      restHasBounds |= bool(holds);
+      result = at.both(result, holds);
+    }
+    return result;
+  };
+  auto any = [&](ArrayRef<Region> regions, ArrayRef<KeyInterval> intervals) {
+    Value result = at.truth(false);
+    for (auto [region, keys] : llvm::zip(regions, intervals))
+      result = at.either(result, meets(region, keys));
+    return result;
+  };
+  Value mayKeep = any(kept->regions, keptIntervals);
+  return {mayKeep, any(dropped->regions, droppedIntervals)};
+}
+
+SmallVector<LostProof> KeyRegions::lostProofs() const {
+  SmallVector<LostProof> lost(mask->values.lost.begin(), mask->values.lost.end());
+  if (score)
+    llvm::append_range(lost, score->values.lost);
+  return lost;
+}
+
+} // namespace tesela
