@@ -3,27 +3,29 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Soundness on random masks: no pair outside `range` is kept, every pair inside `full` is, and so
-// of the key blocks that run or are not partial. Sharpness on the library's masks: nothing more
-// runs, nothing less is full. The masks themselves come from the interpreter.
+// Soundness on random masks: no pair outside the key blocks that run is kept, every pair inside
+// those that are not partial is. Sharpness on the library's masks: nothing more runs, nothing less
+// is full. The masks themselves come from the interpreter.
 //
 // TESELA_KEY_RANGE_MASKS: how many random masks, TESELA_KEY_RANGE_SEED: from which on.
 //
 //===----------------------------------------------------------------------===//
 #include "RandomMask.h"
-#include "RangeProgram.h"
 
+#include "analysis/TileProgram.h"
 #include "frontend/Parser.h"
 
-#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/MLIRContext.h"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <random>
+#include <set>
 #include <sstream>
 
 using namespace tesela;
@@ -31,9 +33,15 @@ using namespace tesela;
 namespace {
 
 std::unique_ptr<mlir::MLIRContext> makeContext() {
-  auto context = std::make_unique<mlir::MLIRContext>(mlir::MLIRContext::Threading::DISABLED);
-  context->loadDialect<tile::TileDialect, mlir::math::MathDialect, mlir::scf::SCFDialect>();
-  return context;
+  return std::make_unique<mlir::MLIRContext>(mlir::MLIRContext::Threading::DISABLED);
+}
+
+std::unique_ptr<TileProgram> makeProgram(const Variant &variant, mlir::MLIRContext &context,
+                                         int64_t blockM, int64_t blockN) {
+  Result<std::unique_ptr<TileProgram>> program =
+      TileProgram::create(variant, context, blockM, blockN);
+  EXPECT_TRUE(program.ok()) << (program.ok() ? "" : program.error().message());
+  return program.ok() ? std::move(*program) : nullptr;
 }
 
 Variant parsed(const std::string &text) {
@@ -80,9 +88,70 @@ void fill(Launch &launch, std::mt19937 &random, int64_t blockM) {
   launch.bindings.parameters[3].capture = {launch.table.data(), {e.B}, {1}};
 }
 
+/// The blocks that a block of queries visits, looked up without a list of them: huge launches have
+/// too many.
+class Visits {
+public:
+  Visits(TileProgram &program, const Launch &launch) : program(program) {
+    Result<int64_t> begun = program.begin(launch.bindings, launch.place, launch.first);
+    EXPECT_TRUE(begun.ok()) << (begun.ok() ? "" : begun.error().message());
+    count = begun.ok() ? *begun : 0;
+  }
+
+  VisitedBlock at(int64_t number) {
+    Result<VisitedBlock> block = program.block(number);
+    EXPECT_TRUE(block.ok()) << (block.ok() ? "" : block.error().message());
+    return block.ok() ? *block : VisitedBlock();
+  }
+
+  std::optional<VisitedBlock> find(int64_t index) {
+    int64_t low = 0, high = count; // they ascend
+    while (low < high) {
+      int64_t middle = low + (high - low) / 2;
+      VisitedBlock block = at(middle);
+      if (block.index == index)
+        return block;
+      (block.index < index ? low : high) = block.index < index ? middle + 1 : middle;
+    }
+    return std::nullopt;
+  }
+
+  /// Blocks where something may change: the first and the last, and those on both sides of a gap or
+  /// of a change of kind, sought between samples that lie closer near both ends.
+  std::vector<VisitedBlock> corners() {
+    std::set<int64_t> samples;
+    for (int64_t step = 1; step <= count; step *= 2)
+      samples.insert({step - 1, count - step});
+    std::vector<VisitedBlock> found;
+    auto differ = [](int64_t a, const VisitedBlock &x, int64_t b, const VisitedBlock &y) {
+      return x.partial != y.partial || y.index - x.index != b - a;
+    };
+    int64_t last = -1;
+    for (int64_t sample : samples) {
+      int64_t low = last, high = sample;
+      last = sample;
+      found.push_back(at(sample));
+      if (low < 0 || !differ(low, at(low), high, at(high)))
+        continue;
+      while (high - low > 1) {
+        int64_t middle = low + (high - low) / 2;
+        (differ(low, at(low), middle, at(middle)) ? high : low) = middle;
+      }
+      found.push_back(at(low));
+      found.push_back(at(high));
+    }
+    return found;
+  }
+
+  int64_t count = 0;
+
+private:
+  TileProgram &program;
+};
+
 /// The keys to look at: all, or of a huge launch those where something may change.
-std::vector<int32_t> keysOf(const Launch &launch, const BlockRanges &ranges, int64_t blockN,
-                            std::mt19937 &random) {
+std::vector<int32_t> keysOf(const Launch &launch, const std::vector<VisitedBlock> &corners,
+                            int64_t blockN, std::mt19937 &random) {
   int64_t end = launch.bindings.extents.Sk;
   std::vector<int32_t> keys;
   if (end <= 200) {
@@ -95,45 +164,43 @@ std::vector<int32_t> keysOf(const Launch &launch, const BlockRanges &ranges, int
       if (near >= 0 && near < end)
         keys.push_back(int32_t(near));
   };
-  for (int64_t k : {ranges.range.low, ranges.range.high, ranges.full.low, ranges.full.high,
-                    ranges.blocks.low * blockN, ranges.blocks.high * blockN, int64_t(0), end,
-                    int64_t(launch.first), int64_t(launch.lastQuery), int64_t(random() % end)})
+  for (const VisitedBlock &block : corners) {
+    around(block.index * blockN);
+    around((block.index + 1) * blockN);
+  }
+  for (int64_t k :
+       {int64_t(0), end, int64_t(launch.first), int64_t(launch.lastQuery), int64_t(random() % end)})
     around(k);
   return keys;
 }
 
-/// What is wrong with `ranges`; empty where they are sound.
-std::string findUnsound(const Interpreter &interpreter, RangeProgram &program,
-                        const BlockRanges &ranges, const Launch &launch, int64_t blockN,
-                        std::mt19937 &random) {
+/// What is wrong with what a block of queries visits; empty where it is sound.
+std::string findUnsound(const Interpreter &interpreter, Visits &visits,
+                        const std::vector<VisitedBlock> &corners, const Launch &launch,
+                        int64_t blockN, std::mt19937 &random) {
   std::ostringstream problem;
   auto show = [&](const char *what, const Point &point) {
-    problem << what << ": q " << point.q << ", k " << point.k << ", range [" << ranges.range.low
-            << ", " << ranges.range.high << "), full [" << ranges.full.low << ", "
-            << ranges.full.high << "), key blocks [" << ranges.blocks.low << ", "
-            << ranges.blocks.high << ')';
+    problem << what << ": q " << point.q << ", k " << point.k << ", " << visits.count
+            << " key blocks";
+    for (const VisitedBlock &block : corners)
+      problem << ' ' << block.index << (block.partial ? "p" : "f");
     return problem.str();
   };
   int64_t sk = launch.bindings.extents.Sk;
-  for (const Interval &interval : {ranges.range, ranges.full})
-    if (interval.low < 0 || interval.high > sk)
-      return show("an interval leaves [0, Sk)", launch.place);
-  for (int32_t k : keysOf(launch, ranges, blockN, random)) {
-    int64_t block = k / blockN;
-    bool runs = ranges.blocks.contains(block), isFull = runs && !program.isPartial(block);
-    if (isFull && (block + 1) * blockN > sk)
+  for (const VisitedBlock &block : corners)
+    if (block.index < 0 || block.index * blockN >= sk)
+      return show("a block lies outside [0, Sk)", launch.place);
+  for (int32_t k : keysOf(launch, corners, blockN, random)) {
+    std::optional<VisitedBlock> block = visits.find(k / blockN);
+    bool isFull = block && !block->partial;
+    if (isFull && (block->index + 1) * blockN > sk)
       return show("a block that is not partial goes beyond Sk", {.k = k});
-    bool inRange = ranges.range.contains(k), inFull = ranges.full.contains(k);
     Point point = launch.place;
     point.k = k;
     for (int64_t q = launch.first; q <= launch.lastQuery; ++q) {
       point.q = int32_t(q);
       bool keeps = interpreter.mask(point);
-      if (keeps && !inRange)
-        return show("kept outside range", point);
-      if (!keeps && inFull)
-        return show("masked inside full", point);
-      if (keeps && !runs)
+      if (keeps && !block)
         return show("kept in a block that does not run", point);
       if (!keeps && isFull)
         return show("masked in a block that is not partial", point);
@@ -160,15 +227,17 @@ TEST(KeyRange, IsSoundOnRandomMasks) {
     Variant variant =
         parsed("attention m(" + std::string(kMaskParameters) + ") {\n  mask = " + mask + "\n}\n");
     int64_t blockM = int64_t(1) << (2 + random() % 4), blockN = int64_t(1) << (2 + random() % 4);
-    RangeProgram program(variant, *context, blockM, blockN);
-    ASSERT_FALSE(HasFailure());
+    std::unique_ptr<TileProgram> program = makeProgram(variant, *context, blockM, blockN);
+    ASSERT_TRUE(program);
     for (int repeat = 0; repeat < 6; ++repeat) {
       Launch launch;
       fill(launch, random, blockM);
       Result<Interpreter> interpreter = Interpreter::create(variant, launch.bindings);
       ASSERT_TRUE(interpreter.ok()) << interpreter.error().message();
-      BlockRanges ranges = program.evaluate(variant, launch.bindings, launch.place, launch.first);
-      std::string problem = findUnsound(*interpreter, program, ranges, launch, blockN, random);
+      Visits visits(*program, launch);
+      std::vector<VisitedBlock> corners = visits.corners();
+      ASSERT_FALSE(HasFailure()) << mask;
+      std::string problem = findUnsound(*interpreter, visits, corners, launch, blockN, random);
       const Extents &e = launch.bindings.extents;
       ASSERT_EQ(problem, "") << "mask " << number << " = " << mask << "\nSq " << e.Sq << ", Sk "
                              << e.Sk << ", queries [" << launch.first << ", " << launch.lastQuery
@@ -177,15 +246,16 @@ TEST(KeyRange, IsSoundOnRandomMasks) {
                              << launch.bindings.parameters[2].scalar << ", t[b] "
                              << launch.table[launch.place.b];
       ++launches;
-      narrowed += ranges.range.low > 0 || ranges.range.high < e.Sk;
-      withFull += !ranges.full.isEmpty();
+      narrowed += visits.count < (int64_t(e.Sk) + blockN - 1) / blockN;
+      withFull += std::any_of(corners.begin(), corners.end(),
+                              [](const VisitedBlock &block) { return !block.partial; });
     }
   }
   // What claims nothing is always sound: these masks are to be worth the trouble.
   EXPECT_GT(narrowed, launches / 8);
   EXPECT_GT(withFull, launches / 8);
-  std::printf("%d masks, %d blocks of queries: %d with a narrower range, %d with full keys\n",
-              count, launches, narrowed, withFull);
+  std::printf("%d masks, %d blocks of queries: %d skip key blocks, %d have full ones\n", count,
+              launches, narrowed, withFull);
 }
 
 //===----------------------------------------------------------------------===//
@@ -199,20 +269,15 @@ std::string libraryVariant(const std::string &name) {
   return text.str();
 }
 
-/// As an interval: every way to say "none" is one.
-std::pair<int64_t, int64_t> endsOf(const Interval &interval) {
-  return interval.isEmpty() ? std::pair<int64_t, int64_t>(0, 0)
-                            : std::pair(interval.low, interval.high);
-}
-
 class SharpKeyRange : public testing::TestWithParam<const char *> {};
 
 TEST_P(SharpKeyRange, IsExact) {
   Variant variant = parsed(libraryVariant(GetParam()));
   std::unique_ptr<mlir::MLIRContext> context = makeContext();
-  for (int64_t block : {64, 128}) {
-    RangeProgram program(variant, *context, block, block);
-    ASSERT_FALSE(HasFailure());
+  // Blocks of one key show the interval itself.
+  for (auto [blockM, blockN] : {std::pair(64, 64), {128, 128}, {176, 176}, {64, 1}}) {
+    std::unique_ptr<TileProgram> program = makeProgram(variant, *context, blockM, blockN);
+    ASSERT_TRUE(program);
     for (auto [sq, sk] : {std::pair(256, 256), {200, 333}, {333, 200}, {1, 513}, {513, 1}})
       for (int32_t parameter : {1, 100, 5000}) { // a window, or the length of a prefix
         Binding binding{.scalar = double(parameter), .capture = {&parameter, {1}, {1}}};
@@ -220,39 +285,26 @@ TEST_P(SharpKeyRange, IsExact) {
                           .parameters = {variant.parameters.size(), binding}};
         Result<Interpreter> interpreter = Interpreter::create(variant, bindings);
         ASSERT_TRUE(interpreter.ok()) << interpreter.error().message();
-        for (int32_t first = 0; first < sq; first += block) {
-          SCOPED_TRACE(testing::Message() << "block " << block << ", Sq " << sq << ", Sk " << sk
-                                          << ", parameter " << parameter << ", first " << first);
-          int32_t end = std::min<int32_t>(first + block, sq);
-          std::vector<bool> some(sk, false), all(sk, true);
-          for (int32_t k = 0; k < sk; ++k)
-            for (int32_t q = first; q < end; ++q) {
-              bool keeps = interpreter->mask({.q = q, .k = k});
-              some[k] = some[k] || keeps;
-              all[k] = all[k] && keeps;
-            }
-          // All these masks keep one run of keys.
-          auto runOf = [&](const std::vector<bool> &keys) {
-            Interval run{sk, 0};
-            for (int32_t k = 0; k < sk; ++k)
-              if (keys[k])
-                run = {std::min<int64_t>(run.low, k), k + 1};
-            return run;
-          };
-          BlockRanges ranges = program.evaluate(variant, bindings, {}, first);
-          EXPECT_EQ(endsOf(ranges.range), endsOf(runOf(some)));
-          EXPECT_EQ(endsOf(ranges.full), endsOf(runOf(all)));
-          for (int64_t index = 0; index * block < sk; ++index) {
-            bool isNeeded = false, isWhole = (index + 1) * block <= sk;
-            for (int64_t k = index * block; k < std::min<int64_t>((index + 1) * block, sk); ++k) {
-              isNeeded = isNeeded || some[k];
-              isWhole = isWhole && all[k];
-            }
-            EXPECT_EQ(ranges.blocks.contains(index), isNeeded) << "key block " << index;
-            if (isNeeded) {
-              EXPECT_EQ(program.isPartial(index), !isWhole) << "key block " << index;
-            }
+        for (int32_t first = 0; first < sq; first += blockM) {
+          SCOPED_TRACE(testing::Message()
+                       << "block " << blockM << " x " << blockN << ", Sq " << sq << ", Sk " << sk
+                       << ", parameter " << parameter << ", first " << first);
+          int32_t end = std::min<int32_t>(first + blockM, sq);
+          std::vector<VisitedBlock> expected;
+          for (int32_t begin = 0; begin < sk; begin += blockN) {
+            bool some = false, all = begin + blockN <= sk;
+            for (int32_t k = begin; k < std::min(begin + blockN, sk); ++k)
+              for (int32_t q = first; q < end; ++q) {
+                bool keeps = interpreter->mask({.q = q, .k = k});
+                some = some || keeps;
+                all = all && keeps;
+              }
+            if (some)
+              expected.push_back({begin / blockN, !all});
           }
+          Result<std::vector<VisitedBlock>> visited = program->evaluate(bindings, {}, first);
+          ASSERT_TRUE(visited.ok()) << visited.error().message();
+          EXPECT_TRUE(*visited == expected);
         }
       }
   }

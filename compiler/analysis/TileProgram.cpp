@@ -1,0 +1,346 @@
+//===- TileProgram.cpp - The key blocks that a kernel visits ----*- C++ -*-===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#include "analysis/TileProgram.h"
+
+#include "attn/Arithmetic.h"
+#include "attn/Attn.h"
+#include "frontend/emit/Emit.h"
+#include "transforms/Passes.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/Parser/Parser.h"
+#include "mlir/Pass/PassManager.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+using namespace mlir;
+
+namespace tesela {
+
+// The smallest kernel that masks.
+static const char *const kernelText = R"(
+tile.kernel @k<m, n>() {
+  %rows = tile.work : !tile.block<query, m>
+  %s = tile.constant 0.0 : !tile.tile<[m, n], f32>
+  tile.blocks %keys, %partial of %rows : !tile.block<query, m> -> !tile.block<key, n> {
+    %t = tile.mask %s if %partial at %rows, %keys : !tile.tile<[m, n], f32>, !tile.block<query, m>, !tile.block<key, n>
+  }
+})";
+
+Result<std::unique_ptr<TileProgram>>
+TileProgram::create(const Variant &variant, MLIRContext &context, int64_t blockM, int64_t blockN) {
+  std::unique_ptr<TileProgram> program(new TileProgram(variant));
+  if (Status status = program->lower(context, blockM, blockN); !status)
+    return status.error();
+  return program;
+}
+
+Status TileProgram::lower(MLIRContext &context, int64_t blockM, int64_t blockN) {
+  std::string messages;
+  ScopedDiagnosticHandler handler(&context, [&](mlir::Diagnostic &diagnostic) {
+    messages += diagnostic.str() + "; ";
+    return success();
+  });
+  auto failure = [&] {
+    return Error(Code::defect, variant.file + ": its tiles cannot be found: " + messages +
+                                   "this is a defect of Tesela, please report it with the variant");
+  };
+  auto runPasses = [&](llvm::function_ref<void(OpPassManager &)> add) {
+    PassManager passes(&context);
+    add(passes);
+    return succeeded(passes.run(*module));
+  };
+
+  module = emitVariant(variant, context);
+  context.loadDialect<tile::TileDialect, math::MathDialect, scf::SCFDialect>();
+  OwningOpRef<ModuleOp> templates = parseSourceString<ModuleOp>(kernelText, &context);
+  if (!templates)
+    return failure();
+  kernel = *templates->getOps<tile::KernelOp>().begin();
+  kernel->remove();
+  module->push_back(kernel);
+
+  TileBindOptions options;
+  std::vector<std::string> extents = {"m=" + std::to_string(blockM), "n=" + std::to_string(blockN)};
+  options.bindings.assign(extents.begin(), extents.end());
+  if (!runPasses([&](OpPassManager &passes) {
+        passes.addPass(createTileBind(options));
+        passes.addPass(createTileInlineVariant());
+        passes.nest<tile::KernelOp>().addPass(createTileKeyRanges());
+      }))
+    return failure();
+  auto blocks = *kernel.getBodyBlock().getOps<tile::BlocksOp>().begin();
+  if (!blocks.getRange().empty() && !variant.maskIsTrue()) {
+    form_ = TileForm::keyRanges;
+    runs_ = int(blocks.getRange().size() / 2);
+  }
+
+  if (!runPasses([](OpPassManager &passes) {
+        passes.nest<tile::KernelOp>().addPass(createTileLowerBlocks());
+      }))
+    return failure();
+  kernel.walk([&](tile::MaskOp op) { mask = op; });
+  loop = mask->getParentOfType<scf::ForOp>();
+  keys = mask.getKeys().getDefiningOp<tile::BlockAtOp>();
+  return Status::success();
+}
+
+//===----------------------------------------------------------------------===//
+// One block of queries
+//===----------------------------------------------------------------------===//
+
+Result<int64_t> TileProgram::begin(const Bindings &launch, const Point &where, int32_t firstQuery) {
+  bindings = &launch;
+  place = where;
+  place.q = firstQuery;
+  unknown.clear();
+  values.clear();
+  captures.clear();
+  for (size_t number = 0; number < variant.parameters.size(); ++number) {
+    const Binding &binding = launch.parameters[number];
+    BlockArgument argument = kernel.getArgument("$" + variant.parameters[number].name);
+    if (!argument)
+      continue; // neither the score nor the mask uses it
+    if (isa<tile::ViewType>(argument.getType()))
+      captures[argument] = &binding.capture;
+    else if (argument.getType().isF32())
+      values[argument].number = float(binding.scalar);
+    else
+      values[argument].integer = int64_t(binding.scalar);
+  }
+  run(kernel.getBodyBlock());
+  if (Status status = finished(); !status)
+    return status.error();
+  return std::max<int64_t>(integer(loop.getUpperBound()) - integer(loop.getLowerBound()), 0);
+}
+
+Result<VisitedBlock> TileProgram::block(int64_t number) {
+  values[loop.getInductionVar()].integer = integer(loop.getLowerBound()) + number;
+  run(*loop.getBody());
+  if (Status status = finished(); !status)
+    return status.error();
+  return VisitedBlock{integer(keys.getIndex()), integer(mask.getPartial()) != 0};
+}
+
+Result<std::vector<VisitedBlock>> TileProgram::evaluate(const Bindings &launch, const Point &where,
+                                                        int32_t firstQuery) {
+  Result<int64_t> count = begin(launch, where, firstQuery);
+  if (!count)
+    return count.error();
+  std::vector<VisitedBlock> visited;
+  for (int64_t number = 0; number < *count; ++number) {
+    Result<VisitedBlock> next = block(number);
+    if (!next)
+      return next.error();
+    visited.push_back(*next);
+  }
+  return visited;
+}
+
+Status TileProgram::finished() const {
+  if (unknown.empty())
+    return Status::success();
+  return Error(Code::defect, variant.file + ": no tile can be told: '" + unknown +
+                                 "' is not evaluated; this is a defect of Tesela, please report it "
+                                 "with the variant");
+}
+
+//===----------------------------------------------------------------------===//
+// Control flow
+//===----------------------------------------------------------------------===//
+
+void TileProgram::run(Block &block) {
+  for (Operation &op : block.without_terminator())
+    execute(op);
+}
+
+void TileProgram::assign(ValueRange to, ValueRange from) {
+  // At once: some of `from` may be among `to`.
+  SmallVector<Scalar> scalars;
+  for (Value value : from)
+    scalars.push_back(values.lookup(value));
+  for (auto [value, scalar] : llvm::zip(to, scalars))
+    values[value] = scalar;
+}
+
+void TileProgram::execute(Operation &op) {
+  // Tiles and blocks have no value here; block() runs the loop over blocks of keys.
+  if (isa<tile::WorkOp, tile::ConstantOp, tile::BlockAtOp, tile::MaskOp>(op) ||
+      &op == loop.getOperation())
+    return;
+  if (auto coordinates = dyn_cast<tile::CoordinatesOp>(op)) {
+    values[coordinates.getBatch()].integer = place.b;
+    values[coordinates.getHead()].integer = place.h;
+    values[coordinates.getKvHead()].integer = place.hkv;
+    values[coordinates.getFirst()].integer = place.q;
+    return;
+  }
+  if (auto inner = dyn_cast<scf::ForOp>(op))
+    return executeFor(inner);
+  if (auto inner = dyn_cast<scf::WhileOp>(op))
+    return executeWhile(inner);
+  if (auto branch = dyn_cast<scf::IfOp>(op)) {
+    Region &region =
+        integer(branch.getCondition()) ? branch.getThenRegion() : branch.getElseRegion();
+    if (region.empty())
+      return;
+    run(region.front());
+    return assign(op.getResults(), region.front().getTerminator()->getOperands());
+  }
+  Scalar value = valueOf(op);
+  if (op.getNumResults() != 1)
+    return;
+  // Each operation wraps here.
+  if (auto type = dyn_cast<IntegerType>(op.getResult(0).getType()))
+    value.integer = type.getWidth() == 1    ? value.integer & 1
+                    : type.getWidth() == 32 ? int64_t(int32_t(value.integer))
+                                            : value.integer;
+  values[op.getResult(0)] = value;
+}
+
+void TileProgram::executeFor(scf::ForOp inner) {
+  int64_t end = integer(inner.getUpperBound()), step = integer(inner.getStep());
+  assign(inner.getRegionIterArgs(), inner.getInitArgs());
+  for (int64_t i = integer(inner.getLowerBound()); i < end && unknown.empty(); i += step) {
+    values[inner.getInductionVar()].integer = i;
+    run(*inner.getBody());
+    assign(inner.getRegionIterArgs(), inner.getBody()->getTerminator()->getOperands());
+  }
+  assign(inner.getResults(), inner.getRegionIterArgs());
+}
+
+void TileProgram::executeWhile(scf::WhileOp inner) {
+  assign(inner.getBeforeArguments(), inner.getInits());
+  while (true) {
+    run(*inner.getBeforeBody());
+    scf::ConditionOp condition = inner.getConditionOp();
+    if (!integer(condition.getCondition()) || !unknown.empty())
+      return assign(inner.getResults(), condition.getArgs());
+    assign(inner.getAfterArguments(), condition.getArgs());
+    run(*inner.getAfterBody());
+    assign(inner.getBeforeArguments(), inner.getYieldOp().getOperands());
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Arithmetic
+//===----------------------------------------------------------------------===//
+
+TileProgram::Scalar TileProgram::read(tile::ReadOp op) {
+  const CaptureView &view = *captures.lookup(op.getView());
+  int64_t offset = 0;
+  for (auto [axis, index] : llvm::enumerate(op.getIndices())) {
+    if (view.extents[axis] == 0)
+      return {.integer = 0};
+    offset += std::clamp<int64_t>(integer(index), 0, view.extents[axis] - 1) * view.strides[axis];
+  }
+  Scalar element{.integer = 0};
+  if (op.getType().isF32())
+    element.number = static_cast<const float *>(view.data)[offset];
+  else
+    element.integer = static_cast<const int32_t *>(view.data)[offset];
+  return element;
+}
+
+/// The value of a comparison, by its name without the letter for "signed" or "ordered". With NaN
+/// all are false but "ne", which the language has unordered.
+template <typename T> static bool compare(StringRef predicate, T a, T b) {
+  return predicate == "eq"   ? a == b
+         : predicate == "ne" ? a != b
+         : predicate == "lt" ? a < b
+         : predicate == "le" ? a <= b
+         : predicate == "gt" ? a > b
+                             : a >= b;
+}
+
+static int64_t extentOf(StringRef name, const Extents &extents) {
+  return name == "B"     ? extents.B
+         : name == "H"   ? extents.H
+         : name == "Hkv" ? extents.Hkv
+         : name == "Sq"  ? extents.Sq
+                         : extents.Sk;
+}
+
+TileProgram::Scalar TileProgram::valueOf(Operation &op) {
+  auto at = [&](unsigned index) { return values.lookup(op.getOperand(index)); };
+  auto a = [&] { return at(0).integer; };
+  auto b = [&] { return at(1).integer; };
+  auto x = [&] { return at(0).number; };
+  auto y = [&] { return at(1).number; };
+  auto whole = [](int64_t value) { return Scalar{.integer = value}; };
+  auto wrapped = [](uint64_t value) { return Scalar{.integer = int64_t(value)}; };
+  auto real = [](float value) {
+    Scalar scalar{.integer = 0};
+    scalar.number = value;
+    return scalar;
+  };
+  return TypeSwitch<Operation *, Scalar>(&op)
+      .Case([&](arith::ConstantOp constant) {
+        if (auto number = dyn_cast<FloatAttr>(constant.getValue()))
+          return real(number.getValue().convertToFloat());
+        return whole(cast<IntegerAttr>(constant.getValue()).getValue().getSExtValue());
+      })
+      .Case([&](tile::ExtentOp extent) {
+        return whole(extentOf(extent.getName(), bindings->extents));
+      })
+      .Case([&](tile::ReadOp element) { return read(element); })
+      // Integers
+      .Case([&](arith::AddIOp) { return wrapped(uint64_t(a()) + uint64_t(b())); })
+      .Case([&](arith::SubIOp) { return wrapped(uint64_t(a()) - uint64_t(b())); })
+      .Case([&](arith::MulIOp) { return wrapped(uint64_t(a()) * uint64_t(b())); })
+      .Case([&](arith::DivUIOp) { return whole(uint32_t(a()) / uint32_t(b())); })
+      .Case([&](arith::RemUIOp) { return whole(uint32_t(a()) % uint32_t(b())); })
+      .Case([&](arith::MinSIOp) { return whole(std::min(a(), b())); })
+      .Case([&](arith::MaxSIOp) { return whole(std::max(a(), b())); })
+      .Case([&](arith::AndIOp) { return whole(a() & b()); })
+      .Case([&](arith::OrIOp) { return whole(a() | b()); })
+      .Case([&](arith::XOrIOp) { return whole(a() ^ b()); })
+      .Case([&](arith::ShLIOp) { return wrapped(uint64_t(a()) << b()); })
+      .Case([&](arith::ShRSIOp) { return whole(a() >> b()); })
+      .Case([&](arith::ExtSIOp) { return whole(a()); })
+      .Case([&](arith::ExtUIOp) { return whole(a()); }) // of i1 only
+      .Case([&](arith::TruncIOp) { return whole(a()); })
+      .Case([&](arith::SelectOp) { return a() ? at(1) : at(2); })
+      .Case([&](arith::CmpIOp op) {
+        StringRef predicate = arith::stringifyCmpIPredicate(op.getPredicate());
+        if (predicate.front() == 'u')
+          return whole(compare(predicate.drop_front(), uint32_t(a()), uint32_t(b())));
+        return whole(compare(predicate.size() == 3 ? predicate.drop_front() : predicate, a(), b()));
+      })
+      .Case([&](attn::FloorDivOp) { return whole(attn::floorDivide(a(), b())); })
+      .Case([&](attn::FloorModOp) { return whole(attn::floorRemainder(a(), b())); })
+      // Floats
+      .Case([&](arith::CmpFOp op) {
+        if (op.getPredicate() == arith::CmpFPredicate::UNO)
+          return whole(std::isnan(x()) || std::isnan(y()));
+        StringRef predicate = arith::stringifyCmpFPredicate(op.getPredicate());
+        return whole(compare(predicate.drop_front(), x(), y()));
+      })
+      .Case([&](arith::AddFOp) { return real(x() + y()); })
+      .Case([&](arith::SubFOp) { return real(x() - y()); })
+      .Case([&](arith::MulFOp) { return real(x() * y()); })
+      .Case([&](arith::DivFOp) { return real(x() / y()); })
+      .Case([&](arith::NegFOp) { return real(-x()); })
+      .Case([&](math::AbsFOp) { return real(std::fabs(x())); })
+      .Case([&](math::SqrtOp) { return real(std::sqrt(x())); })
+      .Case([&](math::FloorOp) { return real(std::floor(x())); })
+      .Case([&](arith::SIToFPOp) { return real(float(a())); })
+      .Case([&](attn::ToIntOp) { return whole(attn::saturatingInt(x())); })
+      .Case([&](arith::BitcastOp op) {
+        return op.getType().isF32() ? real(std::bit_cast<float>(int32_t(a())))
+                                    : whole(std::bit_cast<int32_t>(x()));
+      })
+      .Default([&](Operation *other) {
+        unknown = other->getName().getStringRef();
+        return whole(0);
+      });
+}
+
+} // namespace tesela

@@ -1,0 +1,94 @@
+//===- TileProgram.h - The key blocks that a kernel visits ------*- C++ -*-===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// A variant inlined into the smallest kernel with a loop over blocks of keys, through
+// tile-key-ranges and tile-lower-blocks; and an evaluator of what these leave, for one block
+// of queries of one launch. So it says what a kernel's own IR does, not what the analysis meant.
+//
+//===----------------------------------------------------------------------===//
+#ifndef TESELA_COMPILER_ANALYSIS_TILEPROGRAM_H
+#define TESELA_COMPILER_ANALYSIS_TILEPROGRAM_H
+
+#include "frontend/Interpreter.h"
+#include "tesela/TileMap.h"
+#include "tile/Tile.h"
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
+
+#include <memory>
+
+namespace tesela {
+
+/// A block of keys that a kernel computes.
+struct VisitedBlock {
+  int64_t index = 0; ///< the block's keys begin at index times the block's extent
+  bool partial = true;
+  bool operator==(const VisitedBlock &) const = default;
+};
+
+class TileProgram {
+public:
+  /// `blockM` queries and `blockN` keys a block. Fails only by a defect.
+  static Result<std::unique_ptr<TileProgram>>
+  create(const Variant &variant, mlir::MLIRContext &context, int64_t blockM, int64_t blockN);
+
+  TileForm form() const { return form_; }
+  /// Of keys; where form() is keyRanges.
+  int runs() const { return runs_; }
+  const std::vector<LostProof> &lostProofs() const { return lostProofs_; }
+
+  /// The blocks that the block of queries from `firstQuery` on visits, in the kernel's order.
+  /// Batch and heads are those of `where`.
+  Result<std::vector<VisitedBlock>> evaluate(const Bindings &bindings, const Point &where,
+                                             int32_t firstQuery);
+
+  /// The same without a list, which a launch may be too long for: how many blocks it visits, then
+  /// the `number`-th of them. Bindings must live until the last block is asked for.
+  Result<int64_t> begin(const Bindings &bindings, const Point &where, int32_t firstQuery);
+  Result<VisitedBlock> block(int64_t number);
+
+private:
+  explicit TileProgram(const Variant &variant) : variant(variant) {}
+  Status lower(mlir::MLIRContext &context, int64_t blockM, int64_t blockN);
+
+  /// A value of the IR. Integers are kept sign-extended, whatever their width.
+  union Scalar {
+    int64_t integer;
+    float number;
+  };
+  void run(mlir::Block &block);
+  void execute(mlir::Operation &op);
+  void executeFor(mlir::scf::ForOp loop);
+  void executeWhile(mlir::scf::WhileOp loop);
+  Scalar valueOf(mlir::Operation &op);
+  Scalar read(tile::ReadOp op);
+  int64_t integer(mlir::Value value) { return values.lookup(value).integer; }
+  /// Gives `to` the values that `from` have.
+  void assign(mlir::ValueRange to, mlir::ValueRange from);
+  /// What no case evaluates, as an error.
+  Status finished() const;
+
+  const Variant variant;
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+  tile::KernelOp kernel;
+  mlir::scf::ForOp loop; ///< over the blocks of keys
+  tile::MaskOp mask;     ///< in it
+  tile::BlockAtOp keys;  ///< in it
+  TileForm form_ = TileForm::everyTile;
+  int runs_ = 0;
+  std::vector<LostProof> lostProofs_;
+
+  const Bindings *bindings = nullptr;
+  Point place;
+  std::string unknown; ///< an operation that no case evaluates
+  llvm::DenseMap<mlir::Value, Scalar> values;
+  llvm::DenseMap<mlir::Value, const CaptureView *> captures;
+};
+
+} // namespace tesela
+
+#endif // TESELA_COMPILER_ANALYSIS_TILEPROGRAM_H

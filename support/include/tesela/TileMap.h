@@ -1,0 +1,60 @@
+//===- TileMap.h - What a kernel does with the tiles ------------*- C++ -*-===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#ifndef TESELA_TILEMAP_H
+#define TESELA_TILEMAP_H
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace tesela {
+
+/// What the analysis proved of a tile.
+enum class TileKind : uint8_t {
+  empty,   ///< no pair in it is kept: neither loaded nor computed
+  partial, ///< not proved: computed, then masked pair by pair
+  full,    ///< every pair in it is kept: computed without the mask
+};
+
+/// How a kernel finds the tiles that it computes.
+enum class TileForm : uint8_t {
+  everyTile, ///< it computes them all
+  keyRanges, ///< by runs of keys, closed formulas in the block of queries
+  classified ///< by a test of each tile, or of many at once
+};
+
+/// A part of a mask of which the analysis can say nothing.
+struct LostProof {
+  int line = 1, column = 1; ///< in the variant's text, from 1; the column in bytes
+  std::string reason;       ///< why, as half a sentence
+  std::string remedy;       ///< how to write it so that the proof keeps; may be empty
+};
+
+/// The tiles of one head, or of all heads that the mask does not tell apart.
+struct HeadTiles {
+  int32_t batch = -1;          ///< -1: of every batch
+  int32_t head = -1;           ///< the query head; -1: of every head
+  std::vector<TileKind> kinds; ///< rows × columns, row after row
+};
+
+/// The tiles of a launch. Row r has the queries from r·blockM on, column c the keys from c·blockN
+/// on.
+struct TileMap {
+  int64_t blockM = 0, blockN = 0;
+  int64_t rows = 0, columns = 0;
+  TileForm form = TileForm::everyTile;
+  int runs = 0; ///< of keys, at most; of TileForm::keyRanges
+  std::vector<HeadTiles> heads;
+  std::vector<LostProof> lostProofs; ///< in the order of the text
+
+  TileKind kind(const HeadTiles &tiles, int64_t row, int64_t column) const {
+    return tiles.kinds[size_t(row * columns + column)];
+  }
+};
+
+} // namespace tesela
+
+#endif // TESELA_TILEMAP_H
