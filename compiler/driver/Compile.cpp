@@ -10,6 +10,7 @@
 
 #include "SourceDigest.h"
 #include "attn/Attn.h"
+#include "driver/ChosenKernel.h"
 #include "driver/Templates.h"
 #include "frontend/Parser.h"
 #include "frontend/emit/Emit.h"
@@ -61,6 +62,7 @@ public:
   Result<std::string> ptx();
   Result<HostObject> hostCode();
 
+  ChosenKernel chosen() { return {std::move(variant), schedule}; }
   Artifact makeArtifact();
   int64_t sharedMemoryBytes() const { return sharedBytes; }
   Result<std::string> emitStage(Stage stage);
@@ -390,6 +392,15 @@ Result<Artifact> compile(const KernelSpecification &specification, CompileTimes 
   artifact.code = std::move(*ptx);
   launch.sharedBytes = compilation.sharedMemoryBytes();
   return artifact;
+}
+
+Result<ChosenKernel> chooseKernel(const KernelSpecification &specification) {
+  Compilation compilation(specification, nullptr);
+  for (Status (Compilation::*step)() :
+       {&Compilation::checkSpecification, &Compilation::parse, &Compilation::choose})
+    if (Status status = (compilation.*step)(); !status)
+      return status.error();
+  return compilation.chosen();
 }
 
 Result<std::string> emit(const KernelSpecification &specification, Stage stage) {

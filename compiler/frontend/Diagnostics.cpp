@@ -99,6 +99,10 @@ void Diagnostics::warning(SourceRange range, std::string message) {
   add(Severity::warning, range, std::move(message));
 }
 
+void Diagnostics::note(SourceRange range, std::string message) {
+  add(Severity::note, range, std::move(message));
+}
+
 void Diagnostics::add(Severity severity, SourceRange range, std::string message) {
   if (all_.size() < kMaxDiagnostics)
     all_.push_back({severity, range, printable(message)});
@@ -118,7 +122,9 @@ std::string Diagnostics::render() const {
   for (const Diagnostic &diagnostic : sorted()) {
     const SourceLocation &at = diagnostic.range.begin;
     out += file_ + ":" + std::to_string(at.line) + ":" + std::to_string(at.column) + ": ";
-    out += diagnostic.severity == Severity::error ? "error: " : "warning: ";
+    out += diagnostic.severity == Severity::error     ? "error: "
+           : diagnostic.severity == Severity::warning ? "warning: "
+                                                      : "note: ";
     out += diagnostic.message + "\n";
     appendSourceLine(out, lineOf(text_, at.line), diagnostic.range);
   }

@@ -24,7 +24,7 @@ struct SourceRange {
   int length = 1; ///< bytes; at least 1
 };
 
-enum class Severity { error, warning };
+enum class Severity { error, warning, note };
 
 /// One finding: where, what, and in the same sentence what to do about it.
 struct Diagnostic {
@@ -40,6 +40,7 @@ public:
 
   void error(SourceRange range, std::string message);
   void warning(SourceRange range, std::string message);
+  void note(SourceRange range, std::string message);
 
   bool hasErrors() const { return errors_ > 0; }
   /// In the order of their places in the text.

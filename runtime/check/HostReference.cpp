@@ -8,31 +8,11 @@
 #include "host/ThreadPool.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 
 namespace tesela {
 
 namespace {
-
-Bindings bindings(const ReferenceInputs &inputs) {
-  Bindings bound{inputs.arguments.extents, {}};
-  for (size_t i = 0; i < inputs.variant.parameters.size(); ++i) {
-    const Parameter &parameter = inputs.variant.parameters[i];
-    Binding &binding = bound.parameters.emplace_back();
-    uint32_t bits = inputs.arguments.scalarBits[i];
-    if (parameter.isCapture) {
-      const Tensor &tensor = inputs.arguments.captures[i];
-      binding.capture.data = tensor.data;
-      binding.capture.extents.assign(tensor.extents.begin(), tensor.extents.begin() + tensor.rank);
-      binding.capture.strides.assign(tensor.strides.begin(), tensor.strides.begin() + tensor.rank);
-    } else {
-      binding.scalar = parameter.type == ElementType::i32 ? double(int32_t(bits))
-                                                          : double(std::bit_cast<float>(bits));
-    }
-  }
-  return bound;
-}
 
 /// The dot product in double. Eight partial sums: the compiler may use vectors, and
 /// the result is the same with any.
@@ -201,7 +181,8 @@ Result<Reference> hostReference(const KernelOptions &options, const LaunchArgume
   Result<ReferenceInputs> inputs = referenceInputs(options, arguments, 0);
   if (!inputs)
     return inputs.error();
-  Result<Interpreter> interpreter = Interpreter::create(inputs->variant, bindings(*inputs));
+  Result<Interpreter> interpreter =
+      Interpreter::create(inputs->variant, bindingsOf(inputs->variant, inputs->arguments));
   if (!interpreter)
     return interpreter.error();
   Result<Reference> reference = emptyReference(options, *inputs);

@@ -9,6 +9,8 @@
 
 #include <fmt/format.h>
 
+#include <bit>
+
 namespace tesela {
 
 Result<ReferenceInputs> referenceInputs(const KernelOptions &options,
@@ -21,6 +23,25 @@ Result<ReferenceInputs> referenceInputs(const KernelOptions &options,
   if (!checked)
     return checked.error();
   return ReferenceInputs{std::move(*variant), std::move(*checked)};
+}
+
+Bindings bindingsOf(const Variant &variant, const CheckedArguments &arguments) {
+  Bindings bound{arguments.extents, {}};
+  for (size_t i = 0; i < variant.parameters.size(); ++i) {
+    const Parameter &parameter = variant.parameters[i];
+    Binding &binding = bound.parameters.emplace_back();
+    uint32_t bits = arguments.scalarBits[i];
+    if (parameter.isCapture) {
+      const Tensor &tensor = arguments.captures[i];
+      binding.capture.data = tensor.data;
+      binding.capture.extents.assign(tensor.extents.begin(), tensor.extents.begin() + tensor.rank);
+      binding.capture.strides.assign(tensor.strides.begin(), tensor.strides.begin() + tensor.rank);
+    } else {
+      binding.scalar = parameter.type == ElementType::i32 ? double(int32_t(bits))
+                                                          : double(std::bit_cast<float>(bits));
+    }
+  }
+  return bound;
 }
 
 Result<Reference> emptyReference(const KernelOptions &options, const ReferenceInputs &inputs) {

@@ -5,7 +5,7 @@
 #ifndef TESELA_CHECK_REFERENCEINPUTS_H
 #define TESELA_CHECK_REFERENCEINPUTS_H
 
-#include "frontend/Variant.h"
+#include "frontend/Interpreter.h"
 #include "launch/CheckedArguments.h"
 #include "tesela/Check.h"
 
@@ -20,6 +20,9 @@ struct ReferenceInputs {
 /// Parses the variant and checks the arguments, o and lse left out.
 Result<ReferenceInputs> referenceInputs(const KernelOptions &options,
                                         const LaunchArguments &arguments, int alignment);
+
+/// What the interpreter takes. Captures stay where they are.
+Bindings bindingsOf(const Variant &variant, const CheckedArguments &arguments);
 
 /// A reference for `inputs` with arrays of the right sizes. Code::outOfMemory where the machine
 /// has no memory for them.

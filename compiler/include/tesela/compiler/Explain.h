@@ -1,0 +1,34 @@
+//===- Explain.h - What a kernel would do with the tiles --------*- C++ -*-===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#ifndef TESELA_COMPILER_EXPLAIN_H
+#define TESELA_COMPILER_EXPLAIN_H
+
+#include "frontend/Interpreter.h"
+#include "tesela/TileMap.h"
+#include "tesela/compiler/Compile.h"
+
+namespace tesela {
+
+/// A kernel and a launch of it.
+struct ExplainRequest {
+  KernelSpecification specification;
+  /// The extents, and a value for each parameter of the variant; they fit it.
+  Bindings bindings;
+};
+
+struct ExplainedTiles {
+  TileMap map;
+  std::string schedule; ///< that the kernel has, as text
+  /// TileMap::lostProofs, each as `file:line:column: note: …` with a caret.
+  std::string renderedProofs;
+};
+
+/// What each tile of the launch is to the kernel: read from the kernel's own IR, for the blocks of
+/// its schedule. Nothing is made for a GPU, none is needed.
+Result<ExplainedTiles> explainTiles(const ExplainRequest &request);
+
+} // namespace tesela
+
+#endif // TESELA_COMPILER_EXPLAIN_H

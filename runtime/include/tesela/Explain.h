@@ -1,0 +1,51 @@
+//===- Explain.h - Which tiles a kernel computes ----------------*- C++ -*-===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#ifndef TESELA_EXPLAIN_H
+#define TESELA_EXPLAIN_H
+
+#include "tesela/Export.h"
+#include "tesela/Kernel.h"
+#include "tesela/TileMap.h"
+#include "tesela/Variant.h"
+
+#include <functional>
+
+namespace tesela {
+
+/// Of a launch what decides about its tiles.
+struct ExplainArguments {
+  int64_t batch = 1;
+  int64_t heads = 1; ///< a multiple of kvHeads
+  int64_t kvHeads = 1;
+  int64_t length = 0;                    ///< queries
+  int64_t kvLength = 0;                  ///< keys
+  std::vector<ScalarArgument> scalars;   ///< those with a default may be left out
+  std::vector<CaptureArgument> captures; ///< in host memory
+};
+
+/// What a kernel does with the tiles of a launch.
+struct Explanation {
+  std::string variantName;
+  std::string target;   ///< "host", "sm_90"
+  std::string schedule; ///< that the kernel has, as text
+  TileMap map;
+  /// Kept pairs (q, k) of each of map.heads; -1 where they are too many to be counted.
+  std::vector<int64_t> keptPairs;
+  /// map.lostProofs for people, each with file, line, column and caret.
+  std::string lostProofs;
+  /// Whether the mask keeps the pair (q, k) of (b, h), by the variant's own text. Captures must
+  /// live as long. From any thread.
+  std::function<bool(int32_t b, int32_t h, int32_t q, int32_t k)> keeps;
+};
+
+/// Tells what each tile is to the kernel that `options` give: read from the kernel's own program.
+/// `options.target` is "host" where empty; no GPU is needed. `threads` count kept pairs; 0: the
+/// hardware's.
+TESELA_EXPORT Result<Explanation> explain(const KernelOptions &options,
+                                          const ExplainArguments &arguments, int threads = 0);
+
+} // namespace tesela
+
+#endif // TESELA_EXPLAIN_H
