@@ -1,0 +1,192 @@
+//===- ExplainTest.cpp - Maps of tiles against dense masks ----------------===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#include "RandomMask.h"
+
+#include "frontend/Parser.h"
+#include "tesela/compiler/Explain.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <sstream>
+
+using namespace tesela;
+
+namespace {
+
+/// On the host, whose blocks may be small.
+ExplainRequest makeRequest(const std::string &text, int blockM, int blockN) {
+  ExplainRequest request;
+  request.specification.variantText = text;
+  request.specification.variantFile = "mask.attn";
+  request.specification.schedule =
+      "block_m = " + std::to_string(blockM) + ", block_n = " + std::to_string(blockN);
+  return request;
+}
+
+struct Counts {
+  int64_t empty = 0, partial = 0, full = 0;
+};
+
+/// What the dense mask says of every tile of every head, held against the map.
+struct Findings {
+  std::string unsound; ///< the first fault, or nothing
+  Counts told, dense;
+};
+
+Findings holdAgainstDense(const ExplainRequest &request, const TileMap &map) {
+  Findings findings;
+  Result<Variant> variant = parseVariant(request.specification.variantText, "mask.attn");
+  Result<Interpreter> interpreter = Interpreter::create(*variant, request.bindings);
+  EXPECT_TRUE(interpreter.ok());
+  const Extents &e = request.bindings.extents;
+  auto count = [](Counts &counts, TileKind kind) {
+    ++(kind == TileKind::empty  ? counts.empty
+       : kind == TileKind::full ? counts.full
+                                : counts.partial);
+  };
+  for (int32_t b = 0; b < e.B; ++b)
+    for (int32_t h = 0; h < e.H; ++h) {
+      auto tiles = std::ranges::find_if(map.heads, [&](const HeadTiles &each) {
+        return (each.batch < 0 || each.batch == b) && (each.head < 0 || each.head == h);
+      });
+      if (tiles == map.heads.end()) {
+        findings.unsound = "no map of a head";
+        return findings;
+      }
+      for (int64_t row = 0; row < map.rows; ++row)
+        for (int64_t column = 0; column < map.columns; ++column) {
+          int64_t firstKey = column * map.blockN, firstQuery = row * map.blockM;
+          bool some = false, all = firstKey + map.blockN <= e.Sk;
+          for (int64_t q = firstQuery; q < std::min<int64_t>(firstQuery + map.blockM, e.Sq); ++q)
+            for (int64_t k = firstKey; k < std::min<int64_t>(firstKey + map.blockN, e.Sk); ++k) {
+              bool keeps = interpreter->mask({b, h, h / (e.H / e.Hkv), int32_t(q), int32_t(k)});
+              some = some || keeps;
+              all = all && keeps;
+            }
+          TileKind kind = map.kind(*tiles, row, column);
+          count(findings.told, kind);
+          count(findings.dense, !some ? TileKind::empty : all ? TileKind::full : TileKind::partial);
+          if ((kind == TileKind::empty && some) || (kind == TileKind::full && !all)) {
+            std::ostringstream fault;
+            fault << (some ? "a pair is kept" : "a pair is dropped") << " in tile " << row << ", "
+                  << column << " of b " << b << ", h " << h << ", called "
+                  << (kind == TileKind::empty ? "empty" : "full");
+            findings.unsound = fault.str();
+            return findings;
+          }
+        }
+    }
+  return findings;
+}
+
+TileMap explained(const ExplainRequest &request) {
+  Result<ExplainedTiles> tiles = explainTiles(request);
+  EXPECT_TRUE(tiles.ok()) << (tiles.ok() ? "" : tiles.error().message());
+  return tiles.ok() ? std::move(tiles->map) : TileMap();
+}
+
+class ExactMap : public testing::TestWithParam<const char *> {};
+
+TEST_P(ExactMap, OfTheLibrary) {
+  std::ifstream file(std::string(TESELA_TEST_VARIANTS) + "/" + GetParam() + ".attn");
+  std::ostringstream text;
+  text << file.rdbuf();
+  for (auto [blockM, blockN] : {std::pair(8, 16), {64, 64}, {128, 128}, {176, 176}})
+    for (auto [sq, sk] :
+         {std::pair(256, 256), {200, 333}, {333, 200}, {1, 513}, {16, 16}, {5, 0}}) {
+      SCOPED_TRACE(testing::Message() << blockM << " x " << blockN << " of " << sq << " x " << sk);
+      ExplainRequest request = makeRequest(text.str(), blockM, blockN);
+      int32_t parameters[] = {100, 7};
+      Binding binding{.scalar = 100, .capture = {parameters, {2}, {1}}};
+      request.bindings.extents = {2, 4, 2, sq, sk};
+      Result<Variant> variant = parseVariant(text.str(), "mask.attn");
+      ASSERT_TRUE(variant.ok());
+      request.bindings.parameters.assign(variant->parameters.size(), binding);
+      TileMap map = explained(request);
+      EXPECT_EQ(map.heads.size(), GetParam() == std::string("prefix_lm") ? 2u : 1u);
+      Findings findings = holdAgainstDense(request, map);
+      EXPECT_EQ(findings.unsound, "");
+      EXPECT_EQ(findings.told.empty, findings.dense.empty);
+      EXPECT_EQ(findings.told.full, findings.dense.full);
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Library, ExactMap,
+                         testing::Values("full", "causal", "causal_bottom_right", "sliding_window",
+                                         "prefix_lm"),
+                         [](const auto &info) { return std::string(info.param); });
+
+TEST(Explain, IsSoundOnRandomMasks) {
+  int64_t skipped = 0, full = 0;
+  for (int seed = 1; seed <= 300; ++seed) {
+    std::mt19937 random(seed);
+    std::string mask = randomMask(random);
+    ExplainRequest request = makeRequest(
+        "attention m(" + std::string(kMaskParameters) + ") {\n  mask = " + mask + "\n}\n", 8, 16);
+    int32_t sq = 1 + random() % 60, sk = random() % 90;
+    request.bindings.extents = {2, 2, 1, sq, sk};
+    int32_t table[] = {randomInteger(random, sk), randomInteger(random, sk)};
+    request.bindings.parameters.resize(4);
+    request.bindings.parameters[0].scalar = randomInteger(random, sk);
+    request.bindings.parameters[1].scalar = randomInteger(random, sq);
+    request.bindings.parameters[2].scalar = random() % 2 ? 0.75 : -1.5;
+    request.bindings.parameters[3].capture = {table, {2}, {1}};
+    Findings findings = holdAgainstDense(request, explained(request));
+    ASSERT_EQ(findings.unsound, "") << "mask " << seed << " = " << mask;
+    skipped += findings.told.empty;
+    full += findings.told.full;
+  }
+  EXPECT_GT(skipped, 0);
+  EXPECT_GT(full, 0);
+}
+
+// What is the same for a block may be any expression of the language.
+TEST(Explain, EvaluatesFloats) {
+  ExplainRequest request = makeRequest(
+      "attention floats(x: f32, y: f32[H]) {\n"
+      "  let reach = int(floor(exp(x) * 8.0)) + int(tanh(x) * 10.0 - log(abs(x)))\n"
+      "  mask = sqrt(abs(y[h])) < max(1.0, -x / 3.0) ? k < reach : q >= k + int(cos(x) * 9.0)\n"
+      "}\n",
+      8, 16);
+  float table[] = {0.25f, -4.0f};
+  request.bindings.extents = {1, 2, 2, 60, 90};
+  request.bindings.parameters.resize(2);
+  request.bindings.parameters[1].capture = {table, {2}, {1}};
+  for (double x : {1.25, 0.5, -0.75}) {
+    request.bindings.parameters[0].scalar = x;
+    TileMap map = explained(request);
+    EXPECT_EQ(map.heads.size(), 2u);
+    Findings findings = holdAgainstDense(request, map);
+    EXPECT_EQ(findings.unsound, "");
+    EXPECT_EQ(findings.told.empty, findings.dense.empty);
+    EXPECT_EQ(findings.told.full, findings.dense.full);
+  }
+}
+
+TEST(Explain, TellsTheForm) {
+  auto formOf = [](const std::string &mask) {
+    ExplainRequest request = makeRequest("attention m() {\n  mask = " + mask + "\n}\n", 8, 16);
+    request.bindings.extents = {1, 1, 1, 40, 40};
+    return explained(request);
+  };
+  EXPECT_EQ(formOf("true").form, TileForm::everyTile);
+  TileMap causal = formOf("q >= k");
+  EXPECT_EQ(causal.form, TileForm::keyRanges);
+  EXPECT_EQ(causal.runs, 1);
+}
+
+TEST(Explain, RefusesWhatIsTooMuch) {
+  ExplainRequest request = makeRequest("attention m() {\n  mask = q >= k\n}\n", 8, 16);
+  request.bindings.extents = {1, 1, 1, 1 << 30, 1 << 30};
+  Result<ExplainedTiles> tiles = explainTiles(request);
+  ASSERT_FALSE(tiles.ok());
+  EXPECT_EQ(tiles.code(), Code::unsupported);
+  request.specification.variantText = "attention m() {\n  mask = q >= kk\n}\n";
+  EXPECT_EQ(explainTiles(request).code(), Code::invalidVariant);
+}
+
+} // namespace
