@@ -76,7 +76,7 @@ struct LinearForm {
 };
 
 /// A part of a hook of which nothing is known, and why.
-struct LostProof {
+struct LostBound {
   mlir::Location location;
   std::string reason;
 };
@@ -126,7 +126,7 @@ public:
 
   const BoxFrame frame;
   WideArithmetic wide; ///< at `outer`
-  llvm::SmallVector<LostProof> lost;
+  llvm::SmallVector<LostBound> lost;
 
 private:
   enum class Dependence { none, query, key };

@@ -439,8 +439,8 @@ std::pair<Value, Value> KeyRegions::emitTest(OpBuilder &inner, Value first, Valu
   return {mayKeep, any(dropped->regions, droppedIntervals)};
 }
 
-SmallVector<LostProof> KeyRegions::lostProofs() const {
-  SmallVector<LostProof> lost(mask->values.lost.begin(), mask->values.lost.end());
+SmallVector<LostBound> KeyRegions::lostBounds() const {
+  SmallVector<LostBound> lost(mask->values.lost.begin(), mask->values.lost.end());
   if (score)
     llvm::append_range(lost, score->values.lost);
   return lost;

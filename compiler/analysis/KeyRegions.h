@@ -78,7 +78,7 @@ public:
   std::pair<mlir::Value, mlir::Value> emitTest(mlir::OpBuilder &inner, mlir::Value first,
                                                mlir::Value last, int64_t count);
   /// The parts of the mask of which nothing is known; after emitTest.
-  llvm::SmallVector<LostProof> lostProofs() const;
+  llvm::SmallVector<LostBound> lostBounds() const;
 
 private:
   struct Hook;

@@ -26,10 +26,11 @@ namespace tesela {
 
 // The smallest kernel that masks.
 static const char *const kernelText = R"(
-tile.kernel @k<m, n>() {
+tile.kernel @k<m, n>(%scale: f32) {
   %rows = tile.work : !tile.block<query, m>
-  %s = tile.constant 0.0 : !tile.tile<[m, n], f32>
+  %x = tile.constant 0.0 : !tile.tile<[m, n], f32>
   tile.blocks %keys, %partial of %rows : !tile.block<query, m> -> !tile.block<key, n> {
+    %s = tile.score %x scaled by %scale at %rows, %keys : !tile.tile<[m, n], f32>, !tile.block<query, m>, !tile.block<key, n>
     %t = tile.mask %s if %partial at %rows, %keys : !tile.tile<[m, n], f32>, !tile.block<query, m>, !tile.block<key, n>
   }
 })";
@@ -77,9 +78,13 @@ Status TileProgram::lower(MLIRContext &context, int64_t blockM, int64_t blockN) 
       }))
     return failure();
   auto blocks = *kernel.getBodyBlock().getOps<tile::BlocksOp>().begin();
-  if (!blocks.getRange().empty() && !variant.maskIsTrue()) {
+  if (blocks.getAmong()) {
+    form_ = TileForm::classified;
+    finding = blocks.getAmong().getDefiningOp<tile::FindBlocksOp>();
+  } else if (!blocks.getRuns().empty() && !variant.maskIsTrue()) {
     form_ = TileForm::keyRanges;
-    runs_ = int(blocks.getRange().size() / 2);
+    runs_ = int(blocks.getRuns().size() / 2);
+    drops_ = int(blocks.getDrops().size() / 2);
   }
 
   if (!runPasses([](OpPassManager &passes) {
@@ -129,6 +134,26 @@ Result<VisitedBlock> TileProgram::block(int64_t number) {
   return VisitedBlock{integer(keys.getIndex()), integer(mask.getPartial()) != 0};
 }
 
+Result<std::optional<VisitedBlock>> TileProgram::find(int64_t index) {
+  if (finding) {
+    std::optional<VisitedBlock> visited = classify(index);
+    if (Status status = finished(); !status)
+      return status.error();
+    return visited;
+  }
+  int64_t low = 0, high = integer(loop.getUpperBound()) - integer(loop.getLowerBound());
+  while (low < high) { // they ascend
+    int64_t middle = low + (high - low) / 2;
+    Result<VisitedBlock> visited = block(middle);
+    if (!visited)
+      return visited.error();
+    if (visited->index == index)
+      return std::optional(*visited);
+    (visited->index < index ? low : high) = visited->index < index ? middle + 1 : middle;
+  }
+  return std::optional<VisitedBlock>();
+}
+
 Result<std::vector<VisitedBlock>> TileProgram::evaluate(const Bindings &launch, const Point &where,
                                                         int32_t firstQuery) {
   Result<int64_t> count = begin(launch, where, firstQuery);
@@ -172,7 +197,7 @@ void TileProgram::assign(ValueRange to, ValueRange from) {
 
 void TileProgram::execute(Operation &op) {
   // Tiles and blocks have no value here; block() runs the loop over blocks of keys.
-  if (isa<tile::WorkOp, tile::ConstantOp, tile::BlockAtOp, tile::MaskOp>(op) ||
+  if (isa<tile::WorkOp, tile::ConstantOp, tile::BlockAtOp, tile::ScoreOp, tile::MaskOp>(op) ||
       &op == loop.getOperation())
     return;
   if (auto coordinates = dyn_cast<tile::CoordinatesOp>(op)) {
@@ -180,6 +205,16 @@ void TileProgram::execute(Operation &op) {
     values[coordinates.getHead()].integer = place.h;
     values[coordinates.getKvHead()].integer = place.hkv;
     values[coordinates.getFirst()].integer = place.q;
+    return;
+  }
+  if (auto find = dyn_cast<tile::FindBlocksOp>(op))
+    return executeFind(find);
+  if (auto bounds = dyn_cast<tile::BoundsOp>(op))
+    return executeBounds(bounds);
+  if (auto visited = dyn_cast<tile::FoundBlockOp>(op)) {
+    const VisitedBlock &block = found[integer(visited.getNumber())];
+    values[visited.getIndex()].integer = block.index;
+    values[visited.getPartial()].integer = block.partial;
     return;
   }
   if (auto inner = dyn_cast<scf::ForOp>(op))
@@ -230,23 +265,115 @@ void TileProgram::executeWhile(scf::WhileOp inner) {
 }
 
 //===----------------------------------------------------------------------===//
+// Blocks that are classified
+//===----------------------------------------------------------------------===//
+
+std::pair<bool, bool> TileProgram::test(Region &region, int64_t index, int64_t count) {
+  int64_t rows = finding.getFound().getType().getRows();
+  int64_t first = index * rows,
+          end = std::min((index + count) * rows, bindings->extents.Sk + int64_t(0));
+  values[region.getArgument(0)].integer = first;
+  values[region.getArgument(1)].integer = end - 1;
+  run(region.front());
+  Operation *yield = region.front().getTerminator();
+  bool isBroken = (index + count) * rows > end;
+  return {integer(yield->getOperand(0)) != 0, integer(yield->getOperand(1)) != 0 || isBroken};
+}
+
+std::optional<VisitedBlock> TileProgram::classify(int64_t index) {
+  if (index < firstCandidate || index >= endCandidate)
+    return std::nullopt;
+  constexpr int64_t atOnce = tile::FindBlocksOp::blocksAtOnce;
+  int64_t group = firstCandidate + (index - firstCandidate) / atOnce * atOnce;
+  if (!test(finding.getMany(), group, atOnce).first)
+    return std::nullopt;
+  auto [keeps, drops] = test(finding.getOne(), index, 1);
+  return keeps ? std::optional(VisitedBlock{index, drops}) : std::nullopt;
+}
+
+void TileProgram::executeFind(tile::FindBlocksOp op) {
+  int64_t rows = op.getFound().getType().getRows();
+  int64_t low = integer(op.getLow()), high = integer(op.getHigh());
+  firstCandidate = low / rows;
+  endCandidate = low < high ? (high + rows - 1) / rows : firstCandidate;
+  found.clear();
+  constexpr int64_t atOnce = tile::FindBlocksOp::blocksAtOnce;
+  if (endCandidate - firstCandidate <= mostCounted)
+    for (int64_t group = firstCandidate; group < endCandidate && unknown.empty(); group += atOnce) {
+      if (!test(op.getMany(), group, atOnce).first)
+        continue;
+      for (int64_t index = group; index < std::min(group + atOnce, endCandidate); ++index)
+        if (auto [keeps, drops] = test(op.getOne(), index, 1); keeps)
+          found.push_back({index, drops});
+    }
+  values[op.getCount()].integer = int64_t(found.size());
+}
+
+/// By looking at the whole box: the tightest bounds.
+void TileProgram::executeBounds(tile::BoundsOp op) {
+  const CaptureView &view = *captures.lookup(op.getView());
+  SmallVector<int64_t> low, high;
+  bool isEmpty = false;
+  for (auto [axis, ends] : llvm::enumerate(llvm::zip(op.getLow(), op.getHigh()))) {
+    int64_t last = view.extents[axis] - 1;
+    isEmpty |= last < 0;
+    low.push_back(std::clamp<int64_t>(integer(std::get<0>(ends)), 0, std::max<int64_t>(last, 0)));
+    high.push_back(std::clamp<int64_t>(integer(std::get<1>(ends)), 0, std::max<int64_t>(last, 0)));
+  }
+  Scalar least{.integer = 0}, largest{.integer = 0};
+  bool isReal = op.getLeast().getType().isF32(), isFirst = true;
+  SmallVector<int64_t> index(low);
+  while (!isEmpty) {
+    Scalar element = elementAt(view, index, isReal);
+    if (isReal && std::isnan(element.number)) {
+      least = largest = element;
+      break;
+    }
+    bool isLess = isReal ? element.number < least.number : element.integer < least.integer;
+    bool isMore = isReal ? element.number > largest.number : element.integer > largest.integer;
+    if (isFirst || isLess)
+      least = element;
+    if (isFirst || isMore)
+      largest = element;
+    isFirst = false;
+    size_t axis = index.size();
+    while (axis > 0 && index[axis - 1] == high[axis - 1]) {
+      index[axis - 1] = low[axis - 1];
+      --axis;
+    }
+    if (axis == 0)
+      break;
+    ++index[axis - 1];
+  }
+  values[op.getLeast()] = least;
+  values[op.getLargest()] = largest;
+}
+
+//===----------------------------------------------------------------------===//
 // Arithmetic
 //===----------------------------------------------------------------------===//
 
-TileProgram::Scalar TileProgram::read(tile::ReadOp op) {
-  const CaptureView &view = *captures.lookup(op.getView());
+TileProgram::Scalar TileProgram::elementAt(const CaptureView &view, ArrayRef<int64_t> index,
+                                           bool isReal) {
   int64_t offset = 0;
-  for (auto [axis, index] : llvm::enumerate(op.getIndices())) {
+  for (auto [axis, at] : llvm::enumerate(index)) {
     if (view.extents[axis] == 0)
       return {.integer = 0};
-    offset += std::clamp<int64_t>(integer(index), 0, view.extents[axis] - 1) * view.strides[axis];
+    offset += std::clamp<int64_t>(at, 0, view.extents[axis] - 1) * view.strides[axis];
   }
   Scalar element{.integer = 0};
-  if (op.getType().isF32())
+  if (isReal)
     element.number = static_cast<const float *>(view.data)[offset];
   else
     element.integer = static_cast<const int32_t *>(view.data)[offset];
   return element;
+}
+
+TileProgram::Scalar TileProgram::read(tile::ReadOp op) {
+  SmallVector<int64_t> index;
+  for (Value at : op.getIndices())
+    index.push_back(integer(at));
+  return elementAt(*captures.lookup(op.getView()), index, op.getType().isF32());
 }
 
 /// The value of a comparison, by its name without the letter for "signed" or "ordered". With NaN
@@ -295,6 +422,7 @@ TileProgram::Scalar TileProgram::valueOf(Operation &op) {
       .Case([&](arith::AddIOp) { return wrapped(uint64_t(a()) + uint64_t(b())); })
       .Case([&](arith::SubIOp) { return wrapped(uint64_t(a()) - uint64_t(b())); })
       .Case([&](arith::MulIOp) { return wrapped(uint64_t(a()) * uint64_t(b())); })
+      .Case([&](arith::DivSIOp) { return whole(a() / b()); }) // by constants
       .Case([&](arith::DivUIOp) { return whole(uint32_t(a()) / uint32_t(b())); })
       .Case([&](arith::RemUIOp) { return whole(uint32_t(a()) % uint32_t(b())); })
       .Case([&](arith::MinSIOp) { return whole(std::min(a(), b())); })
@@ -327,6 +455,8 @@ TileProgram::Scalar TileProgram::valueOf(Operation &op) {
       .Case([&](arith::SubFOp) { return real(x() - y()); })
       .Case([&](arith::MulFOp) { return real(x() * y()); })
       .Case([&](arith::DivFOp) { return real(x() / y()); })
+      .Case([&](arith::MinNumFOp) { return real(std::fmin(x(), y())); })
+      .Case([&](arith::MaxNumFOp) { return real(std::fmax(x(), y())); })
       .Case([&](arith::NegFOp) { return real(-x()); })
       .Case([&](math::AbsFOp) { return real(std::fabs(x())); })
       .Case([&](math::SqrtOp) { return real(std::sqrt(x())); })

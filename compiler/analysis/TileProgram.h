@@ -20,6 +20,7 @@
 #include "mlir/IR/OwningOpRef.h"
 
 #include <memory>
+#include <optional>
 
 namespace tesela {
 
@@ -37,8 +38,9 @@ public:
   create(const Variant &variant, mlir::MLIRContext &context, int64_t blockM, int64_t blockN);
 
   TileForm form() const { return form_; }
-  /// Of keys; where form() is keyRanges.
+  /// Intervals of keys that may be kept, that may be dropped; where form() is keyRanges.
   int runs() const { return runs_; }
+  int drops() const { return drops_; }
   const std::vector<LostProof> &lostProofs() const { return lostProofs_; }
 
   /// The blocks that the block of queries from `firstQuery` on visits, in the kernel's order.
@@ -50,6 +52,12 @@ public:
   /// the `number`-th of them. Bindings must live until the last block is asked for.
   Result<int64_t> begin(const Bindings &bindings, const Point &where, int32_t firstQuery);
   Result<VisitedBlock> block(int64_t number);
+
+  /// After begin: the block of that index, where it is visited. Of a launch whose blocks are
+  /// classified, begin counts none if there are more than `mostCounted` to look at; this still
+  /// answers.
+  Result<std::optional<VisitedBlock>> find(int64_t index);
+  static constexpr int64_t mostCounted = int64_t(1) << 22;
 
 private:
   explicit TileProgram(const Variant &variant) : variant(variant) {}
@@ -64,8 +72,14 @@ private:
   void execute(mlir::Operation &op);
   void executeFor(mlir::scf::ForOp loop);
   void executeWhile(mlir::scf::WhileOp loop);
+  void executeFind(tile::FindBlocksOp op);
+  void executeBounds(tile::BoundsOp op);
+  /// What a test says of `count` blocks from `index` on: may a pair be kept, may one be dropped.
+  std::pair<bool, bool> test(mlir::Region &region, int64_t index, int64_t count);
+  std::optional<VisitedBlock> classify(int64_t index);
   Scalar valueOf(mlir::Operation &op);
   Scalar read(tile::ReadOp op);
+  static Scalar elementAt(const CaptureView &view, llvm::ArrayRef<int64_t> index, bool isReal);
   int64_t integer(mlir::Value value) { return values.lookup(value).integer; }
   /// Gives `to` the values that `from` have.
   void assign(mlir::ValueRange to, mlir::ValueRange from);
@@ -79,8 +93,11 @@ private:
   tile::MaskOp mask;     ///< in it
   tile::BlockAtOp keys;  ///< in it
   TileForm form_ = TileForm::everyTile;
-  int runs_ = 0;
+  int runs_ = 0, drops_ = 0;
   std::vector<LostProof> lostProofs_;
+  tile::FindBlocksOp finding; ///< null: the runs are closed
+  int64_t firstCandidate = 0, endCandidate = 0;
+  std::vector<VisitedBlock> found;
 
   const Bindings *bindings = nullptr;
   Point place;

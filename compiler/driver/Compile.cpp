@@ -9,6 +9,7 @@
 #include "tesela/compiler/Compile.h"
 
 #include "SourceDigest.h"
+#include "analysis/TileProgram.h"
 #include "attn/Attn.h"
 #include "driver/ChosenKernel.h"
 #include "driver/Templates.h"
@@ -154,11 +155,19 @@ Status Compilation::checkSpecification() {
 }
 
 Status Compilation::choose() {
-  Result<Schedule> chosen = chooseSchedule(
-      specification,
-      {.isMasked = !variant.maskIsTrue(),
-       .hasScore = !variant.scoreIsIdentity(),
-       .hasCaptures = std::ranges::any_of(variant.parameters, &Parameter::isCapture)});
+  VariantTraits traits{.isMasked = !variant.maskIsTrue(),
+                       .hasScore = !variant.scoreIsIdentity(),
+                       .hasCaptures =
+                           std::ranges::any_of(variant.parameters, &Parameter::isCapture)};
+  if (traits.isMasked) { // the form of its tiles is the same for blocks of every extent
+    Result<std::unique_ptr<TileProgram>> tiles =
+        TileProgram::create(variant, context, /*blockM=*/128, /*blockN=*/128);
+    if (!tiles)
+      return tiles.error();
+    traits.isScattered =
+        (*tiles)->form() == TileForm::classified || (*tiles)->runs() > 1 || (*tiles)->drops() > 1;
+  }
+  Result<Schedule> chosen = chooseSchedule(specification, traits);
   if (!chosen)
     return chosen.error();
   schedule = *chosen;

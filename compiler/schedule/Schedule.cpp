@@ -100,7 +100,12 @@ int64_t sharedBytes(const Schedule &schedule, const KernelSpecification &specifi
   int64_t barriers = schedule.consumers > 0 ? 16 * (schedule.consumers + 2 * schedule.stages) : 0;
   if (schedule.persistent)
     barriers += 2 * (16 + 16); // the channel of work items
-  return size * (query + schedule.stages * keyAndValue) + barriers;
+  // Where blocks are found one by one: the channels that tell of them, and the memory of each warp
+  // that finds (BlockFinder.h).
+  bool hasRoles = schedule.consumers > 0;
+  int64_t finding = hasRoles ? (16 + 16) * (2 + schedule.stages + 1) : 0;
+  finding += (hasRoles ? 1 : schedule.warps) * 272;
+  return size * (query + schedule.stages * keyAndValue) + barriers + finding;
 }
 
 /// Whether launches are expected to have no more than `length` keys, a power of two.
@@ -154,6 +159,8 @@ static int64_t consumersFor(const KernelSpecification &specification,
                             const VariantTraits &variant) {
   if (std::max(specification.headDimQk, specification.headDimV) > 128)
     return 2; // the registers, or with unequal widths the shared memory, of three hold too little
+  if (variant.isScattered) // few and often partial blocks, whose bookkeeping takes registers
+    return 2;
   bool isNarrow = std::max(specification.headDimQk, specification.headDimV) <= 64;
   int64_t longestOfTwo = isNarrow ? (variant.isMasked ? 1024 : 0) : variant.isMasked ? 4096 : 1024;
   return expectedAtMost(specification, longestOfTwo) ? 2 : 3;

@@ -36,6 +36,9 @@ struct VariantTraits {
   bool isMasked = false;    ///< its mask is not the constant true
   bool hasScore = false;    ///< its score is not `s` itself
   bool hasCaptures = false; ///< a parameter is a captured tensor
+  /// The mask's tiles lie in several runs of keys, are partial on both sides, or are tested one by
+  /// one.
+  bool isScattered = false;
 };
 
 /// The schedule for `specification`; errors name the choice, its limit and what to change.

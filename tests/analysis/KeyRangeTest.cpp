@@ -105,15 +105,9 @@ public:
   }
 
   std::optional<VisitedBlock> find(int64_t index) {
-    int64_t low = 0, high = count; // they ascend
-    while (low < high) {
-      int64_t middle = low + (high - low) / 2;
-      VisitedBlock block = at(middle);
-      if (block.index == index)
-        return block;
-      (block.index < index ? low : high) = block.index < index ? middle + 1 : middle;
-    }
-    return std::nullopt;
+    Result<std::optional<VisitedBlock>> block = program.find(index);
+    EXPECT_TRUE(block.ok()) << (block.ok() ? "" : block.error().message());
+    return block.ok() ? *block : std::nullopt;
   }
 
   /// Blocks where something may change: the first and the last, and those on both sides of a gap or

@@ -84,6 +84,13 @@ TEST(Schedule, ConsumersFollowTheExpectedLength) {
   }
 }
 
+// Several runs of keys and tests of blocks take registers that three consumers do not have.
+TEST(Schedule, ScatteredTilesHaveTwoConsumers) {
+  for (int headDim : {64, 128})
+    EXPECT_EQ(
+        chosenForLength(headDim, headDim, 0, {.isMasked = true, .isScattered = true}).consumers, 2);
+}
+
 TEST(Schedule, FollowsTheVariant) {
   // Keys and values of 32 MiB, 512 bytes each here.
   EXPECT_EQ(chosenForLength(128, 128, 0, {.isMasked = true}).groupKeys, 65536);

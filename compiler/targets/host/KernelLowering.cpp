@@ -80,6 +80,8 @@ LogicalResult KernelLowering::lowerOperation(Operation &op) {
                           scalar(block.getFirst()), extents_.Sq};
         return success();
       })
+      .Case([&](tile::FindBlocksOp find) { return lowerFindBlocks(find); })
+      .Case([&](tile::FoundBlockOp found) { return lowerFoundBlock(found); })
       .Case([&](tile::CoordinatesOp coordinates) {
         lowerCoordinates(coordinates);
         return success();

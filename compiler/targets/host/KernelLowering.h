@@ -13,12 +13,14 @@
 //   LowerMemory.cpp      load, store, read
 //   LowerDot.cpp         dot
 //   LowerMap.cpp         map, convert, reduce
+//   FindBlocks.cpp       find_blocks, found_block
 //
 //===----------------------------------------------------------------------===//
 #ifndef TESELA_COMPILER_TARGETS_HOST_KERNELLOWERING_H
 #define TESELA_COMPILER_TARGETS_HOST_KERNELLOWERING_H
 
 #include "targets/common/BlockCoordinates.h"
+#include "targets/common/BlockFinder.h"
 #include "targets/common/KernelSignature.h"
 #include "targets/host/CodeBuilder.h"
 #include "targets/host/VectorUnit.h"
@@ -26,6 +28,8 @@
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/IRMapping.h"
+
+#include "llvm/ADT/MapVector.h"
 
 #include <optional>
 
@@ -77,6 +81,11 @@ private:
   void lowerConvert(tile::ConvertOp op);
   void lowerReduce(tile::ReduceOp op);
 
+  // FindBlocks.cpp
+  class Finder;
+  mlir::LogicalResult lowerFindBlocks(tile::FindBlocksOp op);
+  mlir::LogicalResult lowerFoundBlock(tile::FoundBlockOp op);
+
   // Buffers
   static TileStorage shapeOf(mlir::Type type);
   TileStorage allocate(const TileStorage &shape);
@@ -109,6 +118,8 @@ private:
 
   llvm::DenseMap<mlir::Value, TileStorage> tiles_;
   llvm::DenseMap<mlir::Value, BlockCoordinates> blocks_;
+  /// With the addresses of their memory.
+  llvm::MapVector<mlir::Value, std::pair<BlockFinder, mlir::Value>> finders_;
   mlir::IRMapping scalars_;
 };
 

@@ -209,6 +209,8 @@ LogicalResult KernelLowering::lower(Operation *op) {
         values[at] = {block.batch, block.head, block.first, block.limit};
         return success();
       })
+      .Case([&](tile::FindBlocksOp find) { return lowerFindBlocks(find); })
+      .Case([&](tile::FoundBlockOp found) { return lowerFoundBlock(found); })
       .Case([&](tile::CoordinatesOp coordinates) {
         BlockCoordinates block = blockOf(coordinates.getBlock());
         bool isQuery = coordinates.getBlock().getType().getAxis() == tile::Axis::Query;

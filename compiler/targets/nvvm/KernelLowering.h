@@ -23,11 +23,13 @@
 
 #include "pipe/Pipe.h"
 #include "targets/common/BlockCoordinates.h"
+#include "targets/common/BlockFinder.h"
 #include "targets/common/KernelSignature.h"
 #include "targets/nvvm/PtxInstructions.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/ADT/MapVector.h"
 
 namespace tesela::nvvm {
 
@@ -132,6 +134,8 @@ private:
   void lowerOpenTurns();
   /// The named barrier of this thread's warpgroup of consumers.
   mlir::Value warpgroupBarrierId();
+  /// Writes `body` for the one thread of the producer that copies and sends.
+  void onProducerThread(llvm::function_ref<void()> body);
   /// Writes `body` for one thread of a warpgroup of consumers.
   void onFirstOfWarpgroup(llvm::function_ref<void()> body);
   void initChannels();
@@ -147,6 +151,11 @@ private:
                            mlir::Value row);
   /// Sets thread, lane, warp, and what follows from them.
   void numberThreads(mlir::Value threadOfRole);
+
+  // FindBlocks.cpp
+  class Finder;
+  mlir::LogicalResult lowerFindBlocks(tile::FindBlocksOp op);
+  mlir::LogicalResult lowerFoundBlock(tile::FoundBlockOp op);
 
   // LowerMap.cpp
   mlir::LogicalResult lowerMap(tile::MapOp op);
@@ -197,6 +206,9 @@ private:
   mlir::Value firstRow, firstColumn;
   mlir::Value sharedBase;
   llvm::DenseMap<mlir::Value, Values> values;
+  /// With the addresses of their memory.
+  llvm::MapVector<mlir::Value, std::pair<BlockFinder, mlir::Value>> finders;
+  bool producerIsWarp = false; ///< all lanes run the producer; one does what one thread does
 };
 
 } // namespace tesela::nvvm

@@ -25,6 +25,13 @@ static void whereZero(OpBuilder &builder, Location loc, Value number,
   body();
 }
 
+void KernelLowering::onProducerThread(llvm::function_ref<void()> body) {
+  if (producerIsWarp)
+    whereZero(builder, loc, lane, body);
+  else
+    body();
+}
+
 void KernelLowering::initChannels() {
   kernel.walk([&](pipe::OpenOp open) {
     Value base = valueOf(open);
@@ -55,12 +62,17 @@ LogicalResult KernelLowering::lowerRoles(pipe::RolesOp op) {
 
   builder.setInsertionPointToStart(branch.thenBlock());
   ptx().setRegisters(op.getProducerRegisters(), /*increase=*/false);
-  Value isFirst =
-      arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, thread, constant(0));
+  // A warp where it has blocks to find, else one thread.
+  producerIsWarp = op.getProducer()
+                       .walk([](tile::FindBlocksOp) { return WalkResult::interrupt(); })
+                       .wasInterrupted();
+  Value isFirst = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ult, thread,
+                                        constant(producerIsWarp ? 32 : 1));
   auto one = scf::IfOp::create(builder, loc, isFirst, /*withElseRegion=*/false);
   builder.setInsertionPointToStart(one.thenBlock());
   if (failed(lowerBlock(op.getProducer().front())))
     return failure();
+  producerIsWarp = false;
 
   loc = outer;
   builder.setInsertionPointToStart(branch.elseBlock());
@@ -133,25 +145,29 @@ void KernelLowering::lowerFill(pipe::FillOp op) {
   Value stage =
       arith::RemUIOp::create(builder, loc, valueOf(op.getUse()), constant(buffer.getStages()));
   Value target = stageAddress(op.getBuffer(), stage);
-  ptx().arriveExpecting(barrier, buffer.getStageBytes() / parts);
-  Value map = slots[viewOf(op.getView()).tensorMap];
-  for (int64_t column = 0; column < buffer.getColumns(); column += panelColumns) {
-    int64_t offset = (column / panelColumns * buffer.getRows() + firstRow) * panelRowBytes;
-    Value first = constant(column);
-    if (op.getColumns())
-      first = add(first, blockOf(op.getColumns()).first);
-    ptx().copyTensorIn(
-        add(target, constant(offset)), map,
-        tensorCoordinates(op.getView(), blockOf(op.getBlock()), first, constant(firstRow)),
-        barrier);
-  }
+  onProducerThread([&] {
+    ptx().arriveExpecting(barrier, buffer.getStageBytes() / parts);
+    Value map = slots[viewOf(op.getView()).tensorMap];
+    for (int64_t column = 0; column < buffer.getColumns(); column += panelColumns) {
+      int64_t offset = (column / panelColumns * buffer.getRows() + firstRow) * panelRowBytes;
+      Value first = constant(column);
+      if (op.getColumns())
+        first = add(first, blockOf(op.getColumns()).first);
+      ptx().copyTensorIn(
+          add(target, constant(offset)), map,
+          tensorCoordinates(op.getView(), blockOf(op.getBlock()), first, constant(firstRow)),
+          barrier);
+    }
+  });
 }
 
 void KernelLowering::lowerSend(pipe::SendOp op) {
   auto [barrier, words] = channelWords(op.getChannel(), op.getUse());
-  for (auto [index, value] : llvm::enumerate(op.getValues()))
-    ptx().storeShared(words, 4 * index, valueOf(value));
-  ptx().arrive(barrier, constant(0)); // one thread is the producer
+  onProducerThread([&, barrier = barrier, words = words] {
+    for (auto [index, value] : llvm::enumerate(op.getValues()))
+      ptx().storeShared(words, 4 * index, valueOf(value));
+    ptx().arrive(barrier, constant(0)); // a lane's number: this one arrives
+  });
 }
 
 void KernelLowering::lowerReceive(pipe::ReceiveOp op) {
@@ -165,15 +181,29 @@ void KernelLowering::lowerReceive(pipe::ReceiveOp op) {
 }
 
 void KernelLowering::lowerNextItem(pipe::NextItemOp op) {
-  Value taken = ptx().countUp(slots[signature.counter()]);
+  Value taken;
+  if (producerIsWarp) {
+    Value isFirst =
+        arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, lane, constant(0));
+    auto one = scf::IfOp::create(builder, loc, builder.getI32Type(), isFirst,
+                                 /*withElseRegion=*/true);
+    OpBuilder inner = one.getThenBodyBuilder();
+    Value counted = PtxInstructions(inner, loc).countUp(slots[signature.counter()]);
+    scf::YieldOp::create(inner, loc, counted);
+    OpBuilder other = one.getElseBodyBuilder();
+    scf::YieldOp::create(other, loc, arith::ConstantIntOp::create(other, loc, 0, 32).getResult());
+    taken = ptx().uniform(one.getResult(0));
+  } else {
+    taken = ptx().countUp(slots[signature.counter()]);
+  }
   Value blocks = NVVM::GridDimXOp::create(builder, loc, builder.getI32Type());
   values[op] = {add(taken, blocks)}; // the first ones went to the blocks by their numbers
 }
 
 void KernelLowering::lowerEndItems() {
   Value blocks = NVVM::GridDimXOp::create(builder, loc, builder.getI32Type());
-  ptx().endCount(slots[signature.counter()],
-                 arith::SubIOp::create(builder, loc, blocks, constant(1)));
+  Value last = arith::SubIOp::create(builder, loc, blocks, constant(1));
+  onProducerThread([&] { ptx().endCount(slots[signature.counter()], last); });
 }
 
 Value KernelLowering::warpgroupBarrierId() {

@@ -2,6 +2,7 @@
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
+#include "targets/nvvm/IterationSlice.h"
 #include "targets/nvvm/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -53,18 +54,19 @@ struct PipeOverlapProducts : impl::PipeOverlapProductsBase<PipeOverlapProducts> 
         !products.lastLoad->hasOneUse() || !isa_and_nonnull<pipe::OperandAttr>(left.getEncoding()))
       return std::nullopt;
     products.carried = sum.use_begin()->getOperandNumber();
-    auto block = products.lastLoad.getBlock().getDefiningOp<tile::BlockAtOp>();
-    if (!block || block.getIndex() != loop.getInductionVar() || products.lastLoad.getColumns())
+    if (!nvvm::followsIteration(loop, products.lastLoad.getBlock()) ||
+        products.lastLoad.getColumns())
       return std::nullopt;
     return products;
   }
 
   /// The last product's right operand for the blocks of iteration `index`.
-  static Value loadLast(OpBuilder &builder, const Products &products, Value index) {
+  static Value loadLast(OpBuilder &builder, scf::ForOp loop, const Products &products,
+                        Value index) {
     tile::LoadOp load = products.lastLoad;
-    auto at = load.getBlock().getDefiningOp<tile::BlockAtOp>();
-    Value block =
-        tile::BlockAtOp::create(builder, load.getLoc(), at.getType(), at.getRows(), index);
+    IRMapping iteration;
+    iteration.map(loop.getInductionVar(), index);
+    Value block = nvvm::copyForIteration(builder, loop, load.getBlock(), iteration);
     return tile::LoadOp::create(builder, load.getLoc(), load.getType(), load.getView(), block,
                                 /*columns=*/Value());
   }
@@ -155,7 +157,7 @@ struct PipeOverlapProducts : impl::PipeOverlapProductsBase<PipeOverlapProducts> 
             inner, loc, inFlight(dot), mapping.lookupOrDefault(dot.getA()),
             mapping.lookupOrDefault(dot.getB()), dot.getC(), dot.getTransposed());
         Value before = arith::SubIOp::create(inner, loc, rotated.getInductionVar(), one);
-        Value right = loadLast(inner, products, before);
+        Value right = loadLast(inner, loop, products, before);
         delayed = pipe::DotStartOp::create(inner, loc, inFlight(products.last), left, right, sum,
                                            products.last.getTransposed());
         if (hasTurns)
@@ -177,7 +179,7 @@ struct PipeOverlapProducts : impl::PipeOverlapProductsBase<PipeOverlapProducts> 
     scf::YieldOp::create(inner, loc, carriedValues(loop, products, mapping));
 
     Value lastIndex = arith::SubIOp::create(builder, loc, high, one);
-    Value right = loadLast(builder, products, lastIndex);
+    Value right = loadLast(builder, loop, products, lastIndex);
     unsigned count = rotated.getNumResults();
     Value total = tile::DotOp::create(
         builder, loc, products.last.getType(), rotated.getResult(count - 2), right,

@@ -19,6 +19,8 @@ namespace tesela {
 
 /// The attribute of a kernel with its bytes of shared memory.
 inline constexpr llvm::StringLiteral sharedBytesAttr = "pipe.shared_bytes";
+/// Where a tile.find_blocks has its memory: bytes from the start of the thread block's.
+inline constexpr llvm::StringLiteral finderOffsetAttr = "pipe.finder_offset";
 
 #define GEN_PASS_DECL
 #define GEN_PASS_REGISTRATION

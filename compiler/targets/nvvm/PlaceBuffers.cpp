@@ -2,6 +2,7 @@
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
+#include "targets/common/BlockFinder.h"
 #include "targets/nvvm/Passes.h"
 
 #include "mlir/IR/Builders.h"
@@ -33,7 +34,14 @@ struct PipePlaceBuffers : impl::PipePlaceBuffersBase<PipePlaceBuffers> {
       open.setOffset(end);
       end += open.getChannel().getType().getBytes();
     });
+    // A finder is a warp: each has its own memory, in roles the producer alone.
     Builder builder(&getContext());
+    tile::ScheduleAttr schedule = getOperation().getScheduleAttr();
+    int64_t warps = schedule && schedule.getConsumers() == 0 ? schedule.getWarps() : 1;
+    getOperation().walk([&](tile::FindBlocksOp find) {
+      find->setAttr(finderOffsetAttr, builder.getI64IntegerAttr(end));
+      end = llvm::alignTo(end + warps * 4 * BlockFinder::memoryWords, 16);
+    });
     getOperation()->setAttr(sharedBytesAttr, builder.getI64IntegerAttr(end));
   }
 };

@@ -2,6 +2,7 @@
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
+#include "targets/nvvm/IterationSlice.h"
 #include "targets/nvvm/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -35,7 +36,7 @@ struct PipeRotateLoop : impl::PipeRotateLoopBase<PipeRotateLoop> {
         rotate(loop, *group);
   }
 
-  /// Nothing where the loop copies nothing, or where a copy depends on more than the index.
+  /// Nothing where the loop copies nothing, or where a copy depends on more than the iteration.
   static std::optional<CopyGroup> findGroup(scf::ForOp loop) {
     CopyGroup group;
     for (Operation &op : *loop.getBody()) {
@@ -50,14 +51,9 @@ struct PipeRotateLoop : impl::PipeRotateLoopBase<PipeRotateLoop> {
     }
     if (group.copies.empty() || !group.before || !group.commit || !group.wait)
       return std::nullopt;
-    auto followsIndex = [&](Value block) {
-      auto at = block.getDefiningOp<tile::BlockAtOp>();
-      return at && at.getIndex() == loop.getInductionVar() &&
-             loop.isDefinedOutsideOfLoop(at.getRows());
-    };
     for (pipe::CopyOp copy : group.copies)
       for (Value block : {Value(copy.getBlock()), Value(copy.getColumns())})
-        if (block && !loop.isDefinedOutsideOfLoop(block) && !followsIndex(block))
+        if (block && !nvvm::followsIteration(loop, block))
           return std::nullopt;
     return group;
   }
@@ -130,15 +126,10 @@ struct PipeRotateLoop : impl::PipeRotateLoopBase<PipeRotateLoop> {
         arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, index, loop.getUpperBound());
     auto branch = scf::IfOp::create(builder, loc, inside, /*withElseRegion=*/false);
     OpBuilder inner = branch.getThenBodyBuilder();
-    llvm::DenseMap<Value, Value> blocks;
-    auto blockAt = [&](Value original) {
-      if (!original || loop.isDefinedOutsideOfLoop(original))
-        return original;
-      auto old = original.getDefiningOp<tile::BlockAtOp>();
-      Value &block = blocks[original];
-      if (!block)
-        block = tile::BlockAtOp::create(inner, loc, old.getType(), old.getRows(), index);
-      return block;
+    IRMapping iteration;
+    iteration.map(loop.getInductionVar(), index);
+    auto blockAt = [&](Value block) {
+      return block ? nvvm::copyForIteration(inner, loop, block, iteration) : block;
     };
     for (pipe::CopyOp copy : group.copies) {
       Value block = blockAt(copy.getBlock()), columns = blockAt(copy.getColumns());

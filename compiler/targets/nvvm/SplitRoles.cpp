@@ -25,6 +25,9 @@ namespace {
 /// what the warpgroups enter with; a producer of 24 beside two consumers of 240 spills the
 /// coordinates of wide heads.
 constexpr std::pair<int64_t, int64_t> registersOf[] = {{0, 0}, {56, 256}, {40, 232}, {32, 160}};
+/// Where the producer also finds blocks: it would spill the bounds of what it tests.
+constexpr std::pair<int64_t, int64_t> registersOfFinder[] = {
+    {0, 0}, {72, 256}, {72, 216}, {56, 152}};
 
 /// How many uses of each channel a role has made, as i32 values, by the channel's number.
 using Uses = SmallVector<Value>;
@@ -43,13 +46,15 @@ struct PipeSplitRoles : impl::PipeSplitRolesBase<PipeSplitRoles> {
     OpBuilder builder(first);
     Location loc = kernel.getLoc();
     openChannels(builder);
+    openFinds(builder);
     if (schedule.getPersistent())
       items = pipe::OpenOp::create(
           builder, loc,
           pipe::ChannelType::get(&getContext(), /*stages=*/2, /*parts=*/1, /*words=*/4),
           IntegerAttr());
 
-    auto [producerRegisters, consumerRegisters] = registersOf[consumers];
+    auto [producerRegisters, consumerRegisters] =
+        counts ? registersOfFinder[consumers] : registersOf[consumers];
     auto roles =
         pipe::RolesOp::create(builder, loc, producerRegisters, consumers, consumerRegisters);
     OpBuilder copies = OpBuilder::atBlockEnd(&roles.getProducer().emplaceBlock());
@@ -76,6 +81,7 @@ struct PipeSplitRoles : impl::PipeSplitRolesBase<PipeSplitRoles> {
                   work.erase();
                 }
                 receiveAll(*block, uses);
+                eraseUnused(*block);
                 emitStores(*block);
                 inside.setInsertionPointToEnd(block);
               });
@@ -148,11 +154,53 @@ private:
     });
   }
 
+  /// The producer finds blocks for all: it tells the consumers how many there are, and of each what
+  /// they need beside its loads.
+  void openFinds(OpBuilder &builder) {
+    auto open = [&](Location loc, int64_t stages) {
+      auto type = pipe::ChannelType::get(&getContext(), stages, /*parts=*/1, /*words=*/4);
+      return pipe::OpenOp::create(builder, loc, type, IntegerAttr());
+    };
+    getOperation().walk([&](tile::FindBlocksOp find) {
+      if (!counts)
+        counts = open(find.getLoc(), 2);
+    });
+    getOperation().walk([&](tile::FoundBlockOp found) {
+      bool isForLoads = llvm::all_of(found->getUsers(), [](Operation *user) {
+        return isa<tile::BlockAtOp>(user) &&
+               llvm::all_of(user->getUsers(), llvm::IsaPred<tile::LoadOp>);
+      });
+      if (isForLoads)
+        return;
+      told.insert(found);
+      if (!blocks) // a producer that is ahead by all stages need not wait here
+        blocks = open(found.getLoc(), schedule.getStages() + 1);
+    });
+  }
+
+  unsigned countsNumber() { return lanes.size(); }
+  unsigned blocksNumber() { return lanes.size() + 1; }
+
+  void send(OpBuilder &builder, Location loc, pipe::OpenOp channel, ValueRange numbers,
+            Value &use) {
+    pipe::AcquireOp::create(builder, loc, channel, use);
+    pipe::SendOp::create(builder, loc, numbers, channel, use);
+    use = increment(builder, loc, use);
+  }
+
+  pipe::ReceiveOp receive(OpBuilder &builder, Location loc, pipe::OpenOp channel, unsigned count,
+                          Value &use) {
+    SmallVector<Type> types(count, builder.getI32Type());
+    auto received = pipe::ReceiveOp::create(builder, loc, types, channel, use);
+    use = increment(builder, loc, use);
+    return received;
+  }
+
   /// Writes a role's program: `body` for the thread block's one work item, or for each that it
   /// gets; then its mapping knows the item's block.
   void emitItems(OpBuilder &builder, Location loc, bool isProducer,
                  llvm::function_ref<void(OpBuilder &, IRMapping &, Uses &)> body) {
-    Uses uses(lanes.size() + (items ? 1 : 0), constant(builder, loc, 0));
+    Uses uses(lanes.size() + (counts ? 2 : 0) + (items ? 1 : 0), constant(builder, loc, 0));
     IRMapping mapping;
     if (!items)
       return body(builder, mapping, uses);
@@ -231,10 +279,14 @@ private:
   /// The channels that the body of `loop` uses, by number.
   SmallVector<unsigned> usedIn(scf::ForOp loop) {
     SmallVector<unsigned> numbers;
-    loop.walk([&](tile::LoadOp load) {
-      unsigned number = lanes.find(load.getView())->second.number;
+    auto add = [&](unsigned number) {
       if (!llvm::is_contained(numbers, number))
         numbers.push_back(number);
+    };
+    loop.walk([&](tile::LoadOp load) { add(lanes.find(load.getView())->second.number); });
+    loop.walk([&](tile::FoundBlockOp found) {
+      if (told.contains(found))
+        add(blocksNumber());
     });
     return numbers;
   }
@@ -276,6 +328,16 @@ private:
           emitProducerLoop(builder, loop, mapping, uses);
         else
           fail(loop, "its ends follow from what only consumers compute");
+      } else if (auto find = dyn_cast<tile::FindBlocksOp>(op)) {
+        builder.clone(op, mapping);
+        send(builder, loc, counts, mapping.lookup(find.getCount()), uses[countsNumber()]);
+      } else if (auto found = dyn_cast<tile::FoundBlockOp>(op)) {
+        builder.clone(op, mapping);
+        Value partial = mapping.lookup(found.getPartial());
+        partial = arith::ExtUIOp::create(builder, loc, builder.getI32Type(), partial);
+        if (told.contains(&op))
+          send(builder, loc, blocks, {mapping.lookup(found.getIndex()), partial},
+               uses[blocksNumber()]);
       } else if (op.getNumRegions() > 0 && hasLoads(&op)) {
         fail(&op, "loads inside it have no place in a producer's program");
       } else if (isMemoryEffectFree(&op) && op.getNumRegions() == 0 &&
@@ -310,6 +372,10 @@ private:
     for (Operation &op : llvm::make_early_inc_range(block)) {
       if (auto load = dyn_cast<tile::LoadOp>(op))
         receive(load, uses);
+      else if (auto find = dyn_cast<tile::FindBlocksOp>(op))
+        receive(find, uses);
+      else if (auto found = dyn_cast<tile::FoundBlockOp>(op); found && told.contains(found))
+        receive(found, uses);
       else if (auto loop = dyn_cast<scf::ForOp>(op); loop && hasLoads(loop))
         receiveInLoop(loop, uses);
     }
@@ -332,6 +398,36 @@ private:
       counted.getBody()->getTerminator()->setOperand(before + index, uses[number]);
       uses[number] = counted.getResult(before + index);
     }
+  }
+
+  void receive(tile::FindBlocksOp find, Uses &uses) {
+    OpBuilder builder(find);
+    auto received = receive(builder, find.getLoc(), counts, 1, uses[countsNumber()]);
+    find.getCount().replaceAllUsesWith(received.getResult(0));
+  }
+
+  void receive(tile::FoundBlockOp found, Uses &uses) {
+    OpBuilder builder(found);
+    Location loc = found.getLoc();
+    auto received = receive(builder, loc, blocks, 2, uses[blocksNumber()]);
+    found.getIndex().replaceAllUsesWith(received.getResult(0));
+    Value partial = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ne,
+                                          received.getResult(1), constant(builder, loc, 0));
+    found.getPartial().replaceAllUsesWith(partial);
+    told.erase(found);
+    found.erase();
+  }
+
+  /// What only loads needed, and the search for it.
+  static void eraseUnused(Block &block) {
+    SmallVector<Operation *> ops;
+    block.walk([&](Operation *op) {
+      if (isa<tile::BlockAtOp, tile::FoundBlockOp, tile::FindBlocksOp>(op))
+        ops.push_back(op);
+    });
+    for (Operation *op : llvm::reverse(ops))
+      if (op->use_empty())
+        op->erase();
   }
 
   /// The consumers' side of a load.
@@ -408,7 +504,9 @@ private:
   tile::ScheduleAttr schedule;
   llvm::MapVector<Value, Lane> lanes; ///< by view
   tile::WorkOp work;
-  pipe::OpenOp items; ///< persistent: the coordinates of the work items
+  pipe::OpenOp items;                     ///< persistent: the coordinates of the work items
+  pipe::OpenOp counts, blocks;            ///< of found blocks
+  llvm::SmallPtrSet<Operation *, 4> told; ///< found blocks that consumers know of
   bool failed_ = false;
 };
 

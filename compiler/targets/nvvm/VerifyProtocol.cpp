@@ -162,7 +162,7 @@ bool Pair::isSameResult(Operation *op, Operation *other, Value first, Value seco
         flag && flag.getIn().getType().isInteger(1))
       return isSame(first, flag.getIn());
   auto isSamePair = [&](auto pair) { return isSame(std::get<0>(pair), std::get<1>(pair)); };
-  return op->getName() == other->getName() && isPure(op) && op->getNumRegions() == 0 &&
+  return op->getName() == other->getName() && isMemoryEffectFree(op) && op->getNumRegions() == 0 &&
          op->getAttrDictionary() == other->getAttrDictionary() &&
          cast<OpResult>(first).getResultNumber() == cast<OpResult>(second).getResultNumber() &&
          op->getNumOperands() == other->getNumOperands() &&

@@ -1,0 +1,187 @@
+//===- BlockFinder.cpp - tile.find_blocks and tile.found_block --*- C++ -*-===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#include "targets/common/BlockFinder.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+
+namespace tesela {
+
+static constexpr int64_t lanes = 32, blocksOfGroup = tile::FindBlocksOp::blocksAtOnce;
+static constexpr int64_t foundWord = 0, groupsWord = 1, baseWord = 2, ringStart = 3;
+
+namespace {
+/// i32 arithmetic at a builder.
+struct Words {
+  OpBuilder &builder;
+  Location loc;
+
+  Value constant(int64_t value) { return arith::ConstantIntOp::create(builder, loc, value, 32); }
+  Value add(Value a, Value b) { return arith::AddIOp::create(builder, loc, a, b); }
+  Value subtract(Value a, Value b) { return arith::SubIOp::create(builder, loc, a, b); }
+  Value multiply(Value a, int64_t b) { return arith::MulIOp::create(builder, loc, a, constant(b)); }
+  Value both(Value a, Value b) { return arith::AndIOp::create(builder, loc, a, b); }
+  Value min(Value a, Value b) { return arith::MinSIOp::create(builder, loc, a, b); }
+  Value compare(arith::CmpIPredicate predicate, Value a, Value b) {
+    return arith::CmpIOp::create(builder, loc, predicate, a, b);
+  }
+  Value countBits(Value mask) {
+    return LLVM::CtPopOp::create(builder, loc, builder.getI32Type(), mask);
+  }
+};
+
+/// `while (condition(values)) values = body(values)`, over i32 values.
+SmallVector<Value> emitWhile(OpBuilder &builder, Location loc, ValueRange start,
+                             llvm::function_ref<Value(ValueRange)> condition,
+                             llvm::function_ref<SmallVector<Value>(ValueRange)> body) {
+  SmallVector<Type> types(start.size(), builder.getI32Type());
+  SmallVector<Location> locations(start.size(), loc);
+  auto loop = scf::WhileOp::create(builder, loc, types, start);
+  OpBuilder::InsertionGuard guard(builder);
+  Block *before = builder.createBlock(&loop.getBefore(), {}, types, locations);
+  Value goesOn = condition(before->getArguments());
+  scf::ConditionOp::create(builder, loc, goesOn, before->getArguments());
+  Block *after = builder.createBlock(&loop.getAfter(), {}, types, locations);
+  SmallVector<Value> next = body(after->getArguments());
+  scf::YieldOp::create(builder, loc, next);
+  return SmallVector<Value>(loop.getResults());
+}
+} // namespace
+
+BlockFinder::BlockFinder(OpBuilder &builder, Location loc, tile::FindBlocksOp op,
+                         FinderTarget &target, Value low, Value high, Value keys)
+    : builder(builder), loc(loc), op(op), rows(op.getFound().getType().getRows()), keys(keys) {
+  Words words{builder, loc};
+  Value one = words.constant(1), extent = words.constant(rows);
+  first = arith::DivUIOp::create(builder, loc, low, extent);
+  // One behind the block of the last key.
+  Value last = arith::DivUIOp::create(builder, loc, words.subtract(high, one), extent);
+  Value isEmpty = words.compare(arith::CmpIPredicate::sge, low, high);
+  end = arith::SelectOp::create(builder, loc, isEmpty, first, words.add(last, one));
+  count_ = findAll(target);
+  target.store(words.constant(0), words.constant(foundWord));
+  target.store(words.constant(0), words.constant(groupsWord));
+  target.store(words.subtract(first, words.constant(lanes * blocksOfGroup)),
+               words.constant(baseWord));
+  target.agree();
+}
+
+std::pair<Value, Value> BlockFinder::testBoxes(FinderTarget &target, Region &test, Value from,
+                                               int64_t blocks) {
+  return target.testLanes([&](Value lane) {
+    Words words{builder, loc};
+    Value index = words.add(from, words.multiply(lane, blocks));
+    Value exists = words.compare(arith::CmpIPredicate::slt, index, end);
+    // Lanes without a box look at the last one.
+    Value inside = words.min(index, words.subtract(end, words.constant(1)));
+    Value firstKey = words.multiply(inside, rows);
+    Value left = words.subtract(keys, firstKey), extent = words.constant(blocks * rows);
+    Value lastKey = words.subtract(words.add(firstKey, words.min(left, extent)), words.constant(1));
+    auto [keeps, drops] = target.inlineTest(test, firstKey, lastKey);
+    Value isBroken = words.compare(arith::CmpIPredicate::slt, left, extent);
+    return std::pair<Value, Value>(words.both(keeps, exists),
+                                   arith::OrIOp::create(builder, loc, drops, isBroken));
+  });
+}
+
+std::pair<Value, Value> BlockFinder::takeLowest(Value mask) {
+  Words words{builder, loc};
+  Value place = LLVM::CountTrailingZerosOp::create(builder, loc, builder.getI32Type(), mask,
+                                                   /*is_zero_poison=*/false);
+  return {place, words.both(mask, words.subtract(mask, words.constant(1)))};
+}
+
+/// How many blocks there are.
+Value BlockFinder::findAll(FinderTarget &target) {
+  Words words{builder, loc};
+  Value zero = words.constant(0);
+  auto some = [&](ValueRange values) {
+    return words.compare(arith::CmpIPredicate::ne, values[0], words.constant(0));
+  };
+  SmallVector<Value> result = emitWhile(
+      builder, loc, {first, zero},
+      [&](ValueRange values) { return words.compare(arith::CmpIPredicate::slt, values[0], end); },
+      [&](ValueRange outer) {
+        Value groups = testBoxes(target, op.getMany(), outer[0], blocksOfGroup).first;
+        SmallVector<Value> counted =
+            emitWhile(builder, loc, {groups, outer[1]}, some, [&](ValueRange values) {
+              auto [place, rest] = takeLowest(values[0]);
+              Value group = words.add(outer[0], words.multiply(place, blocksOfGroup));
+              Value found = testBoxes(target, op.getOne(), group, 1).first;
+              return SmallVector<Value>{rest, words.add(values[1], words.countBits(found))};
+            });
+        return SmallVector<Value>{words.add(outer[0], words.constant(lanes * blocksOfGroup)),
+                                  counted[1]};
+      });
+  return result[1];
+}
+
+/// Seeks until more than `number` blocks were found.
+void BlockFinder::refill(FinderTarget &target, Value number) {
+  Words words{builder, loc};
+  Value found = target.load(words.constant(foundWord));
+  emitWhile(
+      builder, loc, found,
+      [&](ValueRange values) {
+        return words.compare(arith::CmpIPredicate::sle, values[0], number);
+      },
+      [&](ValueRange values) {
+        Value groups = target.load(words.constant(groupsWord)),
+              base = target.load(words.constant(baseWord));
+        SmallVector<Value> next = emitWhile(
+            builder, loc, {groups, base},
+            [&](ValueRange inner) {
+              return words.compare(arith::CmpIPredicate::eq, inner[0], words.constant(0));
+            },
+            [&](ValueRange inner) {
+              Value further = words.add(inner[1], words.constant(lanes * blocksOfGroup));
+              Value mask = testBoxes(target, op.getMany(), further, blocksOfGroup).first;
+              return SmallVector<Value>{mask, further};
+            });
+        auto [place, rest] = takeLowest(next[0]);
+        Value group = words.add(next[1], words.multiply(place, blocksOfGroup));
+        auto [keeps, drops] = testBoxes(target, op.getOne(), group, 1);
+        Value count = values[0];
+        target.agree(); // all have read what is written over
+        target.forEachLane([&, keeps = keeps, drops = drops](Value lane) {
+          Value one = words.constant(1);
+          Value bit = arith::ShLIOp::create(builder, loc, one, lane);
+          Value isFound =
+              words.compare(arith::CmpIPredicate::ne, words.both(keeps, bit), words.constant(0));
+          auto branch = scf::IfOp::create(builder, loc, isFound, /*withElseRegion=*/false);
+          OpBuilder::InsertionGuard guard(builder);
+          builder.setInsertionPointToStart(branch.thenBlock());
+          Value before = words.countBits(words.both(keeps, words.subtract(bit, one)));
+          Value slot = words.both(words.add(count, before), words.constant(ringWords - 1));
+          Value partial = words.both(arith::ShRUIOp::create(builder, loc, drops, lane), one);
+          Value entry = words.add(words.multiply(words.add(group, lane), 2), partial);
+          target.store(entry, words.add(slot, words.constant(ringStart)));
+        });
+        Value after = words.add(count, words.countBits(keeps));
+        target.store(after, words.constant(foundWord));
+        target.store(rest, words.constant(groupsWord));
+        target.store(next[1], words.constant(baseWord));
+        target.agree();
+        return SmallVector<Value>{after};
+      });
+}
+
+std::pair<Value, Value> BlockFinder::block(Location at, FinderTarget &target, Value number) {
+  loc = at;
+  refill(target, number);
+  Words words{builder, loc};
+  Value slot = words.both(number, words.constant(ringWords - 1));
+  Value entry = target.load(words.add(slot, words.constant(ringStart)));
+  Value one = words.constant(1);
+  Value index = arith::ShRUIOp::create(builder, loc, entry, one);
+  Value partial =
+      words.compare(arith::CmpIPredicate::ne, words.both(entry, one), words.constant(0));
+  return {index, partial};
+}
+
+} // namespace tesela

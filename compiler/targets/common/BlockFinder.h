@@ -1,0 +1,79 @@
+//===- BlockFinder.h - tile.find_blocks and tile.found_block ----*- C++ -*-===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// A finder has 32 lanes: a warp, or a loop on the host. In one step each lane tests 32 blocks at
+// once
+// (`many`); of the groups of 32 that are left, each lane then tests one block (`one`), and what it
+// finds goes into a ring in the finder's memory. So 1024 blocks that are empty cost one step, and
+// no memory is used that grows with the launch.
+//
+// The count needs a pass of its own over all groups; the blocks themselves are sought when they are
+// asked for. The ring has 64 places: the 32 of the last group, and the 32 before them.
+//
+// The finder's memory, in words of 32 bits:
+//
+//   0       how many blocks were found so far
+//   1       the groups of the current 32 that may hold more, a bit each
+//   2       the first block of these groups
+//   3..66   the ring: 2 · index + partial
+//
+//===----------------------------------------------------------------------===//
+#ifndef TESELA_COMPILER_TARGETS_COMMON_BLOCKFINDER_H
+#define TESELA_COMPILER_TARGETS_COMMON_BLOCKFINDER_H
+
+#include "tile/Tile.h"
+
+namespace tesela {
+
+/// What a target gives a finder.
+class FinderTarget {
+public:
+  virtual ~FinderTarget() = default;
+  /// Word `index` (i32) of the finder's memory.
+  virtual mlir::Value load(mlir::Value index) = 0;
+  virtual void store(mlir::Value word, mlir::Value index) = 0;
+  /// Before it no lane's stores are seen by others, behind it all are.
+  virtual void agree() {}
+  /// What `test` (a lane's number to two i1) gives for the 32 lanes, as two masks.
+  using Test = llvm::function_ref<std::pair<mlir::Value, mlir::Value>(mlir::Value lane)>;
+  virtual std::pair<mlir::Value, mlir::Value> testLanes(Test test) = 0;
+  virtual void forEachLane(llvm::function_ref<void(mlir::Value lane)> body) = 0;
+  /// A copy of a test's region for these keys (i32): what it yields.
+  virtual std::pair<mlir::Value, mlir::Value> inlineTest(mlir::Region &test, mlir::Value first,
+                                                         mlir::Value last) = 0;
+};
+
+class BlockFinder {
+public:
+  static constexpr int64_t ringWords = 64, memoryWords = 3 + ringWords;
+
+  /// Writes the search at `builder`: low, high and keys (Sk) are values of the target.
+  BlockFinder(mlir::OpBuilder &builder, mlir::Location loc, tile::FindBlocksOp op,
+              FinderTarget &target, mlir::Value low, mlir::Value high, mlir::Value keys);
+
+  mlir::Value count() const { return count_; }
+  /// Writes the search for the block of that number: its index and whether it is partial.
+  std::pair<mlir::Value, mlir::Value> block(mlir::Location loc, FinderTarget &target,
+                                            mlir::Value number);
+
+private:
+  /// The masks of `test` for 32 boxes of `blocks` blocks from `first` on.
+  std::pair<mlir::Value, mlir::Value> testBoxes(FinderTarget &target, mlir::Region &test,
+                                                mlir::Value first, int64_t blocks);
+  /// The lowest set bit of a mask, and the mask without it.
+  std::pair<mlir::Value, mlir::Value> takeLowest(mlir::Value mask);
+  mlir::Value findAll(FinderTarget &target);
+  void refill(FinderTarget &target, mlir::Value number);
+
+  mlir::OpBuilder &builder;
+  mlir::Location loc;
+  tile::FindBlocksOp op;
+  int64_t rows;
+  mlir::Value first, end, keys, count_;
+};
+
+} // namespace tesela
+
+#endif // TESELA_COMPILER_TARGETS_COMMON_BLOCKFINDER_H
