@@ -49,6 +49,8 @@ public:
   Compilation(const KernelSpecification &specification, CompileTimes *times)
       : specification(specification), times(times), context(MLIRContext::Threading::DISABLED),
         diagnostics(&context, [this](mlir::Diagnostic &diagnostic) {
+          if (diagnostic.getSeverity() == DiagnosticSeverity::Remark)
+            return success(); // what an analysis lost is for `explain`
           llvm::raw_string_ostream(messages) << (messages.empty() ? "" : "; ") << diagnostic;
           return success();
         }) {}
@@ -159,7 +161,8 @@ Status Compilation::choose() {
                        .hasScore = !variant.scoreIsIdentity(),
                        .hasCaptures =
                            std::ranges::any_of(variant.parameters, &Parameter::isCapture)};
-  if (traits.isMasked) { // the form of its tiles is the same for blocks of every extent
+  if (traits.isMasked ||
+      traits.hasScore) { // the form of its tiles is that of blocks of every extent
     Result<std::unique_ptr<TileProgram>> tiles =
         TileProgram::create(variant, context, /*blockM=*/128, /*blockN=*/128);
     if (!tiles)

@@ -8,8 +8,8 @@ tile.kernel @all() {
   // CHECK: %[[SK:.*]] = tile.extent "Sk"
   // CHECK: arith.divui %[[SK]]
   // CHECK: scf.for %[[J:.*]] = {{.*}} : i32 {
-  // CHECK: %[[KEYS:.*]] = tile.block_at %[[J]] of %{{.*}} : <query, 64> -> <key, 32>
   // CHECK: %[[TRUE:.*]] = arith.constant true
+  // CHECK: %[[KEYS:.*]] = tile.block_at %[[J]] of %{{.*}} : <query, 64> -> <key, 32>
   // CHECK: tile.mask %{{.*}} if %[[TRUE]] at %{{.*}}, %[[KEYS]]
   tile.blocks %keys, %partial of %rows : !tile.block<query, 64> -> !tile.block<key, 32> {
     %t = tile.mask %x if %partial at %rows, %keys : !tile.tile<[64, 32], f32>, !tile.block<query, 64>, !tile.block<key, 32>

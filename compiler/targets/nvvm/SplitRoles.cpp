@@ -27,7 +27,7 @@ namespace {
 constexpr std::pair<int64_t, int64_t> registersOf[] = {{0, 0}, {56, 256}, {40, 232}, {32, 160}};
 /// Where the producer also finds blocks: it would spill the bounds of what it tests.
 constexpr std::pair<int64_t, int64_t> registersOfFinder[] = {
-    {0, 0}, {72, 256}, {72, 216}, {56, 152}};
+    {0, 0}, {72, 256}, {72, 216}, {32, 160}};
 
 /// How many uses of each channel a role has made, as i32 values, by the channel's number.
 using Uses = SmallVector<Value>;

@@ -367,8 +367,8 @@ tile.kernel @k() {
 
 tile.kernel @k(%low: i32) {
   %rows = tile.work : !tile.block<query, 8>
-  // expected-error @+1 {{expected an interval (low, high), got 1 values}}
-  "tile.blocks"(%rows, %low) <{operandSegmentSizes = array<i32: 1, 0, 1, 0>}> ({
+  // expected-error @+1 {{expected intervals (low, high, ...), got 1 values; give each low end its high end}}
+  "tile.blocks"(%rows, %low) <{operandSegmentSizes = array<i32: 1, 0, 1, 0, 0>}> ({
   ^body(%keys: !tile.block<key, 8>, %partial: i1):
     "tile.yield"() : () -> ()
   }) : (!tile.block<query, 8>, i32) -> ()
@@ -388,3 +388,41 @@ tile.kernel @k(%x: f32) {
 
 // expected-error @+1 {{expected an extent computed from two, such as 'd + 1'}}
 tile.kernel @k() attributes {extent = #tile.extent<4>} {}
+
+// -----
+
+tile.kernel @k(%found: !tile.found_blocks<32>, %low: i32, %high: i32) {
+  %rows = tile.work : !tile.block<query, 64>
+  // expected-error @+1 {{expected either runs and drops or found blocks, got both; the found blocks know which are partial}}
+  tile.blocks %keys, %partial of %rows : !tile.block<query, 64> -> !tile.block<key, 32> runs (%low, %high) among %found {
+  }
+}
+
+// -----
+
+tile.kernel @k(%low: i32, %high: i32) {
+  // expected-error @+1 {{expected tests of the first and the last key of a box (i32, i32) that yield whether pairs may be kept and may be dropped (i1, i1)}}
+  %found, %count = tile.find_blocks from %low to %high : !tile.found_blocks<32> one {
+  ^bb0(%first: i32, %last: i32):
+    %keeps = arith.constant true
+    tile.yield %keeps : i1
+  } many {
+  ^bb0(%first: i32, %last: i32):
+    %keeps = arith.constant true
+    tile.yield %keeps, %keeps : i1, i1
+  }
+}
+
+// -----
+
+tile.kernel @k(%t: !tile.view<[?, ?], i32>, %low: i32, %high: i32) {
+  // expected-error @+1 {{expected 2 low and high ends and as many numbers within, got 1 and 2}}
+  %a, %z = tile.bounds %t[%low] to [%high] within [1, 64] : !tile.view<[?, ?], i32> -> i32
+}
+
+// -----
+
+tile.kernel @k(%t: !tile.view<[?], i32>, %low: i32, %high: i32) {
+  // expected-error @+1 {{expected bounds of type 'i32', got 'f32'}}
+  %a, %z = tile.bounds %t[%low] to [%high] within [64] : !tile.view<[?], i32> -> f32
+}
