@@ -5,6 +5,7 @@
 #include "tile/Extents.h"
 #include "transforms/Passes.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/AttrTypeSubElements.h"
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/StringMap.h"
@@ -89,6 +90,18 @@ struct TileBind : impl::TileBindBase<TileBind> {
 
     // An extent that names no parameter would otherwise surface much later.
     WalkResult unbound = kernel.walk([&](Operation *op) {
+      if (auto number = dyn_cast<tile::NumberOp>(op)) {
+        std::optional<int64_t> value = tile::staticExtent(number.getExtent());
+        if (!value) {
+          op->emitError() << "its extent names something that is no parameter of the template";
+          return WalkResult::interrupt();
+        }
+        OpBuilder builder(op);
+        number.replaceAllUsesWith(
+            arith::ConstantIntOp::create(builder, op->getLoc(), *value, 32).getResult());
+        op->erase();
+        return WalkResult::advance();
+      }
       for (Type type : op->getResultTypes())
         if (auto tileType = dyn_cast<tile::TileType>(type); tileType && !tileType.isBound()) {
           op->emitError() << type << " names something that is no parameter of the template";

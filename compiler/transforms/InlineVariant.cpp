@@ -82,7 +82,8 @@ struct TileInlineVariant : impl::TileInlineVariantBase<TileInlineVariant> {
       return;
     }
     auto capture = cast<attn::CaptureAttr>(parameter);
-    if (!isUsed(capture.getName()))
+    bool isThere = bool(kernel.getArgument(("$" + capture.getName()).str())); // the template's own
+    if (!isUsed(capture.getName()) || isThere)
       return;
     SmallVector<Attribute> extents(capture.getExtents().size(),
                                    tile::getExtent(kernel.getContext(), ShapedType::kDynamic));

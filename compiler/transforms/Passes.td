@@ -15,7 +15,7 @@ def TileBind : Pass<"tile-bind", "::mlir::ModuleOp"> {
   let summary = "give a template's parameters their values";
   let description = [{
     Replaces every parameter in extents and element types by its value, so that the kernel is
-    verified anew with extents that are known. `block_m` and `block_n` come from the kernel's
+    verified anew with extents that are known; `tile.number` becomes a constant. `block_m` and `block_n` come from the kernel's
     `schedule` where it has one.
 
     ```mlir
@@ -27,6 +27,7 @@ def TileBind : Pass<"tile-bind", "::mlir::ModuleOp"> {
   }];
   let options = [ListOption<"bindings", "bindings", "std::string",
                             "name=value for each parameter: an integer, or f32, f16, bf16">];
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
 }
 
 def TileInlineVariant : Pass<"tile-inline-variant", "::mlir::ModuleOp"> {
@@ -178,6 +179,26 @@ def TileLowerBlocks : Pass<"tile-lower-blocks", "::tesela::tile::KernelOp"> {
       %partial = …   // the block holds a key of [first, end), or reaches beyond Sk
       …
     }
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
+}
+
+def TileLowerBounds : Pass<"tile-lower-bounds", "::tesela::tile::KernelOp"> {
+  let summary = "bounds of captured tensors from their summaries";
+  let description = [{
+    `tile.bounds` becomes reads of the tensor's summary, an argument of the kernel that other launches fill
+    (see `CaptureSummary.h`), all at once where the box is small; a box of one element becomes a read of the tensor
+    itself. Of a box that extends in more than two axes nothing is known. The kernel's attribute
+    `tile.summaries` says which summaries it reads.
+
+    ```mlir
+    // before
+    %a, %z = tile.bounds %doc[%b, %first] to [%b, %last] within [1, 64] : !tile.view<[?, ?], i32> -> i32
+    // after
+    %low = tile.read %doc.summary0[%zero, %b, %granule] : !tile.view<[?, ?, ?], i32> -> i32
+    …
+    %a = arith.minsi %low, %low1 : i32
     ```
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];

@@ -10,6 +10,13 @@
 using namespace mlir;
 using namespace tesela::tile;
 
+namespace tesela::tile {
+/// For `custom<Extent>`.
+static void printExtent(OpAsmPrinter &printer, Operation *, Attribute extent) {
+  printExtent(static_cast<AsmPrinter &>(printer), extent);
+}
+} // namespace tesela::tile
+
 #define GET_OP_CLASSES
 #include "tile/TileOps.cpp.inc"
 
@@ -94,6 +101,25 @@ LogicalResult StoreOp::verify() {
                       cast<TileType>(getTile().getType()));
 }
 
+LogicalResult BoundsOp::verify() {
+  size_t rank = getView().getType().getRank();
+  if (getLow().size() != rank || getWithin().size() != rank)
+    return emitOpError() << "expected " << rank
+                         << " low and high ends and as many numbers within, got " << getLow().size()
+                         << " and " << getWithin().size();
+  if (getLeast().getType() != getView().getType().getElementType())
+    return emitOpError() << "expected bounds of type " << getView().getType().getElementType()
+                         << ", got " << getLeast().getType();
+  return success();
+}
+
+LogicalResult ViewExtentOp::verify() {
+  if (int64_t(getAxis()) < getView().getType().getRank())
+    return success();
+  return emitOpError() << "expected an axis below " << getView().getType().getRank() << ", got "
+                       << getAxis();
+}
+
 LogicalResult ReadOp::verify() {
   if (int64_t(getIndices().size()) != getView().getType().getRank())
     return emitOpError() << "expected " << getView().getType().getRank() << " indices, got "
@@ -110,18 +136,6 @@ LogicalResult CoversOp::verify() {
     return emitOpError() << "expected " << rank << " indices, low and high ends, got "
                          << getIndices().size() << ", " << getLow().size() << " and "
                          << getHigh().size();
-  return success();
-}
-
-LogicalResult BoundsOp::verify() {
-  size_t rank = getView().getType().getRank();
-  if (getLow().size() != rank || getWithin().size() != rank)
-    return emitOpError() << "expected " << rank
-                         << " low and high ends and as many numbers within, got " << getLow().size()
-                         << " and " << getWithin().size();
-  if (getLeast().getType() != getView().getType().getElementType())
-    return emitOpError() << "expected bounds of type " << getView().getType().getElementType()
-                         << ", got " << getLeast().getType();
   return success();
 }
 
@@ -192,7 +206,11 @@ LogicalResult ReduceOp::verify() {
       failed(verifyExtents(*this, "start", cast<TileType>(getStart().getType()).getExtents(),
                            source.getExtents().take_front(1))))
     return failure();
-  return verifyF32(*this, "source", source);
+  bool isInteger = source.getElementType().isInteger(32);
+  if (getKind() != Reduction::Add && isInteger && result.getElementType().isInteger(32))
+    return success();
+  return failure(failed(verifyF32(*this, "source", source)) ||
+                 failed(verifyF32(*this, "result", result)));
 }
 
 //===----------------------------------------------------------------------===//

@@ -140,6 +140,18 @@ def Tile_ExtentOp : Tile_Op<"extent", [Pure]> {
   let hasVerifier = 1;
 }
 
+def Tile_NumberOp : Tile_Op<"number", [Pure]> {
+  let summary = "an extent of a template, made of its parameters, as a number";
+  let description = [{
+    `tile-bind` makes it a constant.
+
+    Example: `%n = tile.number columns * 2`
+  }];
+  let arguments = (ins AnyAttr:$extent);
+  let results = (outs I32:$result);
+  let assemblyFormat = "custom<Extent>($extent) attr-dict";
+}
+
 def Tile_BlocksOp : Tile_Op<"blocks", [
     RecursiveMemoryEffects, SingleBlockImplicitTerminator<"YieldOp">, AttrSizedOperandSegments,
     DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
@@ -289,6 +301,17 @@ def Tile_BoundsOp : Tile_Op<"bounds", [Pure, SameVariadicOperandSize, AllTypesMa
   let hasVerifier = 1;
 }
 
+def Tile_ViewExtentOp : Tile_Op<"view_extent", [Pure]> {
+  let summary = "an extent of a view of a captured tensor";
+  let description = [{
+    Example: `%n = tile.view_extent %t axis 1 : !tile.view<[?, ?], f32>`
+  }];
+  let arguments = (ins Tile_ViewType:$view, I64Attr:$axis);
+  let results = (outs I32:$result);
+  let assemblyFormat = "$view `axis` $axis attr-dict `:` type($view)";
+  let hasVerifier = 1;
+}
+
 def Tile_CoversOp : Tile_Op<"covers", [Pure]> {
   let summary = "whether a box of a view is inside it, its rows packed";
   let description = [{
@@ -377,19 +400,21 @@ def Tile_MapOp : Tile_Op<"map", [Pure, SingleBlockImplicitTerminator<"YieldOp">]
 
 def Tile_Reduction : I32EnumAttr<"Reduction", "how a row is reduced", [
     I32EnumAttrCase<"Max", 0, "max">,
-    I32EnumAttrCase<"Add", 1, "add">]> {
+    I32EnumAttrCase<"Add", 1, "add">,
+    I32EnumAttrCase<"Min", 2, "min">]> {
   let cppNamespace = "::tesela::tile";
 }
 
 def Tile_ReduceOp : Tile_Op<"reduce", [Pure, AllTypesMatch<["start", "result"]>]> {
   let summary = "reduces each row";
   let description = [{
-    `max`: `max(start[i], max_j x[i, j])`, where NaN loses against every number.
+    `max`: `max(start[i], max_j x[i, j])`, where NaN loses against every number; `min` likewise. Both
+    take i32 too.
     `add`: a share of `start[i] + Σ_j x[i, j]` for each owner of a part of the row:
     only `tile.total` of the result (or of the result scaled row by row, or reduced further) is that sum. One
     owner holds `start`. So a loop that sums many tiles crosses threads only once.
-    `max` with `in_shares`: likewise, each owner has the maximum of its own part, and every owner
-    holds `start`, which is -inf.
+    `max` and `min` with `in_shares`: likewise, each owner has the maximum of its own part, and every
+    owner holds `start`.
 
     Example: `%m = tile.reduce max %s from %start {in_shares} : !tile.tile<[64, 32], f32> -> !tile.tile<[64], f32>`
   }];
@@ -409,7 +434,7 @@ def Tile_ReduceOp : Tile_Op<"reduce", [Pure, AllTypesMatch<["start", "result"]>]
 }
 
 def Tile_TotalOp : Tile_Op<"total", [Pure]> {
-  let summary = "the sums or the maxima whose shares `tile.reduce` left with their owners";
+  let summary = "the sums, maxima or minima whose shares `tile.reduce` left with their owners";
   let arguments = (ins Tile_AnyTile:$source,
                        DefaultValuedAttr<Tile_Reduction, "::tesela::tile::Reduction::Add">:$kind);
   let results = (outs Tile_AnyTile:$result);

@@ -27,3 +27,10 @@ tile.kernel @clash<d, e, input>(%q: !tile.view<[?, ?, ?, d], input>) {
   // expected-error @+1 {{the tile of this block of the view: expected extents 64 x 64, got 64 x 32}}
   %x = tile.load %q[%rows] : !tile.view<[?, ?, ?, d], input>[!tile.block<query, d>] -> !tile.tile<[d, e], input>
 }
+
+// -----
+
+tile.kernel @number<d>() {
+  // expected-error @+1 {{its extent names something that is no parameter of the template}}
+  %n = tile.number m * 2
+}

@@ -17,3 +17,11 @@ tile.kernel @parameters<m, d, input>(%q: !tile.view<[?, ?, ?, d], input>) {
 tile.kernel @scheduled<block_m, block_n>() attributes {schedule = #tile.schedule<block_m = 64, block_n = 16, stages = 1, warps = 4, q_in_registers = false>} {
   %x = tile.constant 0.0 : !tile.tile<[block_m, block_n], f32>
 }
+
+// CHECK-LABEL: tile.kernel @number()
+tile.kernel @number<m, d>() {
+  // CHECK: %[[N:.*]] = arith.constant 47 : i32
+  %n = tile.number d + m
+  // CHECK: tile.query_block %[[N]], %[[N]], %[[N]]
+  %rows = tile.query_block %n, %n, %n : !tile.block<query, m>
+}

@@ -3,11 +3,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The core is what the passes on tile leave of a template: one bound tile.kernel
-// with its schedule whose body holds
+// The core is what the passes on tile leave of templates: bound tile.kernels
+// with their schedules whose bodies hold
 //
-//   tile    work block_at coordinates extent load store read constant dot convert
-//           map reduce total return
+//   tile    work block_at query_block coordinates extent view_extent load store read constant
+//           dot convert map reduce total return
 //   scf     for (i32 bounds; tiles and scalars carried), if (tiles and scalars as results)
 //   arith   and math on i1, i32, i64, f32
 //
@@ -30,7 +30,7 @@ namespace tesela {
 
 struct HostObject {
   std::string object;         ///< a relocatable ELF file; HostCode::load takes it
-  int64_t workspaceBytes = 0; ///< scratch of one worker: Launch::workspaceBytes
+  int64_t workspaceBytes = 0; ///< of the kernel that needs most: Launch::workspaceBytes
 };
 
 /// The running CPU's vectors.
@@ -40,7 +40,7 @@ VectorUnit hostVectorUnit();
 std::string hostCpuIdentity();
 
 /// Compiles the core for the CPU that this runs on, with vectors that it has. The
-/// kernel's symbol has the signature that Artifact.h gives. The module is consumed:
+/// kernels' symbols have the signature that Artifact.h gives. The module is consumed:
 /// it holds the LLVM dialect afterwards. A core that cannot be lowered is a defect.
 Result<HostObject> hostObject(mlir::ModuleOp core, const VectorUnit &unit = hostVectorUnit());
 

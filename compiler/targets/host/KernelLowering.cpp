@@ -90,6 +90,12 @@ LogicalResult KernelLowering::lowerOperation(Operation &op) {
         scalars_.map(extent.getResult(), slots_[KernelSignature::extent(extent.getName())]);
         return success();
       })
+      .Case([&](tile::ViewExtentOp extent) {
+        auto view = cast<BlockArgument>(Value(extent.getView()));
+        const ViewSlots &slots = signature_.view(view.getArgNumber());
+        scalars_.map(extent.getResult(), slots_[slots.extents[extent.getAxis()]]);
+        return success();
+      })
       .Case([&](tile::ConstantOp constant) {
         TileStorage storage = shapeOf(constant.getTile().getType());
         storage.constant = constant.getValue().convertToFloat();

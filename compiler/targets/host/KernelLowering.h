@@ -35,10 +35,11 @@
 
 namespace tesela {
 
-/// Where a tile's values are: f32, row by row without gaps. A tile of one extent
+/// Where a tile's values are: f32 or i32, row by row without gaps. A tile of one extent
 /// is one row.
 struct TileStorage {
   int64_t rows = 1, columns = 1;
+  mlir::Type element;            ///< f32, also for what holds f16 and bf16, or i32
   int64_t offset = 0;            ///< bytes from the scratch's start, a multiple of 64
   std::optional<float> constant; ///< all elements have this value and no memory is used
 

@@ -90,6 +90,7 @@ TileStorage KernelLowering::transpose(const TileStorage &source) {
   TileStorage shape;
   shape.rows = source.columns;
   shape.columns = source.rows;
+  shape.element = source.element;
   TileStorage result = allocate(shape);
   int64_t width = unit_.widthFor(std::gcd(source.rows, source.columns));
 

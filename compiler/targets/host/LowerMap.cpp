@@ -7,6 +7,8 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
+#include <limits>
+
 using namespace mlir;
 
 namespace tesela {
@@ -31,14 +33,17 @@ static DenseSet<Value> findVarying(tile::MapOp op, bool oneExtent) {
 LogicalResult KernelLowering::lowerMap(tile::MapOp op) {
   auto resultType = cast<tile::TileType>(op.getResult().getType());
   for (Type type : llvm::concat<const Type>(op->getOperandTypes(), op->getResultTypes()))
-    if (!cast<tile::TileType>(type).getElementType().isF32())
-      return op.emitOpError() << "computes in f32 on the host, got " << type
+    if (Type element = cast<tile::TileType>(type).getElementType();
+        !element.isF32() && !element.isInteger(32))
+      return op.emitOpError() << "computes in f32 and i32 on the host, got " << type
                               << "; convert it with tile.convert";
   bool oneExtent = resultType.getRank() == 1;
   TileStorage result = shapeOf(resultType);
   bool placed = false;
   for (Value source : op.getSources()) {
-    bool sameShape = cast<tile::TileType>(source.getType()).getRank() == resultType.getRank();
+    auto sourceType = cast<tile::TileType>(source.getType());
+    bool sameShape = sourceType.getRank() == resultType.getRank() &&
+                     sourceType.getElementType() == resultType.getElementType();
     if (!placed && sameShape && !storageOf(source).constant && diesAt(source, op)) {
       result = storageOf(source);
       placed = true;
@@ -134,20 +139,29 @@ void KernelLowering::lowerReduce(tile::ReduceOp op) {
   TileStorage source = storageOf(op.getSource()), start = storageOf(op.getStart());
   TileStorage result = placeOver(op.getStart(), op, op.getResult().getType());
   tiles_[op.getResult()] = result;
-  bool isMax = op.getKind() == tile::Reduction::Max;
+  bool isAdd = op.getKind() == tile::Reduction::Add, isMin = op.getKind() == tile::Reduction::Min;
+  bool isInteger = source.element.isInteger(32);
   // max: what compares greater wins, so NaN, which does not, loses.
   auto combine = [&](Value a, Value b) -> Value {
-    if (!isMax)
+    if (isInteger)
+      return isMin ? arith::MinSIOp::create(builder_, a, b).getResult()
+                   : arith::MaxSIOp::create(builder_, a, b).getResult();
+    if (isAdd)
       return arith::AddFOp::create(builder_, a, b);
-    Value greater = arith::CmpFOp::create(builder_, arith::CmpFPredicate::OGT, a, b);
-    return arith::SelectOp::create(builder_, greater, a, b);
+    auto wins = isMin ? arith::CmpFPredicate::OLT : arith::CmpFPredicate::OGT;
+    return arith::SelectOp::create(builder_, arith::CmpFOp::create(builder_, wins, a, b), a, b);
   };
-  float neutral = isMax ? -HUGE_VALF : 0.0f;
   int64_t width = unit_.widthFor(source.columns);
-  Type vectorType = CodeBuilder::vectorOf(builder_.getF32Type(), width);
+  Type vectorType = CodeBuilder::vectorOf(source.element, width);
+  auto neutral = [&]() -> Value {
+    if (isInteger)
+      return builder_.integer(vectorType, isMin ? std::numeric_limits<int32_t>::max()
+                                                : std::numeric_limits<int32_t>::min());
+    return builder_.real(vectorType, isAdd ? 0.0f : isMin ? HUGE_VALF : -HUGE_VALF);
+  };
 
   builder_.loop(source.rows, 1, [&](Value row) {
-    Value begin = builder_.real(vectorType, neutral);
+    Value begin = neutral();
     Value lanes = builder_
                       .loop(source.columns, width, begin,
                             [&](Value column, ValueRange carried) -> SmallVector<Value> {

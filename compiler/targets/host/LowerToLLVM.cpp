@@ -43,28 +43,29 @@ Result<int64_t> lowerToLLVMDialect(ModuleOp core, const VectorUnit &unit) {
   MLIRContext *context = core.getContext();
   context->loadDialect<arith::ArithDialect, cf::ControlFlowDialect, LLVM::LLVMDialect,
                        math::MathDialect, scf::SCFDialect>();
-  auto kernels = core.getOps<tile::KernelOp>();
-  if (!llvm::hasSingleElement(kernels))
-    return Error(Code::defect, "the host target expects a module with one tile.kernel");
-  tile::KernelOp kernel = *kernels.begin();
-
+  auto kernels = llvm::to_vector(core.getOps<tile::KernelOp>());
   std::string diagnostics;
   ScopedDiagnosticHandler handler(context, [&](Diagnostic &diagnostic) {
     if (!diagnostics.empty())
       diagnostics += "; ";
     diagnostics += diagnostic.str();
   });
-  expandExactMath(kernel.getBody());
-  KernelLowering lowering(kernel, unit);
-  bool lowered = succeeded(lowering.run());
-  if (lowered) {
+  int64_t workspaceBytes = 0;
+  bool lowered = !kernels.empty();
+  for (tile::KernelOp kernel : kernels) {
+    expandExactMath(kernel.getBody());
+    KernelLowering lowering(kernel, unit);
+    lowered = lowered && succeeded(lowering.run());
+    workspaceBytes = std::max(workspaceBytes, lowering.workspaceBytes());
     kernel.erase();
+  }
+  if (lowered) {
     expandMath(core, unit);
     lowered = succeeded(convertLoops(core));
   }
   if (!lowered)
     return Error(Code::defect, "the host target could not lower the kernel: " + diagnostics);
-  return lowering.workspaceBytes();
+  return workspaceBytes;
 }
 
 } // namespace tesela

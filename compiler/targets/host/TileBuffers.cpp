@@ -15,6 +15,8 @@ TileStorage KernelLowering::shapeOf(Type type) {
   TileStorage shape;
   shape.rows = tile.getRank() == 2 ? tile.getExtent(0) : 1;
   shape.columns = tile.getExtent(tile.getRank() - 1);
+  bool isInteger = tile.getElementType().isInteger(32);
+  shape.element = isInteger ? tile.getElementType() : Float32Type::get(type.getContext());
   return shape;
 }
 
@@ -29,7 +31,8 @@ TileStorage KernelLowering::allocate(const TileStorage &shape) {
 TileStorage KernelLowering::placeOver(Value operand, Operation *op, Type result) {
   TileStorage shape = shapeOf(result);
   const TileStorage &storage = storageOf(operand);
-  bool fits = !storage.constant && storage.rows == shape.rows && storage.columns == shape.columns;
+  bool fits = !storage.constant && storage.rows == shape.rows && storage.columns == shape.columns &&
+              storage.element == shape.element;
   return fits && diesAt(operand, op) ? storage : allocate(shape);
 }
 
@@ -74,17 +77,16 @@ TileStorage KernelLowering::inMemory(const TileStorage &storage) {
 }
 
 Value KernelLowering::loadTile(const TileStorage &storage, Value index, int64_t width) {
-  Type f32 = builder_.getF32Type();
-  Type type = width ? Type(CodeBuilder::vectorOf(f32, width)) : f32;
+  Type type = width ? Type(CodeBuilder::vectorOf(storage.element, width)) : storage.element;
   if (storage.constant)
     return builder_.real(type, *storage.constant);
   Value base = builder_.address(scratch_, builder_.getI8Type(), builder_.i64(storage.offset));
-  return builder_.load(type, builder_.address(base, f32, index));
+  return builder_.load(type, builder_.address(base, storage.element, index));
 }
 
 void KernelLowering::storeTile(Value value, const TileStorage &storage, Value index) {
   Value base = builder_.address(scratch_, builder_.getI8Type(), builder_.i64(storage.offset));
-  builder_.store(value, builder_.address(base, builder_.getF32Type(), index));
+  builder_.store(value, builder_.address(base, storage.element, index));
 }
 
 } // namespace tesela

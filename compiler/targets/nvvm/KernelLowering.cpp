@@ -68,10 +68,11 @@ SmallVector<Type> KernelLowering::typesOf(Type type) {
     return isa<tile::BlockType>(type) ? SmallVector<Type>(4, builder.getI32Type())
                                       : SmallVector<Type>{type};
   FragmentShape shape(tile, warps);
+  Type element = tile.getElementType();
   if (isa<pipe::RowsAttr>(tile.getEncoding()))
-    return SmallVector<Type>(shape.rows(), builder.getF32Type());
-  if (tile.getElementType().isF32())
-    return SmallVector<Type>(shape.elements(), builder.getF32Type());
+    return SmallVector<Type>(shape.rows(), element);
+  if (element.isF32() || element.isInteger(32))
+    return SmallVector<Type>(shape.elements(), element);
   return SmallVector<Type>(shape.elements() / 2, builder.getI32Type());
 }
 
@@ -125,11 +126,11 @@ void KernelLowering::createFunction() {
     }
     if (types[slot] != global || signature.slots()[slot].kind == Kind::counter)
       continue;
-    // No two tensors of a launch overlap where one is written: o and lse are outputs, the rest is
-    // read only.
+    // No two tensors of a launch overlap where one is written.
     function.setArgAttr(slot, LLVM::LLVMDialect::getNoAliasAttrName(), builder.getUnitAttr());
-    StringRef name = signature.slots()[slot].name;
-    if (name != "o" && name != "lse")
+    Value view = kernel.getArgument(signature.slots()[slot].name);
+    if (!llvm::any_of(view.getUsers(),
+                      llvm::IsaPred<tile::StoreOp, pipe::StoreOp, pipe::EmptyOutOp>))
       function.setArgAttr(slot, LLVM::LLVMDialect::getReadonlyAttrName(), builder.getUnitAttr());
   }
   Block *entry = function.addEntryBlock(builder);
@@ -418,6 +419,9 @@ Value KernelLowering::emitScalar(Operation *op, IRMapping &scalars) {
         return arith::DivFOp::create(builder, loc, operand(), divisor);
       })
       .Case([&](tile::ExtentOp extent) { return slots[KernelSignature::extent(extent.getName())]; })
+      .Case([&](tile::ViewExtentOp extent) {
+        return slots[viewOf(extent.getView()).extents[extent.getAxis()]];
+      })
       .Case([&](tile::ReadOp read) {
         Values indices;
         for (Value index : read.getIndices())

@@ -6,9 +6,9 @@
 // Walks a kernel once and writes the code of one thread. Every value of the kernel becomes a
 // list of values:
 //
-//   !tile.tile, #pipe.accumulator   f32: one a register; 16 bits: a pair in each i32
+//   !tile.tile, #pipe.accumulator   f32, i32: one a register; 16 bits: a pair in each i32
 //   !tile.tile, #pipe.operand       a pair in each i32
-//   !tile.tile, #pipe.rows          one f32 a row that the lane holds
+//   !tile.tile, #pipe.rows          one f32 or i32 a row that the lane holds
 //   !tile.tile, #pipe.shared        the i32 address of the stage in shared memory
 //   !tile.block                     batch, head, first, limit (i32)
 //   !pipe.buffer                    the i32 address of its first stage
@@ -162,6 +162,7 @@ private:
 
   // LowerElementwise.cpp
   void lowerConstant(tile::ConstantOp op);
+  mlir::Value combine(tile::Reduction kind, mlir::Value a, mlir::Value b);
   void lowerReduce(tile::ReduceOp op);
   void lowerTotal(tile::TotalOp op);
   void lowerAnyPositive(tile::AnyPositiveOp op);

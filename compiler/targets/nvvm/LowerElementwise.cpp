@@ -24,14 +24,25 @@ void KernelLowering::lowerConstant(tile::ConstantOp op) {
   values[op] = Values(typesOf(type).size(), value);
 }
 
+/// NaN loses against every number.
+Value KernelLowering::combine(tile::Reduction kind, Value a, Value b) {
+  bool isInteger = a.getType().isInteger(32);
+  switch (kind) {
+  case tile::Reduction::Add:
+    return arith::AddFOp::create(builder, loc, a, b);
+  case tile::Reduction::Max:
+    return isInteger ? arith::MaxSIOp::create(builder, loc, a, b).getResult()
+                     : arith::MaxNumFOp::create(builder, loc, a, b).getResult();
+  case tile::Reduction::Min:
+    return isInteger ? arith::MinSIOp::create(builder, loc, a, b).getResult()
+                     : arith::MinNumFOp::create(builder, loc, a, b).getResult();
+  }
+  llvm_unreachable("a kind of reduction that is none");
+}
+
 void KernelLowering::lowerReduce(tile::ReduceOp op) {
   FragmentShape shape = shapeOf(op.getSource());
-  bool isMax = op.getKind() == tile::Reduction::Max;
-  auto combine = [&](Value a, Value b) -> Value {
-    if (isMax)
-      return arith::MaxNumFOp::create(builder, loc, a, b);
-    return arith::AddFOp::create(builder, loc, a, b);
-  };
+  auto combine = [&](Value a, Value b) { return this->combine(op.getKind(), a, b); };
   const Values &source = valuesOf(op.getSource());
   const Values &start = valuesOf(op.getStart());
   Values results;
@@ -56,13 +67,8 @@ void KernelLowering::lowerReduce(tile::ReduceOp op) {
 void KernelLowering::lowerTotal(tile::TotalOp op) {
   Values results;
   for (Value share : valuesOf(op.getSource())) {
-    for (int64_t bit : {1, 2}) {
-      Value other = ptx().shuffleXor(share, bit);
-      if (op.getKind() == tile::Reduction::Max)
-        share = arith::MaxNumFOp::create(builder, loc, share, other);
-      else
-        share = arith::AddFOp::create(builder, loc, share, other);
-    }
+    for (int64_t bit : {1, 2})
+      share = combine(op.getKind(), share, ptx().shuffleXor(share, bit));
     results.push_back(share);
   }
   values[op] = results;

@@ -130,8 +130,8 @@ LogicalResult KernelLowering::lowerMap(tile::MapOp op) {
   FragmentShape shape(type, warps);
   bool isRow = type.getRank() == 1;
   Block &body = op.getBody().front();
-  if (!type.getElementType().isF32())
-    return op.emitOpError() << "expected elements f32, got " << type.getElementType();
+  if (!type.getElementType().isF32() && !type.getElementType().isInteger(32))
+    return op.emitOpError() << "expected elements f32 or i32, got " << type.getElementType();
 
   // Values from outside are looked up once.
   IRMapping outer;

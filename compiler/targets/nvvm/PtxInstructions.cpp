@@ -104,7 +104,8 @@ void PtxInstructions::barrier() {
 
 Value PtxInstructions::shuffleXor(Value x, int64_t bits) {
   std::string text = ("shfl.sync.bfly.b32 $0, $1, " + Twine(bits) + ", 31, -1;").str();
-  return emit(x.getType(), x, text, "=f,f", /*hasSideEffects=*/true).front();
+  const char *constraints = x.getType().isInteger(32) ? "=r,r" : "=f,f";
+  return emit(x.getType(), x, text, constraints, /*hasSideEffects=*/true).front();
 }
 
 Value PtxInstructions::anyPositive(Value x) {

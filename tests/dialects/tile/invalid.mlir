@@ -415,14 +415,35 @@ tile.kernel @k(%low: i32, %high: i32) {
 
 // -----
 
-tile.kernel @k(%t: !tile.view<[?, ?], i32>, %low: i32, %high: i32) {
-  // expected-error @+1 {{expected 2 low and high ends and as many numbers within, got 1 and 2}}
-  %a, %z = tile.bounds %t[%low] to [%high] within [1, 64] : !tile.view<[?, ?], i32> -> i32
+tile.kernel @k(%a: !tile.tile<[8, 8], i32>, %b: !tile.tile<[8], i32>) {
+  // expected-error @+1 {{source: expected elements f32, got 'i32'}}
+  %x = tile.reduce add %a from %b : !tile.tile<[8, 8], i32> -> !tile.tile<[8], i32>
 }
 
 // -----
 
-tile.kernel @k(%t: !tile.view<[?], i32>, %low: i32, %high: i32) {
-  // expected-error @+1 {{expected bounds of type 'i32', got 'f32'}}
-  %a, %z = tile.bounds %t[%low] to [%high] within [64] : !tile.view<[?], i32> -> f32
+tile.kernel @k(%a: !tile.tile<[8, 8], f32>, %b: !tile.tile<[8], i32>) {
+  // expected-error @+1 {{result: expected elements f32, got 'i32'}}
+  %x = tile.reduce min %a from %b : !tile.tile<[8, 8], f32> -> !tile.tile<[8], i32>
+}
+
+// -----
+
+tile.kernel @k(%v: !tile.view<[?, ?], f32>) {
+  // expected-error @+1 {{expected an axis below 2, got 2}}
+  %x = tile.view_extent %v axis 2 : !tile.view<[?, ?], f32>
+}
+
+// -----
+
+tile.kernel @k(%v: !tile.view<[?, ?], f32>, %i: i32) {
+  // expected-error @+1 {{expected 2 low and high ends and as many numbers within, got 2 and 1}}
+  %a, %z = tile.bounds %v[%i, %i] to [%i, %i] within [1] : !tile.view<[?, ?], f32> -> f32
+}
+
+// -----
+
+tile.kernel @k(%v: !tile.view<[?], f32>, %i: i32) {
+  // expected-error @+1 {{expected bounds of type 'f32', got 'i32'}}
+  %a, %z = tile.bounds %v[%i] to [%i] within [1] : !tile.view<[?], f32> -> i32
 }

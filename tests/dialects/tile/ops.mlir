@@ -43,6 +43,10 @@ tile.kernel @bound(%q: !tile.view<[?, ?, ?, 32], bf16>, %lse: !tile.view<[?, ?, 
   %sk = tile.extent "Sk"
   // CHECK: tile.read %$t[%[[BATCH]], %[[HEAD]]] : <[?, ?], i32> -> i32
   %r = tile.read %$t[%batch, %head] : !tile.view<[?, ?], i32> -> i32
+  // CHECK: tile.view_extent %$t axis 1 : <[?, ?], i32>
+  %n = tile.view_extent %$t axis 1 : !tile.view<[?, ?], i32>
+  // CHECK: tile.bounds %$t[%[[BATCH]], %[[HEAD]]] to [%[[BATCH]], %{{.*}}] within [1, 0] : <[?, ?], i32> -> i32
+  %least, %largest = tile.bounds %$t[%batch, %head] to [%batch, %n] within [1, 0] : !tile.view<[?, ?], i32> -> i32
   // CHECK: tile.covers %$t[%[[BATCH]], %[[HEAD]]] low [0, -3] high [1, 3] : <[?, ?], i32>
   %covered = tile.covers %$t[%batch, %head] low [0, -3] high [1, 3] : !tile.view<[?, ?], i32>
   // CHECK: tile.exponent_factor %scale
@@ -139,4 +143,21 @@ tile.kernel @items(%item: i32) attributes {schedule = #tile.schedule<block_m = 1
   %rows = tile.work item %item : !tile.block<query, 128>
   // CHECK: tile.work_items !tile.block<query, 128>
   %count = tile.work_items !tile.block<query, 128>
+}
+
+// Reductions of whole numbers, and numbers that are a template's.
+// CHECK-LABEL: tile.kernel @numbers<columns>
+tile.kernel @numbers<columns>() {
+  // CHECK: tile.number columns * 2
+  %n = tile.number columns * 2
+  %x = tile.map : () -> !tile.tile<[64, columns], i32> {
+  ^body(%row: i32, %column: i32):
+    tile.yield %column : i32
+  }
+  %start = tile.map : () -> !tile.tile<[64], i32> {
+  ^body(%row: i32, %column: i32):
+    tile.yield %n : i32
+  }
+  // CHECK: tile.reduce min %{{.*}} from %{{.*}} {in_shares} : !tile.tile<[64, columns], i32> -> !tile.tile<[64], i32>
+  %low = tile.reduce min %x from %start {in_shares} : !tile.tile<[64, columns], i32> -> !tile.tile<[64], i32>
 }

@@ -93,11 +93,11 @@ tile.kernel @reduce(%q: !view, %lse: !lseView)
 }
 )";
 
-TEST(HostReduce, MaximaIgnoreNaN) {
+static void checkExtremes(const char *kind, float (*extreme)(float, float)) {
   for (const VectorUnit &unit : vectorUnits())
     for (int d : {64, 24, 5, 1}) {
       auto kernel = HostKernelUnderTest::compile(
-          substitute(reduceCore, {{"D", std::to_string(d)}, {"R", "max"}}), unit);
+          substitute(reduceCore, {{"D", std::to_string(d)}, {"R", kind}}), unit);
       ASSERT_TRUE(kernel);
       std::vector<float> q = randomValues(ElementType::f32, 16 * d, 12);
       std::vector<float> lse(16, -2.0f);
@@ -117,10 +117,15 @@ TEST(HostReduce, MaximaIgnoreNaN) {
       for (int i = 0; i < 16; ++i) {
         float expected = start[i];
         for (int x = 0; x < d; ++x)
-          expected = std::fmax(expected, q[i * d + x]);
-        EXPECT_EQ(lse[i], expected) << "row " << i << " of " << d << " columns";
+          expected = extreme(expected, q[i * d + x]);
+        EXPECT_EQ(lse[i], expected) << kind << " of row " << i << " of " << d << " columns";
       }
     }
+}
+
+TEST(HostReduce, ExtremesIgnoreNaN) {
+  checkExtremes("max", fmaxf);
+  checkExtremes("min", fminf);
 }
 
 TEST(HostReduce, Sums) {

@@ -3,8 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The test that this is a compiler: matrix products and the combination of partial results, through
-// the passes of attention, down to PTX.
+// The test that this is a compiler: matrix products, the combination of partial results and the
+// summaries of captures, through the passes of attention, down to PTX.
 //
 //===----------------------------------------------------------------------===//
 #include "Ptxas.h"
@@ -58,6 +58,7 @@ std::string ptxOfTemplate(const std::string &file, const std::vector<std::string
   kernels.addPass(createTileDecompose());
   kernels.addPass(createTileLowerBlocks());
   kernels.addPass(mlir::createCSEPass());
+  kernels.addPass(createTileSplitReads());
   addPipePasses(passes);
   addNVVMPasses(passes);
   EXPECT_TRUE(mlir::succeeded(passes.run(*module)));
@@ -219,6 +220,41 @@ TEST(Combine, Assembles) {
   for (int columns : {64, 128})
     for (int sm : {80, 90, 120})
       expectClean(ptxOfCombine("bf16", columns, sm));
+}
+
+//===----------------------------------------------------------------------===//
+// templates/summary.mlir
+//===----------------------------------------------------------------------===//
+
+std::string ptxOfSummary(int rows, int columns, int planes, int isFloat, int sm) {
+  return ptxOfTemplate(TESELA_TEST_TEMPLATES "/summary.mlir",
+                       {"rows=" + std::to_string(rows), "columns=" + std::to_string(columns),
+                        "planes=" + std::to_string(planes), "is_float=" + std::to_string(isFloat)},
+                       sm,
+                       "#tile.schedule<block_m = 64, block_n = 64, stages = 1, warps = 4, "
+                       "q_in_registers = false>");
+}
+
+TEST(Summary, BecomesPtx) {
+  for (int sm : {80, 90}) {
+    std::string ptx = ptxOfSummary(1, 16, 0, 1, sm);
+    EXPECT_TRUE(contains(ptx, ".visible .entry summary("));
+    EXPECT_TRUE(contains(ptx, "shfl.sync.bfly.b32"));
+    EXPECT_TRUE(contains(ptx, "min.s32"));
+    EXPECT_TRUE(contains(ptx, "max.s32"));
+    for (const char *other : {"mma", "cp.async", "bar.sync", ".shared", "f32"})
+      EXPECT_FALSE(contains(ptx, other)) << other;
+  }
+}
+
+TEST(Summary, Assembles) {
+  if (!hasPtxas())
+    GTEST_SKIP() << noPtxas;
+  for (int sm : {80, 90, 120}) {
+    expectClean(ptxOfSummary(1, 16, 0, 0, sm));
+    expectClean(ptxOfSummary(64, 16, 0, 1, sm));
+    expectClean(ptxOfSummary(1, 32, 1, 0, sm));
+  }
 }
 
 } // namespace

@@ -1,0 +1,264 @@
+//===- LowerBounds.cpp - tile-lower-bounds ----------------------*- C++ -*-===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#include "tile/Extents.h"
+#include "transforms/CaptureSummary.h"
+#include "transforms/Passes.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/ADT/MapVector.h"
+
+#include <cmath>
+#include <limits>
+
+using namespace mlir;
+
+namespace tesela {
+#define GEN_PASS_DEF_TILELOWERBOUNDS
+#include "transforms/Passes.h.inc"
+
+namespace {
+
+/// So many granules of a line are read one beside the other: their latencies overlap. More of level
+/// 0 are fewer of level 1; more of level 1 are a loop.
+constexpr int64_t maxGranulesOfLine = 16;
+/// And so many of several lines; else a loop goes over the lines.
+constexpr int64_t maxGranules = 32;
+
+/// Keys of the least and of the largest element.
+struct KeyBounds {
+  Value least, largest;
+};
+
+/// The granules of an axis that a box touches: `first` to `last`.
+struct GranuleRange {
+  Value first, last;
+  int64_t count; ///< at most so many; 0: not known
+  int64_t axis;  ///< of the summary's view
+};
+
+/// Granules of `size` elements that `within` neighbours can touch, at most; 0: not known.
+int64_t granulesWithin(int64_t within, int64_t size) {
+  if (within <= 1)
+    return within;
+  return (within + size - 2) / size + 1;
+}
+
+/// Writes one tile.bounds in terms of a summary.
+class BoundsEmitter {
+public:
+  BoundsEmitter(tile::BoundsOp op, const CaptureSummary &summary)
+      : op(op), builder(op), loc(op.getLoc()), summary(summary) {}
+
+  /// The level that the op reads.
+  int64_t level() {
+    int64_t within = op.getWithin()[summary.axes.back()];
+    int64_t count = granulesWithin(within, granuleColumns);
+    return count == 0 || count > maxGranulesOfLine ? 1 : 0;
+  }
+
+  /// `view`: the summary of that level.
+  void emit(Value view) {
+    this->view = view;
+    SmallVector<Value> indices = {Value()}; // the plane
+    for (int64_t axis : summary.axes)
+      indices.push_back(op.getLow()[axis]);
+    int64_t columns = level() == 0 ? granuleColumns : granuleColumns * granulesOfGroup;
+    GranuleRange column = range(summary.axes.back(), columns, indices.size() - 1);
+    auto line = [&]() {
+      return over(column, column.count != 0 && column.count <= maxGranulesOfLine, [&](Value index) {
+        indices.back() = index;
+        return read(indices);
+      });
+    };
+    KeyBounds keys;
+    if (summary.rows == 1) {
+      keys = line();
+    } else {
+      GranuleRange row = range(summary.axes.end()[-2], summary.rows, indices.size() - 2);
+      bool unrolled = row.count * column.count != 0 && row.count * column.count <= maxGranules;
+      keys = over(row, unrolled, [&](Value index) {
+        indices.end()[-2] = index;
+        return line();
+      });
+    }
+    op.getLeast().replaceAllUsesWith(decode(keys.least));
+    op.getLargest().replaceAllUsesWith(decode(keys.largest));
+    op.erase();
+  }
+
+private:
+  Value constant(int64_t value) { return arith::ConstantIntOp::create(builder, loc, value, 32); }
+
+  GranuleRange range(int64_t axis, int64_t size, int64_t viewAxis) {
+    auto granule = [&](Value index) -> Value {
+      return arith::ShRSIOp::create(builder, loc, index, constant(llvm::Log2_64(size)));
+    };
+    return {granule(op.getLow()[axis]), granule(op.getHigh()[axis]),
+            granulesWithin(op.getWithin()[axis], size), viewAxis};
+  }
+
+  KeyBounds join(const KeyBounds &a, const KeyBounds &b) {
+    return {arith::MinSIOp::create(builder, loc, a.least, b.least),
+            arith::MaxSIOp::create(builder, loc, a.largest, b.largest)};
+  }
+
+  /// What `each` gives, joined over the range's granules. Reads clamp: what lies outside of the
+  /// axis is its first or last granule.
+  KeyBounds over(const GranuleRange &range, bool unrolled,
+                 llvm::function_ref<KeyBounds(Value)> each) {
+    if (unrolled) {
+      KeyBounds bounds = each(range.first);
+      for (int64_t i = 1; i < range.count; ++i) {
+        Value next = arith::AddIOp::create(builder, loc, range.first, constant(i));
+        bounds = join(bounds, each(arith::MinSIOp::create(builder, loc, next, range.last)));
+      }
+      return bounds;
+    }
+    Value extent = tile::ViewExtentOp::create(builder, loc, builder.getI32Type(), view,
+                                              builder.getI64IntegerAttr(range.axis));
+    Value end = arith::SubIOp::create(builder, loc, extent, constant(1));
+    auto clamp = [&](Value index) -> Value {
+      Value inside = arith::MinSIOp::create(builder, loc, index, end);
+      return arith::MaxSIOp::create(builder, loc, inside, constant(0));
+    };
+    Value high = arith::AddIOp::create(builder, loc, clamp(range.last), constant(1));
+    Value none[] = {constant(std::numeric_limits<int32_t>::max()),
+                    constant(std::numeric_limits<int32_t>::min())};
+    auto loop = scf::ForOp::create(builder, loc, clamp(range.first), high, constant(1), none);
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(loop.getBody());
+    KeyBounds bounds =
+        join({loop.getRegionIterArg(0), loop.getRegionIterArg(1)}, each(loop.getInductionVar()));
+    scf::YieldOp::create(builder, loc, ValueRange{bounds.least, bounds.largest});
+    return {loop.getResult(0), loop.getResult(1)};
+  }
+
+  KeyBounds read(SmallVector<Value> indices) {
+    auto plane = [&](int64_t number) -> Value {
+      indices.front() = constant(number);
+      return tile::ReadOp::create(builder, loc, builder.getI32Type(), view, indices);
+    };
+    Value least = plane(0);
+    return {least, plane(1)};
+  }
+
+  /// The element whose key this is.
+  Value decode(Value key) {
+    if (!op.getLeast().getType().isF32())
+      return key;
+    Value sign = arith::ShRSIOp::create(builder, loc, key, constant(31));
+    Value belowSign = constant(std::numeric_limits<int32_t>::max());
+    Value turned = arith::AndIOp::create(builder, loc, sign, belowSign);
+    Value bits = arith::XOrIOp::create(builder, loc, key, turned);
+    return arith::BitcastOp::create(builder, loc, builder.getF32Type(), bits);
+  }
+
+  tile::BoundsOp op;
+  OpBuilder builder;
+  Location loc;
+  const CaptureSummary &summary;
+  Value view;
+};
+
+struct TileLowerBounds : impl::TileLowerBoundsBase<TileLowerBounds> {
+  void runOnOperation() override {
+    llvm::MapVector<Value, SmallVector<tile::BoundsOp>> byView;
+    getOperation().walk([&](tile::BoundsOp op) { byView[op.getView()].push_back(op); });
+    SmallVector<CaptureSummary> summaries;
+    for (auto &[view, ops] : byView)
+      if (std::optional<CaptureSummary> summary = lower(view, ops))
+        summaries.push_back(*summary);
+    if (!summaries.empty())
+      setSummaries(getOperation(), summaries);
+  }
+
+  /// The axes in which the op's box may be longer than one element.
+  static SmallVector<int64_t> axesOf(tile::BoundsOp op) {
+    SmallVector<int64_t> axes;
+    for (auto [axis, within] : llvm::enumerate(op.getWithin()))
+      if (within != 1)
+        axes.push_back(axis);
+    return axes;
+  }
+
+  std::optional<CaptureSummary> lower(Value view, ArrayRef<tile::BoundsOp> ops) {
+    auto type = cast<tile::ViewType>(view.getType());
+    // The axes that granules extend in: as many as two.
+    SmallVector<int64_t> extended;
+    bool hasKeys = type.getElementType().isF32() || type.getElementType().isInteger(32);
+    for (tile::BoundsOp op : ops) {
+      SmallVector<int64_t> all = extended;
+      for (int64_t axis : axesOf(op))
+        if (!llvm::is_contained(all, axis))
+          all.push_back(axis);
+      if (all.size() <= 2 && type.getRank() <= maxSummaryRank && hasKeys)
+        extended = all;
+    }
+    llvm::sort(extended);
+
+    CaptureSummary summary;
+    for (int64_t axis = 0; axis < type.getRank(); ++axis)
+      if (!llvm::is_contained(extended, axis))
+        summary.axes.push_back(axis);
+    llvm::append_range(summary.axes, extended);
+    summary.rows = extended.size() == 2 ? granuleRows : 1;
+    StringRef capture = getOperation().getArgumentName(cast<BlockArgument>(view).getArgNumber());
+    summary.capture = capture.str();
+
+    Value levels[2];
+    for (tile::BoundsOp op : ops) {
+      SmallVector<int64_t> axes = axesOf(op);
+      if (axes.empty()) {
+        readElement(op);
+      } else if (!llvm::all_of(axes, [&](int64_t a) { return llvm::is_contained(extended, a); })) {
+        giveUp(op);
+      } else {
+        BoundsEmitter emitter(op, summary);
+        Value &level = levels[emitter.level()];
+        if (!level)
+          level = addArgument(capture, emitter.level(), type.getRank() + 1);
+        emitter.emit(level);
+      }
+    }
+    if (!levels[0] && !levels[1])
+      return std::nullopt;
+    summary.levels = levels[1] ? 2 : 1;
+    return summary;
+  }
+
+  Value addArgument(StringRef capture, int64_t level, int64_t rank) {
+    Builder builder(&getContext());
+    SmallVector<Attribute> extents(rank, tile::getExtent(&getContext(), ShapedType::kDynamic));
+    auto type = tile::ViewType::get(&getContext(), extents, builder.getI32Type());
+    return getOperation().addArgument(summaryName(capture, level), type, getOperation().getLoc());
+  }
+
+  static void readElement(tile::BoundsOp op) {
+    OpBuilder builder(op);
+    Value element = tile::ReadOp::create(builder, op.getLoc(), op.getLeast().getType(),
+                                         op.getView(), op.getLow());
+    op->replaceAllUsesWith(ValueRange{element, element});
+    op->erase();
+  }
+
+  /// Every value is between these.
+  static void giveUp(tile::BoundsOp op) {
+    OpBuilder builder(op);
+    auto constant = [&](int32_t end) -> Value {
+      if (op.getLeast().getType().isInteger(32))
+        return arith::ConstantIntOp::create(builder, op.getLoc(), end, 32);
+      return arith::ConstantFloatOp::create(builder, op.getLoc(), builder.getF32Type(),
+                                            APFloat(std::nanf("")));
+    };
+    Value ends[] = {constant(std::numeric_limits<int32_t>::min()),
+                    constant(std::numeric_limits<int32_t>::max())};
+    op->replaceAllUsesWith(ValueRange(ends));
+    op->erase();
+  }
+};
+
+} // namespace
+} // namespace tesela

@@ -1,0 +1,85 @@
+// RUN: tesela-opt %s --tile-lower-bounds --split-input-file | FileCheck %s
+
+// 80 neighbours touch six granules of 16: read at once, the last ones clamped to the box's.
+// CHECK-LABEL: tile.kernel @small
+// CHECK-SAME: %$doc.summary0: !tile.view<[?, ?, ?], i32>
+// CHECK-SAME: tile.summaries = [{axes = array<i64: 0, 1>, capture = "$doc", levels = 1 : i64, rows = 1 : i64}]
+tile.kernel @small(%$doc: !tile.view<[?, ?], i32>, %o: !tile.view<[?, ?, ?], f32>, %b: i32, %first: i32, %last: i32) {
+  // CHECK: %[[FIRST:.*]] = arith.shrsi %first
+  // CHECK: %[[LAST:.*]] = arith.shrsi %last
+  // CHECK: %[[ZERO:.*]] = arith.constant 0 : i32
+  // CHECK: tile.read %$doc.summary0[%[[ZERO]], %b, %[[FIRST]]]
+  // CHECK: %[[ONE:.*]] = arith.constant 1 : i32
+  // CHECK: tile.read %$doc.summary0[%[[ONE]], %b, %[[FIRST]]]
+  // CHECK: %[[NEXT:.*]] = arith.addi %[[FIRST]]
+  // CHECK: %[[CLAMPED:.*]] = arith.minsi %[[NEXT]], %[[LAST]]
+  // CHECK: tile.read %$doc.summary0[%{{.*}}, %b, %[[CLAMPED]]]
+  // CHECK-COUNT-9: tile.read
+  // CHECK-NOT: tile.read
+  // CHECK-NOT: tile.bounds
+  %a, %z = tile.bounds %$doc[%b, %first] to [%b, %last] within [1, 80] : !tile.view<[?, ?], i32> -> i32
+  %c = arith.cmpi sle, %a, %z : i32
+  scf.if %c {
+  }
+}
+
+// -----
+
+// 4096 neighbours touch nine granules of 512; of what is not known at all a loop asks.
+// CHECK-LABEL: tile.kernel @coarse
+// CHECK-SAME: %$doc.summary1: !tile.view<[?, ?], i32>
+// CHECK-SAME: levels = 2
+tile.kernel @coarse(%$doc: !tile.view<[?], f32>, %first: i32, %last: i32) {
+  // CHECK-COUNT-18: tile.read %$doc.summary1
+  // CHECK: arith.bitcast %{{.*}} : i32 to f32
+  // CHECK: %[[EXTENT:.*]] = tile.view_extent %$doc.summary1 axis 1
+  // CHECK: scf.for
+  // CHECK-COUNT-2: tile.read %$doc.summary1
+  // CHECK-NOT: tile.read
+  %a, %z = tile.bounds %$doc[%first] to [%last] within [4096] : !tile.view<[?], f32> -> f32
+  %b, %y = tile.bounds %$doc[%first] to [%last] within [0] : !tile.view<[?], f32> -> f32
+  %c = arith.cmpf ole, %a, %y : f32
+  %d = arith.cmpf ole, %b, %z : f32
+  %e = arith.andi %c, %d : i1
+  scf.if %e {
+  }
+}
+
+// -----
+
+// Boxes in two axes: granules of 64 x 16, a loop over the rows of granules where they are many. The
+// axis that is left leads.
+// CHECK-LABEL: tile.kernel @matrix
+// CHECK-SAME: tile.summaries = [{axes = array<i64: 1, 0, 2>, capture = "$m", levels = 1 : i64, rows = 64 : i64}]
+tile.kernel @matrix(%$m: !tile.view<[?, ?, ?], i32>, %i: i32, %h: i32, %j: i32, %k: i32, %l: i32) {
+  // CHECK-COUNT-20: tile.read %$m.summary0[%{{.*}}, %h,
+  // CHECK: scf.for
+  // CHECK-COUNT-24: tile.read %$m.summary0
+  // CHECK-NOT: tile.read
+  %a, %z = tile.bounds %$m[%i, %h, %k] to [%j, %h, %l] within [64, 1, 64] : !tile.view<[?, ?, ?], i32> -> i32
+  %b, %y = tile.bounds %$m[%i, %h, %k] to [%j, %h, %l] within [128, 1, 176] : !tile.view<[?, ?, ?], i32> -> i32
+  %c = arith.cmpi sle, %a, %z : i32
+  %d = arith.cmpi sle, %b, %y : i32
+  %e = arith.andi %c, %d : i1
+  scf.if %e {
+  }
+}
+
+// -----
+
+// One element is read itself; of a box in three axes nothing is known. Neither needs a summary.
+// CHECK-LABEL: tile.kernel @without
+// CHECK-NOT: summary
+tile.kernel @without(%$m: !tile.view<[?, ?, ?], f32>, %i: i32, %j: i32) {
+  // CHECK: %[[X:.*]] = tile.read %$m[%i, %i, %j]
+  // CHECK: %[[NAN:.*]] = arith.constant 0x7FC00000 : f32
+  // CHECK: arith.cmpf ole, %[[X]], %[[X]]
+  // CHECK: arith.cmpf ole, %[[NAN]],
+  %a, %z = tile.bounds %$m[%i, %i, %j] to [%i, %i, %j] within [1, 1, 1] : !tile.view<[?, ?, ?], f32> -> f32
+  %b, %y = tile.bounds %$m[%i, %i, %i] to [%j, %j, %j] within [64, 64, 64] : !tile.view<[?, ?, ?], f32> -> f32
+  %c = arith.cmpf ole, %a, %z : f32
+  %d = arith.cmpf ole, %b, %y : f32
+  %e = arith.andi %c, %d : i1
+  scf.if %e {
+  }
+}
