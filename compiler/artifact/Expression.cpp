@@ -4,6 +4,7 @@
 //===----------------------------------------------------------------------===//
 #include "tesela/compiler/Artifact.h"
 
+#include <algorithm>
 #include <charconv>
 #include <limits>
 
@@ -48,6 +49,7 @@ Result<Expression> Expression::parse(std::string_view text) {
     std::string_view text;
     size_t position = 0;
     std::vector<Node> nodes;
+    std::vector<CaptureAxis> captureAxes;
     std::string problem;
 
     std::string_view token() {
@@ -71,6 +73,20 @@ Result<Expression> Expression::parse(std::string_view text) {
       if (problem.empty())
         problem = std::move(message);
       return -1;
+    }
+
+    /// "$doc.1"
+    int parseCaptureExtent(std::string_view text) {
+      size_t dot = text.rfind('.');
+      std::string_view digits = dot == text.npos ? "" : text.substr(dot + 1);
+      if (dot < 2 || digits.size() != 1 || digits[0] < '0' || digits[0] > '7')
+        return fail("has '" + std::string(text) + "' where an extent such as $name.0 is expected");
+      CaptureAxis found{std::string(text.substr(0, dot)), digits[0] - '0'};
+      auto known = std::find(captureAxes.begin(), captureAxes.end(), found);
+      int64_t index = known - captureAxes.begin();
+      if (known == captureAxes.end())
+        captureAxes.push_back(std::move(found));
+      return add({Node::captureExtent, index, -1, -1});
     }
 
     int parse(int depth) {
@@ -99,6 +115,8 @@ Result<Expression> Expression::parse(std::string_view text) {
       for (int i = 0; i < 5; ++i)
         if (first == extentNames[i])
           return add({Node::extent, i, -1, -1});
+      if (first.starts_with('$'))
+        return parseCaptureExtent(first);
       int64_t value = 0;
       auto [end, code] = std::from_chars(first.data(), first.data() + first.size(), value);
       if (first.empty() || code != std::errc() || end != first.data() + first.size())
@@ -108,7 +126,7 @@ Result<Expression> Expression::parse(std::string_view text) {
     }
   };
 
-  Parser parser{text, 0, {}, {}};
+  Parser parser{text, 0, {}, {}, {}};
   if (parser.parse(0) >= 0 && !parser.token().empty())
     parser.problem = "goes on after its end";
   if (!parser.problem.empty())
@@ -116,10 +134,12 @@ Result<Expression> Expression::parse(std::string_view text) {
   Expression expression;
   expression.text_ = text;
   expression.nodes_ = std::move(parser.nodes);
+  expression.captureAxes_ = std::move(parser.captureAxes);
   return expression;
 }
 
-int64_t Expression::evaluate(const Extents &extents) const {
+int64_t Expression::evaluate(const Extents &extents,
+                             std::span<const int64_t> captureExtents) const {
   const int64_t values[] = {extents.B, extents.H, extents.Hkv, extents.Sq, extents.Sk};
   auto evaluateNode = [&](auto &self, int index) -> int64_t {
     const Node &node = nodes_[index];
@@ -128,6 +148,8 @@ int64_t Expression::evaluate(const Extents &extents) const {
       return node.value;
     case Node::extent:
       return values[node.value];
+    case Node::captureExtent:
+      return node.value < int64_t(captureExtents.size()) ? captureExtents[node.value] : 0;
     case Node::add:
       return saturatingAdd(self(self, node.left), self(self, node.right));
     case Node::multiply:

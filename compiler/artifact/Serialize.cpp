@@ -19,7 +19,7 @@ namespace tesela {
 namespace {
 
 constexpr std::string_view magic("TESELA\0A", 8);
-constexpr uint32_t formatVersion = 3;
+constexpr uint32_t formatVersion = 4;
 constexpr size_t headerSize = 8 + 4 + 8;
 constexpr size_t digestSize = 32;
 
@@ -132,6 +132,15 @@ private:
 
 // One list of fields serves both directions.
 
+template <typename Stream> void fields(Stream &stream, Expression &expression) {
+  stream.field(expression);
+}
+
+template <typename Stream> void fields(Stream &stream, Workspace &workspace) {
+  stream.field(workspace.name);
+  stream.list(workspace.extents, 8);
+}
+
 template <typename Stream> void fields(Stream &stream, ArgumentSlot &slot) {
   stream.enumeration(slot.kind, ArgumentSlot::Kind::counter);
   stream.field(slot.name);
@@ -141,6 +150,8 @@ template <typename Stream> void fields(Stream &stream, ArgumentSlot &slot) {
 template <typename Stream> void fields(Stream &stream, Launch &launch) {
   stream.field(launch.kernel);
   stream.field(launch.items);
+  stream.list(launch.extents, 8);
+  stream.field(launch.summarizes);
   stream.field(launch.persistent);
   stream.field(launch.threads);
   stream.field(launch.sharedBytes);
@@ -174,7 +185,8 @@ template <typename Stream> void fields(Stream &stream, Artifact &artifact) {
   stream.list(artifact.parameters, 22);
   stream.enumeration(artifact.format, CodeFormat::cubin);
   stream.field(artifact.code);
-  stream.list(artifact.launches, 45);
+  stream.list(artifact.launches, 61);
+  stream.list(artifact.workspaces, 16);
   stream.optional(artifact.resources, [&](Resources &resources) {
     stream.field(resources.registers);
     stream.field(resources.spillBytes);

@@ -137,6 +137,7 @@ Result<LaunchArguments> launchArguments(const KernelInfo &info,
   for (size_t i = 0; i < from.parameter_count; ++i)
     if (Status status = addParameter(from.parameters[i], to); !status)
       return status.error();
+  to.capturesUnchanged = from.captures_unchanged != 0;
   return to;
 }
 

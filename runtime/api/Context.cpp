@@ -61,8 +61,9 @@ Result<std::shared_ptr<const LoadedKernel>> loadKernel(const Artifact &artifact,
   if (!code)
     return code.error();
   KernelInfo info = describeKernel(artifact, backend, **code);
-  return std::shared_ptr<const LoadedKernel>(std::make_shared<LoadedKernel>(LoadedKernel{
-      backend.shared_from_this(), std::move(*plan), std::move(*code), std::move(info)}));
+  return std::shared_ptr<const LoadedKernel>(std::make_shared<LoadedKernel>(
+      LoadedKernel{backend.shared_from_this(), std::move(*plan), std::move(*code),
+                   std::make_unique<Workspaces>(backend.shared_from_this()), std::move(info)}));
 }
 
 /// Finds or makes a kernel and says where it came from.

@@ -18,6 +18,8 @@ static Result<CheckedArguments> check(const LoadedKernel &kernel,
     return checked;
   if (Status status = kernel.plan.checkItems(checked->extents); !status)
     return status.error();
+  if (Status status = kernel.plan.checkCaptures(*checked); !status)
+    return status.error();
   return checked;
 }
 
@@ -25,7 +27,8 @@ Status Kernel::launch(const LaunchArguments &arguments, void *stream) const {
   Result<CheckedArguments> checked = check(*state->kernel, arguments);
   if (!checked)
     return checked.error().within("launching '" + state->info.variantName + "'");
-  return state->kernel->plan.launch(*state->kernel->code, *checked, stream);
+  return state->kernel->plan.launch(*state->kernel->code, *checked, stream,
+                                    state->kernel->workspaces.get());
 }
 
 Status Kernel::checkArguments(const LaunchArguments &arguments) const {

@@ -24,6 +24,7 @@ struct LoadedKernel {
   std::shared_ptr<const Backend> backend;
   LaunchPlan plan;
   std::shared_ptr<const LoadedCode> code;
+  std::unique_ptr<Workspaces> workspaces;
   KernelInfo info; ///< without origin and stages, which belong to a request
 };
 

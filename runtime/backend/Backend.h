@@ -47,6 +47,12 @@ public:
   virtual std::optional<int64_t> sharedBytes() const { return std::nullopt; }
 };
 
+/// What launches on a stream run after and beside.
+struct StreamUse {
+  uint64_t stream = 0;  ///< no other stream of the process ever has this number
+  uint64_t capture = 0; ///< the capture into a graph that goes on, numbered; 0: none
+};
+
 /// The host or one GPU. All members may be called from several threads at once.
 class Backend : public std::enable_shared_from_this<Backend> {
 public:
@@ -73,6 +79,7 @@ public:
   virtual Status copyToHost(void *to, const void *from, size_t bytes) const = 0;
   virtual Status fill(void *address, uint8_t byte, size_t bytes) const = 0;
   virtual Status synchronize(void *stream) const = 0;
+  virtual Result<StreamUse> streamUse(void *stream) const { return StreamUse(); }
   /// The milliseconds that `work` takes on `stream`.
   virtual Result<double> time(const std::function<Status()> &work, void *stream) const = 0;
 

@@ -134,6 +134,21 @@ public:
     return api.check(api.cuStreamSynchronize(static_cast<CUstream_st *>(stream)),
                      "cuStreamSynchronize");
   }
+  Result<StreamUse> streamUse(void *stream) const override {
+    CurrentContext current(api, context);
+    if (!current.status())
+      return current.status().error();
+    auto *queue = static_cast<CUstream_st *>(stream);
+    unsigned long long id = 0, capture = 0;
+    int isCapturing = 0;
+    if (Status status = api.check(api.cuStreamGetId(queue, &id), "cuStreamGetId"); !status)
+      return status.error();
+    if (Status status = api.check(api.cuStreamGetCaptureInfo(queue, &isCapturing, &capture),
+                                  "cuStreamGetCaptureInfo");
+        !status)
+      return status.error();
+    return StreamUse{id, isCapturing ? capture : 0};
+  }
   Result<double> time(const std::function<Status()> &work, void *stream) const override;
 
   const DriverApi &driverApi() const { return api; }

@@ -99,6 +99,8 @@ enum ResultCode {
   ENTRY(cuCtxPopCurrent_v2, (CUctx_st * *context))                                                 \
   ENTRY(cuStreamGetId, (CUstream_st * stream, unsigned long long *id))                             \
   ENTRY(cuStreamIsCapturing, (CUstream_st * stream, int *status))                                  \
+  ENTRY(cuStreamGetCaptureInfo,                                                                    \
+        (CUstream_st * stream, int *status, unsigned long long *id))                               \
   ENTRY(cuStreamSynchronize, (CUstream_st * stream))                                               \
   ENTRY(cuModuleLoadDataEx, (CUmod_st * *module, const void *image, unsigned int optionCount,      \
                              int *options, void **optionValues))                                   \

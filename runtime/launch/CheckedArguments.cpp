@@ -202,6 +202,7 @@ Result<CheckedArguments> checkArguments(const Signature &signature,
   if (!scale)
     return scale.error();
   checked.scale = *scale;
+  checked.capturesUnchanged = arguments.capturesUnchanged;
   if (Status status = checkParameters(signature.parameters, arguments, checked); !status)
     return status.error();
   return checked;

@@ -36,6 +36,7 @@ struct CheckedArguments {
   std::vector<uint32_t> scalarBits;
   /// By parameter: a capture, or an empty view.
   std::vector<Tensor> captures;
+  bool capturesUnchanged = false; ///< since the kernel's last launch on the stream
 };
 
 /// Every rule of LaunchArguments. The error names the argument, its value, what

@@ -32,6 +32,17 @@ TEST(Expression, Values) {
   EXPECT_EQ(evaluate(" ( +  Sk\n1 ) "), 334);
 }
 
+TEST(Expression, ExtentsOfCapturedTensors) {
+  Result<Expression> expression = Expression::parse("(+ (* $doc.1 $a_b.0) (ceildiv $doc.1 16))");
+  ASSERT_TRUE(expression.ok()) << expression.error().message();
+  EXPECT_EQ(expression->captureAxes(),
+            (std::vector<CaptureAxis>{{"$doc", 1}, {"$a_b", 0}})); // each once, as they come
+  EXPECT_EQ(expression->evaluate({}, std::vector<int64_t>{33, 7}), 33 * 7 + 3);
+  EXPECT_EQ(expression->evaluate({}), 0); // what is not known is 0
+  int64_t large = std::numeric_limits<int64_t>::max();
+  EXPECT_EQ(expression->evaluate({}, std::vector<int64_t>{large, 2}), large);
+}
+
 TEST(Expression, CeilDivideRoundsUpAndDividesByNothing) {
   for (int64_t a : {-7, -4, -1, 0, 1, 3, 4, 5, 8})
     for (int64_t b : {1, 2, 3, 4})
@@ -49,8 +60,11 @@ TEST(Expression, ComputesIn64BitsAndHoldsTheEnds) {
 }
 
 TEST(Expression, WrongTextsAreErrors) {
-  for (const char *text : {"", "(", ")", "()", "(+ 1)", "(+ 1 2", "(+ 1 2 3)", "1 2", "(- 1 2)",
-                           "Sx", "12a", "99999999999999999999", "(+ 1 2))", "(ceildiv 1)"}) {
+  for (const char *text :
+       {"",          "(",          ")",       "()",  "(+ 1)", "(+ 1 2",
+        "(+ 1 2 3)", "1 2",        "(- 1 2)", "Sx",  "12a",   "$doc",
+        "$doc.",     "$doc.8",     "$doc.10", "$.1", "doc.1", "99999999999999999999",
+        "(+ 1 2))",  "(ceildiv 1)"}) {
     Result<Expression> expression = Expression::parse(text);
     ASSERT_FALSE(expression.ok()) << text;
     EXPECT_NE(expression.error().message().find(text), std::string::npos);

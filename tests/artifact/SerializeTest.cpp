@@ -46,7 +46,13 @@ Artifact fullArtifact() {
       {ArgumentSlot::Kind::data, "q", 0},           {ArgumentSlot::Kind::stride, "$slope", 1},
       {ArgumentSlot::Kind::scale, "", 0},           {ArgumentSlot::Kind::tensorMap, "k", 128},
       {ArgumentSlot::Kind::coordinateStep, "k", 1}, {ArgumentSlot::Kind::counter, "", 0}};
-  artifact.launches = {launch, launch};
+  Launch summary = launch;
+  summary.extents = {expression("(* $slope.0 3)"), expression("1"), expression("1"),
+                     expression("(ceildiv $slope.1 16)"), expression("Sk")};
+  summary.summarizes = "$slope";
+  artifact.launches = {summary, launch};
+  artifact.workspaces = {
+      {"$slope.summary0", {expression("2"), expression("(ceildiv $slope.1 16)")}}};
   artifact.resources = Resources{168, 12};
   return artifact;
 }
@@ -73,6 +79,15 @@ TEST(Serialize, WhatIsWrittenReadsBack) {
   EXPECT_EQ(read->code, artifact.code);
   ASSERT_EQ(read->launches.size(), 2u);
   EXPECT_EQ(read->launches[1].items.evaluate({1, 2, 2, 129, 1}), 4);
+  EXPECT_TRUE(read->launches[1].extents.empty());
+  EXPECT_EQ(read->launches[1].summarizes, "");
+  EXPECT_EQ(read->launches[0].summarizes, "$slope");
+  ASSERT_EQ(read->launches[0].extents.size(), 5u);
+  EXPECT_EQ(read->launches[0].extents[0].evaluate({}, std::vector<int64_t>{5}), 15);
+  ASSERT_EQ(read->workspaces.size(), 1u);
+  EXPECT_EQ(read->workspaces[0].name, "$slope.summary0");
+  ASSERT_EQ(read->workspaces[0].extents.size(), 2u);
+  EXPECT_EQ(read->workspaces[0].extents[1].text(), "(ceildiv $slope.1 16)");
   EXPECT_TRUE(read->launches[1].persistent);
   EXPECT_EQ(read->launches[1].workspaceBytes, int64_t(1) << 40);
   ASSERT_EQ(read->launches[1].slots.size(), 6u);

@@ -48,6 +48,11 @@ struct LaunchArguments {
   std::optional<double> scale;
   std::vector<ScalarArgument> scalars; ///< those with a default may be left out
   std::vector<CaptureArgument> captures;
+  /// No captured tensor's elements have changed since this kernel's last launch on this stream. What the
+  /// kernel computes of the tensors alone (the summaries that tell it which tiles a mask
+  /// empties) is then kept for those that are passed with the same address, extents and strides. Never
+  /// needed for a right result, and wrong results where it is not true.
+  bool capturesUnchanged = false;
 };
 
 /// What is known of a kernel: where it came from, what it needs.
@@ -81,7 +86,9 @@ public:
   /// Launches on `stream` (a CUstream or cudaStream_t of the device's primary
   /// context; nullptr is the default stream) and returns at once; on the
   /// host it returns when the result is there and `stream` must be nullptr.
-  /// Allocates no device memory. Any argument that does not fit is
+  /// Allocates device memory only where a mask reads captured tensors, and on a stream only for
+  /// larger ones than before; in a capture into a graph none, so launch once on the stream before each
+  /// capture. Any argument that does not fit is
   /// Code::invalidArgument, what fits but is more than the device can do is
   /// Code::unsupported, and nothing is launched.
   Status launch(const LaunchArguments &arguments, void *stream = nullptr) const;

@@ -158,6 +158,10 @@ typedef struct tesela_launch_arguments {
   double scale;                       /* finite and positive; 0: 1/sqrt(head_dim_qk) */
   const tesela_parameter *parameters; /* those with a default may be left out */
   size_t parameter_count;
+  /* Not 0: no captured tensor's elements have changed since this kernel's last launch on this
+   * stream. What is computed of the tensors alone is then kept for those with the same address, extents
+   * and strides. Never needed for a right result, and wrong results where it is not true. */
+  int captures_unchanged;
 } tesela_launch_arguments;
 
 /* Launches on `stream` (a CUstream or cudaStream_t; NULL: the default stream) and

@@ -5,6 +5,7 @@
 //
 // An artifact is a launch plan: code, the launches in order, for each launch its
 // argument slots, and integer expressions over the launch's extents for its grid.
+// Launches hand tensors to later ones in workspaces, which the runtime allocates.
 // It is plain data: no MLIR or LLVM type stands in it, it can be written to
 // a file, read back and checked on a machine without a GPU.
 //
@@ -25,6 +26,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -40,22 +42,34 @@ struct Extents {
   int32_t Sk = 0;  ///< keys
 };
 
+/// An axis of a captured tensor.
+struct CaptureAxis {
+  std::string name; ///< "$doc"
+  int axis = 0;
+  bool operator==(const CaptureAxis &) const = default;
+};
+
 /// An integer expression over the extents in prefix form, computed in 64 bits:
-/// `(* (ceildiv Sq 128) (* B H))`. Operators: + * ceildiv. The text is the
-/// serialised form.
+/// `(* (ceildiv Sq 128) (* B H))`. Operators: + * ceildiv. `$doc.1` is the extent of axis 1 of the
+/// captured tensor `doc`. The text is the serialised form.
 class Expression {
 public:
   static Result<Expression> parse(std::string_view text);
   const std::string &text() const { return text_; }
-  int64_t evaluate(const Extents &extents) const;
+  /// The axes of captured tensors that the expression names.
+  const std::vector<CaptureAxis> &captureAxes() const { return captureAxes_; }
+  /// `captureExtents`: of captureAxes(), in their order.
+  int64_t evaluate(const Extents &extents, std::span<const int64_t> captureExtents = {}) const;
 
 private:
   struct Node {
-    enum Kind { constant, extent, add, multiply, ceilDivide } kind;
-    int64_t value;  // constant: the value; extent: its index in B H Hkv Sq Sk
+    enum Kind { constant, extent, captureExtent, add, multiply, ceilDivide } kind;
+    /// constant: the value; extent: its index in B H Hkv Sq Sk; captureExtent: in captureAxes_
+    int64_t value;
     int left, right;
   };
   std::string text_;
+  std::vector<CaptureAxis> captureAxes_;
   std::vector<Node> nodes_; // children before parents; the last is the root
 };
 
@@ -84,18 +98,30 @@ struct ArgumentSlot {
     counter = 7,
   };
   Kind kind;
-  /// q k v o lse, or the name of a variant's parameter (prefixed by "$" to keep
-  /// the two apart: "$window", "$slope").
+  /// q k v o lse, the name of a variant's parameter (prefixed by "$" to keep
+  /// the two apart: "$window", "$slope"), or that of a workspace, which is as a capture is.
   std::string name;
   /// q k v o: 0 = batch, 1 = head, 2 = position (the last stride is 1); tensorMap: the box's rows.
-  /// Captures: the axis. lse is always contiguous [B, H, Sq] and has no stride.
+  /// Captures: the axis; -1 is one that the tensor does not have, with extent 1 and stride 0.
+  /// lse is always contiguous [B, H, Sq] and has no stride.
   int axis = 0;
+};
+
+/// An i32 tensor without gaps that one launch writes and later ones read.
+struct Workspace {
+  std::string name; ///< "$doc.summary0": no parameter's, since it has a dot
+  std::vector<Expression> extents;
 };
 
 /// A kernel and how it is launched.
 struct Launch {
   std::string kernel;        ///< symbol in the code
   Expression items;          ///< work items: the grid's x extent; 0 means: nothing to launch
+  /// What B H Hkv Sq Sk are to this launch's items and slots; none: the plan's own extents.
+  std::vector<Expression> extents;
+  /// The name of the captured tensor that alone decides what the launch writes; "": there is none. The
+  /// launch is left out where the caller says that the tensor did not change.
+  std::string summarizes;
   /// The grid has a block for each multiprocessor at most, which take items from a counter (GPU).
   bool persistent = false;
   int threads = 0;           ///< threads a block (GPU)
@@ -153,7 +179,8 @@ struct Artifact {
   std::vector<Parameter> parameters;
   CodeFormat format = CodeFormat::hostObject;
   std::string code;
-  std::vector<Launch> launches;
+  std::vector<Launch> launches; ///< the last one writes the results
+  std::vector<Workspace> workspaces;
   std::optional<Resources> resources;
 
   /// The serialised form: a versioned header, fields, and a checksum over all.

@@ -1,0 +1,284 @@
+//===- WorkspacesTest.cpp - Memory that launches share --------------------===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Which launches share a workspace, when it grows, what is kept in it, and what slots say of it:
+// with a backend and code that only count.
+//
+//===----------------------------------------------------------------------===//
+#include "launch/Workspaces.h"
+#include "launch/LaunchPlan.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <limits>
+#include <map>
+
+using namespace tesela;
+
+namespace {
+
+using Kind = ArgumentSlot::Kind;
+
+Device countingDevice() {
+  Device device;
+  device.name = "counting";
+  return device;
+}
+
+/// Streams are small numbers.
+class CountingBackend : public Backend {
+public:
+  CountingBackend() : Backend(countingDevice()) {}
+  mutable std::map<void *, size_t> allocations;
+  mutable int allocated = 0;
+  std::map<void *, uint64_t> captures;
+
+  int addressAlignment() const override { return 16; }
+  std::string codeIdentity() const override { return ""; }
+  Result<std::shared_ptr<const LoadedCode>> load(const Artifact &) const override {
+    return Error(Code::unsupported, "counts only");
+  }
+  Result<void *> allocate(size_t bytes) const override {
+    if (bytes > size_t(1) << 40)
+      return Error(Code::outOfMemory, "too much");
+    void *address = reinterpret_cast<void *>(size_t(++allocated) << 41);
+    allocations[address] = bytes;
+    return address;
+  }
+  void release(void *address) const override { EXPECT_EQ(allocations.erase(address), 1u); }
+  Status copyToDevice(void *, const void *, size_t) const override { return Status::success(); }
+  Status copyToHost(void *, const void *, size_t) const override { return Status::success(); }
+  Status fill(void *, uint8_t, size_t) const override { return Status::success(); }
+  Status synchronize(void *) const override { return Status::success(); }
+  Result<double> time(const std::function<Status()> &, void *) const override { return 0.0; }
+  Result<StreamUse> streamUse(void *stream) const override {
+    auto capture = captures.find(stream);
+    return StreamUse{reinterpret_cast<uintptr_t>(stream),
+                     capture == captures.end() ? 0 : capture->second};
+  }
+};
+
+/// Notes each launch's items and its slots' values.
+class RecordingCode : public LoadedCode {
+public:
+  struct Record {
+    size_t index;
+    int64_t items;
+    std::vector<int64_t> values;
+  };
+  mutable std::vector<Record> records;
+  std::vector<std::vector<size_t>> sizes; ///< by launch and slot
+  size_t fails = size_t(-1);              ///< the launch of this index
+
+  Status launch(size_t index, int64_t items, void **arguments, void *) const override {
+    if (index == fails)
+      return Error(Code::driver, "as asked");
+    Record &record = records.emplace_back(Record{index, items, {}});
+    for (size_t slot = 0; slot < sizes[index].size(); ++slot) {
+      int64_t value = 0;
+      std::memcpy(&value, arguments[slot], sizes[index][slot]);
+      record.values.push_back(value);
+    }
+    return Status::success();
+  }
+};
+
+Expression expression(const char *text) { return *Expression::parse(text); }
+
+/// A main launch that reads two levels of a summary of doc: i32[n, m], as the compiler makes it.
+Artifact summarized() {
+  Artifact artifact;
+  artifact.variantName = "documents";
+  artifact.target = {Target::Kind::cuda, 90};
+  artifact.headDimQk = artifact.headDimV = 64;
+  artifact.parameters = {{"doc", ElementType::i32, true, {{1, "n", 0}, {1, "m", 0}}, std::nullopt}};
+  Launch fine;
+  fine.kernel = "summary0_doc";
+  fine.items = expression("(* (ceildiv Sq 64) (* B H))");
+  fine.extents = {expression("1"), expression("$doc.0"), expression("1"),
+                  expression("(ceildiv $doc.1 16)"), expression("1")};
+  fine.summarizes = "$doc";
+  fine.slots = {{Kind::extent, "", 1},           {Kind::extent, "", 3},
+                {Kind::data, "$doc", 0},         {Kind::extent, "$doc", -1},
+                {Kind::stride, "$doc", -1},      {Kind::extent, "$doc", 1},
+                {Kind::data, "$doc.summary0", 0}};
+  Launch main;
+  main.kernel = "forward";
+  main.items = expression("(* B H)");
+  main.slots = {{Kind::data, "$doc.summary0", 0},
+                {Kind::extent, "$doc.summary0", 2},
+                {Kind::stride, "$doc.summary0", 0},
+                {Kind::data, "$doc.summary1", 0},
+                {Kind::extent, "", 1}};
+  artifact.launches = {fine, main};
+  artifact.workspaces = {
+      {"$doc.summary0", {expression("2"), expression("$doc.0"), expression("(ceildiv $doc.1 16)")}},
+      {"$doc.summary1",
+       {expression("2"), expression("$doc.0"), expression("(ceildiv $doc.1 512)")}}};
+  return artifact;
+}
+
+class WorkspacesTest : public testing::Test {
+protected:
+  std::shared_ptr<CountingBackend> backend = std::make_shared<CountingBackend>();
+  std::unique_ptr<Workspaces> workspaces = std::make_unique<Workspaces>(backend);
+  LaunchPlan plan = *LaunchPlan::create(summarized());
+  RecordingCode code;
+  CheckedArguments arguments;
+  int32_t elements = 0;
+
+  WorkspacesTest() {
+    code.sizes = {{4, 4, 8, 4, 8, 4, 8}, {8, 4, 8, 8, 4}};
+    arguments.extents = {1, 6, 6, 5, 7};
+    shape(3, 1000);
+  }
+
+  void shape(int64_t n, int64_t m) {
+    arguments.captures = {Tensor::contiguous(&elements, ElementType::i32, {n, m})};
+  }
+  Status launch(int stream = 1) {
+    code.records.clear();
+    Status status = plan.checkCaptures(arguments);
+    return status.ok() ? plan.launch(code, arguments, streamOf(stream), workspaces.get()) : status;
+  }
+  static void *streamOf(int number) { return reinterpret_cast<void *>(intptr_t(number)); }
+  int64_t address() const { return code.records.back().values[0]; }
+};
+
+TEST_F(WorkspacesTest, SlotsSayWhereAndHowLarge) {
+  ASSERT_TRUE(launch().ok());
+  ASSERT_EQ(code.records.size(), 2u);
+  auto [index, items, values] = code.records[0];
+  EXPECT_EQ(index, 0u);
+  EXPECT_EQ(items, 3);
+  auto doc = int64_t(reinterpret_cast<uintptr_t>(&elements));
+  EXPECT_EQ(values, (std::vector<int64_t>{3, 63, doc, 1, 0, 1000, values[6]}));
+  const auto &main = code.records[1].values;
+  EXPECT_EQ(main[0], values[6]);
+  EXPECT_EQ(main[1], 63);
+  EXPECT_EQ(main[2], 3 * 63);
+  EXPECT_EQ(main[3] - main[0], 1536); // 2 * 3 * 63 numbers, up to the next line
+  EXPECT_EQ(main[4], 6);              // the plan's own H
+}
+
+TEST_F(WorkspacesTest, AreOfAStreamAndGrow) {
+  ASSERT_TRUE(launch(1).ok());
+  int64_t first = address();
+  ASSERT_TRUE(launch(1).ok());
+  EXPECT_EQ(address(), first);
+  EXPECT_EQ(backend->allocated, 1);
+  ASSERT_TRUE(launch(2).ok());
+  EXPECT_NE(address(), first);
+  EXPECT_EQ(backend->allocated, 2);
+  shape(3, 100000);
+  ASSERT_TRUE(launch(1).ok());
+  EXPECT_EQ(backend->allocated, 3);
+  EXPECT_EQ(backend->allocations.size(), 2u); // the smaller one went
+  shape(3, 1000);
+  ASSERT_TRUE(launch(1).ok());
+  EXPECT_EQ(backend->allocated, 3);
+  workspaces.reset();
+  EXPECT_TRUE(backend->allocations.empty());
+}
+
+TEST_F(WorkspacesTest, AGraphTakesItsMemoryAlong) {
+  backend->captures[streamOf(1)] = 17;
+  Status status = launch(1);
+  EXPECT_EQ(status.code(), Code::outOfMemory);
+  EXPECT_NE(status.error().message().find("before each capture"), std::string::npos);
+  backend->captures.clear();
+  ASSERT_TRUE(launch(1).ok());
+  int64_t outside = address();
+  backend->captures[streamOf(1)] = 18;
+  ASSERT_TRUE(launch(1).ok());
+  EXPECT_EQ(address(), outside);
+  ASSERT_TRUE(launch(1).ok()); // of one capture: one after the other
+  EXPECT_EQ(address(), outside);
+  backend->captures[streamOf(1)] = 19;
+  EXPECT_EQ(launch(1).code(), Code::outOfMemory);
+  backend->captures.clear();
+  ASSERT_TRUE(launch(1).ok());
+  EXPECT_NE(address(), outside);
+  EXPECT_EQ(backend->allocations.size(), 2u);
+}
+
+TEST_F(WorkspacesTest, SummariesAreKeptWhereTheTensorIsTheSame) {
+  auto summarizes = [&](int stream = 1) {
+    EXPECT_TRUE(launch(stream).ok());
+    EXPECT_EQ(code.records.back().index, 1u);
+    return code.records.size() == 2;
+  };
+  arguments.capturesUnchanged = true;
+  EXPECT_TRUE(summarizes()); // there is none yet
+  EXPECT_FALSE(summarizes());
+  arguments.capturesUnchanged = false;
+  EXPECT_TRUE(summarizes());
+  arguments.capturesUnchanged = true;
+  EXPECT_FALSE(summarizes());
+  EXPECT_TRUE(summarizes(2)); // each stream has its own
+  int32_t other;
+  arguments.captures[0].data = &other;
+  EXPECT_TRUE(summarizes());
+  arguments.captures[0].strides[0] += 1;
+  EXPECT_TRUE(summarizes());
+  EXPECT_FALSE(summarizes());
+  shape(3, 999); // as many granules
+  EXPECT_TRUE(summarizes());
+  code.fails = 0;
+  arguments.captures[0].data = &other;
+  EXPECT_FALSE(launch().ok());
+  code.fails = size_t(-1);
+  EXPECT_TRUE(summarizes());
+  code.fails = 1; // what the main launch was to read may be there or not
+  arguments.capturesUnchanged = false;
+  EXPECT_FALSE(launch().ok());
+  code.fails = size_t(-1);
+  arguments.capturesUnchanged = true;
+  EXPECT_TRUE(summarizes());
+}
+
+TEST_F(WorkspacesTest, ATensorWithoutElementsReadsAsZero) {
+  shape(0, 1000);
+  ASSERT_TRUE(launch().ok());
+  ASSERT_EQ(code.records.size(), 1u); // nothing to summarize
+  EXPECT_EQ(code.records[0].values[0], int64_t(code.addressOfZero()));
+  EXPECT_EQ(code.records[0].values[2], 0);
+}
+
+TEST_F(WorkspacesTest, WhatIsTooLargeIsRefused) {
+  constexpr int64_t large = std::numeric_limits<int32_t>::max();
+  shape(large, large); // 2^31 rows of 2^21 blocks
+  Status status = launch();
+  EXPECT_EQ(status.code(), Code::unsupported);
+  EXPECT_NE(status.error().message().find("leading axes together"), std::string::npos);
+  shape(2, large);
+  ASSERT_TRUE(plan.checkCaptures(arguments).ok());
+  EXPECT_TRUE(launch().ok());
+}
+
+TEST(LaunchPlan, WorkspacesThatCannotBeAreDefects) {
+  auto code = [](auto change) {
+    Artifact artifact = summarized();
+    change(artifact);
+    return LaunchPlan::create(artifact).code();
+  };
+  EXPECT_EQ(code([](Artifact &) {}), Code::ok);
+  EXPECT_EQ(code([](Artifact &a) { a.workspaces.clear(); }), Code::defect);
+  EXPECT_EQ(code([](Artifact &a) { a.workspaces[0].extents.clear(); }), Code::defect);
+  EXPECT_EQ(code([](Artifact &a) { a.workspaces[0].extents.resize(9); }), Code::defect);
+  EXPECT_EQ(code([](Artifact &a) { a.workspaces[0].extents[0] = expression("$cod.0"); }),
+            Code::defect);
+  EXPECT_EQ(code([](Artifact &a) { a.workspaces[0].extents[0] = expression("$doc.2"); }),
+            Code::defect);
+  EXPECT_EQ(code([](Artifact &a) { a.launches[0].extents.pop_back(); }), Code::defect);
+  EXPECT_EQ(code([](Artifact &a) { a.launches[0].summarizes = "$cod"; }), Code::defect);
+  EXPECT_EQ(code([](Artifact &a) { a.launches[0].items = expression("$doc.0"); }), Code::defect);
+  EXPECT_EQ(code([](Artifact &a) { a.launches[0].slots[3].axis = -2; }), Code::defect);
+  EXPECT_EQ(code([](Artifact &a) { a.launches[1].slots[1].axis = 3; }), Code::defect);
+  EXPECT_EQ(code([](Artifact &a) { a.launches[1].slots[1].kind = Kind::scalar; }), Code::defect);
+}
+
+} // namespace
