@@ -12,6 +12,7 @@
 #include "analysis/TileProgram.h"
 #include "attn/Attn.h"
 #include "driver/ChosenKernel.h"
+#include "driver/Summaries.h"
 #include "driver/Templates.h"
 #include "frontend/Parser.h"
 #include "frontend/emit/Emit.h"
@@ -20,6 +21,7 @@
 #include "targets/host/HostTarget.h"
 #include "targets/nvvm/NVVMTarget.h"
 #include "targets/nvvm/Passes.h"
+#include "transforms/CaptureSummary.h"
 #include "transforms/Passes.h"
 
 #include "mlir/AsmParser/AsmParser.h"
@@ -37,6 +39,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
 
 using namespace mlir;
 
@@ -66,8 +69,10 @@ public:
   Result<HostObject> hostCode();
 
   ChosenKernel chosen() { return {std::move(variant), schedule}; }
+  /// Needs the signature; of the code's needs it knows what is lowered so far.
   Artifact makeArtifact();
-  int64_t sharedMemoryBytes() const { return sharedBytes; }
+  /// Dynamic shared memory of a kernel, by its symbol; after lowerPipe.
+  int64_t sharedBytesOf(const std::string &symbol) { return sharedBytes.at(symbol); }
   Result<std::string> emitStage(Stage stage);
 
 private:
@@ -75,7 +80,9 @@ private:
   Status run(llvm::function_ref<void(OpPassManager &)> addPasses, const char *stage);
   Error failure(const char *stage);
   Status checkParameterBytes();
+  Status addSummaryKernels();
   std::string moduleText();
+  /// The main kernel; those of summaries come behind it.
   tile::KernelOp kernel() { return *module->getOps<tile::KernelOp>().begin(); }
 
   /// Notes the time since the last note under `stage`.
@@ -98,7 +105,8 @@ private:
   Schedule schedule;
   OwningOpRef<ModuleOp> module;
   std::optional<KernelSignature> signature;
-  int64_t sharedBytes = 0;
+  SummaryPlan summaries;
+  std::map<std::string, int64_t> sharedBytes;
   ChipFacts chip{};
   llvm::LLVMContext llvmContext;
   std::unique_ptr<llvm::Module> llvmModule;
@@ -225,10 +233,7 @@ Status Compilation::bind() {
         passes.nest<tile::KernelOp>().addPass(createTileKeyRanges());
       },
       "bind");
-  if (!status)
-    return status;
-  signature.emplace(kernel());
-  return checkParameterBytes();
+  return status;
 }
 
 Status Compilation::checkParameterBytes() {
@@ -250,16 +255,51 @@ Status Compilation::checkParameterBytes() {
                   specification.variantFile, bytes, limit));
 }
 
+/// The summaries that the kernel reads by now are made by kernels of their own.
+Status Compilation::addSummaryKernels() {
+  signature.emplace(kernel());
+  if (Status status = checkParameterBytes(); !status)
+    return status;
+  if (summariesOf(kernel()).empty())
+    return Status::success();
+  Result<Template> source = summaryTemplate();
+  if (!source)
+    return source.error();
+  if (!source->file.empty())
+    templateFile = source->file;
+  OwningOpRef<ModuleOp> parsed =
+      parseSourceString<ModuleOp>(source->text, &context, "summary.mlir");
+  if (parsed && !llvm::hasSingleElement(parsed->getOps<tile::KernelOp>()))
+    parsed->emitError() << "there must be one tile.kernel";
+  if (!messages.empty())
+    return failure("summary");
+  FailureOr<SummaryPlan> plan = addSummaries(kernel(), *parsed);
+  if (failed(plan))
+    return failure("summary");
+  summaries = std::move(*plan);
+  return Status::success();
+}
+
 Status Compilation::lowerCore() {
-  return run(
+  Status status = run(
       [](OpPassManager &passes) {
         OpPassManager &kernels = passes.nest<tile::KernelOp>();
         kernels.addPass(createTileLowerScores());
         kernels.addPass(createTileLowerBlocks());
+        kernels.addPass(createTileLowerBounds());
+      },
+      "tile");
+  if (status.ok())
+    status = addSummaryKernels();
+  if (!status)
+    return status;
+  return run(
+      [](OpPassManager &passes) {
+        OpPassManager &kernels = passes.nest<tile::KernelOp>();
         kernels.addPass(createTileDecompose());
         kernels.addPass(createCSEPass());
       },
-      "tile");
+      "core");
 }
 
 Status Compilation::lowerPipe() {
@@ -270,7 +310,9 @@ Status Compilation::lowerPipe() {
       },
       "pipe");
   if (status.ok())
-    sharedBytes = kernel()->getAttrOfType<IntegerAttr>(sharedBytesAttr).getInt();
+    for (auto each : module->getOps<tile::KernelOp>())
+      sharedBytes[each.getSymName().str()] =
+          each->getAttrOfType<IntegerAttr>(sharedBytesAttr).getInt();
   return status;
 }
 
@@ -316,11 +358,15 @@ Artifact Compilation::makeArtifact() {
   artifact.parameters = variant.parameters;
   Launch launch{.kernel = kernel().getSymName().str(),
                 .items = workItems(kernel()),
+                .extents = {},
+                .summarizes = "",
                 .persistent = schedule.persistent,
                 .threads = int(schedule.threads()),
                 .sharedBytes = 0,
                 .workspaceBytes = 0,
                 .slots = signature->slots()};
+  artifact.workspaces = summaries.workspaces;
+  artifact.launches = summaries.launches;
   artifact.launches.push_back(std::move(launch));
   return artifact;
 }
@@ -381,7 +427,6 @@ Result<Artifact> compile(const KernelSpecification &specification, CompileTimes 
     if (Status status = (compilation.*step)(); !status)
       return status.error();
   Artifact artifact = compilation.makeArtifact();
-  Launch &launch = artifact.launches.front();
 
   if (specification.target.kind == Target::Kind::host) {
     Result<HostObject> object = compilation.hostCode();
@@ -389,8 +434,10 @@ Result<Artifact> compile(const KernelSpecification &specification, CompileTimes 
       return object.error();
     artifact.format = CodeFormat::hostObject;
     artifact.code = std::move(object->object);
-    launch.threads = 0;
-    launch.workspaceBytes = object->workspaceBytes;
+    for (Launch &launch : artifact.launches) {
+      launch.threads = 0;
+      launch.workspaceBytes = object->workspaceBytes;
+    }
     return artifact;
   }
 
@@ -402,7 +449,8 @@ Result<Artifact> compile(const KernelSpecification &specification, CompileTimes 
     return ptx.error();
   artifact.format = CodeFormat::ptx;
   artifact.code = std::move(*ptx);
-  launch.sharedBytes = compilation.sharedMemoryBytes();
+  for (Launch &launch : artifact.launches)
+    launch.sharedBytes = compilation.sharedBytesOf(launch.kernel);
   return artifact;
 }
 

@@ -20,6 +20,9 @@ struct Template {
 /// setTemplateFolder (Compile.h) named.
 Result<Template> forwardTemplate();
 
+/// templates/summary.mlir: the one in the library, or that folder's where it has one.
+Result<Template> summaryTemplate();
+
 } // namespace tesela
 
 #endif // TESELA_COMPILER_DRIVER_TEMPLATES_H
