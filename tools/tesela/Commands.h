@@ -22,10 +22,22 @@ struct CompileOptions : KernelChoice {
   std::optional<int64_t> headDimV; ///< as headDim
 };
 
+struct ExplainOptions : KernelChoice, LaunchShape {
+  std::string input; ///< .safetensors with the captures; empty: random ones
+  bool json = false;
+  std::string svg, png; ///< paths; empty: no picture
+};
+
+/// The target that `choice` names; of "auto" the first GPU's, else the host.
+std::string targetOf(const KernelChoice &choice);
+
 // Each returns the exit code.
 
 /// `tesela compile`: the program after one stage.
 int compile(const CompileOptions &options);
+
+/// `tesela explain`: what the kernel does with each tile.
+int explain(const ExplainOptions &options);
 
 /// `tesela check`: the diagnostics of each variant.
 int check(const std::vector<std::string> &variants);

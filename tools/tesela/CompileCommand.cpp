@@ -4,6 +4,7 @@
 //===----------------------------------------------------------------------===//
 #include "Commands.h"
 #include "ExitCode.h"
+#include "OutputFile.h"
 #include "VariantFile.h"
 
 #include "tesela/Device.h"
@@ -11,20 +12,16 @@
 
 #include <fmt/format.h>
 
-#include <cerrno>
-#include <cstring>
+#include <cstdio>
 #include <unistd.h>
 
 namespace tesela::tool {
 
-static Status write(const std::string &path, const std::string &content) {
-  std::FILE *file = std::fopen(path.c_str(), "wb");
-  bool good = file && std::fwrite(content.data(), 1, content.size(), file) == content.size();
-  good = file && std::fclose(file) == 0 && good;
-  if (!good)
-    return Error(Code::inputOutput,
-                 fmt::format("{} cannot be written: {}.", path, std::strerror(errno)));
-  return Status::success();
+std::string targetOf(const KernelChoice &choice) {
+  if (choice.target != "auto")
+    return choice.target;
+  Result<std::vector<Device>> found = cudaDevices();
+  return found && !found->empty() ? found->front().target : "host";
 }
 
 int compile(const CompileOptions &options) {
@@ -49,11 +46,7 @@ int compile(const CompileOptions &options) {
         Error(Code::invalidArgument,
               fmt::format("--dtype {}: q, k and v are bf16, f16 or f32.", options.dtype)));
   kernel.inputType = *type;
-  kernel.target = options.target;
-  if (options.target == "auto") {
-    Result<std::vector<Device>> found = cudaDevices();
-    kernel.target = found && !found->empty() ? found->front().target : "host";
-  }
+  kernel.target = targetOf(options);
 
   useTemplateFolder(options.templateFolder);
   Result<std::string> program = emitStage(kernel, options.stage);
@@ -63,7 +56,7 @@ int compile(const CompileOptions &options) {
     std::fwrite(program->data(), 1, program->size(), stdout);
     return exitSuccess;
   }
-  if (Status status = write(options.output, *program); !status)
+  if (Status status = writeFile(options.output, *program); !status)
     return report(status.error());
   return exitSuccess;
 }

@@ -11,12 +11,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <charconv>
 #include <cmath>
-#include <cstdlib>
-#include <limits>
-#include <map>
 
 namespace tesela::tool {
 
@@ -36,74 +31,6 @@ LaunchArguments Problem::hostArguments() const {
   for (const auto &[name, tensor] : captures)
     arguments.captures.push_back({name, tensor.view()});
   return arguments;
-}
-
-//===----------------------------------------------------------------------===//
-// Scalars
-//===----------------------------------------------------------------------===//
-
-static Result<double> parseScalar(const std::string &name, ElementType type,
-                                  const std::string &text) {
-  if (type == ElementType::i32) {
-    int32_t value = 0;
-    auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc() || end != text.data() + text.size())
-      return invalid(fmt::format("--param {}={}: '{}' is i32: give a whole number from -2^31 to "
-                                 "2^31 - 1.",
-                                 name, text, name));
-    return double(value);
-  }
-  char *end = nullptr;
-  double value = std::strtod(text.c_str(), &end);
-  if (text.empty() || *end != '\0')
-    return invalid(fmt::format("--param {}={}: '{}' is {}: give a number.", name, text, name,
-                               elementTypeName(type)));
-  return value;
-}
-
-static std::string scalarNames(const VariantInfo &variant) {
-  std::string names;
-  for (const VariantParameter &parameter : variant.parameters)
-    if (!parameter.isCapture)
-      names += (names.empty() ? "" : ", ") + parameter.name;
-  return names.empty() ? "it has none" : "it has: " + names;
-}
-
-static Result<std::vector<ScalarArgument>> parseScalars(const std::vector<std::string> &assignments,
-                                                        const VariantInfo &variant) {
-  std::vector<ScalarArgument> scalars;
-  for (const std::string &assignment : assignments) {
-    size_t equals = assignment.find('=');
-    if (equals == std::string::npos || equals == 0)
-      return invalid(fmt::format("--param {}: write it as name=value.", assignment));
-    std::string name = assignment.substr(0, equals);
-    auto parameter =
-        std::find_if(variant.parameters.begin(), variant.parameters.end(),
-                     [&](const VariantParameter &candidate) { return candidate.name == name; });
-    if (parameter == variant.parameters.end())
-      return invalid(fmt::format("--param {}: {} has no scalar parameter '{}'; {}.", assignment,
-                                 variant.name, name, scalarNames(variant)));
-    if (parameter->isCapture)
-      return invalid(fmt::format("--param {}: '{}' is a captured tensor: put it into the file of "
-                                 "--input, under its name.",
-                                 assignment, name));
-    if (std::any_of(scalars.begin(), scalars.end(),
-                    [&](const ScalarArgument &earlier) { return earlier.name == name; }))
-      return invalid(fmt::format("--param {}: '{}' is given twice.", assignment, name));
-    Result<double> value = parseScalar(name, parameter->type, assignment.substr(equals + 1));
-    if (!value)
-      return value.error();
-    scalars.push_back({name, *value});
-  }
-  for (const VariantParameter &parameter : variant.parameters)
-    if (!parameter.isCapture && !parameter.defaultValue &&
-        std::none_of(scalars.begin(), scalars.end(),
-                     [&](const ScalarArgument &scalar) { return scalar.name == parameter.name; }))
-      return invalid(fmt::format("{}: the parameter '{}' ({}) has no default: give it with --param "
-                                 "{}=VALUE.",
-                                 variant.name, parameter.name, elementTypeName(parameter.type),
-                                 parameter.name));
-  return scalars;
 }
 
 //===----------------------------------------------------------------------===//
@@ -168,31 +95,6 @@ static void addViews(Problem &p) {
   p.oView = view(p.o, p.H, p.Sq, p.Dv);
 }
 
-static Result<HostTensor> randomCapture(const VariantParameter &parameter, const Problem &problem,
-                                        uint64_t seed) {
-  const std::map<std::string, int64_t> known{{"B", problem.B},
-                                             {"H", problem.H},
-                                             {"Hkv", problem.Hkv},
-                                             {"Sq", problem.Sq},
-                                             {"Sk", problem.Sk}};
-  std::vector<int64_t> extents;
-  for (const VariantExtent &extent : parameter.extents) {
-    auto found = known.find(extent.name);
-    int64_t value = found != known.end() ? found->second : problem.Sk;
-    extents.push_back(std::max<int64_t>(0, extent.coefficient * value + extent.offset));
-  }
-  Result<HostTensor> tensor = HostTensor::allocate(rowMajor(parameter.type, extents));
-  if (!tensor)
-    return tensor.error().within("capture '" + parameter.name + "'");
-  if (parameter.type == ElementType::i32)
-    fillUniform(tensor->view(), seed, 0, problem.Sk);
-  else if (parameter.type == ElementType::boolean)
-    fillUniform(tensor->view(), seed, 0, 1);
-  else
-    fillNormal(tensor->view(), seed);
-  return tensor;
-}
-
 Result<Problem> randomProblem(const RunOptions &options, const VariantInfo &variant) {
   Problem problem;
   std::optional<ElementType> type = parseElementType(options.dtype);
@@ -203,17 +105,12 @@ Result<Problem> randomProblem(const RunOptions &options, const VariantInfo &vari
     return invalid(fmt::format("--inputs {}: there is no such kind of inputs.", options.inputs));
   problem.type = *type;
   problem.layout = options.layout;
-  problem.B = options.batch;
-  problem.H = options.heads;
-  problem.Hkv = options.kvHeads.value_or(options.heads);
-  problem.Sq = options.length;
-  problem.Sk = options.kvLength.value_or(options.length);
   problem.Dqk = options.headDim;
   problem.Dv = options.headDimV.value_or(options.headDim);
-  if (problem.Hkv == 0 || problem.H % problem.Hkv != 0)
-    return invalid(fmt::format("--heads {} is no multiple of --kv-heads {}: each key/value head "
-                               "serves the same number of query heads.",
-                               problem.H, problem.Hkv));
+  Result<LaunchExtents> extents = extentsOf(options);
+  if (!extents)
+    return extents.error();
+  static_cast<LaunchExtents &>(problem) = *extents;
 
   Result<std::vector<ScalarArgument>> scalars = parseScalars(options.parameters, variant);
   if (!scalars)
@@ -247,15 +144,10 @@ Result<Problem> randomProblem(const RunOptions &options, const VariantInfo &vari
   // Through the views [B, H, S, D], so that both layouts hold the same numbers.
   fillInputs(*inputs, problem.qView, problem.kView, problem.vView, seed);
 
-  uint64_t number = 4;
-  for (const VariantParameter &parameter : variant.parameters) {
-    if (!parameter.isCapture)
-      continue;
-    Result<HostTensor> capture = randomCapture(parameter, problem, seed + number++);
-    if (!capture)
-      return capture.error();
-    problem.captures.emplace_back(parameter.name, std::move(*capture));
-  }
+  Result<std::vector<NamedTensor>> captures = randomCaptures(variant, problem, options.seed);
+  if (!captures)
+    return captures.error();
+  problem.captures = std::move(*captures);
   return problem;
 }
 
@@ -331,14 +223,10 @@ Result<Problem> readProblem(const RunOptions &options, const VariantInfo &varian
     return status.error();
   addViews(problem);
 
-  for (const VariantParameter &parameter : variant.parameters) {
-    if (!parameter.isCapture)
-      continue;
-    Result<HostTensor> capture = file->read(parameter.name);
-    if (!capture)
-      return capture.error().within(fmt::format("{} captures '{}'", variant.name, parameter.name));
-    problem.captures.emplace_back(parameter.name, std::move(*capture));
-  }
+  Result<std::vector<NamedTensor>> captures = readCaptures(*file, variant);
+  if (!captures)
+    return captures.error();
+  problem.captures = std::move(*captures);
   return problem;
 }
 

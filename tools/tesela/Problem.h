@@ -6,37 +6,34 @@
 #define TESELA_TOOLS_PROBLEM_H
 
 #include "HostTensor.h"
+#include "Parameters.h"
 #include "RunOptions.h"
 
 #include "tesela/Kernel.h"
 #include "tesela/Variant.h"
 
-#include <string>
-#include <utility>
 #include <vector>
 
 namespace tesela::tool {
 
 /// Extents, inputs and room for the results, in host memory.
-struct Problem {
+struct Problem : LaunchExtents {
   ElementType type = ElementType::bf16;
   Layout layout = Layout::bhsd;
-  int64_t B = 0, H = 0, Hkv = 0, Sq = 0, Sk = 0, Dqk = 0, Dv = 0;
+  int64_t Dqk = 0, Dv = 0;
   double scale = 0;
 
   HostTensor q, k, v, o, lse;
   /// The views [B, H, S, D] of the four tensors, whatever the layout.
   Tensor qView, kView, vView, oView;
-  std::vector<std::pair<std::string, HostTensor>> captures;
+  std::vector<NamedTensor> captures;
   std::vector<ScalarArgument> scalars;
 
   /// All of it as arguments of a launch on the host.
   LaunchArguments hostArguments() const;
 };
 
-/// Seeded random data of the extents in `options`: q, k and v of its kind, float captures normal,
-/// i32 captures uniform in [0, Sk], bool captures 0 or 1. An extent that a capture names itself
-/// is as long as Sk.
+/// Seeded random data of the extents in `options`: q, k and v of its kind, and randomCaptures.
 Result<Problem> randomProblem(const RunOptions &options, const VariantInfo &variant);
 
 /// The tensors of `options.input`: q, k, v, and each capture of the variant under its name.

@@ -18,7 +18,7 @@ enum class Layout {
   bshd, ///< [batch, length, heads, head dimension]
 };
 
-/// Options that both `run` and `compile` have.
+/// Options of all commands that compile.
 struct KernelChoice {
   std::string variant;         ///< path, "-" or library name
   std::string target = "auto"; ///< "auto", "host" or "sm_NN"
@@ -26,12 +26,8 @@ struct KernelChoice {
   std::string templateFolder;  ///< empty: the built-in templates
 };
 
-struct RunOptions : KernelChoice {
-  std::string input;  ///< .safetensors with q, k, v and captures; empty: random data
-  std::string output; ///< .safetensors for o and lse; empty: none
-  Layout layout = Layout::bhsd;
-
-  // Of random data; a file has its own.
+/// Extents and types of a launch, and its parameters.
+struct LaunchShape {
   int64_t batch = 1;
   int64_t heads = 8;
   std::optional<int64_t> kvHeads; ///< as heads
@@ -40,12 +36,20 @@ struct RunOptions : KernelChoice {
   int64_t headDim = 128;
   std::optional<int64_t> headDimV; ///< as headDim
   std::string dtype = "bf16";
-  std::string inputs = "normal";
-  uint64_t seed = 0;
-
-  std::optional<double> scale;         ///< 1/sqrt(headDim)
+  uint64_t seed = 0;                   ///< of random data
   std::vector<std::string> parameters; ///< "name=value"
-  std::string cacheFolder;             ///< empty: the library's choice
+};
+
+/// Of LaunchShape only the parameters count where a file is given: it has its own extents.
+struct RunOptions : KernelChoice, LaunchShape {
+  std::string input;  ///< .safetensors with q, k, v and captures; empty: random data
+  std::string output; ///< .safetensors for o and lse; empty: none
+  Layout layout = Layout::bhsd;
+
+  std::string inputs = "normal"; ///< the kind of random data
+
+  std::optional<double> scale; ///< 1/sqrt(headDim)
+  std::string cacheFolder;     ///< empty: the library's choice
   bool noCache = false;
   int threads = 0; ///< of the host; 0: all
   bool noCheck = false;

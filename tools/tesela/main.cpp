@@ -30,6 +30,7 @@ Examples
   tesela run causal                       random data, on the GPU if there is one
   tesela run mine.attn --length 4096 --heads 32 --kv-heads 8
   tesela compile causal --target sm_90 --emit ptx
+  tesela explain sliding_window --param window=256 --length 4096
   tesela check *.attn
   tesela COMMAND --help                   the options of one command
 
@@ -49,6 +50,17 @@ Examples
   tesela run sliding_window --param window=256 --target host
   tesela run alibi --dtype f16 --head-dim 64 --json
   tesela run full --input qkv.safetensors --output o.safetensors --layout bshd)";
+
+const char *const explainFooter = R"(
+A tile is empty (skipped), partial (masked pair by pair) or full (computed without
+the mask), as the kernel's own program has it; blocks are those of its schedule.
+Where only partial can be proved, a note names the part of the mask that lost
+the proof. Captured tensors are random, or from the file of --input.
+
+Examples
+  tesela explain causal --length 4096
+  tesela explain sliding_window --param window=256 --svg window.svg
+  tesela explain mine.attn --target sm_90 --input captures.safetensors --json)";
 
 const char *const compileFooter = R"(
 Stages, from the text to the machine
@@ -106,16 +118,49 @@ void addKernelChoice(CLI::App *app, KernelChoice &choice) {
   app->add_option("--schedule", choice.schedule,
                   "Overrides of the chosen schedule: \"block_m = 64, stages = 3\"")
       ->type_name("TEXT");
+}
+
+void addTemplates(CLI::App *app, KernelChoice &choice) {
   app->add_option("--templates", choice.templateFolder,
                   "A folder of templates instead of the built-in ones")
       ->check(silent(CLI::ExistingDirectory))
       ->type_name("FOLDER");
 }
 
+void addParameters(CLI::App *app, LaunchShape &shape) {
+  app->add_option("--param", shape.parameters, "name=value of a scalar parameter; may be repeated")
+      ->type_name("NAME=VALUE")
+      ->take_all()
+      ->allow_extra_args(false);
+}
+
+/// The extents and the type of a launch, as options that a caller may restrict.
+std::vector<CLI::Option *> addShape(CLI::App *app, LaunchShape &shape) {
+  auto add = [&](const char *name, auto &value, const std::string &text) {
+    return app->add_option(name, value, text)->type_name("N");
+  };
+  return {add("--batch", shape.batch, "Batch")->check(extent)->capture_default_str(),
+          add("--heads", shape.heads, "Query heads")->check(extent)->capture_default_str(),
+          add("--kv-heads", shape.kvHeads, "Key/value heads (as --heads)")->check(extent),
+          add("--length", shape.length, "Queries")->check(extent)->capture_default_str(),
+          add("--kv-length", shape.kvLength, "Keys (as --length)")->check(extent),
+          add("--head-dim", shape.headDim, "Head dimension")
+              ->check(headDimension)
+              ->capture_default_str(),
+          add("--head-dim-v", shape.headDimV, "Head dimension of v and o (as --head-dim)")
+              ->check(headDimension),
+          add("--dtype", shape.dtype, "bf16, f16, or f32 (host only)")
+              ->check(dtypeNames)
+              ->type_name("TYPE")
+              ->capture_default_str(),
+          add("--seed", shape.seed, "Seed of the random numbers")->capture_default_str()};
+}
+
 void addRun(CLI::App &app, RunOptions &options) {
   CLI::App *command = app.add_subcommand("run", "Compile a variant, run it, check and time it");
   command->footer(runFooter);
   addKernelChoice(command, options);
+  addTemplates(command, options);
 
   auto *input = command->add_option("--input", options.input, "Tensors from a .safetensors file")
                     ->type_name("FILE");
@@ -140,41 +185,20 @@ void addRun(CLI::App &app, RunOptions &options) {
       hardInputs += (hardInputs.empty() ? "" : ", ") + inputNames.back();
   }
 
-  // Extents of random data; a file has its own.
-  auto random = [&](const char *name, auto &value, const std::string &text) {
-    return command->add_option(name, value, text)
-        ->excludes(input)
-        ->group("Random data, not with --input")
-        ->type_name("N");
-  };
-  random("--batch", options.batch, "Batch")->check(extent)->capture_default_str();
-  random("--heads", options.heads, "Query heads")->check(extent)->capture_default_str();
-  random("--kv-heads", options.kvHeads, "Key/value heads (as --heads)")->check(extent);
-  random("--length", options.length, "Queries")->check(extent)->capture_default_str();
-  random("--kv-length", options.kvLength, "Keys (as --length)")->check(extent);
-  random("--head-dim", options.headDim, "Head dimension")
-      ->check(headDimension)
-      ->capture_default_str();
-  random("--head-dim-v", options.headDimV, "Head dimension of v and o (as --head-dim)")
-      ->check(headDimension);
-  random("--dtype", options.dtype, "bf16, f16, or f32 (host only)")
-      ->check(dtypeNames)
-      ->type_name("TYPE")
-      ->capture_default_str();
-  random("--inputs", options.inputs, "normal, or hard on the softmax: " + hardInputs)
-      ->check(silent(CLI::IsMember(inputNames)))
-      ->type_name("KIND")
-      ->capture_default_str();
-  random("--seed", options.seed, "Seed of the random numbers")->capture_default_str();
+  // Of random data; a file has its own.
+  std::vector<CLI::Option *> ofRandomData = addShape(command, options);
+  ofRandomData.push_back(
+      command
+          ->add_option("--inputs", options.inputs, "normal, or hard on the softmax: " + hardInputs)
+          ->check(silent(CLI::IsMember(inputNames)))
+          ->type_name("KIND")
+          ->capture_default_str());
+  for (CLI::Option *option : ofRandomData)
+    option->excludes(input)->group("Random data, not with --input");
 
   command->add_option("--scale", options.scale, "The softmax scale (1/sqrt of the head dimension)")
       ->type_name("NUMBER");
-  command
-      ->add_option("--param", options.parameters,
-                   "name=value of a scalar parameter; may be repeated")
-      ->type_name("NAME=VALUE")
-      ->take_all()
-      ->allow_extra_args(false);
+  addParameters(command, options);
   command
       ->add_option("--repeat", options.repeat,
                    "Timed launches; 0: none (as many as fit into a second, 3 to 100)")
@@ -198,6 +222,7 @@ void addCompile(CLI::App &app, CompileOptions &options) {
       app.add_subcommand("compile", "Print the program after one stage; needs no GPU");
   command->footer(compileFooter);
   addKernelChoice(command, options);
+  addTemplates(command, options);
   command->add_option("--emit", options.stage, "The stage, see below")
       ->required()
       ->check(stageNames)
@@ -216,6 +241,20 @@ void addCompile(CLI::App &app, CompileOptions &options) {
       ->check(headDimension);
 }
 
+void addExplain(CLI::App &app, ExplainOptions &options) {
+  CLI::App *command =
+      app.add_subcommand("explain", "Which tiles a kernel skips, masks and computes; needs no GPU");
+  command->footer(explainFooter);
+  addKernelChoice(command, options);
+  addParameters(command, options);
+  command->add_option("--input", options.input, "Captured tensors from a .safetensors file")
+      ->type_name("FILE");
+  addShape(command, options);
+  command->add_option("--svg", options.svg, "Draw the mask with its tiles")->type_name("FILE");
+  command->add_option("--png", options.png, "The same as pixels")->type_name("FILE");
+  command->add_flag("--json", options.json, "Print one JSON object, with the kind of every tile");
+}
+
 /// Parses the command line and runs what it names.
 int dispatch(int argc, char **argv) {
   CLI::App app("Tesela compiles attention variants and runs them.", "tesela");
@@ -232,6 +271,8 @@ int dispatch(int argc, char **argv) {
   addRun(app, runOptions);
   CompileOptions compileOptions;
   addCompile(app, compileOptions);
+  ExplainOptions explainOptions;
+  addExplain(app, explainOptions);
   std::vector<std::string> checked;
   CLI::App *checkCommand = app.add_subcommand("check", "Check variants: diagnostics only");
   checkCommand->add_option("VARIANT", checked, "Files, \"-\", or library variants")
@@ -257,9 +298,11 @@ int dispatch(int argc, char **argv) {
     return run(runOptions);
   if (app.got_subcommand("compile"))
     return compile(compileOptions);
+  if (app.got_subcommand("explain"))
+    return explain(explainOptions);
   return report(tesela::Error(tesela::Code::invalidArgument,
-                              "give a command: run, compile, check, devices or variants; see "
-                              "tesela --help."));
+                              "give a command: run, compile, explain, check, devices or "
+                              "variants; see tesela --help."));
 }
 
 /// Errors without a Status: memory that ran out in a container, say.

@@ -1,0 +1,104 @@
+//===- ExplainCommand.cpp - `tesela explain` ------------------------------===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#include "Commands.h"
+#include "ExitCode.h"
+#include "ExplainReport.h"
+#include "OutputFile.h"
+#include "Parameters.h"
+#include "VariantFile.h"
+#include "drawing/PngCanvas.h"
+#include "drawing/SvgCanvas.h"
+#include "drawing/TileDrawing.h"
+
+#include "tesela/Explain.h"
+
+#include <cstdio>
+
+namespace tesela::tool {
+
+static Result<std::vector<NamedTensor>> capturesOf(const ExplainOptions &options,
+                                                   const VariantInfo &variant,
+                                                   const LaunchExtents &extents) {
+  if (options.input.empty())
+    return randomCaptures(variant, extents, options.seed);
+  Result<SafetensorsFile> file = SafetensorsFile::open(options.input);
+  if (!file)
+    return file.error();
+  return readCaptures(*file, variant);
+}
+
+static Status drawFiles(const ExplainOptions &options, const ExplainReport &report) {
+  TileDrawing drawing(report);
+  if (!options.svg.empty()) {
+    SvgCanvas canvas(drawing.width(), drawing.height());
+    drawing.draw(canvas);
+    if (Status status = writeFile(options.svg, canvas.file()); !status)
+      return status;
+  }
+  if (!options.png.empty()) {
+    PngCanvas canvas(drawing.width(), drawing.height());
+    drawing.draw(canvas);
+    if (Status status = writeFile(options.png, canvas.file()); !status)
+      return status;
+  }
+  return Status::success();
+}
+
+int explain(const ExplainOptions &options) {
+  Result<VariantFile> file = readVariant(options.variant);
+  if (!file)
+    return reportBadInput(file.error());
+  Result<VariantInfo> variant = checkVariant(file->text, file->path);
+  if (!variant)
+    return report(variant.error());
+  std::fputs(variant->warnings.c_str(), stderr);
+
+  Result<LaunchExtents> extents = extentsOf(options);
+  if (!extents)
+    return reportBadInput(extents.error());
+  Result<std::vector<ScalarArgument>> scalars = parseScalars(options.parameters, *variant);
+  if (!scalars)
+    return reportBadInput(scalars.error());
+  Result<std::vector<NamedTensor>> captures = capturesOf(options, *variant, *extents);
+  if (!captures)
+    return captures.code() == Code::outOfMemory ? report(captures.error())
+                                                : reportBadInput(captures.error());
+
+  KernelOptions kernel;
+  kernel.variantText = file->text;
+  kernel.variantFile = file->path;
+  kernel.headDimQk = static_cast<int>(options.headDim);
+  kernel.headDimV = static_cast<int>(options.headDimV.value_or(options.headDim));
+  kernel.expectedLength = extents->Sk;
+  kernel.schedule = options.schedule;
+  kernel.inputType = parseElementType(options.dtype).value_or(ElementType::bf16);
+  kernel.target = targetOf(options);
+  ExplainArguments arguments{.batch = extents->B,
+                             .heads = extents->H,
+                             .kvHeads = extents->Hkv,
+                             .length = extents->Sq,
+                             .kvLength = extents->Sk,
+                             .scalars = std::move(*scalars),
+                             .captures = {}};
+  for (const auto &[name, tensor] : *captures)
+    arguments.captures.push_back({name, tensor.view()});
+  Result<Explanation> explanation = tesela::explain(kernel, arguments);
+  if (!explanation)
+    return report(explanation.error());
+
+  ExplainReport result{.variantPath = file->path,
+                       .extents = *extents,
+                       .Dqk = kernel.headDimQk,
+                       .Dv = kernel.headDimV,
+                       .type = kernel.inputType,
+                       .explanation = std::move(*explanation)};
+  std::string text = options.json ? formatJson(result) : formatText(result);
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  if (Status status = drawFiles(options, result); !status)
+    return report(status.error());
+  return exitSuccess;
+}
+
+} // namespace tesela::tool

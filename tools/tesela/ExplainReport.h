@@ -1,0 +1,48 @@
+//===- ExplainReport.h - What `tesela explain` prints -----------*- C++ -*-===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#ifndef TESELA_TOOLS_EXPLAINREPORT_H
+#define TESELA_TOOLS_EXPLAINREPORT_H
+
+#include "Parameters.h"
+
+#include "tesela/Explain.h"
+
+#include <string>
+
+namespace tesela::tool {
+
+/// An explanation and what it is of.
+struct ExplainReport {
+  std::string variantPath;
+  LaunchExtents extents;
+  int64_t Dqk = 0, Dv = 0;
+  ElementType type = ElementType::bf16;
+  Explanation explanation;
+};
+
+/// How many tiles of each kind a head has.
+struct TileCounts {
+  int64_t empty = 0, partial = 0, full = 0;
+  int64_t all() const { return empty + partial + full; }
+  bool operator==(const TileCounts &) const = default;
+};
+
+TileCounts countTiles(const HeadTiles &tiles);
+
+/// "b 0, h 3": the heads whose tiles these are; "every head" where the mask tells none apart.
+std::string headLabel(const HeadTiles &tiles);
+
+/// "12 (3.1 %)".
+std::string withShare(int64_t part, int64_t whole);
+
+/// The report as lines for people.
+std::string formatText(const ExplainReport &report);
+
+/// The report as one JSON object; docs/command.md lists its members.
+std::string formatJson(const ExplainReport &report);
+
+} // namespace tesela::tool
+
+#endif // TESELA_TOOLS_EXPLAINREPORT_H
