@@ -19,8 +19,8 @@ namespace tesela {
 
 namespace {
 
-/// Pairs in partial tiles of one map that are looked at one by one: half a minute of one core.
-constexpr int64_t maxCountedPairs = int64_t(1) << 30;
+/// Pairs in partial tiles of one map that are looked at one by one: about 10 s of one core.
+constexpr int64_t maxCountedPairs = int64_t(1) << 27;
 
 Result<Extents> checkExtents(const ExplainArguments &arguments) {
   auto invalid = [](const std::string &message) { return Error(Code::invalidArgument, message); };

@@ -4,6 +4,7 @@
 //===----------------------------------------------------------------------===//
 #include "RandomMask.h"
 
+#include "analysis/LostProofs.h"
 #include "frontend/Parser.h"
 #include "tesela/compiler/Explain.h"
 
@@ -177,6 +178,31 @@ TEST(Explain, TellsTheForm) {
   TileMap causal = formOf("q >= k");
   EXPECT_EQ(causal.form, TileForm::keyRanges);
   EXPECT_EQ(causal.runs, 1);
+}
+
+TEST(Explain, SaysWhatKeepsAProof) {
+  Result<Variant> variant = parseVariant("attention m(t: f32[Sk]) {\n"
+                                         "  let far = sqrt(q * 1.0)\n"
+                                         "  mask = far < t[k * k] && q % (k + 1) == 0\n"
+                                         "}\n",
+                                         "mask.attn");
+  ASSERT_TRUE(variant.ok()) << variant.error().message();
+  std::vector<LostPlace> places; // of every node: the text's own
+  for (const Node &node : variant->nodes)
+    places.push_back({node.location, "nothing is known"});
+  std::vector<LostProof> proofs = lostProofs(*variant, places);
+  auto remedyAt = [&](int line, int column) {
+    for (const LostProof &proof : proofs)
+      if (proof.line == line && proof.column == column)
+        return proof.remedy;
+    return std::string("no such place");
+  };
+  EXPECT_NE(remedyAt(2, 13).find("inside of the function"), std::string::npos);
+  EXPECT_NE(remedyAt(3, 16).find("index"), std::string::npos);
+  EXPECT_NE(remedyAt(3, 30).find("a parameter"), std::string::npos);
+  for (size_t i = 1; i < proofs.size(); ++i)
+    EXPECT_LT(std::pair(proofs[i - 1].line, proofs[i - 1].column),
+              std::pair(proofs[i].line, proofs[i].column));
 }
 
 TEST(Explain, RefusesWhatIsTooMuch) {

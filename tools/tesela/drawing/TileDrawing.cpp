@@ -152,17 +152,19 @@ void TileDrawing::drawKeptPairs(Canvas &canvas, const Panel &panel) const {
     return int(std::clamp<int64_t>(levels * kept / (down * across), 1, levels - 1));
   };
   std::array<std::vector<Box>, levels + 1> boxes; // of a run of cells in a row
-  for (int64_t row = 0; row < rows; ++row)
-    for (int64_t column = 0; column < columns;) {
-      int level = levelOf(row, column);
-      int64_t end = column + 1;
-      while (end < columns && levelOf(row, end) == level)
+  std::vector<int> line(static_cast<size_t>(columns));
+  for (int64_t row = 0; row < rows; ++row) {
+    for (int64_t column = 0; column < columns; ++column)
+      line[column] = levelOf(row, column);
+    for (int64_t column = 0, end; column < columns; column = end) {
+      end = column + 1;
+      while (end < columns && line[end] == line[column])
         ++end;
-      boxes[level].push_back(boxOf(panel, double(row * e.Sq / rows),
-                                   double((row + 1) * e.Sq / rows), double(column * e.Sk / columns),
-                                   double(end * e.Sk / columns)));
-      column = end;
+      boxes[line[column]].push_back(
+          boxOf(panel, double(row * e.Sq / rows), double((row + 1) * e.Sq / rows),
+                double(column * e.Sk / columns), double(end * e.Sk / columns)));
     }
+  }
   for (int level = 1; level <= levels; ++level)
     canvas.fill("kept", boxes[level], keptColor, opacityOf(level));
 }

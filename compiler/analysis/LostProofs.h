@@ -1,0 +1,25 @@
+//===- LostProofs.h - What to write instead ---------------------*- C++ -*-===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#ifndef TESELA_COMPILER_ANALYSIS_LOSTPROOFS_H
+#define TESELA_COMPILER_ANALYSIS_LOSTPROOFS_H
+
+#include "frontend/Variant.h"
+#include "tesela/TileMap.h"
+
+namespace tesela {
+
+/// A part of a variant of which the analysis knows nothing, and why.
+struct LostPlace {
+  SourceLocation place;
+  std::string reason;
+};
+
+/// In the text's order, each place once, with what keeps the proof there: by the operation that
+/// stands at the place.
+std::vector<LostProof> lostProofs(const Variant &variant, const std::vector<LostPlace> &places);
+
+} // namespace tesela
+
+#endif // TESELA_COMPILER_ANALYSIS_LOSTPROOFS_H
