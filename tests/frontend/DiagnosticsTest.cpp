@@ -161,6 +161,15 @@ TEST(Diagnostics, UnusedNamesAreWarnings) {
   EXPECT_THAT(outcome.rendered, HasSubstr("v:2:7: warning: 'a' is never used"));
 }
 
+TEST(Diagnostics, NotesAreNoErrors) {
+  tesela::Diagnostics diagnostics("attention a {\n  mask = q >= k\n}\n", "v");
+  diagnostics.note({{2, 12}, 2}, "nothing is known");
+  EXPECT_FALSE(diagnostics.hasErrors());
+  EXPECT_EQ(diagnostics.render(), "v:2:12: note: nothing is known\n"
+                                  "    mask = q >= k\n"
+                                  "             ^~\n");
+}
+
 TEST(Diagnostics, NestingEndsWithASentence) {
   auto nested = [](const std::string &open, const std::string &close, int depth) {
     std::string text = "attention t { score = ";

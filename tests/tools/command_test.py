@@ -406,6 +406,14 @@ class Explain(CommandTest):
                              (partial, 4 * 8 * 16 - kept_partial)]:
             self.assertAlmostEqual(colors[color] / (30 * 30 * pairs), 1, delta=0.02)
 
+    def test_the_pictures_of_the_documentation(self):
+        folder = os.path.join(ROOT, "docs", "pictures")
+        subprocess.run([os.path.join(folder, "make"), TESELA, self.folder.name], check=True)
+        with open(os.path.join(ROOT, "docs", "analysis.md"), encoding="utf-8") as page:
+            shown = set(re.findall(r"pictures/(\w+\.svg)", page.read()))
+        self.assertEqual(shown, {name for name in os.listdir(folder) if name.endswith(".svg")})
+        self.assertEqual(shown, {name for name in os.listdir(self.folder.name) if ".svg" in name})
+
     def test_what_is_wrong_is_named(self):
         self.assertIn("window", self.error("explain", "sliding_window", "--param", "width=3"))
         self.assertIn("no multiple", self.error("explain", "causal", "--heads", "3", "--kv-heads", "2"))
