@@ -5,6 +5,7 @@
 #ifndef TESELA_TOOLS_DRAWING_CANVAS_H
 #define TESELA_TOOLS_DRAWING_CANVAS_H
 
+#include <compare>
 #include <cstdint>
 #include <string>
 #include <vector>

@@ -1,0 +1,178 @@
+# Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+# `tesela explain` end to end: `explain_test.py PATH-OF-TESELA [unittest options]`.
+
+import collections
+import json
+import os
+import re
+import struct
+import subprocess
+import sys
+import unittest
+import zlib
+from xml.etree import ElementTree
+
+import command_test
+
+
+def read_png(path):
+    """(width, height, rows of (red, green, blue)) of an 8-bit PNG with a palette."""
+    with open(path, "rb") as file:
+        data = file.read()
+    assert data[:8] == b"\x89PNG\r\n\x1a\n"
+    chunks, at = {}, 8
+    while at < len(data):
+        (length,) = struct.unpack(">I", data[at : at + 4])
+        kind, content = data[at + 4 : at + 8], data[at + 8 : at + 8 + length]
+        (crc,) = struct.unpack(">I", data[at + 8 + length : at + 12 + length])
+        assert crc == zlib.crc32(kind + content), kind
+        chunks[kind] = content
+        at += 12 + length
+    width, height, *rest = struct.unpack(">IIBBBBB", chunks[b"IHDR"])
+    assert rest == [8, 3, 0, 0, 0] and b"IEND" in chunks
+    palette = [tuple(chunks[b"PLTE"][i : i + 3]) for i in range(0, len(chunks[b"PLTE"]), 3)]
+    stream = zlib.decompress(chunks[b"IDAT"])
+    assert len(stream) == height * (width + 1)
+    rows, above = [], bytes(width)
+    for y in range(height):
+        line = stream[y * (width + 1) : (y + 1) * (width + 1)]
+        if line[0] == 2:  # less the row above
+            above = bytes((a + b) & 255 for a, b in zip(line[1:], above))
+        else:
+            assert line[0] == 0
+            above = line[1:]
+        rows.append([palette[i] for i in above])
+    return width, height, rows
+
+
+class Explain(command_test.CommandTest):
+    SMALL = ["--target", "host", "--head-dim", "64", "--schedule", "block_m = 8, block_n = 16"]
+
+    def explain(self, *arguments):
+        return json.loads(self.output("explain", *arguments, "--json"))
+
+    def dense(self, report, keeps):
+        """The kinds of tiles by `keeps(q, k)`."""
+        rows, columns = report["tile"]["queries"], report["tile"]["keys"]
+        queries, keys = report["problem"]["length"], report["problem"]["kv_length"]
+        kinds = []
+        for q0 in range(0, queries, rows):
+            kinds.append("")
+            for k0 in range(0, keys, columns):
+                kept = [keeps(q, k) for q in range(q0, min(q0 + rows, queries))
+                        for k in range(k0, min(k0 + columns, keys))]
+                whole = all(kept) and k0 + columns <= keys
+                kinds[-1] += "f" if whole else "p" if any(kept) else "e"
+        return kinds
+
+    def test_kinds_are_those_of_the_dense_mask(self):
+        for length, kv_length in [(64, 64), (61, 83), (16, 100), (1, 40), (40, 0)]:
+            with self.subTest(length=length, kv_length=kv_length):
+                report = self.explain("sliding_window", "--param", "window=20", *self.SMALL, "--length",
+                                      str(length), "--kv-length", str(kv_length))
+                (head,) = report["heads"]
+                keeps = lambda q, k: q >= k and q - k < 20
+                self.assertEqual(head["kinds"], self.dense(report, keeps))
+                text = "".join(head["kinds"])
+                self.assertEqual([head["empty"], head["partial"], head["full"]],
+                                 [text.count(kind) for kind in "epf"])
+                kept = sum(keeps(q, k) for q in range(length) for k in range(kv_length))
+                self.assertEqual(head["kept_pairs"], kept)
+                per_pair, heads = 2 * (64 + 64), report["problem"]["heads"]
+                tile = per_pair * 8 * 16 * heads
+                flop = report["flop"]
+                self.assertEqual(flop["all"], tile * len(text))
+                self.assertEqual(flop["skipped"], tile * head["empty"])
+                self.assertEqual(flop["all"] - flop["skipped"] - flop["masked"] -
+                                 flop["beyond_the_ends"], per_pair * kept * heads)
+
+    def test_report_for_people(self):
+        text = self.output("explain", "causal", "--target", "sm_90", "--length", "4096", "--schedule",
+                           "block_n = 128")
+        for line in ["form       closed key ranges, 1 run", "496 (48.4 %)", "every head",
+                     "skipped    33.3 GFLOP of 68.7 GFLOP (48.4 %)", "128 queries x 128 keys"]:
+            self.assertIn(line, text)
+        self.assertIn("every tile runs", self.output("explain", "full", "--target", "sm_80"))
+
+    def test_heads_that_differ(self):
+        variant = self.file("head.attn", "attention head(reach: i32[B, H]) {\n"
+                            "  mask = k < reach[b, h]\n}\n")
+        captures = self.path("captures.safetensors")
+        command_test.write_safetensors(captures, {"reach": ("I32", [2, 2], struct.pack("<4i", 0, 32, 40, 99))})
+        arguments = [variant, *self.SMALL, "--batch", "2", "--heads", "2", "--length", "8",
+                     "--kv-length", "64", "--input", captures]
+        report = self.explain(*arguments)
+        self.assertEqual([(head["b"], head["h"], head["kinds"]) for head in report["heads"]],
+                         [(0, 0, ["eeee"]), (0, 1, ["ffee"]), (1, 0, ["ffpe"]), (1, 1, ["ffff"])])
+        self.assertIn("b 1, h 0", self.output("explain", *arguments))
+
+    def test_captures_are_those_of_run(self):
+        arguments = ["prefix_lm", "--target", "host", "--head-dim", "64", "--batch", "2", "--length",
+                     "90", "--heads", "1", "--seed", "5"]
+        kept = [head["kept_pairs"] for head in self.explain(*arguments)["heads"]]
+        self.assertEqual(len(kept), 2)
+        self.assertEqual(self.run_json(*arguments, "--repeat", "0")["problem"]["kept_pairs"], sum(kept))
+
+    def test_pictures(self):
+        svg, png = self.path("mask.svg"), self.path("mask.png")
+        self.output("explain", "causal", *self.SMALL, "--length", "32", "--svg", svg, "--png", png)
+        root = ElementTree.parse(svg).getroot()
+        paths = {}
+        for path in root.iter("{http://www.w3.org/2000/svg}path"):
+            boxes = re.findall(r"M\S+ \S+h(\S+?)v(\S+?)h", path.get("d"))
+            area = sum(float(width) * float(height) for width, height in boxes)
+            paths[path.get("class")] = paths.get(path.get("class"), 0) + area
+        tile = 8 * 16 * 15 * 15  # a token is 15 units wide
+        self.assertEqual(paths["full"], 2 * tile)
+        self.assertEqual(paths["partial"], 4 * tile)
+        self.assertEqual(paths["empty"], 2 * tile)
+        self.assertEqual(paths["kept"], 32 * 33 / 2 * 15 * 15)
+        texts = [text.text for text in root.iter("{http://www.w3.org/2000/svg}text")]
+        self.assertTrue(any("causal: 32 x 32 tokens" in text for text in texts))
+
+        width, height, rows = read_png(png)
+        self.assertEqual((width, height), (2 * int(root.get("width")), 2 * int(root.get("height"))))
+        # As many pixels of each color as the tiles and the kept pairs ask for; lines take a few.
+        colors = collections.Counter(pixel for row in rows for pixel in row)
+        shaded = lambda color: tuple(round(part * 0.68) for part in color)
+        full, partial = (0x8C, 0xC4, 0xE6), (0xFA, 0xCF, 0x86)
+        kept_partial = 32 * 33 / 2 - 2 * 8 * 16
+        for color, pairs in [(shaded(full), 2 * 8 * 16), (shaded(partial), kept_partial),
+                             (partial, 4 * 8 * 16 - kept_partial)]:
+            self.assertAlmostEqual(colors[color] / (30 * 30 * pairs), 1, delta=0.02)
+
+    def test_the_pictures_of_the_documentation(self):
+        folder = os.path.join(command_test.ROOT, "docs", "pictures")
+        subprocess.run([os.path.join(folder, "make"), command_test.TESELA, self.folder.name], check=True)
+        with open(os.path.join(command_test.ROOT, "docs", "analysis.md"), encoding="utf-8") as page:
+            shown = set(re.findall(r"pictures/(\w+\.svg)", page.read()))
+        self.assertEqual(shown, {name for name in os.listdir(folder) if name.endswith(".svg")})
+        self.assertEqual(shown, {name for name in os.listdir(self.folder.name) if ".svg" in name})
+
+    def test_what_is_wrong_is_named(self):
+        self.assertIn("window", self.error("explain", "sliding_window", "--param", "width=3"))
+        self.assertIn("no multiple", self.error("explain", "causal", "--heads", "3", "--kv-heads", "2"))
+        self.assertIn("block_m", self.error("explain", "causal", "--schedule", "block_q = 3"))
+        self.assertIn("--length", self.error("explain", "causal", "--length", "-1"))
+        self.assertIn("100", self.error("explain", "causal", "--head-dim", "100"))
+        self.assertIn("sm_NN", self.error("explain", "causal", "--target", "gpu"))
+        self.assertIn("tiles", self.error("explain", "causal", "--length", str(1 << 30)))
+        bad = self.file("bad.attn", "attention bad() {\n  mask = q >= kk\n}\n")
+        self.assertIn("bad.attn:2:15: error:", self.error("explain", bad))
+        captures = self.path("captures.safetensors")
+        command_test.write_safetensors(captures, {"prefix": ("I32", [2], bytes(8))})
+        prefix = ["explain", "prefix_lm", "--input", captures]
+        self.assertIn("must be B = 1", self.error(*prefix))
+        self.output(*prefix, "--batch", "2")
+        self.assertIn("slope", self.error("explain", "alibi", "--input", captures))
+        self.assertIn("No such file", self.error("explain", "alibi", "--input", self.path("absent")))
+        for option in ["--svg", "--png"]:
+            self.assertIn("cannot be written", self.error("explain", "causal", option, "/dev/null/x",
+                                                          expect=command_test.ENVIRONMENT))
+
+
+if __name__ == "__main__":
+    command_test.TESELA = os.path.abspath(sys.argv.pop(1))
+    unittest.main()
