@@ -169,14 +169,14 @@ Status Compilation::choose() {
                        .hasScore = !variant.scoreIsIdentity(),
                        .hasCaptures =
                            std::ranges::any_of(variant.parameters, &Parameter::isCapture)};
-  if (traits.isMasked ||
-      traits.hasScore) { // the form of its tiles is that of blocks of every extent
+  // The form of its tiles is the same for blocks of every extent.
+  if (traits.isMasked || traits.hasScore) {
     Result<std::unique_ptr<TileProgram>> tiles =
         TileProgram::create(variant, context, /*blockM=*/128, /*blockN=*/128);
     if (!tiles)
       return tiles.error();
-    traits.isScattered =
-        (*tiles)->form() == TileForm::classified || (*tiles)->runs() > 1 || (*tiles)->drops() > 1;
+    traits.isTested = (*tiles)->form() == TileForm::classified;
+    traits.isScattered = traits.isTested || (*tiles)->runs() > 1 || (*tiles)->drops() > 1;
   }
   Result<Schedule> chosen = chooseSchedule(specification, traits);
   if (!chosen)

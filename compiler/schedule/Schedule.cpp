@@ -129,6 +129,10 @@ static Schedule roleHeuristic(const KernelSpecification &specification,
   // of the library's variants is spilled with these (AssemblyTest).
   if (consumers == 3 && variant.hasCaptures && widest <= 64)
     schedule.blockN = 112;
+  // So do masks that are no intervals of positions, and what they are tested by: with these the
+  // masks of documents and of dilated windows spill nothing.
+  if (variant.isTested)
+    schedule.blockN = widest <= 64 ? 112 : widest <= 128 ? 96 : 64;
   schedule.stages = widest <= 64 ? 4 : 2;
   // A score that is computed again takes registers.
   bool isCostly = variant.hasScore && (variant.hasCaptures || widest <= 64);

@@ -39,6 +39,7 @@ struct VariantTraits {
   /// The mask's tiles lie in several runs of keys, are partial on both sides, or are tested one by
   /// one.
   bool isScattered = false;
+  bool isTested = false; ///< of these: tested one by one
 };
 
 /// The schedule for `specification`; errors name the choice, its limit and what to change.

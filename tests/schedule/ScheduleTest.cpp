@@ -151,15 +151,18 @@ TEST(Schedule, OverridesReplaceSingleChoices) {
 
 TEST(Schedule, CountsSharedMemory) {
   Schedule schedule{.blockM = 128, .blockN = 64, .stages = 2, .warps = 4};
-  // 2 bytes · (128 · 128 + 2 · 64 · (128 + 128))
-  EXPECT_EQ(sharedBytes(schedule, specificationFor("sm_80", 128)), 98304);
-  // And two barriers of 8 bytes for each part of the queries and each stage of keys and values.
+  // 2 bytes · (128 · 128 + 2 · 64 · (128 + 128)); 272 for each warp that finds blocks.
+  EXPECT_EQ(sharedBytes(schedule, specificationFor("sm_80", 128)), 98304 + 4 * 272);
+  // And two barriers of 8 bytes for each part of the queries and each stage of keys and values; one
+  // warp finds blocks, and tells of them through channels of 2 and 3 stages.
   schedule.consumers = 2;
-  EXPECT_EQ(sharedBytes(schedule, specificationFor("sm_90", 128)), 98304 + 16 * (2 + 2 + 2));
+  int64_t finding = 272 + (2 + 3) * (16 + 16);
+  EXPECT_EQ(sharedBytes(schedule, specificationFor("sm_90", 128)),
+            98304 + 16 * (2 + 2 + 2) + finding);
   // The output's own buffer; the two stages of work items, with two barriers and 16 bytes each.
   schedule.outputBuffer = schedule.persistent = true;
   EXPECT_EQ(sharedBytes(schedule, specificationFor("sm_90", 128)),
-            98304 + 96 + 2 * 128 * 128 + 2 * (2 * 8 + 16));
+            98304 + 96 + 2 * 128 * 128 + 2 * (2 * 8 + 16) + finding);
 }
 
 struct Refusal {

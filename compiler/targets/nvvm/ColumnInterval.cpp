@@ -90,19 +90,25 @@ std::optional<ColumnInterval::Atom> ColumnInterval::atomOf(arith::CmpIOp compare
     return std::nullopt;
   Block &body = map.getBody().front();
   auto isUniform = [&](Value value) {
-    return value.getParentBlock() != &body && value.getType().isInteger(32);
+    return value.getType().isInteger(32) &&
+           (value.getParentBlock() != &body || value.getDefiningOp<arith::ConstantOp>());
+  };
+  auto uniform = [&](Value value) -> Value {
+    if (Value known = outer.lookupOrNull(value))
+      return known;
+    return builder.clone(*value.getDefiningOp())->getResult(0);
   };
   PtxInstructions ptx(builder, loc);
   Value left = compare.getLhs(), right = compare.getRhs();
   std::optional<Atom> atom;
   if (isUniform(right)) {
     if (std::optional<Place> place = placeOf(left))
-      atom = {predicate, ptx.subtractSaturating(outer.lookup(right), place->lane), place->row,
+      atom = {predicate, ptx.subtractSaturating(uniform(right), place->lane), place->row,
               place->column};
   } else if (isUniform(left)) {
     if (std::optional<Place> place = placeOf(right))
-      atom = {swapped(predicate), ptx.subtractSaturating(outer.lookup(left), place->lane),
-              place->row, place->column};
+      atom = {swapped(predicate), ptx.subtractSaturating(uniform(left), place->lane), place->row,
+              place->column};
   } else if (left.getDefiningOp<arith::AddIOp>() && right.getDefiningOp<arith::AddIOp>()) {
     std::optional<Place> a = placeOf(left), b = placeOf(right);
     if (a && b) // two positions: their difference does not wrap
