@@ -18,8 +18,7 @@ static std::string remedyOf(const Node &node) {
   case Operator::sin:
   case Operator::cos:
   case Operator::floor:
-    return "compare what stands inside of the function, or let it depend on parameters, b and h "
-           "only";
+    return "compare what stands inside of it, or let it depend on parameters, b and h alone";
   case Operator::divide:
     if (node.type == ScalarType::f32)
       return "multiply instead, as 'a < c * b' for 'a / b < c' where b is positive";
@@ -39,12 +38,17 @@ std::vector<LostProof> lostProofs(const Variant &variant, const std::vector<Lost
   std::map<std::pair<int, int>, LostProof> proofs;
   for (const auto &[place, reason] : places) {
     LostProof proof{.line = place.line, .column = place.column, .reason = reason, .remedy = ""};
+    bool needsScore = false;
     // A conversion stands at the place of what it converts.
-    for (const Node &node : variant.nodes)
-      if (node.location.line == place.line && node.location.column == place.column &&
-          proof.remedy.empty())
+    for (const Node &node : variant.nodes) {
+      if (node.location.line != place.line || node.location.column != place.column)
+        continue;
+      needsScore |= node.dependsOnScore;
+      if (proof.remedy.empty())
         proof.remedy = remedyOf(node);
-    proofs.try_emplace({place.line, place.column}, std::move(proof));
+    }
+    if (!needsScore)
+      proofs.try_emplace({place.line, place.column}, std::move(proof));
   }
   std::vector<LostProof> result;
   for (auto &[place, proof] : proofs)

@@ -17,7 +17,7 @@ struct LostPlace {
 };
 
 /// In the text's order, each place once, with what keeps the proof there: by the operation that
-/// stands at the place.
+/// stands at the place. What is computed from `s` is left out: no text could prove anything of it.
 std::vector<LostProof> lostProofs(const Variant &variant, const std::vector<LostPlace> &places);
 
 } // namespace tesela

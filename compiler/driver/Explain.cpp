@@ -32,7 +32,8 @@ static std::string render(const std::vector<LostProof> &proofs,
   Diagnostics diagnostics(specification.variantText, specification.variantFile);
   for (const LostProof &proof : proofs)
     diagnostics.note({{proof.line, proof.column}, 1},
-                     proof.reason + (proof.remedy.empty() ? "" : ": " + proof.remedy));
+                     "nothing is proved from this, " + proof.reason +
+                         (proof.remedy.empty() ? "" : ": " + proof.remedy));
   return diagnostics.render();
 }
 

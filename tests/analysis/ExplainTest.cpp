@@ -184,6 +184,7 @@ TEST(Explain, SaysWhatKeepsAProof) {
   Result<Variant> variant = parseVariant("attention m(t: f32[Sk]) {\n"
                                          "  let far = sqrt(q * 1.0)\n"
                                          "  mask = far < t[k * k] && q % (k + 1) == 0\n"
+                                         "  score = sqrt(s) < 3.0 ? -inf : s\n"
                                          "}\n",
                                          "mask.attn");
   ASSERT_TRUE(variant.ok()) << variant.error().message();
@@ -197,7 +198,8 @@ TEST(Explain, SaysWhatKeepsAProof) {
         return proof.remedy;
     return std::string("no such place");
   };
-  EXPECT_NE(remedyAt(2, 13).find("inside of the function"), std::string::npos);
+  EXPECT_EQ(remedyAt(4, 11), "no such place"); // of s nothing could be proved
+  EXPECT_NE(remedyAt(2, 13).find("inside of it"), std::string::npos);
   EXPECT_NE(remedyAt(3, 16).find("index"), std::string::npos);
   EXPECT_NE(remedyAt(3, 30).find("a parameter"), std::string::npos);
   for (size_t i = 1; i < proofs.size(); ++i)
