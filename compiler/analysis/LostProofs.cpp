@@ -4,6 +4,11 @@
 //===----------------------------------------------------------------------===//
 #include "analysis/LostProofs.h"
 
+#include "analysis/KeyRegions.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
+
 #include <map>
 #include <utility>
 
@@ -54,6 +59,40 @@ std::vector<LostProof> lostProofs(const Variant &variant, const std::vector<Lost
   for (auto &[place, proof] : proofs)
     result.push_back(std::move(proof));
   return result;
+}
+
+/// The places of which `regions` can say nothing in a test of boxes of `rows` keys.
+static std::vector<LostPlace> lostPlaces(KeyRegions &regions, mlir::OpBuilder &builder,
+                                         mlir::Location loc, int64_t rows) {
+  mlir::Block test; // for what the analysis writes: only what it loses on the way matters
+  mlir::Type i32 = builder.getI32Type();
+  test.addArguments({i32, i32}, {loc, loc});
+  mlir::OpBuilder inner(builder.getContext());
+  inner.setInsertionPointToEnd(&test);
+  regions.emitTest(inner, test.getArgument(0), test.getArgument(1), rows);
+  std::vector<LostPlace> places;
+  for (const LostBound &bound : regions.lostBounds())
+    if (auto place = bound.location->findInstanceOf<mlir::FileLineColLoc>())
+      places.push_back({{int(place.getLine()), int(place.getColumn())}, bound.reason});
+  return places;
+}
+
+std::vector<LostProof> findLostProofs(const Variant &variant, mlir::ModuleOp inlined) {
+  mlir::OwningOpRef<mlir::ModuleOp> copy = inlined.clone();
+  std::vector<LostPlace> places;
+  copy->walk([&](tile::BlocksOp loop) {
+    auto masks = llvm::to_vector(loop.getBody().getOps<tile::MaskOp>());
+    auto scores = llvm::to_vector(loop.getBody().getOps<tile::ScoreOp>());
+    if (masks.size() != 1 || masks.front().getBody().empty())
+      return;
+    bool hasScore = scores.size() == 1 && !scores.front().getBody().empty();
+    mlir::OpBuilder builder(loop);
+    KeyRegions regions(builder, masks.front(), hasScore ? scores.front() : tile::ScoreOp(),
+                       loop.getRows());
+    places = lostPlaces(regions, builder, loop.getLoc(),
+                        mlir::cast<tile::BlockType>(loop.getKeys().getType()).getRows());
+  });
+  return lostProofs(variant, places);
 }
 
 } // namespace tesela

@@ -8,6 +8,10 @@
 #include "frontend/Variant.h"
 #include "tesela/TileMap.h"
 
+namespace mlir {
+class ModuleOp;
+} // namespace mlir
+
 namespace tesela {
 
 /// A part of a variant of which the analysis knows nothing, and why.
@@ -19,6 +23,10 @@ struct LostPlace {
 /// In the text's order, each place once, with what keeps the proof there: by the operation that
 /// stands at the place. What is computed from `s` is left out: no text could prove anything of it.
 std::vector<LostProof> lostProofs(const Variant &variant, const std::vector<LostPlace> &places);
+
+/// What the analysis loses of the kernel in `inlined`, whose hooks are filled
+/// (tile-inline-variant).
+std::vector<LostProof> findLostProofs(const Variant &variant, mlir::ModuleOp inlined);
 
 } // namespace tesela
 

@@ -4,6 +4,7 @@
 //===----------------------------------------------------------------------===//
 #include "analysis/TileProgram.h"
 
+#include "analysis/LostProofs.h"
 #include "attn/Arithmetic.h"
 #include "attn/Attn.h"
 #include "frontend/emit/Emit.h"
@@ -74,6 +75,10 @@ Status TileProgram::lower(MLIRContext &context, int64_t blockM, int64_t blockN) 
   if (!runPasses([&](OpPassManager &passes) {
         passes.addPass(createTileBind(options));
         passes.addPass(createTileInlineVariant());
+      }))
+    return failure();
+  lostProofs_ = findLostProofs(variant, *module);
+  if (!runPasses([](OpPassManager &passes) {
         passes.nest<tile::KernelOp>().addPass(createTileKeyRanges());
       }))
     return failure();

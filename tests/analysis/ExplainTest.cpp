@@ -207,6 +207,31 @@ TEST(Explain, SaysWhatKeepsAProof) {
               std::pair(proofs[i].line, proofs[i].column));
 }
 
+TEST(Explain, NamesWhatLostAProof) {
+  auto placesOf = [](const std::string &statements) {
+    ExplainRequest request = makeRequest("attention m() {\n" + statements + "\n}\n", 8, 16);
+    request.bindings.extents = {1, 1, 1, 40, 40};
+    Result<ExplainedTiles> tiles = explainTiles(request);
+    EXPECT_TRUE(tiles.ok());
+    std::vector<std::pair<int, int>> places;
+    for (const LostProof &proof : tiles->map.lostProofs) {
+      EXPECT_NE(proof.remedy, "");
+      places.emplace_back(proof.line, proof.column);
+      EXPECT_NE(tiles->renderedProofs.find("mask.attn:" + std::to_string(proof.line) + ":" +
+                                           std::to_string(proof.column) + ": note: "),
+                std::string::npos);
+    }
+    return places;
+  };
+  using Places = std::vector<std::pair<int, int>>;
+  EXPECT_EQ(placesOf("mask = q >= k && sqrt(q * 1.0) < 5.0"), (Places{{2, 18}}));
+  EXPECT_EQ(placesOf("mask = q % (k + 1) < 2 || q / (k + 1) == 3"), (Places{{2, 10}, {2, 29}}));
+  EXPECT_EQ(placesOf("mask = q >= k && q - k < 5"), Places());
+  EXPECT_EQ(placesOf("mask = q * k < 100 && q % 7 < 3"), Places());
+  EXPECT_EQ(placesOf("mask = q >= k\nscore = sqrt(s) < 3.0 ? -inf : tanh(s)"), Places());
+  EXPECT_EQ(placesOf("mask = q >= k\nscore = exp(k * 1.0) < 3.0 ? -inf : s"), (Places{{3, 9}}));
+}
+
 TEST(Explain, RefusesWhatIsTooMuch) {
   ExplainRequest request = makeRequest("attention m() {\n  mask = q >= k\n}\n", 8, 16);
   request.bindings.extents = {1, 1, 1, 1 << 30, 1 << 30};
