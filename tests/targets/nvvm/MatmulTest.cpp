@@ -242,7 +242,7 @@ TEST(Summary, BecomesPtx) {
     EXPECT_TRUE(contains(ptx, "shfl.sync.bfly.b32"));
     EXPECT_TRUE(contains(ptx, "min.s32"));
     EXPECT_TRUE(contains(ptx, "max.s32"));
-    for (const char *other : {"mma", "cp.async", "bar.sync", ".shared", "f32"})
+    for (const char *other : {"mma.sync", "cp.async", "bar.sync", "ld.shared", "f32"})
       EXPECT_FALSE(contains(ptx, other)) << other;
   }
 }
