@@ -52,8 +52,6 @@ public:
   Compilation(const KernelSpecification &specification, CompileTimes *times)
       : specification(specification), times(times), context(MLIRContext::Threading::DISABLED),
         diagnostics(&context, [this](mlir::Diagnostic &diagnostic) {
-          if (diagnostic.getSeverity() == DiagnosticSeverity::Remark)
-            return success(); // what an analysis lost is for `explain`
           llvm::raw_string_ostream(messages) << (messages.empty() ? "" : "; ") << diagnostic;
           return success();
         }) {}

@@ -27,8 +27,6 @@ struct TileKeyRanges : impl::TileKeyRangesBase<TileKeyRanges> {
       KeyRegions regions(builder, masks.front(), hasScore ? scores.front() : tile::ScoreOp(),
                          loop.getRows());
       auto find = emitFind(builder, regions, loop);
-      for (const LostBound &lost : regions.lostBounds())
-        emitRemark(lost.location) << lost.reason;
       if (!regions.isClosed()) {
         loop.getAmongMutable().assign(find.getFound());
         return;
