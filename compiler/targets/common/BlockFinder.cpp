@@ -63,11 +63,8 @@ BlockFinder::BlockFinder(OpBuilder &builder, Location loc, tile::FindBlocksOp op
   Value last = arith::DivUIOp::create(builder, loc, words.subtract(high, one), extent);
   Value isEmpty = words.compare(arith::CmpIPredicate::sge, low, high);
   end = arith::SelectOp::create(builder, loc, isEmpty, first, words.add(last, one));
+  target.agree(); // what an earlier search left has been read
   count_ = findAll(target);
-  target.store(words.constant(0), words.constant(foundWord));
-  target.store(words.constant(0), words.constant(groupsWord));
-  target.store(words.subtract(first, words.constant(lanes * blocksOfGroup)),
-               words.constant(baseWord));
   target.agree();
 }
 
@@ -96,28 +93,96 @@ std::pair<Value, Value> BlockFinder::takeLowest(Value mask) {
   return {place, words.both(mask, words.subtract(mask, words.constant(1)))};
 }
 
-/// How many blocks there are.
+/// The groups of 32 from block `base` on that may hold a block. A test of two groups or fewer would
+/// cost as much as it saves.
+Value BlockFinder::groupsFrom(FinderTarget &target, Value base) {
+  Words words{builder, loc};
+  Value left = words.subtract(end, base);
+  Value isMany = words.compare(arith::CmpIPredicate::sgt, left, words.constant(2 * blocksOfGroup));
+  auto branch = scf::IfOp::create(builder, loc, builder.getI32Type(), isMany,
+                                  /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(branch.thenBlock());
+  Value tested = testBoxes(target, op.getMany(), base, blocksOfGroup).first;
+  scf::YieldOp::create(builder, loc, tested);
+  builder.setInsertionPointToStart(branch.elseBlock());
+  Value hasSecond = words.compare(arith::CmpIPredicate::sgt, left, words.constant(blocksOfGroup));
+  Value all =
+      arith::SelectOp::create(builder, loc, hasSecond, words.constant(3), words.constant(1));
+  scf::YieldOp::create(builder, loc, all);
+  return branch.getResult(0);
+}
+
+/// Puts the blocks of a group into the ring, behind `count` others.
+void BlockFinder::append(FinderTarget &target, Value group, Value keeps, Value drops, Value count) {
+  target.forEachLane([&](Value lane) {
+    Words words{builder, loc};
+    Value one = words.constant(1);
+    Value bit = arith::ShLIOp::create(builder, loc, one, lane);
+    Value isFound =
+        words.compare(arith::CmpIPredicate::ne, words.both(keeps, bit), words.constant(0));
+    auto branch = scf::IfOp::create(builder, loc, isFound, /*withElseRegion=*/false);
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(branch.thenBlock());
+    Value before = words.countBits(words.both(keeps, words.subtract(bit, one)));
+    Value slot = words.both(words.add(count, before), words.constant(ringWords - 1));
+    Value partial = words.both(arith::ShRUIOp::create(builder, loc, drops, lane), one);
+    Value entry = words.add(words.multiply(words.add(group, lane), 2), partial);
+    target.store(entry, words.add(slot, words.constant(ringStart)));
+  });
+}
+
+void BlockFinder::setState(FinderTarget &target, Value found, Value groups, Value base) {
+  Words words{builder, loc};
+  target.store(found, words.constant(foundWord));
+  target.store(groups, words.constant(groupsWord));
+  target.store(base, words.constant(baseWord));
+}
+
+/// How many blocks there are. Those that the ring holds are kept on the way; where it is full, the
+/// state says where to go on.
 Value BlockFinder::findAll(FinderTarget &target) {
   Words words{builder, loc};
-  Value zero = words.constant(0);
+  Value zero = words.constant(0), one = words.constant(1);
   auto some = [&](ValueRange values) {
     return words.compare(arith::CmpIPredicate::ne, values[0], words.constant(0));
   };
+  // Carried: the first block of these groups; the count; 1 while the ring has room.
   SmallVector<Value> result = emitWhile(
-      builder, loc, {first, zero},
+      builder, loc, {first, zero, one},
       [&](ValueRange values) { return words.compare(arith::CmpIPredicate::slt, values[0], end); },
       [&](ValueRange outer) {
-        Value groups = testBoxes(target, op.getMany(), outer[0], blocksOfGroup).first;
-        SmallVector<Value> counted =
-            emitWhile(builder, loc, {groups, outer[1]}, some, [&](ValueRange values) {
+        Value groups = groupsFrom(target, outer[0]);
+        SmallVector<Value> inner =
+            emitWhile(builder, loc, {groups, outer[1], outer[2]}, some, [&](ValueRange values) {
               auto [place, rest] = takeLowest(values[0]);
               Value group = words.add(outer[0], words.multiply(place, blocksOfGroup));
-              Value found = testBoxes(target, op.getOne(), group, 1).first;
-              return SmallVector<Value>{rest, words.add(values[1], words.countBits(found))};
+              auto [keeps, drops] = testBoxes(target, op.getOne(), group, 1);
+              Value after = words.add(values[1], words.countBits(keeps));
+              Value fits =
+                  words.compare(arith::CmpIPredicate::sle, after, words.constant(ringWords));
+              Value isOpen = words.compare(arith::CmpIPredicate::ne, values[2], words.constant(0));
+              auto open = scf::IfOp::create(builder, loc, isOpen, /*withElseRegion=*/false);
+              OpBuilder::InsertionGuard guard(builder);
+              builder.setInsertionPointToStart(open.thenBlock());
+              auto branch = scf::IfOp::create(builder, loc, fits, /*withElseRegion=*/true);
+              builder.setInsertionPointToStart(branch.thenBlock());
+              append(target, group, keeps, drops, values[1]);
+              builder.setInsertionPointToStart(branch.elseBlock());
+              setState(target, values[1], values[0], outer[0]);
+              builder.setInsertionPointAfter(open);
+              Value goesOn =
+                  arith::SelectOp::create(builder, loc, fits, values[2], words.constant(0));
+              return SmallVector<Value>{rest, after, goesOn};
             });
         return SmallVector<Value>{words.add(outer[0], words.constant(lanes * blocksOfGroup)),
-                                  counted[1]};
+                                  inner[1], inner[2]};
       });
+  Value isOpen = words.compare(arith::CmpIPredicate::ne, result[2], words.constant(0));
+  auto open = scf::IfOp::create(builder, loc, isOpen, /*withElseRegion=*/false);
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(open.thenBlock());
+  setState(target, result[1], words.constant(0), end);
   return result[1];
 }
 
@@ -140,32 +205,16 @@ void BlockFinder::refill(FinderTarget &target, Value number) {
             },
             [&](ValueRange inner) {
               Value further = words.add(inner[1], words.constant(lanes * blocksOfGroup));
-              Value mask = testBoxes(target, op.getMany(), further, blocksOfGroup).first;
-              return SmallVector<Value>{mask, further};
+              return SmallVector<Value>{groupsFrom(target, further), further};
             });
         auto [place, rest] = takeLowest(next[0]);
         Value group = words.add(next[1], words.multiply(place, blocksOfGroup));
         auto [keeps, drops] = testBoxes(target, op.getOne(), group, 1);
         Value count = values[0];
         target.agree(); // all have read what is written over
-        target.forEachLane([&, keeps = keeps, drops = drops](Value lane) {
-          Value one = words.constant(1);
-          Value bit = arith::ShLIOp::create(builder, loc, one, lane);
-          Value isFound =
-              words.compare(arith::CmpIPredicate::ne, words.both(keeps, bit), words.constant(0));
-          auto branch = scf::IfOp::create(builder, loc, isFound, /*withElseRegion=*/false);
-          OpBuilder::InsertionGuard guard(builder);
-          builder.setInsertionPointToStart(branch.thenBlock());
-          Value before = words.countBits(words.both(keeps, words.subtract(bit, one)));
-          Value slot = words.both(words.add(count, before), words.constant(ringWords - 1));
-          Value partial = words.both(arith::ShRUIOp::create(builder, loc, drops, lane), one);
-          Value entry = words.add(words.multiply(words.add(group, lane), 2), partial);
-          target.store(entry, words.add(slot, words.constant(ringStart)));
-        });
+        append(target, group, keeps, drops, count);
         Value after = words.add(count, words.countBits(keeps));
-        target.store(after, words.constant(foundWord));
-        target.store(rest, words.constant(groupsWord));
-        target.store(next[1], words.constant(baseWord));
+        setState(target, after, rest, next[1]);
         target.agree();
         return SmallVector<Value>{after};
       });

@@ -9,8 +9,9 @@
 // finds goes into a ring in the finder's memory. So 1024 blocks that are empty cost one step, and
 // no memory is used that grows with the launch.
 //
-// The count needs a pass of its own over all groups; the blocks themselves are sought when they are
-// asked for. The ring has 64 places: the 32 of the last group, and the 32 before them.
+// The count needs a pass over all groups, which keeps the first blocks in the ring; where there are
+// more than its 64 places, the rest is sought again as it is asked for. Then the ring has the 32 of
+// the last group, and the 32 before them.
 //
 // The finder's memory, in words of 32 bits:
 //
@@ -64,6 +65,10 @@ private:
                                                 mlir::Value first, int64_t blocks);
   /// The lowest set bit of a mask, and the mask without it.
   std::pair<mlir::Value, mlir::Value> takeLowest(mlir::Value mask);
+  mlir::Value groupsFrom(FinderTarget &target, mlir::Value base);
+  void append(FinderTarget &target, mlir::Value group, mlir::Value keeps, mlir::Value drops,
+              mlir::Value count);
+  void setState(FinderTarget &target, mlir::Value found, mlir::Value groups, mlir::Value base);
   mlir::Value findAll(FinderTarget &target);
   void refill(FinderTarget &target, mlir::Value number);
 
