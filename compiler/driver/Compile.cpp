@@ -267,9 +267,10 @@ Status Compilation::addSummaryKernels() {
     templateFile = source->file;
   OwningOpRef<ModuleOp> parsed =
       parseSourceString<ModuleOp>(source->text, &context, "summary.mlir");
-  if (parsed && !llvm::hasSingleElement(parsed->getOps<tile::KernelOp>()))
+  bool isOne = parsed && llvm::hasSingleElement(parsed->getOps<tile::KernelOp>());
+  if (parsed && !isOne)
     parsed->emitError() << "there must be one tile.kernel";
-  if (!messages.empty())
+  if (!isOne)
     return failure("summary");
   FailureOr<SummaryPlan> plan = addSummaries(kernel(), *parsed);
   if (failed(plan))

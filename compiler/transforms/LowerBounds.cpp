@@ -36,7 +36,6 @@ struct KeyBounds {
 struct GranuleRange {
   Value first, last;
   int64_t count; ///< at most so many; 0: not known
-  int64_t axis;  ///< of the summary's view
 };
 
 /// Granules of `size` elements that `within` neighbours can touch, at most; 0: not known.
@@ -63,8 +62,10 @@ public:
   void emit(Value view) {
     this->view = view;
     SmallVector<Value> indices = {Value()}; // the plane
-    for (int64_t axis : summary.axes)
-      indices.push_back(op.getLow()[axis]);
+    bool hasRows = summary.rows != 1;
+    for (int64_t axis : ArrayRef(summary.axes).drop_back(hasRows ? 2 : 1))
+      indices.push_back(clamped(op.getLow()[axis], indices.size()));
+    indices.resize(summary.axes.size() + 1); // the rest are granules
     int64_t columns = level() == 0 ? granuleColumns : granuleColumns * granulesOfGroup;
     GranuleRange column = range(summary.axes.back(), columns, indices.size() - 1);
     auto line = [&]() {
@@ -74,7 +75,7 @@ public:
       });
     };
     KeyBounds keys;
-    if (summary.rows == 1) {
+    if (!hasRows) {
       keys = line();
     } else {
       GranuleRange row = range(summary.axes.end()[-2], summary.rows, indices.size() - 2);
@@ -92,12 +93,22 @@ public:
 private:
   Value constant(int64_t value) { return arith::ConstantIntOp::create(builder, loc, value, 32); }
 
+  /// Inside of the axis of the summary; 0 where that has no granules.
+  Value clamped(Value index, int64_t viewAxis) {
+    Value extent = tile::ViewExtentOp::create(builder, loc, builder.getI32Type(), view,
+                                              builder.getI64IntegerAttr(viewAxis));
+    Value last = arith::SubIOp::create(builder, loc, extent, constant(1));
+    Value below = arith::MinSIOp::create(builder, loc, index, last);
+    return arith::MaxSIOp::create(builder, loc, below, constant(0));
+  }
+
   GranuleRange range(int64_t axis, int64_t size, int64_t viewAxis) {
     auto granule = [&](Value index) -> Value {
-      return arith::ShRSIOp::create(builder, loc, index, constant(llvm::Log2_64(size)));
+      Value shift = constant(llvm::Log2_64(size));
+      return clamped(arith::ShRSIOp::create(builder, loc, index, shift), viewAxis);
     };
     return {granule(op.getLow()[axis]), granule(op.getHigh()[axis]),
-            granulesWithin(op.getWithin()[axis], size), viewAxis};
+            granulesWithin(op.getWithin()[axis], size)};
   }
 
   KeyBounds join(const KeyBounds &a, const KeyBounds &b) {
@@ -105,8 +116,7 @@ private:
             arith::MaxSIOp::create(builder, loc, a.largest, b.largest)};
   }
 
-  /// What `each` gives, joined over the range's granules. Reads clamp: what lies outside of the
-  /// axis is its first or last granule.
+  /// What `each` gives, joined over the range's granules.
   KeyBounds over(const GranuleRange &range, bool unrolled,
                  llvm::function_ref<KeyBounds(Value)> each) {
     if (unrolled) {
@@ -117,17 +127,10 @@ private:
       }
       return bounds;
     }
-    Value extent = tile::ViewExtentOp::create(builder, loc, builder.getI32Type(), view,
-                                              builder.getI64IntegerAttr(range.axis));
-    Value end = arith::SubIOp::create(builder, loc, extent, constant(1));
-    auto clamp = [&](Value index) -> Value {
-      Value inside = arith::MinSIOp::create(builder, loc, index, end);
-      return arith::MaxSIOp::create(builder, loc, inside, constant(0));
-    };
-    Value high = arith::AddIOp::create(builder, loc, clamp(range.last), constant(1));
+    Value high = arith::AddIOp::create(builder, loc, range.last, constant(1));
     Value none[] = {constant(std::numeric_limits<int32_t>::max()),
                     constant(std::numeric_limits<int32_t>::min())};
-    auto loop = scf::ForOp::create(builder, loc, clamp(range.first), high, constant(1), none);
+    auto loop = scf::ForOp::create(builder, loc, range.first, high, constant(1), none);
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointToStart(loop.getBody());
     KeyBounds bounds =
@@ -139,7 +142,9 @@ private:
   KeyBounds read(SmallVector<Value> indices) {
     auto plane = [&](int64_t number) -> Value {
       indices.front() = constant(number);
-      return tile::ReadOp::create(builder, loc, builder.getI32Type(), view, indices);
+      auto read = tile::ReadOp::create(builder, loc, builder.getI32Type(), view, indices);
+      read.setCovered(true); // its indices are clamped, and a summary has no gaps
+      return read;
     };
     Value least = plane(0);
     return {least, plane(1)};

@@ -193,6 +193,8 @@ int main(void) {
 
   tesela_context_destroy(context); /* the kernel keeps what it needs */
   expect(tesela_launch(kernel, &arguments, NULL) == TESELA_OK, "a launch");
+  arguments.captures_unchanged = 1;
+  expect(tesela_launch(kernel, &arguments, NULL) == TESELA_OK, "a launch with what was captured");
   for (i = 0; i < queries; ++i) {
     expect(fabsf(o[i * head_dim] - (float)i / 2) < 1e-5f, "a row's mean");
     expect(fabsf(lse[i] - logf((float)(i + 1))) < 1e-4f, "a row's lse");

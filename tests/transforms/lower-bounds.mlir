@@ -5,15 +5,20 @@
 // CHECK-SAME: %$doc.summary0: !tile.view<[?, ?, ?], i32>
 // CHECK-SAME: tile.summaries = [{axes = array<i64: 0, 1>, capture = "$doc", levels = 1 : i64, rows = 1 : i64}]
 tile.kernel @small(%$doc: !tile.view<[?, ?], i32>, %o: !tile.view<[?, ?, ?], f32>, %b: i32, %first: i32, %last: i32) {
-  // CHECK: %[[FIRST:.*]] = arith.shrsi %first
-  // CHECK: %[[LAST:.*]] = arith.shrsi %last
+  // CHECK: %[[BELOW:.*]] = arith.minsi %b,
+  // CHECK: %[[BATCH:.*]] = arith.maxsi %[[BELOW]],
+  // CHECK: %[[LOW:.*]] = arith.shrsi %first
+  // CHECK: arith.minsi %[[LOW]],
+  // CHECK: %[[FIRST:.*]] = arith.maxsi
+  // CHECK: arith.shrsi %last
+  // CHECK: %[[LAST:.*]] = arith.maxsi
   // CHECK: %[[ZERO:.*]] = arith.constant 0 : i32
-  // CHECK: tile.read %$doc.summary0[%[[ZERO]], %b, %[[FIRST]]]
+  // CHECK: tile.read %$doc.summary0[%[[ZERO]], %[[BATCH]], %[[FIRST]]] {covered}
   // CHECK: %[[ONE:.*]] = arith.constant 1 : i32
-  // CHECK: tile.read %$doc.summary0[%[[ONE]], %b, %[[FIRST]]]
+  // CHECK: tile.read %$doc.summary0[%[[ONE]], %[[BATCH]], %[[FIRST]]] {covered}
   // CHECK: %[[NEXT:.*]] = arith.addi %[[FIRST]]
   // CHECK: %[[CLAMPED:.*]] = arith.minsi %[[NEXT]], %[[LAST]]
-  // CHECK: tile.read %$doc.summary0[%{{.*}}, %b, %[[CLAMPED]]]
+  // CHECK: tile.read %$doc.summary0[%{{.*}}, %[[BATCH]], %[[CLAMPED]]] {covered}
   // CHECK-COUNT-9: tile.read
   // CHECK-NOT: tile.read
   // CHECK-NOT: tile.bounds
@@ -32,7 +37,6 @@ tile.kernel @small(%$doc: !tile.view<[?, ?], i32>, %o: !tile.view<[?, ?, ?], f32
 tile.kernel @coarse(%$doc: !tile.view<[?], f32>, %first: i32, %last: i32) {
   // CHECK-COUNT-18: tile.read %$doc.summary1
   // CHECK: arith.bitcast %{{.*}} : i32 to f32
-  // CHECK: %[[EXTENT:.*]] = tile.view_extent %$doc.summary1 axis 1
   // CHECK: scf.for
   // CHECK-COUNT-2: tile.read %$doc.summary1
   // CHECK-NOT: tile.read
@@ -52,7 +56,9 @@ tile.kernel @coarse(%$doc: !tile.view<[?], f32>, %first: i32, %last: i32) {
 // CHECK-LABEL: tile.kernel @matrix
 // CHECK-SAME: tile.summaries = [{axes = array<i64: 1, 0, 2>, capture = "$m", levels = 1 : i64, rows = 64 : i64}]
 tile.kernel @matrix(%$m: !tile.view<[?, ?, ?], i32>, %i: i32, %h: i32, %j: i32, %k: i32, %l: i32) {
-  // CHECK-COUNT-20: tile.read %$m.summary0[%{{.*}}, %h,
+  // CHECK: arith.minsi %h,
+  // CHECK: %[[H:.*]] = arith.maxsi
+  // CHECK-COUNT-20: tile.read %$m.summary0[%{{.*}}, %[[H]],
   // CHECK: scf.for
   // CHECK-COUNT-24: tile.read %$m.summary0
   // CHECK-NOT: tile.read

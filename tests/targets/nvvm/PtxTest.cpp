@@ -247,6 +247,40 @@ TEST(PtxWithRoles, OverlapsProductsAndTakesWorkItems) {
   }
 }
 
+// A mask that compares documents reads their summaries, which two launches make before.
+TEST(Ptx, DocumentsHaveSummaries) {
+  for (int sm : {80, 90}) {
+    SCOPED_TRACE(sm);
+    Artifact artifact = compiled(specificationOf(
+        "attention documents(doc: i32[B, Sk]) { mask = q >= k && doc[b, q] == doc[b, k] }", 128,
+        ElementType::bf16, sm));
+    ASSERT_EQ(artifact.launches.size(), 3u);
+    const char *kernels[] = {"summary0_doc", "summary1_doc", "forward"};
+    for (int i = 0; i < 3; ++i) {
+      const Launch &launch = artifact.launches[i];
+      EXPECT_EQ(launch.kernel, kernels[i]);
+      EXPECT_NE(artifact.code.find(std::string(".entry ") + kernels[i] + "("), std::string::npos);
+      EXPECT_EQ(launch.summarizes, i < 2 ? "$doc" : "");
+      EXPECT_EQ(launch.extents.size(), i < 2 ? 5u : 0u);
+    }
+    ASSERT_EQ(artifact.workspaces.size(), 2u);
+    EXPECT_EQ(artifact.workspaces[0].name, "$doc.summary0");
+    // Of B = 3 and a million keys: two planes of 16 and of 512 elements a granule, half a megabyte.
+    int64_t bytes = 0;
+    for (const Workspace &workspace : artifact.workspaces) {
+      int64_t elements = 1;
+      for (const Expression &extent : workspace.extents) {
+        std::vector<int64_t> values;
+        for (const CaptureAxis &axis : extent.captureAxes())
+          values.push_back(axis.axis == 0 ? 3 : 1 << 20);
+        elements *= extent.evaluate({}, values);
+      }
+      bytes += 4 * elements;
+    }
+    EXPECT_EQ(bytes, 3 * 8 * ((1 << 16) + (1 << 11)));
+  }
+}
+
 // Comparisons of positions cost an element one comparison with a constant for each end of an
 // interval (ColumnInterval.h), however many the mask joins. The mask stands before the loop, in it,
 // and where a block is computed again.
