@@ -272,8 +272,8 @@ def Tile_ReadOp : Tile_Op<"read", [Pure]> {
     `view[clamp(i, 0, n - 1), …]`; 0 where an extent n is 0: nothing outside the view
     is ever read. Kernels never write what they read so, hence the op is pure.
 
-    `covered` says that a `tile.covers` holds for the index: then it needs no clamp, and neighbours
-    in the last axis lie side by side.
+    `covered` says that a `tile.covers` holds for the index, or that it was clamped and the view has no gaps:
+    then it needs no clamp, and neighbours in the last axis lie side by side.
   }];
   let arguments = (ins Tile_ViewType:$view, Variadic<I32>:$indices, UnitAttr:$covered);
   let results = (outs AnyTypeOf<[F32, I32]>:$element);
