@@ -420,8 +420,12 @@ std::pair<Value, Value> KeyRegions::emitTest(OpBuilder &inner, Value first, Valu
     llvm::MapVector<BoxValues *, std::unique_ptr<KeyBox>> own;
     for (const Rest &rest : region.rest) {
       std::unique_ptr<KeyBox> &box = (isGuarded ? own : shared)[rest.values];
-      if (!box)
-        box.reset(new KeyBox{inner, isGuarded ? from : low, isGuarded ? to : high, count});
+      if (!box && isGuarded) { // where the interval misses the box: one key of it, not less
+        Value guarded = at.min(from, high);
+        box.reset(new KeyBox{inner, guarded, at.max(to, guarded), count});
+      } else if (!box) {
+        box.reset(new KeyBox{inner, low, high, count});
+      }
       BoxTruth truth = rest.values->truth(rest.condition, box.get());
       Value holds = rest.negated ? truth.mayBeFalse : truth.mayBeTrue;
       restHasBounds |= bool(holds);

@@ -164,6 +164,13 @@ Result<std::vector<VisitedBlock>> TileProgram::evaluate(const Bindings &launch, 
   Result<int64_t> count = begin(launch, where, firstQuery);
   if (!count)
     return count.error();
+  if (finding) {
+    if (endCandidate - firstCandidate > mostCounted)
+      listFound();
+    if (Status status = finished(); !status)
+      return status.error();
+    return found;
+  }
   std::vector<VisitedBlock> visited;
   for (int64_t number = 0; number < *count; ++number) {
     Result<VisitedBlock> next = block(number);
@@ -296,21 +303,25 @@ std::optional<VisitedBlock> TileProgram::classify(int64_t index) {
   return keeps ? std::optional(VisitedBlock{index, drops}) : std::nullopt;
 }
 
+void TileProgram::listFound() {
+  constexpr int64_t atOnce = tile::FindBlocksOp::blocksAtOnce;
+  for (int64_t group = firstCandidate; group < endCandidate && unknown.empty(); group += atOnce) {
+    if (!test(finding.getMany(), group, atOnce).first)
+      continue;
+    for (int64_t index = group; index < std::min(group + atOnce, endCandidate); ++index)
+      if (auto [keeps, drops] = test(finding.getOne(), index, 1); keeps)
+        found.push_back({index, drops});
+  }
+}
+
 void TileProgram::executeFind(tile::FindBlocksOp op) {
   int64_t rows = op.getFound().getType().getRows();
   int64_t low = integer(op.getLow()), high = integer(op.getHigh());
   firstCandidate = low / rows;
   endCandidate = low < high ? (high + rows - 1) / rows : firstCandidate;
   found.clear();
-  constexpr int64_t atOnce = tile::FindBlocksOp::blocksAtOnce;
   if (endCandidate - firstCandidate <= mostCounted)
-    for (int64_t group = firstCandidate; group < endCandidate && unknown.empty(); group += atOnce) {
-      if (!test(op.getMany(), group, atOnce).first)
-        continue;
-      for (int64_t index = group; index < std::min(group + atOnce, endCandidate); ++index)
-        if (auto [keeps, drops] = test(op.getOne(), index, 1); keeps)
-          found.push_back({index, drops});
-    }
+    listFound();
   values[op.getCount()].integer = int64_t(found.size());
 }
 

@@ -57,7 +57,7 @@ public:
   /// classified, begin counts none if there are more than `mostCounted` to look at; this still
   /// answers.
   Result<std::optional<VisitedBlock>> find(int64_t index);
-  static constexpr int64_t mostCounted = int64_t(1) << 22;
+  static constexpr int64_t mostCounted = int64_t(1) << 12;
 
 private:
   explicit TileProgram(const Variant &variant) : variant(variant) {}
@@ -77,6 +77,7 @@ private:
   /// What a test says of `count` blocks from `index` on: may a pair be kept, may one be dropped.
   std::pair<bool, bool> test(mlir::Region &region, int64_t index, int64_t count);
   std::optional<VisitedBlock> classify(int64_t index);
+  void listFound();
   Scalar valueOf(mlir::Operation &op);
   Scalar read(tile::ReadOp op);
   static Scalar elementAt(const CaptureView &view, llvm::ArrayRef<int64_t> index, bool isReal);
