@@ -125,19 +125,14 @@ TEST(Explain, IsSoundOnRandomMasks) {
   int64_t skipped = 0, full = 0;
   for (int seed = 1; seed <= 300; ++seed) {
     std::mt19937 random(seed);
-    std::string mask = randomMask(random);
-    ExplainRequest request = makeRequest(
-        "attention m(" + std::string(kMaskParameters) + ") {\n  mask = " + mask + "\n}\n", 8, 16);
+    std::string text =
+        "attention m(" + std::string(kMaskParameters) + ") {\n" + randomMask(random) + "}\n";
+    ExplainRequest request = makeRequest(text, 8, 16);
     int32_t sq = 1 + random() % 60, sk = random() % 90;
-    request.bindings.extents = {2, 2, 1, sq, sk};
-    int32_t table[] = {randomInteger(random, sk), randomInteger(random, sk)};
-    request.bindings.parameters.resize(4);
-    request.bindings.parameters[0].scalar = randomInteger(random, sk);
-    request.bindings.parameters[1].scalar = randomInteger(random, sq);
-    request.bindings.parameters[2].scalar = random() % 2 ? 0.75 : -1.5;
-    request.bindings.parameters[3].capture = {table, {2}, {1}};
+    RandomLaunch launch(random, {2, 2, 1, sq, sk});
+    request.bindings = launch.bindings;
     Findings findings = holdAgainstDense(request, explained(request));
-    ASSERT_EQ(findings.unsound, "") << "mask " << seed << " = " << mask;
+    ASSERT_EQ(findings.unsound, "") << "mask " << seed << ": " << text << launch.text();
     skipped += findings.told.empty;
     full += findings.told.full;
   }

@@ -5,7 +5,6 @@
 #include "RandomMask.h"
 
 #include <limits>
-#include <vector>
 
 namespace tesela {
 
@@ -32,7 +31,21 @@ namespace {
 
 class Generator {
 public:
-  explicit Generator(std::mt19937 &random) : random(random) {}
+  Generator(std::mt19937 &random, bool hasShared) : random(random), hasShared(hasShared) {
+    switch (random() % 4) {
+    case 0:
+      readsOf = 60;
+      numbersOf = 5;
+      break;
+    case 1:
+      readsOf = 25;
+      numbersOf = 50;
+      break;
+    default: // positions
+      readsOf = 4;
+      numbersOf = 4;
+    }
+  }
 
   std::string boolean(int depth) {
     if (depth == 0 || chance(25))
@@ -55,6 +68,22 @@ public:
       return "((" + boolean(depth - 1) + ")" + pick({" == ", " != "}) + "(" + boolean(depth - 1) +
              "))";
     }
+  }
+
+  /// What `z` stands for: a value that several parts of a mask share.
+  std::string shared() {
+    return pick({"k / w", "(k - q) / 3", "(q + k) / p", "k % w", "abs(q - k)", sum(), integer()});
+  }
+
+  std::string score(int depth) {
+    if (depth == 0)
+      return pick({"s", "s", "s + x", "-inf", "-s", "s * y"});
+    // Scores may approximate exp, which masks may not.
+    hasFunctions = false;
+    std::string condition = chance(5) ? "s > 0.0" : boolean(depth);
+    std::string other = score(depth - 1);
+    return chance(50) ? "(" + condition + " ? -inf : " + other + ")"
+                      : "(" + condition + " ? " + other + " : -inf)";
   }
 
 private:
@@ -88,30 +117,204 @@ private:
     return text;
   }
 
-  std::string integer() {
-    if (chance(92))
+  /// An index of a read.
+  std::string index() {
+    if (chance(50))
+      return pick({"q", "k"});
+    if (chance(30))
       return sum();
-    std::string divisor = pick({"3", "w", "(p)", "(-2)"});
-    return pick({"(" + sum() + ") / " + divisor, "(" + sum() + ") % " + divisor,
+    if (chance(15))
+      return read();
+    return pick({"k - p", "q - k", "k - q + Sk", "k / 3", "k % 7", "q / w", "q % w", "k / w", "b",
+                 "h", "hkv", "p", "2 * k", "min(q, k)", "abs(q - k)", "int(f[k])", "q / (k + 1)"});
+  }
+
+  /// An i32 element of a capture.
+  std::string read() {
+    switch (random() % 4) {
+    case 0:
+      return "u[" + index() + "]";
+    case 1:
+      return "m[" + index() + ", " + index() + "]";
+    default:
+      return "id[b, " + index() + "]";
+    }
+  }
+
+  std::string integer() {
+    if (hasShared && chance(6))
+      return pick({"z", "z", "-z", "z + k", "w - z", "z - p"});
+    if (chance(readsOf))
+      return chance(70) ? read() : chance(50) ? uniform() : read() + pick({" + ", " - "}) + sum();
+    if (chance(90))
+      return sum();
+    std::string divisor = pick({"3", "w", "(p)", "(-2)", "0", "(k + 1)", "t[b]"});
+    return pick({"(" + sum() + ") / " + divisor, "(" + sum() + ") / " + divisor,
+                 "(" + sum() + ") % " + divisor, "(" + sum() + ") % " + divisor,
                  "abs(" + sum() + ")", "min(" + sum() + ", " + sum() + ")",
-                 "max(" + sum() + ", " + sum() + ")", "(" + sum() + ") * w", "q * k", "t[q]",
-                 "(q < k ? q : k)"});
+                 "max(" + sum() + ", " + sum() + ")", "(" + sum() + ") * w", "3 * (" + sum() + ")",
+                 "3 * (k - u[q])", "(k + id[b, q]) / w", "q * k",
+                 "(" + sum() + ") * (" + sum() + ")", "t[q]", "(q < k ? q : k)",
+                 "(" + atom() + " ? " + sum() + " : " + sum() + ")", "(q / w) * 16 + k % w",
+                 "(k / w) * w", "clamp(" + sum() + ", p, w)"});
+  }
+
+  std::string number(int depth) {
+    if (depth == 0 || chance(20))
+      return pick({"x", "y", "v[h]", "f[" + index() + "]", "f[" + index() + "]",
+                   "g[b, " + index() + "]", "g[b, " + index() + "]", "0.5", "-3.0", "1e30", "inf",
+                   "0.0", "(" + sum() + ") * 0.25", "(" + sum() + ") * 1.0"});
+    std::string a = "(" + number(depth - 1) + ")", b = "(" + number(depth - 1) + ")";
+    std::string function = pick({"sqrt", "exp", "floor", "abs", "tanh"});
+    if (!hasFunctions && (function == "exp" || function == "tanh"))
+      function = "floor";
+    return pick({a + " + " + b, a + " - " + b, a + " * " + b, a + " * " + b, a + " / " + b, "-" + a,
+                 "abs" + a, "floor" + a, "min(" + a + ", " + b + ")", "max(" + a + ", " + b + ")",
+                 function + a, "(" + atom() + " ? " + a + " : " + b + ")"});
   }
 
   std::string atom() {
     std::string comparison = pick({" < ", " <= ", " > ", " >= ", " == ", " != "});
     if (chance(6)) // the same for a block
       return pick({"true", "false", "x < 0.5", "h == 0", "p > w"});
-    if (chance(5))
-      return pick({"q * x" + comparison + "k", "x * h" + comparison + "0.25"});
+    if (chance(numbersOf)) {
+      if (chance(15))
+        return "int(" + number(1) + ")" + comparison + integer();
+      return number(random() % 3) + comparison + number(random() % 2);
+    }
+    if (chance(readsOf))
+      switch (random() % 6) {
+      case 0:
+        return "id[b, q]" + pick({" == ", " == ", " != ", " >= "}) + "id[b, k]";
+      case 1:
+        return "k" + comparison + read();
+      case 2:
+        return "(k >= p && u[k - p]" + comparison + "w)";
+      case 3:
+        return "(q - k >= 0 && f[q - k]" + comparison + "x)";
+      default:
+        break;
+      }
     return integer() + comparison + integer();
   }
 
   std::mt19937 &random;
+  uint32_t readsOf, numbersOf; ///< percent
+  bool hasFunctions = true;
+  const bool hasShared; ///< whether `z` is in scope
 };
 
 } // namespace
 
-std::string randomMask(std::mt19937 &random) { return Generator(random).boolean(random() % 4); }
+std::string randomMask(std::mt19937 &random) {
+  std::string shared = Generator(random, false).shared();
+  std::string mask = Generator(random, true).boolean(random() % 4);
+  return "  let z = " + shared + "\n  mask = " + mask + "\n";
+}
+
+std::string randomScore(std::mt19937 &random) {
+  return "  score = " + Generator(random, false).score(random() % 3) + "\n";
+}
+
+//===----------------------------------------------------------------------===//
+// Launches
+//===----------------------------------------------------------------------===//
+
+static float randomNumber(std::mt19937 &random) {
+  constexpr float infinity = std::numeric_limits<float>::infinity();
+  const float special[] = {
+      0,     -0.0f,  infinity, -infinity, std::numeric_limits<float>::quiet_NaN(),
+      1e10f, -3e38f, 1e-40f};
+  return random() % 4 == 0 ? special[random() % std::size(special)]
+                           : 0.25f * (float(random() % 160) - 80.0f);
+}
+
+std::vector<int32_t> RandomLaunch::integers(int64_t rows, int64_t columns, bool sorted) {
+  std::vector<int32_t> values;
+  bool isPlain = random() % 2 == 0;
+  for (int64_t row = 0; row < rows; ++row) {
+    int64_t value = sorted && isPlain ? 0 : randomInteger(random, bindings.extents.Sk);
+    int64_t step = 1 + random() % 8;
+    for (int64_t column = 0; column < columns; ++column) {
+      if (sorted && random() % 8 == 0)
+        value = std::min<int64_t>(value + step, std::numeric_limits<int32_t>::max());
+      if (!sorted && (!isPlain || random() % 16 == 0))
+        value = randomInteger(random, bindings.extents.Sk);
+      values.push_back(int32_t(value));
+    }
+  }
+  return values;
+}
+
+std::vector<float> RandomLaunch::numbers(int64_t rows, int64_t columns) {
+  std::vector<float> values;
+  bool isSmooth = random() % 3 != 0, hasSpecial = random() % 3 == 0;
+  for (int64_t row = 0; row < rows; ++row) {
+    float value = 0.5f * float(random() % 64) - 16.0f;
+    for (int64_t column = 0; column < columns; ++column) {
+      value += 0.25f * float(random() % 4);
+      bool isSpecial = !isSmooth || (hasSpecial && random() % 32 == 0);
+      values.push_back(isSpecial ? randomNumber(random) : value);
+    }
+  }
+  return values;
+}
+
+template <typename T>
+void RandomLaunch::capture(std::vector<T> values, std::vector<int64_t> extents) {
+  std::vector<T> *table;
+  if constexpr (std::is_same_v<T, float>)
+    table = &numberTables.emplace_back(std::move(values));
+  else
+    table = &integerTables.emplace_back(std::move(values));
+  CaptureView view{table->data(), extents, std::vector<int64_t>(extents.size(), 1)};
+  for (size_t axis = extents.size() - 1; axis > 0; --axis)
+    view.strides[axis - 1] = view.strides[axis] * extents[axis];
+  if (!table->empty() && random() % 8 == 0) { // backwards
+    view.data = table->data() + extents.back() - 1;
+    view.strides.back() = -1;
+  } else if (random() % 16 == 0) {
+    view.strides.back() = 0;
+  }
+  Binding binding;
+  binding.capture = view;
+  bindings.parameters.push_back(binding);
+}
+
+RandomLaunch::RandomLaunch(std::mt19937 &random, const Extents &extents) : random(random) {
+  bindings.extents = extents;
+  int64_t B = extents.B, H = extents.H;
+  // What an axis along queries or keys has: often what they need, and at most what is quickly
+  // filled.
+  auto length = [&]() -> int64_t {
+    int64_t longer = std::max(extents.Sq, extents.Sk);
+    if (longer <= 200 && random() % 3 != 0)
+      return longer;
+    return random() % 16 == 0 ? 0 : 1 + below(120);
+  };
+  for (double scalar :
+       {double(randomInteger(random, extents.Sk)), double(randomInteger(random, extents.Sq)),
+        double(randomNumber(random)), double(randomNumber(random))})
+    bindings.parameters.push_back({.scalar = scalar, .capture = {}});
+  capture(integers(1, B, false), {B});
+  capture(numbers(1, H), {H});
+  int64_t N = length(), M = length(), R = length(), C = 1 + below(8), L = length(), S = length();
+  capture(integers(B, N, true), {B, N});
+  capture(integers(1, M, false), {M});
+  capture(integers(R, C, false), {R, C});
+  capture(numbers(1, L), {L});
+  capture(numbers(B, S), {B, S});
+}
+
+std::string RandomLaunch::text() const {
+  const Extents &e = bindings.extents;
+  std::string text = "B " + std::to_string(e.B) + ", H " + std::to_string(e.H) + ", Hkv " +
+                     std::to_string(e.Hkv) + ", Sq " + std::to_string(e.Sq) + ", Sk " +
+                     std::to_string(e.Sk);
+  const char *const names[] = {"p", "w", "x", "y"};
+  for (int i = 0; i < 4; ++i)
+    text += std::string(", ") + names[i] + " " + std::to_string(bindings.parameters[i].scalar);
+  return text;
+}
 
 } // namespace tesela

@@ -5,21 +5,54 @@
 #ifndef TESELA_TESTS_ANALYSIS_RANDOMMASK_H
 #define TESELA_TESTS_ANALYSIS_RANDOMMASK_H
 
+#include "frontend/Interpreter.h"
+
+#include <deque>
 #include <random>
 #include <string>
+#include <vector>
 
 namespace tesela {
 
-/// The parameters that a random mask may use.
-inline constexpr const char *kMaskParameters = "p: i32, w: i32, x: f32, t: i32[B]";
+/// The parameters that a random mask may use. `id` is sorted, as the numbers or the first keys of
+/// documents are; `g` mostly is.
+inline constexpr const char *kMaskParameters =
+    "p: i32, w: i32, x: f32, y: f32, t: i32[B], v: f32[H], id: i32[B, N], u: i32[M], m: i32[R, C], "
+    "f: f32[L], g: f32[B, S]";
 
 /// An integer near 0, near `extent`, or near an end of i32, where sums wrap.
 int32_t randomInteger(std::mt19937 &random, int32_t extent);
 
-/// A boolean expression over q, k, b, h, hkv, the extents and kMaskParameters. Most atoms compare
-/// sums of ± q, ± k and terms that are the same for a block, which the analysis should understand;
-/// some are products, quotients and the like, which it must not.
+/// A mask, and a `let` before it, over q, k, b, h, hkv, the extents and kMaskParameters, of all
+/// operators. Half of them are of positions mostly, sums of ± q, ± k and terms that are the same
+/// for a block, which the analysis should understand; the others read captures or compute with f32.
 std::string randomMask(std::mt19937 &random);
+
+/// A score that is -inf under conditions over the same, or s.
+std::string randomScore(std::mt19937 &random);
+
+/// Values of kMaskParameters: captures of any shape, strides of any sign, with the ends of i32,
+/// NaN, infinities and -0 among them.
+class RandomLaunch {
+public:
+  RandomLaunch(std::mt19937 &random, const Extents &extents);
+  RandomLaunch(const RandomLaunch &) = delete;
+  /// To be shown with a failure.
+  std::string text() const;
+
+  Bindings bindings;
+
+private:
+  int32_t below(int64_t end) { return int32_t(random() % end); }
+  template <typename T> void capture(std::vector<T> values, std::vector<int64_t> extents);
+  /// Of rows that each ascend, or are a number and another here and there, or random.
+  std::vector<int32_t> integers(int64_t rows, int64_t columns, bool sorted);
+  std::vector<float> numbers(int64_t rows, int64_t columns);
+
+  std::mt19937 &random;
+  std::deque<std::vector<int32_t>> integerTables;
+  std::deque<std::vector<float>> numberTables;
+};
 
 } // namespace tesela
 
