@@ -8,20 +8,14 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Ptxas.h"
+#include "TemplateArtifact.h"
 
 #include "targets/common/KernelSignature.h"
-#include "targets/nvvm/NVVMTarget.h"
-#include "targets/nvvm/Passes.h"
-#include "transforms/Passes.h"
 
 #include "mlir/AsmParser/AsmParser.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Math/IR/Math.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/BuiltinOps.h"
 #include "mlir/Parser/Parser.h"
-#include "mlir/Transforms/Passes.h"
-#include "llvm/IR/LLVMContext.h"
-#include "llvm/IR/Module.h"
 
 #include <gtest/gtest.h>
 
@@ -35,44 +29,11 @@ bool contains(const std::string &text, const std::string &part) {
   return text.find(part) != std::string::npos;
 }
 
-/// `schedule`: in place of the file's own, where it is given.
 std::string ptxOfTemplate(const std::string &file, const std::vector<std::string> &bindings, int sm,
                           const std::string &schedule) {
-  mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
-  context.loadDialect<tile::TileDialect, mlir::arith::ArithDialect, mlir::math::MathDialect,
-                      mlir::scf::SCFDialect>();
-  auto module = mlir::parseSourceFile<mlir::ModuleOp>(file, &context);
-  EXPECT_TRUE(module);
-  if (!module)
-    return "";
-  if (!schedule.empty()) {
-    mlir::Attribute attribute = mlir::parseAttribute(schedule, &context);
-    EXPECT_TRUE(attribute);
-    module->walk([&](tile::KernelOp kernel) { kernel->setAttr("schedule", attribute); });
-  }
-  TileBindOptions options;
-  options.bindings.assign(bindings.begin(), bindings.end());
-  mlir::PassManager passes(&context);
-  passes.addPass(createTileBind(options));
-  mlir::OpPassManager &kernels = passes.nest<tile::KernelOp>();
-  kernels.addPass(createTileDecompose());
-  kernels.addPass(createTileLowerBlocks());
-  kernels.addPass(mlir::createCSEPass());
-  kernels.addPass(createTileSplitReads());
-  addPipePasses(passes);
-  addNVVMPasses(passes);
-  EXPECT_TRUE(mlir::succeeded(passes.run(*module)));
-  Result<ChipFacts> chip = chipFacts(sm);
-  EXPECT_TRUE(chip.ok());
-  chip->accelerated = contains(schedule, "consumers");
-  llvm::LLVMContext llvmContext;
-  std::unique_ptr<llvm::Module> translated = nvvmModule(*module, *chip, llvmContext);
-  EXPECT_TRUE(translated);
-  if (!translated)
-    return "";
-  Result<std::string> ptx = ptxOf(*translated, *chip);
-  EXPECT_TRUE(ptx.ok());
-  return ptx.ok() ? *ptx : "";
+  Result<Artifact> artifact = templateArtifact(file, bindings, sm, schedule);
+  EXPECT_TRUE(artifact.ok()) << (artifact ? "" : artifact.error().message());
+  return artifact ? artifact->code : "";
 }
 
 std::string ptxOfProducts(const std::string &type, int sm, const std::string &schedule = "") {
@@ -125,12 +86,6 @@ TEST(Matmul, Assembles) {
 // templates/matmul.mlir: C = A B over blocks of the depth
 //===----------------------------------------------------------------------===//
 
-constexpr const char *withStages = "#tile.schedule<block_m = 128, block_n = 64, stages = 3, "
-                                   "warps = 4, q_in_registers = false>";
-constexpr const char *withStagesAndRoles =
-    "#tile.schedule<block_m = 128, block_n = 64, stages = 4, warps = 8, q_in_registers = false, "
-    "consumers = 2>";
-
 std::string ptxOfProduct(const std::string &type, int sm, const std::string &schedule) {
   return ptxOfTemplate(TESELA_TEST_TEMPLATES "/matmul.mlir", {"columns=128", "input=" + type}, sm,
                        schedule);
@@ -146,7 +101,8 @@ TEST(DepthBlocks, BoxesFollowFromTheBlocks) {
   tile::KernelOp kernel = *module->getOps<tile::KernelOp>().begin();
   kernel->setAttr("schedule", mlir::parseAttribute(withRoles, &context)); // block_n = 128
   std::map<std::string, int> rows;
-  for (const ArgumentSlot &slot : KernelSignature(kernel).slots())
+  KernelSignature signature(kernel);
+  for (const ArgumentSlot &slot : signature.slots())
     if (slot.kind == ArgumentSlot::Kind::tensorMap)
       rows[slot.name] = slot.axis;
   EXPECT_EQ(rows, (std::map<std::string, int>{{"a", 64}, {"b", 128}, {"o", 64}}));
@@ -155,7 +111,7 @@ TEST(DepthBlocks, BoxesFollowFromTheBlocks) {
 TEST(DepthBlocks, BecomePtx) {
   for (const char *type : {"bf16", "f16"})
     for (int sm : {80, 120}) {
-      std::string ptx = ptxOfProduct(type, sm, withStages);
+      std::string ptx = ptxOfProduct(type, sm, matmulWithStages);
       EXPECT_TRUE(contains(ptx, ".visible .entry matmul("));
       EXPECT_TRUE(contains(ptx, std::string("mma.sync.aligned.m16n8k16.row.col.f32.") + type));
       // The loop runs ahead: two of three stages may be under way while one is read.
@@ -166,7 +122,7 @@ TEST(DepthBlocks, BecomePtx) {
 
 TEST(DepthBlocks, BecomePtxWithRoles) {
   for (const char *type : {"bf16", "f16"}) {
-    std::string ptx = ptxOfProduct(type, 90, withStagesAndRoles);
+    std::string ptx = ptxOfProduct(type, 90, matmulWithRoles);
     EXPECT_TRUE(contains(ptx, ".target sm_90a"));
     EXPECT_TRUE(contains(ptx, std::string("wgmma.mma_async.sync.aligned.m64n128k16.f32.") + type));
     EXPECT_TRUE(contains(ptx, "cp.async.bulk.tensor.4d.shared::cluster"));
@@ -184,9 +140,9 @@ void expectClean(const std::string &ptx) {
 TEST(DepthBlocks, Assemble) {
   if (!hasPtxas())
     GTEST_SKIP() << noPtxas;
-  expectClean(ptxOfProduct("bf16", 90, withStagesAndRoles));
+  expectClean(ptxOfProduct("bf16", 90, matmulWithRoles));
   for (int sm : {80, 120})
-    expectClean(ptxOfProduct("bf16", sm, withStages));
+    expectClean(ptxOfProduct("bf16", sm, matmulWithStages));
 }
 
 //===----------------------------------------------------------------------===//
@@ -195,9 +151,7 @@ TEST(DepthBlocks, Assemble) {
 
 std::string ptxOfCombine(const std::string &type, int columns, int sm) {
   return ptxOfTemplate(TESELA_TEST_TEMPLATES "/combine.mlir",
-                       {"d_v=" + std::to_string(columns), "output=" + type}, sm,
-                       "#tile.schedule<block_m = 64, block_n = 64, stages = 1, warps = 4, "
-                       "q_in_registers = false>");
+                       {"d_v=" + std::to_string(columns), "output=" + type}, sm, combineSchedule);
 }
 
 TEST(Combine, BecomesPtx) {
