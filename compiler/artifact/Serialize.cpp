@@ -145,6 +145,7 @@ template <typename Stream> void fields(Stream &stream, ArgumentSlot &slot) {
   stream.enumeration(slot.kind, ArgumentSlot::Kind::counter);
   stream.field(slot.name);
   stream.field(slot.axis);
+  stream.field(slot.heads);
 }
 
 template <typename Stream> void fields(Stream &stream, Launch &launch) {
@@ -156,7 +157,7 @@ template <typename Stream> void fields(Stream &stream, Launch &launch) {
   stream.field(launch.threads);
   stream.field(launch.sharedBytes);
   stream.field(launch.workspaceBytes);
-  stream.list(launch.slots, 16);
+  stream.list(launch.slots, 20);
 }
 
 template <typename Stream> void fields(Stream &stream, CaptureExtent &extent) {

@@ -10,13 +10,29 @@ namespace tesela::cuda {
 static constexpr uint32_t boxColumns = 64;
 
 Status encodeTensorMap(const DriverApi &api, const TensorTiling &tiling, TensorMap &map) {
-  const uint32_t box[] = {boxColumns, tiling.boxRows, 1, 1};
-  const uint32_t elementStrides[] = {1, 1, 1, 1};
-  int result = api.cuTensorMapEncodeTiled(
-      reinterpret_cast<CUtensorMap_st *>(&map),
-      tiling.type == ElementType::f16 ? tensorMapFloat16 : tensorMapBfloat16, 4, tiling.address,
-      tiling.extents.data(), tiling.strideBytes.data(), box, elementStrides,
-      tensorMapInterleaveNone, tensorMapSwizzle128B, tensorMapPromotion256B, tensorMapFillZeros);
+  const uint32_t elementStrides[] = {1, 1, 1, 1, 1};
+  auto encode = [&](uint32_t rank, const uint64_t *extents, const uint64_t *strideBytes,
+                    const uint32_t *box) {
+    return api.cuTensorMapEncodeTiled(
+        reinterpret_cast<CUtensorMap_st *>(&map),
+        tiling.type == ElementType::f16 ? tensorMapFloat16 : tensorMapBfloat16, rank,
+        tiling.address, extents, strideBytes, box, elementStrides, tensorMapInterleaveNone,
+        tensorMapSwizzle128B, tensorMapPromotion256B, tensorMapFillZeros);
+  };
+  int result = 0;
+  if (tiling.boxHeads == 1) {
+    const uint32_t box[] = {boxColumns, tiling.boxRows, 1, 1};
+    result = encode(4, tiling.extents.data(), tiling.strideBytes.data(), box);
+  } else {
+    auto [columns, positions, heads, batches] = tiling.extents;
+    auto [positionStride, headStride, batchStride] = tiling.strideBytes;
+    const uint64_t extents[] = {columns, tiling.sharing, positions, heads / tiling.sharing,
+                                batches};
+    const uint64_t strideBytes[] = {headStride, positionStride, headStride * tiling.sharing,
+                                    batchStride};
+    const uint32_t box[] = {boxColumns, tiling.boxHeads, tiling.boxRows, 1, 1};
+    result = encode(5, extents, strideBytes, box);
+  }
   return api.check(result, "cuTensorMapEncodeTiled");
 }
 

@@ -45,7 +45,7 @@ Result<LaunchPlan::Slot> LaunchPlan::resolve(const ArgumentSlot &slot, const Art
                                    " for '" + slot.name + "', axis " + std::to_string(slot.axis) +
                                    ", which it does not have");
   };
-  Slot resolved{slot.kind, Owner::extents, -1, slot.axis};
+  Slot resolved{slot.kind, Owner::extents, -1, slot.axis, slot.heads};
   if (slot.kind == Kind::scale || slot.kind == Kind::counter)
     return resolved;
   if (slot.kind == Kind::extent && slot.name.empty())
@@ -79,7 +79,8 @@ Result<LaunchPlan::Slot> LaunchPlan::resolve(const ArgumentSlot &slot, const Art
       resolved.index = i;
   if (slot.kind == Kind::tensorMap) {
     bool fits = elementSize(artifact.inputType) == 2 && resolved.index >= 0 && resolved.index < 4 &&
-                slot.axis >= 1 && slot.axis <= 256;
+                slot.axis >= 1 && slot.axis <= 256 && slot.heads >= 1 && slot.heads <= 256 &&
+                (slot.heads == 1 || slot.name == "q" || slot.name == "o");
     return fits ? Result<Slot>(resolved) : defect();
   }
   if (slot.kind == Kind::coordinateStep) {
@@ -322,7 +323,7 @@ Status LaunchPlan::launchSteps(const LoadedCode &code, const CheckedArguments &a
       const Slot &slot = step.slots[index];
       if (slot.kind == ArgumentSlot::Kind::tensorMap) {
         Result<TensorTiling> tiling =
-            tensorTiling(arguments, slot.index, slot.axis, code.addressOfZero());
+            tensorTiling(arguments, slot.index, slot.axis, slot.heads, code.addressOfZero());
         if (!tiling)
           return tiling.error();
         if (Status status = code.encodeTensorMap(*tiling, *map); !status)

@@ -44,7 +44,7 @@ private:
     ArgumentSlot::Kind kind;
     Owner owner; ///< `index` counts q k v o lse, parameters or workspaces
     int index;
-    int axis;
+    int axis, heads;
   };
   /// An expression with its captured tensors found.
   struct BoundExpression {

@@ -20,7 +20,7 @@ static Error refused(int index, int axis, uint64_t strideBytes, const std::strin
 }
 
 Result<TensorTiling> tensorTiling(const CheckedArguments &arguments, int index, int boxRows,
-                                  uint64_t addressOfZeros) {
+                                  int boxHeads, uint64_t addressOfZeros) {
   const Tensor &tensor = arguments.tensors[index];
   uint64_t elementBytes = elementSize(tensor.type);
   // What an axis of extent 1 is given: no step is ever taken along it, but a stride must be
@@ -30,7 +30,8 @@ Result<TensorTiling> tensorTiling(const CheckedArguments &arguments, int index, 
                       tensor.type,
                       {uint64_t(tensor.extents[3]), 1, 1, 1},
                       {rowBytes, rowBytes, rowBytes},
-                      uint32_t(boxRows)};
+                      uint32_t(boxRows),
+                      uint32_t(boxHeads)};
   if (hasNoElements(tensor)) {
     tiling.address = reinterpret_cast<void *>(addressOfZeros);
     return tiling;
@@ -41,9 +42,15 @@ Result<TensorTiling> tensorTiling(const CheckedArguments &arguments, int index, 
       continue;
     if (stride == 0 && axis == 2)
       return refused(index, axis, 0, "tensor copies need positions that lie apart");
+    // Of a box with several heads, those that share a key/value head.
+    bool ofBox = boxHeads > 1 && axis == 1;
+    uint64_t sharing = ofBox ? arguments.extents.H / arguments.extents.Hkv : 1;
+    if (stride == 0 && sharing > 1)
+      return refused(index, axis, 0, "copies of several heads need heads that lie apart");
     if (stride == 0)
       continue;
-    if (stride >= strideLimit / elementBytes)
+    tiling.sharing *= sharing;
+    if (stride >= strideLimit / elementBytes / sharing)
       return refused(index, axis, stride * elementBytes, "tensor copies take less than 2^40");
     tiling.extents[3 - axis] = uint64_t(tensor.extents[axis]);
     tiling.strideBytes[2 - axis] = stride * elementBytes;

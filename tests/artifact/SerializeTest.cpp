@@ -44,7 +44,7 @@ Artifact fullArtifact() {
   launch.workspaceBytes = int64_t(1) << 40;
   launch.slots = {
       {ArgumentSlot::Kind::data, "q", 0},           {ArgumentSlot::Kind::stride, "$slope", 1},
-      {ArgumentSlot::Kind::scale, "", 0},           {ArgumentSlot::Kind::tensorMap, "k", 128},
+      {ArgumentSlot::Kind::scale, "", 0},           {ArgumentSlot::Kind::tensorMap, "q", 16, 8},
       {ArgumentSlot::Kind::coordinateStep, "k", 1}, {ArgumentSlot::Kind::counter, "", 0}};
   Launch summary = launch;
   summary.extents = {expression("(* $slope.0 3)"), expression("1"), expression("1"),
@@ -94,7 +94,8 @@ TEST(Serialize, WhatIsWrittenReadsBack) {
   EXPECT_EQ(read->launches[1].slots[1].kind, ArgumentSlot::Kind::stride);
   EXPECT_EQ(read->launches[1].slots[1].axis, 1);
   EXPECT_EQ(read->launches[1].slots[3].kind, ArgumentSlot::Kind::tensorMap);
-  EXPECT_EQ(read->launches[1].slots[3].axis, 128);
+  EXPECT_EQ(read->launches[1].slots[3].axis, 16);
+  EXPECT_EQ(read->launches[1].slots[3].heads, 8);
   EXPECT_EQ(read->launches[1].slots[4].kind, ArgumentSlot::Kind::coordinateStep);
   EXPECT_EQ(read->launches[1].slots[5].kind, ArgumentSlot::Kind::counter);
   ASSERT_TRUE(read->resources.has_value());

@@ -48,13 +48,14 @@ enum Index { q, k, v, o };
 constexpr uint64_t zeros = 4096; // where rows of zeros would lie
 
 TEST(TensorTiling, BothLayouts) {
-  Result<TensorTiling> tiling = tensorTiling(checked(tensors(false, 2, 6, 3, 5, 7)), v, 64, zeros);
+  Result<TensorTiling> tiling =
+      tensorTiling(checked(tensors(false, 2, 6, 3, 5, 7)), v, 64, 1, zeros);
   ASSERT_TRUE(tiling.ok());
   EXPECT_EQ(tiling->address, memory + 32);
   EXPECT_EQ(tiling->extents, (Extents4{128, 7, 3, 2}));
   EXPECT_EQ(tiling->strideBytes, (Strides3{256, 7 * 256, 3 * 7 * 256}));
   EXPECT_EQ(tiling->boxRows, 64u);
-  tiling = tensorTiling(checked(tensors(true, 2, 6, 3, 5, 7)), q, 128, zeros);
+  tiling = tensorTiling(checked(tensors(true, 2, 6, 3, 5, 7)), q, 128, 1, zeros);
   ASSERT_TRUE(tiling.ok());
   EXPECT_EQ(tiling->extents, (Extents4{64, 5, 6, 2}));
   EXPECT_EQ(tiling->strideBytes, (Strides3{6 * 128, 128, 5 * 6 * 128}));
@@ -64,7 +65,7 @@ TEST(TensorTiling, AnAxisOfStrideZeroHasOneIndex) {
   LaunchArguments arguments = tensors(false, 2, 6, 3, 5, 7);
   arguments.k.strides[1] = 0;
   CheckedArguments fits = checked(arguments);
-  Result<TensorTiling> tiling = tensorTiling(fits, k, 64, zeros);
+  Result<TensorTiling> tiling = tensorTiling(fits, k, 64, 1, zeros);
   ASSERT_TRUE(tiling.ok());
   EXPECT_EQ(tiling->extents, (Extents4{64, 7, 1, 2}));
   EXPECT_EQ(tiling->strideBytes, (Strides3{128, 128, 3 * 7 * 128}));
@@ -74,17 +75,46 @@ TEST(TensorTiling, AnAxisOfStrideZeroHasOneIndex) {
 }
 
 TEST(TensorTiling, ExtentsOf1NeedNoStride) {
-  Result<TensorTiling> tiling = tensorTiling(checked(tensors(true, 1, 1, 1, 1, 1)), v, 64, zeros);
+  Result<TensorTiling> tiling =
+      tensorTiling(checked(tensors(true, 1, 1, 1, 1, 1)), v, 64, 1, zeros);
   ASSERT_TRUE(tiling.ok());
   EXPECT_EQ(tiling->extents, (Extents4{128, 1, 1, 1}));
   EXPECT_EQ(tiling->strideBytes, (Strides3{256, 256, 256}));
+}
+
+TEST(TensorTiling, HeadsOfABoxShareAKeyHead) {
+  CheckedArguments fits = checked(tensors(true, 2, 6, 2, 5, 7));
+  Result<TensorTiling> tiling = tensorTiling(fits, q, 16, 4, zeros);
+  ASSERT_TRUE(tiling.ok());
+  EXPECT_EQ(tiling->extents, (Extents4{64, 5, 6, 2}));
+  EXPECT_EQ(tiling->boxRows, 16u);
+  EXPECT_EQ(tiling->boxHeads, 4u);
+  EXPECT_EQ(tiling->sharing, 3u);
+  // Heads in one place: of those that share a key head there is no box; a head each is fine.
+  LaunchArguments arguments = tensors(false, 2, 6, 2, 5, 7);
+  arguments.q.strides[1] = 0;
+  tiling = tensorTiling(checked(arguments), q, 16, 4, zeros);
+  ASSERT_FALSE(tiling.ok());
+  EXPECT_EQ(tiling.error().message(), "q's head stride is 0 bytes, copies of several heads need "
+                                      "heads that lie apart: copy the tensor");
+  arguments = tensors(false, 2, 6, 6, 5, 7);
+  arguments.q.strides[1] = 0;
+  tiling = tensorTiling(checked(arguments), q, 16, 4, zeros);
+  ASSERT_TRUE(tiling.ok());
+  EXPECT_EQ(tiling->extents, (Extents4{64, 5, 1, 2}));
+  EXPECT_EQ(tiling->sharing, 1u);
+  // The stride from one key head's to the next counts, too.
+  arguments = tensors(false, 1, 6, 2, 5, 7);
+  arguments.q.strides[1] = int64_t(1) << 38;
+  EXPECT_TRUE(tensorTiling(checked(arguments), q, 16, 1, zeros).ok());
+  EXPECT_EQ(tensorTiling(checked(arguments), q, 16, 4, zeros).code(), Code::unsupported);
 }
 
 TEST(TensorTiling, NoKeysStillHaveAMap) {
   LaunchArguments arguments = tensors(false, 2, 6, 3, 5, 0);
   arguments.k.data = nullptr;
   arguments.k.strides = {3, 3, 3, 3};
-  Result<TensorTiling> tiling = tensorTiling(checked(arguments), k, 64, zeros);
+  Result<TensorTiling> tiling = tensorTiling(checked(arguments), k, 64, 1, zeros);
   ASSERT_TRUE(tiling.ok());
   EXPECT_EQ(reinterpret_cast<uintptr_t>(tiling->address), zeros);
   EXPECT_EQ(tiling->extents, (Extents4{64, 1, 1, 1}));
@@ -94,19 +124,19 @@ TEST(TensorTiling, NoKeysStillHaveAMap) {
 TEST(TensorTiling, WhatAMapCannotSayIsASentence) {
   LaunchArguments arguments = tensors(false, 2, 6, 3, 5, 7);
   arguments.k.strides[2] = 0;
-  Result<TensorTiling> tiling = tensorTiling(checked(arguments), k, 64, zeros);
+  Result<TensorTiling> tiling = tensorTiling(checked(arguments), k, 64, 1, zeros);
   ASSERT_FALSE(tiling.ok());
   EXPECT_EQ(tiling.code(), Code::unsupported);
   EXPECT_EQ(tiling.error().message(), "k's length stride is 0 bytes, tensor copies need positions "
                                       "that lie apart: copy the tensor");
   arguments = tensors(false, 2, 6, 3, 5, 7);
   arguments.v.strides[0] = int64_t(1) << 39;
-  tiling = tensorTiling(checked(arguments), v, 64, zeros);
+  tiling = tensorTiling(checked(arguments), v, 64, 1, zeros);
   ASSERT_FALSE(tiling.ok());
   EXPECT_EQ(tiling.error().message(), "v's batch stride is 1099511627776 bytes, tensor copies take "
                                       "less than 2^40: copy the tensor");
   arguments.v.strides[0] -= 8;
-  EXPECT_TRUE(tensorTiling(checked(arguments), v, 64, zeros).ok());
+  EXPECT_TRUE(tensorTiling(checked(arguments), v, 64, 1, zeros).ok());
 }
 
 /// What the driver was asked for last.
@@ -114,9 +144,9 @@ struct DriverCall {
   int type, interleave, swizzle, promotion, fill;
   uint32_t rank;
   void *address;
-  Extents4 extents;
-  Strides3 strideBytes;
-  std::array<uint32_t, 4> box, elementStrides;
+  std::array<uint64_t, 5> extents;
+  std::array<uint64_t, 4> strideBytes;
+  std::array<uint32_t, 5> box, elementStrides;
 } driverCall;
 
 cuda::DriverApi recordingDriver() {
@@ -128,10 +158,10 @@ cuda::DriverApi recordingDriver() {
                                   const uint32_t *box, const uint32_t *elementStrides,
                                   int interleave, int swizzle, int promotion, int fill) {
     driverCall = {type, interleave, swizzle, promotion, fill, rank, address, {}, {}, {}, {}};
-    std::copy_n(extents, 4, driverCall.extents.begin());
-    std::copy_n(strideBytes, 3, driverCall.strideBytes.begin());
-    std::copy_n(box, 4, driverCall.box.begin());
-    std::copy_n(elementStrides, 4, driverCall.elementStrides.begin());
+    std::copy_n(extents, rank, driverCall.extents.begin());
+    std::copy_n(strideBytes, rank - 1, driverCall.strideBytes.begin());
+    std::copy_n(box, rank, driverCall.box.begin());
+    std::copy_n(elementStrides, rank, driverCall.elementStrides.begin());
     std::memset(static_cast<void *>(map), 0x5a, sizeof(TensorMap));
     return address ? 0 : 1;
   };
@@ -147,10 +177,10 @@ TEST(EncodeTensorMap, TheDriverIsTold) {
   EXPECT_EQ(driverCall.type, cuda::tensorMapFloat16);
   EXPECT_EQ(driverCall.rank, 4u);
   EXPECT_EQ(driverCall.address, memory);
-  EXPECT_EQ(driverCall.extents, tiling.extents);
-  EXPECT_EQ(driverCall.strideBytes, tiling.strideBytes);
-  EXPECT_EQ(driverCall.box, (std::array<uint32_t, 4>{64, 96, 1, 1}));
-  EXPECT_EQ(driverCall.elementStrides, (std::array<uint32_t, 4>{1, 1, 1, 1}));
+  EXPECT_EQ(driverCall.extents, (std::array<uint64_t, 5>{128, 7, 3, 2}));
+  EXPECT_EQ(driverCall.strideBytes, (std::array<uint64_t, 4>{256, 512, 1024}));
+  EXPECT_EQ(driverCall.box, (std::array<uint32_t, 5>{64, 96, 1, 1}));
+  EXPECT_EQ(driverCall.elementStrides, (std::array<uint32_t, 5>{1, 1, 1, 1}));
   EXPECT_EQ(driverCall.swizzle, cuda::tensorMapSwizzle128B);
   EXPECT_EQ(driverCall.promotion, cuda::tensorMapPromotion256B);
   EXPECT_EQ(driverCall.interleave, cuda::tensorMapInterleaveNone);
@@ -162,6 +192,18 @@ TEST(EncodeTensorMap, TheDriverIsTold) {
   Status status = cuda::encodeTensorMap(api, tiling, map);
   EXPECT_EQ(status.code(), Code::driver);
   EXPECT_NE(status.error().message().find("cuTensorMapEncodeTiled"), std::string::npos);
+}
+
+TEST(EncodeTensorMap, PackedHeadsLieInsideOfPositions) {
+  cuda::DriverApi api = recordingDriver();
+  TensorTiling tiling{memory, ElementType::bf16, {128, 7, 6, 2}, {256, 512, 4096}, 16, 4, 3};
+  TensorMap map;
+  ASSERT_TRUE(cuda::encodeTensorMap(api, tiling, map).ok());
+  EXPECT_EQ(driverCall.rank, 5u);
+  EXPECT_EQ(driverCall.extents, (std::array<uint64_t, 5>{128, 3, 7, 2, 2}));
+  EXPECT_EQ(driverCall.strideBytes, (std::array<uint64_t, 4>{512, 256, 3 * 512, 4096}));
+  EXPECT_EQ(driverCall.box, (std::array<uint32_t, 5>{64, 4, 16, 1, 1}));
+  EXPECT_EQ(driverCall.elementStrides, (std::array<uint32_t, 5>{1, 1, 1, 1, 1}));
 }
 
 /// Code that encodes into a map's first byte how many came before, and keeps the parameters.
@@ -200,7 +242,7 @@ Artifact artifactWith(std::vector<ArgumentSlot> slots) {
 }
 
 TEST(LaunchPlan, TensorMapsAreParametersByValue) {
-  Result<LaunchPlan> plan = LaunchPlan::create(artifactWith({{Kind::tensorMap, "q", 128},
+  Result<LaunchPlan> plan = LaunchPlan::create(artifactWith({{Kind::tensorMap, "q", 32, 4},
                                                              {Kind::coordinateStep, "k", 1},
                                                              {Kind::tensorMap, "k", 64},
                                                              {Kind::coordinateStep, "k", 0},
@@ -212,7 +254,9 @@ TEST(LaunchPlan, TensorMapsAreParametersByValue) {
   code.sizes = {128, 4, 128, 4, 4};
   ASSERT_TRUE(plan->launch(code, checked(arguments), nullptr).ok());
   ASSERT_EQ(code.tilings.size(), 2u);
-  EXPECT_EQ(code.tilings[0].boxRows, 128u);
+  EXPECT_EQ(code.tilings[0].boxRows, 32u);
+  EXPECT_EQ(code.tilings[0].boxHeads, 4u);
+  EXPECT_EQ(code.tilings[1].boxHeads, 1u);
   EXPECT_EQ(code.tilings[1].extents, (Extents4{64, 7, 1, 2}));
   EXPECT_EQ(code.parameters[0][0], 0);
   EXPECT_EQ(code.parameters[2][0], 1);
@@ -277,9 +321,10 @@ TEST(LaunchPlan, ARefusedTilingIsTheLaunchsError) {
 TEST(LaunchPlan, SlotsThatCannotBeAreDefects) {
   for (const ArgumentSlot &slot :
        {ArgumentSlot{Kind::tensorMap, "lse", 64}, ArgumentSlot{Kind::tensorMap, "q", 0},
-        ArgumentSlot{Kind::tensorMap, "q", 257}, ArgumentSlot{Kind::tensorMap, "", 64},
-        ArgumentSlot{Kind::tensorMap, "$table", 1}, ArgumentSlot{Kind::coordinateStep, "q", 2},
-        ArgumentSlot{Kind::coordinateStep, "lse", 0},
+        ArgumentSlot{Kind::tensorMap, "q", 257}, ArgumentSlot{Kind::tensorMap, "q", 64, 0},
+        ArgumentSlot{Kind::tensorMap, "q", 1, 257}, ArgumentSlot{Kind::tensorMap, "k", 16, 4},
+        ArgumentSlot{Kind::tensorMap, "", 64}, ArgumentSlot{Kind::tensorMap, "$table", 1},
+        ArgumentSlot{Kind::coordinateStep, "q", 2}, ArgumentSlot{Kind::coordinateStep, "lse", 0},
         ArgumentSlot{Kind::coordinateStep, "$table", 0}}) {
     Artifact artifact = artifactWith({slot});
     artifact.parameters = {{"table", ElementType::f32, true, {{1, "H", 0}, {1, "H", 0}}, {}}};

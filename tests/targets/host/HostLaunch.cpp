@@ -89,7 +89,7 @@ void HostKernelUnderTest::run(const HostArguments &arguments) const {
   const Extents &e = arguments.extents;
   int32_t extents[] = {e.B, e.H, e.Hkv, e.Sq, e.Sk};
   for (size_t slot = 0; slot < slots_.size(); ++slot) {
-    const auto &[kind, name, axis] = slots_[slot];
+    const auto &[kind, name, axis, heads] = slots_[slot];
     pointers[slot] = &values[slot];
     switch (kind) {
     case ArgumentSlot::Kind::data:

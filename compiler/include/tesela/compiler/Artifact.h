@@ -86,9 +86,12 @@ struct ArgumentSlot {
     /// 128 bytes by value, aligned to 64: a CUtensorMap of `name` (q k v o), for copies by the tensor
     /// memory accelerator (sm_90 and later). Tiled, of rank 4: [D, S, heads, batch], innermost first,
     /// with the tensor's own strides; the box is {64, `axis`, 1, 1} elements, so `axis` is the box's
-    /// rows, 1..256; 128-byte swizzle, zeros outside. An axis of stride 0 has the extent 1 in the map:
-    /// its coordinate is index * coordinateStep. A tensor without elements has the map of one
+    /// positions, 1..256; 128-byte swizzle, zeros outside. An axis of stride 0 has the extent 1 in the
+    /// map: its coordinate is index * coordinateStep. A tensor without elements has the map of one
     /// row of zeros.
+    /// With `heads` above 1, of rank 5: [D, H / Hkv, S, Hkv, batch], whose box is
+    /// {64, `heads`, `axis`, 1, 1}: what several query heads of one key/value head have at a position
+    /// lies together, and nothing of the next one's comes with them.
     tensorMap = 5,
     /// i32: what an index of `axis` (0 = batch, 1 = head) is multiplied by to be a coordinate of
     /// `name`'s tensorMap: 1, or 0 where the stride is 0.
@@ -101,10 +104,11 @@ struct ArgumentSlot {
   /// q k v o lse, the name of a variant's parameter (prefixed by "$" to keep
   /// the two apart: "$window", "$slope"), or that of a workspace, which is as a capture is.
   std::string name;
-  /// q k v o: 0 = batch, 1 = head, 2 = position (the last stride is 1); tensorMap: the box's rows.
-  /// Captures: the axis; -1 is one that the tensor does not have, with extent 1 and stride 0.
-  /// lse is always contiguous [B, H, Sq] and has no stride.
+  /// q k v o: 0 = batch, 1 = head, 2 = position (the last stride is 1); tensorMap: the box's
+  /// positions. Captures: the axis; -1 is one that the tensor does not have, with extent 1 and
+  /// stride 0. lse is always contiguous [B, H, Sq] and has no stride.
   int axis = 0;
+  int heads = 1; ///< tensorMap of q or o: the box's heads
 };
 
 /// An i32 tensor without gaps that one launch writes and later ones read.
