@@ -36,7 +36,10 @@ BoxValues::BoxValues(OpBuilder &outer, Location loc, Block &body, const BoxFrame
   // A score's hook begins with the score itself.
   auto arguments = body.getArguments().take_back(5);
   hoisted.map(arguments[0], frame.batch);
-  hoisted.map(arguments[1], frame.head);
+  if (frame.lastHead)
+    heads = arguments[1];
+  else
+    hoisted.map(arguments[1], frame.head);
   hoisted.map(arguments[2], frame.kvHead);
   query = arguments[3];
   key = arguments[4];
@@ -49,7 +52,7 @@ BoxValues::BoxValues(OpBuilder &outer, Location loc, Block &body, const BoxFrame
 BoxValues::Dependence BoxValues::dependence(Value value) {
   if (value == key || (body.getNumArguments() == 6 && value == body.getArgument(0)))
     return Dependence::key;
-  if (value == query)
+  if (value == query || value == heads)
     return Dependence::query;
   Operation *op = value.getDefiningOp();
   if (!op || op->getBlock() != &body) // b h hkv, and what stands outside
@@ -173,6 +176,8 @@ std::optional<LinearForm> BoxValues::findLinear(Value value) {
     return LinearForm{1, 0, zero, {}, {}, 0, 0, mostInteger};
   if (value == key)
     return LinearForm{0, 1, zero, {}, {}, 0, 0, mostInteger};
+  if (value == heads)
+    return LinearForm{0, 0, {wide.wide(frame.head), frame.lastHead}, {}, {}, 0, 0, mostInteger};
   APInt number;
   if (matchPattern(value, m_ConstantInt(&number))) {
     int64_t n = number.getSExtValue();

@@ -3,8 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A box is one batch, one head, the queries [q₀, q₁] and the keys [k₀, k₁]. Let v(q, k) be what the
-// kernel computes for a value of a mask's or score's hook. This file emits bounds of v over a box:
+// A box is one batch, one head or the neighbouring heads of a block (RowMap.h), the queries [q₀,
+// q₁] and the keys [k₀, k₁]. Let v(q, k) be what the kernel computes for a value of a mask's or
+// score's hook. This file emits bounds of v over a box:
 //
 //   i32     an interval of i64 ends inside i32:  l <= v(q, k) <= h                (BoxInterval)
 //   f32     ends, and whether NaN is possible:   v is NaN, or l <= v <= h         (BoxNumbers)
@@ -84,6 +85,7 @@ struct LostBound {
 /// The queries and keys of a launch that a block of queries meets, as i64 values.
 struct BoxFrame {
   mlir::Value batch, head, kvHead; ///< i32
+  mlir::Value lastHead;            ///< i64; null: the block has one head
   mlir::Value firstQuery, lastQuery, keyCount;
   int64_t queries; ///< there are no more than these
 };
@@ -143,6 +145,7 @@ private:
 
   mlir::Block &body;
   mlir::Value query, key;
+  mlir::Value heads; ///< h where the block has several; else null
   mlir::IRMapping hoisted;
   llvm::DenseMap<mlir::Operation *, Dependence> dependences;
   llvm::DenseMap<mlir::Value, std::optional<LinearForm>> forms;

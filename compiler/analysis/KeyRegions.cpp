@@ -335,12 +335,24 @@ static BoxFrame frameOf(WideArithmetic &wide, Value rows) {
   auto place = tile::CoordinatesOp::create(builder, wide.loc, rows);
   Value queries = tile::ExtentOp::create(builder, wide.loc, builder.getI32Type(), "Sq");
   Value keys = tile::ExtentOp::create(builder, wide.loc, builder.getI32Type(), "Sk");
-  int64_t count = cast<tile::BlockType>(rows.getType()).getRows();
+  auto block = cast<tile::BlockType>(rows.getType());
+  int64_t count = block.getPositions();
+  Value lastHead;
+  if (block.getHeadCount() > 1) { // of the block, or of its key/value head
+    auto extent = [&](StringRef name) {
+      return wide.wide(tile::ExtentOp::create(builder, wide.loc, builder.getI32Type(), name));
+    };
+    Value sharing = arith::DivUIOp::create(builder, wide.loc, extent("H"), extent("Hkv"));
+    Value end = wide.multiply(wide.add(wide.wide(place.getKvHead()), 1), sharing);
+    lastHead =
+        wide.min(wide.add(wide.wide(place.getHead()), block.getHeadCount() - 1), wide.add(end, -1));
+  }
   Value first = wide.wide(place.getFirst());
   Value end = wide.min(wide.add(first, count), wide.wide(queries));
   return {place.getBatch(),
           place.getHead(),
           place.getKvHead(),
+          lastHead,
           first,
           wide.add(end, -1),
           wide.wide(keys),

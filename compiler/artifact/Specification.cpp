@@ -15,6 +15,8 @@ std::string KernelSpecification::canonicalText() const {
                      std::string(elementTypeName(inputType)) + "\nhead_dim_qk " +
                      std::to_string(headDimQk) + "\nhead_dim_v " + std::to_string(headDimV);
   text += "\nexpected_length " + std::to_string(std::bit_width(uint64_t(expectedLength)));
+  uint64_t queries = expectedQueries > 0 ? std::bit_ceil(uint64_t(expectedQueries)) : 0;
+  text += "\nexpected_queries " + std::to_string(queries);
   text += "\nschedule " + std::to_string(schedule.size()) + "\n" + schedule;
   text += "\nvariant " + std::to_string(variantText.size()) + "\n" + variantText;
   return text;

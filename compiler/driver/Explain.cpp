@@ -68,7 +68,7 @@ Result<ExplainedTiles> explainTiles(const ExplainRequest &request) {
   ExplainedTiles result;
   result.schedule = kernel->schedule.text();
   TileMap &map = result.map;
-  map.blockM = kernel->schedule.blockM;
+  map.blockM = kernel->schedule.blockM / kernel->schedule.heads; // positions
   map.blockN = kernel->schedule.blockN;
   map.rows = (extents.Sq + map.blockM - 1) / map.blockM;
   map.columns = (extents.Sk + map.blockN - 1) / map.blockN;

@@ -17,6 +17,9 @@
 
 namespace tesela {
 
+/// Query heads of a block at most: a tensor copy brings the rows of a warpgroup, which has 64.
+constexpr int64_t mostHeads = 64;
+
 std::string Schedule::text() const {
   std::string text =
       fmt::format("block_m = {}, block_n = {}, stages = {}, warps = {}, q_in_registers = {}",
@@ -32,6 +35,8 @@ std::string Schedule::text() const {
       text += fmt::format(", {} = true", name);
   if (groupKeys > 0)
     text += fmt::format(", group_keys = {}", groupKeys);
+  if (heads > 1)
+    text += fmt::format(", heads = {}", heads);
   return text;
 }
 
@@ -69,13 +74,14 @@ Status overrideSchedule(Schedule &schedule, const std::string &text) {
                      : name == "warps"      ? &schedule.warps
                      : name == "consumers"  ? &schedule.consumers
                      : name == "group_keys" ? &schedule.groupKeys
+                     : name == "heads"      ? &schedule.heads
                                             : nullptr;
     if (!field)
       return Error(
           Code::invalidArgument,
           fmt::format("schedule: '{}' is no choice of a schedule; the choices are block_m, "
                       "block_n, stages, warps, q_in_registers, consumers, reference, overlap, "
-                      "turns, persistent, output_buffer and group_keys",
+                      "turns, persistent, output_buffer, group_keys and heads",
                       name.str()));
     int64_t least = field == &schedule.consumers || field == &schedule.groupKeys ? 0 : 1;
     int64_t most = field == &schedule.groupKeys ? std::numeric_limits<int32_t>::max() : 4096;
@@ -114,6 +120,22 @@ static bool expectedAtMost(const KernelSpecification &specification, int64_t len
          int64_t(std::bit_floor(uint64_t(specification.expectedLength))) <= length;
 }
 
+/// The most queries that a launch has few of: with more, a head's fill half of a warpgroup's rows.
+constexpr int64_t fewQueries = 32;
+
+static bool hasFewQueries(const KernelSpecification &specification) {
+  return specification.expectedQueries > 0 && specification.expectedQueries <= fewQueries;
+}
+
+/// As many heads as leave the expected queries room in `blockM` rows: the rows that a head would
+/// leave empty then serve others that read the same keys.
+static int64_t headsFor(const KernelSpecification &specification, int64_t blockM) {
+  if (!hasFewQueries(specification))
+    return 1;
+  uint64_t queries = std::bit_ceil(uint64_t(specification.expectedQueries));
+  return std::min<int64_t>(mostHeads, std::bit_floor(uint64_t(blockM) / queries));
+}
+
 /// Warpgroups with roles on sm_90: the fastest of those measured on an H200 (docs/performance.md).
 static Schedule roleHeuristic(const KernelSpecification &specification,
                               const VariantTraits &variant, const ChipFacts &chip,
@@ -123,6 +145,7 @@ static Schedule roleHeuristic(const KernelSpecification &specification,
   schedule.consumers = consumers;
   schedule.blockM = 64 * consumers;
   schedule.warps = 4 * consumers;
+  schedule.heads = headsFor(specification, schedule.blockM);
   bool isWide = widest <= 64 || (specification.headDimV <= 128 && consumers < 3);
   schedule.blockN = isWide ? 128 : 80;
   // Beside the values and addresses of captured tensors the registers of three hold less; nothing
@@ -158,9 +181,11 @@ static Schedule roleHeuristic(const KernelSpecification &specification,
 }
 
 /// How many consumers suit the expected length: three reuse each key and value more, two waste less
-/// of a short or a masked row of blocks.
+/// of a short or a masked row of blocks; one has rows enough for few queries.
 static int64_t consumersFor(const KernelSpecification &specification,
                             const VariantTraits &variant) {
+  if (hasFewQueries(specification))
+    return 1;
   if (std::max(specification.headDimQk, specification.headDimV) > 128)
     return 2; // the registers, or with unequal widths the shared memory, of three hold too little
   if (variant.isScattered) // few and often partial blocks, whose bookkeeping takes registers
@@ -176,7 +201,8 @@ static Schedule multiplyHeuristic(const KernelSpecification &specification, cons
   Schedule schedule;
   schedule.reference = "lazy";
   schedule.warps = 4;
-  schedule.blockM = 128;
+  schedule.blockM = hasFewQueries(specification) ? 64 : 128;
+  schedule.heads = headsFor(specification, schedule.blockM);
   schedule.blockN = 64;
   schedule.stages = 2;
   schedule.qInRegisters = std::max(specification.headDimQk, specification.headDimV) <= 64;
@@ -187,6 +213,16 @@ static Schedule multiplyHeuristic(const KernelSpecification &specification, cons
 
 static Error reject(std::string message) {
   return Error(Code::invalidArgument, "schedule: " + message);
+}
+
+static Status checkHeads(const Schedule &schedule) {
+  if (std::has_single_bit(uint64_t(schedule.heads)) && schedule.heads <= mostHeads &&
+      schedule.blockM % schedule.heads == 0)
+    return Status::success();
+  return reject(
+      fmt::format("heads is a power of two up to {} that divides block_m = {}, not {}: so "
+                  "many query heads share the rows of a block",
+                  mostHeads, schedule.blockM, schedule.heads));
 }
 
 /// Whether it makes a choice that only warpgroups with roles have.
@@ -311,6 +347,8 @@ Result<Schedule> chooseSchedule(const KernelSpecification &specification,
       return status.error();
     if (Status status = checkHost(schedule); !status)
       return status.error();
+    if (Status status = checkHeads(schedule); !status)
+      return status.error();
     return schedule;
   }
   Result<ChipFacts> chip = chipFacts(specification.target.sm);
@@ -329,6 +367,8 @@ Result<Schedule> chooseSchedule(const KernelSpecification &specification,
   if (Status status = overrideSchedule(schedule, specification.schedule); !status)
     return status.error();
   if (Status status = checkCuda(schedule, specification, *chip); !status)
+    return status.error();
+  if (Status status = checkHeads(schedule); !status)
     return status.error();
   return schedule;
 }

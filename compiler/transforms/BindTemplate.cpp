@@ -56,6 +56,7 @@ struct TileBind : impl::TileBindBase<TileBind> {
     if (tile::ScheduleAttr schedule = kernel.getScheduleAttr()) {
       values["block_m"] = tile::getExtent(&getContext(), schedule.getBlockM());
       values["block_n"] = tile::getExtent(&getContext(), schedule.getBlockN());
+      values["heads"] = tile::getExtent(&getContext(), schedule.getHeads());
     }
     for (Attribute parameter : kernel.getParameters())
       if (!values.count(cast<StringAttr>(parameter).getValue()))

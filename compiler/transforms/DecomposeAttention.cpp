@@ -2,6 +2,7 @@
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
+#include "analysis/RowMap.h"
 #include "frontend/emit/ExpandArithmetic.h"
 #include "transforms/DecomposeSoftmax.h"
 #include "transforms/Passes.h"
@@ -42,11 +43,14 @@ struct TileDecompose : impl::TileDecomposeBase<TileDecompose> {
     expandAttnArithmetic(getOperation().getBody());
   }
 
-  /// The values of b h hkv, and the first q and k, of a block of scores.
+  /// The values of b h hkv, and the first q and k, of a block of scores, whose rows may have
+  /// `heads` heads from h on.
   struct Place {
     Value batch, head, kvHead, firstQuery, firstKey;
+    int64_t heads;
 
-    Place(OpBuilder &builder, Location loc, Value rows, Value keys) {
+    Place(OpBuilder &builder, Location loc, Value rows, Value keys)
+        : heads(cast<tile::BlockType>(rows.getType()).getHeadCount()) {
       auto query = tile::CoordinatesOp::create(builder, loc, rows);
       auto key = tile::CoordinatesOp::create(builder, loc, keys);
       batch = query.getBatch();
@@ -61,10 +65,14 @@ struct TileDecompose : impl::TileDecomposeBase<TileDecompose> {
   static Value inlineHook(TileEmitter::Scalars scalars, Region &hook, const Place &place, Value row,
                           Value column) {
     OpBuilder &builder = scalars.builder;
-    Value query = arith::AddIOp::create(builder, scalars.loc, place.firstQuery, row);
+    RowPlace ofRow = emitRowPlace(builder, scalars.loc, row, place.heads);
+    Value head = place.head;
+    if (ofRow.head)
+      head = arith::AddIOp::create(builder, scalars.loc, head, ofRow.head);
+    Value query = arith::AddIOp::create(builder, scalars.loc, place.firstQuery, ofRow.position);
     Value key = arith::AddIOp::create(builder, scalars.loc, place.firstKey, column);
     IRMapping mapping;
-    mapping.map(hook.getArguments(), ValueRange{place.batch, place.head, place.kvHead, query, key});
+    mapping.map(hook.getArguments(), ValueRange{place.batch, head, place.kvHead, query, key});
     for (Operation &op : hook.front().without_terminator())
       builder.clone(op, mapping);
     return mapping.lookup(hook.front().getTerminator()->getOperand(0));

@@ -2,6 +2,7 @@
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
+#include "analysis/RowMap.h"
 #include "transforms/Passes.h"
 #include "transforms/ScoreTranslation.h"
 
@@ -37,7 +38,11 @@ public:
     Value column = block.addArgument(uniforms.getI32Type(), loc);
     OpBuilder body = OpBuilder::atBlockEnd(&block);
     Block *hook = score.getBody().empty() ? nullptr : &score.getBody().front();
-    ScoreTranslation translation(hook, score.getExact(), uniforms, body, source, row, column);
+    RowPlace place{Value(), row};
+    if (hook)
+      place = emitRowPlace(body, loc, row, score.getRows().getType().getHeadCount());
+    ScoreTranslation translation(hook, score.getExact(), uniforms, body, source, place.position,
+                                 column);
 
     Linear form{{{score.getScale(), source}}, Value()};
     if (hook) {
@@ -45,7 +50,11 @@ public:
       auto key = tile::CoordinatesOp::create(uniforms, loc, score.getKeys());
       translation.setLinear(hook->getArgument(0), form);
       translation.setUniform(hook->getArgument(1), query.getBatch());
-      translation.setUniform(hook->getArgument(2), query.getHead());
+      if (place.head)
+        translation.setElement(hook->getArgument(2),
+                               arith::AddIOp::create(body, loc, query.getHead(), place.head));
+      else
+        translation.setUniform(hook->getArgument(2), query.getHead());
       translation.setUniform(hook->getArgument(3), query.getKvHead());
       translation.setIndex(hook->getArgument(4), {query.getFirst(), 1, 0});
       translation.setIndex(hook->getArgument(5), {key.getFirst(), 0, 1});

@@ -15,8 +15,8 @@ def TileBind : Pass<"tile-bind", "::mlir::ModuleOp"> {
   let summary = "give a template's parameters their values";
   let description = [{
     Replaces every parameter in extents and element types by its value, so that the kernel is
-    verified anew with extents that are known; `tile.number` becomes a constant. `block_m` and `block_n` come from the kernel's
-    `schedule` where it has one.
+    verified anew with extents that are known; `tile.number` becomes a constant. `block_m`,
+    `block_n` and `heads` come from the kernel's `schedule` where it has one.
 
     ```mlir
     // before, with bindings=d=64,input=bf16

@@ -42,7 +42,8 @@ struct Linear {
 /// the rest into the body of a tile.map at `body`.
 class ScoreTranslation {
 public:
-  /// `product`, `row`, `column`: of the element: q · k, and where it stands in the tile.
+  /// `product`, `row`, `column`: of the element: q · k, and where it stands in the tile, its row by
+  /// its position.
   /// `exact`: f32 is computed as the hook writes it.
   ScoreTranslation(mlir::Block *hook, bool exact, mlir::OpBuilder &uniforms, mlir::OpBuilder &body,
                    mlir::Value product, mlir::Value row, mlir::Value column)
@@ -55,6 +56,8 @@ public:
     positions[value] = position;
     ranges[value] = {0, std::numeric_limits<int32_t>::max() - 1};
   }
+  /// `value` is `element` of the body.
+  void setElement(mlir::Value value, mlir::Value element) { elements.map(value, element); }
   void setLinear(mlir::Value value, Linear form) { forms[value] = std::move(form); }
 
   /// After the ops that give its operands.

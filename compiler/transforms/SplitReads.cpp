@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 #include "analysis/Positions.h"
+#include "analysis/RowMap.h"
 #include "transforms/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -33,12 +34,17 @@ struct TileSplitReads : impl::TileSplitReadsBase<TileSplitReads> {
     Block &body = map.getBody().front();
     DenseMap<Value, Position> positions;
     unsigned coordinates = map.getSources().size();
-    positions[body.getArgument(coordinates)] = {Value(), 1, 0};
+    if (headsOfRows(map) == 1)
+      positions[body.getArgument(coordinates)] = {Value(), 1, 0};
     positions[body.getArgument(coordinates + 1)] = {Value(), 0, 1};
 
     SmallVector<tile::ReadOp> reads;
     Value covered;
     for (Operation &op : body.without_terminator()) {
+      if (op.getNumResults() == 1 && isRowPosition(op.getResult(0), map)) {
+        positions[op.getResult(0)] = {Value(), 1, 0};
+        continue;
+      }
       SmallVector<Position> operands;
       for (Value operand : op.getOperands()) {
         if (isa<tile::ViewType>(operand.getType()))
@@ -82,13 +88,14 @@ struct TileSplitReads : impl::TileSplitReadsBase<TileSplitReads> {
   static Value covers(OpBuilder &builder, tile::ReadOp read, ArrayRef<Position> indices,
                       tile::MapOp map) {
     auto type = cast<tile::TileType>(map.getType());
+    int64_t rows = type.getExtent(0) / headsOfRows(map);
     SmallVector<Value> bases;
     SmallVector<int64_t> low, high;
     for (const Position &index : indices) {
       bases.push_back(index.base ? index.base
                                  : arith::ConstantIntOp::create(builder, read.getLoc(), 0, 32));
-      low.push_back(index.lowest(type.getExtent(0), type.getExtent(1)));
-      high.push_back(index.highest(type.getExtent(0), type.getExtent(1)));
+      low.push_back(index.lowest(rows, type.getExtent(1)));
+      high.push_back(index.highest(rows, type.getExtent(1)));
     }
     return tile::CoversOp::create(builder, read.getLoc(), builder.getI1Type(), read.getView(),
                                   bases, low, high);

@@ -59,6 +59,7 @@ def Tile_ScheduleAttr : Tile_Attr<"Schedule", "schedule"> {
     | field | meaning |
     |---|---|
     | `block_m` | rows of queries of a work item |
+    | `heads` | query heads of one key/value head that share those rows, position by position; 1, the default: a work item has one head |
     | `block_n` | rows of keys of one step |
     | `stages` | buffers of K and of V: 1 loads and waits, n prefetches n - 1 blocks |
     | `warps` | warps of a thread block (GPU) |
@@ -82,7 +83,8 @@ def Tile_ScheduleAttr : Tile_Attr<"Schedule", "schedule"> {
                         DefaultValuedParameter<"bool", "false">:$turns,
                         DefaultValuedParameter<"bool", "false">:$persistent,
                         DefaultValuedParameter<"bool", "false">:$output_buffer,
-                        DefaultValuedParameter<"int64_t", "0">:$group_keys);
+                        DefaultValuedParameter<"int64_t", "0">:$group_keys,
+                        DefaultValuedParameter<"int64_t", "1">:$heads);
   let assemblyFormat = "`<` struct(params) `>`";
 }
 

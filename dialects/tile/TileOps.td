@@ -81,7 +81,8 @@ def Tile_YieldOp : Tile_Op<"yield", [Pure, Terminator, ReturnLike,
 def Tile_WorkOp : Tile_Op<"work", [Pure]> {
   let summary = "the work map: this work item's block of queries";
   let description = [{
-    A work item is a batch, a query head and `block_m` queries. Items are numbered so that heads
+    A work item is a batch, a query head and `block_m` queries; or, of a block of several heads, as
+    many query heads of one key/value head and their positions. Items are numbered so that heads
     come in groups (`group_keys` of the schedule), and in a group the last rows come first (with a
     causal mask they are the longest).
 
@@ -120,8 +121,8 @@ def Tile_CoordinatesOp : Tile_Op<"coordinates", [Pure]> {
   let summary = "a block's batch, query head, key/value head and first row";
   let description = [{
     Of a key block the query head is not known; use the query block for it. Here
-    `head` is the head that the block carries, and `kv_head` = head / (H / Hkv) for
-    query blocks, the same head for key blocks.
+    `head` is the head that the block carries, the first of several, and `kv_head` = head / (H / Hkv)
+    for query blocks, the same head for key blocks.
   }];
   let arguments = (ins Tile_BlockType:$block);
   let results = (outs I32:$batch, I32:$head, I32:$kv_head, I32:$first);
@@ -240,7 +241,8 @@ def Tile_LoadOp : Tile_Op<"load", [MemoryEffects<[MemRead]>]> {
   let summary = "loads a block of rows of a view, or a block of their columns";
   let description = [{
     `tile[i, j] = view[batch, head, first + i, j]`, 0 where `first + i >= limit`.
-    Of a view of rank 3, `tile[i] = view[batch, head, first + i]`.
+    Of a view of rank 3, `tile[i] = view[batch, head, first + i]`. Of a block of several heads, row i
+    is where the block's type says, and 0 where its head does not exist.
 
     With `columns`, of which only the rows count: `tile[i, j] = view[batch, head, first + i, columns.first + j]`, 0
     also where `columns.first + j >= columns.limit`. The limit is no more than the view's last extent.
@@ -259,7 +261,8 @@ def Tile_LoadOp : Tile_Op<"load", [MemoryEffects<[MemRead]>]> {
 def Tile_StoreOp : Tile_Op<"store", [MemoryEffects<[MemWrite]>]> {
   let summary = "stores a tile into a block of rows of a view";
   let description = [{
-    `view[batch, head, first + i, j] = tile[i, j]` where `first + i < limit`.
+    `view[batch, head, first + i, j] = tile[i, j]` where `first + i < limit`. Of a block of several
+    heads, row i goes where the block's type says, if its head exists.
   }];
   let arguments = (ins Tile_AnyTile:$tile, Tile_ViewType:$view, Tile_BlockType:$block);
   let assemblyFormat = "$tile `,` $view `[` $block `]` attr-dict `:` type($tile) `,` type($view) `[` type($block) `]`";

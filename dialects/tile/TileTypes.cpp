@@ -7,6 +7,7 @@
 
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace tesela::tile;
@@ -154,23 +155,47 @@ std::optional<int64_t> ViewType::getStaticExtent(int64_t axis) const {
 
 Type BlockType::parse(AsmParser &parser) {
   StringRef axisName;
-  Attribute extent;
+  Attribute extent, heads = tesela::tile::getExtent(parser.getContext(), 1);
   SMLoc loc;
   if (parser.parseLess() || parser.getCurrentLocation(&loc) || parser.parseKeyword(&axisName) ||
-      parser.parseComma() || parseExtent(parser, extent) || parser.parseGreater())
+      parser.parseComma() || parseExtent(parser, extent) ||
+      (succeeded(parser.parseOptionalComma()) && parseExtent(parser, heads)) ||
+      parser.parseGreater())
     return {};
   std::optional<Axis> axis = symbolizeAxis(axisName);
   if (!axis) {
     parser.emitError(loc) << "the axis of a block is 'query' or 'key', not '" << axisName << "'";
     return {};
   }
-  return get(parser.getContext(), *axis, extent);
+  return getChecked([&] { return parser.emitError(loc); }, parser.getContext(), *axis, extent,
+                    heads);
 }
 
 void BlockType::print(AsmPrinter &printer) const {
   printer << '<' << stringifyAxis(getAxis()) << ", ";
   printExtent(printer, getExtent());
+  if (staticExtent(getHeads()) != 1) {
+    printer << ", ";
+    printExtent(printer, getHeads());
+  }
   printer << '>';
 }
 
+LogicalResult BlockType::verify(function_ref<InFlightDiagnostic()> emitError, Axis axis,
+                                Attribute extent, Attribute heads) {
+  std::optional<int64_t> rows = staticExtent(extent), count = staticExtent(heads);
+  if (isDynamicExtent(heads) || (count && *count < 1))
+    return emitError() << "the heads of a block are 1 or more, known when the kernel is compiled";
+  if (count == 1)
+    return success();
+  if (axis == Axis::Key)
+    return emitError() << "a block of keys has one head, not several";
+  if (rows && count && (!llvm::isPowerOf2_64(*count) || *rows % *count != 0))
+    return emitError() << "the heads that share " << *rows
+                       << " rows are a power of two that divides them, not " << *count;
+  return success();
+}
+
 int64_t BlockType::getRows() const { return *staticExtent(getExtent()); }
+
+int64_t BlockType::getHeadCount() const { return *staticExtent(getHeads()); }

@@ -79,13 +79,23 @@ def Tile_BlockType : Tile_Type<"Block", "block"> {
     Four numbers: batch, head, first row, and the limit from which on rows do not
     exist. `query` blocks carry the query head, `key` blocks the key/value head.
 
-    Example: `!tile.block<query, block_m>`
+    A block of `heads` query heads packs them (the row map): row i of it is that of
+    head `head + i mod heads` at position `first + i / heads`. They share a key/value head; heads
+    beyond those that do so do not exist. `heads` is 1 where it is left out.
+
+    Examples: `!tile.block<query, block_m, heads>`, `!tile.block<key, 64>`
   }];
-  let parameters = (ins EnumParameter<Tile_Axis>:$axis, "::mlir::Attribute":$extent);
+  let parameters = (ins EnumParameter<Tile_Axis>:$axis, "::mlir::Attribute":$extent,
+                        "::mlir::Attribute":$heads);
   let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
   let extraClassDeclaration = [{
     /// Rows of the block; only after bind.
     int64_t getRows() const;
+    /// Heads that share its rows; only after bind.
+    int64_t getHeadCount() const;
+    /// Positions of a head; only after bind.
+    int64_t getPositions() const { return getRows() / getHeadCount(); }
   }];
 }
 

@@ -228,6 +228,7 @@ tesela_code tesela_compile(tesela_context *context, const tesela_kernel_options 
     chosen.headDimV = given.head_dim_v;
     chosen.schedule = text(given.schedule);
     chosen.expectedLength = given.expected_length;
+    chosen.expectedQueries = given.expected_queries;
     Result<Kernel> compiled = context->context.compile(chosen);
     if (!compiled)
       return compiled.error();

@@ -63,6 +63,10 @@ Result<KernelSpecification> makeSpecification(const KernelOptions &options,
     return invalid("the expected length is " + std::to_string(options.expectedLength) +
                    ", it must be the number of keys that launches tend to have, or 0 where that "
                    "is not known");
+  if (options.expectedQueries < 0)
+    return invalid("the expected number of queries is " + std::to_string(options.expectedQueries) +
+                   ", it must be that which a sequence of a launch tends to have, or 0 where that "
+                   "is not known");
   KernelSpecification specification;
   specification.variantText = options.variantText;
   specification.variantFile = options.variantFile;
@@ -70,6 +74,7 @@ Result<KernelSpecification> makeSpecification(const KernelOptions &options,
   specification.headDimQk = options.headDimQk;
   specification.headDimV = options.headDimV;
   specification.expectedLength = options.expectedLength;
+  specification.expectedQueries = options.expectedQueries;
   specification.schedule = options.schedule;
   specification.target = *target;
   return specification;

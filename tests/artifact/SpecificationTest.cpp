@@ -51,6 +51,8 @@ TEST(Specification, EveryFieldButTheFileIsInTheCanonicalText) {
   changed([](auto &s) { s.target = {Target::Kind::cuda, 90}; });
   changed([](auto &s) { s.expectedLength = 1000; });
   changed([](auto &s) { s.expectedLength = 1024; });
+  changed([](auto &s) { s.expectedQueries = 1; });
+  changed([](auto &s) { s.expectedQueries = 4; });
   changed([](auto &s) { s.schedule = "block_m = 64"; });
   changed([](auto &s) { s.schedule = "\nvariant 19\n"; });
 }
@@ -60,6 +62,10 @@ TEST(Specification, LengthsOfOnePowerOfTwoAreOne) {
   KernelSpecification shorter, longer;
   shorter.expectedLength = 1024;
   longer.expectedLength = 2047;
+  EXPECT_EQ(shorter.canonicalText(), longer.canonicalText());
+  // Of queries the next power of two has to fit.
+  shorter.expectedQueries = 5;
+  longer.expectedQueries = 8;
   EXPECT_EQ(shorter.canonicalText(), longer.canonicalText());
 }
 

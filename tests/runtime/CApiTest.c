@@ -89,6 +89,15 @@ static void test_expected_length(tesela_context *context, tesela_kernel_options 
   options.expected_length = -1;
   expect_error(tesela_compile(context, &options, &kernel), TESELA_INVALID_ARGUMENT,
                "the expected length is -1");
+  options.expected_length = 0;
+  options.expected_queries = -1;
+  expect_error(tesela_compile(context, &options, &kernel), TESELA_INVALID_ARGUMENT,
+               "the expected number of queries is -1");
+  options.expected_queries = 3;
+  expect(tesela_compile(context, &options, &kernel) == TESELA_OK, "a kernel for few queries");
+  expect(tesela_kernel_describe(kernel, &info) == TESELA_OK, "its facts");
+  expect(info.origin == TESELA_COMPILED, "is another one");
+  tesela_kernel_destroy(kernel);
   options.size = offsetof(tesela_kernel_options, expected_length);
   expect(tesela_compile(context, &options, &kernel) == TESELA_OK, "an older caller's kernel");
   expect(tesela_kernel_describe(kernel, &info) == TESELA_OK, "its facts");

@@ -91,6 +91,38 @@ TEST(Schedule, ScatteredTilesHaveTwoConsumers) {
         chosenForLength(headDim, headDim, 0, {.isMasked = true, .isScattered = true}).consumers, 2);
 }
 
+/// What `target` runs for launches of `queries` queries and many keys.
+Schedule chosenForQueries(const std::string &target, int headDim, int64_t queries) {
+  KernelSpecification specification = specificationFor(target, headDim);
+  specification.expectedQueries = queries;
+  Result<Schedule> schedule = chooseSchedule(specification, {.isMasked = true});
+  EXPECT_TRUE(schedule.ok()) << schedule.error().message();
+  return schedule.ok() ? *schedule : Schedule();
+}
+
+// The rows that few queries would leave empty are other heads'.
+TEST(Schedule, FewQueriesShareTheirRows) {
+  for (const char *target : {"sm_80", "sm_90"})
+    for (int headDim : {64, 128}) {
+      SCOPED_TRACE(testing::Message() << target << ", " << headDim);
+      for (auto [queries, heads] : {std::pair(1, 64), {2, 32}, {3, 16}, {4, 16}, {9, 4}, {32, 2}}) {
+        Schedule schedule = chosenForQueries(target, headDim, queries);
+        EXPECT_EQ(schedule.blockM, 64) << queries;
+        EXPECT_EQ(schedule.heads, heads) << queries;
+      }
+      for (int queries : {0, 33, 1000}) {
+        Schedule schedule = chosenForQueries(target, headDim, queries);
+        EXPECT_GE(schedule.blockM, 128) << queries;
+        EXPECT_EQ(schedule.heads, 1) << queries;
+      }
+    }
+  EXPECT_EQ(chosenForQueries("sm_90", 128, 1).consumers, 1);
+  EXPECT_EQ(chosenForQueries("sm_90", 256, 1).consumers, 1);
+  EXPECT_TRUE(chosenForQueries("sm_90", 128, 1).text().ends_with(", heads = 64"));
+  // More rows have room for more heads.
+  EXPECT_TRUE(chosen("sm_90", 128, "consumers = 2, heads = 64").ends_with("heads = 64"));
+}
+
 TEST(Schedule, FollowsTheVariant) {
   // Keys and values of 32 MiB, 512 bytes each here.
   EXPECT_EQ(chosenForLength(128, 128, 0, {.isMasked = true}).groupKeys, 65536);
@@ -189,7 +221,7 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{"Name", "sm_80", 64, "block_k = 64",
                 "schedule: 'block_k' is no choice of a schedule; the choices are block_m, block_n, "
                 "stages, warps, q_in_registers, consumers, reference, overlap, turns, "
-                "persistent, output_buffer and group_keys"},
+                "persistent, output_buffer, group_keys and heads"},
         Refusal{"Bool", "sm_80", 64, "q_in_registers = 1",
                 "schedule: q_in_registers is true or false, not '1'"},
         Refusal{"Reference", "sm_90", 64, "reference = eager",
@@ -273,6 +305,18 @@ INSTANTIATE_TEST_SUITE_P(
             "WideHeadsWithoutRoles", "sm_90", 256, "consumers = 0",
             "schedule: consumers = 0 computes head dimensions up to 128, not 256 and 256; leave "
             "consumers out"},
+        Refusal{"Heads", "sm_90", 64, "heads = 12",
+                "schedule: heads is a power of two up to 64 that divides block_m = 192, not 12: so "
+                "many query heads share the rows of a block"},
+        Refusal{
+            "TooManyHeads", "sm_80", 64, "heads = 128",
+            "schedule: heads is a power of two up to 64 that divides block_m = 128, not 128: so "
+            "many query heads share the rows of a block"},
+        Refusal{"HeadsOfTheHost", "host", 64, "block_m = 8, heads = 16",
+                "schedule: heads is a power of two up to 64 that divides block_m = 8, not 16: so "
+                "many query heads share the rows of a block"},
+        Refusal{"NoHeads", "sm_90", 64, "heads = 0",
+                "schedule: heads is a whole number from 1 to 4096, not '0'"},
         Refusal{"Chip", "sm_75", 64, "",
                 "sm_75 is not a target of Tesela, which knows sm_80, sm_86, sm_87, sm_89, sm_90, "
                 "sm_100, sm_103, sm_120; choose one of these or 'host'"}),

@@ -11,7 +11,18 @@ tile.kernel @parameters<m, d, input>(%q: !tile.view<[?, ?, ?, d], input>) {
   %y = tile.constant 0.0 : !tile.tile<[(d ceildiv 16) * 16, m + 1], f32>
 }
 
-// block_m and block_n come from the schedule.
+// block_m, block_n and heads come from the schedule; one head a block is not written.
+// CHECK-LABEL: tile.kernel @packed()
+// CHECK: tile.work : <query, 64, 8>
+tile.kernel @packed<block_m, heads>() attributes {schedule = #tile.schedule<block_m = 64, block_n = 16, stages = 1, warps = 4, q_in_registers = false, heads = 8>} {
+  %rows = tile.work : !tile.block<query, block_m, heads>
+}
+// CHECK-LABEL: tile.kernel @one_head()
+// CHECK: tile.work : <query, 64>
+tile.kernel @one_head<block_m, heads>() attributes {schedule = #tile.schedule<block_m = 64, block_n = 16, stages = 1, warps = 4, q_in_registers = false>} {
+  %rows = tile.work : !tile.block<query, block_m, heads>
+}
+
 // CHECK-LABEL: tile.kernel @scheduled()
 // CHECK: tile.constant {{.*}} : !tile.tile<[64, 16], f32>
 tile.kernel @scheduled<block_m, block_n>() attributes {schedule = #tile.schedule<block_m = 64, block_n = 16, stages = 1, warps = 4, q_in_registers = false>} {

@@ -157,3 +157,31 @@ tile.kernel @exact(%scale: f32, %factor: f32, %n: f32, %i: i32) {
   }
   %p:4 = tile.softmax_step %s, %m, %m factor %factor : !tile.tile<[8, 8], f32>, !tile.tile<[8], f32>
 }
+
+// Rows of four heads: q follows from the row's position, h differs from row to row.
+// CHECK-LABEL: tile.kernel @packed
+tile.kernel @packed(%scale: f32, %factor: f32, %slope: !tile.view<[?], f32>) {
+  %rows = tile.work : !tile.block<query, 8, 4>
+  %m = tile.constant 0.0 : !tile.tile<[8], f32>
+  %x = tile.constant 0.0 : !tile.tile<[8, 16], f32>
+  // CHECK: %{{.*}}, %[[HEAD:.*]], %{{.*}}, %{{.*}} = tile.coordinates
+  // CHECK: tile.map
+  // CHECK-NEXT: ^bb0(%{{.*}}: f32, %[[ROW:.*]]: i32, %[[COLUMN:.*]]: i32):
+  // CHECK: %[[POSITION:.*]] = arith.shrui %[[ROW]], %c2_i32
+  // CHECK: %[[OFFSET:.*]] = arith.andi %[[ROW]], %c3_i32
+  // CHECK: %[[OWN:.*]] = arith.addi %[[HEAD]], %[[OFFSET]]
+  // CHECK: arith.subi %[[COLUMN]], %[[POSITION]]
+  // CHECK: tile.read %slope[%[[OWN]]]
+  tile.blocks %keys, %partial of %rows : !tile.block<query, 8, 4> -> !tile.block<key, 16> {
+    %s = tile.score %x scaled by %scale at %rows, %keys : !tile.tile<[8, 16], f32>, !tile.block<query, 8, 4>, !tile.block<key, 16> do {
+    ^bb0(%e: f32, %b: i32, %h: i32, %hkv: i32, %q: i32, %k: i32):
+      %d = arith.subi %k, %q : i32
+      %f = arith.sitofp %d : i32 to f32
+      %a = tile.read %slope[%h] : !tile.view<[?], f32> -> f32
+      %p = arith.mulf %a, %f : f32
+      %r = arith.addf %e, %p : f32
+      tile.yield %r : f32
+    }
+    %p:4 = tile.softmax_step %s, %m, %m factor %factor : !tile.tile<[8, 16], f32>, !tile.tile<[8], f32>
+  }
+}

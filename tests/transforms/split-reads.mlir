@@ -36,3 +36,27 @@ tile.kernel @gather(%table: !tile.view<[?], i32>, %weight: !tile.view<[?], f32>)
     tile.yield %t : f32
   }
 }
+
+// Rows of four heads: a row's position is what the box spans, 0 to 1; which head it has is no position.
+// CHECK-LABEL: tile.kernel @packed
+tile.kernel @packed(%table: !tile.view<[?], f32>, %slope: !tile.view<[?], f32>, %base: i32, %v: !tile.view<[?, ?, ?, 16], f32>) {
+  %rows = tile.work : !tile.block<query, 8, 4>
+  %x = tile.constant 0.0 : !tile.tile<[8, 16], f32>
+  // CHECK: tile.covers %table[%base] low [-15] high [1]
+  // CHECK: tile.read %table{{.*}} {covered}
+  // CHECK-NEXT: tile.read %slope[%{{[0-9]+}}] : <[?], f32>
+  %y = tile.map %x : (!tile.tile<[8, 16], f32>) -> !tile.tile<[8, 16], f32> {
+  ^bb0(%e: f32, %row: i32, %column: i32):
+    %two = arith.constant 2 : i32
+    %three = arith.constant 3 : i32
+    %position = arith.shrui %row, %two : i32
+    %head = arith.andi %row, %three : i32
+    %d = arith.subi %position, %column : i32
+    %i = arith.addi %base, %d : i32
+    %t = tile.read %table[%i] : !tile.view<[?], f32> -> f32
+    %s = tile.read %slope[%head] : !tile.view<[?], f32> -> f32
+    %p = arith.mulf %t, %s : f32
+    tile.yield %p : f32
+  }
+  tile.store %y, %v[%rows] : !tile.tile<[8, 16], f32>, !tile.view<[?, ?, ?, 16], f32>[!tile.block<query, 8, 4>]
+}

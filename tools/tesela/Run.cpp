@@ -158,6 +158,7 @@ int run(const RunOptions &options) {
   kernelOptions.headDimV = static_cast<int>(problem->Dv);
   kernelOptions.schedule = options.schedule;
   kernelOptions.expectedLength = problem->Sk;
+  kernelOptions.expectedQueries = problem->Sq;
   if (options.target.starts_with("sm_"))
     kernelOptions.target = options.target;
   Result<Kernel> kernel = context->compile(kernelOptions);

@@ -4,6 +4,8 @@
 //===----------------------------------------------------------------------===//
 #include "targets/common/BlockCoordinates.h"
 
+#include "analysis/RowMap.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
 using namespace mlir;
@@ -14,28 +16,54 @@ static Value constant(OpBuilder &builder, Location loc, int64_t value) {
   return arith::ConstantIntOp::create(builder, loc, value, 32);
 }
 
-/// ceil(Sq / rows), written so that Sq + rows - 1 cannot leave i32: a launch has at least one
-/// query.
+/// ceil(Sq / positions), written so that Sq + positions - 1 cannot leave i32: a launch has at least
+/// one query.
 static Value emitBlocks(OpBuilder &builder, Location loc, const ExtentValues &extents,
-                        int64_t rows) {
+                        int64_t positions) {
   Value one = constant(builder, loc, 1);
   Value last =
       arith::DivUIOp::create(builder, loc, arith::SubIOp::create(builder, loc, extents.Sq, one),
-                             constant(builder, loc, rows));
+                             constant(builder, loc, positions));
   return arith::AddIOp::create(builder, loc, last, one);
 }
 
-Value emitWorkItems(OpBuilder &builder, Location loc, const ExtentValues &extents, int64_t rows) {
-  Value heads = arith::MulIOp::create(builder, loc, extents.B, extents.H);
-  return arith::MulIOp::create(builder, loc, heads, emitBlocks(builder, loc, extents, rows));
+/// How many query heads share a key/value head.
+static Value emitSharing(OpBuilder &builder, Location loc, const ExtentValues &extents) {
+  return arith::DivUIOp::create(builder, loc, extents.H, extents.Hkv);
 }
 
-/// How many query heads a group has whose keys and values fill `groupKeys` rows: whole key/value
-/// heads, at least one.
+namespace {
+/// Packs of the query heads that a block has: of a key/value head, and of all. One head a pack: the
+/// heads themselves.
+struct Packs {
+  Value sharing, all;
+
+  Packs(OpBuilder &builder, Location loc, const ExtentValues &extents, int64_t heads)
+      : sharing(emitSharing(builder, loc, extents)), all(extents.H) {
+    if (heads == 1)
+      return;
+    // ceil(sharing / heads), at least 1, far from the end of i32.
+    Value rounded = arith::AddIOp::create(builder, loc, sharing, constant(builder, loc, heads - 1));
+    sharing = arith::DivUIOp::create(builder, loc, rounded, constant(builder, loc, heads));
+    all = arith::MulIOp::create(builder, loc, extents.Hkv, sharing);
+  }
+};
+} // namespace
+
+Value emitWorkItems(OpBuilder &builder, Location loc, const ExtentValues &extents,
+                    tile::BlockType block) {
+  Value packs = block.getHeadCount() == 1 ? extents.H
+                                          : Packs(builder, loc, extents, block.getHeadCount()).all;
+  Value heads = arith::MulIOp::create(builder, loc, extents.B, packs);
+  return arith::MulIOp::create(builder, loc, heads,
+                               emitBlocks(builder, loc, extents, block.getPositions()));
+}
+
+/// How many packs of query heads a group has whose keys and values fill `groupKeys` rows: whole
+/// key/value heads, at least one.
 static Value emitGroup(OpBuilder &builder, Location loc, const ExtentValues &extents,
-                       int64_t groupKeys) {
+                       const Packs &packs, int64_t groupKeys) {
   Value one = constant(builder, loc, 1);
-  Value sharing = arith::DivUIOp::create(builder, loc, extents.H, extents.Hkv);
   // Heads that a group of no keys could have: more than any launch has.
   Value keys = arith::MaxUIOp::create(builder, loc, extents.Sk, one);
   Value kvHeads = arith::MaxUIOp::create(
@@ -46,11 +74,11 @@ static Value emitGroup(OpBuilder &builder, Location loc, const ExtentValues &ext
   constexpr int64_t mostHeads = 16;
   kvHeads = arith::MinUIOp::create(builder, loc, kvHeads, constant(builder, loc, mostHeads));
   kvHeads = arith::MinUIOp::create(builder, loc, kvHeads, all);
-  return arith::MulIOp::create(builder, loc, kvHeads, sharing);
+  return arith::MulIOp::create(builder, loc, kvHeads, packs.sharing);
 }
 
 BlockCoordinates emitWork(OpBuilder &builder, Location loc, Value item, const ExtentValues &extents,
-                          int64_t rows, int64_t groupKeys) {
+                          tile::BlockType block, int64_t groupKeys) {
   auto divide = [&](Value a, Value b) -> Value {
     return arith::DivUIOp::create(builder, loc, a, b);
   };
@@ -60,28 +88,57 @@ BlockCoordinates emitWork(OpBuilder &builder, Location loc, Value item, const Ex
   auto subtract = [&](Value a, Value b) -> Value {
     return arith::SubIOp::create(builder, loc, a, b);
   };
+  int64_t heads = block.getHeadCount(), positions = block.getPositions();
   Value one = constant(builder, loc, 1);
-  Value blocks = emitBlocks(builder, loc, extents, rows);
-  Value group = emitGroup(builder, loc, extents, groupKeys);
-  Value heads = multiply(extents.B, extents.H);
+  Value blocks = emitBlocks(builder, loc, extents, positions);
+  Packs packs(builder, loc, extents, heads);
+  Value group = emitGroup(builder, loc, extents, packs, groupKeys);
+  Value all = multiply(extents.B, packs.all);
   // The last group may have fewer heads.
   Value groupNumber = divide(item, multiply(group, blocks));
-  Value firstHead = multiply(groupNumber, group);
-  Value inGroup = subtract(item, multiply(firstHead, blocks));
-  group = arith::MinUIOp::create(builder, loc, group, subtract(heads, firstHead));
+  Value firstPack = multiply(groupNumber, group);
+  Value inGroup = subtract(item, multiply(firstPack, blocks));
+  group = arith::MinUIOp::create(builder, loc, group, subtract(all, firstPack));
   // Nor none, where `item` is the count of all: it is asked whether there is such an item.
   group = arith::MaxUIOp::create(builder, loc, group, one);
   Value fromEnd = divide(inGroup, group);
-  Value head =
-      arith::AddIOp::create(builder, loc, firstHead, subtract(inGroup, multiply(fromEnd, group)));
-  Value first = multiply(subtract(subtract(blocks, one), fromEnd), constant(builder, loc, rows));
-  Value batch = divide(head, extents.H);
-  return {batch, subtract(head, multiply(batch, extents.H)), first, extents.Sq};
+  Value pack =
+      arith::AddIOp::create(builder, loc, firstPack, subtract(inGroup, multiply(fromEnd, group)));
+  Value first =
+      multiply(subtract(subtract(blocks, one), fromEnd), constant(builder, loc, positions));
+  Value batch = divide(pack, packs.all);
+  Value head = subtract(pack, multiply(batch, packs.all));
+  if (heads > 1) { // so far it counts packs
+    Value kvHead = divide(head, packs.sharing);
+    Value inSharing =
+        multiply(subtract(head, multiply(kvHead, packs.sharing)), constant(builder, loc, heads));
+    head = arith::AddIOp::create(builder, loc, multiply(kvHead, emitSharing(builder, loc, extents)),
+                                 inSharing);
+  }
+  return {batch, head, first, extents.Sq};
+}
+
+RowCoordinates emitRow(OpBuilder &builder, Location loc, const BlockCoordinates &block, Value row,
+                       int64_t heads, const ExtentValues &extents) {
+  auto less = [&](Value a, Value b) -> Value { // sums may reach a little beyond i32
+    return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ult, a, b);
+  };
+  RowPlace place = emitRowPlace(builder, loc, row, heads);
+  Value position = arith::AddIOp::create(builder, loc, block.first, place.position);
+  Value exists = less(position, block.limit);
+  if (!place.head)
+    return {block.head, position, exists};
+  Value head = arith::AddIOp::create(builder, loc, block.head, place.head);
+  // The first head of the next key/value head.
+  Value kvHead = emitKvHead(builder, loc, block.head, extents);
+  Value next = arith::AddIOp::create(builder, loc, kvHead, constant(builder, loc, 1));
+  Value end = arith::MulIOp::create(builder, loc, next, emitSharing(builder, loc, extents));
+  exists = arith::AndIOp::create(builder, loc, exists, less(head, end));
+  return {head, position, exists};
 }
 
 Value emitKvHead(OpBuilder &builder, Location loc, Value head, const ExtentValues &extents) {
-  Value group = arith::DivUIOp::create(builder, loc, extents.H, extents.Hkv);
-  return arith::DivUIOp::create(builder, loc, head, group);
+  return arith::DivUIOp::create(builder, loc, head, emitSharing(builder, loc, extents));
 }
 
 BlockCoordinates emitBlockAt(OpBuilder &builder, Location loc, const BlockCoordinates &queries,

@@ -10,13 +10,15 @@
 #ifndef TESELA_COMPILER_TARGETS_COMMON_BLOCKCOORDINATES_H
 #define TESELA_COMPILER_TARGETS_COMMON_BLOCKCOORDINATES_H
 
+#include "tile/Tile.h"
+
 #include "mlir/IR/Builders.h"
 
 namespace tesela {
 
 /// What a !tile.block lowers to, each an i32.
 struct BlockCoordinates {
-  mlir::Value batch, head, first, limit;
+  mlir::Value batch, head, first, limit = {};
 };
 
 /// The launch's extents, each an i32.
@@ -24,15 +26,24 @@ struct ExtentValues {
   mlir::Value B, H, Hkv, Sq, Sk;
 };
 
-/// tile.work_items: ceil(Sq / rows) · B · H.
+/// tile.work_items: ceil(Sq / positions) · B · H; where a block has several heads, with
+/// Hkv · ceil(H / Hkv / heads) in the place of H.
 mlir::Value emitWorkItems(mlir::OpBuilder &builder, mlir::Location loc, const ExtentValues &extents,
-                          int64_t rows);
+                          tile::BlockType block);
 
 /// tile.work. With G the query heads of a group (`groupKeys` / Sk key/value heads, at least one)
 /// and heads numbered batch · H + head: item = group · G · blocks + (blocks - 1 - row block) · G' +
-/// head in the group, where the last group has G' <= G heads.
+/// head in the group, where the last group has G' <= G heads. Where a block has several heads, a
+/// key/value head's are counted in packs of as many, the last of which may reach beyond them.
 BlockCoordinates emitWork(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value item,
-                          const ExtentValues &extents, int64_t rows, int64_t groupKeys);
+                          const ExtentValues &extents, tile::BlockType block, int64_t groupKeys);
+
+/// The head and the position of a row of a block of queries, and whether there is such a row (i1).
+struct RowCoordinates {
+  mlir::Value head, position, exists;
+};
+RowCoordinates emitRow(mlir::OpBuilder &builder, mlir::Location loc, const BlockCoordinates &block,
+                       mlir::Value row, int64_t heads, const ExtentValues &extents);
 
 /// The key/value head of query head `head`: head / (H / Hkv).
 mlir::Value emitKvHead(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value head,

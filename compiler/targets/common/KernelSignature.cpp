@@ -4,6 +4,8 @@
 //===----------------------------------------------------------------------===//
 #include "targets/common/KernelSignature.h"
 
+#include "tile/Extents.h"
+
 #include "llvm/ADT/STLExtras.h"
 
 using namespace mlir;
@@ -16,17 +18,20 @@ unsigned KernelSignature::extent(llvm::StringRef name) {
   return llvm::find(extentNames, name) - std::begin(extentNames);
 }
 
-/// Whether blocks of queries of the view are loaded or stored.
-static bool isOfQueries(BlockArgument view) {
-  return llvm::any_of(view.getUsers(), [](Operation *user) {
+/// The blocks of queries of the view that are loaded or stored; null where there are none.
+static tile::BlockType queriesOf(BlockArgument view) {
+  for (Operation *user : view.getUsers()) {
     auto types = user->getOperandTypes();
     auto block = llvm::find_if(types, llvm::IsaPred<tile::BlockType>); // of the rows
-    return block != types.end() && cast<tile::BlockType>(*block).getAxis() == tile::Axis::Query;
-  });
+    if (block != types.end() && cast<tile::BlockType>(*block).getAxis() == tile::Axis::Query)
+      return cast<tile::BlockType>(*block);
+  }
+  return {};
 }
 
-void KernelSignature::add(ArgumentSlot::Kind kind, std::string name, int axis, Type type) {
-  slots_.push_back({kind, std::move(name), axis});
+void KernelSignature::add(ArgumentSlot::Kind kind, std::string name, int axis, Type type,
+                          int heads) {
+  slots_.push_back({kind, std::move(name), axis, heads});
   types_.push_back(type);
 }
 
@@ -67,9 +72,11 @@ KernelSignature::KernelSignature(tile::KernelOp kernel) {
       continue;
     // Boxes of what one copy moves: a warpgroup's rows of a block of queries, a whole block of
     // keys.
-    int64_t rows = isOfQueries(argument) ? 64 : schedule.getBlockN();
+    tile::BlockType queries = queriesOf(argument);
+    int64_t rows = queries ? 64 : schedule.getBlockN();
+    int64_t heads = queries ? tile::staticExtent(queries.getHeads()).value_or(1) : 1;
     views_[argument.getArgNumber()].tensorMap = slots_.size();
-    add(Kind::tensorMap, name, rows, Type());
+    add(Kind::tensorMap, name, rows / heads, Type(), heads);
     add(Kind::coordinateStep, name, 0, i32);
     add(Kind::coordinateStep, name, 1, i32);
   }
@@ -78,8 +85,14 @@ KernelSignature::KernelSignature(tile::KernelOp kernel) {
 }
 
 Expression workItems(tile::KernelOp kernel) {
-  std::string rows = std::to_string(kernel.getScheduleAttr().getBlockM());
-  return Expression::parse("(* (ceildiv Sq " + rows + ") (* B H))").value();
+  tile::BlockType block;
+  kernel.walk([&](tile::WorkOp work) { block = work.getBlock().getType(); });
+  std::string packs = "H";
+  if (block.getHeadCount() > 1)
+    packs = "(* Hkv (ceildiv (ceildiv H Hkv) " + std::to_string(block.getHeadCount()) + "))";
+  return Expression::parse("(* (ceildiv Sq " + std::to_string(block.getPositions()) + ") (* B " +
+                           packs + "))")
+      .value();
 }
 
 } // namespace tesela

@@ -51,14 +51,15 @@ public:
   unsigned counter() const { return slots_.size() - 1; }
 
 private:
-  void add(ArgumentSlot::Kind kind, std::string name, int axis, mlir::Type type);
+  void add(ArgumentSlot::Kind kind, std::string name, int axis, mlir::Type type, int heads = 1);
 
   std::vector<ArgumentSlot> slots_;
   std::vector<mlir::Type> types_;
   std::vector<ViewSlots> views_;
 };
 
-/// The number of work items of a kernel: `(* (ceildiv Sq block_m) (* B H))`.
+/// The number of work items of a bound kernel: `(* (ceildiv Sq block_m) (* B H))`, or with packs of
+/// heads in the place of H.
 Expression workItems(tile::KernelOp kernel);
 
 } // namespace tesela

@@ -63,9 +63,8 @@ LogicalResult KernelLowering::lowerOperation(Operation &op) {
       .Case([&](scf::ForOp loop) { return lowerFor(loop); })
       .Case([&](scf::IfOp branch) { return lowerIf(branch); })
       .Case([&](tile::WorkOp work) {
-        int64_t rows = work.getBlock().getType().getRows();
-        blocks_[work.getBlock()] =
-            emitWork(builder_, builder_.getLoc(), item_, extents_, rows, /*groupKeys=*/0);
+        blocks_[work.getBlock()] = emitWork(builder_, builder_.getLoc(), item_, extents_,
+                                            work.getBlock().getType(), /*groupKeys=*/0);
         return success();
       })
       .Case([&](tile::BlockAtOp at) {

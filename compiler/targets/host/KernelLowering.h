@@ -70,6 +70,10 @@ private:
   /// The element of `view` at `indices`: i32 scalars, or vectors for a gather.
   mlir::Value lowerRead(tile::ReadOp op, mlir::ValueRange indices);
   mlir::Value rowAddress(mlir::Value view, const BlockCoordinates &block, mlir::Value row);
+  /// Writes `body` (of the row, and of where it lies in `view`) for each row of a block that
+  /// exists.
+  void forEachRow(mlir::Value view, mlir::Value block, int64_t rows,
+                  llvm::function_ref<void(mlir::Value row, mlir::Value address)> body);
   /// How many rows of the block exist, in [0, rows], as i64.
   mlir::Value existingRows(const BlockCoordinates &block, int64_t rows);
 

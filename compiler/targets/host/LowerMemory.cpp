@@ -40,16 +40,40 @@ Value KernelLowering::rowAddress(Value view, const BlockCoordinates &block, Valu
   return builder_.address(slots_[slots.data], element, index);
 }
 
+void KernelLowering::forEachRow(Value view, Value blockValue, int64_t rows,
+                                llvm::function_ref<void(Value row, Value address)> body) {
+  BlockCoordinates block = blocks_.lookup(blockValue);
+  int64_t heads = cast<tile::BlockType>(blockValue.getType()).getHeadCount();
+  Value none = builder_.i64(0);
+  if (heads == 1)
+    return builder_.loop(none, existingRows(block, rows), 1,
+                         [&](Value row) { body(row, rowAddress(view, block, row)); });
+  // The heads from the block's first to the last of its key/value head.
+  Value sharing = arith::DivUIOp::create(builder_, extents_.H, extents_.Hkv);
+  Value inSharing = arith::RemUIOp::create(builder_, block.head, sharing);
+  Value left = arith::SubIOp::create(builder_, sharing, inSharing);
+  left = arith::MinUIOp::create(builder_, left, builder_.i32(heads));
+  Value existing = arith::ExtUIOp::create(builder_, builder_.getI64Type(), left);
+  builder_.loop(none, existingRows(block, rows / heads), 1, [&](Value position) {
+    builder_.loop(none, existing, 1, [&](Value head) {
+      BlockCoordinates ofHead = block;
+      Value offset = arith::TruncIOp::create(builder_, builder_.getI32Type(), head);
+      ofHead.head = builder_.add(block.head, offset);
+      body(builder_.multiplyAdd(position, heads, head), rowAddress(view, ofHead, position));
+    });
+  });
+}
+
 void KernelLowering::lowerLoad(tile::LoadOp op) {
   TileStorage tile = allocate(shapeOf(op.getTile().getType()));
   tiles_[op.getTile()] = tile;
-  BlockCoordinates block = blocks_.lookup(op.getBlock());
   Type element = op.getView().getType().getElementType();
   bool rowValues = op.getView().getType().getRank() == 3;
   int64_t rows = rowValues ? tile.columns : tile.rows;
   int64_t columns = rowValues ? 1 : tile.columns;
   int64_t width = unit_.widthFor(columns);
-  Value none = builder_.i64(0), all = builder_.i64(columns), existing = existingRows(block, rows);
+  Value none = builder_.i64(0), all = builder_.i64(columns);
+  bool isPacked = op.getBlock().getType().getHeadCount() > 1;
 
   auto load = [&](Value row, Value address, Value low, Value high, int64_t lanes) {
     Type bits = CodeBuilder::vectorOf(storageType(element), lanes);
@@ -65,8 +89,9 @@ void KernelLowering::lowerLoad(tile::LoadOp op) {
       storeTile(zero, tile, builder_.multiplyAdd(row, columns, column));
     });
   };
-  builder_.loop(none, existing, 1, [&](Value row) {
-    Value address = rowAddress(op.getView(), block, row);
+  if (isPacked) // rows that do not exist lie between those that do
+    builder_.loop(rows, 1, [&](Value row) { clear(row, none, width); });
+  forEachRow(op.getView(), op.getBlock(), rows, [&](Value row, Value address) {
     if (!op.getColumns())
       return load(row, address, none, all, width);
     // Whole vectors of the columns that exist, then the last ones one by one.
@@ -80,20 +105,20 @@ void KernelLowering::lowerLoad(tile::LoadOp op) {
     load(row, address, whole, left, 1);
     clear(row, left, 1);
   });
-  builder_.loop(existing, builder_.i64(rows), 1, [&](Value row) { clear(row, none, width); });
+  if (!isPacked)
+    builder_.loop(existingRows(blocks_.lookup(op.getBlock()), rows), builder_.i64(rows), 1,
+                  [&](Value row) { clear(row, none, width); });
 }
 
 void KernelLowering::lowerStore(tile::StoreOp op) {
   const TileStorage &tile = storageOf(op.getTile());
-  BlockCoordinates block = blocks_.lookup(op.getBlock());
   Type element = op.getView().getType().getElementType();
   bool rowValues = op.getView().getType().getRank() == 3;
   int64_t rows = rowValues ? tile.columns : tile.rows;
   int64_t columns = rowValues ? 1 : tile.columns;
   int64_t width = unit_.widthFor(columns);
 
-  builder_.loop(builder_.i64(0), existingRows(block, rows), 1, [&](Value row) {
-    Value address = rowAddress(op.getView(), block, row);
+  forEachRow(op.getView(), op.getBlock(), rows, [&](Value row, Value address) {
     builder_.loop(columns, width, [&](Value column) {
       Value value = loadTile(tile, builder_.multiplyAdd(row, columns, column), width);
       builder_.store(toBits(builder_, unit_, element, value),

@@ -4,6 +4,8 @@
 //===----------------------------------------------------------------------===//
 #include "targets/nvvm/ColumnInterval.h"
 
+#include "analysis/RowMap.h"
+
 using namespace mlir;
 
 namespace tesela::nvvm {
@@ -43,16 +45,16 @@ void ColumnInterval::join(Value value) {
   }
 }
 
-/// The position q or k of an element, which is a block's first plus the row or the column; or the
-/// difference of two such.
+/// The position q or k of an element, which is a block's first plus the row's position or the
+/// column; or the difference of two such.
 std::optional<ColumnInterval::Place> ColumnInterval::placeOf(Value value) {
   Block &body = map.getBody().front();
   if (auto sum = value.getDefiningOp<arith::AddIOp>(); sum && sum->getBlock() == &body) {
     auto block = sum.getLhs().getDefiningOp<tile::CoordinatesOp>();
-    auto coordinate = dyn_cast<BlockArgument>(sum.getRhs());
-    if (!block || sum.getLhs() != block.getFirst() || !coordinate || coordinate.getOwner() != &body)
+    bool isRow = isRowPosition(sum.getRhs(), map);
+    bool isColumn = sum.getRhs() == body.getArgument(map.getSources().size() + 1);
+    if (!block || sum.getLhs() != block.getFirst() || (!isRow && !isColumn))
       return std::nullopt;
-    bool isRow = coordinate.getArgNumber() == map.getSources().size();
     Value lane = arith::AddIOp::create(builder, loc, outer.lookup(sum.getLhs()),
                                        isRow ? firstRow : firstColumn);
     return Place{lane, isRow, !isRow};

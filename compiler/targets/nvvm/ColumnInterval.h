@@ -4,7 +4,7 @@
 //===----------------------------------------------------------------------===//
 //
 // A condition that joins comparisons of positions, as k < Sk && q >= k && q - k < window does, asks
-// of an element at (row i, column j) of the lane's part of a tile whether
+// of an element at (row i, column j) of the lane's part of a tile, i counting positions, whether
 //
 //   lower(i) <= j < upper(i)
 //
@@ -31,8 +31,8 @@ namespace tesela::nvvm {
 /// The comparisons of positions that the condition of a map's last select joins.
 class ColumnInterval {
 public:
-  /// `outer` gives the lowered values from outside the map; `firstRow`, `firstColumn` are the
-  /// lane's.
+  /// `outer` gives the lowered values from outside the map; `firstRow`, a position, and
+  /// `firstColumn` are the lane's.
   ColumnInterval(mlir::OpBuilder &builder, tile::MapOp map, const mlir::IRMapping &outer,
                  mlir::Value firstRow, mlir::Value firstColumn);
 
@@ -40,7 +40,7 @@ public:
   mlir::Value condition() const { return joined; }
   /// What else the condition joins, values of the map's body.
   llvm::ArrayRef<mlir::Value> rest() const { return others; }
-  /// Whether column `column` of the lane's row `row` is inside.
+  /// Whether column `column` of the lane's row at position `row` is inside.
   mlir::Value contains(int64_t row, int64_t column);
 
 private:

@@ -187,9 +187,8 @@ LogicalResult KernelLowering::lower(Operation *op) {
       .Case([&](tile::WorkOp work) {
         Value item = work.getItem() ? valueOf(work.getItem())
                                     : NVVM::BlockIdXOp::create(builder, loc, builder.getI32Type());
-        BlockCoordinates block =
-            emitWork(builder, loc, item, extents(), work.getBlock().getType().getRows(),
-                     kernel.getScheduleAttr().getGroupKeys());
+        BlockCoordinates block = emitWork(builder, loc, item, extents(), work.getBlock().getType(),
+                                          kernel.getScheduleAttr().getGroupKeys());
         values[work] = {block.batch, block.head, block.first, block.limit};
         return success();
       })
@@ -199,8 +198,8 @@ LogicalResult KernelLowering::lower(Operation *op) {
         return success();
       })
       .Case([&](tile::WorkItemsOp count) {
-        values[count] = {emitWorkItems(builder, loc, extents(),
-                                       cast<tile::BlockType>(count.getRows()).getRows())};
+        values[count] = {
+            emitWorkItems(builder, loc, extents(), cast<tile::BlockType>(count.getRows()))};
         return success();
       })
       .Case([&](tile::BlockAtOp at) {

@@ -146,8 +146,9 @@ private:
   mlir::Value ownPart(mlir::Value channel);
   /// The full barrier of use `use`, and where its numbers lie.
   std::pair<mlir::Value, mlir::Value> channelWords(mlir::Value channel, mlir::Value use);
-  /// {column, first row + `row`, head, batch} of a block in the view's tensor map.
-  Values tensorCoordinates(mlir::Value view, const BlockCoordinates &block, mlir::Value column,
+  /// Where column `column` of row `row` of a block stands in the view's tensor map; `row` begins a
+  /// position.
+  Values tensorCoordinates(mlir::Value view, mlir::Value block, mlir::Value column,
                            mlir::Value row);
   /// Sets thread, lane, warp, and what follows from them.
   void numberThreads(mlir::Value threadOfRole);

@@ -7,8 +7,13 @@
 // So what is linear in row and column is the lane's part, computed once for a map, plus a constant
 // of the element: an operand of the instruction, and the same for elements on one diagonal.
 //
+// Where several heads share the rows (RowMap.h), that holds of the row's position: the bits of a
+// lane's firstRow and of i are apart, so that (firstRow + i) / heads is firstRow / heads + i /
+// heads.
+//
 //===----------------------------------------------------------------------===//
 #include "analysis/Positions.h"
+#include "analysis/RowMap.h"
 #include "targets/nvvm/ColumnInterval.h"
 #include "targets/nvvm/KernelLowering.h"
 
@@ -27,26 +32,32 @@ struct LanePosition {
   int64_t row = 0, column = 0;
 };
 
-/// The values of a map's body that are linear in row and column.
+/// The values of a map's body that are linear in the row's position and in the column.
 class LanePositions {
 public:
-  /// `outer` gives the lowered values from outside.
+  /// `outer` gives the lowered values from outside; `firstRow` is a position.
   LanePositions(OpBuilder &builder, tile::MapOp map, const IRMapping &outer, Value firstRow,
                 Value firstColumn) {
     Block &body = map.getBody().front();
     Location loc = map.getLoc();
     unsigned coordinates = map.getSources().size();
     DenseMap<Value, Position> positions;
-    positions[body.getArgument(coordinates)] = {Value(), 1, 0};
+    auto setRow = [&](Value row) {
+      positions[row] = {Value(), 1, 0};
+      known[row] = {firstRow, 1, 0};
+    };
+    if (headsOfRows(map) == 1)
+      setRow(body.getArgument(coordinates));
     positions[body.getArgument(coordinates + 1)] = {Value(), 0, 1};
-    known[body.getArgument(coordinates)] = {firstRow, 1, 0};
     known[body.getArgument(coordinates + 1)] = {firstColumn, 0, 1};
 
     for (Operation &op : body.without_terminator()) {
       if (op.getNumResults() != 1)
         continue;
       Value result = op.getResult(0);
-      if (matchPattern(&op, m_Constant()) && result.getType().isInteger(32)) {
+      if (isRowPosition(result, map)) {
+        setRow(result);
+      } else if (matchPattern(&op, m_Constant()) && result.getType().isInteger(32)) {
         positions[result] = {builder.clone(op)->getResult(0)};
       } else if (isa<arith::AddIOp, arith::SubIOp, arith::MulIOp>(op)) {
         SmallVector<Position> operands;
@@ -139,10 +150,12 @@ LogicalResult KernelLowering::lowerMap(tile::MapOp op) {
     for (Value operand : inner.getOperands())
       if (operand.getParentBlock() != &body && !isa<tile::ViewType>(operand.getType()))
         outer.map(operand, valueOf(operand));
-  LanePositions positions(builder, op, outer, firstRow, isRow ? constant(0) : firstColumn);
+  int64_t heads = headsOfRows(op);
+  Value firstPosition = emitRowPlace(builder, loc, firstRow, heads).position;
+  LanePositions positions(builder, op, outer, firstPosition, isRow ? constant(0) : firstColumn);
   std::optional<ColumnInterval> interval;
   if (!isRow)
-    interval.emplace(builder, op, outer, firstRow, firstColumn);
+    interval.emplace(builder, op, outer, firstPosition, firstColumn);
   // What is left of the body where the interval stands for its condition.
   llvm::DenseSet<Operation *> needed = interval && interval->condition()
                                            ? neededBeside(body, *interval)
@@ -158,7 +171,10 @@ LogicalResult KernelLowering::lowerMap(tile::MapOp op) {
       scalars.map(argument, valuesOf(source)[index]);
     }
     int64_t row = shape.firstRow(strip) + 8 * half, column = 8 * group + odd;
-    auto offsetOf = [&](const LanePosition &at) { return at.row * row + at.column * column; };
+    int64_t position = row / heads;
+    if (heads > 1)
+      scalars.map(body.getArgument(op.getSources().size()), add(firstRow, constant(row)));
+    auto offsetOf = [&](const LanePosition &at) { return at.row * position + at.column * column; };
     // Written where it is used.
     auto materialize = [&](Value value) {
       const LanePosition *at = scalars.contains(value) ? nullptr : positions.find(value);
@@ -177,7 +193,7 @@ LogicalResult KernelLowering::lowerMap(tile::MapOp op) {
         return LogicalResult(inner.emitOpError() << "cannot stand in the body of tile.map");
       Value result = inner.getResult(0);
       if (interval && result == interval->condition()) {
-        Value inside = interval->contains(row, column);
+        Value inside = interval->contains(position, column);
         for (Value other : interval->rest())
           inside = arith::AndIOp::create(builder, loc, inside, scalars.lookup(other));
         scalars.map(result, inside);

@@ -78,6 +78,17 @@ void KernelLowering::forEachChunk(Value bufferValue, Value stage, Value view, Va
     left = arith::MinSIOp::create(builder, loc, left, constant(chunkElements));
     bytes = multiply(left, constant(chunkBytes / chunkElements));
   }
+  int64_t heads = cast<tile::BlockType>(blockValue.getType()).getHeadCount();
+  if (heads > 1) {
+    for (int64_t index = 0; index < deal.count; ++index) {
+      RowCoordinates at =
+          emitRow(builder, loc, block, add(row, constant(index * deal.rowStep)), heads, extents());
+      Value start = blockAddress(view, {block.batch, at.head, at.position}, element);
+      body({address, index * deal.rowStep * buffer.getRowBytes(),
+            advance(start, element, wide(firstElement)), bytes, at.exists});
+    }
+    return;
+  }
   Value global = advance(blockAddress(view, block, element), element,
                          add(multiply(wide(row), rowStride), wide(firstElement)));
   Value step = multiply(rowStride, constant(deal.rowStep, 64));
@@ -154,6 +165,9 @@ LogicalResult KernelLowering::lowerLoad(tile::LoadOp op) {
   if (op.getColumns())
     return op.emitOpError() << "expected all columns of the view, got a block of them, which is "
                                "loaded for tile.dot alone";
+  if (op.getBlock().getType().getHeadCount() > 1)
+    return op.emitOpError() << "expected a block of one head, got " << op.getBlock().getType()
+                            << ", which is loaded for tile.dot alone";
   FragmentShape shape = shapeOf(op.getTile());
   bool isRow = type.getRank() == 1;
   BlockCoordinates block = blockOf(op.getBlock());
@@ -202,12 +216,14 @@ LogicalResult KernelLowering::lowerLoad(tile::LoadOp op) {
   return success();
 }
 
-/// A row slice goes into a contiguous [B, H, Sq] view; the first lane of four stores.
+/// A row slice goes into a contiguous [B, H, Sq] view; the first lane of four stores. Rows of one
+/// head lie side by side there.
 void KernelLowering::lowerRowStore(tile::StoreOp op) {
   FragmentShape shape = shapeOf(op.getTile());
   Value firstRow = ptx().pinned(this->firstRow), firstColumn = ptx().pinned(this->firstColumn);
   const Values &rows = valuesOf(op.getTile());
   BlockCoordinates block = blockOf(op.getBlock());
+  int64_t heads = op.getBlock().getType().getHeadCount();
   Type element = builder.getF32Type();
   Value target = rowAddress(op.getView(), block, firstRow);
   Value isFirst =
@@ -216,14 +232,20 @@ void KernelLowering::lowerRowStore(tile::StoreOp op) {
   for (int64_t strip = 0; strip < shape.strips; ++strip)
     for (int64_t half = 0; half < 2; ++half) {
       int64_t row = shape.firstRow(strip) + 8 * half;
-      Value exists =
-          arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::sgt, rowsLeft, constant(row));
-      Value stores = arith::AndIOp::create(builder, loc, exists, isFirst);
+      RowCoordinates at;
+      if (heads == 1)
+        at.exists =
+            arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::sgt, rowsLeft, constant(row));
+      else
+        at = emitRow(builder, loc, block, add(firstRow, constant(row)), heads, extents());
+      Value stores = arith::AndIOp::create(builder, loc, at.exists, isFirst);
       auto branch = scf::IfOp::create(builder, loc, stores, /*withElseRegion=*/false);
       OpBuilder::InsertionGuard guard(builder);
       builder.setInsertionPointToStart(branch.thenBlock());
-      LLVM::StoreOp::create(builder, loc, rows[strip * 2 + half],
-                            advance(target, element, constant(row, 64)));
+      Value address =
+          heads == 1 ? advance(target, element, constant(row, 64))
+                     : rowAddress(op.getView(), {block.batch, at.head, at.position}, constant(0));
+      LLVM::StoreOp::create(builder, loc, rows[strip * 2 + half], address);
     }
 }
 

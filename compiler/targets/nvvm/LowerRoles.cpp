@@ -2,6 +2,7 @@
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
+#include "analysis/RowMap.h"
 #include "targets/nvvm/KernelLowering.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -129,10 +130,18 @@ void KernelLowering::lowerRelease(pipe::ReleaseOp op) {
   ptx().arrive(channelUse(op.getChannel(), op.getUse(), /*isFull=*/false, part).first, lane);
 }
 
-Values KernelLowering::tensorCoordinates(Value view, const BlockCoordinates &block, Value column,
-                                         Value row) {
+Values KernelLowering::tensorCoordinates(Value view, Value blockValue, Value column, Value row) {
   unsigned map = viewOf(view).tensorMap;
-  return {column, add(block.first, row), multiply(block.head, slots[map + 2]),
+  BlockCoordinates block = blockOf(blockValue);
+  int64_t heads = cast<tile::BlockType>(blockValue.getType()).getHeadCount();
+  Value position = add(block.first, emitRowPlace(builder, loc, row, heads).position);
+  if (heads == 1)
+    return {column, position, multiply(block.head, slots[map + 2]),
+            multiply(block.batch, slots[map + 1])};
+  Value kvHead = emitKvHead(builder, loc, block.head, extents());
+  Value sharing = arith::DivUIOp::create(builder, loc, extents().H, extents().Hkv);
+  Value inSharing = arith::SubIOp::create(builder, loc, block.head, multiply(kvHead, sharing));
+  return {column, inSharing, position, multiply(kvHead, slots[map + 2]),
           multiply(block.batch, slots[map + 1])};
 }
 
@@ -153,10 +162,9 @@ void KernelLowering::lowerFill(pipe::FillOp op) {
       Value first = constant(column);
       if (op.getColumns())
         first = add(first, blockOf(op.getColumns()).first);
-      ptx().copyTensorIn(
-          add(target, constant(offset)), map,
-          tensorCoordinates(op.getView(), blockOf(op.getBlock()), first, constant(firstRow)),
-          barrier);
+      ptx().copyTensorIn(add(target, constant(offset)), map,
+                         tensorCoordinates(op.getView(), op.getBlock(), first, constant(firstRow)),
+                         barrier);
     }
   });
 }
@@ -242,9 +250,9 @@ void KernelLowering::lowerEmptyOut(pipe::EmptyOutOp op) {
     Value map = slots[viewOf(op.getView()).tensorMap];
     for (int64_t column = 0; column < buffer.getColumns(); column += panelColumns) {
       int64_t offset = column / panelColumns * buffer.getRows() * panelRowBytes;
-      ptx().copyTensorOut(
-          map, tensorCoordinates(op.getView(), blockOf(op.getBlock()), constant(column), row),
-          add(source, constant(offset)));
+      ptx().copyTensorOut(map,
+                          tensorCoordinates(op.getView(), op.getBlock(), constant(column), row),
+                          add(source, constant(offset)));
     }
     ptx().commitTensorCopies();
   });

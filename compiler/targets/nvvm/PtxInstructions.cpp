@@ -191,23 +191,42 @@ void PtxInstructions::arriveExpecting(Value base, int64_t bytes) {
        "r,~{memory}", /*hasSideEffects=*/true);
 }
 
+/// "{$2, $3, …}" of `count` operands from number `first` on.
+static std::string coordinateList(int first, int count) {
+  std::string text;
+  for (int index = first; index < first + count; ++index)
+    text += (index == first ? "{$" : ", $") + std::to_string(index);
+  return text + "}";
+}
+
 void PtxInstructions::copyTensorIn(Value base, Value map, ValueRange coordinates, Value barrier) {
+  int rank = coordinates.size();
   SmallVector<Value> operands = {base, map};
   operands.append(coordinates.begin(), coordinates.end());
   operands.push_back(barrier);
+  std::string constraints = "r,l,";
+  for (int index = 0; index < rank + 1; ++index)
+    constraints += "r,";
   emit({}, operands,
-       "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
-       "[$0], [$1, {$2, $3, $4, $5}], [$6];",
-       "r,l,r,r,r,r,r,~{memory}", /*hasSideEffects=*/true);
+       "cp.async.bulk.tensor." + std::to_string(rank) +
+           "d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [$0], [$1, " +
+           coordinateList(2, rank) + "], [$" + std::to_string(2 + rank) + "];",
+       constraints + "~{memory}", /*hasSideEffects=*/true);
 }
 
 void PtxInstructions::copyTensorOut(Value map, ValueRange coordinates, Value base) {
+  int rank = coordinates.size();
   SmallVector<Value> operands = {map};
   operands.append(coordinates.begin(), coordinates.end());
   operands.push_back(base);
+  std::string constraints = "l,";
+  for (int index = 0; index < rank + 1; ++index)
+    constraints += "r,";
   emit({}, operands,
-       "cp.async.bulk.tensor.4d.global.shared::cta.tile.bulk_group [$0, {$1, $2, $3, $4}], [$5];",
-       "l,r,r,r,r,r,~{memory}", /*hasSideEffects=*/true);
+       "cp.async.bulk.tensor." + std::to_string(rank) +
+           "d.global.shared::cta.tile.bulk_group [$0, " + coordinateList(1, rank) + "], [$" +
+           std::to_string(1 + rank) + "];",
+       constraints + "~{memory}", /*hasSideEffects=*/true);
 }
 
 void PtxInstructions::commitTensorCopies() {

@@ -69,7 +69,7 @@ public:
   /// Arrives and announces `bytes` of copies.
   void arriveExpecting(mlir::Value address, int64_t bytes);
 
-  // Tensor copies (9.7.9 cp.async.bulk.tensor), rank 4: coordinates are i32, innermost first.
+  // Tensor copies (9.7.9 cp.async.bulk.tensor), coordinates are i32, innermost first: 4 or 5.
   void copyTensorIn(mlir::Value address, mlir::Value map, mlir::ValueRange coordinates,
                     mlir::Value barrier);
   void copyTensorOut(mlir::Value map, mlir::ValueRange coordinates, mlir::Value address);

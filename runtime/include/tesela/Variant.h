@@ -28,6 +28,9 @@ struct KernelOptions {
   /// How many keys launches tend to have, 0 where that is not known or they are many. A kernel is
   /// right for every length; the schedule is chosen for this one, by powers of two.
   int64_t expectedLength = 0;
+  /// How many queries a sequence tends to have, likewise. Few, as in decoding, let the query heads
+  /// of a key/value head share a tile.
+  int64_t expectedQueries = 0;
   /// Empty: the heuristic chooses. Else overrides of single choices, in the
   /// syntax of #tile.schedule's body: "block_m = 128, block_n = 64".
   std::string schedule;

@@ -88,6 +88,9 @@ typedef struct tesela_kernel_options {
   /* How many keys launches tend to have; 0: not known, or many. A kernel is right for every length.
    */
   int64_t expected_length;
+  /* How many queries a sequence tends to have; 0: not known, or many. Few, as in decoding, let the
+   * query heads of a key/value head share a tile. */
+  int64_t expected_queries;
 } tesela_kernel_options;
 
 /* Takes the kernel from the cache or compiles it now. On success *kernel must be given to

@@ -31,6 +31,21 @@ tile.kernel @k(%x: !tile.block<row, 4>) {}
 
 // -----
 
+// expected-error @+1 {{the heads of a block are 1 or more, known when the kernel is compiled}}
+tile.kernel @k(%x: !tile.block<query, 64, 0>) {}
+
+// -----
+
+// expected-error @+1 {{a block of keys has one head, not several}}
+tile.kernel @k(%x: !tile.block<key, 64, 4>) {}
+
+// -----
+
+// expected-error @+1 {{the heads that share 48 rows are a power of two that divides them, not 12}}
+tile.kernel @k(%x: !tile.block<query, 48, 12>) {}
+
+// -----
+
 // expected-error @+1 {{expected an extent: a number, the name of a parameter or '?'}}
 tile.kernel @k(%x: !tile.tile<[*], f32>) {}
 

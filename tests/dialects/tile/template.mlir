@@ -1,8 +1,8 @@
 // The library's template verifies before it is bound, and bound.
 // RUN: tesela-opt %templates/forward.mlir | tesela-opt | FileCheck %s
-// RUN: tesela-opt %templates/forward.mlir --tile-bind=bindings=block_m=64,block_n=32,d_qk=128,d_v=64,input=f16 | FileCheck %s --check-prefix=BOUND
+// RUN: tesela-opt %templates/forward.mlir --tile-bind=bindings=block_m=64,block_n=32,heads=1,d_qk=128,d_v=64,input=f16 | FileCheck %s --check-prefix=BOUND
 
-// CHECK: tile.kernel @forward<block_m, block_n, d_qk, d_v, input>(
+// CHECK: tile.kernel @forward<block_m, block_n, heads, d_qk, d_v, input>(
 // CHECK: tile.dot
 // CHECK-SAME: !tile.tile<[block_m, d_qk], input>, !tile.tile<[block_n, d_qk], input>
 

@@ -8,6 +8,8 @@
 //===----------------------------------------------------------------------===//
 #include "targets/common/BlockCoordinates.h"
 
+#include "tile/Extents.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/MLIRContext.h"
@@ -36,23 +38,26 @@ void PrintTo(const Extents &extents, std::ostream *stream) {
 /// tile.work and tile.work_items of one schedule.
 class WorkMap {
 public:
-  WorkMap(int64_t rows, int64_t groupKeys) {
-    context.loadDialect<arith::ArithDialect>();
+  WorkMap(int64_t rows, int64_t groupKeys, int64_t heads = 1) {
+    context.loadDialect<arith::ArithDialect, tile::TileDialect>();
+    auto block = tile::BlockType::get(&context, tile::Axis::Query, tile::getExtent(&context, rows),
+                                      tile::getExtent(&context, heads));
     Location loc = UnknownLoc::get(&context);
     module = ModuleOp::create(loc);
     OpBuilder builder(&context);
     body = builder.createBlock(&module->getBodyRegion(), {},
-                               SmallVector<Type>(6, builder.getI32Type()),
-                               SmallVector<Location>(6, loc));
+                               SmallVector<Type>(7, builder.getI32Type()),
+                               SmallVector<Location>(7, loc));
     auto argument = [&](unsigned index) -> Value { return body->getArgument(index); };
     ExtentValues extents{argument(0), argument(1), argument(2), argument(3), argument(4)};
-    count = emitWorkItems(builder, loc, extents, rows);
-    work = emitWork(builder, loc, argument(5), extents, rows, groupKeys);
+    count = emitWorkItems(builder, loc, extents, block);
+    work = emitWork(builder, loc, argument(5), extents, block, groupKeys);
     kvHead = emitKvHead(builder, loc, work.head, extents);
+    row = emitRow(builder, loc, work, argument(6), heads, extents);
   }
 
-  void evaluate(const Extents &extents, uint32_t item) {
-    uint32_t given[] = {extents.B, extents.H, extents.Hkv, extents.Sq, extents.Sk, item};
+  void evaluate(const Extents &extents, uint32_t item, uint32_t row = 0) {
+    uint32_t given[] = {extents.B, extents.H, extents.Hkv, extents.Sq, extents.Sk, item, row};
     for (auto [argument, value] : llvm::zip(body->getArguments(), given))
       values[argument] = value;
     for (Operation &op : *body)
@@ -62,6 +67,7 @@ public:
 
   Value count, kvHead;
   BlockCoordinates work;
+  RowCoordinates row;
 
 private:
   uint32_t valueOf(Operation &op) {
@@ -77,6 +83,12 @@ private:
         .Case([&](arith::SubIOp) { return a - b; })
         .Case([&](arith::MulIOp) { return a * b; })
         .Case([&](arith::DivUIOp) { return a / b; })
+        .Case([&](arith::AndIOp) { return a & b; })
+        .Case([&](arith::ShRUIOp) { return a >> b; })
+        .Case([&](arith::CmpIOp compare) {
+          EXPECT_EQ(compare.getPredicate(), arith::CmpIPredicate::ult);
+          return uint32_t(a < b);
+        })
         .Case([&](arith::MinUIOp) { return std::min(a, b); })
         .Case([&](arith::MaxUIOp) { return std::max(a, b); })
         .Default([&](Operation *other) {
@@ -126,6 +138,38 @@ TEST(WorkMap, VisitsEveryBlockOnce) {
       }
     }
   }
+}
+
+// With several heads a block, too: every row of every head once, none of another key/value head's.
+TEST(WorkMap, VisitsEveryRowOfPackedHeadsOnce) {
+  constexpr uint32_t rows = 64;
+  for (uint32_t heads : {2u, 8u, 64u})
+    for (int64_t groupKeys : {4096}) {
+      WorkMap map(rows, groupKeys, heads);
+      for (const Extents &launch : launches) {
+        SCOPED_TRACE(testing::Message() << testing::PrintToString(launch) << ", " << heads
+                                        << " heads, groups of " << groupKeys);
+        uint32_t sharing = launch.H / launch.Hkv, positions = rows / heads;
+        map.evaluate(launch, 0);
+        uint32_t count = map[map.count];
+        ASSERT_EQ(count, launch.B * launch.Hkv * ((sharing + heads - 1) / heads) *
+                             ((launch.Sq + positions - 1) / positions));
+        std::set<std::tuple<uint32_t, uint32_t, uint32_t>> visited;
+        for (uint32_t item = 0; item < count; ++item)
+          for (uint32_t row = 0; row < rows; ++row) {
+            map.evaluate(launch, item, row);
+            uint32_t head = map[map.row.head], position = map[map.row.position];
+            ASSERT_EQ(head, map[map.work.head] + row % heads);
+            ASSERT_EQ(position, map[map.work.first] + row / heads);
+            bool exists = position < launch.Sq && head / sharing == map[map.kvHead];
+            ASSERT_EQ(map[map.row.exists], exists) << item << ", " << row;
+            if (exists) {
+              ASSERT_TRUE(visited.insert({map[map.work.batch], head, position}).second);
+            }
+          }
+        EXPECT_EQ(visited.size(), launch.B * launch.H * launch.Sq);
+      }
+    }
 }
 
 // What is under way together reads the same keys: of a group all heads come before the next

@@ -126,4 +126,27 @@ TEST(AssemblyWithRoles, SpillsNothingWithTwoConsumers) {
     }
 }
 
+// What few queries run: one consumer, whose rows several heads share.
+TEST(AssemblyWithRoles, SpillsNothingWithPackedHeads) {
+  if (!hasPtxas())
+    GTEST_SKIP() << noPtxas;
+  for (int headDim : {64, 128, 256})
+    for (int queries : {1, 4})
+      for (const char *variant :
+           {"attention bottom_right() { mask = q + Sk - Sq >= k }",
+            "attention alibi(slope: f32[H]) { score = s + slope[h] * (k - q); mask = q >= k }",
+            "attention bias(t: f32[H, 2*Sk]) { score = s + t[h, q - k + Sk] }"}) {
+        SCOPED_TRACE(testing::Message() << headDim << ", " << queries << ": " << variant);
+        KernelSpecification specification =
+            specificationOf(variant, headDim, ElementType::bf16, 90);
+        specification.expectedQueries = queries;
+        Artifact artifact = compiled(specification);
+        ASSERT_EQ(artifact.launches.size(), 1u);
+        EXPECT_EQ(artifact.launches.front().threads, 256);
+        Assembled assembled = assemble(artifact.code);
+        EXPECT_TRUE(assembled.isClean()) << assembled.log;
+        EXPECT_EQ(numberIn(assembled.log, "(\\d+) bytes spill stores"), 0) << assembled.log;
+      }
+}
+
 } // namespace

@@ -60,3 +60,28 @@ tile.kernel @covers(%o: !tile.view<[?, ?, ?], f32>, %$t: !tile.view<[?, ?], f32>
     tile.store %zero, %o[%rows] : !tile.tile<[64], f32>, !tile.view<[?, ?, ?], f32>[!tile.block<query, 64>]
   }
 }
+
+// Rows of four heads: a lane's two rows, 8 apart, are of one head and two positions apart.
+// CHECK-LABEL: llvm.func @packed
+// CHECK: arith.minui
+// CHECK: %[[POSITION:.*]] = arith.shrui %{{.*}}, %c2_i32
+// CHECK: %[[REAL:.*]] = arith.sitofp %[[POSITION]]
+// CHECK: %cst{{.*}} = arith.constant 2.000000e+00 : f32
+// CHECK: arith.addf %[[REAL]], %cst
+// CHECK-NOT: arith.sitofp
+// CHECK: llvm.return
+tile.kernel @packed(%o: !tile.view<[?, ?, ?], f32>)
+    attributes {schedule = #tile.schedule<block_m = 64, block_n = 16, stages = 1, warps = 4, q_in_registers = false, heads = 4>} {
+  %rows = tile.work : !tile.block<query, 64, 4>
+  %x = tile.constant 0.0 : !tile.tile<[64, 16], f32>
+  %y = tile.map %x : (!tile.tile<[64, 16], f32>) -> !tile.tile<[64, 16], f32> {
+  ^bb0(%e: f32, %row: i32, %column: i32):
+    %two = arith.constant 2 : i32
+    %position = arith.shrui %row, %two : i32
+    %p = arith.sitofp %position : i32 to f32
+    tile.yield %p : f32
+  }
+  %zero = tile.constant 0.0 : !tile.tile<[64], f32>
+  %m = tile.reduce max %y from %zero : !tile.tile<[64, 16], f32> -> !tile.tile<[64], f32>
+  tile.store %m, %o[%rows] : !tile.tile<[64], f32>, !tile.view<[?, ?, ?], f32>[!tile.block<query, 64, 4>]
+}

@@ -75,3 +75,20 @@ tile.kernel @products(%q: !tile.view<[?, ?, ?, 128], bf16>, %k: !tile.view<[?, ?
   %R = tile.convert %O : !tile.tile<[64, 128], f32> -> !tile.tile<[64, 128], bf16>
   tile.store %R, %o[%rows] : !tile.tile<[64, 128], bf16>, !tile.view<[?, ?, ?, 128], bf16>[!tile.block<query, 64>]
 }
+
+// Four heads share the rows: boxes of rank 5, and rows that ask for their own head and position.
+// CHECK-LABEL: llvm.func @packed
+// CHECK: cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [$0], [$1, {$2, $3, $4, $5, $6}], [$7];
+// CHECK: cp.async.bulk.tensor.5d.global.shared::cta.tile.bulk_group [$0, {$1, $2, $3, $4, $5}], [$6];
+tile.kernel @packed(%q: !tile.view<[?, ?, ?, 64], bf16>, %k: !tile.view<[?, ?, ?, 64], bf16>, %o: !tile.view<[?, ?, ?, 64], bf16>)
+    attributes {schedule = #tile.schedule<block_m = 64, block_n = 64, stages = 1, warps = 4, q_in_registers = false, consumers = 1, heads = 4>} {
+  %zero = arith.constant 0 : i32
+  %rows = tile.work : !tile.block<query, 64, 4>
+  %keys = tile.block_at %zero of %rows : !tile.block<query, 64, 4> -> !tile.block<key, 64>
+  %Q = tile.load %q[%rows] : !tile.view<[?, ?, ?, 64], bf16>[!tile.block<query, 64, 4>] -> !tile.tile<[64, 64], bf16>
+  %K = tile.load %k[%keys] : !tile.view<[?, ?, ?, 64], bf16>[!tile.block<key, 64>] -> !tile.tile<[64, 64], bf16>
+  %S0 = tile.constant 0.0 : !tile.tile<[64, 64], f32>
+  %S = tile.dot %Q, %K transposed plus %S0 : (!tile.tile<[64, 64], bf16>, !tile.tile<[64, 64], bf16>, !tile.tile<[64, 64], f32>) -> !tile.tile<[64, 64], f32>
+  %R = tile.convert %S : !tile.tile<[64, 64], f32> -> !tile.tile<[64, 64], bf16>
+  tile.store %R, %o[%rows] : !tile.tile<[64, 64], bf16>, !tile.view<[?, ?, ?, 64], bf16>[!tile.block<query, 64, 4>]
+}

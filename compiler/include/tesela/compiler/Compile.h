@@ -30,6 +30,9 @@ struct KernelSpecification {
   /// How many keys launches tend to have; 0: many. A kernel is right for every length: only the
   /// choice of its schedule follows this, by powers of two.
   int64_t expectedLength = 0;
+  /// How many queries a sequence of a launch tends to have; 0: many. Of this, too, only the
+  /// schedule follows: where they are few, as in decoding, query heads share a tile.
+  int64_t expectedQueries = 0;
   /// Empty: the heuristic chooses. Else overrides of single choices, in the
   /// syntax of #tile.schedule's body: "block_m = 128, block_n = 64".
   std::string schedule;
