@@ -252,6 +252,16 @@ class Cases(unittest.TestCase):
         cache = 3 * case.input_bytes
         self.assertGreaterEqual((case.copies(cache) - 1) * case.input_bytes, 2 * cache)
 
+    def test_decode(self):
+        """Few queries of many keys: as many as both say, in each count."""
+        one, four = cases.decode_cases(None, "bf16")
+        self.assertEqual((one.queries, four.queries, one.length), (1, 4, 8192))
+        self.assertEqual(one.label, "1 of 8k")
+        self.assertEqual(four.flops, 4 * 64 * 64 * 4 * 8192 * 128)
+        self.assertEqual(one.input_bytes, 2 * 64 * 128 * (64 + 8192 * (8 + 8)))
+        self.assertEqual(one.describe()["queries"], 1)
+        self.assertEqual(len(one.checked_heads()), 64 * 64)
+
     def test_checked_heads(self):
         case = next(cases.gqa_cases([8192], "bf16"))
         everything = [(batch, head) for batch in range(2) for head in range(64)]
@@ -289,7 +299,7 @@ class Options(unittest.TestCase):
 
     def test_bad(self):
         for bad, remedy in (
-            (["--shapes", "round"], "choose from peers, gqa, variants, all"),
+            (["--shapes", "round"], "choose from peers, gqa, decode, variants, all"),
             (["--dims", "64/1/2"], "write D, or D_qk/D_v as in 192/128"),
             (["--dims", "64,0"], "'0' is no whole number from 1 to"),
             (["--lengths", "1k"], "'1k' is no whole number from 1 to"),

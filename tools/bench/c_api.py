@@ -44,6 +44,7 @@ class KernelOptions(ctypes.Structure):
         ("head_dim_v", c_int),
         ("schedule", c_char_p),
         ("expected_length", c_int64),
+        ("expected_queries", c_int64),
     ]
 
 
@@ -179,6 +180,7 @@ class Context:
         head_dim_v: int,
         schedule: str | None = None,
         expected_length: int = 0,
+        expected_queries: int = 0,
     ) -> "Kernel":
         options = KernelOptions(
             size=ctypes.sizeof(KernelOptions),
@@ -188,6 +190,7 @@ class Context:
             head_dim_v=head_dim_v,
             schedule=schedule.encode() if schedule else None,
             expected_length=expected_length,
+            expected_queries=expected_queries,
         )
         handle = c_void_p()
         self._library.call("tesela_compile", self._handle, byref(options), byref(handle))

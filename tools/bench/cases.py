@@ -137,18 +137,25 @@ class Case:
     batch: int
     heads: int
     kv_heads: int
-    length: int  # of queries and of keys
+    length: int  # of keys
     head_dim_qk: int
     head_dim_v: int
     type_name: str
+    few_queries: int | None = None  # None: as many queries as keys
+
+    @property
+    def queries(self) -> int:
+        return self.few_queries or self.length
 
     @property
     def pairs(self) -> float:
         """Pairs (query, key) that count: half of all for a plain causal mask, as the literature
         counts; those that the mask keeps, exactly, for all others."""
-        all_pairs = self.length * self.length
+        half = self.variant is CAUSAL and self.queries == self.length
         kept = (
-            all_pairs / 2 if self.variant is CAUSAL else self.variant.kept(self.length, self.length)
+            self.length * self.length / 2
+            if half
+            else self.variant.kept(self.queries, self.length)
         )
         return self.batch * self.heads * kept
 
@@ -159,9 +166,9 @@ class Case:
 
     @property
     def input_bytes(self) -> int:
-        rows = self.batch * self.length
-        qk = self.head_dim_qk * (self.heads + self.kv_heads)
-        return 2 * rows * (qk + self.head_dim_v * self.kv_heads)
+        q = self.queries * self.heads * self.head_dim_qk
+        kv = self.length * self.kv_heads * (self.head_dim_qk + self.head_dim_v)
+        return 2 * self.batch * (q + kv)
 
     def copies(self, cache_bytes: int) -> int:
         """How many sets of inputs in turn make sure that none is found in a cache of that size."""
@@ -173,7 +180,7 @@ class Case:
         """(batch, head) of the heads whose rows the reference computes: all where they have at
         most `scores` scores together, else the first, the last and some evenly between."""
         total = self.batch * self.heads
-        count = min(total, max(2, scores // (self.length * self.length)))
+        count = min(total, max(2, scores // (self.queries * self.length)))
         picked = [i * (total - 1) // max(1, count - 1) for i in range(count)]
         return [divmod(i, self.heads) for i in picked]
 
@@ -184,6 +191,7 @@ class Case:
             "batch": self.batch,
             "heads": self.heads,
             "kv_heads": self.kv_heads,
+            "queries": self.queries,
             "length": self.length,
             "head_dim_qk": self.head_dim_qk,
             "head_dim_v": self.head_dim_v,
@@ -228,6 +236,16 @@ def gqa_cases(lengths: Sequence[int] | None, type_name: str) -> Cases:
             "GQA 64/8 D 128 causal", short(length), CAUSAL, batch_of(length), 64, 8, length,
             128, 128, type_name,
         )  # fmt: skip
+
+
+def decode_cases(lengths: Sequence[int] | None, type_name: str) -> Cases:
+    """A step of decoding: one query, or four of them that a draft has guessed."""
+    for queries in (1, 4):
+        for length in lengths or [8192]:
+            yield Case(
+                "decode GQA 64/8 D 128", f"{queries} of {short(length)}", FULL, 64, 64, 8, length,
+                128, 128, type_name, few_queries=queries,
+            )  # fmt: skip
 
 
 def variant_cases(type_name: str, length: int = 8192) -> Cases:

@@ -44,7 +44,7 @@ class Data:
             return torch.randn(*shape, device="cuda", dtype=dtype, generator=generator)
 
         self.count = case.copies(getattr(properties, "L2_cache_size", 50 << 20))
-        q = (case.batch, case.heads, case.length, case.head_dim_qk)
+        q = (case.batch, case.heads, case.queries, case.head_dim_qk)
         k = (case.batch, case.kv_heads, case.length, case.head_dim_qk)
         v = (case.batch, case.kv_heads, case.length, case.head_dim_v)
         self.q, self.k, self.v = (
@@ -78,6 +78,7 @@ class Tesela:
                 case.head_dim_v,
                 self.schedule,
                 case.length,
+                case.queries,
             )
         except c_api.Error as error:
             # An argument is invalid where a schedule does not fit these widths.
@@ -95,7 +96,7 @@ class Tesela:
             parameters.append(
                 c_api.capture(case.variant.capture, tensor.data_ptr(), type_name, tensor.shape)
             )
-        shape = (case.batch, case.heads, case.kv_heads, case.length, case.length)
+        shape = (case.batch, case.heads, case.kv_heads, case.queries, case.length)
         outputs, logarithms, calls = [], [], []
         for q, k, v in zip(data.q, data.k, data.v):
             # NaN, so that a row that is not written is found.
@@ -167,7 +168,7 @@ class Flex:
                 torch.cuda.synchronize()
                 start = time.perf_counter()
                 options["block_mask"] = create_block_mask(
-                    mask_mod, None, None, case.length, case.length, device="cuda"
+                    mask_mod, None, None, case.queries, case.length, device="cuda"
                 )
                 torch.cuda.synchronize()
             notes["block_mask_ms"] = 1e3 * (time.perf_counter() - start)

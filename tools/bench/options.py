@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 import cases
 import summary
 
-SHAPES = ("peers", "gqa", "variants")
+SHAPES = ("peers", "gqa", "decode", "variants")
 PEERS = ("cudnn", "fa2", "flex")
 
 
@@ -85,7 +85,7 @@ def parser() -> argparse.ArgumentParser:
         "--shapes",
         type=names((*SHAPES, "all")),
         default=None,
-        help="peers, gqa, variants, or all; default: peers",
+        help="peers, gqa, decode, variants, or all; default: peers",
     )
     add(
         "--dims",
@@ -98,7 +98,7 @@ def parser() -> argparse.ArgumentParser:
         "--lengths",
         type=lengths,
         default=None,
-        help="of the peers' and gqa shapes; default: 512 to 16384, and 2048 to 65536",
+        help="of the peers', gqa and decode shapes; default: 512 to 16384, 2048 to 65536, and 8192",
     )
     add(
         "--causal",
@@ -175,6 +175,8 @@ def chosen_cases(options: argparse.Namespace) -> list[cases.Case]:
         result += cases.peer_cases(options.dims, options.lengths, options.causal, options.dtype)
     if "gqa" in options.shapes:
         result += cases.gqa_cases(options.lengths, options.dtype)
+    if "decode" in options.shapes:
+        result += cases.decode_cases(options.lengths, options.dtype)
     if "variants" in options.shapes:
         result += cases.variant_cases(options.dtype)
     return result

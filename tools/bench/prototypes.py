@@ -46,6 +46,7 @@ class Prototype:
             and case.head_dim_qk == case.head_dim_v == entry["D"]
             and case.heads == case.kv_heads
             and entry["H"] in (0, case.heads)
+            and case.queries == case.length
             and (entry["causal"] or entry["tail"] or case.length % entry["BN"] == 0)
         )
 

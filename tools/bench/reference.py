@@ -49,7 +49,7 @@ def fault(
 ) -> tuple[str | None, float | None]:
     """(what is wrong with an engine's result for the first set of inputs, or None; the largest
     error in norm). `lse` may be None."""
-    shape = (case.batch, case.heads, case.length, case.head_dim_v)
+    shape = (case.batch, case.heads, case.queries, case.head_dim_v)
     if tuple(output.shape) != shape:
         return f"the output's shape is {tuple(output.shape)}, it must be {shape}", None
     if not torch.isfinite(output).all():
@@ -62,8 +62,8 @@ def fault(
     worst = torch.zeros((), device="cuda")
     worst_lse = torch.zeros((), device="cuda")
     for batch, head in case.checked_heads():
-        for start in range(0, case.length, step):
-            rows = slice(start, min(start + step, case.length))
+        for start in range(0, case.queries, step):
+            rows = slice(start, min(start + step, case.queries))
             expected, expected_lse = reference_rows(case, data, batch, head, rows)
             error = block_norms(output[batch, head, rows].float() - expected)
             worst = torch.maximum(worst, (error / block_norms(expected)).max())
