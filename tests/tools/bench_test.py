@@ -5,6 +5,7 @@
 # `bench_test.py PATH-OF-LIBTESELA [unittest options]`.
 
 import array
+import importlib.util
 import json
 import math
 import os
@@ -23,6 +24,7 @@ import cases
 import chart
 import machine
 import options
+import sparsity
 import summary
 import tables
 
@@ -77,6 +79,22 @@ def example():
     }
 
 
+def sparse_example():
+    """Results of a mask beside full attention: of the pairs of its tiles two thirds are kept."""
+    results = example()
+    full, masked = results["cases"][:2]
+    full["engines"]["tesela"].update(tiles=512, tile_flops=5e11)
+    masked["shape"] = {**masked["shape"], "variant": "window 256"}
+    masked["engines"] = {
+        "tesela": {**entry(0.5), **KERNEL, "tiles": 9, "tile_flops": 1.5e11},
+        "classified": {**entry(0.55), **KERNEL, "schedule": "block_m = 128, block_n = 96"},
+        "flex": {**entry(1.0), "block_mask_ms": 0.257},
+    }
+    masked["flops"] = 1e11
+    results["cases"] = [full, masked]
+    return results
+
+
 class Summary(unittest.TestCase):
     def test_spread(self):
         spread = summary.spread([5.0, 1.0, 2.0, 4.0, 3.0])
@@ -102,6 +120,15 @@ class Summary(unittest.TestCase):
         self.assertAlmostEqual(means["cudnn"]["least"], 1.25)
         self.assertNotIn("flex", means)
 
+    def test_sparsity(self):
+        full, masked = sparse_example()["cases"]
+        self.assertAlmostEqual(summary.ratio(masked, "flex", "bursts"), 2.0)
+        self.assertAlmostEqual(summary.ratio_with_block_mask(masked, "bursts"), 2.514)
+        self.assertAlmostEqual(summary.ratio(masked, "classified", "bursts"), 1.1)
+        self.assertAlmostEqual(summary.tile_tflops(masked, "bursts"), 300.0)
+        self.assertIsNone(summary.ratio_with_block_mask(full, "bursts"))
+        self.assertIsNone(summary.tile_tflops(masked, "sustained"))
+
 
 class Tables(unittest.TestCase):
     def cells(self, lines):
@@ -124,8 +151,29 @@ class Tables(unittest.TestCase):
     def test_block_mask(self):
         cases = example()["cases"]
         cases[1]["engines"]["flex"] = {**entry(3.0), "block_mask_ms": 0.257}
-        column = [row[-1] for row in self.cells(tables.speeds(cases, "bursts"))]
-        self.assertEqual([column[0], *column[2:]], ["block mask, ms", "", "0.26", "", ""])
+        columns = [row[-2:] for row in self.cells(tables.speeds(cases, "bursts"))]
+        self.assertEqual(columns[0], ["block mask, ms", "ratio with it"])
+        self.assertEqual(columns[2:], [["", ""], ["0.26", "1.63"], ["", ""], ["", ""]])
+
+    def test_tiles(self):
+        rows = self.cells(tables.tiles(sparse_example()["cases"], "bursts"))
+        head = ["", "tiles a head", "of their pairs kept", "useful", "over tiles", "to full"]
+        self.assertEqual(rows[0], head)
+        self.assertEqual(rows[2], ["512", "512", "100.0%", "500.0", "500.0", "1.00"])
+        self.assertEqual(rows[3], ["1k", "9", "66.7%", "200.0", "300.0", "0.60"])
+        # Nothing to compare with: not timed so, no case without a mask, no case with one.
+        self.assertEqual(tables.tiles(sparse_example()["cases"], "sustained"), [])
+        self.assertEqual(tables.tiles(sparse_example()["cases"][1:], "bursts"), [])
+        self.assertEqual(tables.tiles(sparse_example()["cases"][:1], "bursts"), [])
+
+    def test_forms(self):
+        """Both texts of a mask have their kernel, and the sections say what the tiles tell."""
+        results = sparse_example()
+        names = [row[0] for row in self.cells(tables.kernels(results["cases"]))[2:]]
+        described = "D 64, bf16, sm_90"
+        masked = [f"window 256, {described}", f"window 256, classified, {described}"]
+        self.assertEqual(names, [f"full, {described}", *masked])
+        self.assertIn("### D 64 full, bursts: tiles", tables.markdown(results))
 
     def test_reasons(self):
         cases = example()["cases"]
@@ -230,6 +278,47 @@ class Cases(unittest.TestCase):
                 kept = sum(mask(0, 0, q, k, captured) for q in range(length) for k in range(length))
                 self.assertEqual(variant.kept(length, length), kept)
 
+    def test_sparse_pairs(self):
+        variants = (
+            (sparsity.documents(causal=False), 800),
+            (sparsity.documents(causal=True), 800),
+            (sparsity.neighbourhood(11, 2), 11 * 9),
+            (sparsity.neighbourhood(4, 8), 4 * 12),
+            (sparsity.TWO_FORMS, 300),
+        )
+        for variant, length in variants:
+            with self.subTest(variant.name):
+                captured = sparsity.packed(length) if variant.capture else None
+                kept = sum(
+                    variant.mask(0, 0, q, k, captured) for q in range(length) for k in range(length)
+                )
+                self.assertEqual(variant.kept(length, length), kept)
+
+    def test_packed(self):
+        """Documents of the mean length, one behind the other, the same in every run."""
+        documents = sparsity.packed(32768)
+        self.assertEqual(sorted(documents), documents)
+        self.assertEqual(set(documents), set(range(47)))
+        self.assertAlmostEqual(len(documents) / 47, sparsity.MEAN_DOCUMENT, delta=10)
+        self.assertEqual(sum(sparsity.document_lengths(32768)), 32768)
+
+    @unittest.skipUnless(importlib.util.find_spec("torch"), "PyTorch is not installed")
+    def test_needed_tiles(self):
+        import tiles
+        import torch
+
+        tiles.PAIRS_AT_ONCE = 2**13  # several steps, the last of them short
+        chosen = (cases.FULL, cases.window(50), sparsity.documents(True))
+        for variant in (*chosen, sparsity.neighbourhood(20, 3)):
+            case = cases.Case("", "", variant, 1, 1, 1, 1000, 64, 64, "bf16")
+            captured = torch.tensor(sparsity.packed(1000)) if variant.capture else None
+            mask = variant.mask or (lambda b, h, q, k, captured: True)
+            kept = [(q, k) for q in range(1000) for k in range(1000) if mask(0, 0, q, k, captured)]
+            found = {(q // 48, k // 80) for q, k in kept}
+            pairs = sum(min(48, 1000 - 48 * m) * min(80, 1000 - 80 * n) for m, n in found)
+            needed = tiles.needed(case, captured, 48, 80, "cpu")
+            self.assertEqual(needed, (len(found), pairs), variant.name)
+
     def test_operations(self):
         full, causal = cases.peer_cases([(128, 128)], [4096], "both", "bf16")
         self.assertEqual((full.batch, full.heads), (4, 16))
@@ -295,11 +384,12 @@ class Options(unittest.TestCase):
         parsed = options.parse(["--shapes", "all", "--lengths", "512,1024", "--peers", "fa2"])
         groups = {case.group for case in options.chosen_cases(parsed)}
         self.assertTrue({"D 64 full", "GQA 64/8 D 128 causal", "variants D 128 8k"} <= groups)
+        self.assertTrue({"sparsity D 128 32k", "forms D 128 256k"} <= groups)
         self.assertEqual(parsed.peers, ["fa2"])
 
     def test_bad(self):
         for bad, remedy in (
-            (["--shapes", "round"], "choose from peers, gqa, decode, variants, all"),
+            (["--shapes", "round"], "choose from peers, gqa, decode, variants, sparsity, forms, all"),
             (["--dims", "64/1/2"], "write D, or D_qk/D_v as in 192/128"),
             (["--dims", "64,0"], "'0' is no whole number from 1 to"),
             (["--lengths", "1k"], "'1k' is no whole number from 1 to"),
@@ -393,10 +483,37 @@ class Binding(unittest.TestCase):
         self.assertEqual(list(o), [2 * dim + d for d in range(dim)])
         self.assertAlmostEqual(lse[0], 2.5, delta=1e-6)
 
+    def test_two_forms(self):
+        """Both texts of the window are one mask."""
+        length, dim = 600, 64
+        numbers = random.Random(5)
+        memory = array.array("f", (numbers.gauss(0, 1) for _ in range(length * dim)))
+
+        def view(values):
+            return c_api.contiguous(values.buffer_info()[0], (1, 1, length, dim))
+
+        results = []
+        for text in (sparsity.TWO_FORMS.text, sparsity.TWO_FORMS.classified):
+            o = array.array("f", [math.nan] * (length * dim))
+            lse = array.array("f", [math.nan] * length)
+            kernel = self.context.compile(text, "f32", dim, dim)
+            launch = kernel.launcher(
+                (1, 1, 1, length, length), view(memory), view(memory), view(memory), view(o),
+                lse.buffer_info()[0],
+            )  # fmt: skip
+            launch()
+            results.append((o, lse))
+        for left, right in zip(*results):
+            self.assertLess(max(abs(a - b) for a, b in zip(left, right)), 1e-5)
+            self.assertFalse(any(map(math.isnan, left)))
+
     def test_variants_compile(self):
-        for variant in cases.VARIANTS:
+        chosen = [*options.chosen_cases(options.parse(["--shapes", "variants,sparsity,forms"]))]
+        for variant in (case.variant for case in chosen):
             with self.subTest(variant.name):
                 self.context.compile(variant.text, "bf16", 128, 128)
+                if variant.classified:
+                    self.context.compile(variant.classified, "bf16", 128, 128)
 
     def test_info(self):
         """The facts of a kernel, and a schedule that was asked for."""
@@ -408,6 +525,14 @@ class Binding(unittest.TestCase):
         self.assertNotIn("registers", info)
         again = self.context.compile(text, "f32", 64, 64, "block_m = 8").info()
         self.assertEqual(again["origin"], "memory cache")
+
+    def test_choice(self):
+        text = "block_m = 192, block_n = 96, stages = 2"
+        self.assertEqual([c_api.choice(text, name) for name in ("block_m", "block_n")], [192, 96])
+        kernel = self.context.compile(cases.CAUSAL.text, "f32", 64, 64, "block_m = 8")
+        self.assertEqual(c_api.choice(kernel.info()["schedule"], "block_m"), 8)
+        with self.assertRaisesRegex(ValueError, "does not say once what block is"):
+            c_api.choice(text, "block")
 
     def test_errors(self):
         with self.assertRaisesRegex(c_api.Error, "'block' is no choice") as caught:

@@ -66,7 +66,8 @@ def run(options: argparse.Namespace) -> int:
     path = command_line.library_path(options.library)
     try:
         library = c_api.Library(path)
-        chosen = [engines.Tesela(library, options.schedule), *engines.peers(options.peers)]
+        tesela = engines.Tesela(library, options.schedule)
+        chosen = [tesela, engines.Classified(tesela), *engines.peers(options.peers)]
         if options.prototypes:
             chosen += prototypes.prototypes(options.prototypes)
     except (OSError, AttributeError, c_api.Error) as error:

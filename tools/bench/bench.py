@@ -19,6 +19,7 @@ import engines
 import machine
 import reference
 import summary
+import tiles
 import timing
 from cases import Case
 
@@ -104,6 +105,11 @@ def run_case(
         for mode, times in measured.items():
             for name, values in times.items():
                 entries[name][mode] = summary.spread(values)
+    for entry in entries.values():
+        if "schedule" in entry:
+            blocks = [c_api.choice(entry["schedule"], name) for name in ("block_m", "block_n")]
+            entry["tiles"], pairs = tiles.needed(case, data.captured, *blocks)
+            entry["tile_flops"] = case.flops_of(case.batch * case.heads * pairs)
     return {
         "group": case.group,
         "label": case.label,

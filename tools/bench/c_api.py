@@ -5,6 +5,7 @@
 # NumPy: memory is an address.
 
 import ctypes
+import re
 from collections.abc import Callable, Sequence
 from ctypes import POINTER, byref, c_char_p, c_double, c_int, c_int64, c_size_t, c_void_p
 from typing import Any
@@ -103,6 +104,14 @@ class LaunchArguments(ctypes.Structure):
         ("parameters", POINTER(Parameter)),
         ("parameter_count", c_size_t),
     ]
+
+
+def choice(schedule: str, name: str) -> int:
+    """The number of a choice in a schedule's text, as `block_m` in "block_m = 128, …"."""
+    numbers = re.findall(rf"\b{name} = (\d+)", schedule)
+    if len(numbers) != 1:
+        raise ValueError(f"the schedule '{schedule}' does not say once what {name} is")
+    return int(numbers[0])
 
 
 def contiguous(address: int, shape: Sequence[int]) -> View:

@@ -24,18 +24,12 @@ class Variant:
     capture: str | None = None  # the captured tensor's name; it holds f32 or i32
     # (heads, keys, function from extents to a tensor of normal random numbers) -> its values
     values: Callable | None = None
+    # The same mask in a text that has no closed key ranges: each tile is classified.
+    classified: str | None = None
 
 
 def kept_causal(queries: int, keys: int) -> int:
     return sum(min(q + 1, keys) for q in range(queries))
-
-
-def kept_window(queries: int, keys: int) -> int:
-    return sum(max(0, min(q + 1, keys) - max(0, q - 1023)) for q in range(queries))
-
-
-def kept_prefix(queries: int, keys: int) -> int:
-    return sum(min(max(q + 1, 2048), keys) for q in range(queries))
 
 
 def kept_full(queries: int, keys: int) -> int:
@@ -44,6 +38,29 @@ def kept_full(queries: int, keys: int) -> int:
 
 def causal(b, h, q, k, none):
     return q >= k
+
+
+def window(width: int, classified: str | None = None) -> Variant:
+    """Causal, only the last `width` keys."""
+    return Variant(
+        f"window {width}",
+        f"attention window(window: i32 = {width}) {{ mask = q >= k && q - k < window }}",
+        lambda queries, keys: sum(
+            max(0, min(q + 1, keys) - max(0, q - width + 1)) for q in range(queries)
+        ),
+        mask=lambda b, h, q, k, none: (q >= k) & (q - k < width),
+        classified=classified,
+    )
+
+
+def prefix(length: int) -> Variant:
+    """All queries see the first `length` keys; behind them causal."""
+    return Variant(
+        f"prefix {length}",
+        f"attention prefix(prefix: i32 = {length}) {{ mask = k < prefix || q >= k }}",
+        lambda queries, keys: sum(min(max(q + 1, length), keys) for q in range(queries)),
+        mask=lambda b, h, q, k, none: (k < length) | (q >= k),
+    )
 
 
 def alibi_slopes(heads: int, keys: int, normal: Callable) -> Any:
@@ -76,12 +93,7 @@ CAUSAL = Variant(
 VARIANTS = (
     FULL,
     CAUSAL,
-    Variant(
-        "window 1024",
-        "attention window(window: i32 = 1024) { mask = q >= k && q - k < window }",
-        kept_window,
-        mask=lambda b, h, q, k, none: (q >= k) & (q - k < 1024),
-    ),
+    window(1024),
     Variant(
         "alibi causal",
         "attention alibi(slope: f32[H]) { mask = q >= k; score = s + slope[h] * (k - q) }",
@@ -104,12 +116,7 @@ VARIANTS = (
         mask=causal,
         score=lambda s, b, h, q, k, none: (s / 50.0).tanh() * 50.0,
     ),
-    Variant(
-        "prefix 2048",
-        "attention prefix(prefix: i32 = 2048) { mask = k < prefix || q >= k }",
-        kept_prefix,
-        mask=lambda b, h, q, k, none: (k < 2048) | (q >= k),
-    ),
+    prefix(2048),
     Variant(
         "relative bias",
         "attention relative_bias(table: f32[H, 2*Sk]) { score = s + table[h, q - k + Sk] }",
@@ -161,8 +168,11 @@ class Case:
 
     @property
     def flops(self) -> float:
+        return self.flops_of(self.pairs)
+
+    def flops_of(self, pairs: float) -> float:
         """Two products: 2 D_qk + 2 D_v operations a pair."""
-        return 2 * (self.head_dim_qk + self.head_dim_v) * self.pairs
+        return 2 * (self.head_dim_qk + self.head_dim_v) * pairs
 
     @property
     def input_bytes(self) -> int:
@@ -185,9 +195,11 @@ class Case:
         return [divmod(i, self.heads) for i in picked]
 
     def describe(self) -> dict[str, str | int]:
+        classified = self.variant.classified
         return {
             "variant": self.variant.name,
             "text": self.variant.text,
+            **({"classified": classified} if classified else {}),
             "batch": self.batch,
             "heads": self.heads,
             "kv_heads": self.kv_heads,

@@ -12,6 +12,7 @@ import summary
 
 COLOURS = {
     "tesela": "#d9480f",
+    "classified": "#f59f00",
     "cudnn": "#1c7ed6",
     "flex": "#37b24d",
     "fa2": "#868e96",

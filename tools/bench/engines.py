@@ -4,6 +4,7 @@
 # What is timed side by side. An engine's `prepare(case, data)` returns a Prepared or raises
 # Unavailable; its `applies(case)` says whether the case is meant for it at all.
 
+import statistics
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -70,9 +71,12 @@ class Tesela:
         return True
 
     def prepare(self, case: Case, data: Data) -> Prepared:
+        return self.prepare_text(case.variant.text, case, data)
+
+    def prepare_text(self, text: str, case: Case, data: Data) -> Prepared:
         try:
             kernel = self.context.compile(
-                case.variant.text,
+                text,
                 case.type_name,
                 case.head_dim_qk,
                 case.head_dim_v,
@@ -118,6 +122,21 @@ class Tesela:
         return Prepared(launch, lambda index: logarithms[index], kernel.info())
 
 
+class Classified:
+    """Tesela with the mask's other text, where each tile is classified."""
+
+    name = "classified"
+
+    def __init__(self, tesela: Tesela):
+        self.tesela = tesela
+
+    def applies(self, case: Case) -> bool:
+        return case.variant.classified is not None
+
+    def prepare(self, case: Case, data: Data) -> Prepared:
+        return self.tesela.prepare_text(case.variant.classified, case, data)
+
+
 class Sdpa:
     """One of PyTorch's scaled_dot_product_attention backends: the masks it knows, no scores."""
 
@@ -141,6 +160,32 @@ class Sdpa:
         return Prepared(launch)
 
 
+def make_block_mask(mask_mod: Callable, queries: int, length: int) -> tuple[Any, dict[str, Any]]:
+    """FlexAttention's block mask, and how long its making takes. Compiled, as PyTorch advises:
+    else all pairs stand in memory at once. Where that fails, not compiled."""
+    from torch.nn.attention.flex_attention import create_block_mask
+
+    def timed(create: Callable) -> tuple[Any, float]:
+        times = []
+        for _ in range(6):  # the first compiles
+            torch.cuda.synchronize()
+            start = time.perf_counter()
+            block_mask = create(mask_mod, None, None, queries, length, device="cuda")
+            torch.cuda.synchronize()
+            times.append(1e3 * (time.perf_counter() - start))
+        return block_mask, statistics.median(times[1:])
+
+    try:
+        block_mask, duration = timed(torch.compile(create_block_mask, dynamic=False))
+        failure = None
+    except Exception as error:  # whatever the compiler raises
+        failure = f"{type(error).__name__}: {error}".strip()[:2000]
+    if failure:
+        block_mask, duration = timed(create_block_mask)
+    notes = {"block_mask_ms": duration}
+    return block_mask, {**notes, "block_mask_not_compiled": failure} if failure else notes
+
+
 class Flex:
     """FlexAttention, compiled for the case, with a block mask where the variant has a mask."""
 
@@ -150,7 +195,7 @@ class Flex:
         return True
 
     def prepare(self, case: Case, data: Data) -> Prepared:
-        from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+        from torch.nn.attention.flex_attention import flex_attention
 
         mask, score, captured = case.variant.mask, case.variant.score, data.captured
 
@@ -163,20 +208,13 @@ class Flex:
         options, notes = {"scale": data.scale}, {}
         if score:
             options["score_mod"] = score_mod
-        if mask:
-            for _ in range(2):  # the second is timed
-                torch.cuda.synchronize()
-                start = time.perf_counter()
-                options["block_mask"] = create_block_mask(
-                    mask_mod, None, None, case.queries, case.length, device="cuda"
-                )
-                torch.cuda.synchronize()
-            notes["block_mask_ms"] = 1e3 * (time.perf_counter() - start)
-        if case.heads != case.kv_heads:
-            options["enable_gqa"] = True
         # Every case is compiled for its own extents, as PyTorch advises for speed; the reset
         # keeps one case's specialisations from counting against the next one's limit.
         torch._dynamo.reset()
+        if mask:
+            options["block_mask"], notes = make_block_mask(mask_mod, case.queries, case.length)
+        if case.heads != case.kv_heads:
+            options["enable_gqa"] = True
         compiled = torch.compile(flex_attention, dynamic=False)
 
         def launch(index):

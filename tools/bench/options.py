@@ -9,9 +9,10 @@ import re
 from collections.abc import Callable, Sequence
 
 import cases
+import sparsity
 import summary
 
-SHAPES = ("peers", "gqa", "decode", "variants")
+SHAPES = ("peers", "gqa", "decode", "variants", "sparsity", "forms")
 PEERS = ("cudnn", "fa2", "flex")
 
 
@@ -85,7 +86,7 @@ def parser() -> argparse.ArgumentParser:
         "--shapes",
         type=names((*SHAPES, "all")),
         default=None,
-        help="peers, gqa, decode, variants, or all; default: peers",
+        help="peers, gqa, decode, variants, sparsity, forms, or all; default: peers",
     )
     add(
         "--dims",
@@ -179,4 +180,8 @@ def chosen_cases(options: argparse.Namespace) -> list[cases.Case]:
         result += cases.decode_cases(options.lengths, options.dtype)
     if "variants" in options.shapes:
         result += cases.variant_cases(options.dtype)
+    if "sparsity" in options.shapes:
+        result += sparsity.sparsity_cases(options.dtype)
+    if "forms" in options.shapes:
+        result += sparsity.form_cases(options.dtype)
     return result

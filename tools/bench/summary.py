@@ -9,9 +9,10 @@ from collections.abc import Sequence
 from typing import Any
 
 MODES = ("bursts", "sustained")
-PEERS = ("cudnn", "fa2", "flex", "prototype")
+PEERS = ("classified", "cudnn", "fa2", "flex", "prototype")
 NAMES = {
     "tesela": "Tesela",
+    "classified": "Tesela, classified",
     "cudnn": "cuDNN",
     "fa2": "FlashAttention-2",
     "flex": "FlexAttention",
@@ -53,6 +54,21 @@ def ratio(case: Result, peer: str, mode: str) -> float | None:
     """How many times as fast as `peer` Tesela is; None where one of the two was not timed."""
     ours, theirs = timed(case, "tesela", mode), timed(case, peer, mode)
     return theirs["median_ms"] / ours["median_ms"] if ours and theirs else None
+
+
+def ratio_with_block_mask(case: Result, mode: str) -> float | None:
+    """As `ratio` to FlexAttention, which makes its block mask anew for each launch."""
+    ours, theirs = timed(case, "tesela", mode), timed(case, "flex", mode)
+    block_mask = case["engines"].get("flex", {}).get("block_mask_ms")
+    if not ours or not theirs or not block_mask:
+        return None
+    return (theirs["median_ms"] + block_mask) / ours["median_ms"]
+
+
+def tile_tflops(case: Result, mode: str) -> float | None:
+    """Tesela's TFLOP/s over the tiles that hold a kept pair."""
+    time, flops = timed(case, "tesela", mode), case["engines"]["tesela"].get("tile_flops")
+    return flops / time["median_ms"] / 1e9 if time and flops else None
 
 
 def groups(cases: Sequence[Result]) -> dict[str, list[Result]]:

@@ -16,8 +16,10 @@ from summary import (
     geometric_means,
     groups,
     ratio,
+    ratio_with_block_mask,
     ratios,
     tflops,
+    tile_tflops,
     timed,
 )
 
@@ -79,9 +81,34 @@ def speeds(members: Sequence[Result], mode: str) -> list[str]:
             row += ["", two_digits(geometric_mean(ratios(members, peer, mode)))]
         rows.append(row)
     if any(masks):
-        head.append("block mask, ms")
-        for row, mask in zip(rows[1:], [*masks, None]):
-            row.append(two_digits(mask))
+        head += ["block mask, ms", "ratio with it"]
+        counted = [ratio_with_block_mask(case, mode) for case in members]
+        for row, mask, value in zip(rows[1:], [*masks, None], [*counted, None]):
+            row += [two_digits(mask), two_digits(value)]
+    return table(rows)
+
+
+def tiles(members: Sequence[Result], mode: str) -> list[str]:
+    """Tesela's speed over the tiles that hold a kept pair, beside that without a mask; nothing for
+    a group without such a case."""
+    full = [case for case in members if case["shape"]["variant"] == "full"]
+    whole = tile_tflops(full[0], mode) if full and len(members) > len(full) else None
+    if not whole:
+        return []
+    rows = [["", "tiles a head", "of their pairs kept", "useful", "over tiles", "to full"]]
+    for case in members:
+        if value := tile_tflops(case, mode):
+            entry = case["engines"]["tesela"]
+            rows.append(
+                [
+                    case["label"],
+                    entry["tiles"],
+                    f"{100 * case['flops'] / entry['tile_flops']:.1f}%",
+                    f"{tflops(case, entry[mode]):.1f}",
+                    f"{value:.1f}",
+                    two_digits(value / whole),
+                ]
+            )
     return table(rows)
 
 
@@ -102,18 +129,19 @@ def reasons(members: Sequence[Result]) -> list[str]:
 def kernels(cases: Sequence[Result]) -> list[str]:
     """Tesela's kernels, one a row, at their first use: later ones come from memory."""
     rows: dict[tuple[Any, ...], list[Any]] = {}
-    for case in cases:
-        entry, shape = case["engines"]["tesela"], case["shape"]
+    entries = [(case["shape"], *item) for case in cases for item in case["engines"].items()]
+    for shape, engine, entry in entries:
         if "schedule" not in entry:
             continue
         dims = str(shape["head_dim_qk"])
         if shape["head_dim_v"] != shape["head_dim_qk"]:
             dims += f"/{shape['head_dim_v']}"
         facts = ("registers", "spill_bytes", "shared_bytes", "threads")
+        name = shape["variant"] + (", classified" if engine == "classified" else "")
         rows.setdefault(
-            (shape["variant"], dims, shape["dtype"]),
+            (name, dims, shape["dtype"]),
             [
-                f"{shape['variant']}, D {dims}, {shape['dtype']}, {entry['target']}",
+                f"{name}, D {dims}, {shape['dtype']}, {entry['target']}",
                 entry["schedule"],
                 *(entry.get(fact, "") for fact in facts),
                 f"{entry['compile_ms']:.0f}",
@@ -156,6 +184,7 @@ def markdown(results: dict[str, Any]) -> str:
         for mode in MODES:
             if any(timed(case, engine, mode) for case in members for engine in NAMES):
                 lines += section(f"{group}, {mode}", speeds(members, mode))
+                lines += section(f"{group}, {mode}: tiles", tiles(members, mode))
         lines += section(f"{group}, not timed", reasons(members))
     lines += section("Ratios: geometric mean (least)", overview(cases))
     lines += section("Tesela's kernels", kernels(cases))

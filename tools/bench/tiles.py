@@ -1,0 +1,37 @@
+# Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+# The tiles that a kernel cannot do without: those that hold a pair which the mask keeps. They are
+# found in the mask itself, pair by pair, not by the analysis that Tesela skips tiles with: a kernel
+# that computes more of them looks slower.
+
+import torch
+
+from cases import Case
+
+PAIRS_AT_ONCE = 2**27
+
+
+def needed(
+    case: Case, captured: torch.Tensor | None, block_m: int, block_n: int, device: str = "cuda"
+) -> tuple[int, int]:
+    """(tiles of `block_m` queries by `block_n` keys, the pairs in them), of one head: no mask here
+    looks at the batch or the head. Tiles at the ends count with the pairs that there are."""
+    length = case.length
+    step = max(1, PAIRS_AT_ONCE // length // block_m) * block_m
+    key = torch.arange(length, device=device)[None, :]
+    widths = (length - key[0, ::block_n]).clamp(max=block_n)
+    tiles = pairs = 0
+    for start in range(0, length, step):
+        query = torch.arange(start, min(start + step, length), device=device)[:, None]
+        if case.variant.mask:
+            kept = case.variant.mask(0, 0, query, key, captured)
+        else:
+            kept = torch.ones(len(query), length, dtype=torch.bool, device=device)
+        edges = (0, -length % block_n, 0, -len(query) % block_m)
+        kept = torch.nn.functional.pad(kept, edges).view(-1, block_m, len(widths), block_n)
+        run = kept.any(dim=3).any(dim=1)
+        heights = (length - query[::block_m]).clamp(max=block_m)
+        tiles += int(run.sum())
+        pairs += int((run * heights * widths).sum())
+    return tiles, pairs
