@@ -19,7 +19,7 @@ namespace tesela {
 namespace {
 
 constexpr std::string_view magic("TESELA\0A", 8);
-constexpr uint32_t formatVersion = 4;
+constexpr uint32_t formatVersion = 5;
 constexpr size_t headerSize = 8 + 4 + 8;
 constexpr size_t digestSize = 32;
 

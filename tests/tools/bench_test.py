@@ -318,6 +318,9 @@ class Cases(unittest.TestCase):
             pairs = sum(min(48, 1000 - 48 * m) * min(80, 1000 - 80 * n) for m, n in found)
             needed = tiles.needed(case, captured, 48, 80, "cpu")
             self.assertEqual(needed, (len(found), pairs), variant.name)
+        few = cases.Case("", "", cases.FULL, 1, 1, 1, 1000, 64, 64, "bf16", few_queries=4)
+        self.assertEqual(tiles.needed(few, None, 48, 80, "cpu"), (13, 4 * 1000))
+        self.assertEqual(tiles.extents("block_m = 64, block_n = 96, heads = 16"), (4, 96))
 
     def test_operations(self):
         full, causal = cases.peer_cases([(128, 128)], [4096], "both", "bf16")
@@ -389,7 +392,10 @@ class Options(unittest.TestCase):
 
     def test_bad(self):
         for bad, remedy in (
-            (["--shapes", "round"], "choose from peers, gqa, decode, variants, sparsity, forms, all"),
+            (
+                ["--shapes", "round"],
+                "choose from peers, gqa, decode, variants, sparsity, forms, all",
+            ),
             (["--dims", "64/1/2"], "write D, or D_qk/D_v as in 192/128"),
             (["--dims", "64,0"], "'0' is no whole number from 1 to"),
             (["--lengths", "1k"], "'1k' is no whole number from 1 to"),
@@ -531,6 +537,8 @@ class Binding(unittest.TestCase):
         self.assertEqual([c_api.choice(text, name) for name in ("block_m", "block_n")], [192, 96])
         kernel = self.context.compile(cases.CAUSAL.text, "f32", 64, 64, "block_m = 8")
         self.assertEqual(c_api.choice(kernel.info()["schedule"], "block_m"), 8)
+        self.assertEqual(c_api.choice(text, "heads", default=1), 1)
+        self.assertEqual(c_api.choice(text + ", heads = 4", "heads", default=1), 4)
         with self.assertRaisesRegex(ValueError, "does not say once what block is"):
             c_api.choice(text, "block")
 

@@ -107,8 +107,8 @@ def run_case(
                 entries[name][mode] = summary.spread(values)
     for entry in entries.values():
         if "schedule" in entry:
-            blocks = [c_api.choice(entry["schedule"], name) for name in ("block_m", "block_n")]
-            entry["tiles"], pairs = tiles.needed(case, data.captured, *blocks)
+            extents = tiles.extents(entry["schedule"])
+            entry["tiles"], pairs = tiles.needed(case, data.captured, *extents)
             entry["tile_flops"] = case.flops_of(case.batch * case.heads * pairs)
     return {
         "group": case.group,

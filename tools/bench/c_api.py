@@ -106,9 +106,11 @@ class LaunchArguments(ctypes.Structure):
     ]
 
 
-def choice(schedule: str, name: str) -> int:
+def choice(schedule: str, name: str, default: int | None = None) -> int:
     """The number of a choice in a schedule's text, as `block_m` in "block_m = 128, …"."""
     numbers = re.findall(rf"\b{name} = (\d+)", schedule)
+    if not numbers and default is not None:
+        return default
     if len(numbers) != 1:
         raise ValueError(f"the schedule '{schedule}' does not say once what {name} is")
     return int(numbers[0])

@@ -160,9 +160,7 @@ class Case:
         counts; those that the mask keeps, exactly, for all others."""
         half = self.variant is CAUSAL and self.queries == self.length
         kept = (
-            self.length * self.length / 2
-            if half
-            else self.variant.kept(self.queries, self.length)
+            self.length * self.length / 2 if half else self.variant.kept(self.queries, self.length)
         )
         return self.batch * self.heads * kept
 

@@ -7,9 +7,16 @@
 
 import torch
 
+import c_api
 from cases import Case
 
 PAIRS_AT_ONCE = 2**27
+
+
+def extents(schedule: str) -> tuple[int, int]:
+    """(queries, keys) of a head's tiles; heads that share a block's rows have as many each."""
+    rows, heads = c_api.choice(schedule, "block_m"), c_api.choice(schedule, "heads", default=1)
+    return rows // heads, c_api.choice(schedule, "block_n")
 
 
 def needed(
@@ -17,13 +24,13 @@ def needed(
 ) -> tuple[int, int]:
     """(tiles of `block_m` queries by `block_n` keys, the pairs in them), of one head: no mask here
     looks at the batch or the head. Tiles at the ends count with the pairs that there are."""
-    length = case.length
+    queries, length = case.queries, case.length
     step = max(1, PAIRS_AT_ONCE // length // block_m) * block_m
     key = torch.arange(length, device=device)[None, :]
     widths = (length - key[0, ::block_n]).clamp(max=block_n)
     tiles = pairs = 0
-    for start in range(0, length, step):
-        query = torch.arange(start, min(start + step, length), device=device)[:, None]
+    for start in range(0, queries, step):
+        query = torch.arange(start, min(start + step, queries), device=device)[:, None]
         if case.variant.mask:
             kept = case.variant.mask(0, 0, query, key, captured)
         else:
@@ -31,7 +38,7 @@ def needed(
         edges = (0, -length % block_n, 0, -len(query) % block_m)
         kept = torch.nn.functional.pad(kept, edges).view(-1, block_m, len(widths), block_n)
         run = kept.any(dim=3).any(dim=1)
-        heights = (length - query[::block_m]).clamp(max=block_m)
+        heights = (queries - query[::block_m]).clamp(max=block_m)
         tiles += int(run.sum())
         pairs += int((run * heights * widths).sum())
     return tiles, pairs
