@@ -333,6 +333,10 @@ void TileProgram::executeBounds(tile::BoundsOp op) {
   for (auto [axis, ends] : llvm::enumerate(llvm::zip(op.getLow(), op.getHigh()))) {
     int64_t last = view.extents[axis] - 1;
     isEmpty |= last < 0;
+    if (integer(std::get<0>(ends)) > integer(std::get<1>(ends))) {
+      unknown = "tile.bounds of a box that ends before it begins";
+      return;
+    }
     low.push_back(std::clamp<int64_t>(integer(std::get<0>(ends)), 0, std::max<int64_t>(last, 0)));
     high.push_back(std::clamp<int64_t>(integer(std::get<1>(ends)), 0, std::max<int64_t>(last, 0)));
   }
