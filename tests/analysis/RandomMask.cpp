@@ -107,12 +107,53 @@ private:
                  "p * w", "min(p, w)", "abs(w)", "int(x)", "H / Hkv"});
   }
 
+  /// Replaces $ by a sum, @ by a divisor, # by a condition.
+  std::string filled(const std::string &pattern) {
+    std::string text;
+    for (char letter : pattern)
+      text += letter == '$'   ? "(" + sum(true) + ")"
+              : letter == '@' ? pick({"3", "w", "w", "(p)", "(-2)", "0", "(k + 1)", "t[b]"})
+              : letter == '#' ? "(" + atom() + ")"
+                              : std::string(1, letter);
+    return text;
+  }
+
+  /// What no sum is.
+  std::string nonlinear() {
+    return filled(pick({"$ / @",
+                        "$ / @",
+                        "$ % @",
+                        "$ % @",
+                        "abs$",
+                        "min($, $)",
+                        "max($, $)",
+                        "$ * w",
+                        "$ * $",
+                        "3 * $",
+                        "3 * (k - u[q])",
+                        "(k + id[b, q]) / w",
+                        "(k + id[b, q]) / 3",
+                        "(k - u[q]) / 2",
+                        "q * k",
+                        "t[q]",
+                        "(q < k ? q : k)",
+                        "(# ? $ : $)",
+                        "(q / w) * 16 + k % w",
+                        "(k / w) * w",
+                        "clamp($, p, w)",
+                        "int(f[k])"}));
+  }
+
   std::string sum(bool isNested = false) {
     std::string text = pick({"q", "k", "q", "k", "-q", "-k", uniform()});
     for (uint32_t count = random() % 3; count > 0; --count) {
-      std::string sign = pick({" + ", " - "});
-      text += sign + (!isNested && chance(15) ? "(" + sum(true) + ")"
-                                              : pick({"q", "k", uniform(), uniform(), uniform()}));
+      text += pick({" + ", " - "});
+      if (!isNested && chance(15))
+        text += "(" + sum(true) + ")";
+      else if (!isNested && chance(5))
+        text += "(" + nonlinear() + ")";
+      else
+        text += pick({"q", "k", uniform(), uniform(), uniform()});
     }
     return text;
   }
@@ -146,17 +187,7 @@ private:
       return pick({"z", "z", "-z", "z + k", "w - z", "z - p"});
     if (chance(readsOf))
       return chance(70) ? read() : chance(50) ? uniform() : read() + pick({" + ", " - "}) + sum();
-    if (chance(90))
-      return sum();
-    std::string divisor = pick({"3", "w", "(p)", "(-2)", "0", "(k + 1)", "t[b]"});
-    return pick({"(" + sum() + ") / " + divisor, "(" + sum() + ") / " + divisor,
-                 "(" + sum() + ") % " + divisor, "(" + sum() + ") % " + divisor,
-                 "abs(" + sum() + ")", "min(" + sum() + ", " + sum() + ")",
-                 "max(" + sum() + ", " + sum() + ")", "(" + sum() + ") * w", "3 * (" + sum() + ")",
-                 "3 * (k - u[q])", "(k + id[b, q]) / w", "q * k",
-                 "(" + sum() + ") * (" + sum() + ")", "t[q]", "(q < k ? q : k)",
-                 "(" + atom() + " ? " + sum() + " : " + sum() + ")", "(q / w) * 16 + k % w",
-                 "(k / w) * w", "clamp(" + sum() + ", p, w)"});
+    return chance(90) ? sum() : nonlinear();
   }
 
   std::string number(int depth) {
@@ -168,9 +199,10 @@ private:
     std::string function = pick({"sqrt", "exp", "floor", "abs", "tanh"});
     if (!hasFunctions && (function == "exp" || function == "tanh"))
       function = "floor";
+    std::string condition = chance(9) ? atom() : "k < w";
     return pick({a + " + " + b, a + " - " + b, a + " * " + b, a + " * " + b, a + " / " + b, "-" + a,
                  "abs" + a, "floor" + a, "min(" + a + ", " + b + ")", "max(" + a + ", " + b + ")",
-                 function + a, "(" + atom() + " ? " + a + " : " + b + ")"});
+                 function + a, "(" + condition + " ? " + a + " : " + b + ")"});
   }
 
   std::string atom() {
@@ -180,6 +212,10 @@ private:
     if (chance(numbersOf)) {
       if (chance(15))
         return "int(" + number(1) + ")" + comparison + integer();
+      if (chance(8)) // not so where the left side is NaN
+        return filled(
+                   pick({number(1), "$ * x", "(# ? f[k] : y)", "g[b, k] * f[q]", "f[k] - f[q]"})) +
+               " <= inf";
       return number(random() % 3) + comparison + number(random() % 2);
     }
     if (chance(readsOf))
@@ -220,13 +256,16 @@ std::string randomScore(std::mt19937 &random) {
 // Launches
 //===----------------------------------------------------------------------===//
 
-static float randomNumber(std::mt19937 &random) {
+static float specialNumber(std::mt19937 &random) {
   constexpr float infinity = std::numeric_limits<float>::infinity();
   const float special[] = {
       0,     -0.0f,  infinity, -infinity, std::numeric_limits<float>::quiet_NaN(),
       1e10f, -3e38f, 1e-40f};
-  return random() % 4 == 0 ? special[random() % std::size(special)]
-                           : 0.25f * (float(random() % 160) - 80.0f);
+  return special[random() % std::size(special)];
+}
+
+static float randomNumber(std::mt19937 &random) {
+  return random() % 4 == 0 ? specialNumber(random) : 0.25f * (float(random() % 160) - 80.0f);
 }
 
 std::vector<int32_t> RandomLaunch::integers(int64_t rows, int64_t columns, bool sorted) {
@@ -253,8 +292,9 @@ std::vector<float> RandomLaunch::numbers(int64_t rows, int64_t columns) {
     float value = 0.5f * float(random() % 64) - 16.0f;
     for (int64_t column = 0; column < columns; ++column) {
       value += 0.25f * float(random() % 4);
-      bool isSpecial = !isSmooth || (hasSpecial && random() % 32 == 0);
-      values.push_back(isSpecial ? randomNumber(random) : value);
+      values.push_back(!isSmooth                          ? randomNumber(random)
+                       : hasSpecial && random() % 32 == 0 ? specialNumber(random)
+                                                          : value);
     }
   }
   return values;
