@@ -182,7 +182,17 @@ Value BlockFinder::findAll(FinderTarget &target) {
   auto open = scf::IfOp::create(builder, loc, isOpen, /*withElseRegion=*/false);
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToStart(open.thenBlock());
-  setState(target, result[1], words.constant(0), end);
+  // A loop whose first iteration runs ahead of it asks for a block even where there is none: it
+  // gets one in which the mask drops all.
+  Value isNone = words.compare(arith::CmpIPredicate::eq, result[1], zero);
+  auto none = scf::IfOp::create(builder, loc, isNone, /*withElseRegion=*/false);
+  {
+    OpBuilder::InsertionGuard inner(builder);
+    builder.setInsertionPointToStart(none.thenBlock());
+    target.store(words.add(words.multiply(first, 2), one), words.constant(ringStart));
+  }
+  Value kept = arith::MaxSIOp::create(builder, loc, result[1], one);
+  setState(target, kept, words.constant(0), end);
   return result[1];
 }
 
