@@ -155,7 +155,9 @@ static Schedule roleHeuristic(const KernelSpecification &specification,
   // So do masks that are no intervals of positions, and what they are tested by: with these the
   // masks of documents and of dilated windows spill nothing.
   if (variant.isTested)
-    schedule.blockN = widest <= 64 ? 112 : widest <= 128 ? 96 : 64;
+    schedule.blockN = std::min<int64_t>(schedule.blockN, widest <= 64    ? 112
+                                                         : widest <= 128 ? 96
+                                                                         : 64);
   schedule.stages = widest <= 64 ? 4 : 2;
   // A score that is computed again takes registers.
   bool isCostly = variant.hasScore && (variant.hasCaptures || widest <= 64);

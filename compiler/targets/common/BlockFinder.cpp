@@ -134,9 +134,9 @@ void BlockFinder::append(FinderTarget &target, Value group, Value keeps, Value d
 
 void BlockFinder::setState(FinderTarget &target, Value found, Value groups, Value base) {
   Words words{builder, loc};
-  target.store(found, words.constant(foundWord));
-  target.store(groups, words.constant(groupsWord));
-  target.store(base, words.constant(baseWord));
+  target.storeOnce(found, words.constant(foundWord));
+  target.storeOnce(groups, words.constant(groupsWord));
+  target.storeOnce(base, words.constant(baseWord));
 }
 
 /// How many blocks there are. Those that the ring holds are kept on the way; where it is full, the
@@ -189,7 +189,7 @@ Value BlockFinder::findAll(FinderTarget &target) {
   {
     OpBuilder::InsertionGuard inner(builder);
     builder.setInsertionPointToStart(none.thenBlock());
-    target.store(words.add(words.multiply(first, 2), one), words.constant(ringStart));
+    target.storeOnce(words.add(words.multiply(first, 2), one), words.constant(ringStart));
   }
   Value kept = arith::MaxSIOp::create(builder, loc, result[1], one);
   setState(target, kept, words.constant(0), end);

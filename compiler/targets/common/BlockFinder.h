@@ -35,6 +35,8 @@ public:
   /// Word `index` (i32) of the finder's memory.
   virtual mlir::Value load(mlir::Value index) = 0;
   virtual void store(mlir::Value word, mlir::Value index) = 0;
+  /// The same by one lane.
+  virtual void storeOnce(mlir::Value word, mlir::Value index) { store(word, index); }
   /// Before it no lane's stores are seen by others, behind it all are.
   virtual void agree() {}
   /// What `test` (a lane's number to two i1) gives for the 32 lanes, as two masks.

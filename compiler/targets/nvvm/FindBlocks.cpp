@@ -26,6 +26,9 @@ public:
     LLVM::StoreOp::create(lowering.builder, lowering.loc, word, address(index), /*alignment=*/4,
                           /*isVolatile=*/true);
   }
+  void storeOnce(Value word, Value index) override {
+    lowering.onLaneZero([&] { store(word, index); });
+  }
   void agree() override { NVVM::SyncWarpOp::create(lowering.builder, lowering.loc, all()); }
 
   std::pair<Value, Value> testLanes(Test test) override {

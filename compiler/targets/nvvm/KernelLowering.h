@@ -134,6 +134,8 @@ private:
   void lowerOpenTurns();
   /// The named barrier of this thread's warpgroup of consumers.
   mlir::Value warpgroupBarrierId();
+  /// Writes `body` for one lane of a warp.
+  void onLaneZero(llvm::function_ref<void()> body);
   /// Writes `body` for the one thread of the producer that copies and sends.
   void onProducerThread(llvm::function_ref<void()> body);
   /// Writes `body` for one thread of a warpgroup of consumers.

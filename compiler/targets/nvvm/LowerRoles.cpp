@@ -26,9 +26,13 @@ static void whereZero(OpBuilder &builder, Location loc, Value number,
   body();
 }
 
+void KernelLowering::onLaneZero(llvm::function_ref<void()> body) {
+  whereZero(builder, loc, lane, body);
+}
+
 void KernelLowering::onProducerThread(llvm::function_ref<void()> body) {
   if (producerIsWarp)
-    whereZero(builder, loc, lane, body);
+    onLaneZero(body);
   else
     body();
 }
@@ -185,6 +189,8 @@ void KernelLowering::lowerReceive(pipe::ReceiveOp op) {
       ptx().loadShared16Bytes(channelWords(op.getChannel(), op.getUse()).second, /*offset=*/0);
   for (auto [index, result] : llvm::enumerate(op.getValues()))
     values[result] = {ptx().uniform(words[index])};
+  // One lane arrives for all: theirs must have been read, too.
+  NVVM::SyncWarpOp::create(builder, loc, constant(-1));
   ptx().arrive(channelUse(op.getChannel(), op.getUse(), /*isFull=*/false).first, lane);
 }
 

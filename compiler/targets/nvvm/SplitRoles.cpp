@@ -11,6 +11,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/IRMapping.h"
+#include "mlir/Transforms/RegionUtils.h"
 #include "llvm/ADT/MapVector.h"
 
 using namespace mlir;
@@ -340,12 +341,27 @@ private:
                uses[blocksNumber()]);
       } else if (op.getNumRegions() > 0 && hasLoads(&op)) {
         fail(&op, "loads inside it have no place in a producer's program");
-      } else if (isMemoryEffectFree(&op) && op.getNumRegions() == 0 &&
-                 llvm::none_of(op.getResultTypes(), llvm::IsaPred<tile::TileType>) &&
-                 llvm::all_of(op.getOperands(), isKnown) && !(items && isa<tile::WorkOp>(op))) {
+      } else if (isMemoryEffectFree(&op) && isScalar(op) && !(items && isa<tile::WorkOp>(op)) &&
+                 llvm::all_of(op.getOperands(), isKnown) && usesKnownOnly(op, isKnown)) {
         builder.clone(op, mapping);
       }
     }
+  }
+
+  /// It and what stands in its regions give no tiles.
+  static bool isScalar(Operation &op) {
+    auto hasTile = [](Operation *inner) {
+      return llvm::any_of(inner->getResultTypes(), llvm::IsaPred<tile::TileType>);
+    };
+    return !op.walk([&](Operation *inner) {
+                return hasTile(inner) ? WalkResult::interrupt() : WalkResult::advance();
+              }).wasInterrupted();
+  }
+
+  static bool usesKnownOnly(Operation &op, llvm::function_ref<bool(Value)> isKnown) {
+    llvm::SetVector<Value> used;
+    getUsedValuesDefinedAbove(op.getRegions(), used);
+    return llvm::all_of(used, isKnown);
   }
 
   void emitProducerLoop(OpBuilder &builder, scf::ForOp loop, IRMapping &mapping, Uses &uses) {

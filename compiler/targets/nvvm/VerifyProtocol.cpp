@@ -161,12 +161,14 @@ bool Pair::isSameResult(Operation *op, Operation *other, Value first, Value seco
     if (auto flag = resolve(test.getLhs()).getDefiningOp<arith::ExtUIOp>();
         flag && flag.getIn().getType().isInteger(1))
       return isSame(first, flag.getIn());
-  auto isSamePair = [&](auto pair) { return isSame(std::get<0>(pair), std::get<1>(pair)); };
-  return op->getName() == other->getName() && isMemoryEffectFree(op) && op->getNumRegions() == 0 &&
-         op->getAttrDictionary() == other->getAttrDictionary() &&
-         cast<OpResult>(first).getResultNumber() == cast<OpResult>(second).getResultNumber() &&
-         op->getNumOperands() == other->getNumOperands() &&
-         llvm::all_of(llvm::zip(op->getOperands(), other->getOperands()), isSamePair);
+  if (cast<OpResult>(first).getResultNumber() != cast<OpResult>(second).getResultNumber() ||
+      !isMemoryEffectFree(op))
+    return false;
+  llvm::DenseMap<Value, Value> inside; // of regions
+  auto check = [&](Value a, Value b) { return success(inside.lookup(a) == b || isSame(a, b)); };
+  auto mark = [&](Value a, Value b) { inside[a] = b; };
+  return OperationEquivalence::isEquivalentTo(op, other, check, mark,
+                                              OperationEquivalence::IgnoreLocations);
 }
 
 bool Pair::isSameLoop(Operation *first, Operation *second) {
