@@ -43,6 +43,8 @@ void KernelLowering::initChannels() {
     auto channel = open.getChannel().getType();
     int64_t stages = channel.getStages();
     int64_t readers = channel.getParts() > 1 ? 4 : 4 * consumers; // warps
+    if (channel.getWords() > 0)
+      readers *= 32; // each lane has read the numbers, and says so (lowerReceive)
     for (int64_t part = 0; part < channel.getParts(); ++part)
       for (int64_t stage = 0; stage < stages; ++stage) {
         int64_t full = (part * 2 * stages + stage) * barrierBytes;
@@ -189,9 +191,8 @@ void KernelLowering::lowerReceive(pipe::ReceiveOp op) {
       ptx().loadShared16Bytes(channelWords(op.getChannel(), op.getUse()).second, /*offset=*/0);
   for (auto [index, result] : llvm::enumerate(op.getValues()))
     values[result] = {ptx().uniform(words[index])};
-  // One lane arrives for all: theirs must have been read, too.
-  NVVM::SyncWarpOp::create(builder, loc, constant(-1));
-  ptx().arrive(channelUse(op.getChannel(), op.getUse(), /*isFull=*/false).first, lane);
+  // Each lane for itself: racecheck does not follow one that arrives for its warp.
+  ptx().arrive(channelUse(op.getChannel(), op.getUse(), /*isFull=*/false).first, constant(0));
 }
 
 void KernelLowering::lowerNextItem(pipe::NextItemOp op) {
