@@ -86,7 +86,7 @@ Status TileProgram::lower(MLIRContext &context, int64_t blockM, int64_t blockN) 
   if (blocks.getAmong()) {
     form_ = TileForm::classified;
     finding = blocks.getAmong().getDefiningOp<tile::FindBlocksOp>();
-  } else if (!blocks.getRuns().empty() && !variant.maskIsTrue()) {
+  } else if (!blocks.getRuns().empty() && !(variant.maskIsTrue() && !variant.scoreMayMask())) {
     form_ = TileForm::keyRanges;
     runs_ = int(blocks.getRuns().size() / 2);
     drops_ = int(blocks.getDrops().size() / 2);

@@ -18,13 +18,16 @@ namespace tesela {
 /// Tiles that a map holds at most: a quarter of a gigabyte of kinds.
 static constexpr double maxTiles = double(1 << 28);
 
-/// Which of the indices b, h and hkv the mask is computed from.
+/// Whether the mask, or a score that can be -inf, is computed from one of these indices.
 static bool maskUses(const Variant &variant, std::initializer_list<Index> indices) {
-  return std::ranges::any_of(variant.nodesOf(variant.mask), [&](NodeId id) {
-    const Node &node = variant.nodes[id];
-    return node.op == Operator::index &&
-           std::ranges::find(indices, Index(node.integer)) != indices.end();
-  });
+  auto uses = [&](NodeId root) {
+    return std::ranges::any_of(variant.nodesOf(root), [&](NodeId id) {
+      const Node &node = variant.nodes[id];
+      return node.op == Operator::index &&
+             std::ranges::find(indices, Index(node.integer)) != indices.end();
+    });
+  };
+  return uses(variant.mask) || (variant.scoreMayMask() && uses(variant.score));
 }
 
 static std::string render(const std::vector<LostProof> &proofs,

@@ -4,6 +4,8 @@
 //===----------------------------------------------------------------------===//
 #include "frontend/Variant.h"
 
+#include <cmath>
+
 namespace tesela {
 
 std::string_view typeName(ScalarType type) {
@@ -31,6 +33,13 @@ std::vector<NodeId> Variant::nodesOf(NodeId root) const {
     if (needed[id])
       result.push_back(id);
   return result;
+}
+
+bool Variant::scoreMayMask() const {
+  for (NodeId id : nodesOf(score))
+    if (nodes[id].op == Operator::constant && std::isinf(nodes[id].number))
+      return true;
+  return false;
 }
 
 } // namespace tesela

@@ -111,6 +111,8 @@ struct Variant {
   }
   /// `root` and all it is computed from, operands first.
   std::vector<NodeId> nodesOf(NodeId root) const;
+  /// The score has an infinity in its text: it may be -inf somewhere, which is as masked.
+  bool scoreMayMask() const;
 };
 
 } // namespace tesela

@@ -227,6 +227,22 @@ TEST(Explain, NamesWhatLostAProof) {
   EXPECT_EQ(placesOf("mask = q >= k\nscore = exp(k * 1.0) < 3.0 ? -inf : s"), (Places{{3, 9}}));
 }
 
+// -inf is as masked: the tiles follow the score, and so do the heads that are told apart.
+TEST(Explain, ShowsScoresThatMask) {
+  ExplainRequest request =
+      makeRequest("attention m() { score = h == 0 || k < 20 ? s : -inf }", 8, 16);
+  request.bindings.extents = {1, 2, 2, 40, 64};
+  Result<ExplainedTiles> tiles = explainTiles(request);
+  ASSERT_TRUE(tiles.ok());
+  EXPECT_EQ(tiles->map.form, TileForm::keyRanges);
+  ASSERT_EQ(tiles->map.heads.size(), 2u);
+  auto empty = [&](int head) {
+    return std::ranges::count(tiles->map.heads[head].kinds, TileKind::empty);
+  };
+  EXPECT_EQ(empty(0), 0);
+  EXPECT_EQ(empty(1), 5 * 2); // keys from 32 on, in each of the five rows
+}
+
 TEST(Explain, RefusesWhatIsTooMuch) {
   ExplainRequest request = makeRequest("attention m() {\n  mask = q >= k\n}\n", 8, 16);
   request.bindings.extents = {1, 1, 1, 1 << 30, 1 << 30};
