@@ -167,8 +167,8 @@ Status Compilation::choose() {
                        .hasScore = !variant.scoreIsIdentity(),
                        .hasCaptures =
                            std::ranges::any_of(variant.parameters, &Parameter::isCapture)};
-  // The form of its tiles is the same for blocks of every extent.
-  if (traits.isMasked || traits.hasScore) {
+  // Roles ask for the form of its tiles, which is the same for blocks of every extent.
+  if (chip.acceleratedPtx != 0 && (traits.isMasked || traits.hasScore)) {
     Result<std::unique_ptr<TileProgram>> tiles =
         TileProgram::create(variant, context, /*blockM=*/128, /*blockN=*/128);
     if (!tiles)
