@@ -133,14 +133,31 @@ LogicalResult StoreOp::verify() {
 }
 
 /// Copies and barriers belong to one role: in another's program a barrier would never complete.
-static LogicalResult verifyRole(Operation *op, bool isProducer) {
+static LogicalResult verifyRole(Operation *op, StringRef names,
+                                ArrayRef<Region *(*)(RolesOp)> regions) {
   auto roles = op->getParentOfType<RolesOp>();
-  Region *region = !roles ? nullptr : isProducer ? &roles.getProducer() : &roles.getConsumers();
-  if (!region || !region->isAncestor(op->getParentRegion()))
-    return op->emitOpError() << "expected to stand among the "
-                             << (isProducer ? "producer's" : "consumers'")
-                             << " operations of a pipe.roles";
-  return success();
+  for (auto region : regions)
+    if (roles && region(roles)->isAncestor(op->getParentRegion()))
+      return success();
+  return op->emitOpError() << "expected to stand among the " << names
+                           << " operations of a pipe.roles";
+}
+
+static Region *finderOf(RolesOp roles) { return &roles.getFinder(); }
+static Region *producerOf(RolesOp roles) { return &roles.getProducer(); }
+static Region *consumersOf(RolesOp roles) { return &roles.getConsumers(); }
+
+static LogicalResult verifyProducer(Operation *op) {
+  return verifyRole(op, "producer's", {producerOf});
+}
+static LogicalResult verifyConsumers(Operation *op) {
+  return verifyRole(op, "consumers'", {consumersOf});
+}
+static LogicalResult verifySender(Operation *op) {
+  return verifyRole(op, "producer's or the finder's", {producerOf, finderOf});
+}
+static LogicalResult verifyReceiver(Operation *op) {
+  return verifyRole(op, "consumers' or the producer's", {consumersOf, producerOf});
 }
 
 static LogicalResult verifyPanels(Operation *op, BufferType buffer) {
@@ -158,14 +175,14 @@ static LogicalResult verifyPart(Operation *op, ChannelType channel, int64_t part
 }
 
 LogicalResult AcquireOp::verify() {
-  if (failed(verifyRole(*this, /*isProducer=*/true)))
+  if (failed(verifySender(*this)))
     return failure();
   return verifyPart(*this, getChannel().getType(), getPart());
 }
 
-LogicalResult AwaitOp::verify() { return verifyRole(*this, /*isProducer=*/false); }
+LogicalResult AwaitOp::verify() { return verifyConsumers(*this); }
 
-LogicalResult ReleaseOp::verify() { return verifyRole(*this, /*isProducer=*/false); }
+LogicalResult ReleaseOp::verify() { return verifyConsumers(*this); }
 
 static LogicalResult verifyCarries(Operation *op, ChannelType channel, size_t count) {
   if (count == 0 || channel.getWords() != int64_t(count))
@@ -175,28 +192,28 @@ static LogicalResult verifyCarries(Operation *op, ChannelType channel, size_t co
 }
 
 LogicalResult SendOp::verify() {
-  if (failed(verifyRole(*this, /*isProducer=*/true)))
+  if (failed(verifySender(*this)))
     return failure();
   return verifyCarries(*this, getChannel().getType(), getValues().size());
 }
 
 LogicalResult ReceiveOp::verify() {
-  if (failed(verifyRole(*this, /*isProducer=*/false)))
+  if (failed(verifyReceiver(*this)))
     return failure();
   return verifyCarries(*this, getChannel().getType(), getValues().size());
 }
 
-LogicalResult OpenTurnsOp::verify() { return verifyRole(*this, /*isProducer=*/false); }
+LogicalResult OpenTurnsOp::verify() { return verifyConsumers(*this); }
 
-LogicalResult BeginTurnOp::verify() { return verifyRole(*this, /*isProducer=*/false); }
+LogicalResult BeginTurnOp::verify() { return verifyConsumers(*this); }
 
-LogicalResult EndTurnOp::verify() { return verifyRole(*this, /*isProducer=*/false); }
+LogicalResult EndTurnOp::verify() { return verifyConsumers(*this); }
 
-LogicalResult DrainOp::verify() { return verifyRole(*this, /*isProducer=*/false); }
+LogicalResult DrainOp::verify() { return verifyConsumers(*this); }
 
 LogicalResult FillOp::verify() {
   BufferType buffer = getBuffer().getType();
-  if (failed(verifyRole(*this, /*isProducer=*/true)) || failed(verifyPanels(*this, buffer)))
+  if (failed(verifyProducer(*this)) || failed(verifyPanels(*this, buffer)))
     return failure();
   if (getChannel().getType().getStages() != buffer.getStages())
     return emitOpError() << "expected a channel of the buffer's " << buffer.getStages()
@@ -211,7 +228,7 @@ LogicalResult FillOp::verify() {
 
 LogicalResult EmptyOutOp::verify() {
   BufferType buffer = getBuffer().getType();
-  if (failed(verifyRole(*this, /*isProducer=*/false)) || failed(verifyPanels(*this, buffer)))
+  if (failed(verifyConsumers(*this)) || failed(verifyPanels(*this, buffer)))
     return failure();
   int64_t count = (*this)->getParentOfType<RolesOp>().getCount();
   if (buffer.getStages() != 1 || buffer.getRows() != 64 * count)

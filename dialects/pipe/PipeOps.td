@@ -163,6 +163,9 @@ def Pipe_RolesOp : Pipe_Op<"roles", [RecursiveMemoryEffects, NoTerminator, NoReg
     `consumers`. Registers move from the first to the others (PTX ISA, "setmaxnreg"): the sum over all
     warpgroups may not exceed what they entered with, else the kernel would wait for ever.
 
+    With `finder`, a program that runs ahead of both and sends them what they need to know, two warps of the first
+    warpgroup run `producer` and `finder`; one lane does what one thread would do.
+
     Example:
     ```mlir
     pipe.roles producer 24 {
@@ -175,11 +178,15 @@ def Pipe_RolesOp : Pipe_Op<"roles", [RecursiveMemoryEffects, NoTerminator, NoReg
     ```
   }];
   let arguments = (ins I64Attr:$producer_registers, I64Attr:$count, I64Attr:$consumer_registers);
-  let regions = (region SizedRegion<1>:$producer, SizedRegion<1>:$consumers);
+  let regions = (region MaxSizedRegion<1>:$finder, SizedRegion<1>:$producer, SizedRegion<1>:$consumers);
   let assemblyFormat = [{
-    `producer` $producer_registers $producer `consumers` $count $consumer_registers $consumers attr-dict
+    (`finder` $finder^)? `producer` $producer_registers $producer
+    `consumers` $count $consumer_registers $consumers attr-dict
   }];
   let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    bool hasFinder() { return !getFinder().empty(); }
+  }];
 }
 
 class Pipe_ChannelOp<string mnemonic> : Pipe_Op<mnemonic, [MemoryEffects<[MemRead, MemWrite]>]> {
@@ -189,7 +196,7 @@ class Pipe_ChannelOp<string mnemonic> : Pipe_Op<mnemonic, [MemoryEffects<[MemRea
 }
 
 def Pipe_AcquireOp : Pipe_Op<"acquire", [MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "the producer waits until the stage of use n, or a part of it, is empty";
+  let summary = "who fills or sends waits until the stage of use n, or a part of it, is empty";
   let arguments = (ins Pipe_ChannelType:$channel, I32:$use, DefaultValuedAttr<I64Attr, "0">:$part);
   let assemblyFormat = "$channel `[` $use `]` (`part` $part^)? attr-dict `:` type($channel)";
   let hasVerifier = 1;
@@ -204,14 +211,14 @@ def Pipe_ReleaseOp : Pipe_ChannelOp<"release"> {
 }
 
 def Pipe_SendOp : Pipe_Op<"send", [MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "the producer hands numbers to the consumers as use n of a channel";
+  let summary = "the producer, or the finder, hands numbers to others as use n of a channel";
   let arguments = (ins Variadic<I32>:$values, Pipe_ChannelType:$channel, I32:$use);
   let assemblyFormat = "$values `to` $channel `[` $use `]` attr-dict `:` type($channel)";
   let hasVerifier = 1;
 }
 
 def Pipe_ReceiveOp : Pipe_Op<"receive", [MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "a warp of the consumers awaits use n of a channel, takes its numbers and releases it";
+  let summary = "a warp awaits use n of a channel, takes its numbers and releases it";
   let description = "Example: `%n:2 = pipe.receive %c[%use] : !pipe.channel<2 words = 2> -> i32, i32`";
   let arguments = (ins Pipe_ChannelType:$channel, I32:$use);
   let results = (outs Variadic<I32>:$values);

@@ -89,7 +89,7 @@ def Pipe_ChannelType : TypeDef<Pipe_Dialect, "Channel"> {
   let summary = "hands the stages of a buffer from a producer to consumers and back";
   let description = [{
     For each stage two barriers in shared memory: *full*, which the producer's copies complete,
-    and *empty*, on which every warp of the consumers arrives (PTX ISA, "mbarrier"). The n-th use
+    and *empty*, on which every warp that reads it arrives (PTX ISA, "mbarrier"). The n-th use
     of a channel, counted from 0, is of stage `n mod stages`, in phase `n / stages`.
 
     With `parts` a use is handed over in that many parts of equal rows, each with barriers of its own, and part w

@@ -136,11 +136,11 @@ private:
   mlir::Value warpgroupBarrierId();
   /// Writes `body` for one lane of a warp.
   void onLaneZero(llvm::function_ref<void()> body);
-  /// Writes `body` for the one thread of the producer that copies and sends.
-  void onProducerThread(llvm::function_ref<void()> body);
+  /// Writes `body` for the one thread of the finder or the producer that copies and sends.
+  void onRoleThread(llvm::function_ref<void()> body);
   /// Writes `body` for one thread of a warpgroup of consumers.
   void onFirstOfWarpgroup(llvm::function_ref<void()> body);
-  void initChannels();
+  void initChannels(pipe::RolesOp roles);
   /// Where the stage's barrier of use `use` lies, and the parity of that use's phase.
   std::pair<mlir::Value, mlir::Value> channelUse(mlir::Value channel, mlir::Value use, bool isFull,
                                                  mlir::Value part = {});
@@ -212,7 +212,7 @@ private:
   llvm::DenseMap<mlir::Value, Values> values;
   /// With the addresses of their memory.
   llvm::MapVector<mlir::Value, std::pair<BlockFinder, mlir::Value>> finders;
-  bool producerIsWarp = false; ///< all lanes run the producer; one does what one thread does
+  bool roleIsWarp = false; ///< all lanes run finder and producer; one does what one thread does
 };
 
 } // namespace tesela::nvvm

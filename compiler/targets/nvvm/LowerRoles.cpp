@@ -30,25 +30,41 @@ void KernelLowering::onLaneZero(llvm::function_ref<void()> body) {
   whereZero(builder, loc, lane, body);
 }
 
-void KernelLowering::onProducerThread(llvm::function_ref<void()> body) {
-  if (producerIsWarp)
+void KernelLowering::onRoleThread(llvm::function_ref<void()> body) {
+  if (roleIsWarp)
     onLaneZero(body);
   else
     body();
 }
 
-void KernelLowering::initChannels() {
+/// Who arrives on an empty barrier of the channel.
+static int64_t readersOf(pipe::OpenOp open, pipe::RolesOp roles) {
+  auto channel = open.getChannel().getType();
+  int64_t warps = 0;
+  auto isRead = [&](Region &region) {
+    return llvm::any_of(open.getChannel().getUsers(), [&](Operation *user) {
+      return isa<pipe::AwaitOp, pipe::ReceiveOp>(user) &&
+             region.isAncestor(user->getParentRegion());
+    });
+  };
+  if (isRead(roles.getConsumers()))
+    warps += channel.getParts() > 1 ? 4 : 4 * roles.getCount();
+  if (isRead(roles.getProducer()))
+    warps += 1;
+  // Each lane has read the numbers, and says so (lowerReceive).
+  return channel.getWords() > 0 ? 32 * warps : warps;
+}
+
+void KernelLowering::initChannels(pipe::RolesOp roles) {
   kernel.walk([&](pipe::OpenOp open) {
     Value base = valueOf(open);
     auto channel = open.getChannel().getType();
     int64_t stages = channel.getStages();
-    int64_t readers = channel.getParts() > 1 ? 4 : 4 * consumers; // warps
-    if (channel.getWords() > 0)
-      readers *= 32; // each lane has read the numbers, and says so (lowerReceive)
+    int64_t readers = readersOf(open, roles);
     for (int64_t part = 0; part < channel.getParts(); ++part)
       for (int64_t stage = 0; stage < stages; ++stage) {
         int64_t full = (part * 2 * stages + stage) * barrierBytes;
-        ptx().initBarrier(base, full, 1); // the producer, with its bytes
+        ptx().initBarrier(base, full, 1); // who fills, with its bytes, or sends
         ptx().initBarrier(base, full + stages * barrierBytes, readers);
       }
   });
@@ -57,7 +73,7 @@ void KernelLowering::initChannels() {
 
 LogicalResult KernelLowering::lowerRoles(pipe::RolesOp op) {
   Location outer = loc;
-  whereZero(builder, loc, thread, [&] { initChannels(); });
+  whereZero(builder, loc, thread, [&] { initChannels(op); });
   ptx().barrier();
   // The warpgroup's number is the same in a warp; the shuffle tells the compiler so.
   Value all = ptx().uniform(arith::ShRUIOp::create(builder, loc, thread, constant(7)));
@@ -69,17 +85,24 @@ LogicalResult KernelLowering::lowerRoles(pipe::RolesOp op) {
 
   builder.setInsertionPointToStart(branch.thenBlock());
   ptx().setRegisters(op.getProducerRegisters(), /*increase=*/false);
-  // A warp where it has blocks to find, else one thread.
-  producerIsWarp = op.getProducer()
-                       .walk([](tile::FindBlocksOp) { return WalkResult::interrupt(); })
-                       .wasInterrupted();
-  Value isFirst = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ult, thread,
-                                        constant(producerIsWarp ? 32 : 1));
-  auto one = scf::IfOp::create(builder, loc, isFirst, /*withElseRegion=*/false);
-  builder.setInsertionPointToStart(one.thenBlock());
-  if (failed(lowerBlock(op.getProducer().front())))
-    return failure();
-  producerIsWarp = false;
+  // One thread; beside a finder, each is a warp.
+  roleIsWarp = op.hasFinder();
+  int64_t first = 0, threads = roleIsWarp ? 32 : 1;
+  for (Region *region : {&op.getProducer(), &op.getFinder()}) {
+    if (region->empty())
+      continue;
+    Value inWarp = arith::SubIOp::create(builder, loc, thread, constant(first));
+    Value isIn =
+        arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ult, inWarp, constant(threads));
+    auto one = scf::IfOp::create(builder, loc, isIn, /*withElseRegion=*/false);
+    OpBuilder::InsertionGuard inner(builder);
+    builder.setInsertionPointToStart(one.thenBlock());
+    if (failed(lowerBlock(region->front())))
+      return failure();
+    loc = outer;
+    first += threads;
+  }
+  roleIsWarp = false;
 
   loc = outer;
   builder.setInsertionPointToStart(branch.elseBlock());
@@ -160,7 +183,7 @@ void KernelLowering::lowerFill(pipe::FillOp op) {
   Value stage =
       arith::RemUIOp::create(builder, loc, valueOf(op.getUse()), constant(buffer.getStages()));
   Value target = stageAddress(op.getBuffer(), stage);
-  onProducerThread([&] {
+  onRoleThread([&] {
     ptx().arriveExpecting(barrier, buffer.getStageBytes() / parts);
     Value map = slots[viewOf(op.getView()).tensorMap];
     for (int64_t column = 0; column < buffer.getColumns(); column += panelColumns) {
@@ -177,7 +200,7 @@ void KernelLowering::lowerFill(pipe::FillOp op) {
 
 void KernelLowering::lowerSend(pipe::SendOp op) {
   auto [barrier, words] = channelWords(op.getChannel(), op.getUse());
-  onProducerThread([&, barrier = barrier, words = words] {
+  onRoleThread([&, barrier = barrier, words = words] {
     for (auto [index, value] : llvm::enumerate(op.getValues()))
       ptx().storeShared(words, 4 * index, valueOf(value));
     ptx().arrive(barrier, constant(0)); // a lane's number: this one arrives
@@ -197,7 +220,7 @@ void KernelLowering::lowerReceive(pipe::ReceiveOp op) {
 
 void KernelLowering::lowerNextItem(pipe::NextItemOp op) {
   Value taken;
-  if (producerIsWarp) {
+  if (roleIsWarp) {
     Value isFirst =
         arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, lane, constant(0));
     auto one = scf::IfOp::create(builder, loc, builder.getI32Type(), isFirst,
@@ -218,7 +241,7 @@ void KernelLowering::lowerNextItem(pipe::NextItemOp op) {
 void KernelLowering::lowerEndItems() {
   Value blocks = NVVM::GridDimXOp::create(builder, loc, builder.getI32Type());
   Value last = arith::SubIOp::create(builder, loc, blocks, constant(1));
-  onProducerThread([&] { ptx().endCount(slots[signature.counter()], last); });
+  onRoleThread([&] { ptx().endCount(slots[signature.counter()], last); });
 }
 
 Value KernelLowering::warpgroupBarrierId() {

@@ -114,8 +114,12 @@ def PipeSplitRoles : Pass<"pipe-split-roles", "::tesela::tile::KernelOp"> {
     nothing but what its copies need, so the n-th fill of a channel is the n-th await: both count a
     channel's uses, through all loops.
 
-    Where the schedule is `persistent`, both programs stand in a loop over the thread block's work items,
+    Where the schedule is `persistent`, the programs stand in a loop over the thread block's work items,
     whose numbers the producer takes and sends; what is loaded once an item is then released, too.
+
+    Where blocks are looked for (`tile.find_blocks`), a finder does so, and takes the items. It sends each item, the
+    count of its blocks, and each block to the producer and, of blocks, what they need to the consumers. So the
+    search for an item runs beside the products of the one before.
 
     ```mlir
     // before
@@ -166,8 +170,9 @@ def PipeVerifyProtocol : Pass<"pipe-verify-protocol", "::tesela::tile::KernelOp"
     - **C2** Each `pipe.await` is followed, in its block, by one `pipe.release` of the same use, and none of these
       stands without its own. A channel with no more uses than stages, all outside loops, needs no release.
     - **C3** A role's uses of a channel count up by one from 0, through all loops; the producer's with all parts.
-    - **C4** Both roles make the same uses of a channel in the same loops, which run equally often; fills are
-      awaited, what is sent is received. Nothing of this stands in a branch.
+    - **C4** One role fills a channel or sends through it, and at least one reads it. Each that does makes the same
+      uses in the same loops, which run equally often; fills are awaited, what is sent is received. Nothing of
+      this stands in a branch.
     - **C5** The roles do not wait for each other in a circle.
     - **C6** A stage is read between its await and its release only; products in flight read until
       their `pipe.dot_wait`. One channel fills a buffer.

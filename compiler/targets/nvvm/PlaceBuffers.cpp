@@ -34,7 +34,7 @@ struct PipePlaceBuffers : impl::PipePlaceBuffersBase<PipePlaceBuffers> {
       open.setOffset(end);
       end += open.getChannel().getType().getBytes();
     });
-    // A finder is a warp: each has its own memory, in roles the producer alone.
+    // A finder is a warp: each has its own memory, in roles there is one.
     Builder builder(&getContext());
     tile::ScheduleAttr schedule = getOperation().getScheduleAttr();
     int64_t warps = schedule && schedule.getConsumers() == 0 ? schedule.getWarps() : 1;

@@ -63,7 +63,7 @@ LogicalResult Role::read(Block &block, Steps &into) {
   }
   for (Operation *begin : open) {
     Value channel = useOf(begin).first;
-    if (isProducer)
+    if (isa<pipe::AcquireOp>(begin))
       return begin->emitOpError() << "expected one pipe.fill or pipe.send of this use behind it in "
                                      "its block, got none; the consumers would wait for ever";
     // What is used no more often than it has stages is never acquired again.
@@ -92,7 +92,8 @@ LogicalResult Role::readUse(Operation *op, SmallVectorImpl<Operation *> &open) {
                 "its parts in their order, got another number or part; carry the "
                 "count through every loop and add one after each use";
     // A consumer awaits its own part alone.
-    int64_t parts = isProducer ? part + 1 : cast<pipe::ChannelType>(channel.getType()).getParts();
+    bool isByParts = isa<pipe::AcquireOp>(op);
+    int64_t parts = isByParts ? part + 1 : cast<pipe::ChannelType>(channel.getType()).getParts();
     scope.counts.insert_or_assign(channel, Count{number, parts});
     if (isa<pipe::ReceiveOp>(op))
       holds[channel].push_back({op, op});
@@ -103,11 +104,12 @@ LogicalResult Role::readUse(Operation *op, SmallVectorImpl<Operation *> &open) {
   auto begin = llvm::find_if(open, [&](Operation *other) {
     return useOf(other) == useOf(op) && partOf(other) == partOf(op);
   });
+  bool isReleased = isa<pipe::ReleaseOp>(op);
   if (begin == open.end())
-    return op->emitOpError() << "expected a " << (isProducer ? "pipe.acquire" : "pipe.await")
+    return op->emitOpError() << "expected a " << (isReleased ? "pipe.await" : "pipe.acquire")
                              << " of this use before it in its block, for itself alone; "
-                             << (isProducer ? "acquire the stage, then fill it once"
-                                            : "await the stage, then release it once");
+                             << (isReleased ? "await the stage, then release it once"
+                                            : "acquire the stage, then fill it once");
   holds[channel].push_back({*begin, op});
   open.erase(begin);
   return success();

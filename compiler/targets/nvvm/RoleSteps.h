@@ -49,7 +49,7 @@ struct Step {
 };
 using Steps = std::vector<Step>;
 
-/// A use between what begins and what ends it; consumers may hold one to the end (null).
+/// A use between what begins and what ends it; who reads may hold one to the end (null).
 struct Hold {
   mlir::Operation *begin, *end;
 };
@@ -57,9 +57,16 @@ struct Hold {
 /// Reads what a role does, and holds it against C1 to C3 of pipe-verify-protocol (Passes.td).
 class Role {
 public:
-  explicit Role(bool isProducer) : isProducer(isProducer), scopes(1) {}
+  explicit Role(llvm::StringRef name) : name(name), scopes(1) {}
 
-  mlir::LogicalResult read(mlir::Block &block, Steps &into);
+  /// The whole program of the role.
+  mlir::LogicalResult read(mlir::Region &region) { return read(region.front(), steps); }
+  /// Whether it awaits or receives what `channel` carries, or, if `sends`, fills or sends it.
+  bool uses(mlir::Value channel, bool sends) {
+    return llvm::any_of(holds[channel], [&](const Hold &hold) {
+      return llvm::isa<pipe::AcquireOp>(hold.begin) == sends;
+    });
+  }
   llvm::ArrayRef<Hold> holdsOf(mlir::Value channel) { return holds[channel]; }
   /// What ends the use that `begin` begins.
   mlir::Operation *endOf(mlir::Operation *begin) {
@@ -69,9 +76,11 @@ public:
     return nullptr;
   }
 
+  llvm::StringRef name; ///< with its article
   Steps steps;
 
 private:
+  mlir::LogicalResult read(mlir::Block &block, Steps &into);
   mlir::LogicalResult readUse(mlir::Operation *op, llvm::SmallVectorImpl<mlir::Operation *> &open);
   mlir::LogicalResult readLoop(mlir::Operation *op, Steps &into);
   bool isNext(mlir::Value number, mlir::Value channel, unsigned depth);
@@ -92,7 +101,6 @@ private:
     llvm::MapVector<mlir::Value, Count> counts;     ///< of the channels that were used in it
   };
 
-  bool isProducer;
   llvm::SmallVector<Scope> scopes;
   llvm::DenseMap<mlir::Value, llvm::SmallVector<Hold>> holds;
 };

@@ -3,8 +3,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Producer and consumers run the same loops over the same loads, so the n-th fill of a channel is
-// the n-th await: each counts its uses of each channel, through all loops.
+// All roles run the same loops over the same loads, so the n-th fill of a channel is the n-th
+// await: each counts its uses of each channel, through all loops.
+//
+// Where blocks of keys are looked for, a finder does so, ahead of the others: it takes the work
+// items, and tells producer and consumers what they need to know of each.
 //
 //===----------------------------------------------------------------------===//
 #include "targets/nvvm/Passes.h"
@@ -26,9 +29,15 @@ namespace {
 /// what the warpgroups enter with; a producer of 24 beside two consumers of 240 spills the
 /// coordinates of wide heads.
 constexpr std::pair<int64_t, int64_t> registersOf[] = {{0, 0}, {56, 256}, {40, 232}, {32, 160}};
-/// Where the producer also finds blocks: it would spill the bounds of what it tests.
+/// Where a finder stands beside the producer: it would spill the bounds of what it tests.
 constexpr std::pair<int64_t, int64_t> registersOfFinder[] = {
     {0, 0}, {72, 256}, {72, 216}, {32, 160}};
+
+/// How many of the found blocks a finder may be ahead: with them most items fit that few blocks are
+/// kept of, so that the next item's search runs beside them.
+constexpr int64_t foundAhead = 16;
+
+enum class RoleKind { Finder, Producer, Consumers };
 
 /// How many uses of each channel a role has made, as i32 values, by the channel's number.
 using Uses = SmallVector<Value>;
@@ -49,30 +58,31 @@ struct PipeSplitRoles : impl::PipeSplitRolesBase<PipeSplitRoles> {
     openChannels(builder);
     openFinds(builder);
     if (schedule.getPersistent())
-      items = pipe::OpenOp::create(
-          builder, loc,
-          pipe::ChannelType::get(&getContext(), /*stages=*/2, /*parts=*/1, /*words=*/4),
-          IntegerAttr());
+      items = openNumbers(builder, loc, /*stages=*/2, /*words=*/4);
 
     auto [producerRegisters, consumerRegisters] =
         counts ? registersOfFinder[consumers] : registersOf[consumers];
     auto roles =
         pipe::RolesOp::create(builder, loc, producerRegisters, consumers, consumerRegisters);
-    OpBuilder copies = OpBuilder::atBlockEnd(&roles.getProducer().emplaceBlock());
-    OpBuilder computes = OpBuilder::atBlockEnd(&roles.getConsumers().emplaceBlock());
-
     auto rest = llvm::make_range(first->getIterator(), body.getTerminator()->getIterator());
     work = {};
     kernel.walk([&](tile::WorkOp op) { work = op; });
-    emitItems(copies, loc, /*isProducer=*/true,
-              [&](OpBuilder &inside, IRMapping &mapping, Uses &uses) {
-                emitProducer(inside, rest, mapping, uses);
-              });
-    if (items)
-      pipe::EndItemsOp::create(copies, loc);
+    auto writeAhead = [&](RoleKind role, Region &region) {
+      OpBuilder ahead = OpBuilder::atBlockEnd(&region.emplaceBlock());
+      emitItems(ahead, loc, role, [&](OpBuilder &inside, IRMapping &mapping, Uses &uses) {
+        emitAhead(role, inside, rest, mapping, uses);
+      });
+      if (items && role == leader())
+        pipe::EndItemsOp::create(ahead, loc);
+    };
+    if (counts)
+      writeAhead(RoleKind::Finder, roles.getFinder());
+    writeAhead(RoleKind::Producer, roles.getProducer());
+
+    OpBuilder computes = OpBuilder::atBlockEnd(&roles.getConsumers().emplaceBlock());
     if (schedule.getTurns())
       pipe::OpenTurnsOp::create(computes, loc);
-    emitItems(computes, loc, /*isProducer=*/false,
+    emitItems(computes, loc, RoleKind::Consumers,
               [&](OpBuilder &inside, IRMapping &mapping, Uses &uses) {
                 Block *block = inside.getInsertionBlock();
                 block->getOperations().splice(block->end(), body.getOperations(), rest.begin(),
@@ -155,32 +165,40 @@ private:
     });
   }
 
-  /// The producer finds blocks for all: it tells the consumers how many there are, and of each what
-  /// they need beside its loads.
+  pipe::OpenOp openNumbers(OpBuilder &builder, Location loc, int64_t stages, int64_t words) {
+    auto type = pipe::ChannelType::get(&getContext(), stages, /*parts=*/1, words);
+    return pipe::OpenOp::create(builder, loc, type, IntegerAttr());
+  }
+
+  /// The finder tells all how many blocks there are, and the consumers of each what they need
+  /// beside its loads.
   void openFinds(OpBuilder &builder) {
-    auto open = [&](Location loc, int64_t stages) {
-      auto type = pipe::ChannelType::get(&getContext(), stages, /*parts=*/1, /*words=*/4);
-      return pipe::OpenOp::create(builder, loc, type, IntegerAttr());
-    };
     getOperation().walk([&](tile::FindBlocksOp find) {
       if (!counts)
-        counts = open(find.getLoc(), 2);
+        counts = openNumbers(builder, find.getLoc(), /*stages=*/2, /*words=*/1);
     });
     getOperation().walk([&](tile::FoundBlockOp found) {
       bool isForLoads = llvm::all_of(found->getUsers(), [](Operation *user) {
         return isa<tile::BlockAtOp>(user) &&
                llvm::all_of(user->getUsers(), llvm::IsaPred<tile::LoadOp>);
       });
-      if (isForLoads)
-        return;
-      told.insert(found);
-      if (!blocks) // a producer that is ahead by all stages need not wait here
-        blocks = open(found.getLoc(), schedule.getStages() + 1);
+      pipe::OpenOp &channel = isForLoads ? loads : blocks;
+      if (!channel)
+        channel = openNumbers(builder, found.getLoc(), foundAhead, /*words=*/2);
+      if (!isForLoads)
+        told.insert(found);
     });
   }
 
   unsigned countsNumber() { return lanes.size(); }
-  unsigned blocksNumber() { return lanes.size() + 1; }
+  /// The number of the channel through which `found` goes.
+  unsigned numberOf(tile::FoundBlockOp found) {
+    return lanes.size() + (told.contains(found) ? 1 : 2);
+  }
+  pipe::OpenOp channelOf(tile::FoundBlockOp found) { return told.contains(found) ? blocks : loads; }
+
+  /// Who takes the work items.
+  RoleKind leader() { return counts ? RoleKind::Finder : RoleKind::Producer; }
 
   void send(OpBuilder &builder, Location loc, pipe::OpenOp channel, ValueRange numbers,
             Value &use) {
@@ -199,18 +217,19 @@ private:
 
   /// Writes a role's program: `body` for the thread block's one work item, or for each that it
   /// gets; then its mapping knows the item's block.
-  void emitItems(OpBuilder &builder, Location loc, bool isProducer,
+  void emitItems(OpBuilder &builder, Location loc, RoleKind role,
                  llvm::function_ref<void(OpBuilder &, IRMapping &, Uses &)> body) {
-    Uses uses(lanes.size() + (counts ? 2 : 0) + (items ? 1 : 0), constant(builder, loc, 0));
+    Uses uses(lanes.size() + (counts ? 3 : 0) + (items ? 1 : 0), constant(builder, loc, 0));
     IRMapping mapping;
+    bool leads = role == leader();
     if (!items)
       return body(builder, mapping, uses);
     Type i32 = builder.getI32Type();
     SmallVector<Value> start(uses);
-    if (isProducer)
+    if (leads)
       start.insert(start.begin(), pipe::FirstItemOp::create(builder, loc, i32));
     // What the body gets: the item, or its coordinates; then the uses.
-    SmallVector<Type> given(uses.size() + (isProducer ? 1 : 3), i32);
+    SmallVector<Type> given(uses.size() + (leads ? 1 : 3), i32);
     auto loop = scf::WhileOp::create(builder, loc, given, start);
 
     OpBuilder before(&getContext()), inside(&getContext());
@@ -218,10 +237,10 @@ private:
     Block *condition =
         before.createBlock(&loop.getBefore(), {}, SmallVector<Type>(start.size(), i32),
                            ArrayRef(locations).take_front(start.size()));
-    uses.assign(condition->args_begin() + isProducer, condition->args_end());
+    uses.assign(condition->args_begin() + leads, condition->args_end());
     Value more;
     SmallVector<Value> passed;
-    if (isProducer) {
+    if (leads) {
       passed.push_back(condition->getArgument(0));
       more = sendItem(before, loc, passed.front(), uses.back());
     } else {
@@ -235,19 +254,18 @@ private:
     auto arguments = block->getArguments();
     uses.assign(arguments.end() - uses.size(), arguments.end());
     Value rows =
-        isProducer
-            ? Value(tile::WorkOp::create(inside, loc, work.getBlock().getType(), arguments[0]))
-            : Value(tile::QueryBlockOp::create(inside, loc, work.getBlock().getType(), arguments[0],
-                                               arguments[1], arguments[2]));
+        leads ? Value(tile::WorkOp::create(inside, loc, work.getBlock().getType(), arguments[0]))
+              : Value(tile::QueryBlockOp::create(inside, loc, work.getBlock().getType(),
+                                                 arguments[0], arguments[1], arguments[2]));
     mapping.map(work.getBlock(), rows);
     body(inside, mapping, uses);
     SmallVector<Value> yielded(uses);
-    if (isProducer)
+    if (leads)
       yielded.insert(yielded.begin(), pipe::NextItemOp::create(inside, loc, i32));
     scf::YieldOp::create(inside, loc, yielded);
   }
 
-  /// Tells the consumers the coordinates of `item`, so that they need not divide for them, and
+  /// Tells the others the coordinates of `item`, so that they need not divide for them, and
   /// whether there is such an item, which is returned.
   Value sendItem(OpBuilder &builder, Location loc, Value item, Value use) {
     Type i32 = builder.getI32Type();
@@ -277,75 +295,98 @@ private:
     return op->walk([](tile::LoadOp) { return WalkResult::interrupt(); }).wasInterrupted();
   }
 
-  /// The channels that the body of `loop` uses, by number.
-  SmallVector<unsigned> usedIn(scf::ForOp loop) {
+  static bool hasFinds(Operation *op) {
+    return op->walk([](tile::FoundBlockOp) { return WalkResult::interrupt(); }).wasInterrupted();
+  }
+
+  /// The channels that the body of `loop` uses in `role`, by number.
+  SmallVector<unsigned> usedIn(scf::ForOp loop, RoleKind role) {
     SmallVector<unsigned> numbers;
     auto add = [&](unsigned number) {
       if (!llvm::is_contained(numbers, number))
         numbers.push_back(number);
     };
-    loop.walk([&](tile::LoadOp load) { add(lanes.find(load.getView())->second.number); });
+    if (role != RoleKind::Finder)
+      loop.walk([&](tile::LoadOp load) { add(lanes.find(load.getView())->second.number); });
     loop.walk([&](tile::FoundBlockOp found) {
-      if (told.contains(found))
-        add(blocksNumber());
+      if (role != RoleKind::Consumers || told.contains(found))
+        add(numberOf(found));
     });
     return numbers;
   }
 
-  //===--- the producer -----------------------------------------------------===//
+  //===--- finder and producer ----------------------------------------------===//
 
   void fail(Operation *op, StringRef reason) {
     op->emitError() << reason;
     failed_ = true;
   }
 
-  /// Of `source` what a producer needs: the loops with loads, the loads as fills, and scalars:
-  /// also what may trap (a division), which stays as unconditional as it was.
+  /// Of `source` what the finder or the producer needs: the loops in which it has something to do,
+  /// that, and scalars: also what may trap (a division), which stays as unconditional as it was.
   template <typename Range>
-  void emitProducer(OpBuilder &builder, Range &&source, IRMapping &mapping, Uses &uses) {
+  void emitAhead(RoleKind role, OpBuilder &builder, Range &&source, IRMapping &mapping,
+                 Uses &uses) {
     auto isKnown = [&](Value value) {
       return isa<tile::ViewType>(value.getType()) || mapping.contains(value) ||
              (isa<BlockArgument>(value) &&
               value.getParentBlock() == &getOperation().getBodyBlock());
     };
+    bool finds = role == RoleKind::Finder;
     for (Operation &op : source) {
       Location loc = op.getLoc();
+      bool hasWork = finds ? hasFinds(&op) : hasLoads(&op);
       if (auto load = dyn_cast<tile::LoadOp>(op)) {
-        if (!isKnown(load.getBlock()) || (load.getColumns() && !isKnown(load.getColumns()))) {
-          fail(load, "its block follows from what only consumers compute");
+        if (finds)
           continue;
-        }
-        Lane &lane = lanes.find(load.getView())->second;
-        Value &use = uses[lane.number];
-        for (int64_t part = 0; part < lane.channel.getChannel().getType().getParts(); ++part) {
-          pipe::AcquireOp::create(builder, loc, lane.channel, use, part);
-          Value columns = load.getColumns() ? mapping.lookup(load.getColumns()) : Value();
-          pipe::FillOp::create(builder, loc, load.getView(), mapping.lookup(load.getBlock()),
-                               columns, lane.buffer, lane.channel, use, part);
-        }
-        use = increment(builder, loc, use);
-      } else if (auto loop = dyn_cast<scf::ForOp>(op); loop && hasLoads(loop)) {
+        if (!isKnown(load.getBlock()) || (load.getColumns() && !isKnown(load.getColumns())))
+          fail(load, "its block follows from what only consumers compute");
+        else
+          emitFills(builder, load, mapping, uses);
+      } else if (auto loop = dyn_cast<scf::ForOp>(op); loop && hasWork) {
         if (llvm::all_of(loop.getOperands().take_front(loop.getNumControlOperands()), isKnown))
-          emitProducerLoop(builder, loop, mapping, uses);
+          emitLoopAhead(role, builder, loop, mapping, uses);
         else
           fail(loop, "its ends follow from what only consumers compute");
       } else if (auto find = dyn_cast<tile::FindBlocksOp>(op)) {
-        builder.clone(op, mapping);
-        send(builder, loc, counts, mapping.lookup(find.getCount()), uses[countsNumber()]);
+        Value &use = uses[countsNumber()];
+        if (finds) {
+          builder.clone(op, mapping);
+          send(builder, loc, counts, mapping.lookup(find.getCount()), use);
+        } else {
+          mapping.map(find.getCount(), receive(builder, loc, counts, 1, use).getResult(0));
+        }
       } else if (auto found = dyn_cast<tile::FoundBlockOp>(op)) {
-        builder.clone(op, mapping);
-        Value partial = mapping.lookup(found.getPartial());
-        partial = arith::ExtUIOp::create(builder, loc, builder.getI32Type(), partial);
-        if (told.contains(&op))
-          send(builder, loc, blocks, {mapping.lookup(found.getIndex()), partial},
-               uses[blocksNumber()]);
-      } else if (op.getNumRegions() > 0 && hasLoads(&op)) {
+        Value &use = uses[numberOf(found)];
+        if (finds) {
+          builder.clone(op, mapping);
+          Value partial = mapping.lookup(found.getPartial());
+          partial = arith::ExtUIOp::create(builder, loc, builder.getI32Type(), partial);
+          send(builder, loc, channelOf(found), {mapping.lookup(found.getIndex()), partial}, use);
+        } else {
+          mapping.map(found.getIndex(),
+                      receive(builder, loc, channelOf(found), 2, use).getResult(0));
+        }
+      } else if (op.getNumRegions() > 0 && hasWork) {
         fail(&op, "loads inside it have no place in a producer's program");
       } else if (isMemoryEffectFree(&op) && isScalar(op) && !(items && isa<tile::WorkOp>(op)) &&
                  llvm::all_of(op.getOperands(), isKnown) && usesKnownOnly(op, isKnown)) {
         builder.clone(op, mapping);
       }
     }
+  }
+
+  void emitFills(OpBuilder &builder, tile::LoadOp load, IRMapping &mapping, Uses &uses) {
+    Location loc = load.getLoc();
+    Lane &lane = lanes.find(load.getView())->second;
+    Value &use = uses[lane.number];
+    for (int64_t part = 0; part < lane.channel.getChannel().getType().getParts(); ++part) {
+      pipe::AcquireOp::create(builder, loc, lane.channel, use, part);
+      Value columns = load.getColumns() ? mapping.lookup(load.getColumns()) : Value();
+      pipe::FillOp::create(builder, loc, load.getView(), mapping.lookup(load.getBlock()), columns,
+                           lane.buffer, lane.channel, use, part);
+    }
+    use = increment(builder, loc, use);
   }
 
   /// It and what stands in its regions give no tiles.
@@ -364,8 +405,9 @@ private:
     return llvm::all_of(used, isKnown);
   }
 
-  void emitProducerLoop(OpBuilder &builder, scf::ForOp loop, IRMapping &mapping, Uses &uses) {
-    SmallVector<unsigned> numbers = usedIn(loop);
+  void emitLoopAhead(RoleKind role, OpBuilder &builder, scf::ForOp loop, IRMapping &mapping,
+                     Uses &uses) {
+    SmallVector<unsigned> numbers = usedIn(loop, role);
     auto start = llvm::map_to_vector(numbers, [&](unsigned number) { return uses[number]; });
     auto copy =
         scf::ForOp::create(builder, loop.getLoc(), mapping.lookupOrDefault(loop.getLowerBound()),
@@ -375,7 +417,7 @@ private:
     mapping.map(loop.getInductionVar(), copy.getInductionVar());
     for (auto [number, argument] : llvm::zip(numbers, copy.getRegionIterArgs()))
       uses[number] = argument;
-    emitProducer(inside, loop.getBody()->without_terminator(), mapping, uses);
+    emitAhead(role, inside, loop.getBody()->without_terminator(), mapping, uses);
     scf::YieldOp::create(inside, loop.getLoc(),
                          llvm::map_to_vector(numbers, [&](unsigned n) { return uses[n]; }));
     for (auto [number, result] : llvm::zip(numbers, copy.getResults()))
@@ -398,7 +440,7 @@ private:
   }
 
   void receiveInLoop(scf::ForOp loop, Uses &uses) {
-    SmallVector<unsigned> numbers = usedIn(loop);
+    SmallVector<unsigned> numbers = usedIn(loop, RoleKind::Consumers);
     auto start = llvm::map_to_vector(numbers, [&](unsigned number) { return uses[number]; });
     IRRewriter rewriter(loop);
     auto yields = [&](OpBuilder &, Location, ArrayRef<BlockArgument> arguments) {
@@ -425,7 +467,7 @@ private:
   void receive(tile::FoundBlockOp found, Uses &uses) {
     OpBuilder builder(found);
     Location loc = found.getLoc();
-    auto received = receive(builder, loc, blocks, 2, uses[blocksNumber()]);
+    auto received = receive(builder, loc, blocks, 2, uses[numberOf(found)]);
     found.getIndex().replaceAllUsesWith(received.getResult(0));
     Value partial = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ne,
                                           received.getResult(1), constant(builder, loc, 0));
@@ -521,7 +563,7 @@ private:
   llvm::MapVector<Value, Lane> lanes; ///< by view
   tile::WorkOp work;
   pipe::OpenOp items;                     ///< persistent: the coordinates of the work items
-  pipe::OpenOp counts, blocks;            ///< of found blocks
+  pipe::OpenOp counts, blocks, loads;     ///< of found blocks; of those that only loads need
   llvm::SmallPtrSet<Operation *, 4> told; ///< found blocks that consumers know of
   bool failed_ = false;
 };

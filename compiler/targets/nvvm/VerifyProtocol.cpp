@@ -4,10 +4,10 @@
 //===----------------------------------------------------------------------===//
 //
 // C1 to C11 are the constraints that Passes.td lists. A role is read once into its steps, C1 to C3
-// on the way; the rest compares the steps of the two roles and looks at what lies between them.
+// on the way; the rest compares the steps of the roles and looks at what lies between them.
 //
 //===----------------------------------------------------------------------===//
-#include "targets/nvvm/RoleSteps.h"
+#include "targets/nvvm/RolePair.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
@@ -24,163 +24,8 @@ namespace {
 using namespace nvvm;
 
 //===----------------------------------------------------------------------===//
-// Both roles: C4 and C5
+// All roles together: C5
 //===----------------------------------------------------------------------===//
-
-/// Holds the steps of the producer against those of the consumers.
-class Pair {
-public:
-  Pair(Role &producer, Role &consumers) : producer(producer), consumers(consumers) {}
-
-  LogicalResult compare(Value channel, const Steps &fills, const Steps &reads);
-  LogicalResult simulate(ArrayRef<Value> channels);
-
-private:
-  Value resolve(Value value);
-  bool isSame(Value first, Value second);
-  bool isSameArgument(BlockArgument first, BlockArgument second);
-  bool isSameResult(Operation *op, Operation *other, Value first, Value second);
-  bool isSameLoop(Operation *first, Operation *second);
-
-  Role &producer, &consumers;
-  llvm::MapVector<Operation *, Operation *> loops; ///< the producer's to the consumers'
-  llvm::DenseMap<Value, Value> received;           ///< by the consumers, to what was sent
-  llvm::DenseMap<std::pair<Value, Value>, bool> same;
-};
-
-/// C4 for one channel.
-LogicalResult Pair::compare(Value channel, const Steps &fills, const Steps &reads) {
-  auto isOfChannel = [&](const Step &step) { return step.isOf(channel); };
-  auto first = llvm::make_filter_range(fills, isOfChannel);
-  auto second = llvm::make_filter_range(reads, isOfChannel);
-  auto differ = [&](Operation *here, Operation *there) {
-    InFlightDiagnostic error = here->emitOpError()
-                               << "expected both roles to make the same uses of a channel in the "
-                                  "same loops, got what the other role does not match; give each "
-                                  "fill its await, each send its receive and each loop its own";
-    if (there)
-      error.attachNote(there->getLoc()) << "the other role stands here";
-    return failure();
-  };
-  auto fill = first.begin();
-  auto read = second.begin();
-  for (; fill != first.end() && read != second.end(); ++fill, ++read) {
-    bool isEither = isLoop(fill->op) || isLoop(read->op);
-    if (isEither && fill->op->getName() != read->op->getName())
-      return differ(read->op, fill->op);
-    if (isLoop(fill->op)) {
-      auto [known, isNew] = loops.insert({fill->op, read->op});
-      if (known->second != read->op)
-        return differ(read->op, fill->op);
-      if (failed(compare(channel, fill->head, read->head)) ||
-          failed(compare(channel, fill->body, read->body)))
-        return failure();
-      continue;
-    }
-    auto send = dyn_cast<pipe::SendOp>(producer.endOf(fill->op));
-    auto receive = dyn_cast<pipe::ReceiveOp>(read->op);
-    if (bool(send) != bool(receive))
-      return differ(read->op, fill->op);
-    if (receive)
-      for (auto [value, sent] : llvm::zip(receive.getValues(), send.getValues()))
-        received[value] = sent;
-  }
-  if (fill != first.end())
-    return differ(fill->op, nullptr);
-  if (read != second.end())
-    return differ(read->op, nullptr);
-  return success();
-}
-
-/// `value`, or what it is known to be: what a while loop's head passes on, or what was sent.
-Value Pair::resolve(Value value) {
-  while (true) {
-    auto argument = dyn_cast<BlockArgument>(value);
-    auto loop = argument ? dyn_cast<scf::WhileOp>(argument.getOwner()->getParentOp()) : nullptr;
-    if (loop && argument.getOwner() == loop.getAfterBody())
-      value = loop.getConditionOp().getArgs()[argument.getArgNumber()];
-    else if (Value sent = received.lookup(value))
-      value = sent;
-    else
-      return value;
-  }
-}
-
-/// Whether a value of the producer's program is that of the consumers'. Carried values are taken to
-/// be the same while their starts and what is yielded for them are compared.
-bool Pair::isSame(Value first, Value second) {
-  first = resolve(first);
-  second = resolve(second);
-  if (first == second)
-    return true;
-  auto [known, isNew] = same.insert({{first, second}, true});
-  if (!isNew)
-    return known->second;
-  bool result = isa<BlockArgument>(first) && isa<BlockArgument>(second)
-                    ? isSameArgument(cast<BlockArgument>(first), cast<BlockArgument>(second))
-                    : isSameResult(first.getDefiningOp(), second.getDefiningOp(), first, second);
-  same[{first, second}] = result;
-  return result;
-}
-
-bool Pair::isSameArgument(BlockArgument first, BlockArgument second) {
-  Operation *loop = first.getOwner()->getParentOp(), *other = second.getOwner()->getParentOp();
-  if (loops.lookup(loop) != other)
-    return false;
-  if (auto counted = dyn_cast<scf::ForOp>(loop)) {
-    auto otherCounted = cast<scf::ForOp>(other);
-    unsigned index = first.getArgNumber(), otherIndex = second.getArgNumber();
-    if (index == 0 || otherIndex == 0) // the induction variables
-      return index == otherIndex;
-    return isSame(counted.getInitArgs()[index - 1], otherCounted.getInitArgs()[otherIndex - 1]) &&
-           isSame(counted.getYieldedValues()[index - 1],
-                  otherCounted.getYieldedValues()[otherIndex - 1]);
-  }
-  auto conditional = cast<scf::WhileOp>(loop), otherConditional = cast<scf::WhileOp>(other);
-  return isSame(conditional.getInits()[first.getArgNumber()],
-                otherConditional.getInits()[second.getArgNumber()]) &&
-         isSame(conditional.getYieldOp().getOperand(first.getArgNumber()),
-                otherConditional.getYieldOp().getOperand(second.getArgNumber()));
-}
-
-bool Pair::isSameResult(Operation *op, Operation *other, Value first, Value second) {
-  if (!op || !other)
-    return false;
-  // A block of which the coordinates were sent.
-  if (auto block = dyn_cast<tile::QueryBlockOp>(other)) {
-    auto place = resolve(block.getFirst()).getDefiningOp<tile::CoordinatesOp>();
-    if (place && resolve(block.getFirst()) == place.getFirst() &&
-        resolve(block.getBatch()) == place.getBatch() &&
-        resolve(block.getHead()) == place.getHead())
-      return isSame(first, place.getBlock());
-  }
-  // A truth that was sent as a number.
-  if (auto test = dyn_cast<arith::CmpIOp>(other); test &&
-                                                  test.getPredicate() == arith::CmpIPredicate::ne &&
-                                                  matchPattern(test.getRhs(), m_Zero()))
-    if (auto flag = resolve(test.getLhs()).getDefiningOp<arith::ExtUIOp>();
-        flag && flag.getIn().getType().isInteger(1))
-      return isSame(first, flag.getIn());
-  if (cast<OpResult>(first).getResultNumber() != cast<OpResult>(second).getResultNumber() ||
-      !isMemoryEffectFree(op))
-    return false;
-  llvm::DenseMap<Value, Value> inside; // of regions
-  auto check = [&](Value a, Value b) { return success(inside.lookup(a) == b || isSame(a, b)); };
-  auto mark = [&](Value a, Value b) { inside[a] = b; };
-  return OperationEquivalence::isEquivalentTo(op, other, check, mark,
-                                              OperationEquivalence::IgnoreLocations);
-}
-
-bool Pair::isSameLoop(Operation *first, Operation *second) {
-  if (auto counted = dyn_cast<scf::ForOp>(first)) {
-    auto other = cast<scf::ForOp>(second);
-    return isSame(counted.getLowerBound(), other.getLowerBound()) &&
-           isSame(counted.getUpperBound(), other.getUpperBound()) &&
-           isSame(counted.getStep(), other.getStep());
-  }
-  return isSame(cast<scf::WhileOp>(first).getConditionOp().getCondition(),
-                cast<scf::WhileOp>(second).getConditionOp().getCondition());
-}
 
 /// `steps` with each loop run `iterations` times.
 void unroll(const Steps &steps, int64_t iterations, SmallVectorImpl<const Step *> &into) {
@@ -195,67 +40,74 @@ void unroll(const Steps &steps, int64_t iterations, SmallVectorImpl<const Step *
   }
 }
 
-/// The rest of C4, and C5: runs both programs step by step, each as far as it gets. Neither has a
-/// choice, so one order shows every circle. The loops run until all stages are in use.
-LogicalResult Pair::simulate(ArrayRef<Value> channels) {
-  for (auto [loop, otherLoop] : loops)
-    if (!isSameLoop(loop, otherLoop)) {
-      InFlightDiagnostic error = otherLoop->emitOpError()
-                                 << "expected to run as often as the producer's loop, which cannot "
-                                    "be seen; compute the bounds alike in both roles, or send them";
-      error.attachNote(loop->getLoc()) << "the producer's loop stands here";
-      return failure();
-    }
-  struct Tokens {
-    int64_t acquired = 0, filled = 0, awaited = 0, released = 0;
-  };
-  auto advance = [](const Step &step, Tokens &tokens) {
+/// What was done to a channel so far. Each role that reads it awaits and releases for itself.
+struct Tokens {
+  int64_t acquired = 0, filled = 0;
+  llvm::SmallDenseMap<Role *, int64_t, 2> awaited, released;
+
+  /// Whether `role` gets past the step.
+  bool advance(Role *role, const Step &step) {
     return llvm::TypeSwitch<Operation *, bool>(step.op)
         .Case([&](pipe::AcquireOp acquire) {
           if (acquire.getPart() > 0)
             return true;
-          return tokens.acquired - tokens.released < stagesOf(step.channel) && ++tokens.acquired;
+          for (auto [reader, count] : released)
+            if (acquired - count >= stagesOf(step.channel))
+              return false;
+          return ++acquired > 0;
         })
         .Case([&](pipe::FillOp fill) { // full with its last part
-          tokens.filled += int64_t(fill.getPart()) + 1 == fill.getChannel().getType().getParts();
+          filled += int64_t(fill.getPart()) + 1 == fill.getChannel().getType().getParts();
           return true;
         })
-        .Case([&](pipe::SendOp) { return ++tokens.filled; })
-        .Case([&](pipe::AwaitOp) { return tokens.awaited < tokens.filled && ++tokens.awaited; })
-        .Case([&](pipe::ReleaseOp) { return ++tokens.released; })
+        .Case([&](pipe::SendOp) { return ++filled; })
+        .Case([&](pipe::AwaitOp) { return awaited[role] < filled && ++awaited[role]; })
+        .Case([&](pipe::ReleaseOp) { return ++released[role]; })
         .Case([&](pipe::ReceiveOp) {
-          return tokens.awaited < tokens.filled && ++tokens.awaited && ++tokens.released;
+          return awaited[role] < filled && ++awaited[role] && ++released[role];
         })
         .Default([](Operation *) { return true; });
-  };
+  }
+};
+
+/// Runs the programs step by step, each as far as it gets. None has a choice, so one order shows
+/// every circle. The loops run until all stages are in use.
+LogicalResult simulate(ArrayRef<Role *> roles, ArrayRef<Value> channels) {
   int64_t stages = 0;
   for (Value channel : channels)
     stages = std::max(stages, stagesOf(channel));
   for (int64_t iterations : {int64_t(1), stages + 1}) {
     llvm::DenseMap<Value, Tokens> tokens;
-    SmallVector<const Step *> rest[2];
-    unroll(producer.steps, iterations, rest[0]);
-    unroll(consumers.steps, iterations, rest[1]);
-    size_t done[2] = {0, 0};
+    for (Value channel : channels)
+      for (Role *role : roles)
+        if (role->uses(channel, /*sends=*/false))
+          tokens[channel].released[role] = 0;
+    SmallVector<SmallVector<const Step *>> rest(roles.size());
+    SmallVector<size_t> done(roles.size(), 0);
+    for (auto [role, steps] : llvm::zip(roles, rest))
+      unroll(role->steps, iterations, steps);
     for (bool hasMoved = true; hasMoved;) {
       hasMoved = false;
-      for (unsigned role : {0, 1})
-        for (; done[role] < rest[role].size(); ++done[role], hasMoved = true) {
-          const Step &step = *rest[role][done[role]];
-          if (!advance(step, tokens[step.channel]))
+      for (auto [role, steps, at] : llvm::zip(roles, rest, done))
+        for (; at < steps.size(); ++at, hasMoved = true)
+          if (!tokens[steps[at]->channel].advance(role, *steps[at]))
             break;
-        }
     }
-    if (done[0] == rest[0].size() && done[1] == rest[1].size())
-      continue;
-    unsigned role = done[1] < rest[1].size() ? 1 : 0;
-    InFlightDiagnostic error =
-        rest[role][done[role]]->op->emitOpError()
-        << "waits for ever: the roles wait for each other; await in the order in which the "
-           "producer fills, release earlier, or give the channel more stages";
-    if (role == 1 && done[0] < rest[0].size())
-      error.attachNote(rest[0][done[0]]->op->getLoc()) << "the producer waits here";
-    return failure();
+    std::optional<InFlightDiagnostic> error;
+    for (size_t role : llvm::reverse(llvm::seq(roles.size()))) {
+      if (done[role] == rest[role].size())
+        continue;
+      Operation *op = rest[role][done[role]]->op;
+      if (error)
+        error->attachNote(op->getLoc()) << roles[role]->name << " waits here";
+      else
+        error.emplace(op->emitOpError()
+                      << "waits for ever: the roles wait for each other; await in the order in "
+                         "which the producer fills, release earlier, or give the channel more "
+                         "stages");
+    }
+    if (error)
+      return failure();
   }
   return success();
 }
@@ -514,26 +366,64 @@ LogicalResult checkTurns(Block &block, bool isInLoop, bool &areOpen) {
 // The pass
 //===----------------------------------------------------------------------===//
 
-LogicalResult verify(pipe::RolesOp roles) {
-  Role producer(/*isProducer=*/true), consumers(/*isProducer=*/false);
-  if (failed(roles.verify()) || // C10
-      failed(producer.read(roles.getProducer().front(), producer.steps)) ||
-      failed(consumers.read(roles.getConsumers().front(), consumers.steps)))
-    return failure();
-  SmallVector<Value> channels;
-  for (auto open : roles->getBlock()->getOps<pipe::OpenOp>())
-    channels.push_back(open.getChannel());
-  Pair pair(producer, consumers);
-  for (Value channel : channels)
-    if (failed(pair.compare(channel, producer.steps, consumers.steps)))
+/// C4: who sends, against each who reads.
+LogicalResult compare(ArrayRef<Role *> roles, ArrayRef<Value> channels) {
+  for (Value channel : channels) {
+    Role *sender = nullptr, *reader = nullptr;
+    for (Role *role : roles) {
+      bool sends = role->uses(channel, /*sends=*/true);
+      if (role->uses(channel, /*sends=*/false))
+        reader = role;
+      if (sends && sender)
+        return role->holdsOf(channel).front().begin->emitOpError()
+               << "expected one role to fill a channel or to send through it, got " << sender->name
+               << " and " << role->name << "; give each a channel of its own";
+      if (sends)
+        sender = role;
+    }
+    if (Role *alone = !sender ? reader : !reader ? sender : nullptr)
+      return differ(alone->holdsOf(channel).front().begin, nullptr);
+  }
+  Messages messages;
+  std::vector<Pair> pairs;
+  for (auto sender = roles.begin(); sender != roles.end(); ++sender)
+    for (auto reader = sender + 1; reader != roles.end(); ++reader) {
+      Pair &pair = pairs.emplace_back(**sender, **reader, messages);
+      for (Value channel : channels)
+        if ((*sender)->uses(channel, /*sends=*/true) && (*reader)->uses(channel, /*sends=*/false) &&
+            failed(pair.compare(channel)))
+          return failure();
+    }
+  for (Pair &pair : pairs) // once all messages are known
+    if (failed(pair.compareLoops()))
       return failure();
-  Buffers buffers(roles, consumers);
+  return success();
+}
+
+LogicalResult verify(pipe::RolesOp op) {
+  if (failed(op.verify())) // C10
+    return failure();
+  Role finder("the finder"), producer("the producer"), consumers("the consumers");
+  SmallVector<Role *> roles;
+  for (auto [role, region] : {std::pair(&finder, &op.getFinder()),
+                              {&producer, &op.getProducer()},
+                              {&consumers, &op.getConsumers()}})
+    if (!region->empty()) {
+      if (failed(role->read(*region)))
+        return failure();
+      roles.push_back(role);
+    }
+  SmallVector<Value> channels;
+  for (auto open : op->getBlock()->getOps<pipe::OpenOp>())
+    channels.push_back(open.getChannel());
+  if (failed(compare(roles, channels)) || failed(simulate(roles, channels)))
+    return failure();
+  Buffers buffers(op, consumers);
   bool turnsAreOpen = false;
   return success(
-      succeeded(pair.simulate(channels)) && succeeded(buffers.findPlaces()) &&
-      succeeded(buffers.checkProducts()) && succeeded(buffers.checkReads()) &&
-      succeeded(buffers.checkOutputs()) &&
-      succeeded(checkTurns(roles.getConsumers().front(), /*isInLoop=*/false, turnsAreOpen)));
+      succeeded(buffers.findPlaces()) && succeeded(buffers.checkProducts()) &&
+      succeeded(buffers.checkReads()) && succeeded(buffers.checkOutputs()) &&
+      succeeded(checkTurns(op.getConsumers().front(), /*isInLoop=*/false, turnsAreOpen)));
 }
 
 struct PipeVerifyProtocol : impl::PipeVerifyProtocolBase<PipeVerifyProtocol> {
