@@ -37,6 +37,8 @@ std::string Schedule::text() const {
     text += fmt::format(", group_keys = {}", groupKeys);
   if (heads > 1)
     text += fmt::format(", heads = {}", heads);
+  if (queryStages > 1)
+    text += fmt::format(", query_stages = {}", queryStages);
   return text;
 }
 
@@ -68,20 +70,21 @@ Status overrideSchedule(Schedule &schedule, const std::string &text) {
       schedule.reference = value.str();
       continue;
     }
-    int64_t *field = name == "block_m"      ? &schedule.blockM
-                     : name == "block_n"    ? &schedule.blockN
-                     : name == "stages"     ? &schedule.stages
-                     : name == "warps"      ? &schedule.warps
-                     : name == "consumers"  ? &schedule.consumers
-                     : name == "group_keys" ? &schedule.groupKeys
-                     : name == "heads"      ? &schedule.heads
-                                            : nullptr;
+    int64_t *field = name == "block_m"        ? &schedule.blockM
+                     : name == "block_n"      ? &schedule.blockN
+                     : name == "stages"       ? &schedule.stages
+                     : name == "warps"        ? &schedule.warps
+                     : name == "consumers"    ? &schedule.consumers
+                     : name == "group_keys"   ? &schedule.groupKeys
+                     : name == "heads"        ? &schedule.heads
+                     : name == "query_stages" ? &schedule.queryStages
+                                              : nullptr;
     if (!field)
       return Error(
           Code::invalidArgument,
           fmt::format("schedule: '{}' is no choice of a schedule; the choices are block_m, "
                       "block_n, stages, warps, q_in_registers, consumers, reference, overlap, "
-                      "turns, persistent, output_buffer, group_keys and heads",
+                      "turns, persistent, output_buffer, group_keys, heads and query_stages",
                       name.str()));
     int64_t least = field == &schedule.consumers || field == &schedule.groupKeys ? 0 : 1;
     int64_t most = field == &schedule.groupKeys ? std::numeric_limits<int32_t>::max() : 4096;
@@ -99,17 +102,19 @@ int64_t sharedBytes(const Schedule &schedule, const KernelSpecification &specifi
   // another shape.
   bool beside = schedule.consumers > 0 &&
                 (schedule.outputBuffer || specification.headDimQk != specification.headDimV);
-  int64_t query =
-      schedule.blockM * (beside ? specification.headDimQk + specification.headDimV
-                                : std::max(specification.headDimQk, specification.headDimV));
+  int64_t query = schedule.blockM *
+                  (beside ? schedule.queryStages * specification.headDimQk + specification.headDimV
+                          : std::max(specification.headDimQk, specification.headDimV));
   int64_t keyAndValue = schedule.blockN * (specification.headDimQk + specification.headDimV);
-  int64_t barriers = schedule.consumers > 0 ? 16 * (schedule.consumers + 2 * schedule.stages) : 0;
+  int64_t barriers = schedule.consumers > 0
+                         ? 16 * (schedule.consumers * schedule.queryStages + 2 * schedule.stages)
+                         : 0;
   if (schedule.persistent)
     barriers += 2 * (16 + 16); // the channel of work items
-  // Where blocks are found one by one: the channels that tell of them, and the memory of each warp
-  // that finds (BlockFinder.h).
+  // Where blocks are found one by one: the channels that tell of them (pipe-split-roles), and the
+  // memory of each warp that finds (BlockFinder.h).
   bool hasRoles = schedule.consumers > 0;
-  int64_t finding = hasRoles ? (16 + 16) * (2 + schedule.stages + 1) : 0;
+  int64_t finding = hasRoles ? (16 + 16) * (2 + 16 + 16) : 0;
   finding += (hasRoles ? 1 : schedule.warps) * 272;
   return size * (query + schedule.stages * keyAndValue) + barriers + finding;
 }
@@ -182,6 +187,19 @@ static Schedule roleHeuristic(const KernelSpecification &specification,
   return schedule;
 }
 
+/// Queries of the next work item are loaded ahead where there is room for them. Long rows under
+/// closed masks gain nothing (docs/performance.md).
+static int64_t queryStagesFor(Schedule schedule, const KernelSpecification &specification,
+                              const VariantTraits &variant, const ChipFacts &chip) {
+  bool isNarrow = std::max(specification.headDimQk, specification.headDimV) <= 64;
+  bool itemsAreShort =
+      !variant.isMasked || variant.isTested || isNarrow || expectedAtMost(specification, 2048);
+  schedule.queryStages = 2;
+  bool isPossible = schedule.consumers > 0 && schedule.persistent && schedule.outputBuffer &&
+                    sharedBytes(schedule, specification) <= chip.blockShared;
+  return isPossible && itemsAreShort ? 2 : 1;
+}
+
 /// How many consumers suit the expected length: three reuse each key and value more, two waste less
 /// of a short or a masked row of blocks; one has rows enough for few queries.
 static int64_t consumersFor(const KernelSpecification &specification,
@@ -229,7 +247,8 @@ static Status checkHeads(const Schedule &schedule) {
 
 /// Whether it makes a choice that only warpgroups with roles have.
 static bool usesRoles(const Schedule &schedule) {
-  return schedule.overlap || schedule.turns || schedule.persistent || schedule.outputBuffer;
+  return schedule.overlap || schedule.turns || schedule.persistent || schedule.outputBuffer ||
+         schedule.queryStages > 1;
 }
 
 static Status checkShared(const Schedule &schedule, const KernelSpecification &specification,
@@ -278,6 +297,11 @@ static Status checkRoles(const Schedule &schedule, const KernelSpecification &sp
   if (schedule.qInRegisters)
     return reject(
         "q_in_registers is false with consumers: their products read it from shared memory");
+  bool hasItems = schedule.persistent && schedule.outputBuffer;
+  if (schedule.queryStages > (hasItems ? 2 : 1))
+    return reject(fmt::format("query_stages is 1, or 2 with persistent = true and output_buffer = "
+                              "true, not {}: only the next work item's queries are loaded ahead",
+                              schedule.queryStages));
   return checkShared(schedule, specification, chip);
 }
 
@@ -286,9 +310,8 @@ static Status checkCuda(const Schedule &schedule, const KernelSpecification &spe
   if (schedule.consumers > 0)
     return checkRoles(schedule, specification, chip);
   if (usesRoles(schedule))
-    return reject(
-        "overlap, turns, persistent and output_buffer need consumers; take consumers = 2 or 3 on "
-        "sm_90, or leave them out");
+    return reject("overlap, turns, persistent, output_buffer and query_stages need consumers; take "
+                  "consumers = 2 or 3 on sm_90, or leave them out");
   if (std::max(specification.headDimQk, specification.headDimV) > 128)
     return reject(fmt::format("consumers = 0 computes head dimensions up to 128, not {} and {}; "
                               "leave consumers out",
@@ -326,8 +349,8 @@ static Status checkCuda(const Schedule &schedule, const KernelSpecification &spe
 static Status checkHost(const Schedule &schedule) {
   if (schedule.consumers > 0 || schedule.reference != "follow" || usesRoles(schedule))
     return Error(Code::invalidArgument, "schedule: consumers, reference, overlap, turns, "
-                                        "persistent and output_buffer are choices of GPU "
-                                        "targets; leave them out on the host");
+                                        "persistent, output_buffer and query_stages are choices "
+                                        "of GPU targets; leave them out on the host");
   if (schedule.blockM % 8 != 0 || schedule.blockN % 16 != 0)
     return Error(
         Code::invalidArgument,
@@ -359,6 +382,7 @@ Result<Schedule> chooseSchedule(const KernelSpecification &specification,
   // The number of consumers and the overlap decide what suits the rest, so their overrides come
   // first.
   Schedule wanted;
+  wanted.queryStages = 0;
   wanted.consumers = chip->acceleratedPtx != 0 ? consumersFor(specification, variant) : 0;
   wanted.overlap = true;
   if (Status status = overrideSchedule(wanted, specification.schedule); !status)
@@ -368,6 +392,8 @@ Result<Schedule> chooseSchedule(const KernelSpecification &specification,
                                            : multiplyHeuristic(specification, *chip);
   if (Status status = overrideSchedule(schedule, specification.schedule); !status)
     return status.error();
+  if (wanted.queryStages == 0) // not overridden: what the other choices leave room for
+    schedule.queryStages = queryStagesFor(schedule, specification, variant, *chip);
   if (Status status = checkCuda(schedule, specification, *chip); !status)
     return status.error();
   if (Status status = checkHeads(schedule); !status)

@@ -24,6 +24,7 @@ struct Schedule {
   bool overlap = false, turns = false, persistent = false, outputBuffer = false;
   int64_t groupKeys = 0;
   int64_t heads = 1;
+  int64_t queryStages = 1;
 
   /// Threads of a GPU's thread block.
   int64_t threads() const { return consumers > 0 ? 128 * (consumers + 1) : 32 * warps; }

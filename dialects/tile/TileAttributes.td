@@ -70,6 +70,7 @@ def Tile_ScheduleAttr : Tile_Attr<"Schedule", "schedule"> {
     | `turns` | warpgroups start the products of their blocks one after the other (overlap) |
     | `persistent` | a thread block for each multiprocessor takes work items until none is left (consumers) |
     | `group_keys` | work items come in groups of key/value heads that have this many keys together, so that a cache holds them; 0: head by head |
+    | `query_stages` | buffers of Q: 1, the default: a work item's queries are loaded when the last item's have been read; 2: while they are (persistent) |
     | `output_buffer` | the output leaves through a buffer of its own, not through the queries' (consumers) |
 
     Example: `#tile.schedule<block_m = 128, block_n = 64, stages = 2, warps = 4, q_in_registers = false>`
@@ -84,7 +85,8 @@ def Tile_ScheduleAttr : Tile_Attr<"Schedule", "schedule"> {
                         DefaultValuedParameter<"bool", "false">:$persistent,
                         DefaultValuedParameter<"bool", "false">:$output_buffer,
                         DefaultValuedParameter<"int64_t", "0">:$group_keys,
-                        DefaultValuedParameter<"int64_t", "1">:$heads);
+                        DefaultValuedParameter<"int64_t", "1">:$heads,
+                        DefaultValuedParameter<"int64_t", "1">:$query_stages);
   let assemblyFormat = "`<` struct(params) `>`";
 }
 

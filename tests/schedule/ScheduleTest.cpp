@@ -51,11 +51,11 @@ TEST(Schedule, WarpgroupsHaveRolesOnSm90) {
   EXPECT_EQ(chosen("sm_90", 64),
             "block_m = 192, block_n = 128, stages = 4, warps = 12, q_in_registers = false, "
             "consumers = 3, reference = recompute, overlap = true, persistent = true, "
-            "output_buffer = true");
+            "output_buffer = true, query_stages = 2");
   EXPECT_EQ(chosen("sm_90", 128),
             "block_m = 192, block_n = 80, stages = 2, warps = 12, q_in_registers = false, "
             "consumers = 3, reference = recompute, overlap = true, persistent = true, "
-            "output_buffer = true");
+            "output_buffer = true, query_stages = 2");
   // The rest follows the number of consumers.
   EXPECT_EQ(chosen("sm_90", 128,
                    "consumers = 1, block_n = 64, reference = follow, overlap = false, "
@@ -118,9 +118,9 @@ TEST(Schedule, FewQueriesShareTheirRows) {
     }
   EXPECT_EQ(chosenForQueries("sm_90", 128, 1).consumers, 1);
   EXPECT_EQ(chosenForQueries("sm_90", 256, 1).consumers, 1);
-  EXPECT_TRUE(chosenForQueries("sm_90", 128, 1).text().ends_with(", heads = 64"));
+  EXPECT_TRUE(chosenForQueries("sm_90", 128, 1).text().ends_with(", heads = 64, query_stages = 2"));
   // More rows have room for more heads.
-  EXPECT_TRUE(chosen("sm_90", 128, "consumers = 2, heads = 64").ends_with("heads = 64"));
+  EXPECT_TRUE(chosen("sm_90", 128, "consumers = 2, heads = 64").ends_with(", heads = 64"));
 }
 
 TEST(Schedule, FollowsTheVariant) {
@@ -137,6 +137,21 @@ TEST(Schedule, FollowsTheVariant) {
   EXPECT_EQ(chosenForLength(128, 128, 0, {.isMasked = true, .hasCaptures = true}).blockN, 80);
   EXPECT_EQ(chosenForLength(128, 128, 0, {.hasScore = true, .hasCaptures = true}).blockN, 80);
   EXPECT_EQ(chosenForLength(128, 128, 1024, {.hasScore = true, .hasCaptures = true}).blockN, 128);
+}
+
+// Where items are short, and both fit.
+TEST(Schedule, QueriesOfTheNextItemAreLoadedAheadWhereItPays) {
+  EXPECT_EQ(chosenForLength(128, 128, 0).queryStages, 2);
+  EXPECT_EQ(chosenForLength(64, 64, 0, {.isMasked = true}).queryStages, 2);
+  EXPECT_EQ(chosenForLength(128, 128, 2048, {.isMasked = true}).queryStages, 2);
+  EXPECT_EQ(chosenForLength(128, 128, 0, {.isMasked = true}).queryStages, 1);
+  EXPECT_EQ(chosenForLength(128, 128, 0, {.isMasked = true, .isScattered = true, .isTested = true})
+                .queryStages,
+            2);
+  EXPECT_EQ(chosenForLength(256, 256, 0).queryStages, 1);
+  // Overrides of other choices leave it no room, or no next item.
+  for (const char *others : {"stages = 3", "output_buffer = false", "persistent = false"})
+    EXPECT_EQ(chosen("sm_90", 128, others).find("query_stages"), std::string::npos) << others;
 }
 
 TEST(Schedule, WarpgroupsTakeTurnsWhereItPays) {
@@ -186,15 +201,19 @@ TEST(Schedule, CountsSharedMemory) {
   // 2 bytes · (128 · 128 + 2 · 64 · (128 + 128)); 272 for each warp that finds blocks.
   EXPECT_EQ(sharedBytes(schedule, specificationFor("sm_80", 128)), 98304 + 4 * 272);
   // And two barriers of 8 bytes for each part of the queries and each stage of keys and values; one
-  // warp finds blocks, and tells of them through channels of 2 and 3 stages.
+  // warp finds blocks, and tells of them through channels of 2, 16 and 16 stages.
   schedule.consumers = 2;
-  int64_t finding = 272 + (2 + 3) * (16 + 16);
+  int64_t finding = 272 + (2 + 16 + 16) * (16 + 16);
   EXPECT_EQ(sharedBytes(schedule, specificationFor("sm_90", 128)),
             98304 + 16 * (2 + 2 + 2) + finding);
   // The output's own buffer; the two stages of work items, with two barriers and 16 bytes each.
   schedule.outputBuffer = schedule.persistent = true;
   EXPECT_EQ(sharedBytes(schedule, specificationFor("sm_90", 128)),
             98304 + 96 + 2 * 128 * 128 + 2 * (2 * 8 + 16) + finding);
+  // A second buffer of queries, and its barriers.
+  schedule.queryStages = 2;
+  EXPECT_EQ(sharedBytes(schedule, specificationFor("sm_90", 128)),
+            98304 + 96 + 2 * (2 * 128 * 128 + 16) + 2 * (2 * 8 + 16) + finding);
 }
 
 struct Refusal {
@@ -221,7 +240,7 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{"Name", "sm_80", 64, "block_k = 64",
                 "schedule: 'block_k' is no choice of a schedule; the choices are block_m, block_n, "
                 "stages, warps, q_in_registers, consumers, reference, overlap, turns, "
-                "persistent, output_buffer, group_keys and heads"},
+                "persistent, output_buffer, group_keys, heads and query_stages"},
         Refusal{"Bool", "sm_80", 64, "q_in_registers = 1",
                 "schedule: q_in_registers is true or false, not '1'"},
         Refusal{"Reference", "sm_90", 64, "reference = eager",
@@ -273,7 +292,7 @@ INSTANTIATE_TEST_SUITE_P(
                 "schedule: q_in_registers is false with consumers: their products read it from "
                 "shared memory"},
         Refusal{"SharedMemoryOfRoles", "sm_90", 128, "stages = 5",
-                "schedule: needs 303904 bytes of shared memory, sm_90 gives a thread block 232448; "
+                "schedule: needs 304736 bytes of shared memory, sm_90 gives a thread block 232448; "
                 "take a smaller block_m, block_n or fewer stages"},
         Refusal{"Registers", "sm_80", 128, "block_n = 112",
                 "schedule: keeps 240 values in the registers of a thread, of which 224 can hold "
@@ -282,29 +301,33 @@ INSTANTIATE_TEST_SUITE_P(
             "Host", "host", 64, "block_m = 12",
             "schedule: on the host block_m is a multiple of 8 and block_n of 16, not 12 and 64"},
         Refusal{"RolesOfTheHost", "host", 64, "consumers = 2",
-                "schedule: consumers, reference, overlap, turns, persistent and output_buffer are "
-                "choices of "
-                "GPU targets; leave them out on the host"},
+                "schedule: consumers, reference, overlap, turns, persistent, output_buffer and "
+                "query_stages are choices of GPU targets; leave them out on the host"},
         Refusal{"ReferenceOfTheHost", "host", 64, "reference = lazy",
-                "schedule: consumers, reference, overlap, turns, persistent and output_buffer are "
-                "choices "
-                "of GPU targets; leave them out on the host"},
+                "schedule: consumers, reference, overlap, turns, persistent, output_buffer and "
+                "query_stages are choices of GPU targets; leave them out on the host"},
         Refusal{
             "TurnsWithoutOverlap", "sm_90", 64, "turns = true, overlap = false",
             "schedule: turns need overlap = true and consumers = 2 or 3: they order the products "
             "that overlap starts"},
         Refusal{"OverlapWithoutRoles", "sm_80", 64, "overlap = true",
-                "schedule: overlap, turns, persistent and output_buffer need consumers; take "
-                "consumers = 2 "
-                "or 3 on sm_90, or leave them out"},
+                "schedule: overlap, turns, persistent, output_buffer and query_stages need "
+                "consumers; take consumers = 2 or 3 on sm_90, or leave them out"},
         Refusal{"PersistentWithoutRoles", "sm_90", 64, "consumers = 0, persistent = true",
-                "schedule: overlap, turns, persistent and output_buffer need consumers; take "
-                "consumers = 2 "
-                "or 3 on sm_90, or leave them out"},
+                "schedule: overlap, turns, persistent, output_buffer and query_stages need "
+                "consumers; take consumers = 2 or 3 on sm_90, or leave them out"},
         Refusal{
             "WideHeadsWithoutRoles", "sm_90", 256, "consumers = 0",
             "schedule: consumers = 0 computes head dimensions up to 128, not 256 and 256; leave "
             "consumers out"},
+        Refusal{
+            "QueryStages", "sm_90", 64, "query_stages = 3",
+            "schedule: query_stages is 1, or 2 with persistent = true and output_buffer = true, "
+            "not 3: only the next work item's queries are loaded ahead"},
+        Refusal{
+            "QueryStagesOfOneItem", "sm_90", 64, "query_stages = 2, persistent = false",
+            "schedule: query_stages is 1, or 2 with persistent = true and output_buffer = true, "
+            "not 2: only the next work item's queries are loaded ahead"},
         Refusal{"Heads", "sm_90", 64, "heads = 12",
                 "schedule: heads is a power of two up to 64 that divides block_m = 192, not 12: so "
                 "many query heads share the rows of a block"},

@@ -138,7 +138,7 @@ private:
   void openChannels(OpBuilder &builder) {
     getOperation().walk([&](tile::LoadOp load) {
       bool isInLoop = load->getParentOp() != getOperation();
-      int64_t stages = isInLoop ? schedule.getStages() : 1;
+      int64_t stages = isInLoop ? schedule.getStages() : schedule.getQueryStages();
       auto known = lanes.find(load.getView());
       if (known != lanes.end()) {
         known->second.inLoop |= isInLoop;

@@ -69,7 +69,7 @@ TEST_F(HandWritten, HasTheStructureThatThePassesMake) {
   mlir::Operation *kernel = &*expected->getBody()->begin();
   specification.schedule = "block_m = 192, block_n = 80, stages = 2, warps = 12, consumers = 3, "
                            "reference = follow, overlap = true, persistent = true, "
-                           "output_buffer = true";
+                           "output_buffer = true, query_stages = 1";
   Result<std::string> emitted = emit(specification, Stage::pipe);
   ASSERT_TRUE(emitted.ok()) << emitted.error().message();
   auto made = mlir::parseSourceString<mlir::ModuleOp>(*emitted, &context);
