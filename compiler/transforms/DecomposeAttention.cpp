@@ -24,11 +24,14 @@ namespace {
 struct TileDecompose : impl::TileDecomposeBase<TileDecompose> {
   void runOnOperation() override {
     SmallVector<Operation *> ops;
+    bool isMasked = false;
     getOperation().walk([&](Operation *op) {
       if (isa<tile::MaskOp, tile::SoftmaxStepOp, tile::RescaleOp, tile::FinishOp>(op))
         ops.push_back(op);
+      if (auto mask = dyn_cast<tile::MaskOp>(op))
+        isMasked |= !mask.getBody().empty();
     });
-    SoftmaxDecomposition softmax;
+    SoftmaxDecomposition softmax(isMasked);
     for (Operation *op : ops) {
       if (auto mask = dyn_cast<tile::MaskOp>(op))
         decompose(mask);

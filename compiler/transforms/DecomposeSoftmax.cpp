@@ -137,8 +137,63 @@ static Value recomputed(TileEmitter &emit, Block *block, Value value) {
   return mapping.lookupOrDefault(value);
 }
 
-SoftmaxDecomposition::Step SoftmaxDecomposition::againstReference(TileEmitter &emit,
-                                                                  tile::SoftmaxStepOp op) {
+/// The branch of a partial block that gives `op` its scores, with the references as a second
+/// result: a row that has kept nothing so far takes the maximum of these scores. That is left to
+/// the first block's own step where this is the `isFirst` one. The branch as it was stays behind
+/// it.
+static scf::IfOp emitMaskWithReferences(tile::SoftmaxStepOp op, scf::IfOp mask, Value isFirst) {
+  OpBuilder builder(mask);
+  Type rowType = op.getM().getType();
+  auto branch = scf::IfOp::create(builder, mask.getLoc(), {mask.getType(0), rowType},
+                                  mask.getCondition(), /*withElseRegion=*/true);
+  auto copy = [&](Block *from, Block *to, llvm::function_ref<Value(TileEmitter &, Value)> newM) {
+    TileEmitter inner(op);
+    inner.builder.setInsertionPointToStart(to);
+    IRMapping mapping;
+    for (Operation &each : from->without_terminator())
+      inner.builder.clone(each, mapping);
+    Value scores = mapping.lookupOrDefault(from->getTerminator()->getOperand(0));
+    Value m = newM(inner, scores);
+    scf::YieldOp::create(inner.builder, inner.loc, ValueRange{scores, m});
+  };
+  copy(mask.thenBlock(), branch.thenBlock(), [&](TileEmitter &inner, Value scores) -> Value {
+    // `emitElse` gives the references where `condition` does not hold, op's own stay where it does.
+    auto keptIf = [&](TileEmitter &outer, Value condition,
+                      llvm::function_ref<Value(TileEmitter &)> emitElse) -> Value {
+      auto choice = scf::IfOp::create(outer.builder, outer.loc, rowType, condition,
+                                      /*withElseRegion=*/true);
+      TileEmitter here(op);
+      here.builder.setInsertionPointToStart(choice.thenBlock());
+      scf::YieldOp::create(here.builder, here.loc, op.getM());
+      here.builder.setInsertionPointToStart(choice.elseBlock());
+      Value m = emitElse(here);
+      scf::YieldOp::create(here.builder, here.loc, m);
+      return choice.getResult(0);
+    };
+    return keptIf(inner, isFirst, [&](TileEmitter &later) {
+      Value isNew = later.map(rowType, op.getM(), [&](Scalars s, ValueRange x, Value, Value) {
+        return s.select(s.equal(x[0], s.minusInfinity()), s.number(1), s.number(-1));
+      });
+      Value hasNew =
+          tile::AnyPositiveOp::create(later.builder, later.loc, later.builder.getI1Type(), isNew);
+      Value hasNone =
+          arith::XOrIOp::create(later.builder, later.loc, hasNew, emitFlag(later, true));
+      return keptIf(later, hasNone, [&](TileEmitter &found) {
+        Value lowest = emitConstant(found, rowType, -std::numeric_limits<float>::infinity());
+        Value maxima = emitReduce(found, tile::Reduction::Max, scores, lowest);
+        return found.map(rowType, {op.getM(), maxima}, [&](Scalars s, ValueRange x, Value, Value) {
+          return s.select(s.equal(x[0], s.minusInfinity()), x[1], x[0]);
+        });
+      });
+    });
+  });
+  copy(mask.elseBlock(), branch.elseBlock(),
+       [&](TileEmitter &, Value) -> Value { return op.getM(); });
+  return branch;
+}
+
+SoftmaxDecomposition::Step
+SoftmaxDecomposition::againstReference(TileEmitter &emit, tile::SoftmaxStepOp op, Scored scored) {
   // Far inside bf16's and f32's range, whatever the number of keys; f16 ends at 2^16 (HOPPER.md).
   bool isHalf = llvm::any_of(op.getP().getUsers(), [](Operation *user) {
     auto convert = dyn_cast<tile::ConvertOp>(user);
@@ -146,11 +201,17 @@ SoftmaxDecomposition::Step SoftmaxDecomposition::againstReference(TileEmitter &e
   });
   float limit = isHalf ? 0x1p15f : 0x1p60f;
   Type rowType = op.getM().getType();
-  // Without emitExponents' 0 for a row that has kept nothing: its exponentials must not fit.
-  Value exponents = emit.map(rowType, op.getM(), [&](Scalars s, ValueRange x, Value, Value) {
-    return s.multiply(x[0], op.getFactor());
+  // A row that has kept nothing has an exponent of -inf, so that its exponentials do not fit; but
+  // in a partial block its reference was looked for, so it keeps nothing here either.
+  Value exponents = emit.map(rowType, scored.m, [&](Scalars s, ValueRange x, Value, Value) {
+    Value exponent = s.multiply(x[0], op.getFactor());
+    if (!scored.isPartial)
+      return exponent;
+    Value keepsNone = arith::AndIOp::create(s.builder, s.loc, scored.isPartial,
+                                            s.equal(exponent, s.minusInfinity()));
+    return s.select(keepsNone, s.zero(), exponent);
   });
-  Value p = emitExponentials(emit, op, op.getS(), exponents);
+  Value p = emitExponentials(emit, op, scored.scores, exponents);
   Value sums = emitReduce(emit, tile::Reduction::Add, p, emitConstant(emit, rowType, 0));
   Value excess = emit.map(rowType, sums, [&](Scalars s, ValueRange x, Value, Value) -> Value {
     Value fits = arith::CmpFOp::create(s.builder, s.loc, arith::CmpFPredicate::OLE, x[0],
@@ -171,7 +232,7 @@ SoftmaxDecomposition::Step SoftmaxDecomposition::againstReference(TileEmitter &e
   Value l = inner.map(rowType, {op.getL(), sums},
                       [](Scalars s, ValueRange x, Value, Value) { return s.add(x[0], x[1]); });
   Value one = emitConstant(inner, rowType, 1);
-  scf::YieldOp::create(inner.builder, inner.loc, ValueRange{p, op.getM(), l, one});
+  scf::YieldOp::create(inner.builder, inner.loc, ValueRange{p, scored.m, l, one});
   return {branch.getResult(0), branch.getResult(1), branch.getResult(2), branch.getResult(3),
           exceeds};
 }
@@ -184,6 +245,12 @@ SoftmaxDecomposition::Step SoftmaxDecomposition::recompute(TileEmitter &emit,
   Value isFirst = arith::CmpIOp::create(emit.builder, emit.loc, arith::CmpIPredicate::eq,
                                         loop.getInductionVar(), loop.getLowerBound());
   Type rowType = op.getM().getType();
+  Scored scored{op.getS(), op.getM(), Value()};
+  if (auto mask = isMasked ? op.getS().getDefiningOp<scf::IfOp>() : nullptr) {
+    isFirst.getDefiningOp()->moveBefore(mask);
+    scf::IfOp branch = emitMaskWithReferences(op, mask, isFirst);
+    scored = {branch.getResult(0), branch.getResult(1), mask.getCondition()};
+  }
   Type types[] = {op.getS().getType(), rowType, rowType, rowType, emit.builder.getI1Type()};
   auto branch = scf::IfOp::create(emit.builder, emit.loc, types, isFirst, /*withElseRegion=*/true);
   auto emitBranch = [&](Block *block, llvm::function_ref<Step(TileEmitter &)> emitStep) {
@@ -194,8 +261,10 @@ SoftmaxDecomposition::Step SoftmaxDecomposition::recompute(TileEmitter &emit,
     scf::YieldOp::create(inner.builder, inner.loc,
                          ValueRange{step.p, step.m, step.l, step.alpha, changed});
   };
-  emitBranch(branch.thenBlock(), [&](TileEmitter &inner) { return follow(inner, op, op.getS()); });
-  emitBranch(branch.elseBlock(), [&](TileEmitter &inner) { return againstReference(inner, op); });
+  emitBranch(branch.thenBlock(),
+             [&](TileEmitter &inner) { return follow(inner, op, scored.scores); });
+  emitBranch(branch.elseBlock(),
+             [&](TileEmitter &inner) { return againstReference(inner, op, scored); });
   return {branch.getResult(0), branch.getResult(1), branch.getResult(2), branch.getResult(3),
           branch.getResult(4)};
 }

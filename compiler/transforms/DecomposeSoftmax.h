@@ -11,11 +11,11 @@
 //   lazy       m stays until a maximum exceeds it by 2^8: the common path has no exchange between
 //              the threads of a row and no rescaling.
 //   recompute  the first block as `follow`. After it, exponentials are taken against m at once,
-//   without
-//              any maximum; only where their sum is not at most 2^60 (2^15 where P is f16) the
-//              block's scores are computed again and m follows. A row that has kept nothing so far
-//              has m = -inf, whose exponentials are +inf or NaN, so its first kept block comes
-//              there too.
+//              without any maximum; only where their sum is not at most 2^60 (2^15 where P is f16)
+//              the block's scores are computed again and m follows. A row that has kept nothing so
+//              far has m = -inf, whose exponentials are +inf or NaN, so its first kept block comes
+//              there too, unless that is a partial one: where a mask is evaluated, a warp with such
+//              rows looks for their maxima at once. Their l and O are 0, so nothing is rescaled.
 //
 // +inf and NaN scores make a row NaN in all three; -inf is a dropped score.
 //
@@ -34,6 +34,9 @@ class TileEmitter;
 /// Decomposes the ops of one kernel, in their order; the caller erases them.
 class SoftmaxDecomposition {
 public:
+  /// `isMasked`: by more than the number of keys, so that rows may keep nothing of some blocks.
+  explicit SoftmaxDecomposition(bool isMasked) : isMasked(isMasked) {}
+
   void decompose(tile::SoftmaxStepOp op);
   void decompose(tile::RescaleOp op);
   void decompose(tile::FinishOp op);
@@ -45,10 +48,16 @@ private:
   };
   static Step follow(TileEmitter &emit, tile::SoftmaxStepOp op, mlir::Value scores);
   static Step lazy(TileEmitter &emit, tile::SoftmaxStepOp op);
-  static Step recompute(TileEmitter &emit, tile::SoftmaxStepOp op);
+  Step recompute(TileEmitter &emit, tile::SoftmaxStepOp op);
+  /// Scores with the references that their exponentials take. `isPartial` (i1): whether rows that
+  /// had kept nothing were looked at; null where that is never so.
+  struct Scored {
+    mlir::Value scores, m, isPartial;
+  };
   /// The part of `recompute` behind the first block.
-  static Step againstReference(TileEmitter &emit, tile::SoftmaxStepOp op);
+  static Step againstReference(TileEmitter &emit, tile::SoftmaxStepOp op, Scored scored);
 
+  bool isMasked;
   llvm::DenseMap<mlir::Value, mlir::Value> changedBy; ///< α to `changed`
 };
 

@@ -3,7 +3,8 @@
 // The first block follows its maximum. The others are relative to what stands: where some sum of a
 // warpgroup's exponentials does not fit (or is NaN, as in a row that has kept nothing), the scores are
 // computed anew, from loaded tiles and with the mask, and the reference follows. Else only the sum is
-// added to, and nothing is rescaled.
+// added to, and nothing is rescaled. In a partial block a warp with rows that have kept nothing looks for
+// their references first.
 // CHECK-LABEL: tile.kernel @bf16
 tile.kernel @bf16(%q: !tile.view<[?, ?, ?, 64], bf16>, %k: !tile.view<[?, ?, ?, 64], bf16>,
                   %v: !tile.view<[?, ?, ?, 64], bf16>, %factor: f32, %partial: i1, %low: i32, %high: i32, %one: i32)
@@ -17,18 +18,29 @@ tile.kernel @bf16(%q: !tile.view<[?, ?, ?, 64], bf16>, %k: !tile.view<[?, ?, ?, 
   // CHECK: scf.for %[[J:.*]] = %low to %high step %one iter_args(%[[M:.*]] = %{{.*}}, %[[L:.*]] = %{{.*}}, %[[O:.*]] = %{{.*}})
   // CHECK: %[[K:.*]] = tile.load %k
   // CHECK: %[[S:.*]] = tile.dot %[[Q:.*]], %[[K]] transposed plus %[[NONE:.*]] :
-  // CHECK: %[[T:.*]] = scf.if %partial
   // CHECK: %[[FIRST:.*]] = arith.cmpi eq, %[[J]], %low
+  // CHECK: %[[TR:.*]]:2 = scf.if %partial
+  // CHECK: %[[MASKED:.*]] = tile.map %[[S]]
+  // CHECK: %[[NEXT:.*]] = scf.if %[[FIRST]]
+  // CHECK: scf.yield %[[M]]
+  // CHECK: %[[NEW:.*]] = tile.any_positive
+  // CHECK-NOT: group
+  // CHECK: scf.if
+  // CHECK: scf.yield %[[M]]
+  // CHECK: tile.reduce max %[[MASKED]]
+  // CHECK: scf.yield %[[MASKED]], %[[NEXT]]
+  // CHECK: scf.yield %[[S]], %[[M]]
   // CHECK: %[[STEP:.*]]:5 = scf.if %[[FIRST]]
-  // CHECK: %[[MAX:.*]] = tile.reduce max %[[T]] from %[[M]]
-  // CHECK: %[[P:.*]] = tile.map %[[T]], %{{.*}}
+  // CHECK: %[[MAX:.*]] = tile.reduce max %[[TR]]#0 from %[[M]]
+  // CHECK: %[[P:.*]] = tile.map %[[TR]]#0, %{{.*}}
   // CHECK: %[[SUM:.*]] = tile.reduce add %[[P]]
   // CHECK: %[[TRUE:.*]] = arith.constant true
   // CHECK: scf.yield %[[P]], %[[MAX]], %[[SUM]], %{{.*}}, %[[TRUE]]
   // CHECK: } else {
-  // CHECK: %[[R:.*]] = tile.map %[[M]]
-  // CHECK-NOT: arith.select
-  // CHECK: %[[P:.*]] = tile.map %[[T]], %[[R]]
+  // CHECK: %[[R:.*]] = tile.map %[[TR]]#1
+  // CHECK: %[[NONE_KEPT:.*]] = arith.andi %partial
+  // CHECK: arith.select %[[NONE_KEPT]]
+  // CHECK: %[[P:.*]] = tile.map %[[TR]]#0, %[[R]]
   // CHECK: %[[ZERO:.*]] = tile.constant 0.000000e+00
   // CHECK: %[[SUM:.*]] = tile.reduce add %[[P]] from %[[ZERO]]
   // CHECK-NOT: tile.reduce max
@@ -47,7 +59,7 @@ tile.kernel @bf16(%q: !tile.view<[?, ?, ?, 64], bf16>, %k: !tile.view<[?, ?, ?, 
   // CHECK: %[[L2:.*]] = tile.map %[[L]], %[[SUM]]
   // CHECK: arith.addf
   // CHECK: %[[ONE:.*]] = tile.constant 1.000000e+00
-  // CHECK: scf.yield %[[P]], %[[M]], %[[L2]], %[[ONE]]
+  // CHECK: scf.yield %[[P]], %[[TR]]#1, %[[L2]], %[[ONE]]
   // CHECK: scf.yield %[[AGAIN]]#0, %[[AGAIN]]#1, %[[AGAIN]]#2, %[[AGAIN]]#3, %[[EXCEEDS]]
   // CHECK: scf.if %[[STEP]]#4
   // CHECK: tile.map %[[O]], %[[STEP]]#3

@@ -138,7 +138,7 @@ tile.kernel @k(%use: i32) {
   %c = pipe.open : !pipe.channel<2>
   pipe.roles producer 24 {
   } consumers 2 240 {
-    // expected-error @+1 {{expected to stand among the producer's operations of a pipe.roles}}
+    // expected-error @+1 {{expected to stand among the producer's or the finder's operations of a pipe.roles}}
     pipe.acquire %c[%use] : !pipe.channel<2>
   }
 }
@@ -285,7 +285,7 @@ tile.kernel @k(%use: i32) {
   %c = pipe.open : !pipe.channel<2 words = 1>
   pipe.roles producer 24 {
   } consumers 2 240 {
-    // expected-error @+1 {{expected to stand among the producer's operations of a pipe.roles}}
+    // expected-error @+1 {{expected to stand among the producer's or the finder's operations of a pipe.roles}}
     pipe.send %use to %c[%use] : !pipe.channel<2 words = 1>
   }
 }
@@ -294,9 +294,10 @@ tile.kernel @k(%use: i32) {
 
 tile.kernel @k(%use: i32) {
   %c = pipe.open : !pipe.channel<2 words = 1>
-  pipe.roles producer 24 {
-    // expected-error @+1 {{expected to stand among the consumers' operations of a pipe.roles}}
+  pipe.roles finder {
+    // expected-error @+1 {{expected to stand among the consumers' or the producer's operations of a pipe.roles}}
     %x = pipe.receive %c[%use] : !pipe.channel<2 words = 1> -> i32
+  } producer 24 {
   } consumers 2 240 {
   }
 }
