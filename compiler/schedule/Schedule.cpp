@@ -169,8 +169,9 @@ static Schedule roleHeuristic(const KernelSpecification &specification,
   schedule.reference = isCostly ? "lazy" : "recompute";
   schedule.overlap = overlap;
   schedule.persistent = schedule.outputBuffer = true;
-  bool turnsPay = (widest <= 64 && variant.isMasked) || (variant.hasScore && variant.hasCaptures) ||
-                  expectedAtMost(specification, 2048);
+  bool isShort = expectedAtMost(specification, 2048);
+  bool turnsPay = (widest <= 64 && consumers == 3 && (variant.isMasked || isShort)) ||
+                  (variant.hasScore && variant.hasCaptures);
   schedule.turns = turnsPay && overlap && consumers > 1;
   if (variant.isMasked) // keys and values of 32 MiB stay in the L2 of 50 MB (HOPPER.md)
     schedule.groupKeys = (int64_t(32) << 20) / (elementSize(specification.inputType) *

@@ -24,14 +24,13 @@ namespace {
 struct TileDecompose : impl::TileDecomposeBase<TileDecompose> {
   void runOnOperation() override {
     SmallVector<Operation *> ops;
-    bool isMasked = false;
+    bool hasFoundBlocks = false;
     getOperation().walk([&](Operation *op) {
       if (isa<tile::MaskOp, tile::SoftmaxStepOp, tile::RescaleOp, tile::FinishOp>(op))
         ops.push_back(op);
-      if (auto mask = dyn_cast<tile::MaskOp>(op))
-        isMasked |= !mask.getBody().empty();
+      hasFoundBlocks |= isa<tile::FoundBlockOp>(op);
     });
-    SoftmaxDecomposition softmax(isMasked);
+    SoftmaxDecomposition softmax(hasFoundBlocks);
     for (Operation *op : ops) {
       if (auto mask = dyn_cast<tile::MaskOp>(op))
         decompose(mask);

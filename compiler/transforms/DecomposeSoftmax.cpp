@@ -246,7 +246,7 @@ SoftmaxDecomposition::Step SoftmaxDecomposition::recompute(TileEmitter &emit,
                                         loop.getInductionVar(), loop.getLowerBound());
   Type rowType = op.getM().getType();
   Scored scored{op.getS(), op.getM(), Value()};
-  if (auto mask = isMasked ? op.getS().getDefiningOp<scf::IfOp>() : nullptr) {
+  if (auto mask = hasFoundBlocks ? op.getS().getDefiningOp<scf::IfOp>() : nullptr) {
     isFirst.getDefiningOp()->moveBefore(mask);
     scf::IfOp branch = emitMaskWithReferences(op, mask, isFirst);
     scored = {branch.getResult(0), branch.getResult(1), mask.getCondition()};

@@ -14,8 +14,10 @@
 //              without any maximum; only where their sum is not at most 2^60 (2^15 where P is f16)
 //              the block's scores are computed again and m follows. A row that has kept nothing so
 //              far has m = -inf, whose exponentials are +inf or NaN, so its first kept block comes
-//              there too, unless that is a partial one: where a mask is evaluated, a warp with such
-//              rows looks for their maxima at once. Their l and O are 0, so nothing is rescaled.
+//              there too. Where blocks are found one by one, many rows may keep nothing of the first
+//              ones: there a warp with such rows looks for their maxima in each partial block.
+//              Their l and O are 0, so nothing is rescaled. In closed runs this costs more than it
+//              saves (docs/performance.md).
 //
 // +inf and NaN scores make a row NaN in all three; -inf is a dropped score.
 //
@@ -34,8 +36,8 @@ class TileEmitter;
 /// Decomposes the ops of one kernel, in their order; the caller erases them.
 class SoftmaxDecomposition {
 public:
-  /// `isMasked`: by more than the number of keys, so that rows may keep nothing of some blocks.
-  explicit SoftmaxDecomposition(bool isMasked) : isMasked(isMasked) {}
+  /// `hasFoundBlocks`: the loop's blocks are found one by one.
+  explicit SoftmaxDecomposition(bool hasFoundBlocks) : hasFoundBlocks(hasFoundBlocks) {}
 
   void decompose(tile::SoftmaxStepOp op);
   void decompose(tile::RescaleOp op);
@@ -57,7 +59,7 @@ private:
   /// The part of `recompute` behind the first block.
   static Step againstReference(TileEmitter &emit, tile::SoftmaxStepOp op, Scored scored);
 
-  bool isMasked;
+  bool hasFoundBlocks;
   llvm::DenseMap<mlir::Value, mlir::Value> changedBy; ///< α to `changed`
 };
 

@@ -159,6 +159,7 @@ TEST(Schedule, WarpgroupsTakeTurnsWhereItPays) {
   EXPECT_FALSE(chosenForLength(64, 64, 0).turns);
   EXPECT_TRUE(chosenForLength(64, 64, 2048).turns);
   EXPECT_TRUE(chosenForLength(64, 64, 0, {.isMasked = true}).turns);
+  EXPECT_FALSE(chosenForLength(64, 64, 1024, {.isMasked = true}).turns); // two consumers
   EXPECT_FALSE(chosenForLength(128, 128, 0, {.isMasked = true}).turns);
   EXPECT_TRUE(chosenForLength(128, 128, 0, {.hasScore = true, .hasCaptures = true}).turns);
 }

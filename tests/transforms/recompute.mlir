@@ -3,8 +3,7 @@
 // The first block follows its maximum. The others are relative to what stands: where some sum of a
 // warpgroup's exponentials does not fit (or is NaN, as in a row that has kept nothing), the scores are
 // computed anew, from loaded tiles and with the mask, and the reference follows. Else only the sum is
-// added to, and nothing is rescaled. In a partial block a warp with rows that have kept nothing looks for
-// their references first.
+// added to, and nothing is rescaled.
 // CHECK-LABEL: tile.kernel @bf16
 tile.kernel @bf16(%q: !tile.view<[?, ?, ?, 64], bf16>, %k: !tile.view<[?, ?, ?, 64], bf16>,
                   %v: !tile.view<[?, ?, ?, 64], bf16>, %factor: f32, %partial: i1, %low: i32, %high: i32, %one: i32)
@@ -18,29 +17,18 @@ tile.kernel @bf16(%q: !tile.view<[?, ?, ?, 64], bf16>, %k: !tile.view<[?, ?, ?, 
   // CHECK: scf.for %[[J:.*]] = %low to %high step %one iter_args(%[[M:.*]] = %{{.*}}, %[[L:.*]] = %{{.*}}, %[[O:.*]] = %{{.*}})
   // CHECK: %[[K:.*]] = tile.load %k
   // CHECK: %[[S:.*]] = tile.dot %[[Q:.*]], %[[K]] transposed plus %[[NONE:.*]] :
+  // CHECK: %[[T:.*]] = scf.if %partial
   // CHECK: %[[FIRST:.*]] = arith.cmpi eq, %[[J]], %low
-  // CHECK: %[[TR:.*]]:2 = scf.if %partial
-  // CHECK: %[[MASKED:.*]] = tile.map %[[S]]
-  // CHECK: %[[NEXT:.*]] = scf.if %[[FIRST]]
-  // CHECK: scf.yield %[[M]]
-  // CHECK: %[[NEW:.*]] = tile.any_positive
-  // CHECK-NOT: group
-  // CHECK: scf.if
-  // CHECK: scf.yield %[[M]]
-  // CHECK: tile.reduce max %[[MASKED]]
-  // CHECK: scf.yield %[[MASKED]], %[[NEXT]]
-  // CHECK: scf.yield %[[S]], %[[M]]
   // CHECK: %[[STEP:.*]]:5 = scf.if %[[FIRST]]
-  // CHECK: %[[MAX:.*]] = tile.reduce max %[[TR]]#0 from %[[M]]
-  // CHECK: %[[P:.*]] = tile.map %[[TR]]#0, %{{.*}}
+  // CHECK: %[[MAX:.*]] = tile.reduce max %[[T]] from %[[M]]
+  // CHECK: %[[P:.*]] = tile.map %[[T]], %{{.*}}
   // CHECK: %[[SUM:.*]] = tile.reduce add %[[P]]
   // CHECK: %[[TRUE:.*]] = arith.constant true
   // CHECK: scf.yield %[[P]], %[[MAX]], %[[SUM]], %{{.*}}, %[[TRUE]]
   // CHECK: } else {
-  // CHECK: %[[R:.*]] = tile.map %[[TR]]#1
-  // CHECK: %[[NONE_KEPT:.*]] = arith.andi %partial
-  // CHECK: arith.select %[[NONE_KEPT]]
-  // CHECK: %[[P:.*]] = tile.map %[[TR]]#0, %[[R]]
+  // CHECK: %[[R:.*]] = tile.map %[[M]]
+  // CHECK-NOT: arith.select
+  // CHECK: %[[P:.*]] = tile.map %[[T]], %[[R]]
   // CHECK: %[[ZERO:.*]] = tile.constant 0.000000e+00
   // CHECK: %[[SUM:.*]] = tile.reduce add %[[P]] from %[[ZERO]]
   // CHECK-NOT: tile.reduce max
@@ -59,7 +47,7 @@ tile.kernel @bf16(%q: !tile.view<[?, ?, ?, 64], bf16>, %k: !tile.view<[?, ?, ?, 
   // CHECK: %[[L2:.*]] = tile.map %[[L]], %[[SUM]]
   // CHECK: arith.addf
   // CHECK: %[[ONE:.*]] = tile.constant 1.000000e+00
-  // CHECK: scf.yield %[[P]], %[[TR]]#1, %[[L2]], %[[ONE]]
+  // CHECK: scf.yield %[[P]], %[[M]], %[[L2]], %[[ONE]]
   // CHECK: scf.yield %[[AGAIN]]#0, %[[AGAIN]]#1, %[[AGAIN]]#2, %[[AGAIN]]#3, %[[EXCEEDS]]
   // CHECK: scf.if %[[STEP]]#4
   // CHECK: tile.map %[[O]], %[[STEP]]#3
@@ -103,4 +91,53 @@ tile.kernel @no_loop(%factor: f32)
   %s = tile.constant 0.0 : !tile.tile<[64, 32], f32>
   %m = tile.constant 1.0 : !tile.tile<[64], f32>
   %p, %m2, %l2, %alpha = tile.softmax_step %s, %m, %m factor %factor : !tile.tile<[64, 32], f32>, !tile.tile<[64], f32>
+}
+
+// Blocks that are found one by one: in a partial block behind the first a warp with rows that have kept
+// nothing looks for their references; rows that keep nothing here either have an exponent of 0.
+// CHECK-LABEL: tile.kernel @found
+// CHECK: scf.for %[[J:.*]] = %low to %{{.*}} iter_args(%[[M:.*]] = %{{.*}}, %[[L:.*]] = %{{.*}})
+// CHECK: %{{.*}}, %[[PARTIAL:.*]] = tile.found_block
+// CHECK: %[[FIRST:.*]] = arith.cmpi eq, %[[J]], %low
+// CHECK: %[[T:.*]]:2 = scf.if %[[PARTIAL]]
+// CHECK: %[[MASKED:.*]] = tile.map
+// CHECK: %[[NEXT:.*]] = scf.if %[[FIRST]]
+// CHECK: scf.yield %[[M]]
+// CHECK: tile.any_positive
+// CHECK-NOT: group
+// CHECK: scf.if
+// CHECK: scf.yield %[[M]]
+// CHECK: tile.reduce max %[[MASKED]]
+// CHECK: scf.yield %[[MASKED]], %[[NEXT]]
+// CHECK: scf.yield %{{.*}}, %[[M]]
+// CHECK: scf.if %[[FIRST]]
+// CHECK: tile.reduce max %[[T]]#0 from %[[M]]
+// CHECK: } else {
+// CHECK: %[[R:.*]] = tile.map %[[T]]#1
+// CHECK: %[[KEEPS_NONE:.*]] = arith.andi %[[PARTIAL]]
+// CHECK: arith.select %[[KEEPS_NONE]]
+// CHECK: %[[P:.*]] = tile.map %[[T]]#0, %[[R]]
+// CHECK: tile.any_positive %{{.*}} group
+// CHECK: scf.yield %[[P]], %[[T]]#1
+tile.kernel @found(%factor: f32, %low: i32, %high: i32, %one: i32)
+    attributes {schedule = #tile.schedule<block_m = 64, block_n = 32, stages = 2, warps = 4, q_in_registers = false, consumers = 1, reference = recompute>} {
+  %rows = tile.work : !tile.block<query, 64>
+  %s = tile.constant 0.0 : !tile.tile<[64, 32], f32>
+  %m0 = tile.constant 1.0 : !tile.tile<[64], f32>
+  %found, %count = tile.find_blocks from %low to %high : !tile.found_blocks<32> one {
+  ^bb0(%first: i32, %last: i32):
+    %keeps = arith.cmpi sle, %first, %high : i32
+    tile.yield %keeps, %keeps : i1, i1
+  } many {
+  ^bb0(%first: i32, %last: i32):
+    %keeps = arith.cmpi sle, %first, %high : i32
+    tile.yield %keeps, %keeps : i1, i1
+  }
+  %m, %l = scf.for %j = %low to %count step %one iter_args(%m1 = %m0, %l1 = %m0) -> (!tile.tile<[64], f32>, !tile.tile<[64], f32>) : i32 {
+    %index, %partial = tile.found_block %found[%j] : !tile.found_blocks<32>
+    %keys = tile.block_at %index of %rows : !tile.block<query, 64> -> !tile.block<key, 32>
+    %T = tile.mask %s if %partial at %rows, %keys : !tile.tile<[64, 32], f32>, !tile.block<query, 64>, !tile.block<key, 32>
+    %p, %m2, %l2, %alpha = tile.softmax_step %T, %m1, %l1 factor %factor : !tile.tile<[64, 32], f32>, !tile.tile<[64], f32>
+    scf.yield %m2, %l2 : !tile.tile<[64], f32>, !tile.tile<[64], f32>
+  }
 }

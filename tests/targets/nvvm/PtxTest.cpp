@@ -232,8 +232,7 @@ TEST(PtxWithRoles, OverlapsProductsAndTakesWorkItems) {
     EXPECT_EQ(occurrences(artifact.code, "wgmma.wait_group.sync.aligned 0;"), 4);
     // Whether the reference holds is asked of a warpgroup, once a block.
     EXPECT_EQ(opcodes.count("barrier.cta.red.or.pred"), 1);
-    // And of a warp, in a partial block, whether it has rows that have kept nothing.
-    EXPECT_EQ(opcodes.count("vote"), 1);
+    EXPECT_EQ(opcodes.count("vote"), 0);
     EXPECT_EQ(opcodes.count("cp.async.bulk.tensor.4d.shared::cluster.global"), 6 * headDim / 64);
     // Taking a work item, and the last one's end; the channel that hands them on has two stages.
     EXPECT_EQ(opcodes.exactly("atom.relaxed.gpu.global.add.u32"), 1);
