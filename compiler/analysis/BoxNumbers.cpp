@@ -13,8 +13,8 @@ using namespace mlir;
 
 namespace tesela {
 
-std::optional<BoxNumbers> BoxValues::numbers(Value value, KeyBox *box) {
-  if (!dependsOnKey(value))
+std::optional<BoxNumbers> BoxValues::numbers(Value value, ColumnBox *box) {
+  if (!dependsOnColumn(value))
     box = &outerBox;
   auto known = box->numbers.find(value);
   if (known != box->numbers.end())
@@ -48,7 +48,7 @@ struct Ends {
 };
 } // namespace
 
-std::optional<BoxNumbers> BoxValues::findNumbers(Value value, KeyBox *box) {
+std::optional<BoxNumbers> BoxValues::findNumbers(Value value, ColumnBox *box) {
   WideArithmetic at(box->builder, wide.loc);
   Ends ends{at};
   using Result = std::optional<BoxNumbers>;
@@ -166,7 +166,7 @@ std::optional<BoxNumbers> BoxValues::findNumbers(Value value, KeyBox *box) {
       });
 }
 
-BoxTruth BoxValues::compareNumbers(arith::CmpFOp op, KeyBox *box) {
+BoxTruth BoxValues::compareNumbers(arith::CmpFOp op, ColumnBox *box) {
   WideArithmetic at(box->builder, wide.loc);
   std::optional<BoxNumbers> a = numbers(op.getLhs(), box), b = numbers(op.getRhs(), box);
   if (!a || !b)

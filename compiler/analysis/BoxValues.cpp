@@ -40,8 +40,9 @@ BoxValues::BoxValues(OpBuilder &outer, Location loc, Block &body, const BoxFrame
   else
     hoisted.map(arguments[1], frame.head);
   hoisted.map(arguments[2], frame.kvHead);
-  query = arguments[3];
-  key = arguments[4];
+  bool rowsAreQueries = frame.axis == tile::Axis::Query;
+  row = arguments[rowsAreQueries ? 3 : 4];
+  column = arguments[rowsAreQueries ? 4 : 3];
 }
 
 //===----------------------------------------------------------------------===//
@@ -49,17 +50,17 @@ BoxValues::BoxValues(OpBuilder &outer, Location loc, Block &body, const BoxFrame
 //===----------------------------------------------------------------------===//
 
 BoxValues::Dependence BoxValues::dependence(Value value) {
-  if (value == key || (body.getNumArguments() == 6 && value == body.getArgument(0)))
-    return Dependence::key;
-  if (value == query || value == heads)
-    return Dependence::query;
+  if (value == column || (body.getNumArguments() == 6 && value == body.getArgument(0)))
+    return Dependence::column;
+  if (value == row || value == heads)
+    return Dependence::row;
   Operation *op = value.getDefiningOp();
   if (!op || op->getBlock() != &body) // b h hkv, and what stands outside
     return Dependence::none;
   auto [known, inserted] = dependences.try_emplace(op, Dependence::none);
   if (!inserted)
     return known->second;
-  Dependence result = op->getNumRegions() == 0 ? Dependence::none : Dependence::key;
+  Dependence result = op->getNumRegions() == 0 ? Dependence::none : Dependence::column;
   for (Value operand : op->getOperands())
     result = std::max(result, dependence(operand));
   return dependences[op] = result;
@@ -92,8 +93,8 @@ std::optional<LinearForm> BoxValues::linear(Value value) {
   return form;
 }
 
-BoxInterval BoxValues::queryTerm(int64_t factor) {
-  Value a = wide.times(factor, frame.firstQuery), b = wide.times(factor, frame.lastQuery);
+BoxInterval BoxValues::rowTerm(int64_t factor) {
+  Value a = wide.times(factor, frame.firstRow), b = wide.times(factor, frame.lastRow);
   return factor >= 0 ? BoxInterval{a, b} : BoxInterval{b, a};
 }
 
@@ -122,15 +123,15 @@ static Value floorDivide(WideArithmetic &at, Value x, Value divisor) {
 BoxInterval BoxValues::boundsOf(const LinearForm &form, WideArithmetic &at, Value first,
                                 Value last) {
   BoxInterval bounds = form.offset;
-  if (form.query)
-    bounds = sum(at, bounds, queryTerm(form.query));
+  if (form.row)
+    bounds = sum(at, bounds, rowTerm(form.row));
   if (!first) {
     first = wide.constant(0);
-    last = wide.max(wide.add(frame.keyCount, -1), wide.constant(0));
+    last = wide.max(wide.add(frame.columnCount, -1), wide.constant(0));
   }
-  if (form.key) {
-    Value a = at.times(form.key, first), b = at.times(form.key, last);
-    bounds = sum(at, bounds, form.key > 0 ? BoxInterval{a, b} : BoxInterval{b, a});
+  if (form.column) {
+    Value a = at.times(form.column, first), b = at.times(form.column, last);
+    bounds = sum(at, bounds, form.column > 0 ? BoxInterval{a, b} : BoxInterval{b, a});
   }
   if (attn::FloorDivOp op = form.quotient) {
     // findLinear has seen that the operand is linear and the divisor uniform. Where the divisor is
@@ -147,8 +148,8 @@ BoxInterval BoxValues::boundsOf(const LinearForm &form, WideArithmetic &at, Valu
 }
 
 std::optional<LinearForm> BoxValues::difference(const LinearForm &a, const LinearForm &b) {
-  LinearForm form{a.query - b.query,
-                  a.key - b.key,
+  LinearForm form{a.row - b.row,
+                  a.column - b.column,
                   sum(wide, a.offset, negated(wide, b.offset)),
                   wide.both(a.fits, b.fits),
                   a.quotient ? a.quotient : b.quotient,
@@ -163,7 +164,7 @@ std::optional<LinearForm> BoxValues::difference(const LinearForm &a, const Linea
     form.quotientSign = 0;
   }
   constexpr int64_t most = 1024; // far from the ends of i64 beside i32 values
-  if (std::abs(form.query) > most || std::abs(form.key) > most)
+  if (std::abs(form.row) > most || std::abs(form.column) > most)
     return std::nullopt;
   return form;
 }
@@ -171,9 +172,9 @@ std::optional<LinearForm> BoxValues::difference(const LinearForm &a, const Linea
 std::optional<LinearForm> BoxValues::findLinear(Value value) {
   Value nothing = wide.constant(0);
   BoxInterval zero{nothing, nothing};
-  if (value == query)
+  if (value == row)
     return LinearForm{1, 0, zero, {}, {}, 0, 0, mostInteger};
-  if (value == key)
+  if (value == column)
     return LinearForm{0, 1, zero, {}, {}, 0, 0, mostInteger};
   if (value == heads)
     return LinearForm{0, 0, {wide.wide(frame.head), frame.lastHead}, {}, {}, 0, 0, mostInteger};
@@ -194,9 +195,9 @@ std::optional<LinearForm> BoxValues::findLinear(Value value) {
   if (isa<arith::AddIOp, arith::SubIOp>(op)) {
     std::optional<LinearForm> a = linear(op->getOperand(0)), b = linear(op->getOperand(1));
     if (a && b && isa<arith::AddIOp>(op)) {
-      LinearForm opposite{-b->query, -b->key,     negated(wide, b->offset),
-                          b->fits,   b->quotient, -b->quotientSign,
-                          -b->most,  -b->least};
+      LinearForm opposite{-b->row,  -b->column,  negated(wide, b->offset),
+                          b->fits,  b->quotient, -b->quotientSign,
+                          -b->most, -b->least};
       form = difference(*a, opposite);
     } else if (a && b) {
       form = difference(*a, *b);
@@ -211,14 +212,14 @@ std::optional<LinearForm> BoxValues::findLinear(Value value) {
       a = linear(other);
     if (a && !a->quotient) {
       int64_t n = number.getSExtValue();
-      form = LinearForm{n * a->query, n * a->key, scaled(wide, n, a->offset), a->fits, {}, 0,
+      form = LinearForm{n * a->row,   n * a->column, scaled(wide, n, a->offset), a->fits, {}, 0,
                         n * a->least, n * a->most};
-      if (form->query > 1024 || form->key > 1024 || form->query < -1024 || form->key < -1024)
+      if (form->row > 1024 || form->column > 1024 || form->row < -1024 || form->column < -1024)
         form.reset();
     }
-  } else if (auto divide = dyn_cast<attn::FloorDivOp>(op); divide && dependsOnKey(value)) {
+  } else if (auto divide = dyn_cast<attn::FloorDivOp>(op); divide && dependsOnColumn(value)) {
     std::optional<LinearForm> x = linear(divide.getLhs());
-    if (x && x->key && !x->quotient && isUniform(divide.getRhs())) {
+    if (x && x->column && !x->quotient && isUniform(divide.getRhs())) {
       Value divisor = wide.wide(hoist(divide.getRhs()));
       Value isPositive = wide.lessEqual(wide.constant(1), divisor);
       return LinearForm{0,      0, zero,         wide.both(x->fits, isPositive),
@@ -226,9 +227,9 @@ std::optional<LinearForm> BoxValues::findLinear(Value value) {
     }
   }
   if (!form) {
-    // What does not depend on the key is an offset all the same.
+    // What does not depend on the column is an offset all the same.
     std::optional<BoxInterval> bounds;
-    if (!dependsOnKey(value))
+    if (!dependsOnColumn(value))
       bounds = findInterval(value, &outerBox);
     if (!bounds)
       return std::nullopt;
@@ -249,10 +250,10 @@ std::optional<LinearForm> BoxValues::findLinear(Value value) {
 // i32
 //===----------------------------------------------------------------------===//
 
-std::optional<BoxInterval> BoxValues::interval(Value value, KeyBox *box) {
-  if (!dependsOnKey(value))
+std::optional<BoxInterval> BoxValues::interval(Value value, ColumnBox *box) {
+  if (!dependsOnColumn(value))
     box = &outerBox;
-  assert(box && "a value that depends on the key needs keys");
+  assert(box && "a value that depends on the column needs columns");
   auto known = box->intervals.find(value);
   if (known != box->intervals.end())
     return known->second;
@@ -270,7 +271,7 @@ std::optional<BoxInterval> BoxValues::interval(Value value, KeyBox *box) {
 }
 
 /// What is not linear.
-std::optional<BoxInterval> BoxValues::findInterval(Value value, KeyBox *box) {
+std::optional<BoxInterval> BoxValues::findInterval(Value value, ColumnBox *box) {
   WideArithmetic at(box->builder, wide.loc);
   Operation *op = value.getDefiningOp();
   Value least = at.constant(leastInteger), most = at.constant(mostInteger);
@@ -374,7 +375,7 @@ std::optional<BoxInterval> BoxValues::findInterval(Value value, KeyBox *box) {
 }
 
 /// The ends of a read, in the element's type.
-std::optional<std::pair<Value, Value>> BoxValues::readBounds(tile::ReadOp read, KeyBox *box) {
+std::optional<std::pair<Value, Value>> BoxValues::readBounds(tile::ReadOp read, ColumnBox *box) {
   WideArithmetic at(box->builder, wide.loc);
   SmallVector<Value> low, high;
   SmallVector<int64_t> within;
@@ -392,8 +393,8 @@ std::optional<std::pair<Value, Value>> BoxValues::readBounds(tile::ReadOp read, 
     high.push_back(at.narrow(ends->high));
     std::optional<LinearForm> form = linear(index);
     bool steps = form && !form->quotient && !form->fits && isPoint(form->offset) &&
-                 std::abs(form->query) + std::abs(form->key) == 1;
-    within.push_back(!steps ? 0 : form->key ? box->keys : frame.queries);
+                 std::abs(form->row) + std::abs(form->column) == 1;
+    within.push_back(!steps ? 0 : form->column ? box->count : frame.rows);
   }
   Type type = read.getElement().getType();
   auto bounds = tile::BoundsOp::create(at.builder, read.getLoc(), type, type, read.getView(), low,
@@ -405,8 +406,8 @@ std::optional<std::pair<Value, Value>> BoxValues::readBounds(tile::ReadOp read, 
 // bool
 //===----------------------------------------------------------------------===//
 
-BoxTruth BoxValues::truth(Value value, KeyBox *box) {
-  if (!dependsOnKey(value))
+BoxTruth BoxValues::truth(Value value, ColumnBox *box) {
+  if (!dependsOnColumn(value))
     box = &outerBox;
   auto known = box->truths.find(value);
   if (known != box->truths.end())
@@ -415,7 +416,7 @@ BoxTruth BoxValues::truth(Value value, KeyBox *box) {
   return box->truths[value] = result;
 }
 
-BoxTruth BoxValues::findTruth(Value value, KeyBox *box) {
+BoxTruth BoxValues::findTruth(Value value, ColumnBox *box) {
   WideArithmetic at(box->builder, wide.loc);
   if (isUniform(value)) {
     Value point = hoist(value);
@@ -454,7 +455,7 @@ BoxTruth BoxValues::findTruth(Value value, KeyBox *box) {
       });
 }
 
-BoxTruth BoxValues::compareIntegers(arith::CmpIOp op, KeyBox *box) {
+BoxTruth BoxValues::compareIntegers(arith::CmpIOp op, ColumnBox *box) {
   WideArithmetic at(box->builder, wide.loc);
   std::optional<BoxInterval> bounds; // of left - right
   std::optional<LinearForm> a = linear(op.getLhs()), b = linear(op.getRhs()), form;

@@ -3,11 +3,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A box is one batch, one head or the neighbouring heads of a block (RowMap.h), the queries [q₀,
-// q₁] and the keys [k₀, k₁]. Let v(q, k) be what the kernel computes for a value of a mask's or
-// score's hook. This file emits bounds of v over a box:
+// A block has rows, and the loop over the blocks that it needs goes over columns: rows are queries
+// and columns keys, or rows are keys and columns queries. One parameter, the axis, says which;
+// nothing else here tells queries from keys. A box is one batch, one head or neighbouring heads (of
+// a block of queries, RowMap.h; or all that share the key/value head of a block of keys), the rows
+// [x₀, x₁] and the columns [y₀, y₁]. Let v(x, y) be what the kernel computes for a value of a
+// mask's or score's hook. This file emits bounds of v over a box:
 //
-//   i32     an interval of i64 ends inside i32:  l <= v(q, k) <= h                (BoxInterval)
+//   i32     an interval of i64 ends inside i32:  l <= v(x, y) <= h                (BoxInterval)
 //   f32     ends, and whether NaN is possible:   v is NaN, or l <= v <= h         (BoxNumbers)
 //   bool    two bits: may it be true, may it be false                             (BoxTruth)
 //
@@ -15,13 +18,11 @@
 // box, so does the result. Composition then is sound by induction over the hook's ops.
 //
 //   the same for the box    v itself, computed once
-//   linear                  v = a·q + c·k + u with constants a, c in [-1024, 1024] and u in an
-//   interval that
-//                           does not depend on k: ends of each term. Differences of the same
-//                           index cancel, which intervals alone lose: q - k over a tile.
-//   + - ·  on i32           ends in i64 (a product of i32 is inside i64); where an end leaves i32
-//   the
-//                           kernel may wrap, and the interval becomes all of i32
+//   linear                  v = a·x + c·y + u with constants a, c in [-1024, 1024] and u in an
+//                           interval that does not depend on y: ends of each term. Differences of
+//                           the same index cancel, which intervals alone lose: q - k over a tile.
+//   + - ·  on i32           ends in i64 (a product of i32 is inside i64); where an end leaves
+//                           i32 the kernel may wrap, and the interval becomes all of i32
 //   x / C, C uniform        floor is monotone: [⌊l/C⌋, ⌊h/C⌋] for C > 0, else all of i32
 //   x % C, C uniform > 0    [l mod C, h mod C] where ⌊l/C⌋ = ⌊h/C⌋ (one quotient, so mod is
 //                           x - C·quotient, monotone), else [0, C - 1]
@@ -66,10 +67,10 @@ struct BoxTruth {
   mlir::Value mayBeTrue, mayBeFalse;
 };
 
-/// query · q + key · k + offset, and possibly one quotient more: ± ⌊x / C⌋ where x depends on k.
+/// row · x + column · y + offset, and possibly one quotient more: ± ⌊z / C⌋ where z depends on y.
 struct LinearForm {
-  int64_t query = 0, key = 0;
-  BoxInterval offset; ///< the same for all keys
+  int64_t row = 0, column = 0;
+  BoxInterval offset; ///< the same for all columns
   mlir::Value fits;   ///< i1: no step of the kernel's i32 arithmetic wraps; null: none can
   attn::FloorDivOp quotient;
   int64_t quotientSign = 0;
@@ -82,33 +83,34 @@ struct LostBound {
   std::string reason;
 };
 
-/// The queries and keys of a launch that a block of queries meets, as i64 values.
+/// A block of queries or of keys, and the columns that it can need, as i64 values.
 struct BoxFrame {
   mlir::Value batch, head, kvHead; ///< i32
   mlir::Value lastHead;            ///< i64; null: the block has one head
-  mlir::Value firstQuery, lastQuery, keyCount;
-  int64_t queries; ///< there are no more than these
+  tile::Axis axis;                 ///< what the rows are
+  mlir::Value firstRow, lastRow, columnCount;
+  int64_t rows; ///< there are no more than these
 };
 
-/// A box's keys, and where the code goes that depends on them.
-struct KeyBox {
+/// A box's columns, and where the code goes that depends on them.
+struct ColumnBox {
   mlir::OpBuilder &builder;
   mlir::Value first, last; ///< i64
-  int64_t keys;            ///< it has no more than these
+  int64_t count;           ///< it has no more than these
   llvm::DenseMap<mlir::Value, std::optional<BoxInterval>> intervals = {};
   llvm::DenseMap<mlir::Value, std::optional<BoxNumbers>> numbers = {};
   llvm::DenseMap<mlir::Value, BoxTruth> truths = {};
 };
 
-/// The values of one hook (of the form (…, b, h, hkv, q, k)) for one block of queries.
+/// The values of one hook (of the form (…, b, h, hkv, q, k)) for one block.
 class BoxValues {
 public:
-  /// `outer`: where code goes that is the same for all keys.
+  /// `outer`: where code goes that is the same for all columns.
   BoxValues(mlir::OpBuilder &outer, mlir::Location loc, mlir::Block &body, const BoxFrame &frame);
 
-  /// The same for all queries and keys of the block; null never is.
+  /// The same for all rows and columns of the block; null never is.
   bool isUniform(mlir::Value value) { return dependence(value) == Dependence::none; }
-  bool dependsOnKey(mlir::Value value) { return dependence(value) == Dependence::key; }
+  bool dependsOnColumn(mlir::Value value) { return dependence(value) == Dependence::column; }
   /// A uniform value, computed at `outer`.
   mlir::Value hoist(mlir::Value value);
 
@@ -116,40 +118,40 @@ public:
   std::optional<LinearForm> linear(mlir::Value value);
   /// a - b.
   std::optional<LinearForm> difference(const LinearForm &a, const LinearForm &b);
-  /// The bounds of a form over the block's queries and the keys [first, last] (null: all).
+  /// The bounds of a form over the block's rows and the columns [first, last] (null: all).
   BoxInterval boundsOf(const LinearForm &form, WideArithmetic &at, mlir::Value first,
                        mlir::Value last);
-  /// Bounds of factor · q over the block.
-  BoxInterval queryTerm(int64_t factor);
+  /// Bounds of factor · x over the block.
+  BoxInterval rowTerm(int64_t factor);
 
-  /// `box` may be null for values that do not depend on the key.
-  std::optional<BoxInterval> interval(mlir::Value value, KeyBox *box);
-  BoxTruth truth(mlir::Value value, KeyBox *box);
+  /// `box` may be null for values that do not depend on the column.
+  std::optional<BoxInterval> interval(mlir::Value value, ColumnBox *box);
+  BoxTruth truth(mlir::Value value, ColumnBox *box);
 
   const BoxFrame frame;
   WideArithmetic wide; ///< at `outer`
   llvm::SmallVector<LostBound> lost;
 
 private:
-  enum class Dependence { none, query, key };
+  enum class Dependence { none, row, column };
   Dependence dependence(mlir::Value value);
   std::optional<LinearForm> findLinear(mlir::Value value);
-  std::optional<BoxInterval> findInterval(mlir::Value value, KeyBox *box);
-  std::optional<BoxNumbers> numbers(mlir::Value value, KeyBox *box);
-  std::optional<BoxNumbers> findNumbers(mlir::Value value, KeyBox *box);
-  BoxTruth findTruth(mlir::Value value, KeyBox *box);
-  BoxTruth compareIntegers(mlir::arith::CmpIOp op, KeyBox *box);
-  BoxTruth compareNumbers(mlir::arith::CmpFOp op, KeyBox *box);
-  std::optional<std::pair<mlir::Value, mlir::Value>> readBounds(tile::ReadOp op, KeyBox *box);
+  std::optional<BoxInterval> findInterval(mlir::Value value, ColumnBox *box);
+  std::optional<BoxNumbers> numbers(mlir::Value value, ColumnBox *box);
+  std::optional<BoxNumbers> findNumbers(mlir::Value value, ColumnBox *box);
+  BoxTruth findTruth(mlir::Value value, ColumnBox *box);
+  BoxTruth compareIntegers(mlir::arith::CmpIOp op, ColumnBox *box);
+  BoxTruth compareNumbers(mlir::arith::CmpFOp op, ColumnBox *box);
+  std::optional<std::pair<mlir::Value, mlir::Value>> readBounds(tile::ReadOp op, ColumnBox *box);
   void lose(mlir::Operation *op, llvm::StringRef reason);
 
   mlir::Block &body;
-  mlir::Value query, key;
-  mlir::Value heads; ///< h where the block has several; else null
+  mlir::Value row, column; ///< q and k, or k and q
+  mlir::Value heads;       ///< h where the block has several; else null
   mlir::IRMapping hoisted;
   llvm::DenseMap<mlir::Operation *, Dependence> dependences;
   llvm::DenseMap<mlir::Value, std::optional<LinearForm>> forms;
-  KeyBox outerBox; ///< caches of what does not depend on the key
+  ColumnBox outerBox; ///< caches of what does not depend on the column
 };
 
 /// min(a, b) or max(a, b) as the language writes it: c ? b : a with c = b < a or b > a.

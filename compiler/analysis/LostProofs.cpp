@@ -4,7 +4,7 @@
 //===----------------------------------------------------------------------===//
 #include "analysis/LostProofs.h"
 
-#include "analysis/KeyRegions.h"
+#include "analysis/MaskRegions.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
@@ -62,7 +62,7 @@ std::vector<LostProof> lostProofs(const Variant &variant, const std::vector<Lost
 }
 
 /// The places of which `regions` can say nothing in a test of boxes of `rows` keys.
-static std::vector<LostPlace> lostPlaces(KeyRegions &regions, mlir::OpBuilder &builder,
+static std::vector<LostPlace> lostPlaces(MaskRegions &regions, mlir::OpBuilder &builder,
                                          mlir::Location loc, int64_t rows) {
   mlir::Block test; // for what the analysis writes: only what it loses on the way matters
   mlir::Type i32 = builder.getI32Type();
@@ -87,10 +87,10 @@ std::vector<LostProof> findLostProofs(const Variant &variant, mlir::ModuleOp inl
       return;
     bool hasScore = scores.size() == 1 && !scores.front().getBody().empty();
     mlir::OpBuilder builder(loop);
-    KeyRegions regions(builder, masks.front(), hasScore ? scores.front() : tile::ScoreOp(),
-                       loop.getRows());
+    MaskRegions regions(builder, masks.front(), hasScore ? scores.front() : tile::ScoreOp(),
+                        loop.getRows());
     places = lostPlaces(regions, builder, loop.getLoc(),
-                        mlir::cast<tile::BlockType>(loop.getKeys().getType()).getRows());
+                        mlir::cast<tile::BlockType>(loop.getColumns().getType()).getRows());
   });
   return lostProofs(variant, places);
 }

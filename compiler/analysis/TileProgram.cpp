@@ -1,4 +1,4 @@
-//===- TileProgram.cpp - The key blocks that a kernel visits ----*- C++ -*-===//
+//===- TileProgram.cpp - The blocks that a kernel visits --------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -17,6 +17,8 @@
 #include "mlir/Pass/PassManager.h"
 #include "llvm/ADT/TypeSwitch.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -25,26 +27,38 @@ using namespace mlir;
 
 namespace tesela {
 
-// The smallest kernel that masks.
-static const char *const kernelText = R"(
-tile.kernel @k<m, n>(%scale: f32) {
-  %rows = tile.work : !tile.block<query, m>
-  %x = tile.constant 0.0 : !tile.tile<[m, n], f32>
-  tile.blocks %keys, %partial of %rows : !tile.block<query, m> -> !tile.block<key, n> {
-    %s = tile.score %x scaled by %scale at %rows, %keys : !tile.tile<[m, n], f32>, !tile.block<query, m>, !tile.block<key, n>
-    %t = tile.mask %s if %partial at %rows, %keys : !tile.tile<[m, n], f32>, !tile.block<query, m>, !tile.block<key, n>
-  }
-})";
+/// The smallest kernel that masks.
+static std::string kernelText(const TileBlocks &blocks) {
+  std::string queryType =
+      fmt::format("!tile.block<query, {}, {}>", blocks.queries * blocks.heads, blocks.heads);
+  std::string keyType = fmt::format("!tile.block<key, {}>", blocks.keys);
+  std::string tileType =
+      fmt::format("!tile.tile<[{}, {}], f32>", blocks.queries * blocks.heads, blocks.keys);
+  bool ofQueries = blocks.rows == tile::Axis::Query;
+  const char *rows = ofQueries ? "%queries" : "%keys", *columns = ofQueries ? "%keys" : "%queries";
+  const std::string &rowType = ofQueries ? queryType : keyType,
+                    &columnType = ofQueries ? keyType : queryType;
+  return fmt::format(R"(
+tile.kernel @k(%scale: f32) {{
+  {0} = tile.work : {2}
+  %x = tile.constant 0.0 : {4}
+  tile.blocks {1}, %partial of {0} : {2} -> {3} {{
+    %s = tile.score %x scaled by %scale at %queries, %keys : {4}, {5}, {6}
+    %t = tile.mask %s if %partial at %queries, %keys : {4}, {5}, {6}
+  }}
+}})",
+                     rows, columns, rowType, columnType, tileType, queryType, keyType);
+}
 
 Result<std::unique_ptr<TileProgram>>
-TileProgram::create(const Variant &variant, MLIRContext &context, int64_t blockM, int64_t blockN) {
-  std::unique_ptr<TileProgram> program(new TileProgram(variant));
-  if (Status status = program->lower(context, blockM, blockN); !status)
+TileProgram::create(const Variant &variant, MLIRContext &context, const TileBlocks &blocks) {
+  std::unique_ptr<TileProgram> program(new TileProgram(variant, blocks));
+  if (Status status = program->lower(context); !status)
     return status.error();
   return program;
 }
 
-Status TileProgram::lower(MLIRContext &context, int64_t blockM, int64_t blockN) {
+Status TileProgram::lower(MLIRContext &context) {
   std::string messages;
   ScopedDiagnosticHandler handler(&context, [&](mlir::Diagnostic &diagnostic) {
     messages += diagnostic.str() + "; ";
@@ -62,34 +76,28 @@ Status TileProgram::lower(MLIRContext &context, int64_t blockM, int64_t blockN) 
 
   module = emitVariant(variant, context);
   context.loadDialect<tile::TileDialect, math::MathDialect, scf::SCFDialect>();
-  OwningOpRef<ModuleOp> templates = parseSourceString<ModuleOp>(kernelText, &context);
+  OwningOpRef<ModuleOp> templates = parseSourceString<ModuleOp>(kernelText(blocks), &context);
   if (!templates)
     return failure();
   kernel = *templates->getOps<tile::KernelOp>().begin();
   kernel->remove();
   module->push_back(kernel);
 
-  TileBindOptions options;
-  std::vector<std::string> extents = {"m=" + std::to_string(blockM), "n=" + std::to_string(blockN)};
-  options.bindings.assign(extents.begin(), extents.end());
-  if (!runPasses([&](OpPassManager &passes) {
-        passes.addPass(createTileBind(options));
-        passes.addPass(createTileInlineVariant());
-      }))
+  if (!runPasses([](OpPassManager &passes) { passes.addPass(createTileInlineVariant()); }))
     return failure();
   lostProofs_ = findLostProofs(variant, *module);
   if (!runPasses([](OpPassManager &passes) {
         passes.nest<tile::KernelOp>().addPass(createTileKeyRanges());
       }))
     return failure();
-  auto blocks = *kernel.getBodyBlock().getOps<tile::BlocksOp>().begin();
-  if (blocks.getAmong()) {
+  auto over = *kernel.getBodyBlock().getOps<tile::BlocksOp>().begin();
+  if (over.getAmong()) {
     form_ = TileForm::classified;
-    finding = blocks.getAmong().getDefiningOp<tile::FindBlocksOp>();
-  } else if (!blocks.getRuns().empty() && !(variant.maskIsTrue() && !variant.scoreMayMask())) {
+    finding = over.getAmong().getDefiningOp<tile::FindBlocksOp>();
+  } else if (!over.getRuns().empty() && !(variant.maskIsTrue() && !variant.scoreMayMask())) {
     form_ = TileForm::keyRanges;
-    runs_ = int(blocks.getRuns().size() / 2);
-    drops_ = int(blocks.getDrops().size() / 2);
+    runs_ = int(over.getRuns().size() / 2);
+    drops_ = int(over.getDrops().size() / 2);
   }
 
   if (!runPasses([](OpPassManager &passes) {
@@ -98,18 +106,19 @@ Status TileProgram::lower(MLIRContext &context, int64_t blockM, int64_t blockN) 
     return failure();
   kernel.walk([&](tile::MaskOp op) { mask = op; });
   loop = mask->getParentOfType<scf::ForOp>();
-  keys = mask.getKeys().getDefiningOp<tile::BlockAtOp>();
+  bool ofQueries = blocks.rows == tile::Axis::Query;
+  columns = (ofQueries ? mask.getKeys() : mask.getRows()).getDefiningOp<tile::BlockAtOp>();
   return Status::success();
 }
 
 //===----------------------------------------------------------------------===//
-// One block of queries
+// One block
 //===----------------------------------------------------------------------===//
 
-Result<int64_t> TileProgram::begin(const Bindings &launch, const Point &where, int32_t firstQuery) {
+Result<int64_t> TileProgram::begin(const Bindings &launch, const Point &where, int32_t first) {
   bindings = &launch;
   place = where;
-  place.q = firstQuery;
+  firstRow = first;
   unknown.clear();
   values.clear();
   captures.clear();
@@ -136,7 +145,7 @@ Result<VisitedBlock> TileProgram::block(int64_t number) {
   run(*loop.getBody());
   if (Status status = finished(); !status)
     return status.error();
-  return VisitedBlock{integer(keys.getIndex()), integer(mask.getPartial()) != 0};
+  return VisitedBlock{integer(columns.getIndex()), integer(mask.getPartial()) != 0};
 }
 
 Result<std::optional<VisitedBlock>> TileProgram::find(int64_t index) {
@@ -160,8 +169,8 @@ Result<std::optional<VisitedBlock>> TileProgram::find(int64_t index) {
 }
 
 Result<std::vector<VisitedBlock>> TileProgram::evaluate(const Bindings &launch, const Point &where,
-                                                        int32_t firstQuery) {
-  Result<int64_t> count = begin(launch, where, firstQuery);
+                                                        int32_t first) {
+  Result<int64_t> count = begin(launch, where, first);
   if (!count)
     return count.error();
   if (finding) {
@@ -208,15 +217,15 @@ void TileProgram::assign(ValueRange to, ValueRange from) {
 }
 
 void TileProgram::execute(Operation &op) {
-  // Tiles and blocks have no value here; block() runs the loop over blocks of keys.
+  // Tiles and blocks have no value here; block() runs the loop over blocks.
   if (isa<tile::WorkOp, tile::ConstantOp, tile::BlockAtOp, tile::ScoreOp, tile::MaskOp>(op) ||
       &op == loop.getOperation())
     return;
   if (auto coordinates = dyn_cast<tile::CoordinatesOp>(op)) {
     values[coordinates.getBatch()].integer = place.b;
-    values[coordinates.getHead()].integer = place.h;
+    values[coordinates.getHead()].integer = blocks.rows == tile::Axis::Query ? place.h : place.hkv;
     values[coordinates.getKvHead()].integer = place.hkv;
-    values[coordinates.getFirst()].integer = place.q;
+    values[coordinates.getFirst()].integer = firstRow;
     return;
   }
   if (auto find = dyn_cast<tile::FindBlocksOp>(op))
@@ -282,13 +291,14 @@ void TileProgram::executeWhile(scf::WhileOp inner) {
 
 std::pair<bool, bool> TileProgram::test(Region &region, int64_t index, int64_t count) {
   int64_t rows = finding.getFound().getType().getRows();
-  int64_t first = index * rows,
-          end = std::min((index + count) * rows, bindings->extents.Sk + int64_t(0));
+  bool areKeys = blocks.rows == tile::Axis::Query;
+  int64_t columns = areKeys ? bindings->extents.Sk : bindings->extents.Sq;
+  int64_t first = index * rows, end = std::min((index + count) * rows, columns);
   values[region.getArgument(0)].integer = first;
   values[region.getArgument(1)].integer = end - 1;
   run(region.front());
   Operation *yield = region.front().getTerminator();
-  bool isBroken = (index + count) * rows > end;
+  bool isBroken = areKeys && (index + count) * rows > end;
   return {integer(yield->getOperand(0)) != 0, integer(yield->getOperand(1)) != 0 || isBroken};
 }
 

@@ -170,7 +170,7 @@ Status Compilation::choose() {
   // Roles ask for the form of its tiles, which is the same for blocks of every extent.
   if (chip.acceleratedPtx != 0 && (traits.isMasked || traits.hasScore)) {
     Result<std::unique_ptr<TileProgram>> tiles =
-        TileProgram::create(variant, context, /*blockM=*/128, /*blockN=*/128);
+        TileProgram::create(variant, context, {.queries = 128, .keys = 128});
     if (!tiles)
       return tiles.error();
     traits.isTested = (*tiles)->form() == TileForm::classified;

@@ -88,7 +88,7 @@ Result<ExplainedTiles> explainTiles(const ExplainRequest &request) {
 
   mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
   Result<std::unique_ptr<TileProgram>> program =
-      TileProgram::create(variant, context, map.blockM, map.blockN);
+      TileProgram::create(variant, context, {.queries = map.blockM, .keys = map.blockN});
   if (!program)
     return program.error();
   map.form = (*program)->form();

@@ -2,7 +2,7 @@
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
-#include "analysis/KeyRegions.h"
+#include "analysis/MaskRegions.h"
 #include "transforms/Passes.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -24,8 +24,8 @@ struct TileKeyRanges : impl::TileKeyRangesBase<TileKeyRanges> {
         return;
       bool hasScore = scores.size() == 1 && !scores.front().getBody().empty();
       OpBuilder builder(loop);
-      KeyRegions regions(builder, masks.front(), hasScore ? scores.front() : tile::ScoreOp(),
-                         loop.getRows());
+      MaskRegions regions(builder, masks.front(), hasScore ? scores.front() : tile::ScoreOp(),
+                          loop.getRows());
       auto find = emitFind(builder, regions, loop);
       if (!regions.isClosed()) {
         loop.getAmongMutable().assign(find.getFound());
@@ -33,8 +33,8 @@ struct TileKeyRanges : impl::TileKeyRangesBase<TileKeyRanges> {
       }
       find.erase();
       builder.setInsertionPoint(loop);
-      loop.getRunsMutable().assign(ends(builder, loop.getLoc(), regions.keptKeys()));
-      loop.getDropsMutable().assign(ends(builder, loop.getLoc(), regions.droppedKeys()));
+      loop.getRunsMutable().assign(ends(builder, loop.getLoc(), regions.keptColumns()));
+      loop.getDropsMutable().assign(ends(builder, loop.getLoc(), regions.droppedColumns()));
     });
   }
 
@@ -43,9 +43,9 @@ struct TileKeyRanges : impl::TileKeyRangesBase<TileKeyRanges> {
   }
 
   static SmallVector<Value> ends(OpBuilder &builder, Location loc,
-                                 ArrayRef<KeyInterval> intervals) {
+                                 ArrayRef<ColumnRange> intervals) {
     SmallVector<Value> result;
-    for (KeyInterval interval : intervals)
+    for (ColumnRange interval : intervals)
       for (Value end : {interval.low, interval.high})
         result.push_back(narrow(builder, loc, end));
     if (intervals.empty()) // of runs: no block
@@ -53,21 +53,23 @@ struct TileKeyRanges : impl::TileKeyRangesBase<TileKeyRanges> {
     return result;
   }
 
-  static tile::FindBlocksOp emitFind(OpBuilder &builder, KeyRegions &regions, tile::BlocksOp loop) {
+  static tile::FindBlocksOp emitFind(OpBuilder &builder, MaskRegions &regions,
+                                     tile::BlocksOp loop) {
     Location loc = loop.getLoc();
-    int64_t rows = cast<tile::BlockType>(loop.getKeys().getType()).getRows();
-    KeyInterval hull = regions.hull();
+    auto block = cast<tile::BlockType>(loop.getColumns().getType());
+    int64_t rows = block.getPositions();
+    ColumnRange hull = regions.hull();
     Type i32 = builder.getI32Type();
     auto find = tile::FindBlocksOp::create(
-        builder, loc, tile::FoundBlocksType::get(builder.getContext(), rows), i32,
+        builder, loc, tile::FoundBlocksType::get(builder.getContext(), rows, block.getAxis()), i32,
         narrow(builder, loc, hull.low), narrow(builder, loc, hull.high));
-    builder.setInsertionPoint(find); // what tests use that is the same for all keys
-    for (auto [region, keys] : {std::pair(&find.getOne(), rows),
-                                {&find.getMany(), rows * tile::FindBlocksOp::blocksAtOnce}}) {
+    builder.setInsertionPoint(find); // what tests use that is the same for all columns
+    for (auto [region, count] : {std::pair(&find.getOne(), rows),
+                                 {&find.getMany(), rows * tile::FindBlocksOp::blocksAtOnce}}) {
       OpBuilder inner(builder.getContext());
       Block *test = inner.createBlock(region, {}, {i32, i32}, {loc, loc});
       auto [keeps, drops] =
-          regions.emitTest(inner, test->getArgument(0), test->getArgument(1), keys);
+          regions.emitTest(inner, test->getArgument(0), test->getArgument(1), count);
       tile::YieldOp::create(inner, loc, ValueRange{keeps, drops});
     }
     return find;

@@ -16,7 +16,7 @@ namespace tesela {
 
 namespace {
 
-/// Blocks of keys from `first` on, to `end`.
+/// Blocks from `first` on, to `end`.
 struct BlockInterval {
   Value first, end;
 };
@@ -25,8 +25,8 @@ class LoopLowering {
 public:
   explicit LoopLowering(tile::BlocksOp loop)
       : loop(loop), builder(loop), loc(loop.getLoc()),
-        keysType(cast<tile::BlockType>(loop.getKeys().getType())), zero(constant(builder, 0)),
-        one(constant(builder, 1)), rows(constant(builder, keysType.getRows())) {}
+        type(cast<tile::BlockType>(loop.getColumns().getType())), zero(constant(builder, 0)),
+        one(constant(builder, 1)), positions(constant(builder, type.getPositions())) {}
 
   void run() {
     if (loop.getAmong()) {
@@ -40,8 +40,9 @@ public:
     }
     SmallVector<BlockInterval> runs;
     if (loop.getRuns().empty()) {
-      Value keys = tile::ExtentOp::create(builder, loc, builder.getI32Type(), "Sk");
-      runs.push_back(blocksOf(zero, keys));
+      Value end =
+          tile::ExtentOp::create(builder, loc, builder.getI32Type(), isOfKeys() ? "Sk" : "Sq");
+      runs.push_back(blocksOf(zero, end));
     }
     for (unsigned i = 0; i < loop.getRuns().size(); i += 2)
       runs.push_back(blocksOf(loop.getRuns()[i], loop.getRuns()[i + 1]));
@@ -74,6 +75,7 @@ public:
   }
 
 private:
+  bool isOfKeys() { return type.getAxis() == tile::Axis::Key; }
   Value constant(OpBuilder &b, int64_t value) {
     return arith::ConstantIntOp::create(b, loc, value, 32);
   }
@@ -81,12 +83,12 @@ private:
   Value subtract(Value a, Value b) { return arith::SubIOp::create(builder, loc, a, b); }
   Value max(Value a, Value b) { return arith::MaxSIOp::create(builder, loc, a, b); }
 
-  /// The blocks that hold a key of [low, high); none where it is empty.
+  /// The blocks that hold a column of [low, high); none where it is empty.
   BlockInterval blocksOf(Value low, Value high) {
-    Value first = arith::DivUIOp::create(builder, loc, low, rows);
-    // ceildiv(high, rows) without leaving i32
-    Value whole = arith::DivUIOp::create(builder, loc, high, rows);
-    Value remainder = arith::RemUIOp::create(builder, loc, high, rows);
+    Value first = arith::DivUIOp::create(builder, loc, low, positions);
+    // ceildiv(high, positions) without leaving i32
+    Value whole = arith::DivUIOp::create(builder, loc, high, positions);
+    Value remainder = arith::RemUIOp::create(builder, loc, high, positions);
     Value hasRemainder =
         arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ne, remainder, zero);
     Value end =
@@ -113,7 +115,7 @@ private:
       runs[i] = {max(runs[i].first, runs[i - 1].end), max(runs[i].end, runs[i - 1].end)};
   }
 
-  /// A block is dropped from where it is in `drops`; the last one may reach beyond Sk.
+  /// A block is dropped from where it is in `drops`; the last one of keys may reach beyond Sk.
   void prepareDrops() {
     if (loop.getDrops().empty() && loop.getRuns().empty())
       return;
@@ -121,14 +123,19 @@ private:
       BlockInterval blocks = blocksOf(loop.getDrops()[i], loop.getDrops()[i + 1]);
       drops.push_back({blocks.first, subtract(blocks.end, blocks.first)});
     }
+    hasKinds = true;
+    if (!isOfKeys())
+      return;
     Value keys = tile::ExtentOp::create(builder, loc, builder.getI32Type(), "Sk");
-    broken = arith::DivUIOp::create(builder, loc, keys, rows);
+    broken = arith::DivUIOp::create(builder, loc, keys, positions);
   }
 
   Value isPartial(OpBuilder &inner, Value index) {
-    if (!broken)
+    if (!hasKinds)
       return arith::ConstantIntOp::create(inner, loc, 1, 1);
-    Value partial = arith::CmpIOp::create(inner, loc, arith::CmpIPredicate::eq, index, broken);
+    Value partial = broken
+                        ? arith::CmpIOp::create(inner, loc, arith::CmpIPredicate::eq, index, broken)
+                        : Value(arith::ConstantIntOp::create(inner, loc, 0, 1));
     for (auto [first, count] : drops) {
       Value place = arith::SubIOp::create(inner, loc, index, first);
       Value isInside = arith::CmpIOp::create(inner, loc, arith::CmpIPredicate::ult, place, count);
@@ -146,9 +153,9 @@ private:
       body->back().erase(); // without carried values the builder has made one
     OpBuilder inner = OpBuilder::atBlockEnd(body);
     auto [index, partial] = blockOf(inner, newLoop.getInductionVar());
-    Value keys = tile::BlockAtOp::create(inner, loc, keysType, loop.getRows(), index);
+    Value columns = tile::BlockAtOp::create(inner, loc, type, loop.getRows(), index);
     IRMapping mapping;
-    mapping.map(loop.getKeys(), keys);
+    mapping.map(loop.getColumns(), columns);
     mapping.map(loop.getPartial(), partial);
     for (auto [argument, carried] :
          llvm::zip(loop.getBody().getArguments().drop_front(2), newLoop.getRegionIterArgs()))
@@ -170,10 +177,11 @@ private:
   tile::BlocksOp loop;
   OpBuilder builder;
   Location loc;
-  tile::BlockType keysType;
-  Value zero, one, rows;
+  tile::BlockType type; ///< of the blocks that the loop goes over
+  Value zero, one, positions;
   SmallVector<std::pair<Value, Value>> drops; ///< first block, count
-  Value broken; ///< the index of a block with keys on both sides of Sk; null: all are partial
+  bool hasKinds = false;                      ///< else all blocks are partial
+  Value broken; ///< the index of a block with keys on both sides of Sk; null: there is none
 };
 
 struct TileLowerBlocks : impl::TileLowerBlocksBase<TileLowerBlocks> {

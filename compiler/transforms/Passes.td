@@ -55,11 +55,12 @@ def TileInlineVariant : Pass<"tile-inline-variant", "::mlir::ModuleOp"> {
 }
 
 def TileKeyRanges : Pass<"tile-key-ranges", "::tesela::tile::KernelOp"> {
-  let summary = "prove which keys a block of queries can need";
+  let summary = "prove which keys a block of queries can need, or which queries a block of keys";
   let description = [{
     For each `tile.blocks` whose body has one `tile.mask`, computes before the loop which keys the mask, and a score
-    that is -inf, may keep for some query of the block, and which the mask may drop (see
-    `analysis/KeyRegions.h`): as intervals where these say all, else by a test of boxes of keys.
+    that is -inf, may keep for some query of the block (or, where the loop is over queries, which queries for
+    some key of the block), and which the mask may drop (see
+    `analysis/MaskRegions.h`): as intervals where these say all, else by a test of boxes of keys.
 
     ```mlir
     // before, the mask being q >= k

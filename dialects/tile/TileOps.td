@@ -108,9 +108,12 @@ def Tile_WorkItemsOp : Tile_Op<"work_items", [Pure]> {
 }
 
 def Tile_BlockAtOp : Tile_Op<"block_at", [Pure]> {
-  let summary = "the index-th block of keys of a query block's head";
+  let summary = "the index-th block of keys of a query block's head; or of queries, of a key block's";
   let description = [{
-    batch = the query block's; head = its key/value head; first = index · rows; limit = Sk.
+    Of keys: batch = the query block's; head = its key/value head; first = index · rows; limit = Sk.
+
+    Of queries: batch = the key block's; head = the first query head that shares its key/value head;
+    first = index · positions; limit = Sq.
   }];
   let arguments = (ins Tile_BlockType:$rows, I32:$index);
   let results = (outs Tile_BlockType:$block);
@@ -156,9 +159,9 @@ def Tile_NumberOp : Tile_Op<"number", [Pure]> {
 def Tile_BlocksOp : Tile_Op<"blocks", [
     RecursiveMemoryEffects, SingleBlockImplicitTerminator<"YieldOp">, AttrSizedOperandSegments,
     DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
-  let summary = "the loop over the blocks of keys that a block of queries needs";
+  let summary = "the loop over the blocks of keys that a block of queries needs, or the transpose";
   let description = [{
-    For each block of keys, in ascending order, the body gets the block, whether
+    For each block of keys of a block of queries, in ascending order, the body gets the block, whether
     it is *partial* (i1: some pair in it may be masked; false is a proof that none
     is) and the carried values. Which blocks run, and which are partial:
 
@@ -167,11 +170,18 @@ def Tile_BlocksOp : Tile_Op<"blocks", [
       run; it is partial if it holds a key of an interval in `drops`, or reaches beyond Sk;
     - `among`: what `tile.find_blocks` found.
 
-    Example:
+    The transpose is the loop over the blocks of queries that a block of keys needs. Its intervals are of
+    queries, inside [0, Sq]; a block that reaches beyond Sq is not partial for that: rows without a query are
+    not stored. The type of `rows` says which it is.
+
+    Examples:
     ```mlir
     %sum = tile.blocks %keys, %partial of %rows : !tile.block<query, 64> -> !tile.block<key, 32>
         carry (%carried = %zero : !tile.tile<[64], f32>) runs (%low, %high) drops (%first, %end) {
       tile.yield %carried : !tile.tile<[64], f32>
+    }
+    tile.blocks %queries, %partial of %keys : !tile.block<key, 32> -> !tile.block<query, 64> runs (%low, %high) {
+      …
     }
     ```
   }];
@@ -182,7 +192,8 @@ def Tile_BlocksOp : Tile_Op<"blocks", [
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;
   let extraClassDeclaration = [{
-    ::mlir::BlockArgument getKeys() { return getBody().getArgument(0); }
+    /// The block that an iteration gets: of keys, or of queries.
+    ::mlir::BlockArgument getColumns() { return getBody().getArgument(0); }
     ::mlir::BlockArgument getPartial() { return getBody().getArgument(1); }
   }];
 }
@@ -193,7 +204,8 @@ def Tile_FindBlocksOp : Tile_Op<"find_blocks", [RecursiveMemoryEffects]> {
     Of the blocks of keys that hold a key of [low, high), inside [0, Sk], those for which a test does not say that
     nothing in it is kept. A test gets the first and the last key of a box, the last one below Sk, and yields whether
     a pair of it may be kept and whether a pair may be dropped. `one` tests a block; `many`, the same test,
-    32 blocks at once, so that what is empty far and wide costs little. Both are pure.
+    32 blocks at once, so that what is empty far and wide costs little. Both are pure. For the transpose read
+    queries for keys and Sq for Sk.
 
     Example:
     ```mlir

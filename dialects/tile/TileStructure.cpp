@@ -115,7 +115,8 @@ LogicalResult KernelOp::verify() {
 void BlocksOp::getAsmBlockArgumentNames(Region &region, OpAsmSetValueNameFn setName) {
   if (region.getNumArguments() < 2)
     return;
-  setName(region.getArgument(0), "keys");
+  auto block = dyn_cast<BlockType>(region.getArgument(0).getType());
+  setName(region.getArgument(0), block && block.getAxis() == Axis::Query ? "queries" : "keys");
   setName(region.getArgument(1), "partial");
 }
 
@@ -160,10 +161,12 @@ ParseResult BlocksOp::parse(OpAsmParser &parser, OperationState &result) {
   for (const OpAsmParser::Argument &argument : ArrayRef(arguments).drop_front(2))
     result.addTypes(argument.type);
 
-  auto keys = dyn_cast<BlockType>(arguments[0].type);
-  if (!among.empty() && (!keys || !isa<IntegerAttr>(keys.getExtent())))
-    return parser.emitError(amongLoc) << "found blocks are blocks of keys of a known extent";
-  Type found = among.empty() ? Type() : FoundBlocksType::get(parser.getContext(), keys.getRows());
+  auto columns = dyn_cast<BlockType>(arguments[0].type);
+  if (!among.empty() && (!columns || !isa<IntegerAttr>(columns.getExtent())))
+    return parser.emitError(amongLoc) << "found blocks are blocks of a known extent";
+  Type found = among.empty() ? Type()
+                             : FoundBlocksType::get(parser.getContext(), columns.getPositions(),
+                                                    columns.getAxis());
   Type i32 = builder.getI32Type();
   if (parser.resolveOperand(rows, rowsType, result.operands) ||
       parser.resolveOperands(init, result.types, parser.getCurrentLocation(), result.operands) ||
@@ -182,8 +185,8 @@ ParseResult BlocksOp::parse(OpAsmParser &parser, OperationState &result) {
 }
 
 void BlocksOp::print(OpAsmPrinter &printer) {
-  printer << ' ' << getKeys() << ", " << getPartial() << " of " << getRows() << " : "
-          << getRows().getType() << " -> " << getKeys().getType();
+  printer << ' ' << getColumns() << ", " << getPartial() << " of " << getRows() << " : "
+          << getRows().getType() << " -> " << getColumns().getType();
   if (!getInit().empty()) {
     printer << " carry (";
     llvm::interleaveComma(llvm::zip(getBody().getArguments().drop_front(2), getInit()), printer,
@@ -207,10 +210,12 @@ void BlocksOp::print(OpAsmPrinter &printer) {
 
 LogicalResult BlocksOp::verify() {
   Block &body = getBody().front();
-  auto keys = body.getNumArguments() >= 2 ? dyn_cast<BlockType>(body.getArgument(0).getType())
-                                          : BlockType();
-  if (!keys || keys.getAxis() != Axis::Key || getRows().getType().getAxis() != Axis::Query)
-    return emitOpError() << "expected a loop over blocks of keys of a block of queries";
+  auto columns = body.getNumArguments() >= 2 ? dyn_cast<BlockType>(body.getArgument(0).getType())
+                                             : BlockType();
+  if (!columns || columns.getAxis() == getRows().getType().getAxis())
+    return emitOpError()
+           << "expected a loop over blocks of keys of a block of queries, or over blocks "
+              "of queries of a block of keys";
   for (ValueRange intervals : {ValueRange(getRuns()), ValueRange(getDrops())})
     if (intervals.size() % 2 != 0)
       return emitOpError() << "expected intervals (low, high, ...), got " << intervals.size()
@@ -218,6 +223,12 @@ LogicalResult BlocksOp::verify() {
   if (getAmong() && !(getRuns().empty() && getDrops().empty()))
     return emitOpError() << "expected either runs and drops or found blocks, got both; the found "
                             "blocks know which are partial";
+  if (getAmong() && isa<IntegerAttr>(columns.getExtent())) {
+    auto expected = FoundBlocksType::get(getContext(), columns.getPositions(), columns.getAxis());
+    if (getAmong().getType() != expected)
+      return emitOpError() << "expected found blocks " << expected << " as the loop goes over "
+                           << columns << ", got " << getAmong().getType();
+  }
   auto yield = cast<YieldOp>(body.getTerminator());
   TypeRange carried = getInit().getTypes();
   if (TypeRange(body.getArguments().drop_front(2)) != carried ||

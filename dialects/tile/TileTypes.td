@@ -100,10 +100,15 @@ def Tile_BlockType : Tile_Type<"Block", "block"> {
 }
 
 def Tile_FoundBlocksType : Tile_Type<"FoundBlocks", "found_blocks"> {
-  let summary = "a sequence of blocks of keys";
-  let description = "What `tile.find_blocks` gives, of blocks with so many keys.";
-  let parameters = (ins "int64_t":$rows);
-  let assemblyFormat = "`<` $rows `>`";
+  let summary = "a sequence of blocks of keys, or of queries";
+  let description = [{
+    What `tile.find_blocks` gives, of blocks with so many keys (or positions of queries).
+
+    Examples: `!tile.found_blocks<64>`, `!tile.found_blocks<64, query>`
+  }];
+  let parameters = (ins "int64_t":$rows,
+                        DefaultValuedParameter<"::tesela::tile::Axis", "::tesela::tile::Axis::Key">:$axis);
+  let assemblyFormat = "`<` $rows (`,` $axis^)? `>`";
 }
 
 #endif // TESELA_TILE_TYPES

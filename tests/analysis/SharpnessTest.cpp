@@ -3,8 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Masks of positions: no block of keys runs that has no pair, none is partial that is full, and the
-// kernel gets them from closed formulas. Masks of documents: as good to 2 %.
+// Masks of positions: no block runs that has no pair, none is partial that is full, and the kernel
+// gets them from closed formulas; the keys of a block of queries and the queries of a block of
+// keys. Masks of documents: as good to 2 %.
 //
 //===----------------------------------------------------------------------===//
 #include "analysis/TileProgram.h"
@@ -24,7 +25,7 @@ using namespace tesela;
 
 namespace {
 
-/// A mask of positions, and the runs of keys that its closed form needs.
+/// A mask of positions, and the runs that its closed form needs, either way.
 struct Positions {
   const char *name, *mask; ///< over p and w; null: a variant of the library
   int runs;
@@ -42,12 +43,11 @@ std::string textOf(const Positions &positions) {
 class Sharpness : public testing::Test {
 protected:
   /// A kernel's blocks for a mask that is right.
-  std::unique_ptr<TileProgram> programOf(const std::string &text, int64_t blockM, int64_t blockN) {
+  std::unique_ptr<TileProgram> programOf(const std::string &text, const TileBlocks &blocks) {
     Result<Variant> parsed = parseVariant(text, "mask.attn");
     EXPECT_TRUE(parsed.ok()) << (parsed.ok() ? "" : parsed.error().message());
     variant = *parsed;
-    Result<std::unique_ptr<TileProgram>> program =
-        TileProgram::create(variant, context, blockM, blockN);
+    Result<std::unique_ptr<TileProgram>> program = TileProgram::create(variant, context, blocks);
     EXPECT_TRUE(program.ok()) << (program.ok() ? "" : program.error().message());
     return std::move(*program);
   }
@@ -56,32 +56,60 @@ protected:
   Variant variant;
 };
 
-/// The blocks of keys that must run for the queries [first, end), by the interpreter.
-std::vector<VisitedBlock> needed(const Interpreter &interpreter, int32_t first, int32_t end,
-                                 int32_t keys, int32_t blockN) {
-  std::vector<VisitedBlock> blocks;
-  for (int32_t begin = 0; begin < keys; begin += blockN) {
-    bool some = false, all = begin + blockN <= keys;
-    for (int32_t k = begin; k < std::min(begin + blockN, keys); ++k)
-      for (int32_t q = first; q < end; ++q) {
-        bool keeps = interpreter.mask({.q = q, .k = k});
-        some = some || keeps;
-        all = all && keeps;
+/// The kinds of all tiles, by the interpreter.
+class DenseTiles {
+public:
+  DenseTiles(const Interpreter &interpreter, const TileBlocks &blocks, int32_t sq, int32_t sk)
+      : rows((sq + blocks.queries - 1) / blocks.queries),
+        columns((sk + blocks.keys - 1) / blocks.keys), kinds(rows * columns) {
+    for (int64_t row = 0; row < rows; ++row)
+      for (int64_t column = 0; column < columns; ++column) {
+        int64_t endKey = (column + 1) * blocks.keys, endQuery = (row + 1) * blocks.queries;
+        bool some = false, all = endKey <= sk;
+        for (int64_t k = column * blocks.keys; k < std::min<int64_t>(endKey, sk); ++k)
+          for (int64_t q = row * blocks.queries; q < std::min<int64_t>(endQuery, sq); ++q) {
+            bool keeps = interpreter.mask({.q = int32_t(q), .k = int32_t(k)});
+            some = some || keeps;
+            all = all && keeps;
+          }
+        kinds[row * columns + column] = !some ? TileKind::empty
+                                        : all ? TileKind::full
+                                              : TileKind::partial;
       }
-    if (some)
-      blocks.push_back({begin / blockN, !all});
   }
-  return blocks;
-}
+
+  /// The blocks that must run for a block of queries, or of keys.
+  std::vector<VisitedBlock> neededBy(tile::Axis axis, int64_t number) const {
+    std::vector<VisitedBlock> blocks;
+    bool ofQueries = axis == tile::Axis::Query;
+    for (int64_t other = 0; other < (ofQueries ? columns : rows); ++other) {
+      TileKind kind = ofQueries ? kinds[number * columns + other] : kinds[other * columns + number];
+      if (kind != TileKind::empty)
+        blocks.push_back({other, kind == TileKind::partial});
+    }
+    return blocks;
+  }
+
+private:
+  int64_t rows, columns;
+  std::vector<TileKind> kinds;
+};
 
 class ClosedForm : public Sharpness, public testing::WithParamInterface<Positions> {};
 
 TEST_P(ClosedForm, IsExact) {
-  // Blocks of one key show the interval itself.
-  for (auto [blockM, blockN] : {std::pair(64, 64), {128, 128}, {176, 176}, {64, 1}}) {
-    std::unique_ptr<TileProgram> program = programOf(textOf(GetParam()), blockM, blockN);
-    EXPECT_EQ(program->form(), GetParam().runs ? TileForm::keyRanges : TileForm::everyTile);
-    EXPECT_EQ(program->runs(), GetParam().runs);
+  const Positions &mask = GetParam();
+  // Blocks of one column show the interval itself.
+  for (TileBlocks blocks :
+       {TileBlocks{64, 64}, {128, 128}, {176, 176}, {64, 128}, {64, 1}, {1, 64}}) {
+    std::unique_ptr<TileProgram> programs[2];
+    for (tile::Axis axis : {tile::Axis::Query, tile::Axis::Key}) {
+      blocks.rows = axis;
+      std::unique_ptr<TileProgram> &program = programs[int(axis)];
+      program = programOf(textOf(mask), blocks);
+      EXPECT_EQ(program->form(), mask.runs ? TileForm::keyRanges : TileForm::everyTile);
+      EXPECT_EQ(program->runs(), mask.runs);
+    }
     for (auto [sq, sk] : {std::pair(256, 256), {200, 333}, {333, 200}, {1, 513}, {513, 1}})
       for (auto [p, w] : {std::pair(1, 1), {100, 7}, {70, 100}, {5000, 5000}}) {
         int32_t prefix = p;
@@ -91,14 +119,20 @@ TEST_P(ClosedForm, IsExact) {
               {.scalar = double(parameter.name == "p" ? p : w), .capture = {&prefix, {1}, {1}}});
         Result<Interpreter> interpreter = Interpreter::create(variant, bindings);
         ASSERT_TRUE(interpreter.ok()) << interpreter.error().message();
-        for (int32_t first = 0; first < sq; first += blockM) {
-          SCOPED_TRACE(testing::Message()
-                       << "block " << blockM << " x " << blockN << ", Sq " << sq << ", Sk " << sk
-                       << ", p " << p << ", w " << w << ", first " << first);
-          Result<std::vector<VisitedBlock>> visited = program->evaluate(bindings, {}, first);
-          ASSERT_TRUE(visited.ok()) << visited.error().message();
-          ASSERT_TRUE(*visited == needed(*interpreter, first, std::min<int32_t>(first + blockM, sq),
-                                         sk, blockN));
+        DenseTiles dense(*interpreter, blocks, sq, sk);
+        for (tile::Axis axis : {tile::Axis::Query, tile::Axis::Key}) {
+          bool ofQueries = axis == tile::Axis::Query;
+          int64_t extent = ofQueries ? blocks.queries : blocks.keys;
+          for (int64_t first = 0; first < (ofQueries ? sq : sk); first += extent) {
+            SCOPED_TRACE(testing::Message()
+                         << "block " << blocks.queries << " x " << blocks.keys << ", Sq " << sq
+                         << ", Sk " << sk << ", p " << p << ", w " << w << ", first "
+                         << (ofQueries ? "query " : "key ") << first);
+            Result<std::vector<VisitedBlock>> visited =
+                programs[int(axis)]->evaluate(bindings, {}, int32_t(first));
+            ASSERT_TRUE(visited.ok()) << visited.error().message();
+            ASSERT_TRUE(*visited == dense.neededBy(axis, first / extent));
+          }
         }
       }
   }
@@ -131,7 +165,7 @@ INSTANTIATE_TEST_SUITE_P(
 struct Documents {
   const char *name, *mask;
   bool isCausal;
-  TileForm form;
+  TileForm form, formOfKeys; ///< of a block of queries, of keys
 };
 
 class PackedDocuments : public Sharpness, public testing::WithParamInterface<Documents> {
@@ -156,44 +190,57 @@ protected:
     int64_t visited = 0, full = 0;
   };
 
-  /// Of the queries [first, last], whose keys are intervals that ascend with the query.
-  Tiles exact(int32_t first, int32_t last, int32_t blockN) const {
-    auto low = [&](int32_t q) { return start[q]; };
-    auto high = [&](int32_t q) { return GetParam().isCausal ? q + 1 : end[q]; };
+  /// Of the queries [first, last], whose keys are intervals that ascend with the query; or of the
+  /// keys [first, last], whose queries are.
+  Tiles exact(tile::Axis axis, int32_t first, int32_t last, int32_t extent) const {
+    bool ofQueries = axis == tile::Axis::Query, isCausal = GetParam().isCausal;
+    auto low = [&](int32_t row) { return !ofQueries && isCausal ? row : start[row]; };
+    auto high = [&](int32_t row) { return ofQueries && isCausal ? row + 1 : end[row]; };
     Tiles tiles;
-    for (int32_t begin = 0; begin < length; begin += blockN) {
-      int32_t close = std::min(begin + blockN, length);
-      bool some = false, all = begin + blockN <= length;
-      for (int32_t q = first; q <= last; ++q) {
-        some = some || (low(q) < close && begin < high(q));
-        all = all && low(q) <= begin && close <= high(q);
+    for (int32_t begin = 0; begin < length; begin += extent) {
+      int32_t close = std::min(begin + extent, length);
+      // A tile with queries beyond the end may be full, one with keys beyond it not.
+      bool some = false;
+      bool all = ofQueries ? begin + extent <= length : last - first + 1 == keysOfBlock;
+      for (int32_t row = first; row <= last; ++row) {
+        some = some || (low(row) < close && begin < high(row));
+        all = all && low(row) <= begin && close <= high(row);
       }
       tiles.visited += some;
       tiles.full += all;
     }
     return tiles;
   }
+
+  int32_t keysOfBlock = 0;
 };
 
 TEST_P(PackedDocuments, RunHardlyMoreThanTheirTiles) {
-  for (auto [blockM, blockN] : {std::pair(128, 128), {192, 80}}) {
-    SCOPED_TRACE(testing::Message() << "block " << blockM << " x " << blockN);
+  for (auto [queries, keys, axis] : {std::tuple(128, 128, tile::Axis::Query),
+                                     {192, 80, tile::Axis::Query},
+                                     {128, 128, tile::Axis::Key},
+                                     {64, 112, tile::Axis::Key}}) {
+    bool ofQueries = axis == tile::Axis::Query;
+    SCOPED_TRACE(testing::Message() << "block " << queries << " x " << keys << " of "
+                                    << (ofQueries ? "queries" : "keys"));
     std::unique_ptr<TileProgram> program =
         programOf(std::string("attention m(id: i32[B, N], start: i32[B, N]) {\n  mask = ") +
                       GetParam().mask + "\n}\n",
-                  blockM, blockN);
-    EXPECT_EQ(program->form(), GetParam().form);
+                  {.queries = queries, .keys = keys, .rows = axis});
+    EXPECT_EQ(program->form(), ofQueries ? GetParam().form : GetParam().formOfKeys);
     Bindings bindings{.extents = {1, 1, 1, length, length}, .parameters = {}};
     for (const std::vector<int32_t> *table : {&id, &start})
       bindings.parameters.push_back(
           {.scalar = 0, .capture = {table->data(), {1, length}, {length, 1}}});
     Tiles told, least;
-    for (int32_t first = 0; first < length; first += blockM) {
+    keysOfBlock = keys;
+    int32_t extent = ofQueries ? queries : keys, other = ofQueries ? keys : queries;
+    for (int32_t first = 0; first < length; first += extent) {
       Result<std::vector<VisitedBlock>> visited = program->evaluate(bindings, {}, first);
       ASSERT_TRUE(visited.ok()) << visited.error().message();
       told.visited += int64_t(visited->size());
       told.full += std::ranges::count(*visited, false, &VisitedBlock::partial);
-      Tiles tiles = exact(first, std::min<int32_t>(first + blockM, length) - 1, blockN);
+      Tiles tiles = exact(axis, first, std::min<int32_t>(first + extent, length) - 1, other);
       least.visited += tiles.visited;
       least.full += tiles.full;
     }
@@ -207,11 +254,12 @@ TEST_P(PackedDocuments, RunHardlyMoreThanTheirTiles) {
 
 INSTANTIATE_TEST_SUITE_P(, PackedDocuments,
                          testing::Values(Documents{"both_ways", "id[b, q] == id[b, k]", false,
-                                                   TileForm::classified},
+                                                   TileForm::classified, TileForm::classified},
                                          Documents{"causal", "q >= k && id[b, q] == id[b, k]", true,
-                                                   TileForm::classified},
+                                                   TileForm::classified, TileForm::classified},
                                          Documents{"by_first_key", "k >= start[b, q] && k <= q",
-                                                   true, TileForm::keyRanges}),
+                                                   true, TileForm::keyRanges,
+                                                   TileForm::classified}),
                          [](const auto &info) { return std::string(info.param.name); });
 
 } // namespace

@@ -18,6 +18,40 @@ tile.kernel @causal() {
   }
 }
 
+// The transpose: the queries of a block of keys, for all heads that share its key/value head.
+// CHECK-LABEL: tile.kernel @queries_of_keys
+tile.kernel @queries_of_keys() {
+  %rows = tile.work : !tile.block<key, 32>
+  %x = tile.constant 0.0 : !tile.tile<[64, 32], f32>
+  // CHECK: tile.coordinates {{.*}} : <key, 32>
+  // CHECK: tile.blocks {{.*}} : !tile.block<key, 32> -> !tile.block<query, 64> runs (%[[LOW:.*]], %[[HIGH:.*]]) drops ({{.*}}) {
+  tile.blocks %queries, %partial of %rows : !tile.block<key, 32> -> !tile.block<query, 64> {
+    %t = tile.mask %x if %partial at %queries, %rows : !tile.tile<[64, 32], f32>, !tile.block<query, 64>, !tile.block<key, 32> do {
+    ^bb0(%b: i32, %h: i32, %hkv: i32, %q: i32, %k: i32):
+      %m = arith.cmpi sge, %q, %k : i32
+      tile.yield %m : i1
+    }
+  }
+}
+
+// Found blocks of queries, of several heads: so many positions.
+// CHECK-LABEL: tile.kernel @found_queries
+tile.kernel @found_queries(%$id: !tile.view<[?], i32>) {
+  %rows = tile.work : !tile.block<key, 32>
+  %x = tile.constant 0.0 : !tile.tile<[64, 32], f32>
+  // CHECK: %[[FOUND:.*]], %{{.*}} = tile.find_blocks {{.*}} : <16, query> one {
+  // CHECK: tile.blocks {{.*}} : !tile.block<key, 32> -> !tile.block<query, 64, 4> among %[[FOUND]] {
+  tile.blocks %queries, %partial of %rows : !tile.block<key, 32> -> !tile.block<query, 64, 4> {
+    %t = tile.mask %x if %partial at %queries, %rows : !tile.tile<[64, 32], f32>, !tile.block<query, 64, 4>, !tile.block<key, 32> do {
+    ^bb0(%b: i32, %h: i32, %hkv: i32, %q: i32, %k: i32):
+      %idq = tile.read %$id[%q] : !tile.view<[?], i32> -> i32
+      %idk = tile.read %$id[%k] : !tile.view<[?], i32> -> i32
+      %m = arith.cmpi eq, %idq, %idk : i32
+      tile.yield %m : i1
+    }
+  }
+}
+
 // A hook that nothing has filled says nothing.
 // CHECK-LABEL: tile.kernel @hook
 tile.kernel @hook() {

@@ -16,6 +16,25 @@ static Value constant(OpBuilder &builder, Location loc, int64_t value) {
   return arith::ConstantIntOp::create(builder, loc, value, 32);
 }
 
+LogicalResult verifyLoopsOverKeys(Operation *kernel) {
+  WalkResult result = kernel->walk([](Operation *op) {
+    auto work = dyn_cast<tile::WorkOp>(op);
+    if (work && work.getBlock().getType().getAxis() == tile::Axis::Key) {
+      work.emitOpError() << "expected a block of queries, got " << work.getBlock().getType()
+                         << "; no target has work items of keys yet";
+      return WalkResult::interrupt();
+    }
+    auto at = dyn_cast<tile::BlockAtOp>(op);
+    if (at && at.getBlock().getType().getAxis() == tile::Axis::Query) {
+      at.emitOpError() << "expected a block of keys, got " << at.getBlock().getType()
+                       << "; no target has loops over queries yet";
+      return WalkResult::interrupt();
+    }
+    return WalkResult::advance();
+  });
+  return failure(result.wasInterrupted());
+}
+
 /// ceil(Sq / positions), written so that Sq + positions - 1 cannot leave i32: a launch has at least
 /// one query.
 static Value emitBlocks(OpBuilder &builder, Location loc, const ExtentValues &extents,

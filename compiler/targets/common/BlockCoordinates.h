@@ -26,6 +26,10 @@ struct ExtentValues {
   mlir::Value B, H, Hkv, Sq, Sk;
 };
 
+/// Fails, at the op, where a work item is a block of keys or a loop goes over blocks of queries:
+/// the functions below are for blocks of queries and loops over keys.
+mlir::LogicalResult verifyLoopsOverKeys(mlir::Operation *kernel);
+
 /// tile.work_items: ceil(Sq / positions) · B · H; where a block has several heads, with
 /// Hkv · ceil(H / Hkv / heads) in the place of H.
 mlir::Value emitWorkItems(mlir::OpBuilder &builder, mlir::Location loc, const ExtentValues &extents,
@@ -49,7 +53,7 @@ RowCoordinates emitRow(mlir::OpBuilder &builder, mlir::Location loc, const Block
 mlir::Value emitKvHead(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value head,
                        const ExtentValues &extents);
 
-/// tile.block_at.
+/// tile.block_at, of a block of keys.
 BlockCoordinates emitBlockAt(mlir::OpBuilder &builder, mlir::Location loc,
                              const BlockCoordinates &queries, mlir::Value index,
                              const ExtentValues &extents, int64_t rows);

@@ -16,6 +16,8 @@ KernelLowering::KernelLowering(tile::KernelOp kernel, const VectorUnit &unit)
     : kernel_(kernel), unit_(unit), signature_(kernel), builder_(kernel.getLoc(), kernel) {}
 
 LogicalResult KernelLowering::run() {
+  if (failed(verifyLoopsOverKeys(kernel_)))
+    return failure();
   makeFunction();
   if (failed(lowerBlock(kernel_.getBodyBlock())))
     return failure();

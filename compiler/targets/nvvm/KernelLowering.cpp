@@ -158,6 +158,8 @@ void KernelLowering::numberThreads(Value threadOfRole) {
 }
 
 LogicalResult KernelLowering::run() {
+  if (failed(verifyLoopsOverKeys(kernel)))
+    return failure();
   expandSinCos(kernel.getBody());
   createFunction();
   if (failed(lowerBlock(kernel.getBodyBlock())))

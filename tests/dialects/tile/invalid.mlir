@@ -373,9 +373,20 @@ tile.kernel @k(%factor: f32) {
 
 tile.kernel @k() {
   %rows = tile.work : !tile.block<query, 8>
-  // expected-error @+1 {{expected a loop over blocks of keys of a block of queries}}
+  // expected-error @+1 {{expected a loop over blocks of keys of a block of queries, or over blocks of queries of a block of keys}}
   tile.blocks %keys, %partial of %rows : !tile.block<query, 8> -> !tile.block<query, 8> {
   }
+}
+
+// -----
+
+tile.kernel @k(%found: !tile.found_blocks<32, query>) {
+  %rows = tile.work : !tile.block<query, 64>
+  // expected-error @+1 {{expected found blocks '!tile.found_blocks<32>' as the loop goes over '!tile.block<key, 32>', got '!tile.found_blocks<32, query>'}}
+  "tile.blocks"(%rows, %found) <{operandSegmentSizes = array<i32: 1, 0, 0, 0, 1>}> ({
+  ^body(%keys: !tile.block<key, 32>, %partial: i1):
+    "tile.yield"() : () -> ()
+  }) : (!tile.block<query, 64>, !tile.found_blocks<32, query>) -> ()
 }
 
 // -----

@@ -124,6 +124,32 @@ tile.kernel @bound(%q: !tile.view<[?, ?, ?, 32], bf16>, %lse: !tile.view<[?, ?, 
   }
 }
 
+// The transpose: the blocks of queries of a block of keys.
+// CHECK-LABEL: tile.kernel @transpose
+tile.kernel @transpose(%low: i32, %high: i32) {
+  // CHECK: %[[ROWS:.*]] = tile.work : <key, 16>
+  %rows = tile.work : !tile.block<key, 16>
+  %x = tile.constant 0.0 : !tile.tile<[64, 16], f32>
+  // CHECK: tile.blocks %[[QUERIES:.*]], %[[PARTIAL:.*]] of %[[ROWS]] : !tile.block<key, 16> -> !tile.block<query, 64> runs (%low, %high) {
+  tile.blocks %queries, %partial of %rows : !tile.block<key, 16> -> !tile.block<query, 64> runs (%low, %high) {
+    // CHECK: tile.mask %{{.*}} if %[[PARTIAL]] at %[[QUERIES]], %[[ROWS]] : !tile.tile<[64, 16], f32>, <query, 64>, <key, 16>
+    %t = tile.mask %x if %partial at %queries, %rows : !tile.tile<[64, 16], f32>, !tile.block<query, 64>, !tile.block<key, 16>
+  }
+  // CHECK: %[[FOUND:.*]], %{{.*}} = tile.find_blocks from %low to %high : <32, query> one {
+  %found, %count = tile.find_blocks from %low to %high : !tile.found_blocks<32, query> one {
+  ^bb0(%first: i32, %last: i32):
+    %keeps = arith.constant true
+    tile.yield %keeps, %keeps : i1, i1
+  } many {
+  ^bb0(%first: i32, %last: i32):
+    %keeps = arith.constant true
+    tile.yield %keeps, %keeps : i1, i1
+  }
+  // CHECK: tile.blocks %{{.*}} of %[[ROWS]] : !tile.block<key, 16> -> !tile.block<query, 64, 2> among %[[FOUND]] {
+  tile.blocks %queries, %partial of %rows : !tile.block<key, 16> -> !tile.block<query, 64, 2> among %found {
+  }
+}
+
 // Encodings, and attributes outside of types.
 // CHECK-LABEL: tile.kernel @attributes
 // CHECK-SAME: a = #tile.symbol<"d">

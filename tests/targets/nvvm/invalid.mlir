@@ -35,3 +35,19 @@ tile.kernel @columns(%x: !tile.view<[?, ?, ?, ?], f32>, %i: i32) attributes {pip
   // expected-error @+1 {{expected all columns of the view, got a block of them, which is loaded for tile.dot alone}}
   %X = tile.load %x[%rows, %columns] : !tile.view<[?, ?, ?, ?], f32>[!tile.block<query, 64>, !tile.block<key, 64>] -> !tile.tile<[64, 64], f32>
 }
+
+// -----
+
+tile.kernel @keys() attributes {pipe.shared_bytes = 0 : i64, schedule = #tile.schedule<block_m = 64, block_n = 64, stages = 1, warps = 4, q_in_registers = false>} {
+  // expected-error @+1 {{expected a block of queries, got '!tile.block<key, 64>'; no target has work items of keys yet}}
+  %rows = tile.work : !tile.block<key, 64>
+}
+
+// -----
+
+tile.kernel @queries(%index: i32) attributes {pipe.shared_bytes = 0 : i64, schedule = #tile.schedule<block_m = 64, block_n = 64, stages = 1, warps = 4, q_in_registers = false>} {
+  %rows = tile.work : !tile.block<query, 64>
+  %keys = tile.block_at %index of %rows : !tile.block<query, 64> -> !tile.block<key, 64>
+  // expected-error @+1 {{expected a block of keys, got '!tile.block<query, 64>'; no target has loops over queries yet}}
+  %queries = tile.block_at %index of %keys : !tile.block<key, 64> -> !tile.block<query, 64>
+}

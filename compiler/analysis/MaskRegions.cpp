@@ -1,8 +1,8 @@
-//===- KeyRegions.cpp - Which keys a block of queries can need --*- C++ -*-===//
+//===- MaskRegions.cpp - Which columns a block of rows can need -*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
-#include "analysis/KeyRegions.h"
+#include "analysis/MaskRegions.h"
 
 #include "mlir/IR/Matchers.h"
 
@@ -31,12 +31,12 @@ struct Bounds {
 };
 
 struct Region {
-  Bounds query, key, distance; ///< of q, k, q - k
-  Value condition; ///< i1, the same for all keys: no point where it is false; null: true
+  Bounds row, column, distance; ///< of x, y, x - y
+  Value condition; ///< i1, the same for all columns: no point where it is false; null: true
   SmallVector<Rest, 1> rest;
 
   bool isUnbounded() const {
-    return !query.low && !query.high && !key.low && !key.high && !distance.low && !distance.high;
+    return !row.low && !row.high && !column.low && !column.high && !distance.low && !distance.high;
   }
 };
 
@@ -92,7 +92,7 @@ std::optional<Union> Cover::conjunction(ArrayRef<Region> a, ArrayRef<Region> b) 
   Union result;
   for (const Region &x : a)
     for (const Region &y : b) {
-      Region region{intersect(x.query, y.query), intersect(x.key, y.key),
+      Region region{intersect(x.row, y.row), intersect(x.column, y.column),
                     intersect(x.distance, y.distance), wide.both(x.condition, y.condition), x.rest};
       if (region.condition && matchPattern(region.condition, m_Zero()))
         continue;
@@ -135,19 +135,19 @@ Value Cover::divideDown(Value x, int64_t divisor) {
 /// Where form <= 0, for some offset in its interval.
 Union Cover::atMostZero(LinearForm form) {
   if (attn::FloorDivOp op = form.quotient) {
-    if (form.key != 0) // k on both sides of the division
+    if (form.column != 0) // y on both sides of the division
       return everything();
     LinearForm x = *values.linear(op.getLhs());
     Value divisor = wide.wide(values.hoist(op.getRhs()));
     // What the quotient is compared with, moved inside what a quotient of i32 can reach.
     Value rest = form.offset.low;
-    if (form.query)
-      rest = wide.add(rest, values.queryTerm(form.query).low);
+    if (form.row)
+      rest = wide.add(rest, values.rowTerm(form.row).low);
     Value limit = wide.constant(int64_t(1) << 31);
     rest = wide.max(wide.min(rest, wide.add(limit, 1)), wide.negate(wide.add(limit, 1)));
     Value scaled = wide.multiply(rest, divisor);
-    form.key = form.quotientSign * x.key;
-    form.query = form.quotientSign * x.query;
+    form.column = form.quotientSign * x.column;
+    form.row = form.quotientSign * x.row;
     if (form.quotientSign > 0) // ⌊x/C⌋ + r <= 0  ⇔  x + C·r - C + 1 <= 0
       form.offset.low = wide.add(wide.subtract(wide.add(x.offset.low, scaled), divisor), 1);
     else // r <= ⌊x/C⌋  ⇔  C·r - x <= 0
@@ -155,28 +155,28 @@ Union Cover::atMostZero(LinearForm form) {
     form.quotient = {};
   }
   Value offset = form.offset.low;
-  int64_t query = form.query, key = form.key;
+  int64_t row = form.row, column = form.column;
   auto upper = [&](Value bound) { return wide.select(form.fits, bound, wide.constant(farAway)); };
   auto lower = [&](Value bound) { return wide.select(form.fits, bound, wide.constant(-farAway)); };
   Region region;
-  if (query == 0 && key == 0) {
+  if (row == 0 && column == 0) {
     region.condition = wide.lessEqual(offset, wide.constant(0));
     if (form.fits)
       region.condition = wide.either(region.condition, wide.inverse(form.fits));
-  } else if (key == 0 && query > 0) { // q <= ⌊-u / a⌋
-    region.query.high = upper(divideDown(wide.negate(offset), query));
-  } else if (key == 0) {
-    region.query.low = lower(divideUp(offset, -query));
-  } else if (query == 1 && key == -1) { // q - k <= -u
+  } else if (column == 0 && row > 0) { // x <= ⌊-u / a⌋
+    region.row.high = upper(divideDown(wide.negate(offset), row));
+  } else if (column == 0) {
+    region.row.low = lower(divideUp(offset, -row));
+  } else if (row == 1 && column == -1) { // x - y <= -u
     region.distance.high = upper(wide.negate(offset));
-  } else if (query == -1 && key == 1) {
+  } else if (row == -1 && column == 1) {
     region.distance.low = lower(offset);
   } else {
-    Value least = query ? wide.add(offset, values.queryTerm(query).low) : offset;
-    if (key > 0)
-      region.key.high = upper(divideDown(wide.negate(least), key));
+    Value least = row ? wide.add(offset, values.rowTerm(row).low) : offset;
+    if (column > 0)
+      region.column.high = upper(divideDown(wide.negate(least), column));
     else
-      region.key.low = lower(divideUp(least, -key));
+      region.column.low = lower(divideUp(least, -column));
   }
   return {region};
 }
@@ -186,7 +186,7 @@ std::optional<Union> Cover::atMost(Value left, Value right, int64_t plus) {
   for (bool isLeft : {true, false}) {
     Value side = isLeft ? left : right;
     auto select = side.getDefiningOp<arith::SelectOp>();
-    if (!select || !values.dependsOnKey(side))
+    if (!select || !values.dependsOnColumn(side))
       continue;
     auto with = [&](Value value) {
       return isLeft ? atMost(value, right, plus) : atMost(left, value, plus);
@@ -280,7 +280,7 @@ std::optional<Union> Cover::find(Value condition, bool negated) {
   if (auto comparison = dyn_cast<arith::CmpIOp>(op))
     if (std::optional<Union> result = compare(comparison, negated))
       return result;
-  if (!values.dependsOnKey(condition)) {
+  if (!values.dependsOnColumn(condition)) {
     BoxTruth truth = values.truth(condition, nullptr);
     Region region;
     region.condition = negated ? truth.mayBeFalse : truth.mayBeTrue;
@@ -316,74 +316,88 @@ Union Cover::ofScore(Value score) {
 } // namespace
 
 //===----------------------------------------------------------------------===//
-// KeyRegions
+// MaskRegions
 //===----------------------------------------------------------------------===//
 
-struct KeyRegions::Hook {
+struct MaskRegions::Hook {
   Hook(OpBuilder &builder, Location loc, Block &body, const BoxFrame &frame)
       : values(builder, loc, body, frame), cover(values) {}
   BoxValues values;
   Cover cover;
 };
 
-struct KeyRegions::Regions {
+struct MaskRegions::Regions {
   Union regions;
 };
 
 static BoxFrame frameOf(WideArithmetic &wide, Value rows) {
   OpBuilder &builder = wide.builder;
   auto place = tile::CoordinatesOp::create(builder, wide.loc, rows);
-  Value queries = tile::ExtentOp::create(builder, wide.loc, builder.getI32Type(), "Sq");
-  Value keys = tile::ExtentOp::create(builder, wide.loc, builder.getI32Type(), "Sk");
+  auto extent = [&](StringRef name) -> Value {
+    return tile::ExtentOp::create(builder, wide.loc, builder.getI32Type(), name);
+  };
   auto block = cast<tile::BlockType>(rows.getType());
-  int64_t count = block.getPositions();
-  Value lastHead;
-  if (block.getHeadCount() > 1) { // of the block, or of its key/value head
-    auto extent = [&](StringRef name) {
-      return wide.wide(tile::ExtentOp::create(builder, wide.loc, builder.getI32Type(), name));
-    };
-    Value sharing = arith::DivUIOp::create(builder, wide.loc, extent("H"), extent("Hkv"));
-    Value end = wide.multiply(wide.add(wide.wide(place.getKvHead()), 1), sharing);
-    lastHead =
-        wide.min(wide.add(wide.wide(place.getHead()), block.getHeadCount() - 1), wide.add(end, -1));
+  bool areQueries = block.getAxis() == tile::Axis::Query;
+  Value rowCount = extent(areQueries ? "Sq" : "Sk");
+  Value columnCount = extent(areQueries ? "Sk" : "Sq");
+  Value head = place.getHead(), lastHead;
+  if (!areQueries || block.getHeadCount() > 1) {
+    Value sharing =
+        wide.wide(arith::DivUIOp::create(builder, wide.loc, extent("H"), extent("Hkv")));
+    Value first = wide.multiply(wide.wide(place.getKvHead()), sharing);
+    lastHead = wide.add(wide.add(first, sharing), -1); // of the key/value head
+    if (areQueries)
+      lastHead = wide.min(wide.add(wide.wide(head), block.getHeadCount() - 1), lastHead);
+    else
+      head = wide.narrow(first);
   }
+  int64_t count = block.getPositions();
   Value first = wide.wide(place.getFirst());
-  Value end = wide.min(wide.add(first, count), wide.wide(queries));
-  return {place.getBatch(),
-          place.getHead(),
-          place.getKvHead(),
-          lastHead,
-          first,
-          wide.add(end, -1),
-          wide.wide(keys),
-          count};
+  Value end = wide.min(wide.add(first, count), wide.wide(rowCount));
+  return {.batch = place.getBatch(),
+          .head = head,
+          .kvHead = place.getKvHead(),
+          .lastHead = lastHead,
+          .axis = block.getAxis(),
+          .firstRow = first,
+          .lastRow = wide.add(end, -1),
+          .columnCount = wide.wide(columnCount),
+          .rows = count};
 }
 
-/// The keys of a region's zone.
-static KeyInterval project(WideArithmetic &wide, const BoxFrame &frame, const Region &region) {
+/// Everywhere where the block has keys beyond Sk: no mask keeps these.
+static Region beyondTheKeys(WideArithmetic &wide, const BoxFrame &frame) {
+  Region region;
+  Value end = wide.add(frame.firstRow, frame.rows);
+  region.condition = wide.inverse(wide.equal(wide.add(frame.lastRow, 1), end));
+  return region;
+}
+
+/// The columns of a region's zone.
+static ColumnRange project(WideArithmetic &wide, const BoxFrame &frame, const Region &region) {
   auto least = [&](Value x, Value y) { return x ? wide.min(x, y) : y; };
   auto most = [&](Value x, Value y) { return x ? wide.max(x, y) : y; };
-  Value firstQuery = most(region.query.low, frame.firstQuery),
-        lastQuery = least(region.query.high, frame.lastQuery);
+  Value firstRow = most(region.row.low, frame.firstRow),
+        lastRow = least(region.row.high, frame.lastRow);
   Value exists = region.condition;
-  if (region.query.low || region.query.high)
-    exists = wide.both(exists, wide.lessEqual(firstQuery, lastQuery));
+  if (region.row.low || region.row.high)
+    exists = wide.both(exists, wide.lessEqual(firstRow, lastRow));
   Bounds distance = region.distance;
   if (distance.low && distance.high)
     exists = wide.both(exists, wide.lessEqual(distance.low, distance.high));
   Value zero = wide.constant(0);
-  Value low = most(region.key.low, zero);
-  Value high = region.key.high ? wide.add(region.key.high, 1) : frame.keyCount;
+  Value low = most(region.column.low, zero);
+  Value high = region.column.high ? wide.add(region.column.high, 1) : frame.columnCount;
   if (distance.high)
-    low = wide.max(low, wide.subtract(firstQuery, distance.high));
+    low = wide.max(low, wide.subtract(firstRow, distance.high));
   if (distance.low)
-    high = wide.min(high, wide.add(wide.subtract(lastQuery, distance.low), 1));
-  low = wide.min(low, frame.keyCount);
-  high = wide.max(wide.min(high, frame.keyCount), zero);
+    high = wide.min(high, wide.add(wide.subtract(lastRow, distance.low), 1));
+  low = wide.min(low, frame.columnCount);
+  high = wide.max(wide.min(high, frame.columnCount), zero);
   return {low, wide.select(exists, high, zero)};
 }
 
-KeyRegions::KeyRegions(OpBuilder &builder, tile::MaskOp maskOp, tile::ScoreOp scoreOp, Value rows)
+MaskRegions::MaskRegions(OpBuilder &builder, tile::MaskOp maskOp, tile::ScoreOp scoreOp, Value rows)
     : kept(new Regions), dropped(new Regions), wide(builder, maskOp.getLoc()) {
   BoxFrame frame = frameOf(wide, rows);
   Block &body = maskOp.getBody().front();
@@ -391,6 +405,8 @@ KeyRegions::KeyRegions(OpBuilder &builder, tile::MaskOp maskOp, tile::ScoreOp sc
   mask = std::make_unique<Hook>(builder, maskOp.getLoc(), body, frame);
   kept->regions = mask->cover.of(condition, /*negated=*/false);
   dropped->regions = mask->cover.of(condition, /*negated=*/true);
+  if (frame.axis == tile::Axis::Key)
+    dropped->regions.push_back(beyondTheKeys(wide, frame));
   if (scoreOp) {
     Block &scoreBody = scoreOp.getBody().front();
     score = std::make_unique<Hook>(builder, scoreOp.getLoc(), scoreBody, frame);
@@ -399,44 +415,44 @@ KeyRegions::KeyRegions(OpBuilder &builder, tile::MaskOp maskOp, tile::ScoreOp sc
       kept->regions = *meet;
   }
   for (const Region &region : kept->regions)
-    keptIntervals.push_back(project(wide, frame, region));
+    keptRanges.push_back(project(wide, frame, region));
   for (const Region &region : dropped->regions)
-    droppedIntervals.push_back(project(wide, frame, region));
+    droppedRanges.push_back(project(wide, frame, region));
 }
 
-KeyRegions::~KeyRegions() = default;
+MaskRegions::~MaskRegions() = default;
 
-bool KeyRegions::isClosed() const { return !restHasBounds && kept->regions.size() <= mostRuns; }
+bool MaskRegions::isClosed() const { return !restHasBounds && kept->regions.size() <= mostRuns; }
 
-KeyInterval KeyRegions::hull() {
+ColumnRange MaskRegions::hull() {
   Value zero = wide.constant(0), none = wide.constant(farAway);
-  KeyInterval hull{none, zero};
-  for (KeyInterval interval : keptIntervals) {
+  ColumnRange hull{none, zero};
+  for (ColumnRange interval : keptRanges) {
     Value isEmpty = wide.lessEqual(interval.high, interval.low);
     hull.low = wide.min(hull.low, wide.select(isEmpty, none, interval.low));
     hull.high = wide.max(hull.high, wide.select(isEmpty, zero, interval.high));
   }
-  return {wide.min(hull.low, mask->values.frame.keyCount), hull.high};
+  return {wide.min(hull.low, mask->values.frame.columnCount), hull.high};
 }
 
-std::pair<Value, Value> KeyRegions::emitTest(OpBuilder &inner, Value first, Value last,
-                                             int64_t count) {
+std::pair<Value, Value> MaskRegions::emitTest(OpBuilder &inner, Value first, Value last,
+                                              int64_t count) {
   WideArithmetic at(inner, wide.loc);
   Value low = at.wide(first), high = at.wide(last);
-  // A box for each hook, shared by the regions whose keys are not bounded by themselves.
-  llvm::MapVector<BoxValues *, std::unique_ptr<KeyBox>> shared;
-  auto meets = [&](const Region &region, KeyInterval keys) -> Value {
-    Value from = at.max(low, keys.low), to = at.min(high, at.add(keys.high, -1));
+  // A box for each hook, shared by the regions whose columns are not bounded by themselves.
+  llvm::MapVector<BoxValues *, std::unique_ptr<ColumnBox>> shared;
+  auto meets = [&](const Region &region, ColumnRange columns) -> Value {
+    Value from = at.max(low, columns.low), to = at.min(high, at.add(columns.high, -1));
     Value result = at.lessEqual(from, to);
-    bool isGuarded = region.key.low || region.key.high;
-    llvm::MapVector<BoxValues *, std::unique_ptr<KeyBox>> own;
+    bool isGuarded = region.column.low || region.column.high;
+    llvm::MapVector<BoxValues *, std::unique_ptr<ColumnBox>> own;
     for (const Rest &rest : region.rest) {
-      std::unique_ptr<KeyBox> &box = (isGuarded ? own : shared)[rest.values];
-      if (!box && isGuarded) { // where the interval misses the box: one key of it, not less
+      std::unique_ptr<ColumnBox> &box = (isGuarded ? own : shared)[rest.values];
+      if (!box && isGuarded) { // where the interval misses the box: one column of it, not less
         Value guarded = at.min(from, high);
-        box.reset(new KeyBox{inner, guarded, at.max(to, guarded), count});
+        box.reset(new ColumnBox{inner, guarded, at.max(to, guarded), count});
       } else if (!box) {
-        box.reset(new KeyBox{inner, low, high, count});
+        box.reset(new ColumnBox{inner, low, high, count});
       }
       BoxTruth truth = rest.values->truth(rest.condition, box.get());
       Value holds = rest.negated ? truth.mayBeFalse : truth.mayBeTrue;
@@ -445,17 +461,17 @@ std::pair<Value, Value> KeyRegions::emitTest(OpBuilder &inner, Value first, Valu
     }
     return result;
   };
-  auto any = [&](ArrayRef<Region> regions, ArrayRef<KeyInterval> intervals) {
+  auto any = [&](ArrayRef<Region> regions, ArrayRef<ColumnRange> intervals) {
     Value result = at.truth(false);
-    for (auto [region, keys] : llvm::zip(regions, intervals))
-      result = at.either(result, meets(region, keys));
+    for (auto [region, columns] : llvm::zip(regions, intervals))
+      result = at.either(result, meets(region, columns));
     return result;
   };
-  Value mayKeep = any(kept->regions, keptIntervals);
-  return {mayKeep, any(dropped->regions, droppedIntervals)};
+  Value mayKeep = any(kept->regions, keptRanges);
+  return {mayKeep, any(dropped->regions, droppedRanges)};
 }
 
-SmallVector<LostBound> KeyRegions::lostBounds() const {
+SmallVector<LostBound> MaskRegions::lostBounds() const {
   SmallVector<LostBound> lost(mask->values.lost.begin(), mask->values.lost.end());
   if (score)
     llvm::append_range(lost, score->values.lost);
