@@ -7,7 +7,9 @@
 #include "analysis/LostProofs.h"
 #include "attn/Arithmetic.h"
 #include "attn/Attn.h"
+#include "frontend/ExactMath.h"
 #include "frontend/emit/Emit.h"
+#include "transforms/CaptureSummary.h"
 #include "transforms/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -335,9 +337,20 @@ void TileProgram::executeFind(tile::FindBlocksOp op) {
   values[op.getCount()].integer = int64_t(found.size());
 }
 
-/// By looking at the whole box: the tightest bounds.
+/// By looking at the whole box: the tightest bounds; none where no summary could tell them.
 void TileProgram::executeBounds(tile::BoundsOp op) {
   const CaptureView &view = *captures.lookup(op.getView());
+  if (llvm::count_if(op.getWithin(), [](int64_t within) { return within != 1; }) > maxBoxAxes ||
+      view.extents.size() > maxSummaryRank) {
+    bool isReal = op.getLeast().getType().isF32();
+    Scalar least{.integer = std::numeric_limits<int32_t>::min()},
+        largest{.integer = std::numeric_limits<int32_t>::max()};
+    if (isReal)
+      least.number = largest.number = std::numeric_limits<float>::quiet_NaN();
+    values[op.getLeast()] = least;
+    values[op.getLargest()] = largest;
+    return;
+  }
   SmallVector<int64_t> low, high;
   bool isEmpty = false;
   for (auto [axis, ends] : llvm::enumerate(llvm::zip(op.getLow(), op.getHigh()))) {
@@ -431,6 +444,7 @@ TileProgram::Scalar TileProgram::valueOf(Operation &op) {
   auto b = [&] { return at(1).integer; };
   auto x = [&] { return at(0).number; };
   auto y = [&] { return at(1).number; };
+  FloatArithmetic exact;
   auto whole = [](int64_t value) { return Scalar{.integer = value}; };
   auto wrapped = [](uint64_t value) { return Scalar{.integer = int64_t(value)}; };
   auto real = [](float value) {
@@ -491,6 +505,12 @@ TileProgram::Scalar TileProgram::valueOf(Operation &op) {
       .Case([&](math::AbsFOp) { return real(std::fabs(x())); })
       .Case([&](math::SqrtOp) { return real(std::sqrt(x())); })
       .Case([&](math::FloorOp) { return real(std::floor(x())); })
+      // Scores may have them; masks have been expanded.
+      .Case([&](math::ExpOp) { return real(exactExp(exact, x())); })
+      .Case([&](math::LogOp) { return real(exactLog(exact, x())); })
+      .Case([&](math::TanhOp) { return real(exactTanh(exact, x())); })
+      .Case([&](math::SinOp) { return real(exactSin(exact, x())); })
+      .Case([&](math::CosOp) { return real(exactCos(exact, x())); })
       .Case([&](arith::SIToFPOp) { return real(float(a())); })
       .Case([&](attn::ToIntOp) { return whole(attn::saturatingInt(x())); })
       .Case([&](arith::BitcastOp op) {

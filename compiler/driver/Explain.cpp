@@ -87,8 +87,9 @@ Result<ExplainedTiles> explainTiles(const ExplainRequest &request) {
                              request.specification.variantFile, tiles, maxTiles));
 
   mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
-  Result<std::unique_ptr<TileProgram>> program =
-      TileProgram::create(variant, context, {.queries = map.blockM, .keys = map.blockN});
+  Result<std::unique_ptr<TileProgram>> program = TileProgram::create(
+      variant, context,
+      {.queries = map.blockM, .keys = map.blockN, .heads = kernel->schedule.heads});
   if (!program)
     return program.error();
   map.form = (*program)->form();
@@ -100,7 +101,9 @@ Result<ExplainedTiles> explainTiles(const ExplainRequest &request) {
       HeadTiles &headTiles = map.heads.emplace_back();
       headTiles.batch = perBatch ? b : -1;
       headTiles.head = perHead ? h : -1;
-      Point where{.b = b, .h = h, .hkv = h / (extents.H / extents.Hkv)};
+      // Heads that share a block of queries share its tiles.
+      int32_t sharing = extents.H / extents.Hkv, inSharing = h % sharing;
+      Point where{.b = b, .h = h - inSharing % int32_t(kernel->schedule.heads), .hkv = h / sharing};
       if (Status status = fillKinds(**program, request.bindings, where, map, headTiles); !status)
         return status.error();
     }

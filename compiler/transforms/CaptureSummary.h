@@ -45,6 +45,8 @@ inline constexpr int64_t granuleColumns = 16, granulesOfGroup = 32;
 inline constexpr int64_t granuleRows = 64;
 /// A view has so many axes at most; of one with more, no bound is known.
 inline constexpr int64_t maxSummaryRank = 4;
+/// And boxes extend in so many axes at most: the granules' rows and columns.
+inline constexpr int64_t maxBoxAxes = 2;
 
 /// The summary that a kernel reads of a captured tensor.
 struct CaptureSummary {

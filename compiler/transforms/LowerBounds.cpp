@@ -191,7 +191,7 @@ struct TileLowerBounds : impl::TileLowerBoundsBase<TileLowerBounds> {
 
   std::optional<CaptureSummary> lower(Value view, ArrayRef<tile::BoundsOp> ops) {
     auto type = cast<tile::ViewType>(view.getType());
-    // The axes that granules extend in: as many as two.
+    // The axes that granules extend in.
     SmallVector<int64_t> extended;
     bool hasKeys = type.getElementType().isF32() || type.getElementType().isInteger(32);
     for (tile::BoundsOp op : ops) {
@@ -199,7 +199,7 @@ struct TileLowerBounds : impl::TileLowerBoundsBase<TileLowerBounds> {
       for (int64_t axis : axesOf(op))
         if (!llvm::is_contained(all, axis))
           all.push_back(axis);
-      if (all.size() <= 2 && type.getRank() <= maxSummaryRank && hasKeys)
+      if (all.size() <= maxBoxAxes && type.getRank() <= maxSummaryRank && hasKeys)
         extended = all;
     }
     llvm::sort(extended);

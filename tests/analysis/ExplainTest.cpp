@@ -163,6 +163,51 @@ TEST(Explain, EvaluatesFloats) {
   }
 }
 
+// A score's functions are not expanded as a mask's are.
+TEST(Explain, EvaluatesFunctionsInScores) {
+  for (const char *exact : {"", "exact "}) {
+    ExplainRequest request = makeRequest("attention floats(x: f32) {\n  " + std::string(exact) +
+                                             "score = exp(x) * 8.0 + log(x) < k * 1.0 && tanh(x) + "
+                                             "sin(x) + cos(x) > 0.0 ? -inf : s\n"
+                                             "}\n",
+                                         8, 16);
+    request.bindings.extents = {1, 1, 1, 20, 64};
+    for (auto [x, empty] : {std::pair(1.0, 2), {0.5, 3}, {-0.5, 0}, {3.0, 0}}) {
+      request.bindings.parameters = {{.scalar = x, .capture = {}}};
+      TileMap map = explained(request);
+      ASSERT_EQ(map.heads.size(), 1u);
+      EXPECT_EQ(std::ranges::count(map.heads[0].kinds, TileKind::empty), 3 * empty)
+          << exact << "score, x " << x;
+    }
+  }
+}
+
+// Heads that share a block of queries share its tiles; the schedule's rows are those of all.
+TEST(Explain, FollowsPackedHeads) {
+  ExplainRequest request = makeRequest("attention m(reach: i32[H]) { mask = k < reach[h] }", 8, 16);
+  request.specification.target = {Target::Kind::cuda, 90};
+  request.specification.schedule = "heads = 2";
+  request.specification.expectedLength = 512;
+  request.specification.expectedQueries = 8;
+  int32_t reach[] = {16, 500, 250, 16, 16, 500};
+  request.bindings.extents = {1, 6, 2, 8, 512};
+  request.bindings.parameters.resize(1);
+  request.bindings.parameters[0].capture = {reach, {6}, {1}};
+  TileMap map = explained(request);
+  ASSERT_EQ(map.heads.size(), 6u);
+  // Of three heads of a key/value head the first two share a block, the third has one alone.
+  EXPECT_EQ(map.heads[0].kinds, map.heads[1].kinds);
+  EXPECT_EQ(map.heads[3].kinds, map.heads[4].kinds);
+  auto skips = [&](int head) {
+    return std::ranges::count(map.heads[head].kinds, TileKind::empty) > 0;
+  };
+  EXPECT_FALSE(skips(1));
+  EXPECT_TRUE(skips(2));
+  EXPECT_TRUE(skips(3));
+  EXPECT_FALSE(skips(5));
+  EXPECT_EQ(holdAgainstDense(request, map).unsound, "");
+}
+
 TEST(Explain, TellsTheForm) {
   auto formOf = [](const std::string &mask) {
     ExplainRequest request = makeRequest("attention m() {\n  mask = " + mask + "\n}\n", 8, 16);

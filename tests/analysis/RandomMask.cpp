@@ -78,8 +78,6 @@ public:
   std::string score(int depth) {
     if (depth == 0)
       return pick({"s", "s", "s + x", "-inf", "-s", "s * y"});
-    // Scores may approximate exp, which masks may not.
-    hasFunctions = false;
     std::string condition = chance(5) ? "s > 0.0" : boolean(depth);
     std::string other = score(depth - 1);
     return chance(50) ? "(" + condition + " ? -inf : " + other + ")"
@@ -196,9 +194,7 @@ private:
                    "g[b, " + index() + "]", "g[b, " + index() + "]", "0.5", "-3.0", "1e30", "inf",
                    "0.0", "(" + sum() + ") * 0.25", "(" + sum() + ") * 1.0"});
     std::string a = "(" + number(depth - 1) + ")", b = "(" + number(depth - 1) + ")";
-    std::string function = pick({"sqrt", "exp", "floor", "abs", "tanh"});
-    if (!hasFunctions && (function == "exp" || function == "tanh"))
-      function = "floor";
+    std::string function = pick({"sqrt", "exp", "log", "floor", "abs", "tanh", "cos"});
     std::string condition = chance(9) ? atom() : "k < w";
     return pick({a + " + " + b, a + " - " + b, a + " * " + b, a + " * " + b, a + " / " + b, "-" + a,
                  "abs" + a, "floor" + a, "min(" + a + ", " + b + ")", "max(" + a + ", " + b + ")",
@@ -236,8 +232,7 @@ private:
 
   std::mt19937 &random;
   uint32_t readsOf, numbersOf; ///< percent
-  bool hasFunctions = true;
-  const bool hasShared; ///< whether `z` is in scope
+  const bool hasShared;        ///< whether `z` is in scope
 };
 
 } // namespace
