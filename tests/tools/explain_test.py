@@ -5,6 +5,7 @@
 
 import collections
 import json
+import math
 import os
 import re
 import struct
@@ -108,6 +109,53 @@ class Explain(command_test.CommandTest):
                          [(0, 0, ["eeee"]), (0, 1, ["ffee"]), (1, 0, ["ffpe"]), (1, 1, ["ffff"])])
         self.assertIn("b 1, h 0", self.output("explain", *arguments))
 
+    def test_the_file_tells_the_lengths(self):
+        captures = self.path("captures.safetensors")
+
+        def problem(parameters, tensors, *arguments, mask="q >= k"):
+            """What is explained of a variant with these parameters, the tensors being zeros."""
+            variant = self.file("lengths.attn", f"attention lengths({parameters}) {{ mask = {mask} }}\n")
+            sizes = {"I32": 4, "BF16": 2, "F16": 2}
+            command_test.write_safetensors(captures, {
+                name: (dtype, shape, bytes(sizes[dtype] * math.prod(shape)))
+                for name, (dtype, shape) in tensors.items()})
+            self.arguments = [variant, *self.SMALL[:2], "--input", captures, *arguments]
+            found = self.explain(*self.arguments)["problem"]
+            names = ["batch", "heads", "kv_heads", "length", "kv_length", "head_dim_qk", "head_dim_v"]
+            return [found[name] for name in names], found["dtype"]
+
+        default = [128, 128]
+        tensors = {"id": ("I32", [2, 90])}
+        self.assertEqual(problem("id: i32[B, Sk]", tensors), ([2, 8, 8, 90, 90, *default], "bf16"))
+        self.assertEqual(problem("id: i32[B, Sq]", tensors), ([2, 8, 8, 90, 90, *default], "bf16"))
+        self.assertEqual(problem("id: i32[B, N]", tensors), ([2, 8, 8, 90, 90, *default], "bf16"))
+        self.assertEqual(problem("id: i32[B, 2*Sk-10]", tensors), ([2, 8, 8, 50, 50, *default], "bf16"))
+        self.assertEqual(problem("id: i32[Hkv, Sk]", tensors), ([1, 2, 2, 90, 90, *default], "bf16"))
+        self.assertEqual(problem("id: i32[B, Sk]", tensors, "--length", "30", "--batch", "2"),
+                         ([2, 8, 8, 30, 90, *default], "bf16"))
+        self.assertEqual(problem("id: i32[B, N]", tensors, "--length", "30"),
+                         ([2, 8, 8, 30, 30, *default], "bf16"))
+        self.assertEqual(problem("a: i32[N], c: i32[M]", {"a": ("I32", [5]), "c": ("I32", [6])})[0][3:5],
+                         [1024, 1024])
+        inputs = {"q": ("F16", [2, 4, 33, 64]), "k": ("F16", [2, 2, 70, 64]), "v": ("F16", [2, 2, 70, 128]),
+                  "id": ("I32", [2, 70])}
+        self.assertEqual(problem("id: i32[B, Sk]", inputs), ([2, 4, 2, 33, 70, 64, 128], "f16"))
+        self.assertEqual(problem("id: i32[B, Sk]", inputs | {"q": ("F16", [2, 33, 4, 64]), "k": ("F16", [2, 70, 2, 64]),
+                                                             "v": ("F16", [2, 70, 2, 128])}, "--layout", "bshd"),
+                         ([2, 4, 2, 33, 70, 64, 128], "f16"))
+
+        for option in ["--length", "--kv-length", "--batch", "--heads", "--kv-heads", "--head-dim"]:
+            problem("id: i32[B, Sk]", inputs)
+            self.assertRegex(self.error("explain", *self.arguments, option, "48"),
+                             f"{option} 48: '.*' of .*captures.safetensors says that .* leave {option} out")
+        self.assertIn("--dtype bf16: 'q' of", self.error("explain", *self.arguments, "--dtype", "bf16"))
+        self.assertRegex(self.error("explain", *self.arguments, "--layout", "bshd"),
+                         r"'k' says that Sk is 2, 'id' that it is 70: .* \(--layout\)")
+        command_test.write_safetensors(captures, {"id": ("I32", [2, 70], bytes(560)), "a": ("I32", [71], bytes(284))})
+        both = self.file("both.attn", "attention both(id: i32[B, Sk], a: i32[Sk]) { mask = id[b, k] == a[k] }\n")
+        self.assertIn("'id' says that Sk is 70, 'a' that it is 71",
+                      self.error("explain", both, "--input", captures))
+
     def test_captures_are_those_of_run(self):
         arguments = ["prefix_lm", "--target", "host", "--head-dim", "64", "--batch", "2", "--length",
                      "90", "--heads", "1", "--seed", "5"]
@@ -164,8 +212,8 @@ class Explain(command_test.CommandTest):
         captures = self.path("captures.safetensors")
         command_test.write_safetensors(captures, {"prefix": ("I32", [2], bytes(8))})
         prefix = ["explain", "prefix_lm", "--input", captures]
-        self.assertIn("must be B = 1", self.error(*prefix))
-        self.output(*prefix, "--batch", "2")
+        self.assertIn("says that B is 2", self.error(*prefix, "--batch", "1"))
+        self.output(*prefix)
         self.assertIn("slope", self.error("explain", "alibi", "--input", captures))
         self.assertIn("No such file", self.error("explain", "alibi", "--input", self.path("absent")))
         for option in ["--svg", "--png"]:

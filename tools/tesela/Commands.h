@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -23,7 +24,9 @@ struct CompileOptions : KernelChoice {
 };
 
 struct ExplainOptions : KernelChoice, LaunchShape {
-  std::string input; ///< .safetensors with the captures; empty: random ones
+  std::string input;            ///< .safetensors with the captures; empty: random ones
+  Layout layout = Layout::bhsd; ///< of q, k and v in it
+  std::set<std::string> given;  ///< the options of LaunchShape that are not defaults: "--length"
   bool json = false;
   std::string svg, png; ///< paths; empty: no picture
 };

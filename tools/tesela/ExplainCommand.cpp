@@ -5,6 +5,7 @@
 #include "Commands.h"
 #include "ExitCode.h"
 #include "ExplainReport.h"
+#include "FileShape.h"
 #include "OutputFile.h"
 #include "Parameters.h"
 #include "VariantFile.h"
@@ -15,18 +16,43 @@
 #include "tesela/Explain.h"
 
 #include <cstdio>
+#include <optional>
 
 namespace tesela::tool {
 
-static Result<std::vector<NamedTensor>> capturesOf(const ExplainOptions &options,
-                                                   const VariantInfo &variant,
-                                                   const LaunchExtents &extents) {
-  if (options.input.empty())
-    return randomCaptures(variant, extents, options.seed);
-  Result<SafetensorsFile> file = SafetensorsFile::open(options.input);
-  if (!file)
-    return file.error();
-  return readCaptures(*file, variant);
+namespace {
+/// What is explained: a launch without q, k and v.
+struct Request {
+  LaunchShape shape;
+  LaunchExtents extents;
+  std::vector<NamedTensor> captures;
+};
+} // namespace
+
+static Result<Request> requestOf(const ExplainOptions &options, const VariantInfo &variant) {
+  Request request{.shape = options, .extents = {}, .captures = {}};
+  std::optional<SafetensorsFile> file;
+  if (!options.input.empty()) {
+    Result<SafetensorsFile> opened = SafetensorsFile::open(options.input);
+    if (!opened)
+      return opened.error();
+    file = std::move(*opened);
+    Result<LaunchShape> shape =
+        shapeOfFile({*file, options.input, options.layout}, variant, options, options.given);
+    if (!shape)
+      return shape.error();
+    request.shape = std::move(*shape);
+  }
+  Result<LaunchExtents> extents = extentsOf(request.shape);
+  if (!extents)
+    return extents.error();
+  request.extents = *extents;
+  Result<std::vector<NamedTensor>> captures =
+      file ? readCaptures(*file, variant) : randomCaptures(variant, *extents, options.seed);
+  if (!captures)
+    return captures.error();
+  request.captures = std::move(*captures);
+  return request;
 }
 
 static Status drawFiles(const ExplainOptions &options, const ExplainReport &report) {
@@ -55,41 +81,41 @@ int explain(const ExplainOptions &options) {
     return report(variant.error());
   std::fputs(variant->warnings.c_str(), stderr);
 
-  Result<LaunchExtents> extents = extentsOf(options);
-  if (!extents)
-    return reportBadInput(extents.error());
   Result<std::vector<ScalarArgument>> scalars = parseScalars(options.parameters, *variant);
   if (!scalars)
     return reportBadInput(scalars.error());
-  Result<std::vector<NamedTensor>> captures = capturesOf(options, *variant, *extents);
-  if (!captures)
-    return captures.code() == Code::outOfMemory ? report(captures.error())
-                                                : reportBadInput(captures.error());
+  Result<Request> request = requestOf(options, *variant);
+  if (!request)
+    return request.code() == Code::outOfMemory ? report(request.error())
+                                               : reportBadInput(request.error());
+  const LaunchShape &shape = request->shape;
+  const LaunchExtents &extents = request->extents;
 
   KernelOptions kernel;
   kernel.variantText = file->text;
   kernel.variantFile = file->path;
-  kernel.headDimQk = static_cast<int>(options.headDim);
-  kernel.headDimV = static_cast<int>(options.headDimV.value_or(options.headDim));
-  kernel.expectedLength = extents->Sk;
+  kernel.headDimQk = static_cast<int>(shape.headDim);
+  kernel.headDimV = static_cast<int>(shape.headDimV.value_or(shape.headDim));
+  kernel.expectedLength = extents.Sk;
+  kernel.expectedQueries = extents.Sq;
   kernel.schedule = options.schedule;
-  kernel.inputType = parseElementType(options.dtype).value_or(ElementType::bf16);
+  kernel.inputType = parseElementType(shape.dtype).value_or(ElementType::bf16);
   kernel.target = targetOf(options);
-  ExplainArguments arguments{.batch = extents->B,
-                             .heads = extents->H,
-                             .kvHeads = extents->Hkv,
-                             .length = extents->Sq,
-                             .kvLength = extents->Sk,
+  ExplainArguments arguments{.batch = extents.B,
+                             .heads = extents.H,
+                             .kvHeads = extents.Hkv,
+                             .length = extents.Sq,
+                             .kvLength = extents.Sk,
                              .scalars = std::move(*scalars),
                              .captures = {}};
-  for (const auto &[name, tensor] : *captures)
+  for (const auto &[name, tensor] : request->captures)
     arguments.captures.push_back({name, tensor.view()});
   Result<Explanation> explanation = tesela::explain(kernel, arguments);
   if (!explanation)
     return report(explanation.error());
 
   ExplainReport result{.variantPath = file->path,
-                       .extents = *extents,
+                       .extents = extents,
                        .Dqk = kernel.headDimQk,
                        .Dv = kernel.headDimV,
                        .type = kernel.inputType,

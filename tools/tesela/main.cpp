@@ -55,7 +55,8 @@ const char *const explainFooter = R"(
 A tile is empty (skipped), partial (masked pair by pair) or full (computed without
 the mask), as the kernel's own program has it; blocks are those of its schedule.
 Where only partial can be proved, a note names the part of the mask that lost
-the proof. Captured tensors are random, or from the file of --input.
+the proof. Captured tensors are random, or from the file of --input; what its
+tensors say of the lengths need not be said again.
 
 Examples
   tesela explain causal --length 4096
@@ -134,6 +135,18 @@ void addParameters(CLI::App *app, LaunchShape &shape) {
       ->allow_extra_args(false);
 }
 
+void addLayout(CLI::App *app, Layout &layout, const char *text) {
+  app->add_option_function<std::string>(
+         "--layout",
+         [&layout](const std::string &name) {
+           layout = name == "bshd" ? Layout::bshd : Layout::bhsd;
+         },
+         text)
+      ->check(silent(CLI::IsMember({"bhsd", "bshd"})))
+      ->type_name("LAYOUT")
+      ->default_str("bhsd");
+}
+
 /// The extents and the type of a launch, as options that a caller may restrict.
 std::vector<CLI::Option *> addShape(CLI::App *app, LaunchShape &shape) {
   auto add = [&](const char *name, auto &value, const std::string &text) {
@@ -166,16 +179,7 @@ void addRun(CLI::App &app, RunOptions &options) {
                     ->type_name("FILE");
   command->add_option("--output", options.output, "Write o and lse to a .safetensors file")
       ->type_name("FILE");
-  command
-      ->add_option_function<std::string>(
-          "--layout",
-          [&options](const std::string &name) {
-            options.layout = name == "bshd" ? Layout::bshd : Layout::bhsd;
-          },
-          "bhsd or bshd: how q, k, v and o lie in memory")
-      ->check(silent(CLI::IsMember({"bhsd", "bshd"})))
-      ->type_name("LAYOUT")
-      ->default_str("bhsd");
+  addLayout(command, options.layout, "bhsd or bshd: how q, k, v and o lie in memory");
 
   std::vector<std::string> inputNames;
   std::string hardInputs;
@@ -247,9 +251,14 @@ void addExplain(CLI::App &app, ExplainOptions &options) {
   command->footer(explainFooter);
   addKernelChoice(command, options);
   addParameters(command, options);
-  command->add_option("--input", options.input, "Captured tensors from a .safetensors file")
+  command
+      ->add_option("--input", options.input,
+                   "Captured tensors, and with them the lengths, from a .safetensors file")
       ->type_name("FILE");
-  addShape(command, options);
+  addLayout(command, options.layout, "bhsd or bshd: how q, k and v lie in the file");
+  for (CLI::Option *option : addShape(command, options))
+    option->each(
+        [&options, name = option->get_name()](const std::string &) { options.given.insert(name); });
   command->add_option("--svg", options.svg, "Draw the mask with its tiles")->type_name("FILE");
   command->add_option("--png", options.png, "The same as pixels")->type_name("FILE");
   command->add_flag("--json", options.json, "Print one JSON object, with the kind of every tile");
