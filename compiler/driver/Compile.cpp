@@ -284,6 +284,7 @@ Status Compilation::lowerCore() {
       [](OpPassManager &passes) {
         OpPassManager &kernels = passes.nest<tile::KernelOp>();
         kernels.addPass(createTileLowerScores());
+        kernels.addPass(createTileLowerMasks());
         kernels.addPass(createTileLowerBlocks());
         kernels.addPass(createTileLowerBounds());
       },

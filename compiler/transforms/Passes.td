@@ -123,11 +123,59 @@ def TileLowerScores : Pass<"tile-lower-scores", "::tesela::tile::KernelOp"> {
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
 }
 
+def TileLowerMasks : Pass<"tile-lower-masks", "::tesela::tile::KernelOp"> {
+  let summary = "bring masks into a form that costs little an element";
+  let description = [{
+    `tile.mask` becomes a branch on `partial` around a `tile.map` that keeps an element where its key is less than
+    `Sk` and the mask keeps it. What is the same for all blocks of keys is computed before the loop: scalars, and
+    as a tile of rows what follows from the row alone (a read, a quotient). Comparisons that are linear
+    in the key become bounds of the column, computed once a row (see `MaskTranslation.h`); the rest stays as it is
+    written, element by element.
+
+    Where the mask divides by a value C of the launch, the map holds for C >= `block_n`, with at most two
+    quotients in a row. Where it reads by the key, the map holds for tiles whose keys are all less than `Sk`. The
+    other side of a branch holds always, and is marked as `seldom` taken.
+
+    ```mlir
+    // before: q - k < window && id[q] == id[k]
+    %t = tile.mask %x if %partial at %rows, %keys : … do {
+    ^bb0(%b: i32, %h: i32, %hkv: i32, %q: i32, %k: i32):
+      %d = arith.subi %q, %k : i32
+      %near = arith.cmpi slt, %d, %window : i32
+      %i = tile.read %id[%q] : !tile.view<[?], i32> -> i32
+      %j = tile.read %id[%k] : !tile.view<[?], i32> -> i32
+      %same = arith.cmpi eq, %i, %j : i32
+      %r = arith.andi %near, %same : i1
+      tile.yield %r : i1
+    }
+    // after
+    %ids = tile.map : () -> !tile.tile<[64], i32> {…}                      // before the loop
+    %t = scf.if %partial {
+      %m = tile.map %x, %ids : … {                                          // of two: all keys are less than Sk
+      ^bb0(%e: f32, %i: i32, %row: i32, %column: i32):
+        …                                                                   // q - first_key - window + 1, held
+        %near = arith.cmpi sge, %column, %bound : i32
+        %k = arith.addi %first_key, %column : i32
+        %j = tile.read %id[%k] : !tile.view<[?], i32> -> i32
+        %same = arith.cmpi eq, %i, %j : i32
+        …
+        %r = arith.select %keeps, %e, %minus_infinity : f32
+        tile.yield %r : f32
+      }
+      scf.yield %m
+    } else {
+      scf.yield %x
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
+}
+
 def TileDecompose : Pass<"tile-decompose", "::tesela::tile::KernelOp"> {
   let summary = "turn the steps of attention into maps and reductions";
   let description = [{
-    `tile.mask`, `tile.softmax_step`, `tile.rescale` and `tile.finish` become
-    `tile.map`, `tile.reduce`, `tile.total` and `scf.if`: no target knows of softmax or masks.
+    `tile.softmax_step`, `tile.rescale` and `tile.finish` become
+    `tile.map`, `tile.reduce`, `tile.total` and `scf.if`: no target knows of softmax.
     `attn.floor_div`, `attn.floor_mod` and `attn.to_int` become arith ops.
 
     ```mlir
@@ -148,8 +196,9 @@ def TileDecompose : Pass<"tile-decompose", "::tesela::tile::KernelOp"> {
 def TileSplitReads : Pass<"tile-split-reads", "::tesela::tile::KernelOp"> {
   let summary = "read without clamps where a whole tile's reads are inside a view";
   let description = [{
-    For maps whose reads have indices that are linear in row and column. It costs a copy of the map,
-    so it is for targets where an element's clamps and strides cost more than a branch of the tile.
+    For maps whose reads have indices that are linear in row and column. It costs a copy of the map, marked
+    as `seldom` run, so it is for targets where an element's clamps and strides cost more than a branch of the tile.
+    Maps that are `seldom` run stay one.
 
     ```mlir
     // before
@@ -160,7 +209,7 @@ def TileSplitReads : Pass<"tile-split-reads", "::tesela::tile::KernelOp"> {
       %u = tile.map %s : … {… tile.read %table[%h, %i] {covered} …}
       scf.yield %u
     } else {
-      %u = tile.map %s : … {… tile.read %table[%h, %i] …}
+      %u = tile.map %s {tile.seldom} : … {… tile.read %table[%h, %i] …}
       scf.yield %u
     }
     ```

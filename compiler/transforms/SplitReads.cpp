@@ -4,6 +4,7 @@
 //===----------------------------------------------------------------------===//
 #include "analysis/Positions.h"
 #include "analysis/RowMap.h"
+#include "analysis/SeldomMap.h"
 #include "transforms/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -22,7 +23,7 @@ struct TileSplitReads : impl::TileSplitReadsBase<TileSplitReads> {
   void runOnOperation() override {
     SmallVector<tile::MapOp> maps;
     getOperation().walk([&](tile::MapOp map) {
-      if (cast<tile::TileType>(map.getType()).getRank() == 2)
+      if (cast<tile::TileType>(map.getType()).getRank() == 2 && !isSeldom(map))
         maps.push_back(map);
     });
     for (tile::MapOp map : maps)
@@ -74,8 +75,9 @@ struct TileSplitReads : impl::TileSplitReadsBase<TileSplitReads> {
                                     /*withElseRegion=*/true);
     map->replaceAllUsesWith(branch);
     OpBuilder other = branch.getElseBodyBuilder();
-    auto clamping = other.clone(*map);
-    scf::YieldOp::create(other, map.getLoc(), clamping->getResults());
+    auto clamping = cast<tile::MapOp>(other.clone(*map));
+    setSeldom(clamping);
+    scf::YieldOp::create(other, map.getLoc(), clamping.getResult());
     for (tile::ReadOp read : reads)
       read.setCovered(true);
     OpBuilder then = branch.getThenBodyBuilder();

@@ -91,6 +91,14 @@ TEST(Schedule, ScatteredTilesHaveTwoConsumers) {
         chosenForLength(headDim, headDim, 0, {.isMasked = true, .isScattered = true}).consumers, 2);
 }
 
+// Beside their tiles consumers hold what masks read.
+TEST(Schedule, TestedTilesAreNarrowAtWideHeads) {
+  VariantTraits tested{
+      .isMasked = true, .hasCaptures = true, .isTested = true, .isScattered = true};
+  for (auto [headDim, blockN] : {std::pair(64, 128), {128, 128}, {192, 64}, {256, 64}})
+    EXPECT_EQ(chosenForLength(headDim, headDim, 0, tested).blockN, blockN) << headDim;
+}
+
 /// What `target` runs for launches of `queries` queries and many keys.
 Schedule chosenForQueries(const std::string &target, int headDim, int64_t queries) {
   KernelSpecification specification = specificationFor(target, headDim);

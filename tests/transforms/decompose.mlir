@@ -88,28 +88,3 @@ tile.kernel @finish(%factor: f32) {
   // CHECK: arith.constant 0xFF800000
   %y, %lse = tile.finish %o, %m, %m factor %factor : !tile.tile<[64, 32], f32>, !tile.tile<[64], f32>
 }
-
-// The hook: a mask is a branch of the whole block, and k < Sk a part of it.
-// CHECK-LABEL: tile.kernel @hook
-tile.kernel @hook(%partial: i1, %i: i32) {
-  %rows = tile.work : !tile.block<query, 8>
-  // CHECK: %[[KEYS:.*]] = tile.block_at
-  %keys = tile.block_at %i of %rows : !tile.block<query, 8> -> !tile.block<key, 8>
-  // CHECK: %[[X:.*]] = tile.constant
-  %x = tile.constant 0.0 : !tile.tile<[8, 8], f32>
-  // CHECK: scf.if %partial
-  // CHECK: %[[SK:.*]] = tile.extent "Sk"
-  // CHECK: tile.map %[[X]]
-  // CHECK: %[[INSIDE:.*]] = arith.cmpi slt, %{{.*}}, %[[SK]]
-  // CHECK-NOT: attn.floor_div
-  // CHECK: arith.divsi
-  // CHECK: scf.yield
-  // CHECK: } else {
-  // CHECK-NEXT: scf.yield %[[X]]
-  %t = tile.mask %x if %partial at %rows, %keys : !tile.tile<[8, 8], f32>, !tile.block<query, 8>, !tile.block<key, 8> do {
-  ^bb0(%b: i32, %h: i32, %hkv: i32, %q: i32, %k: i32):
-    %d = attn.floor_div %q, %k : i32
-    %m = arith.cmpi slt, %d, %k : i32
-    tile.yield %m : i1
-  }
-}

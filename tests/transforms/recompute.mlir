@@ -1,4 +1,4 @@
-// RUN: tesela-opt %s --tile-decompose | FileCheck %s
+// RUN: tesela-opt %s --tile-lower-masks --tile-decompose | FileCheck %s
 
 // The first block follows its maximum. The others are relative to what stands: where some sum of a
 // warpgroup's exponentials does not fit (or is NaN, as in a row that has kept nothing), the scores are

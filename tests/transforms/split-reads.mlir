@@ -10,6 +10,7 @@ tile.kernel @relative(%table: !tile.view<[?, ?], f32>, %h: i32, %base: i32, %v: 
   // CHECK: %[[R:.*]] = scf.if %[[COVERED]]
   // CHECK: tile.read {{.*}} {covered}
   // CHECK: } else {
+  // CHECK: tile.map {{.*}} {tile.seldom}
   // CHECK: tile.read
   // CHECK-NOT: covered
   // CHECK: tile.store %[[R]]

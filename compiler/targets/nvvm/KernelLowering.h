@@ -161,6 +161,7 @@ private:
   mlir::LogicalResult lowerFoundBlock(tile::FoundBlockOp op);
 
   // LowerMap.cpp
+  class MapElements;
   mlir::LogicalResult lowerMap(tile::MapOp op);
 
   // LowerElementwise.cpp

@@ -7,6 +7,10 @@
 // So what is linear in row and column is the lane's part, computed once for a map, plus a constant
 // of the element: an operand of the instruction, and the same for elements on one diagonal.
 //
+// What is the same along a row is computed once for each of a lane's rows, and conditions that
+// are formulas of bounds of the column are words of bits (ColumnWords.h). Where the map is seldom
+// run, the words of any condition come from a loop over the lane's columns.
+//
 // Where several heads share the rows (RowMap.h), that holds of the row's position: the bits of a
 // lane's firstRow and of i are apart, so that (firstRow + i) / heads is firstRow / heads + i /
 // heads.
@@ -14,7 +18,8 @@
 //===----------------------------------------------------------------------===//
 #include "analysis/Positions.h"
 #include "analysis/RowMap.h"
-#include "targets/nvvm/ColumnInterval.h"
+#include "analysis/SeldomMap.h"
+#include "targets/nvvm/ColumnWords.h"
 #include "targets/nvvm/KernelLowering.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -117,118 +122,343 @@ private:
   DenseMap<Value, LanePosition> known;
 };
 
-/// The ops of a map's body that its value needs when `interval` gives its condition.
-llvm::DenseSet<Operation *> neededBeside(Block &body, const ColumnInterval &interval) {
-  llvm::DenseSet<Operation *> needed;
-  SmallVector<Value> worklist(body.getTerminator()->getOperands());
-  while (!worklist.empty()) {
-    Value value = worklist.pop_back_val();
-    Operation *op = value.getDefiningOp();
-    if (!op || op->getBlock() != &body || !needed.insert(op).second)
-      continue;
-    if (value == interval.condition())
-      llvm::append_range(worklist, interval.rest());
-    else
-      llvm::append_range(worklist, op->getOperands());
-  }
-  return needed;
-}
-
 } // namespace
 
-LogicalResult KernelLowering::lowerMap(tile::MapOp op) {
-  auto type = cast<tile::TileType>(op.getType());
-  FragmentShape shape(type, warps);
-  bool isRow = type.getRank() == 1;
-  Block &body = op.getBody().front();
-  if (!type.getElementType().isF32() && !type.getElementType().isInteger(32))
-    return op.emitOpError() << "expected elements f32 or i32, got " << type.getElementType();
+/// The elements of one map that a thread holds.
+class KernelLowering::MapElements {
+public:
+  MapElements(KernelLowering &lowering, tile::MapOp map, const IRMapping &outer)
+      : lowering(lowering), builder(lowering.builder), loc(lowering.loc), map(map),
+        body(map.getBody().front()), shape(cast<tile::TileType>(map.getType()), lowering.warps),
+        isRow(cast<tile::TileType>(map.getType()).getRank() == 1), heads(headsOfRows(map)),
+        outer(outer), positions(builder, map, outer,
+                                emitRowPlace(builder, loc, lowering.firstRow, heads).position,
+                                isRow ? lowering.constant(0) : lowering.firstColumn),
+        columns(map) {}
 
-  // Values from outside are looked up once.
-  IRMapping outer;
-  for (Operation &inner : body)
-    for (Value operand : inner.getOperands())
-      if (operand.getParentBlock() != &body && !isa<tile::ViewType>(operand.getType()))
-        outer.map(operand, valueOf(operand));
-  int64_t heads = headsOfRows(op);
-  Value firstPosition = emitRowPlace(builder, loc, firstRow, heads).position;
-  LanePositions positions(builder, op, outer, firstPosition, isRow ? constant(0) : firstColumn);
-  std::optional<ColumnInterval> interval;
-  if (!isRow)
-    interval.emplace(builder, op, outer, firstPosition, firstColumn);
-  // What is left of the body where the interval stands for its condition.
-  llvm::DenseSet<Operation *> needed = interval && interval->condition()
-                                           ? neededBeside(body, *interval)
-                                           : llvm::DenseSet<Operation *>();
+  Values emit() {
+    Value yielded = body.getTerminator()->getOperand(0);
+    for (int64_t strip = 0; strip < shape.strips; ++strip)
+      for (int64_t half = 0; half < 2; ++half)
+        addRow(strip, half);
+    if (isRow)
+      return llvm::map_to_vector<2>(rows, [&](Row &row) { return ofRow(row, yielded); });
+    splitCondition(yielded);
+    findNeeded(yielded);
+    // Elements in the order of their registers; of words, a row's bits beside each other.
+    int64_t slice = parts.empty() ? 1 : groupsOfSlice;
+    Values results(shape.elements());
+    for (int64_t strip = 0; strip < shape.strips; ++strip)
+      for (int64_t first = 0; first < shape.groups(); first += slice)
+        for (int64_t half = 0; half < 2; ++half)
+          for (int64_t group = first; group < std::min(first + slice, shape.groups()); ++group)
+            for (int64_t odd = 0; odd < 2; ++odd) {
+              Element at{rows[strip * 2 + half], group, odd, outer};
+              results[(strip * shape.groups() + group) * 4 + half * 2 + odd] =
+                  emitElement(at, yielded);
+            }
+    return results;
+  }
 
-  Values results;
-  auto emitElement = [&](int64_t strip, int64_t half, int64_t group, int64_t odd) {
-    IRMapping scalars = outer;
-    for (auto [argument, source] : llvm::zip(body.getArguments(), op.getSources())) {
-      bool sourceIsRow = cast<tile::TileType>(source.getType()).getRank() == 1;
-      int64_t index =
-          sourceIsRow ? strip * 2 + half : (strip * shape.groups() + group) * 4 + half * 2 + odd;
-      scalars.map(argument, valuesOf(source)[index]);
+private:
+  /// Groups of 8 columns whose elements of one row are written before the other row's: a byte of
+  /// a word.
+  static constexpr int64_t groupsOfSlice = 4;
+
+  struct Row {
+    int64_t number, position; ///< from the lane's first
+    IRMapping scalars;
+    std::optional<ColumnWords::Row> words;
+    Values looped; ///< the words of the condition, where a loop gives them
+  };
+  struct Element {
+    Row &row;
+    int64_t group, odd;
+    IRMapping scalars;
+
+    int64_t column() const { return 8 * group + odd; }
+  };
+
+  BlockArgument rowArgument() { return body.getArgument(map.getSources().size()); }
+  BlockArgument columnArgument() { return body.getArgument(map.getSources().size() + 1); }
+
+  void addRow(int64_t strip, int64_t half) {
+    int64_t number = shape.firstRow(strip) + 8 * half;
+    rows.push_back({number, number / heads, outer, std::nullopt, {}});
+    for (auto [argument, source] : llvm::zip(body.getArguments(), map.getSources()))
+      if (cast<tile::TileType>(source.getType()).getRank() == 1)
+        rows.back().scalars.map(argument, lowering.valuesOf(source)[strip * 2 + half]);
+    unsigned index = rows.size() - 1;
+    rows.back().words.emplace(columns, builder, loc, lowering.firstColumn,
+                              [this, index](Value value) { return ofRow(rows[index], value); });
+  }
+
+  //===--- what is the same along a row -------------------------------------===//
+
+  Value ofRow(Row &row, Value value) {
+    if (Value known = row.scalars.lookupOrNull(value))
+      return known;
+    Value result;
+    if (const LanePosition *at = positions.find(value)) {
+      result = moved(at->lane, at->row * row.position);
+    } else if (value == rowArgument()) {
+      result = lowering.add(lowering.firstRow, lowering.constant(row.number));
+    } else if (value == columnArgument()) { // of a tile of one extent
+      result = lowering.constant(0);
+    } else {
+      Operation *op = value.getDefiningOp();
+      for (Value operand : op->getOperands())
+        if (!isa<tile::ViewType>(operand.getType()))
+          ofRow(row, operand);
+      result = lowering.emitScalar(op, row.scalars);
     }
-    int64_t row = shape.firstRow(strip) + 8 * half, column = 8 * group + odd;
-    int64_t position = row / heads;
-    if (heads > 1)
-      scalars.map(body.getArgument(op.getSources().size()), add(firstRow, constant(row)));
-    auto offsetOf = [&](const LanePosition &at) { return at.row * position + at.column * column; };
-    // Written where it is used.
-    auto materialize = [&](Value value) {
-      const LanePosition *at = scalars.contains(value) ? nullptr : positions.find(value);
-      if (!at)
-        return;
-      int64_t offset = offsetOf(*at);
-      Value result = at->lane;
-      if (offset != 0)
-        result = result.getType().isF32()
-                     ? Value(arith::AddFOp::create(builder, loc, result, number(float(offset))))
-                     : add(result, constant(offset));
-      scalars.map(value, result);
+    row.scalars.map(value, result);
+    return result;
+  }
+
+  Value moved(Value lane, int64_t offset) {
+    if (offset == 0)
+      return lane;
+    if (lane.getType().isF32())
+      return arith::AddFOp::create(builder, loc, lane, lowering.number(float(offset)));
+    return lowering.add(lane, lowering.constant(offset));
+  }
+
+  //===--- conditions as words ----------------------------------------------===//
+
+  /// Splits what the last select asks into what words say and the rest.
+  void splitCondition(Value yielded) {
+    auto select = yielded.getDefiningOp<arith::SelectOp>();
+    if (!select || select->getBlock() != &body || columns.isOfRow(select.getCondition()))
+      return;
+    if (isSeldom(map) && readsNoElements(select.getCondition())) {
+      condition = select.getCondition();
+      parts.push_back(condition);
+      loopOverColumns();
+      return;
+    }
+    std::function<void(Value)> split = [&](Value value) {
+      auto both = value.getDefiningOp<arith::AndIOp>();
+      if (columns.isFormula(value) || (columns.isOfRow(value) && !parts.empty())) {
+        parts.push_back(value);
+      } else if (both && both->getBlock() == &body) {
+        split(both.getLhs());
+        split(both.getRhs());
+      } else {
+        rest.push_back(value);
+      }
     };
+    split(select.getCondition());
+    if (parts.empty())
+      rest.clear();
+    else
+      condition = select.getCondition();
+  }
+
+  bool readsNoElements(Value value) {
+    if (columns.isOfRow(value) || value == columnArgument())
+      return true;
+    Operation *op = value.getDefiningOp();
+    return op && llvm::all_of(op->getOperands(), [&](Value v) { return readsNoElements(v); });
+  }
+
+  /// Asks one group of columns after the other, bit by bit into the words of all rows.
+  void loopOverColumns() {
+    for (Row &row : rows)
+      prepareRow(row, condition);
+    for (int64_t first = 0; first < shape.groups(); first += ColumnWords::groupsOfWord) {
+      int64_t count = std::min(shape.groups() - first, ColumnWords::groupsOfWord);
+      Values start(1 + rows.size(), lowering.constant(0));
+      auto loop = scf::WhileOp::create(
+          builder, loc, ValueRange(start).getTypes(), start,
+          [&](OpBuilder &, Location, ValueRange carried) {
+            lowering.ptx().keepLoop();
+            Value more = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt,
+                                               carried.front(), lowering.constant(count));
+            scf::ConditionOp::create(builder, loc, more, carried);
+          },
+          [&](OpBuilder &, Location, ValueRange carried) {
+            Values next(carried);
+            addGroup(first, next.front(), MutableArrayRef(next).drop_front());
+            next.front() = lowering.add(next.front(), lowering.constant(1));
+            scf::YieldOp::create(builder, loc, next);
+          });
+      for (auto [row, word] : llvm::zip(rows, loop.getResults().drop_front()))
+        row.looped.push_back(word);
+    }
+  }
+
+  /// Adds the bits of the columns of group first + `group` to the rows' words.
+  void addGroup(int64_t first, Value group, MutableArrayRef<Value> words) {
+    for (int64_t odd = 0; odd < 2; ++odd) {
+      Value column =
+          lowering.add(lowering.multiply(group, lowering.constant(8)),
+                       lowering.add(lowering.firstColumn, lowering.constant(8 * first + odd)));
+      Value bit =
+          lowering.add(lowering.multiply(group, lowering.constant(2)), lowering.constant(odd));
+      for (auto [row, word] : llvm::zip(rows, words)) {
+        IRMapping scalars = row.scalars;
+        scalars.map(columnArgument(), column);
+        Value isKept = arith::ExtUIOp::create(builder, loc, builder.getI32Type(),
+                                              evaluate(condition, scalars));
+        word = arith::OrIOp::create(builder, loc, word,
+                                    arith::ShLIOp::create(builder, loc, isKept, bit));
+      }
+    }
+  }
+
+  /// Computes what `value` needs of the row.
+  void prepareRow(Row &row, Value value) {
+    if (value == columnArgument() || isa<tile::ViewType>(value.getType()))
+      return;
+    if (columns.isOfRow(value)) {
+      ofRow(row, value);
+      return;
+    }
+    for (Value operand : value.getDefiningOp()->getOperands())
+      prepareRow(row, operand);
+  }
+
+  Value evaluate(Value value, IRMapping &scalars) {
+    if (Value known = scalars.lookupOrNull(value))
+      return known;
+    Operation *op = value.getDefiningOp();
+    for (Value operand : op->getOperands())
+      if (!isa<tile::ViewType>(operand.getType()))
+        evaluate(operand, scalars);
+    scalars.map(value, lowering.emitScalar(op, scalars));
+    return scalars.lookup(value);
+  }
+
+  /// Whether the words, and what is asked besides, keep the element.
+  Value keeps(Element &at) {
+    int64_t index = at.group / ColumnWords::groupsOfWord;
+    int64_t bit = 2 * (at.group % ColumnWords::groupsOfWord) + at.odd;
+    Value word = at.row.looped.empty() ? joinedWord(at.row, index) : at.row.looped[index];
+    if (rest.empty()) {
+      Value single = lowering.constant(int32_t(uint32_t(1) << bit));
+      return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ne,
+                                   arith::AndIOp::create(builder, loc, word, single),
+                                   lowering.constant(0));
+    }
+    Value kept;
+    for (Value other : rest)
+      kept = kept ? lowering.ptx().both(kept, ofElement(at, other)) : ofElement(at, other);
+    return lowering.ptx().hasBitAnd(word, bit, kept);
+  }
+
+  Value joinedWord(Row &row, int64_t index) {
+    Value word;
+    for (Value part : parts) {
+      Value next = row.words->word(part, index);
+      word = word ? arith::AndIOp::create(builder, loc, word, next).getResult() : next;
+    }
+    return word;
+  }
+
+  //===--- elements ---------------------------------------------------------===//
+
+  /// The ops that stand in the way from the elements to `value`.
+  void findNeeded(Value value) {
+    SmallVector<Value> worklist = {value};
+    while (!worklist.empty()) {
+      Value next = worklist.pop_back_val();
+      Operation *op = next.getDefiningOp();
+      if (!op || columns.isOfRow(next) || positions.find(next) || !needed.insert(op).second)
+        continue;
+      llvm::append_range(worklist, next == condition ? ValueRange(rest) : op->getOperands());
+    }
+  }
+
+  Value emitElement(Element &at, Value yielded) {
+    for (auto [index, source] : llvm::enumerate(map.getSources()))
+      if (cast<tile::TileType>(source.getType()).getRank() == 2) {
+        int64_t strip = (&at.row - rows.data()) / 2, half = (&at.row - rows.data()) % 2;
+        at.scalars.map(
+            body.getArgument(index),
+            lowering.valuesOf(source)[(strip * shape.groups() + at.group) * 4 + half * 2 + at.odd]);
+      }
     for (Operation &inner : body.without_terminator()) {
-      if (inner.getNumRegions() != 0 || inner.getNumResults() != 1)
-        return LogicalResult(inner.emitOpError() << "cannot stand in the body of tile.map");
+      if (!needed.contains(&inner))
+        continue;
       Value result = inner.getResult(0);
-      if (interval && result == interval->condition()) {
-        Value inside = interval->contains(position, column);
-        for (Value other : interval->rest())
-          inside = arith::AndIOp::create(builder, loc, inside, scalars.lookup(other));
-        scalars.map(result, inside);
+      if (result == condition) {
+        at.scalars.map(result, keeps(at));
         continue;
       }
-      if (positions.find(result) || (!needed.empty() && !needed.contains(&inner)))
-        continue;
       auto read = dyn_cast<tile::ReadOp>(inner);
       if (read && read.getCovered()) {
         Values lane;
         SmallVector<int64_t> offset;
         for (Value index : read.getIndices()) {
-          const LanePosition *at = positions.find(index);
-          lane.push_back(at ? at->lane : scalars.lookup(index));
-          offset.push_back(at ? offsetOf(*at) : 0);
+          const LanePosition *place = positions.find(index);
+          lane.push_back(place ? place->lane : ofElement(at, index));
+          offset.push_back(place ? offsetOf(*place, at) : 0);
         }
-        scalars.map(result, emitCoveredRead(read, lane, offset));
+        at.scalars.map(result, lowering.emitCoveredRead(read, lane, offset));
         continue;
       }
       for (Value operand : inner.getOperands())
-        materialize(operand);
-      scalars.map(result, emitScalar(&inner, scalars));
+        if (!isa<tile::ViewType>(operand.getType()))
+          ofElement(at, operand);
+      at.scalars.map(result, lowering.emitScalar(&inner, at.scalars));
     }
-    Value yielded = body.getTerminator()->getOperand(0);
-    materialize(yielded);
-    results.push_back(scalars.lookupOrDefault(yielded));
-    return LogicalResult(success());
-  };
-  for (int64_t strip = 0; strip < shape.strips; ++strip)
-    for (int64_t group = 0; group < (isRow ? 1 : shape.groups()); ++group)
-      for (int64_t half = 0; half < 2; ++half)
-        for (int64_t odd = 0; odd < (isRow ? 1 : 2); ++odd)
-          if (failed(emitElement(strip, half, group, odd)))
-            return failure();
-  values[op] = results;
+    return ofElement(at, yielded);
+  }
+
+  int64_t offsetOf(const LanePosition &place, const Element &at) {
+    return place.row * at.row.position + place.column * at.column();
+  }
+
+  /// Positions are written where they are used.
+  Value ofElement(Element &at, Value value) {
+    if (Value known = at.scalars.lookupOrNull(value))
+      return known;
+    Value result;
+    if (columns.isOfRow(value)) {
+      result = ofRow(at.row, value);
+    } else {
+      const LanePosition *place = positions.find(value);
+      result = moved(place->lane, offsetOf(*place, at));
+    }
+    at.scalars.map(value, result);
+    return result;
+  }
+
+  KernelLowering &lowering;
+  OpBuilder &builder;
+  Location loc;
+  tile::MapOp map;
+  Block &body;
+  FragmentShape shape;
+  bool isRow;
+  int64_t heads;
+  const IRMapping &outer;
+  LanePositions positions;
+  ColumnWords columns;
+  SmallVector<Row> rows;
+  /// The last select's: what words say, and what is asked of each element besides.
+  Value condition;
+  SmallVector<Value> parts, rest;
+  llvm::DenseSet<Operation *> needed;
+};
+
+LogicalResult KernelLowering::lowerMap(tile::MapOp op) {
+  auto type = cast<tile::TileType>(op.getType());
+  if (!type.getElementType().isF32() && !type.getElementType().isInteger(32))
+    return op.emitOpError() << "expected elements f32 or i32, got " << type.getElementType();
+  Block &body = op.getBody().front();
+  // Values from outside are looked up once.
+  IRMapping outer;
+  for (Operation &inner : body) {
+    if (&inner != body.getTerminator() &&
+        (inner.getNumRegions() != 0 || inner.getNumResults() != 1))
+      return inner.emitOpError() << "cannot stand in the body of tile.map";
+    for (Value operand : inner.getOperands())
+      if (operand.getParentBlock() != &body && !isa<tile::ViewType>(operand.getType()))
+        outer.map(operand, valueOf(operand));
+  }
+  values[op] = MapElements(*this, op, outer).emit();
   return success();
 }
 

@@ -265,8 +265,24 @@ void PtxInstructions::endCount(Value counter, Value last) {
        "l,r,~{memory}", /*hasSideEffects=*/true);
 }
 
-Value PtxInstructions::subtractSaturating(Value a, Value b) {
-  return emitPure("sub.sat.s32 $0, $1, $2;", "=r,r,r", a.getType(), {a, b});
+Value PtxInstructions::lowBits(Value count) {
+  return emitPure("bmsk.clamp.b32 $0, 0, $1;", "=r,r", count.getType(), count);
+}
+
+Value PtxInstructions::both(Value a, Value b) {
+  return emitPure("and.pred $0, $1, $2;", "=b,b,b", a.getType(), {a, b});
+}
+
+Value PtxInstructions::hasBitAnd(Value word, int64_t bit, Value a) {
+  std::string text =
+      ("{\n .reg .b32 t;\n .reg .pred p;\n and.b32 t, $1, " + Twine(uint32_t(1) << bit) +
+       ";\n setp.ne.s32 p, t, 0;\n and.pred $0, p, $2;\n}")
+          .str();
+  return emitPure(text, "=b,r,b", a.getType(), {word, a});
+}
+
+void PtxInstructions::keepLoop() {
+  emit({}, {}, ".pragma \"nounroll\";", "", /*hasSideEffects=*/true);
 }
 
 Value PtxInstructions::opaque(Value x) {

@@ -30,6 +30,9 @@ int numberIn(const std::string &log, const std::string &pattern) {
   return std::regex_search(log, match, std::regex(pattern)) ? std::stoi(match[1]) : 0;
 }
 
+/// Of each kernel of a log.
+const std::regex spills("(\\d+) bytes spill stores");
+
 class Assembly : public testing::TestWithParam<int> {};
 
 TEST_P(Assembly, TakesEveryVariant) {
@@ -123,6 +126,26 @@ TEST(AssemblyWithRoles, SpillsNothingWithTwoConsumers) {
       Assembled assembled = assemble(artifact.code);
       EXPECT_TRUE(assembled.isClean()) << assembled.log;
       EXPECT_EQ(numberIn(assembled.log, "(\\d+) bytes spill stores"), 0) << assembled.log;
+    }
+}
+
+// Masks that only tests of blocks decide: what they read and divide by is held beside the tiles.
+TEST(AssemblyWithRoles, SpillsNothingWhereBlocksAreTested) {
+  if (!hasPtxas())
+    GTEST_SKIP() << noPtxas;
+  for (int headDim : {64, 128, 256})
+    for (const char *variant :
+         {"attention documents(id: i32[B, Sk]) { mask = q >= k && id[b, q] == id[b, k] }",
+          "attention matrix(m: i32[Sq, Sk]) { mask = m[q, k] != 0 }",
+          "attention neighbourhood(w: i32) { mask = abs(q / w - k / w) <= 8 && "
+          "abs(q % w - k % w) <= 8 }"}) {
+      SCOPED_TRACE(testing::Message() << headDim << ": " << variant);
+      Artifact artifact = compiled(specificationOf(variant, headDim, ElementType::bf16, 90));
+      Assembled assembled = assemble(artifact.code);
+      EXPECT_TRUE(assembled.isClean()) << assembled.log;
+      for (std::sregex_iterator it(assembled.log.begin(), assembled.log.end(), spills), end;
+           it != end; ++it)
+        EXPECT_EQ((*it)[1], "0") << assembled.log;
     }
 }
 

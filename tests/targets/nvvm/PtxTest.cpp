@@ -281,37 +281,52 @@ TEST(Ptx, DocumentsHaveSummaries) {
   }
 }
 
-// Comparisons of positions cost an element one comparison with a constant for each end of an
-// interval (ColumnInterval.h), however many the mask joins. The mask stands before the loop, in it,
-// and where a block is computed again.
-TEST(PtxWithRoles, MasksOfPositionsAreIntervals) {
+// Formulas of bounds of the column are words of bits (ColumnWords.h): a few instructions for each
+// bound of a row, and one bit an element, however long the formula is. The mask stands before the
+// loop, in it, and where a block is computed again.
+TEST(PtxWithRoles, FormulasOfPositionsAreWords) {
   struct {
     const char *mask;
-    int ends;
+    int bounds; ///< of a row, and k < Sk, which the rows share
   } cases[] = {{"true", 1},
-               {"q >= k", 1},
-               {"k <= q && k < 1000 && q - k > -7", 1},
-               {"q >= k && q - k < window", 2},
-               {"window <= k && k - q <= 0", 2}};
+               {"q >= k", 1 + 2},
+               {"k <= q && k < 1000 && q - k > -7", 2 + 4},
+               {"q >= k && (k < 5 || q - k < window)", 2 + 4},
+               {"q == k || !(abs(q - k) < window)", 1 + 8},
+               {"abs(q % 200 - k % 200) < window", 2 + 8}};
   constexpr int elements = 128 / 2, copies = 3, others = 16;
-  for (auto [mask, ends] : cases) {
+  for (auto [mask, bounds] : cases) {
     SCOPED_TRACE(mask);
     KernelSpecification specification =
         specificationOf(std::string("attention m(window: i32 = 100) { mask = ") + mask + " }", 128,
                         ElementType::bf16, 90);
     specification.schedule = "consumers = 2, block_n = 128";
     Opcodes opcodes(compiled(specification).code);
-    EXPECT_GT(opcodes.count("sub.sat.s32"), 0);
-    for (const char *opcode : {"setp.lt.s32", "setp.gt.s32", "selp.f32"})
-      EXPECT_LE(opcodes.count(opcode), ends * copies * elements + others) << opcode;
+    EXPECT_GE(opcodes.count("bmsk.clamp.b32"), copies);
+    EXPECT_LE(opcodes.count("bmsk.clamp.b32"), copies * bounds);
     EXPECT_GE(opcodes.count("selp.f32"), copies * elements);
+    EXPECT_LE(opcodes.count("selp.f32"), copies * elements + others);
+    for (const char *opcode : {"setp.lt.s32", "setp.gt.s32", "setp.le.s32", "setp.ge.s32"})
+      EXPECT_LE(opcodes.count(opcode), elements) << opcode;
   }
-  // What else a mask joins is asked beside the interval.
+  // What else a mask joins is asked beside the bits.
   KernelSpecification mixed =
       specificationOf("attention m() { mask = q >= k && k % 3 != 0 }", 128, ElementType::bf16, 90);
   Opcodes opcodes(compiled(mixed).code);
-  EXPECT_GT(opcodes.count("sub.sat.s32"), 0);
+  EXPECT_GT(opcodes.count("bmsk.clamp.b32"), 0);
   EXPECT_GE(opcodes.count("mul.hi"), 80 / 4); // for each of a lane's columns
+}
+
+// What is captured for the row is read before the loop, what is captured for the key in it: without
+// clamps for each of a lane's columns, and in a loop where they are needed.
+TEST(PtxWithRoles, RowsAreReadOnce) {
+  KernelSpecification specification = specificationOf(
+      "attention m(id: i32[Sk]) { mask = id[q] == id[k] }", 128, ElementType::bf16, 90);
+  std::string code = compiled(specification).code;
+  EXPECT_NE(code.find(".pragma \"nounroll\";"), std::string::npos);
+  Opcodes opcodes(code);
+  // Three copies of a mask; 2 selects of a column and row instead of 4.
+  EXPECT_LE(opcodes.count("selp.f32"), 3 * 3 * 128 / 2 + 16);
 }
 
 // A mask whose range of keys needs a division, which the producer must do, too.

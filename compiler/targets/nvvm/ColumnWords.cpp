@@ -1,0 +1,100 @@
+//===- ColumnWords.cpp - Conditions on columns as words of bits -*- C++ -*-===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#include "targets/nvvm/ColumnWords.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+using namespace mlir;
+
+namespace tesela::nvvm {
+
+using Predicate = arith::CmpIPredicate;
+
+ColumnWords::ColumnWords(tile::MapOp map)
+    : body(&map.getBody().front()), column(body->getArgument(map.getSources().size() + 1)) {
+  if (cast<tile::TileType>(map.getType()).getRank() == 1)
+    return; // a row has one element
+  varying.insert(column);
+  for (auto [argument, source] : llvm::zip(body->getArguments(), map.getSources()))
+    if (cast<tile::TileType>(source.getType()).getRank() == 2)
+      varying.insert(argument);
+  auto isKnown = [&](Value value) {
+    return value.getType().isInteger(1) && (isOfRow(value) || isFormula(value));
+  };
+  for (Operation &op : body->without_terminator()) {
+    if (llvm::none_of(op.getOperands(), [&](Value value) { return varying.contains(value); }))
+      continue;
+    varying.insert_range(op.getResults());
+    auto compare = dyn_cast<arith::CmpIOp>(op);
+    bool isBound =
+        compare && compare.getLhs() == column && isOfRow(compare.getRhs()) &&
+        (compare.getPredicate() == Predicate::slt || compare.getPredicate() == Predicate::sge);
+    bool isJoin = isa<arith::AndIOp, arith::OrIOp, arith::XOrIOp, arith::SelectOp>(op) &&
+                  llvm::all_of(op.getOperands(), isKnown);
+    if (isBound || isJoin)
+      formulas.insert(op.getResult(0));
+  }
+}
+
+bool ColumnWords::isOfRow(Value value) const {
+  return value.getParentBlock() != body || !varying.contains(value);
+}
+
+Value ColumnWords::Row::constant(int64_t value) {
+  return arith::ConstantIntOp::create(builder, loc, value, 32);
+}
+
+/// The columns less than `bound`: of the lane's, 2 for each whole 8 and up to 2 of the rest.
+Value ColumnWords::Row::below(Value bound, int64_t index) {
+  // Not less than -6 then, of which there are -2 + 2 columns.
+  Value from = arith::MaxSIOp::create(builder, loc, bound, constant(0));
+  from = arith::SubIOp::create(builder, loc, from, firstColumn);
+  Value eights = arith::ShRSIOp::create(builder, loc, from, constant(3));
+  Value rest = arith::AndIOp::create(builder, loc, from, constant(7));
+  rest = arith::MinSIOp::create(builder, loc, rest, constant(2));
+  Value count = arith::ShLIOp::create(builder, loc, eights, constant(1));
+  count = arith::AddIOp::create(builder, loc, count, rest);
+  if (index > 0)
+    count = arith::MaxSIOp::create(
+        builder, loc,
+        arith::SubIOp::create(builder, loc, count, constant(2 * groupsOfWord * index)),
+        constant(0));
+  return PtxInstructions(builder, loc).lowBits(count);
+}
+
+Value ColumnWords::Row::word(Value value, int64_t index) {
+  auto known = words.find({value, index});
+  if (known != words.end())
+    return known->second;
+  Value result;
+  if (columns.isOfRow(value)) {
+    result = arith::SelectOp::create(builder, loc, ofRow(value), constant(-1), constant(0));
+  } else if (auto compare = value.getDefiningOp<arith::CmpIOp>()) {
+    result = below(ofRow(compare.getRhs()), index);
+    if (compare.getPredicate() == Predicate::sge)
+      result = arith::XOrIOp::create(builder, loc, result, constant(-1));
+  } else if (auto choice = value.getDefiningOp<arith::SelectOp>()) {
+    Value condition = word(choice.getCondition(), index);
+    Value isTrue = word(choice.getTrueValue(), index),
+          isFalse = word(choice.getFalseValue(), index);
+    Value other = arith::XOrIOp::create(builder, loc, condition, constant(-1));
+    result =
+        arith::OrIOp::create(builder, loc, arith::AndIOp::create(builder, loc, condition, isTrue),
+                             arith::AndIOp::create(builder, loc, other, isFalse));
+  } else {
+    Operation *op = value.getDefiningOp();
+    Value a = word(op->getOperand(0), index), b = word(op->getOperand(1), index);
+    if (isa<arith::AndIOp>(op))
+      result = arith::AndIOp::create(builder, loc, a, b);
+    else if (isa<arith::OrIOp>(op))
+      result = arith::OrIOp::create(builder, loc, a, b);
+    else
+      result = arith::XOrIOp::create(builder, loc, a, b);
+  }
+  words[{value, index}] = result;
+  return result;
+}
+
+} // namespace tesela::nvvm

@@ -1,0 +1,71 @@
+//===- ColumnWords.h - Conditions on columns as words of bits ---*- C++ -*-===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Of a row of a fragment a lane holds two neighbouring columns of each eight: 8·g + 2·(lane mod 4)
+// and the next. A word has a bit for each of 32 of them, bit 2·g + 0 or 1: the words of a condition
+// say for which of 128 columns of the tile it holds.
+//
+// A formula of bounds of the column (column < u, column >= u with u the same along the row) and of
+// truths of the row is computed on words, a few instructions for all elements of a row. An element
+// then tests its bit: seven bits become predicates in one instruction (R2P).
+//
+//===----------------------------------------------------------------------===//
+#ifndef TESELA_COMPILER_TARGETS_NVVM_COLUMNWORDS_H
+#define TESELA_COMPILER_TARGETS_NVVM_COLUMNWORDS_H
+
+#include "targets/nvvm/PtxInstructions.h"
+#include "tile/Tile.h"
+
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/DenseSet.h"
+
+#include <functional>
+
+namespace tesela::nvvm {
+
+/// Which values of a map's body are the same along a row, and which are formulas.
+class ColumnWords {
+public:
+  static constexpr int64_t groupsOfWord = 16;
+
+  explicit ColumnWords(tile::MapOp map);
+
+  /// Whether `value` is from outside of the body, or the same for all columns of a row.
+  bool isOfRow(mlir::Value value) const;
+  /// Whether `value` is a formula that the columns of a row differ in.
+  bool isFormula(mlir::Value value) const { return formulas.contains(value); }
+
+  /// The words of one row.
+  class Row {
+  public:
+    /// `ofRow` gives the row's lowered scalars; `firstColumn` is the lane's.
+    Row(const ColumnWords &columns, mlir::OpBuilder &builder, mlir::Location loc,
+        mlir::Value firstColumn, std::function<mlir::Value(mlir::Value)> ofRow)
+        : columns(columns), builder(builder), loc(loc), firstColumn(firstColumn),
+          ofRow(std::move(ofRow)) {}
+    /// Word `index` of `value`, a formula or a truth of the row.
+    mlir::Value word(mlir::Value value, int64_t index);
+
+  private:
+    mlir::Value below(mlir::Value bound, int64_t index);
+    mlir::Value constant(int64_t value);
+
+    const ColumnWords &columns;
+    mlir::OpBuilder &builder;
+    mlir::Location loc;
+    mlir::Value firstColumn;
+    std::function<mlir::Value(mlir::Value)> ofRow;
+    llvm::DenseMap<std::pair<mlir::Value, int64_t>, mlir::Value> words;
+  };
+
+private:
+  mlir::Block *body;
+  mlir::Value column;
+  llvm::DenseSet<mlir::Value> varying, formulas;
+};
+
+} // namespace tesela::nvvm
+
+#endif // TESELA_COMPILER_TARGETS_NVVM_COLUMNWORDS_H

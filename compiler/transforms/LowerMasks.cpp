@@ -1,0 +1,294 @@
+//===- LowerMasks.cpp - tile-lower-masks ------------------------*- C++ -*-===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#include "analysis/RowMap.h"
+#include "analysis/SeldomMap.h"
+#include "attn/Attn.h"
+#include "transforms/MaskTranslation.h"
+#include "transforms/Passes.h"
+#include "transforms/TileEmitter.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+#include <functional>
+
+using namespace mlir;
+
+namespace tesela {
+#define GEN_PASS_DEF_TILELOWERMASKS
+#include "transforms/Passes.h.inc"
+
+namespace {
+
+/// One mask and the loop over blocks of keys that it stands in.
+class MaskLowering {
+public:
+  explicit MaskLowering(tile::MaskOp mask)
+      : mask(mask), loc(mask.getLoc()), type(cast<tile::TileType>(mask.getType())),
+        heads(mask.getRows().getType().getHeadCount()),
+        loop(isa<tile::BlocksOp, scf::ForOp>(mask->getParentOp()) ? mask->getParentOp() : mask),
+        hook(mask.getBody().empty() ? nullptr : &mask.getBody().front()) {}
+
+  void run() {
+    OpBuilder outside(loop);
+    query = tile::CoordinatesOp::create(outside, loc, mask.getRows());
+    if (hook) {
+      hoistUniforms(outside);
+      hoistRows(outside);
+    }
+    OpBuilder builder(mask);
+    // The masking stands in a branch that the whole block takes or leaves together.
+    auto branch = scf::IfOp::create(builder, loc, type, mask.getPartial(), /*withElseRegion=*/true);
+    OpBuilder inner = branch.getThenBodyBuilder();
+    auto key = tile::CoordinatesOp::create(inner, loc, mask.getKeys());
+    Value limit = tile::ExtentOp::create(inner, loc, inner.getI32Type(), "Sk");
+    scf::YieldOp::create(inner, loc, emitMasking(inner, outside, key.getFirst(), limit));
+    OpBuilder other = branch.getElseBodyBuilder();
+    scf::YieldOp::create(other, loc, mask.getSource());
+    mask.replaceAllUsesWith(branch.getResult(0));
+    mask.erase();
+  }
+
+private:
+  //===--- what does not depend on the key ----------------------------------===//
+
+  /// What is the same for all rows and keys is computed before the loop.
+  void hoistUniforms(OpBuilder &outside) {
+    uniforms.map(hook->getArgument(0), query.getBatch());
+    if (heads == 1)
+      uniforms.map(hook->getArgument(1), query.getHead());
+    uniforms.map(hook->getArgument(2), query.getKvHead());
+    auto isUniform = [&](Value value) {
+      return value.getParentBlock() != hook || uniforms.contains(value);
+    };
+    for (Operation &op : hook->without_terminator())
+      if (op.getNumRegions() == 0 && llvm::all_of(op.getOperands(), isUniform))
+        outside.clone(op, uniforms);
+  }
+
+  /// What follows from the row alone and is more than a sum or a comparison is a tile of rows,
+  /// computed before the loop.
+  void hoistRows(OpBuilder &outside) {
+    DenseSet<Value> ofRow, costly;
+    for (unsigned argument : {1, 3})
+      ofRow.insert(hook->getArgument(argument));
+    auto isOfRow = [&](Value value) {
+      return value.getParentBlock() != hook || uniforms.contains(value) || ofRow.contains(value);
+    };
+    for (Operation &op : hook->without_terminator()) {
+      if (op.getNumRegions() != 0 || op.getNumResults() != 1 ||
+          uniforms.contains(op.getResult(0)) || !llvm::all_of(op.getOperands(), isOfRow))
+        continue;
+      ofRow.insert(op.getResult(0));
+      bool isCheap = isa<arith::AddIOp, arith::SubIOp, arith::MulIOp, arith::CmpIOp, arith::AndIOp,
+                         arith::OrIOp, arith::XOrIOp, arith::SelectOp>(op);
+      if (!isCheap || llvm::any_of(op.getOperands(), [&](Value v) { return costly.contains(v); }))
+        costly.insert(op.getResult(0));
+    }
+    for (Operation &op : hook->without_terminator()) {
+      if (op.getNumResults() != 1 || !costly.contains(op.getResult(0)))
+        continue;
+      bool isLast = llvm::any_of(op.getUsers(), [&](Operation *user) {
+        return user->getNumResults() != 1 || !ofRow.contains(user->getResult(0));
+      });
+      auto remainder = dyn_cast<attn::FloorModOp>(op);
+      if (isLast && remainder && hasQuotient(op))
+        remainders.push_back(remainder);
+      else if (isLast)
+        rows.push_back({op.getResult(0), emitRows(outside, op.getResult(0))});
+    }
+  }
+
+  /// Whether the quotient of the remainder `op`, of the index of a query, is held by row: then the
+  /// remainder is a product and a difference away, and no register.
+  bool hasQuotient(Operation &op) {
+    return op.getOperand(0) == hook->getArgument(3) && quotientOf(op) != rows.end();
+  }
+
+  SmallVector<std::pair<Value, Value>>::iterator quotientOf(Operation &op) {
+    return llvm::find_if(rows, [&](const std::pair<Value, Value> &row) {
+      auto division = row.first.getDefiningOp<attn::FloorDivOp>();
+      return division && division->getOperands() == op.getOperands();
+    });
+  }
+
+  Value emitRows(OpBuilder &outside, Value value) {
+    Type i32 = outside.getI32Type();
+    bool isFlag = value.getType().isInteger(1);
+    SmallVector<Attribute> extents(type.getExtents().take_front(1));
+    auto rowsType = tile::TileType::get(type.getContext(), extents, isFlag ? i32 : value.getType(),
+                                        Attribute());
+    auto map = tile::MapOp::create(outside, loc, rowsType, ValueRange());
+    Block &block = map.getBody().emplaceBlock();
+    Value row = block.addArgument(i32, loc);
+    block.addArgument(i32, loc);
+    OpBuilder body = OpBuilder::atBlockEnd(&block);
+    IRMapping mapping = uniforms;
+    mapRow(body, row, [&](Value index, Value translated) { mapping.map(index, translated); });
+    std::function<void(Value)> copy = [&](Value needed) {
+      if (needed.getParentBlock() != hook || mapping.contains(needed))
+        return;
+      llvm::for_each(needed.getDefiningOp()->getOperands(), copy);
+      body.clone(*needed.getDefiningOp(), mapping);
+    };
+    copy(value);
+    Value result = mapping.lookup(value);
+    if (isFlag)
+      result = arith::ExtUIOp::create(body, loc, i32, result);
+    tile::YieldOp::create(body, loc, result);
+    return map.getResult();
+  }
+
+  /// The hook's indices that are those of row `row`.
+  void mapRow(OpBuilder &body, Value row, llvm::function_ref<void(Value, Value)> map) {
+    RowPlace place = emitRowPlace(body, loc, row, heads);
+    if (place.head)
+      map(hook->getArgument(1), arith::AddIOp::create(body, loc, query.getHead(), place.head));
+    map(hook->getArgument(3), arith::AddIOp::create(body, loc, query.getFirst(), place.position));
+  }
+
+  //===--- the map ----------------------------------------------------------===//
+
+  Value emitMasking(OpBuilder &inner, OpBuilder &outside, Value firstKey, Value limit) {
+    SmallVector<Value> divisors;
+    if (hook) {
+      MaskTranslation scan(hook, inner, inner, Value(), columns(), {});
+      prepare(scan, firstKey);
+      divisors = scan.divisors();
+    }
+    Value isCommon;
+    auto require = [&](OpBuilder &builder, Value a, Value b) { // a >= b
+      Value one = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::sge, a, b);
+      isCommon = isCommon ? arith::AndIOp::create(builder, loc, isCommon, one).getResult() : one;
+    };
+    for (Value divisor : divisors)
+      require(outside, divisor, arith::ConstantIntOp::create(outside, loc, columns(), 32));
+    // Beside a comparison of what is read, that with the limit would cost each element an
+    // instruction.
+    bool isInside = readsByKey();
+    if (isInside)
+      require(inner, arith::SubIOp::create(inner, loc, limit, firstKey),
+              arith::ConstantIntOp::create(inner, loc, columns(), 32));
+    if (!isCommon)
+      return emitMap(inner, firstKey, limit, {});
+    auto branch = scf::IfOp::create(inner, loc, type, isCommon, /*withElseRegion=*/true);
+    OpBuilder then = branch.getThenBodyBuilder(), other = branch.getElseBodyBuilder();
+    tile::MapOp common = emitMap(then, firstKey, isInside ? Value() : limit, divisors);
+    scf::YieldOp::create(then, loc, common.getResult());
+    tile::MapOp general = emitMap(other, firstKey, limit, {});
+    setSeldom(general);
+    scf::YieldOp::create(other, loc, general.getResult());
+    return branch.getResult(0);
+  }
+
+  bool readsByKey() {
+    if (!hook)
+      return false;
+    DenseSet<Value> keyed;
+    keyed.insert(hook->getArgument(4));
+    for (Operation &op : hook->without_terminator())
+      if (llvm::any_of(op.getOperands(), [&](Value value) { return keyed.contains(value); })) {
+        if (isa<tile::ReadOp>(op))
+          return true;
+        keyed.insert_range(op.getResults());
+      }
+    return false;
+  }
+
+  int64_t columns() { return type.getExtent(1); }
+
+  /// What a translation needs to ask what is linear.
+  void prepare(MaskTranslation &translation, Value firstKey) {
+    for (auto [value, translated] : uniforms.getValueMap())
+      translation.setOfRow(value, translated);
+    // Until the map has rows, any value stands for what is the same along one.
+    for (unsigned argument : {1, 3})
+      if (!uniforms.contains(hook->getArgument(argument)))
+        translation.setOfRow(hook->getArgument(argument), query.getFirst());
+    for (auto [value, tile] : rows)
+      translation.setOfRow(value, tile);
+    for (attn::FloorModOp remainder : remainders)
+      translation.setOfRow(remainder, query.getFirst());
+    translation.setQuery(hook->getArgument(3));
+    translation.setKey(hook->getArgument(4), firstKey);
+  }
+
+  /// `limit` is null where all keys of the tile are less, `divisors` are large.
+  tile::MapOp emitMap(OpBuilder &builder, Value firstKey, Value limit, ArrayRef<Value> divisors) {
+    SmallVector<Value> sources = {mask.getSource()};
+    for (auto [value, tile] : rows)
+      sources.push_back(tile);
+    auto map = tile::MapOp::create(builder, loc, type, sources);
+    OpBuilder before(map);
+    Block &block = map.getBody().emplaceBlock();
+    for (Value source : sources)
+      block.addArgument(cast<tile::TileType>(source.getType()).getElementType(), loc);
+    Value row = block.addArgument(builder.getI32Type(), loc);
+    Value column = block.addArgument(builder.getI32Type(), loc);
+    OpBuilder body = OpBuilder::atBlockEnd(&block);
+    MaskTranslation translation(hook, before, body, column, columns(), divisors);
+    if (hook) {
+      prepare(translation, firstKey);
+      mapRow(body, row,
+             [&](Value index, Value translated) { translation.setOfRow(index, translated); });
+      for (auto [index, hoisted] : llvm::enumerate(rows))
+        translation.setOfRow(hoisted.first,
+                             flagOf(body, hoisted.first, block.getArgument(1 + index)));
+      for (attn::FloorModOp remainder : remainders)
+        translation.setOfRow(remainder, emitRemainder(body, remainder, translation));
+    } else {
+      translation.setKey(Value(), firstKey);
+    }
+    Value keeps = translation.condition(limit);
+    TileEmitter::Scalars scalars{body, loc};
+    tile::YieldOp::create(body, loc,
+                          scalars.select(keeps, block.getArgument(0), scalars.minusInfinity()));
+    return map;
+  }
+
+  /// x - quotient · C, 0 where C is.
+  Value emitRemainder(OpBuilder &body, attn::FloorModOp remainder, MaskTranslation &translation) {
+    Value quotient = translation.ofRowOf(quotientOf(*remainder)->first);
+    Value dividend = translation.ofRowOf(remainder.getLhs());
+    Value divisor = uniforms.lookupOrDefault(remainder.getRhs());
+    Value zero = arith::ConstantIntOp::create(body, loc, 0, 32);
+    Value product = arith::MulIOp::create(body, loc, quotient, divisor);
+    Value rest = arith::SubIOp::create(body, loc, dividend, product);
+    Value isZero = arith::CmpIOp::create(body, loc, arith::CmpIPredicate::eq, divisor, zero);
+    return arith::SelectOp::create(body, loc, isZero, zero, rest);
+  }
+
+  /// A hoisted value as its row holds it: a truth is an i32 there.
+  Value flagOf(OpBuilder &body, Value value, Value held) {
+    if (!value.getType().isInteger(1))
+      return held;
+    Value zero = arith::ConstantIntOp::create(body, loc, 0, 32);
+    return arith::CmpIOp::create(body, loc, arith::CmpIPredicate::ne, held, zero);
+  }
+
+  tile::MaskOp mask;
+  Location loc;
+  tile::TileType type;
+  int64_t heads;
+  Operation *loop; ///< the mask itself where it stands in none
+  Block *hook;     ///< null where the mask is true
+  tile::CoordinatesOp query;
+  IRMapping uniforms;                        ///< of the hook's values, before the loop
+  SmallVector<std::pair<Value, Value>> rows; ///< of the hook's values, as tiles of rows
+  SmallVector<attn::FloorModOp> remainders;  ///< of the row, whose quotients are in `rows`
+};
+
+struct TileLowerMasks : impl::TileLowerMasksBase<TileLowerMasks> {
+  void runOnOperation() override {
+    SmallVector<tile::MaskOp> masks;
+    getOperation().walk([&](tile::MaskOp mask) { masks.push_back(mask); });
+    for (tile::MaskOp mask : masks)
+      MaskLowering(mask).run();
+  }
+};
+
+} // namespace
+} // namespace tesela

@@ -1,0 +1,400 @@
+//===- MaskTranslation.cpp ------------------------------------------------===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#include "transforms/MaskTranslation.h"
+
+#include "attn/Attn.h"
+#include "tile/Tile.h"
+
+#include "mlir/IR/Matchers.h"
+#include "mlir/Transforms/RegionUtils.h"
+
+using namespace mlir;
+
+namespace tesela {
+
+using Predicate = arith::CmpIPredicate;
+
+//===----------------------------------------------------------------------===//
+// What is known of values
+//===----------------------------------------------------------------------===//
+
+static std::optional<int64_t> constantOf(Value value) {
+  APInt constant;
+  if (!matchPattern(value, m_ConstantInt(&constant)))
+    return std::nullopt;
+  return constant.getSExtValue();
+}
+
+static bool isDivision(Operation &op) { return isa<attn::FloorDivOp, attn::FloorModOp>(op); }
+
+bool MaskTranslation::isOfRow(Value value, const Scope &scope) {
+  if (value.getParentBlock() != hook || ofRow.contains(value) || scope.quotients.contains(value))
+    return true;
+  Operation *op = value.getDefiningOp();
+  return op && op->getNumRegions() == 0 && !scope.remainders.contains(value) &&
+         llvm::all_of(op->getOperands(), [&](Value operand) { return isOfRow(operand, scope); });
+}
+
+bool MaskTranslation::isPositive(Value divisor) {
+  divisor = ofRow.lookupOrDefault(divisor);
+  if (std::optional<int64_t> constant = constantOf(divisor))
+    return *constant > 0;
+  return llvm::is_contained(large, divisor);
+}
+
+MaskTranslation::Range MaskTranslation::rangeOf(Value value) {
+  if (auto known = ranges.find(value); known != ranges.end())
+    return known->second;
+  if (std::optional<int64_t> constant = constantOf(value))
+    return {*constant, *constant};
+  Range range = ofI32;
+  Operation *op = value.getDefiningOp();
+  if (op && isa<tile::ExtentOp>(op)) {
+    range = {0, INT32_MAX};
+  } else if (op && isDivision(*op) && isPositive(op->getOperand(1))) {
+    Range dividend = rangeOf(op->getOperand(0));
+    range = isa<attn::FloorModOp>(op)
+                ? ofIndex
+                : Range{std::min<int64_t>(dividend.low, 0), std::max<int64_t>(dividend.high, 0)};
+  } else if (op && isa<arith::AddIOp, arith::SubIOp>(op)) {
+    Range a = rangeOf(op->getOperand(0)), b = rangeOf(op->getOperand(1));
+    Range sum = isa<arith::AddIOp>(op) ? Range{a.low + b.low, a.high + b.high}
+                                       : Range{a.low - b.high, a.high - b.low};
+    if (sum.isI32())
+      range = sum;
+  }
+  return ranges[value] = range;
+}
+
+//===----------------------------------------------------------------------===//
+// Linear forms
+//===----------------------------------------------------------------------===//
+
+bool MaskTranslation::Linear::operator==(const Linear &other) const {
+  return constant == other.constant && column == other.column &&
+         llvm::equal(terms, other.terms, [](const Term &a, const Term &b) {
+           return a.value == b.value && a.factor == b.factor;
+         });
+}
+
+MaskTranslation::Linear MaskTranslation::combined(const Linear &a, const Linear &b, int64_t sign) {
+  Linear result = a;
+  for (Linear::Term term : b.terms) {
+    term.factor *= sign;
+    result.terms.push_back(term);
+  }
+  result.constant += sign * b.constant;
+  result.column += sign * b.column;
+  result.range = sign > 0 ? Range{a.range.low + b.range.low, a.range.high + b.range.high}
+                          : Range{a.range.low - b.range.high, a.range.high - b.range.low};
+  return result;
+}
+
+/// Nothing where `value` is not linear, or may have wrapped.
+std::optional<MaskTranslation::Linear> MaskTranslation::linear(Value value, const Scope &scope) {
+  if (value == key)
+    return Linear{{{firstKey, 1, ofIndex}}, 0, 1, ofIndex};
+  if (auto remainder = scope.remainders.find(value); remainder != scope.remainders.end())
+    return remainder->second;
+  Value translated = ofRow.lookupOrDefault(value);
+  if (std::optional<int64_t> constant = constantOf(translated))
+    return Linear{{}, *constant, 0, {*constant, *constant}};
+  Operation *op = value.getParentBlock() == hook ? value.getDefiningOp() : nullptr;
+  if (op && isa<arith::AddIOp, arith::SubIOp>(op) && !ofRow.contains(value)) {
+    std::optional<Linear> a = linear(op->getOperand(0), scope),
+                          b = linear(op->getOperand(1), scope);
+    if (a && b) {
+      Linear sum = combined(*a, *b, isa<arith::AddIOp>(op) ? 1 : -1);
+      if (sum.range.isI32())
+        return sum;
+    }
+  }
+  if (!isOfRow(value, scope))
+    return std::nullopt;
+  return Linear{{{value, 1, rangeOf(value)}}, 0, 0, rangeOf(value)};
+}
+
+Value MaskTranslation::emitFirst(const Linear &form, int64_t sign, Ends ends, Scope &scope) {
+  Range range{sign * form.constant, sign * form.constant};
+  SmallVector<std::pair<Value, int64_t>> terms;
+  bool uniform = true;
+  for (const Linear::Term &term : form.terms) {
+    int64_t factor = sign * term.factor;
+    range.low += factor > 0 ? term.range.low : -term.range.high;
+    range.high += factor > 0 ? term.range.high : -term.range.low;
+    Value value = element(term.value, scope);
+    uniform &= isUniform(value);
+    // What is added first, so that what is subtracted has something to be subtracted from.
+    terms.insert(factor > 0 ? terms.begin() : terms.end(), {value, factor});
+  }
+  OpBuilder &builder = uniform ? before : body;
+  Location loc = column.getLoc();
+  bool isNarrow = ends == Ends::wrap || range.isI32();
+  Type type = builder.getIntegerType(isNarrow ? 32 : 64);
+  Value sum;
+  if (int64_t constant = sign * form.constant; constant != 0 || terms.empty())
+    sum = arith::ConstantIntOp::create(builder, loc, type, constant);
+  for (auto [value, factor] : terms) {
+    if (!isNarrow)
+      value = arith::ExtSIOp::create(builder, loc, type, value);
+    if (factor > 0)
+      sum = sum ? arith::AddIOp::create(builder, loc, value, sum).getResult() : value;
+    else
+      sum = arith::SubIOp::create(
+          builder, loc, sum ? sum : arith::ConstantIntOp::create(builder, loc, type, 0), value);
+  }
+  if (isNarrow)
+    return sum;
+  auto end = [&](int64_t value) -> Value {
+    return arith::ConstantIntOp::create(builder, loc, type, value);
+  };
+  sum = arith::MaxSIOp::create(builder, loc, sum, end(INT32_MIN));
+  sum = arith::MinSIOp::create(builder, loc, sum, end(INT32_MAX));
+  return arith::TruncIOp::create(builder, loc, builder.getI32Type(), sum);
+}
+
+//===----------------------------------------------------------------------===//
+// Quotients
+//===----------------------------------------------------------------------===//
+
+/// The division that `op` is part of, if its dividend is linear with a column.
+std::optional<MaskTranslation::Division> MaskTranslation::divisionOf(Operation &op,
+                                                                     const Scope &scope) {
+  if (!isDivision(op) || scope.quotients.contains(op.getResult(0)) ||
+      scope.remainders.contains(op.getResult(0)))
+    return std::nullopt;
+  Value divisor = ofRow.lookupOrDefault(op.getOperand(1));
+  std::optional<int64_t> constant = constantOf(divisor);
+  std::optional<Linear> dividend = linear(op.getOperand(0), scope);
+  if (!isUniform(divisor) || divisor.getParentBlock() == hook ||
+      (constant && *constant < columns) || !dividend || std::abs(dividend->column) != 1)
+    return std::nullopt;
+  return Division{*dividend, divisor};
+}
+
+std::optional<MaskTranslation::Division> MaskTranslation::splittable(Operation &op,
+                                                                     const Scope &scope) {
+  std::optional<Division> found = divisionOf(op, scope);
+  bool isLarge = found && (constantOf(found->divisor) || llvm::is_contained(large, found->divisor));
+  return isLarge ? found : std::nullopt;
+}
+
+SmallVector<Value> MaskTranslation::divisors() {
+  SmallVector<Division> divisions;
+  SmallVector<Value> result;
+  Scope scope;
+  for (Operation &op : hook->without_terminator()) {
+    std::optional<Division> found = divisionOf(op, scope);
+    if (!found || divisions.size() == mostDivisions ||
+        llvm::any_of(divisions, [&](const Division &known) {
+          return known.divisor == found->divisor && known.dividend == found->dividend;
+        }))
+      continue;
+    divisions.push_back(*found);
+    if (!constantOf(found->divisor) && !llvm::is_contained(result, found->divisor))
+      result.push_back(found->divisor);
+  }
+  return result;
+}
+
+Value MaskTranslation::split(const Division &division, const Scope &scope) {
+  Location loc = column.getLoc();
+  Scope inner = scope;
+  ++inner.depth;
+  const Linear &x = division.dividend;
+  // The row's first element: inside i32, as all of them are.
+  Value first = emitFirst(x, 1, Ends::wrap, inner);
+  OpBuilder &builder = isUniform(first) ? before : body;
+  auto constant = [&](int64_t value) -> Value {
+    return arith::ConstantIntOp::create(builder, loc, value, 32);
+  };
+  Value divisor = division.divisor, quotient;
+  if (x.range.low >= 0)
+    quotient = arith::DivUIOp::create(builder, loc, first, divisor);
+  else
+    quotient = attn::FloorDivOp::create(builder, loc, first.getType(), first, divisor);
+  Value product = arith::MulIOp::create(builder, loc, quotient, divisor);
+  Value remainder = arith::SubIOp::create(builder, loc, first, product);
+  bool isRising = x.column > 0;
+  // j >= C - r, or j >= r + 1.
+  Value bound = isRising ? Value(arith::SubIOp::create(builder, loc, divisor, remainder))
+                         : arith::AddIOp::create(builder, loc, remainder, constant(1));
+  Value over = arith::CmpIOp::create(body, loc, Predicate::sge, column, bound);
+  Value next = arith::AddIOp::create(builder, loc, quotient, constant(isRising ? 1 : -1));
+
+  Linear within{{{remainder, 1, ofIndex}}, 0, x.column, ofIndex};
+  Linear beyond = within;
+  beyond.terms.push_back({divisor, isRising ? -1 : 1, {columns, INT32_MAX}});
+  Scope sides[] = {inner, inner};
+  for (Operation &op : hook->without_terminator()) {
+    std::optional<Division> found = splittable(op, scope);
+    if (!found || found->divisor != divisor || !(found->dividend == x))
+      continue;
+    Value result = op.getResult(0);
+    for (bool isBeyond : {false, true})
+      if (isa<attn::FloorDivOp>(op))
+        sides[isBeyond].quotients.map(result, isBeyond ? next : quotient);
+      else
+        sides[isBeyond].remainders[result] = isBeyond ? beyond : within;
+  }
+  Value isWithin = translate(std::move(sides[0])), isBeyond = translate(std::move(sides[1]));
+  return arith::SelectOp::create(body, loc, over, isBeyond, isWithin);
+}
+
+//===----------------------------------------------------------------------===//
+// Formulas
+//===----------------------------------------------------------------------===//
+
+Value MaskTranslation::condition(Value limit) {
+  Scope scope;
+  if (!limit)
+    return translate(scope);
+  Linear rest{{{firstKey, 1, ofIndex}, {limit, -1, {0, INT32_MAX}}}, 0, 1, ofI32};
+  Value inside = compareColumn(Predicate::slt, rest, scope);
+  return hook ? joined(/*isAnd=*/true, inside, translate(scope)) : inside;
+}
+
+Value MaskTranslation::translate(Scope scope) {
+  if (scope.depth < mostDivisions)
+    for (Operation &op : hook->without_terminator())
+      if (std::optional<Division> division = splittable(op, scope))
+        return split(*division, scope);
+  return formula(hook->getTerminator()->getOperand(0), scope);
+}
+
+Value MaskTranslation::joined(bool isAnd, Value a, Value b) {
+  Location loc = column.getLoc();
+  return isAnd ? arith::AndIOp::create(body, loc, a, b).getResult()
+               : arith::OrIOp::create(body, loc, a, b).getResult();
+}
+
+Value MaskTranslation::formula(Value value, Scope &scope) {
+  Operation *op = value.getParentBlock() == hook ? value.getDefiningOp() : nullptr;
+  if (!op || isOfRow(value, scope))
+    return element(value, scope);
+  if (auto compared = dyn_cast<arith::CmpIOp>(op);
+      compared && compared.getLhs().getType().isInteger(32))
+    return compare(compared.getPredicate(), compared.getLhs(), compared.getRhs(), scope);
+  if (!isa<arith::AndIOp, arith::OrIOp, arith::XOrIOp, arith::SelectOp>(op))
+    return element(value, scope);
+  IRMapping operands;
+  for (Value operand : op->getOperands())
+    operands.map(operand, formula(operand, scope));
+  return body.clone(*op, operands)->getResult(0);
+}
+
+static Predicate swapped(Predicate predicate) {
+  switch (predicate) {
+  case Predicate::slt:
+    return Predicate::sgt;
+  case Predicate::sle:
+    return Predicate::sge;
+  case Predicate::sgt:
+    return Predicate::slt;
+  case Predicate::sge:
+    return Predicate::sle;
+  default:
+    return predicate;
+  }
+}
+
+/// `value` as the larger or the smaller of two: b before a ? b : a.
+static std::optional<std::pair<bool, arith::SelectOp>> extremeOf(Value value) {
+  auto choice = value.getDefiningOp<arith::SelectOp>();
+  auto isBefore = choice ? choice.getCondition().getDefiningOp<arith::CmpIOp>() : arith::CmpIOp();
+  if (!isBefore || isBefore.getLhs() != choice.getTrueValue() ||
+      isBefore.getRhs() != choice.getFalseValue())
+    return std::nullopt;
+  if (isBefore.getPredicate() == Predicate::sgt)
+    return std::pair(true, choice);
+  if (isBefore.getPredicate() == Predicate::slt)
+    return std::pair(false, choice);
+  return std::nullopt;
+}
+
+Value MaskTranslation::compare(Predicate predicate, Value left, Value right, Scope &scope) {
+  bool isLess = predicate == Predicate::slt || predicate == Predicate::sle;
+  bool isGreater = predicate == Predicate::sgt || predicate == Predicate::sge;
+  if (isLess || isGreater) {
+    if (!isOfRow(right, scope) && extremeOf(right) && !extremeOf(left))
+      return compare(swapped(predicate), right, left, scope);
+    // max(a, b) < x where both are; max(a, b) > x where one is.
+    if (auto extreme = extremeOf(left); extreme && !isOfRow(left, scope))
+      return joined(extreme->first == isLess,
+                    compare(predicate, extreme->second.getTrueValue(), right, scope),
+                    compare(predicate, extreme->second.getFalseValue(), right, scope));
+  }
+  std::optional<Linear> a = linear(left, scope), b = linear(right, scope);
+  if (a && b)
+    if (Linear difference = combined(*a, *b, -1); std::abs(difference.column) == 1)
+      return compareColumn(predicate, difference, scope);
+  Value first = element(left, scope), second = element(right, scope);
+  return arith::CmpIOp::create(body, column.getLoc(), predicate, first, second);
+}
+
+Value MaskTranslation::compareColumn(Predicate predicate, const Linear &difference, Scope &scope) {
+  if (predicate == Predicate::eq || predicate == Predicate::ne) {
+    bool isEqual = predicate == Predicate::eq;
+    return joined(isEqual,
+                  compareColumn(isEqual ? Predicate::sle : Predicate::slt, difference, scope),
+                  compareColumn(isEqual ? Predicate::sge : Predicate::sgt, difference, scope));
+  }
+  // first + j ⋈ 0 is j ⋈ -first; first - j ⋈ 0 is j ⋈' first.
+  Linear form = difference;
+  bool isRising = form.column > 0;
+  if (!isRising)
+    predicate = swapped(predicate);
+  // j <= x is j < x + 1; j > x is j >= x + 1.
+  if (predicate == Predicate::sle || predicate == Predicate::sgt)
+    form.constant += isRising ? -1 : 1;
+  bool isUpper = predicate == Predicate::slt || predicate == Predicate::sle;
+  Value bound = emitFirst(form, isRising ? -1 : 1, Ends::hold, scope);
+  return arith::CmpIOp::create(body, column.getLoc(), isUpper ? Predicate::slt : Predicate::sge,
+                               column, bound);
+}
+
+//===----------------------------------------------------------------------===//
+// Element by element
+//===----------------------------------------------------------------------===//
+
+Value MaskTranslation::element(Value value, Scope &scope) {
+  if (value.getParentBlock() != hook)
+    return value;
+  for (const IRMapping *known : {&ofRow, &scope.quotients, &scope.elements})
+    if (Value translated = known->lookupOrNull(value))
+      return translated;
+  Location loc = value.getLoc();
+  Value result;
+  if (value == key) {
+    result = arith::AddIOp::create(body, loc, firstKey, column);
+  } else if (auto remainder = scope.remainders.find(value); remainder != scope.remainders.end()) {
+    // Right on the side that is taken; there its wrapping parts meet again.
+    const Linear &form = remainder->second;
+    Value first = emitFirst(form, 1, Ends::wrap, scope);
+    result = form.column > 0 ? Value(arith::AddIOp::create(body, loc, first, column))
+                             : arith::SubIOp::create(body, loc, first, column);
+  } else {
+    Operation *op = value.getDefiningOp();
+    SetVector<Value> operands(op->operand_begin(), op->operand_end());
+    getUsedValuesDefinedAbove(op->getRegions(), operands);
+    IRMapping mapping;
+    for (Value operand : operands)
+      mapping.map(operand, element(operand, scope));
+    std::optional<int64_t> divisor;
+    if (isDivision(*op) && rangeOf(op->getOperand(0)).low >= 0)
+      divisor = constantOf(mapping.lookup(op->getOperand(1)));
+    Value a = divisor ? mapping.lookup(op->getOperand(0)) : Value();
+    if (!divisor || *divisor <= 0)
+      result = body.clone(*op, mapping)->getResult(0);
+    else if (isa<attn::FloorDivOp>(op)) // unsigned: without the cases of signs
+      result = arith::DivUIOp::create(body, loc, a, mapping.lookup(op->getOperand(1)));
+    else
+      result = arith::RemUIOp::create(body, loc, a, mapping.lookup(op->getOperand(1)));
+  }
+  scope.elements.map(value, result);
+  return result;
+}
+
+} // namespace tesela

@@ -1,0 +1,137 @@
+//===- MaskTranslation.h - A mask as bounds of columns ----------*- C++ -*-===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// A comparison of whole numbers that are linear in the key, as q - k < window, asks of column j of
+// a row's part of a tile
+//
+//   j ⋈ bound(row)
+//
+// so that the bound is computed once a row. What a mask joins of such comparisons, and of what
+// follows from the row alone, stays a formula of them; all else is computed element by element, as
+// it is written. Exact: a form is linear where i32 does not wrap, which is proved from the ranges
+// of its parts (q and k are in [0, 2^31)), and its bound is computed without wrapping and held at
+// the ends of i32, which changes no comparison with a column.
+//
+// Quotients and remainders: of x = T ± j and a divisor C that is the same for the launch and no
+// less than the tile's columns, a row sees at most two quotients, so that
+//
+//   x / C = ⌊T / C⌋ ± over    x mod C = (T mod C) ± j ∓ (C where over)    over: j ⋈ a bound
+//
+// and the mask is (over ? mask with the one : mask with the other), each linear again.
+//
+//===----------------------------------------------------------------------===//
+#ifndef TESELA_COMPILER_TRANSFORMS_MASKTRANSLATION_H
+#define TESELA_COMPILER_TRANSFORMS_MASKTRANSLATION_H
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/IRMapping.h"
+#include "llvm/ADT/DenseMap.h"
+
+#include <cstdint>
+#include <optional>
+
+namespace tesela {
+
+/// Translates the value of one mask's hook into the body of a tile.map.
+class MaskTranslation {
+public:
+  /// `hook` may be null. `before` stands before the map; `body` is in it, `column` its argument,
+  /// below `columns`. Each of `large` is known to be at least `columns`.
+  MaskTranslation(mlir::Block *hook, mlir::OpBuilder &before, mlir::OpBuilder &body,
+                  mlir::Value column, int64_t columns, mlir::ValueRange large)
+      : hook(hook), before(before), body(body), column(column), columns(columns), large(large) {}
+
+  /// `value` of the hook, the same along a row, is `translated`, of the body or from before it.
+  void setOfRow(mlir::Value value, mlir::Value translated) { ofRow.map(value, translated); }
+  mlir::Value ofRowOf(mlir::Value value) const { return ofRow.lookup(value); }
+  /// `value` of the hook is the index of a query, which is less than an extent.
+  void setQuery(mlir::Value value) { ranges[value] = ofIndex; }
+  /// `value` of the hook is the index of a key; the tile's first is `first`.
+  void setKey(mlir::Value value, mlir::Value first) {
+    key = value;
+    firstKey = first;
+    ranges[first] = ofIndex;
+  }
+
+  /// Translated divisors whose quotients can be split where they are at least `columns`. Writes
+  /// nothing.
+  llvm::SmallVector<mlir::Value> divisors();
+  /// Whether the element is kept, an i1 of the body: its key is less than `limit` (an extent), and
+  /// the hook keeps it. Either may be null.
+  mlir::Value condition(mlir::Value limit);
+
+private:
+  struct Range {
+    int64_t low, high;
+    bool isI32() const { return low >= INT32_MIN && high <= INT32_MAX; }
+  };
+  static constexpr Range ofIndex{0, INT32_MAX - int64_t(1)}, ofI32{INT32_MIN, INT32_MAX};
+
+  /// Σ factor · value + constant + coefficient · column, where each value is the same along a row.
+  struct Linear {
+    struct Term {
+      mlir::Value value; ///< of the hook, or translated
+      int64_t factor;
+      Range range;
+    };
+    llvm::SmallVector<Term> terms;
+    int64_t constant = 0, column = 0;
+    Range range{0, 0}; ///< of the elements, without wrapping
+
+    bool operator==(const Linear &other) const;
+  };
+  /// x / C and x mod C of one linear x.
+  struct Division {
+    Linear dividend;
+    mlir::Value divisor;
+  };
+  /// What has been chosen for quotients.
+  struct Scope {
+    llvm::DenseMap<mlir::Value, Linear> remainders;
+    mlir::IRMapping quotients, elements;
+    unsigned depth = 0;
+  };
+  /// What becomes of a sum that leaves i32.
+  enum class Ends { wrap, hold };
+  /// Each doubles the formula.
+  static constexpr unsigned mostDivisions = 2;
+
+  bool isOfRow(mlir::Value value, const Scope &scope);
+  bool isUniform(mlir::Value translated) { return translated.getParentBlock() != body.getBlock(); }
+  bool isPositive(mlir::Value divisor);
+  Range rangeOf(mlir::Value value);
+
+  static Linear combined(const Linear &a, const Linear &b, int64_t sign);
+  std::optional<Linear> linear(mlir::Value value, const Scope &scope);
+  std::optional<Division> divisionOf(mlir::Operation &op, const Scope &scope);
+  /// Of which the divisor is large enough.
+  std::optional<Division> splittable(mlir::Operation &op, const Scope &scope);
+
+  mlir::Value translate(Scope scope);
+  mlir::Value split(const Division &division, const Scope &scope);
+  mlir::Value formula(mlir::Value value, Scope &scope);
+  mlir::Value compare(mlir::arith::CmpIPredicate predicate, mlir::Value left, mlir::Value right,
+                      Scope &scope);
+  /// Whether difference ⋈ 0; its column's coefficient is 1 or -1.
+  mlir::Value compareColumn(mlir::arith::CmpIPredicate predicate, const Linear &difference,
+                            Scope &scope);
+  mlir::Value element(mlir::Value value, Scope &scope);
+  /// `form` at column 0, times `sign`; before the map where it can be.
+  mlir::Value emitFirst(const Linear &form, int64_t sign, Ends ends, Scope &scope);
+  mlir::Value joined(bool isAnd, mlir::Value a, mlir::Value b);
+
+  mlir::Block *hook;
+  mlir::OpBuilder &before, &body;
+  mlir::Value column, key, firstKey;
+  int64_t columns;
+  mlir::ValueRange large;
+  mlir::IRMapping ofRow;
+  llvm::DenseMap<mlir::Value, Range> ranges;
+};
+
+} // namespace tesela
+
+#endif // TESELA_COMPILER_TRANSFORMS_MASKTRANSLATION_H

@@ -1,0 +1,130 @@
+//===- MaskTest.cpp -------------------------------------------------------===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Masks of every form that the compiler takes apart, on the host and on a GPU: bounds of columns,
+// quotients and remainders by large, small, negative and no divisors, what follows from the row
+// alone, reads inside and outside of their extents, sums at the ends of i32.
+//
+//===----------------------------------------------------------------------===//
+#include "ForwardCase.h"
+
+#include <gtest/gtest.h>
+
+using namespace tesela;
+
+namespace {
+
+/// `w` is a third of the keys, and one more.
+struct MaskText {
+  const char *name, *parameters, *mask;
+};
+
+constexpr MaskText texts[] = {
+    {"sinks", "w: i32", "k < 4 || q >= k && q - k < w"},
+    {"prefix_of_batch", "n: i32[B]", "k < n[b] || q >= k"},
+    {"band_or_comb", "w: i32", "abs(q - k) < w / 4 || k % 4 == 0"},
+    {"far", "w: i32", "abs(q - k) > w"},
+    {"extremes", "w: i32", "max(q - k, 2 * k - w) < w && min(q, k) >= 3"},
+    {"equal", "w: i32", "q == k || k == w"},
+    {"unequal", "w: i32", "k != w && q != k + 1"},
+    {"not", "", "!(q >= k) || !(k < 100)"},
+    {"heads", "", "h == 0 ? q >= k : k >= q"},
+    {"halves", "w: i32", "q < w ? k < w : k >= w"},
+    {"wrapping", "", "q - k + 2147483600 > 0"},
+    {"wrapping_key", "", "k + 2147483600 > 0"},
+    {"ends", "w: i32", "q - k < 2147483647 && k - q > -2147483647 - 1 && q - w * 100000000 < k"},
+    {"neighbourhood", "w: i32", "abs(q / w - k / w) <= 1 && abs(q % w - k % w) <= 9"},
+    {"narrow_neighbourhood", "w: i32",
+     "let c = w / 16 + 1\n mask = abs(q / c - k / c) <= 4 && abs(q % c - k % c) <= 1"},
+    {"box", "w: i32",
+     "abs(q / (2 * w) - k / (2 * w)) <= 1 && abs(q / w % 2 - k / w % 2) <= 0 && "
+     "abs(q % w - k % w) <= 50"},
+    {"pages", "", "q / 64 == k / 64 || k % 64 < 2"},
+    {"large_pages", "", "abs(q / 150 - k / 150) <= 1 && k % 150 != 7"},
+    {"no_divisor", "w: i32", "let z = w - w\n mask = q % z >= k / z && k % 3 != z"},
+    {"negative_divisor", "w: i32", "abs(q % -w - k % -w) <= 20 && k / -w <= 0"},
+    {"dilated", "w: i32", "(q - k) % w < 40"},
+    {"dilated_back", "w: i32", "(k - q) % w != 3 && (k - q) / w <= 1"},
+    {"falling", "w: i32", "(Sk - k) / w == 1 || (Sk - k) % w < 5"},
+    {"documents", "id: i32[B, Sk]", "id[b, q] / 16 == id[b, k] / 16"},
+    {"documents_causal", "id: i32[B, Sk]", "q >= k && id[b, q] / 16 == id[b, k] / 16"},
+    {"behind", "id: i32[Sk]", "k < 5 || id[k - 5] > id[q] && q >= k"},
+    {"rows_alone", "a: f32[Sq]", "a[q] < 0.08 || k <= q"},
+    {"columns_alone", "a: f32[Sk]", "a[k] < 0.08 || k <= q"},
+    {"matrix", "m: i32[Sq, Sk]", "m[q, k] % 3 != 0"},
+    {"sine", "", "sin(0.1 * q) >= cos(0.1 * k)"},
+};
+
+struct Point {
+  std::string device;
+  MaskText text;
+  int headDim;
+  std::string target; ///< empty: the device's own
+};
+
+std::vector<Point> points(const std::string &device, const std::vector<int> &headDims,
+                          const std::string &target = "") {
+  std::vector<Point> result;
+  for (const MaskText &text : texts)
+    for (int headDim : headDims)
+      result.push_back({device, text, headDim, target});
+  return result;
+}
+
+std::vector<Point> gpuPoints() {
+  std::vector<Point> all = points("cuda", {64, 128, 256});
+  // mma.sync, whose lanes hold rows of two strips.
+  std::vector<Point> older = points("cuda", {64}, "sm_80");
+  all.insert(all.end(), older.begin(), older.end());
+  return all;
+}
+
+std::string nameOf(const Point &point) {
+  return std::string(point.text.name) + "_d" + std::to_string(point.headDim) +
+         (point.target.empty() ? "" : "_" + point.target);
+}
+
+/// Without it, GoogleTest shows the bytes, addresses among them.
+void PrintTo(const Point &point, std::ostream *stream) { *stream << nameOf(point); }
+
+class Mask : public testing::TestWithParam<Point> {};
+
+TEST_P(Mask, HoldsTheRule) {
+  const Point &point = GetParam();
+  std::string reason;
+  const Context *context = testContext(point.device, reason);
+  if (!context)
+    GTEST_SKIP() << reason;
+  std::string mask = point.text.mask;
+  if (!mask.starts_with("let"))
+    mask = "mask = " + mask;
+  KernelOptions options;
+  options.variantText = "attention " + std::string(point.text.name) + "(" + point.text.parameters +
+                        ") {\n " + mask + "\n}";
+  options.variantFile = std::string(point.text.name) + ".attn";
+  options.inputType = ElementType::bf16;
+  options.headDimQk = options.headDimV = point.headDim;
+  options.target = point.target;
+  Result<Kernel> kernel = context->compile(options);
+  ASSERT_TRUE(kernel.ok()) << kernel.error().message();
+  // Divisors below and above a block's columns; many blocks, and a last one of few rows and keys.
+  for (auto [queries, keys] : {std::pair<int64_t, int64_t>(113, 203), {512, 1000}, {1, 1}}) {
+    ForwardShape shape;
+    shape.B = 2;
+    shape.Sq = queries;
+    shape.Sk = keys;
+    SCOPED_TRACE(std::to_string(queries) + "x" + std::to_string(keys));
+    ForwardCase(*context, options, shape).check(*kernel);
+    if (HasFatalFailure())
+      return;
+  }
+}
+
+std::string pointName(const testing::TestParamInfo<Point> &info) { return nameOf(info.param); }
+
+INSTANTIATE_TEST_SUITE_P(Host, Mask, testing::ValuesIn(points("host", {64})), pointName);
+INSTANTIATE_TEST_SUITE_P(Gpu, Mask, testing::ValuesIn(gpuPoints()), pointName);
+
+} // namespace

@@ -1,0 +1,170 @@
+// RUN: tesela-opt %s --tile-lower-masks | FileCheck %s
+// RUN: tesela-opt %s --tile-lower-masks --tile-decompose | FileCheck %s --check-prefix=CORE
+
+// A mask is a branch of the whole block, and k < Sk a part of it.
+// CHECK-LABEL: tile.kernel @true
+tile.kernel @true(%partial: i1, %i: i32) {
+  %rows = tile.work : !tile.block<query, 8>
+  // CHECK: %[[KEYS:.*]] = tile.block_at
+  %keys = tile.block_at %i of %rows : !tile.block<query, 8> -> !tile.block<key, 16>
+  // CHECK: %[[X:.*]] = tile.constant
+  %x = tile.constant 0.0 : !tile.tile<[8, 16], f32>
+  // CHECK: scf.if %partial
+  // CHECK: %{{.*}}, %{{.*}}, %{{.*}}, %[[FIRST:.*]] = tile.coordinates %[[KEYS]]
+  // CHECK: %[[SK:.*]] = tile.extent "Sk"
+  // CHECK: %[[END:.*]] = arith.subi %[[SK]], %[[FIRST]] : i32
+  // CHECK: tile.map %[[X]]
+  // CHECK-NEXT: ^bb0(%[[E:.*]]: f32, %{{.*}}: i32, %[[COLUMN:.*]]: i32):
+  // CHECK-NEXT: %[[INSIDE:.*]] = arith.cmpi slt, %[[COLUMN]], %[[END]]
+  // CHECK: arith.select %[[INSIDE]], %[[E]]
+  // CHECK: scf.yield
+  // CHECK: } else {
+  // CHECK-NEXT: scf.yield %[[X]]
+  %t = tile.mask %x if %partial at %rows, %keys : !tile.tile<[8, 16], f32>, !tile.block<query, 8>, !tile.block<key, 16>
+}
+
+// q >= k && q - k < window: two bounds of the column; what may leave i32 is held at its ends.
+// CHECK-LABEL: tile.kernel @window
+tile.kernel @window(%window: i32, %i: i32, %partial: i1) {
+  %rows = tile.work : !tile.block<query, 8>
+  // CHECK: %[[KEYS:.*]] = tile.block_at
+  %keys = tile.block_at %i of %rows : !tile.block<query, 8> -> !tile.block<key, 16>
+  %x = tile.constant 0.0 : !tile.tile<[8, 16], f32>
+  // CHECK: %{{.*}}, %{{.*}}, %{{.*}}, %[[QUERY:.*]] = tile.coordinates
+  // CHECK: %{{.*}}, %{{.*}}, %{{.*}}, %[[FIRST:.*]] = tile.coordinates %[[KEYS]]
+  // CHECK: tile.map
+  // CHECK-NEXT: ^bb0(%{{.*}}: f32, %[[ROW:.*]]: i32, %[[COLUMN:.*]]: i32):
+  // CHECK: %[[Q:.*]] = arith.addi %[[QUERY]], %[[ROW]] : i32
+  // q - k >= 0 is j < q - first + 1.
+  // CHECK: %[[NEXT:.*]] = arith.addi %[[Q]], %c1_i32
+  // CHECK: %[[HIGH:.*]] = arith.subi %[[NEXT]], %[[FIRST]] : i32
+  // CHECK: arith.cmpi slt, %[[COLUMN]], %[[HIGH]] : i32
+  // CHECK: arith.extsi %{{.*}} : i32 to i64
+  // CHECK: arith.maxsi
+  // CHECK: arith.minsi
+  // CHECK: %[[LOW:.*]] = arith.trunci
+  // CHECK: arith.cmpi sge, %[[COLUMN]], %[[LOW]] : i32
+  %t = tile.mask %x if %partial at %rows, %keys : !tile.tile<[8, 16], f32>, !tile.block<query, 8>, !tile.block<key, 16> do {
+  ^bb0(%b: i32, %h: i32, %hkv: i32, %q: i32, %k: i32):
+    %causal = arith.cmpi sge, %q, %k : i32
+    %d = arith.subi %q, %k : i32
+    %near = arith.cmpi slt, %d, %window : i32
+    %m = arith.andi %causal, %near : i1
+    tile.yield %m : i1
+  }
+}
+
+// What may wrap is no bound.
+// CHECK-LABEL: tile.kernel @wraps
+tile.kernel @wraps(%n: i32, %i: i32, %partial: i1) {
+  %rows = tile.work : !tile.block<query, 8>
+  %keys = tile.block_at %i of %rows : !tile.block<query, 8> -> !tile.block<key, 16>
+  %x = tile.constant 0.0 : !tile.tile<[8, 16], f32>
+  // CHECK: %[[K:.*]] = arith.addi %{{.*}}, %{{.*}} : i32
+  // CHECK: %[[SUM:.*]] = arith.addi %[[K]], %n : i32
+  // CHECK: arith.cmpi sgt, %[[SUM]],
+  %t = tile.mask %x if %partial at %rows, %keys : !tile.tile<[8, 16], f32>, !tile.block<query, 8>, !tile.block<key, 16> do {
+  ^bb0(%b: i32, %h: i32, %hkv: i32, %q: i32, %k: i32):
+    %s = arith.addi %k, %n : i32
+    %m = arith.cmpi sgt, %s, %q : i32
+    tile.yield %m : i1
+  }
+}
+
+// id[b, q] == id[b, k]: the row's are a tile that is read before the loop. Only a last tile asks for k < Sk.
+// CHECK-LABEL: tile.kernel @documents
+tile.kernel @documents(%id: !tile.view<[?, ?], i32>) {
+  %rows = tile.work : !tile.block<query, 8>
+  %x = tile.constant 0.0 : !tile.tile<[8, 16], f32>
+  // CHECK: %[[IDS:.*]] = tile.map : () -> !tile.tile<[8], i32> {
+  // CHECK: %[[I:.*]] = tile.read %id[%{{.*}}, %{{.*}}]
+  // CHECK: tile.yield %[[I]] : i32
+  // CHECK: tile.blocks
+  // CHECK: %[[LEFT:.*]] = arith.subi %{{.*}}, %{{.*}} : i32
+  // CHECK: %[[INSIDE:.*]] = arith.cmpi sge, %[[LEFT]], %c16_i32
+  // CHECK: scf.if %[[INSIDE]]
+  // CHECK: tile.map %{{.*}}, %[[IDS]] :
+  // CHECK-NEXT: ^bb0(%{{.*}}: f32, %[[ID:.*]]: i32, %{{.*}}: i32, %{{.*}}: i32):
+  // CHECK-NOT: arith.cmpi slt
+  // CHECK: %[[J:.*]] = tile.read %id
+  // CHECK: arith.cmpi eq, %[[ID]], %[[J]]
+  // CHECK: } else {
+  // CHECK: tile.map %{{.*}}, %[[IDS]] {tile.seldom}
+  // CHECK: arith.cmpi slt
+  tile.blocks %keys, %partial of %rows : !tile.block<query, 8> -> !tile.block<key, 16> {
+    %t = tile.mask %x if %partial at %rows, %keys : !tile.tile<[8, 16], f32>, !tile.block<query, 8>, !tile.block<key, 16> do {
+    ^bb0(%b: i32, %h: i32, %hkv: i32, %q: i32, %k: i32):
+      %i = tile.read %id[%b, %q] : !tile.view<[?, ?], i32> -> i32
+      %j = tile.read %id[%b, %k] : !tile.view<[?, ?], i32> -> i32
+      %m = arith.cmpi eq, %i, %j : i32
+      tile.yield %m : i1
+    }
+  }
+}
+
+// abs(q % w - k % w) <= r: the row's remainder stands before the loop. Where w >= 16 a row of a block sees
+// two quotients at most, of which one division knows; else each element divides.
+// CHECK-LABEL: tile.kernel @remainders
+// CORE-LABEL: tile.kernel @remainders
+// CORE-NOT: attn.floor_mod
+tile.kernel @remainders(%w: i32, %r: i32) {
+  %rows = tile.work : !tile.block<query, 8>
+  %x = tile.constant 0.0 : !tile.tile<[8, 16], f32>
+  // CHECK: %[[REMAINDERS:.*]] = tile.map : () -> !tile.tile<[8], i32> {
+  // CHECK: attn.floor_mod
+  // CHECK: %[[LARGE:.*]] = arith.cmpi sge, %w, %c16_i32
+  // CHECK: tile.blocks
+  // CHECK: %{{.*}}, %{{.*}}, %{{.*}}, %[[FIRST:.*]] = tile.coordinates
+  // CHECK: scf.if %[[LARGE]]
+  // CHECK: %[[QUOTIENT:.*]] = arith.divui %[[FIRST]], %w
+  // CHECK: %[[PRODUCT:.*]] = arith.muli %[[QUOTIENT]], %w
+  // CHECK: %[[REST:.*]] = arith.subi %[[FIRST]], %[[PRODUCT]]
+  // CHECK: %[[NEXT:.*]] = arith.subi %w, %[[REST]]
+  // CHECK: tile.map %{{.*}}, %[[REMAINDERS]] :
+  // CHECK: %[[OVER:.*]] = arith.cmpi sge, %{{.*}}, %[[NEXT]]
+  // CHECK-NOT: attn.floor_mod
+  // CHECK: arith.select %[[OVER]], %{{.*}}, %{{.*}} : i1
+  // CHECK: } else {
+  // CHECK: tile.map %{{.*}}, %[[REMAINDERS]] {tile.seldom}
+  // CHECK: attn.floor_mod
+  tile.blocks %keys, %partial of %rows : !tile.block<query, 8> -> !tile.block<key, 16> {
+    %t = tile.mask %x if %partial at %rows, %keys : !tile.tile<[8, 16], f32>, !tile.block<query, 8>, !tile.block<key, 16> do {
+    ^bb0(%b: i32, %h: i32, %hkv: i32, %q: i32, %k: i32):
+      %i = attn.floor_mod %q, %w : i32
+      %j = attn.floor_mod %k, %w : i32
+      %d = arith.subi %i, %j : i32
+      %zero = arith.constant 0 : i32
+      %n = arith.subi %zero, %d : i32
+      %isNegative = arith.cmpi sgt, %n, %d : i32
+      %a = arith.select %isNegative, %n, %d : i32
+      %m = arith.cmpi sle, %a, %r : i32
+      tile.yield %m : i1
+    }
+  }
+}
+
+// Of a constant the compiler knows: less than the columns, and of a position, it is an unsigned division; more, it is
+// split without a branch.
+// CHECK-LABEL: tile.kernel @constants
+tile.kernel @constants(%i: i32, %partial: i1) {
+  %rows = tile.work : !tile.block<query, 8>
+  %keys = tile.block_at %i of %rows : !tile.block<query, 8> -> !tile.block<key, 16>
+  %x = tile.constant 0.0 : !tile.tile<[8, 16], f32>
+  // CHECK: scf.if %partial
+  // CHECK: arith.divui %{{.*}}, %c100_i32
+  // CHECK: arith.cmpi sge
+  // CHECK: arith.divui %{{.*}}, %c4_i32
+  // CHECK-NOT: seldom
+  // CHECK: scf.yield
+  %t = tile.mask %x if %partial at %rows, %keys : !tile.tile<[8, 16], f32>, !tile.block<query, 8>, !tile.block<key, 16> do {
+  ^bb0(%b: i32, %h: i32, %hkv: i32, %q: i32, %k: i32):
+    %four = arith.constant 4 : i32
+    %hundred = arith.constant 100 : i32
+    %c = attn.floor_div %k, %four : i32
+    %d = attn.floor_div %k, %hundred : i32
+    %near = arith.cmpi slt, %c, %q : i32
+    %far = arith.cmpi slt, %d, %q : i32
+    %m = arith.andi %near, %far : i1
+    tile.yield %m : i1
+  }
+}
