@@ -46,14 +46,16 @@ public:
 
   /// `value` of the hook, the same along a row, is `translated`, of the body or from before it.
   void setOfRow(mlir::Value value, mlir::Value translated) { ofRow.map(value, translated); }
+  /// What `value` of the hook was translated to.
   mlir::Value ofRowOf(mlir::Value value) const { return ofRow.lookup(value); }
   /// `value` of the hook is the index of a query, which is less than an extent.
   void setQuery(mlir::Value value) { ranges[value] = ofIndex; }
-  /// `value` of the hook is the index of a key; the tile's first is `first`.
+  /// `value` of the hook is the index of a key, null without a hook; the tile's first is `first`.
   void setKey(mlir::Value value, mlir::Value first) {
     key = value;
     firstKey = first;
     ranges[first] = ofIndex;
+    ranges[value] = ofIndex;
   }
 
   /// Translated divisors whose quotients can be split where they are at least `columns`. Writes

@@ -94,7 +94,7 @@ TEST(Schedule, ScatteredTilesHaveTwoConsumers) {
 // Beside their tiles consumers hold what masks read.
 TEST(Schedule, TestedTilesAreNarrowAtWideHeads) {
   VariantTraits tested{
-      .isMasked = true, .hasCaptures = true, .isTested = true, .isScattered = true};
+      .isMasked = true, .hasCaptures = true, .isScattered = true, .isTested = true};
   for (auto [headDim, blockN] : {std::pair(64, 128), {128, 128}, {192, 64}, {256, 64}})
     EXPECT_EQ(chosenForLength(headDim, headDim, 0, tested).blockN, blockN) << headDim;
 }

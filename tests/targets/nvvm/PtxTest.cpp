@@ -287,13 +287,13 @@ TEST(Ptx, DocumentsHaveSummaries) {
 TEST(PtxWithRoles, FormulasOfPositionsAreWords) {
   struct {
     const char *mask;
-    int bounds; ///< of a row, and k < Sk, which the rows share
-  } cases[] = {{"true", 1},
-               {"q >= k", 1 + 2},
-               {"k <= q && k < 1000 && q - k > -7", 2 + 4},
-               {"q >= k && (k < 5 || q - k < window)", 2 + 4},
-               {"q == k || !(abs(q - k) < window)", 1 + 8},
-               {"abs(q % 200 - k % 200) < window", 2 + 8}};
+    int bounds; ///< of a lane's two rows, k < Sk among them
+  } cases[] = {{"true", 2},
+               {"q >= k", 4},
+               {"k <= q && k < 1000 && q - k > -7", 8},
+               {"q >= k && (k < 5 || q - k < window)", 8},
+               {"q == k || !(abs(q - k) < window)", 10},
+               {"abs(q % 200 - k % 200) < window", 12}};
   constexpr int elements = 128 / 2, copies = 3, others = 16;
   for (auto [mask, bounds] : cases) {
     SCOPED_TRACE(mask);
