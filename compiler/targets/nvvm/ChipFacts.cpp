@@ -9,8 +9,8 @@ namespace tesela {
 // A block can have a kilobyte less than a multiprocessor: the driver keeps it.
 static constexpr ChipFacts knownChips[] = {
     // sm, PTX, a block's, a multiprocessor's shared memory, PTX of the chip's own instructions
-    {80, 70, 163 << 10, 164 << 10},     {86, 71, 99 << 10, 100 << 10},
-    {87, 74, 163 << 10, 164 << 10},     {89, 78, 99 << 10, 100 << 10},
+    {80, 76, 163 << 10, 164 << 10},     {86, 76, 99 << 10, 100 << 10},
+    {87, 76, 163 << 10, 164 << 10},     {89, 78, 99 << 10, 100 << 10},
     {90, 78, 227 << 10, 228 << 10, 80}, {100, 86, 227 << 10, 228 << 10},
     {103, 88, 227 << 10, 228 << 10},    {120, 87, 99 << 10, 100 << 10},
 };

@@ -15,7 +15,7 @@ namespace tesela {
 /// Compute Capability"; PTX ISA 9.0, "Release Notes" for the PTX versions.
 struct ChipFacts {
   int sm;
-  int ptxVersion;      ///< the first that knows the chip: 78 is PTX 7.8
+  int ptxVersion;      ///< the first that knows the chip, and bmsk (7.6): 78 is PTX 7.8
   int64_t blockShared; ///< bytes of shared memory that one thread block can have
   int64_t chipShared;  ///< bytes of shared memory of a multiprocessor
   /// The first PTX version that knows the chip's own instructions (sm_90a: wgmma, setmaxnreg); 0

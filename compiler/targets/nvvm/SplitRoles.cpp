@@ -31,7 +31,7 @@ namespace {
 constexpr std::pair<int64_t, int64_t> registersOf[] = {{0, 0}, {56, 256}, {40, 232}, {32, 160}};
 /// Where a finder stands beside the producer: it would spill the bounds of what it tests.
 constexpr std::pair<int64_t, int64_t> registersOfFinder[] = {
-    {0, 0}, {72, 256}, {72, 216}, {32, 160}};
+    {0, 0}, {88, 256}, {88, 208}, {32, 160}};
 
 /// How many of the found blocks a finder may be ahead: with them most items fit that few blocks are
 /// kept of, so that the next item's search runs beside them.
