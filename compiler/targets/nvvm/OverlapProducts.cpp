@@ -155,11 +155,12 @@ struct PipeOverlapProducts : impl::PipeOverlapProductsBase<PipeOverlapProducts> 
           pipe::BeginTurnOp::create(inner, loc);
         auto started = pipe::DotStartOp::create(
             inner, loc, inFlight(dot), mapping.lookupOrDefault(dot.getA()),
-            mapping.lookupOrDefault(dot.getB()), dot.getC(), dot.getTransposed());
+            mapping.lookupOrDefault(dot.getB()), dot.getC(), dot.getTransposed(), dot.getRowSums());
         Value before = arith::SubIOp::create(inner, loc, rotated.getInductionVar(), one);
         Value right = loadLast(inner, loop, products, before);
-        delayed = pipe::DotStartOp::create(inner, loc, inFlight(products.last), left, right, sum,
-                                           products.last.getTransposed());
+        delayed =
+            pipe::DotStartOp::create(inner, loc, inFlight(products.last), left, right, sum,
+                                     products.last.getTransposed(), products.last.getRowSums());
         if (hasTurns)
           pipe::EndTurnOp::create(inner, loc);
         mapping.map(dot.getResult(),
@@ -181,9 +182,10 @@ struct PipeOverlapProducts : impl::PipeOverlapProductsBase<PipeOverlapProducts> 
     Value lastIndex = arith::SubIOp::create(builder, loc, high, one);
     Value right = loadLast(builder, loop, products, lastIndex);
     unsigned count = rotated.getNumResults();
-    Value total = tile::DotOp::create(
-        builder, loc, products.last.getType(), rotated.getResult(count - 2), right,
-        rotated.getResult(count - 1), products.last.getTransposed(), /*again=*/false);
+    Value total =
+        tile::DotOp::create(builder, loc, products.last.getType(), rotated.getResult(count - 2),
+                            right, rotated.getResult(count - 1), products.last.getTransposed(),
+                            /*again=*/false, products.last.getRowSums());
     for (unsigned index = 0, result = 0; index < loop.getNumResults(); ++index)
       loop.getResult(index).replaceAllUsesWith(index == carried ? total
                                                                 : rotated.getResult(result++));
