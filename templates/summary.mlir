@@ -4,17 +4,17 @@
 //   low[p, r, g]  = min  x[p, rows r + i, columns g + j]     i < rows, j < columns
 //   high[p, r, g] = max  x[p, rows r + i, columns g + j]
 //
-// All numbers are i32 keys in the order of the elements. With is_float = 1, x holds the bits of f32:
-// the key turns the bits below the sign where it is set, so keys order as numbers do, -0 below +0.
-// A NaN, which no order has, is below all others in `low` and above them in `high`: there the two ends
-// of i32 are NaNs again.
+// All numbers are i32 keys in the order of the elements. With is_float = 1, x holds floats, which are read
+// as the bits of f32: the key turns the bits below the sign where it is set, so keys order as numbers do,
+// -0 below +0. A NaN, which no order has, is below all others in `low` and above them in `high`: there the
+// two ends of i32 are NaNs again.
 //
 // A work item owns block_m granules of one row of granules. Batches are the axes before the last two, the
 // extent Sk that of the second of them; heads are rows of granules. Reads clamp, so that the last granule
 // repeats the last element. x's first axis tells low from high where it is a summary itself, and planes
 // is 1; of a captured tensor planes is 0 and both are read at once.
-tile.kernel @summary<block_m, rows, columns, planes, is_float>(
-    %$x: !tile.view<[?, ?, ?, ?, ?], i32>, %summary: !tile.view<[?, ?, ?], i32>) {
+tile.kernel @summary<block_m, rows, columns, planes, element, is_float>(
+    %$x: !tile.view<[?, ?, ?, ?, ?], element>, %summary: !tile.view<[?, ?, ?], i32>) {
   %granules = tile.work : !tile.block<query, block_m>
   %batch, %head, %kv_head, %first = tile.coordinates %granules : !tile.block<query, block_m>
   %batches = tile.extent "B"
@@ -50,7 +50,7 @@ tile.kernel @summary<block_m, rows, columns, planes, is_float>(
       %start = arith.muli %row, %count : i32
       %offset = arith.addi %start, %column : i32
       %i3 = arith.addi %first_column, %offset : i32
-      %element = tile.read %$x[%zero, %i0, %i1, %i2, %i3] : !tile.view<[?, ?, ?, ?, ?], i32> -> i32
+      %element = tile.read %$x[%zero, %i0, %i1, %i2, %i3] : !tile.view<[?, ?, ?, ?, ?], element> -> i32
       tile.yield %element : i32
     }
     %B = tile.map : () -> !tile.tile<[block_m, columns], i32> {
@@ -59,7 +59,7 @@ tile.kernel @summary<block_m, rows, columns, planes, is_float>(
       %start = arith.muli %row, %count : i32
       %offset = arith.addi %start, %column : i32
       %i3 = arith.addi %first_column, %offset : i32
-      %element = tile.read %$x[%high_plane, %i0, %i1, %i2, %i3] : !tile.view<[?, ?, ?, ?, ?], i32> -> i32
+      %element = tile.read %$x[%high_plane, %i0, %i1, %i2, %i3] : !tile.view<[?, ?, ?, ?, ?], element> -> i32
       tile.yield %element : i32
     }
     %Low = tile.map %A : (!tile.tile<[block_m, columns], i32>) -> !tile.tile<[block_m, columns], i32> {

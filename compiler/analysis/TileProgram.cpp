@@ -367,7 +367,7 @@ void TileProgram::executeBounds(tile::BoundsOp op) {
   bool isReal = op.getLeast().getType().isF32(), isFirst = true;
   SmallVector<int64_t> index(low);
   while (!isEmpty) {
-    Scalar element = elementAt(view, index, isReal);
+    Scalar element = elementAt(op.getView(), index);
     if (isReal && std::isnan(element.number)) {
       least = largest = element;
       break;
@@ -396,8 +396,9 @@ void TileProgram::executeBounds(tile::BoundsOp op) {
 // Arithmetic
 //===----------------------------------------------------------------------===//
 
-TileProgram::Scalar TileProgram::elementAt(const CaptureView &view, ArrayRef<int64_t> index,
-                                           bool isReal) {
+TileProgram::Scalar TileProgram::elementAt(Value argument, ArrayRef<int64_t> index) {
+  const CaptureView &view = *captures.lookup(argument);
+  Type type = cast<tile::ViewType>(argument.getType()).getElementType();
   int64_t offset = 0;
   for (auto [axis, at] : llvm::enumerate(index)) {
     if (view.extents[axis] == 0)
@@ -405,8 +406,14 @@ TileProgram::Scalar TileProgram::elementAt(const CaptureView &view, ArrayRef<int
     offset += std::clamp<int64_t>(at, 0, view.extents[axis] - 1) * view.strides[axis];
   }
   Scalar element{.integer = 0};
-  if (isReal)
+  if (type.isF32())
     element.number = static_cast<const float *>(view.data)[offset];
+  else if (type.isF16())
+    element.number = f16ToFloat(static_cast<const uint16_t *>(view.data)[offset]);
+  else if (type.isBF16())
+    element.number = bf16ToFloat(static_cast<const uint16_t *>(view.data)[offset]);
+  else if (type.isInteger(8))
+    element.integer = static_cast<const uint8_t *>(view.data)[offset];
   else
     element.integer = static_cast<const int32_t *>(view.data)[offset];
   return element;
@@ -416,7 +423,7 @@ TileProgram::Scalar TileProgram::read(tile::ReadOp op) {
   SmallVector<int64_t> index;
   for (Value at : op.getIndices())
     index.push_back(integer(at));
-  return elementAt(*captures.lookup(op.getView()), index, op.getType().isF32());
+  return elementAt(op.getView(), index);
 }
 
 /// The value of a comparison, by its name without the letter for "signed" or "ordered". With NaN

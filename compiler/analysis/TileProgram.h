@@ -89,7 +89,8 @@ private:
   void listFound();
   Scalar valueOf(mlir::Operation &op);
   Scalar read(tile::ReadOp op);
-  static Scalar elementAt(const CaptureView &view, llvm::ArrayRef<int64_t> index, bool isReal);
+  /// An element of a kernel's argument, widened as tile.read widens.
+  Scalar elementAt(mlir::Value view, llvm::ArrayRef<int64_t> index);
   int64_t integer(mlir::Value value) { return values.lookup(value).integer; }
   /// Gives `to` the values that `from` have.
   void assign(mlir::ValueRange to, mlir::ValueRange from);

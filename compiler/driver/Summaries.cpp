@@ -26,8 +26,8 @@ namespace {
 /// The launches of one summary.
 class SummaryLaunches {
 public:
-  SummaryLaunches(const CaptureSummary &summary, bool isFloat)
-      : summary(summary), isFloat(isFloat), rank(summary.axes.size()) {}
+  SummaryLaunches(const CaptureSummary &summary, Type element)
+      : summary(summary), element(element), rank(summary.axes.size()) {}
 
   Workspace workspace(int64_t level) const {
     Workspace workspace{summaryName(summary.capture, level), {expression("2")}};
@@ -48,7 +48,8 @@ public:
     return {fmt::format("rows={}", isFirst ? summary.rows : 1),
             fmt::format("columns={}", isFirst ? granuleColumns : granulesOfGroup),
             fmt::format("planes={}", isFirst ? 0 : 1),
-            fmt::format("is_float={}", isFirst && isFloat ? 1 : 0)};
+            fmt::format("element={}", isFirst ? nameOf(element) : "i32"),
+            fmt::format("is_float={}", isFirst && isa<FloatType>(element) ? 1 : 0)};
   }
 
   Launch launch(int64_t level, tile::KernelOp kernel) const {
@@ -77,6 +78,11 @@ public:
   }
 
 private:
+  static std::string nameOf(Type type) {
+    std::string name;
+    llvm::raw_string_ostream(name) << type;
+    return name;
+  }
   static Expression expression(const std::string &text) { return Expression::parse(text).value(); }
 
   std::string extent(size_t i) const {
@@ -105,7 +111,7 @@ private:
   }
 
   const CaptureSummary &summary;
-  bool isFloat;
+  Type element; ///< of the captured tensor
   size_t rank;
 };
 
@@ -131,7 +137,7 @@ FailureOr<SummaryPlan> addSummaries(tile::KernelOp main, ModuleOp source) {
   SummaryPlan plan;
   for (const CaptureSummary &summary : summariesOf(main)) {
     auto view = cast<tile::ViewType>(main.getArgument(summary.capture).getType());
-    SummaryLaunches launches(summary, view.getElementType().isF32());
+    SummaryLaunches launches(summary, view.getElementType());
     for (int64_t level = 0; level < summary.levels; ++level) {
       FailureOr<OwningOpRef<ModuleOp>> copy =
           instantiate(source, launches.symbol(level), launches.bindings(level));

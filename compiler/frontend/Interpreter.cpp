@@ -152,6 +152,21 @@ int32_t extentOf(const Extents &extents, int32_t extent) {
   return 0;
 }
 
+/// An f32, f16 or bf16 as f32; exact.
+float loadNumber(const void *data, ElementType type, int64_t offset) {
+  if (type == ElementType::f32)
+    return static_cast<const float *>(data)[offset];
+  uint16_t bits = static_cast<const uint16_t *>(data)[offset];
+  return type == ElementType::f16 ? f16ToFloat(bits) : bf16ToFloat(bits);
+}
+
+/// An i32, or a bool (a byte) as 0 or 1.
+int32_t loadInteger(const void *data, ElementType type, int64_t offset) {
+  if (type == ElementType::boolean)
+    return static_cast<const uint8_t *>(data)[offset] != 0;
+  return static_cast<const int32_t *>(data)[offset];
+}
+
 Status checkBinding(const Parameter &parameter, const Binding &binding) {
   auto invalid = [&](std::string message) {
     return Error(Code::invalidArgument, "parameter '" + parameter.name + "' " + message);
@@ -214,6 +229,7 @@ void Interpreter::translate(const Variant &variant, NodeId root, Program &progra
     instruction.integer = node.integer;
     instruction.number = node.number;
     if (node.op == Operator::read) {
+      instruction.element = variant.parameters[node.integer].type;
       instruction.a = static_cast<int32_t>(program.indices.size());
       for (NodeId index : node.operands)
         program.indices.push_back(slotOf[index]);
@@ -281,9 +297,9 @@ void Interpreter::step(const Program &program, const Point &point, typename Math
       offset += index * capture.strides[axis];
     }
     if (instruction.type == ScalarType::f32)
-      real(result) = isEmpty ? 0 : static_cast<const float *>(capture.data)[offset];
+      real(result) = isEmpty ? 0 : loadNumber(capture.data, instruction.element, offset);
     else
-      result.i = isEmpty ? 0 : static_cast<const int32_t *>(capture.data)[offset];
+      result.i = isEmpty ? 0 : loadInteger(capture.data, instruction.element, offset);
     return;
   }
   case Operator::toFloat:

@@ -19,8 +19,8 @@
 
 namespace tesela {
 
-/// A captured tensor in host memory; its element type is the parameter's, f32 or
-/// i32. The memory must outlive the interpreter.
+/// A captured tensor in host memory; its element type is the parameter's. The memory must outlive
+/// the interpreter.
 struct CaptureView {
   const void *data = nullptr;
   std::vector<int64_t> extents;
@@ -72,6 +72,7 @@ private:
     Operator op = Operator::constant;
     ScalarType type = ScalarType::i32;        ///< of the result
     ScalarType operandType = ScalarType::i32; ///< of the first operand
+    ElementType element = ElementType::f32;   ///< a read: in memory
     int32_t a = 0, b = 0, c = 0;              ///< slots; a read: its first in Program::indices
     int32_t integer = 0;
     float number = 0;

@@ -163,19 +163,15 @@ private:
     const Token &token = here();
     auto type = parseElementType(token.text);
     if (!type) {
-      error(token, described(token) + " is no type; a parameter is i32 or f32");
+      error(token, described(token) + " is no type; a parameter is i32 or f32, a captured tensor "
+                                      "holds i32, f32, f16, bf16 or bool");
       return false;
     }
     take();
-    if (*type != ElementType::i32 && *type != ElementType::f32) {
-      std::string name(token.text);
-      error(token, here().is("[")
-                       ? "captured tensors of " + name + " are not supported yet; capture it as " +
-                             (*type == ElementType::boolean ? "i32 and compare with '!= 0'" : "f32")
-                       : "a scalar parameter is i32 or f32, not " + name +
-                             (*type == ElementType::boolean ? "; take an i32 and compare it with "
-                                                              "'!= 0'"
-                                                            : "; take an f32"));
+    if (*type != ElementType::i32 && *type != ElementType::f32 && !here().is("[")) {
+      error(token, "a scalar parameter is i32 or f32, not " + std::string(token.text) +
+                       (*type == ElementType::boolean ? "; take an i32 and compare it with '!= 0'"
+                                                      : "; take an f32"));
       return false;
     }
     parameter.type = *type;

@@ -289,8 +289,7 @@ NodeId Sema::name(const Token &name) {
   case Symbol::let:
     return symbol->value == kInvalid ? kInvalid : checkScope(symbol->value, name.range, name.text);
   case Symbol::scalar: {
-    ScalarType type = variant_.parameters[symbol->value].type == ElementType::i32 ? ScalarType::i32
-                                                                                  : ScalarType::f32;
+    ScalarType type = elementScalar(variant_.parameters[symbol->value].type);
     return add(Operator::scalar, type, name.range, {}, symbol->value);
   }
   case Symbol::capture:
@@ -337,8 +336,7 @@ NodeId Sema::read(const Token &name, const std::vector<NodeId> &indices) {
   for (NodeId index : indices)
     if (index == kInvalid || !wantType(index, ScalarType::i32, name.range, "an index"))
       return kInvalid;
-  ScalarType type = parameter.type == ElementType::i32 ? ScalarType::i32 : ScalarType::f32;
-  return add(Operator::read, type, name.range, indices, symbol->value);
+  return add(Operator::read, elementScalar(parameter.type), name.range, indices, symbol->value);
 }
 
 NodeId Sema::call(const Token &name, const std::vector<NodeId> &arguments) {

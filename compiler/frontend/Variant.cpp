@@ -20,6 +20,20 @@ std::string_view typeName(ScalarType type) {
   return "";
 }
 
+ScalarType elementScalar(ElementType type) {
+  switch (type) {
+  case ElementType::i32:
+    return ScalarType::i32;
+  case ElementType::boolean:
+    return ScalarType::boolean;
+  case ElementType::f32:
+  case ElementType::f16:
+  case ElementType::bf16:
+    return ScalarType::f32;
+  }
+  return ScalarType::f32;
+}
+
 std::vector<NodeId> Variant::nodesOf(NodeId root) const {
   std::vector<bool> needed(static_cast<size_t>(root) + 1, false);
   needed[root] = true;

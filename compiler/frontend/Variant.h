@@ -30,6 +30,8 @@ inline constexpr size_t kMaxRank = 8;
 enum class ScalarType : uint8_t { i32, f32, boolean };
 /// "i32", "f32", "bool".
 std::string_view typeName(ScalarType type);
+/// What an expression sees of a tensor's element: f16 and bf16, exactly, as f32.
+ScalarType elementScalar(ElementType type);
 
 /// The indices and the extents in scope, in the order of their names below.
 enum class Index : uint8_t { b, h, hkv, q, k };
@@ -45,7 +47,7 @@ enum class Operator : uint8_t {
   index,    ///< i32; `integer` is an Index
   extent,   ///< i32; `integer` is an Extent
   scalar,   ///< i32 or f32; `integer` is the parameter's number
-  read,     ///< i32 or f32; `integer` is the parameter's number, operands are the i32 indices
+  read,     ///< elementScalar(); `integer` is the parameter's number, operands are the i32 indices
 
   toFloat, ///< i32 -> f32, to nearest even
   toInt,   ///< f32 -> i32, towards zero, saturating, NaN gives 0

@@ -50,8 +50,31 @@ template <class R> inline __device__ int toInt(R a) {
   return (int)a;
 }
 
+// An element as the language sees it, by its type.
+struct F32 { static __device__ float at(const void *t, long long i) { return ((const float *)t)[i]; } };
+struct I32 { static __device__ int at(const void *t, long long i) { return ((const int *)t)[i]; } };
+struct Bool {
+  static __device__ bool at(const void *t, long long i) { return ((const unsigned char *)t)[i] != 0; }
+};
+struct F16 {
+  static __device__ float at(const void *t, long long i) {
+    int bits = ((const unsigned short *)t)[i], magnitude = (bits & 0x7fff) << 13;
+    // A factor of 2^112 moves the exponent's bias from 15 to 127, except of infinity and NaN.
+    float x = (bits & 0x7fff) < 0x7c00
+                  ? __fmul_rn(__int_as_float(magnitude), __int_as_float(0x77800000))
+                  : __int_as_float(magnitude | 0x7f800000);
+    return bits & 0x8000 ? -x : x;
+  }
+};
+struct Bf16 {
+  static __device__ float at(const void *t, long long i) {
+    return __int_as_float((int)((unsigned)((const unsigned short *)t)[i] << 16));
+  }
+};
+
 template <class T>
-inline __device__ T readCapture(const OracleParameter &t, int rank, const int *indices) {
+inline __device__ auto readCapture(const OracleParameter &t, int rank, const int *indices)
+    -> decltype(T::at(nullptr, 0)) {
   long long offset = 0;
   for (int axis = 0; axis < rank; ++axis) {
     long long last = t.extents[axis] - 1, index = indices[axis];
@@ -59,7 +82,7 @@ inline __device__ T readCapture(const OracleParameter &t, int rank, const int *i
     index = index < 0 ? 0 : index > last ? last : index;
     offset += index * t.strides[axis];
   }
-  return ((const T *)t.data)[offset];
+  return T::at((const void *)t.data, offset);
 }
 )cuda";
 
@@ -141,6 +164,23 @@ std::string exactFunctions() {
          exactFunction("exactCos", exactCos<TextArithmetic>);
 }
 
+/// The struct of kArithmetic that reads elements of `type`.
+const char *elementReader(ElementType type) {
+  switch (type) {
+  case ElementType::f32:
+    return "F32";
+  case ElementType::f16:
+    return "F16";
+  case ElementType::bf16:
+    return "Bf16";
+  case ElementType::i32:
+    return "I32";
+  case ElementType::boolean:
+    return "Bool";
+  }
+  return "";
+}
+
 /// Writes one body: a variable a node. In a score R is float or double.
 class BodyWriter {
 public:
@@ -177,7 +217,7 @@ private:
   }
 
   std::string read(const Node &node) const {
-    std::string element = node.type == ScalarType::i32 ? "int" : "float";
+    std::string element = elementReader(variant_.parameters[node.integer].type);
     std::string indices;
     for (size_t i = 0; i < node.operands.size(); ++i)
       indices += (i ? ", " : "") + operand(node, i);

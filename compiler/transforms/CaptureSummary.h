@@ -22,10 +22,11 @@
 // granules. 64 rows: blocks of queries begin at multiples of 64, and the summary is then 1/512 of
 // the matrix.
 //
-// Numbers are keys in the order of the elements: an i32 itself; of an f32 the bits, those below the
-// sign turned where it is set. A granule that holds a NaN has the keys INT_MIN and INT_MAX, which
-// are the bits of NaNs and beyond those of all numbers. A type that is added needs keys of its own,
-// in templates/summary.mlir and in LowerBounds.cpp.
+// Numbers are keys in the order of the elements, as tile.read gives them: an i32 itself (a bool is
+// its byte); of an f32 (also of f16 and bf16) the bits, those below the sign turned where it is
+// set. A granule that holds a NaN has the keys INT_MIN and INT_MAX, which are the bits of NaNs and
+// beyond those of all numbers. A type that is added needs keys of its own, in
+// templates/summary.mlir and in LowerBounds.cpp.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TESELA_TRANSFORMS_CAPTURESUMMARY_H

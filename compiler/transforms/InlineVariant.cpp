@@ -87,7 +87,10 @@ struct TileInlineVariant : impl::TileInlineVariantBase<TileInlineVariant> {
       return;
     SmallVector<Attribute> extents(capture.getExtents().size(),
                                    tile::getExtent(kernel.getContext(), ShapedType::kDynamic));
-    auto type = tile::ViewType::get(kernel.getContext(), extents, capture.getType());
+    Type element = capture.getType();
+    if (element.isInteger(1)) // as it lies in memory
+      element = IntegerType::get(kernel.getContext(), 8);
+    auto type = tile::ViewType::get(kernel.getContext(), extents, element);
     kernel.addArgument(("$" + capture.getName()).str(), type, variant.getLoc());
   }
 
@@ -108,8 +111,14 @@ struct TileInlineVariant : impl::TileInlineVariantBase<TileInlineVariant> {
       if (auto param = dyn_cast<attn::ParamOp>(op)) {
         mapping.map(param.getResult(), argument(param.getName()));
       } else if (auto read = dyn_cast<attn::ReadOp>(op)) {
-        Value element = tile::ReadOp::create(builder, loc, read.getType(), argument(read.getName()),
-                                             mapped(read.getIndices()));
+        Value view = argument(read.getName());
+        Value element =
+            tile::ReadOp::create(builder, loc, cast<tile::ViewType>(view.getType()).getReadType(),
+                                 view, mapped(read.getIndices()));
+        if (read.getType().isInteger(1)) {
+          Value zero = arith::ConstantIntOp::create(builder, loc, 0, 32);
+          element = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ne, element, zero);
+        }
         mapping.map(read.getResult(), element);
       } else if (auto extent = dyn_cast<attn::ExtentOp>(op)) {
         Value value = tile::ExtentOp::create(builder, loc, builder.getI32Type(),

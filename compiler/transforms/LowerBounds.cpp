@@ -193,13 +193,12 @@ struct TileLowerBounds : impl::TileLowerBoundsBase<TileLowerBounds> {
     auto type = cast<tile::ViewType>(view.getType());
     // The axes that granules extend in.
     SmallVector<int64_t> extended;
-    bool hasKeys = type.getElementType().isF32() || type.getElementType().isInteger(32);
     for (tile::BoundsOp op : ops) {
       SmallVector<int64_t> all = extended;
       for (int64_t axis : axesOf(op))
         if (!llvm::is_contained(all, axis))
           all.push_back(axis);
-      if (all.size() <= maxBoxAxes && type.getRank() <= maxSummaryRank && hasKeys)
+      if (all.size() <= maxBoxAxes && type.getRank() <= maxSummaryRank)
         extended = all;
     }
     llvm::sort(extended);

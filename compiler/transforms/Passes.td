@@ -26,7 +26,7 @@ def TileBind : Pass<"tile-bind", "::mlir::ModuleOp"> {
     ```
   }];
   let options = [ListOption<"bindings", "bindings", "std::string",
-                            "name=value for each parameter: an integer, or f32, f16, bf16">];
+                            "name=value for each parameter: an integer, or f32, f16, bf16, i8, i32">];
   let dependentDialects = ["::mlir::arith::ArithDialect"];
 }
 

@@ -87,9 +87,9 @@ LogicalResult CaptureAttr::verify(function_ref<InFlightDiagnostic()> emitError, 
                                   Type type, ArrayAttr extents) {
   if (name.empty())
     return emitError() << "a captured tensor needs a name";
-  if (!isParameterType(type))
+  if (!isParameterType(type) && !type.isF16() && !type.isBF16() && !type.isInteger(1))
     return emitError() << "captured tensor '" << name << "' has elements of " << type
-                       << "; they must be i32 or f32";
+                       << "; they must be i32, f32, f16, bf16 or i1";
   if (extents.empty())
     return emitError() << "captured tensor '" << name
                        << "' has no extents; write one an axis, or make it a scalar";
@@ -190,9 +190,12 @@ LogicalResult ReadOp::verify() {
   if (!capture)
     return emitOpError() << "reads '" << getName() << "', which is no captured tensor of @"
                          << variant.getSymName() << "; declare it there as #attn.capture";
-  if (capture.getType() != getType())
+  Type element = capture.getType();
+  Type expected = isa<FloatType>(element) ? Float32Type::get(getContext()) : element;
+  if (getType() != expected)
     return emitOpError() << "gives " << getType() << ", but '" << getName()
-                         << "' is declared with elements of " << capture.getType();
+                         << "' is declared with elements of " << element << ", which come as "
+                         << expected;
   if (capture.getExtents().size() != getIndices().size())
     return emitOpError() << "has " << getIndices().size() << " indices, but '" << getName()
                          << "' has " << capture.getExtents().size() << " axes; give one an axis";

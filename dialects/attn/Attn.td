@@ -49,12 +49,13 @@ def Attn_ScalarAttr : Attn_Attr<"Scalar", "scalar"> {
 }
 
 def Attn_CaptureAttr : Attn_Attr<"Capture", "capture"> {
-  let summary = "A captured tensor: its name, its element type (i32 or f32), its extents.";
+  let summary = "A captured tensor: its name, its element type, its extents.";
   let description = [{
+    Elements are i32, f32, f16, bf16 or i1, which is a byte in memory: 0 is false, all else true.
     An extent is `"H"`, `"2*Sk"`, `"P-1"`, `"2*P+1"` or a number, as the language
     writes it; one an axis.
 
-    Example: `#attn.capture<"slope", f32, ["H"]>`
+    Examples: `#attn.capture<"slope", f32, ["H"]>`, `#attn.capture<"kept", i1, ["Sq", "Sk"]>`
   }];
   let parameters = (ins StringRefParameter<"the name">:$name, "::mlir::Type":$type,
                         "::mlir::ArrayAttr":$extents);
@@ -168,13 +169,13 @@ def Attn_ReadOp : Attn_Op<"read", [Pure]> {
   let description = [{
         result = t[clamp(i0, 0, n0 - 1), clamp(i1, 0, n1 - 1), ...]
 
-    and 0 where an extent n is 0: nothing outside of the tensor is ever read. No
-    kernel writes to a capture, so the operation is pure.
+    and 0 or false where an extent n is 0: nothing outside of the tensor is ever read. An element of f16
+    or bf16 comes, exactly, as f32. No kernel writes to a capture, so the operation is pure.
 
     Example: `%x = attn.read "bias"[%q, %k] : f32`
   }];
   let arguments = (ins StrAttr:$name, Variadic<I32>:$indices);
-  let results = (outs AnyTypeOf<[I32, F32]>:$result);
+  let results = (outs AnyTypeOf<[I32, F32, I1]>:$result);
   let assemblyFormat = "$name `[` $indices `]` attr-dict `:` type($result)";
   let hasVerifier = 1;
 }

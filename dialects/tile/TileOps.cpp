@@ -107,9 +107,10 @@ LogicalResult BoundsOp::verify() {
     return emitOpError() << "expected " << rank
                          << " low and high ends and as many numbers within, got " << getLow().size()
                          << " and " << getWithin().size();
-  if (getLeast().getType() != getView().getType().getElementType())
-    return emitOpError() << "expected bounds of type " << getView().getType().getElementType()
-                         << ", got " << getLeast().getType();
+  Type expected = getView().getType().getReadType();
+  if (expected && getLeast().getType() != expected)
+    return emitOpError() << "expected bounds of type " << expected << ", got "
+                         << getLeast().getType();
   return success();
 }
 
@@ -124,9 +125,11 @@ LogicalResult ReadOp::verify() {
   if (int64_t(getIndices().size()) != getView().getType().getRank())
     return emitOpError() << "expected " << getView().getType().getRank() << " indices, got "
                          << getIndices().size();
-  if (getElement().getType() != getView().getType().getElementType())
-    return emitOpError() << "expected an element " << getView().getType().getElementType()
-                         << ", got " << getElement().getType();
+  Type expected = getView().getType().getReadType();
+  bool asksBits = expected && expected.isF32() && getElement().getType().isInteger(32);
+  if (expected && getElement().getType() != expected && !asksBits)
+    return emitOpError() << "expected an element " << expected << ", as those of "
+                         << getView().getType() << " come, got " << getElement().getType();
   return success();
 }
 

@@ -287,6 +287,11 @@ def Tile_ReadOp : Tile_Op<"read", [Pure]> {
     `view[clamp(i, 0, n - 1), …]`; 0 where an extent n is 0: nothing outside the view
     is ever read. Kernels never write what they read so, hence the op is pure.
 
+    Elements are widened to 32 bits, exactly: f16 and bf16 come as f32, i8 as i32 from 0 to 255. Of a view of
+    floats the result may be i32: the bits of that f32.
+
+    Example: `%kept = tile.read %block[%b, %i] : !tile.view<[?, ?], i8> -> i32`
+
     `covered` says that a `tile.covers` holds for the index, or that it was clamped and the view has no gaps:
     then it needs no clamp, and neighbours in the last axis lie side by side.
   }];
@@ -300,8 +305,8 @@ def Tile_BoundsOp : Tile_Op<"bounds", [Pure, SameVariadicOperandSize, AllTypesMa
   let summary = "between which values the elements of a box of a view lie";
   let description = [{
     For the indices low[a] to high[a] of each axis (both included, low[a] <= high[a], each clamped as `tile.read`
-    clamps): values such that least <= view[i, …] <= largest for every element of the box. They may be less
-    tight than the box's minimum and maximum. Where an f32 element may be NaN both are NaN.
+    clamps): values such that least <= view[i, …] <= largest for every element of the box, widened as `tile.read`
+    widens. They may be less tight than the box's minimum and maximum. Where a float may be NaN both are NaN.
 
     `within` has for each axis a number that high[a] - low[a] is known to stay below; 0: nothing is known.
 

@@ -145,6 +145,14 @@ LogicalResult ViewType::verify(function_ref<InFlightDiagnostic()> emitError, Arr
   return success();
 }
 
+Type ViewType::getReadType() const {
+  if (isa<ElementParamType>(getElementType()))
+    return {};
+  if (isa<FloatType>(getElementType()))
+    return Float32Type::get(getContext());
+  return IntegerType::get(getContext(), 32);
+}
+
 std::optional<int64_t> ViewType::getStaticExtent(int64_t axis) const {
   return staticExtent(getExtents()[axis]);
 }

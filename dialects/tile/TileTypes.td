@@ -52,6 +52,7 @@ def Tile_ViewType : Tile_Type<"View", "view"> {
     Extents known only at launch are written `?`. Strides are arguments of the
     launch and no part of the type. Query, key, value and output views are
     [batch, head, position, D] whatever the strides, with the last stride 1.
+    A captured tensor of bool is a view of i8.
 
     Examples: `!tile.view<[?, ?, ?, d_qk], input>`, `!tile.view<[?], f32>`
   }];
@@ -61,6 +62,9 @@ def Tile_ViewType : Tile_Type<"View", "view"> {
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
     int64_t getRank() const { return getExtents().size(); }
+    /// What `tile.read` makes of an element: i32 of integers, f32 of floats; null of an element
+    /// type that is a template's parameter.
+    ::mlir::Type getReadType() const;
     /// The static extent of `axis`, or nothing where it is known at launch only.
     std::optional<int64_t> getStaticExtent(int64_t axis) const;
   }];

@@ -191,8 +191,9 @@ private:
   std::string number(int depth) {
     if (depth == 0 || chance(20))
       return pick({"x", "y", "v[h]", "f[" + index() + "]", "f[" + index() + "]",
-                   "g[b, " + index() + "]", "g[b, " + index() + "]", "0.5", "-3.0", "1e30", "inf",
-                   "0.0", "(" + sum() + ") * 0.25", "(" + sum() + ") * 1.0"});
+                   "g[b, " + index() + "]", "g[b, " + index() + "]", "d[" + index() + "]",
+                   "e[b, " + index() + "]", "0.5", "-3.0", "1e30", "inf", "0.0",
+                   "(" + sum() + ") * 0.25", "(" + sum() + ") * 1.0"});
     std::string a = "(" + number(depth - 1) + ")", b = "(" + number(depth - 1) + ")";
     std::string function = pick({"sqrt", "exp", "log", "floor", "abs", "tanh", "cos"});
     std::string condition = chance(9) ? atom() : "k < w";
@@ -215,7 +216,7 @@ private:
       return number(random() % 3) + comparison + number(random() % 2);
     }
     if (chance(readsOf))
-      switch (random() % 6) {
+      switch (random() % 8) {
       case 0:
         return "id[b, q]" + pick({" == ", " == ", " != ", " >= "}) + "id[b, k]";
       case 1:
@@ -224,6 +225,9 @@ private:
         return "(k >= p && u[k - p]" + comparison + "w)";
       case 3:
         return "(q - k >= 0 && f[q - k]" + comparison + "x)";
+      case 4:
+      case 5:
+        return "o[" + index() + ", " + index() + "]";
       default:
         break;
       }
@@ -295,13 +299,29 @@ std::vector<float> RandomLaunch::numbers(int64_t rows, int64_t columns) {
   return values;
 }
 
+std::vector<uint16_t> RandomLaunch::rounded(const std::vector<float> &numbers, ElementType type) {
+  std::vector<uint16_t> values;
+  for (float number : numbers)
+    values.push_back(type == ElementType::f16 ? floatToF16(number) : floatToBf16(number));
+  return values;
+}
+
+std::vector<uint8_t> RandomLaunch::flags(int64_t rows, int64_t columns) {
+  std::vector<uint8_t> values;
+  uint32_t changes = random() % 2 ? 40 : 2;
+  for (int64_t row = 0; row < rows; ++row) {
+    bool flag = random() % 2;
+    for (int64_t column = 0; column < columns; ++column) {
+      flag ^= random() % changes == 0;
+      values.push_back(flag ? random() % 2 ? 1 : 128 : 0);
+    }
+  }
+  return values;
+}
+
 template <typename T>
 void RandomLaunch::capture(std::vector<T> values, std::vector<int64_t> extents) {
-  std::vector<T> *table;
-  if constexpr (std::is_same_v<T, float>)
-    table = &numberTables.emplace_back(std::move(values));
-  else
-    table = &integerTables.emplace_back(std::move(values));
+  std::vector<T> *table = &std::get<Tables<T>>(tables).emplace_back(std::move(values));
   CaptureView view{table->data(), extents, std::vector<int64_t>(extents.size(), 1)};
   for (size_t axis = extents.size() - 1; axis > 0; --axis)
     view.strides[axis - 1] = view.strides[axis] * extents[axis];
@@ -339,6 +359,10 @@ RandomLaunch::RandomLaunch(std::mt19937 &random, const Extents &extents) : rando
   capture(integers(R, C, false), {R, C});
   capture(numbers(1, L), {L});
   capture(numbers(B, S), {B, S});
+  int64_t Y = length(), Z = length(), E = length();
+  capture(flags(Y, Z), {Y, Z});
+  capture(rounded(numbers(1, E), ElementType::f16), {E});
+  capture(rounded(numbers(B, S), ElementType::bf16), {B, S});
 }
 
 std::string RandomLaunch::text() const {

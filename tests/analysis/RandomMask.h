@@ -10,6 +10,7 @@
 #include <deque>
 #include <random>
 #include <string>
+#include <tuple>
 #include <vector>
 
 namespace tesela {
@@ -18,7 +19,7 @@ namespace tesela {
 /// documents are; `g` mostly is.
 inline constexpr const char *kMaskParameters =
     "p: i32, w: i32, x: f32, y: f32, t: i32[B], v: f32[H], id: i32[B, N], u: i32[M], m: i32[R, C], "
-    "f: f32[L], g: f32[B, S]";
+    "f: f32[L], g: f32[B, S], o: bool[Y, Z], d: f16[E], e: bf16[B, S]";
 
 /// An integer near 0, near `extent`, or near an end of i32, where sums wrap.
 int32_t randomInteger(std::mt19937 &random, int32_t extent);
@@ -48,10 +49,13 @@ private:
   /// Of rows that each ascend, or are a number and another here and there, or random.
   std::vector<int32_t> integers(int64_t rows, int64_t columns, bool sorted);
   std::vector<float> numbers(int64_t rows, int64_t columns);
+  std::vector<uint16_t> rounded(const std::vector<float> &numbers, ElementType type);
+  /// Bytes, false where they are 0: runs of the one and the other, or random.
+  std::vector<uint8_t> flags(int64_t rows, int64_t columns);
 
   std::mt19937 &random;
-  std::deque<std::vector<int32_t>> integerTables;
-  std::deque<std::vector<float>> numberTables;
+  template <typename T> using Tables = std::deque<std::vector<T>>;
+  std::tuple<Tables<int32_t>, Tables<float>, Tables<uint16_t>, Tables<uint8_t>> tables;
 };
 
 } // namespace tesela

@@ -132,6 +132,24 @@ score {
 
 // -----
 
+// expected-error @+1 {{captured tensor 't' has elements of 'f64'; they must be i32, f32, f16, bf16 or i1}}
+"test.op"() {p = #attn.capture<"t", f64, ["H"]>} : () -> ()
+
+// -----
+
+attn.variant @read_half parameters [#attn.capture<"t", f16, ["H"]>]
+score {
+^bb0(%s: f32, %b: i32, %h: i32, %hkv: i32, %q: i32, %k: i32):
+  attn.yield %s : f32
+} mask {
+^bb0(%b: i32, %h: i32, %hkv: i32, %q: i32, %k: i32):
+  // expected-error @+1 {{gives 'i1', but 't' is declared with elements of 'f16', which come as 'f32'}}
+  %m = attn.read "t"[%h] : i1
+  attn.yield %m : i1
+}
+
+// -----
+
 // expected-error @+1 {{has the extent "2*"; write it as "H", "2*Sk", "P-1" or "16"}}
 "test.op"() {p = #attn.capture<"t", f32, ["2*"]>} : () -> ()
 

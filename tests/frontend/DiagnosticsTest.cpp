@@ -75,6 +75,8 @@ const Case kTypes[] = {
     {"attention t(t: f32[H]) { score = t[h, k] }", 1, 34, "has 1 axes, but 2 indices"},
     {"attention t(t: f32[H]) { score = s + t }", 1, 38, "read one element with 't[...]'"},
     {"attention t(x: f32) { score = s + x[h] }", 1, 35, "is no tensor"},
+    {"attention t(d: bool[Sk]) { mask = d[k] > 0 }", 1, 40, "comparisons do not chain"},
+    {"attention t(d: bf16[Sk]) { mask = d[k] && k > 0 }", 1, 40, "compare it"},
 };
 INSTANTIATE_TEST_SUITE_P(Types, OneError, testing::ValuesIn(kTypes));
 
@@ -101,6 +103,8 @@ const Case kSyntax[] = {
     {"attention t { 3 }", 1, 15, "there are 'let name = ...'"},
     {"attention t(w) { }", 1, 14, "write ':' and a type"},
     {"attention t(w: int) { }", 1, 16, "is no type; a parameter is i32 or f32"},
+    {"attention t(d: bool) { mask = d }", 1, 16, "take an i32 and compare it"},
+    {"attention t(d: f16) { score = s + d }", 1, 16, "take an f32"},
     {"attention t(w: i32 = 0.5) { mask = k < w }", 1, 22, "the default of an i32 is an integer"},
     {"attention t(w: i32 = k) { mask = k < w }", 1, 22, "a default is a number"},
     {"attention t(w: i32[H] = 3) { mask = k < w[h] }", 1, 23, "has no default"},
@@ -114,10 +118,6 @@ INSTANTIATE_TEST_SUITE_P(Syntax, OneError, testing::ValuesIn(kSyntax));
 const Case kNotYet[] = {
     {"attention t(const w: i32 = 3) { mask = k < w }", 1, 13,
      "not supported yet; leave 'const' out"},
-    {"attention t(d: bool[Sq]) { mask = d[q] }", 1, 16, "not supported yet; capture it as i32"},
-    {"attention t(d: f16[H]) { score = s + d[h] }", 1, 16, "not supported yet; capture it as f32"},
-    {"attention t(d: bf16[H]) { score = s + d[h] }", 1, 16, "not supported yet; capture it as f32"},
-    {"attention t(d: bool) { mask = d }", 1, 16, "take an i32 and compare it"},
     {"attention t(z: f32[H]) {\n sink = z[h]\n}", 2, 2, "a sink is not supported yet"},
     {"attention t { mask = any(i < 4: k == i) }", 1, 22,
      "the reduction 'any' is not supported yet"},

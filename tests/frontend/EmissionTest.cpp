@@ -91,7 +91,16 @@ private:
       return builder_.getF32FloatAttr(launch_.slope[index(0, 4)]);
     if (read.getName() == "table")
       return builder_.getI32IntegerAttr(launch_.table[index(0, 3) + 3 * index(1, 4)]);
-    return builder_.getF32FloatAttr(0); // `none` has no elements
+    if (read.getName() == "allowed")
+      return builder_.getBoolAttr(launch_.allowed[16 * index(0, 12) + index(1, 16)] != 0);
+    if (read.getName() == "half")
+      return builder_.getF32FloatAttr(f16ToFloat(launch_.half[index(0, 16)]));
+    if (read.getName() == "brain")
+      return builder_.getF32FloatAttr(
+          bf16ToFloat(launch_.brain[63 - 16 * index(0, 4) - index(1, 16)]));
+    if (read.getName() == "nothing")
+      return builder_.getBoolAttr(false);
+    return builder_.getF32FloatAttr(0); // `none` and `least` have no elements
   }
 
   mlir::Builder builder_;

@@ -24,9 +24,10 @@ Variant parsed(const std::string &text) {
 
 /// The node of `expression` as the score of a variant with some parameters.
 Node scoreOf(const std::string &expression) {
-  Variant variant = parsed(
-      "attention t(n: i32 = 1, x: f32 = 1, t: f32[H, 4], u: i32[P]) { score = " + expression +
-      " }");
+  Variant variant =
+      parsed("attention t(n: i32 = 1, x: f32 = 1, t: f32[H, 4], u: i32[P], on: bool[Sk, Sq], "
+             "hf: f16[Sk], bf: bf16[Sk]) { score = " +
+             expression + " }");
   return variant.nodes.empty() ? Node() : variant.nodes[variant.score];
 }
 
@@ -122,6 +123,9 @@ TEST(Parser, TypesFollowTheOperands) {
   EXPECT_EQ(scoreOf("7").number, 7.0f);
   EXPECT_EQ(scoreOf("t[h, k]").type, ScalarType::f32);
   EXPECT_EQ(scoreOf("int(x) + u[0]").op, Operator::toFloat);
+  EXPECT_EQ(scoreOf("bf[k]").type, ScalarType::f32);
+  EXPECT_EQ(scoreOf("hf[k] + bf[k]").op, Operator::add);
+  EXPECT_EQ(scoreOf("on[k, q] ? n : x").op, Operator::select);
   EXPECT_EQ(scoreOf("exp(n)").op, Operator::exp);
   EXPECT_EQ(scoreOf("q > k ? n : x").op, Operator::select);
   EXPECT_EQ(scoreOf("q > k ? n : x").type, ScalarType::f32);

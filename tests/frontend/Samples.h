@@ -24,7 +24,8 @@ namespace tesela::samples {
 inline constexpr float kInfinity = std::numeric_limits<float>::infinity();
 inline constexpr int32_t kLowest = std::numeric_limits<int32_t>::min();
 
-/// Masks over w: i32, c: f32, slope: f32[H], table: i32[P, 4], none: f32[N].
+/// Masks over w: i32, c: f32, slope: f32[H], table: i32[P, 4], none: f32[N], allowed: bool[Sq, Sk],
+/// half: f16[Sk], brain: bf16[H, Sk], nothing: bool[E, M], least: f16[N].
 inline const std::vector<std::string> kMasks = {
     "true",
     "q >= k && q - k < w",
@@ -57,6 +58,11 @@ inline const std::vector<std::string> kMasks = {
     "sin(1000.5 * k) + cos(0.25 * q) * exp(tanh(c)) > log(w + 0.5)",
     "clamp(c * k, -1.0, inf) < 2",
     "b == 0 && hkv == h / (H / Hkv) && B * H * Hkv > 0",
+    "allowed[q, k]",
+    "allowed[q, k] == allowed[k, q - 3] && !allowed[q + w, 0]",
+    "half[k] < half[q] || half[k] != half[k]",
+    "brain[h, k] * half[k - q] >= c",
+    "nothing[q, k] || least[k] == 0.0 && !nothing[0, 0]",
 };
 
 /// Scores over the same.
@@ -69,10 +75,13 @@ inline const std::vector<std::string> kScores = {
     "int(s * 10) % 3 + floor(s) - abs(s) + min(s, c) - max(s, slope[h])",
     "sqrt(abs(s)) + log(abs(s) + 1) + sin(s) + cos(s)",
     "clamp(s, -0.5, 0.5) / (k - q)",
+    "s * half[k] - brain[h, k] + (allowed[q, k] ? 1 : 0.5)",
 };
 
 inline std::string withParameters(const std::string &body) {
-  return "attention sample(w: i32, c: f32, slope: f32[H], table: i32[P, 4], none: f32[N]) {\n" +
+  return "attention sample(w: i32, c: f32, slope: f32[H], table: i32[P, 4], none: f32[N],"
+         " allowed: bool[Sq, Sk], half: f16[Sk], brain: bf16[H, Sk], nothing: bool[E, M],"
+         " least: f16[N]) {\n" +
          body + "\n}\n";
 }
 
@@ -83,20 +92,36 @@ inline Variant parsed(const std::string &text) {
 }
 
 /// A launch for these parameters, with the memory of its captures. `table` is
-/// transposed: its strides are {1, 3}.
+/// transposed: its strides are {1, 3}; `brain` is backwards.
 struct SampleLaunch {
   std::vector<float> slope = {0.5f, 0.1f, -0.25f, 3.0f};
   std::vector<int32_t> table = {1, -2, 3, 4, 5, 60, 7, 8, 9, 10, 11, 12};
+  std::vector<uint8_t> allowed; ///< a bool is false only where its byte is 0
+  std::vector<uint16_t> half, brain;
   Bindings bindings;
 
   SampleLaunch(int32_t w, float c) {
     bindings.extents = {2, 4, 2, 12, 16};
-    bindings.parameters.resize(5);
+    for (int i = 0; i < 12 * 16; ++i)
+      allowed.push_back(i * 7 % 5 < 2 ? 0 : i % 3 == 0 ? 255 : 1 << i % 8);
+    // Subnormal, the largest, infinity, NaN and zero of both signs among plain numbers.
+    half = {0x0001, 0x8003, 0x7bff, 0x7c00, 0xfc00, 0x7e01, 0x8000, 0x3555,
+            0x3c00, 0xc200, 0x0400, 0x4d00, 0x03ff, 0xb400, 0x0000, 0x5640};
+    for (int i = 0; i < 4 * 16; ++i)
+      brain.push_back(floatToBf16(0.37f * float(i - 20)));
+    brain[5] = 0x7f80;
+    brain[9] = 0x0001;
+    bindings.parameters.resize(10);
     bindings.parameters[0].scalar = w;
     bindings.parameters[1].scalar = c;
     bindings.parameters[2].capture = {slope.data(), {4}, {1}};
     bindings.parameters[3].capture = {table.data(), {3, 4}, {1, 3}};
     bindings.parameters[4].capture = {nullptr, {0}, {1}};
+    bindings.parameters[5].capture = {allowed.data(), {12, 16}, {16, 1}};
+    bindings.parameters[6].capture = {half.data(), {16}, {1}};
+    bindings.parameters[7].capture = {brain.data() + brain.size() - 1, {4, 16}, {-16, -1}};
+    bindings.parameters[8].capture = {nullptr, {0, 3}, {3, 1}};
+    bindings.parameters[9].capture = {nullptr, {0}, {1}};
   }
   SampleLaunch(const SampleLaunch &) = delete;
 

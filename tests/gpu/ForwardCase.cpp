@@ -140,8 +140,15 @@ ForwardCase::ForwardCase(const Context &context, const KernelOptions &options,
       auto *values = static_cast<float *>(tensor.host().data);
       for (int64_t i = 0; i < view.elementCount(); ++i)
         values[i] = std::abs(values[i]) / 8;
+    } else if (view.type == ElementType::f16 || view.type == ElementType::bf16) {
+      fillNormal(tensor.host(), seed++);
     } else {
-      fillUniform(tensor.host(), seed++, 0, shape.Sk);
+      bool isFlag = view.type == ElementType::boolean;
+      fillUniform(tensor.host(), seed++, 0, isFlag ? 1 : shape.Sk);
+      // Every byte but 0 is true.
+      auto *flags = static_cast<uint8_t *>(tensor.host().data);
+      for (int64_t i = 0; isFlag && i < view.elementCount(); ++i)
+        flags[i] = uint8_t(flags[i] << i % 8);
     }
     EXPECT_TRUE(tensor.upload().ok());
     captures.emplace_back(parameter.name, std::move(tensor));

@@ -46,6 +46,13 @@ constexpr ScoreText texts[] = {
     {"bias", "t: f32[B, H, Sq, Sk]", "mask = q >= k\n score = s + t[b, h, q, k]"},
     {"transposed_bias", "t: f32[Sk, Sq]", "score = s * t[k, q]"},
     {"buckets", "t: f32[16]", "score = s + t[min(int(log(abs(q - k) + 1.0) * 4), 15)]"},
+    {"half_bias", "t: f16[H, Sk], r: bf16[Sq]", "score = s + 0.25 * t[h, k] - r[q]"},
+    {"half_table", "t: bf16[H, 2*Sk]", "score = s + t[h, q - k + Sk]"},
+    {"allowed", "on: bool[Sq, Sk]", "mask = on[q, k]"},
+    {"allowed_keys", "on: bool[B, Sk], off: bool[Sq]",
+     "mask = on[b, k] && !off[q] || k == q\n score = s + (on[b, k - 1] ? 0.5 : 0.0)"},
+    {"half_mask", "t: f16[Sk], r: bf16[Sq]", "mask = t[k] > r[q] - 0.5"},
+    {"allowed_or_empty", "on: bool[Sk-1, Sk]", "mask = on[q, k] || k == q"},
     {"read_mask", "id: i32[B, Sk]", "mask = id[b, q] / 8 == id[b, k] / 8\n score = s + 0.01 * k"},
 };
 

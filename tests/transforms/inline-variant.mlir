@@ -42,6 +42,36 @@ tile.kernel @k(%scale: f32, %partial: i1, %i: i32) {
 
 // -----
 
+// A tensor of bool is a view of bytes; f16 comes as f32.
+attn.variant @small_types parameters [#attn.capture<"on", i1, ["Sq", "Sk"]>, #attn.capture<"half", f16, ["H"]>]
+score {
+^bb0(%s: f32, %b: i32, %h: i32, %hkv: i32, %q: i32, %k: i32):
+  %t = attn.read "half"[%h] : f32
+  %r = arith.addf %s, %t : f32
+  attn.yield %r : f32
+} mask {
+^bb0(%b: i32, %h: i32, %hkv: i32, %q: i32, %k: i32):
+  %m = attn.read "on"[%q, %k] : i1
+  attn.yield %m : i1
+}
+// CHECK-LABEL: tile.kernel @k(
+// CHECK-SAME: %$on: !tile.view<[?, ?], i8>, %$half: !tile.view<[?], f16>
+tile.kernel @k(%scale: f32, %partial: i1, %i: i32) {
+  %rows = tile.work : !tile.block<query, 8>
+  %keys = tile.block_at %i of %rows : !tile.block<query, 8> -> !tile.block<key, 8>
+  %x = tile.constant 0.0 : !tile.tile<[8, 8], f32>
+  // CHECK: tile.read %$half[%{{.*}}] : <[?], f16> -> f32
+  %s = tile.score %x scaled by %scale at %rows, %keys : !tile.tile<[8, 8], f32>, !tile.block<query, 8>, !tile.block<key, 8>
+  // CHECK: %[[BYTE:.*]] = tile.read %$on[%{{.*}}, %{{.*}}] : <[?, ?], i8> -> i32
+  // CHECK: arith.cmpi ne, %[[BYTE]], %{{.*}} : i32
+  %t = tile.mask %s if %partial at %rows, %keys : !tile.tile<[8, 8], f32>, !tile.block<query, 8>, !tile.block<key, 8>
+  %m = tile.constant 0.0 : !tile.tile<[8], f32>
+  %factor = tile.exponent_factor %scale
+  %p:4 = tile.softmax_step %t, %m, %m factor %factor : !tile.tile<[8, 8], f32>, !tile.tile<[8], f32>
+}
+
+// -----
+
 // s itself: no op is left, the factor carries the scale. In masks, exp becomes its exact form.
 attn.variant @identity parameters []
 score {

@@ -50,7 +50,19 @@ private:
   }
 
   Type typeOf(ElementType type) {
-    return type == ElementType::i32 ? Type(builder_.getI32Type()) : Type(builder_.getF32Type());
+    switch (type) {
+    case ElementType::f32:
+      return builder_.getF32Type();
+    case ElementType::f16:
+      return builder_.getF16Type();
+    case ElementType::bf16:
+      return builder_.getBF16Type();
+    case ElementType::i32:
+      return builder_.getI32Type();
+    case ElementType::boolean:
+      return builder_.getI1Type();
+    }
+    return nullptr;
   }
   Type typeOf(const Node &node) {
     switch (node.type) {

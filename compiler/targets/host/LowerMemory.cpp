@@ -130,12 +130,12 @@ void KernelLowering::lowerStore(tile::StoreOp op) {
 // All lanes of a gather are read where no extent is 0, and none where one is.
 Value KernelLowering::lowerRead(tile::ReadOp op, ValueRange indices) {
   const ViewSlots &slots = signature_.view(cast<BlockArgument>(Value(op.getView())).getArgNumber());
-  Type element = op.getElement().getType();
+  Type element = op.getView().getType().getElementType(), stored = storageType(element);
   auto vector = dyn_cast<VectorType>(indices.front().getType());
   int64_t width = vector ? vector.getDimSize(0) : 1;
   Type i32 = CodeBuilder::vectorOf(builder_.getI32Type(), width);
   Type i64 = CodeBuilder::vectorOf(builder_.getI64Type(), width);
-  Type result = CodeBuilder::vectorOf(element, width);
+  Type result = CodeBuilder::vectorOf(stored, width);
 
   Value exists = arith::ConstantIntOp::create(builder_, 1, 1);
   Value offset = builder_.integer(i64, 0);
@@ -152,14 +152,19 @@ Value KernelLowering::lowerRead(tile::ReadOp op, ValueRange indices) {
                                    builder_.splat(stride, width));
     offset = builder_.add(offset, step);
   }
-  Value addresses = builder_.address(slots_[slots.data], element, offset);
-  Value zero = isa<FloatType>(element) ? builder_.real(result, 0.0f) : builder_.integer(result, 0);
-  Value gathered =
-      LLVM::masked_gather::create(builder_, result, addresses, builder_.splat(exists, width),
-                                  ValueRange(zero), builder_.getI32IntegerAttr(4));
+  Value addresses = builder_.address(slots_[slots.data], stored, offset);
+  Value zero = isa<FloatType>(stored) ? builder_.real(result, 0.0f) : builder_.integer(result, 0);
+  Value gathered = LLVM::masked_gather::create(
+      builder_, result, addresses, builder_.splat(exists, width), ValueRange(zero),
+      builder_.getI32IntegerAttr(stored.getIntOrFloatBitWidth() / 8));
+  Value read = isa<FloatType>(element) ? toFloat(builder_, unit_, element, gathered) : gathered;
+  if (stored.isInteger(8))
+    read = arith::ExtUIOp::create(builder_, i32, read);
+  if (isa<FloatType>(element) && op.getElement().getType().isInteger(32))
+    read = arith::BitcastOp::create(builder_, i32, read);
   if (vector)
-    return gathered;
-  return LLVM::ExtractElementOp::create(builder_, gathered, builder_.i64(0));
+    return read;
+  return LLVM::ExtractElementOp::create(builder_, read, builder_.i64(0));
 }
 
 } // namespace tesela

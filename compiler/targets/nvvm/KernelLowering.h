@@ -100,6 +100,7 @@ private:
   /// Where row `row` of a block lies in a contiguous [B, H, Sq] view.
   mlir::Value rowAddress(mlir::Value view, const BlockCoordinates &block, mlir::Value row);
   mlir::Value emitRead(tile::ReadOp op, mlir::ValueRange indices);
+  mlir::Value emitElement(tile::ReadOp op, mlir::Value address);
   void lowerCovers(tile::CoversOp op);
   /// A covered read of the element whose indices are lane[axis] + offset[axis].
   mlir::Value emitCoveredRead(tile::ReadOp op, mlir::ValueRange lane,

@@ -249,6 +249,28 @@ void KernelLowering::lowerRowStore(tile::StoreOp op) {
     }
 }
 
+/// The element at `address`, widened to 32 bits. bf16 by its bits: no chip needs to know it.
+Value KernelLowering::emitElement(tile::ReadOp op, Value address) {
+  Type element = op.getView().getType().getElementType();
+  Type i32 = builder.getI32Type(), f32 = builder.getF32Type();
+  Type loaded = element.isBF16() ? builder.getI16Type() : element;
+  auto load = LLVM::LoadOp::create(builder, loc, loaded, address);
+  load.setInvariant(true); // no kernel writes to a capture
+  Value value = load;
+  if (element.isBF16()) {
+    Value bits = arith::ExtUIOp::create(builder, loc, i32, value);
+    bits = arith::ShLIOp::create(builder, loc, bits, constant(16));
+    value = arith::BitcastOp::create(builder, loc, f32, bits);
+  } else if (element.isF16()) {
+    value = arith::ExtFOp::create(builder, loc, f32, value);
+  } else if (element.isInteger(8)) {
+    value = arith::ExtUIOp::create(builder, loc, i32, value);
+  }
+  if (value.getType() != op.getElement().getType()) // the bits are asked for
+    value = arith::BitcastOp::create(builder, loc, i32, value);
+  return value;
+}
+
 /// Clamped as the language says. A view without elements comes with strides 0 and the address of
 /// a zero (Artifact.h), so no case needs a branch.
 Value KernelLowering::emitRead(tile::ReadOp op, ValueRange indices) {
@@ -257,12 +279,10 @@ Value KernelLowering::emitRead(tile::ReadOp op, ValueRange indices) {
   if (op.getCovered()) { // the last index alone differs between reads beside each other
     for (auto [axis, index] : llvm::enumerate(indices.drop_back()))
       offset = add(offset, multiply(wide(index), slots[parts.strides[axis]]));
-    Type type = op.getElement().getType();
+    Type type = op.getView().getType().getElementType();
     Value column = arith::ExtUIOp::create(builder, loc, builder.getI64Type(), indices.back());
     Value line = advance(slots[parts.data], type, offset);
-    auto load = LLVM::LoadOp::create(builder, loc, type, advance(line, type, column));
-    load.setInvariant(true); // no kernel writes to a capture
-    return load;
+    return emitElement(op, advance(line, type, column));
   }
   for (auto [axis, index] : llvm::enumerate(indices)) {
     Value last = arith::SubIOp::create(builder, loc, slots[parts.extents[axis]], constant(1));
@@ -270,10 +290,8 @@ Value KernelLowering::emitRead(tile::ReadOp op, ValueRange indices) {
                                            arith::MinSIOp::create(builder, loc, index, last), zero);
     offset = add(offset, multiply(wide(clamped), slots[parts.strides[axis]]));
   }
-  Type type = op.getElement().getType();
-  auto load = LLVM::LoadOp::create(builder, loc, type, advance(slots[parts.data], type, offset));
-  load.setInvariant(true); // no kernel writes to a capture
-  return load;
+  Type type = op.getView().getType().getElementType();
+  return emitElement(op, advance(slots[parts.data], type, offset));
 }
 
 /// Extents and the ends of a tile are far from the ends of i32.
@@ -306,12 +324,9 @@ Value KernelLowering::emitCoveredRead(tile::ReadOp op, ValueRange lane, ArrayRef
       rows = add(rows, multiply(constant(offset[axis], 64), stride));
   }
   start = add(start, wide(lane.back()));
-  Type type = op.getElement().getType();
+  Type type = op.getView().getType().getElementType();
   Value address = advance(advance(slots[parts.data], type, start), type, rows);
-  auto load =
-      LLVM::LoadOp::create(builder, loc, type, advance(address, type, constant(offset.back(), 64)));
-  load.setInvariant(true); // no kernel writes to a capture
-  return load;
+  return emitElement(op, advance(address, type, constant(offset.back(), 64)));
 }
 
 } // namespace tesela::nvvm

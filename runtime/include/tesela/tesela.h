@@ -44,7 +44,7 @@ typedef enum tesela_type {
   TESELA_F16 = 1,
   TESELA_BF16 = 2,
   TESELA_I32 = 3,
-  TESELA_BOOL = 4 /* one byte, 0 or 1 */
+  TESELA_BOOL = 4 /* one byte; 0 is false, all else is true */
 } tesela_type;
 
 /* "0.1.0"; lives as long as the library. */
@@ -162,8 +162,9 @@ typedef struct tesela_launch_arguments {
   const tesela_parameter *parameters; /* those with a default may be left out */
   size_t parameter_count;
   /* Not 0: no captured tensor's elements have changed since this kernel's last launch on this
-   * stream. What is computed of the tensors alone is then kept for those with the same address, extents
-   * and strides. Never needed for a right result, and wrong results where it is not true. */
+   * stream. What is computed of the tensors alone is then kept for those with the same address,
+   * extents and strides. Never needed for a right result, and wrong results where it is not true.
+   */
   int captures_unchanged;
 } tesela_launch_arguments;
 

@@ -19,7 +19,7 @@ enum class ElementType : int { f32 = 0, f16 = 1, bf16 = 2, i32 = 3, boolean = 4 
 /// "f32", "f16", "bf16", "i32", "bool".
 TESELA_EXPORT std::string_view elementTypeName(ElementType type);
 TESELA_EXPORT std::optional<ElementType> parseElementType(std::string_view name);
-/// Bytes of one element; bool takes one.
+/// Bytes of one element; bool takes one, which is false where it is 0.
 TESELA_EXPORT int elementSize(ElementType type);
 
 // Conversions between f32 and the 16-bit formats, rounded to nearest even; NaN

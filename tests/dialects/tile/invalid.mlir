@@ -131,9 +131,9 @@ tile.kernel @k(%v: !tile.view<[?, ?], f32>, %i: i32) {
 
 // -----
 
-tile.kernel @k(%v: !tile.view<[?], f32>, %i: i32) {
-  // expected-error @+1 {{expected an element 'f32', got 'i32'}}
-  %x = tile.read %v[%i] : !tile.view<[?], f32> -> i32
+tile.kernel @k(%v: !tile.view<[?], i8>, %i: i32) {
+  // expected-error @+1 {{expected an element 'i32', as those of '!tile.view<[?], i8>' come, got 'f32'}}
+  %x = tile.read %v[%i] : !tile.view<[?], i8> -> f32
 }
 
 // -----

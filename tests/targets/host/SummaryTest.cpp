@@ -69,20 +69,40 @@ int32_t keyOf(int32_t bits, bool isFloat, bool isLow) {
   return bits < 0 ? bits ^ most : bits;
 }
 
-std::vector<int32_t> elements(size_t count, bool isFloat, unsigned seed) {
+bool isFloat(ElementType type) { return type != ElementType::i32 && type != ElementType::boolean; }
+
+/// Elements as kernels see them: an i32, a bool's byte, or the bits of a float as f32.
+std::vector<int32_t> elements(size_t count, ElementType type, unsigned seed) {
   std::mt19937 generator(seed);
   std::vector<int32_t> values(count);
   const int32_t special[] = {least, most, 0, -1};
   const float specialFloats[] = {NAN, INFINITY, -INFINITY, 0.0f, -0.0f, 1e-42f};
   for (int32_t &value : values) {
     bool isSpecial = generator() % 32 == 0;
-    if (!isFloat)
+    if (type == ElementType::boolean)
+      value = isSpecial ? int32_t(generator() % 256) : 0;
+    else if (type == ElementType::i32)
       value = isSpecial ? special[generator() % 4] : int32_t(generator());
     else
-      value = std::bit_cast<int32_t>(isSpecial ? specialFloats[generator() % 6]
-                                               : float(int32_t(generator())) * 0x1p-20f);
+      value =
+          std::bit_cast<int32_t>(roundTo(type, isSpecial ? specialFloats[generator() % 6]
+                                                         : float(int32_t(generator())) * 0x1p-20f));
   }
   return values;
+}
+
+/// The same as they lie in memory.
+std::vector<char> stored(const std::vector<int32_t> &values, ElementType type) {
+  std::vector<char> bytes;
+  for (int32_t value : values) {
+    float number = std::bit_cast<float>(value);
+    int32_t bits = type == ElementType::f16    ? floatToF16(number)
+                   : type == ElementType::bf16 ? floatToBf16(number)
+                                               : value;
+    const char *begin = reinterpret_cast<const char *>(&bits);
+    bytes.insert(bytes.end(), begin, begin + elementSize(type));
+  }
+  return bytes;
 }
 
 int64_t ceilDivide(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -94,12 +114,12 @@ struct Level {
 };
 
 struct Source {
-  const int32_t *data;
+  const std::vector<int32_t> &elements;
+  ElementType type;
   int64_t extents[5], strides[5]; ///< the first axis: planes
 };
 
-Level check(HostKernelUnderTest &kernel, const Source &x, int64_t rows, int64_t columns,
-            bool isFloat) {
+Level check(HostKernelUnderTest &kernel, const Source &x, int64_t rows, int64_t columns) {
   Level level{{x.extents[1], x.extents[2], ceilDivide(x.extents[3], rows),
                ceilDivide(x.extents[4], columns)},
               {}};
@@ -107,7 +127,8 @@ Level check(HostKernelUnderTest &kernel, const Source &x, int64_t rows, int64_t 
   level.keys.assign(2 * n0 * n1 * n2 * n3, 12345);
   HostArguments arguments;
   arguments.extents = {int32_t(n0 * n1), int32_t(n2), 1, int32_t(n3), int32_t(n1)};
-  HostTensor source{x.data, {}, {}};
+  std::vector<char> bytes = stored(x.elements, x.type);
+  HostTensor source{bytes.data(), {}, {}};
   for (int axis = 0; axis < 5; ++axis) {
     source.strides.push_back(x.strides[axis]);
     source.extents.push_back(int32_t(x.extents[axis]));
@@ -123,9 +144,9 @@ Level check(HostKernelUnderTest &kernel, const Source &x, int64_t rows, int64_t 
             for (int64_t i = r * rows; i < std::min((r + 1) * rows, x.extents[3]); ++i)
               for (int64_t j = g * columns; j < std::min((g + 1) * columns, x.extents[4]); ++j) {
                 int32_t bits =
-                    x.data[std::min(plane, x.extents[0] - 1) * x.strides[0] + a * x.strides[1] +
-                           b * x.strides[2] + i * x.strides[3] + j * x.strides[4]];
-                int32_t key = keyOf(bits, isFloat, plane == 0);
+                    x.elements[std::min(plane, x.extents[0] - 1) * x.strides[0] + a * x.strides[1] +
+                               b * x.strides[2] + i * x.strides[3] + j * x.strides[4]];
+                int32_t key = keyOf(bits, isFloat(x.type), plane == 0);
                 expected = plane == 0 ? std::min(expected, key) : std::max(expected, key);
               }
             int64_t at = (((plane * n0 + a) * n1 + b) * n2 + r) * n3 + g;
@@ -137,15 +158,18 @@ Level check(HostKernelUnderTest &kernel, const Source &x, int64_t rows, int64_t 
 
 TEST(HostSummary, AgreesWithLoops) {
   for (const VectorUnit &unit : vectorUnits())
-    for (bool isFloat : {false, true})
+    for (ElementType type : {ElementType::i32, ElementType::f32, ElementType::f16,
+                             ElementType::bf16, ElementType::boolean})
       for (int64_t rows : {int64_t(1), granuleRows}) {
-        std::string count = std::to_string(rows), type = isFloat ? "1" : "0";
+        SCOPED_TRACE(elementTypeName(type));
+        std::string count = std::to_string(rows), name(elementTypeName(type));
         auto first = compileSummary({"rows=" + count, "columns=" + std::to_string(granuleColumns),
-                                     "planes=0", "is_float=" + type},
+                                     "planes=0", "element=" + (name == "bool" ? "i8" : name),
+                                     std::string("is_float=") + (isFloat(type) ? "1" : "0")},
                                     unit);
-        auto second = compileSummary(
-            {"rows=1", "columns=" + std::to_string(granulesOfGroup), "planes=1", "is_float=0"},
-            unit);
+        auto second = compileSummary({"rows=1", "columns=" + std::to_string(granulesOfGroup),
+                                      "planes=1", "element=i32", "is_float=0"},
+                                     unit);
         ASSERT_TRUE(first && second);
         for (auto [n0, n1, n2, n3] : {std::array<int64_t, 4>{1, 1, 1, 1},
                                       {1, 1, 2, 16},
@@ -154,15 +178,16 @@ TEST(HostSummary, AgreesWithLoops) {
                                       {1, 1, 3, 1035}}) {
           // Gaps between rows, and columns that do not lie side by side.
           int64_t s3 = 2, s2 = n3 * s3 + 3, s1 = n2 * s2, s0 = n1 * s1 + 1;
-          std::vector<int32_t> x = elements(n0 * s0, isFloat, unsigned(n3));
-          Source source{x.data(), {1, n0, n1, n2, n3}, {0, s0, s1, s2, s3}};
-          Level level = check(*first, source, rows, granuleColumns, isFloat);
+          std::vector<int32_t> x = elements(n0 * s0, type, unsigned(n3));
+          Source source{x, type, {1, n0, n1, n2, n3}, {0, s0, s1, s2, s3}};
+          Level level = check(*first, source, rows, granuleColumns);
           auto [m0, m1, m2, m3] = level.n;
           check(*second,
-                {level.keys.data(),
+                {level.keys,
+                 ElementType::i32,
                  {2, m0, m1, m2, m3},
                  {m0 * m1 * m2 * m3, m1 * m2 * m3, m2 * m3, m3, 1}},
-                1, granulesOfGroup, false);
+                1, granulesOfGroup);
         }
       }
 }
