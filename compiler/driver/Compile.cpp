@@ -296,7 +296,6 @@ Status Compilation::lowerCore() {
   return run(
       [](OpPassManager &passes) {
         OpPassManager &kernels = passes.nest<tile::KernelOp>();
-        kernels.addPass(createTileSumByProduct());
         kernels.addPass(createTileDecompose());
         kernels.addPass(createCSEPass());
       },

@@ -39,8 +39,6 @@ std::string Schedule::text() const {
     text += fmt::format(", heads = {}", heads);
   if (queryStages > 1)
     text += fmt::format(", query_stages = {}", queryStages);
-  if (rowSums != "registers")
-    text += ", row_sums = " + rowSums;
   return text;
 }
 
@@ -72,14 +70,6 @@ Status overrideSchedule(Schedule &schedule, const std::string &text) {
       schedule.reference = value.str();
       continue;
     }
-    if (name == "row_sums") {
-      if (value != "registers" && value != "product")
-        return Error(
-            Code::invalidArgument,
-            fmt::format("schedule: row_sums is registers or product, not '{}'", value.str()));
-      schedule.rowSums = value.str();
-      continue;
-    }
     int64_t *field = name == "block_m"        ? &schedule.blockM
                      : name == "block_n"      ? &schedule.blockN
                      : name == "stages"       ? &schedule.stages
@@ -94,8 +84,7 @@ Status overrideSchedule(Schedule &schedule, const std::string &text) {
           Code::invalidArgument,
           fmt::format("schedule: '{}' is no choice of a schedule; the choices are block_m, "
                       "block_n, stages, warps, q_in_registers, consumers, reference, overlap, "
-                      "turns, persistent, output_buffer, group_keys, heads, query_stages "
-                      "and row_sums",
+                      "turns, persistent, output_buffer, group_keys, heads and query_stages",
                       name.str()));
     int64_t least = field == &schedule.consumers || field == &schedule.groupKeys ? 0 : 1;
     int64_t most = field == &schedule.groupKeys ? std::numeric_limits<int32_t>::max() : 4096;
@@ -127,9 +116,7 @@ int64_t sharedBytes(const Schedule &schedule, const KernelSpecification &specifi
   bool hasRoles = schedule.consumers > 0;
   int64_t finding = hasRoles ? (16 + 16) * (2 + 16 + 16) : 0;
   finding += (hasRoles ? 1 : schedule.warps) * 272;
-  int64_t ones =
-      schedule.rowSums == "product" ? 2048 : 0; // 16 rows of a panel (pipe-place-buffers)
-  return size * (query + schedule.stages * keyAndValue) + barriers + finding + ones;
+  return size * (query + schedule.stages * keyAndValue) + barriers + finding;
 }
 
 /// Whether launches are expected to have no more than `length` keys, a power of two.
@@ -260,7 +247,7 @@ static Status checkHeads(const Schedule &schedule) {
 /// Whether it makes a choice that only warpgroups with roles have.
 static bool usesRoles(const Schedule &schedule) {
   return schedule.overlap || schedule.turns || schedule.persistent || schedule.outputBuffer ||
-         schedule.queryStages > 1 || schedule.rowSums != "registers";
+         schedule.queryStages > 1;
 }
 
 static Status checkShared(const Schedule &schedule, const KernelSpecification &specification,
@@ -306,10 +293,6 @@ static Status checkRoles(const Schedule &schedule, const KernelSpecification &sp
   if (schedule.turns && (!schedule.overlap || schedule.consumers < 2))
     return reject("turns need overlap = true and consumers = 2 or 3: they order the products that "
                   "overlap starts");
-  if (schedule.rowSums == "product" && specification.headDimV != 64)
-    return reject(fmt::format("row_sums = product takes values of head dimension 64, not {}: the "
-                              "ones stand behind one panel of 64 columns; leave row_sums out",
-                              specification.headDimV));
   if (schedule.qInRegisters)
     return reject(
         "q_in_registers is false with consumers: their products read it from shared memory");
@@ -326,8 +309,8 @@ static Status checkCuda(const Schedule &schedule, const KernelSpecification &spe
   if (schedule.consumers > 0)
     return checkRoles(schedule, specification, chip);
   if (usesRoles(schedule))
-    return reject("overlap, turns, persistent, output_buffer, query_stages and row_sums = product "
-                  "need consumers; take consumers = 2 or 3 on sm_90, or leave them out");
+    return reject("overlap, turns, persistent, output_buffer and query_stages need consumers; take "
+                  "consumers = 2 or 3 on sm_90, or leave them out");
   if (std::max(specification.headDimQk, specification.headDimV) > 128)
     return reject(fmt::format("consumers = 0 computes head dimensions up to 128, not {} and {}; "
                               "leave consumers out",
@@ -365,8 +348,8 @@ static Status checkCuda(const Schedule &schedule, const KernelSpecification &spe
 static Status checkHost(const Schedule &schedule) {
   if (schedule.consumers > 0 || schedule.reference != "follow" || usesRoles(schedule))
     return Error(Code::invalidArgument, "schedule: consumers, reference, overlap, turns, "
-                                        "persistent, output_buffer, query_stages and row_sums "
-                                        "are choices of GPU targets; leave them out on the host");
+                                        "persistent, output_buffer and query_stages are choices "
+                                        "of GPU targets; leave them out on the host");
   if (schedule.blockM % 8 != 0 || schedule.blockN % 16 != 0)
     return Error(
         Code::invalidArgument,

@@ -25,7 +25,6 @@ struct Schedule {
   int64_t groupKeys = 0;
   int64_t heads = 1;
   int64_t queryStages = 1;
-  std::string rowSums = "registers"; ///< or "product"
 
   /// Threads of a GPU's thread block.
   int64_t threads() const { return consumers > 0 ? 128 * (consumers + 1) : 32 * warps; }

@@ -10,7 +10,6 @@
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/SetVector.h"
 
-#include <bit>
 #include <functional>
 #include <numbers>
 
@@ -75,28 +74,14 @@ static Value emitReduce(TileEmitter &emit, tile::Reduction kind, Value source, V
 // The three references
 //===----------------------------------------------------------------------===//
 
-SmallVector<Value> SoftmaxDecomposition::Step::values() const {
-  return l ? SmallVector<Value>{p, m, l, alpha} : SmallVector<Value>{p, m, alpha};
-}
-
-SoftmaxDecomposition::Step SoftmaxDecomposition::Step::of(ValueRange values, bool hasSum) {
-  return {values[0], values[1], hasSum ? values[2] : Value(), values[hasSum ? 3 : 2], Value()};
-}
-
-/// α · l + Σ p, in shares; null where the product sums.
-static Value emitSum(TileEmitter &emit, tile::SoftmaxStepOp op, Value p, Value alpha) {
-  if (op.getWithoutSum())
-    return Value();
-  return emitReduce(emit, tile::Reduction::Add, p, emitProduct(emit, op.getL(), alpha));
-}
-
 SoftmaxDecomposition::Step SoftmaxDecomposition::follow(TileEmitter &emit, tile::SoftmaxStepOp op,
                                                         Value scores) {
   Value m = emitReduce(emit, tile::Reduction::Max, scores, op.getM());
   Value exponents = emitExponents(emit, op, m);
   Value alpha = emitCorrection(emit, op, exponents);
   Value p = emitExponentials(emit, op, scores, exponents);
-  return {p, m, emitSum(emit, op, p, alpha), alpha, Value()};
+  Value l = emitReduce(emit, tile::Reduction::Add, p, emitProduct(emit, op.getL(), alpha));
+  return {p, m, l, alpha, Value()};
 }
 
 SoftmaxDecomposition::Step SoftmaxDecomposition::lazy(TileEmitter &emit, tile::SoftmaxStepOp op) {
@@ -129,7 +114,8 @@ SoftmaxDecomposition::Step SoftmaxDecomposition::lazy(TileEmitter &emit, tile::S
   Value m = branch.getResult(0);
   alpha = branch.getResult(1);
   Value p = emitExponentials(emit, op, op.getS(), emitExponents(emit, op, m));
-  return {p, m, emitSum(emit, op, p, alpha), alpha, grew};
+  Value l = emitReduce(emit, tile::Reduction::Add, p, emitProduct(emit, op.getL(), alpha));
+  return {p, m, l, alpha, grew};
 }
 
 /// Copies, at `emit`, what makes `value` in `block` out of loaded tiles and scalars.
@@ -149,29 +135,6 @@ static Value recomputed(TileEmitter &emit, Block *block, Value value) {
     if (auto dot = dyn_cast<tile::DotOp>(emit.builder.clone(*op, mapping)))
       dot.setAgain(true);
   return mapping.lookupOrDefault(value);
-}
-
-/// Positive where the largest of `p` exceeds `limit` or is NaN. As whole numbers, the bits of what
-/// is not negative have the same order, with the NaN of GPUs, 0x7fffffff, at its end; sm_90 takes
-/// the maximum of three of these at once.
-static Value emitExcess(TileEmitter &emit, Value p, Type rowType, float limit) {
-  Type i32 = emit.builder.getI32Type();
-  auto asWhole = [&](Type type) { return cast<tile::TileType>(type).withElementType(i32); };
-  auto whole = [&](Scalars s, uint32_t value) -> Value {
-    return arith::ConstantIntOp::create(s.builder, s.loc, value, 32);
-  };
-  Value bits =
-      emit.map(asWhole(p.getType()), p, [&](Scalars s, ValueRange x, Value, Value) -> Value {
-        return arith::BitcastOp::create(s.builder, s.loc, i32, x[0]);
-      });
-  Value none = emit.map(asWhole(rowType), {},
-                        [&](Scalars s, ValueRange, Value, Value) { return whole(s, 0); });
-  Value most = emitReduce(emit, tile::Reduction::Max, bits, none, /*inShares=*/true);
-  return emit.map(rowType, most, [&](Scalars s, ValueRange x, Value, Value) -> Value {
-    Value exceeds = arith::CmpIOp::create(s.builder, s.loc, arith::CmpIPredicate::sgt, x[0],
-                                          whole(s, std::bit_cast<uint32_t>(limit)));
-    return s.select(exceeds, s.number(1), s.number(-1));
-  });
 }
 
 /// The branch of a partial block that gives `op` its scores, with the references as a second
@@ -249,39 +212,29 @@ SoftmaxDecomposition::againstReference(TileEmitter &emit, tile::SoftmaxStepOp op
     return s.select(keepsNone, s.zero(), exponent);
   });
   Value p = emitExponentials(emit, op, scored.scores, exponents);
-  bool hasSum = !op.getWithoutSum();
-  Value sums, excess;
-  if (hasSum) {
-    sums = emitReduce(emit, tile::Reduction::Add, p, emitConstant(emit, rowType, 0));
-    excess = emit.map(rowType, sums, [&](Scalars s, ValueRange x, Value, Value) -> Value {
-      Value fits = arith::CmpFOp::create(s.builder, s.loc, arith::CmpFPredicate::OLE, x[0],
-                                         s.number(limit)); // not NaN either
-      return s.select(fits, s.number(-1), s.number(1));
-    });
-  } else {
-    excess = emitExcess(emit, p, rowType, limit);
-  }
+  Value sums = emitReduce(emit, tile::Reduction::Add, p, emitConstant(emit, rowType, 0));
+  Value excess = emit.map(rowType, sums, [&](Scalars s, ValueRange x, Value, Value) -> Value {
+    Value fits = arith::CmpFOp::create(s.builder, s.loc, arith::CmpFPredicate::OLE, x[0],
+                                       s.number(limit)); // not NaN either
+    return s.select(fits, s.number(-1), s.number(1));
+  });
   Value exceeds =
       tile::AnyPositiveOp::create(emit.builder, emit.loc, emit.builder.getI1Type(), excess,
                                   /*group=*/true);
-  SmallVector<Type> types = {p.getType(), rowType, rowType};
-  if (hasSum)
-    types.push_back(rowType);
+  Type types[] = {p.getType(), rowType, rowType, rowType};
   auto branch = scf::IfOp::create(emit.builder, emit.loc, types, exceeds, /*withElseRegion=*/true);
   TileEmitter inner(op);
   inner.builder.setInsertionPointToStart(branch.thenBlock());
   Step again = follow(inner, op, recomputed(inner, op->getBlock(), op.getS()));
-  scf::YieldOp::create(inner.builder, inner.loc, again.values());
+  scf::YieldOp::create(inner.builder, inner.loc,
+                       ValueRange{again.p, again.m, again.l, again.alpha});
   inner.builder.setInsertionPointToStart(branch.elseBlock());
-  Step kept{p, scored.m, Value(), Value(), Value()};
-  if (hasSum)
-    kept.l = inner.map(rowType, {op.getL(), sums},
-                       [](Scalars s, ValueRange x, Value, Value) { return s.add(x[0], x[1]); });
-  kept.alpha = emitConstant(inner, rowType, 1);
-  scf::YieldOp::create(inner.builder, inner.loc, kept.values());
-  Step step = Step::of(branch.getResults(), hasSum);
-  step.changed = exceeds;
-  return step;
+  Value l = inner.map(rowType, {op.getL(), sums},
+                      [](Scalars s, ValueRange x, Value, Value) { return s.add(x[0], x[1]); });
+  Value one = emitConstant(inner, rowType, 1);
+  scf::YieldOp::create(inner.builder, inner.loc, ValueRange{p, scored.m, l, one});
+  return {branch.getResult(0), branch.getResult(1), branch.getResult(2), branch.getResult(3),
+          exceeds};
 }
 
 SoftmaxDecomposition::Step SoftmaxDecomposition::recompute(TileEmitter &emit,
@@ -298,27 +251,22 @@ SoftmaxDecomposition::Step SoftmaxDecomposition::recompute(TileEmitter &emit,
     scf::IfOp branch = emitMaskWithReferences(op, mask, isFirst);
     scored = {branch.getResult(0), branch.getResult(1), mask.getCondition()};
   }
-  bool hasSum = !op.getWithoutSum();
-  SmallVector<Type> types = {op.getS().getType(), rowType, rowType};
-  if (hasSum)
-    types.push_back(rowType);
-  types.push_back(emit.builder.getI1Type());
+  Type types[] = {op.getS().getType(), rowType, rowType, rowType, emit.builder.getI1Type()};
   auto branch = scf::IfOp::create(emit.builder, emit.loc, types, isFirst, /*withElseRegion=*/true);
   auto emitBranch = [&](Block *block, llvm::function_ref<Step(TileEmitter &)> emitStep) {
     TileEmitter inner(op);
     inner.builder.setInsertionPointToStart(block);
     Step step = emitStep(inner);
-    SmallVector<Value> values = step.values();
-    values.push_back(step.changed ? step.changed : emitFlag(inner, true));
-    scf::YieldOp::create(inner.builder, inner.loc, values);
+    Value changed = step.changed ? step.changed : emitFlag(inner, true);
+    scf::YieldOp::create(inner.builder, inner.loc,
+                         ValueRange{step.p, step.m, step.l, step.alpha, changed});
   };
   emitBranch(branch.thenBlock(),
              [&](TileEmitter &inner) { return follow(inner, op, scored.scores); });
   emitBranch(branch.elseBlock(),
              [&](TileEmitter &inner) { return againstReference(inner, op, scored); });
-  Step step = Step::of(branch.getResults(), hasSum);
-  step.changed = branch.getResults().back();
-  return step;
+  return {branch.getResult(0), branch.getResult(1), branch.getResult(2), branch.getResult(3),
+          branch.getResult(4)};
 }
 
 //===----------------------------------------------------------------------===//
@@ -334,8 +282,7 @@ void SoftmaxDecomposition::decompose(tile::SoftmaxStepOp op) {
                                                         : follow(emit, op, op.getS());
   if (step.changed)
     changedBy[step.alpha] = step.changed;
-  Value l = step.l ? step.l : op.getL();
-  op.replaceAllUsesWith(ValueRange{step.p, step.m, l, step.alpha});
+  op.replaceAllUsesWith(ValueRange{step.p, step.m, step.l, step.alpha});
 }
 
 void SoftmaxDecomposition::decompose(tile::RescaleOp op) {
@@ -356,9 +303,7 @@ void SoftmaxDecomposition::decompose(tile::RescaleOp op) {
 void SoftmaxDecomposition::decompose(tile::FinishOp op) {
   TileEmitter emit(op);
   Type rowType = op.getM().getType();
-  Value total = op.getL();
-  if (!op.getWholeSums())
-    total = tile::TotalOp::create(emit.builder, emit.loc, rowType, total);
+  Value total = tile::TotalOp::create(emit.builder, emit.loc, rowType, op.getL());
   Value inverse = emit.map(rowType, total, [&](Scalars s, ValueRange x, Value, Value) {
     return s.select(s.equal(x[0], s.zero()), s.zero(), s.divide(s.number(1), x[0]));
   });

@@ -14,11 +14,10 @@
 //              without any maximum; only where their sum is not at most 2^60 (2^15 where P is f16)
 //              the block's scores are computed again and m follows. A row that has kept nothing so
 //              far has m = -inf, whose exponentials are +inf or NaN, so its first kept block comes
-//              there too. Where blocks are found one by one, many rows may keep nothing of the
-//              first ones: there a warp with such rows looks for their maxima in each partial
-//              block. Their l and O are 0, so nothing is rescaled. In closed runs this costs more
-//              than it saves (docs/performance.md). Where the product sums, the largest exponential
-//              takes the place of their sum.
+//              there too. Where blocks are found one by one, many rows may keep nothing of the first
+//              ones: there a warp with such rows looks for their maxima in each partial block.
+//              Their l and O are 0, so nothing is rescaled. In closed runs this costs more than it
+//              saves (docs/performance.md).
 //
 // +inf and NaN scores make a row NaN in all three; -inf is a dropped score.
 //
@@ -45,15 +44,9 @@ public:
   void decompose(tile::FinishOp op);
 
 private:
-  /// What a step gives. `l`: null where the product sums; `changed` (i1):
-  /// whether any α is not 1, null where it always may be.
+  /// What a step gives; `changed` (i1): whether any α is not 1, null where it always may be.
   struct Step {
     mlir::Value p, m, l, alpha, changed;
-
-    /// For the results of a branch: p, m, l if there is one, α.
-    llvm::SmallVector<mlir::Value> values() const;
-    /// Of such results.
-    static Step of(mlir::ValueRange values, bool hasSum);
   };
   static Step follow(TileEmitter &emit, tile::SoftmaxStepOp op, mlir::Value scores);
   static Step lazy(TileEmitter &emit, tile::SoftmaxStepOp op);

@@ -171,36 +171,6 @@ def TileLowerMasks : Pass<"tile-lower-masks", "::tesela::tile::KernelOp"> {
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
 }
 
-def TileSumByProduct : Pass<"tile-sum-by-product", "::tesela::tile::KernelOp"> {
-  let summary = "let the product with the values add up the exponentials' rows";
-  let description = [{
-    Where the schedule has `row_sums = product`: the values get eight more columns of ones, so that the sum l of
-    the online softmax is a column of the output's accumulator, which is rescaled anyway.
-
-    ```mlir
-    // before
-    %m, %l, %O = scf.for %j = … iter_args(%m1 = %m0, %l1 = %l0, %O1 = %O0) {
-      %P, %m2, %l2, %alpha = tile.softmax_step %S, %m1, %l1 factor %factor : …
-      %O2 = tile.rescale %O1 by %alpha : !tile.tile<[64, 64], f32>, …
-      %Pi = tile.convert %P : …
-      %O3 = tile.dot %Pi, %V plus %O2 : … -> !tile.tile<[64, 64], f32>
-      scf.yield %m2, %l2, %O3
-    }
-    %Y, %L = tile.finish %O, %m, %l factor %factor : …
-    // after
-    %m, %X = scf.for %j = … iter_args(%m1 = %m0, %X1 = %X0) {
-      %P, %m2, %l2, %alpha = tile.softmax_step %S, %m1, %l0 factor %factor {without_sum} : …
-      %X2 = tile.rescale %X1 by %alpha : !tile.tile<[64, 72], f32>, …
-      %Pi = tile.convert %P : …
-      %X3 = tile.dot %Pi, %V row_sums plus %X2 : … -> !tile.tile<[64, 72], f32>
-      scf.yield %m2, %X3
-    }
-    %O, %l = tile.split_row_sums %X : …
-    %Y, %L = tile.finish %O, %m, %l factor %factor {whole_sums} : …
-    ```
-  }];
-}
-
 def TileDecompose : Pass<"tile-decompose", "::tesela::tile::KernelOp"> {
   let summary = "turn the steps of attention into maps and reductions";
   let description = [{

@@ -97,12 +97,10 @@ def Pipe_DotStartOp : Pipe_Op<"dot_start", [MemoryEffects<[MemRead, MemWrite]>]>
 
     Example: `%s = pipe.dot_start %q, %k transposed plus %zero : (…, …, …) -> !tile.tile<[64, 80], f32, #pipe.accumulator<warps = 4, in_flight = true>>`
   }];
-  let arguments = (ins Pipe_AnyTile:$a, Pipe_AnyTile:$b, Pipe_AnyTile:$c, UnitAttr:$transposed,
-                       UnitAttr:$row_sums);
+  let arguments = (ins Pipe_AnyTile:$a, Pipe_AnyTile:$b, Pipe_AnyTile:$c, UnitAttr:$transposed);
   let results = (outs Pipe_AnyTile:$result);
   let assemblyFormat = [{
-    $a `,` $b (`transposed` $transposed^)? (`row_sums` $row_sums^)? `plus` $c attr-dict
-    `:` functional-type(operands, results)
+    $a `,` $b (`transposed` $transposed^)? `plus` $c attr-dict `:` functional-type(operands, results)
   }];
   let hasVerifier = 1;
 }

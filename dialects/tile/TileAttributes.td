@@ -50,13 +50,6 @@ def Tile_Reference : I32EnumAttr<"Reference", "what the exponents of a row are r
   let genSpecializedAttr = 0;
 }
 
-def Tile_RowSums : I32EnumAttr<"RowSums", "what adds up the rows of exponentials", [
-    I32EnumAttrCase<"Registers", 0, "registers">,
-    I32EnumAttrCase<"Product", 1, "product">]> {
-  let cppNamespace = "::tesela::tile";
-  let genSpecializedAttr = 0;
-}
-
 def Tile_ScheduleAttr : Tile_Attr<"Schedule", "schedule"> {
   let summary = "every choice about how a kernel runs";
   let description = [{
@@ -73,7 +66,6 @@ def Tile_ScheduleAttr : Tile_Attr<"Schedule", "schedule"> {
     | `q_in_registers` | the query tile is kept in registers (GPU) |
     | `consumers` | warpgroups that compute beside one that copies (sm_90a); 0, the default: all warps do both |
     | `reference` | what exponents are relative to; `follow`, the default: the row's maximum so far; `lazy`: it follows only when the maximum has grown by 2^8 (GPU); `recompute`: as `lazy`, but found by looking at the exponentials' sum, and the block is computed again (GPU) |
-    | `row_sums` | what adds up the rows of exponentials; `registers`, the default: additions of each thread; `product`: the product with the values, which have eight more columns of ones (consumers, D_v = 64) |
     | `overlap` | a block's second product runs beside the next block's first (consumers) |
     | `turns` | warpgroups start the products of their blocks one after the other (overlap) |
     | `persistent` | a thread block for each multiprocessor takes work items until none is left (consumers) |
@@ -94,9 +86,7 @@ def Tile_ScheduleAttr : Tile_Attr<"Schedule", "schedule"> {
                         DefaultValuedParameter<"bool", "false">:$output_buffer,
                         DefaultValuedParameter<"int64_t", "0">:$group_keys,
                         DefaultValuedParameter<"int64_t", "1">:$heads,
-                        DefaultValuedParameter<"int64_t", "1">:$query_stages,
-                        DefaultValuedParameter<"::tesela::tile::RowSums",
-                                               "::tesela::tile::RowSums::Registers">:$row_sums);
+                        DefaultValuedParameter<"int64_t", "1">:$query_stages);
   let assemblyFormat = "`<` struct(params) `>`";
 }
 

@@ -146,15 +146,6 @@ LogicalResult CoversOp::verify() {
 // Mathematics
 //===----------------------------------------------------------------------===//
 
-/// The columns of a product with row_sums whose right operand has `columns`.
-static Attribute withSumColumns(Attribute columns) {
-  MLIRContext *context = columns.getContext();
-  if (std::optional<int64_t> number = staticExtent(columns))
-    return getExtent(context, *number + DotOp::sumColumns);
-  return ExtentExprAttr::get(context, ExtentOperator::Add, columns,
-                             getExtent(context, DotOp::sumColumns));
-}
-
 LogicalResult DotOp::verify() {
   auto a = cast<TileType>(getA().getType()), b = cast<TileType>(getB().getType());
   auto c = cast<TileType>(getC().getType()), result = cast<TileType>(getResult().getType());
@@ -163,8 +154,6 @@ LogicalResult DotOp::verify() {
   bool transposed = getTransposed();
   Attribute depth = b.getExtents()[transposed ? 1 : 0];
   Attribute columns = b.getExtents()[transposed ? 0 : 1];
-  if (getRowSums())
-    columns = withSumColumns(columns);
   if (!mayBeEqual(a.getExtents()[1], depth))
     return verifyExtents(*this, "left operand", a.getExtents(), {a.getExtents()[0], depth});
   if (!isElement(a.getElementType(), b.getElementType()))
@@ -176,22 +165,6 @@ LogicalResult DotOp::verify() {
   if (failed(verifyExtents(*this, "result", result.getExtents(), {a.getExtents()[0], columns})))
     return failure();
   return verifyF32(*this, "result", result);
-}
-
-LogicalResult SplitRowSumsOp::verify() {
-  auto source = cast<TileType>(getSource().getType());
-  auto product = cast<TileType>(getProduct().getType());
-  auto sums = cast<TileType>(getSums().getType());
-  if (source.getRank() != 2 || product.getRank() != 2)
-    return emitOpError() << "expected tiles of two extents, got " << source << " and " << product;
-  if (failed(verifyF32(*this, "source", source)) || failed(verifyF32(*this, "product", product)) ||
-      failed(verifyF32(*this, "sums", sums)))
-    return failure();
-  Attribute rows = product.getExtents()[0];
-  if (failed(verifyExtents(*this, "source", source.getExtents(),
-                           {rows, withSumColumns(product.getExtents()[1])})))
-    return failure();
-  return verifyExtents(*this, "sums", sums.getExtents(), rows);
 }
 
 LogicalResult ConvertOp::verify() {

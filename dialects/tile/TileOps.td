@@ -375,38 +375,14 @@ def Tile_DotOp : Tile_Op<"dot", [Pure]> {
     `again`: another product of the same operands is not kept in its place: computing anew costs less than
     the registers.
 
-    `row_sums`: b has eight more columns, which are ones. So the last eight columns of the result are all
-    `c[i, j] + Σ_x a[i, x]`, for the price of a ninth group of columns beside eight (sm_90a, b of 64 columns).
-    `tile.split_row_sums` takes them off.
-
     Example: `%s = tile.dot %q, %k transposed plus %zero : (…, …, …) -> !tile.tile<[64, 32], f32>`
   }];
   let arguments = (ins Tile_AnyTile:$a, Tile_AnyTile:$b, Tile_AnyTile:$c, UnitAttr:$transposed,
-                       UnitAttr:$again, UnitAttr:$row_sums);
+                       UnitAttr:$again);
   let results = (outs Tile_AnyTile:$result);
   let assemblyFormat = [{
-    $a `,` $b (`transposed` $transposed^)? (`row_sums` $row_sums^)? `plus` $c attr-dict
-    `:` functional-type(operands, results)
+    $a `,` $b (`transposed` $transposed^)? `plus` $c attr-dict `:` functional-type(operands, results)
   }];
-  let hasVerifier = 1;
-  let extraClassDeclaration = [{
-    /// The columns that `row_sums` adds: the fewest that a tensor core multiplies (PTX ISA, "wgmma").
-    static constexpr int64_t sumColumns = 8;
-  }];
-}
-
-def Tile_SplitRowSumsOp : Tile_Op<"split_row_sums", [Pure]> {
-  let summary = "takes a product with row_sums apart";
-  let description = [{
-    `product[i, j] = x[i, j]`, x without its last eight columns, and `sums[i] = x[i, j]` of any of those: they are
-    alike, as `tile.dot` makes them and as whatever scales rows leaves them. No shares: every owner of a
-    part of a row has one of these columns.
-
-    Example: `%o, %l = tile.split_row_sums %x : !tile.tile<[64, 72], f32> -> !tile.tile<[64, 64], f32>, !tile.tile<[64], f32>`
-  }];
-  let arguments = (ins Tile_AnyTile:$source);
-  let results = (outs Tile_AnyTile:$product, Tile_AnyTile:$sums);
-  let assemblyFormat = "$source attr-dict `:` type($source) `->` type($product) `,` type($sums)";
   let hasVerifier = 1;
 }
 
@@ -563,11 +539,8 @@ def Tile_SoftmaxStepOp : Tile_Op<"softmax_step", [
         p     = 2^(c · s - r)
         α     = 2^(c · m - r)
         l'    = α · l + Σ_j p[i, j]          (shares, see tile.reduce)
-
-    `without_sum`: l' is l. The sum is taken where p is multiplied (`tile.dot` with `row_sums`).
   }];
-  let arguments = (ins Tile_AnyTile:$s, Tile_AnyTile:$m, Tile_AnyTile:$l, F32:$factor,
-                       UnitAttr:$without_sum);
+  let arguments = (ins Tile_AnyTile:$s, Tile_AnyTile:$m, Tile_AnyTile:$l, F32:$factor);
   let results = (outs Tile_AnyTile:$p, Tile_AnyTile:$next_m, Tile_AnyTile:$next_l, Tile_AnyTile:$alpha);
   let assemblyFormat = "$s `,` $m `,` $l `factor` $factor attr-dict `:` type($s) `,` type($m)";
   let hasVerifier = 1;
@@ -585,13 +558,12 @@ def Tile_FinishOp : Tile_Op<"finish", [
     Pure, AllTypesMatch<["o", "output"]>, AllTypesMatch<["m", "l", "lse"]>]> {
   let summary = "ends the online softmax";
   let description = [{
-    With L the total of l, or l itself where it holds `whole_sums`:
+    With L the total of l:
 
         output[i, j] = o[i, j] / L[i],                   0 where L[i] = 0
         lse[i]       = ln 2 · (c · m[i] + log₂ L[i]),    -inf where L[i] = 0
   }];
-  let arguments = (ins Tile_AnyTile:$o, Tile_AnyTile:$m, Tile_AnyTile:$l, F32:$factor,
-                       UnitAttr:$whole_sums);
+  let arguments = (ins Tile_AnyTile:$o, Tile_AnyTile:$m, Tile_AnyTile:$l, F32:$factor);
   let results = (outs Tile_AnyTile:$output, Tile_AnyTile:$lse);
   let assemblyFormat = "$o `,` $m `,` $l `factor` $factor attr-dict `:` type($o) `,` type($m)";
   let hasVerifier = 1;

@@ -250,22 +250,11 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{"Name", "sm_80", 64, "block_k = 64",
                 "schedule: 'block_k' is no choice of a schedule; the choices are block_m, block_n, "
                 "stages, warps, q_in_registers, consumers, reference, overlap, turns, "
-                "persistent, output_buffer, group_keys, heads, query_stages and row_sums"},
+                "persistent, output_buffer, group_keys, heads and query_stages"},
         Refusal{"Bool", "sm_80", 64, "q_in_registers = 1",
                 "schedule: q_in_registers is true or false, not '1'"},
         Refusal{"Reference", "sm_90", 64, "reference = eager",
                 "schedule: reference is follow, lazy or recompute, not 'eager'"},
-        Refusal{"RowSums", "sm_90", 64, "row_sums = columns",
-                "schedule: row_sums is registers or product, not 'columns'"},
-        Refusal{"RowSumsWithoutRoles", "sm_80", 64, "row_sums = product",
-                "schedule: overlap, turns, persistent, output_buffer, query_stages and row_sums = "
-                "product need consumers; take consumers = 2 or 3 on sm_90, or leave them out"},
-        Refusal{"RowSumsOfTheHost", "host", 64, "row_sums = product",
-                "schedule: consumers, reference, overlap, turns, persistent, output_buffer, "
-                "query_stages and row_sums are choices of GPU targets; leave them out on the host"},
-        Refusal{"RowSumsOfWideValues", "sm_90", 128, "row_sums = product",
-                "schedule: row_sums = product takes values of head dimension 64, not 128: the ones "
-                "stand behind one panel of 64 columns; leave row_sums out"},
         Refusal{"GroupKeys", "sm_90", 64, "group_keys = -1",
                 "schedule: group_keys is a whole number from 0 to 2147483647, not '-1'"},
         Refusal{"Text", "sm_80", 64, "stages = two",
@@ -322,22 +311,20 @@ INSTANTIATE_TEST_SUITE_P(
             "Host", "host", 64, "block_m = 12",
             "schedule: on the host block_m is a multiple of 8 and block_n of 16, not 12 and 64"},
         Refusal{"RolesOfTheHost", "host", 64, "consumers = 2",
-                "schedule: consumers, reference, overlap, turns, persistent, output_buffer, "
-                "query_stages and row_sums are choices of GPU targets; leave them out on the host"},
+                "schedule: consumers, reference, overlap, turns, persistent, output_buffer and "
+                "query_stages are choices of GPU targets; leave them out on the host"},
         Refusal{"ReferenceOfTheHost", "host", 64, "reference = lazy",
-                "schedule: consumers, reference, overlap, turns, persistent, output_buffer, "
-                "query_stages and row_sums are choices of GPU targets; leave them out on the host"},
+                "schedule: consumers, reference, overlap, turns, persistent, output_buffer and "
+                "query_stages are choices of GPU targets; leave them out on the host"},
         Refusal{
             "TurnsWithoutOverlap", "sm_90", 64, "turns = true, overlap = false",
             "schedule: turns need overlap = true and consumers = 2 or 3: they order the products "
             "that overlap starts"},
         Refusal{"OverlapWithoutRoles", "sm_80", 64, "overlap = true",
-                "schedule: overlap, turns, persistent, output_buffer, query_stages and row_sums = "
-                "product need "
+                "schedule: overlap, turns, persistent, output_buffer and query_stages need "
                 "consumers; take consumers = 2 or 3 on sm_90, or leave them out"},
         Refusal{"PersistentWithoutRoles", "sm_90", 64, "consumers = 0, persistent = true",
-                "schedule: overlap, turns, persistent, output_buffer, query_stages and row_sums = "
-                "product need "
+                "schedule: overlap, turns, persistent, output_buffer and query_stages need "
                 "consumers; take consumers = 2 or 3 on sm_90, or leave them out"},
         Refusal{
             "WideHeadsWithoutRoles", "sm_90", 256, "consumers = 0",
@@ -370,8 +357,6 @@ INSTANTIATE_TEST_SUITE_P(
 
 // What the refusals' limits still allow.
 TEST(Schedule, LimitsThemselvesAreAllowed) {
-  EXPECT_TRUE(chosen("sm_90", 64, "row_sums = product").ends_with(", row_sums = product"));
-  EXPECT_EQ(chosen("sm_90", 128, "row_sums = registers"), chosen("sm_90", 128));
   EXPECT_TRUE(chosen("sm_90", 128, "block_n = 80").starts_with("block_m")); // 124 of 128 registers
   EXPECT_EQ(chosen("sm_80", 128, "block_n = 96, reference = follow"),
             "block_m = 128, block_n = 96, stages = 2, warps = 4, q_in_registers = false");

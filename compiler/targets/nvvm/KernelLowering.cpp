@@ -279,7 +279,6 @@ LogicalResult KernelLowering::lower(Operation *op) {
       .Case([&](tile::MapOp map) { return lowerMap(map); })
       .Case([&](tile::ReduceOp reduce) { return done((lowerReduce(reduce), 0)); })
       .Case([&](tile::TotalOp total) { return done((lowerTotal(total), 0)); })
-      .Case([&](tile::SplitRowSumsOp split) { return done((lowerSplitRowSums(split), 0)); })
       .Case([&](tile::AnyPositiveOp any) { return done((lowerAnyPositive(any), 0)); })
       .Case([&](tile::ConvertOp convert) { return done((lowerConvertElements(convert), 0)); })
       .Default([&](Operation *other) { return lowerScalar(other); });

@@ -114,8 +114,6 @@ private:
 
   // LowerWarpgroupDot.cpp: tile.dot, which awaits its product, and pipe.dot_start
   template <typename DotOp> mlir::LogicalResult lowerWarpgroupDot(DotOp op, bool awaits);
-  /// Writes the ones of all products with row_sums; a barrier of the thread block has to follow.
-  void writeOnes();
 
   // LowerRoles.cpp
   mlir::LogicalResult lowerRoles(pipe::RolesOp op);
@@ -172,7 +170,6 @@ private:
   mlir::Value combine(tile::Reduction kind, mlir::Value a, mlir::Value b);
   void lowerReduce(tile::ReduceOp op);
   void lowerTotal(tile::TotalOp op);
-  void lowerSplitRowSums(tile::SplitRowSumsOp op);
   void lowerAnyPositive(tile::AnyPositiveOp op);
   void lowerConvertElements(tile::ConvertOp op);
 

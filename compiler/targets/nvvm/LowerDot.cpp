@@ -90,9 +90,6 @@ LogicalResult KernelLowering::lowerDot(tile::DotOp op) {
   auto left = cast<tile::TileType>(op.getA().getType());
   if (!isa<pipe::SharedAttr>(right.getEncoding()))
     return op.emitOpError() << "expected the right operand in shared memory, got " << right;
-  if (op.getRowSums())
-    return op.emitOpError() << "row_sums: expected a product of warpgroups, got one of warps; give "
-                               "the schedule consumers or row_sums = registers";
   FragmentShape shape = shapeOf(op.getResult());
   int64_t steps = left.getExtent(1) / 16, pairs = shape.groups() / 2;
   int64_t rowBytes = rowBytesOf(right);

@@ -74,22 +74,6 @@ void KernelLowering::lowerTotal(tile::TotalOp op) {
   values[op] = results;
 }
 
-/// Of the sums' columns each lane holds two.
-void KernelLowering::lowerSplitRowSums(tile::SplitRowSumsOp op) {
-  FragmentShape shape = shapeOf(op.getSource());
-  ArrayRef<Value> source = valuesOf(op.getSource());
-  int64_t productGroups = shapeOf(op.getProduct()).groups();
-  Values product, sums;
-  for (int64_t strip = 0; strip < shape.strips; ++strip) {
-    ArrayRef<Value> elements = source.slice(strip * shape.groups() * 4, shape.groups() * 4);
-    llvm::append_range(product, elements.take_front(productGroups * 4));
-    for (int64_t half = 0; half < 2; ++half)
-      sums.push_back(elements[productGroups * 4 + half * 2]);
-  }
-  values[op.getProduct()] = product;
-  values[op.getSums()] = sums;
-}
-
 void KernelLowering::lowerAnyPositive(tile::AnyPositiveOp op) {
   Value largest;
   for (Value value : valuesOf(op.getSource()))

@@ -74,7 +74,6 @@ void KernelLowering::initChannels(pipe::RolesOp roles) {
 LogicalResult KernelLowering::lowerRoles(pipe::RolesOp op) {
   Location outer = loc;
   whereZero(builder, loc, thread, [&] { initChannels(op); });
-  writeOnes();
   ptx().barrier();
   // The warpgroup's number is the same in a warp; the shuffle tells the compiler so.
   Value all = ptx().uniform(arith::ShRUIOp::create(builder, loc, thread, constant(7)));

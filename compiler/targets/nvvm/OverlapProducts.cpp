@@ -155,12 +155,11 @@ struct PipeOverlapProducts : impl::PipeOverlapProductsBase<PipeOverlapProducts> 
           pipe::BeginTurnOp::create(inner, loc);
         auto started = pipe::DotStartOp::create(
             inner, loc, inFlight(dot), mapping.lookupOrDefault(dot.getA()),
-            mapping.lookupOrDefault(dot.getB()), dot.getC(), dot.getTransposed(), dot.getRowSums());
+            mapping.lookupOrDefault(dot.getB()), dot.getC(), dot.getTransposed());
         Value before = arith::SubIOp::create(inner, loc, rotated.getInductionVar(), one);
         Value right = loadLast(inner, loop, products, before);
-        delayed =
-            pipe::DotStartOp::create(inner, loc, inFlight(products.last), left, right, sum,
-                                     products.last.getTransposed(), products.last.getRowSums());
+        delayed = pipe::DotStartOp::create(inner, loc, inFlight(products.last), left, right, sum,
+                                           products.last.getTransposed());
         if (hasTurns)
           pipe::EndTurnOp::create(inner, loc);
         mapping.map(dot.getResult(),
@@ -182,10 +181,9 @@ struct PipeOverlapProducts : impl::PipeOverlapProductsBase<PipeOverlapProducts> 
     Value lastIndex = arith::SubIOp::create(builder, loc, high, one);
     Value right = loadLast(builder, loop, products, lastIndex);
     unsigned count = rotated.getNumResults();
-    Value total =
-        tile::DotOp::create(builder, loc, products.last.getType(), rotated.getResult(count - 2),
-                            right, rotated.getResult(count - 1), products.last.getTransposed(),
-                            /*again=*/false, products.last.getRowSums());
+    Value total = tile::DotOp::create(
+        builder, loc, products.last.getType(), rotated.getResult(count - 2), right,
+        rotated.getResult(count - 1), products.last.getTransposed(), /*again=*/false);
     for (unsigned index = 0, result = 0; index < loop.getNumResults(); ++index)
       loop.getResult(index).replaceAllUsesWith(index == carried ? total
                                                                 : rotated.getResult(result++));

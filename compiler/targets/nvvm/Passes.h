@@ -22,11 +22,6 @@ inline constexpr llvm::StringLiteral sharedBytesAttr = "pipe.shared_bytes";
 /// Where a tile.find_blocks has its memory: bytes from the start of the thread block's.
 inline constexpr llvm::StringLiteral finderOffsetAttr = "pipe.finder_offset";
 
-/// Where the ones of a product with row_sums stand, `onesBytes` of them: likewise.
-inline constexpr llvm::StringLiteral onesOffsetAttr = "pipe.ones_offset";
-/// 16 rows of 128 bytes: what a step of a product reads of a panel of 64 columns.
-inline constexpr int64_t onesBytes = 2048;
-
 #define GEN_PASS_DECL
 #define GEN_PASS_REGISTRATION
 #include "targets/nvvm/Passes.h.inc"

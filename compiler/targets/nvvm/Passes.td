@@ -148,9 +148,8 @@ def PipeSplitRoles : Pass<"pipe-split-roles", "::tesela::tile::KernelOp"> {
 def PipePlaceBuffers : Pass<"pipe-place-buffers", "::tesela::tile::KernelOp"> {
   let summary = "give each buffer its offset in shared memory";
   let description = [{
-    One after the other, 1024-byte aligned; a buffer `over` another has its offset; behind them the ones of
-    products with `row_sums`, which get the attribute `pipe.ones_offset`; then the barriers of channels. The sum becomes the
-    kernel's attribute `pipe.shared_bytes`.
+    One after the other, 1024-byte aligned; a buffer `over` another has its offset; the barriers of
+    channels behind them. The sum becomes the kernel's attribute `pipe.shared_bytes`.
 
     ```mlir
     // before

@@ -30,7 +30,6 @@ struct PipePlaceBuffers : impl::PipePlaceBuffersBase<PipePlaceBuffers> {
       alloc.setOffset(end);
       end = llvm::alignTo(end + alloc.getBuffer().getType().getBytes(), alignment);
     });
-    placeOnes(end);
     getOperation().walk([&](pipe::OpenOp open) {
       open.setOffset(end);
       end += open.getChannel().getType().getBytes();
@@ -44,27 +43,6 @@ struct PipePlaceBuffers : impl::PipePlaceBuffersBase<PipePlaceBuffers> {
       end = llvm::alignTo(end + warps * 4 * BlockFinder::memoryWords, 16);
     });
     getOperation()->setAttr(sharedBytesAttr, builder.getI64IntegerAttr(end));
-  }
-
-  /// Behind all buffers, since a product finds them by a distance that is not negative. Products of
-  /// one element type share them.
-  void placeOnes(int64_t &end) {
-    llvm::DenseMap<Type, IntegerAttr> offsets;
-    getOperation().walk([&](Operation *op) {
-      auto place = [&](auto dot) {
-        if (!dot || !dot.getRowSums())
-          return;
-        Type element = cast<tile::TileType>(dot.getB().getType()).getElementType();
-        IntegerAttr &offset = offsets[element];
-        if (!offset) {
-          offset = Builder(&getContext()).getI64IntegerAttr(end);
-          end += onesBytes;
-        }
-        op->setAttr(onesOffsetAttr, offset);
-      };
-      place(dyn_cast<tile::DotOp>(op));
-      place(dyn_cast<pipe::DotStartOp>(op));
-    });
   }
 };
 

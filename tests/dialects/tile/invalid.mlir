@@ -280,40 +280,6 @@ tile.kernel @k() {
 
 // -----
 
-tile.kernel @k() {
-  %a = tile.constant 0.0 : !tile.tile<[8, 16], bf16>
-  %b = tile.constant 0.0 : !tile.tile<[16, 64], bf16>
-  %c = tile.constant 0.0 : !tile.tile<[8, 64], f32>
-  // expected-error @+1 {{result: expected extents 8 x 72, got 8 x 64}}
-  %x = tile.dot %a, %b row_sums plus %c : (!tile.tile<[8, 16], bf16>, !tile.tile<[16, 64], bf16>, !tile.tile<[8, 64], f32>) -> !tile.tile<[8, 64], f32>
-}
-
-// -----
-
-tile.kernel @k() {
-  %x = tile.constant 0.0 : !tile.tile<[8, 72], f32>
-  // expected-error @+1 {{source: expected extents 8 x 80, got 8 x 72}}
-  %o, %l = tile.split_row_sums %x : !tile.tile<[8, 72], f32> -> !tile.tile<[8, 72], f32>, !tile.tile<[8], f32>
-}
-
-// -----
-
-tile.kernel @k() {
-  %x = tile.constant 0.0 : !tile.tile<[8, 72], f32>
-  // expected-error @+1 {{sums: expected extents 8, got 4}}
-  %o, %l = tile.split_row_sums %x : !tile.tile<[8, 72], f32> -> !tile.tile<[8, 64], f32>, !tile.tile<[4], f32>
-}
-
-// -----
-
-tile.kernel @k() {
-  %x = tile.constant 0.0 : !tile.tile<[72], f32>
-  // expected-error @+1 {{expected tiles of two extents, got '!tile.tile<[72], f32>' and '!tile.tile<[64], f32>'}}
-  %o, %l = tile.split_row_sums %x : !tile.tile<[72], f32> -> !tile.tile<[64], f32>, !tile.tile<[8], f32>
-}
-
-// -----
-
 tile.kernel @k(%scale: f32) {
   %rows = tile.work : !tile.block<query, 8>
   %s = tile.constant 0.0 : !tile.tile<[8, 8], f32>

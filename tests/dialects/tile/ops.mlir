@@ -163,8 +163,8 @@ tile.kernel @attributes<d>() attributes {
 
 // The choices that have a default are printed where they are not it.
 // CHECK-LABEL: tile.kernel @items
-// CHECK-SAME: consumers = 2, reference = recompute, overlap = true, persistent = true, output_buffer = true, group_keys = 4096, row_sums = product>
-tile.kernel @items(%item: i32) attributes {schedule = #tile.schedule<block_m = 128, block_n = 16, stages = 2, warps = 8, q_in_registers = false, consumers = 2, reference = recompute, overlap = true, persistent = true, output_buffer = true, group_keys = 4096, row_sums = product>} {
+// CHECK-SAME: consumers = 2, reference = recompute, overlap = true, persistent = true, output_buffer = true, group_keys = 4096>
+tile.kernel @items(%item: i32) attributes {schedule = #tile.schedule<block_m = 128, block_n = 16, stages = 2, warps = 8, q_in_registers = false, consumers = 2, reference = recompute, overlap = true, persistent = true, output_buffer = true, group_keys = 4096>} {
   // CHECK: tile.work item %item : <query, 128>
   %rows = tile.work item %item : !tile.block<query, 128>
   // CHECK: tile.work_items !tile.block<query, 128>
@@ -186,23 +186,4 @@ tile.kernel @numbers<columns>() {
   }
   // CHECK: tile.reduce min %{{.*}} from %{{.*}} {in_shares} : !tile.tile<[64, columns], i32> -> !tile.tile<[64], i32>
   %low = tile.reduce min %x from %start {in_shares} : !tile.tile<[64, columns], i32> -> !tile.tile<[64], i32>
-}
-
-// A product whose right operand has eight more columns of ones, and its parts.
-// CHECK-LABEL: tile.kernel @sums<d>
-tile.kernel @sums<d>(%v: !tile.view<[?, ?, ?, d], bf16>, %factor: f32) {
-  %rows = tile.work : !tile.block<query, 16>
-  %V = tile.load %v[%rows] : !tile.view<[?, ?, ?, d], bf16>[!tile.block<query, 16>] -> !tile.tile<[16, d], bf16>
-  %s = tile.constant 1.0 : !tile.tile<[64, 16], f32>
-  %m = tile.constant 0.0 : !tile.tile<[64], f32>
-  // CHECK: tile.softmax_step %{{.*}}, %{{.*}}, %{{.*}} factor %{{.*}} {without_sum} :
-  %p, %m2, %l2, %alpha = tile.softmax_step %s, %m, %m factor %factor {without_sum} : !tile.tile<[64, 16], f32>, !tile.tile<[64], f32>
-  %P = tile.convert %p : !tile.tile<[64, 16], f32> -> !tile.tile<[64, 16], bf16>
-  %zero = tile.constant 0.0 : !tile.tile<[64, d + 8], f32>
-  // CHECK: %[[X:.*]] = tile.dot %{{.*}}, %{{.*}} row_sums plus %{{.*}} : {{.*}} -> !tile.tile<[64, d + 8], f32>
-  %x = tile.dot %P, %V row_sums plus %zero : (!tile.tile<[64, 16], bf16>, !tile.tile<[16, d], bf16>, !tile.tile<[64, d + 8], f32>) -> !tile.tile<[64, d + 8], f32>
-  // CHECK: %[[O:.*]], %[[L:.*]] = tile.split_row_sums %[[X]] : !tile.tile<[64, d + 8], f32> -> !tile.tile<[64, d], f32>, !tile.tile<[64], f32>
-  %o, %l = tile.split_row_sums %x : !tile.tile<[64, d + 8], f32> -> !tile.tile<[64, d], f32>, !tile.tile<[64], f32>
-  // CHECK: tile.finish %[[O]], %{{.*}}, %[[L]] factor %{{.*}} {whole_sums} :
-  %y, %lse = tile.finish %o, %m, %l factor %factor {whole_sums} : !tile.tile<[64, d], f32>, !tile.tile<[64], f32>
 }

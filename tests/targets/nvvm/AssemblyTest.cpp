@@ -129,9 +129,9 @@ TEST(AssemblyWithRoles, SpillsNothingWithTwoConsumers) {
     }
 }
 
-// Masks that only tests of blocks decide: what they read and divide by is held beside the tiles.
-// Blocks of 112 columns would spill nothing of a neighbourhood at D 128, but documents gain from
-// 128 (docs/performance.md).
+// Masks that only tests of blocks decide: what they read and divide by is held beside the tiles. Blocks
+// of 112 columns would spill nothing of a neighbourhood at D 128, but documents gain from 128
+// (docs/performance.md).
 TEST(AssemblyWithRoles, SpillsNothingWhereBlocksAreTested) {
   if (!hasPtxas())
     GTEST_SKIP() << noPtxas;
@@ -157,33 +157,6 @@ TEST(AssemblyWithRoles, SpillsNothingWhereBlocksAreTested) {
          it != end; ++it)
       EXPECT_LE(std::stoi((*it)[1]), bytes) << assembled.log;
   }
-}
-
-// Row sums that come out of the product: nine groups of columns, and registers that hold them.
-TEST(AssemblyWithRoles, SpillsNothingWhereTheProductSums) {
-  if (!hasPtxas())
-    GTEST_SKIP() << noPtxas;
-  for (const char *blocks :
-       {"consumers = 1, block_m = 64, warps = 4", "consumers = 2, block_m = 128, warps = 8",
-        "consumers = 3, block_m = 192, warps = 12"})
-    for (const char *rest : {"reference = recompute", "reference = lazy",
-                             "reference = follow, overlap = false, persistent = false"})
-      for (const char *variant :
-           {"attention full() {}", "attention causal() { mask = q >= k }",
-            "attention softcap(cap: f32 = 30.0) { score = cap * tanh(s / cap) }"})
-        for (ElementType type : {ElementType::bf16, ElementType::f16}) {
-          SCOPED_TRACE(testing::Message() << blocks << ", " << rest << ", " << elementTypeName(type)
-                                          << ": " << variant);
-          KernelSpecification specification = specificationOf(variant, 64, type, 90);
-          specification.schedule = std::string(blocks) + ", " + rest + ", row_sums = product";
-          Artifact artifact = compiled(specification);
-          ASSERT_EQ(artifact.launches.size(), 1u);
-          EXPECT_NE(artifact.code.find(".m64n72k16."), std::string::npos);
-          EXPECT_EQ(artifact.code.find(".m64n64k16."), std::string::npos);
-          Assembled assembled = assemble(artifact.code);
-          EXPECT_TRUE(assembled.isClean()) << assembled.log;
-          EXPECT_EQ(numberIn(assembled.log, "(\\d+) bytes spill stores"), 0) << assembled.log;
-        }
 }
 
 // What few queries run: one consumer, whose rows several heads share.

@@ -34,21 +34,3 @@ tile.kernel @words() {
   // CHECK-NEXT: pipe.open {offset = 160 : i64} : <1>
   %e = pipe.open : !pipe.channel<1>
 }
-
-// The ones of products with row_sums stand behind all buffers: products of one type share them.
-// CHECK: tile.kernel @ones({{.*}}) attributes {pipe.shared_bytes = 14352 : i64} {
-tile.kernel @ones(%a: !tile.tile<[64, 64], bf16, #pipe.operand<warps = 4>>, %b: !tile.tile<[64, 64], bf16, #pipe.shared>,
-                  %c: !tile.tile<[64, 72], f32, #pipe.accumulator<warps = 4>>, %d: !tile.tile<[64, 64], f16, #pipe.operand<warps = 4>>,
-                  %e: !tile.tile<[64, 64], f16, #pipe.shared>) {
-  // CHECK-NEXT: tile.dot {{.*}} row_sums plus {{.*}} {pipe.ones_offset = 10240 : i64}
-  %x = tile.dot %a, %b row_sums plus %c : (!tile.tile<[64, 64], bf16, #pipe.operand<warps = 4>>, !tile.tile<[64, 64], bf16, #pipe.shared>, !tile.tile<[64, 72], f32, #pipe.accumulator<warps = 4>>) -> !tile.tile<[64, 72], f32, #pipe.accumulator<warps = 4>>
-  // CHECK-NEXT: pipe.dot_start {{.*}} row_sums plus {{.*}} {pipe.ones_offset = 10240 : i64}
-  %s = pipe.dot_start %a, %b row_sums plus %x : (!tile.tile<[64, 64], bf16, #pipe.operand<warps = 4>>, !tile.tile<[64, 64], bf16, #pipe.shared>, !tile.tile<[64, 72], f32, #pipe.accumulator<warps = 4>>) -> !tile.tile<[64, 72], f32, #pipe.accumulator<warps = 4, in_flight = true>>
-  %y = pipe.dot_wait %s pending 0 : !tile.tile<[64, 72], f32, #pipe.accumulator<warps = 4, in_flight = true>> -> !tile.tile<[64, 72], f32, #pipe.accumulator<warps = 4>>
-  // CHECK: tile.dot {{.*}} row_sums plus {{.*}} {pipe.ones_offset = 12288 : i64}
-  %z = tile.dot %d, %e row_sums plus %y : (!tile.tile<[64, 64], f16, #pipe.operand<warps = 4>>, !tile.tile<[64, 64], f16, #pipe.shared>, !tile.tile<[64, 72], f32, #pipe.accumulator<warps = 4>>) -> !tile.tile<[64, 72], f32, #pipe.accumulator<warps = 4>>
-  // CHECK: pipe.alloc {offset = 0 : i64} : <1, [80, 64], bf16>
-  %k = pipe.alloc : !pipe.buffer<1, [80, 64], bf16>
-  // CHECK: pipe.open {offset = 14336 : i64} : <1>
-  %o = pipe.open : !pipe.channel<1>
-}
