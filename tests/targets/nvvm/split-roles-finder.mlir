@@ -27,7 +27,7 @@ tile.kernel @found(%q: !tile.view<[?, ?, ?, 64], f16>, %k: !tile.view<[?, ?, ?, 
   // CHECK-NOT: pipe.fill
   // CHECK: pipe.next_item
   // CHECK: pipe.end_items
-  // CHECK: } producer 72 {
+  // CHECK: } producer 88 {
   // CHECK-NOT: pipe.first_item
   // CHECK: scf.while
   // CHECK: pipe.receive %[[ITEMS]]
