@@ -183,7 +183,8 @@ TEST(Combine, Assembles) {
 std::string ptxOfSummary(int rows, int columns, int planes, int isFloat, int sm) {
   return ptxOfTemplate(TESELA_TEST_TEMPLATES "/summary.mlir",
                        {"rows=" + std::to_string(rows), "columns=" + std::to_string(columns),
-                        "planes=" + std::to_string(planes), "is_float=" + std::to_string(isFloat)},
+                        "planes=" + std::to_string(planes), isFloat ? "element=f32" : "element=i32",
+                        "is_float=" + std::to_string(isFloat)},
                        sm,
                        "#tile.schedule<block_m = 64, block_n = 64, stages = 1, warps = 4, "
                        "q_in_registers = false>");
