@@ -3,6 +3,8 @@
 //
 //   L = log Σ_p exp L_p          O = Σ_p exp(L_p - L) O_p
 //
+// A sink is a part more, with the output 0: no part has it, so that it counts once.
+//
 // A work item owns block_m rows of one head and walks over the parts. The parts are batches: part p
 // of batch b is batch p · B + b of the views, so they are [P, B, H, Sq, D] and [P, B, H, Sq].
 // m, l: running maxima of L_p and sums of exp(L_p - m); o: the unscaled output. What a part without
@@ -15,8 +17,18 @@ tile.kernel @combine<block_m, d_v, output>(
   %batches = tile.extent "B"
   %zero = arith.constant 0 : i32
   %one = arith.constant 1 : i32
-  %m0 = tile.constant 0xFF800000 : !tile.tile<[block_m], f32> // -inf
-  %l0 = tile.constant 0.0 : !tile.tile<[block_m], f32>
+  %m0 = tile.sink at %rows : !tile.block<query, block_m> -> !tile.tile<[block_m], f32>
+  %l0 = tile.map %m0 : (!tile.tile<[block_m], f32>) -> !tile.tile<[block_m], f32> {
+  ^body(%x: f32, %row: i32, %column: i32):
+    %lowest = arith.constant 0xFF800000 : f32
+    %absent = arith.cmpf oeq, %x, %lowest : f32
+    %none = arith.constant 0.0 : f32
+    %unit = arith.constant 1.0 : f32
+    %zero_or_nan = arith.subf %x, %x : f32 // NaN of NaN and +inf, which make the row NaN
+    %term = arith.addf %unit, %zero_or_nan : f32
+    %weight = arith.select %absent, %none, %term : f32
+    tile.yield %weight : f32
+  }
   %O0 = tile.constant 0.0 : !tile.tile<[block_m, d_v], f32>
 
   %m, %l, %O = scf.for %p = %zero to %$parts step %one

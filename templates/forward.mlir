@@ -1,40 +1,42 @@
 // Forward attention: algorithm 1 of FlashAttention-2 (Dao, arXiv:2307.08691), exponentials in base 2.
 //
 //   S = score(scale · Q Kᵀ) where the mask keeps, -inf elsewhere
-//   O = softmax(S) V          L = log Σ exp S
+//   O = softmax(S) V          L = log Σ exp S          both sums with exp(sink), where there is one
 //
 // A work item owns block_m rows, positions of one head or of several heads that share their keys
 // (`heads`), and walks over the blocks of keys that they need.
-// m, l: running row maxima and sums; o: the unscaled output.
-tile.kernel @forward<block_m, block_n, heads, d_qk, d_v, input>(
+// m, l: running row maxima and sums; o: the unscaled output. Heads are padded to the columns that
+// matrix instructions take (padded_qk, padded_v): with zeros as they are loaded, cut as they are stored.
+tile.kernel @forward<block_m, block_n, heads, d_qk, d_v, padded_qk, padded_v, input>(
     %q: !tile.view<[?, ?, ?, d_qk], input>, %k: !tile.view<[?, ?, ?, d_qk], input>,
     %v: !tile.view<[?, ?, ?, d_v], input>, %o: !tile.view<[?, ?, ?, d_v], input>,
     %lse: !tile.view<[?, ?, ?], f32>, %scale: f32) {
   %rows = tile.work : !tile.block<query, block_m, heads>
-  %Q = tile.load %q[%rows] : !tile.view<[?, ?, ?, d_qk], input>[!tile.block<query, block_m, heads>] -> !tile.tile<[block_m, d_qk], input>
+  %Q = tile.load %q[%rows] : !tile.view<[?, ?, ?, d_qk], input>[!tile.block<query, block_m, heads>] -> !tile.tile<[block_m, padded_qk], input>
   %factor = tile.exponent_factor %scale
   %m0 = tile.constant 0xFF800000 : !tile.tile<[block_m], f32> // -inf
   %l0 = tile.constant 0.0 : !tile.tile<[block_m], f32>
-  %O0 = tile.constant 0.0 : !tile.tile<[block_m, d_v], f32>
+  %O0 = tile.constant 0.0 : !tile.tile<[block_m, padded_v], f32>
   %S0 = tile.constant 0.0 : !tile.tile<[block_m, block_n], f32>
 
   %m, %l, %O = tile.blocks %keys, %partial of %rows : !tile.block<query, block_m, heads> -> !tile.block<key, block_n>
       carry (%m1 = %m0 : !tile.tile<[block_m], f32>, %l1 = %l0 : !tile.tile<[block_m], f32>,
-             %O1 = %O0 : !tile.tile<[block_m, d_v], f32>) {
-    %K = tile.load %k[%keys] : !tile.view<[?, ?, ?, d_qk], input>[!tile.block<key, block_n>] -> !tile.tile<[block_n, d_qk], input>
-    %QK = tile.dot %Q, %K transposed plus %S0 : (!tile.tile<[block_m, d_qk], input>, !tile.tile<[block_n, d_qk], input>, !tile.tile<[block_m, block_n], f32>) -> !tile.tile<[block_m, block_n], f32>
+             %O1 = %O0 : !tile.tile<[block_m, padded_v], f32>) {
+    %K = tile.load %k[%keys] : !tile.view<[?, ?, ?, d_qk], input>[!tile.block<key, block_n>] -> !tile.tile<[block_n, padded_qk], input>
+    %QK = tile.dot %Q, %K transposed plus %S0 : (!tile.tile<[block_m, padded_qk], input>, !tile.tile<[block_n, padded_qk], input>, !tile.tile<[block_m, block_n], f32>) -> !tile.tile<[block_m, block_n], f32>
     %T = tile.score %QK scaled by %scale at %rows, %keys : !tile.tile<[block_m, block_n], f32>, !tile.block<query, block_m, heads>, !tile.block<key, block_n>
     %S = tile.mask %T if %partial at %rows, %keys : !tile.tile<[block_m, block_n], f32>, !tile.block<query, block_m, heads>, !tile.block<key, block_n>
     %P, %m2, %l2, %alpha = tile.softmax_step %S, %m1, %l1 factor %factor : !tile.tile<[block_m, block_n], f32>, !tile.tile<[block_m], f32>
-    %O2 = tile.rescale %O1 by %alpha : !tile.tile<[block_m, d_v], f32>, !tile.tile<[block_m], f32>
+    %O2 = tile.rescale %O1 by %alpha : !tile.tile<[block_m, padded_v], f32>, !tile.tile<[block_m], f32>
     %Pi = tile.convert %P : !tile.tile<[block_m, block_n], f32> -> !tile.tile<[block_m, block_n], input>
-    %V = tile.load %v[%keys] : !tile.view<[?, ?, ?, d_v], input>[!tile.block<key, block_n>] -> !tile.tile<[block_n, d_v], input>
-    %O3 = tile.dot %Pi, %V plus %O2 : (!tile.tile<[block_m, block_n], input>, !tile.tile<[block_n, d_v], input>, !tile.tile<[block_m, d_v], f32>) -> !tile.tile<[block_m, d_v], f32>
-    tile.yield %m2, %l2, %O3 : !tile.tile<[block_m], f32>, !tile.tile<[block_m], f32>, !tile.tile<[block_m, d_v], f32>
+    %V = tile.load %v[%keys] : !tile.view<[?, ?, ?, d_v], input>[!tile.block<key, block_n>] -> !tile.tile<[block_n, padded_v], input>
+    %O3 = tile.dot %Pi, %V plus %O2 : (!tile.tile<[block_m, block_n], input>, !tile.tile<[block_n, padded_v], input>, !tile.tile<[block_m, padded_v], f32>) -> !tile.tile<[block_m, padded_v], f32>
+    tile.yield %m2, %l2, %O3 : !tile.tile<[block_m], f32>, !tile.tile<[block_m], f32>, !tile.tile<[block_m, padded_v], f32>
   }
 
-  %Y, %L = tile.finish %O, %m, %l factor %factor : !tile.tile<[block_m, d_v], f32>, !tile.tile<[block_m], f32>
-  %Yi = tile.convert %Y : !tile.tile<[block_m, d_v], f32> -> !tile.tile<[block_m, d_v], input>
-  tile.store %Yi, %o[%rows] : !tile.tile<[block_m, d_v], input>, !tile.view<[?, ?, ?, d_v], input>[!tile.block<query, block_m, heads>]
+  %z = tile.sink at %rows : !tile.block<query, block_m, heads> -> !tile.tile<[block_m], f32>
+  %Y, %L = tile.finish %O, %m, %l factor %factor sink %z : !tile.tile<[block_m, padded_v], f32>, !tile.tile<[block_m], f32>, !tile.tile<[block_m], f32>
+  %Yi = tile.convert %Y : !tile.tile<[block_m, padded_v], f32> -> !tile.tile<[block_m, padded_v], input>
+  tile.store %Yi, %o[%rows] : !tile.tile<[block_m, padded_v], input>, !tile.view<[?, ?, ?, d_v], input>[!tile.block<query, block_m, heads>]
   tile.store %L, %lse[%rows] : !tile.tile<[block_m], f32>, !tile.view<[?, ?, ?], f32>[!tile.block<query, block_m, heads>]
 }

@@ -4,6 +4,8 @@
 //===----------------------------------------------------------------------===//
 #include "analysis/BoxValues.h"
 
+#include "analysis/UsedValues.h"
+
 #include "mlir/IR/Matchers.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -55,22 +57,29 @@ BoxValues::Dependence BoxValues::dependence(Value value) {
   if (value == row || value == heads)
     return Dependence::row;
   Operation *op = value.getDefiningOp();
-  if (!op || op->getBlock() != &body) // b h hkv, and what stands outside
+  if (reductionOf(value)) // it takes every value of its interval in each box
+    return Dependence::row;
+  if (!op || !body.getParent()->isAncestor(op->getParentRegion())) // b h hkv, what stands outside
     return Dependence::none;
   auto [known, inserted] = dependences.try_emplace(op, Dependence::none);
   if (!inserted)
     return known->second;
-  Dependence result = op->getNumRegions() == 0 ? Dependence::none : Dependence::column;
-  for (Value operand : op->getOperands())
-    result = std::max(result, dependence(operand));
+  Dependence result = Dependence::none;
+  for (Value each : valuesUsedBy(*op))
+    result = std::max(result, dependence(each));
   return dependences[op] = result;
+}
+
+attn::ReduceOp BoxValues::reductionOf(Value index) {
+  auto argument = dyn_cast<BlockArgument>(index);
+  return argument ? dyn_cast<attn::ReduceOp>(argument.getOwner()->getParentOp()) : nullptr;
 }
 
 Value BoxValues::hoist(Value value) {
   Operation *op = value.getDefiningOp();
-  if (op && op->getBlock() == &body && !hoisted.contains(value)) {
-    for (Value operand : op->getOperands())
-      hoist(operand);
+  if (op && body.getParent()->isAncestor(op->getParentRegion()) && !hoisted.contains(value)) {
+    for (Value each : valuesUsedBy(*op))
+      hoist(each);
     wide.builder.clone(*op, hoisted);
   }
   return hoisted.lookupOrDefault(value);
@@ -178,6 +187,10 @@ std::optional<LinearForm> BoxValues::findLinear(Value value) {
     return LinearForm{0, 1, zero, {}, {}, 0, 0, mostInteger};
   if (value == heads)
     return LinearForm{0, 0, {wide.wide(frame.head), frame.lastHead}, {}, {}, 0, 0, mostInteger};
+  if (attn::ReduceOp reduce = reductionOf(value)) { // 0 where there is no round
+    Value last = wide.max(wide.add(wide.wide(hoist(reduce.getBound())), -1), nothing);
+    return LinearForm{0, 0, {nothing, last}, {}, {}, 0, 0, mostInteger};
+  }
   APInt number;
   if (matchPattern(value, m_ConstantInt(&number))) {
     int64_t n = number.getSExtValue();
@@ -362,6 +375,13 @@ std::optional<BoxInterval> BoxValues::findInterval(Value value, ColumnBox *box) 
         };
         return where(at.inverse(x->mayBeNaN), {toInt(x->low), toInt(x->high)});
       })
+      .Case([&](attn::ReduceOp reduce) -> Result {
+        Result each = interval(reduce.getBody().front().getTerminator()->getOperand(0), box);
+        if (!each)
+          return std::nullopt;
+        Value count = at.max(at.wide(hoist(reduce.getBound())), at.constant(0));
+        return unlessWrapping({at.multiply(count, each->low), at.multiply(count, each->high)});
+      })
       .Case([&](tile::ReadOp read) -> Result {
         std::optional<std::pair<Value, Value>> ends = readBounds(read, box);
         if (!ends)
@@ -449,6 +469,15 @@ BoxTruth BoxValues::findTruth(Value value, ColumnBox *box) {
         return compareIntegers(compare, box);
       })
       .Case([&](arith::CmpFOp compare) { return compareNumbers(compare, box); })
+      .Case([&](attn::ReduceOp reduce) -> BoxTruth {
+        BoxTruth each = truth(reduce.getBody().front().getTerminator()->getOperand(0), box);
+        Value hasRounds = at.lessEqual(at.constant(1), at.wide(hoist(reduce.getBound())));
+        if (reduce.getKind() == attn::Reduction::Any)
+          return {at.both(hasRounds, each.mayBeTrue),
+                  at.either(at.inverse(hasRounds), each.mayBeFalse)};
+        return {at.either(at.inverse(hasRounds), each.mayBeTrue),
+                at.both(hasRounds, each.mayBeFalse)};
+      })
       .Default([&](Operation *) {
         lose(op, "a condition without bounds");
         return BoxTruth{};

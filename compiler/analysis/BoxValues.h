@@ -36,6 +36,10 @@
 //   a < b, ... on i32       of the difference, linear where it is; on f32 a comparison with a NaN
 //                           is false, and != is true
 //   && || ! == != on bool   three-valued (Kleene)
+//   i of a reduction        [0, bound - 1]: what it reduces is bounded once for all of its rounds
+//   any, all                may be true where a round may be; any also may be false where every
+//                           round may be or there is none, all likewise
+//   sum of i32              bound times the ends of a round; where that leaves i32, all of i32
 //   anything else           nothing is claimed
 //
 //===----------------------------------------------------------------------===//
@@ -135,6 +139,8 @@ public:
 private:
   enum class Dependence { none, row, column };
   Dependence dependence(mlir::Value value);
+  /// The reduction whose index this is, or null.
+  static attn::ReduceOp reductionOf(mlir::Value index);
   std::optional<LinearForm> findLinear(mlir::Value value);
   std::optional<BoxInterval> findInterval(mlir::Value value, ColumnBox *box);
   std::optional<BoxNumbers> numbers(mlir::Value value, ColumnBox *box);

@@ -244,6 +244,8 @@ void TileProgram::execute(Operation &op) {
     return executeFor(inner);
   if (auto inner = dyn_cast<scf::WhileOp>(op))
     return executeWhile(inner);
+  if (auto reduce = dyn_cast<attn::ReduceOp>(op))
+    return executeReduce(reduce);
   if (auto branch = dyn_cast<scf::IfOp>(op)) {
     Region &region =
         integer(branch.getCondition()) ? branch.getThenRegion() : branch.getElseRegion();
@@ -272,6 +274,27 @@ void TileProgram::executeFor(scf::ForOp inner) {
     assign(inner.getRegionIterArgs(), inner.getBody()->getTerminator()->getOperands());
   }
   assign(inner.getResults(), inner.getRegionIterArgs());
+}
+
+void TileProgram::executeReduce(attn::ReduceOp op) {
+  Block &body = op.getBody().front();
+  Scalar result{.integer = op.getKind() == attn::Reduction::All};
+  if (op.getType().isF32())
+    result.number = 0;
+  for (int64_t i = 0; i < integer(op.getBound()) && unknown.empty(); ++i) {
+    values[body.getArgument(0)].integer = i;
+    run(body);
+    Scalar each = values.lookup(body.getTerminator()->getOperand(0));
+    if (op.getType().isF32())
+      result.number += each.number;
+    else if (op.getKind() == attn::Reduction::Any)
+      result.integer |= each.integer;
+    else if (op.getKind() == attn::Reduction::All)
+      result.integer &= each.integer;
+    else
+      result.integer = attn::wrappingAdd(int32_t(result.integer), int32_t(each.integer));
+  }
+  values[op.getResult()] = result;
 }
 
 void TileProgram::executeWhile(scf::WhileOp inner) {

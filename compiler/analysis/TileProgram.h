@@ -24,6 +24,10 @@
 
 namespace tesela {
 
+namespace attn {
+class ReduceOp;
+}
+
 /// The blocks of a kernel: what a tile is, and which way the loop goes.
 struct TileBlocks {
   int64_t queries, keys;               ///< positions of a tile
@@ -81,6 +85,7 @@ private:
   void execute(mlir::Operation &op);
   void executeFor(mlir::scf::ForOp loop);
   void executeWhile(mlir::scf::WhileOp loop);
+  void executeReduce(attn::ReduceOp op);
   void executeFind(tile::FindBlocksOp op);
   void executeBounds(tile::BoundsOp op);
   /// What a test says of `count` blocks from `index` on: may a pair be kept, may one be dropped.

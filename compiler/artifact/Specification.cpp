@@ -5,6 +5,7 @@
 #include "tesela/compiler/Compile.h"
 
 #include <bit>
+#include <map>
 
 namespace tesela {
 
@@ -18,6 +19,12 @@ std::string KernelSpecification::canonicalText() const {
   uint64_t queries = expectedQueries > 0 ? std::bit_ceil(uint64_t(expectedQueries)) : 0;
   text += "\nexpected_queries " + std::to_string(queries);
   text += "\nschedule " + std::to_string(schedule.size()) + "\n" + schedule;
+  std::map<std::string, double> sorted;
+  for (const ConstantValue &constant : constants)
+    sorted[constant.name] = constant.value;
+  for (const auto &[name, value] : sorted) // by its bits: each number is another kernel
+    text += "\nconst " + std::to_string(name.size()) + " " + name + " " +
+            std::to_string(std::bit_cast<uint64_t>(value));
   text += "\nvariant " + std::to_string(variantText.size()) + "\n" + variantText;
   return text;
 }

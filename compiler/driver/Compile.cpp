@@ -14,7 +14,7 @@
 #include "driver/ChosenKernel.h"
 #include "driver/Summaries.h"
 #include "driver/Templates.h"
-#include "frontend/Parser.h"
+#include "frontend/Constants.h"
 #include "frontend/emit/Emit.h"
 #include "schedule/Schedule.h"
 #include "targets/common/KernelSignature.h"
@@ -150,23 +150,27 @@ Status Compilation::checkSpecification() {
       return facts.error();
     chip = *facts;
   }
-  bool isWide = isHost() || chip.acceleratedPtx != 0;
   for (int dim : {specification.headDimQk, specification.headDimV})
-    if (dim < 64 || dim % 64 != 0 || dim > (isWide ? 256 : 128))
-      return Error(
-          Code::unsupported,
-          fmt::format("a head dimension of {} is not supported on {}: this version compiles "
-                      "64 and 128, on sm_90 and the host 192 and 256 too; pad the tensors "
-                      "to the next of these",
-                      dim, specification.target.name()));
+    if (dim < 8 || dim % 8 != 0 || dim > 256)
+      return Error(Code::unsupported,
+                   fmt::format("a head dimension of {} is not supported: it is a multiple of 8 up "
+                               "to 256; pad the tensors with zeros to the next of these",
+                               dim));
   return Status::success();
+}
+
+/// Whether what `node` reduces follows from a key or from its score.
+static bool isReductionForPairs(const Node &node) {
+  return isReduction(node.op) &&
+         (node.dependsOnScore || (node.indices >> static_cast<int>(Index::k) & 1) != 0);
 }
 
 Status Compilation::choose() {
   VariantTraits traits{.isMasked = !variant.maskIsTrue(),
                        .hasScore = !variant.scoreIsIdentity(),
                        .hasCaptures =
-                           std::ranges::any_of(variant.parameters, &Parameter::isCapture)};
+                           std::ranges::any_of(variant.parameters, &Parameter::isCapture),
+                       .hasReductions = std::ranges::any_of(variant.nodes, isReductionForPairs)};
   // Roles ask for the form of its tiles, which is the same for blocks of every extent.
   if (chip.acceleratedPtx != 0 && (traits.isMasked || traits.hasScore)) {
     Result<std::unique_ptr<TileProgram>> tiles =
@@ -185,7 +189,8 @@ Status Compilation::choose() {
 }
 
 Status Compilation::parse() {
-  Result<Variant> parsed = parseVariant(specification.variantText, specification.variantFile);
+  Result<Variant> parsed =
+      parseVariant(specification.variantText, specification.variantFile, specification.constants);
   if (!parsed)
     return parsed.error();
   variant = std::move(*parsed);
@@ -221,6 +226,8 @@ Status Compilation::bind() {
   std::vector<std::string> bindings = {
       fmt::format("d_qk={}", specification.headDimQk),
       fmt::format("d_v={}", specification.headDimV),
+      fmt::format("padded_qk={}", paddedHeadDim(specification.headDimQk)),
+      fmt::format("padded_v={}", paddedHeadDim(specification.headDimV)),
       fmt::format("input={}", elementTypeName(specification.inputType)),
   };
   options.bindings.assign(bindings.begin(), bindings.end());

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
 #include <memory>
 
 namespace tesela {
@@ -199,6 +200,86 @@ Status checkBinding(const Parameter &parameter, const Binding &binding) {
 
 } // namespace
 
+/// Writes the program of one expression.
+class Interpreter::Translation {
+public:
+  Translation(const Interpreter &interpreter, const Variant &variant, Program &program)
+      : interpreter_(interpreter), variant_(variant), program_(program),
+        slotOf_(variant.nodes.size(), 0) {}
+
+  void run(NodeId root) {
+    translate(root, /*reduction=*/-1);
+    program_.result = slotOf_[root];
+  }
+
+private:
+  /// What `root` needs once in a round of `reduction`.
+  void translate(NodeId root, int32_t reduction) {
+    for (NodeId id : variant_.nodesOf(root, reduction))
+      add(id);
+  }
+
+  int32_t push(const Instruction &instruction) {
+    program_.code.push_back(instruction);
+    return static_cast<int32_t>(program_.code.size()) - 1;
+  }
+
+  void add(NodeId id) {
+    const Node &node = variant_.nodes[id];
+    if (node.op == Operator::reduceIndex) {
+      slotOf_[id] = indexSlots_.at(node.integer);
+      return;
+    }
+    Instruction instruction;
+    instruction.op = node.op;
+    instruction.type = node.type;
+    instruction.integer = node.integer;
+    instruction.number = node.number;
+    if (node.op == Operator::read) {
+      instruction.element = variant_.parameters[node.integer].type;
+      instruction.a = static_cast<int32_t>(program_.indices.size());
+      for (NodeId index : node.operands)
+        program_.indices.push_back(slotOf_[index]);
+    } else if (!node.operands.empty()) {
+      // Operands that a node does not have repeat its last: every slot that is
+      // read holds a value.
+      auto operand = [&](size_t i) {
+        return slotOf_[node.operands[std::min(i, node.operands.size() - 1)]];
+      };
+      instruction.a = operand(0);
+      instruction.b = operand(1);
+      instruction.c = operand(2);
+      instruction.operandType = variant_.nodes[node.operands[0]].type;
+    }
+    // What is the same for the whole launch becomes a constant.
+    if (node.op == Operator::extent) {
+      instruction.op = Operator::constant;
+      instruction.integer = extentOf(interpreter_.extents_, node.integer);
+    } else if (node.op == Operator::scalar) {
+      instruction.op = Operator::constant;
+      double value = interpreter_.parameters_[node.integer].scalar;
+      instruction.integer = attn::saturatingInt(value);
+      instruction.number = static_cast<float>(value);
+    }
+    int32_t number = slotOf_[id] = push(instruction);
+    if (!isReduction(node.op))
+      return;
+    Instruction index;
+    index.op = Operator::reduceIndex;
+    indexSlots_[node.integer] = push(index);
+    translate(node.operands[1], node.integer);
+    program_.code[number].b = slotOf_[node.operands[1]];
+    program_.code[number].c = 0;
+    program_.code[number].end = static_cast<int32_t>(program_.code.size());
+  }
+
+  const Interpreter &interpreter_;
+  const Variant &variant_;
+  Program &program_;
+  std::vector<int32_t> slotOf_;
+  std::map<int32_t, int32_t> indexSlots_; ///< by reduction
+};
+
 Result<Interpreter> Interpreter::create(const Variant &variant, const Bindings &bindings) {
   if (bindings.parameters.size() != variant.parameters.size())
     return Error(Code::invalidArgument,
@@ -214,49 +295,11 @@ Result<Interpreter> Interpreter::create(const Variant &variant, const Bindings &
   interpreter.parameters_ = bindings.parameters;
   interpreter.scoreIsIdentity_ = variant.scoreIsIdentity();
   interpreter.maskIsTrue_ = variant.maskIsTrue();
-  interpreter.translate(variant, variant.mask, interpreter.mask_);
-  interpreter.translate(variant, variant.score, interpreter.score_);
+  Translation(interpreter, variant, interpreter.mask_).run(variant.mask);
+  Translation(interpreter, variant, interpreter.score_).run(variant.score);
+  if (variant.sink != kInvalid)
+    Translation(interpreter, variant, interpreter.sink_).run(variant.sink);
   return interpreter;
-}
-
-void Interpreter::translate(const Variant &variant, NodeId root, Program &program) const {
-  std::vector<int32_t> slotOf(variant.nodes.size(), 0);
-  for (NodeId id : variant.nodesOf(root)) {
-    const Node &node = variant.nodes[id];
-    Instruction instruction;
-    instruction.op = node.op;
-    instruction.type = node.type;
-    instruction.integer = node.integer;
-    instruction.number = node.number;
-    if (node.op == Operator::read) {
-      instruction.element = variant.parameters[node.integer].type;
-      instruction.a = static_cast<int32_t>(program.indices.size());
-      for (NodeId index : node.operands)
-        program.indices.push_back(slotOf[index]);
-    } else if (!node.operands.empty()) {
-      // Operands that a node does not have repeat its last: every slot that is
-      // read holds a value.
-      auto operand = [&](size_t i) {
-        return slotOf[node.operands[std::min(i, node.operands.size() - 1)]];
-      };
-      instruction.a = operand(0);
-      instruction.b = operand(1);
-      instruction.c = operand(2);
-      instruction.operandType = variant.nodes[node.operands[0]].type;
-    }
-    // What is the same for the whole launch becomes a constant.
-    if (node.op == Operator::extent) {
-      instruction.op = Operator::constant;
-      instruction.integer = extentOf(extents_, node.integer);
-    } else if (node.op == Operator::scalar) {
-      instruction.op = Operator::constant;
-      double value = parameters_[node.integer].scalar;
-      instruction.integer = attn::saturatingInt(value);
-      instruction.number = static_cast<float>(value);
-    }
-    slotOf[id] = static_cast<int32_t>(program.code.size());
-    program.code.push_back(instruction);
-  }
 }
 
 template <typename Math>
@@ -286,6 +329,12 @@ void Interpreter::step(const Program &program, const Point &point, typename Math
   case Operator::index:
     result.i = indexOf(point, instruction.integer);
     return;
+  case Operator::reduceIndex: // its reduction counts
+    return;
+  case Operator::reduceAny:
+  case Operator::reduceAll:
+  case Operator::reduceSum:
+    return reduce<Math>(program, point, s, slots, number);
   case Operator::read: {
     const CaptureView &capture = parameters_[instruction.integer].capture;
     int64_t offset = 0;
@@ -352,6 +401,51 @@ void Interpreter::step(const Program &program, const Point &point, typename Math
 }
 
 template <typename Math>
+void Interpreter::reduce(const Program &program, const Point &point, typename Math::Real s,
+                         Slot *slots, size_t number) const {
+  using Real = typename Math::Real;
+  const Instruction &instruction = program.code[number];
+  const Slot &value = slots[instruction.b];
+  int32_t bound = slots[instruction.a].i;
+  bool flag = instruction.op == Operator::reduceAll;
+  int32_t whole = 0;
+  Real real = 0;
+  for (int32_t i = 0; i < bound; ++i) {
+    slots[number + 1].i = i;
+    runRange<Math>(program, point, s, slots, number + 2, instruction.end);
+    if (instruction.op == Operator::reduceAny)
+      flag |= value.i != 0;
+    else if (instruction.op == Operator::reduceAll)
+      flag &= value.i != 0;
+    else if (instruction.type == ScalarType::i32)
+      whole = attn::wrappingAdd(whole, value.i);
+    else if constexpr (std::is_same_v<Real, float>)
+      real += value.f;
+    else
+      real += value.d;
+  }
+  Slot &result = slots[number];
+  if (instruction.type == ScalarType::boolean)
+    result.i = flag;
+  else if (instruction.type == ScalarType::i32)
+    result.i = whole;
+  else if constexpr (std::is_same_v<Real, float>)
+    result.f = real;
+  else
+    result.d = real;
+}
+
+template <typename Math>
+void Interpreter::runRange(const Program &program, const Point &point, typename Math::Real s,
+                           Slot *slots, size_t begin, size_t end) const {
+  for (size_t number = begin; number < end;) {
+    step<Math>(program, point, s, slots, number);
+    const Instruction &instruction = program.code[number];
+    number = isReduction(instruction.op) ? size_t(instruction.end) : number + 1;
+  }
+}
+
+template <typename Math>
 Interpreter::Slot Interpreter::run(const Program &program, const Point &point,
                                    typename Math::Real s) const {
   // Nearly every variant fits here; the others pay an allocation.
@@ -364,9 +458,93 @@ Interpreter::Slot Interpreter::run(const Program &program, const Point &point,
     many.reset(new Slot[size]);
     slots = many.get();
   }
-  for (size_t number = 0; number < size; ++number)
-    step<Math>(program, point, s, slots, number);
-  return slots[size - 1];
+  runRange<Math>(program, point, s, slots, 0, size);
+  return slots[program.result];
+}
+
+template <typename Math>
+void Interpreter::visitRange(const Program &program, const Point &point, typename Math::Real s,
+                             Slot *slots, size_t begin, size_t end, std::vector<bool> &counts,
+                             const ReadVisitor &visit) const {
+  std::vector<size_t> numbers;
+  for (size_t number = begin; number < end;) {
+    numbers.push_back(number);
+    const Instruction &instruction = program.code[number];
+    number = isReduction(instruction.op) ? size_t(instruction.end) : number + 1;
+  }
+  // Users before operands.
+  for (size_t at = numbers.size(); at-- > 0;) {
+    size_t number = numbers[at];
+    const Instruction &instruction = program.code[number];
+    if (!counts[number])
+      continue;
+    switch (instruction.op) {
+    case Operator::constant:
+    case Operator::score:
+    case Operator::index:
+    case Operator::reduceIndex:
+      continue;
+    case Operator::read: {
+      const CaptureView &capture = parameters_[instruction.integer].capture;
+      for (size_t axis = 0; axis < capture.extents.size(); ++axis) {
+        int32_t slot = program.indices[instruction.a + axis], index = slots[slot].i;
+        counts[slot] = true;
+        if (index < 0 || index >= capture.extents[axis])
+          visit({instruction.integer, int(axis), index, capture.extents[axis]});
+      }
+      continue;
+    }
+    case Operator::logicalAnd:
+    case Operator::logicalOr: {
+      bool isDecided = (slots[instruction.a].i != 0) == (instruction.op == Operator::logicalOr);
+      counts[instruction.a] = true;
+      counts[instruction.b] = counts[instruction.b] || !isDecided;
+      continue;
+    }
+    case Operator::select:
+      counts[instruction.a] = true;
+      counts[slots[instruction.a].i ? instruction.b : instruction.c] = true;
+      continue;
+    case Operator::reduceAny:
+    case Operator::reduceAll:
+    case Operator::reduceSum:
+      counts[instruction.a] = true;
+      for (int32_t i = 0; i < slots[instruction.a].i; ++i) {
+        slots[number + 1].i = i;
+        runRange<Math>(program, point, s, slots, number + 2, instruction.end);
+        std::fill(counts.begin() + number + 1, counts.begin() + instruction.end, false);
+        counts[instruction.b] = true;
+        visitRange<Math>(program, point, s, slots, number + 2, instruction.end, counts, visit);
+      }
+      continue;
+    default:
+      counts[instruction.a] = true;
+      counts[instruction.b] = true;
+    }
+  }
+}
+
+template <typename Math>
+void Interpreter::visitOutside(const Program &program, const Point &point, typename Math::Real s,
+                               const ReadVisitor &visit) const {
+  std::vector<Slot> slots(program.code.size());
+  std::vector<bool> counts(program.code.size(), false);
+  runRange<Math>(program, point, s, slots.data(), 0, slots.size());
+  counts[program.result] = true;
+  visitRange<Math>(program, point, s, slots.data(), 0, slots.size(), counts, visit);
+}
+
+void Interpreter::visitOutsideOfMask(const Point &point, const ReadVisitor &visit) const {
+  visitOutside<ExactMath>(mask_, point, 0.0f, visit);
+}
+
+void Interpreter::visitOutsideOfScore(const Point &point, double s,
+                                      const ReadVisitor &visit) const {
+  visitOutside<LibraryMath<double>>(score_, point, s, visit);
+}
+
+void Interpreter::visitOutsideOfSink(const Point &point, const ReadVisitor &visit) const {
+  visitOutside<LibraryMath<double>>(sink_, point, 0.0, visit);
 }
 
 bool Interpreter::mask(const Point &point) const {
@@ -379,6 +557,14 @@ float Interpreter::score(const Point &point, float s) const {
 
 double Interpreter::score(const Point &point, double s) const {
   return run<LibraryMath<double>>(score_, point, s).d;
+}
+
+double Interpreter::sink(const Point &point) const {
+  return run<LibraryMath<double>>(sink_, point, 0.0).d;
+}
+
+float Interpreter::sinkInFloat(const Point &point) const {
+  return run<LibraryMath<float>>(sink_, point, 0.0f).f;
 }
 
 } // namespace tesela

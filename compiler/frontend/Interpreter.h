@@ -15,6 +15,7 @@
 #include "tesela/Status.h"
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 namespace tesela {
@@ -45,6 +46,14 @@ struct Point {
   int32_t b = 0, h = 0, hkv = 0, q = 0, k = 0;
 };
 
+/// A read whose index is not inside of its tensor.
+struct OutsideRead {
+  int32_t parameter = 0; ///< its number in the variant
+  int axis = 0;
+  int32_t index = 0;  ///< before it is clamped
+  int64_t extent = 0; ///< of the axis
+};
+
 /// A variant with its parameters bound. All const functions may be called from
 /// any thread at the same time.
 class Interpreter {
@@ -62,37 +71,69 @@ public:
   /// The score for reference: i32 parts wrap as i32, all f32 parts are double.
   double score(const Point &point, double s) const;
 
+  /// Whether there is a sink; where there is none it must not be asked for.
+  bool hasSink() const { return !sink_.code.empty(); }
+  /// The sink of a row, in double and in f32 as score() is; the point's key does not matter.
+  double sink(const Point &point) const;
+  float sinkInFloat(const Point &point) const;
+
+  /// Calls `visit` for each axis of each read of the mask, of the score or of the sink that is
+  /// outside and whose value counts: not for what `&&`, `||` and `?:` guard.
+  using ReadVisitor = std::function<void(const OutsideRead &)>;
+  void visitOutsideOfMask(const Point &point, const ReadVisitor &visit) const;
+  void visitOutsideOfScore(const Point &point, double s, const ReadVisitor &visit) const;
+  void visitOutsideOfSink(const Point &point, const ReadVisitor &visit) const;
+
   /// As Variant::scoreIsIdentity() and maskIsTrue(): what need not be called.
   bool scoreIsIdentity() const { return scoreIsIdentity_; }
   bool maskIsTrue() const { return maskIsTrue_; }
 
 private:
-  /// One node. Its result goes to the slot of its own number.
+  /// One node. Its result goes to the slot of its own number. A reduction stands before what it
+  /// reduces: the slot of its index, and what is computed in each round.
   struct Instruction {
     Operator op = Operator::constant;
     ScalarType type = ScalarType::i32;        ///< of the result
     ScalarType operandType = ScalarType::i32; ///< of the first operand
     ElementType element = ElementType::f32;   ///< a read: in memory
     int32_t a = 0, b = 0, c = 0;              ///< slots; a read: its first in Program::indices
+    int32_t end = 0;                          ///< a reduction: where what it reduces ends
     int32_t integer = 0;
     float number = 0;
   };
   struct Program {
     std::vector<Instruction> code;
     std::vector<int32_t> indices; ///< the slots of reads' indices
+    int32_t result = 0;           ///< its slot
   };
 
   union Slot;
-  void translate(const Variant &variant, NodeId root, Program &program) const;
+  class Translation;
   template <typename Math>
   Slot run(const Program &program, const Point &point, typename Math::Real s) const;
   template <typename Math>
   void step(const Program &program, const Point &point, typename Math::Real s, Slot *slots,
             size_t number) const;
+  /// The instructions from `begin` to before `end`.
+  template <typename Math>
+  void runRange(const Program &program, const Point &point, typename Math::Real s, Slot *slots,
+                size_t begin, size_t end) const;
+  template <typename Math>
+  void visitOutside(const Program &program, const Point &point, typename Math::Real s,
+                    const ReadVisitor &visit) const;
+  /// Of the instructions from `begin` to before `end`, those that count in `counts`; adds what they
+  /// need to it.
+  template <typename Math>
+  void visitRange(const Program &program, const Point &point, typename Math::Real s, Slot *slots,
+                  size_t begin, size_t end, std::vector<bool> &counts,
+                  const ReadVisitor &visit) const;
+  template <typename Math>
+  void reduce(const Program &program, const Point &point, typename Math::Real s, Slot *slots,
+              size_t number) const;
 
   Extents extents_;
   std::vector<Binding> parameters_;
-  Program mask_, score_;
+  Program mask_, score_, sink_;
   bool scoreIsIdentity_ = false, maskIsTrue_ = false;
 };
 

@@ -94,8 +94,12 @@ private:
   // The variant.
   bool header() {
     if (!here().is("attention")) {
-      error(here(), "a variant begins with 'attention name(...) {', not with " + described(here()));
-      return false;
+      bool isMisspelt =
+          ahead().kind == Token::Kind::name && !nearestName(here().text, {"attention"}).empty();
+      error(here(), "a variant begins with 'attention name(...) {', not with " + described(here()) +
+                        (isMisspelt ? "; did you mean 'attention'?" : ""));
+      if (!isMisspelt)
+        return false;
     }
     take();
     if (here().kind != Token::Kind::name) {
@@ -127,11 +131,11 @@ private:
       take();
   }
 
-  /// name: type [= default], or name: type[extents].
+  /// [const] name: type [= default], or name: type[extents].
   bool parameter() {
+    const Token *constant = nullptr;
     if (here().is("const") && ahead().kind == Token::Kind::name)
-      error(take(), "const parameters are not supported yet; leave 'const' out: the parameter is "
-                    "then an argument of the launch");
+      constant = &take();
     if (here().kind != Token::Kind::name) {
       error(here(), "write a parameter as 'name: i32' or 'name: f32[H]', not " + described(here()));
       return false;
@@ -139,12 +143,21 @@ private:
     const Token &name = take();
     Parameter parameter;
     parameter.name = name.text;
+    parameter.isConstant = constant != nullptr;
     bool ok = expect(":", "and a type after a parameter's name") && elementType(parameter);
     if (ok && here().is("[")) {
       parameter.isCapture = true;
       ok = extents(parameter);
+      if (!ok) { // a ',' of the extents ends no parameter
+        skipTo([this] { return here().is("]") || here().is(")") || here().is("{"); });
+        takeIf("]");
+      }
     } else if (ok && takeIf("=")) {
       ok = defaultValue(parameter);
+    }
+    if (ok && parameter.isCapture && constant) {
+      error(*constant, "a captured tensor is an argument of the launch; leave 'const' out");
+      ok = false;
     }
     if (ok && parameter.isCapture && here().is("=")) {
       error(here(), "a captured tensor has no default; remove it");
@@ -163,8 +176,13 @@ private:
     const Token &token = here();
     auto type = parseElementType(token.text);
     if (!type) {
-      error(token, described(token) + " is no type; a parameter is i32 or f32, a captured tensor "
-                                      "holds i32, f32, f16, bf16 or bool");
+      std::string_view near = nearestName(token.text, {"i32", "f32", "f16", "bf16", "bool"});
+      error(token, described(token) + " is no type" +
+                       (near.empty() ? "" : "; did you mean '" + std::string(near) + "'?") +
+                       (near.empty() ? "; " : " (") +
+                       "a parameter is i32 or f32, a captured tensor "
+                       "holds i32, f32, f16, bf16 or bool" +
+                       (near.empty() ? "" : ")"));
       return false;
     }
     take();
@@ -295,19 +313,24 @@ private:
       return ok ? endStatement() : recover();
     }
     bool exact = first.is("exact") && ahead().is("score");
-    if (exact || first.is("mask") || first.is("score")) {
+    if (exact || first.is("mask") || first.is("score") || first.is("sink")) {
       take();
       const Token &keyword = exact ? take() : first;
-      Statement kind = first.is("mask") ? Statement::mask : Statement::score;
+      Statement kind = first.is("mask")   ? Statement::mask
+                       : first.is("sink") ? Statement::sink
+                                          : Statement::score;
       NodeId value = kInvalid;
       if (expect("=", "after '" + std::string(keyword.text) + "'"))
         value = valueOf(kind);
-      kind == Statement::mask ? sema_.setMask(first, value) : sema_.setScore(keyword, value, exact);
+      if (kind == Statement::mask)
+        sema_.setMask(keyword, value);
+      else if (kind == Statement::sink)
+        sema_.setSink(keyword, value);
+      else
+        sema_.setScore(keyword, value, exact);
       return value != kInvalid ? endStatement() : recover();
     }
-    if (first.is("sink"))
-      error(first, "a sink is not supported yet; remove the statement");
-    else if (first.is("exact"))
+    if (first.is("exact"))
       error(first, "'exact' stands before a score, as in 'exact score = ...'; masks always are");
     else
       unknownStatement(first);
@@ -318,14 +341,14 @@ private:
   void unknownStatement(const Token &first) {
     std::string message = described(first) + " begins no statement; ";
     std::string_view near = first.kind == Token::Kind::name && ahead().is("=")
-                                ? nearestName(first.text, {"mask", "score"})
+                                ? nearestName(first.text, {"mask", "score", "sink"})
                                 : std::string_view();
     if (!near.empty())
       message += "did you mean '" + std::string(near) + "'?";
     else if (first.kind == Token::Kind::name && ahead().is("="))
       message += "write 'let " + std::string(first.text) + " = ...'";
     else
-      message += "there are 'let name = ...', 'mask = ...' and 'score = ...'";
+      message += "there are 'let name = ...', 'mask = ...', 'score = ...' and 'sink = ...'";
     error(first, message);
   }
 
@@ -455,9 +478,7 @@ private:
     take();
     if (here().is("(")) {
       if (name.is("any") || name.is("all") || name.is("sum"))
-        return syntaxError(name, "the reduction " + described(name) +
-                                     " is not supported yet; write its terms out, joined by "
-                                     "'||', '&&' or '+'");
+        return reduction(name);
       take();
       std::vector<NodeId> arguments;
       return list(name, ")", arguments) ? sema_.call(name, arguments) : kInvalid;
@@ -468,6 +489,38 @@ private:
       return list(name, "]", indices) ? sema_.read(name, indices) : kInvalid;
     }
     return sema_.name(name);
+  }
+
+  /// (index < bound: value), behind `function`.
+  NodeId reduction(const Token &function) {
+    Nesting nesting(depth_);
+    if (depth_ > kMaxDepth)
+      return syntaxError(function, "the expression is nested more than " +
+                                       std::to_string(kMaxDepth) +
+                                       " levels deep; name parts of it with 'let'");
+    take(); // '('
+    const Token &index = here();
+    if (index.kind != Token::Kind::name || !ahead().is("<"))
+      return syntaxError(index, "write a reduction as '" + std::string(function.text) +
+                                    "(i < M: ...)', with a new name for i; " + described(index) +
+                                    " stands here");
+    take();
+    take(); // '<'
+    NodeId bound = expression();
+    if (syntaxError_)
+      return kInvalid;
+    if (!takeIf(":"))
+      return syntaxError(here(), "write ':' after the bound of " + described(function) + ", not " +
+                                     described(here()));
+    int32_t number = sema_.beginReduction(index, function, bound);
+    NodeId value = expression();
+    NodeId result = sema_.endReduction(index, function, number, bound, value);
+    if (syntaxError_)
+      return kInvalid;
+    if (!takeIf(")"))
+      return syntaxError(here(), "write ')' to close the '(' of " + described(function) + ", not " +
+                                     described(here()));
+    return result;
   }
 
   bool list(const Token &name, std::string_view close, std::vector<NodeId> &values) {

@@ -134,6 +134,22 @@ void Sema::setScore(const Token &keyword, NodeId value, bool exact) {
   variant_.scoreIsExact = exact;
 }
 
+void Sema::setSink(const Token &keyword, NodeId value) {
+  if (std::exchange(hasSink_, true)) {
+    diagnostics_.error(keyword.range, "there are two sinks; join them in one, as "
+                                      "'log(exp(x) + exp(y))'");
+    return;
+  }
+  if (value == kInvalid)
+    return;
+  if (typeOf(value) == ScalarType::boolean) {
+    diagnostics_.error(keyword.range, "a sink is a number, this one is bool; write 'c ? x : -inf' "
+                                      "for one that is not always there");
+    return;
+  }
+  variant_.sink = asFloat(value, keyword.range, "a sink");
+}
+
 void Sema::finish() {
   if (!hasScore_)
     variant_.score = add(Operator::score, ScalarType::f32, {variant_.location, 1}, {});
@@ -147,14 +163,15 @@ void Sema::finish() {
 
 bool Sema::isParameter(std::string_view name) const {
   auto entry = symbols_.find(name);
-  return entry != symbols_.end() && entry->second.kind != Symbol::let;
+  return entry != symbols_.end() &&
+         (entry->second.kind == Symbol::scalar || entry->second.kind == Symbol::capture);
 }
 
 std::vector<std::string_view> Sema::namesInScope() const {
   std::vector<std::string_view> names(std::begin(kIndexNames), std::end(kIndexNames));
   names.insert(names.end(), std::begin(kExtentNames), std::end(kExtentNames));
   names.insert(names.end(), {"true", "false", "inf"});
-  if (statement_ != Statement::mask)
+  if (statement_ != Statement::mask && statement_ != Statement::sink)
     names.push_back("s");
   for (const auto &[name, symbol] : symbols_)
     names.push_back(name);
@@ -178,8 +195,21 @@ NodeId Sema::add(Operator op, ScalarType type, SourceRange range, std::vector<No
   node.number = number;
   node.location = range.begin;
   node.dependsOnScore = op == Operator::score;
-  for (NodeId operand : operands)
-    node.dependsOnScore |= variant_.nodes[operand].dependsOnScore;
+  if (op == Operator::index)
+    node.indices = uint8_t(1 << integer);
+  if (op == Operator::reduceIndex)
+    node.reductions = {integer};
+  for (NodeId id : operands) {
+    const Node &operand = variant_.nodes[id];
+    node.dependsOnScore |= operand.dependsOnScore;
+    node.indices |= operand.indices;
+    std::vector<int32_t> both;
+    std::set_union(node.reductions.begin(), node.reductions.end(), operand.reductions.begin(),
+                   operand.reductions.end(), std::back_inserter(both));
+    node.reductions = std::move(both);
+  }
+  if (isReduction(op))
+    std::erase(node.reductions, integer);
   node.operands = std::move(operands);
   variant_.nodes.push_back(std::move(node));
   return static_cast<NodeId>(variant_.nodes.size()) - 1;
@@ -228,13 +258,26 @@ bool Sema::unifyNumbers(NodeId &left, NodeId &right, SourceRange range, std::str
 }
 
 NodeId Sema::checkScope(NodeId id, SourceRange range, std::string_view name) {
-  if (statement_ != Statement::mask || !variant_.nodes[id].dependsOnScore)
-    return id;
-  std::string subject = quoted(name) + (name == "s" ? " is" : " is computed from 's' and so");
-  diagnostics_.error(range, subject + " not in scope in a mask: masks are exact on every target, s "
-                                      "is not; to drop a key by its score write "
-                                      "'score = c ? s : -inf'");
-  return kInvalid;
+  const Node &node = variant_.nodes[id];
+  auto subject = [&](std::string_view source) {
+    return quoted(name) + (name == source ? std::string(" is")
+                                          : " is computed from " + quoted(source) + " and so");
+  };
+  if (statement_ == Statement::mask && node.dependsOnScore) {
+    diagnostics_.error(range, subject("s") +
+                                  " not in scope in a mask: masks are exact on every target, s is "
+                                  "not; to drop a key by its score write 'score = c ? s : -inf'");
+    return kInvalid;
+  }
+  bool ofKey = node.indices & 1 << static_cast<int>(Index::k);
+  if (statement_ == Statement::sink && (node.dependsOnScore || ofKey)) {
+    diagnostics_.error(range,
+                       subject(node.dependsOnScore ? "s" : "k") +
+                           " not in scope in a sink: it is one term for a query; there are b "
+                           "h hkv q, the extents and the parameters");
+    return kInvalid;
+  }
+  return id;
 }
 
 NodeId Sema::literal(const Token &token, bool negative) {
@@ -272,7 +315,9 @@ NodeId Sema::name(const Token &name) {
     return checkScope(add(Operator::score, ScalarType::f32, name.range, {}), name.range, name.text);
   for (size_t i = 0; i < std::size(kIndexNames); ++i)
     if (name.is(kIndexNames[i]))
-      return add(Operator::index, ScalarType::i32, name.range, {}, static_cast<int32_t>(i));
+      return checkScope(
+          add(Operator::index, ScalarType::i32, name.range, {}, static_cast<int32_t>(i)),
+          name.range, name.text);
   for (size_t i = 0; i < std::size(kExtentNames); ++i)
     if (name.is(kExtentNames[i]))
       return add(Operator::extent, ScalarType::i32, name.range, {}, static_cast<int32_t>(i));
@@ -292,6 +337,8 @@ NodeId Sema::name(const Token &name) {
     ScalarType type = elementScalar(variant_.parameters[symbol->value].type);
     return add(Operator::scalar, type, name.range, {}, symbol->value);
   }
+  case Symbol::reduction:
+    return add(Operator::reduceIndex, ScalarType::i32, name.range, {}, symbol->value);
   case Symbol::capture:
     break;
   }
@@ -346,9 +393,11 @@ NodeId Sema::call(const Token &name, const std::vector<NodeId> &arguments) {
     std::vector<std::string_view> names;
     for (const Function &known : kFunctions)
       names.push_back(known.name);
+    names.insert(names.end(), {"any", "all", "sum"});
     std::string remedy = didYouMean(name.text, names);
     if (remedy.empty())
-      remedy = "; there are abs clamp cos exp floor int log max min sin sqrt tanh";
+      remedy = "; there are abs clamp cos exp floor int log max min sin sqrt tanh, and the "
+               "reductions any all sum";
     diagnostics_.error(name.range, "no function is called " + quoted(name.text) + remedy);
     return kInvalid;
   }
@@ -453,6 +502,42 @@ NodeId Sema::select(const Token &question, NodeId condition, NodeId whereTrue, N
     return kInvalid;
   return add(Operator::select, typeOf(whereTrue), question.range,
              {condition, whereTrue, whereFalse});
+}
+
+int32_t Sema::beginReduction(const Token &index, const Token &function, NodeId bound) {
+  int32_t reduction = reductions_++;
+  declare(index, Symbol::reduction, reduction);
+  if (bound == kInvalid ||
+      !wantType(bound, ScalarType::i32, function.range, "the bound of " + quoted(function.text)))
+    return reduction;
+  const Node &node = variant_.nodes[bound];
+  if (node.dependsOnScore || node.indices != 0 || !node.reductions.empty())
+    diagnostics_.error(function.range,
+                       "the bound of " + quoted(function.text) +
+                           " must be the same for the whole launch; take a parameter, an extent or "
+                           "a number, and put what varies into the condition, as 'any(i < 16: i < "
+                           "q && ...)'");
+  return reduction;
+}
+
+NodeId Sema::endReduction(const Token &index, const Token &function, int32_t reduction,
+                          NodeId bound, NodeId value) {
+  auto entry = symbols_.find(index.text);
+  if (entry != symbols_.end() && entry->second.kind == Symbol::reduction &&
+      entry->second.value == reduction)
+    symbols_.erase(entry);
+  if (bound == kInvalid || value == kInvalid || typeOf(bound) != ScalarType::i32)
+    return kInvalid;
+  std::string role = "what " + quoted(function.text) + " joins";
+  if (function.is("sum")) {
+    if (!unifyNumbers(value, value, function.range, quoted(function.text)))
+      return kInvalid;
+    return add(Operator::reduceSum, typeOf(value), function.range, {bound, value}, reduction);
+  }
+  if (!wantType(value, ScalarType::boolean, function.range, role))
+    return kInvalid;
+  return add(function.is("any") ? Operator::reduceAny : Operator::reduceAll, ScalarType::boolean,
+             function.range, {bound, value}, reduction);
 }
 
 } // namespace tesela

@@ -22,11 +22,9 @@
 
 namespace tesela {
 
-inline constexpr NodeId kInvalid = -1;
-
 /// What the expression being read is for: `s` is in scope in a score, and in a
-/// let that only scores use.
-enum class Statement { let, mask, score };
+/// let that only scores use; `k` is not in a sink.
+enum class Statement { let, mask, score, sink };
 
 class Sema {
 public:
@@ -38,6 +36,7 @@ public:
   void declareLet(const Token &name, NodeId value);
   void setMask(const Token &keyword, NodeId value);
   void setScore(const Token &keyword, NodeId value, bool exact);
+  void setSink(const Token &keyword, NodeId value);
   void beginStatement(Statement statement) { statement_ = statement; }
   /// Fills in the defaults of score and mask; warns of what nothing uses.
   void finish();
@@ -50,13 +49,18 @@ public:
   NodeId unary(const Token &op, NodeId operand);
   NodeId binary(const Token &op, NodeId left, NodeId right);
   NodeId select(const Token &question, NodeId condition, NodeId whereTrue, NodeId whereFalse);
+  /// The index of a reduction is in scope from beginReduction to endReduction, which takes its
+  /// value at the index. `function` is any, all or sum.
+  int32_t beginReduction(const Token &index, const Token &function, NodeId bound);
+  NodeId endReduction(const Token &index, const Token &function, int32_t reduction, NodeId bound,
+                      NodeId value);
 
   bool isParameter(std::string_view name) const;
 
 private:
   struct Symbol {
-    enum Kind { scalar, capture, let } kind;
-    int32_t value; ///< the parameter's number, or the let's node
+    enum Kind { scalar, capture, let, reduction } kind;
+    int32_t value; ///< the parameter's or the reduction's number, or the let's node
     SourceRange range;
     bool used = false;
   };
@@ -72,14 +76,15 @@ private:
   bool wantType(NodeId id, ScalarType type, SourceRange range, std::string_view role);
   /// Makes both i32 or both f32; false with a diagnostic where one is bool.
   bool unifyNumbers(NodeId &left, NodeId &right, SourceRange range, std::string_view role);
-  /// Refuses `s`, and what is computed from it, in a mask.
+  /// Refuses `s`, and what is computed from it, in a mask and a sink; and `k` in a sink.
   NodeId checkScope(NodeId id, SourceRange range, std::string_view name);
 
   Variant &variant_;
   Diagnostics &diagnostics_;
   std::map<std::string, Symbol, std::less<>> symbols_;
   Statement statement_ = Statement::let;
-  bool hasMask_ = false, hasScore_ = false;
+  bool hasMask_ = false, hasScore_ = false, hasSink_ = false;
+  int32_t reductions_ = 0;
 };
 
 } // namespace tesela

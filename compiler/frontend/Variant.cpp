@@ -20,6 +20,10 @@ std::string_view typeName(ScalarType type) {
   return "";
 }
 
+bool isReduction(Operator op) {
+  return op == Operator::reduceAny || op == Operator::reduceAll || op == Operator::reduceSum;
+}
+
 ScalarType elementScalar(ElementType type) {
   switch (type) {
   case ElementType::i32:
@@ -46,6 +50,12 @@ std::vector<NodeId> Variant::nodesOf(NodeId root) const {
   for (NodeId id = 0; id <= root; ++id)
     if (needed[id])
       result.push_back(id);
+  return result;
+}
+
+std::vector<NodeId> Variant::nodesOf(NodeId root, int32_t reduction) const {
+  std::vector<NodeId> result = nodesOf(root);
+  std::erase_if(result, [&](NodeId id) { return nodes[id].innermostReduction() != reduction; });
   return result;
 }
 

@@ -80,9 +80,20 @@ enum class Operator : uint8_t {
   logicalAnd,
   logicalOr, ///< bool
   select,    ///< T; operands are the bool condition, the value where true, where false
+
+  // Reductions over i = 0 to bound - 1: operands are the i32 bound, which is the same for the whole
+  // launch, and the value at i; `integer` numbers them, an outer one before what stands in it.
+  reduceIndex, ///< i32; i of reduction `integer`
+  reduceAny,
+  reduceAll, ///< bool
+  reduceSum, ///< i32 (wraps) or f32, from 0 on, in the order of i
 };
 
 using NodeId = int32_t;
+/// No node: an expression that was diagnosed, or one that the text does not have.
+inline constexpr NodeId kInvalid = -1;
+
+bool isReduction(Operator op);
 
 struct Node {
   Operator op = Operator::constant;
@@ -92,6 +103,13 @@ struct Node {
   std::vector<NodeId> operands; ///< each smaller than the node's own number
   SourceLocation location;
   bool dependsOnScore = false; ///< `s` is among what it is computed from
+  uint8_t indices = 0;         ///< bit n: Index n is among what it is computed from
+  /// The reductions whose indices it is computed from, outermost first, without those that end in
+  /// it.
+  std::vector<int32_t> reductions;
+
+  /// The reduction in whose every round it has another value; -1: in none.
+  int32_t innermostReduction() const { return reductions.empty() ? -1 : reductions.back(); }
 };
 
 /// A variant that has passed every check of the language.
@@ -104,6 +122,7 @@ struct Variant {
   NodeId score = 0;          ///< f32; the node of `s` where the text has no score
   NodeId mask = 0;           ///< bool; the constant true where the text has no mask
   bool scoreIsExact = false; ///< computed as masks are
+  NodeId sink = kInvalid;    ///< f32, of b h hkv q; kInvalid: none
 
   /// The score is `s` itself.
   bool scoreIsIdentity() const { return nodes[score].op == Operator::score; }
@@ -113,6 +132,10 @@ struct Variant {
   }
   /// `root` and all it is computed from, operands first.
   std::vector<NodeId> nodesOf(NodeId root) const;
+  /// Those of them that are computed once in a round of `reduction`; -1: once, outside of all.
+  /// Where a reduction is among them, what it reduces follows from nodesOf(its second operand, its
+  /// number).
+  std::vector<NodeId> nodesOf(NodeId root, int32_t reduction) const;
   /// The score has an infinity in its text: it may be -inf somewhere, which is as masked.
   bool scoreMayMask() const;
 };

@@ -187,17 +187,39 @@ public:
   BodyWriter(const Variant &variant, bool isMask) : variant_(variant), isMask_(isMask) {}
 
   std::string write(NodeId root) {
-    std::string text;
-    for (NodeId id : variant_.nodesOf(root)) {
-      const Node &node = variant_.nodes[id];
-      text += "  const " + std::string(typeText(node.type)) + " " + name(id) + " = " + value(node) +
-              ";\n";
-    }
-    return text + "  return " + name(root) + ";\n";
+    return statements(root, /*reduction=*/-1) + "  return " + name(root) + ";\n";
   }
 
 private:
   static std::string name(NodeId id) { return "n" + std::to_string(id); }
+  static std::string index(int32_t reduction) { return "i" + std::to_string(reduction); }
+
+  /// What `root` needs once in a round of `reduction`.
+  std::string statements(NodeId root, int32_t reduction) const {
+    std::string text;
+    for (NodeId id : variant_.nodesOf(root, reduction)) {
+      const Node &node = variant_.nodes[id];
+      std::string type = typeText(node.type);
+      if (isReduction(node.op))
+        text += "  " + type + " " + name(id) + " = " + loop(id);
+      else
+        text += "  const " + type + " " + name(id) + " = " + value(node) + ";\n";
+    }
+    return text;
+  }
+
+  /// A reduction's value before the first round, then its rounds.
+  std::string loop(NodeId id) const {
+    const Node &node = variant_.nodes[id];
+    std::string i = index(node.integer), bound = operand(node, 0), value = operand(node, 1);
+    std::string joined = node.op == Operator::reduceAny   ? name(id) + " || " + value
+                         : node.op == Operator::reduceAll ? name(id) + " && " + value
+                                                          : "add(" + name(id) + ", " + value + ")";
+    return std::string(node.op == Operator::reduceAll ? "1" : "0") + ";\n  for (int " + i +
+           " = 0; " + i + " < " + bound + "; ++" + i + ") {\n" +
+           statements(node.operands[1], node.integer) + "  " + name(id) + " = " + joined +
+           ";\n  }\n";
+  }
 
   const char *typeText(ScalarType type) const {
     if (type == ScalarType::f32)
@@ -248,6 +270,8 @@ private:
     case Operator::scalar:
       return "a.parameters[" + std::to_string(node.integer) +
              (node.type == ScalarType::i32 ? "].integer" : "].number");
+    case Operator::reduceIndex:
+      return index(node.integer);
     case Operator::read:
       return read(node);
     case Operator::toFloat:
@@ -307,6 +331,10 @@ private:
       return infix("||", node);
     case Operator::select:
       return operand(node, 0) + " ? " + operand(node, 1) + " : " + operand(node, 2);
+    case Operator::reduceAny:
+    case Operator::reduceAll:
+    case Operator::reduceSum:
+      break; // statements
     }
     return "";
   }
@@ -326,7 +354,12 @@ std::string oracleExpressions(const Variant &variant) {
          "}\ntemplate <class R>\ninline __device__ R oracleScore(const OracleArguments &a, R s, "
          "int "
          "b, int h, int hkv, int q, int k) {\n" +
-         BodyWriter(variant, /*isMask=*/false).write(variant.score) + "}\n";
+         BodyWriter(variant, /*isMask=*/false).write(variant.score) +
+         "}\ntemplate <class R>\ninline __device__ R oracleSink(const OracleArguments &a, int b, "
+         "int h, int hkv, int q) {\n" +
+         (variant.sink == kInvalid ? "  return (R)__int_as_float((int)0xff800000u);\n"
+                                   : BodyWriter(variant, /*isMask=*/false).write(variant.sink)) +
+         "}\n";
 }
 
 } // namespace tesela

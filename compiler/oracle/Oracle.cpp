@@ -108,8 +108,11 @@ extern "C" __global__ void __launch_bounds__(256) tesela_oracle(OracleArguments 
   const int q = blockIdx.x, h = blockIdx.y, b = blockIdx.z, thread = threadIdx.x;
   const int hkv = h / (a.H / a.Hkv);
 
-  double largestRef = -infinity, largestBase = -infinity;
-  double poisonRef = 0, poisonBase = 0;  // 1: a kept score is NaN or +inf
+  const double sinkRef = oracleSink<double>(a, b, h, hkv, q);  // -inf where there is none
+  const double sinkBase = oracleSink<float>(a, b, h, hkv, q);
+  double largestRef = sinkRef, largestBase = sinkBase;
+  // 1: a kept score or the sink is NaN or +inf
+  double poisonRef = sinkRef < infinity ? 0 : 1, poisonBase = sinkBase < infinity ? 0 : 1;
   for (int k = thread; k < a.Sk; k += 256) {
     Scores score = scoresOf(a, b, h, q, k);
     if (!(score.ref < infinity)) poisonRef = 1;
@@ -155,6 +158,8 @@ extern "C" __global__ void __launch_bounds__(256) tesela_oracle(OracleArguments 
     }
     totalRef = combineBlock(totalRef, sum);
     totalBase = combineBlock(totalBase, sum);
+    if (sinkRef > -infinity) totalRef += exp(sinkRef - largestRef);
+    if (sinkBase > -infinity) totalBase += exp(sinkBase - largestBase);
     if (d < a.headDimV) {
       const long long element = row * a.headDimV + d;
       ((double *)a.ref)[element] = poisonRef ? nan : totalRef == 0 ? 0 : ref / totalRef;

@@ -65,15 +65,16 @@ struct OracleArguments {
 ///         input type for the product with v, unrounded in the sum; all else in
 ///         double
 ///
-/// A kept score of -inf counts as masked; a kept NaN or +inf makes the row (O and
-/// LSE) NaN; a row without keys has O = 0 and LSE = -inf.
+/// A sink is a term of the sums, computed as scores are. A kept score of -inf counts as masked; a
+/// kept NaN or +inf, or one in the sink, makes the row (O and LSE) NaN; a row without keys has O =
+/// 0 and LSE = -inf, or the sink.
 ///
 /// `inputType` is f32, f16 or bf16. Error: Code::unsupported where the variant has
 /// more parameters or axes than fit OracleArguments.
 Result<std::string> oracleSource(const Variant &variant, ElementType inputType);
 
 /// The part of oracleSource() that stands for the variant: the device functions
-/// `oracleMask` and `oracleScore`, with what they need.
+/// `oracleMask`, `oracleScore` and `oracleSink`, with what they need.
 std::string oracleExpressions(const Variant &variant);
 
 } // namespace tesela

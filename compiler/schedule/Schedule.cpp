@@ -7,6 +7,8 @@
 #include "targets/host/HostSchedule.h"
 #include "targets/nvvm/ChipFacts.h"
 
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringRef.h"
 
@@ -39,8 +41,48 @@ std::string Schedule::text() const {
     text += fmt::format(", heads = {}", heads);
   if (queryStages > 1)
     text += fmt::format(", query_stages = {}", queryStages);
+  if (lastKeysFirst)
+    text += ", last_keys_first = true";
+  if (lanes > 0)
+    text += fmt::format(", lanes = {}, product_rows = {}, product_vectors = {}", lanes, productRows,
+                        productVectors);
+  if (productPairs)
+    text += ", product_pairs = true";
   return text;
 }
+
+namespace {
+/// The fields that a text can name, but for `reference`.
+struct Flag {
+  llvm::StringRef name;
+  bool Schedule::*field;
+};
+constexpr Flag flags[] = {{"q_in_registers", &Schedule::qInRegisters},
+                          {"overlap", &Schedule::overlap},
+                          {"turns", &Schedule::turns},
+                          {"persistent", &Schedule::persistent},
+                          {"output_buffer", &Schedule::outputBuffer},
+                          {"product_pairs", &Schedule::productPairs},
+                          {"last_keys_first", &Schedule::lastKeysFirst}};
+
+struct Number {
+  llvm::StringRef name;
+  int64_t Schedule::*field;
+  int64_t least = 1, most = 4096;
+};
+constexpr Number numbers[] = {
+    {"block_m", &Schedule::blockM},
+    {"block_n", &Schedule::blockN},
+    {"stages", &Schedule::stages},
+    {"warps", &Schedule::warps},
+    {"consumers", &Schedule::consumers, 0},
+    {"group_keys", &Schedule::groupKeys, 0, std::numeric_limits<int32_t>::max()},
+    {"heads", &Schedule::heads},
+    {"query_stages", &Schedule::queryStages},
+    {"lanes", &Schedule::lanes},
+    {"product_rows", &Schedule::productRows},
+    {"product_vectors", &Schedule::productVectors}};
+} // namespace
 
 Status overrideSchedule(Schedule &schedule, const std::string &text) {
   llvm::SmallVector<llvm::StringRef> items;
@@ -49,17 +91,12 @@ Status overrideSchedule(Schedule &schedule, const std::string &text) {
     auto [name, value] = item.split('=');
     name = name.trim();
     value = value.trim();
-    bool *choice = name == "q_in_registers"  ? &schedule.qInRegisters
-                   : name == "overlap"       ? &schedule.overlap
-                   : name == "turns"         ? &schedule.turns
-                   : name == "persistent"    ? &schedule.persistent
-                   : name == "output_buffer" ? &schedule.outputBuffer
-                                             : nullptr;
-    if (choice) {
+    const Flag *flag = llvm::find_if(flags, [&](const Flag &each) { return each.name == name; });
+    if (flag != std::end(flags)) {
       if (value != "true" && value != "false")
         return Error(Code::invalidArgument, fmt::format("schedule: {} is true or false, not '{}'",
                                                         name.str(), value.str()));
-      *choice = value == "true";
+      schedule.*flag->field = value == "true";
       continue;
     }
     if (name == "reference") {
@@ -70,31 +107,28 @@ Status overrideSchedule(Schedule &schedule, const std::string &text) {
       schedule.reference = value.str();
       continue;
     }
-    int64_t *field = name == "block_m"        ? &schedule.blockM
-                     : name == "block_n"      ? &schedule.blockN
-                     : name == "stages"       ? &schedule.stages
-                     : name == "warps"        ? &schedule.warps
-                     : name == "consumers"    ? &schedule.consumers
-                     : name == "group_keys"   ? &schedule.groupKeys
-                     : name == "heads"        ? &schedule.heads
-                     : name == "query_stages" ? &schedule.queryStages
-                                              : nullptr;
-    if (!field)
+    const Number *number =
+        llvm::find_if(numbers, [&](const Number &each) { return each.name == name; });
+    if (number == std::end(numbers))
       return Error(
           Code::invalidArgument,
           fmt::format("schedule: '{}' is no choice of a schedule; the choices are block_m, "
                       "block_n, stages, warps, q_in_registers, consumers, reference, overlap, "
-                      "turns, persistent, output_buffer, group_keys, heads and query_stages",
+                      "turns, persistent, output_buffer, group_keys, heads, query_stages, "
+                      "last_keys_first, lanes, product_rows, product_vectors and product_pairs",
                       name.str()));
-    int64_t least = field == &schedule.consumers || field == &schedule.groupKeys ? 0 : 1;
-    int64_t most = field == &schedule.groupKeys ? std::numeric_limits<int32_t>::max() : 4096;
-    if (value.getAsInteger(10, *field) || *field < least || *field > most)
+    int64_t &field = schedule.*number->field;
+    if (value.getAsInteger(10, field) || field < number->least || field > number->most)
       return Error(Code::invalidArgument,
                    fmt::format("schedule: {} is a whole number from {} to {}, not '{}'", name.str(),
-                               least, most, value.str()));
+                               number->least, number->most, value.str()));
   }
   return Status::success();
 }
+
+/// Columns with which a head of `headDim` 16-bit elements lies in a buffer: its rows take whole
+/// rows of the banks (`!pipe.buffer`).
+static int64_t bufferColumns(int64_t headDim) { return (headDim + 63) / 64 * 64; }
 
 int64_t sharedBytes(const Schedule &schedule, const KernelSpecification &specification) {
   int64_t size = elementSize(specification.inputType);
@@ -102,10 +136,11 @@ int64_t sharedBytes(const Schedule &schedule, const KernelSpecification &specifi
   // another shape.
   bool beside = schedule.consumers > 0 &&
                 (schedule.outputBuffer || specification.headDimQk != specification.headDimV);
-  int64_t query = schedule.blockM *
-                  (beside ? schedule.queryStages * specification.headDimQk + specification.headDimV
-                          : std::max(specification.headDimQk, specification.headDimV));
-  int64_t keyAndValue = schedule.blockN * (specification.headDimQk + specification.headDimV);
+  int64_t columnsQk = bufferColumns(specification.headDimQk),
+          columnsV = bufferColumns(specification.headDimV);
+  int64_t query = schedule.blockM * (beside ? schedule.queryStages * columnsQk + columnsV
+                                            : std::max(columnsQk, columnsV));
+  int64_t keyAndValue = schedule.blockN * (columnsQk + columnsV);
   int64_t barriers = schedule.consumers > 0
                          ? 16 * (schedule.consumers * schedule.queryStages + 2 * schedule.stages)
                          : 0;
@@ -141,6 +176,16 @@ static int64_t headsFor(const KernelSpecification &specification, int64_t blockM
   return std::min<int64_t>(mostHeads, std::bit_floor(uint64_t(blockM) / queries));
 }
 
+/// Values of tiles that a thread of 1, 2 or 3 consumers can hold beside everything else
+/// (pipe-split-roles deals 256, 232 or 160 registers).
+constexpr int64_t tileRegisters[] = {0, 224, 208, 128};
+
+/// What a thread of a consumer holds of tiles: accumulators of S and O; and with `overlap` the last
+/// block's P beside this block's S.
+static int64_t heldRegisters(int64_t blockN, int64_t headDimV, bool overlap) {
+  return (blockN + paddedHeadDim(headDimV)) / 2 + (overlap ? blockN / 4 : 0);
+}
+
 /// Warpgroups with roles on sm_90: the fastest of those measured on an H200 (docs/performance.md).
 static Schedule roleHeuristic(const KernelSpecification &specification,
                               const VariantTraits &variant, const ChipFacts &chip,
@@ -153,17 +198,27 @@ static Schedule roleHeuristic(const KernelSpecification &specification,
   schedule.heads = headsFor(specification, schedule.blockM);
   bool isWide = widest <= 64 || (specification.headDimV <= 128 && consumers < 3);
   schedule.blockN = isWide ? 128 : 80;
+  // D 72 to 96: +5 to +3 % of 80 columns (docs/performance.md).
+  auto fits = [&](int64_t blockN) {
+    return heldRegisters(blockN, specification.headDimV, overlap) <= tileRegisters[consumers];
+  };
+  while (consumers == 3 && schedule.blockN < 128 && fits(schedule.blockN + 16))
+    schedule.blockN += 16;
   // Beside the values and addresses of captured tensors the registers of three hold less; nothing
   // of the library's variants is spilled with these (AssemblyTest).
-  if (consumers == 3 && variant.hasCaptures && widest <= 64)
-    schedule.blockN = 112;
+  if (consumers == 3 && variant.hasCaptures && widest < 128)
+    schedule.blockN = std::min<int64_t>(schedule.blockN, widest <= 64 ? 112 : 80);
   // So do the reads of masks that are no intervals of positions, beside the output of wide heads:
   // with 80 columns those of documents spill (AssemblyTest).
   if (variant.isTested && widest > 128)
     schedule.blockN = std::min<int64_t>(schedule.blockN, 64);
+  // And the rounds of a reduction, beside the widest.
+  if (variant.hasReductions && widest > 192)
+    schedule.blockN = std::min<int64_t>(schedule.blockN, 48);
   schedule.stages = widest <= 64 ? 4 : 2;
   // A score that is computed again takes registers.
-  bool isCostly = variant.hasScore && (variant.hasCaptures || widest <= 64);
+  bool isCostly =
+      variant.hasScore && (variant.hasCaptures || variant.hasReductions || widest <= 64);
   schedule.reference = isCostly ? "lazy" : "recompute";
   schedule.overlap = overlap;
   schedule.persistent = schedule.outputBuffer = true;
@@ -171,6 +226,10 @@ static Schedule roleHeuristic(const KernelSpecification &specification,
   bool turnsPay = (widest <= 64 && consumers == 3 && (variant.isMasked || isShort)) ||
                   (variant.hasScore && variant.hasCaptures);
   schedule.turns = turnsPay && overlap && consumers > 1;
+  // Where a range of keys begins and ends with partial blocks, each row keeps keys of the last one
+  // before its own position, and few of the first: what is computed again is a block less in two
+  // rows of blocks (docs/performance.md).
+  schedule.lastKeysFirst = variant.isScattered && !variant.isTested;
   if (variant.isMasked) // keys and values of 32 MiB stay in the L2 of 50 MB (HOPPER.md)
     schedule.groupKeys = (int64_t(32) << 20) / (elementSize(specification.inputType) *
                                                 (specification.headDimQk + specification.headDimV));
@@ -207,7 +266,9 @@ static int64_t consumersFor(const KernelSpecification &specification,
     return 1;
   if (std::max(specification.headDimQk, specification.headDimV) > 128)
     return 2; // the registers, or with unequal widths the shared memory, of three hold too little
-  if (variant.isScattered) // few and often partial blocks, whose bookkeeping takes registers
+  // Few and often partial blocks, whose bookkeeping takes registers; as the rounds of a reduction
+  // do.
+  if (variant.isScattered || variant.hasReductions)
     return 2;
   bool isNarrow = std::max(specification.headDimQk, specification.headDimV) <= 64;
   int64_t longestOfTwo = isNarrow ? (variant.isMasked ? 1024 : 0) : variant.isMasked ? 4096 : 1024;
@@ -217,16 +278,31 @@ static int64_t consumersFor(const KernelSpecification &specification,
 /// Blocks of FlashAttention-2's forward kernels for these widths (its
 /// flash_fwd_launch_template.h); docs/performance.md has what was measured here.
 static Schedule multiplyHeuristic(const KernelSpecification &specification, const ChipFacts &chip) {
+  int64_t widest = std::max(specification.headDimQk, specification.headDimV);
   Schedule schedule;
   schedule.reference = "lazy";
-  schedule.warps = 4;
-  schedule.blockM = hasFewQueries(specification) ? 64 : 128;
-  schedule.heads = headsFor(specification, schedule.blockM);
-  schedule.blockN = 64;
   schedule.stages = 2;
-  schedule.qInRegisters = std::max(specification.headDimQk, specification.headDimV) <= 64;
-  if (sharedBytes(schedule, specification) > chip.blockShared)
-    schedule.blockN = 32;
+  schedule.qInRegisters = widest <= 64;
+  // The first that fits. A warp's 32 rows reuse each key and value twice, 16 leave registers for
+  // the output of wide heads.
+  struct Blocks {
+    int64_t blockM, blockN, warps;
+  };
+  constexpr Blocks ofWide[] = {{128, 64, 8}, {128, 32, 8}, {64, 64, 4}, {64, 32, 4}, {64, 16, 4}},
+                   ofOthers[] = {{128, 64, 4}, {128, 32, 4}},
+                   ofFew[] = {{64, 64, 4}, {64, 32, 4}, {64, 16, 4}};
+  llvm::ArrayRef<Blocks> choices =
+      hasFewQueries(specification)
+          ? llvm::ArrayRef(ofFew)
+          : (widest > 128 ? llvm::ArrayRef(ofWide) : llvm::ArrayRef(ofOthers));
+  for (const Blocks &blocks : choices) {
+    schedule.blockM = blocks.blockM;
+    schedule.blockN = blocks.blockN;
+    schedule.warps = blocks.warps;
+    schedule.heads = headsFor(specification, schedule.blockM);
+    if (sharedBytes(schedule, specification) <= chip.blockShared)
+      break;
+  }
   return schedule;
 }
 
@@ -248,6 +324,12 @@ static Status checkHeads(const Schedule &schedule) {
 static bool usesRoles(const Schedule &schedule) {
   return schedule.overlap || schedule.turns || schedule.persistent || schedule.outputBuffer ||
          schedule.queryStages > 1;
+}
+
+/// Whether it makes a choice that only the host has.
+static bool usesVectors(const Schedule &schedule) {
+  return schedule.lanes > 0 || schedule.productRows > 0 || schedule.productVectors > 0 ||
+         schedule.productPairs;
 }
 
 static Status checkShared(const Schedule &schedule, const KernelSpecification &specification,
@@ -279,17 +361,12 @@ static Status checkRoles(const Schedule &schedule, const KernelSpecification &sp
                     schedule.blockM, schedule.warps));
   if (schedule.blockN % 16 != 0 || schedule.blockN > 256)
     return reject(fmt::format("block_n is a multiple of 16 up to 256, not {}", schedule.blockN));
-  // Accumulators of S and O beside what else a thread of a consumer holds (pipe-split-roles deals
-  // 256, 232 or 160 registers).
-  constexpr int64_t registers[] = {0, 224, 208, 128};
-  int64_t held = (schedule.blockN + specification.headDimV) / 2;
-  if (schedule.overlap) // the last block's P beside this block's S
-    held += schedule.blockN / 4;
-  if (held > registers[schedule.consumers])
+  int64_t held = heldRegisters(schedule.blockN, specification.headDimV, schedule.overlap);
+  if (held > tileRegisters[schedule.consumers])
     return reject(
         fmt::format("keeps {} values in the registers of a thread, of which {} can hold tiles "
                     "with {} consumers; take fewer consumers or a smaller block_n",
-                    held, registers[schedule.consumers], schedule.consumers));
+                    held, tileRegisters[schedule.consumers], schedule.consumers));
   if (schedule.turns && (!schedule.overlap || schedule.consumers < 2))
     return reject("turns need overlap = true and consumers = 2 or 3: they order the products that "
                   "overlap starts");
@@ -306,15 +383,14 @@ static Status checkRoles(const Schedule &schedule, const KernelSpecification &sp
 
 static Status checkCuda(const Schedule &schedule, const KernelSpecification &specification,
                         const ChipFacts &chip) {
+  if (usesVectors(schedule))
+    return reject("lanes, product_rows, product_vectors and product_pairs are choices of the host; "
+                  "leave them out on a GPU");
   if (schedule.consumers > 0)
     return checkRoles(schedule, specification, chip);
   if (usesRoles(schedule))
     return reject("overlap, turns, persistent, output_buffer and query_stages need consumers; take "
                   "consumers = 2 or 3 on sm_90, or leave them out");
-  if (std::max(specification.headDimQk, specification.headDimV) > 128)
-    return reject(fmt::format("consumers = 0 computes head dimensions up to 128, not {} and {}; "
-                              "leave consumers out",
-                              specification.headDimQk, specification.headDimV));
   if (schedule.warps != 4 && schedule.warps != 8)
     return reject(fmt::format("warps is 4 or 8, not {}", schedule.warps));
   if (schedule.blockM % (16 * schedule.warps) != 0)
@@ -323,9 +399,8 @@ static Status checkCuda(const Schedule &schedule, const KernelSpecification &spe
                               16 * schedule.warps, schedule.blockM));
   if (schedule.blockN % 16 != 0)
     return reject(fmt::format("block_n is a multiple of 16, not {}", schedule.blockN));
-  // A copy gives each thread whole rows of 16-byte chunks, 8 rows or more apart.
-  int64_t narrowest = std::min(specification.headDimQk, specification.headDimV);
-  int64_t rowStep = schedule.warps * 32 / (narrowest / 8);
+  // A copy gives eight threads a row, 128 bytes at a time.
+  int64_t rowStep = schedule.warps * 32 / 8;
   if (schedule.blockN % rowStep != 0 || schedule.blockM % rowStep != 0)
     return reject(
         fmt::format("block_m and block_n are multiples of {} here (the rows that {} threads "
@@ -335,8 +410,9 @@ static Status checkCuda(const Schedule &schedule, const KernelSpecification &spe
     return status;
   // Accumulators of S and O, and Q where it is kept, must fit the 255 registers of a thread.
   int64_t strips = schedule.blockM / (16 * schedule.warps);
-  int64_t registers = strips * (schedule.blockN + specification.headDimV) / 2 +
-                      (schedule.qInRegisters ? strips * specification.headDimQk / 4 : 0);
+  int64_t registers =
+      strips * (schedule.blockN + paddedHeadDim(specification.headDimV)) / 2 +
+      (schedule.qInRegisters ? strips * paddedHeadDim(specification.headDimQk) / 4 : 0);
   if (registers > 224)
     return reject(fmt::format("keeps {} values in the registers of a thread, of which 224 can hold "
                               "tiles; take more warps, a smaller block_m or block_n, or "
@@ -345,36 +421,58 @@ static Status checkCuda(const Schedule &schedule, const KernelSpecification &spe
   return Status::success();
 }
 
-static Status checkHost(const Schedule &schedule) {
-  if (schedule.consumers > 0 || schedule.reference != "follow" || usesRoles(schedule))
-    return Error(Code::invalidArgument, "schedule: consumers, reference, overlap, turns, "
-                                        "persistent, output_buffer and query_stages are choices "
-                                        "of GPU targets; leave them out on the host");
+static Status checkHost(const Schedule &schedule, ElementType input, const VectorUnit &unit) {
+  if (schedule.consumers > 0 || schedule.reference != "follow" || schedule.lastKeysFirst ||
+      usesRoles(schedule))
+    return reject(
+        "consumers, reference, overlap, turns, persistent, output_buffer, "
+        "query_stages and last_keys_first are choices of GPU targets; leave them out on the host");
   if (schedule.blockM % 8 != 0 || schedule.blockN % 16 != 0)
-    return Error(
-        Code::invalidArgument,
-        fmt::format("schedule: on the host block_m is a multiple of 8 and block_n of 16, not "
-                    "{} and {}",
+    return reject(
+        fmt::format("on the host block_m is a multiple of 8 and block_n of 16, not {} and {}",
                     schedule.blockM, schedule.blockN));
+  if (!std::has_single_bit(uint64_t(schedule.lanes)) || schedule.lanes > unit.width)
+    return reject(fmt::format("lanes is a power of two up to {}, which this CPU's vectors have, "
+                              "not {}",
+                              unit.width, schedule.lanes));
+  int64_t taken = VectorUnit::productRegisters(schedule.productRows, schedule.productVectors);
+  if (taken > unit.registers)
+    return reject(fmt::format("products of {} rows and {} vectors take {} registers, this CPU has "
+                              "{}; take smaller product_rows or product_vectors",
+                              schedule.productRows, schedule.productVectors, taken,
+                              unit.registers));
+  if (schedule.productPairs && input != ElementType::bf16)
+    return reject(fmt::format("product_pairs takes bf16 inputs, not {}; leave it out",
+                              elementTypeName(input)));
+  if (schedule.productPairs && !unit.bf16Pairs)
+    return reject("product_pairs takes a CPU with AVX512-BF16, which this one lacks; leave it out");
   return Status::success();
+}
+
+static Result<Schedule> chooseHostSchedule(const KernelSpecification &specification) {
+  VectorUnit unit = hostVectorUnit();
+  HostChoices choices =
+      hostChoices(specification.inputType, specification.headDimQk, specification.headDimV, unit);
+  Schedule schedule;
+  schedule.blockM = choices.blockM;
+  schedule.blockN = choices.blockN;
+  schedule.lanes = choices.lanes;
+  schedule.productRows = choices.productRows;
+  schedule.productVectors = choices.productVectors;
+  schedule.productPairs = choices.productPairs;
+  if (Status status = overrideSchedule(schedule, specification.schedule); !status)
+    return status.error();
+  if (Status status = checkHost(schedule, specification.inputType, unit); !status)
+    return status.error();
+  if (Status status = checkHeads(schedule); !status)
+    return status.error();
+  return schedule;
 }
 
 Result<Schedule> chooseSchedule(const KernelSpecification &specification,
                                 const VariantTraits &variant) {
-  if (specification.target.kind == Target::Kind::host) {
-    HostBlocks blocks =
-        hostBlocks(specification.inputType, specification.headDimQk, specification.headDimV);
-    Schedule schedule;
-    schedule.blockM = blocks.blockM;
-    schedule.blockN = blocks.blockN;
-    if (Status status = overrideSchedule(schedule, specification.schedule); !status)
-      return status.error();
-    if (Status status = checkHost(schedule); !status)
-      return status.error();
-    if (Status status = checkHeads(schedule); !status)
-      return status.error();
-    return schedule;
-  }
+  if (specification.target.kind == Target::Kind::host)
+    return chooseHostSchedule(specification);
   Result<ChipFacts> chip = chipFacts(specification.target.sm);
   if (!chip)
     return chip.error();
@@ -383,7 +481,9 @@ Result<Schedule> chooseSchedule(const KernelSpecification &specification,
   Schedule wanted;
   wanted.queryStages = 0;
   wanted.consumers = chip->acceleratedPtx != 0 ? consumersFor(specification, variant) : 0;
-  wanted.overlap = true;
+  // The rounds of a reduction have no registers for the last block's P beside this block's S
+  // (AssemblyTest).
+  wanted.overlap = !variant.hasReductions;
   if (Status status = overrideSchedule(wanted, specification.schedule); !status)
     return status.error();
   Schedule schedule = wanted.consumers > 0 ? roleHeuristic(specification, variant, *chip,

@@ -25,6 +25,9 @@ struct Schedule {
   int64_t groupKeys = 0;
   int64_t heads = 1;
   int64_t queryStages = 1;
+  bool lastKeysFirst = false;
+  int64_t lanes = 0, productRows = 0, productVectors = 0;
+  bool productPairs = false;
 
   /// Threads of a GPU's thread block.
   int64_t threads() const { return consumers > 0 ? 128 * (consumers + 1) : 32 * warps; }
@@ -42,6 +45,8 @@ struct VariantTraits {
   /// one.
   bool isScattered = false;
   bool isTested = false; ///< of these: tested one by one
+  /// Its mask or its score goes through the rounds of a reduction for each pair.
+  bool hasReductions = false;
 };
 
 /// The schedule for `specification`; errors name the choice, its limit and what to change.
@@ -50,6 +55,10 @@ Result<Schedule> chooseSchedule(const KernelSpecification &specification,
 
 /// Replaces the fields that `text` names: "block_m = 128, stages = 2".
 Status overrideSchedule(Schedule &schedule, const std::string &text);
+
+/// Columns of a tile whose rows are heads of `headDim` elements: matrix instructions take 16 of the
+/// depth a step (PTX ISA, 9.7.14, 9.7.15).
+constexpr int64_t paddedHeadDim(int64_t headDim) { return (headDim + 15) / 16 * 16; }
 
 /// Bytes of shared memory that the forward kernel needs with `schedule`.
 int64_t sharedBytes(const Schedule &schedule, const KernelSpecification &specification);

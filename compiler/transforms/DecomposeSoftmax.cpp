@@ -300,10 +300,60 @@ void SoftmaxDecomposition::decompose(tile::RescaleOp op) {
   op.replaceAllUsesWith(branch.getResult(0));
 }
 
+namespace {
+/// A row's denominator with its sink z, in exponents of two from the larger of the two on:
+///
+///   top = max(c · m, log₂e · z)     denominator = L · 2^(c · m - top) + 2^(log₂e · z - top)
+///
+/// A row without keys has L = 0 and no m, one without a sink z = -inf: the one or the other term is
+/// 0. NaN and +inf in z come out as NaN.
+struct DenominatorWithSink {
+  DenominatorWithSink(Scalars s, Value m, Value total, Value z, Value factor) {
+    isEmpty = s.equal(total, s.zero());
+    // As emitExponents has it, or what is summed would be weighed by another reference.
+    Value exponent = s.multiply(m, factor);
+    exponent = s.select(s.equal(exponent, s.minusInfinity()), s.zero(), exponent);
+    Value sink = s.multiply(z, s.number(std::numbers::log2e_v<float>));
+    Value own = s.select(isEmpty, s.minusInfinity(), exponent);
+    top = arith::MaxNumFOp::create(s.builder, s.loc, own, sink);
+    weight = s.select(isEmpty, s.zero(), s.exp2(s.add(exponent, s.negate(top))));
+    term = s.select(s.equal(sink, s.minusInfinity()), s.zero(), s.exp2(s.add(sink, s.negate(top))));
+    denominator = s.add(s.multiply(total, weight), term);
+    isNothing = s.equal(denominator, s.zero());
+  }
+  Value isEmpty, isNothing; ///< no keys; neither keys nor a sink
+  Value top, weight, term, denominator;
+};
+} // namespace
+
+/// What `op` gives where it has a sink.
+static std::pair<Value, Value> finishWithSink(TileEmitter &emit, tile::FinishOp op, Value total) {
+  Type rowType = op.getM().getType();
+  SmallVector<Value> rows = {op.getM(), total, op.getSink()};
+  Value weights = emit.map(rowType, rows, [&](Scalars s, ValueRange x, Value, Value) {
+    DenominatorWithSink d(s, x[0], x[1], x[2], op.getFactor());
+    return s.select(d.isNothing, s.zero(), s.divide(d.weight, d.denominator));
+  });
+  Value lse = emit.map(rowType, rows, [&](Scalars s, ValueRange x, Value, Value) {
+    DenominatorWithSink d(s, x[0], x[1], x[2], op.getFactor());
+    Value sum =
+        s.multiply(s.add(d.top, s.log2(d.denominator)), s.number(std::numbers::ln2_v<float>));
+    // z itself, whose term is 1 then; NaN where z is +inf.
+    Value alone = s.add(x[2], s.add(d.term, s.number(-1)));
+    return s.select(d.isNothing, s.minusInfinity(), s.select(d.isEmpty, alone, sum));
+  });
+  return {emitProduct(emit, op.getO(), weights), lse};
+}
+
 void SoftmaxDecomposition::decompose(tile::FinishOp op) {
   TileEmitter emit(op);
   Type rowType = op.getM().getType();
   Value total = tile::TotalOp::create(emit.builder, emit.loc, rowType, op.getL());
+  // An unfilled hook has become a constant by now.
+  if (op.getSink() && !op.getSink().getDefiningOp<tile::ConstantOp>()) {
+    auto [output, lse] = finishWithSink(emit, op, total);
+    return op.replaceAllUsesWith(ValueRange{output, lse});
+  }
   Value inverse = emit.map(rowType, total, [&](Scalars s, ValueRange x, Value, Value) {
     return s.select(s.equal(x[0], s.zero()), s.zero(), s.divide(s.number(1), x[0]));
   });

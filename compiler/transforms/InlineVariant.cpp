@@ -53,6 +53,9 @@ struct TileInlineVariant : impl::TileInlineVariantBase<TileInlineVariant> {
       } else if (auto mask = dyn_cast<tile::MaskOp>(op)) {
         fillHook(variant.getMaskBody(), mask.getBody(), kernel);
         expandExactMath(mask.getBody());
+      } else if (auto sink = dyn_cast<tile::SinkOp>(op)) {
+        if (!variant.getSink().empty())
+          fillHook(variant.getSink().front(), sink.getBody(), kernel);
       } else if (auto factor = dyn_cast<tile::ExponentFactorOp>(op)) {
         OpBuilder builder(factor);
         Value value = arith::ConstantFloatOp::create(builder, factor.getLoc(), builder.getF32Type(),
@@ -65,7 +68,7 @@ struct TileInlineVariant : impl::TileInlineVariantBase<TileInlineVariant> {
     });
   }
 
-  /// Makes a parameter that the score or the mask uses an argument of the kernel.
+  /// Makes a parameter that the variant uses an argument of the kernel.
   static void addParameter(attn::VariantOp variant, tile::KernelOp kernel, Attribute parameter) {
     auto isUsed = [&](StringRef name) {
       WalkResult found = variant.walk([&](Operation *op) {
@@ -102,7 +105,15 @@ struct TileInlineVariant : impl::TileInlineVariantBase<TileInlineVariant> {
     for (BlockArgument argument : source.getArguments())
       mapping.map(argument, body->addArgument(argument.getType(), argument.getLoc()));
     OpBuilder builder = OpBuilder::atBlockEnd(body);
-    for (Operation &op : source) {
+    copyBody(source, builder, kernel, mapping);
+    Operation *yield = source.getTerminator();
+    tile::YieldOp::create(builder, yield->getLoc(), mapping.lookup(yield->getOperand(0)));
+  }
+
+  /// All but the terminator.
+  static void copyBody(Block &source, OpBuilder &builder, tile::KernelOp kernel,
+                       IRMapping &mapping) {
+    for (Operation &op : source.without_terminator()) {
       Location loc = op.getLoc();
       auto mapped = [&](ValueRange values) {
         return llvm::map_to_vector(values, [&](Value value) { return mapping.lookup(value); });
@@ -124,12 +135,26 @@ struct TileInlineVariant : impl::TileInlineVariantBase<TileInlineVariant> {
         Value value = tile::ExtentOp::create(builder, loc, builder.getI32Type(),
                                              attn::stringifyExtent(extent.getExtent()));
         mapping.map(extent.getResult(), value);
-      } else if (auto yield = dyn_cast<attn::YieldOp>(op)) {
-        tile::YieldOp::create(builder, loc, mapped(yield->getOperands()));
+      } else if (auto reduce = dyn_cast<attn::ReduceOp>(op)) {
+        mapping.map(reduce.getResult(), copyReduction(reduce, builder, kernel, mapping));
       } else {
         builder.clone(op, mapping);
       }
     }
+  }
+
+  static Value copyReduction(attn::ReduceOp reduce, OpBuilder &builder, tile::KernelOp kernel,
+                             IRMapping &mapping) {
+    Location loc = reduce.getLoc();
+    auto copy = attn::ReduceOp::create(builder, loc, reduce.getType(), reduce.getKind(),
+                                       mapping.lookup(reduce.getBound()));
+    OpBuilder::InsertionGuard guard(builder);
+    Block *body = builder.createBlock(&copy.getBody(), {}, builder.getI32Type(), loc);
+    Block &source = reduce.getBody().front();
+    mapping.map(source.getArgument(0), body->getArgument(0));
+    copyBody(source, builder, kernel, mapping);
+    attn::YieldOp::create(builder, loc, mapping.lookup(source.getTerminator()->getOperand(0)));
+    return copy;
   }
 };
 

@@ -53,6 +53,11 @@ struct TileKeyRanges : impl::TileKeyRangesBase<TileKeyRanges> {
     return result;
   }
 
+  static bool isDescending(tile::BlocksOp loop) {
+    tile::ScheduleAttr schedule = loop->getParentOfType<tile::KernelOp>().getScheduleAttr();
+    return schedule && schedule.getLastKeysFirst();
+  }
+
   static tile::FindBlocksOp emitFind(OpBuilder &builder, MaskRegions &regions,
                                      tile::BlocksOp loop) {
     Location loc = loop.getLoc();
@@ -62,7 +67,7 @@ struct TileKeyRanges : impl::TileKeyRangesBase<TileKeyRanges> {
     Type i32 = builder.getI32Type();
     auto find = tile::FindBlocksOp::create(
         builder, loc, tile::FoundBlocksType::get(builder.getContext(), rows, block.getAxis()), i32,
-        narrow(builder, loc, hull.low), narrow(builder, loc, hull.high));
+        narrow(builder, loc, hull.low), narrow(builder, loc, hull.high), isDescending(loop));
     builder.setInsertionPoint(find); // what tests use that is the same for all columns
     for (auto [region, count] : {std::pair(&find.getOne(), rows),
                                  {&find.getMany(), rows * tile::FindBlocksOp::blocksAtOnce}}) {

@@ -48,7 +48,9 @@ public:
       runs.push_back(blocksOf(loop.getRuns()[i], loop.getRuns()[i + 1]));
     prepareDrops();
     if (runs.size() == 1) {
-      emitLoop(runs[0].first, runs[0].end, [&](OpBuilder &inner, Value index) {
+      Value ends = endsOf(runs[0]);
+      emitLoop(runs[0].first, runs[0].end, [&](OpBuilder &inner, Value number) {
+        Value index = inOrder(inner, number, ends);
         return std::pair(index, isPartial(inner, index));
       });
       return;
@@ -62,8 +64,9 @@ public:
       offsets.push_back(subtract(run.first, count));
       count = add(count, subtract(run.end, run.first));
     }
-    emitLoop(zero, count, [&](OpBuilder &inner, Value number) {
-      Value offset = offsets[0];
+    Value ends = endsOf({zero, count});
+    emitLoop(zero, count, [&](OpBuilder &inner, Value iteration) {
+      Value number = inOrder(inner, iteration, ends), offset = offsets[0];
       for (unsigned i = 1; i < starts.size(); ++i) {
         Value isFarther =
             arith::CmpIOp::create(inner, loc, arith::CmpIPredicate::sge, number, starts[i]);
@@ -82,6 +85,22 @@ private:
   Value add(Value a, Value b) { return arith::AddIOp::create(builder, loc, a, b); }
   Value subtract(Value a, Value b) { return arith::SubIOp::create(builder, loc, a, b); }
   Value max(Value a, Value b) { return arith::MaxSIOp::create(builder, loc, a, b); }
+
+  /// First and last block together, where the last comes first; else null. Of no blocks the first
+  /// alone: pipe-overlap-products runs an iteration of such a loop, too, and its mask keeps
+  /// nothing.
+  Value endsOf(BlockInterval blocks) {
+    tile::ScheduleAttr schedule = loop->getParentOfType<tile::KernelOp>().getScheduleAttr();
+    if (!schedule || !schedule.getLastKeysFirst())
+      return Value();
+    Value end = max(blocks.end, add(blocks.first, one));
+    return subtract(add(blocks.first, end), one);
+  }
+
+  /// The block of iteration `number`.
+  Value inOrder(OpBuilder &inner, Value number, Value ends) {
+    return ends ? Value(arith::SubIOp::create(inner, loc, ends, number)) : number;
+  }
 
   /// The blocks that hold a column of [low, high); none where it is empty.
   BlockInterval blocksOf(Value low, Value high) {

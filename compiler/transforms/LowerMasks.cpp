@@ -4,6 +4,7 @@
 //===----------------------------------------------------------------------===//
 #include "analysis/RowMap.h"
 #include "analysis/SeldomMap.h"
+#include "analysis/UsedValues.h"
 #include "attn/Attn.h"
 #include "transforms/MaskTranslation.h"
 #include "transforms/Passes.h"
@@ -65,7 +66,7 @@ private:
       return value.getParentBlock() != hook || uniforms.contains(value);
     };
     for (Operation &op : hook->without_terminator())
-      if (op.getNumRegions() == 0 && llvm::all_of(op.getOperands(), isUniform))
+      if (llvm::all_of(valuesUsedBy(op), isUniform))
         outside.clone(op, uniforms);
   }
 
@@ -79,19 +80,21 @@ private:
       return value.getParentBlock() != hook || uniforms.contains(value) || ofRow.contains(value);
     };
     for (Operation &op : hook->without_terminator()) {
-      if (op.getNumRegions() != 0 || op.getNumResults() != 1 ||
-          uniforms.contains(op.getResult(0)) || !llvm::all_of(op.getOperands(), isOfRow))
+      SmallVector<Value> used = valuesUsedBy(op);
+      if (op.getNumResults() != 1 || uniforms.contains(op.getResult(0)) ||
+          !llvm::all_of(used, isOfRow))
         continue;
       ofRow.insert(op.getResult(0));
       bool isCheap = isa<arith::AddIOp, arith::SubIOp, arith::MulIOp, arith::CmpIOp, arith::AndIOp,
                          arith::OrIOp, arith::XOrIOp, arith::SelectOp>(op);
-      if (!isCheap || llvm::any_of(op.getOperands(), [&](Value v) { return costly.contains(v); }))
+      if (!isCheap || llvm::any_of(used, [&](Value v) { return costly.contains(v); }))
         costly.insert(op.getResult(0));
     }
     for (Operation &op : hook->without_terminator()) {
       if (op.getNumResults() != 1 || !costly.contains(op.getResult(0)))
         continue;
       bool isLast = llvm::any_of(op.getUsers(), [&](Operation *user) {
+        user = hook->findAncestorOpInBlock(*user);
         return user->getNumResults() != 1 || !ofRow.contains(user->getResult(0));
       });
       auto remainder = dyn_cast<attn::FloorModOp>(op);
@@ -131,7 +134,7 @@ private:
     std::function<void(Value)> copy = [&](Value needed) {
       if (needed.getParentBlock() != hook || mapping.contains(needed))
         return;
-      llvm::for_each(needed.getDefiningOp()->getOperands(), copy);
+      llvm::for_each(valuesUsedBy(*needed.getDefiningOp()), copy);
       body.clone(*needed.getDefiningOp(), mapping);
     };
     copy(value);
@@ -190,7 +193,7 @@ private:
     DenseSet<Value> keyed;
     keyed.insert(hook->getArgument(4));
     for (Operation &op : hook->without_terminator())
-      if (llvm::any_of(op.getOperands(), [&](Value value) { return keyed.contains(value); })) {
+      if (llvm::any_of(valuesUsedBy(op), [&](Value value) { return keyed.contains(value); })) {
         if (isa<tile::ReadOp>(op))
           return true;
         keyed.insert_range(op.getResults());

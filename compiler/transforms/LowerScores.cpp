@@ -3,6 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 #include "analysis/RowMap.h"
+#include "analysis/UsedValues.h"
+#include "attn/Attn.h"
 #include "transforms/Passes.h"
 #include "transforms/ScoreTranslation.h"
 
@@ -108,9 +110,9 @@ private:
       return;
     for (Operation &op :
          llvm::make_early_inc_range(llvm::make_range(map->getBlock()->begin(), map->getIterator())))
-      if (isPure(&op) && op.getNumRegions() == 0 &&
+      if (isPure(&op) && (op.getNumRegions() == 0 || isa<attn::ReduceOp>(op)) &&
           llvm::none_of(op.getResultTypes(), llvm::IsaPred<tile::TileType, tile::BlockType>) &&
-          llvm::all_of(op.getOperands(), [&](Value value) { return isOutside(value); }))
+          llvm::all_of(valuesUsedBy(op), [&](Value value) { return isOutside(value); }))
         op.moveBefore(loop);
   }
 

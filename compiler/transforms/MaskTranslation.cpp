@@ -4,11 +4,11 @@
 //===----------------------------------------------------------------------===//
 #include "transforms/MaskTranslation.h"
 
+#include "analysis/UsedValues.h"
 #include "attn/Attn.h"
 #include "tile/Tile.h"
 
 #include "mlir/IR/Matchers.h"
-#include "mlir/Transforms/RegionUtils.h"
 
 using namespace mlir;
 
@@ -377,11 +377,9 @@ Value MaskTranslation::element(Value value, Scope &scope) {
                              : arith::SubIOp::create(body, loc, first, column);
   } else {
     Operation *op = value.getDefiningOp();
-    SetVector<Value> operands(op->operand_begin(), op->operand_end());
-    getUsedValuesDefinedAbove(op->getRegions(), operands);
     IRMapping mapping;
-    for (Value operand : operands)
-      mapping.map(operand, element(operand, scope));
+    for (Value used : valuesUsedBy(*op))
+      mapping.map(used, element(used, scope));
     std::optional<int64_t> divisor;
     if (isDivision(*op) && rangeOf(op->getOperand(0)).low >= 0)
       divisor = constantOf(mapping.lookup(op->getOperand(1)));

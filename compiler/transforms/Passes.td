@@ -31,11 +31,11 @@ def TileBind : Pass<"tile-bind", "::mlir::ModuleOp"> {
 }
 
 def TileInlineVariant : Pass<"tile-inline-variant", "::mlir::ModuleOp"> {
-  let summary = "put a variant's score and mask into the hooks of a kernel";
+  let summary = "put a variant's score, mask and sink into the hooks of a kernel";
   let description = [{
-    The module holds one `attn.variant` and kernels. Fills the regions of `tile.score` and
-    `tile.mask`, makes the parameters that they use arguments of the kernel (named with a leading
-    `$`) and erases the variant. A score that is `s` itself leaves no op behind:
+    The module holds one `attn.variant` and kernels. Fills the regions of `tile.score`,
+    `tile.mask` and, where there is a sink, `tile.sink`, makes the parameters that they use arguments of
+    the kernel (named with a leading `$`) and erases the variant. A score that is `s` itself leaves no op behind:
     `tile.exponent_factor` then carries the scale. In masks, and in exact scores,
     the transcendental functions become their exact form.
 
@@ -128,7 +128,7 @@ def TileLowerMasks : Pass<"tile-lower-masks", "::tesela::tile::KernelOp"> {
   let description = [{
     `tile.mask` becomes a branch on `partial` around a `tile.map` that keeps an element where its key is less than
     `Sk` and the mask keeps it. What is the same for all blocks of keys is computed before the loop: scalars, and
-    as a tile of rows what follows from the row alone (a read, a quotient). Comparisons that are linear
+    as a tile of rows what follows from the row alone (a read, a quotient, a reduction). Comparisons that are linear
     in the key become bounds of the column, computed once a row (see `MaskTranslation.h`); the rest stays as it is
     written, element by element.
 
@@ -174,9 +174,9 @@ def TileLowerMasks : Pass<"tile-lower-masks", "::tesela::tile::KernelOp"> {
 def TileDecompose : Pass<"tile-decompose", "::tesela::tile::KernelOp"> {
   let summary = "turn the steps of attention into maps and reductions";
   let description = [{
-    `tile.softmax_step`, `tile.rescale` and `tile.finish` become
+    `tile.softmax_step`, `tile.rescale`, `tile.sink` and `tile.finish` become
     `tile.map`, `tile.reduce`, `tile.total` and `scf.if`: no target knows of softmax.
-    `attn.floor_div`, `attn.floor_mod` and `attn.to_int` become arith ops.
+    `attn.floor_div`, `attn.floor_mod` and `attn.to_int` become arith ops, `attn.reduce` becomes `scf.for`.
 
     ```mlir
     // before

@@ -4,6 +4,8 @@
 //===----------------------------------------------------------------------===//
 #include "transforms/ScoreTranslation.h"
 
+#include "analysis/UsedValues.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Matchers.h"
@@ -259,7 +261,8 @@ Linear ScoreTranslation::tanh(const Linear &argument, Location loc) {
 
 void ScoreTranslation::translate(Operation &op) {
   Value result = op.getResult(0);
-  if (llvm::all_of(op.getOperands(), [&](Value operand) { return isUniform(operand); })) {
+  SmallVector<Value> used = valuesUsedBy(op);
+  if (llvm::all_of(used, [&](Value value) { return isUniform(value); })) {
     uniforms.clone(op, uniform);
     return;
   }
@@ -280,8 +283,8 @@ void ScoreTranslation::translate(Operation &op) {
     return;
   }
   IRMapping operands;
-  for (Value operand : op.getOperands())
-    operands.map(operand, element(operand));
+  for (Value value : used)
+    operands.map(value, element(value));
   Operation *copy = body.clone(op, operands);
   elements.map(result, copy->getResult(0));
   if (auto divide = dyn_cast<arith::DivFOp>(copy); divide && !exact)

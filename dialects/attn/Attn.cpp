@@ -106,17 +106,16 @@ LogicalResult CaptureAttr::verify(function_ref<InFlightDiagnostic()> emitError, 
 // VariantOp
 //===----------------------------------------------------------------------===//
 
-static LogicalResult verifyBody(VariantOp op, Block &body, StringRef name, bool hasScore,
+/// `names`: of the arguments; "s" is f32, the others are i32.
+static LogicalResult verifyBody(VariantOp op, Block &body, StringRef name, StringRef names,
                                 Type yielded) {
   Builder builder(op.getContext());
   SmallVector<Type> expected;
-  if (hasScore)
-    expected.push_back(builder.getF32Type());
-  expected.append(5, builder.getI32Type());
+  for (StringRef argument : llvm::split(names, ' '))
+    expected.push_back(argument == "s" ? Type(builder.getF32Type()) : builder.getI32Type());
   if (!llvm::equal(body.getArgumentTypes(), expected))
     return op.emitOpError() << "expects the " << name << "'s arguments to be " << expected << " ("
-                            << (hasScore ? "s " : "") << "b h hkv q k), but they are "
-                            << body.getArgumentTypes();
+                            << names << "), but they are " << body.getArgumentTypes();
   auto yield = dyn_cast_if_present<YieldOp>(body.empty() ? nullptr : &body.back());
   if (!yield)
     return op.emitOpError() << "expects the " << name << " to end with attn.yield";
@@ -139,9 +138,13 @@ LogicalResult VariantOp::verifyRegions() {
       return emitOpError() << "has two parameters called '" << name << "'; rename one";
   }
   Builder builder(getContext());
-  if (failed(verifyBody(*this, getScoreBody(), "score", true, builder.getF32Type())))
+  Type f32 = builder.getF32Type();
+  if (failed(verifyBody(*this, getScoreBody(), "score", "s b h hkv q k", f32)) ||
+      failed(verifyBody(*this, getMaskBody(), "mask", "b h hkv q k", builder.getI1Type())))
     return failure();
-  return verifyBody(*this, getMaskBody(), "mask", false, builder.getI1Type());
+  if (getSink().empty())
+    return success();
+  return verifyBody(*this, getSink().front(), "sink", "b h hkv q", f32);
 }
 
 bool VariantOp::scoreIsIdentity() {
@@ -199,6 +202,21 @@ LogicalResult ReadOp::verify() {
   if (capture.getExtents().size() != getIndices().size())
     return emitOpError() << "has " << getIndices().size() << " indices, but '" << getName()
                          << "' has " << capture.getExtents().size() << " axes; give one an axis";
+  return success();
+}
+
+LogicalResult ReduceOp::verifyRegions() {
+  Block &body = getBody().front();
+  if (body.getArgumentTypes() != TypeRange(getBound().getType()))
+    return emitOpError() << "expects its block to take the index, an i32, but it takes ("
+                         << body.getArgumentTypes() << ")";
+  auto yield = dyn_cast_if_present<YieldOp>(body.empty() ? nullptr : &body.back());
+  if (!yield || yield.getValue().getType() != getType())
+    return emitOpError() << "expects its block to end with attn.yield of " << getType()
+                         << ", as its result is";
+  if ((getKind() == Reduction::Sum) == getType().isInteger(1))
+    return emitOpError() << stringifyReduction(getKind()) << " cannot join " << getType()
+                         << "; any and all join i1, sum joins i32 and f32";
   return success();
 }
 

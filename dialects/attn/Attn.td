@@ -84,11 +84,12 @@ def Attn_VariantOp : Attn_Op<"variant", [Symbol, IsolatedFromAbove, SingleBlock]
 
         s'(q,k) = score(s, b, h, hkv, q, k)
         P(q,k)  = exp(s'(q,k)) where mask(b, h, hkv, q, k), else 0
-        O(q,:)  = sum over k of P(q,k) V(k,:) / sum over k of P(q,k)
+        O(q,:)  = sum over k of P(q,k) V(k,:) / (sum over k of P(q,k) + exp(sink(b, h, hkv, q)))
 
     The score's block has the arguments (s: f32, b, h, hkv, q, k: i32) and yields
     f32; the mask's has (b, h, hkv, q, k: i32) and yields i1. Both are always
-    there: the defaults (s, true) are written out. With `exact_score` the score is computed as
+    there: the defaults (s, true) are written out. The sink's has (b, h, hkv, q: i32) and yields f32; where
+    it is left out its term is 0. With `exact_score` the score is computed as
     masks are, without approximations and in the order of its ops.
 
     Example:
@@ -115,9 +116,10 @@ def Attn_VariantOp : Attn_Op<"variant", [Symbol, IsolatedFromAbove, SingleBlock]
     ```
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, ArrayAttr:$parameters, UnitAttr:$exact_score);
-  let regions = (region SizedRegion<1>:$score, SizedRegion<1>:$mask);
+  let regions = (region SizedRegion<1>:$score, SizedRegion<1>:$mask, AnyRegion:$sink);
   let assemblyFormat = [{
     $sym_name `parameters` $parameters attr-dict-with-keyword `score` $score `mask` $mask
+    (`sink` $sink^)?
   }];
   let hasRegionVerifier = 1;
   let extraClassDeclaration = [{
@@ -133,11 +135,11 @@ def Attn_VariantOp : Attn_Op<"variant", [Symbol, IsolatedFromAbove, SingleBlock]
 }
 
 def Attn_YieldOp : Attn_Op<"yield", [Pure, Terminator, ReturnLike]> {
-  let summary = "Gives the value of a score (f32) or of a mask (i1).";
+  let summary = "Gives the value of a score or a sink (f32), of a mask (i1), or what a reduction joins.";
   let description = [{
     Example: `attn.yield %r : f32`
   }];
-  let arguments = (ins AnyTypeOf<[F32, I1]>:$value);
+  let arguments = (ins AnyTypeOf<[F32, I1, I32]>:$value);
   let assemblyFormat = "$value attr-dict `:` type($value)";
 }
 
@@ -178,6 +180,41 @@ def Attn_ReadOp : Attn_Op<"read", [Pure]> {
   let results = (outs AnyTypeOf<[I32, F32, I1]>:$result);
   let assemblyFormat = "$name `[` $indices `]` attr-dict `:` type($result)";
   let hasVerifier = 1;
+}
+
+def Attn_Reduction : I32EnumAttr<"Reduction", "how a reduction joins", [
+  I32EnumAttrCase<"Any", 0, "any">, I32EnumAttrCase<"All", 1, "all">,
+  I32EnumAttrCase<"Sum", 2, "sum">]> {
+  let cppNamespace = "::tesela::attn";
+}
+
+def Attn_ReduceOp : Attn_Op<"reduce", [RecursiveMemoryEffects]> {
+  let summary = "Joins a value over the indices below a bound.";
+  let description = [{
+        result = f(0) join f(1) join ... join f(bound - 1)
+
+    `any` and `all` join i1 by or and and, from false and true on; `sum` adds i32, which wraps, or f32,
+    from 0 on and in this order. So false, true and 0 where the bound is not positive. The block gets the
+    index and yields f; it may use values from outside. The language has bounds that are the same for
+    the whole launch.
+
+    `ExpandArithmetic.h` makes an `scf.for` of it.
+
+    Example:
+    ```mlir
+    %listed = attn.reduce any below %count : i1 {
+    ^bb0(%i: i32):
+      %global = attn.read "globals"[%i] : i32
+      %same = arith.cmpi eq, %k, %global : i32
+      attn.yield %same : i1
+    }
+    ```
+  }];
+  let arguments = (ins Attn_Reduction:$kind, I32:$bound);
+  let results = (outs AnyTypeOf<[I32, F32, I1]>:$result);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "$kind `below` $bound attr-dict `:` type($result) $body";
+  let hasRegionVerifier = 1;
 }
 
 class Attn_FloorOp<string mnemonic> : Attn_Op<mnemonic, [Pure]> {

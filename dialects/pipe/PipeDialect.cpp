@@ -8,6 +8,7 @@
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace tesela;
@@ -44,7 +45,8 @@ void PipeDialect::initialize() {
 //===----------------------------------------------------------------------===//
 
 int64_t BufferType::getRowBytes() const {
-  return getColumns() * getElementType().getIntOrFloatBitWidth() / 8;
+  constexpr int64_t banks = 128; // a row of the banks of shared memory, in bytes
+  return llvm::alignTo(getColumns() * getElementType().getIntOrFloatBitWidth() / 8, banks);
 }
 
 LogicalResult BufferType::verify(function_ref<InFlightDiagnostic()> emitError, int64_t stages,
@@ -54,9 +56,10 @@ LogicalResult BufferType::verify(function_ref<InFlightDiagnostic()> emitError, i
                        << rows;
   if (!elementType.isF16() && !elementType.isBF16())
     return emitError() << "expected elements f16 or bf16, got " << elementType;
-  if (columns <= 0 || columns % 64 != 0)
-    return emitError() << "expected rows of a multiple of 64 elements (128 bytes), got " << columns
-                       << "; pad the columns";
+  if (columns <= 0 || columns % 16 != 0)
+    return emitError()
+           << "expected columns in multiples of 16, as matrix instructions take them, got "
+           << columns << "; pad the tile";
   return success();
 }
 
@@ -115,7 +118,7 @@ static LogicalResult verifyBlock(Operation *op, BufferType buffer, tile::ViewTyp
     hasColumns = tile::staticExtent(cast<tile::BlockType>(columns.getType()).getExtent()) ==
                  buffer.getColumns();
   else if (hasColumns)
-    hasColumns = view.getStaticExtent(3) == buffer.getColumns();
+    hasColumns = view.getStaticExtent(3) && *view.getStaticExtent(3) <= buffer.getColumns();
   if (tile::staticExtent(block.getExtent()) != buffer.getRows() || !hasColumns ||
       view.getElementType() != buffer.getElementType())
     return op->emitOpError() << "expected a block of the shape and type of a stage of " << buffer

@@ -59,12 +59,12 @@ def Pipe_BufferType : TypeDef<Pipe_Dialect, "Buffer"> {
   let description = [{
     Each stage is `rows` × `columns` row-major, with the 16-byte chunks of a row exchanged
     so that eight rows of one chunk lie in different banks: chunk c of row r
-    stands at position `c xor (r mod 8)`. A row is a multiple of 128 bytes.
+    stands at position `c xor (r mod 8)`. A row takes a multiple of 128 bytes: behind the last column is padding.
 
-    With `panels` a stage is cut into panels of 64 columns, one after the other, each with
+    With `panels` a stage is cut into panels of 64 columns, the last one padded, one after the other, each with
     rows of 128 bytes: what tensor copies write (SWIZZLE_128B) and wgmma reads.
 
-    Examples: `!pipe.buffer<2, [64, 128], bf16>`, `!pipe.buffer<2, [80, 128], bf16, panels = true>`
+    Examples: `!pipe.buffer<2, [64, 80], bf16>`, `!pipe.buffer<2, [80, 128], bf16, panels = true>`
   }];
   let parameters = (ins "int64_t":$stages, "int64_t":$rows, "int64_t":$columns,
                         "::mlir::Type":$elementType,

@@ -70,8 +70,12 @@ def Tile_ScheduleAttr : Tile_Attr<"Schedule", "schedule"> {
     | `turns` | warpgroups start the products of their blocks one after the other (overlap) |
     | `persistent` | a thread block for each multiprocessor takes work items until none is left (consumers) |
     | `group_keys` | work items come in groups of key/value heads that have this many keys together, so that a cache holds them; 0: head by head |
+    | `last_keys_first` | a row's blocks of keys in descending order |
     | `query_stages` | buffers of Q: 1, the default: a work item's queries are loaded when the last item's have been read; 2: while they are (persistent) |
     | `output_buffer` | the output leaves through a buffer of its own, not through the queries' (consumers) |
+    | `lanes` | f32 numbers of a vector (host); 0, the default: as many as the CPU's vectors have |
+    | `product_rows`, `product_vectors` | the block of a product's result that stays in registers, in rows and in vectors of `lanes` (host); 0, the default: what suits the CPU's registers |
+    | `product_pairs` | products of bf16 multiply and add two of a row at a time (host, AVX512-BF16) |
 
     Example: `#tile.schedule<block_m = 128, block_n = 64, stages = 2, warps = 4, q_in_registers = false>`
   }];
@@ -86,7 +90,12 @@ def Tile_ScheduleAttr : Tile_Attr<"Schedule", "schedule"> {
                         DefaultValuedParameter<"bool", "false">:$output_buffer,
                         DefaultValuedParameter<"int64_t", "0">:$group_keys,
                         DefaultValuedParameter<"int64_t", "1">:$heads,
-                        DefaultValuedParameter<"int64_t", "1">:$query_stages);
+                        DefaultValuedParameter<"int64_t", "1">:$query_stages,
+                        DefaultValuedParameter<"bool", "false">:$last_keys_first,
+                        DefaultValuedParameter<"int64_t", "0">:$lanes,
+                        DefaultValuedParameter<"int64_t", "0">:$product_rows,
+                        DefaultValuedParameter<"int64_t", "0">:$product_vectors,
+                        DefaultValuedParameter<"bool", "false">:$product_pairs);
   let assemblyFormat = "`<` struct(params) `>`";
 }
 

@@ -80,8 +80,18 @@ static LogicalResult verifyAccess(Operation *op, ViewType view, BlockType block,
                                 "columns, got "
                              << view;
   SmallVector<Attribute> expected = {block.getExtent()};
-  if (view.getRank() == 4)
-    expected.push_back(columns ? columns.getExtent() : view.getExtents()[3]);
+  if (columns)
+    expected.push_back(columns.getExtent());
+  else if (view.getRank() == 4 && tile.getRank() == 2) {
+    std::optional<int64_t> has = staticExtent(tile.getExtents()[1]),
+                           needs = staticExtent(view.getExtents()[3]);
+    if (has && needs && *has < *needs)
+      return op->emitOpError()
+             << "the tile of this block of the view: expected at least the view's " << *needs
+             << " columns, got " << *has;
+    expected.push_back(tile.getExtents()[1]);
+  } else if (view.getRank() == 4)
+    expected.push_back(view.getExtents()[3]);
   if (failed(verifyExtents(op, "the tile of this block of the view", tile.getExtents(), expected)))
     return failure();
   if (!isElement(tile.getElementType(), view.getElementType()))
@@ -230,11 +240,13 @@ static LogicalResult verifyScores(Operation *op, Value source, BlockType rows, B
   return verifyF32(op, "scores", tile);
 }
 
-/// The body of a filled hook: arguments of these types, one result.
-static LogicalResult verifyHook(Operation *op, Region &body, bool withScore, Type result) {
+/// The body of a filled hook: `indices` i32 (b h hkv q k), behind a score where there is one; one
+/// result.
+static LogicalResult verifyHook(Operation *op, Region &body, bool withScore, unsigned indices,
+                                Type result) {
   if (body.empty())
     return success();
-  SmallVector<Type> expected(5, IntegerType::get(op->getContext(), 32)); // b h hkv q k
+  SmallVector<Type> expected(indices, IntegerType::get(op->getContext(), 32));
   if (withScore)
     expected.insert(expected.begin(), Float32Type::get(op->getContext()));
   if (body.front().getArgumentTypes() != TypeRange(expected))
@@ -249,13 +261,23 @@ static LogicalResult verifyHook(Operation *op, Region &body, bool withScore, Typ
 LogicalResult ScoreOp::verify() {
   if (failed(verifyScores(*this, getSource(), getRows().getType(), getKeys().getType())))
     return failure();
-  return verifyHook(*this, getBody(), true, Float32Type::get(getContext()));
+  return verifyHook(*this, getBody(), true, 5, Float32Type::get(getContext()));
 }
 
 LogicalResult MaskOp::verify() {
   if (failed(verifyScores(*this, getSource(), getRows().getType(), getKeys().getType())))
     return failure();
-  return verifyHook(*this, getBody(), false, IntegerType::get(getContext(), 1));
+  return verifyHook(*this, getBody(), false, 5, IntegerType::get(getContext(), 1));
+}
+
+LogicalResult SinkOp::verify() {
+  auto tile = cast<TileType>(getResult().getType());
+  if (getRows().getType().getAxis() != Axis::Query)
+    return emitOpError() << "expected a block of queries, got " << getRows().getType();
+  if (failed(verifyF32(*this, "sinks", tile)) ||
+      failed(verifyExtents(*this, "sinks", tile.getExtents(), {getRows().getType().getExtent()})))
+    return failure();
+  return verifyHook(*this, getBody(), false, 4, Float32Type::get(getContext()));
 }
 
 static LogicalResult verifyRowsOf(Operation *op, StringRef what, Value tile, Value row) {
@@ -274,4 +296,9 @@ LogicalResult SoftmaxStepOp::verify() {
 
 LogicalResult RescaleOp::verify() { return verifyRowsOf(*this, "factors", getSource(), getBy()); }
 
-LogicalResult FinishOp::verify() { return verifyRowsOf(*this, "row maxima", getO(), getM()); }
+LogicalResult FinishOp::verify() {
+  if (getSink() && getSink().getType() != getM().getType())
+    return emitOpError() << "expected the sink to be " << getM().getType()
+                         << ", as the row maxima are, got " << getSink().getType();
+  return verifyRowsOf(*this, "row maxima", getO(), getM());
+}

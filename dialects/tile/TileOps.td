@@ -67,7 +67,7 @@ def Tile_ReturnOp : Tile_Op<"return", [Pure, Terminator, HasParent<"KernelOp">]>
 }
 
 def Tile_YieldOp : Tile_Op<"yield", [Pure, Terminator, ReturnLike,
-                                     ParentOneOf<["BlocksOp", "FindBlocksOp", "ScoreOp", "MaskOp", "MapOp"]>]> {
+                                     ParentOneOf<["BlocksOp", "FindBlocksOp", "ScoreOp", "MaskOp", "SinkOp", "MapOp"]>]> {
   let summary = "ends a region and gives its results";
   let arguments = (ins Variadic<AnyType>:$values);
   let assemblyFormat = "attr-dict ($values^ `:` type($values))?";
@@ -161,7 +161,7 @@ def Tile_BlocksOp : Tile_Op<"blocks", [
     DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
   let summary = "the loop over the blocks of keys that a block of queries needs, or the transpose";
   let description = [{
-    For each block of keys of a block of queries, in ascending order, the body gets the block, whether
+    For each block of keys of a block of queries, in the order that the schedule says (`last_keys_first`), the body gets the block, whether
     it is *partial* (i1: some pair in it may be masked; false is a proof that none
     is) and the carried values. Which blocks run, and which are partial:
 
@@ -204,8 +204,8 @@ def Tile_FindBlocksOp : Tile_Op<"find_blocks", [RecursiveMemoryEffects]> {
     Of the blocks of keys that hold a key of [low, high), inside [0, Sk], those for which a test does not say that
     nothing in it is kept. A test gets the first and the last key of a box, the last one below Sk, and yields whether
     a pair of it may be kept and whether a pair may be dropped. `one` tests a block; `many`, the same test,
-    32 blocks at once, so that what is empty far and wide costs little. Both are pure. For the transpose read
-    queries for keys and Sq for Sk.
+    32 blocks at once, so that what is empty far and wide costs little. Both are pure. `descending`: the last block
+    is found first. For the transpose read queries for keys and Sq for Sk.
 
     Example:
     ```mlir
@@ -222,11 +222,11 @@ def Tile_FindBlocksOp : Tile_Op<"find_blocks", [RecursiveMemoryEffects]> {
     }
     ```
   }];
-  let arguments = (ins I32:$low, I32:$high);
+  let arguments = (ins I32:$low, I32:$high, UnitAttr:$descending);
   let results = (outs Tile_FoundBlocksType:$found, I32:$count);
   let regions = (region SizedRegion<1>:$one, SizedRegion<1>:$many);
   let assemblyFormat = [{
-    `from` $low `to` $high attr-dict `:` type($found) `one` $one `many` $many
+    `from` $low `to` $high (`descending` $descending^)? attr-dict `:` type($found) `one` $one `many` $many
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = "static constexpr int64_t blocksAtOnce = 32;";
@@ -235,7 +235,7 @@ def Tile_FindBlocksOp : Tile_Op<"find_blocks", [RecursiveMemoryEffects]> {
 def Tile_FoundBlockOp : Tile_Op<"found_block", [Pure]> {
   let summary = "the index of a found block, and whether it is partial";
   let description = [{
-    In ascending order, `number` from 0 on. A program asks for them one after the other: not for one that
+    In the order in which they are found, `number` from 0 on. A program asks for them one after the other: not for one that
     is more than 32 before the last one asked for.
 
     Example: `%index, %partial = tile.found_block %found[%number] : !tile.found_blocks<64>`
@@ -252,7 +252,8 @@ def Tile_FoundBlockOp : Tile_Op<"found_block", [Pure]> {
 def Tile_LoadOp : Tile_Op<"load", [MemoryEffects<[MemRead]>]> {
   let summary = "loads a block of rows of a view, or a block of their columns";
   let description = [{
-    `tile[i, j] = view[batch, head, first + i, j]`, 0 where `first + i >= limit`.
+    `tile[i, j] = view[batch, head, first + i, j]`, 0 where `first + i >= limit`, and 0 in the columns that
+    the tile has beyond the view's: so matrix instructions get the multiples they take.
     Of a view of rank 3, `tile[i] = view[batch, head, first + i]`. Of a block of several heads, row i
     is where the block's type says, and 0 where its head does not exist.
 
@@ -273,8 +274,8 @@ def Tile_LoadOp : Tile_Op<"load", [MemoryEffects<[MemRead]>]> {
 def Tile_StoreOp : Tile_Op<"store", [MemoryEffects<[MemWrite]>]> {
   let summary = "stores a tile into a block of rows of a view";
   let description = [{
-    `view[batch, head, first + i, j] = tile[i, j]` where `first + i < limit`. Of a block of several
-    heads, row i goes where the block's type says, if its head exists.
+    `view[batch, head, first + i, j] = tile[i, j]` where `first + i < limit` and the view has a column j. Of a
+    block of several heads, row i goes where the block's type says, if its head exists.
   }];
   let arguments = (ins Tile_AnyTile:$tile, Tile_ViewType:$view, Tile_BlockType:$block);
   let assemblyFormat = "$tile `,` $view `[` $block `]` attr-dict `:` type($tile) `,` type($view) `[` type($block) `]`";
@@ -528,6 +529,31 @@ def Tile_MaskOp : Tile_Op<"mask", [Pure, AllTypesMatch<["source", "result"]>]> {
   let hasVerifier = 1;
 }
 
+def Tile_SinkOp : Tile_Op<"sink", [Pure]> {
+  let summary = "the hook for a variant's sink: a term in each row's denominator";
+  let description = [{
+    Gives `sink(b, h, hkv, q)` for each row, a natural logarithm. Without a region it is a hook, and there is no
+    term: -inf. It counts once a row: where the keys of a row are split over kernels, the one that combines
+    their results has the hook, not they.
+
+    ```mlir
+    // the hook
+    %z = tile.sink at %rows : !tile.block<query, 64> -> !tile.tile<[64], f32>
+    // after tile-inline-variant, for `sink = z[h]`
+    %z = tile.sink at %rows : !tile.block<query, 64> -> !tile.tile<[64], f32> do {
+    ^bb0(%b: i32, %h: i32, %hkv: i32, %q: i32):
+      %a = tile.read %sinks[%h] : !tile.view<[?], f32> -> f32
+      tile.yield %a : f32
+    }
+    ```
+  }];
+  let arguments = (ins Tile_BlockType:$rows);
+  let results = (outs Tile_AnyTile:$result);
+  let regions = (region AnyRegion:$body);
+  let assemblyFormat = "`at` $rows attr-dict `:` type($rows) `->` type($result) (`do` $body^)?";
+  let hasVerifier = 1;
+}
+
 def Tile_SoftmaxStepOp : Tile_Op<"softmax_step", [
     Pure, AllTypesMatch<["s", "p"]>, AllTypesMatch<["m", "l", "next_m", "next_l", "alpha"]>]> {
   let summary = "one step of the online softmax";
@@ -562,10 +588,18 @@ def Tile_FinishOp : Tile_Op<"finish", [
 
         output[i, j] = o[i, j] / L[i],                   0 where L[i] = 0
         lse[i]       = ln 2 · (c · m[i] + log₂ L[i]),    -inf where L[i] = 0
+
+    With a sink z, L[i] + 2^(log₂e · z[i] - c · m[i]) stands in the place of L[i], computed without overflow; a
+    row without keys has the output 0 and lse[i] = z[i]. A sink of -inf changes nothing, one of NaN or +inf
+    makes its row NaN.
   }];
-  let arguments = (ins Tile_AnyTile:$o, Tile_AnyTile:$m, Tile_AnyTile:$l, F32:$factor);
+  let arguments = (ins Tile_AnyTile:$o, Tile_AnyTile:$m, Tile_AnyTile:$l, F32:$factor,
+                       Optional<Tile_AnyTile>:$sink);
   let results = (outs Tile_AnyTile:$output, Tile_AnyTile:$lse);
-  let assemblyFormat = "$o `,` $m `,` $l `factor` $factor attr-dict `:` type($o) `,` type($m)";
+  let assemblyFormat = [{
+    $o `,` $m `,` $l `factor` $factor (`sink` $sink^)? attr-dict
+    `:` type($o) `,` type($m) (`,` type($sink)^)?
+  }];
   let hasVerifier = 1;
 }
 

@@ -120,6 +120,21 @@ Status addParameter(const tesela_parameter &parameter, LaunchArguments &argument
   return Status::success();
 }
 
+Status addConstants(const tesela_kernel_options &from, KernelOptions &to) {
+  if (from.constant_count && !from.constants)
+    return invalid("constants is NULL, constant_count is " + std::to_string(from.constant_count));
+  for (size_t i = 0; i < from.constant_count; ++i) {
+    const tesela_parameter &constant = from.constants[i];
+    if (!constant.name)
+      return invalid("a const parameter has no name");
+    if (constant.rank != 0)
+      return invalid(std::string("the const parameter '") + constant.name + "' has rank " +
+                     std::to_string(constant.rank) + ", it must be a scalar: set rank to 0");
+    to.constants.push_back({constant.name, constant.scalar});
+  }
+  return Status::success();
+}
+
 Result<LaunchArguments> launchArguments(const KernelInfo &info,
                                         const tesela_launch_arguments &from) {
   LaunchArguments to;
@@ -229,6 +244,8 @@ tesela_code tesela_compile(tesela_context *context, const tesela_kernel_options 
     chosen.schedule = text(given.schedule);
     chosen.expectedLength = given.expected_length;
     chosen.expectedQueries = given.expected_queries;
+    if (Status status = addConstants(given, chosen); !status)
+      return status;
     Result<Kernel> compiled = context->context.compile(chosen);
     if (!compiled)
       return compiled.error();

@@ -5,10 +5,10 @@
 #include "tesela/Device.h"
 
 #include "driver/DriverApi.h"
+#include "system/Processors.h"
 
 #include <algorithm>
 #include <fstream>
-#include <thread>
 #include <unistd.h>
 
 namespace tesela {
@@ -26,7 +26,7 @@ Device hostDevice() {
   Device device;
   device.name = cpuName();
   device.target = "host";
-  device.processors = int(std::max(1u, std::thread::hardware_concurrency()));
+  device.processors = usableProcessors();
   device.memoryBytes = int64_t(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGE_SIZE);
   return device;
 }

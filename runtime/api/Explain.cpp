@@ -6,7 +6,7 @@
 
 #include "api/State.h"
 #include "check/ReferenceInputs.h"
-#include "frontend/Parser.h"
+#include "frontend/Constants.h"
 #include "host/ThreadPool.h"
 #include "launch/CheckedParameters.h"
 #include "tesela/compiler/Explain.h"
@@ -91,7 +91,8 @@ Result<Explanation> explain(const KernelOptions &options, const ExplainArguments
   Result<KernelSpecification> specification = makeSpecification(options, "host");
   if (!specification)
     return specification.error();
-  Result<Variant> variant = parseVariant(options.variantText, options.variantFile);
+  Result<Variant> variant =
+      parseVariant(options.variantText, options.variantFile, specification->constants);
   if (!variant)
     return variant.error();
   Result<Extents> extents = checkExtents(arguments);

@@ -42,6 +42,9 @@ struct ContextState {
   int threads = 0;
 };
 
+/// The values of `options` as the compiler takes them.
+std::vector<ConstantValue> constantsOf(const KernelOptions &options);
+
 /// `options` as the compiler takes them, for `defaultTarget` where they name none. Checks
 /// what can be told without the variant.
 Result<KernelSpecification> makeSpecification(const KernelOptions &options,

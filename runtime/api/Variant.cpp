@@ -16,7 +16,8 @@ static_assert(kMaxRank == Tensor::maxRank, "what the language accepts, a launch 
 
 VariantParameter describeParameter(const Parameter &parameter) {
   VariantParameter described{
-      parameter.name, parameter.type, parameter.isCapture, {}, parameter.defaultValue};
+      parameter.name,        parameter.type, parameter.isCapture, parameter.isConstant, {},
+      parameter.defaultValue};
   for (const CaptureExtent &extent : parameter.extents)
     described.extents.push_back({extent.coefficient, extent.name, extent.offset});
   return described;
@@ -41,6 +42,13 @@ bool templateFolderInUse() { return folderInUse; }
 void useTemplateFolder(const std::string &folder) {
   setTemplateFolder(folder);
   folderInUse = !folder.empty();
+}
+
+std::vector<ConstantValue> constantsOf(const KernelOptions &options) {
+  std::vector<ConstantValue> constants;
+  for (const ScalarArgument &constant : options.constants)
+    constants.push_back({constant.name, constant.value});
+  return constants;
 }
 
 Result<KernelSpecification> makeSpecification(const KernelOptions &options,
@@ -77,6 +85,7 @@ Result<KernelSpecification> makeSpecification(const KernelOptions &options,
   specification.expectedQueries = options.expectedQueries;
   specification.schedule = options.schedule;
   specification.target = *target;
+  specification.constants = constantsOf(options);
   return specification;
 }
 

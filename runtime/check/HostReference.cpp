@@ -121,10 +121,17 @@ private:
                         identity ? baseS : interpreter.score(point, baseS)});
       }
       found.keptPairs += int64_t(kept.size());
+      Kept sink{-1, -HUGE_VAL, -HUGE_VALF};
+      if (interpreter.hasSink()) {
+        Point point{b, h, hkv, q, 0};
+        sink = {-1, interpreter.sink(point), interpreter.sinkInFloat(point)};
+      }
       for (const Kept &pair : kept)
         if (std::isfinite(pair.score))
           found.maxScore = std::max(found.maxScore, std::fabs(pair.score));
-      finishRow(head, kept, (int64_t(b) * extents.H + h) * extents.Sq + q);
+      if (std::isfinite(sink.score))
+        found.maxScore = std::max(found.maxScore, std::fabs(sink.score));
+      finishRow(head, kept, sink, (int64_t(b) * extents.H + h) * extents.Sq + q);
     }
     std::lock_guard lock(tallyMutex);
     tally.maxScore = std::max(tally.maxScore, found.maxScore);
@@ -132,10 +139,11 @@ private:
   }
 
   /// Softmax and product of one row. A score of NaN or +inf makes the row NaN by
-  /// itself: exp(score - max) is NaN.
-  void finishRow(const KeyValueHead &head, const std::vector<Kept> &kept, int64_t row) {
-    double max = -HUGE_VAL, baseMax = -HUGE_VAL;
-    bool nan = false;
+  /// itself: exp(score - max) is NaN. A sink of -inf is none.
+  void finishRow(const KeyValueHead &head, const std::vector<Kept> &kept, const Kept &sink,
+                 int64_t row) {
+    double max = sink.score, baseMax = sink.baseScore;
+    bool nan = std::isnan(sink.score) || sink.score == HUGE_VAL;
     for (const Kept &pair : kept) {
       nan |= std::isnan(pair.score) || pair.score == HUGE_VAL;
       max = std::max(max, pair.score);
@@ -150,7 +158,8 @@ private:
         std::fill_n(each, headDimV, nan ? NAN : 0.0);
       return;
     }
-    double sum = 0, baseSum = 0;
+    double sum = sink.score == -HUGE_VAL ? 0 : std::exp(sink.score - max);
+    double baseSum = sink.baseScore == -HUGE_VALF ? 0 : std::exp(double(sink.baseScore) - baseMax);
     for (const Kept &pair : kept) {
       double p = std::exp(pair.score - max);
       double basePrecise = baseMax == -HUGE_VAL ? 0 : std::exp(double(pair.baseScore) - baseMax);

@@ -4,7 +4,8 @@
 //===----------------------------------------------------------------------===//
 #include "check/ReferenceInputs.h"
 
-#include "frontend/Parser.h"
+#include "api/State.h"
+#include "frontend/Constants.h"
 #include "tesela/Device.h"
 
 #include <fmt/format.h>
@@ -15,7 +16,8 @@ namespace tesela {
 
 Result<ReferenceInputs> referenceInputs(const KernelOptions &options,
                                         const LaunchArguments &arguments, int alignment) {
-  Result<Variant> variant = parseVariant(options.variantText, options.variantFile);
+  Result<Variant> variant =
+      parseVariant(options.variantText, options.variantFile, constantsOf(options));
   if (!variant)
     return variant.error();
   Signature signature{options.inputType, options.headDimQk, options.headDimV, variant->parameters};

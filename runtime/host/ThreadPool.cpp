@@ -4,13 +4,20 @@
 //===----------------------------------------------------------------------===//
 #include "host/ThreadPool.h"
 
+#include "system/Processors.h"
+
 #include <algorithm>
 #include <system_error>
 
 namespace tesela {
 
+/// Threads of all pools of the process that are at work, the callers' included.
+static std::atomic<int> working = 0;
+
 ThreadPool::ThreadPool(int threads) {
-  int count = threads > 0 ? threads : int(std::max(1u, std::thread::hardware_concurrency()));
+  int usable = usableProcessors();
+  int count = threads > 0 ? threads : usable;
+  most = std::max(count, usable); // alone it has all that it was made with
   scratch.resize(count);
   workers.reserve(count);
   try {
@@ -44,7 +51,7 @@ void ThreadPool::worker(int index) {
     if (stopping)
       return;
     seen = generation;
-    if (!work) // woke after the run had ended
+    if (!work || index > helpers) // woke after the run had ended, or is not needed
       continue;
     ++busy;
     lock.unlock();
@@ -53,6 +60,14 @@ void ThreadPool::worker(int index) {
     if (--busy == 0)
       finished.notify_one();
   }
+}
+
+int ThreadPool::reserve(int wanted) {
+  int before = working.load(std::memory_order_relaxed), granted;
+  do
+    granted = std::clamp(most - before - 1, 0, wanted);
+  while (!working.compare_exchange_weak(before, before + 1 + granted));
+  return granted;
 }
 
 Status ThreadPool::run(int64_t itemCount, size_t bytes, const Work &function) {
@@ -72,19 +87,22 @@ Status ThreadPool::run(int64_t itemCount, size_t bytes, const Work &function) {
     scratchBytes = rounded;
   }
 
+  int granted = reserve(int(std::min<int64_t>(size(), itemCount)) - 1);
   {
     std::lock_guard lock(mutex);
     work = &function;
     items = itemCount;
     next = 0;
+    helpers = granted;
     ++generation;
   }
-  if (itemCount > 1)
+  if (granted > 0)
     wake.notify_all();
   takeItems(0);
   std::unique_lock lock(mutex);
   finished.wait(lock, [&] { return busy == 0; });
   work = nullptr;
+  working -= 1 + granted;
   return Status::success();
 }
 

@@ -21,10 +21,12 @@
 namespace tesela {
 
 /// Threads that wait for work. Items are handed out one by one from a counter, since
-/// they differ in length; the caller's thread takes part.
+/// they differ in length; the caller's thread takes part. Where runs of several pools are
+/// under way in the process they share the processors: a run takes only those threads
+/// besides the caller's that find a processor idle.
 class ThreadPool {
 public:
-  /// `threads` in all, the caller's included; 0: the hardware's.
+  /// `threads` in all, the caller's included; 0: as many as this process may use processors.
   explicit ThreadPool(int threads);
   ~ThreadPool();
   ThreadPool(const ThreadPool &) = delete;
@@ -45,7 +47,10 @@ private:
   };
   void worker(int index);
   void takeItems(int index);
+  /// Of `wanted` workers so many as the process's other runs leave processors for.
+  int reserve(int wanted);
 
+  int most;            ///< threads of the process at work when a run of this pool begins
   std::mutex runMutex; ///< held for the length of a run
 
   std::mutex mutex; ///< guards what follows, as far as it is not atomic
@@ -54,6 +59,7 @@ private:
   uint64_t generation = 0; ///< counts runs, so that a worker sees a new one
   int busy = 0;            ///< workers inside the current run
   const Work *work = nullptr;
+  int helpers = 0; ///< workers that take part in the current run: those of index 1 to this
   int64_t items = 0;
   std::atomic<int64_t> next = 0;
 

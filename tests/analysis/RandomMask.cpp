@@ -202,8 +202,23 @@ private:
                  function + a, "(" + condition + " ? " + a + " : " + b + ")"});
   }
 
+  /// Over a few indices, so that every rule of the analysis sees an interval.
+  std::string reduction(const std::string &comparison) {
+    std::string bound = pick({"3", "5", "p % 4", "Hkv", "0", "t[0] % 3"});
+    std::string each = pick({"k" + comparison + "u[i]", "k - q" + comparison + "5 * i",
+                             "id[b, k - i]" + comparison + "id[b, q]", "o[q, k + i]",
+                             "m[i, " + index() + "]" + comparison + "w", "k / 8 == i",
+                             "f[k + i]" + comparison + "x", "i" + comparison + "p"});
+    if (chance(60))
+      return pick({"any", "all"}) + "(i < " + bound + ": " + each + ")";
+    std::string term = pick({"i * k", "u[k + i]", "(q - k) / 4 + i", "o[i, k] ? 1 : 0", "i"});
+    return "sum(i < " + bound + ": " + term + ")" + comparison + sum();
+  }
+
   std::string atom() {
     std::string comparison = pick({" < ", " <= ", " > ", " >= ", " == ", " != "});
+    if (chance(5))
+      return "(" + reduction(comparison) + ")";
     if (chance(6)) // the same for a block
       return pick({"true", "false", "x < 0.5", "h == 0", "p > w"});
     if (chance(numbersOf)) {

@@ -29,10 +29,14 @@ Artifact fullArtifact() {
   artifact.headDimV = 128;
   artifact.schedule = "block_m = 128";
   artifact.scoreIsIdentity = true;
-  artifact.parameters = {
-      {"window", ElementType::i32, false, {}, 1024.0},
-      {"cap", ElementType::f32, false, {}, std::nullopt},
-      {"slope", ElementType::f32, true, {{1, "H", 0}, {2, "Sk", -1}, {0, "", 7}}, std::nullopt}};
+  artifact.parameters = {{"window", ElementType::i32, false, false, {}, 1024.0},
+                         {"cap", ElementType::f32, false, false, {}, std::nullopt},
+                         {"slope",
+                          ElementType::f32,
+                          true,
+                          false,
+                          {{1, "H", 0}, {2, "Sk", -1}, {0, "", 7}},
+                          std::nullopt}};
   artifact.format = CodeFormat::ptx;
   artifact.code = std::string("code\0with\xffzeros", 15);
   Launch launch;

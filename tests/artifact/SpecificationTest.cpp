@@ -53,8 +53,20 @@ TEST(Specification, EveryFieldButTheFileIsInTheCanonicalText) {
   changed([](auto &s) { s.expectedLength = 1024; });
   changed([](auto &s) { s.expectedQueries = 1; });
   changed([](auto &s) { s.expectedQueries = 4; });
+  changed([](auto &s) { s.constants = {{"w", 1}}; });
+  changed([](auto &s) { s.constants = {{"w", 2}}; });
+  changed([](auto &s) { s.constants = {{"x", 1}}; });
+  changed([](auto &s) { s.constants = {{"w", 1}, {"x", -0.0}}; });
+  changed([](auto &s) { s.constants = {{"w", 1}, {"x", 0.0}}; });
   changed([](auto &s) { s.schedule = "block_m = 64"; });
   changed([](auto &s) { s.schedule = "\nvariant 19\n"; });
+}
+
+TEST(Specification, TheOrderOfConstantsDoesNotMatter) {
+  KernelSpecification one, other;
+  one.constants = {{"w", 1}, {"x", 2}};
+  other.constants = {{"x", 2}, {"w", 1}};
+  EXPECT_EQ(one.canonicalText(), other.canonicalText());
 }
 
 // The schedule follows the expected length by powers of two: those of one power share a kernel.

@@ -162,3 +162,38 @@ score {
 
 // expected-error @+1 {{needs at least one index}}
 %t = attn.read "t"[] : f32
+
+// -----
+
+// expected-error @+1 {{expects the sink's arguments to be 'i32', 'i32', 'i32', 'i32' (b h hkv q)}}
+attn.variant @sink_of_a_key parameters []
+score {
+^bb0(%s: f32, %b: i32, %h: i32, %hkv: i32, %q: i32, %k: i32):
+  attn.yield %s : f32
+} mask {
+^bb0(%b: i32, %h: i32, %hkv: i32, %q: i32, %k: i32):
+  %m = arith.constant true
+  attn.yield %m : i1
+} sink {
+^bb0(%b: i32, %h: i32, %hkv: i32, %q: i32, %k: i32):
+  %z = arith.constant 0.0 : f32
+  attn.yield %z : f32
+}
+
+// -----
+
+%n = arith.constant 4 : i32
+// expected-error @+1 {{any cannot join 'i32'; any and all join i1, sum joins i32 and f32}}
+%x = attn.reduce any below %n : i32 {
+^bb0(%i: i32):
+  attn.yield %i : i32
+}
+
+// -----
+
+%n = arith.constant 4 : i32
+// expected-error @+1 {{expects its block to end with attn.yield of 'f32', as its result is}}
+%x = attn.reduce sum below %n : f32 {
+^bb0(%i: i32):
+  attn.yield %i : i32
+}

@@ -64,3 +64,27 @@ score {
   %m = arith.cmpi eq, %6, %k : i32
   attn.yield %m : i1
 }
+
+// CHECK-LABEL: attn.variant @sinks_and_reductions
+attn.variant @sinks_and_reductions parameters [#attn.capture<"z", bf16, ["H"]>, #attn.capture<"g", i32, ["G"]>]
+score {
+^bb0(%s: f32, %b: i32, %h: i32, %hkv: i32, %q: i32, %k: i32):
+  attn.yield %s : f32
+} mask {
+^bb0(%b: i32, %h: i32, %hkv: i32, %q: i32, %k: i32):
+  %n = arith.constant 4 : i32
+  // CHECK: attn.reduce any below %{{.*}} : i1 {
+  // CHECK: attn.yield %{{.*}} : i1
+  %m = attn.reduce any below %n : i1 {
+  ^bb0(%i: i32):
+    %x = attn.read "g"[%i] : i32
+    %same = arith.cmpi eq, %k, %x : i32
+    attn.yield %same : i1
+  }
+  attn.yield %m : i1
+// CHECK: } sink {
+} sink {
+^bb0(%b: i32, %h: i32, %hkv: i32, %q: i32):
+  %z = attn.read "z"[%h] : f32
+  attn.yield %z : f32
+}

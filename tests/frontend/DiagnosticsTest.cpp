@@ -83,6 +83,12 @@ INSTANTIATE_TEST_SUITE_P(Types, OneError, testing::ValuesIn(kTypes));
 const Case kSyntax[] = {
     {"", 1, 1, "a variant begins with 'attention name(...) {'"},
     {"attention { }", 1, 11, "write the variant's name"},
+    {"atention t { mask = q > k }", 1, 1, "did you mean 'attention'?"},
+    {"attention t(w: f23) { score = s + w }", 1, 16, "did you mean 'f32'?"},
+    {"attention t(w: boolean[H]) { mask = w[h] }", 1, 16, "holds i32, f32, f16, bf16 or bool"},
+    {"attention t(wide: i32[H]) { mask = wdie[h] == k }", 1, 36, "did you mean 'wide'?"},
+    {"attention t { let lenght = q\n mask = length > lenght + k }", 2, 9, "did you mean 'lenght'?"},
+    {"attention t { masc = q > k }", 1, 15, "did you mean 'mask'?"},
     {"attention t( { mask = true }", 1, 14, "to close the parameters"},
     {"attention t { mask = q = k }", 1, 24, "write '==' to compare"},
     {"attention t { mask = q >= k & k > 0 }", 1, 29, "write '&&'"},
@@ -110,21 +116,49 @@ const Case kSyntax[] = {
     {"attention t(w: i32[H] = 3) { mask = k < w[h] }", 1, 23, "has no default"},
     {"attention t(t: f32[]) { score = t[h] }", 1, 20, "write an extent as"},
     {"attention t(t: f32[0]) { score = t[h] }", 1, 20, "from 1 to 2147483647"},
+    {"attention t(t: f32[0, H], u: i32) { score = t[h, u] }", 1, 20, "from 1 to 2147483647"},
+    {"attention t(t: f32[H, ?, Sk], u: i32) { score = t[h, 0, u] }", 1, 23, "write an extent as"},
     {"attention t(t: f32[h]) { score = t[h] }", 1, 20, "did you mean 'H'?"},
     {"attention t(w: i32, t: f32[w]) { score = t[w] }", 1, 28, "'w' is no extent"},
 };
 INSTANTIATE_TEST_SUITE_P(Syntax, OneError, testing::ValuesIn(kSyntax));
 
-const Case kNotYet[] = {
-    {"attention t(const w: i32 = 3) { mask = k < w }", 1, 13,
-     "not supported yet; leave 'const' out"},
-    {"attention t(z: f32[H]) {\n sink = z[h]\n}", 2, 2, "a sink is not supported yet"},
-    {"attention t { mask = any(i < 4: k == i) }", 1, 22,
-     "the reduction 'any' is not supported yet"},
-    {"attention t { score = s + sum(i < 4: i) }", 1, 27,
-     "the reduction 'sum' is not supported yet"},
+const Case kConstants[] = {
+    {"attention t(const t: f32[H]) { score = s + t[h] }", 1, 13, "leave 'const' out"},
+    {"attention t(const w: i32 = k) { mask = k < w }", 1, 28, "a default is a number"},
+    {"attention t(const: i32) { mask = k < 1 }", 1, 13, "'const' is a word of the language"},
 };
-INSTANTIATE_TEST_SUITE_P(NotYet, OneError, testing::ValuesIn(kNotYet));
+INSTANTIATE_TEST_SUITE_P(Constants, OneError, testing::ValuesIn(kConstants));
+
+const Case kSinks[] = {
+    {"attention t { sink = s }", 1, 22, "'s' is not in scope in a sink"},
+    {"attention t { sink = 1.0 * k }", 1, 28, "'k' is not in scope in a sink"},
+    {"attention t { let d = q - k\n sink = d }", 2, 9,
+     "'d' is computed from 'k' and so not in scope"},
+    {"attention t { sink = q > 3 }", 1, 15, "write 'c ? x : -inf'"},
+    {"attention t { sink = 1\n sink = 2 }", 2, 2, "there are two sinks"},
+    {"attention t { snk = 1 }", 1, 15, "did you mean 'sink'?"},
+    {"attention t { sink 1 }", 1, 20, "write '=' after 'sink'"},
+};
+INSTANTIATE_TEST_SUITE_P(Sinks, OneError, testing::ValuesIn(kSinks));
+
+const Case kReductions[] = {
+    {"attention t { mask = any(k == 4) }", 1, 26, "write a reduction as 'any(i < M: ...)'"},
+    {"attention t { mask = any(4 < k: true) }", 1, 26, "with a new name for i; '4' stands here"},
+    {"attention t { mask = any(i < q: k == i) }", 1, 22, "must be the same for the whole launch"},
+    {"attention t { mask = any(i < 4: any(j < i: k == j)) }", 1, 33,
+     "the same for the whole launch"},
+    {"attention t { mask = any(i < 0.5: k == i) }", 1, 22, "the bound of 'any' is i32"},
+    {"attention t { mask = all(i < 4, k == i) }", 1, 31, "write ':' after the bound of 'all'"},
+    {"attention t { mask = all(i < 4: k == i }", 1, 40, "write ')' to close the '(' of 'all'"},
+    {"attention t { mask = all(i < 4: i) }", 1, 22, "what 'all' joins is bool"},
+    {"attention t { score = sum(i < 4: i > 2) }", 1, 23, "write 'c ? 1 : 0'"},
+    {"attention t { mask = any(q < 4: k == q) }", 1, 26, "choose another name"},
+    {"attention t { mask = any(i < 4: any(i < 3: k == i)) }", 1, 37, "is declared already"},
+    {"attention t { mask = any(i < 4: k == i) && i < 3 }", 1, 44, "'i' is not in scope"},
+    {"attention t { mask = any(i < 4: s > i) }", 1, 33, "masks are exact on every target"},
+};
+INSTANTIATE_TEST_SUITE_P(Reductions, OneError, testing::ValuesIn(kReductions));
 
 TEST(Diagnostics, ShowTheLineAndACaret) {
   ParseOutcome outcome =

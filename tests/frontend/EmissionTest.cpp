@@ -15,6 +15,7 @@
 #include "frontend/emit/ExpandArithmetic.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/IR/Verifier.h"
@@ -46,13 +47,31 @@ public:
     mlir::Block &body = region.front();
     for (auto [value, argument] : llvm::zip(body.getArguments(), arguments))
       values_[value] = argument;
-    for (mlir::Operation &op : body.without_terminator())
-      values_[op.getResult(0)] = valueOf(op);
-    return values_[body.getTerminator()->getOperand(0)];
+    return run(body);
   }
 
 private:
+  /// What the block's terminator gives first.
+  mlir::Attribute run(mlir::Block &block) {
+    for (mlir::Operation &op : block.without_terminator())
+      values_[op.getResult(0)] = valueOf(op);
+    return values_[block.getTerminator()->getOperand(0)];
+  }
+
+  mlir::Attribute runLoop(mlir::scf::ForOp loop) {
+    mlir::Attribute carried = values_.lookup(loop.getInitArgs().front());
+    int64_t end = llvm::cast<mlir::IntegerAttr>(values_.lookup(loop.getUpperBound())).getInt();
+    for (int64_t i = 0; i < end; ++i) {
+      values_[loop.getInductionVar()] = builder_.getI32IntegerAttr(int32_t(i));
+      values_[loop.getRegionIterArg(0)] = carried;
+      carried = run(*loop.getBody());
+    }
+    return carried;
+  }
+
   mlir::Attribute valueOf(mlir::Operation &op) {
+    if (auto loop = llvm::dyn_cast<mlir::scf::ForOp>(op))
+      return runLoop(loop);
     const Bindings &bindings = launch_.bindings;
     if (auto extent = llvm::dyn_cast<attn::ExtentOp>(op)) {
       const Extents &e = bindings.extents;
@@ -114,6 +133,7 @@ struct Emitted {
   attn::VariantOp op;
 
   explicit Emitted(const Variant &variant) {
+    context.loadDialect<mlir::scf::SCFDialect>();
     module = emitVariant(variant, context);
     EXPECT_TRUE(mlir::succeeded(mlir::verify(*module)));
     op = *module->getOps<attn::VariantOp>().begin();

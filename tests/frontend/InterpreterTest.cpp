@@ -77,6 +77,40 @@ TEST(Interpreter, MinimumAndMaximumDropNaN) {
   EXPECT_TRUE(std::isnan(valueOf("max(u, u)", 0, 0, nan)));
 }
 
+TEST(Interpreter, ReductionsGoThroughTheirIndices) {
+  EXPECT_EQ(valueOf("sum(i < x: i * y)", 5, 3), 30);
+  EXPECT_EQ(valueOf("sum(i < x: 0.5 * i)", 4), 3);
+  EXPECT_EQ(valueOf("sum(i < x: 2147483647)", 2), -2);
+  EXPECT_EQ(valueOf("any(i < x: i == y) ? 1 : 0", 5, 4), 1);
+  EXPECT_EQ(valueOf("any(i < x: i == y) ? 1 : 0", 4, 4), 0);
+  EXPECT_EQ(valueOf("all(i < x: i < y) ? 1 : 0", 4, 4), 1);
+  EXPECT_EQ(valueOf("all(i < x: i < y) ? 1 : 0", 5, 4), 0);
+  EXPECT_EQ(valueOf("sum(i < 3: sum(j < 4: i * 10 + j)) + sum(i < 2: i)"), 138 + 1);
+  for (double bound : {0.0, -7.0}) {
+    EXPECT_EQ(valueOf("any(i < x: true) ? 1 : 0", bound), 0);
+    EXPECT_EQ(valueOf("all(i < x: false) ? 1 : 0", bound), 1);
+    EXPECT_EQ(valueOf("sum(i < x: 7)", bound), 0);
+  }
+}
+
+TEST(Interpreter, ASinkIsOfARow) {
+  Variant variant = parsed("attention t(z: f32[H]) { sink = z[h] * q + b }");
+  std::vector<float> z = {0.1f, 2};
+  Bindings bindings;
+  bindings.extents = {3, 2, 1, 4, 4};
+  bindings.parameters.resize(1);
+  bindings.parameters[0].capture = {z.data(), {2}, {1}};
+  Result<Interpreter> interpreter = Interpreter::create(variant, bindings);
+  ASSERT_TRUE(interpreter.ok());
+  EXPECT_TRUE(interpreter->hasSink());
+  EXPECT_EQ(interpreter->sink({2, 0, 0, 3, 0}), double(0.1f) * 3 + 2);
+  EXPECT_EQ(interpreter->sinkInFloat({2, 0, 0, 3, 0}), 0.1f * 3 + 2);
+  Result<Interpreter> without =
+      Interpreter::create(parsed("attention t { }"), {{1, 1, 1, 1, 1}, {}});
+  ASSERT_TRUE(without.ok());
+  EXPECT_FALSE(without->hasSink());
+}
+
 TEST(Interpreter, NaNIsUnordered) {
   for (const char *comparison : {"u < u", "u <= u", "u > u", "u >= u", "u == u"})
     EXPECT_EQ(valueOf(std::string(comparison) + " ? 1 : 0", 0, 0, std::nan("")), 0);

@@ -63,6 +63,10 @@ inline const std::vector<std::string> kMasks = {
     "half[k] < half[q] || half[k] != half[k]",
     "brain[h, k] * half[k - q] >= c",
     "nothing[q, k] || least[k] == 0.0 && !nothing[0, 0]",
+    "any(i < 3: table[i, 1] == k) || all(i < w % 20: i != k)",
+    "sum(i < B + 3: table[0, i] * (q - i)) % 5 < 2",
+    "sum(i < 5: c * i + sum(j < Hkv: slope[j + i] * k)) < 0.5",
+    "any(i < 4: all(j < 3: j > i || table[j, i] > k - q)) == any(i < w % 3 - 1: true)",
 };
 
 /// Scores over the same.
@@ -76,6 +80,8 @@ inline const std::vector<std::string> kScores = {
     "sqrt(abs(s)) + log(abs(s) + 1) + sin(s) + cos(s)",
     "clamp(s, -0.5, 0.5) / (k - q)",
     "s * half[k] - brain[h, k] + (allowed[q, k] ? 1 : 0.5)",
+    "sum(i < 3: s * slope[i]) + (any(i < 2: s > i) ? 1 : 0)",
+    "sum(i < 3: table[0, i] + i) * s",
 };
 
 inline std::string withParameters(const std::string &body) {

@@ -75,7 +75,7 @@ std::string probe(const BoundsCase &of, ElementType type) {
       "!tile.view<[" + commas(rank, [](size_t) { return "?"; }) + "], " + element + ">";
   std::ostringstream text;
   text << R"(!queries = !tile.view<[?, ?, ?, d_qk], input>
-tile.kernel @forward<block_m, block_n, d_qk, d_v, input>(
+tile.kernel @forward<block_m, block_n, d_qk, d_v, padded_qk, padded_v, input>(
     %q: !tile.view<[?, ?, ?, d_qk], input>, %k: !tile.view<[?, ?, ?, d_qk], input>,
     %v: !tile.view<[?, ?, ?, d_v], input>, %o: !tile.view<[?, ?, ?, d_v], input>,
     %lse: !tile.view<[?, ?, ?], f32>, %scale: f32, %$x: )"
@@ -93,7 +93,7 @@ tile.kernel @forward<block_m, block_n, d_qk, d_v, input>(
        << " -> " << element << "\n";
   for (const char *end : {"low", "high"})
     text << "  %" << end << "_bits = arith.bitcast %" << end << " : " << element << " to i32\n";
-  text << R"(  %bytes = tile.map : () -> !tile.tile<[block_m, d_v], f32> {
+  text << R"(  %bytes = tile.map : () -> !tile.tile<[block_m, padded_v], f32> {
   ^body(%row: i32, %column: i32):
     %four = arith.constant 4 : i32
     %eight = arith.constant 8 : i32
@@ -107,8 +107,8 @@ tile.kernel @forward<block_m, block_n, d_qk, d_v, input>(
     %y = arith.sitofp %byte : i32 to f32
     tile.yield %y : f32
   }
-  %out = tile.convert %bytes : !tile.tile<[block_m, d_v], f32> -> !tile.tile<[block_m, d_v], input>
-  tile.store %out, %o[%rows] : !tile.tile<[block_m, d_v], input>, !tile.view<[?, ?, ?, d_v], input>[!tile.block<query, block_m>]
+  %out = tile.convert %bytes : !tile.tile<[block_m, padded_v], f32> -> !tile.tile<[block_m, padded_v], input>
+  tile.store %out, %o[%rows] : !tile.tile<[block_m, padded_v], input>, !tile.view<[?, ?, ?, d_v], input>[!tile.block<query, block_m>]
 }
 )";
   return text.str();

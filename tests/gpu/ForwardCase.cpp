@@ -56,17 +56,6 @@ std::string nameOf(const HeadDims &headDims) {
   return headDims.v == headDims.qk ? name : name + "x" + std::to_string(headDims.v);
 }
 
-std::optional<Kernel> compileOrSkip(const Context &context, const KernelOptions &options,
-                                    std::string &reason) {
-  Result<Kernel> kernel = context.compile(options);
-  if (kernel)
-    return *kernel;
-  reason = kernel.error().message();
-  bool mayBeMissing = options.headDimQk > 128 || options.headDimV > 128;
-  EXPECT_TRUE(mayBeMissing && kernel.code() == Code::unsupported) << reason;
-  return std::nullopt;
-}
-
 static constexpr size_t guardBytes = 256;
 
 TestTensor::TestTensor(const Context &context, const Tensor &view)
@@ -87,8 +76,12 @@ bool TestTensor::guardIsIntact() const {
 
 static Tensor headView(const ForwardShape &shape, ElementType type, int64_t heads, int64_t length,
                        int64_t headDim) {
-  return shape.bshd ? Tensor::bshd(nullptr, type, shape.B, heads, length, headDim)
-                    : Tensor::bhsd(nullptr, type, shape.B, heads, length, headDim);
+  int64_t row = headDim + shape.gap;
+  Tensor view = shape.bshd ? Tensor::bshd(nullptr, type, shape.B, heads, length, row)
+                           : Tensor::bhsd(nullptr, type, shape.B, heads, length, row);
+  view.extents[3] = headDim;
+  view.strides[0] += shape.batchGap;
+  return view;
 }
 
 /// The extent of a capture's axis; a name of its own is 16.
@@ -100,6 +93,32 @@ static int64_t captureExtent(const VariantExtent &extent, const ForwardShape &sh
     if (extent.name == name)
       value = known;
   return std::max<int64_t>(extent.coefficient * value + extent.offset, 0);
+}
+
+/// Values that matter at small lengths too: a window's default may reach over all of them. Small
+/// defaults, such as a dilation, stay.
+static double scalarValue(const VariantParameter &parameter, const ForwardShape &shape) {
+  double value = parameter.type == ElementType::i32 ? double(shape.Sk / 3 + 1) : 3.0;
+  return std::min(value, parameter.defaultValue.value_or(value));
+}
+
+/// One number for a batch or head is a position or a length: in [0, Sk]. Numbers along another axis
+/// name things, such as documents: eight runs below 16, some of 0, which may mean none.
+static void fillIntegers(const Tensor &tensor, const VariantParameter &parameter, uint64_t seed,
+                         const ForwardShape &shape) {
+  bool isOfHeads = std::ranges::all_of(parameter.extents, [](const VariantExtent &extent) {
+    return extent.name == "B" || extent.name == "H" || extent.name == "Hkv";
+  });
+  if (isOfHeads)
+    return fillUniform(tensor, seed, 0, shape.Sk);
+  fillUniform(tensor, seed, 0, 15);
+  auto *values = static_cast<int32_t *>(tensor.data);
+  int64_t length = tensor.extents[tensor.rank - 1];
+  int64_t run = std::max<int64_t>(length / 8, 1);
+  for (int64_t i = 0; i < tensor.elementCount(); ++i) {
+    int64_t within = i % length % run;
+    values[i] = i % length / run % 4 == 3 ? 0 : values[i - within];
+  }
 }
 
 ForwardCase::ForwardCase(const Context &context, const KernelOptions &options,
@@ -118,10 +137,10 @@ ForwardCase::ForwardCase(const Context &context, const KernelOptions &options,
   EXPECT_TRUE(info.ok()) << (info ? "" : info.error().message());
   for (const VariantParameter &parameter :
        info ? info->parameters : std::vector<VariantParameter>()) {
+    if (parameter.isConstant)
+      continue; // its value came with the kernel
     if (!parameter.isCapture) {
-      // Values that matter at small lengths too: a window's default reaches over all of them.
-      double value = parameter.type == ElementType::i32 ? double(shape.Sk / 3 + 1) : 3.0;
-      scalars.push_back({parameter.name, value});
+      scalars.push_back({parameter.name, scalarValue(parameter, shape)});
       continue;
     }
     Tensor view;
@@ -142,13 +161,14 @@ ForwardCase::ForwardCase(const Context &context, const KernelOptions &options,
         values[i] = std::abs(values[i]) / 8;
     } else if (view.type == ElementType::f16 || view.type == ElementType::bf16) {
       fillNormal(tensor.host(), seed++);
-    } else {
-      bool isFlag = view.type == ElementType::boolean;
-      fillUniform(tensor.host(), seed++, 0, isFlag ? 1 : shape.Sk);
+    } else if (view.type == ElementType::boolean) {
+      fillUniform(tensor.host(), seed++, 0, 1);
       // Every byte but 0 is true.
       auto *flags = static_cast<uint8_t *>(tensor.host().data);
-      for (int64_t i = 0; isFlag && i < view.elementCount(); ++i)
+      for (int64_t i = 0; i < view.elementCount(); ++i)
         flags[i] = uint8_t(flags[i] << i % 8);
+    } else {
+      fillIntegers(tensor.host(), parameter, seed++, shape);
     }
     EXPECT_TRUE(tensor.upload().ok());
     captures.emplace_back(parameter.name, std::move(tensor));

@@ -12,7 +12,6 @@
 
 #include "tesela/Check.h"
 
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -39,14 +38,14 @@ struct HeadDims {
 /// "d64", "d192x128".
 std::string nameOf(const HeadDims &headDims);
 
-/// The kernel for `options`. nullopt where this version of the compiler has no kernels for these
-/// head dimensions, with its sentence in `reason`; any other failure is the test's.
-std::optional<Kernel> compileOrSkip(const Context &context, const KernelOptions &options,
-                                    std::string &reason);
-
 struct ForwardShape {
   int64_t B = 1, H = 2, Hkv = 2, Sq = 1, Sk = 1;
   bool bshd = false;
+  /// Elements between a head's row and the next, which are NaN: a kernel that read them would show
+  /// it.
+  int64_t gap = 0;
+  /// Further elements from batch to batch.
+  int64_t batchGap = 0;
 };
 
 /// A tensor on the host and on the device.

@@ -53,6 +53,23 @@ constexpr ScoreText texts[] = {
      "mask = on[b, k] && !off[q] || k == q\n score = s + (on[b, k - 1] ? 0.5 : 0.0)"},
     {"half_mask", "t: f16[Sk], r: bf16[Sq]", "mask = t[k] > r[q] - 0.5"},
     {"allowed_or_empty", "on: bool[Sk-1, Sk]", "mask = on[q, k] || k == q"},
+    {"sink", "z: f32[H]", "mask = q >= k\n sink = z[h]"},
+    {"sink_of_parameter", "z: f32", "mask = q >= k\n sink = z"},
+    {"sink_of_all", "z: bf16[B, H], n: i32",
+     "mask = q >= k + n\n score = s * 2\n sink = z[b, hkv] * 30 - 2 * q % 7 + Sk % 3"},
+    {"any", "g: i32[4]", "mask = q >= k && (q - k < 16 || any(i < 4: g[i] == k))"},
+    {"all", "n: i32", "mask = all(i < n / 8: (q - i) % 64 != k % 61) || q == k"},
+    {"nested", "g: i32[4]",
+     "mask = any(i < 4: all(j < 4: j >= i || g[j] > k - i) && (q + i) % 3 == 0) || q == k"},
+    {"sum", "a: f32[4, Sk]",
+     "mask = sum(i < 3: (q - k) * (i + 1)) > 0 || q == k\n"
+     " score = s + 0.1 * sum(i < 4: a[i, k] * a[i, q])"},
+    {"sum_of_index", "", "mask = sum(i < 3: i) + k < q + 4\n score = s + 0.1 * sum(i < H: i)"},
+    {"uniform_reduction", "t: i32[8]",
+     "mask = q - k < sum(i < 8: t[i]) / 4 && q >= k\n"
+     " score = s + (any(i < 8: t[i] > h) ? 0.25 : 0.5)"},
+    {"no_rounds", "",
+     "mask = all(i < Sk - Sk: k == i) && !any(i < -3: true)\n score = s + sum(i < 0: 1)"},
     {"read_mask", "id: i32[B, Sk]", "mask = id[b, q] / 8 == id[b, k] / 8\n score = s + 0.01 * k"},
 };
 

@@ -26,11 +26,11 @@ protected:
       ElementType::bf16,
       64,
       32,
-      {{"window", ElementType::i32, false, {}, 8.0},
-       {"cap", ElementType::f32, false, {}, std::nullopt},
-       {"slope", ElementType::f32, true, {{1, "H", 0}}, std::nullopt},
-       {"table", ElementType::i32, true, {{2, "n", 1}, {1, "n", 0}}, std::nullopt},
-       {"fixed", ElementType::f32, true, {{0, "", 3}, {1, "Sk", -1}}, std::nullopt}}};
+      {{"window", ElementType::i32, false, false, {}, 8.0},
+       {"cap", ElementType::f32, false, false, {}, std::nullopt},
+       {"slope", ElementType::f32, true, false, {{1, "H", 0}}, std::nullopt},
+       {"table", ElementType::i32, true, false, {{2, "n", 1}, {1, "n", 0}}, std::nullopt},
+       {"fixed", ElementType::f32, true, false, {{0, "", 3}, {1, "Sk", -1}}, std::nullopt}}};
   ArgumentRules rules{16, true};
   LaunchArguments arguments = good();
 
@@ -203,8 +203,12 @@ TEST_F(ArgumentsTest, ElementsThatLeave63BitsAreRefused) {
        a.v = a.o = Tensor::bhsd(memory, ElementType::bf16, many, many, 16, 32),
        a.lse = Tensor::contiguous(memory, ElementType::f32, {many, many, 16})),
       "q is bf16[1073741824, 1073741824, 16, 64], its number of elements must be below 2^63");
-  signature.parameters = {
-      {"cube", ElementType::f32, true, {{1, "n", 0}, {1, "n", 0}, {1, "n", 0}}, std::nullopt}};
+  signature.parameters = {{"cube",
+                           ElementType::f32,
+                           true,
+                           false,
+                           {{1, "n", 0}, {1, "n", 0}, {1, "n", 0}},
+                           std::nullopt}};
   arguments.scalars.clear();
   arguments.captures = {{"cube", Tensor::contiguous(memory, ElementType::f32, {many, many, many})}};
   EXPECT_SAYS(a.captures[0].tensor.data = nullptr, "its number of elements must be below 2^63");

@@ -115,6 +115,7 @@ int main(void) {
   tesela_kernel *kernel = NULL;
   tesela_context_options context_options;
   tesela_kernel_options kernel_options;
+  tesela_parameter constant;
   tesela_launch_arguments arguments;
   tesela_parameter parameters[2];
   float q[queries * head_dim], k[keys * head_dim], v[keys * head_dim];
@@ -155,6 +156,17 @@ int main(void) {
   kernel_options.variant = variant;
   expect_error(tesela_compile(NULL, &kernel_options, &kernel), TESELA_INVALID_ARGUMENT,
                "context is NULL");
+  kernel_options.constant_count = 1;
+  expect_error(tesela_compile(context, &kernel_options, &kernel), TESELA_INVALID_ARGUMENT,
+               "constants is NULL, constant_count is 1");
+  memset(&constant, 0, sizeof constant);
+  constant.name = "step";
+  constant.rank = 1;
+  kernel_options.constants = &constant;
+  expect_error(tesela_compile(context, &kernel_options, &kernel), TESELA_INVALID_ARGUMENT,
+               "'step' has rank 1, it must be a scalar");
+  kernel_options.constants = NULL;
+  kernel_options.constant_count = 0;
   expect(tesela_compile(context, &kernel_options, &kernel) == TESELA_OK, "a kernel");
   test_describe(context, &kernel_options, kernel);
   test_expected_length(context, kernel_options);

@@ -232,6 +232,29 @@ TEST(HostReference, AKeptMinusInfinityIsTheSameAsMasked) {
   EXPECT_NEAR(masked->lse[0], std::log(2.0), 1e-15);
 }
 
+TEST(HostReference, ASinkIsATermOfTheDenominator) {
+  Result<Reference> without = threeKeys("mask = k != 1"),
+                    with = threeKeys("mask = k != 1\n sink = 1.5");
+  EXPECT_NEAR(with->lse[0], std::log(2.0 + std::exp(1.5)), 1e-15);
+  double share = 2.0 / (2.0 + std::exp(1.5));
+  for (size_t d = 0; d < with->ref.size(); ++d) {
+    EXPECT_NEAR(with->ref[d], without->ref[d] * share, 1e-15);
+    EXPECT_NEAR(with->base[d], without->base[d] * share, 1e-6);
+  }
+  Result<Reference> none = threeKeys("mask = k != 1\n sink = -inf");
+  EXPECT_EQ(none->ref, without->ref);
+  EXPECT_EQ(none->lse, without->lse);
+}
+
+TEST(HostReference, ARowWithoutKeysHasItsSink) {
+  Result<Reference> reference = threeKeys("mask = false\n sink = 2.5");
+  EXPECT_EQ(reference->ref[0], 0);
+  EXPECT_EQ(reference->base[0], 0);
+  EXPECT_EQ(reference->lse[0], 2.5);
+  for (const char *text : {"mask = false\n sink = inf", "sink = inf - inf"})
+    EXPECT_TRUE(std::isnan(threeKeys(text)->lse[0])) << text;
+}
+
 TEST(HostReference, AMaskedNaNIsDropped) {
   Result<Reference> reference = threeKeys("mask = k != 1\nscore = k == 1 ? inf - inf : s");
   EXPECT_NEAR(reference->lse[0], std::log(2.0), 1e-15);

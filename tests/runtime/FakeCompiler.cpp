@@ -28,8 +28,8 @@ Artifact artifact(const KernelSpecification &specification) {
   artifact.headDimQk = specification.headDimQk;
   artifact.headDimV = specification.headDimV;
   artifact.schedule = "rows = 1";
-  artifact.parameters = {{"window", ElementType::i32, false, {}, 1024.0},
-                         {"slope", ElementType::f32, true, {{1, "H", 0}}, std::nullopt}};
+  artifact.parameters = {{"window", ElementType::i32, false, false, {}, 1024.0},
+                         {"slope", ElementType::f32, true, false, {{1, "H", 0}}, std::nullopt}};
   std::ifstream file(TESELA_TEST_HOST_OBJECT, std::ios::binary);
   artifact.code.assign(std::istreambuf_iterator<char>(file), {});
 

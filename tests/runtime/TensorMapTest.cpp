@@ -327,7 +327,8 @@ TEST(LaunchPlan, SlotsThatCannotBeAreDefects) {
         ArgumentSlot{Kind::coordinateStep, "q", 2}, ArgumentSlot{Kind::coordinateStep, "lse", 0},
         ArgumentSlot{Kind::coordinateStep, "$table", 0}}) {
     Artifact artifact = artifactWith({slot});
-    artifact.parameters = {{"table", ElementType::f32, true, {{1, "H", 0}, {1, "H", 0}}, {}}};
+    artifact.parameters = {
+        {"table", ElementType::f32, true, false, {{1, "H", 0}, {1, "H", 0}}, {}}};
     Result<LaunchPlan> plan = LaunchPlan::create(artifact);
     ASSERT_FALSE(plan.ok()) << slot.name << " " << slot.axis;
     EXPECT_EQ(plan.code(), Code::defect);

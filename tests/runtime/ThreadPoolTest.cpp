@@ -3,10 +3,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 #include "host/ThreadPool.h"
+#include "system/Processors.h"
 
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <set>
 
 using namespace tesela;
 
@@ -51,6 +53,58 @@ TEST(ThreadPool, RunsFromSeveralThreadsDoNotMix) {
   for (std::thread &thread : threads)
     thread.join();
   EXPECT_EQ(sum, 4 * 50 * 190);
+}
+
+// Items wait for each other: so many threads are at work at once.
+TEST(ThreadPool, APoolAloneHasAllItsThreads) {
+  constexpr int threads = 5;
+  ThreadPool pool(threads);
+  std::atomic<int> arrived = 0;
+  ASSERT_TRUE(pool.run(threads, 0,
+                       [&](int64_t, void *) {
+                         ++arrived;
+                         while (arrived < threads)
+                           std::this_thread::yield();
+                       })
+                  .ok());
+  EXPECT_EQ(arrived, threads);
+}
+
+TEST(ThreadPool, RunsOfTwoPoolsShareTheProcessors) {
+  int usable = usableProcessors();
+  ThreadPool first(usable), second(usable);
+  std::set<std::thread::id> others;
+  std::mutex mutex;
+  // The first pool's threads are all at work while the second one runs.
+  std::atomic<int> arrived = 0;
+  ASSERT_TRUE(first
+                  .run(usable, 0,
+                       [&](int64_t item, void *) {
+                         ++arrived;
+                         while (arrived < usable)
+                           std::this_thread::yield();
+                         if (item != 0)
+                           return;
+                         EXPECT_TRUE(second
+                                         .run(1000, 0,
+                                              [&](int64_t, void *) {
+                                                std::lock_guard lock(mutex);
+                                                others.insert(std::this_thread::get_id());
+                                              })
+                                         .ok());
+                         EXPECT_EQ(others.size(), 1u) << "more than the caller's thread";
+                       })
+                  .ok());
+}
+
+TEST(Processors, OfAControlGroup) {
+  EXPECT_EQ(processorsOfGroup("max 100000"), std::nullopt);
+  EXPECT_EQ(processorsOfGroup("200000 100000"), 2);
+  EXPECT_EQ(processorsOfGroup("150000 100000"), 2);
+  EXPECT_EQ(processorsOfGroup("5000 100000"), 1);
+  EXPECT_EQ(processorsOfGroup(""), std::nullopt);
+  EXPECT_EQ(processorsOfGroup("100000 0"), std::nullopt);
+  EXPECT_GE(usableProcessors(), 1);
 }
 
 TEST(ThreadPool, ScratchThatDoesNotFitIsAnError) {

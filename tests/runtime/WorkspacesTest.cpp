@@ -94,7 +94,8 @@ Artifact summarized() {
   artifact.variantName = "documents";
   artifact.target = {Target::Kind::cuda, 90};
   artifact.headDimQk = artifact.headDimV = 64;
-  artifact.parameters = {{"doc", ElementType::i32, true, {{1, "n", 0}, {1, "m", 0}}, std::nullopt}};
+  artifact.parameters = {
+      {"doc", ElementType::i32, true, false, {{1, "n", 0}, {1, "m", 0}}, std::nullopt}};
   Launch fine;
   fine.kernel = "summary0_doc";
   fine.items = expression("(* (ceildiv Sq 64) (* B H))");

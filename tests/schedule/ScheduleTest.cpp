@@ -3,8 +3,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 #include "schedule/Schedule.h"
+#include "targets/host/VectorUnit.h"
 
 #include <gtest/gtest.h>
+
+#include <fmt/format.h>
 
 using namespace tesela;
 
@@ -99,6 +102,17 @@ TEST(Schedule, TestedTilesAreNarrowAtWideHeads) {
     EXPECT_EQ(chosenForLength(headDim, headDim, 0, tested).blockN, blockN) << headDim;
 }
 
+// As do the rounds of a reduction, beside which no product of another block has its registers.
+TEST(Schedule, ReductionsHaveTwoConsumersWithoutOverlap) {
+  for (auto [headDim, blockN] : {std::pair(64, 128), {128, 128}, {192, 80}, {256, 48}}) {
+    Schedule schedule =
+        chosenForLength(headDim, headDim, 0, {.hasScore = true, .hasReductions = true});
+    EXPECT_EQ(schedule.blockN, blockN) << headDim;
+    EXPECT_EQ(schedule.consumers, 2) << headDim;
+    EXPECT_FALSE(schedule.overlap || schedule.turns) << headDim;
+  }
+}
+
 /// What `target` runs for launches of `queries` queries and many keys.
 Schedule chosenForQueries(const std::string &target, int headDim, int64_t queries) {
   KernelSpecification specification = specificationFor(target, headDim);
@@ -172,10 +186,18 @@ TEST(Schedule, WarpgroupsTakeTurnsWhereItPays) {
   EXPECT_TRUE(chosenForLength(128, 128, 0, {.hasScore = true, .hasCaptures = true}).turns);
 }
 
+TEST(Schedule, RangesThatArePartialOnBothSidesGoFromTheLastKeys) {
+  EXPECT_TRUE(chosenForLength(128, 128, 0, {.isMasked = true, .isScattered = true}).lastKeysFirst);
+  EXPECT_FALSE(chosenForLength(128, 128, 0, {.isMasked = true}).lastKeysFirst);
+  EXPECT_FALSE(
+      chosenForLength(128, 128, 0, {.isMasked = true, .isScattered = true, .isTested = true})
+          .lastKeysFirst);
+}
+
 // Each is within the chip's shared memory and registers, or chooseSchedule would refuse it.
-TEST(Schedule, WideHeadsFitSm90) {
-  for (int headDimQk : {64, 128, 192, 256})
-    for (int headDimV : {64, 128, 192, 256})
+TEST(Schedule, AllHeadsFitSm90) {
+  for (int headDimQk = 8; headDimQk <= 256; headDimQk += 8)
+    for (int headDimV = 8; headDimV <= 256; headDimV += 8)
       for (int64_t length : {0, 512})
         for (bool isMasked : {false, true})
           for (bool hasScore : {false, true}) {
@@ -190,6 +212,22 @@ TEST(Schedule, WideHeadsFitSm90) {
           }
 }
 
+TEST(Schedule, AllHeadsFitEveryChip) {
+  for (const char *target : {"sm_80", "sm_86", "sm_89", "sm_100", "sm_120"})
+    for (int headDimQk = 8; headDimQk <= 256; headDimQk += 8)
+      for (int headDimV = 8; headDimV <= 256; headDimV += 8)
+        for (int64_t queries : {0, 1}) {
+          SCOPED_TRACE(testing::Message()
+                       << target << ", " << headDimQk << " and " << headDimV << ", " << queries);
+          KernelSpecification specification = specificationFor(target, headDimQk);
+          specification.headDimV = headDimV;
+          specification.expectedQueries = queries;
+          Result<Schedule> schedule = chooseSchedule(specification);
+          ASSERT_TRUE(schedule.ok()) << schedule.error().message();
+          EXPECT_GE(schedule->blockN, 16);
+        }
+}
+
 TEST(Schedule, CountsThreads) {
   EXPECT_EQ((Schedule{.warps = 4}).threads(), 128);
   EXPECT_EQ((Schedule{.warps = 12, .consumers = 3}).threads(), 512);
@@ -202,8 +240,10 @@ TEST(Schedule, OverridesReplaceSingleChoices) {
   EXPECT_EQ(
       chosen("sm_80", 64, "q_in_registers = false, warps = 8, block_n = 32, reference = follow"),
       "block_m = 128, block_n = 32, stages = 2, warps = 8, q_in_registers = false");
-  EXPECT_EQ(chosen("host", 64, "block_m = 8, block_n = 16"),
-            "block_m = 8, block_n = 16, stages = 1, warps = 1, q_in_registers = false");
+  EXPECT_EQ(chosen("host", 64,
+                   "block_m = 8, block_n = 16, lanes = 4, product_rows = 3, product_vectors = 2"),
+            "block_m = 8, block_n = 16, stages = 1, warps = 1, q_in_registers = false, lanes = 4, "
+            "product_rows = 3, product_vectors = 2");
 }
 
 TEST(Schedule, CountsSharedMemory) {
@@ -224,6 +264,31 @@ TEST(Schedule, CountsSharedMemory) {
   schedule.queryStages = 2;
   EXPECT_EQ(sharedBytes(schedule, specificationFor("sm_90", 128)),
             98304 + 96 + 2 * (2 * 128 * 128 + 16) + 2 * (2 * 8 + 16) + finding);
+}
+
+TEST(Schedule, VectorsOfTheHost) {
+  VectorUnit unit = hostVectorUnit();
+  EXPECT_EQ(
+      chosen("host", 64, "product_rows = 8, product_vectors = 4"),
+      fmt::format("schedule: products of 8 rows and 4 vectors take 37 registers, this CPU has "
+                  "{}; take smaller product_rows or product_vectors",
+                  unit.registers));
+  for (int lanes : {32, 3})
+    EXPECT_EQ(chosen("host", 64, fmt::format("lanes = {}", lanes)),
+              fmt::format("schedule: lanes is a power of two up to {}, which this CPU's vectors "
+                          "have, not {}",
+                          unit.width, lanes));
+  // What is chosen is accepted, and named.
+  EXPECT_NE(chosen("host", 64).find(fmt::format("lanes = {}", unit.width)), std::string::npos);
+}
+
+TEST(Schedule, PairsAreOfBf16) {
+  KernelSpecification specification = specificationFor("host", 64, "product_pairs = true");
+  specification.inputType = ElementType::f32;
+  Result<Schedule> schedule = chooseSchedule(specification);
+  ASSERT_FALSE(schedule.ok());
+  EXPECT_EQ(schedule.error().message(),
+            "schedule: product_pairs takes bf16 inputs, not f32; leave it out");
 }
 
 struct Refusal {
@@ -250,7 +315,8 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{"Name", "sm_80", 64, "block_k = 64",
                 "schedule: 'block_k' is no choice of a schedule; the choices are block_m, block_n, "
                 "stages, warps, q_in_registers, consumers, reference, overlap, turns, "
-                "persistent, output_buffer, group_keys, heads and query_stages"},
+                "persistent, output_buffer, group_keys, heads, query_stages, last_keys_first, "
+                "lanes, product_rows, product_vectors and product_pairs"},
         Refusal{"Bool", "sm_80", 64, "q_in_registers = 1",
                 "schedule: q_in_registers is true or false, not '1'"},
         Refusal{"Reference", "sm_90", 64, "reference = eager",
@@ -310,12 +376,17 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{
             "Host", "host", 64, "block_m = 12",
             "schedule: on the host block_m is a multiple of 8 and block_n of 16, not 12 and 64"},
+        Refusal{"VectorsOfTheGpu", "sm_90", 64, "lanes = 8",
+                "schedule: lanes, product_rows, product_vectors and product_pairs are choices of "
+                "the host; leave them out on a GPU"},
         Refusal{"RolesOfTheHost", "host", 64, "consumers = 2",
-                "schedule: consumers, reference, overlap, turns, persistent, output_buffer and "
-                "query_stages are choices of GPU targets; leave them out on the host"},
+                "schedule: consumers, reference, overlap, turns, persistent, output_buffer, "
+                "query_stages and last_keys_first are choices of GPU targets; leave them out on "
+                "the host"},
         Refusal{"ReferenceOfTheHost", "host", 64, "reference = lazy",
-                "schedule: consumers, reference, overlap, turns, persistent, output_buffer and "
-                "query_stages are choices of GPU targets; leave them out on the host"},
+                "schedule: consumers, reference, overlap, turns, persistent, output_buffer, "
+                "query_stages and last_keys_first are choices of GPU targets; leave them out on "
+                "the host"},
         Refusal{
             "TurnsWithoutOverlap", "sm_90", 64, "turns = true, overlap = false",
             "schedule: turns need overlap = true and consumers = 2 or 3: they order the products "
@@ -326,10 +397,6 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{"PersistentWithoutRoles", "sm_90", 64, "consumers = 0, persistent = true",
                 "schedule: overlap, turns, persistent, output_buffer and query_stages need "
                 "consumers; take consumers = 2 or 3 on sm_90, or leave them out"},
-        Refusal{
-            "WideHeadsWithoutRoles", "sm_90", 256, "consumers = 0",
-            "schedule: consumers = 0 computes head dimensions up to 128, not 256 and 256; leave "
-            "consumers out"},
         Refusal{
             "QueryStages", "sm_90", 64, "query_stages = 3",
             "schedule: query_stages is 1, or 2 with persistent = true and output_buffer = true, "

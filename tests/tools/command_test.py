@@ -7,6 +7,7 @@ import json
 import math
 import os
 import random
+import re
 import struct
 import subprocess
 import sys
@@ -131,7 +132,6 @@ class Usage(CommandTest):
         self.assertIn("--length", self.error("run", "causal", "--length", "-1"))
         self.assertIn("bf16", self.error("run", "causal", "--dtype", "f64"))
         self.assertIn("jumping", self.error("run", "causal", "--inputs", "hard"))
-        self.assertIn("excludes", self.error("run", "causal", "--input", "x", "--length", "1"))
         self.assertIn("no multiple", self.error("run", "causal", "--heads", "3", "--kv-heads", "2"))
         self.assertIn("--emit", self.error("compile", "causal"))
         self.assertIn("causal", self.error("run", "cuasal"))
@@ -311,8 +311,17 @@ class Run(CommandTest):
         with open(path, encoding="utf-8") as example, open(
             os.path.join(ROOT, "README.md"), encoding="utf-8"
         ) as readme:
-            self.assertIn(example.read(), readme.read())
+            text = readme.read()
+            self.assertIn(example.read(), text)
         self.assertTrue(self.run_json(path, *SMALL, "--param", "window=7")["check"]["passed"])
+        variants = re.findall(r"^```\n(//.*?)^```", text, re.DOTALL | re.MULTILINE)
+        self.assertEqual(len(variants), 2)
+        for variant in variants:
+            path = self.file("readme.attn", variant)
+            self.assertTrue(self.run_json(path, *SMALL)["check"]["passed"])
+        library = len(self.output("variants").splitlines())
+        self.assertIn(f"[{library} are in the library]", text)
+        self.assertIn(f"(docs/variants.md): {library}, ", text)
 
     def test_the_disk_cache_serves_the_second_run(self):
         self.assertEqual(self.run_json("causal", *SMALL)["kernel"]["origin"], "compiled")
@@ -336,6 +345,36 @@ class Run(CommandTest):
         self.assertIn("name=value", self.error("run", variant, *SMALL, "--param", "size"))
         self.assertIn("twice", self.error("run", variant, *SMALL, "--param", "size=1",
                                           "--param", "size=2"))
+
+    def test_constants(self):
+        variant = self.file(
+            "strided.attn",
+            "attention strided(const step: i32, const reach: i32 = 9, bias: f32 = 0.5) {\n"
+            "  mask = q >= k && (q - k) % step == 0 && q - k < reach\n  score = s + bias\n}\n",
+        )
+        for arguments in (["step=2"], ["step=3", "reach=20"], ["step=1", "bias=2"]):
+            parameters = [word for pair in arguments for word in ("--param", pair)]
+            self.assertIn("passed", self.output("run", variant, *SMALL, *parameters))
+        self.assertIn("step=VALUE", self.error("run", variant, *SMALL))
+        self.assertIn("whole number", self.error("run", variant, *SMALL, "--param", "step=0.5"))
+        self.assertIn("const step: i32, const reach: i32 = 9", self.output("check", variant))
+        attn = self.output("compile", variant, "--emit", "attn", "--param", "step=7")
+        self.assertIn("arith.constant 7 : i32", attn)
+        self.assertNotIn("step", attn)
+        self.assertIn("step=VALUE", self.error("compile", variant, "--emit", "attn"))
+
+    def test_reads_outside(self):
+        variant = self.file(
+            "shifted.attn", "attention shifted(t: f32[Sk]) { score = s + t[k - 1] }\n"
+        )
+        error = self.error("run", variant, *SMALL, "--check-reads", expect=WRONG_RESULT)
+        self.assertIn("'t' is read outside: index -1 of axis 0, whose extent is 33", error)
+        self.assertIn("first at b 0, h 0, q 0, k 0; 66 reads", error)
+        guarded = self.file(
+            "guarded.attn",
+            "attention guarded(t: f32[Sk]) { score = k > 0 ? s + t[k - 1] : s }\n",
+        )
+        self.call("run", guarded, *SMALL, "--check-reads")
 
     def test_scale(self):
         self.run_json("full", *SMALL, "--scale", "0.5")
@@ -421,6 +460,41 @@ class Files(CommandTest):
         self.assert_close(written["o"][2], o)
         self.assert_close(written["lse"][2], lse)
 
+    def test_captures_of_small_types(self):
+        """A mask of bytes, biases of bf16 and f16, as a file holds them."""
+        generator = random.Random(5)
+        heads, length, dim = 2, 9, 64
+        q, k, v = ([generator.gauss(0, 1) for _ in range(heads * length * dim)] for _ in range(3))
+        kept = [generator.choice((0, 0, 1, 1)) for _ in range(length * length)]
+        bias = [generator.choice((-0.5, 0.25, 1.0)) for _ in range(heads * length)]
+        half = [generator.choice((-0.5, 0.25, 1.0)) for _ in range(length)]
+        shape = [1, heads, length, dim]
+        tensors = {name: ("F32", shape, floats(x)) for name, x in (("q", q), ("k", k), ("v", v))}
+        tensors["kept"] = ("BOOL", [length, length], bytes(kept))
+        tensors["bias"] = (
+            "BF16", [heads, length], b"".join(struct.pack("<f", x)[2:] for x in bias)
+        )
+        tensors["half"] = ("F16", [length], struct.pack(f"<{length}e", *half))
+        write_safetensors(self.path("in.safetensors"), tensors)
+        variant = self.file(
+            "kept.attn",
+            "attention kept(kept: bool[Sq, Sk], bias: bf16[H, Sk], half: f16[Sq]) {\n"
+            "  mask = kept[q, k]\n  score = s + bias[h, k] * half[q]\n}\n",
+        )
+        self.call(
+            "run", variant, "--target", "host", "--repeat", "0",
+            "--input", self.path("in.safetensors"), "--output", self.path("out.safetensors"),
+        )
+        result = read_safetensors(self.path("out.safetensors"))
+        o, lse = attention(
+            q, k, v, heads, heads, length, length, dim,
+            lambda s, h, i, j: s + bias[h * length + j] * half[i] if kept[i * length + j] else None,
+        )
+        for name, expected in (("o", o), ("lse", lse)):
+            values = struct.unpack(f"<{len(expected)}f", result[name][2])
+            for x, y in zip(values, expected):
+                self.assertTrue(x == y or abs(x - y) < 1e-4, f"{name}: {x}, not {y}")
+
     def test_the_other_layout(self):
         o, lse = self.expected()
         self.run_files(self.tensors(bshd=True), "--layout", "bshd")
@@ -456,6 +530,29 @@ class Files(CommandTest):
         self.assertIn("must agree", changed("v", ("F32", [1, 1, 6, 64], bytes(6 * 64 * 4))))
         self.assertIn("F64", changed("q", ("F64", [1, 2, 5, 64], bytes(2 * 5 * 64 * 8))))
         self.assertIn("--param", self.refused(self.tensors(), "--param", "slope=3"))
+
+    def test_options_beside_a_file(self):
+        self.run_files(self.tensors(), "--length", str(self.QUERIES))
+        self.assertIn("leave --length out", self.refused(self.tensors(), "--length", "6"))
+        self.assertIn("leave --dtype out", self.refused(self.tensors(), "--dtype", "bf16"))
+        self.assertIn("nothing is random", self.refused(self.tensors(), "--seed", "1"))
+        self.assertIn("nothing is random", self.refused(self.tensors(), "--inputs", "far"))
+
+    def test_a_file_of_captures_alone(self):
+        captures = {name: self.tensors()[name] for name in ("slope", "skip")}
+        options = ["--length", "33", "--head-dim", "64", "--inputs", "wide", "--json"]
+        done = self.run_files(captures, *options)
+        self.assertIn("has no q, k and v: they are random", done.stderr.decode())
+        problem = json.loads(done.stdout)["problem"]
+        self.assertEqual((problem["heads"], problem["length"], problem["kv_length"]), (2, 33, 7))
+        self.assertEqual((problem["seed"], problem["inputs"]), (0, "wide"))
+        # Of the 7 keys 5 count, and query q sees those up to q + 2.
+        self.assertEqual(problem["kept_pairs"], 2 * (2 + 3 + 4 + 4 + 29 * 5))
+        self.assertIn("leave --heads out", self.refused(captures, "--heads", "4"))
+        # A file with none of the variant's names is no such file.
+        write_safetensors(self.path("in.safetensors"), captures)
+        error = self.error("run", "full", "--target", "host", "--input", self.path("in.safetensors"))
+        self.assertIn("no tensor 'q'", error)
 
     def test_files_that_are_damaged(self):
         run = ["run", "full", "--target", "host", "--input"]

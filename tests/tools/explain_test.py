@@ -199,6 +199,24 @@ class Explain(command_test.CommandTest):
         self.assertEqual(shown, {name for name in os.listdir(folder) if name.endswith(".svg")})
         self.assertEqual(shown, {name for name in os.listdir(self.folder.name) if ".svg" in name})
 
+    def test_the_page_of_the_library(self):
+        root = command_test.ROOT
+        with open(os.path.join(root, "docs", "variants.md"), encoding="utf-8") as page:
+            text = page.read()
+        library = {name for name in os.listdir(os.path.join(root, "templates", "variants"))}
+        rows = re.findall(r"\| \[`(\w+)`\]\(\.\./templates/variants/(\w+\.attn)\) (.*) \|\n", text)
+        self.assertEqual(sorted(name + ".attn" for name, _, _ in rows), sorted(library))
+        for name, file, words in rows:
+            self.assertEqual(name + ".attn", file)
+            with open(os.path.join(root, "templates", "variants", file), encoding="utf-8") as variant:
+                comment = " ".join(line[3:].strip() for line in variant if line.startswith("//"))
+            self.assertEqual(words.replace("<br>*Source:*", " Source:"), comment)
+        subprocess.run([os.path.join(root, "scripts", "draw-variants"), command_test.TESELA,
+                        self.path("drawn")], check=True)
+        shown = set(re.findall(r"pictures/variants/(\w+\.svg)", text))
+        self.assertEqual(shown, set(os.listdir(os.path.join(root, "docs", "pictures", "variants"))))
+        self.assertEqual(shown, set(os.listdir(self.path("drawn"))))
+
     def test_what_is_wrong_is_named(self):
         self.assertIn("window", self.error("explain", "sliding_window", "--param", "width=3"))
         self.assertIn("no multiple", self.error("explain", "causal", "--heads", "3", "--kv-heads", "2"))

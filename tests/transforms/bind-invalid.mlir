@@ -24,7 +24,7 @@ tile.kernel @kind<d, input>() {
 // Extents that could agree before bind, and do not after.
 tile.kernel @clash<d, e, input>(%q: !tile.view<[?, ?, ?, d], input>) {
   %rows = tile.work : !tile.block<query, d>
-  // expected-error @+1 {{the tile of this block of the view: expected extents 64 x 64, got 64 x 32}}
+  // expected-error @+1 {{the tile of this block of the view: expected at least the view's 64 columns, got 32}}
   %x = tile.load %q[%rows] : !tile.view<[?, ?, ?, d], input>[!tile.block<query, d>] -> !tile.tile<[d, e], input>
 }
 

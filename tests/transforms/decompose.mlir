@@ -88,3 +88,40 @@ tile.kernel @finish(%factor: f32) {
   // CHECK: arith.constant 0xFF800000
   %y, %lse = tile.finish %o, %m, %m factor %factor : !tile.tile<[64, 32], f32>, !tile.tile<[64], f32>
 }
+
+// A sink is one more term, weighed against the larger of it and the row's maximum; a row without keys has it alone.
+// CHECK-LABEL: tile.kernel @sink
+tile.kernel @sink(%factor: f32, %$z: !tile.view<[?], f32>) {
+  %rows = tile.work : !tile.block<query, 64>
+  %o = tile.constant 0.0 : !tile.tile<[64, 32], f32>
+  %m = tile.constant 0.0 : !tile.tile<[64], f32>
+  // CHECK: %[[Z:.*]] = tile.map : () -> !tile.tile<[64], f32>
+  // CHECK: tile.read %$z
+  %z = tile.sink at %rows : !tile.block<query, 64> -> !tile.tile<[64], f32> do {
+  ^bb0(%b: i32, %h: i32, %hkv: i32, %q: i32):
+    %x = tile.read %$z[%h] : !tile.view<[?], f32> -> f32
+    tile.yield %x : f32
+  }
+  // CHECK: %[[L:.*]] = tile.total
+  // CHECK: %[[WEIGHTS:.*]] = tile.map %{{.*}}, %[[L]], %[[Z]]
+  // CHECK: arith.maxnumf
+  // CHECK-COUNT-2: math.exp2
+  // CHECK: arith.divf
+  // CHECK: tile.map %{{.*}}, %[[L]], %[[Z]]
+  // CHECK: math.log2
+  // CHECK: tile.map %{{.*}}, %[[WEIGHTS]]
+  %y, %lse = tile.finish %o, %m, %m factor %factor sink %z : !tile.tile<[64, 32], f32>, !tile.tile<[64], f32>, !tile.tile<[64], f32>
+}
+
+// A hook that no variant filled costs nothing.
+// CHECK-LABEL: tile.kernel @no_sink
+tile.kernel @no_sink(%factor: f32) {
+  %rows = tile.work : !tile.block<query, 64>
+  %o = tile.constant 0.0 : !tile.tile<[64, 32], f32>
+  %m = tile.constant 0.0 : !tile.tile<[64], f32>
+  %z = tile.sink at %rows : !tile.block<query, 64> -> !tile.tile<[64], f32>
+  // CHECK-NOT: arith.maxnumf
+  // CHECK: tile.total
+  // CHECK-NOT: math.exp2
+  %y, %lse = tile.finish %o, %m, %m factor %factor sink %z : !tile.tile<[64, 32], f32>, !tile.tile<[64], f32>, !tile.tile<[64], f32>
+}

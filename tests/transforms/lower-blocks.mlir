@@ -106,3 +106,23 @@ tile.kernel @found(%low: i32, %high: i32, %limit: i32) {
     %t = tile.mask %x if %partial at %rows, %keys : !tile.tile<[64, 32], f32>, !tile.block<query, 64>, !tile.block<key, 32>
   }
 }
+
+// From the last block down; of no blocks the first, which a loop whose first iteration runs ahead asks for.
+// CHECK-LABEL: tile.kernel @descending
+tile.kernel @descending(%low: i32, %high: i32, %x: f32)
+    attributes {schedule = #tile.schedule<block_m = 64, block_n = 32, stages = 1, warps = 4, q_in_registers = false, last_keys_first = true>} {
+  %rows = tile.work : !tile.block<query, 64>
+  // CHECK: %[[FIRST:.*]] = arith.divui %low
+  // CHECK: %[[END:.*]] = arith.select %{{.*}}, %[[FIRST]]
+  // CHECK: %[[SECOND:.*]] = arith.addi %[[FIRST]]
+  // CHECK: %[[SOME:.*]] = arith.maxsi %[[END]], %[[SECOND]]
+  // CHECK: %[[SUM:.*]] = arith.addi %[[FIRST]], %[[SOME]]
+  // CHECK: %[[ENDS:.*]] = arith.subi %[[SUM]]
+  // CHECK: scf.for %[[J:.*]] = %[[FIRST]] to %[[END]]
+  // CHECK: %[[BLOCK:.*]] = arith.subi %[[ENDS]], %[[J]]
+  // CHECK: tile.block_at %[[BLOCK]]
+  %r = tile.blocks %keys, %partial of %rows : !tile.block<query, 64> -> !tile.block<key, 32>
+      carry (%c = %x : f32) runs (%low, %high) {
+    tile.yield %c : f32
+  }
+}

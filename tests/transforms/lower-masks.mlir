@@ -167,3 +167,58 @@ tile.kernel @constants(%i: i32, %partial: i1) {
     tile.yield %m : i1
   }
 }
+
+// A reduction over the keys is asked of each element, with what its region uses from outside; one over the row alone
+// is a tile of rows. Both are loops over scalars then.
+// CHECK-LABEL: tile.kernel @reductions
+// CORE-LABEL: tile.kernel @reductions
+tile.kernel @reductions(%n: i32, %i: i32, %partial: i1, %$g: !tile.view<[?], i32>) {
+  %rows = tile.work : !tile.block<query, 8>
+  %keys = tile.block_at %i of %rows : !tile.block<query, 8> -> !tile.block<key, 16>
+  %x = tile.constant 0.0 : !tile.tile<[8, 16], f32>
+  // CHECK: %{{.*}}, %{{.*}}, %{{.*}}, %[[QUERY:.*]] = tile.coordinates
+  // CHECK: %[[LISTED:.*]] = tile.map : () -> !tile.tile<[8], i32>
+  // CHECK: ^bb0(%[[ROW:.*]]: i32, %{{.*}}: i32):
+  // CHECK: %[[Q:.*]] = arith.addi %[[QUERY]], %[[ROW]] : i32
+  // CHECK: attn.reduce any below %n
+  // CHECK: arith.cmpi eq, %[[Q]], %{{.*}} : i32
+  // CHECK: arith.extui
+  // CHECK: scf.if %partial
+  // CHECK: %{{.*}}, %{{.*}}, %{{.*}}, %[[FIRST:.*]] = tile.coordinates
+  // CHECK: tile.map %{{.*}}, %[[LISTED]]
+  // CHECK: ^bb0(%{{.*}}: f32, %{{.*}}: i32, %{{.*}}: i32, %[[COLUMN:.*]]: i32):
+  // CHECK: %[[K:.*]] = arith.addi %[[FIRST]], %[[COLUMN]] : i32
+  // CHECK: attn.reduce any below %n
+  // CHECK: tile.read %$g
+  // CHECK: arith.cmpi eq, %[[K]], %{{.*}} : i32
+  // CHECK: } else {
+
+  // CORE: tile.map : () -> !tile.tile<[8], i32>
+  // CORE: %[[FALSE:.*]] = arith.constant false
+  // CORE: scf.for %[[I:.*]] = %{{.*}} to %n step %{{.*}} iter_args(%[[JOINED:.*]] = %[[FALSE]]) -> (i1) : i32
+  // CORE: %[[G:.*]] = tile.read %$g[%[[I]]]
+  // CORE: %[[SAME:.*]] = arith.cmpi eq, %{{.*}}, %[[G]]
+  // CORE: %[[NEXT:.*]] = arith.ori %[[JOINED]], %[[SAME]]
+  // CORE: scf.yield %[[NEXT]] : i1
+  // CORE: scf.if %partial
+  // CORE: scf.for
+  // CORE-NOT: attn.reduce
+  // CORE: } else {
+  %t = tile.mask %x if %partial at %rows, %keys : !tile.tile<[8, 16], f32>, !tile.block<query, 8>, !tile.block<key, 16> do {
+  ^bb0(%b: i32, %h: i32, %hkv: i32, %q: i32, %k: i32):
+    %fromHere = attn.reduce any below %n : i1 {
+    ^bb0(%j: i32):
+      %g = tile.read %$g[%j] : !tile.view<[?], i32> -> i32
+      %same = arith.cmpi eq, %q, %g : i32
+      attn.yield %same : i1
+    }
+    %toThere = attn.reduce any below %n : i1 {
+    ^bb0(%j: i32):
+      %g = tile.read %$g[%j] : !tile.view<[?], i32> -> i32
+      %same = arith.cmpi eq, %k, %g : i32
+      attn.yield %same : i1
+    }
+    %m = arith.ori %fromHere, %toThere : i1
+    tile.yield %m : i1
+  }
+}

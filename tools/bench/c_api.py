@@ -159,9 +159,10 @@ class Library:
     def version(self) -> str:
         return self._library.tesela_version().decode()
 
-    def context(self, device: str = "auto") -> "Context":
-        """A context that reads nothing from the disk cache and writes nothing to it."""
-        return Context(self, device)
+    def context(self, device: str = "auto", threads: int = 0) -> "Context":
+        """A context that reads nothing from the disk cache and writes nothing to it. `threads`: of
+        the host; 0: the hardware's."""
+        return Context(self, device, threads)
 
     def call(self, name: str, *arguments: Any) -> None:
         code = getattr(self._library, name)(*arguments)
@@ -170,11 +171,14 @@ class Library:
 
 
 class Context:
-    def __init__(self, library: Library, device: str):
+    def __init__(self, library: Library, device: str, threads: int):
         self._library = library
         self._handle = c_void_p()
         options = ContextOptions(
-            size=ctypes.sizeof(ContextOptions), device=device.encode(), no_disk_cache=1
+            size=ctypes.sizeof(ContextOptions),
+            device=device.encode(),
+            no_disk_cache=1,
+            threads=threads,
         )
         library.call("tesela_context_create", byref(options), byref(self._handle))
         self.device = library._library.tesela_context_device(self._handle).decode()

@@ -26,9 +26,10 @@ static std::string format(const VariantExtent &extent) {
   return text;
 }
 
-/// "window: i32 = 1024" or "slope: f32[H]".
+/// "window: i32 = 1024", "const window: i32" or "slope: f32[H]".
 static std::string format(const VariantParameter &parameter) {
-  std::string text = fmt::format("{}: {}", parameter.name, elementTypeName(parameter.type));
+  std::string text = fmt::format("{}{}: {}", parameter.isConstant ? "const " : "", parameter.name,
+                                 elementTypeName(parameter.type));
   if (parameter.isCapture) {
     for (size_t i = 0; i < parameter.extents.size(); ++i)
       text += (i == 0 ? "[" : ", ") + format(parameter.extents[i]);

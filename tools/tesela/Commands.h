@@ -9,7 +9,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -20,13 +19,13 @@ struct CompileOptions : KernelChoice {
   std::string output; ///< a path; empty: standard output
   std::string dtype = "bf16";
   int64_t headDim = 128;
-  std::optional<int64_t> headDimV; ///< as headDim
+  std::optional<int64_t> headDimV;    ///< as headDim
+  std::vector<std::string> constants; ///< "name=value" of const parameters
 };
 
 struct ExplainOptions : KernelChoice, LaunchShape {
   std::string input;            ///< .safetensors with the captures; empty: random ones
   Layout layout = Layout::bhsd; ///< of q, k and v in it
-  std::set<std::string> given;  ///< the options of LaunchShape that are not defaults: "--length"
   bool json = false;
   std::string svg, png; ///< paths; empty: no picture
 };

@@ -5,6 +5,7 @@
 #include "Commands.h"
 #include "ExitCode.h"
 #include "OutputFile.h"
+#include "Parameters.h"
 #include "VariantFile.h"
 
 #include "tesela/Device.h"
@@ -34,7 +35,16 @@ int compile(const CompileOptions &options) {
         Error(Code::invalidArgument,
               fmt::format("--emit {} gives bytes, not text: name a file with -o.", options.stage)));
 
+  Result<VariantInfo> variant = checkVariant(file->text, file->path);
+  if (!variant)
+    return report(variant.error());
+  Result<std::vector<ScalarArgument>> constants =
+      parseScalars(options.constants, constantsAlone(*variant));
+  if (!constants)
+    return reportBadInput(constants.error());
+
   KernelOptions kernel;
+  kernel.constants = std::move(*constants);
   kernel.variantText = file->text;
   kernel.variantFile = file->path;
   kernel.headDimQk = static_cast<int>(options.headDim);

@@ -38,7 +38,7 @@ static Result<Request> requestOf(const ExplainOptions &options, const VariantInf
       return opened.error();
     file = std::move(*opened);
     Result<LaunchShape> shape =
-        shapeOfFile({*file, options.input, options.layout}, variant, options, options.given);
+        shapeOfFile({*file, options.input, options.layout}, variant, options);
     if (!shape)
       return shape.error();
     request.shape = std::move(*shape);
@@ -101,6 +101,7 @@ int explain(const ExplainOptions &options) {
   kernel.schedule = options.schedule;
   kernel.inputType = parseElementType(shape.dtype).value_or(ElementType::bf16);
   kernel.target = targetOf(options);
+  kernel.constants = takeConstants(*scalars, *variant);
   ExplainArguments arguments{.batch = extents.B,
                              .heads = extents.H,
                              .kvHeads = extents.Hkv,

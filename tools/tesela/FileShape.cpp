@@ -10,6 +10,7 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <set>
 
 namespace tesela::tool {
 
@@ -23,8 +24,7 @@ struct Told {
 
 class FileShape {
 public:
-  FileShape(const InputFile &file, const VariantInfo &variant, const std::set<std::string> &given)
-      : file(file), variant(variant), given(given) {}
+  FileShape(const InputFile &file, const VariantInfo &variant) : file(file), variant(variant) {}
 
   Result<LaunchShape> resolve(LaunchShape shape) {
     if (Status status = listen(); !status)
@@ -37,13 +37,13 @@ public:
                                        {"Dqk", "--head-dim", shape.headDim},
                                        {"Dv", "--head-dim-v", shape.headDimV.value_or(0)}}) {
       auto said = told.find(name);
-      if (!given.contains(option))
+      if (!shape.given.contains(option))
         continue;
       if (said != told.end() && said->second.value != value)
         return contradiction(option, fmt::format("{}", value), name, said->second);
       told.insert_or_assign(name, Told{value, option});
     }
-    if (dtype && given.contains("--dtype") && shape.dtype != *dtype)
+    if (dtype && shape.given.contains("--dtype") && shape.dtype != *dtype)
       return Error(Code::invalidArgument,
                    fmt::format("--dtype {}: 'q' of {} is {}; leave --dtype out.", shape.dtype,
                                file.path, *dtype));
@@ -154,7 +154,6 @@ private:
 
   const InputFile &file;
   const VariantInfo &variant;
-  const std::set<std::string> &given;
   const std::set<std::string> launchExtents{"B", "H", "Hkv", "Sq", "Sk"};
   std::map<std::string, Told> told; ///< by the extent's name
   std::optional<Told> own; ///< what all extents of captures' own names are; -1: they differ
@@ -164,8 +163,8 @@ private:
 } // namespace
 
 Result<LaunchShape> shapeOfFile(const InputFile &file, const VariantInfo &variant,
-                                const LaunchShape &asked, const std::set<std::string> &given) {
-  return FileShape(file, variant, given).resolve(asked);
+                                const LaunchShape &asked) {
+  return FileShape(file, variant).resolve(asked);
 }
 
 } // namespace tesela::tool

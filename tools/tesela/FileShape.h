@@ -10,7 +10,6 @@
 
 #include "tesela/Variant.h"
 
-#include <set>
 #include <string>
 
 namespace tesela::tool {
@@ -26,10 +25,9 @@ struct InputFile {
 /// place of defaults. A capture `i32[B, 2*Sk]` of extents [3, 200] says that B is 3 and Sk 100. An
 /// extent with a name of the capture's own counts as Sk where nothing else tells the lengths, as
 /// for random data. Where one of Sq and Sk, or of H and Hkv, is told and the other is not, they are
-/// equal. Fails where tensors, or a tensor and an option of `given` ("--length"), contradict each
-/// other.
+/// equal. Fails where tensors, or a tensor and an option of `asked.given`, contradict each other.
 Result<LaunchShape> shapeOfFile(const InputFile &file, const VariantInfo &variant,
-                                const LaunchShape &asked, const std::set<std::string> &given);
+                                const LaunchShape &asked);
 
 } // namespace tesela::tool
 

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
+#include <iterator>
 #include <map>
 
 namespace tesela::tool {
@@ -95,6 +96,26 @@ Result<std::vector<ScalarArgument>> parseScalars(const std::vector<std::string> 
                                  variant.name, parameter.name, elementTypeName(parameter.type),
                                  parameter.name));
   return scalars;
+}
+
+std::vector<ScalarArgument> takeConstants(std::vector<ScalarArgument> &scalars,
+                                          const VariantInfo &variant) {
+  auto isConstant = [&](const ScalarArgument &scalar) {
+    return std::any_of(variant.parameters.begin(), variant.parameters.end(),
+                       [&](const VariantParameter &parameter) {
+                         return parameter.isConstant && parameter.name == scalar.name;
+                       });
+  };
+  std::vector<ScalarArgument> constants;
+  std::copy_if(scalars.begin(), scalars.end(), std::back_inserter(constants), isConstant);
+  std::erase_if(scalars, isConstant);
+  return constants;
+}
+
+VariantInfo constantsAlone(VariantInfo variant) {
+  std::erase_if(variant.parameters,
+                [](const VariantParameter &parameter) { return !parameter.isConstant; });
+  return variant;
 }
 
 //===----------------------------------------------------------------------===//

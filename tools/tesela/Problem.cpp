@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 #include "Problem.h"
+#include "FileShape.h"
 #include "Safetensors.h"
 
 #include "tesela/Check.h"
@@ -11,7 +12,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <set>
 
 namespace tesela::tool {
 
@@ -95,8 +98,11 @@ static void addViews(Problem &p) {
   p.oView = view(p.o, p.H, p.Sq, p.Dv);
 }
 
-Result<Problem> randomProblem(const RunOptions &options, const VariantInfo &variant) {
+/// Random q, k and v of the options' shape; the captures of `file`, random ones where it is null.
+static Result<Problem> randomProblem(const RunOptions &options, const VariantInfo &variant,
+                                     const SafetensorsFile *file) {
   Problem problem;
+  problem.randomInputs = true;
   std::optional<ElementType> type = parseElementType(options.dtype);
   if (type != ElementType::f32 && type != ElementType::f16 && type != ElementType::bf16)
     return invalid(fmt::format("--dtype {}: q, k and v are bf16, f16 or f32.", options.dtype));
@@ -144,7 +150,8 @@ Result<Problem> randomProblem(const RunOptions &options, const VariantInfo &vari
   // Through the views [B, H, S, D], so that both layouts hold the same numbers.
   fillInputs(*inputs, problem.qView, problem.kView, problem.vView, seed);
 
-  Result<std::vector<NamedTensor>> captures = randomCaptures(variant, problem, options.seed);
+  Result<std::vector<NamedTensor>> captures =
+      file ? readCaptures(*file, variant) : randomCaptures(variant, problem, options.seed);
   if (!captures)
     return captures.error();
   problem.captures = std::move(*captures);
@@ -198,10 +205,24 @@ static Status takeExtents(Problem &problem, const std::string &path) {
   return Status::success();
 }
 
-Result<Problem> readProblem(const RunOptions &options, const VariantInfo &variant) {
-  Result<SafetensorsFile> file = SafetensorsFile::open(options.input);
-  if (!file)
-    return file.error();
+/// Whether the file is for captures alone: the variant has some, and q, k and v are not there.
+static bool holdsCapturesAlone(const SafetensorsFile &file, const VariantInfo &variant) {
+  std::set<std::string> captures;
+  for (const VariantParameter &parameter : variant.parameters)
+    if (parameter.isCapture)
+      captures.insert(parameter.name);
+  bool inputs = std::ranges::any_of(std::array{"q", "k", "v"}, [&](const char *name) {
+    return file.contains(name) && !captures.contains(name);
+  });
+  return !captures.empty() && !inputs;
+}
+
+static Result<Problem> readProblem(const RunOptions &options, const VariantInfo &variant,
+                                   const SafetensorsFile &file) {
+  for (const char *option : {"--inputs", "--seed"})
+    if (options.given.contains(option))
+      return invalid(fmt::format("{}: q, k and v come from {}, nothing is random; leave {} out.",
+                                 option, options.input, option));
   Problem problem;
   problem.layout = options.layout;
   Result<std::vector<ScalarArgument>> scalars = parseScalars(options.parameters, variant);
@@ -210,24 +231,45 @@ Result<Problem> readProblem(const RunOptions &options, const VariantInfo &varian
   problem.scalars = std::move(*scalars);
 
   for (auto [name, tensor] : {std::pair("q", &problem.q), {"k", &problem.k}, {"v", &problem.v}}) {
-    Result<HostTensor> read = file->read(name);
+    Result<HostTensor> read = file.read(name);
     if (!read)
       return read.error();
     *tensor = std::move(*read);
   }
   if (Status status = takeExtents(problem, options.input); !status)
     return status.error();
+  // An option may repeat what the file says, and not contradict it.
+  if (Result<LaunchShape> shape =
+          shapeOfFile({file, options.input, options.layout}, variant, options);
+      !shape)
+    return shape.error();
   if (Status status = checkMemory(problem, options); !status)
     return status.error();
   if (Status status = addResults(problem, options); !status)
     return status.error();
   addViews(problem);
 
-  Result<std::vector<NamedTensor>> captures = readCaptures(*file, variant);
+  Result<std::vector<NamedTensor>> captures = readCaptures(file, variant);
   if (!captures)
     return captures.error();
   problem.captures = std::move(*captures);
   return problem;
+}
+
+Result<Problem> makeProblem(const RunOptions &options, const VariantInfo &variant) {
+  if (options.input.empty())
+    return randomProblem(options, variant, nullptr);
+  Result<SafetensorsFile> file = SafetensorsFile::open(options.input);
+  if (!file)
+    return file.error();
+  if (!holdsCapturesAlone(*file, variant))
+    return readProblem(options, variant, *file);
+  Result<LaunchShape> shape = shapeOfFile({*file, options.input, options.layout}, variant, options);
+  if (!shape)
+    return shape.error();
+  RunOptions resolved = options;
+  static_cast<LaunchShape &>(resolved) = std::move(*shape);
+  return randomProblem(resolved, variant, &*file);
 }
 
 } // namespace tesela::tool

@@ -28,16 +28,17 @@ struct Problem : LaunchExtents {
   Tensor qView, kView, vView, oView;
   std::vector<NamedTensor> captures;
   std::vector<ScalarArgument> scalars;
+  bool randomInputs = false; ///< q, k and v come from no file
 
   /// All of it as arguments of a launch on the host.
   LaunchArguments hostArguments() const;
 };
 
-/// Seeded random data of the extents in `options`: q, k and v of its kind, and randomCaptures.
-Result<Problem> randomProblem(const RunOptions &options, const VariantInfo &variant);
-
-/// The tensors of `options.input`: q, k, v, and each capture of the variant under its name.
-Result<Problem> readProblem(const RunOptions &options, const VariantInfo &variant);
+/// Without `options.input` seeded random data of the extents in `options`: q, k and v of its kind,
+/// and randomCaptures. Else each capture of the variant is the file's tensor of that name, and so
+/// are q, k and v; where a file for captures has none of the three they are random, of the extents
+/// that shapeOfFile gives.
+Result<Problem> makeProblem(const RunOptions &options, const VariantInfo &variant);
 
 } // namespace tesela::tool
 

@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 #include "ExitCode.h"
+#include "Parameters.h"
 #include "Problem.h"
 #include "RunOptions.h"
 #include "RunReport.h"
@@ -131,6 +132,28 @@ static Result<std::vector<double>> timeLaunches(const Context &context, const Ke
   return times;
 }
 
+/// The checking mode; how many reads are outside.
+static Result<int64_t> reportOutsideReads(const KernelOptions &options, const Problem &problem,
+                                          int threads) {
+  Result<std::vector<OutsideReads>> reads = checkReads(options, problem.hostArguments(), threads);
+  if (!reads)
+    return reads.error();
+  int64_t count = 0;
+  for (const OutsideReads &each : *reads) {
+    count += each.count;
+    std::string key = each.k < 0 ? " (in the sink)" : fmt::format(", k {}", each.k);
+    std::fputs(
+        fmt::format("tesela: '{}' is read outside: index {} of axis {}, whose extent is {}, first "
+                    "at b {}, h {}, q {}{}; {} reads in all. They give the nearest element; a "
+                    "guard before them, as 'i >= 0 && i < n && ...', leaves them out.\n",
+                    each.capture, each.index, each.axis, each.extent, each.b, each.h, each.q, key,
+                    each.count)
+            .c_str(),
+        stderr);
+  }
+  return count;
+}
+
 int run(const RunOptions &options) {
   Result<VariantFile> file = readVariant(options.variant);
   if (!file)
@@ -141,11 +164,13 @@ int run(const RunOptions &options) {
   std::fputs(variant->warnings.c_str(), stderr);
   useTemplateFolder(options.templateFolder);
 
-  Result<Problem> problem =
-      options.input.empty() ? randomProblem(options, *variant) : readProblem(options, *variant);
+  Result<Problem> problem = makeProblem(options, *variant);
   if (!problem)
     return problem.code() == Code::outOfMemory ? report(problem.error())
                                                : reportBadInput(problem.error());
+
+  if (problem->randomInputs && !options.input.empty())
+    note(options.input + " has no q, k and v: they are random.");
 
   Result<Context> context = createContext(options);
   if (!context)
@@ -159,8 +184,16 @@ int run(const RunOptions &options) {
   kernelOptions.schedule = options.schedule;
   kernelOptions.expectedLength = problem->Sk;
   kernelOptions.expectedQueries = problem->Sq;
+  kernelOptions.constants = takeConstants(problem->scalars, *variant);
   if (options.target.starts_with("sm_"))
     kernelOptions.target = options.target;
+  int64_t outsideReads = 0;
+  if (options.checkReads) {
+    Result<int64_t> found = reportOutsideReads(kernelOptions, *problem, options.threads);
+    if (!found)
+      return report(found.error());
+    outsideReads = *found;
+  }
   Result<Kernel> kernel = context->compile(kernelOptions);
   if (!kernel)
     return report(kernel.error());
@@ -178,7 +211,7 @@ int run(const RunOptions &options) {
   result.device = context->device();
   result.kernel = kernel->info();
   result.problem = &*problem;
-  if (options.input.empty()) {
+  if (problem->randomInputs) {
     result.seed = options.seed;
     result.inputs = options.inputs;
   }
@@ -213,7 +246,7 @@ int run(const RunOptions &options) {
                stderr);
     return exitWrongResult;
   }
-  return exitSuccess;
+  return outsideReads > 0 ? exitWrongResult : exitSuccess;
 }
 
 } // namespace tesela::tool

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -38,11 +39,11 @@ struct LaunchShape {
   std::string dtype = "bf16";
   uint64_t seed = 0;                   ///< of random data
   std::vector<std::string> parameters; ///< "name=value"
+  std::set<std::string> given;         ///< the options that are not defaults: "--length"
 };
 
-/// Of LaunchShape only the parameters count where a file is given: it has its own extents.
 struct RunOptions : KernelChoice, LaunchShape {
-  std::string input;  ///< .safetensors with q, k, v and captures; empty: random data
+  std::string input;  ///< .safetensors with captures, and q, k, v or none; empty: random data
   std::string output; ///< .safetensors for o and lse; empty: none
   Layout layout = Layout::bhsd;
 
@@ -53,6 +54,7 @@ struct RunOptions : KernelChoice, LaunchShape {
   bool noCache = false;
   int threads = 0; ///< of the host; 0: all
   bool noCheck = false;
+  bool checkReads = false;   ///< report reads outside of captured tensors
   std::optional<int> repeat; ///< timed launches; as many as fit into a second
   bool json = false;
 };

@@ -39,9 +39,9 @@ Exit codes
   3 no device, library, memory or writable file   4 a defect of Tesela)";
 
 const char *const runFooter = R"(
-The inputs are seeded random numbers, or q, k and v (and the variant's captured
-tensors, by name) from a .safetensors file: bf16, f16 or f32, [B, H, S, D], or
-[B, S, H, D] with --layout bshd. The result is held against a reference in
+The inputs are seeded random numbers. A .safetensors file has the variant's captured
+tensors, by name, and q, k and v or none of them: bf16, f16 or f32, [B, H, S, D],
+or [B, S, H, D] with --layout bshd. The result is held against a reference in
 double precision. Speed counts 2 (Dqk + Dv) operations for each pair (q, k) that
 the mask keeps.
 
@@ -147,26 +147,31 @@ void addLayout(CLI::App *app, Layout &layout, const char *text) {
       ->default_str("bhsd");
 }
 
-/// The extents and the type of a launch, as options that a caller may restrict.
+/// The extents and the type of a launch; notes which ones are given.
 std::vector<CLI::Option *> addShape(CLI::App *app, LaunchShape &shape) {
   auto add = [&](const char *name, auto &value, const std::string &text) {
     return app->add_option(name, value, text)->type_name("N");
   };
-  return {add("--batch", shape.batch, "Batch")->check(extent)->capture_default_str(),
-          add("--heads", shape.heads, "Query heads")->check(extent)->capture_default_str(),
-          add("--kv-heads", shape.kvHeads, "Key/value heads (as --heads)")->check(extent),
-          add("--length", shape.length, "Queries")->check(extent)->capture_default_str(),
-          add("--kv-length", shape.kvLength, "Keys (as --length)")->check(extent),
-          add("--head-dim", shape.headDim, "Head dimension")
-              ->check(headDimension)
-              ->capture_default_str(),
-          add("--head-dim-v", shape.headDimV, "Head dimension of v and o (as --head-dim)")
-              ->check(headDimension),
-          add("--dtype", shape.dtype, "bf16, f16, or f32 (host only)")
-              ->check(dtypeNames)
-              ->type_name("TYPE")
-              ->capture_default_str(),
-          add("--seed", shape.seed, "Seed of the random numbers")->capture_default_str()};
+  std::vector<CLI::Option *> all{
+      add("--batch", shape.batch, "Batch")->check(extent)->capture_default_str(),
+      add("--heads", shape.heads, "Query heads")->check(extent)->capture_default_str(),
+      add("--kv-heads", shape.kvHeads, "Key/value heads (as --heads)")->check(extent),
+      add("--length", shape.length, "Queries")->check(extent)->capture_default_str(),
+      add("--kv-length", shape.kvLength, "Keys (as --length)")->check(extent),
+      add("--head-dim", shape.headDim, "Head dimension")
+          ->check(headDimension)
+          ->capture_default_str(),
+      add("--head-dim-v", shape.headDimV, "Head dimension of v and o (as --head-dim)")
+          ->check(headDimension),
+      add("--dtype", shape.dtype, "bf16, f16, or f32 (host only)")
+          ->check(dtypeNames)
+          ->type_name("TYPE")
+          ->capture_default_str(),
+      add("--seed", shape.seed, "Seed of the random numbers")->capture_default_str()};
+  for (CLI::Option *option : all)
+    option->each(
+        [&shape, name = option->get_name()](const std::string &) { shape.given.insert(name); });
+  return all;
 }
 
 void addRun(CLI::App &app, RunOptions &options) {
@@ -175,8 +180,8 @@ void addRun(CLI::App &app, RunOptions &options) {
   addKernelChoice(command, options);
   addTemplates(command, options);
 
-  auto *input = command->add_option("--input", options.input, "Tensors from a .safetensors file")
-                    ->type_name("FILE");
+  command->add_option("--input", options.input, "Tensors from a .safetensors file")
+      ->type_name("FILE");
   command->add_option("--output", options.output, "Write o and lse to a .safetensors file")
       ->type_name("FILE");
   addLayout(command, options.layout, "bhsd or bshd: how q, k, v and o lie in memory");
@@ -189,16 +194,16 @@ void addRun(CLI::App &app, RunOptions &options) {
       hardInputs += (hardInputs.empty() ? "" : ", ") + inputNames.back();
   }
 
-  // Of random data; a file has its own.
   std::vector<CLI::Option *> ofRandomData = addShape(command, options);
   ofRandomData.push_back(
       command
           ->add_option("--inputs", options.inputs, "normal, or hard on the softmax: " + hardInputs)
           ->check(silent(CLI::IsMember(inputNames)))
           ->type_name("KIND")
+          ->each([&options](const std::string &) { options.given.insert("--inputs"); })
           ->capture_default_str());
   for (CLI::Option *option : ofRandomData)
-    option->excludes(input)->group("Random data, not with --input");
+    option->group("Random data, where the file of --input does not say it");
 
   command->add_option("--scale", options.scale, "The softmax scale (1/sqrt of the head dimension)")
       ->type_name("NUMBER");
@@ -218,6 +223,8 @@ void addRun(CLI::App &app, RunOptions &options) {
       ->type_name("FOLDER");
   command->add_flag("--no-cache", options.noCache, "Neither read nor write the disk cache");
   command->add_flag("--no-check", options.noCheck, "Leave out the check against the reference");
+  command->add_flag("--check-reads", options.checkReads,
+                    "Report reads outside of captured tensors; interprets every pair on the host");
   command->add_flag("--json", options.json, "Print one JSON object");
 }
 
@@ -243,6 +250,11 @@ void addCompile(CLI::App &app, CompileOptions &options) {
   command->add_option("--head-dim-v", options.headDimV, "Head dimension of v and o (as --head-dim)")
       ->type_name("N")
       ->check(headDimension);
+  command
+      ->add_option("--param", options.constants, "name=value of a const parameter; may be repeated")
+      ->type_name("NAME=VALUE")
+      ->take_all()
+      ->allow_extra_args(false);
 }
 
 void addExplain(CLI::App &app, ExplainOptions &options) {
@@ -256,9 +268,7 @@ void addExplain(CLI::App &app, ExplainOptions &options) {
                    "Captured tensors, and with them the lengths, from a .safetensors file")
       ->type_name("FILE");
   addLayout(command, options.layout, "bhsd or bshd: how q, k and v lie in the file");
-  for (CLI::Option *option : addShape(command, options))
-    option->each(
-        [&options, name = option->get_name()](const std::string &) { options.given.insert(name); });
+  addShape(command, options);
   command->add_option("--svg", options.svg, "Draw the mask with its tiles")->type_name("FILE");
   command->add_option("--png", options.png, "The same as pixels")->type_name("FILE");
   command->add_flag("--json", options.json, "Print one JSON object, with the kind of every tile");

@@ -41,6 +41,8 @@ public:
     Type f32 = builder_.getF32Type(), i32 = builder_.getI32Type();
     emitBody(op.getScore(), variant_.score, {f32, i32, i32, i32, i32, i32});
     emitBody(op.getMask(), variant_.mask, {i32, i32, i32, i32, i32});
+    if (variant_.sink != kInvalid)
+      emitBody(op.getSink(), variant_.sink, {i32, i32, i32, i32});
     return module;
   }
 
@@ -104,9 +106,29 @@ private:
     body_ = builder_.createBlock(&region, {}, arguments, locations);
     hasScore_ = arguments.size() == 6;
     values_.assign(variant_.nodes.size(), Value());
-    for (NodeId id : variant_.nodesOf(root))
-      values_[id] = emitNode(variant_.nodes[id]);
+    emitNodes(root, /*reduction=*/-1);
+  }
+
+  /// What `root` needs once in a round of `reduction`, and a yield of it.
+  void emitNodes(NodeId root, int32_t reduction) {
+    for (NodeId id : variant_.nodesOf(root, reduction))
+      values_[id] = isReduction(variant_.nodes[id].op) ? emitReduction(variant_.nodes[id])
+                                                       : emitNode(variant_.nodes[id]);
     attn::YieldOp::create(builder_, at(variant_.nodes[root].location), values_[root]);
+  }
+
+  Value emitReduction(const Node &node) {
+    Location location = at(node.location);
+    attn::Reduction kind = node.op == Operator::reduceAny   ? attn::Reduction::Any
+                           : node.op == Operator::reduceAll ? attn::Reduction::All
+                                                            : attn::Reduction::Sum;
+    auto reduce =
+        attn::ReduceOp::create(builder_, location, typeOf(node), kind, values_[node.operands[0]]);
+    OpBuilder::InsertionGuard guard(builder_);
+    Block *body = builder_.createBlock(&reduce.getBody(), {}, builder_.getI32Type(), location);
+    indices_[node.integer] = body->getArgument(0);
+    emitNodes(node.operands[1], node.integer);
+    return reduce;
   }
 
   Value emitNode(const Node &node) {
@@ -125,6 +147,8 @@ private:
     case Operator::extent:
       return attn::ExtentOp::create(builder_, location, builder_.getI32Type(),
                                     static_cast<attn::Extent>(node.integer));
+    case Operator::reduceIndex:
+      return indices_.lookup(node.integer);
     case Operator::scalar:
       return attn::ParamOp::create(builder_, location, typeOf(node),
                                    variant_.parameters[node.integer].name);
@@ -285,6 +309,7 @@ private:
   Block *body_ = nullptr;
   bool hasScore_ = false;
   std::vector<Value> values_;
+  DenseMap<int32_t, Value> indices_; ///< by reduction
 };
 
 } // namespace

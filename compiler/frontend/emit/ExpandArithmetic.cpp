@@ -8,6 +8,7 @@
 #include "frontend/ExactMath.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Builders.h"
 
 #include <limits>
@@ -133,6 +134,40 @@ Value saturatingConversion(ArithArithmetic &a, Value x) {
   return a.select(isBelow, a.integer(std::numeric_limits<int32_t>::min()), converted);
 }
 
+/// A loop that carries what is joined so far; its body is that of `op`.
+void makeLoop(attn::ReduceOp op) {
+  OpBuilder builder(op);
+  ArithArithmetic a{builder, op.getLoc()};
+  Value start;
+  if (op.getType().isF32())
+    start = a.constant(0.0f);
+  else if (op.getType().isInteger(32))
+    start = a.integer(0);
+  else
+    start = a.constant(builder.getBoolAttr(op.getKind() == attn::Reduction::All));
+  auto loop =
+      scf::ForOp::create(builder, op.getLoc(), a.integer(0), op.getBound(), a.integer(1), start);
+  Block &body = op.getBody().front();
+  // First the index: it may be itself what is joined.
+  body.getArgument(0).replaceAllUsesWith(loop.getInductionVar());
+  Operation *yield = body.getTerminator();
+  Value value = yield->getOperand(0);
+  yield->erase();
+  loop.getBody()->getOperations().splice(loop.getBody()->end(), body.getOperations());
+  builder.setInsertionPointToEnd(loop.getBody());
+  Value carried = loop.getRegionIterArg(0), joined;
+  if (op.getType().isF32())
+    joined = a.add(carried, value);
+  else if (op.getType().isInteger(32))
+    joined = a.addInt(carried, value);
+  else
+    joined =
+        op.getKind() == attn::Reduction::Any ? a.bitOr(carried, value) : a.bitAnd(carried, value);
+  scf::YieldOp::create(builder, op.getLoc(), joined);
+  op.replaceAllUsesWith(loop.getResult(0));
+  op.erase();
+}
+
 } // namespace
 
 void expandExactMath(Region &region) {
@@ -148,6 +183,7 @@ void expandSinCos(Region &region) {
 }
 
 void expandAttnArithmetic(Region &region) {
+  region.walk([](attn::ReduceOp op) { makeLoop(op); });
   replaceEach<attn::FloorDivOp>(region, [](ArithArithmetic &a, attn::FloorDivOp op) {
     return floorDivision(a, op.getLhs(), op.getRhs()).quotient;
   });

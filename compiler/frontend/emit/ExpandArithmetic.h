@@ -19,7 +19,8 @@ void expandSinCos(mlir::Region &region);
 
 /// Replaces attn.floor_div, attn.floor_mod and attn.to_int in `region` and in what
 /// it holds by arith operations that are defined for all operands: no division
-/// by zero, no overflow, no poison.
+/// by zero, no overflow, no poison; and attn.reduce by scf.for, whose dialect the caller has
+/// loaded.
 void expandAttnArithmetic(mlir::Region &region);
 
 } // namespace tesela

@@ -68,6 +68,14 @@ BlockFinder::BlockFinder(OpBuilder &builder, Location loc, tile::FindBlocksOp op
   target.agree();
 }
 
+Value BlockFinder::blockAt(Value place) {
+  if (!op.getDescending())
+    return place;
+  Words words{builder, loc};
+  Value ends = words.subtract(words.add(first, end), words.constant(1));
+  return words.subtract(ends, place);
+}
+
 std::pair<Value, Value> BlockFinder::testBoxes(FinderTarget &target, Region &test, Value from,
                                                int64_t blocks) {
   return target.testLanes([&](Value lane) {
@@ -76,7 +84,12 @@ std::pair<Value, Value> BlockFinder::testBoxes(FinderTarget &target, Region &tes
     Value exists = words.compare(arith::CmpIPredicate::slt, index, end);
     // Lanes without a box look at the last one.
     Value inside = words.min(index, words.subtract(end, words.constant(1)));
-    Value firstKey = words.multiply(inside, rows);
+    Value low = blockAt(inside);
+    if (op.getDescending()) { // the box reaches down from its place
+      low = words.subtract(low, words.constant(blocks - 1));
+      low = arith::MaxSIOp::create(builder, loc, low, first);
+    }
+    Value firstKey = words.multiply(low, rows);
     Value left = words.subtract(keys, firstKey), extent = words.constant(blocks * rows);
     Value lastKey = words.subtract(words.add(firstKey, words.min(left, extent)), words.constant(1));
     auto [keeps, drops] = target.inlineTest(test, firstKey, lastKey);
@@ -127,7 +140,7 @@ void BlockFinder::append(FinderTarget &target, Value group, Value keeps, Value d
     Value before = words.countBits(words.both(keeps, words.subtract(bit, one)));
     Value slot = words.both(words.add(count, before), words.constant(ringWords - 1));
     Value partial = words.both(arith::ShRUIOp::create(builder, loc, drops, lane), one);
-    Value entry = words.add(words.multiply(words.add(group, lane), 2), partial);
+    Value entry = words.add(words.multiply(blockAt(words.add(group, lane)), 2), partial);
     target.store(entry, words.add(slot, words.constant(ringStart)));
   });
 }

@@ -13,6 +13,9 @@
 // more than its 64 places, the rest is sought again as it is asked for. Then the ring has the 32 of
 // the last group, and the 32 before them.
 //
+// Where the last block is to be found first, the search goes over *places* that count the blocks
+// from the last one down; the ring has the blocks themselves.
+//
 // The finder's memory, in words of 32 bits:
 //
 //   0       how many blocks were found so far
@@ -62,7 +65,9 @@ public:
                                             mlir::Value number);
 
 private:
-  /// The masks of `test` for 32 boxes of `blocks` blocks from `first` on.
+  /// The block at a place.
+  mlir::Value blockAt(mlir::Value place);
+  /// The masks of `test` for 32 boxes of `blocks` blocks from place `first` on.
   std::pair<mlir::Value, mlir::Value> testBoxes(FinderTarget &target, mlir::Region &test,
                                                 mlir::Value first, int64_t blocks);
   /// The lowest set bit of a mask, and the mask without it.

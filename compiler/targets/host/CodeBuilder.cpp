@@ -108,7 +108,8 @@ CodeBuilder::loop(int64_t high, int64_t step, ValueRange init,
   InsertionGuard guard(*this);
   setInsertionPointToStart(loop.getBody());
   SmallVector<Value> next = body(loop.getInductionVar(), loop.getRegionIterArgs());
-  scf::YieldOp::create(*this, next);
+  if (!next.empty()) // else the loop has its terminator
+    scf::YieldOp::create(*this, next);
   return SmallVector<Value>(loop.getResults());
 }
 

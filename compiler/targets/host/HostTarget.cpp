@@ -36,16 +36,6 @@ static std::string hostFeatures() {
 
 std::string hostCpuIdentity() { return llvm::sys::getHostCPUName().str() + " " + hostFeatures(); }
 
-VectorUnit hostVectorUnit() {
-  llvm::StringMap<bool> features = llvm::sys::getHostCPUFeatures();
-  auto has = [&](llvm::StringRef name) { return features.lookup(name); };
-  VectorUnit unit;
-  unit.width = has("avx512f") && has("avx512dq") && has("avx512vl") ? 16 : has("avx") ? 8 : 4;
-  unit.fma = has("fma");
-  unit.f16c = has("f16c");
-  return unit;
-}
-
 static Result<std::unique_ptr<llvm::TargetMachine>> makeTargetMachine() {
   llvm::Triple triple(llvm::sys::getProcessTriple());
   Result<const llvm::Target *> target = findTarget(triple);

@@ -33,9 +33,6 @@ struct HostObject {
   int64_t workspaceBytes = 0; ///< of the kernel that needs most: Launch::workspaceBytes
 };
 
-/// The running CPU's vectors.
-VectorUnit hostVectorUnit();
-
 /// The running CPU's name and features: code for one is not code for another.
 std::string hostCpuIdentity();
 

@@ -13,7 +13,17 @@ using namespace mlir;
 namespace tesela {
 
 KernelLowering::KernelLowering(tile::KernelOp kernel, const VectorUnit &unit)
-    : kernel_(kernel), unit_(unit), signature_(kernel), builder_(kernel.getLoc(), kernel) {}
+    : kernel_(kernel), unit_(unit), signature_(kernel), builder_(kernel.getLoc(), kernel) {
+  tile::ScheduleAttr schedule = kernel.getScheduleAttr();
+  if (!schedule)
+    return;
+  if (schedule.getLanes() > 0)
+    unit_.width = schedule.getLanes();
+  if (schedule.getProductRows() > 0)
+    unit_.productRows = schedule.getProductRows();
+  if (schedule.getProductVectors() > 0)
+    unit_.productVectors = schedule.getProductVectors();
+}
 
 LogicalResult KernelLowering::run() {
   if (failed(verifyLoopsOverKeys(kernel_)))

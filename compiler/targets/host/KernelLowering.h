@@ -12,7 +12,9 @@
 //   TileBuffers.cpp      where tiles stand, and when a buffer may be written over
 //   LowerMemory.cpp      load, store, read
 //   LowerDot.cpp         dot
-//   LowerMap.cpp         map, convert, reduce
+//   LowerPairs.cpp       what products of pairs of bf16 need
+//   LowerMap.cpp         map, convert
+//   LowerReduce.cpp      reduce
 //   FindBlocks.cpp       find_blocks, found_block
 //
 //===----------------------------------------------------------------------===//
@@ -39,12 +41,18 @@ namespace tesela {
 /// is one row.
 struct TileStorage {
   int64_t rows = 1, columns = 1;
-  mlir::Type element;            ///< f32, also for what holds f16 and bf16, or i32
-  int64_t offset = 0;            ///< bytes from the scratch's start, a multiple of 64
+  mlir::Type element; ///< f32, also for what holds f16 and bf16, or i32; LowerPairs.cpp
+  int64_t offset = 0; ///< bytes from the scratch's start, a multiple of 64
+  /// Of a product's right operand, as its loop reads it: a row for each product of a sum, and so
+  /// many columns of all rows follow each other without gaps (a panel). 0: no such operand.
+  int64_t panel = 0;
   std::optional<float> constant; ///< all elements have this value and no memory is used
 
   int64_t elements() const { return rows * columns; }
 };
+
+/// How many of a tile's `columns` the view has: the others are padding.
+int64_t columnsOfView(mlir::TypedValue<tile::ViewType> view, int64_t columns);
 
 class KernelLowering {
 public:
@@ -77,13 +85,44 @@ private:
   /// How many rows of the block exist, in [0, rows], as i64.
   mlir::Value existingRows(const BlockCoordinates &block, int64_t rows);
 
+  /// The rows of a tile whose only readers are products that want it transposed, as columns.
+  void lowerTransposedLoad(tile::LoadOp op);
+
   // LowerDot.cpp
+  /// a · b + c, in runs of at most `run` products.
+  struct Product {
+    TileStorage a, b, c, result;
+    int64_t run;
+    bool isOfPairs;
+  };
   void lowerDot(tile::DotOp op);
+  void lowerProductBlock(const Product &product, mlir::Value row, mlir::Value column, int64_t rows,
+                         int64_t vectors, int64_t width);
+  /// A buffer for a right operand of `rows` × `columns` in panels of a vector.
+  TileStorage allocatePanels(int64_t rows, int64_t columns, mlir::Type element);
+  /// The index of an element, or of the first of some that lie within one panel.
+  mlir::Value panelIndex(const TileStorage &storage, mlir::Value row, mlir::Value column);
   TileStorage transpose(const TileStorage &source);
+  /// As many vectors as each has lanes.
+  void transposeSquare(llvm::MutableArrayRef<mlir::Value> lines);
+
+  mlir::Value multiplyAdd(mlir::Value a, mlir::Value b, mlir::Value sum);
+
+  // LowerPairs.cpp
+  /// The product of pairs whose operand `tile` is and nothing else; null where it is none.
+  tile::DotOp pairProductOf(mlir::Value tile);
+  TileStorage asPairs(TileStorage storage);
+  void lowerInterleavedLoad(tile::LoadOp op);
+  mlir::Value multiplyPairs(mlir::Value a, mlir::Value b, mlir::Value sum);
 
   // LowerMap.cpp
+  struct VectorBody;
   mlir::LogicalResult lowerMap(tile::MapOp op);
   void lowerConvert(tile::ConvertOp op);
+  /// An element, or a vector of them, as `op` rounds it and `storage` holds it.
+  mlir::Value converted(tile::ConvertOp op, mlir::Value value, const TileStorage &storage);
+
+  // LowerReduce.cpp
   void lowerReduce(tile::ReduceOp op);
 
   // FindBlocks.cpp
@@ -122,6 +161,9 @@ private:
   int64_t workspaceBytes_ = 0;
 
   llvm::DenseMap<mlir::Value, TileStorage> tiles_;
+  /// Of reductions that the map before them has computed: the rows' values without the start.
+  llvm::DenseMap<mlir::Operation *, TileStorage> reduced_;
+  llvm::DenseSet<mlir::Operation *> converted_; ///< conversions that the map before them has done
   llvm::DenseMap<mlir::Value, BlockCoordinates> blocks_;
   /// With the addresses of their memory.
   llvm::MapVector<mlir::Value, std::pair<BlockFinder, mlir::Value>> finders_;

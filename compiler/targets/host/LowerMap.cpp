@@ -2,16 +2,30 @@
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
+#include "analysis/UsedValues.h"
 #include "targets/host/KernelLowering.h"
+#include "targets/host/RowReduction.h"
 #include "targets/host/SmallFloats.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
-#include <limits>
-
 using namespace mlir;
 
 namespace tesela {
+
+/// Adds what is computed in `body` from values that differ along a row. A loop that uses one
+/// carries such values.
+static void addVarying(Block &body, DenseSet<Value> &varying) {
+  for (Operation &inner : body.without_terminator()) {
+    if (llvm::none_of(valuesUsedBy(inner), [&](Value value) { return varying.contains(value); }))
+      continue;
+    varying.insert_range(inner.getResults());
+    if (auto loop = dyn_cast<scf::ForOp>(inner)) {
+      varying.insert_range(loop.getRegionIterArgs());
+      addVarying(*loop.getBody(), varying);
+    }
+  }
+}
 
 /// The values of a map's body that differ along a row; all others are computed
 /// once a row, as scalars.
@@ -24,10 +38,103 @@ static DenseSet<Value> findVarying(tile::MapOp op, bool oneExtent) {
       varying.insert(body.getArgument(index));
   unsigned row = op.getSources().size(), column = row + 1;
   varying.insert(body.getArgument(oneExtent ? row : column));
-  for (Operation &inner : body.without_terminator())
-    if (llvm::any_of(inner.getOperands(), [&](Value value) { return varying.contains(value); }))
-      varying.insert_range(inner.getResults());
+  addVarying(body, varying);
   return varying;
+}
+
+/// The vectors of a map's body at some columns of a row.
+struct KernelLowering::VectorBody {
+  KernelLowering &lowering;
+  const DenseSet<Value> &varying;
+  int64_t width;
+  IRMapping values;
+
+  Value of(Value value) {
+    if (!values.contains(value)) // the same along the row
+      values.map(value, lowering.builder_.splat(lowering.scalar(value), width));
+    return values.lookup(value);
+  }
+
+  LogicalResult emit(Operation &op) {
+    CodeBuilder &builder = lowering.builder_;
+    if (auto loop = dyn_cast<scf::ForOp>(op))
+      return emitLoop(loop);
+    if (auto read = dyn_cast<tile::ReadOp>(op)) {
+      SmallVector<Value> indices;
+      for (Value index : read.getIndices())
+        indices.push_back(of(index));
+      values.map(read.getElement(), lowering.lowerRead(read, indices));
+      return success();
+    }
+    for (Value operand : op.getOperands())
+      of(operand);
+    Operation *wide = builder.clone(op, values);
+    Value result = wide->getResult(0);
+    result.setType(CodeBuilder::vectorOf(result.getType(), width));
+    values.map(op.getResult(0), result);
+    return success();
+  }
+
+  /// All elements go through a loop together: its bounds are scalars.
+  LogicalResult emitLoop(scf::ForOp loop) {
+    CodeBuilder &builder = lowering.builder_;
+    Value bounds[] = {loop.getLowerBound(), loop.getUpperBound(), loop.getStep()};
+    for (Value &bound : bounds) {
+      if (varying.contains(bound))
+        return loop.emitOpError("expected bounds that are the same along a row");
+      bound = lowering.scalar(bound);
+    }
+    SmallVector<Value> init;
+    for (Value value : loop.getInitArgs())
+      init.push_back(of(value));
+    for (Value used : valuesUsedBy(*loop)) // before the loop: they are used behind it too
+      if (!isa<tile::ViewType>(used.getType()))
+        of(used);
+    auto lowered = scf::ForOp::create(builder, bounds[0], bounds[1], bounds[2], init);
+    lowering.scalars_.map(loop.getInductionVar(), lowered.getInductionVar());
+    for (auto [from, to] : llvm::zip(loop.getRegionIterArgs(), lowered.getRegionIterArgs()))
+      values.map(from, to);
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(lowered.getBody());
+    for (Operation &op : loop.getBody()->without_terminator()) {
+      bool isVarying = varying.contains(op.getResult(0));
+      if (failed(isVarying ? emit(op) : lowering.lowerOperation(op)))
+        return failure();
+    }
+    SmallVector<Value> yielded;
+    for (Value value : loop.getBody()->getTerminator()->getOperands())
+      yielded.push_back(of(value));
+    scf::YieldOp::create(builder, yielded);
+    values.map(loop.getResults(), lowered.getResults());
+    return success();
+  }
+};
+
+/// The reductions of the map's result that its own loop can do: those of its rows behind it in its
+/// block.
+static SmallVector<tile::ReduceOp> findReductions(tile::MapOp op) {
+  SmallVector<tile::ReduceOp> found;
+  if (cast<tile::TileType>(op.getResult().getType()).getRank() == 2)
+    for (OpOperand &use : op.getResult().getUses())
+      if (auto reduce = dyn_cast<tile::ReduceOp>(use.getOwner());
+          reduce && reduce->getBlock() == op->getBlock() && use.get() == reduce.getSource())
+        found.push_back(reduce);
+  return found;
+}
+
+/// The conversion that is all that is done with the map's result besides `reductions`; null where
+/// there is more.
+static tile::ConvertOp findConversion(tile::MapOp op, ArrayRef<tile::ReduceOp> reductions) {
+  tile::ConvertOp found;
+  for (Operation *user : op.getResult().getUsers()) {
+    if (llvm::is_contained(reductions, user))
+      continue;
+    auto convert = dyn_cast<tile::ConvertOp>(user);
+    if (found || !convert || convert->getBlock() != op->getBlock())
+      return {};
+    found = convert;
+  }
+  return found;
 }
 
 LogicalResult KernelLowering::lowerMap(tile::MapOp op) {
@@ -52,12 +159,26 @@ LogicalResult KernelLowering::lowerMap(tile::MapOp op) {
   if (!placed)
     result = allocate(result);
 
+  // What follows a row's values at once needs no second look at them.
+  SmallVector<tile::ReduceOp> reductions = findReductions(op);
+  SmallVector<RowReduction> rowReductions;
+  for (tile::ReduceOp reduce : reductions) {
+    reduced_[reduce] = allocate(shapeOf(reduce.getResult().getType()));
+    rowReductions.push_back(RowReduction(builder_, reduce));
+  }
+  tile::ConvertOp conversion = findConversion(op, reductions);
+  if (conversion && pairProductOf(conversion.getResult())) {
+    result.element = builder_.getI16Type();
+    result = allocate(result);
+  }
+
   int64_t width = unit_.widthFor(result.columns);
   Block &body = op.getBody().front();
   DenseSet<Value> varying = findVarying(op, oneExtent);
   BlockArgument rowArgument = body.getArgument(op.getSources().size());
   BlockArgument columnArgument = body.getArgument(op.getSources().size() + 1);
 
+  LogicalResult emitted = success();
   builder_.loop(result.rows, 1, [&](Value row) {
     // What is the same along the row.
     if (oneExtent)
@@ -70,116 +191,65 @@ LogicalResult KernelLowering::lowerMap(tile::MapOp op) {
     for (Operation &inner : body.without_terminator()) {
       if (inner.getNumResults() == 1 && varying.contains(inner.getResult(0)))
         continue;
-      if (auto read = dyn_cast<tile::ReadOp>(inner)) {
-        SmallVector<Value> indices;
-        for (Value index : read.getIndices())
-          indices.push_back(scalar(index));
-        scalars_.map(read.getElement(), lowerRead(read, indices));
-      } else {
-        builder_.clone(inner, scalars_);
-      }
+      emitted = failed(lowerOperation(inner)) ? failure() : emitted;
     }
 
-    builder_.loop(result.columns, width, [&](Value column) {
-      IRMapping vectors;
-      auto vector = [&](Value value) -> Value {
-        if (!vectors.contains(value)) // the same along the row
-          vectors.map(value, builder_.splat(scalar(value), width));
-        return vectors.lookup(value);
-      };
+    SmallVector<Value> lanes;
+    for (RowReduction &reduction : rowReductions)
+      lanes.push_back(reduction.neutral(width));
+    lanes = builder_.loop(result.columns, width, lanes, [&](Value column, ValueRange carried) {
+      VectorBody vectors{*this, varying, width, {}};
       Value index = builder_.multiplyAdd(row, result.columns, column);
       Value start = arith::TruncIOp::create(builder_, builder_.getI32Type(), column);
-      vectors.map(oneExtent ? rowArgument : columnArgument,
-                  builder_.add(builder_.splat(start, width), builder_.iota(width)));
+      vectors.values.map(oneExtent ? rowArgument : columnArgument,
+                         builder_.add(builder_.splat(start, width), builder_.iota(width)));
       for (auto [argument, source] : llvm::zip(body.getArguments(), op.getSources()))
         if (varying.contains(argument))
-          vectors.map(argument, loadTile(storageOf(source), index, width));
-      for (Operation &inner : body.without_terminator()) {
-        if (inner.getNumResults() != 1 || !varying.contains(inner.getResult(0)))
-          continue;
-        if (auto read = dyn_cast<tile::ReadOp>(inner)) {
-          SmallVector<Value> indices;
-          for (Value index : read.getIndices())
-            indices.push_back(vector(index));
-          vectors.map(read.getElement(), lowerRead(read, indices));
-          continue;
-        }
-        for (Value operand : inner.getOperands())
-          vector(operand);
-        Operation *wide = builder_.clone(inner, vectors);
-        Value wideResult = wide->getResult(0);
-        wideResult.setType(CodeBuilder::vectorOf(wideResult.getType(), width));
-        vectors.map(inner.getResult(0), wideResult);
-      }
-      Value yielded = cast<tile::YieldOp>(body.getTerminator()).getValues().front();
-      storeTile(vector(yielded), result, index);
+          vectors.values.map(argument, loadTile(storageOf(source), index, width));
+      for (Operation &inner : body.without_terminator())
+        if (inner.getNumResults() == 1 && varying.contains(inner.getResult(0)))
+          emitted = failed(vectors.emit(inner)) ? failure() : emitted;
+      Value value = vectors.of(cast<tile::YieldOp>(body.getTerminator()).getValues().front());
+      storeTile(conversion ? converted(conversion, value, result) : value, result, index);
+      SmallVector<Value> next;
+      for (auto [reduction, before] : llvm::zip_equal(rowReductions, carried))
+        next.push_back(reduction.combine(value, before));
+      return next;
     });
+    for (auto [reduce, reduction, last] : llvm::zip_equal(reductions, rowReductions, lanes))
+      storeTile(reduction.fold(last), reduced_[reduce], row);
   });
   tiles_[op.getResult()] = result;
-  return success();
+  if (conversion) {
+    tiles_[conversion.getResult()] = result;
+    converted_.insert(conversion);
+  }
+  return emitted;
+}
+
+Value KernelLowering::converted(tile::ConvertOp op, Value value, const TileStorage &storage) {
+  Type element = cast<tile::TileType>(op.getResult().getType()).getElementType();
+  if (element.isF32()) // what was rounded stays as it is
+    return value;
+  Value rounded = roundTo(builder_, unit_, element, value);
+  return storage.element.isF32() ? rounded : toBits(builder_, unit_, element, rounded);
 }
 
 void KernelLowering::lowerConvert(tile::ConvertOp op) {
+  if (converted_.contains(op))
+    return;
   TileStorage source = storageOf(op.getSource());
   TileStorage result = placeOver(op.getSource(), op, op.getResult().getType());
-  Type element = cast<tile::TileType>(op.getResult().getType()).getElementType();
-  tiles_[op.getResult()] = result;
-  if (element.isF32()) { // what was rounded stays as it is
-    copy(source, result);
-    return;
+  if (pairProductOf(op.getResult())) {
+    result.element = builder_.getI16Type();
+    result = allocate(result);
   }
+  tiles_[op.getResult()] = result;
+  if (cast<tile::TileType>(op.getResult().getType()).getElementType().isF32())
+    return copy(source, result);
   int64_t width = unit_.widthFor(result.elements());
   builder_.loop(result.elements(), width, [&](Value index) {
-    Value rounded = roundTo(builder_, unit_, element, loadTile(source, index, width));
-    storeTile(rounded, result, index);
-  });
-}
-
-void KernelLowering::lowerReduce(tile::ReduceOp op) {
-  TileStorage source = storageOf(op.getSource()), start = storageOf(op.getStart());
-  TileStorage result = placeOver(op.getStart(), op, op.getResult().getType());
-  tiles_[op.getResult()] = result;
-  bool isAdd = op.getKind() == tile::Reduction::Add, isMin = op.getKind() == tile::Reduction::Min;
-  bool isInteger = source.element.isInteger(32);
-  // max: what compares greater wins, so NaN, which does not, loses.
-  auto combine = [&](Value a, Value b) -> Value {
-    if (isInteger)
-      return isMin ? arith::MinSIOp::create(builder_, a, b).getResult()
-                   : arith::MaxSIOp::create(builder_, a, b).getResult();
-    if (isAdd)
-      return arith::AddFOp::create(builder_, a, b);
-    auto wins = isMin ? arith::CmpFPredicate::OLT : arith::CmpFPredicate::OGT;
-    return arith::SelectOp::create(builder_, arith::CmpFOp::create(builder_, wins, a, b), a, b);
-  };
-  int64_t width = unit_.widthFor(source.columns);
-  Type vectorType = CodeBuilder::vectorOf(source.element, width);
-  auto neutral = [&]() -> Value {
-    if (isInteger)
-      return builder_.integer(vectorType, isMin ? std::numeric_limits<int32_t>::max()
-                                                : std::numeric_limits<int32_t>::min());
-    return builder_.real(vectorType, isAdd ? 0.0f : isMin ? HUGE_VALF : -HUGE_VALF);
-  };
-
-  builder_.loop(source.rows, 1, [&](Value row) {
-    Value begin = neutral();
-    Value lanes = builder_
-                      .loop(source.columns, width, begin,
-                            [&](Value column, ValueRange carried) -> SmallVector<Value> {
-                              Value index = builder_.multiplyAdd(row, source.columns, column);
-                              return {combine(loadTile(source, index, width), carried[0])};
-                            })
-                      .front();
-    // Fold the upper half onto the lower until one lane is left.
-    for (int64_t half = width / 2; half > 0; half /= 2) {
-      SmallVector<int32_t> low, high;
-      for (int32_t lane = 0; lane < half; ++lane) {
-        low.push_back(lane);
-        high.push_back(lane + int32_t(half));
-      }
-      lanes = combine(builder_.shuffle(lanes, lanes, low), builder_.shuffle(lanes, lanes, high));
-    }
-    Value reduced = LLVM::ExtractElementOp::create(builder_, lanes, builder_.i64(0));
-    storeTile(combine(loadTile(start, row, 0), reduced), result, row);
+    storeTile(converted(op, loadTile(source, index, width), result), result, index);
   });
 }
 

@@ -7,6 +7,8 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
+#include <numeric>
+
 using namespace mlir;
 
 namespace tesela {
@@ -64,14 +66,96 @@ void KernelLowering::forEachRow(Value view, Value blockValue, int64_t rows,
   });
 }
 
-void KernelLowering::lowerLoad(tile::LoadOp op) {
-  TileStorage tile = allocate(shapeOf(op.getTile().getType()));
+int64_t columnsOfView(TypedValue<tile::ViewType> view, int64_t columns) {
+  if (view.getType().getRank() == 3)
+    return columns;
+  return view.getType().getStaticExtent(3).value_or(columns);
+}
+
+/// Whether all that is done with the tile is to be the right operand of products, transposed or
+/// not.
+static bool isRightOperand(tile::LoadOp op, bool transposed) {
+  return !op.getColumns() && op.getBlock().getType().getHeadCount() == 1 &&
+         op.getView().getType().getRank() == 4 &&
+         llvm::all_of(op.getTile().getUses(), [&](OpOperand &use) {
+           auto dot = dyn_cast<tile::DotOp>(use.getOwner());
+           return dot && dot.getTransposed() == transposed && use.get() == dot.getB() &&
+                  use.get() != dot.getA();
+         });
+}
+
+// Squares of rows that exist; the rest one element at a time.
+void KernelLowering::lowerTransposedLoad(tile::LoadOp op) {
+  TileStorage shape = shapeOf(op.getTile().getType());
+  Type element = op.getView().getType().getElementType(), stored = storageType(element);
+  int64_t had = columnsOfView(op.getView(), shape.columns);
+  bool isOfPairs = bool(pairProductOf(op.getTile()));
+  if (isOfPairs) {
+    shape = asPairs(shape);
+    stored = shape.element;
+    had /= 2;
+  }
+  TileStorage tile = allocatePanels(shape.columns, shape.rows, shape.element);
   tiles_[op.getTile()] = tile;
+  BlockCoordinates block = blocks_.lookup(op.getBlock());
+  int64_t width = unit_.widthFor(std::gcd(shape.rows, had));
+  Value existing = existingRows(block, shape.rows);
+  Value rest = arith::RemUIOp::create(builder_, existing, builder_.i64(width));
+  Value whole = arith::SubIOp::create(builder_, existing, rest);
+  auto load = [&](Value row, Value column, int64_t lanes) {
+    Value address = builder_.address(rowAddress(op.getView(), block, row), stored, column);
+    Type bits = lanes ? Type(CodeBuilder::vectorOf(stored, lanes)) : stored;
+    Value loaded = builder_.load(bits, address);
+    return isOfPairs ? loaded : toFloat(builder_, unit_, element, loaded);
+  };
+  auto place = [&](Value row, Value column) { return panelIndex(tile, column, row); };
+  builder_.loop(builder_.i64(0), whole, width, [&](Value row) {
+    builder_.loop(had, width, [&](Value column) {
+      SmallVector<Value> lines;
+      for (int64_t line = 0; line < width; ++line)
+        lines.push_back(load(builder_.add(row, builder_.i64(line)), column, width));
+      transposeSquare(lines);
+      for (int64_t line = 0; line < width; ++line)
+        storeTile(lines[line], tile, place(row, builder_.add(column, builder_.i64(line))));
+    });
+  });
+  builder_.loop(whole, existing, 1, [&](Value row) {
+    builder_.loop(had, 1,
+                  [&](Value column) { storeTile(load(row, column, 0), tile, place(row, column)); });
+  });
+  Value zero = isOfPairs ? builder_.integer(tile.element, 0) : builder_.real(tile.element, 0.0f);
+  auto clear = [&](Value firstRow, Value firstColumn) {
+    builder_.loop(firstRow, builder_.i64(shape.rows), 1, [&](Value row) {
+      builder_.loop(firstColumn, builder_.i64(shape.columns), 1,
+                    [&](Value column) { storeTile(zero, tile, place(row, column)); });
+    });
+  };
+  clear(existing, builder_.i64(0));
+  if (had < shape.columns)
+    clear(builder_.i64(0), builder_.i64(had));
+}
+
+void KernelLowering::lowerLoad(tile::LoadOp op) {
+  if (isRightOperand(op, /*transposed=*/true))
+    return lowerTransposedLoad(op);
+  tile::DotOp pairProduct = pairProductOf(op.getTile());
+  if (pairProduct && op.getTile() == pairProduct.getB())
+    return lowerInterleavedLoad(op);
+  TileStorage tile = shapeOf(op.getTile().getType());
   Type element = op.getView().getType().getElementType();
+  if (pairProduct)
+    tile.element = storageType(element);
+  bool isRight = isRightOperand(op, /*transposed=*/false);
+  tile = isRight ? allocatePanels(tile.rows, tile.columns, tile.element) : allocate(tile);
+  tiles_[op.getTile()] = tile;
   bool rowValues = op.getView().getType().getRank() == 3;
   int64_t rows = rowValues ? tile.columns : tile.rows;
   int64_t columns = rowValues ? 1 : tile.columns;
   int64_t width = unit_.widthFor(columns);
+  int64_t had = columnsOfView(op.getView(), columns);
+  auto place = [&](Value row, Value column) {
+    return isRight ? panelIndex(tile, row, column) : builder_.multiplyAdd(row, columns, column);
+  };
   Value none = builder_.i64(0), all = builder_.i64(columns);
   bool isPacked = op.getBlock().getType().getHeadCount() > 1;
 
@@ -79,21 +163,28 @@ void KernelLowering::lowerLoad(tile::LoadOp op) {
     Type bits = CodeBuilder::vectorOf(storageType(element), lanes);
     builder_.loop(low, high, lanes, [&](Value column) {
       Value loaded = builder_.load(bits, builder_.address(address, storageType(element), column));
-      storeTile(toFloat(builder_, unit_, element, loaded), tile,
-                builder_.multiplyAdd(row, columns, column));
+      storeTile(pairProduct ? loaded : toFloat(builder_, unit_, element, loaded), tile,
+                place(row, column));
     });
   };
   auto clear = [&](Value row, Value low, int64_t lanes) {
-    Value zero = builder_.real(CodeBuilder::vectorOf(builder_.getF32Type(), lanes), 0.0f);
-    builder_.loop(low, all, lanes, [&](Value column) {
-      storeTile(zero, tile, builder_.multiplyAdd(row, columns, column));
-    });
+    Type vector = CodeBuilder::vectorOf(tile.element, lanes);
+    Value zero = pairProduct ? builder_.integer(vector, 0) : builder_.real(vector, 0.0f);
+    builder_.loop(low, all, lanes,
+                  [&](Value column) { storeTile(zero, tile, place(row, column)); });
   };
   if (isPacked) // rows that do not exist lie between those that do
     builder_.loop(rows, 1, [&](Value row) { clear(row, none, width); });
   forEachRow(op.getView(), op.getBlock(), rows, [&](Value row, Value address) {
-    if (!op.getColumns())
-      return load(row, address, none, all, width);
+    if (!op.getColumns()) {
+      int64_t whole = had / width * width, rest = std::gcd(had, width);
+      load(row, address, none, builder_.i64(whole), width);
+      if (whole < had)
+        load(row, address, builder_.i64(whole), builder_.i64(had), rest);
+      if (had < columns)
+        clear(row, builder_.i64(had), std::gcd(columns - had, rest));
+      return;
+    }
     // Whole vectors of the columns that exist, then the last ones one by one.
     BlockCoordinates of = blocks_.lookup(op.getColumns());
     Value first = arith::ExtSIOp::create(builder_, builder_.getI64Type(), of.first);
@@ -117,13 +208,19 @@ void KernelLowering::lowerStore(tile::StoreOp op) {
   int64_t rows = rowValues ? tile.columns : tile.rows;
   int64_t columns = rowValues ? 1 : tile.columns;
   int64_t width = unit_.widthFor(columns);
+  int64_t has = columnsOfView(op.getView(), columns), whole = has / width * width;
 
-  forEachRow(op.getView(), op.getBlock(), rows, [&](Value row, Value address) {
-    builder_.loop(columns, width, [&](Value column) {
-      Value value = loadTile(tile, builder_.multiplyAdd(row, columns, column), width);
+  auto store = [&](Value row, Value address, int64_t low, int64_t high, int64_t lanes) {
+    builder_.loop(builder_.i64(low), builder_.i64(high), lanes, [&](Value column) {
+      Value value = loadTile(tile, builder_.multiplyAdd(row, columns, column), lanes);
       builder_.store(toBits(builder_, unit_, element, value),
                      builder_.address(address, storageType(element), column));
     });
+  };
+  forEachRow(op.getView(), op.getBlock(), rows, [&](Value row, Value address) {
+    store(row, address, 0, whole, width);
+    if (whole < has)
+      store(row, address, whole, has, std::gcd(has, width));
   });
 }
 

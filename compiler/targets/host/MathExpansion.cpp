@@ -54,26 +54,23 @@ private:
   bool fma_;
 };
 
-/// 2^x = 2^n · 2^f, n the nearest integer; the polynomial is that of Cephes' exp2f.
+/// 2^x = 2^(n-1) · 2·2^f, n the nearest integer; the polynomial is twice that of Cephes' exp2f.
+/// The halved power is a normal number for every finite result; for the least n it is 0.
 Value Expansion::exp2(Value x) {
   using enum arith::CmpFPredicate;
-  // Beyond these bounds the result is 0 or infinity; NaN passes both comparisons.
-  x = select(OGT, x, real(129.0f), real(129.0f), x);
-  x = select(OLT, x, real(-151.0f), real(-151.0f), x);
-  // 1.5 · 2^23: adding it leaves the nearest integer in the lowest bits.
-  Value magic = real(0x1.8p23f);
+  // At these bounds the result is infinity and 0; NaN passes both comparisons.
+  x = select(OGT, x, real(128.0f), real(128.0f), x);
+  x = select(OLT, x, real(-126.0f), real(-126.0f), x);
+  // Adding 1.5 · 2^23 leaves the nearest integer in the lowest bits, here the exponent of 2^(n-1)
+  // with its bias. What stands above is shifted out.
+  Value magic = real(0x1.8p23f + 126);
   Value rounded = add(x, magic);
-  Value n = subtractInteger(asInteger(rounded), asInteger(magic));
+  Value power = asFloat(shiftLeft(asInteger(rounded), 23));
   Value f = subtract(x, subtract(rounded, magic));
-  Value power =
-      polynomial(f, {1.0f, 6.931472028550421e-1f, 2.402264791363012e-1f, 5.550332471162809e-2f,
-                     9.618437357674640e-3f, 1.339887440266574e-3f, 1.535336188319500e-4f});
-  // Two factors, since 2^n alone may be subnormal or infinite.
-  Value half = shiftRight(n, 1);
-  auto powerOfTwo = [&](Value exponent) {
-    return asFloat(shiftLeft(addInteger(exponent, integer(127)), 23));
-  };
-  return multiply(multiply(power, powerOfTwo(half)), powerOfTwo(subtractInteger(n, half)));
+  Value twice = polynomial(f, {2.0f, 2 * 6.931472028550421e-1f, 2 * 2.402264791363012e-1f,
+                               2 * 5.550332471162809e-2f, 2 * 9.618437357674640e-3f,
+                               2 * 1.339887440266574e-3f, 2 * 1.535336188319500e-4f});
+  return multiply(twice, power);
 }
 
 /// x = 2^e · m with m in [√½, √2); log₂ m = 2/ln 2 · artanh((m - 1) / (m + 1)), by its series.

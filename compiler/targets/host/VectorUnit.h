@@ -10,16 +10,30 @@
 
 namespace tesela {
 
+/// A row of VectorUnit.cpp's table, or what a test makes of one.
 struct VectorUnit {
-  int64_t width = 4; ///< f32 of one register: 16 (AVX-512), 8 (AVX), 4
-  bool fma = false;  ///< fused multiply-add
-  bool f16c = false; ///< conversions between f16 and f32
+  int64_t width = 4;      ///< f32 of one register: 16 (AVX-512), 8 (AVX), 4
+  bool fma = false;       ///< fused multiply-add
+  bool f16c = false;      ///< conversions between f16 and f32
+  int64_t registers = 16; ///< of vectors
+  bool bf16Pairs = false; ///< AVX512-BF16's product of pairs
+  /// The block of a product's result that is kept in registers: #tile.schedule's product_rows
+  /// and product_vectors.
+  int64_t productRows = 4, productVectors = 2;
 
   /// The widest vector that rows of `extent` elements divide into, so that no
   /// loop needs a remainder. The extents of schedules are multiples of 16; an odd
   /// one is correct, one element at a time.
   int64_t widthFor(int64_t extent) const { return std::gcd(width, extent); }
+  /// Registers that a product with such a block takes: its sums, and for one step
+  /// the vectors of the right operand and one element of the left.
+  static int64_t productRegisters(int64_t rows, int64_t vectors) {
+    return rows * vectors + vectors + 1;
+  }
 };
+
+/// The running CPU's.
+VectorUnit hostVectorUnit();
 
 } // namespace tesela
 

@@ -4,6 +4,8 @@
 //===----------------------------------------------------------------------===//
 #include "targets/nvvm/ColumnWords.h"
 
+#include "analysis/UsedValues.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
 using namespace mlir;
@@ -24,7 +26,7 @@ ColumnWords::ColumnWords(tile::MapOp map)
     return value.getType().isInteger(1) && (isOfRow(value) || isFormula(value));
   };
   for (Operation &op : body->without_terminator()) {
-    if (llvm::none_of(op.getOperands(), [&](Value value) { return varying.contains(value); }))
+    if (llvm::none_of(valuesUsedBy(op), [&](Value value) { return varying.contains(value); }))
       continue;
     varying.insert_range(op.getResults());
     auto compare = dyn_cast<arith::CmpIOp>(op);

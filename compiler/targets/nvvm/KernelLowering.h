@@ -75,6 +75,8 @@ private:
   mlir::LogicalResult lowerScalar(mlir::Operation *op);
   /// `op` on the values of its operands in `scalars`; the mathematics of scores.
   mlir::Value emitScalar(mlir::Operation *op, mlir::IRMapping &scalars);
+  void emitInBody(mlir::Operation *op, llvm::ArrayRef<mlir::IRMapping *> elements);
+  void emitLoop(mlir::scf::ForOp loop, llvm::ArrayRef<mlir::IRMapping *> elements);
 
   // LowerMemory.cpp
   void lowerAlloc(pipe::AllocOp op);

@@ -48,8 +48,11 @@ static Value laneAddress(OpBuilder &builder, Location loc, Value lane, Value fir
                                arith::ShLIOp::create(builder, loc, chunk, constant(4)));
 }
 
+/// From row to row of the buffer in which a tile lies.
 static int64_t rowBytesOf(tile::TileType type) {
-  return type.getExtent(1) * type.getElementType().getIntOrFloatBitWidth() / 8;
+  return pipe::BufferType::get(type.getContext(), 1, type.getExtent(0), type.getExtent(1),
+                               type.getElementType())
+      .getRowBytes();
 }
 
 Values KernelLowering::leftOperand(Value tile, int64_t strip, int64_t step) {

@@ -9,7 +9,8 @@
 //
 // What is the same along a row is computed once for each of a lane's rows, and conditions that
 // are formulas of bounds of the column are words of bits (ColumnWords.h). Where the map is seldom
-// run, the words of any condition come from a loop over the lane's columns.
+// run, the words of any condition come from a loop over the lane's columns; so do the words of one
+// that has loops itself, of which a copy for each element would be long and take many registers.
 //
 // Where several heads share the rows (RowMap.h), that holds of the row's position: the bits of a
 // lane's firstRow and of i are apart, so that (firstRow + i) / heads is firstRow / heads + i /
@@ -19,6 +20,7 @@
 #include "analysis/Positions.h"
 #include "analysis/RowMap.h"
 #include "analysis/SeldomMap.h"
+#include "analysis/UsedValues.h"
 #include "targets/nvvm/ColumnWords.h"
 #include "targets/nvvm/KernelLowering.h"
 
@@ -124,6 +126,45 @@ private:
 
 } // namespace
 
+/// `op`, of the body of a map, for the elements whose scalars these are.
+void KernelLowering::emitInBody(Operation *op, ArrayRef<IRMapping *> elements) {
+  if (auto loop = dyn_cast<scf::ForOp>(op))
+    return emitLoop(loop, elements);
+  for (IRMapping *scalars : elements)
+    scalars->map(op->getResult(0), emitScalar(op, *scalars));
+}
+
+/// One loop for all of the elements: its bounds are the same for them.
+void KernelLowering::emitLoop(scf::ForOp loop, ArrayRef<IRMapping *> elements) {
+  auto bound = [&](Value value) { return elements.front()->lookup(value); };
+  Values start = {bound(loop.getLowerBound())};
+  for (IRMapping *scalars : elements)
+    start.push_back(scalars->lookup(loop.getInitArgs().front()));
+  auto lowered = scf::WhileOp::create(
+      builder, loc, ValueRange(start).getTypes(), start,
+      [&](OpBuilder &, Location, ValueRange carried) {
+        if (elements.size() > 1) // several rounds of them at once would take too many registers
+          ptx().keepLoop();
+        Value more = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, carried.front(),
+                                           bound(loop.getUpperBound()));
+        scf::ConditionOp::create(builder, loc, more, carried);
+      },
+      [&](OpBuilder &, Location, ValueRange carried) {
+        for (auto [scalars, joined] : llvm::zip(elements, carried.drop_front())) {
+          scalars->map(loop.getInductionVar(), carried.front());
+          scalars->map(loop.getRegionIterArg(0), joined);
+        }
+        for (Operation &inner : loop.getBody()->without_terminator())
+          emitInBody(&inner, elements);
+        Values next = {add(carried.front(), bound(loop.getStep()))};
+        for (IRMapping *scalars : elements)
+          next.push_back(scalars->lookup(loop.getBody()->getTerminator()->getOperand(0)));
+        scf::YieldOp::create(builder, loc, next);
+      });
+  for (auto [scalars, result] : llvm::zip(elements, lowered.getResults().drop_front()))
+    scalars->map(loop.getResult(0), result);
+}
+
 /// The elements of one map that a thread holds.
 class KernelLowering::MapElements {
 public:
@@ -145,18 +186,23 @@ public:
       return llvm::map_to_vector<2>(rows, [&](Row &row) { return ofRow(row, yielded); });
     splitCondition(yielded);
     findNeeded(yielded);
-    // Elements in the order of their registers; of words, a row's bits beside each other.
-    int64_t slice = parts.empty() ? 1 : groupsOfSlice;
+    // Elements in the order of their registers; of words, a row's bits beside each other; a loop
+    // for a few rows and columns, which share what it reads.
+    bool hasLoops = llvm::any_of(needed, llvm::IsaPred<scf::ForOp>);
+    int64_t slice = hasLoops ? groupsOfLoop : condition ? groupsOfSlice : 1;
     Values results(shape.elements());
     for (int64_t strip = 0; strip < shape.strips; ++strip)
-      for (int64_t first = 0; first < shape.groups(); first += slice)
+      for (int64_t first = 0; first < shape.groups(); first += slice) {
+        SmallVector<Element> elements;
         for (int64_t half = 0; half < 2; ++half)
           for (int64_t group = first; group < std::min(first + slice, shape.groups()); ++group)
-            for (int64_t odd = 0; odd < 2; ++odd) {
-              Element at{rows[strip * 2 + half], group, odd, outer};
-              results[(strip * shape.groups() + group) * 4 + half * 2 + odd] =
-                  emitElement(at, yielded);
-            }
+            for (int64_t odd = 0; odd < 2; ++odd)
+              elements.push_back({rows[strip * 2 + half], group, odd, outer});
+        MutableArrayRef<Element> left = elements;
+        for (size_t count = hasLoops ? left.size() : 1; !left.empty();
+             left = left.drop_front(count))
+          emitElements(left.take_front(count), yielded, results);
+      }
     return results;
   }
 
@@ -164,12 +210,14 @@ private:
   /// Groups of 8 columns whose elements of one row are written before the other row's: a byte of
   /// a word.
   static constexpr int64_t groupsOfSlice = 4;
+  /// Groups whose elements go through a loop together: 8 elements, of two rows and four columns.
+  static constexpr int64_t groupsOfLoop = 2;
 
   struct Row {
     int64_t number, position; ///< from the lane's first
     IRMapping scalars;
     std::optional<ColumnWords::Row> words;
-    Values looped; ///< the words of the condition, where a loop gives them
+    Values looped; ///< the words of what a loop over the columns asks
   };
   struct Element {
     Row &row;
@@ -207,10 +255,11 @@ private:
       result = lowering.constant(0);
     } else {
       Operation *op = value.getDefiningOp();
-      for (Value operand : op->getOperands())
-        if (!isa<tile::ViewType>(operand.getType()))
-          ofRow(row, operand);
-      result = lowering.emitScalar(op, row.scalars);
+      for (Value used : valuesUsedBy(*op))
+        if (!isa<tile::ViewType>(used.getType()))
+          ofRow(row, used);
+      lowering.emitInBody(op, &row.scalars);
+      return row.scalars.lookup(value);
     }
     row.scalars.map(value, result);
     return result;
@@ -231,12 +280,6 @@ private:
     auto select = yielded.getDefiningOp<arith::SelectOp>();
     if (!select || select->getBlock() != &body || columns.isOfRow(select.getCondition()))
       return;
-    if (isSeldom(map) && readsNoElements(select.getCondition())) {
-      condition = select.getCondition();
-      parts.push_back(condition);
-      loopOverColumns();
-      return;
-    }
     std::function<void(Value)> split = [&](Value value) {
       auto both = value.getDefiningOp<arith::AndIOp>();
       if (columns.isFormula(value) || (columns.isOfRow(value) && !parts.empty())) {
@@ -248,24 +291,51 @@ private:
         rest.push_back(value);
       }
     };
-    split(select.getCondition());
-    if (parts.empty())
+    if (isSeldom(map))
+      rest.push_back(select.getCondition());
+    else
+      split(select.getCondition());
+    bool hasLoops = llvm::any_of(body.getOps<scf::ForOp>(), [&](scf::ForOp loop) {
+      return !columns.isOfRow(loop.getResult(0));
+    });
+    if (isSeldom(map) || hasLoops)
+      loopOverColumns();
+    if (parts.empty() && looped.empty())
       rest.clear();
     else
       condition = select.getCondition();
   }
 
-  bool readsNoElements(Value value) {
-    if (columns.isOfRow(value) || value == columnArgument())
-      return true;
-    Operation *op = value.getDefiningOp();
-    return op && llvm::all_of(op->getOperands(), [&](Value v) { return readsNoElements(v); });
+  /// What `conditions` need of the row; nothing where they need an element of a source.
+  std::optional<SetVector<Value>> neededOfRow(ArrayRef<Value> conditions) {
+    SetVector<Value> result;
+    llvm::DenseSet<Value> seen;
+    SmallVector<Value> worklist(conditions);
+    while (!worklist.empty()) {
+      Value next = worklist.pop_back_val();
+      if (next == columnArgument() || isa<tile::ViewType>(next.getType()) ||
+          !seen.insert(next).second)
+        continue;
+      if (columns.isOfRow(next))
+        result.insert(next);
+      else if (Operation *op = next.getDefiningOp())
+        llvm::append_range(worklist, valuesUsedBy(*op));
+      else
+        return std::nullopt;
+    }
+    return result;
   }
 
-  /// Asks one group of columns after the other, bit by bit into the words of all rows.
+  /// Asks `rest` of one group of columns after the other, bit by bit into the words of all rows.
   void loopOverColumns() {
+    std::optional<SetVector<Value>> beforehand = neededOfRow(rest);
+    if (!beforehand)
+      return;
+    looped = std::exchange(rest, {});
+    findOfColumn();
     for (Row &row : rows)
-      prepareRow(row, condition);
+      for (Value value : *beforehand)
+        ofRow(row, value);
     for (int64_t first = 0; first < shape.groups(); first += ColumnWords::groupsOfWord) {
       int64_t count = std::min(shape.groups() - first, ColumnWords::groupsOfWord);
       Values start(1 + rows.size(), lowering.constant(0));
@@ -288,6 +358,17 @@ private:
     }
   }
 
+  /// What is the same along a column: all that needs neither a row nor an element.
+  void findOfColumn() {
+    auto isOfColumn = [&](Value value) {
+      return value.getParentBlock() != &body || value == columnArgument() ||
+             ofColumn.contains(value);
+    };
+    for (Operation &op : body.without_terminator())
+      if (llvm::all_of(valuesUsedBy(op), isOfColumn))
+        ofColumn.insert(op.getResult(0));
+  }
+
   /// Adds the bits of the columns of group first + `group` to the rows' words.
   void addGroup(int64_t first, Value group, MutableArrayRef<Value> words) {
     for (int64_t odd = 0; odd < 2; ++odd) {
@@ -296,37 +377,36 @@ private:
                        lowering.add(lowering.firstColumn, lowering.constant(8 * first + odd)));
       Value bit =
           lowering.add(lowering.multiply(group, lowering.constant(2)), lowering.constant(odd));
+      IRMapping common = outer;
+      common.map(columnArgument(), column);
       for (auto [row, word] : llvm::zip(rows, words)) {
         IRMapping scalars = row.scalars;
         scalars.map(columnArgument(), column);
-        Value isKept = arith::ExtUIOp::create(builder, loc, builder.getI32Type(),
-                                              evaluate(condition, scalars));
+        Value isKept;
+        for (Value each : looped) {
+          Value next = evaluate(each, scalars, common);
+          isKept = isKept ? arith::AndIOp::create(builder, loc, isKept, next).getResult() : next;
+        }
+        isKept = arith::ExtUIOp::create(builder, loc, builder.getI32Type(), isKept);
         word = arith::OrIOp::create(builder, loc, word,
                                     arith::ShLIOp::create(builder, loc, isKept, bit));
       }
     }
   }
 
-  /// Computes what `value` needs of the row.
-  void prepareRow(Row &row, Value value) {
-    if (value == columnArgument() || isa<tile::ViewType>(value.getType()))
-      return;
-    if (columns.isOfRow(value)) {
-      ofRow(row, value);
-      return;
-    }
-    for (Value operand : value.getDefiningOp()->getOperands())
-      prepareRow(row, operand);
-  }
-
-  Value evaluate(Value value, IRMapping &scalars) {
+  /// `common` holds what the rows share of a column.
+  Value evaluate(Value value, IRMapping &scalars, IRMapping &common) {
     if (Value known = scalars.lookupOrNull(value))
       return known;
-    Operation *op = value.getDefiningOp();
-    for (Value operand : op->getOperands())
-      if (!isa<tile::ViewType>(operand.getType()))
-        evaluate(operand, scalars);
-    scalars.map(value, lowering.emitScalar(op, scalars));
+    if (ofColumn.contains(value) && &scalars != &common) {
+      scalars.map(value, evaluate(value, common, common));
+    } else {
+      Operation *op = value.getDefiningOp();
+      for (Value used : valuesUsedBy(*op))
+        if (!isa<tile::ViewType>(used.getType()))
+          evaluate(used, scalars, common);
+      lowering.emitInBody(op, &scalars);
+    }
     return scalars.lookup(value);
   }
 
@@ -334,7 +414,7 @@ private:
   Value keeps(Element &at) {
     int64_t index = at.group / ColumnWords::groupsOfWord;
     int64_t bit = 2 * (at.group % ColumnWords::groupsOfWord) + at.odd;
-    Value word = at.row.looped.empty() ? joinedWord(at.row, index) : at.row.looped[index];
+    Value word = joinedWord(at.row, index);
     if (rest.empty()) {
       Value single = lowering.constant(int32_t(uint32_t(1) << bit));
       return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ne,
@@ -348,7 +428,7 @@ private:
   }
 
   Value joinedWord(Row &row, int64_t index) {
-    Value word;
+    Value word = looped.empty() ? Value() : row.looped[index];
     for (Value part : parts) {
       Value next = row.words->word(part, index);
       word = word ? arith::AndIOp::create(builder, loc, word, next).getResult() : next;
@@ -366,44 +446,59 @@ private:
       Operation *op = next.getDefiningOp();
       if (!op || columns.isOfRow(next) || positions.find(next) || !needed.insert(op).second)
         continue;
-      llvm::append_range(worklist, next == condition ? ValueRange(rest) : op->getOperands());
+      llvm::append_range(worklist, next == condition ? rest : valuesUsedBy(*op));
     }
   }
 
-  Value emitElement(Element &at, Value yielded) {
+  /// Its number among the registers of a fragment.
+  int64_t indexOf(const Element &at) {
+    int64_t row = &at.row - rows.data();
+    return (row / 2 * shape.groups() + at.group) * 4 + row % 2 * 2 + at.odd;
+  }
+
+  void emitElements(MutableArrayRef<Element> elements, Value yielded, Values &results) {
     for (auto [index, source] : llvm::enumerate(map.getSources()))
-      if (cast<tile::TileType>(source.getType()).getRank() == 2) {
-        int64_t strip = (&at.row - rows.data()) / 2, half = (&at.row - rows.data()) % 2;
-        at.scalars.map(
-            body.getArgument(index),
-            lowering.valuesOf(source)[(strip * shape.groups() + at.group) * 4 + half * 2 + at.odd]);
-      }
+      if (cast<tile::TileType>(source.getType()).getRank() == 2)
+        for (Element &at : elements)
+          at.scalars.map(body.getArgument(index), lowering.valuesOf(source)[indexOf(at)]);
     for (Operation &inner : body.without_terminator()) {
       if (!needed.contains(&inner))
         continue;
-      Value result = inner.getResult(0);
-      if (result == condition) {
-        at.scalars.map(result, keeps(at));
-        continue;
-      }
-      auto read = dyn_cast<tile::ReadOp>(inner);
-      if (read && read.getCovered()) {
-        Values lane;
-        SmallVector<int64_t> offset;
-        for (Value index : read.getIndices()) {
-          const LanePosition *place = positions.find(index);
-          lane.push_back(place ? place->lane : ofElement(at, index));
-          offset.push_back(place ? offsetOf(*place, at) : 0);
-        }
-        at.scalars.map(result, lowering.emitCoveredRead(read, lane, offset));
-        continue;
-      }
-      for (Value operand : inner.getOperands())
-        if (!isa<tile::ViewType>(operand.getType()))
-          ofElement(at, operand);
-      at.scalars.map(result, lowering.emitScalar(&inner, at.scalars));
+      for (Element &at : elements)
+        prepareElement(at, inner);
+      SmallVector<IRMapping *> left; // those that have no shorter way
+      for (Element &at : elements)
+        if (!at.scalars.contains(inner.getResult(0)))
+          left.push_back(&at.scalars);
+      if (!left.empty())
+        lowering.emitInBody(&inner, left);
     }
-    return ofElement(at, yielded);
+    for (Element &at : elements)
+      results[indexOf(at)] = ofElement(at, yielded);
+  }
+
+  /// Computes what `op` uses, or its result where there is a shorter way to it.
+  void prepareElement(Element &at, Operation &op) {
+    Value result = op.getResult(0);
+    if (result == condition) {
+      at.scalars.map(result, keeps(at));
+      return;
+    }
+    auto read = dyn_cast<tile::ReadOp>(op);
+    if (read && read.getCovered()) {
+      Values lane;
+      SmallVector<int64_t> offset;
+      for (Value index : read.getIndices()) {
+        const LanePosition *place = positions.find(index);
+        lane.push_back(place ? place->lane : ofElement(at, index));
+        offset.push_back(place ? offsetOf(*place, at) : 0);
+      }
+      at.scalars.map(result, lowering.emitCoveredRead(read, lane, offset));
+      return;
+    }
+    for (Value used : valuesUsedBy(op))
+      if (!isa<tile::ViewType>(used.getType()))
+        ofElement(at, used);
   }
 
   int64_t offsetOf(const LanePosition &place, const Element &at) {
@@ -437,9 +532,11 @@ private:
   LanePositions positions;
   ColumnWords columns;
   SmallVector<Row> rows;
-  /// The last select's: what words say, and what is asked of each element besides.
+  /// The last select's: what formulas of words say, what words of a loop say, and what is asked of
+  /// each element besides.
   Value condition;
-  SmallVector<Value> parts, rest;
+  SmallVector<Value> parts, looped, rest;
+  llvm::DenseSet<Value> ofColumn; ///< the same for all rows
   llvm::DenseSet<Operation *> needed;
 };
 
@@ -452,11 +549,11 @@ LogicalResult KernelLowering::lowerMap(tile::MapOp op) {
   IRMapping outer;
   for (Operation &inner : body) {
     if (&inner != body.getTerminator() &&
-        (inner.getNumRegions() != 0 || inner.getNumResults() != 1))
+        ((inner.getNumRegions() != 0 && !isa<scf::ForOp>(inner)) || inner.getNumResults() != 1))
       return inner.emitOpError() << "cannot stand in the body of tile.map";
-    for (Value operand : inner.getOperands())
-      if (operand.getParentBlock() != &body && !isa<tile::ViewType>(operand.getType()))
-        outer.map(operand, valueOf(operand));
+    for (Value used : valuesUsedBy(inner))
+      if (used.getParentBlock() != &body && !isa<tile::ViewType>(used.getType()))
+        outer.map(used, valueOf(used));
   }
   values[op] = MapElements(*this, op, outer).emit();
   return success();

@@ -5,6 +5,7 @@
 #include "targets/nvvm/KernelLowering.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 
@@ -28,29 +29,30 @@ void KernelLowering::lowerSlot(pipe::SlotOp op) {
 
 namespace {
 
-/// How the chunks of a tile are dealt to the threads of a block: thread t takes chunk t, then
-/// every threads-th. Since a row's chunks divide the number of threads, all of a thread's chunks
-/// stand in one column, `rowStep` rows apart; and since rowStep is a multiple of 8 their swizzle is
-/// the same.
+/// How the chunks of a tile are dealt to the threads of a block: 8 threads take 8 chunks beside
+/// each other, then those 8 further (a *group*), and the next threads the rows below. So a thread's
+/// chunks stand in one column of each group, `rowStep` rows apart; and since rowStep is a multiple
+/// of 8 their swizzle is the same.
 struct ChunkDeal {
   ChunkDeal(pipe::BufferType type, int64_t threads)
-      : rowChunks(type.getColumns() / chunkElements), rowStep(threads / rowChunks),
-        count(type.getRows() / rowStep) {}
+      : groups(llvm::divideCeil(type.getColumns(), 8 * chunkElements)), rowStep(threads / 8),
+        rows(type.getRows() / rowStep) {}
 
-  int64_t rowChunks, rowStep;
-  int64_t count; ///< chunks of a thread
+  int64_t groups;  ///< of 8 chunks in a row
+  int64_t rowStep; ///< from a thread's row to its next
+  int64_t rows;    ///< of a thread
 };
 
 } // namespace
 
 /// A thread's first chunk: its row, its column's chunk, and its address within a stage.
 static std::tuple<Value, Value, Value> firstChunk(OpBuilder &builder, Location loc, Value thread,
-                                                  const ChunkDeal &deal, int64_t rowBytes) {
+                                                  int64_t rowBytes) {
   auto constant = [&](int64_t value) -> Value {
     return arith::ConstantIntOp::create(builder, loc, value, 32);
   };
-  Value row = arith::DivUIOp::create(builder, loc, thread, constant(deal.rowChunks));
-  Value chunk = arith::RemUIOp::create(builder, loc, thread, constant(deal.rowChunks));
+  Value row = arith::DivUIOp::create(builder, loc, thread, constant(8));
+  Value chunk = arith::RemUIOp::create(builder, loc, thread, constant(8));
   Value swizzle = arith::AndIOp::create(builder, loc, row, constant(7));
   Value place = arith::XOrIOp::create(builder, loc, chunk, swizzle);
   Value address = arith::AddIOp::create(
@@ -63,41 +65,62 @@ void KernelLowering::forEachChunk(Value bufferValue, Value stage, Value view, Va
                                   Value columns, llvm::function_ref<void(const Chunk &)> body) {
   auto buffer = cast<pipe::BufferType>(bufferValue.getType());
   ChunkDeal deal(buffer, warps * 32);
-  auto [row, column, address] = firstChunk(builder, loc, thread, deal, buffer.getRowBytes());
+  auto [row, chunk, address] = firstChunk(builder, loc, thread, buffer.getRowBytes());
   address = add(address, stageAddress(bufferValue, valueOf(stage)));
 
-  BlockCoordinates block = blockOf(blockValue);
-  Type element = buffer.getElementType();
-  Value rowStride = slots[viewOf(view).strides[2]];
-  Value firstElement = multiply(column, constant(chunkElements)), bytes = constant(chunkBytes);
+  // Of each group: the bytes that the view has of this thread's chunk.
+  Value firstColumn = multiply(chunk, constant(chunkElements)), limit;
+  int64_t known = 0; // columns that exist for certain
   if (columns) {
     BlockCoordinates of = blockOf(columns);
-    firstElement = add(of.first, firstElement);
-    Value left = arith::SubIOp::create(builder, loc, of.limit, firstElement);
+    limit = arith::SubIOp::create(builder, loc, of.limit, of.first);
+  } else {
+    known = *cast<tile::ViewType>(view.getType()).getStaticExtent(3);
+    limit = constant(known);
+  }
+  Values bytes;
+  constexpr int64_t groupElements = 8 * chunkElements;
+  for (int64_t group = 0; group < deal.groups; ++group) {
+    if ((group + 1) * groupElements <= known) {
+      bytes.push_back(constant(chunkBytes));
+      continue;
+    }
+    Value column = add(firstColumn, constant(group * groupElements));
+    Value left = arith::SubIOp::create(builder, loc, limit, column);
     left = arith::MaxSIOp::create(builder, loc, left, constant(0));
     left = arith::MinSIOp::create(builder, loc, left, constant(chunkElements));
-    bytes = multiply(left, constant(chunkBytes / chunkElements));
+    bytes.push_back(multiply(left, constant(chunkBytes / chunkElements)));
   }
+  if (columns)
+    firstColumn = add(firstColumn, blockOf(columns).first);
+
+  Type element = buffer.getElementType();
+  auto moveRow = [&](int64_t index, Value global, Value exists) {
+    for (int64_t group = 0; group < deal.groups; ++group)
+      body({address, index * deal.rowStep * buffer.getRowBytes() + group * 8 * chunkBytes,
+            advance(global, element, constant(group * groupElements, 64)), bytes[group], exists});
+  };
+  BlockCoordinates block = blockOf(blockValue);
   int64_t heads = cast<tile::BlockType>(blockValue.getType()).getHeadCount();
   if (heads > 1) {
-    for (int64_t index = 0; index < deal.count; ++index) {
+    for (int64_t index = 0; index < deal.rows; ++index) {
       RowCoordinates at =
           emitRow(builder, loc, block, add(row, constant(index * deal.rowStep)), heads, extents());
       Value start = blockAddress(view, {block.batch, at.head, at.position}, element);
-      body({address, index * deal.rowStep * buffer.getRowBytes(),
-            advance(start, element, wide(firstElement)), bytes, at.exists});
+      moveRow(index, advance(start, element, wide(firstColumn)), at.exists);
     }
     return;
   }
+  Value rowStride = slots[viewOf(view).strides[2]];
   Value global = advance(blockAddress(view, block, element), element,
-                         add(multiply(wide(row), rowStride), wide(firstElement)));
+                         add(multiply(wide(row), rowStride), wide(firstColumn)));
   Value step = multiply(rowStride, constant(deal.rowStep, 64));
   Value rowsLeft = arith::SubIOp::create(builder, loc, block.limit, add(block.first, row));
-  for (int64_t index = 0; index < deal.count; ++index) {
+  for (int64_t index = 0; index < deal.rows; ++index) {
     Value exists = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::sgt, rowsLeft,
                                          constant(index * deal.rowStep));
-    body({address, index * deal.rowStep * buffer.getRowBytes(), global, bytes, exists});
-    if (index + 1 < deal.count)
+    moveRow(index, global, exists);
+    if (index + 1 < deal.rows)
       global = advance(global, element, step);
   }
 }
@@ -140,7 +163,10 @@ void KernelLowering::lowerWrite(pipe::WriteOp op) {
 void KernelLowering::lowerStore(pipe::StoreOp op) {
   auto storeChunk = [&](const Chunk &chunk) {
     Values data = ptx().loadShared16Bytes(chunk.address, chunk.offset);
-    auto branch = scf::IfOp::create(builder, loc, chunk.exists, /*withElseRegion=*/false);
+    Value hasColumns =
+        arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::sgt, chunk.bytes, constant(0));
+    Value exists = arith::AndIOp::create(builder, loc, chunk.exists, hasColumns);
+    auto branch = scf::IfOp::create(builder, loc, exists, /*withElseRegion=*/false);
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointToStart(branch.thenBlock());
     ptx().storeGlobal16Bytes(chunk.global, data);

@@ -54,6 +54,30 @@ TESELA_EXPORT Result<Reference> deviceReference(const Context &context,
                                                 const KernelOptions &options,
                                                 const LaunchArguments &arguments);
 
+/// Reads of one axis of a captured tensor whose index is outside of it. They give the nearest
+/// element, which may be what is meant, and may be a fault.
+struct OutsideReads {
+  std::string capture;
+  int axis = 0;
+  int64_t extent = 0;
+  int64_t index = 0;                  ///< of the first, in the order of b, h, q, k
+  int64_t b = 0, h = 0, q = 0, k = 0; ///< of the first; k is -1 for a sink's, which has no key
+  int64_t count = 0; ///< how many of all pairs' reads; a sink's are counted once a row
+};
+
+/// The checking mode: all reads outside of captured tensors whose value counts, by tensor and axis.
+/// The variant is interpreted on the host for every pair: no kernel is compiled or run, so this
+/// says what the text asks for and covers every target. What a guard decides without it does not
+/// count, in a `&&`, `||` or `?:` on its right side: `k >= P && t[k - P]` is quiet. Nor does the
+/// score of a masked pair. (Kernels may compute both sides; there, too, they read nothing outside.)
+/// `s` is computed in double, so guards on it may be decided otherwise by a kernel where it is near
+/// their limit.
+///
+/// Tensors of `arguments` lie in host memory; o and lse are not looked at. `threads` 0: the
+/// hardware's.
+TESELA_EXPORT Result<std::vector<OutsideReads>>
+checkReads(const KernelOptions &options, const LaunchArguments &arguments, int threads = 0);
+
 /// A result beside its reference.
 struct Comparison {
   bool passed = false;

@@ -27,7 +27,8 @@ struct ContextOptions {
   std::string cacheFolder;
   /// False: nothing is read from or written to disk.
   bool diskCache = true;
-  /// Threads of the host target and the host reference; 0: the hardware's.
+  /// Threads of the host target and the host reference; 0: one for each processor that the process
+  /// may use. Contexts that launch at once share the processors.
   int threads = 0;
   /// Called with a sentence where something is worth knowing but no failure (the
   /// cache's folder cannot be written, say). May be called from any thread.

@@ -17,12 +17,6 @@
 
 namespace tesela {
 
-/// The value of a scalar parameter of the variant.
-struct ScalarArgument {
-  std::string name;
-  double value = 0; ///< i32: a whole number in range; f32: rounded to f32
-};
-
 /// The tensor that a variant captures under `name`.
 struct CaptureArgument {
   std::string name;

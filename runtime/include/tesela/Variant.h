@@ -17,13 +17,19 @@
 
 namespace tesela {
 
+/// The value of a scalar parameter of the variant.
+struct ScalarArgument {
+  std::string name;
+  double value = 0; ///< i32: a whole number in range; f32: rounded to f32
+};
+
 /// What a kernel is compiled for. Batch, heads, lengths, strides, scale, scalars
 /// and captures are not here: they are arguments of the launch.
 struct KernelOptions {
   std::string variantText;                   ///< one `attention name(...) { ... }`
   std::string variantFile = "variant";       ///< its name in diagnostics
   ElementType inputType = ElementType::bf16; ///< q, k, v, o: bf16, f16, f32 (host only)
-  int headDimQk = 128;
+  int headDimQk = 128; ///< a multiple of 8 up to 256; so is headDimV
   int headDimV = 128;
   /// How many keys launches tend to have, 0 where that is not known or they are many. A kernel is
   /// right for every length; the schedule is chosen for this one, by powers of two.
@@ -34,6 +40,9 @@ struct KernelOptions {
   /// Empty: the heuristic chooses. Else overrides of single choices, in the
   /// syntax of #tile.schedule's body: "block_m = 128, block_n = 64".
   std::string schedule;
+  /// The variant's `const` parameters, which a launch does not have; those with a default may be
+  /// left out. Every set of values is a kernel of its own, compiled and cached apart.
+  std::vector<ScalarArgument> constants;
   /// Empty: the context's device. Else an older one that the device can run, as
   /// "sm_80" on an sm_90.
   std::string target;
@@ -52,6 +61,7 @@ struct VariantParameter {
   std::string name;
   ElementType type = ElementType::f32;
   bool isCapture = false;
+  bool isConstant = false; ///< `const`: of KernelOptions::constants, not of a launch's scalars
   std::vector<VariantExtent> extents; ///< of a capture, one an axis
   std::optional<double> defaultValue; ///< of a scalar
 };

@@ -62,7 +62,7 @@ typedef struct tesela_context_options {
   const char *device;       /* NULL or "auto", "host", "cuda", "cuda:1" */
   const char *cache_folder; /* NULL: $TESELA_CACHE_DIR, $XDG_CACHE_HOME/tesela, ~/.cache/tesela */
   int no_disk_cache;        /* not 0: nothing is read from or written to disk */
-  int threads;              /* of the host target; 0: the hardware's */
+  int threads; /* of the host target; 0: one for each processor that the process may use */
   void (*log)(void *log_user, const char *message); /* may be NULL; from any thread */
   void *log_user;
 } tesela_context_options;
@@ -77,12 +77,14 @@ TESELA_API void tesela_context_destroy(tesela_context *context); /* NULL is allo
 TESELA_API const char *tesela_context_device(const tesela_context *context);
 TESELA_API const char *tesela_context_target(const tesela_context *context);
 
+struct tesela_parameter;
+
 typedef struct tesela_kernel_options {
   size_t size;              /* sizeof(tesela_kernel_options) */
   const char *variant;      /* the text, `attention name(...) { ... }` */
   const char *variant_file; /* its name in messages; NULL: "variant" */
   tesela_type input_type;   /* of q, k, v and o: bf16, f16, or f32 (host only) */
-  int head_dim_qk;
+  int head_dim_qk; /* a multiple of 8 up to 256; so is head_dim_v */
   int head_dim_v;
   const char *schedule; /* NULL: chosen by the library */
   /* How many keys launches tend to have; 0: not known, or many. A kernel is right for every length.
@@ -91,6 +93,10 @@ typedef struct tesela_kernel_options {
   /* How many queries a sequence tends to have; 0: not known, or many. Few, as in decoding, let the
    * query heads of a key/value head share a tile. */
   int64_t expected_queries;
+  /* The variant's `const` parameters, scalars that a launch does not have; those with a default may
+   * be left out. Every set of values is a kernel of its own, compiled and cached apart. */
+  const struct tesela_parameter *constants;
+  size_t constant_count;
 } tesela_kernel_options;
 
 /* Takes the kernel from the cache or compiles it now. On success *kernel must be given to

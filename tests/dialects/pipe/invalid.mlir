@@ -16,8 +16,8 @@ tile.kernel @k() {
 // -----
 
 tile.kernel @k() {
-  // expected-error @+1 {{expected rows of a multiple of 64 elements (128 bytes), got 80; pad the columns}}
-  %b = pipe.alloc : !pipe.buffer<1, [8, 80], bf16>
+  // expected-error @+1 {{expected columns in multiples of 16, as matrix instructions take them, got 72; pad the tile}}
+  %b = pipe.alloc : !pipe.buffer<1, [8, 72], bf16>
 }
 
 // -----

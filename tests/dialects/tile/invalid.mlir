@@ -84,7 +84,7 @@ tile.kernel @k(%v: !tile.view<[?, ?], f32>) {
 
 tile.kernel @k(%v: !tile.view<[?, ?, ?, 64], f32>) {
   %b = tile.work : !tile.block<query, 8>
-  // expected-error @+1 {{the tile of this block of the view: expected extents 8 x 64, got 8 x 32}}
+  // expected-error @+1 {{the tile of this block of the view: expected at least the view's 64 columns, got 32}}
   %x = tile.load %v[%b] : !tile.view<[?, ?, ?, 64], f32>[!tile.block<query, 8>] -> !tile.tile<[8, 32], f32>
 }
 

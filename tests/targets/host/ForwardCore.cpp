@@ -22,7 +22,7 @@ static const char *core = R"(
 !rows = !tile.block<query, {M}>
 !keys = !tile.block<key, {N}>
 tile.kernel @forward(%q: !qkView, %k: !qkView, %v: !voView, %o: !voView, %lse: !lseView, %scale: f32)
-    attributes {schedule = #tile.schedule<block_m = {M}, block_n = {N}, stages = 1, warps = 1, q_in_registers = false>} {
+    attributes {schedule = #tile.schedule<block_m = {M}, block_n = {N}, stages = 1, warps = 1, q_in_registers = false{C}>} {
   %rows = tile.work : !rows
   %Q = tile.load %q[%rows] : !qkView[!rows] -> !qTile
   %log2e = arith.constant 1.44269504 : f32
@@ -131,11 +131,12 @@ tile.kernel @forward(%q: !qkView, %k: !qkView, %v: !voView, %o: !voView, %lse: !
 )";
 
 std::string causalForwardCore(ElementType type, int64_t blockM, int64_t blockN, int64_t dQk,
-                              int64_t dV) {
+                              int64_t dV, const std::string &choices) {
   return substitute(core, {{"M", std::to_string(blockM)},
                            {"N", std::to_string(blockN)},
                            {"DQ", std::to_string(dQk)},
                            {"DV", std::to_string(dV)},
+                           {"C", choices},
                            {"T", std::string(elementTypeName(type))}});
 }
 

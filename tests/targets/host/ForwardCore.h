@@ -13,9 +13,10 @@
 namespace tesela::test {
 
 /// Forward attention with a causal mask (q >= k) as the passes leave it: blocks
-/// bound, hooks filled, softmax steps spelled out.
+/// bound, hooks filled, softmax steps spelled out. `choices` are further ones of the schedule:
+/// ", product_pairs = true".
 std::string causalForwardCore(ElementType type, int64_t blockM, int64_t blockN, int64_t dQk,
-                              int64_t dV);
+                              int64_t dV, const std::string &choices = "");
 
 } // namespace tesela::test
 

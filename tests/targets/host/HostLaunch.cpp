@@ -15,7 +15,6 @@
 
 #include <gtest/gtest.h>
 
-#include <ctime>
 #include <random>
 
 using namespace mlir;
@@ -32,30 +31,44 @@ std::string substitute(std::string text,
   return text;
 }
 
-std::unique_ptr<HostKernelUnderTest> HostKernelUnderTest::compile(const std::string &text,
-                                                                  const VectorUnit &unit) {
-  MLIRContext context(MLIRContext::Threading::DISABLED);
+static OwningOpRef<ModuleOp> parseCore(MLIRContext &context, const std::string &text) {
   context.loadDialect<tile::TileDialect, arith::ArithDialect, math::MathDialect, scf::SCFDialect>();
   std::string diagnostics;
   ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
     llvm::raw_string_ostream(diagnostics) << diagnostic.getLocation() << ": " << diagnostic << '\n';
   });
   OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(text, &context);
-  if (!module) {
+  if (!module)
     ADD_FAILURE() << "the core does not parse: " << diagnostics << text;
-    return nullptr;
+  return module;
+}
+
+std::optional<std::string> llvmText(const std::string &text, const VectorUnit &unit) {
+  MLIRContext context(MLIRContext::Threading::DISABLED);
+  OwningOpRef<ModuleOp> module = parseCore(context, text);
+  if (!module)
+    return std::nullopt;
+  Result<std::string> result = hostLLVMText(*module, unit);
+  if (!result) {
+    ADD_FAILURE() << result.error().message();
+    return std::nullopt;
   }
+  return *result;
+}
+
+std::unique_ptr<HostKernelUnderTest> HostKernelUnderTest::compile(const std::string &text,
+                                                                  const VectorUnit &unit) {
+  MLIRContext context(MLIRContext::Threading::DISABLED);
+  OwningOpRef<ModuleOp> module = parseCore(context, text);
+  if (!module)
+    return nullptr;
   auto result = std::make_unique<HostKernelUnderTest>();
   tile::KernelOp kernel = *module->getOps<tile::KernelOp>().begin();
   std::string symbol = kernel.getSymName().str();
   result->slots_ = KernelSignature(kernel).slots();
   result->items_ = workItems(kernel);
 
-  // CPU time: other work on the machine does not count.
-  auto milliseconds = [](std::clock_t ticks) { return 1e3 * double(ticks) / CLOCKS_PER_SEC; };
-  std::clock_t start = std::clock();
   Result<HostObject> object = hostObject(*module, unit);
-  result->compileMilliseconds_ = milliseconds(std::clock() - start);
   if (!object) {
     ADD_FAILURE() << object.error().message();
     return nullptr;
@@ -63,7 +76,6 @@ std::unique_ptr<HostKernelUnderTest> HostKernelUnderTest::compile(const std::str
   result->workspaceBytes_ = object->workspaceBytes;
   result->object_ = object->object;
 
-  start = std::clock();
   Result<std::shared_ptr<HostCode>> code = HostCode::load(object->object);
   if (!code) {
     ADD_FAILURE() << code.error().message();
@@ -71,7 +83,6 @@ std::unique_ptr<HostKernelUnderTest> HostKernelUnderTest::compile(const std::str
   }
   result->code_ = *code;
   Result<HostKernel *> found = result->code_->find(symbol);
-  result->loadMilliseconds_ = milliseconds(std::clock() - start);
   if (!found) {
     ADD_FAILURE() << found.error().message();
     return nullptr;

@@ -18,6 +18,7 @@
 #include <cstring>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -52,9 +53,6 @@ public:
   void run(const HostArguments &arguments) const;
 
   int64_t workspaceBytes() const { return workspaceBytes_; }
-  /// CPU times of hostObject, and of HostCode::load and find.
-  double compileMilliseconds() const { return compileMilliseconds_; }
-  double loadMilliseconds() const { return loadMilliseconds_; }
   const std::string &object() const { return object_; }
 
 private:
@@ -64,8 +62,10 @@ private:
   std::vector<ArgumentSlot> slots_;
   Expression items_ = *Expression::parse("0");
   int64_t workspaceBytes_ = 0;
-  double compileMilliseconds_ = 0, loadMilliseconds_ = 0;
 };
+
+/// The LLVM IR of the module in `text`; null, and the running test fails, where it cannot be made.
+std::optional<std::string> llvmText(const std::string &text, const VectorUnit &unit);
 
 /// The tensor [1, 1, rows, d] of contiguous elements.
 HostTensor contiguousRows(const void *data, int64_t rows, int64_t d);

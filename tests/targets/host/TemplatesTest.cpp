@@ -9,6 +9,8 @@
 //===----------------------------------------------------------------------===//
 #include "HostLaunch.h"
 
+#include "frontend/Parser.h"
+#include "frontend/emit/Emit.h"
 #include "transforms/Passes.h"
 
 #include "mlir/AsmParser/AsmParser.h"
@@ -32,7 +34,8 @@ namespace {
 constexpr float infinity = std::numeric_limits<float>::infinity();
 
 /// The core that the template `name` becomes, in blocks of 16 x 32.
-std::string coreOf(const std::string &name, const std::vector<std::string> &bindings) {
+std::string coreOf(const std::string &name, const std::vector<std::string> &bindings,
+                   const std::string &variant = "") {
   mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
   context.loadDialect<tile::TileDialect, mlir::arith::ArithDialect, mlir::math::MathDialect,
                       mlir::scf::SCFDialect>();
@@ -40,6 +43,14 @@ std::string coreOf(const std::string &name, const std::vector<std::string> &bind
   EXPECT_TRUE(module);
   if (!module)
     return "";
+  if (!variant.empty()) {
+    Result<Variant> parsed = parseVariant(variant, name);
+    EXPECT_TRUE(parsed.ok()) << (parsed ? "" : parsed.error().message());
+    mlir::OwningOpRef<mlir::ModuleOp> emitted = emitVariant(*parsed, context);
+    mlir::Operation *op = &emitted->getBody()->front();
+    op->remove();
+    module->push_back(op);
+  }
   mlir::Attribute schedule =
       mlir::parseAttribute("#tile.schedule<block_m = 16, block_n = 32, stages = 1, warps = 1, "
                            "q_in_registers = false>",
@@ -49,6 +60,8 @@ std::string coreOf(const std::string &name, const std::vector<std::string> &bind
   options.bindings.assign(bindings.begin(), bindings.end());
   mlir::PassManager passes(&context);
   passes.addPass(createTileBind(options));
+  if (!variant.empty())
+    passes.addPass(createTileInlineVariant());
   passes.addNestedPass<tile::KernelOp>(createTileDecompose());
   passes.addNestedPass<tile::KernelOp>(createTileLowerBlocks());
   EXPECT_TRUE(mlir::succeeded(passes.run(*module)));
@@ -100,10 +113,14 @@ TEST(HostTemplates, MatmulIsAProduct) {
 }
 
 // One part without keys for some rows, all for others; what such a part left is NaN.
-TEST(HostTemplates, CombineIsASoftmaxOverParts) {
+// A sink counts once, whatever the number of parts, and alone where no part has keys.
+void expectCombination(bool hasSink) {
   constexpr int B = 2, H = 3, Sq = 21, D = 24;
-  auto kernel = HostKernelUnderTest::compile(coreOf("combine.mlir", {"d_v=24", "output=f32"}));
+  auto kernel = HostKernelUnderTest::compile(coreOf(
+      "combine.mlir", {"d_v=24", "output=f32"},
+      hasSink ? "attention a(z: f32[B, H]) { sink = q % 5 == 0 ? -inf : z[b, h] - q }" : ""));
   ASSERT_TRUE(kernel);
+  std::vector<float> z = {0, 10, -30, 5, 1, 2};
   constexpr int lines = B * H * Sq;
   for (int parts : {0, 1, 2, 5}) {
     std::vector<float> lse = randomValues(ElementType::f32, parts * lines, 9);
@@ -124,12 +141,19 @@ TEST(HostTemplates, CombineIsASoftmaxOverParts) {
                          {"lse_parts", {lse.data(), {}, {}}},
                          {"o", {outO.data(), {H * Sq * D, Sq * D, D}, {}}},
                          {"lse", {outLse.data(), {}, {}}}};
+    if (hasSink)
+      arguments.tensors["$z"] = {z.data(), {H, 1}, {B, H}};
     arguments.integers = {{"$parts", parts}};
     kernel->run(arguments);
     for (int line = 0; line < lines; ++line) {
-      double largest = -infinity, sum = 0;
+      int q = line % Sq;
+      double sink = hasSink && q % 5 != 0 ? double(z[line / Sq]) - q : -infinity;
+      double largest = sink, sum = sink > -infinity;
       for (int part = 0; part < parts; ++part)
         largest = std::max(largest, double(lse[part * lines + line]));
+      sum *= std::exp(sink - largest);
+      if (largest == -infinity)
+        sum = 0; // not -inf less -inf
       std::vector<double> expected(D, 0.0);
       for (int part = 0; part < parts && largest > -infinity; ++part) {
         double weight = std::exp(lse[part * lines + line] - largest);
@@ -150,5 +174,9 @@ TEST(HostTemplates, CombineIsASoftmaxOverParts) {
     }
   }
 }
+
+TEST(HostTemplates, CombineIsASoftmaxOverParts) { expectCombination(/*hasSink=*/false); }
+
+TEST(HostTemplates, CombineAddsASinkOnce) { expectCombination(/*hasSink=*/true); }
 
 } // namespace

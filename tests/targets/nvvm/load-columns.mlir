@@ -39,7 +39,8 @@ tile.kernel @roles(%a: !tile.view<[?, ?, ?, ?], bf16>, %b: !tile.view<[?, ?, ?, 
 // Of the last chunk of a row only the bytes before the limit, Sk, are read.
 // CHECK-LABEL: llvm.func @chunks
 // CHECK-SAME: %[[SK:[^ ]*]]: i32, %{{[^ ]*}}: !llvm.ptr<1>
-// CHECK: %[[LEFT:.*]] = arith.subi %[[SK]], %{{.*}} : i32
+// CHECK: %[[COLUMNS:.*]] = arith.subi %[[SK]], %{{.*}} : i32
+// CHECK: %[[LEFT:.*]] = arith.subi %[[COLUMNS]], %{{.*}} : i32
 // CHECK: %[[SOME:.*]] = arith.maxsi %[[LEFT]], %{{.*}} : i32
 // CHECK: %[[MOST:.*]] = arith.minsi %[[SOME]], %{{.*}} : i32
 // CHECK: %[[BYTES:.*]] = arith.muli %[[MOST]], %{{.*}} : i32

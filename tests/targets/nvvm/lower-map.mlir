@@ -85,3 +85,79 @@ tile.kernel @packed(%o: !tile.view<[?, ?, ?], f32>)
   %m = tile.reduce max %y from %zero : !tile.tile<[64, 16], f32> -> !tile.tile<[64], f32>
   tile.store %m, %o[%rows] : !tile.tile<[64], f32>, !tile.view<[?, ?, ?], f32>[!tile.block<query, 64, 4>]
 }
+
+// A mask with a loop of its own: a loop over a lane's columns asks it, once for both of its rows, and
+// makes a bit of it. The bound of the column, a formula, is bits without a loop.
+// CHECK-LABEL: llvm.func @loop_of_a_mask
+// CHECK: scf.while (%[[GROUP:[a-z0-9]+]] = %{{.*}}, %[[LOW:[a-z0-9]+]] = %{{.*}}, %[[HIGH:[a-z0-9]+]] = %{{.*}})
+// CHECK: nounroll
+// CHECK: scf.condition
+// CHECK: %[[ANY:.*]]:2 = scf.while
+// CHECK-NOT: nounroll
+// CHECK: llvm.load
+// CHECK: scf.yield
+// CHECK: %[[BIT:.*]] = arith.extui %[[ANY]]#1
+// CHECK: arith.shli %[[BIT]],
+// CHECK-NOT: llvm.load
+// CHECK: scf.while
+// CHECK: scf.yield
+// CHECK-NOT: scf.while
+// CHECK: bmsk
+// CHECK: llvm.return
+tile.kernel @loop_of_a_mask(%o: !tile.view<[?, ?, ?], f32>, %$g: !tile.view<[?], i32>, %n: i32)
+    attributes {schedule = #tile.schedule<block_m = 64, block_n = 16, stages = 1, warps = 4, q_in_registers = false>} {
+  %rows = tile.work : !tile.block<query, 64>
+  %x = tile.constant 0.0 : !tile.tile<[64, 16], f32>
+  %y = tile.map %x : (!tile.tile<[64, 16], f32>) -> !tile.tile<[64, 16], f32> {
+  ^bb0(%e: f32, %row: i32, %column: i32):
+    %zero = arith.constant 0 : i32
+    %one = arith.constant 1 : i32
+    %false = arith.constant false
+    %none = arith.constant 0xFF800000 : f32
+    %any = scf.for %i = %zero to %n step %one iter_args(%a = %false) -> (i1) : i32 {
+      %global = tile.read %$g[%i] : !tile.view<[?], i32> -> i32
+      %same = arith.cmpi eq, %column, %global : i32
+      %next = arith.ori %a, %same : i1
+      scf.yield %next : i1
+    }
+    %below = arith.cmpi slt, %column, %row : i32
+    %keeps = arith.andi %below, %any : i1
+    %r = arith.select %keeps, %e, %none : f32
+    tile.yield %r : f32
+  }
+  %zero = tile.constant 0.0 : !tile.tile<[64], f32>
+  %m = tile.reduce max %y from %zero : !tile.tile<[64, 16], f32> -> !tile.tile<[64], f32>
+  tile.store %m, %o[%rows] : !tile.tile<[64], f32>, !tile.view<[?, ?, ?], f32>[!tile.block<query, 64>]
+}
+
+// A score with a loop: one for all eight elements, two rows and four columns, which share what they read.
+// CHECK-LABEL: llvm.func @loop_of_a_score
+// CHECK: scf.while
+// CHECK: nounroll
+// CHECK: scf.condition
+// CHECK-COUNT-4: llvm.load
+// CHECK-NOT: llvm.load
+// CHECK-COUNT-8: arith.addf
+// CHECK: scf.yield
+// CHECK-NOT: scf.while
+// CHECK: llvm.return
+tile.kernel @loop_of_a_score(%o: !tile.view<[?, ?, ?], f32>, %$t: !tile.view<[?, ?], f32>)
+    attributes {schedule = #tile.schedule<block_m = 64, block_n = 16, stages = 1, warps = 4, q_in_registers = false>} {
+  %rows = tile.work : !tile.block<query, 64>
+  %x = tile.constant 0.0 : !tile.tile<[64, 16], f32>
+  %y = tile.map %x : (!tile.tile<[64, 16], f32>) -> !tile.tile<[64, 16], f32> {
+  ^bb0(%e: f32, %row: i32, %column: i32):
+    %zero = arith.constant 0 : i32
+    %one = arith.constant 1 : i32
+    %eight = arith.constant 8 : i32
+    %sum = scf.for %i = %zero to %eight step %one iter_args(%a = %e) -> (f32) : i32 {
+      %c = tile.read %$t[%i, %column] : !tile.view<[?, ?], f32> -> f32
+      %next = arith.addf %a, %c : f32
+      scf.yield %next : f32
+    }
+    tile.yield %sum : f32
+  }
+  %zero = tile.constant 0.0 : !tile.tile<[64], f32>
+  %m = tile.reduce max %y from %zero : !tile.tile<[64, 16], f32> -> !tile.tile<[64], f32>
+  tile.store %m, %o[%rows] : !tile.tile<[64], f32>, !tile.view<[?, ?, ?], f32>[!tile.block<query, 64>]
+}

@@ -148,9 +148,16 @@ struct Parameter {
   std::string name;
   ElementType type = ElementType::f32;
   bool isCapture = false;
+  bool isConstant = false; ///< a scalar that a specification gives, not a launch; none in an artifact
   std::vector<CaptureExtent> extents;  ///< captures: one an axis
   /// Scalars: the default value (an i32 exactly, an f32 as its double).
   std::optional<double> defaultValue;
+};
+
+/// The value of a `const` parameter.
+struct ConstantValue {
+  std::string name;
+  double value = 0; ///< i32: a whole number in range; f32: rounded to f32
 };
 
 enum class CodeFormat : int { hostObject = 0, ptx = 1, cubin = 2 };

@@ -24,7 +24,7 @@ struct KernelSpecification {
   std::string variantText;                   ///< one `attention name(...) { ... }`
   std::string variantFile = "variant";       ///< its name in diagnostics
   ElementType inputType = ElementType::bf16; ///< q, k, v, o: f32 (host only), f16, bf16
-  int headDimQk = 128;
+  int headDimQk = 128; ///< a multiple of 8 up to 256; so is headDimV
   int headDimV = 128;
   Target target;
   /// How many keys launches tend to have; 0: many. A kernel is right for every length: only the
@@ -36,6 +36,9 @@ struct KernelSpecification {
   /// Empty: the heuristic chooses. Else overrides of single choices, in the
   /// syntax of #tile.schedule's body: "block_m = 128, block_n = 64".
   std::string schedule;
+
+  /// Of the variant's `const` parameters; those with a default may be left out.
+  std::vector<ConstantValue> constants;
 
   /// All of the above as text, without the file's name: what a cache keys on
   /// (together with compilerVersion()).
