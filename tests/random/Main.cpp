@@ -1,0 +1,259 @@
+//===- Main.cpp - tesela_random_variants ----------------------------------===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Compiles random variants and holds each against the interpreter, on the host or on a GPU; or
+// those that were kept, from their files. Links libtesela.so alone.
+//
+//===----------------------------------------------------------------------===//
+#include "RandomLaunch.h"
+#include "RandomVariant.h"
+
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <thread>
+#include <unistd.h>
+
+using namespace tesela;
+
+namespace {
+
+constexpr int skipped = 77; // as CTest is told
+
+struct Options {
+  int count = 200;
+  uint64_t seed = 1;
+  std::string device = "host";
+  std::string target;
+  std::string replay; ///< a folder of kept texts, or one of them
+  std::string keep;   ///< where texts that fail are kept
+  int threads = 0;
+  bool print = false;
+};
+
+/// The case that this thread is at. A crash of the compiler tells of it.
+thread_local uint64_t currentSeed = 0;
+
+void tellOfCrash(int signal) {
+  char text[80];
+  int length = std::snprintf(text, sizeof text, "CRASHED: --count 1 --seed %llu\n",
+                             static_cast<unsigned long long>(currentSeed));
+  (void)!write(STDERR_FILENO, text, size_t(length));
+  std::signal(signal, SIG_DFL);
+  std::raise(signal);
+}
+
+struct Case {
+  uint64_t seed = 0;
+  std::string name, text; ///< the text is made from the seed where it is empty
+};
+
+/// What all cases had; each thread adds to it.
+struct Tally {
+  std::atomic<int64_t> launches = 0, pairs = 0, kept = 0, nanRows = 0, partial = 0;
+  std::atomic<int64_t> compileMicroseconds = 0, checkMicroseconds = 0;
+};
+
+class Run {
+public:
+  Run(const Options &options, const Context &context) : options(options), context(context) {}
+
+  /// How many fail.
+  int all(const std::vector<Case> &cases);
+  Tally tally;
+
+private:
+  using Clock = std::chrono::steady_clock;
+  static int64_t microsecondsSince(Clock::time_point start) {
+    return std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - start).count();
+  }
+
+  /// Empty, or what is wrong.
+  std::string check(const Case &each, std::string &text);
+  void report(const Case &each, const std::string &text, const std::string &wrong);
+
+  const Options &options;
+  const Context &context;
+  std::mutex device, output;
+};
+
+std::string Run::check(const Case &each, std::string &text) {
+  bool isGpu = context.device().kind == Device::Kind::cuda;
+  KernelOptions kernelOptions = randomOptions(each.seed, isGpu);
+  if (text.empty())
+    text = randomVariant(each.seed, kernelOptions.inputType);
+  kernelOptions.variantText = text;
+  kernelOptions.target = options.target;
+  Result<VariantInfo> info = checkVariant(text, kernelOptions.variantFile);
+  if (!info)
+    return "the text is not accepted: " + info.error().message();
+  chooseConstants(kernelOptions, *info, each.seed);
+  std::string compiledFor = std::string(elementTypeName(kernelOptions.inputType)) + ", D " +
+                            std::to_string(kernelOptions.headDimQk) + ", " +
+                            std::to_string(kernelOptions.headDimV);
+
+  Clock::time_point start = Clock::now();
+  Result<Kernel> kernel = context.compile(kernelOptions);
+  tally.compileMicroseconds += microsecondsSince(start);
+  if (!kernel)
+    return compiledFor + ": it does not compile: " + kernel.error().message();
+  start = Clock::now();
+  for (int number = 0; number < launchesOfSeed; ++number) {
+    Result<std::unique_ptr<RandomLaunch>> launch =
+        RandomLaunch::create(context, kernelOptions, *info, each.seed, number);
+    if (!launch)
+      return launch.error().message();
+    std::string where = compiledFor + ", " + (*launch)->text() + ": ";
+    if (Status status = (*launch)->launch(*kernel, device); !status)
+      return where + status.error().message();
+    if (std::string wrong = (*launch)->check(); !wrong.empty())
+      return where + wrong;
+    ++tally.launches;
+    tally.pairs += (*launch)->pairs;
+    tally.kept += (*launch)->keptPairs;
+    tally.nanRows += (*launch)->nanRows;
+    tally.partial += (*launch)->keptPairs > 0 && (*launch)->keptPairs < (*launch)->pairs;
+  }
+  tally.checkMicroseconds += microsecondsSince(start);
+  return "";
+}
+
+void Run::report(const Case &each, const std::string &text, const std::string &wrong) {
+  std::string again =
+      each.name.empty() ? "--count 1 --seed " + std::to_string(each.seed) : "--replay " + each.name;
+  std::printf("FAILED: %s\n%srepeat: tesela_random_variants --device %s %s\n\n", wrong.c_str(),
+              text.c_str(), options.device.c_str(), again.c_str());
+  std::fflush(stdout);
+  if (options.keep.empty() || !each.name.empty())
+    return;
+  std::filesystem::path path = options.keep;
+  path /= "seed_" + std::to_string(each.seed) + ".attn";
+  std::ofstream(path) << "// seed " << each.seed << "\n" << text;
+}
+
+int Run::all(const std::vector<Case> &cases) {
+  std::atomic<size_t> next = 0;
+  std::atomic<int> failed = 0;
+  auto work = [&] {
+    for (size_t at = next++; at < cases.size(); at = next++) {
+      std::string text = cases[at].text;
+      currentSeed = cases[at].seed;
+      std::string wrong = check(cases[at], text);
+      if (wrong.empty())
+        continue;
+      ++failed;
+      std::lock_guard lock(output);
+      report(cases[at], text, wrong);
+    }
+  };
+  int count = options.threads > 0 ? options.threads : int(std::thread::hardware_concurrency());
+  std::vector<std::thread> threads;
+  for (int thread = 0; thread < std::max(count, 1); ++thread)
+    threads.emplace_back(work);
+  for (std::thread &thread : threads)
+    thread.join();
+  return failed;
+}
+
+/// A kept text begins with "// seed NUMBER".
+bool readCase(const std::filesystem::path &path, std::vector<Case> &cases) {
+  std::ifstream file(path);
+  std::string text(std::istreambuf_iterator<char>(file), {});
+  unsigned long long seed = 0;
+  if (std::sscanf(text.c_str(), "// seed %llu", &seed) != 1)
+    return false;
+  cases.push_back({seed, path.string(), text});
+  return true;
+}
+
+/// False where a file cannot be read, which is said.
+bool readCases(const std::string &place, std::vector<Case> &cases) {
+  std::vector<std::filesystem::path> paths;
+  if (std::filesystem::is_directory(place)) {
+    for (const auto &entry : std::filesystem::directory_iterator(place))
+      if (entry.path().extension() == ".attn")
+        paths.push_back(entry.path());
+  } else {
+    paths.push_back(place);
+  }
+  std::sort(paths.begin(), paths.end());
+  for (const std::filesystem::path &path : paths)
+    if (!readCase(path, cases)) {
+      std::fprintf(stderr, "%s cannot be read or does not begin with '// seed NUMBER'\n",
+                   path.c_str());
+      return false;
+    }
+  if (paths.empty())
+    std::fprintf(stderr, "%s holds no .attn files\n", place.c_str());
+  return !paths.empty();
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  Options options;
+  CLI::App app("Random variants: the compiled kernel against the interpreter.");
+  app.add_option("--count", options.count, "how many (default 200)");
+  app.add_option("--seed", options.seed, "of the first; the others follow it (default 1)");
+  app.add_option("--device", options.device, "host or cuda (default host)");
+  app.add_option("--target", options.target, "an older target, as sm_80 on an sm_90");
+  app.add_option("--replay", options.replay,
+                 "a kept text, or a folder of them, in place of new ones");
+  app.add_option("--keep", options.keep, "a folder for the texts that fail");
+  app.add_option("--threads", options.threads, "compile and check on so many (default: all)");
+  app.add_flag("--print", options.print, "only prints the texts");
+  CLI11_PARSE(app, argc, argv);
+
+  std::vector<Case> cases;
+  if (!options.replay.empty()) {
+    if (!readCases(options.replay, cases))
+      return 2;
+  } else {
+    for (int i = 0; i < options.count; ++i)
+      cases.push_back({options.seed + uint64_t(i), "", ""});
+  }
+  if (options.print) {
+    for (const Case &each : cases) {
+      ElementType type = randomOptions(each.seed, options.device != "host").inputType;
+      std::printf("// seed %llu\n%s\n", static_cast<unsigned long long>(each.seed),
+                  each.text.empty() ? randomVariant(each.seed, type).c_str() : each.text.c_str());
+    }
+    return 0;
+  }
+
+  ContextOptions contextOptions;
+  contextOptions.device = options.device;
+  contextOptions.diskCache = false;
+  contextOptions.threads = 1; // the threads are taken by whole cases
+  Result<Context> context = Context::create(contextOptions);
+  if (!context) {
+    std::fprintf(stderr, "skipped: %s\n", context.error().message().c_str());
+    return skipped;
+  }
+  for (int signal : {SIGSEGV, SIGABRT, SIGFPE, SIGILL, SIGBUS})
+    std::signal(signal, tellOfCrash);
+  auto start = std::chrono::steady_clock::now();
+  Run run(options, *context);
+  int failed = run.all(cases);
+  double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  const Tally &tally = run.tally;
+  std::printf(
+      "%zu variants on %s, %d failed, %.1f s: %lld launches, %lld with some pairs masked, "
+      "%.0f %% of the pairs kept, %lld rows NaN; %.0f ms to compile one, %.0f ms to check it\n",
+      cases.size(), options.device.c_str(), failed, seconds, static_cast<long long>(tally.launches),
+      static_cast<long long>(tally.partial),
+      100.0 * double(tally.kept) / double(std::max<int64_t>(tally.pairs, 1)),
+      static_cast<long long>(tally.nanRows),
+      double(tally.compileMicroseconds) / 1000 / double(cases.size()),
+      double(tally.checkMicroseconds) / 1000 / double(cases.size()));
+  return failed ? 1 : 0;
+}
