@@ -17,6 +17,9 @@ if(TESELA_SANITIZERS)
   target_compile_options(tesela_options INTERFACE
     -fsanitize=${sanitizers} -fno-sanitize-recover=all -fno-omit-frame-pointer -UNDEBUG)
   target_link_options(tesela_options INTERFACE -fsanitize=${sanitizers})
+  set(is_program "$<STREQUAL:$<TARGET_PROPERTY:TYPE>,EXECUTABLE>")
+  target_sources(tesela_options INTERFACE
+    "$<${is_program}:${PROJECT_SOURCE_DIR}/support/SanitizerOptions.cpp>")
 endif()
 
 # GNU ld needs a minute for what lld links in a second. gcc takes no path after -fuse-ld, so the

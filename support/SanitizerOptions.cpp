@@ -1,0 +1,14 @@
+//===- SanitizerOptions.cpp - What the sanitizers must know of LLVM -------===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// LLVM's allocators poison what they have not handed out yet, in code that stands in its headers
+// and in its libraries. Ours is instrumented, that of the system's libraries is not: what the one
+// poisons the other would hand out poisoned.
+//
+//===----------------------------------------------------------------------===//
+
+extern "C" __attribute__((visibility("default"))) const char *__asan_default_options() {
+  return "allow_user_poisoning=0";
+}
