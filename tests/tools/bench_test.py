@@ -5,7 +5,9 @@
 # `bench_test.py PATH-OF-LIBTESELA [unittest options]`.
 
 import array
+import contextlib
 import importlib.util
+import io
 import json
 import math
 import os
@@ -22,6 +24,7 @@ sys.path.insert(0, BENCH)
 import c_api
 import cases
 import chart
+import host
 import machine
 import options
 import sparsity
@@ -407,6 +410,36 @@ class Options(unittest.TestCase):
             done = run(bad)
             self.assertEqual(done.returncode, 2, done.stderr)
             self.assertIn(remedy, done.stderr)
+
+
+class Host(unittest.TestCase):
+    def test_kept_pairs(self):
+        for length in (1, 100, 256, 300):
+            rows = range(length)
+            pairs = [(q, k) for q in rows for k in rows if q >= k]
+            self.assertEqual(host.kept_pairs("full", length), length * length)
+            self.assertEqual(host.kept_pairs("causal", length), len(pairs))
+            self.assertEqual(
+                host.kept_pairs("window", length),
+                sum(q - k < host.WINDOW for q, k in pairs),
+            )
+
+    def test_table(self):
+        case = {"dtype": "f32", "dim": 64, "length": 1024, "variant": "full"}
+        times = {"tesela": [2.0, 1.0, 3.0], "torch": [4.0, 1.5]}
+        wrong = {**case, "variant": "causal", "wrong": "an error"}
+        head, _, first, second = host.table([{**case, "times_ms": times}, wrong], heads=4)
+        # 4 · 64 · 4 · 1024² operations in a millisecond, by the best of each.
+        self.assertEqual(
+            [cell.strip() for cell in first.split("|")[1:-1]],
+            ["f32 D 64 S 1024 full", "1.00", "1073.7", "1.50", "715.8", "1.50"],
+        )
+        self.assertIn("wrong: an error", second)
+
+    def test_bad(self):
+        for arguments in (["--threads", "0"], ["--variants", "all"], ["--dtypes", "f64"]):
+            with self.assertRaises(SystemExit), contextlib.redirect_stderr(io.StringIO()):
+                host.parse(arguments)
 
 
 class Machine(unittest.TestCase):
