@@ -21,7 +21,7 @@ struct tesela_kernel {
 
 using namespace tesela;
 
-static_assert(int(TESELA_DEFECT) == int(Code::defect) && int(TESELA_DRIVER) == int(Code::driver) &&
+static_assert(int(TESELA_DEADLINE_EXCEEDED) == int(Code::deadlineExceeded) && int(TESELA_DRIVER) == int(Code::driver) &&
               int(TESELA_NOT_FOUND) == int(Code::notFound));
 static_assert(int(TESELA_F32) == int(ElementType::f32) &&
               int(TESELA_BOOL) == int(ElementType::boolean));

@@ -182,8 +182,9 @@ Result<Context> Context::create(const ContextOptions &options) {
   auto state = std::make_shared<ContextState>();
   state->backend = std::move(*backend);
   state->threads = options.threads;
+  state->events = std::make_shared<EventSink>(options.log, options.events);
   if (options.diskCache)
-    state->disk.emplace(options.cacheFolder, options.log);
+    state->disk.emplace(options.cacheFolder, state->events);
   return Context(std::move(state));
 }
 

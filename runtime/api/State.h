@@ -8,6 +8,7 @@
 #include "backend/Backend.h"
 #include "cache/DiskCache.h"
 #include "cache/OnceMap.h"
+#include "events/EventSink.h"
 #include "launch/LaunchPlan.h"
 #include "tesela/Context.h"
 #include "tesela/compiler/Compile.h"
@@ -35,6 +36,7 @@ struct Kernel::State {
 
 struct ContextState {
   std::shared_ptr<Backend> backend;
+  std::shared_ptr<const EventSink> events;
   std::optional<DiskCache> disk;
   OnceMap<LoadedKernel> memory;
   OnceMap<std::string> oracles; ///< cubins by source

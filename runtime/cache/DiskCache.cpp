@@ -25,8 +25,8 @@ std::string DiskCache::defaultFolder() {
   return "";
 }
 
-DiskCache::DiskCache(std::string folder, Log log)
-    : folder_(folder.empty() ? defaultFolder() : std::move(folder)), log(std::move(log)) {}
+DiskCache::DiskCache(std::string folder, std::shared_ptr<const EventSink> events)
+    : folder_(folder.empty() ? defaultFolder() : std::move(folder)), events(std::move(events)) {}
 
 std::string DiskCache::path(const std::string &key) const {
   return folder_ + "/" + key + ".artifact";
@@ -37,8 +37,9 @@ std::optional<Artifact> DiskCache::load(const std::string &key) const {
     return std::nullopt;
   Result<std::string> bytes = readFile(path(key));
   if (!bytes) {
-    if (bytes.code() != Code::notFound && log)
-      log("a cached kernel cannot be read, it is compiled anew: " + bytes.error().message());
+    if (bytes.code() != Code::notFound)
+      events->warn("a cached kernel cannot be read, it is compiled anew: " +
+                   bytes.error().message());
     return std::nullopt;
   }
   std::string problem = "it is another kernel's";
@@ -48,8 +49,7 @@ std::optional<Artifact> DiskCache::load(const std::string &key) const {
       return std::move(*artifact);
     problem = artifact.error().message();
   }
-  if (log)
-    log("the cached kernel " + path(key) + " is not used: " + problem);
+  events->warn("the cached kernel " + path(key) + " is not used: " + problem);
   return std::nullopt;
 }
 
@@ -63,9 +63,9 @@ void DiskCache::store(const std::string &key, const Artifact &artifact) const {
     status = failure ? Status(Error(Code::inputOutput, folder_ + ": " + failure.message()))
                      : writeFileAtomically(path(key), key + artifact.serialize());
   }
-  if (!status && log && !warned.exchange(true))
-    log("compiled kernels are not kept on disk (" + status.error().message() +
-        "); set TESELA_CACHE_DIR to a folder that can be written");
+  if (!status && !warned.exchange(true))
+    events->warn("compiled kernels are not kept on disk (" + status.error().message() +
+                 "); set TESELA_CACHE_DIR to a folder that can be written");
 }
 
 } // namespace tesela

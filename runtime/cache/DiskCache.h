@@ -11,10 +11,11 @@
 #ifndef TESELA_CACHE_DISKCACHE_H
 #define TESELA_CACHE_DISKCACHE_H
 
+#include "events/EventSink.h"
 #include "tesela/compiler/Artifact.h"
 
 #include <atomic>
-#include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -22,10 +23,8 @@ namespace tesela {
 
 class DiskCache {
 public:
-  using Log = std::function<void(const std::string &)>;
-
   /// `folder` empty: the default one. It is made when the first entry is written.
-  DiskCache(std::string folder, Log log);
+  DiskCache(std::string folder, std::shared_ptr<const EventSink> events);
 
   /// $TESELA_CACHE_DIR, else $XDG_CACHE_HOME/tesela, else ~/.cache/tesela; empty where none
   /// of these variables is set.
@@ -44,7 +43,7 @@ private:
   std::string path(const std::string &key) const;
 
   std::string folder_;
-  Log log;
+  std::shared_ptr<const EventSink> events;
   mutable std::atomic<bool> warned = false;
 };
 

@@ -26,6 +26,10 @@ const char *codeName(Code code) {
     return "out of memory";
   case Code::defect:
     return "defect in Tesela";
+  case Code::cancelled:
+    return "cancelled";
+  case Code::deadlineExceeded:
+    return "deadline exceeded";
   }
   return "unknown code";
 }

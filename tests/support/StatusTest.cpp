@@ -22,6 +22,8 @@ TEST(Status, AnErrorKeepsCodeAndSentence) {
   EXPECT_EQ(status.error().message(), "reading: there is no file");
   EXPECT_FALSE(status.error().isDefect());
   EXPECT_TRUE(Error(Code::defect, "x").isDefect());
+  EXPECT_EQ(status.error().within("starting").chain(),
+            (std::vector<std::string>{"starting", "reading", "there is no file"}));
 }
 
 TEST(Status, AResultIsAValueOrAnError) {
@@ -35,7 +37,7 @@ TEST(Status, AResultIsAValueOrAnError) {
 
 TEST(Status, EveryCodeHasItsOwnName) {
   std::string all;
-  for (int code = 0; code <= int(Code::defect); ++code) {
+  for (int code = 0; code <= int(Code::deadlineExceeded); ++code) {
     std::string name = codeName(Code(code));
     EXPECT_NE(name, "unknown code");
     EXPECT_EQ(all.find("|" + name + "|"), std::string::npos) << name;

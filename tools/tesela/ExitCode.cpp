@@ -33,6 +33,8 @@ ExitCode report(const Error &error) {
   case Code::inputOutput:
   case Code::driver:
   case Code::outOfMemory:
+  case Code::cancelled:
+  case Code::deadlineExceeded:
     return exitEnvironment;
   case Code::defect:
     return exitDefect;

@@ -6,6 +6,7 @@
 #define TESELA_CONTEXT_H
 
 #include "tesela/Device.h"
+#include "tesela/Events.h"
 #include "tesela/Kernel.h"
 #include "tesela/Variant.h"
 
@@ -33,6 +34,8 @@ struct ContextOptions {
   /// Called with a sentence where something is worth knowing but no failure (the
   /// cache's folder cannot be written, say). May be called from any thread.
   std::function<void(const std::string &)> log;
+  /// Called with all that happens; empty: silent.
+  EventCallback events;
 };
 
 /// Memory of a context's device, freed when it goes.

@@ -36,7 +36,9 @@ typedef enum tesela_code {
   TESELA_INPUT_OUTPUT = 5,     /* reading or writing failed, or what was read is damaged */
   TESELA_DRIVER = 6,           /* the GPU's driver reported an error */
   TESELA_OUT_OF_MEMORY = 7,
-  TESELA_DEFECT = 8 /* a defect of Tesela: please report it */
+  TESELA_DEFECT = 8,             /* a defect of Tesela: please report it */
+  TESELA_CANCELLED = 9,          /* the caller took the request back */
+  TESELA_DEADLINE_EXCEEDED = 10, /* the time that the caller gave was over */
 } tesela_code;
 
 typedef enum tesela_type {

@@ -21,6 +21,7 @@
 #include <string>
 #include <utility>
 #include <variant>
+#include <vector>
 
 namespace tesela {
 
@@ -43,6 +44,10 @@ enum class Code : int {
   outOfMemory = 7,
   /// A defect of Tesela: please report it.
   defect = 8,
+  /// The caller took the request back.
+  cancelled = 9,
+  /// The time that the caller gave was over.
+  deadlineExceeded = 10,
 };
 
 /// The code's name as it is printed: "invalid argument", "driver error", ...
@@ -52,20 +57,30 @@ TESELA_EXPORT const char *codeName(Code code);
 /// remedy.
 class [[nodiscard]] Error {
 public:
-  Error(Code code, std::string message) : code_(code), message_(std::move(message)) {
+  Error(Code code, std::string message) : code_(code), message_(message) {
     assert(code != Code::ok && "an error needs a code");
+    chain_.push_back(std::move(message));
   }
 
   Code code() const { return code_; }
+  /// The whole chain in one text, "context: cause".
   const std::string &message() const { return message_; }
+  /// The chain's links: what was tried first, its cause, the cause's cause; never empty.
+  const std::vector<std::string> &chain() const { return chain_; }
   bool isDefect() const { return code_ == Code::defect; }
 
   /// The same failure seen from the caller: "context: message".
-  Error within(const std::string &context) const { return Error(code_, context + ": " + message_); }
+  Error within(const std::string &context) const {
+    Error outer = *this;
+    outer.message_ = context + ": " + message_;
+    outer.chain_.insert(outer.chain_.begin(), context);
+    return outer;
+  }
 
 private:
   Code code_;
   std::string message_;
+  std::vector<std::string> chain_;
 };
 
 /// Success, or an Error.

@@ -1,0 +1,35 @@
+//===- EventSink.h - Where events go ----------------------------*- C++ -*-===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#ifndef TESELA_EVENTS_EVENTSINK_H
+#define TESELA_EVENTS_EVENTSINK_H
+
+#include "tesela/Events.h"
+
+#include <string>
+
+namespace tesela {
+
+/// A context's callbacks. Without any it is silent and costs a test of a pointer.
+class EventSink {
+public:
+  using Log = std::function<void(const std::string &)>;
+
+  EventSink() = default;
+  EventSink(Log log, EventCallback events) : log(std::move(log)), events(std::move(events)) {}
+
+  /// Whether anybody listens: what is costly to say is made only then.
+  bool wantsEvents() const { return bool(events); }
+  void emit(const Event &event) const;
+  /// To the log and, as Event::Kind::warning, to the events.
+  void warn(const std::string &sentence) const;
+
+private:
+  Log log;
+  EventCallback events;
+};
+
+} // namespace tesela
+
+#endif // TESELA_EVENTS_EVENTSINK_H
