@@ -426,13 +426,22 @@ Result<std::string> Compilation::emitStage(Stage stage) {
 
 } // namespace
 
-Result<Artifact> compile(const KernelSpecification &specification, CompileTimes *times) {
+Result<Artifact> compile(const KernelSpecification &specification, CompileTimes *times,
+                         const RequestLimits &limits) {
   Compilation compilation(specification, times);
-  for (Status (Compilation::*step)() :
-       {&Compilation::checkSpecification, &Compilation::parse, &Compilation::choose,
-        &Compilation::bind, &Compilation::lowerCore})
-    if (Status status = (compilation.*step)(); !status)
-      return status.error();
+  auto runSteps = [&](std::initializer_list<Status (Compilation::*)()> steps) {
+    for (auto step : steps) {
+      if (Status status = limits.check(); !status)
+        return status;
+      if (Status status = (compilation.*step)(); !status)
+        return status;
+    }
+    return limits.check();
+  };
+  if (Status status = runSteps({&Compilation::checkSpecification, &Compilation::parse,
+                                &Compilation::choose, &Compilation::bind, &Compilation::lowerCore});
+      !status)
+    return status.error();
   Artifact artifact = compilation.makeArtifact();
 
   if (specification.target.kind == Target::Kind::host) {
@@ -448,9 +457,8 @@ Result<Artifact> compile(const KernelSpecification &specification, CompileTimes 
     return artifact;
   }
 
-  for (Status (Compilation::*step)() : {&Compilation::lowerPipe, &Compilation::lowerNVVM})
-    if (Status status = (compilation.*step)(); !status)
-      return status.error();
+  if (Status status = runSteps({&Compilation::lowerPipe, &Compilation::lowerNVVM}); !status)
+    return status.error();
   Result<std::string> ptx = compilation.ptx();
   if (!ptx)
     return ptx.error();

@@ -5,6 +5,7 @@
 #ifndef TESELA_API_STATE_H
 #define TESELA_API_STATE_H
 
+#include "api/Preparations.h"
 #include "backend/Backend.h"
 #include "cache/DiskCache.h"
 #include "cache/OnceMap.h"
@@ -42,6 +43,9 @@ struct ContextState {
   OnceMap<std::string> oracles; ///< cubins by source
   std::atomic<int64_t> compileCount = 0;
   int threads = 0;
+  Preparations preparations; ///< the last member: it goes first, and uses the others until then
+
+  explicit ContextState(size_t mostKernels) : memory(mostKernels) {}
 };
 
 /// The values of `options` as the compiler takes them.

@@ -7,12 +7,14 @@
 #include "system/File.h"
 
 #include <algorithm>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
 #include <spawn.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <thread>
 #include <unistd.h>
 
 extern char **environ;
@@ -103,9 +105,32 @@ static bool tellsErrors(std::string_view log) {
   return false;
 }
 
+/// Waits for `process` and gives its status; ends it where the request is over.
+static Result<int> waitForProcess(pid_t process, const RequestLimits &limits) {
+  constexpr auto interval = std::chrono::milliseconds(5); // ptxas runs for tenths of a second
+  int status = 0;
+  while (true) {
+    pid_t ended = waitpid(process, &status, limits.areNone() ? 0 : WNOHANG);
+    if (ended == process)
+      return status;
+    if (ended < 0 && errno != EINTR)
+      return Error(Code::inputOutput, std::string("the process was lost: ") + std::strerror(errno));
+    if (limits.areNone())
+      continue;
+    if (Status over = limits.check(); !over) {
+      kill(process, SIGKILL);
+      while (waitpid(process, &status, 0) < 0 && errno == EINTR) {
+      }
+      return over.error();
+    }
+    std::this_thread::sleep_for(interval);
+  }
+}
+
 /// Runs `arguments` (the first is the program's path) with both outputs in `log`.
 /// Gives the exit status; 128 and more where a signal ended it.
-static Result<int> runProgram(std::vector<std::string> arguments, const std::string &log) {
+static Result<int> runProgram(std::vector<std::string> arguments, const std::string &log,
+                              const RequestLimits &limits) {
   std::vector<char *> pointers;
   for (std::string &argument : arguments)
     pointers.push_back(argument.data());
@@ -122,14 +147,13 @@ static Result<int> runProgram(std::vector<std::string> arguments, const std::str
   if (failure != 0)
     return Error(Code::inputOutput,
                  arguments[0] + " could not be started: " + std::strerror(failure));
-  int status = 0;
-  while (waitpid(process, &status, 0) < 0)
-    if (errno != EINTR)
-      return Error(Code::inputOutput, arguments[0] + " was lost: " + std::strerror(errno));
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  Result<int> status = waitForProcess(process, limits);
+  if (!status)
+    return status.error().within(arguments[0]);
+  return WIFEXITED(*status) ? WEXITSTATUS(*status) : 128 + WTERMSIG(*status);
 }
 
-Result<Assembled> Ptxas::assemble(std::string_view ptx, int sm) const {
+Result<Assembled> Ptxas::assemble(std::string_view ptx, int sm, const RequestLimits &limits) const {
   Result<TemporaryFolder> folder = TemporaryFolder::create();
   if (!folder)
     return folder.error();
@@ -140,7 +164,7 @@ Result<Assembled> Ptxas::assemble(std::string_view ptx, int sm) const {
     return status.error();
   std::string target = assemblerTarget(ptx, sm);
   Result<int> exitStatus =
-      runProgram({path_, "-v", "-arch=" + target, input, "-o", output}, logFile);
+      runProgram({path_, "-v", "-arch=" + target, input, "-o", output}, logFile, limits);
   if (!exitStatus)
     return exitStatus.error();
   Result<std::string> log = readFile(logFile);

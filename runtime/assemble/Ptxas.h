@@ -5,6 +5,7 @@
 #ifndef TESELA_ASSEMBLE_PTXAS_H
 #define TESELA_ASSEMBLE_PTXAS_H
 
+#include "tesela/RequestLimits.h"
 #include "tesela/compiler/Artifact.h"
 
 #include <optional>
@@ -33,8 +34,8 @@ public:
   /// Assembles for `sm` (90), or for the PTX's own sm_90a: see assemblerTarget. Code::unsupported:
   /// this ptxas is too old for the PTX or the GPU. Code::inputOutput: the program does not work, it
   /// fails without an error of its own. Code::defect: the PTX has errors, or ptxas warns that it
-  /// serialises the kernel.
-  Result<Assembled> assemble(std::string_view ptx, int sm) const;
+  /// serialises the kernel. The program is ended where the request is over.
+  Result<Assembled> assemble(std::string_view ptx, int sm, const RequestLimits &limits = {}) const;
 
 private:
   std::string path_;

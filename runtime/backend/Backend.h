@@ -7,6 +7,7 @@
 
 #include "backend/TensorMap.h"
 #include "tesela/Device.h"
+#include "tesela/RequestLimits.h"
 #include "tesela/compiler/Artifact.h"
 
 #include <functional>
@@ -70,7 +71,9 @@ public:
 
   /// The compiler's artifact as it is kept: with a cubin in place of PTX where the machine
   /// can make one.
-  virtual Result<Artifact> assemble(Artifact artifact) const { return artifact; }
+  virtual Result<Artifact> assemble(Artifact artifact, const RequestLimits &limits) const {
+    return artifact;
+  }
   virtual Result<std::shared_ptr<const LoadedCode>> load(const Artifact &artifact) const = 0;
 
   virtual Result<void *> allocate(size_t bytes) const = 0;

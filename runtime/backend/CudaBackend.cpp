@@ -83,7 +83,7 @@ public:
     return ptxas ? ptxas->path() : "driver " + api.versionText();
   }
 
-  Result<Artifact> assemble(Artifact artifact) const override;
+  Result<Artifact> assemble(Artifact artifact, const RequestLimits &limits) const override;
   Result<std::shared_ptr<const LoadedCode>> load(const Artifact &artifact) const override;
 
   Result<void *> allocate(size_t bytes) const override {
@@ -317,11 +317,11 @@ Result<std::string> CudaBackend::link(const std::string &ptx) const {
   return cubin;
 }
 
-Result<Artifact> CudaBackend::assemble(Artifact artifact) const {
+Result<Artifact> CudaBackend::assemble(Artifact artifact, const RequestLimits &limits) const {
   if (artifact.format != CodeFormat::ptx)
     return artifact;
   if (ptxas) {
-    Result<Assembled> assembled = ptxas->assemble(artifact.code, device().sm);
+    Result<Assembled> assembled = ptxas->assemble(artifact.code, device().sm, limits);
     if (assembled) {
       artifact.code = std::move(assembled->cubin);
       artifact.format = CodeFormat::cubin;

@@ -77,7 +77,7 @@ protected:
     Result<Artifact> read =
         Artifact::deserialize(std::string(std::istreambuf_iterator<char>(file), {}));
     ASSERT_TRUE(read.ok()) << read.error().message();
-    Result<Artifact> assembled = backend->assemble(*read);
+    Result<Artifact> assembled = backend->assemble(*read, {});
     ASSERT_TRUE(assembled.ok()) << assembled.error().message();
     artifact = *assembled;
     Result<std::shared_ptr<const LoadedCode>> loaded = backend->load(artifact);

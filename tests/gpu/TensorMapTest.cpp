@@ -140,7 +140,7 @@ protected:
   }
 
   void load(ElementType type) {
-    Result<Artifact> artifact = backend->assemble(copyArtifact(type));
+    Result<Artifact> artifact = backend->assemble(copyArtifact(type), {});
     ASSERT_TRUE(artifact.ok()) << artifact.error().message();
     Result<std::shared_ptr<const LoadedCode>> loaded = backend->load(*artifact);
     ASSERT_TRUE(loaded.ok()) << loaded.error().message();

@@ -20,6 +20,10 @@ static std::atomic<int> compileMilliseconds = 0;
 
 void setCompileMilliseconds(int milliseconds) { compileMilliseconds = milliseconds; }
 
+static std::atomic<int> compilesBegun = 0;
+
+int compilesBegunSoFar() { return compilesBegun; }
+
 Artifact artifact(const KernelSpecification &specification) {
   Artifact artifact;
   artifact.variantName = "sliding_alibi";
@@ -61,11 +65,19 @@ std::string compilerVersion() { return "fake"; }
 
 void setTemplateFolder(const std::string &) {}
 
-Result<Artifact> compile(const KernelSpecification &specification, CompileTimes *times) {
+Result<Artifact> compile(const KernelSpecification &specification, CompileTimes *times,
+                         const RequestLimits &limits) {
   Result<Variant> variant = parseVariant(specification.variantText, specification.variantFile);
   if (!variant)
     return variant.error();
-  std::this_thread::sleep_for(std::chrono::milliseconds(fake::compileMilliseconds.load()));
+  fake::compilesBegun.fetch_add(1);
+  auto end = std::chrono::steady_clock::now() +
+             std::chrono::milliseconds(fake::compileMilliseconds.load());
+  do { // stages of a millisecond
+    if (Status status = limits.check(); !status)
+      return status.error();
+    std::this_thread::sleep_for(std::chrono::milliseconds(fake::compileMilliseconds ? 1 : 0));
+  } while (std::chrono::steady_clock::now() < end);
   if (times)
     times->stages.emplace_back("fake", double(fake::compileMilliseconds));
   return fake::artifact(specification);

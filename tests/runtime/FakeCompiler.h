@@ -28,6 +28,9 @@ Artifact artifact(const KernelSpecification &specification);
 /// How long compile() takes: makes threads meet.
 void setCompileMilliseconds(int milliseconds);
 
+/// How many calls of compile() have begun in this process.
+int compilesBegunSoFar();
+
 } // namespace tesela::fake
 
 #endif // TESELA_TESTS_RUNTIME_FAKECOMPILER_H

@@ -8,11 +8,15 @@
 #include "tesela/Device.h"
 #include "tesela/Events.h"
 #include "tesela/Kernel.h"
+#include "tesela/Preparation.h"
+#include "tesela/RequestLimits.h"
 #include "tesela/Variant.h"
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,6 +32,9 @@ struct ContextOptions {
   std::string cacheFolder;
   /// False: nothing is read from or written to disk.
   bool diskCache = true;
+  /// Kernels that the context keeps in memory, those asked for last; who holds a Kernel keeps it
+  /// beyond that. A kernel takes some 100 KB to 1 MB, so that these may take a gigabyte at most.
+  int64_t mostKernels = 1024;
   /// Threads of the host target and the host reference; 0: one for each processor that the process
   /// may use. Contexts that launch at once share the processors.
   int threads = 0;
@@ -66,8 +73,16 @@ public:
   const Device &device() const;
 
   /// The kernel for `options`: from memory, from disk, or compiled now. Asked for
-  /// the same kernel from several threads at once, it is compiled once.
-  Result<Kernel> compile(const KernelOptions &options) const;
+  /// the same kernel from several threads at once, it is compiled once. Where `limits` end first:
+  /// Code::cancelled or Code::deadlineExceeded. Launches of kernels that are ready never wait for
+  /// it.
+  Result<Kernel> compile(const KernelOptions &options, const RequestLimits &limits = {}) const;
+
+  /// The same on threads of the context, up to eight: returns at once. `time`, where given, is how
+  /// long the request may take from now on. Fails at once where `options` themselves are wrong;
+  /// what is wrong with the variant's text, Preparation::get() tells.
+  Result<Preparation> prepare(const KernelOptions &options,
+                              std::optional<std::chrono::milliseconds> time = {}) const;
 
   /// How often compile() ran the compiler, not the cache.
   int64_t compileCount() const;

@@ -10,6 +10,7 @@
 #ifndef TESELA_COMPILER_COMPILE_H
 #define TESELA_COMPILER_COMPILE_H
 
+#include "tesela/RequestLimits.h"
 #include "tesela/compiler/Artifact.h"
 
 #include <string>
@@ -55,8 +56,9 @@ struct CompileTimes {
 };
 
 /// Compiles `specification`. For a GPU the artifact holds PTX: assembling it is
-/// the runtime's part. For the host it holds an object file.
-Result<Artifact> compile(const KernelSpecification &specification, CompileTimes *times = nullptr);
+/// the runtime's part. For the host it holds an object file. `limits` are looked at before each stage.
+Result<Artifact> compile(const KernelSpecification &specification, CompileTimes *times = nullptr,
+                         const RequestLimits &limits = {});
 
 /// The program after one stage, as text ("object" is binary).
 enum class Stage { attn, tile, pipe, llvm, ptx, object };

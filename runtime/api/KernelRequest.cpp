@@ -1,0 +1,218 @@
+//===----------------------------------------------------------------------===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#include "api/KernelRequest.h"
+
+#include "api/State.h"
+#include "artifact/Digest.h"
+#include "frontend/Parser.h"
+
+#include <algorithm>
+#include <chrono>
+
+namespace tesela {
+
+namespace {
+
+using Stages = std::vector<std::pair<std::string, double>>;
+
+/// Milliseconds since it was made or last asked.
+class Stopwatch {
+public:
+  double lap() {
+    auto now = std::chrono::steady_clock::now();
+    double milliseconds = std::chrono::duration<double, std::milli>(now - begin).count();
+    begin = now;
+    return milliseconds;
+  }
+
+private:
+  std::chrono::steady_clock::time_point begin = std::chrono::steady_clock::now();
+};
+
+KernelInfo describeKernel(const Artifact &artifact, const Backend &backend,
+                          const LoadedCode &code) {
+  KernelInfo info;
+  info.variantName = artifact.variantName;
+  info.target = artifact.target.name();
+  info.inputType = artifact.inputType;
+  info.headDimQk = artifact.headDimQk;
+  info.headDimV = artifact.headDimV;
+  info.schedule = artifact.schedule;
+  for (const Parameter &parameter : artifact.parameters)
+    info.parameters.push_back(describeParameter(parameter));
+  info.assembler = backend.assemblerName();
+  if (std::optional<Resources> resources = code.resources()) {
+    info.registers = resources->registers;
+    info.spillBytes = resources->spillBytes;
+    int threads = 0;
+    for (const Launch &launch : artifact.launches)
+      threads = std::max(threads, launch.threads);
+    info.threads = threads;
+  }
+  info.sharedBytes = code.sharedBytes();
+  return info;
+}
+
+Result<std::shared_ptr<const LoadedKernel>> loadKernel(const Artifact &artifact,
+                                                       const Backend &backend) {
+  Result<LaunchPlan> plan = LaunchPlan::create(artifact);
+  if (!plan)
+    return plan.error();
+  Result<std::shared_ptr<const LoadedCode>> code = backend.load(artifact);
+  if (!code)
+    return code.error();
+  KernelInfo info = describeKernel(artifact, backend, **code);
+  return std::shared_ptr<const LoadedKernel>(std::make_shared<LoadedKernel>(
+      LoadedKernel{backend.shared_from_this(), std::move(*plan), std::move(*code),
+                   std::make_unique<Workspaces>(backend.shared_from_this()), std::move(info)}));
+}
+
+/// The variant's name, for events: "" where the text has errors.
+std::string nameOf(const KernelSpecification &specification) {
+  ParseOutcome outcome = parseWithDiagnostics(specification.variantText, specification.variantFile);
+  return outcome.variant ? outcome.variant->name : "";
+}
+
+/// Finds or makes a kernel and says where it came from.
+class KernelRequest {
+public:
+  KernelRequest(ContextState &context, const KernelSpecification &specification,
+                const RequestLimits &limits)
+      : context(context), specification(specification), limits(limits) {}
+
+  Result<Kernel> run() {
+    key = sha256Hex(specification.canonicalText() + "\ncompiler " + compilerVersion() + "\n" +
+                    context.backend->codeIdentity());
+    Result<std::shared_ptr<const LoadedKernel>> kernel =
+        templateFolderInUse()
+            ? compileAnew()
+            : context.memory.get(
+                  key, limits, [&] { return fromDiskOrCompiler(); },
+                  [&](const std::string &out) { tell(Event::Kind::cacheEvicted, "memory", out); });
+    if (!kernel)
+      return kernel.error();
+    if (origin == KernelInfo::Origin::memoryCache) {
+      stages = {{"cache", watch.lap()}};
+      tellHit("memory", (*kernel)->info.variantName);
+    }
+    auto state = std::make_shared<Kernel::State>();
+    state->kernel = std::move(*kernel);
+    state->info = state->kernel->info;
+    state->info.origin = origin;
+    state->info.stages = std::move(stages);
+    return Kernel(std::move(state));
+  }
+
+private:
+  ContextState &context;
+  const KernelSpecification &specification;
+  const RequestLimits &limits;
+  std::string key;
+  KernelInfo::Origin origin = KernelInfo::Origin::memoryCache;
+  Stages stages;
+  std::optional<Artifact> compiled; ///< by this request
+  Stopwatch watch;
+
+  Event event(Event::Kind kind) const {
+    Event event;
+    event.kind = kind;
+    event.target = specification.target.name();
+    event.key = key;
+    return event;
+  }
+  void tell(Event::Kind kind, const std::string &text, const std::string &entry) const {
+    if (!context.events->wantsEvents())
+      return;
+    Event event = this->event(kind);
+    event.text = text;
+    event.key = entry;
+    context.events->emit(event);
+  }
+  void tellHit(const std::string &where, const std::string &variant) const {
+    if (!context.events->wantsEvents())
+      return;
+    Event event = this->event(Event::Kind::cacheHit);
+    event.variant = variant;
+    event.text = where;
+    for (const auto &[stage, milliseconds] : stages)
+      event.milliseconds += milliseconds;
+    context.events->emit(event);
+  }
+
+  Result<std::shared_ptr<const LoadedKernel>> fromDiskOrCompiler() {
+    watch.lap(); // the time in which others compiled the same kernel is not this one's
+    if (context.disk) {
+      if (std::optional<Artifact> artifact = context.disk->load(key)) {
+        stages.emplace_back("cache", watch.lap());
+        // An entry that does not load counts as damaged: it is compiled anew.
+        if (auto kernel = loadKernel(*artifact, *context.backend)) {
+          stages.emplace_back("load", watch.lap());
+          origin = KernelInfo::Origin::diskCache;
+          tellHit("disk", artifact->variantName);
+          return kernel;
+        }
+        stages.clear();
+      }
+    }
+    tell(Event::Kind::cacheMiss, "", key);
+    auto kernel = compileAnew();
+    if (kernel && context.disk)
+      context.disk->store(key, *compiled);
+    return kernel;
+  }
+
+  /// Compiles, assembles, loads.
+  Result<std::shared_ptr<const LoadedKernel>> compileAnew() {
+    Event started;
+    if (context.events->wantsEvents()) {
+      started = event(Event::Kind::compileStarted);
+      started.variant = nameOf(specification);
+      context.events->emit(started);
+    }
+    origin = KernelInfo::Origin::compiled;
+    ++context.compileCount;
+    Result<Artifact> assembled = compileAndAssemble();
+    Result<std::shared_ptr<const LoadedKernel>> kernel =
+        assembled ? loadKernel(*assembled, *context.backend) : assembled.error();
+    if (assembled)
+      stages.emplace_back("load", watch.lap());
+    if (context.events->wantsEvents()) {
+      Event finished = std::move(started);
+      finished.kind = Event::Kind::compileFinished;
+      finished.stages = stages;
+      for (const auto &[stage, milliseconds] : stages)
+        finished.milliseconds += milliseconds;
+      if (kernel)
+        finished.bytes = int64_t(assembled->code.size());
+      else
+        finished.failure = kernel.error();
+      context.events->emit(finished);
+    }
+    if (assembled)
+      compiled = std::move(*assembled);
+    return kernel;
+  }
+
+  Result<Artifact> compileAndAssemble() {
+    CompileTimes times;
+    Result<Artifact> compiled = tesela::compile(specification, &times, limits);
+    stages = std::move(times.stages);
+    watch.lap();
+    if (!compiled || specification.target.kind == Target::Kind::host)
+      return compiled;
+    Result<Artifact> assembled = context.backend->assemble(std::move(*compiled), limits);
+    stages.emplace_back("assemble", watch.lap());
+    return assembled;
+  }
+};
+
+} // namespace
+
+Result<Kernel> requestKernel(ContextState &context, const KernelSpecification &specification,
+                             const RequestLimits &limits) {
+  return KernelRequest(context, specification, limits).run();
+}
+
+} // namespace tesela

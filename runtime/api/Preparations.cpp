@@ -1,0 +1,71 @@
+//===----------------------------------------------------------------------===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#include "api/Preparations.h"
+
+#include "api/KernelRequest.h"
+#include "api/State.h"
+#include "system/Processors.h"
+
+#include <algorithm>
+
+namespace tesela {
+
+bool Preparation::ready() const {
+  std::lock_guard lock(state->mutex);
+  return state->result.has_value();
+}
+
+bool Preparation::waitFor(std::chrono::milliseconds time) const {
+  std::unique_lock lock(state->mutex);
+  return state->changed.wait_for(lock, time, [&] { return state->result.has_value(); });
+}
+
+Result<Kernel> Preparation::get() const {
+  std::unique_lock lock(state->mutex);
+  auto done = [&] { return state->result.has_value(); };
+  if (!state->limits.deadline)
+    state->changed.wait(lock, done);
+  else if (!state->changed.wait_until(lock, *state->limits.deadline, done))
+    state->result = state->limits.check().error();
+  return *state->result;
+}
+
+void Preparation::cancel() const { state->cancelled.request_stop(); }
+
+// A compilation takes one core and, with LLVM, some 100 MB: more than eight at once crowd a server
+// out of its own memory and caches.
+static constexpr int mostThreads = 8;
+
+Preparations::Preparations() : threads(std::clamp(usableProcessors(), 1, mostThreads)) {}
+
+Preparations::~Preparations() {
+  std::lock_guard lock(mutex);
+  for (const std::weak_ptr<Preparation::State> &each : begun)
+    if (std::shared_ptr<Preparation::State> state = each.lock())
+      state->cancelled.request_stop();
+}
+
+Preparation Preparations::add(ContextState &context, KernelSpecification specification,
+                              std::optional<std::chrono::milliseconds> time) {
+  auto state = std::make_shared<Preparation::State>();
+  state->limits.cancelled = state->cancelled.get_token();
+  if (time)
+    state->limits.deadline = std::chrono::steady_clock::now() + *time;
+  {
+    std::lock_guard lock(mutex);
+    std::erase_if(begun, [](const auto &each) { return each.expired(); });
+    begun.push_back(state);
+  }
+  threads.add([&context, state, specification = std::move(specification)] {
+    Result<Kernel> kernel = requestKernel(context, specification, state->limits);
+    std::lock_guard lock(state->mutex);
+    if (!state->result)
+      state->result = std::move(kernel);
+    state->changed.notify_all();
+  });
+  return Preparation(std::move(state));
+}
+
+} // namespace tesela
