@@ -427,6 +427,25 @@ TEST_F(CompareTest, TheToleranceFollowsTheRule) {
   EXPECT_NEAR(tolerance(), 8 * 0x1p-8 * 2, 1e-9);
 }
 
+TEST_F(CompareTest, SubnormalResultsMayBeRounded) {
+  Reference one;
+  one.B = one.H = one.Sq = one.Dv = 1;
+  one.type = ElementType::f16;
+  one.ref = {0x1p-25}; // between 0 and the smallest number
+  one.base = {0x1p-25};
+  one.magnitude = {0x1p-25};
+  one.lse = {0};
+  float zero = 0;
+  auto passes = [&](uint16_t output) {
+    Result<Comparison> compared = compare(one, Tensor::bhsd(&output, ElementType::f16, 1, 1, 1, 1),
+                                          Tensor::contiguous(&zero, ElementType::f32, {1, 1, 1}));
+    return compared.ok() && compared->passed;
+  };
+  EXPECT_TRUE(passes(0));
+  EXPECT_TRUE(passes(1));
+  EXPECT_FALSE(passes(2));
+}
+
 TEST_F(CompareTest, OtherShapesAreAnError) {
   EXPECT_FALSE(compare(reference, problem.arguments.q.at(o.data()), problem.arguments.o).ok());
 }
