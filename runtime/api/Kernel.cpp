@@ -10,30 +10,41 @@ Kernel::Kernel(std::shared_ptr<const State> state) : state(std::move(state)) {}
 
 const KernelInfo &Kernel::info() const { return state->info; }
 
-static Result<CheckedArguments> check(const LoadedKernel &kernel,
-                                      const LaunchArguments &arguments) {
-  Result<CheckedArguments> checked = checkArguments(kernel.plan.signature(), arguments,
-                                                    {kernel.backend->addressAlignment(), true});
-  if (!checked)
-    return checked;
-  if (Status status = kernel.plan.checkItems(checked->extents); !status)
-    return status.error();
-  if (Status status = kernel.plan.checkCaptures(*checked); !status)
-    return status.error();
-  return checked;
+static Status check(const LoadedKernel &kernel, const LaunchArguments &arguments,
+                    CheckedArguments &checked) {
+  if (Status status = checkArguments(kernel.plan.signature(), arguments,
+                                     {kernel.backend->addressAlignment(), true}, checked);
+      !status)
+    return status;
+  if (Status status = kernel.plan.checkItems(checked.extents); !status)
+    return status;
+  return kernel.plan.checkCaptures(checked);
+}
+
+static Status checkAll(const LoadedKernel &kernel, const LaunchArguments &arguments,
+                       CheckedArguments &checked) {
+  Status status = check(kernel, arguments, checked);
+  return status ? kernel.plan.checkWorkspace(checked, arguments.workspace) : status;
 }
 
 Status Kernel::launch(const LaunchArguments &arguments, void *stream) const {
-  Result<CheckedArguments> checked = check(*state->kernel, arguments);
-  if (!checked)
-    return checked.error().within("launching '" + state->info.variantName + "'");
-  return state->kernel->plan.launch(*state->kernel->code, *checked, stream,
-                                    state->kernel->workspaces.get());
+  CheckedArguments checked;
+  if (Status status = checkAll(*state->kernel, arguments, checked); !status)
+    return status.error().within("launching '" + state->info.variantName + "'");
+  return state->kernel->plan.launch(*state->kernel->code, checked, stream,
+                                    state->kernel->workspaces.get(), arguments.workspace);
 }
 
 Status Kernel::checkArguments(const LaunchArguments &arguments) const {
-  Result<CheckedArguments> checked = check(*state->kernel, arguments);
-  return checked ? Status::success() : Status(checked.error());
+  CheckedArguments checked;
+  return checkAll(*state->kernel, arguments, checked);
+}
+
+Result<size_t> Kernel::workspaceBytes(const LaunchArguments &arguments) const {
+  CheckedArguments checked;
+  if (Status status = check(*state->kernel, arguments, checked); !status)
+    return status.error();
+  return state->kernel->plan.workspaceBytes(checked);
 }
 
 } // namespace tesela

@@ -17,24 +17,50 @@
 
 namespace tesela {
 
+/// What launches on a stream run after and beside.
+struct StreamUse {
+  uint64_t stream = 0;  ///< no other stream of the process ever has this number
+  uint64_t capture = 0; ///< the capture into a graph that goes on, numbered; 0: none
+};
+
+/// A counter for launches (ArgumentSlot::Kind::counter).
+struct LaunchCounter {
+  uint64_t address = 0;
+  std::shared_ptr<const void> memory; ///< to be held until the launches have been started
+};
+
 /// An artifact's code, loaded. It keeps its backend alive.
 class LoadedCode {
 public:
   virtual ~LoadedCode() = default;
-  /// The address of the counter of a launch on `stream` (ArgumentSlot::Kind::counter). Only a GPU
-  /// has kernels that ask for one: elsewhere Code::defect.
-  virtual Result<uint64_t> counter(void *stream) const {
+
+  /// Makes the device current for the calling thread, where that is needed: then true, and leave()
+  /// must follow on the same thread. The members that start, or prepare, a launch are called
+  /// between the two.
+  virtual Result<bool> enter() const { return false; }
+  virtual void leave() const {}
+
+  virtual Result<StreamUse> streamUse(void *stream) const { return StreamUse(); }
+  /// The counter of launches of that use. Only a GPU has kernels that ask for one: elsewhere
+  /// Code::defect.
+  virtual Result<LaunchCounter> counter(const StreamUse &use) const {
     return Error(Code::defect, "the kernel asks for a counter, which only a GPU has");
   }
-  /// Starts `items` work items, more than 0 and within the device's grid (LaunchPlan::checkItems),
-  /// of the plan's launch `index`;
-  /// arguments[i] points at the value of slot i.
-  virtual Status launch(size_t index, int64_t items, void **arguments, void *stream) const = 0;
+  /// Sets `counterBytes` at `address` to 0, on `stream`.
+  static constexpr size_t counterBytes = 8; // two u32
+  virtual Status clearCounter(uint64_t address, void *stream) const {
+    return Error(Code::defect, "the kernel asks for a counter, which only a GPU has");
+  }
   /// The map that kernels copy boxes of a tensor by. Only a GPU has such copies: elsewhere
   /// Code::defect.
   virtual Status encodeTensorMap(const TensorTiling &tiling, TensorMap &map) const {
     return Error(Code::defect, "the kernel asks for a tensor map, which only a GPU has");
   }
+  /// Starts `items` work items, more than 0 and within the device's grid (LaunchPlan::checkItems),
+  /// of the plan's launch `index`;
+  /// arguments[i] points at the value of slot i.
+  virtual Status launch(size_t index, int64_t items, void **arguments, void *stream) const = 0;
+
   /// Where zero bytes lie that kernels can read, 8 on the host and zeroBytes on a GPU: what tensors
   /// without elements are read from.
   static constexpr size_t zeroBytes = 512; // a row of the widest head, 256 elements of 2 bytes
@@ -46,12 +72,6 @@ public:
   virtual std::optional<Resources> resources() const { return std::nullopt; }
   /// Static and dynamic shared memory of a block.
   virtual std::optional<int64_t> sharedBytes() const { return std::nullopt; }
-};
-
-/// What launches on a stream run after and beside.
-struct StreamUse {
-  uint64_t stream = 0;  ///< no other stream of the process ever has this number
-  uint64_t capture = 0; ///< the capture into a graph that goes on, numbered; 0: none
 };
 
 /// The host or one GPU. All members may be called from several threads at once.
@@ -82,7 +102,6 @@ public:
   virtual Status copyToHost(void *to, const void *from, size_t bytes) const = 0;
   virtual Status fill(void *address, uint8_t byte, size_t bytes) const = 0;
   virtual Status synchronize(void *stream) const = 0;
-  virtual Result<StreamUse> streamUse(void *stream) const { return StreamUse(); }
   /// The milliseconds that `work` takes on `stream`.
   virtual Result<double> time(const std::function<Status()> &work, void *stream) const = 0;
 

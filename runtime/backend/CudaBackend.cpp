@@ -16,6 +16,9 @@ using namespace cuda;
 
 namespace {
 
+/// The first with asynchronous copies and bf16 (compiler/targets/nvvm/ChipFacts.cpp).
+constexpr int oldestCapability = 80;
+
 DevicePointer devicePointer(const void *address) {
   return reinterpret_cast<DevicePointer>(address);
 }
@@ -23,6 +26,12 @@ DevicePointer devicePointer(const void *address) {
 class CudaBackend : public Backend {
 public:
   static Result<std::shared_ptr<Backend>> create(const Device &device) {
+    if (device.sm < oldestCapability)
+      return Error(Code::unsupported, "cuda:" + std::to_string(device.index) + " is " +
+                                          device.name + " of " + device.target +
+                                          ", Tesela's kernels need sm_" +
+                                          std::to_string(oldestCapability) +
+                                          " or later: choose another device, or 'host'");
     Result<const DriverApi *> api = driver();
     if (!api)
       return api.error();
@@ -90,6 +99,7 @@ public:
     CurrentContext current(api, context);
     if (!current.status())
       return current.status().error();
+    RelaxedCapture relaxed(api);
     DevicePointer address = 0;
     // The driver refuses 0 bytes.
     if (Status status =
@@ -100,6 +110,7 @@ public:
   }
   void release(void *address) const override {
     CurrentContext current(api, context);
+    RelaxedCapture relaxed(api);
     if (current.status())
       api.cuMemFree_v2(devicePointer(address));
   }
@@ -134,21 +145,6 @@ public:
     return api.check(api.cuStreamSynchronize(static_cast<CUstream_st *>(stream)),
                      "cuStreamSynchronize");
   }
-  Result<StreamUse> streamUse(void *stream) const override {
-    CurrentContext current(api, context);
-    if (!current.status())
-      return current.status().error();
-    auto *queue = static_cast<CUstream_st *>(stream);
-    unsigned long long id = 0, capture = 0;
-    int isCapturing = 0;
-    if (Status status = api.check(api.cuStreamGetId(queue, &id), "cuStreamGetId"); !status)
-      return status.error();
-    if (Status status = api.check(api.cuStreamGetCaptureInfo(queue, &isCapturing, &capture),
-                                  "cuStreamGetCaptureInfo");
-        !status)
-      return status.error();
-    return StreamUse{id, isCapturing ? capture : 0};
-  }
   Result<double> time(const std::function<Status()> &work, void *stream) const override;
 
   const DriverApi &driverApi() const { return api; }
@@ -173,28 +169,48 @@ public:
     bool persistent;
   };
   CudaLoadedCode(std::shared_ptr<const CudaBackend> backend, CUmod_st *module)
-      : backend(std::move(backend)), module(module) {}
+      : backend(std::move(backend)), api(this->backend->driverApi()),
+        context(this->backend->contextHandle()), module(module) {}
   ~CudaLoadedCode() override {
-    CurrentContext current(backend->driverApi(), backend->contextHandle());
+    CurrentContext current(api, context);
+    RelaxedCapture relaxed(api);
     if (current.status())
-      backend->driverApi().cuModuleUnload(module);
+      api.cuModuleUnload(module);
   }
 
   Status prepare(const Artifact &artifact);
 
   uint64_t addressOfZero() const override { return reinterpret_cast<uintptr_t>(backend->zero); }
-  Result<uint64_t> counter(void *stream) const override {
-    CurrentContext current(backend->driverApi(), backend->contextHandle());
-    if (!current.status())
-      return current.status().error();
-    return backend->counters.of(static_cast<CUstream_st *>(stream));
+  Result<bool> enter() const override { return makeCurrent(api, context); }
+  void leave() const override {
+    CUctx_st *popped;
+    api.cuCtxPopCurrent_v2(&popped);
+  }
+  Result<StreamUse> streamUse(void *stream) const override {
+    auto *queue = static_cast<CUstream_st *>(stream);
+    unsigned long long id = 0, capture = 0;
+    int isCapturing = 0;
+    if (Status status = api.check(api.cuStreamGetId(queue, &id), "cuStreamGetId"); !status)
+      return status.error();
+    if (Status status = api.check(api.cuStreamGetCaptureInfo(queue, &isCapturing, &capture),
+                                  "cuStreamGetCaptureInfo");
+        !status)
+      return status.error();
+    return StreamUse{id, isCapturing ? capture : 0};
+  }
+  Result<LaunchCounter> counter(const StreamUse &use) const override {
+    return backend->counters.of(use);
+  }
+  Status clearCounter(uint64_t address, void *stream) const override {
+    return api.check(
+        api.cuMemsetD8Async(address, 0, counterBytes, static_cast<CUstream_st *>(stream)),
+        "cuMemsetD8Async");
+  }
+  Status encodeTensorMap(const TensorTiling &tiling, TensorMap &map) const override {
+    return cuda::encodeTensorMap(api, tiling, map);
   }
   Status launch(size_t index, int64_t items, void **arguments, void *stream) const override {
     const Entry &entry = entries[index];
-    const DriverApi &api = backend->driverApi();
-    CurrentContext current(api, backend->contextHandle());
-    if (!current.status())
-      return current.status();
     unsigned blocks =
         unsigned(entry.persistent ? std::min<int64_t>(items, backend->multiprocessors) : items);
     return api.check(api.cuLaunchKernel(entry.function, blocks, 1, 1, entry.threads, 1, 1,
@@ -202,17 +218,13 @@ public:
                                         arguments, nullptr),
                      "cuLaunchKernel");
   }
-  Status encodeTensorMap(const TensorTiling &tiling, TensorMap &map) const override {
-    CurrentContext current(backend->driverApi(), backend->contextHandle());
-    if (!current.status())
-      return current.status();
-    return cuda::encodeTensorMap(backend->driverApi(), tiling, map);
-  }
   std::optional<Resources> resources() const override { return known; }
   std::optional<int64_t> sharedBytes() const override { return shared; }
 
 private:
   std::shared_ptr<const CudaBackend> backend;
+  const DriverApi &api;
+  CUctx_st *context;
   CUmod_st *module;
   std::vector<Entry> entries;
   Resources known;
@@ -220,7 +232,6 @@ private:
 };
 
 Status CudaLoadedCode::prepare(const Artifact &artifact) {
-  const DriverApi &api = backend->driverApi();
   for (const Launch &launch : artifact.launches) {
     CUfunc_st *function = nullptr;
     if (Status status = api.check(api.cuModuleGetFunction(&function, module, launch.kernel.c_str()),
@@ -289,6 +300,7 @@ Result<std::string> CudaBackend::link(const std::string &ptx) const {
   CurrentContext current(api, context);
   if (!current.status())
     return current.status().error();
+  RelaxedCapture relaxed(api);
   JitLog log;
   CUlinkState_st *state = nullptr;
   if (Status status =
@@ -345,6 +357,7 @@ Result<std::shared_ptr<const LoadedCode>> CudaBackend::load(const Artifact &arti
   CurrentContext current(api, context);
   if (!current.status())
     return current.status().error();
+  RelaxedCapture relaxed(api);
   CUmod_st *module = nullptr;
   JitLog log;
   bool jit = artifact.format == CodeFormat::ptx;

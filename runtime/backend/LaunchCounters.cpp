@@ -4,6 +4,8 @@
 //===----------------------------------------------------------------------===//
 #include "backend/LaunchCounters.h"
 
+#include "driver/CurrentContext.h"
+
 namespace tesela {
 
 using namespace cuda;
@@ -11,60 +13,98 @@ using namespace cuda;
 // A line of its own for each counter; more streams than a process tends to have, in 64 KB.
 static constexpr uint64_t counterBytes = 64, countersOfBlock = 1024;
 
-Status LaunchCounters::grow() {
-  DevicePointer block = 0;
+LaunchCounter LaunchCounters::Supply::take() {
+  LaunchCounter counter{next, block};
+  next += counterBytes;
+  return counter;
+}
+
+/// Zeros on a stream of its own: the default stream would wait for launches, and fails while a
+/// graph is captured on another one.
+static Status clear(const DriverApi &api, DevicePointer address, size_t bytes) {
+  CUstream_st *stream = nullptr;
+  if (Status status = api.check(api.cuStreamCreate(&stream, streamNonBlocking), "cuStreamCreate");
+      !status)
+    return status;
+  Status status = api.check(api.cuMemsetD8Async(address, 0, bytes, stream), "cuMemsetD8Async");
+  if (status)
+    status = api.check(api.cuStreamSynchronize(stream), "cuStreamSynchronize");
+  api.cuStreamDestroy_v2(stream);
+  return status;
+}
+
+Status LaunchCounters::fill(Supply &supply) {
+  RelaxedCapture relaxed(api);
+  DevicePointer address = 0;
   size_t bytes = counterBytes * countersOfBlock;
-  if (Status status = api.check(api.cuMemAlloc_v2(&block, bytes), "cuMemAlloc"); !status)
+  if (Status status = api.check(api.cuMemAlloc_v2(&address, bytes), "cuMemAlloc"); !status)
     return status.error().within("allocating the counters of launches");
-  if (Status status = api.check(api.cuMemsetD8_v2(block, 0, bytes), "cuMemsetD8"); !status) {
-    api.cuMemFree_v2(block);
+  Block block(new DevicePointer(address), [&api = api](const DevicePointer *address) {
+    RelaxedCapture relaxed(api);
+    api.cuMemFree_v2(*address); // waits for the launches that still use it
+    delete address;
+  });
+  if (Status status = clear(api, address, bytes); !status)
     return status;
-  }
-  if (Status status = api.check(api.cuStreamSynchronize(nullptr), "cuStreamSynchronize"); !status) {
-    api.cuMemFree_v2(block);
-    return status;
-  }
-  blocks.push_back(block);
-  next = block;
-  end = block + bytes;
+  supply = {std::move(block), address, address + bytes};
   return Status::success();
 }
 
-void LaunchCounters::release() {
-  for (DevicePointer block : blocks)
-    api.cuMemFree_v2(block);
-  blocks.clear();
+Status LaunchCounters::create() {
+  Status status = fill(streams);
+  if (status)
+    status = fill(graphs);
+  return status;
 }
 
-Result<uint64_t> LaunchCounters::of(CUstream_st *stream) {
-  int isCapturing = 0;
-  unsigned long long id = 0;
-  if (Status status =
-          api.check(api.cuStreamIsCapturing(stream, &isCapturing), "cuStreamIsCapturing");
-      !status)
-    return status.error();
-  if (Status status = api.check(api.cuStreamGetId(stream, &id), "cuStreamGetId"); !status)
-    return status.error();
+void LaunchCounters::release() {
+  byStream.clear();
+  kept.clear();
+  streams = graphs = {};
+}
+
+std::vector<LaunchCounter> LaunchCounters::takeUnused() {
+  std::vector<LaunchCounter> unused;
+  for (auto each = byStream.begin(); each != byStream.end();) {
+    bool isUsed = each->second.generation + 1 >= generation;
+    if (!isUsed)
+      unused.push_back(std::move(each->second.counter));
+    each = isUsed ? std::next(each) : byStream.erase(each);
+  }
+  return unused;
+}
+
+Result<LaunchCounter> LaunchCounters::of(const StreamUse &use) {
+  std::vector<LaunchCounter> unused; // go after the lock: freeing waits for the GPU
   std::lock_guard lock(mutex);
-  // Memory cannot be allocated in a capture: launches outside of one keep some ready.
-  if (next == end) {
-    if (isCapturing)
+  if (use.capture) {
+    // Memory cannot be allocated in a capture: launches outside of one keep some ready.
+    if (graphs.next == graphs.end)
       return Error(
           Code::outOfMemory,
           "a graph that is being captured takes more counters than are prepared; launch once "
           "outside of the capture, which prepares " +
-              std::to_string(countersOfBlock) + " more");
-    if (Status status = grow(); !status)
-      return status.error();
+              std::to_string(countersOfBlock) + " more, or pass a workspace");
+    return graphs.take();
   }
-  if (!isCapturing)
-    if (auto known = byStream.find(id); known != byStream.end())
-      return known->second;
-  uint64_t counter = next;
-  next += counterBytes;
-  if (!isCapturing)
-    byStream.emplace(id, counter);
-  return counter;
+  if (graphs.next == graphs.end) {
+    Block full = graphs.block;
+    if (Status status = fill(graphs); !status)
+      return status.error();
+    if (full)
+      kept.push_back(std::move(full));
+  }
+  if (auto known = byStream.find(use.stream); known != byStream.end()) {
+    known->second.generation = generation;
+    return known->second.counter;
+  }
+  if (streams.next == streams.end) {
+    if (Status status = fill(streams); !status)
+      return status.error();
+    ++generation;
+    unused = takeUnused();
+  }
+  return byStream.emplace(use.stream, Entry{streams.take(), generation}).first->second.counter;
 }
 
 } // namespace tesela

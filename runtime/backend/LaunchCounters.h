@@ -7,39 +7,60 @@
 // each launch and after it. Launches of one stream run one after the other, so each stream has one
 // counter; a launch that is captured into a graph gets one of its own, since the graph may run
 // beside anything. Two instances of one graph that run at the same time are the one case that
-// shares a counter: CUDA programs that do so must capture twice.
+// shares a counter: CUDA programs that do so must capture twice, or give each a workspace.
+//
+// Nobody says when a stream is destroyed. A counter goes back once a block's number of other
+// streams have had their first launch since its stream's last one; a stream that is used again has
+// another one then. Those of graphs do not come back: a graph may be launched at any time.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TESELA_BACKEND_LAUNCHCOUNTERS_H
 #define TESELA_BACKEND_LAUNCHCOUNTERS_H
 
+#include "backend/Backend.h"
 #include "driver/DriverApi.h"
 
+#include <memory>
 #include <mutex>
 #include <unordered_map>
 #include <vector>
 
 namespace tesela {
 
-/// All members may be called from several threads; the device's context must be current.
+/// All members may be called from several threads; the device's context must be current, also where
+/// a LaunchCounter goes.
 class LaunchCounters {
 public:
   explicit LaunchCounters(const cuda::DriverApi &api) : api(api) {}
 
   /// Allocates the first counters, so that launches find them.
-  Status create() { return grow(); }
+  Status create();
+  /// No launch of the device is under way.
   void release();
-  /// The address of two zero u32 for the next launch on `stream`.
-  Result<uint64_t> of(CUstream_st *stream);
+  /// Two zero u32 for the next launches of that use, to be held until they have been started.
+  Result<LaunchCounter> of(const StreamUse &use);
 
 private:
-  Status grow();
+  using Block = std::shared_ptr<const cuda::DevicePointer>;
+  /// Counters that no launch has yet.
+  struct Supply {
+    Block block;
+    uint64_t next = 0, end = 0;
+    LaunchCounter take();
+  };
+  struct Entry {
+    LaunchCounter counter;
+    uint64_t generation = 0; ///< in which it was used last
+  };
+  Status fill(Supply &supply);
+  std::vector<LaunchCounter> takeUnused();
 
   const cuda::DriverApi &api;
   std::mutex mutex;
-  std::unordered_map<uint64_t, uint64_t> byStream; ///< the stream's id to its counter
-  std::vector<cuda::DevicePointer> blocks;
-  uint64_t next = 0, end = 0; ///< addresses that no launch has yet
+  std::unordered_map<uint64_t, Entry> byStream; ///< by the stream's number
+  uint64_t generation = 0;                      ///< counts the blocks for streams
+  Supply streams, graphs;
+  std::vector<Block> kept; ///< those whose counters graphs have
 };
 
 } // namespace tesela

@@ -9,17 +9,34 @@
 
 namespace tesela::cuda {
 
+/// Makes `context` current for the calling thread unless it is so; true where cuCtxPopCurrent must
+/// follow.
+inline Result<bool> makeCurrent(const DriverApi &api, CUctx_st *context) {
+  CUctx_st *current = nullptr;
+  if (int result = api.cuCtxGetCurrent(&current); result != success)
+    return api.check(result, "cuCtxGetCurrent").error();
+  if (current == context)
+    return false;
+  if (int result = api.cuCtxPushCurrent_v2(context); result != success)
+    return api.check(result, "cuCtxPushCurrent").error();
+  return true;
+}
+
 /// Makes a context current for the calling thread for as long as this lives; the
 /// caller's own is current again after it.
 class CurrentContext {
 public:
-  CurrentContext(const DriverApi &api, CUctx_st *context)
-      : api(api), status_(api.check(api.cuCtxPushCurrent_v2(context), "cuCtxPushCurrent")) {}
+  CurrentContext(const DriverApi &api, CUctx_st *context) : api(api) {
+    Result<bool> made = makeCurrent(api, context);
+    if (!made)
+      status_ = made.error();
+    pushed = made && *made;
+  }
   CurrentContext(const CurrentContext &) = delete;
   CurrentContext &operator=(const CurrentContext &) = delete;
   ~CurrentContext() {
     CUctx_st *popped;
-    if (status_)
+    if (pushed)
       api.cuCtxPopCurrent_v2(&popped);
   }
   const Status &status() const { return status_; }
@@ -27,6 +44,28 @@ public:
 private:
   const DriverApi &api;
   Status status_;
+  bool pushed = false;
+};
+
+/// While this lives, what the calling thread allocates, frees and loads leaves the captures of
+/// graphs alone that other threads, or this one, have begun: in the mode that captures mostly have
+/// they would be refused and broken. None of it is captured.
+class RelaxedCapture {
+public:
+  explicit RelaxedCapture(const DriverApi &api) : api(api) {
+    exchanged = api.cuThreadExchangeStreamCaptureMode(&mode) == success;
+  }
+  RelaxedCapture(const RelaxedCapture &) = delete;
+  RelaxedCapture &operator=(const RelaxedCapture &) = delete;
+  ~RelaxedCapture() {
+    if (exchanged)
+      api.cuThreadExchangeStreamCaptureMode(&mode);
+  }
+
+private:
+  const DriverApi &api;
+  int mode = captureModeRelaxed;
+  bool exchanged;
 };
 
 } // namespace tesela::cuda

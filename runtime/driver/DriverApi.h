@@ -66,20 +66,25 @@ enum TensorMapOption {
   tensorMapFillZeros = 0,
 };
 
-/// CUresult, as far as Tesela knows remedies.
+/// CUstreamCaptureMode and CUstream_flags, as far as used.
+enum StreamOption { captureModeRelaxed = 2, streamNonBlocking = 1 };
+
+/// CUresult, as far as the code names them; what is known of each stands in DriverErrors.cpp.
 enum ResultCode {
   success = 0,
   errorOutOfMemory = 2,
   errorNoDevice = 100,
-  errorNoBinaryForGpu = 209,
-  errorInvalidPtx = 218,
-  errorUnsupportedPtxVersion = 222,
   errorInvalidHandle = 400,
-  errorIllegalAddress = 700,
-  errorLaunchOutOfResources = 701,
-  errorMisalignedAddress = 716,
-  errorSystemDriverMismatch = 803,
 };
+
+/// What a CUresult is to a caller.
+struct DriverError {
+  int result;
+  Code code;
+  const char *remedy; ///< what to do; never empty
+};
+/// The same answer for all that the driver does not document.
+const DriverError &driverError(int result);
 
 /// The table: each function under the name that libcuda exports, and its parameters.
 /// All return a CUresult (an int here).
@@ -95,12 +100,14 @@ enum ResultCode {
   ENTRY(cuDeviceTotalMem_v2, (size_t *bytes, int device))                                          \
   ENTRY(cuDevicePrimaryCtxRetain, (CUctx_st * *context, int device))                               \
   ENTRY(cuDevicePrimaryCtxRelease_v2, (int device))                                                \
+  ENTRY(cuCtxGetCurrent, (CUctx_st * *context))                                                    \
   ENTRY(cuCtxPushCurrent_v2, (CUctx_st * context))                                                 \
   ENTRY(cuCtxPopCurrent_v2, (CUctx_st * *context))                                                 \
   ENTRY(cuStreamGetId, (CUstream_st * stream, unsigned long long *id))                             \
-  ENTRY(cuStreamIsCapturing, (CUstream_st * stream, int *status))                                  \
-  ENTRY(cuStreamGetCaptureInfo,                                                                    \
-        (CUstream_st * stream, int *status, unsigned long long *id))                               \
+  ENTRY(cuThreadExchangeStreamCaptureMode, (int *mode))                                            \
+  ENTRY(cuStreamGetCaptureInfo, (CUstream_st * stream, int *status, unsigned long long *id))       \
+  ENTRY(cuStreamCreate, (CUstream_st * *stream, unsigned int flags))                               \
+  ENTRY(cuStreamDestroy_v2, (CUstream_st * stream))                                                \
   ENTRY(cuStreamSynchronize, (CUstream_st * stream))                                               \
   ENTRY(cuModuleLoadDataEx, (CUmod_st * *module, const void *image, unsigned int optionCount,      \
                              int *options, void **optionValues))                                   \
@@ -117,6 +124,8 @@ enum ResultCode {
   ENTRY(cuMemcpyHtoD_v2, (DevicePointer to, const void *from, size_t bytes))                       \
   ENTRY(cuMemcpyDtoH_v2, (void *to, DevicePointer from, size_t bytes))                             \
   ENTRY(cuMemsetD8_v2, (DevicePointer address, unsigned char value, size_t bytes))                 \
+  ENTRY(cuMemsetD8Async,                                                                           \
+        (DevicePointer address, unsigned char value, size_t bytes, CUstream_st *stream))           \
   ENTRY(cuEventCreate, (CUevent_st * *event, unsigned int flags))                                  \
   ENTRY(cuEventDestroy_v2, (CUevent_st * event))                                                   \
   ENTRY(cuEventRecord, (CUevent_st * event, CUstream_st * stream))                                 \
@@ -140,6 +149,8 @@ struct DriverApi {
   TESELA_CUDA_DRIVER_TABLE(TESELA_ENTRY)
 #undef TESELA_ENTRY
   int version = 0; ///< CUDA version of the driver: 13000 for 13.0
+  /// The first with tensor maps and numbered streams, and with the PTX 8.0 that sm_90 needs.
+  static constexpr int oldestVersion = 12000;
 
   /// `result` of `call` as a Status: it names the call, gives the driver's own text,
   /// and a remedy where one is known.
@@ -147,12 +158,12 @@ struct DriverApi {
   /// "13.0".
   std::string versionText() const;
 
-  /// Opens the driver under one of `names` and initialises it.
+  /// Opens the driver under one of `names` and initialises it. Code::notFound: there is none.
+  /// Code::unsupported: it is older than `oldestVersion`.
   static Result<DriverApi> open(const std::vector<std::string> &names);
 };
 
-/// The process's driver, opened on the first call; later calls give the same answer.
-/// Code::notFound where there is none.
+/// The process's driver. Once it is open, all calls give the same; until then each tries anew.
 Result<const DriverApi *> driver();
 
 } // namespace tesela::cuda

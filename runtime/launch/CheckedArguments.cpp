@@ -11,6 +11,7 @@
 
 #include <cmath>
 #include <limits>
+#include <span>
 
 namespace tesela {
 
@@ -27,23 +28,23 @@ Error invalid(const std::string &message) { return Error(Code::invalidArgument, 
 
 /// A tensor of rank 4 in the kernel's type, with extents that kernels can count.
 Status checkShape(const char *name, const Tensor &tensor, ElementType type) {
-  std::string is = std::string(name) + " is " + describe(tensor);
+  auto is = [&] { return std::string(name) + " is " + describe(tensor); };
   if (tensor.type != type)
-    return invalid(is + ", the kernel was compiled for " + std::string(elementTypeName(type)) +
+    return invalid(is() + ", the kernel was compiled for " + std::string(elementTypeName(type)) +
                    ": convert it, or compile for " + std::string(elementTypeName(tensor.type)));
   if (tensor.rank != 4)
-    return invalid(is + ", its rank must be 4: [batch, heads, length, head dimension]");
+    return invalid(is() + ", its rank must be 4: [batch, heads, length, head dimension]");
   for (int axis = 0; axis < 4; ++axis) {
     int64_t limit = axis == 2 ? maxLength : maxExtent;
     if (tensor.extents[axis] < 0 || tensor.extents[axis] > limit)
-      return invalid(is + ", its " + axisNames[axis] + " extent must lie in [0, " +
+      return invalid(is() + ", its " + axisNames[axis] + " extent must lie in [0, " +
                      std::to_string(limit) + "]: split what is longer over several launches");
   }
   return Status::success();
 }
 
 Status checkExtent(const char *name, int axis, int64_t actual, int64_t expected,
-                   const std::string &source) {
+                   const char *source) {
   if (actual == expected)
     return Status::success();
   return invalid(std::string(name) + " has the " + axisNames[axis] + " extent " +
@@ -78,8 +79,8 @@ Status checkLayout(const char *name, Tensor &tensor, int alignment, bool written
     if (tensor.strides[axis] < 0)
       return invalid(strideIs(axis) + ", it must not be negative: copy the tensor");
   // From here a stride in bytes fits 63 bits.
-  if (Status status = checkSpan(std::string(name) + " is " + describe(tensor), tensor); !status)
-    return status;
+  if (!spanFits(tensor))
+    return checkSpan(std::string(name) + " is " + describe(tensor), tensor);
   for (int axis = 0; axis < 3; ++axis) {
     int64_t stride = tensor.strides[axis];
     if (stride * elementBytes % needed)
@@ -94,19 +95,19 @@ Status checkLayout(const char *name, Tensor &tensor, int alignment, bool written
 
 Status checkLse(const Tensor &lse, const Extents &extents) {
   int64_t expected[] = {extents.B, extents.H, extents.Sq};
-  std::string is = "lse is " + describe(lse);
-  std::string shape = fmt::format("[{}, {}, {}]", expected[0], expected[1], expected[2]);
+  auto is = [&] { return "lse is " + describe(lse); };
+  auto shape = [&] { return fmt::format("[{}, {}, {}]", expected[0], expected[1], expected[2]); };
   bool fits = lse.type == ElementType::f32 && lse.rank == 3;
   for (int axis = 0; fits && axis < 3; ++axis)
     fits = lse.extents[axis] == expected[axis];
   if (!fits)
-    return invalid(is + ", it must be f32" + shape + ": [batch, heads, queries]");
+    return invalid(is() + ", it must be f32" + shape() + ": [batch, heads, queries]");
   if (hasNoElements(lse))
     return Status::success();
-  if (Status status = checkSpan(is, lse); !status)
-    return status;
+  if (!spanFits(lse))
+    return checkSpan(is(), lse);
   if (!lse.data)
-    return invalid("lse has no address: pass f32" + shape + " in the device's memory");
+    return invalid("lse has no address: pass f32" + shape() + " in the device's memory");
   if (reinterpret_cast<uintptr_t>(lse.data) % 4)
     return invalid("lse's address must be a multiple of 4 bytes");
   int64_t stride = 1;
@@ -124,24 +125,22 @@ Result<float> checkScale(std::optional<double> scale, int headDim) {
   if (!scale)
     return float(1.0 / std::sqrt(double(headDim)));
   float rounded = float(*scale);
-  std::string is = "the scale is " + fmt::format("{}", *scale);
+  auto is = [&] { return "the scale is " + fmt::format("{}", *scale); };
   if (!std::isfinite(rounded))
-    return invalid(is + ", it must be finite");
+    return invalid(is() + ", it must be finite");
   if (*scale < 0)
-    return invalid(is + ", it must be positive: negate q and pass " + fmt::format("{}", -*scale));
+    return invalid(is() + ", it must be positive: negate q and pass " + fmt::format("{}", -*scale));
   constexpr float least = 0x1p-100f; // its inverse scales the other terms of a score
   if (rounded < least)
     return invalid(
-        is + fmt::format(", it must be at least {}: for equal weights pass q of zeros", least));
+        is() + fmt::format(", it must be at least {}: for equal weights pass q of zeros", least));
   return rounded;
 }
 
 } // namespace
 
-Result<CheckedArguments> checkArguments(const Signature &signature,
-                                        const LaunchArguments &arguments,
-                                        const ArgumentRules &rules) {
-  CheckedArguments checked;
+Status checkArguments(const Signature &signature, const LaunchArguments &arguments,
+                      const ArgumentRules &rules, CheckedArguments &checked) {
   checked.tensors = {arguments.q, arguments.k, arguments.v, arguments.o, arguments.lse};
   auto &[q, k, v, o, lse] = checked.tensors;
   struct Named {
@@ -149,21 +148,20 @@ Result<CheckedArguments> checkArguments(const Signature &signature,
     Tensor *tensor;
     bool written;
   };
-  std::vector<Named> inputs = {{"q", &q, false}, {"k", &k, false}, {"v", &v, false}};
-  if (rules.checkResults)
-    inputs.push_back({"o", &o, true});
-  for (const Named &each : inputs)
+  const Named all[] = {{"q", &q, false}, {"k", &k, false}, {"v", &v, false}, {"o", &o, true}};
+  const std::span<const Named> looked(all, rules.checkResults ? 4 : 3);
+  for (const Named &each : looked)
     if (Status status = checkShape(each.name, *each.tensor, signature.inputType); !status)
-      return status.error();
+      return status;
 
   struct Agreement {
     const char *name;
     const Tensor *tensor;
     int axis;
     int64_t expected;
-    std::string source;
+    const char *source;
   };
-  std::vector<Agreement> agreements = {
+  const Agreement agreements[] = {
       {"q", &q, 3, signature.headDimQk, "the kernel"},
       {"k", &k, 0, q.extents[0], "q"},
       {"k", &k, 3, signature.headDimQk, "the kernel"},
@@ -171,17 +169,16 @@ Result<CheckedArguments> checkArguments(const Signature &signature,
       {"v", &v, 1, k.extents[1], "k"},
       {"v", &v, 2, k.extents[2], "k"},
       {"v", &v, 3, signature.headDimV, "the kernel"},
+      {"o", &o, 0, q.extents[0], "q"},
+      {"o", &o, 1, q.extents[1], "q"},
+      {"o", &o, 2, q.extents[2], "q"},
+      {"o", &o, 3, signature.headDimV, "the kernel"},
   };
-  if (rules.checkResults)
-    for (int axis = 0; axis < 3; ++axis)
-      agreements.push_back({"o", &o, axis, q.extents[axis], "q"});
-  if (rules.checkResults)
-    agreements.push_back({"o", &o, 3, signature.headDimV, "the kernel"});
-  for (const Agreement &each : agreements)
+  for (const Agreement &each : std::span(agreements, rules.checkResults ? 11 : 7))
     if (Status status = checkExtent(each.name, each.axis, each.tensor->extents[each.axis],
                                     each.expected, each.source);
         !status)
-      return status.error();
+      return status;
 
   int64_t heads = q.extents[1], kvHeads = k.extents[1];
   if (heads > 0 && (kvHeads == 0 || heads % kvHeads))
@@ -190,20 +187,27 @@ Result<CheckedArguments> checkArguments(const Signature &signature,
   checked.extents = {int32_t(q.extents[0]), int32_t(heads), int32_t(kvHeads), int32_t(q.extents[2]),
                      int32_t(k.extents[2])};
 
-  for (const Named &each : inputs)
+  for (const Named &each : looked)
     if (Status status = checkLayout(each.name, *each.tensor, rules.alignment, each.written);
         !status)
-      return status.error();
+      return status;
   if (rules.checkResults)
     if (Status status = checkLse(lse, checked.extents); !status)
-      return status.error();
+      return status;
 
   Result<float> scale = checkScale(arguments.scale, signature.headDimQk);
   if (!scale)
     return scale.error();
   checked.scale = *scale;
   checked.capturesUnchanged = arguments.capturesUnchanged;
-  if (Status status = checkParameters(signature.parameters, arguments, checked); !status)
+  return checkParameters(signature.parameters, arguments, checked);
+}
+
+Result<CheckedArguments> checkArguments(const Signature &signature,
+                                        const LaunchArguments &arguments,
+                                        const ArgumentRules &rules) {
+  CheckedArguments checked;
+  if (Status status = checkArguments(signature, arguments, rules, checked); !status)
     return status.error();
   return checked;
 }

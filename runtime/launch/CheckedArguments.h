@@ -5,6 +5,7 @@
 #ifndef TESELA_LAUNCH_CHECKEDARGUMENTS_H
 #define TESELA_LAUNCH_CHECKEDARGUMENTS_H
 
+#include "launch/ShortArray.h"
 #include "tesela/Kernel.h"
 #include "tesela/compiler/Artifact.h"
 
@@ -26,6 +27,10 @@ struct ArgumentRules {
   bool checkResults = true; ///< false: o and lse are not looked at
 };
 
+/// A launch of a variant with no more parameters than this allocates nothing; those of the library
+/// have 4 at most.
+constexpr size_t usualParameters = 16;
+
 /// Arguments that fit: what a kernel needs, by position.
 struct CheckedArguments {
   Extents extents;
@@ -33,14 +38,17 @@ struct CheckedArguments {
   std::array<Tensor, 5> tensors;
   float scale = 1;
   /// By parameter: a scalar's 32 bits (i32 or f32), or 0.
-  std::vector<uint32_t> scalarBits;
+  ShortArray<uint32_t, usualParameters> scalarBits;
   /// By parameter: a capture, or an empty view.
-  std::vector<Tensor> captures;
+  ShortArray<Tensor, usualParameters> captures;
   bool capturesUnchanged = false; ///< since the kernel's last launch on the stream
 };
 
-/// Every rule of LaunchArguments. The error names the argument, its value, what
-/// is expected and what to do.
+/// Every rule of LaunchArguments but those of its workspace. The error names the argument, its
+/// value, what is expected and what to do. Fills `checked`, whose contents count only on success;
+/// then nothing is allocated (usualParameters).
+Status checkArguments(const Signature &signature, const LaunchArguments &arguments,
+                      const ArgumentRules &rules, CheckedArguments &checked);
 Result<CheckedArguments> checkArguments(const Signature &signature,
                                         const LaunchArguments &arguments,
                                         const ArgumentRules &rules);

@@ -12,7 +12,7 @@
 #include <bit>
 #include <cmath>
 #include <limits>
-#include <map>
+#include <string_view>
 
 namespace tesela {
 
@@ -63,18 +63,18 @@ Status checkNames(const std::vector<Argument> &arguments, const std::vector<Para
 }
 
 Result<uint32_t> scalarBits(const Parameter &parameter, double value) {
-  std::string is = "the parameter '" + parameter.name + "' is " + fmt::format("{}", value);
+  auto is = [&] { return "the parameter '" + parameter.name + "' is " + fmt::format("{}", value); };
   if (parameter.type == ElementType::i32) {
     if (!(value >= std::numeric_limits<int32_t>::min() &&
           value <= std::numeric_limits<int32_t>::max()) ||
         value != std::floor(value))
-      return invalid(is + ", it must be a whole number that fits 32 bits");
+      return invalid(is() + ", it must be a whole number that fits 32 bits");
     return uint32_t(int32_t(value));
   }
   // From here to infinity f32 would round to infinity.
   constexpr double limit = 0x1.ffffffp127;
   if (std::isfinite(value) && std::fabs(value) >= limit)
-    return invalid(is + ", it must fit f32: at most 3.4028235e38, or infinity itself");
+    return invalid(is() + ", it must fit f32: at most 3.4028235e38, or infinity itself");
   return std::bit_cast<uint32_t>(float(value));
 }
 
@@ -92,55 +92,70 @@ std::string extentText(const CaptureExtent &extent) {
 
 class CaptureChecker {
 public:
-  explicit CaptureChecker(const Extents &extents)
-      : names{{"B", extents.B},
-              {"H", extents.H},
-              {"Hkv", extents.Hkv},
-              {"Sq", extents.Sq},
-              {"Sk", extents.Sk}} {}
+  CaptureChecker(const Extents &extents, const std::vector<Parameter> &parameters) {
+    size_t axes = 0;
+    for (const Parameter &parameter : parameters)
+      axes += parameter.extents.size();
+    known.reset(5 + axes); // at most a name an axis
+    for (Named named : {Named{"B", extents.B}, Named{"H", extents.H}, Named{"Hkv", extents.Hkv},
+                        Named{"Sq", extents.Sq}, Named{"Sk", extents.Sk}})
+      known[knownCount++] = named;
+  }
 
   Status check(const Parameter &parameter, const Tensor &tensor) {
-    std::string is = "the captured tensor '" + parameter.name + "' is " + describe(tensor);
+    auto is = [&] { return "the captured tensor '" + parameter.name + "' is " + describe(tensor); };
     if (tensor.type != parameter.type)
-      return invalid(is + ", the variant declares " + std::string(elementTypeName(parameter.type)) +
-                     ": convert it");
+      return invalid(is() + ", the variant declares " +
+                     std::string(elementTypeName(parameter.type)) + ": convert it");
     if (tensor.rank != int(parameter.extents.size()) || tensor.rank > Tensor::maxRank)
-      return invalid(is + ", the variant declares rank " +
+      return invalid(is() + ", the variant declares rank " +
                      std::to_string(parameter.extents.size()));
     for (int axis = 0; axis < tensor.rank; ++axis)
       if (Status status = checkExtent(parameter, axis, tensor.extents[axis], is); !status)
         return status;
     if (hasNoElements(tensor))
       return Status::success();
-    if (Status status = checkSpan(is, tensor); !status)
-      return status;
+    if (!spanFits(tensor))
+      return checkSpan(is(), tensor);
     if (!tensor.data)
-      return invalid(is + " and has no address: pass it in the device's memory");
+      return invalid(is() + " and has no address: pass it in the device's memory");
     if (reinterpret_cast<uintptr_t>(tensor.data) % elementSize(tensor.type))
-      return invalid(is + ", its address must be a multiple of " +
+      return invalid(is() + ", its address must be a multiple of " +
                      std::to_string(elementSize(tensor.type)) + " bytes: copy it");
     return Status::success();
   }
 
 private:
-  std::map<std::string, int64_t> names; ///< extents in scope, and names bound by captures
+  struct Named {
+    std::string_view name;
+    int64_t value;
+  };
+  /// Extents in scope, and names bound by captures.
+  ShortArray<Named, 32> known;
+  size_t knownCount = 0;
 
-  Status checkExtent(const Parameter &parameter, int axis, int64_t actual, const std::string &is) {
+  template <typename Is>
+  Status checkExtent(const Parameter &parameter, int axis, int64_t actual, const Is &is) {
     const CaptureExtent &extent = parameter.extents[axis];
     if (actual < 0 || actual > std::numeric_limits<int32_t>::max())
-      return invalid(is + ", its extents must lie in [0, 2147483647]");
-    auto known = extent.coefficient == 0 ? names.end() : names.find(extent.name);
-    if (extent.coefficient != 0 && known == names.end()) {
+      return invalid(is() + ", its extents must lie in [0, 2147483647]");
+    const Named *end = known.begin() + knownCount;
+    const Named *named =
+        extent.coefficient == 0
+            ? end
+            : std::find_if<const Named *>(
+                  known.begin(), end, [&](const Named &each) { return each.name == extent.name; });
+    if (extent.coefficient != 0 && named == end) {
       int64_t rest = actual - extent.offset;
       if (rest % extent.coefficient || rest / extent.coefficient < 0)
-        return invalid(is + ", its extent of axis " + std::to_string(axis) + " must be " +
+        return invalid(is() + ", its extent of axis " + std::to_string(axis) + " must be " +
                        extentText(extent) + " for a whole " + extent.name + " of at least 0");
-      names[extent.name] = rest / extent.coefficient;
+      known[knownCount++] = {extent.name, rest / extent.coefficient};
       return Status::success();
     }
     int64_t expected = extent.offset;
     if (extent.coefficient != 0)
-      expected += extent.coefficient * known->second;
+      expected += extent.coefficient * named->value;
     expected = std::max<int64_t>(expected, 0);
     if (actual == expected)
       return Status::success();
@@ -149,8 +164,9 @@ private:
     if (extent.coefficient != 0)
       why = " = " + std::to_string(expected);
     if (extent.coefficient != 0 && text != extent.name)
-      why += " (" + extent.name + " is " + std::to_string(known->second) + ")";
-    return invalid(is + ", its extent of axis " + std::to_string(axis) + " must be " + text + why);
+      why += " (" + extent.name + " is " + std::to_string(named->value) + ")";
+    return invalid(is() + ", its extent of axis " + std::to_string(axis) + " must be " + text +
+                   why);
   }
 };
 
@@ -162,9 +178,9 @@ Status checkParameters(const std::vector<Parameter> &parameters, const LaunchArg
     return status;
   if (Status status = checkNames(arguments.captures, parameters, true); !status)
     return status;
-  checked.scalarBits.resize(parameters.size());
-  checked.captures.resize(parameters.size());
-  CaptureChecker captureChecker(checked.extents);
+  checked.scalarBits.reset(parameters.size());
+  checked.captures.reset(parameters.size());
+  CaptureChecker captureChecker(checked.extents, parameters);
   for (size_t i = 0; i < parameters.size(); ++i) {
     const Parameter &parameter = parameters[i];
     if (parameter.isCapture) {

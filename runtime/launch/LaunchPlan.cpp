@@ -7,8 +7,10 @@
 #include "launch/TensorSpan.h"
 #include "launch/TensorTiling.h"
 
+#include <algorithm>
 #include <bit>
 #include <limits>
+#include <span>
 
 namespace tesela {
 
@@ -119,6 +121,7 @@ Result<LaunchPlan> LaunchPlan::create(const Artifact &artifact) {
         return resolved.error();
       step.slots.push_back(*resolved);
       tensorMaps += slot.kind == ArgumentSlot::Kind::tensorMap;
+      plan.usesCounter |= slot.kind == ArgumentSlot::Kind::counter;
     }
     if (tensorMaps > maxTensorMaps)
       return Error(Code::defect, "kernel " + launch.kernel + " has " + std::to_string(tensorMaps) +
@@ -139,10 +142,13 @@ Result<LaunchPlan> LaunchPlan::create(const Artifact &artifact) {
 }
 
 int64_t LaunchPlan::BoundExpression::evaluate(const CheckedArguments &arguments) const {
-  std::vector<int64_t> values;
-  for (auto [parameter, axis] : captureAxes)
-    values.push_back(arguments.captures[parameter].extents[axis]);
-  return expression.evaluate(arguments.extents, values);
+  ShortArray<int64_t, 8> values;
+  values.reset(captureAxes.size());
+  for (size_t i = 0; i < captureAxes.size(); ++i) {
+    auto [parameter, axis] = captureAxes[i];
+    values[i] = arguments.captures[parameter].extents[axis];
+  }
+  return expression.evaluate(arguments.extents, {values.data(), values.size()});
 }
 
 Result<Extents> LaunchPlan::extentsOf(const Step &step, const CheckedArguments &arguments) {
@@ -160,12 +166,13 @@ Result<Extents> LaunchPlan::extentsOf(const Step &step, const CheckedArguments &
   return Extents{values[0], values[1], values[2], values[3], values[4]};
 }
 
-Result<std::pair<std::vector<Tensor>, size_t>>
-LaunchPlan::layOut(const CheckedArguments &arguments) const {
-  std::vector<Tensor> tensors;
-  int64_t end = 0;
-  for (const Shape &shape : workspaceShapes) {
-    Tensor tensor;
+Result<size_t> LaunchPlan::layOut(const CheckedArguments &arguments, int64_t begin,
+                                  WorkspaceTensors &tensors) const {
+  tensors.reset(workspaceShapes.size());
+  int64_t end = begin;
+  for (size_t i = 0; i < workspaceShapes.size(); ++i) {
+    const Shape &shape = workspaceShapes[i];
+    Tensor &tensor = tensors[i];
     tensor.data = reinterpret_cast<void *>(end);
     tensor.type = ElementType::i32;
     tensor.rank = int(shape.size());
@@ -184,33 +191,33 @@ LaunchPlan::layOut(const CheckedArguments &arguments) const {
     if (!fits)
       return Error(Code::unsupported, "the summary of a captured tensor has more elements than 64 "
                                       "bits can count the bytes of: make the tensor smaller");
-    tensors.push_back(tensor);
   }
-  return std::pair(std::move(tensors), size_t(end));
+  return size_t(end);
 }
 
 /// The slot's value in its first bytes (little-endian machines only, as all of
 /// Tesela's are).
-uint64_t LaunchPlan::value(const Slot &slot, const Extents &extents,
-                           const CheckedArguments &arguments,
-                           const std::vector<Tensor> &workspaceTensors, const LoadedCode &code) {
+uint64_t LaunchPlan::value(const Slot &slot, const Extents &extents, const Call &call) {
   using Kind = ArgumentSlot::Kind;
+  const CheckedArguments &arguments = call.arguments;
   if (slot.kind == Kind::scale)
     return std::bit_cast<uint32_t>(arguments.scale);
   if (slot.kind == Kind::scalar)
     return arguments.scalarBits[slot.index];
+  if (slot.kind == Kind::counter)
+    return call.counter;
   if (slot.owner == Owner::extents) {
     const int32_t values[] = {extents.B, extents.H, extents.Hkv, extents.Sq, extents.Sk};
     return uint32_t(values[slot.axis]);
   }
   const Tensor &tensor = slot.owner == Owner::tensor      ? arguments.tensors[slot.index]
                          : slot.owner == Owner::parameter ? arguments.captures[slot.index]
-                                                          : workspaceTensors[slot.index];
+                                                          : call.workspaces[slot.index];
   // A capture without elements reads as zero wherever a kernel asks (ArgumentSlot::Kind::data).
   bool readsZero = slot.owner != Owner::tensor && hasNoElements(tensor);
   switch (slot.kind) {
   case Kind::data:
-    return readsZero ? code.addressOfZero() : reinterpret_cast<uintptr_t>(tensor.data);
+    return readsZero ? call.code.addressOfZero() : reinterpret_cast<uintptr_t>(tensor.data);
   case Kind::stride:
     return readsZero || slot.axis < 0 ? 0 : uint64_t(tensor.strides[slot.axis]);
   case Kind::coordinateStep:
@@ -244,109 +251,196 @@ Status LaunchPlan::checkCaptures(const CheckedArguments &arguments) const {
     if (int64_t items = step.items.evaluate(*extents); items > maxItems)
       return tooManyItems(items, maxItems, "put the captured tensor's leading axes together");
   }
-  if (workspaceShapes.empty())
-    return Status::success();
-  auto layout = layOut(arguments);
-  return layout ? Status::success() : Status(layout.error());
+  Result<size_t> bytes = workspaceBytes(arguments);
+  return bytes ? Status::success() : Status(bytes.error());
 }
 
-/// From which tensor a summary was made.
-static std::vector<int64_t> describeSource(const Tensor &tensor) {
-  std::vector<int64_t> source = {int64_t(reinterpret_cast<uintptr_t>(tensor.data))};
-  for (int axis = 0; axis < tensor.rank; ++axis) {
-    source.push_back(tensor.extents[axis]);
-    source.push_back(tensor.strides[axis]);
-  }
-  return source;
+Result<size_t> LaunchPlan::workspaceBytes(const CheckedArguments &arguments) const {
+  WorkspaceTensors tensors;
+  return layOut(arguments, givenBegin(), tensors);
 }
+
+Status LaunchPlan::checkWorkspace(const CheckedArguments &arguments,
+                                  const LaunchWorkspace &given) const {
+  if (!given.address && given.bytes == 0)
+    return Status::success();
+  Result<size_t> needed = workspaceBytes(arguments);
+  if (!needed)
+    return needed.error();
+  if (*needed > given.bytes)
+    return Error(Code::invalidArgument, "the workspace is " + std::to_string(given.bytes) +
+                                            " bytes, this launch needs " + std::to_string(*needed) +
+                                            ": ask Kernel::workspaceBytes with its arguments");
+  if (*needed == 0)
+    return Status::success();
+  if (!given.address)
+    return Error(Code::invalidArgument,
+                 "the workspace of " + std::to_string(given.bytes) +
+                     " bytes has no address: pass device memory, or no bytes");
+  if (auto past = reinterpret_cast<uintptr_t>(given.address) % workspaceAlignment)
+    return Error(Code::invalidArgument, "the workspace's address is " + std::to_string(past) +
+                                            " bytes past a multiple of " +
+                                            std::to_string(workspaceAlignment) +
+                                            ": pass memory that is aligned to it");
+  return Status::success();
+}
+
+/// Whether a summary of the one is that of the other, as long as no element changes.
+static bool sameView(const Tensor &a, const Tensor &b) {
+  return a.data == b.data && a.rank == b.rank &&
+         std::equal(a.extents.begin(), a.extents.begin() + a.rank, b.extents.begin()) &&
+         std::equal(a.strides.begin(), a.strides.begin() + a.rank, b.strides.begin());
+}
+
+namespace {
+
+/// The code's device, current as long as this lives.
+class EnteredDevice {
+public:
+  explicit EnteredDevice(const LoadedCode &code) : code(code), entered(code.enter()) {}
+  EnteredDevice(const EnteredDevice &) = delete;
+  EnteredDevice &operator=(const EnteredDevice &) = delete;
+  ~EnteredDevice() {
+    if (entered && *entered)
+      code.leave();
+  }
+  Status status() const { return entered ? Status::success() : Status(entered.error()); }
+
+private:
+  const LoadedCode &code;
+  Result<bool> entered;
+};
+
+} // namespace
 
 Status LaunchPlan::launch(const LoadedCode &code, const CheckedArguments &arguments, void *stream,
-                          Workspaces *workspaces) const {
-  if (workspaceShapes.empty())
-    return launchSteps(code, arguments, stream, {}, nullptr);
-  if (!workspaces)
-    return Error(Code::defect, "a plan with workspaces was launched without any");
-  auto layout = layOut(arguments);
-  if (!layout)
-    return layout.error();
-  auto &[tensors, bytes] = *layout;
-  Result<StreamWorkspace *> workspace = workspaces->of(stream);
-  if (!workspace)
-    return workspace.error();
-  std::lock_guard lock((*workspace)->mutex);
-  if (Status status = workspaces->reserve(**workspace, bytes, stream); !status)
+                          Workspaces *workspaces, const LaunchWorkspace &given) const {
+  EnteredDevice device(code);
+  if (Status status = device.status(); !status)
     return status;
-  std::vector<int64_t> extents;
-  for (Tensor &tensor : tensors) {
-    extents.insert(extents.end(), tensor.extents.begin(), tensor.extents.begin() + tensor.rank);
-    tensor.data =
-        static_cast<char *>((*workspace)->address) + reinterpret_cast<uintptr_t>(tensor.data);
+  Call call{.code = code, .arguments = arguments, .stream = stream, .workspaces = {}};
+  if (workspaceShapes.empty() && !usesCounter)
+    return launchSteps(call);
+  if (given.address)
+    return launchGiven(call, given);
+  Result<StreamUse> use = code.streamUse(stream);
+  if (!use)
+    return use.error();
+  LaunchCounter counter;
+  if (usesCounter) {
+    Result<LaunchCounter> found = code.counter(*use);
+    if (!found)
+      return found.error();
+    counter = std::move(*found);
+    call.counter = counter.address;
   }
-  if ((*workspace)->layout != extents) {
-    (*workspace)->layout = std::move(extents);
-    (*workspace)->summarized.clear();
-  }
-  (*workspace)->summarized.resize(signature_.parameters.size());
-  return launchSteps(code, arguments, stream, tensors, *workspace);
+  return workspaceShapes.empty() ? launchSteps(call) : launchKept(call, workspaces, *use);
 }
 
-Status LaunchPlan::launchSteps(const LoadedCode &code, const CheckedArguments &arguments,
-                               void *stream, const std::vector<Tensor> &workspaceTensors,
-                               StreamWorkspace *workspace) const {
-  // Which summaries stand, by parameter, before this call writes any.
-  std::vector<bool> stands(workspace ? signature_.parameters.size() : 0);
+/// Counts addresses of `tensors` from `address`.
+static void place(std::span<Tensor> tensors, void *address) {
+  for (Tensor &tensor : tensors)
+    tensor.data = static_cast<char *>(address) + reinterpret_cast<uintptr_t>(tensor.data);
+}
+
+/// What the memory held before is not known: the counter is cleared and all summaries are made.
+Status LaunchPlan::launchGiven(Call &call, const LaunchWorkspace &given) const {
+  Result<size_t> bytes = layOut(call.arguments, givenBegin(), call.workspaces);
+  if (!bytes)
+    return bytes.error();
+  place(call.workspaces, given.address);
+  if (usesCounter) {
+    call.counter = reinterpret_cast<uintptr_t>(given.address);
+    if (Status status = call.code.clearCounter(call.counter, call.stream); !status)
+      return status;
+  }
+  return launchSteps(call);
+}
+
+Status LaunchPlan::launchKept(Call &call, Workspaces *workspaces, const StreamUse &use) const {
+  if (!workspaces)
+    return Error(Code::defect, "a plan with workspaces was launched without any");
+  Result<size_t> bytes = layOut(call.arguments, 0, call.workspaces);
+  if (!bytes)
+    return bytes.error();
+  std::shared_ptr<StreamWorkspace> workspace = workspaces->of(use);
+  std::lock_guard lock(workspace->mutex);
+  if (Status status = Workspaces::reserve(*workspace, *bytes, use); !status)
+    return status;
+  place(call.workspaces, workspace->address);
+  ShortArray<int64_t, 2 * usualParameters * 4> layout;
+  size_t axes = 0;
+  for (const Tensor &tensor : call.workspaces)
+    axes += tensor.rank;
+  layout.reset(axes);
+  int64_t *end = layout.data();
+  for (const Tensor &tensor : call.workspaces)
+    end = std::copy_n(tensor.extents.begin(), tensor.rank, end);
+  if (!std::ranges::equal(workspace->layout, layout)) {
+    workspace->layout.assign(layout.begin(), layout.end());
+    workspace->summaries.clear();
+  }
+  workspace->summaries.resize(signature_.parameters.size());
+  call.kept = workspace.get();
+  return launchSteps(call);
+}
+
+Status LaunchPlan::launchSteps(const Call &call) const {
+  const CheckedArguments &arguments = call.arguments;
+  // Which summaries stand, by parameter, before this call makes any.
+  ShortArray<bool, usualParameters> stands;
+  stands.reset(signature_.parameters.size());
   for (const Step &step : steps)
-    if (int parameter = step.summarizes; parameter >= 0) {
-      std::vector<int64_t> source = describeSource(arguments.captures[parameter]);
-      std::vector<int64_t> &known = workspace->summarized[parameter];
-      stands[parameter] = stands[parameter] || (arguments.capturesUnchanged && known == source);
+    if (int parameter = step.summarizes; call.kept && parameter >= 0) {
+      StreamWorkspace::Summary &summary = call.kept->summaries[parameter];
+      stands[parameter] =
+          stands[parameter] || (arguments.capturesUnchanged && summary.made &&
+                                sameView(summary.source, arguments.captures[parameter]));
       if (!stands[parameter])
-        known.clear(); // until all of its launches have been started
+        summary.made = false; // until all of its launches have been started
     }
-  std::vector<uint64_t> values;
-  std::vector<void *> pointers;
-  TensorMap maps[maxTensorMaps];
   for (size_t i = 0; i < steps.size(); ++i) {
-    const Step &step = steps[i];
-    if (step.summarizes >= 0 && stands[step.summarizes])
+    if (steps[i].summarizes >= 0 && stands[steps[i].summarizes])
       continue;
-    Result<Extents> extents = extentsOf(step, arguments);
-    if (!extents)
-      return extents.error();
-    int64_t items = step.items.evaluate(*extents);
-    if (items <= 0)
-      continue;
-    values.resize(step.slots.size());
-    pointers.resize(step.slots.size());
-    TensorMap *map = maps;
-    for (size_t index = 0; index < step.slots.size(); ++index) {
-      const Slot &slot = step.slots[index];
-      if (slot.kind == ArgumentSlot::Kind::tensorMap) {
-        Result<TensorTiling> tiling =
-            tensorTiling(arguments, slot.index, slot.axis, slot.heads, code.addressOfZero());
-        if (!tiling)
-          return tiling.error();
-        if (Status status = code.encodeTensorMap(*tiling, *map); !status)
-          return status;
-        pointers[index] = map++;
-      } else if (slot.kind == ArgumentSlot::Kind::counter) {
-        Result<uint64_t> counter = code.counter(stream);
-        if (!counter)
-          return counter.error();
-        values[index] = *counter;
-        pointers[index] = &values[index];
-      } else {
-        values[index] = value(slot, *extents, arguments, workspaceTensors, code);
-        pointers[index] = &values[index];
-      }
-    }
-    if (Status status = code.launch(i, items, pointers.data(), stream); !status)
+    if (Status status = launchStep(i, call); !status)
       return status;
   }
   for (const Step &step : steps)
-    if (int parameter = step.summarizes; parameter >= 0)
-      workspace->summarized[parameter] = describeSource(arguments.captures[parameter]);
+    if (int parameter = step.summarizes; call.kept && parameter >= 0)
+      call.kept->summaries[parameter] = {true, arguments.captures[parameter]};
   return Status::success();
+}
+
+Status LaunchPlan::launchStep(size_t index, const Call &call) const {
+  const Step &step = steps[index];
+  Result<Extents> extents = extentsOf(step, call.arguments);
+  if (!extents)
+    return extents.error();
+  int64_t items = step.items.evaluate(*extents);
+  if (items <= 0)
+    return Status::success();
+  ShortArray<uint64_t, usualSlots> values;
+  ShortArray<void *, usualSlots> pointers;
+  values.reset(step.slots.size());
+  pointers.reset(step.slots.size());
+  TensorMap maps[maxTensorMaps];
+  TensorMap *map = maps;
+  for (size_t i = 0; i < step.slots.size(); ++i) {
+    const Slot &slot = step.slots[i];
+    if (slot.kind != ArgumentSlot::Kind::tensorMap) {
+      values[i] = value(slot, *extents, call);
+      pointers[i] = &values[i];
+      continue;
+    }
+    Result<TensorTiling> tiling =
+        tensorTiling(call.arguments, slot.index, slot.axis, slot.heads, call.code.addressOfZero());
+    if (!tiling)
+      return tiling.error();
+    if (Status status = call.code.encodeTensorMap(*tiling, *map); !status)
+      return status;
+    pointers[i] = map++;
+  }
+  return call.code.launch(index, items, pointers.data(), call.stream);
 }
 
 } // namespace tesela

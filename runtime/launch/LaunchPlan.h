@@ -27,17 +27,28 @@ public:
   /// Likewise of the launches and the workspaces that follow from captured tensors.
   Status checkCaptures(const CheckedArguments &arguments) const;
 
+  /// Bytes of the caller's workspace that a launch takes; 0: it needs none.
+  Result<size_t> workspaceBytes(const CheckedArguments &arguments) const;
+  /// Whether `given`, where the caller gives one, serves a launch.
+  Status checkWorkspace(const CheckedArguments &arguments, const LaunchWorkspace &given) const;
+
   /// Fills the slots and starts the launches in order, for arguments that passed the checks. A
   /// launch without work items is left out. `workspaces`: the kernel's; a plan without workspaces
-  /// needs none.
+  /// needs none. Nor does one where `given`, which has passed the check, holds what they would.
+  /// Allocates nothing but what `workspaces` and counters do, as long as a launch has no more than
+  /// `usualSlots` slots and the plan no more than usualParameters parameters.
   Status launch(const LoadedCode &code, const CheckedArguments &arguments, void *stream,
-                Workspaces *workspaces = nullptr) const;
+                Workspaces *workspaces = nullptr, const LaunchWorkspace &given = {}) const;
 
 private:
   /// A launch has at most this many tensor maps: they are encoded without allocation.
   static constexpr int maxTensorMaps = 8;
+  /// Those of the library's variants, with three captured tensors of two axes, have 70 at most.
+  static constexpr size_t usualSlots = 128;
   /// Workspaces of one memory begin at multiples of this: no line belongs to two.
   static constexpr int64_t workspaceAlignment = 256;
+  /// The summary of a captured tensor has two levels.
+  using WorkspaceTensors = ShortArray<Tensor, 2 * usualParameters>;
 
   enum class Owner { extents, tensor, parameter, workspace };
   struct Slot {
@@ -65,17 +76,33 @@ private:
   static Result<std::vector<BoundExpression>> bind(const std::vector<Expression> &expressions,
                                                    const Artifact &artifact);
   static Result<Extents> extentsOf(const Step &step, const CheckedArguments &arguments);
-  /// The workspaces as tensors whose addresses count from 0, and their bytes together.
-  Result<std::pair<std::vector<Tensor>, size_t>> layOut(const CheckedArguments &arguments) const;
-  static uint64_t value(const Slot &slot, const Extents &extents, const CheckedArguments &arguments,
-                        const std::vector<Tensor> &workspaceTensors, const LoadedCode &code);
-  Status launchSteps(const LoadedCode &code, const CheckedArguments &arguments, void *stream,
-                     const std::vector<Tensor> &workspaceTensors, StreamWorkspace *workspace) const;
+  /// The workspaces as tensors whose addresses count from 0, the first from `begin`. The end of the
+  /// last one.
+  Result<size_t> layOut(const CheckedArguments &arguments, int64_t begin,
+                        WorkspaceTensors &tensors) const;
+  /// Where the workspaces begin in a caller's, behind the counter.
+  int64_t givenBegin() const { return usesCounter ? workspaceAlignment : 0; }
+
+  /// What the launches of one call share.
+  struct Call {
+    const LoadedCode &code;
+    const CheckedArguments &arguments;
+    void *stream;
+    uint64_t counter = 0;
+    WorkspaceTensors workspaces;
+    StreamWorkspace *kept = nullptr; ///< what `workspaces` lie in; none: a caller's
+  };
+  static uint64_t value(const Slot &slot, const Extents &extents, const Call &call);
+  Status launchGiven(Call &call, const LaunchWorkspace &given) const;
+  Status launchKept(Call &call, Workspaces *workspaces, const StreamUse &use) const;
+  Status launchSteps(const Call &call) const;
+  Status launchStep(size_t index, const Call &call) const;
 
   Signature signature_;
   int64_t maxItems = 0; ///< a launch
   std::vector<Step> steps;
   std::vector<Shape> workspaceShapes;
+  bool usesCounter = false;
 };
 
 } // namespace tesela

@@ -38,15 +38,17 @@ static bool distancesFit(const Tensor &tensor) {
   return true;
 }
 
+bool spanFits(const Tensor &tensor) {
+  return hasNoElements(tensor) || (countFits(tensor) && distancesFit(tensor));
+}
+
 Status checkSpan(const std::string &is, const Tensor &tensor) {
-  if (hasNoElements(tensor))
+  if (spanFits(tensor))
     return Status::success();
   if (!countFits(tensor))
     return Error(Code::invalidArgument,
                  is + ", its number of elements must be below 2^63: split the problem over several "
                       "launches");
-  if (distancesFit(tensor))
-    return Status::success();
   std::string strides;
   for (int axis = 0; axis < tensor.rank; ++axis)
     strides += (axis ? ", " : "") + std::to_string(tensor.strides[axis]);

@@ -13,6 +13,9 @@ namespace tesela {
 /// An extent is 0. Unlike elementCount() == 0 it is also right where the product wraps.
 bool hasNoElements(const Tensor &tensor);
 
+/// Whether checkSpan() succeeds.
+bool spanFits(const Tensor &tensor);
+
 /// Kernels and host code count elements and bytes in int64_t. Code::invalidArgument where the
 /// number of elements leaves it, or the distance in bytes between the first element and another:
 /// the sum over the axes of (extent - 1) * stride * element size. `is` begins the sentence:

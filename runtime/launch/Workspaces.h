@@ -14,6 +14,7 @@
 #define TESELA_LAUNCH_WORKSPACES_H
 
 #include "backend/Backend.h"
+#include "tesela/Tensor.h"
 
 #include <map>
 #include <memory>
@@ -24,33 +25,56 @@ namespace tesela {
 
 /// The memory of one kernel on one stream.
 struct StreamWorkspace {
+  explicit StreamWorkspace(const Backend &backend) : backend(backend) {}
+  StreamWorkspace(const StreamWorkspace &) = delete;
+  StreamWorkspace &operator=(const StreamWorkspace &) = delete;
+  ~StreamWorkspace();
+
+  const Backend &backend;
   std::mutex mutex; ///< held from the first to the last launch of a call
   void *address = nullptr;
   size_t bytes = 0;
   /// What describes the contents: of what extents the memory was laid out, and by parameter from
-  /// which tensor each summary was made (empty: none was).
+  /// which tensor each summary was made.
   std::vector<int64_t> layout;
-  std::vector<std::vector<int64_t>> summarized;
+  struct Summary {
+    bool made = false;
+    Tensor source;
+  };
+  std::vector<Summary> summaries;
 };
 
 /// All members may be called from several threads at once.
 class Workspaces {
 public:
-  explicit Workspaces(std::shared_ptr<const Backend> backend) : backend(std::move(backend)) {}
-  ~Workspaces();
+  /// Of so many streams the memory is kept, as many as a GPU of compute capability 8.0 or later
+  /// runs grids at a time; that of the one used longest ago goes for another's. So a program that
+  /// makes and destroys streams without end needs no more.
+  static constexpr size_t maxStreams = 128;
 
-  /// The workspace of the next launches on `stream`; it lives as long as this. Its mutex is not
-  /// held.
-  Result<StreamWorkspace *> of(void *stream);
+  explicit Workspaces(std::shared_ptr<const Backend> backend) : backend(std::move(backend)) {}
+
+  /// The workspace of the next launches of that use, to be held until they have been started. Its
+  /// mutex is not held.
+  std::shared_ptr<StreamWorkspace> of(const StreamUse &use);
   /// Makes `workspace`, whose mutex is held, at least `bytes` long; what it held is lost where it
   /// grows.
-  Status reserve(StreamWorkspace &workspace, size_t bytes, void *stream);
+  static Status reserve(StreamWorkspace &workspace, size_t bytes, const StreamUse &use);
 
 private:
+  struct Entry {
+    std::shared_ptr<StreamWorkspace> workspace;
+    uint64_t lastUse = 0;
+  };
+  using Streams = std::map<uint64_t, Entry>;
+  static std::shared_ptr<StreamWorkspace> takeOldest(Streams &streams);
+
   std::shared_ptr<const Backend> backend;
   std::mutex mutex;
-  /// By the stream's id and the capture's, 0 outside of one.
-  std::map<std::pair<uint64_t, uint64_t>, std::unique_ptr<StreamWorkspace>> byStream;
+  uint64_t uses = 0;
+  Streams streams; ///< outside of captures, by the stream's number
+  /// By the stream's number and the capture's.
+  std::map<std::pair<uint64_t, uint64_t>, std::shared_ptr<StreamWorkspace>> graphs;
 };
 
 } // namespace tesela

@@ -76,14 +76,9 @@ TEST(DriverTable, ConstantsAreTheHeaders) {
   EXPECT_EQ(int(success), int(CUDA_SUCCESS));
   EXPECT_EQ(int(errorOutOfMemory), int(CUDA_ERROR_OUT_OF_MEMORY));
   EXPECT_EQ(int(errorNoDevice), int(CUDA_ERROR_NO_DEVICE));
-  EXPECT_EQ(int(errorNoBinaryForGpu), int(CUDA_ERROR_NO_BINARY_FOR_GPU));
-  EXPECT_EQ(int(errorInvalidPtx), int(CUDA_ERROR_INVALID_PTX));
-  EXPECT_EQ(int(errorUnsupportedPtxVersion), int(CUDA_ERROR_UNSUPPORTED_PTX_VERSION));
   EXPECT_EQ(int(errorInvalidHandle), int(CUDA_ERROR_INVALID_HANDLE));
-  EXPECT_EQ(int(errorIllegalAddress), int(CUDA_ERROR_ILLEGAL_ADDRESS));
-  EXPECT_EQ(int(errorLaunchOutOfResources), int(CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES));
-  EXPECT_EQ(int(errorMisalignedAddress), int(CUDA_ERROR_MISALIGNED_ADDRESS));
-  EXPECT_EQ(int(errorSystemDriverMismatch), int(CUDA_ERROR_SYSTEM_DRIVER_MISMATCH));
+  EXPECT_EQ(int(captureModeRelaxed), int(CU_STREAM_CAPTURE_MODE_RELAXED));
+  EXPECT_EQ(int(streamNonBlocking), int(CU_STREAM_NON_BLOCKING));
   EXPECT_EQ(int(tensorMapFloat16), int(CU_TENSOR_MAP_DATA_TYPE_FLOAT16));
   EXPECT_EQ(int(tensorMapBfloat16), int(CU_TENSOR_MAP_DATA_TYPE_BFLOAT16));
   EXPECT_EQ(int(tensorMapInterleaveNone), int(CU_TENSOR_MAP_INTERLEAVE_NONE));

@@ -15,13 +15,13 @@ using namespace tesela;
 
 namespace {
 
-/// A driver of plain memory, whose streams are capturing where it is told so.
+/// A driver of plain memory.
 struct FakeDriver {
   cuda::DriverApi api;
   std::map<cuda::DevicePointer, std::unique_ptr<char[]>> allocations;
-  std::set<CUstream_st *> capturing;
+  std::set<CUstream_st *> streams;
   /// Results to give instead of success.
-  int allocate = 0, set = 0, synchronize = 0, isCapturing = 0, identify = 0;
+  int allocate = 0, create = 0, set = 0, synchronize = 0;
 } *driver;
 
 class LaunchCountersTest : public testing::Test {
@@ -44,35 +44,37 @@ protected:
       EXPECT_EQ(driver->allocations.erase(address), 1u);
       return 0;
     };
-    api.cuMemsetD8_v2 = [](cuda::DevicePointer address, unsigned char value, size_t bytes) {
+    api.cuThreadExchangeStreamCaptureMode = [](int *) { return 0; };
+    api.cuStreamCreate = [](CUstream_st **stream, unsigned flags) {
+      EXPECT_EQ(flags, unsigned(cuda::streamNonBlocking));
+      *stream = reinterpret_cast<CUstream_st *>(16);
+      bool isNew = driver->create || driver->streams.insert(*stream).second;
+      EXPECT_TRUE(isNew);
+      return driver->create;
+    };
+    api.cuStreamDestroy_v2 = [](CUstream_st *stream) {
+      EXPECT_EQ(driver->streams.erase(stream), 1u);
+      return 0;
+    };
+    api.cuMemsetD8Async = [](cuda::DevicePointer address, unsigned char value, size_t bytes,
+                             CUstream_st *stream) {
+      EXPECT_EQ(driver->streams.count(stream), 1u);
       if (!driver->set)
         std::memset(reinterpret_cast<void *>(address), value, bytes);
       return driver->set;
     };
-    api.cuStreamSynchronize = [](CUstream_st *) { return driver->synchronize; };
-    api.cuStreamIsCapturing = [](CUstream_st *stream, int *status) {
-      *status = driver->capturing.count(stream) > 0;
-      return driver->isCapturing;
-    };
-    api.cuStreamGetId = [](CUstream_st *stream, unsigned long long *id) {
-      *id = reinterpret_cast<uintptr_t>(stream) / 2; // two handles may name one stream
-      return driver->identify;
+    api.cuStreamSynchronize = [](CUstream_st *stream) {
+      EXPECT_EQ(driver->streams.count(stream), 1u);
+      return driver->synchronize;
     };
   }
 
-  static CUstream_st *stream(uintptr_t number) {
-    return reinterpret_cast<CUstream_st *>(2 * number);
-  }
-  /// The same stream under another handle.
-  static CUstream_st *alias(uintptr_t number) {
-    return reinterpret_cast<CUstream_st *>(2 * number + 1);
-  }
-
-  uint64_t of(CUstream_st *stream) {
-    Result<uint64_t> counter = counters.of(stream);
+  LaunchCounter counterOf(uint64_t stream, uint64_t capture = 0) {
+    Result<LaunchCounter> counter = counters.of({stream, capture});
     EXPECT_TRUE(counter.ok()) << counter.error().message();
-    return counter.ok() ? *counter : 0;
+    return counter.ok() ? *counter : LaunchCounter();
   }
+  uint64_t of(uint64_t stream, uint64_t capture = 0) { return counterOf(stream, capture).address; }
 
   FakeDriver fake;
   LaunchCounters counters{fake.api};
@@ -80,61 +82,77 @@ protected:
 
 TEST_F(LaunchCountersTest, AStreamKeepsItsOwn) {
   ASSERT_TRUE(counters.create().ok());
-  uint64_t first = of(stream(1)), second = of(stream(2)), standard = of(nullptr);
+  uint64_t first = of(1), second = of(2), standard = of(0);
   EXPECT_EQ(std::set({first, second, standard}).size(), 3u);
-  EXPECT_EQ(of(stream(1)), first);
-  EXPECT_EQ(of(alias(1)), first);
-  EXPECT_EQ(of(stream(2)), second);
-  EXPECT_EQ(of(nullptr), standard);
+  EXPECT_EQ(of(1), first);
+  EXPECT_EQ(of(2), second);
+  EXPECT_EQ(of(0), standard);
 }
 
 TEST_F(LaunchCountersTest, ACapturedLaunchSharesNone) {
   ASSERT_TRUE(counters.create().ok());
-  uint64_t outside = of(stream(1));
-  fake.capturing = {stream(1)};
-  uint64_t first = of(stream(1)), second = of(stream(1));
+  uint64_t outside = of(1);
+  uint64_t first = of(1, 7), second = of(1, 7);
   EXPECT_EQ(std::set({outside, first, second}).size(), 3u);
-  fake.capturing = {};
-  EXPECT_EQ(of(stream(1)), outside);
+  EXPECT_EQ(of(1), outside);
 }
 
 // Also once more are allocated: each two zero u32 that no other overlaps.
 TEST_F(LaunchCountersTest, AllAreZeroAndApart) {
   ASSERT_TRUE(counters.create().ok());
   std::set<uint64_t> all;
-  for (uintptr_t number = 0; number < 3000; ++number) {
-    uint64_t counter = of(stream(number));
-    EXPECT_EQ(*reinterpret_cast<uint64_t *>(counter), 0u);
-    EXPECT_TRUE(all.insert(counter).second) << number;
+  std::vector<LaunchCounter> held;
+  for (uint64_t number = 0; number < 3000; ++number) {
+    LaunchCounter counter = held.emplace_back(counterOf(number));
+    EXPECT_EQ(*reinterpret_cast<uint64_t *>(counter.address), 0u);
+    EXPECT_TRUE(all.insert(counter.address).second) << number;
   }
   uint64_t last = 0;
   for (uint64_t counter : all) {
     EXPECT_GE(counter - last, sizeof(uint64_t));
     last = counter;
   }
-  EXPECT_GT(fake.allocations.size(), 1u);
+  EXPECT_GT(fake.allocations.size(), 2u);
+  held.clear();
   counters.release();
+  EXPECT_TRUE(fake.allocations.empty());
+}
+
+// A program that makes and destroys streams needs no more and no more memory.
+TEST_F(LaunchCountersTest, StreamsThatAreNotUsedGiveTheirsBack) {
+  ASSERT_TRUE(counters.create().ok());
+  uint64_t often = of(1);
+  LaunchCounter held = counterOf(2);
+  for (uint64_t number = 3; number < 20000; ++number) {
+    of(number);
+    EXPECT_EQ(of(1), often);
+    EXPECT_LE(fake.allocations.size(), 4u); // for graphs, of 1 and 2, the last but one, the last
+  }
+  EXPECT_NE(of(2), held.address);
+  counters.release();
+  EXPECT_EQ(fake.allocations.size(), 1u); // of what a launch still holds
+  held = {};
   EXPECT_TRUE(fake.allocations.empty());
 }
 
 // A capture must not allocate; what its error advises helps, on a stream that is known too.
 TEST_F(LaunchCountersTest, ACaptureTakesWhatIsPrepared) {
   ASSERT_TRUE(counters.create().ok());
-  uint64_t outside = of(stream(1));
-  fake.capturing = {stream(1)};
-  Result<uint64_t> counter = counters.of(stream(1));
+  uint64_t outside = of(1);
+  size_t allocations = fake.allocations.size();
+  Result<LaunchCounter> counter = counters.of({1, 7});
   for (int launch = 0; launch < 10000 && counter.ok(); ++launch)
-    counter = counters.of(stream(1));
+    counter = counters.of({1, 7});
   ASSERT_FALSE(counter.ok());
   EXPECT_EQ(counter.code(), Code::outOfMemory);
   EXPECT_NE(counter.error().message().find("launch once outside of the capture"),
             std::string::npos);
-  EXPECT_EQ(fake.allocations.size(), 1u);
+  EXPECT_EQ(fake.allocations.size(), allocations);
 
-  fake.capturing = {};
-  EXPECT_EQ(of(stream(1)), outside);
-  fake.capturing = {stream(1)};
-  of(stream(1));
+  EXPECT_EQ(of(1), outside);
+  uint64_t captured = of(1, 8);
+  EXPECT_EQ(fake.allocations.size(), allocations + 1);
+  EXPECT_EQ(*reinterpret_cast<uint64_t *>(captured), 0u);
 }
 
 TEST_F(LaunchCountersTest, ADriversErrorIsNamedAndKeepsNothing) {
@@ -142,7 +160,8 @@ TEST_F(LaunchCountersTest, ADriversErrorIsNamedAndKeepsNothing) {
     int *result;
     const char *call;
   } failures[] = {{&fake.allocate, "cuMemAlloc"},
-                  {&fake.set, "cuMemsetD8"},
+                  {&fake.create, "cuStreamCreate"},
+                  {&fake.set, "cuMemsetD8Async"},
                   {&fake.synchronize, "cuStreamSynchronize"}};
   for (auto [result, call] : failures) {
     *result = cuda::errorOutOfMemory;
@@ -152,14 +171,16 @@ TEST_F(LaunchCountersTest, ADriversErrorIsNamedAndKeepsNothing) {
     EXPECT_EQ(status.code(), Code::outOfMemory);
     EXPECT_NE(status.error().message().find(call), std::string::npos) << status.error().message();
     EXPECT_TRUE(fake.allocations.empty()) << call;
+    EXPECT_TRUE(fake.streams.empty()) << call;
   }
   ASSERT_TRUE(counters.create().ok());
-  for (int *result : {&fake.isCapturing, &fake.identify}) {
-    *result = cuda::errorInvalidHandle;
-    EXPECT_FALSE(counters.of(stream(1)).ok());
-    *result = 0;
-  }
-  EXPECT_TRUE(counters.of(stream(1)).ok());
+  for (uint64_t number = 0; number < 1024; ++number)
+    of(number);
+  fake.allocate = cuda::errorOutOfMemory;
+  EXPECT_EQ(counters.of({2000, 0}).code(), Code::outOfMemory);
+  of(5); // those that have one are not concerned
+  fake.allocate = 0;
+  of(2000);
 }
 
 } // namespace

@@ -267,10 +267,13 @@ TEST(LaunchPlan, TensorMapsAreParametersByValue) {
 
 TEST(LaunchPlan, ACounterIsThatOfTheLaunchsStream) {
   struct : RecordingCode {
-    Result<uint64_t> counter(void *stream) const override {
-      if (!stream)
+    Result<StreamUse> streamUse(void *stream) const override {
+      return StreamUse{reinterpret_cast<uintptr_t>(stream), 0};
+    }
+    Result<LaunchCounter> counter(const StreamUse &use) const override {
+      if (!use.stream)
         return Error(Code::outOfMemory, "no counters");
-      return reinterpret_cast<uintptr_t>(stream) + 64;
+      return LaunchCounter{use.stream + 64, nullptr};
     }
   } counting;
   Result<LaunchPlan> plan =

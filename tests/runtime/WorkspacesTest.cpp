@@ -28,13 +28,11 @@ Device countingDevice() {
   return device;
 }
 
-/// Streams are small numbers.
 class CountingBackend : public Backend {
 public:
   CountingBackend() : Backend(countingDevice()) {}
   mutable std::map<void *, size_t> allocations;
   mutable int allocated = 0;
-  std::map<void *, uint64_t> captures;
 
   int addressAlignment() const override { return 16; }
   std::string codeIdentity() const override { return ""; }
@@ -54,14 +52,9 @@ public:
   Status fill(void *, uint8_t, size_t) const override { return Status::success(); }
   Status synchronize(void *) const override { return Status::success(); }
   Result<double> time(const std::function<Status()> &, void *) const override { return 0.0; }
-  Result<StreamUse> streamUse(void *stream) const override {
-    auto capture = captures.find(stream);
-    return StreamUse{reinterpret_cast<uintptr_t>(stream),
-                     capture == captures.end() ? 0 : capture->second};
-  }
 };
 
-/// Notes each launch's items and its slots' values.
+/// Notes each launch's items and its slots' values. Streams are small numbers.
 class RecordingCode : public LoadedCode {
 public:
   struct Record {
@@ -72,6 +65,18 @@ public:
   mutable std::vector<Record> records;
   std::vector<std::vector<size_t>> sizes; ///< by launch and slot
   size_t fails = size_t(-1);              ///< the launch of this index
+  std::map<void *, uint64_t> captures;
+  mutable std::vector<uint64_t> cleared;
+
+  Result<StreamUse> streamUse(void *stream) const override {
+    auto capture = captures.find(stream);
+    return StreamUse{reinterpret_cast<uintptr_t>(stream),
+                     capture == captures.end() ? 0 : capture->second};
+  }
+  Status clearCounter(uint64_t address, void *) const override {
+    cleared.push_back(address);
+    return Status::success();
+  }
 
   Status launch(size_t index, int64_t items, void **arguments, void *) const override {
     if (index == fails)
@@ -186,24 +191,113 @@ TEST_F(WorkspacesTest, AreOfAStreamAndGrow) {
 }
 
 TEST_F(WorkspacesTest, AGraphTakesItsMemoryAlong) {
-  backend->captures[streamOf(1)] = 17;
+  code.captures[streamOf(1)] = 17;
   Status status = launch(1);
   EXPECT_EQ(status.code(), Code::outOfMemory);
   EXPECT_NE(status.error().message().find("before each capture"), std::string::npos);
-  backend->captures.clear();
+  code.captures.clear();
   ASSERT_TRUE(launch(1).ok());
   int64_t outside = address();
-  backend->captures[streamOf(1)] = 18;
+  code.captures[streamOf(1)] = 18;
   ASSERT_TRUE(launch(1).ok());
   EXPECT_EQ(address(), outside);
   ASSERT_TRUE(launch(1).ok()); // of one capture: one after the other
   EXPECT_EQ(address(), outside);
-  backend->captures[streamOf(1)] = 19;
+  code.captures[streamOf(1)] = 19;
   EXPECT_EQ(launch(1).code(), Code::outOfMemory);
-  backend->captures.clear();
+  code.captures.clear();
   ASSERT_TRUE(launch(1).ok());
   EXPECT_NE(address(), outside);
   EXPECT_EQ(backend->allocations.size(), 2u);
+}
+
+// A program that makes and destroys streams: that of the one used longest ago goes.
+TEST_F(WorkspacesTest, ManyStreamsHaveTheMemoryOfAFew) {
+  ASSERT_TRUE(launch(1).ok());
+  int64_t first = address();
+  for (int stream = 2; stream < 2000; ++stream) {
+    ASSERT_TRUE(launch(stream).ok());
+    ASSERT_TRUE(launch(1).ok());
+    EXPECT_EQ(address(), first);
+    EXPECT_LE(backend->allocations.size(), Workspaces::maxStreams);
+  }
+  EXPECT_EQ(backend->allocations.size(), Workspaces::maxStreams);
+  ASSERT_TRUE(launch(2).ok()); // as if it were new
+  workspaces.reset();
+  EXPECT_TRUE(backend->allocations.empty());
+}
+
+TEST_F(WorkspacesTest, WhatIsHeldOutlivesItsPlace) {
+  std::shared_ptr<StreamWorkspace> held = workspaces->of({1, 0});
+  ASSERT_TRUE(Workspaces::reserve(*held, 1000, {1, 0}).ok());
+  for (uint64_t stream = 2; stream < 200; ++stream)
+    workspaces->of({stream, 0});
+  EXPECT_NE(workspaces->of({1, 0}), held);
+  EXPECT_EQ(backend->allocations.size(), 1u);
+  held.reset();
+  EXPECT_TRUE(backend->allocations.empty());
+}
+
+TEST_F(WorkspacesTest, TheCallersIsTakenInstead) {
+  Result<size_t> bytes = plan.workspaceBytes(arguments);
+  ASSERT_TRUE(bytes.ok());
+  EXPECT_EQ(*bytes, 1536u + 256u); // 2 * 3 * 63 and 2 * 3 * 2 numbers, each to the next line
+  alignas(256) char memory[2048];
+  LaunchWorkspace given{memory, *bytes};
+  ASSERT_TRUE(plan.checkWorkspace(arguments, given).ok());
+  code.captures[streamOf(1)] = 17;
+  arguments.capturesUnchanged = true; // of its contents nothing is known
+  for (int i = 0; i < 2; ++i) {
+    code.records.clear();
+    ASSERT_TRUE(plan.launch(code, arguments, streamOf(1), workspaces.get(), given).ok());
+    ASSERT_EQ(code.records.size(), 2u);
+    EXPECT_EQ(code.records[0].values[6], int64_t(reinterpret_cast<uintptr_t>(memory)));
+    EXPECT_EQ(code.records[1].values[3], int64_t(reinterpret_cast<uintptr_t>(memory)) + 1536);
+  }
+  EXPECT_EQ(backend->allocated, 0);
+  EXPECT_TRUE(code.cleared.empty());
+}
+
+TEST_F(WorkspacesTest, TheCallersHoldsTheCounterToo) {
+  Artifact artifact = summarized();
+  artifact.launches[1].slots.push_back({Kind::counter, "", 0});
+  plan = *LaunchPlan::create(artifact);
+  code.sizes[1].push_back(8);
+  Result<size_t> bytes = plan.workspaceBytes(arguments);
+  ASSERT_TRUE(bytes.ok());
+  EXPECT_EQ(*bytes, 256u + 1536u + 256u);
+  alignas(256) char memory[2048];
+  ASSERT_TRUE(plan.launch(code, arguments, streamOf(1), nullptr, {memory, *bytes}).ok());
+  auto address = reinterpret_cast<uintptr_t>(memory);
+  EXPECT_EQ(code.cleared, (std::vector<uint64_t>{address}));
+  EXPECT_EQ(code.records[1].values.back(), int64_t(address));
+  EXPECT_EQ(code.records[1].values[0], int64_t(address) + 256);
+}
+
+TEST_F(WorkspacesTest, AWorkspaceThatCannotServeIsASentence) {
+  alignas(256) char memory[2048];
+  auto message = [&](LaunchWorkspace given) {
+    Status status = plan.checkWorkspace(arguments, given);
+    EXPECT_TRUE(status.ok() || status.code() == Code::invalidArgument);
+    return status.ok() ? "" : status.error().message();
+  };
+  EXPECT_EQ(message({}), "");
+  EXPECT_EQ(message({memory, 1791}), "the workspace is 1791 bytes, this launch needs 1792: ask "
+                                     "Kernel::workspaceBytes with its arguments");
+  EXPECT_EQ(message({memory, 0}), "the workspace is 0 bytes, this launch needs 1792: ask "
+                                  "Kernel::workspaceBytes with its arguments");
+  EXPECT_EQ(message({nullptr, 1792}),
+            "the workspace of 1792 bytes has no address: pass device memory, or no bytes");
+  EXPECT_EQ(message({memory + 16, 1792}), "the workspace's address is 16 bytes past a multiple of "
+                                          "256: pass memory that is aligned to it");
+  plan = *LaunchPlan::create([] {
+    Artifact artifact = summarized();
+    artifact.launches = {artifact.launches[1]};
+    artifact.launches[0].slots.clear();
+    artifact.workspaces.clear();
+    return artifact;
+  }());
+  EXPECT_EQ(message({memory + 1, 1}), ""); // it needs none
 }
 
 TEST_F(WorkspacesTest, SummariesAreKeptWhereTheTensorIsTheSame) {

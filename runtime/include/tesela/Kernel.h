@@ -23,6 +23,13 @@ struct CaptureArgument {
   Tensor tensor; ///< in the device's memory; any strides that are not negative
 };
 
+/// Memory of the device that the caller lends a launch. It must stay as it is until the launch has
+/// ended on the device; launches that may run at the same time need one each.
+struct LaunchWorkspace {
+  void *address = nullptr; ///< a multiple of 256; none: the kernel has its own
+  size_t bytes = 0;        ///< at least Kernel::workspaceBytes
+};
+
 /// The arguments of one launch. Tensors lie in the memory of the kernel's device.
 ///
 ///   q    [B, H,   Sq, Dqk]    k  [B, Hkv, Sk, Dqk]
@@ -42,10 +49,14 @@ struct LaunchArguments {
   std::optional<double> scale;
   std::vector<ScalarArgument> scalars; ///< those with a default may be left out
   std::vector<CaptureArgument> captures;
-  /// No captured tensor's elements have changed since this kernel's last launch on this stream. What the
-  /// kernel computes of the tensors alone (the summaries that tell it which tiles a mask
-  /// empties) is then kept for those that are passed with the same address, extents and strides. Never
-  /// needed for a right result, and wrong results where it is not true.
+  /// What the kernel computes on the way lies here, and the launch allocates no device memory: for
+  /// captures into graphs, and for those who manage the device's memory. Its contents are of no
+  /// matter before the launch, so that capturesUnchanged saves nothing.
+  LaunchWorkspace workspace;
+  /// No captured tensor's elements have changed since this kernel's last launch on this stream.
+  /// What the kernel computes of the tensors alone (the summaries that tell it which tiles a mask
+  /// empties) is then kept for those that are passed with the same address, extents and strides.
+  /// Never needed for a right result, and wrong results where it is not true.
   bool capturesUnchanged = false;
 };
 
@@ -80,15 +91,23 @@ public:
   /// Launches on `stream` (a CUstream or cudaStream_t of the device's primary
   /// context; nullptr is the default stream) and returns at once; on the
   /// host it returns when the result is there and `stream` must be nullptr.
-  /// Allocates device memory only where a mask reads captured tensors, and on a stream only for
-  /// larger ones than before; in a capture into a graph none, so launch once on the stream before each
-  /// capture. Any argument that does not fit is
-  /// Code::invalidArgument, what fits but is more than the device can do is
-  /// Code::unsupported, and nothing is launched.
+  /// Never waits for the device or for a compilation. Allocates no host memory once the kernel is
+  /// warm (for variants of up to 16 parameters), and device memory only where arguments.workspace
+  /// is not given: for a mask that reads captured tensors on a stream's first launch and on larger
+  /// ones than before, which may wait for the device, and once for every thousand streams. Into a
+  /// graph (stream capture) it never allocates: with a workspace any launch can be captured;
+  /// without one, launch once on the stream before each capture. A capture then keeps memory as
+  /// long as the kernel lives, and instances of a graph that may run at the same time need one
+  /// workspace each. Any argument that does not fit is Code::invalidArgument, what fits but is more
+  /// than the device can do is Code::unsupported, and nothing is launched.
   Status launch(const LaunchArguments &arguments, void *stream = nullptr) const;
 
   /// Only the checks of launch().
   Status checkArguments(const LaunchArguments &arguments) const;
+
+  /// Bytes of arguments.workspace that a launch of `arguments` takes, whose own workspace is not
+  /// looked at; 0: it needs none. Grows with the extents of captured tensors only.
+  Result<size_t> workspaceBytes(const LaunchArguments &arguments) const;
 
   struct State;
   explicit Kernel(std::shared_ptr<const State> state);
