@@ -9,28 +9,19 @@
 #include <cstring>
 #include <fcntl.h>
 #include <filesystem>
+#include <random>
+#include <sys/stat.h>
 #include <unistd.h>
 
 namespace tesela {
 
 namespace {
 
-/// Closes the descriptor when it goes.
-class Descriptor {
-public:
-  explicit Descriptor(int number) : number(number) {}
-  Descriptor(const Descriptor &) = delete;
-  Descriptor &operator=(const Descriptor &) = delete;
-  ~Descriptor() {
-    if (number >= 0)
-      ::close(number);
-  }
-  int number;
-};
-
 Error failure(const std::string &what, const std::string &path) {
-  Code code = errno == ENOENT ? Code::notFound : Code::inputOutput;
-  return Error(code, path + " could not be " + what + ": " + std::strerror(errno));
+  // ESTALE: on a network file system another machine has removed the open file.
+  bool absent = errno == ENOENT || errno == ENOTDIR || errno == ESTALE;
+  return Error(absent ? Code::notFound : Code::inputOutput,
+               path + " could not be " + what + ": " + std::strerror(errno));
 }
 
 Status writeAll(int descriptor, std::string_view bytes, const std::string &path) {
@@ -45,40 +36,111 @@ Status writeAll(int descriptor, std::string_view bytes, const std::string &path)
   return Status::success();
 }
 
-} // namespace
-
-Result<std::string> readFile(const std::string &path) {
-  Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (file.number < 0)
-    return failure("opened", path);
-  std::string bytes;
+/// Reads until `bytes` has grown by `most` or the file ends.
+Status readUpTo(int descriptor, size_t most, std::string &bytes, const std::string &path) {
   char block[1 << 16];
-  while (true) {
-    ssize_t count = ::read(file.number, block, sizeof block);
+  while (most > 0) {
+    ssize_t count = ::read(descriptor, block, std::min(most, sizeof block));
     if (count < 0 && errno == EINTR)
       continue;
     if (count < 0)
       return failure("read", path);
     if (count == 0)
-      return bytes;
+      break;
     bytes.append(block, size_t(count));
+    most -= size_t(count);
   }
+  return Status::success();
+}
+
+FileFacts toFacts(const struct stat &found) {
+  return {int64_t(found.st_size), int64_t(found.st_mtim.tv_sec)};
+}
+
+std::string temporarySuffix() {
+  static constexpr std::string_view letters = "0123456789abcdefghijklmnopqrstuv";
+  std::random_device random; // the system's: processes that fork do not repeat each other's
+  std::string suffix = ".";
+  for (size_t i = 0; i < temporarySuffixLength; ++i)
+    suffix += letters[random() % letters.size()];
+  return suffix;
+}
+
+/// A new file beside `path`; sets `aside` to its own path. Unlike mkstemp's its permissions follow
+/// the process's mask: who shares a folder with others shares its files.
+Descriptor createBeside(const std::string &path, std::string &aside) {
+  int number = -1;
+  do {
+    aside = path + temporarySuffix();
+    number = ::open(aside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  } while (number < 0 && errno == EEXIST);
+  return Descriptor(number);
+}
+
+} // namespace
+
+Descriptor &Descriptor::operator=(Descriptor &&other) noexcept {
+  std::swap(number_, other.number_);
+  return *this;
+}
+
+Descriptor::~Descriptor() {
+  if (number_ >= 0)
+    ::close(number_);
+}
+
+std::optional<FileFacts> factsOf(const std::string &path) {
+  struct stat found;
+  if (::lstat(path.c_str(), &found) != 0 || !S_ISREG(found.st_mode))
+    return std::nullopt;
+  return toFacts(found);
+}
+
+Result<InputFile> InputFile::open(const std::string &path) {
+  Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  struct stat found;
+  if (!file || ::fstat(file.number(), &found) != 0)
+    return failure("opened", path);
+  if (!S_ISREG(found.st_mode))
+    return Error(Code::inputOutput, path + " is no regular file");
+  return InputFile(path, std::move(file), toFacts(found));
+}
+
+Result<std::string> InputFile::read(size_t most) const {
+  std::string bytes;
+  Status status = readUpTo(file.number(), most, bytes, path);
+  if (!status)
+    return status.error();
+  return bytes;
+}
+
+void InputFile::touch() const { (void)::futimens(file.number(), nullptr); }
+
+Result<std::string> readFile(const std::string &path) {
+  Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file)
+    return failure("opened", path);
+  std::string bytes;
+  Status status = readUpTo(file.number(), SIZE_MAX, bytes, path);
+  if (!status)
+    return status.error();
+  return bytes;
 }
 
 Status writeFile(const std::string &path, std::string_view bytes) {
   Descriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
-  if (file.number < 0)
+  if (!file)
     return failure("opened for writing", path);
-  return writeAll(file.number, bytes, path);
+  return writeAll(file.number(), bytes, path);
 }
 
 Status writeFileAtomically(const std::string &path, std::string_view bytes) {
-  std::string aside = path + ".XXXXXX";
-  Descriptor file(::mkostemp(aside.data(), O_CLOEXEC));
-  if (file.number < 0)
+  std::string aside;
+  Descriptor file = createBeside(path, aside);
+  if (!file)
     return failure("created", aside);
-  Status status = writeAll(file.number, bytes, aside);
-  if (status && ::fsync(file.number) != 0)
+  Status status = writeAll(file.number(), bytes, aside);
+  if (status && ::fsync(file.number()) != 0)
     status = failure("brought to the disk", aside);
   if (status && ::rename(aside.c_str(), path.c_str()) != 0)
     status = failure("renamed", aside);
