@@ -42,6 +42,10 @@ Result<Context> Context::create(const ContextOptions &options) {
     return Error(Code::invalidArgument, "the most kernels kept in memory are " +
                                             std::to_string(options.mostKernels) +
                                             ", it must be at least 1");
+  if (options.cacheBytes < 0)
+    return Error(Code::invalidArgument, "the limit of the disk cache is " +
+                                            std::to_string(options.cacheBytes) +
+                                            " bytes, it must not be negative; 0 is the default");
   Result<Device> device = chooseDevice(options.device);
   if (!device)
     return device.error();
@@ -55,7 +59,7 @@ Result<Context> Context::create(const ContextOptions &options) {
   state->threads = options.threads;
   state->events = std::make_shared<EventSink>(options.log, options.events);
   if (options.diskCache)
-    state->disk.emplace(options.cacheFolder, state->events);
+    state->disk.emplace(options.cacheFolder, options.cacheBytes, state->events);
   return Context(std::move(state));
 }
 

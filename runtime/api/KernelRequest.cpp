@@ -143,24 +143,43 @@ private:
 
   Result<std::shared_ptr<const LoadedKernel>> fromDiskOrCompiler() {
     watch.lap(); // the time in which others compiled the same kernel is not this one's
-    if (context.disk) {
-      if (std::optional<Artifact> artifact = context.disk->load(key)) {
-        stages.emplace_back("cache", watch.lap());
-        // An entry that does not load counts as damaged: it is compiled anew.
-        if (auto kernel = loadKernel(*artifact, *context.backend)) {
-          stages.emplace_back("load", watch.lap());
-          origin = KernelInfo::Origin::diskCache;
-          tellHit("disk", artifact->variantName);
-          return kernel;
-        }
-        stages.clear();
-      }
+    if (!context.disk) {
+      tell(Event::Kind::cacheMiss, "", key);
+      return compileAnew();
     }
+    if (auto kernel = loadCached(context.disk->load(key)))
+      return kernel;
+    // Once per machine: while another process compiles the kernel this one waits, and looks again.
+    MachineLock lock = context.disk->lockForCompiling(key, [&] { return !limits.check(); });
+    if (Status status = limits.check(); !status)
+      return status.error();
+    watch.lap();
+    std::optional<Artifact> artifact = context.disk->load(key, DiskCache::Damage::silent);
+    if (artifact)
+      lock.release();
+    if (auto kernel = loadCached(std::move(artifact)))
+      return kernel;
     tell(Event::Kind::cacheMiss, "", key);
-    auto kernel = compileAnew();
-    if (kernel && context.disk)
-      context.disk->store(key, *compiled);
+    Result<std::shared_ptr<const LoadedKernel>> kernel = compileAnew();
+    bool isKept = kernel && context.disk->store(key, *compiled);
+    bool isOver = kernel.code() == Code::cancelled || kernel.code() == Code::deadlineExceeded;
+    if (!isKept && !isOver) // each of those who wait has to compile it, all at once then
+      lock.releaseAll();
     return kernel;
+  }
+
+  /// Nothing where there is no artifact, or one that does not load: that counts as damaged.
+  std::shared_ptr<const LoadedKernel> loadCached(std::optional<Artifact> artifact) {
+    if (!artifact)
+      return nullptr;
+    double found = watch.lap();
+    auto kernel = loadKernel(*artifact, *context.backend);
+    if (!kernel)
+      return nullptr;
+    stages = {{"cache", found}, {"load", watch.lap()}};
+    origin = KernelInfo::Origin::diskCache;
+    tellHit("disk", artifact->variantName);
+    return *kernel;
   }
 
   /// Compiles, assembles, loads.

@@ -4,68 +4,121 @@
 //===----------------------------------------------------------------------===//
 #include "cache/DiskCache.h"
 
-#include "system/File.h"
+#include "cache/EntryFormat.h"
+#include "tesela/Cache.h"
 
 #include <cstdlib>
 #include <filesystem>
 
 namespace tesela {
 
-std::string DiskCache::defaultFolder() {
+/// A use is marked this often: for the order of uses it is enough, and a server that asks for the
+/// same kernels all day writes little.
+static constexpr int64_t secondsBetweenMarks = 60;
+
+std::string defaultCacheFolder() {
   auto variable = [](const char *name) {
     const char *value = std::getenv(name);
     return std::string(value ? value : "");
   };
   if (std::string folder = variable("TESELA_CACHE_DIR"); !folder.empty())
     return folder;
-  if (std::string folder = variable("XDG_CACHE_HOME"); !folder.empty())
+  // A relative one is to be ignored, says the XDG base directory specification.
+  if (std::string folder = variable("XDG_CACHE_HOME"); folder.starts_with('/'))
     return folder + "/tesela";
   if (std::string folder = variable("HOME"); !folder.empty())
     return folder + "/.cache/tesela";
   return "";
 }
 
-DiskCache::DiskCache(std::string folder, std::shared_ptr<const EventSink> events)
-    : folder_(folder.empty() ? defaultFolder() : std::move(folder)), events(std::move(events)) {}
-
-std::string DiskCache::path(const std::string &key) const {
-  return folder_ + "/" + key + ".artifact";
+static std::string absoluteFolder(const std::string &folder) {
+  std::string chosen = folder.empty() ? defaultCacheFolder() : folder;
+  if (chosen.empty())
+    return "";
+  std::error_code failure; // the process may change its folder later
+  std::filesystem::path absolute = std::filesystem::absolute(chosen, failure);
+  return failure ? chosen : absolute.lexically_normal().string();
 }
 
-std::optional<Artifact> DiskCache::load(const std::string &key) const {
+DiskCache::DiskCache(const std::string &folder, int64_t limit,
+                     std::shared_ptr<const EventSink> events)
+    : folder_(absoluteFolder(folder)), files(folder_),
+      limit(limit > 0 ? limit : defaultCacheBytes, events), events(std::move(events)) {}
+
+void DiskCache::warnOnce(const std::string &sentence) const {
+  if (!warned.exchange(true))
+    events->warn(sentence);
+}
+
+static Result<Artifact> readEntry(const InputFile &file, const std::string &key) {
+  if (file.facts().bytes > int64_t(longestEntry))
+    return Error(Code::inputOutput,
+                 "it has " + std::to_string(file.facts().bytes) + " bytes, more than any kernel");
+  Result<std::string> bytes = file.read(longestEntry);
+  if (!bytes)
+    return bytes.error();
+  return decodeEntry(*bytes, key);
+}
+
+std::optional<Artifact> DiskCache::load(const std::string &key, Damage damage) const {
   if (folder_.empty())
     return std::nullopt;
-  Result<std::string> bytes = readFile(path(key));
-  if (!bytes) {
-    if (bytes.code() != Code::notFound)
-      events->warn("a cached kernel cannot be read, it is compiled anew: " +
-                   bytes.error().message());
+  const std::string path = files.entryPath(key);
+  Result<InputFile> file = InputFile::open(path);
+  if (!file) {
+    if (file.code() != Code::notFound)
+      warnOnce("cached kernels are compiled anew: " + file.error().message() +
+               "; set TESELA_CACHE_DIR to a folder that can be read and written");
     return std::nullopt;
   }
-  std::string problem = "it is another kernel's";
-  if (std::string_view(*bytes).substr(0, key.size()) == key) {
-    Result<Artifact> artifact = Artifact::deserialize(std::string_view(*bytes).substr(key.size()));
-    if (artifact)
-      return std::move(*artifact);
-    problem = artifact.error().message();
+  Result<Artifact> artifact = readEntry(*file, key);
+  if (!artifact) {
+    if (damage == Damage::reported && artifact.code() != Code::notFound)
+      events->warn("the cached kernel " + path + " is not used: " + artifact.error().message());
+    return std::nullopt;
   }
-  events->warn("the cached kernel " + path(key) + " is not used: " + problem);
-  return std::nullopt;
+  int64_t age = secondsNow() - file->facts().modified;
+  if (age >= secondsBetweenMarks || age <= -secondsBetweenMarks) // another machine's clock
+    file->touch();
+  return std::move(*artifact);
 }
 
-void DiskCache::store(const std::string &key, const Artifact &artifact) const {
-  Status status = Status::success();
-  if (folder_.empty()) {
-    status = Error(Code::notFound, "there is no folder for the cache");
-  } else {
-    std::error_code failure;
-    std::filesystem::create_directories(folder_, failure);
-    status = failure ? Status(Error(Code::inputOutput, folder_ + ": " + failure.message()))
-                     : writeFileAtomically(path(key), key + artifact.serialize());
+MachineLock DiskCache::lockForCompiling(const std::string &key,
+                                        const std::function<bool()> &stop) const {
+  return MachineLock::acquire(files.lockName(key), stop);
+}
+
+Status DiskCache::write(const std::string &key, const Artifact &artifact) const {
+  constexpr const char *remedy = "; set TESELA_CACHE_DIR to a folder that can be written";
+  if (folder_.empty())
+    return Error(Code::notFound, std::string("there is no folder for the cache") + remedy);
+  std::string bytes = encodeEntry(key, artifact, secondsNow());
+  if (int64_t(bytes.size()) > std::min(limit.bytes(), int64_t(longestEntry)))
+    return Error(Code::unsupported, "a kernel of " + std::to_string(bytes.size()) +
+                                        " bytes does not fit into the cache's " +
+                                        std::to_string(limit.bytes()) +
+                                        "; raise ContextOptions::cacheBytes");
+  Status status = files.write(key, bytes);
+  if (!status)
+    return Error(status.code(), status.error().message() + remedy);
+  if (events->wantsEvents()) {
+    Event event;
+    event.kind = Event::Kind::cacheStored;
+    event.variant = artifact.variantName;
+    event.target = artifact.target.name();
+    event.key = key;
+    event.bytes = int64_t(bytes.size());
+    events->emit(event);
   }
-  if (!status && !warned.exchange(true))
-    events->warn("compiled kernels are not kept on disk (" + status.error().message() +
-                 "); set TESELA_CACHE_DIR to a folder that can be written");
+  limit.stored(files, key, int64_t(bytes.size()));
+  return status;
+}
+
+bool DiskCache::store(const std::string &key, const Artifact &artifact) const {
+  Status status = write(key, artifact);
+  if (!status)
+    warnOnce("compiled kernels are not kept on disk: " + status.error().message());
+  return bool(status);
 }
 
 } // namespace tesela

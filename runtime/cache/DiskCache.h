@@ -3,18 +3,23 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// One file an entry, named after its key; in it the key and the artifact. Entries are
-// written aside, synced and renamed, so that several processes may share a folder. What
-// is damaged is not trusted: it counts as absent and is replaced.
+// A folder of entries that several processes and machines may share. Entries are written aside,
+// synced and renamed. What is damaged is not trusted: it counts as absent and is replaced. Nothing
+// in the folder is ever locked, since network file systems do that badly or not at all; see
+// docs/decisions/cache.md.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TESELA_CACHE_DISKCACHE_H
 #define TESELA_CACHE_DISKCACHE_H
 
+#include "cache/CacheFolder.h"
+#include "cache/SizeLimit.h"
 #include "events/EventSink.h"
+#include "system/MachineLock.h"
 #include "tesela/compiler/Artifact.h"
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -23,26 +28,31 @@ namespace tesela {
 
 class DiskCache {
 public:
-  /// `folder` empty: the default one. It is made when the first entry is written.
-  DiskCache(std::string folder, std::shared_ptr<const EventSink> events);
+  /// `folder` empty: the default one. It is made when the first entry is written; nothing is looked
+  /// at before. `limit`: the bytes of all entries; 0: the default.
+  DiskCache(const std::string &folder, int64_t limit, std::shared_ptr<const EventSink> events);
 
-  /// $TESELA_CACHE_DIR, else $XDG_CACHE_HOME/tesela, else ~/.cache/tesela; empty where none
-  /// of these variables is set.
-  static std::string defaultFolder();
+  enum class Damage { reported, silent };
+  /// The entry, where it is there and whole. Marks it as used.
+  std::optional<Artifact> load(const std::string &key, Damage damage = Damage::reported) const;
 
-  /// The entry, where it is there and whole.
-  std::optional<Artifact> load(const std::string &key) const;
+  /// Waits while another thread or process of this machine compiles the kernel of `key`; then
+  /// load() may find it. `stop`: see MachineLock.
+  MachineLock lockForCompiling(const std::string &key, const std::function<bool()> &stop) const;
 
-  /// Keeps the entry. Where the folder cannot be written, the first failure is logged
-  /// and the cache goes on without.
-  void store(const std::string &key, const Artifact &artifact) const;
+  /// Keeps the entry; says whether it could. Where the folder cannot be written, the first failure
+  /// is logged and the cache goes on without.
+  bool store(const std::string &key, const Artifact &artifact) const;
 
   const std::string &folder() const { return folder_; }
 
 private:
-  std::string path(const std::string &key) const;
+  Status write(const std::string &key, const Artifact &artifact) const;
+  void warnOnce(const std::string &sentence) const;
 
-  std::string folder_;
+  std::string folder_; ///< absolute; empty: there is none
+  CacheFolder files;
+  mutable SizeLimit limit;
   std::shared_ptr<const EventSink> events;
   mutable std::atomic<bool> warned = false;
 };

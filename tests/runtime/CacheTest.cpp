@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 #include "Problem.h"
+#include "cache/EntryFormat.h"
 #include "system/File.h"
 
 #include <gtest/gtest.h>
@@ -52,10 +53,22 @@ protected:
 
   std::string onlyEntry() {
     std::vector<std::string> entries;
-    for (const auto &entry : std::filesystem::directory_iterator(folder->path() + "/cache"))
-      entries.push_back(entry.path());
+    for (const auto &entry :
+         std::filesystem::recursive_directory_iterator(folder->path() + "/cache"))
+      if (entry.is_regular_file())
+        entries.push_back(entry.path());
     EXPECT_EQ(entries.size(), 1u) << "an entry, and nothing left beside it";
     return entries.empty() ? "" : entries[0];
+  }
+
+  static std::string keyOf(const std::string &path) { return std::filesystem::path(path).stem(); }
+
+  /// What the only entry holds, without the time at which it was made.
+  std::string onlyArtifact() {
+    std::string path = onlyEntry();
+    Result<Artifact> artifact = decodeEntry(*readFile(path), keyOf(path));
+    EXPECT_TRUE(artifact.ok()) << (artifact ? "" : artifact.error().message());
+    return artifact ? artifact->serialize() : "";
   }
 };
 
@@ -104,7 +117,7 @@ TEST_F(CacheTest, DifferentKernelsAreCompiledApart) {
 TEST_F(CacheTest, ADamagedEntryIsCompiledAnewAndReplaced) {
   EXPECT_EQ(use(context()), Origin::compiled);
   std::string path = onlyEntry();
-  const std::string whole = *readFile(path);
+  const std::string whole = *readFile(path), artifact = onlyArtifact();
   std::vector<std::string> damages = {
       "",         "x", whole.substr(0, 64), whole.substr(0, 100), whole.substr(0, whole.size() - 1),
       whole + "x"};
@@ -119,29 +132,30 @@ TEST_F(CacheTest, ADamagedEntryIsCompiledAnewAndReplaced) {
     EXPECT_EQ(use(context()), Origin::compiled);
     ASSERT_EQ(logged.size(), 1u);
     EXPECT_NE(logged[0].find(path), std::string::npos);
-    EXPECT_EQ(*readFile(onlyEntry()), whole);
+    EXPECT_EQ(onlyArtifact(), artifact);
     EXPECT_EQ(use(context()), Origin::diskCache);
   }
 }
 
 TEST_F(CacheTest, AWholeEntryThatDoesNotLoadIsCompiledAnew) {
   EXPECT_EQ(use(context()), Origin::compiled);
-  std::string path = onlyEntry();
-  std::string whole = *readFile(path);
-  Result<Artifact> artifact = Artifact::deserialize(whole.substr(64));
+  std::string path = onlyEntry(), whole = onlyArtifact();
+  Result<Artifact> artifact = Artifact::deserialize(whole);
   ASSERT_TRUE(artifact.ok());
   artifact->code = "no object file";
-  ASSERT_TRUE(writeFile(path, whole.substr(0, 64) + artifact->serialize()).ok());
+  ASSERT_TRUE(writeFile(path, encodeEntry(keyOf(path), *artifact, 0)).ok());
   EXPECT_EQ(use(context()), Origin::compiled);
-  EXPECT_EQ(*readFile(onlyEntry()), whole);
+  EXPECT_EQ(onlyArtifact(), whole);
 }
 
 TEST_F(CacheTest, AnotherKernelsEntryIsNotUsed) {
   EXPECT_EQ(use(context()), Origin::compiled);
-  std::string path = onlyEntry(), content = *readFile(path);
-  content[0] = content[0] == '0' ? '1' : '0'; // the key at its head
-  ASSERT_TRUE(writeFile(path, content).ok());
+  std::string path = onlyEntry();
+  Result<Artifact> artifact = Artifact::deserialize(onlyArtifact());
+  ASSERT_TRUE(artifact.ok());
+  ASSERT_TRUE(writeFile(path, encodeEntry(std::string(64, '0'), *artifact, 0)).ok());
   EXPECT_EQ(use(context()), Origin::compiled);
+  EXPECT_EQ(use(context()), Origin::diskCache);
 }
 
 TEST_F(CacheTest, AFolderThatCannotBeWrittenWarnsOnce) {

@@ -35,6 +35,10 @@ struct ContextOptions {
   /// Kernels that the context keeps in memory, those asked for last; who holds a Kernel keeps it
   /// beyond that. A kernel takes some 100 KB to 1 MB, so that these may take a gigabyte at most.
   int64_t mostKernels = 1024;
+  /// The bytes that the folder's kernels may have together; beyond that those used longest ago are
+  /// removed. 0: defaultCacheBytes of tesela/Cache.h. Contexts with several limits on one
+  /// folder: each keeps its own when it stores a kernel.
+  int64_t cacheBytes = 0;
   /// Threads of the host target and the host reference; 0: one for each processor that the process
   /// may use. Contexts that launch at once share the processors.
   int threads = 0;

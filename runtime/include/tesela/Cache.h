@@ -1,0 +1,91 @@
+//===- Cache.h - The kernels on disk ----------------------------*- C++ -*-===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// A context reads and writes its cache by itself; this is for those who look after one. All may be
+// called from any thread, and while other threads, processes and machines use the folder.
+//
+//===----------------------------------------------------------------------===//
+#ifndef TESELA_CACHE_H
+#define TESELA_CACHE_H
+
+#include "tesela/ElementType.h"
+#include "tesela/Export.h"
+#include "tesela/Status.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace tesela {
+
+/// The limit of a cache folder where ContextOptions::cacheBytes names none: 1 GiB, room for some
+/// 10,000 kernels of 100 KB, as GPU kernels have; a host kernel takes a tenth of that.
+inline constexpr int64_t defaultCacheBytes = int64_t(1) << 30;
+
+/// $TESELA_CACHE_DIR, else $XDG_CACHE_HOME/tesela, else ~/.cache/tesela; empty where none
+/// of these variables is set.
+TESELA_EXPORT std::string defaultCacheFolder();
+
+/// A kernel on disk.
+struct CachedKernel {
+  std::string key;   ///< 64 hexadecimal digits
+  std::string path;  ///< of its file
+  int64_t bytes = 0; ///< of its file
+  int64_t used = 0;  ///< when it was last stored or loaded, to the minute; seconds since 1970
+  /// Why it is not used: then it is compiled anew when it is asked for, and what follows is not
+  /// known.
+  std::optional<Error> damage;
+
+  int64_t made = 0; ///< seconds since 1970
+  std::string variantName;
+  std::string target; ///< "host", "sm_90"
+  ElementType inputType = ElementType::bf16;
+  int headDimQk = 0, headDimV = 0;
+  std::string schedule; ///< the chosen #tile.schedule, as text
+};
+
+/// What was removed from a cache, and what is left in it.
+struct CacheRemoval {
+  int64_t kernels = 0, bytes = 0;
+  int64_t bytesLeft = 0;
+};
+
+/// A cache's folder.
+class TESELA_EXPORT Cache {
+public:
+  /// `folder` empty: the default one; Code::notFound where no variable names it. A folder that is
+  /// not there is an empty cache; nothing here makes it.
+  static Result<Cache> open(const std::string &folder = "");
+
+  const std::string &folder() const { return folder_; }
+
+  /// All kernels, those used last first. Reads the first page of each file, so it does not see
+  /// damage behind that.
+  Result<std::vector<CachedKernel>> list() const;
+
+  /// The same, with each file read and checked as a context does before it loads the kernel.
+  Result<std::vector<CachedKernel>> verify() const;
+
+  /// What prune() leaves.
+  struct Keep {
+    std::optional<int64_t>
+        mostBytes; ///< removes those used longest ago until all have at most this
+    std::optional<int64_t> mostSecondsOld; ///< removes those last used longer ago
+  };
+  /// Also removes the unfinished files of processes that ended while they wrote.
+  Result<CacheRemoval> prune(const Keep &keep) const;
+
+  /// Removes all kernels. Folders and files that are not the cache's stay.
+  Result<CacheRemoval> clear() const;
+
+private:
+  explicit Cache(std::string folder) : folder_(std::move(folder)) {}
+  std::string folder_;
+};
+
+} // namespace tesela
+
+#endif // TESELA_CACHE_H
