@@ -210,11 +210,11 @@ private:
     // Until the map has rows, any value stands for what is the same along one.
     for (unsigned argument : {1, 3})
       if (!uniforms.contains(hook->getArgument(argument)))
-        translation.setOfRow(hook->getArgument(argument), query.getFirst());
+        translation.setByRow(hook->getArgument(argument), query.getFirst());
     for (auto [value, tile] : rows)
-      translation.setOfRow(value, tile);
+      translation.setByRow(value, tile);
     for (attn::FloorModOp remainder : remainders)
-      translation.setOfRow(remainder, query.getFirst());
+      translation.setByRow(remainder, query.getFirst());
     translation.setQuery(hook->getArgument(3));
     translation.setKey(hook->getArgument(4), firstKey);
   }

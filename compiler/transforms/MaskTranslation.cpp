@@ -163,7 +163,7 @@ Value MaskTranslation::emitFirst(const Linear &form, int64_t sign, Ends ends, Sc
 std::optional<MaskTranslation::Division> MaskTranslation::divisionOf(Operation &op,
                                                                      const Scope &scope) {
   if (!isDivision(op) || scope.quotients.contains(op.getResult(0)) ||
-      scope.remainders.contains(op.getResult(0)))
+      scope.remainders.contains(op.getResult(0)) || byRow.contains(op.getOperand(1)))
     return std::nullopt;
   Value divisor = ofRow.lookupOrDefault(op.getOperand(1));
   std::optional<int64_t> constant = constantOf(divisor);

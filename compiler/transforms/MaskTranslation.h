@@ -29,6 +29,7 @@
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/DenseSet.h"
 
 #include <cstdint>
 #include <optional>
@@ -46,6 +47,11 @@ public:
 
   /// `value` of the hook, the same along a row, is `translated`, of the body or from before it.
   void setOfRow(mlir::Value value, mlir::Value translated) { ofRow.map(value, translated); }
+  /// The same of a value that one row has and another may not: no division's common divisor.
+  void setByRow(mlir::Value value, mlir::Value translated) {
+    setOfRow(value, translated);
+    byRow.insert(value);
+  }
   /// What `value` of the hook was translated to.
   mlir::Value ofRowOf(mlir::Value value) const { return ofRow.lookup(value); }
   /// `value` of the hook is the index of a query, which is less than an extent.
@@ -131,6 +137,7 @@ private:
   int64_t columns;
   mlir::ValueRange large;
   mlir::IRMapping ofRow;
+  llvm::DenseSet<mlir::Value> byRow;
   llvm::DenseMap<mlir::Value, Range> ranges;
 };
 

@@ -222,3 +222,25 @@ tile.kernel @reductions(%n: i32, %i: i32, %partial: i1, %$g: !tile.view<[?], i32
     tile.yield %m : i1
   }
 }
+
+// A divisor that each row has its own of, here one that is computed before the loop, is not one of the
+// whole tile: no branch asks whether it is large.
+// CHECK-LABEL: tile.kernel @divisor_of_a_row
+tile.kernel @divisor_of_a_row(%i: i32, %partial: i1) {
+  %rows = tile.work : !tile.block<query, 8>
+  %keys = tile.block_at %i of %rows : !tile.block<query, 8> -> !tile.block<key, 16>
+  %x = tile.constant 0.0 : !tile.tile<[8, 16], f32>
+  // CHECK: scf.if %partial
+  // CHECK-NOT: scf.if
+  // CHECK: tile.map
+  // CHECK: attn.floor_mod
+  // CHECK: scf.yield
+  %t = tile.mask %x if %partial at %rows, %keys : !tile.tile<[8, 16], f32>, !tile.block<query, 8>, !tile.block<key, 16> do {
+  ^bb0(%b: i32, %h: i32, %hkv: i32, %q: i32, %k: i32):
+    %d = arith.subi %h, %q : i32
+    %n = attn.floor_mod %q, %d : i32
+    %r = attn.floor_mod %k, %n : i32
+    %m = arith.cmpi sgt, %r, %k : i32
+    tile.yield %m : i1
+  }
+}
