@@ -6,26 +6,10 @@
  * The C API from C99: its header compiles without a warning, a kernel runs, wrong
  * arguments give their sentences.
  */
-#include "tesela/tesela.h"
+#include "CApiTest.h"
 
 #include <math.h>
 #include <stddef.h>
-#include <stdio.h>
-#include <string.h>
-
-static int failures = 0;
-
-static void expect(int condition, const char *what) {
-  if (condition)
-    return;
-  ++failures;
-  fprintf(stderr, "not so: %s (last error: %s)\n", what, tesela_last_error());
-}
-
-static void expect_error(tesela_code code, tesela_code expected, const char *part) {
-  expect(code == expected, part);
-  expect(strstr(tesela_last_error(), part) != NULL, part);
-}
 
 static void count_message(void *user, const char *message) {
   (void)message;
@@ -53,6 +37,12 @@ static void test_describe(tesela_context *context, const tesela_kernel_options *
   expect(strcmp(info.schedule, "rows = 1") == 0, "a kernel's schedule");
   expect(strcmp(info.assembler, "") == 0, "no assembler on the host");
   expect(info.origin == TESELA_COMPILED && info.compile_ms > 0, "a compilation");
+  expect(info.stage_count == 2 && strcmp(info.stages[0].name, "fake") == 0 &&
+             strcmp(info.stages[1].name, "load") == 0,
+         "its stages");
+  expect(strcmp(info.variant, "sliding_alibi") == 0 && info.input_type == TESELA_F32 &&
+             info.head_dim_qk == head_dim && info.head_dim_v == head_dim,
+         "what it is for");
   expect(info.registers == -1 && info.spill_bytes == -1 && info.shared_bytes == -1 &&
              info.threads == -1,
          "no facts of a GPU on the host");
@@ -105,11 +95,6 @@ static void test_expected_length(tesela_context *context, tesela_kernel_options 
   tesela_kernel_destroy(kernel);
 }
 
-static const char *variant = "attention sliding_alibi(window: i32 = 1024, slope: f32[H]) {\n"
-                             "  mask  = q >= k && q - k < window\n"
-                             "  score = s + slope[h] * (k - q)\n"
-                             "}\n";
-
 int main(void) {
   tesela_context *context = NULL;
   tesela_kernel *kernel = NULL;
@@ -153,7 +138,7 @@ int main(void) {
   kernel_options.variant = "attention broken";
   expect_error(tesela_compile(context, &kernel_options, &kernel), TESELA_INVALID_VARIANT,
                "variant:1:");
-  kernel_options.variant = variant;
+  kernel_options.variant = variant_text;
   expect_error(tesela_compile(NULL, &kernel_options, &kernel), TESELA_INVALID_ARGUMENT,
                "context is NULL");
   kernel_options.constant_count = 1;
@@ -212,6 +197,11 @@ int main(void) {
   expect_error(tesela_launch(kernel, NULL, NULL), TESELA_INVALID_ARGUMENT,
                "tesela_launch_arguments is NULL");
 
+  expect(tesela_check_arguments(kernel, &arguments) == TESELA_OK, "arguments that fit");
+  arguments.kv_heads = 0;
+  expect_error(tesela_check_arguments(kernel, &arguments), TESELA_INVALID_ARGUMENT,
+               "the first must be a multiple of the second");
+  arguments.kv_heads = 1;
   tesela_context_destroy(context); /* the kernel keeps what it needs */
   expect(tesela_launch(kernel, &arguments, NULL) == TESELA_OK, "a launch");
   arguments.captures_unchanged = 1;
@@ -224,7 +214,5 @@ int main(void) {
   tesela_kernel_destroy(NULL);
   tesela_context_destroy(NULL);
   expect(messages == 0, "no message");
-  if (failures == 0)
-    puts("the C API does as it says");
-  return failures != 0;
+  return report_result("the C API does as it says");
 }

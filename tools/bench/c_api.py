@@ -1,7 +1,7 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# Tesela's C API by ctypes: runtime/include/tesela/tesela.h in Python. Knows neither PyTorch nor
+# Tesela's C API by ctypes: runtime/include/tesela/c/kernel.h in Python. Knows neither PyTorch nor
 # NumPy: memory is an address.
 
 import ctypes
@@ -84,6 +84,7 @@ class Parameter(ctypes.Structure):
         ("rank", c_int),
         ("extents", POINTER(c_int64)),
         ("strides", POINTER(c_int64)),
+        ("tensor", c_void_p),
     ]
 
 

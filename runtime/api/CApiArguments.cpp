@@ -1,0 +1,159 @@
+//===- CApiArguments.cpp --------------------------------------------------===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#include "api/CApiArguments.h"
+
+namespace tesela::c {
+
+namespace {
+
+/// Empties `used`; its items, with the memory of their names, wait in `unused`.
+template <typename T> void putAway(std::vector<T> &used, std::vector<T> &unused) {
+  for (T &item : used)
+    unused.push_back(std::move(item));
+  used.clear();
+}
+
+/// Another item at the end of `used`, if possible one that was there before.
+template <typename T> T &takeOut(std::vector<T> &unused, std::vector<T> &used) {
+  if (unused.empty())
+    return used.emplace_back();
+  used.push_back(std::move(unused.back()));
+  unused.pop_back();
+  return used.back();
+}
+
+/// The captured tensor that the parameter's own fields give.
+Status readFields(const tesela_parameter &parameter, Tensor &tensor) {
+  TensorRole role{parameter.name, true};
+  auto refuse = [&](const std::string &why) { return invalid(role.text() + why); };
+  if (parameter.rank < 0 || parameter.rank > Tensor::maxRank)
+    return refuse(" has rank " + std::to_string(parameter.rank) +
+                  ", it must lie in [1, 8]; a scalar has rank 0");
+  if (!parameter.extents)
+    return refuse(" has no extents");
+  Result<ElementType> type = elementType(parameter.type);
+  if (!type)
+    return type.error().within(role.text());
+  tensor = Tensor();
+  tensor.data = parameter.data;
+  tensor.type = *type;
+  tensor.rank = parameter.rank;
+  int64_t stride = 1;
+  for (int axis = parameter.rank - 1; axis >= 0; --axis) {
+    tensor.extents[axis] = parameter.extents[axis];
+    tensor.strides[axis] = parameter.strides ? parameter.strides[axis] : stride;
+    if (__builtin_mul_overflow(stride, parameter.extents[axis], &stride))
+      return refuse(" is larger than 64 bits can count");
+  }
+  return Status::success();
+}
+
+Tensor tensorOf(const tesela_view &view, ElementType type, int64_t batch, int64_t heads,
+                int64_t length, int64_t headDim) {
+  Tensor tensor = Tensor::bhsd(view.data, type, batch, heads, length, headDim);
+  tensor.strides = {view.batch_stride, view.head_stride, view.length_stride, 1};
+  return tensor;
+}
+
+} // namespace
+
+thread_local ReusedArguments::Storage ReusedArguments::kept;
+
+ReusedArguments::ReusedArguments() : storage(std::move(kept)) {
+  arguments.scalars = std::move(storage.scalars);
+  arguments.captures = std::move(storage.captures);
+}
+
+ReusedArguments::~ReusedArguments() {
+  try {
+    putAway(arguments.scalars, storage.unusedScalars);
+    putAway(arguments.captures, storage.unusedCaptures);
+  } catch (const std::bad_alloc &) { // then the next launch allocates anew
+  }
+  storage.scalars = std::move(arguments.scalars);
+  storage.captures = std::move(arguments.captures);
+  storage.scalars.clear();
+  storage.captures.clear();
+  kept = std::move(storage);
+}
+
+Status ReusedArguments::addCapture(const tesela_parameter &parameter, const Device &device) {
+  CaptureArgument &capture = takeOut(storage.unusedCaptures, arguments.captures);
+  capture.name = parameter.name;
+  if (!parameter.tensor)
+    return readFields(parameter, capture.tensor);
+  return readTensor(parameter.tensor, {parameter.name, true}, device, capture.tensor);
+}
+
+Status ReusedArguments::addParameters(const tesela_parameter *parameters, size_t count,
+                                      const Device &device) {
+  if (count > 0 && !parameters)
+    return invalid("parameters is NULL, parameter_count is " + std::to_string(count));
+  for (size_t i = 0; i < count; ++i) {
+    const tesela_parameter &parameter = parameters[i];
+    if (!parameter.name)
+      return invalid("a parameter has no name");
+    if (parameter.tensor || parameter.rank != 0) {
+      if (Status status = addCapture(parameter, device); !status)
+        return status;
+      continue;
+    }
+    if (parameter.data)
+      return invalid(std::string("the parameter '") + parameter.name +
+                     "' has an address and rank 0: set its rank and extents, or leave data NULL "
+                     "where it is a scalar");
+    ScalarArgument &scalar = takeOut(storage.unusedScalars, arguments.scalars);
+    scalar.name = parameter.name;
+    scalar.value = parameter.scalar;
+  }
+  return Status::success();
+}
+
+Status ReusedArguments::read(const tesela_launch_arguments *from, const KernelInfo &info,
+                             const Device &device) {
+  tesela_launch_arguments given;
+  if (Status status = readSized(from, given, "tesela_launch_arguments"); !status)
+    return status;
+  ElementType type = info.inputType;
+  arguments.q = tensorOf(given.q, type, given.batch, given.heads, given.length, info.headDimQk);
+  arguments.k =
+      tensorOf(given.k, type, given.batch, given.kv_heads, given.kv_length, info.headDimQk);
+  arguments.v =
+      tensorOf(given.v, type, given.batch, given.kv_heads, given.kv_length, info.headDimV);
+  arguments.o = tensorOf(given.o, type, given.batch, given.heads, given.length, info.headDimV);
+  arguments.lse =
+      Tensor::contiguous(given.lse, ElementType::f32, {given.batch, given.heads, given.length});
+  if (given.scale != 0)
+    arguments.scale = given.scale;
+  arguments.capturesUnchanged = given.captures_unchanged != 0;
+  return addParameters(given.parameters, given.parameter_count, device);
+}
+
+Status ReusedArguments::read(const tesela_tensor_arguments *from, const Device &device,
+                             bool needsResults) {
+  tesela_tensor_arguments given;
+  if (Status status = readSized(from, given, "tesela_tensor_arguments"); !status)
+    return status;
+  struct Given {
+    TensorRole role;
+    const tesela_tensor *from;
+    Tensor *to;
+  };
+  for (const Given &each :
+       {Given{{"q"}, given.q, &arguments.q}, Given{{"k"}, given.k, &arguments.k},
+        Given{{"v"}, given.v, &arguments.v}, Given{{"o", false, true}, given.o, &arguments.o},
+        Given{{"lse", false, true}, given.lse, &arguments.lse}}) {
+    if (each.role.isWritten && !needsResults)
+      continue;
+    if (Status status = readTensor(each.from, each.role, device, *each.to); !status)
+      return status;
+  }
+  if (given.scale != 0)
+    arguments.scale = given.scale;
+  arguments.capturesUnchanged = given.captures_unchanged != 0;
+  return addParameters(given.parameters, given.parameter_count, device);
+}
+
+} // namespace tesela::c

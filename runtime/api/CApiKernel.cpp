@@ -1,0 +1,207 @@
+//===- CApiKernel.cpp - tesela/c/kernel.h ----------------------------------===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#include "api/CApiArguments.h"
+
+using namespace tesela;
+using namespace tesela::c;
+
+struct tesela_kernel {
+  Kernel kernel;
+  Device device;
+  std::vector<tesela_stage> stages; ///< their names are the kernel's
+  ParameterList parameters;
+};
+
+static_assert(int(TESELA_COMPILED) == int(KernelInfo::Origin::compiled) &&
+              int(TESELA_MEMORY_CACHE) == int(KernelInfo::Origin::memoryCache) &&
+              int(TESELA_DISK_CACHE) == int(KernelInfo::Origin::diskCache));
+
+namespace {
+
+constexpr const char *kernelMaker = "tesela_compile";
+
+Status addConstants(const tesela_kernel_options &from, KernelOptions &to) {
+  if (from.constant_count && !from.constants)
+    return invalid("constants is NULL, constant_count is " + std::to_string(from.constant_count));
+  for (size_t i = 0; i < from.constant_count; ++i) {
+    const tesela_parameter &constant = from.constants[i];
+    if (!constant.name)
+      return invalid("a const parameter has no name");
+    if (constant.rank != 0 || constant.tensor)
+      return invalid(std::string("the const parameter '") + constant.name + "' has rank " +
+                     std::to_string(constant.tensor ? constant.tensor->rank : constant.rank) +
+                     ", it must be a scalar: set rank to 0");
+    to.constants.push_back({constant.name, constant.scalar});
+  }
+  return Status::success();
+}
+
+tesela_kernel_info kernelInfo(const tesela_kernel &kernel) {
+  const KernelInfo &from = kernel.kernel.info();
+  auto to = zeroed<tesela_kernel_info>();
+  to.target = from.target.c_str();
+  to.schedule = from.schedule.c_str();
+  to.assembler = from.assembler.c_str();
+  to.origin = tesela_origin(from.origin);
+  for (const tesela_stage &stage : kernel.stages)
+    to.compile_ms += stage.milliseconds;
+  to.registers = from.registers.value_or(-1);
+  to.spill_bytes = from.spillBytes.value_or(-1);
+  to.shared_bytes = from.sharedBytes.value_or(-1);
+  to.threads = from.threads.value_or(-1);
+  to.input_type = tesela_type(from.inputType);
+  to.variant = from.variantName.c_str();
+  to.head_dim_qk = from.headDimQk;
+  to.head_dim_v = from.headDimV;
+  to.stages = kernel.stages.data();
+  to.stage_count = kernel.stages.size();
+  return to;
+}
+
+tesela_kernel *makeHandle(Kernel kernel, const Device &device) {
+  std::vector<tesela_stage> stages = stagesOf(kernel.info().stages);
+  ParameterList parameters(kernel.info().parameters);
+  return new tesela_kernel{std::move(kernel), device, std::move(stages), std::move(parameters)};
+}
+
+} // namespace
+
+Result<KernelOptions> tesela::c::kernelOptions(const tesela_kernel_options *options) {
+  tesela_kernel_options given;
+  if (Status status = readSized(options, given, "tesela_kernel_options"); !status)
+    return status.error();
+  if (!given.variant)
+    return invalid("variant is NULL: pass the variant's text");
+  Result<ElementType> type = elementType(given.input_type);
+  if (!type)
+    return type.error();
+  KernelOptions chosen;
+  chosen.variantText = given.variant;
+  chosen.variantFile = textOr(given.variant_file, "variant");
+  chosen.inputType = *type;
+  chosen.headDimQk = given.head_dim_qk;
+  chosen.headDimV = given.head_dim_v;
+  chosen.schedule = textOr(given.schedule);
+  chosen.expectedLength = given.expected_length;
+  chosen.expectedQueries = given.expected_queries;
+  chosen.target = textOr(given.target);
+  if (Status status = addConstants(given, chosen); !status)
+    return status.error();
+  return chosen;
+}
+
+tesela_code tesela_compile(tesela_context *context, const tesela_kernel_options *options,
+                           tesela_kernel **kernel) {
+  return guarded([&]() -> Status {
+    if (Status status = checkPlace(kernel, "kernel"); !status)
+      return status;
+    if (!context)
+      return noHandle("context", "tesela_context_create");
+    Result<KernelOptions> chosen = kernelOptions(options);
+    if (!chosen)
+      return chosen.error();
+    Result<Kernel> compiled = context->context.compile(*chosen);
+    if (!compiled)
+      return compiled.error();
+    *kernel = makeHandle(std::move(*compiled), context->context.device());
+    return Status::success();
+  });
+}
+
+void tesela_kernel_destroy(tesela_kernel *kernel) { delete kernel; }
+
+tesela_code tesela_emit_stage(const tesela_kernel_options *options, const char *stage,
+                              tesela_bytes **program) {
+  return guarded([&]() -> Status {
+    if (Status status = checkPlace(program, "program"); !status)
+      return status;
+    if (!stage)
+      return invalid("stage is NULL: pass the name of one, such as \"ptx\"");
+    Result<KernelOptions> chosen = kernelOptions(options);
+    if (!chosen)
+      return chosen.error();
+    Result<std::string> emitted = emitStage(*chosen, stage);
+    if (!emitted)
+      return emitted.error();
+    *program = new tesela_bytes{std::move(*emitted)};
+    return Status::success();
+  });
+}
+
+tesela_code tesela_use_template_folder(const char *folder) {
+  return guarded([&]() -> Status {
+    useTemplateFolder(textOr(folder));
+    return Status::success();
+  });
+}
+
+tesela_code tesela_kernel_describe(const tesela_kernel *kernel, tesela_kernel_info *info) {
+  return guarded([&]() -> Status {
+    if (!kernel)
+      return noHandle("kernel", kernelMaker);
+    return writeSized(kernelInfo(*kernel), info, "tesela_kernel_info");
+  });
+}
+
+size_t tesela_kernel_parameter_count(const tesela_kernel *kernel) {
+  return kernel ? kernel->parameters.count() : 0;
+}
+
+tesela_code tesela_kernel_parameter(const tesela_kernel *kernel, size_t index,
+                                    tesela_parameter_info *info) {
+  return guarded([&]() -> Status {
+    if (!kernel)
+      return noHandle("kernel", kernelMaker);
+    return kernel->parameters.describe(index, info);
+  });
+}
+
+tesela_code tesela_launch(const tesela_kernel *kernel, const tesela_launch_arguments *arguments,
+                          void *stream) {
+  return guarded([&]() -> Status {
+    if (!kernel)
+      return noHandle("kernel", kernelMaker);
+    ReusedArguments given;
+    if (Status status = given.read(arguments, kernel->kernel.info(), kernel->device); !status)
+      return status;
+    return kernel->kernel.launch(given.arguments, stream);
+  });
+}
+
+tesela_code tesela_check_arguments(const tesela_kernel *kernel,
+                                   const tesela_launch_arguments *arguments) {
+  return guarded([&]() -> Status {
+    if (!kernel)
+      return noHandle("kernel", kernelMaker);
+    ReusedArguments given;
+    if (Status status = given.read(arguments, kernel->kernel.info(), kernel->device); !status)
+      return status;
+    return kernel->kernel.checkArguments(given.arguments);
+  });
+}
+
+tesela_code tesela_launch_tensors(const tesela_kernel *kernel,
+                                  const tesela_tensor_arguments *arguments, void *stream) {
+  return guarded([&]() -> Status {
+    if (!kernel)
+      return noHandle("kernel", kernelMaker);
+    ReusedArguments given;
+    if (Status status = given.read(arguments, kernel->device); !status)
+      return status;
+    return kernel->kernel.launch(given.arguments, stream);
+  });
+}
+
+tesela_code tesela_check_tensors(const tesela_kernel *kernel,
+                                 const tesela_tensor_arguments *arguments) {
+  return guarded([&]() -> Status {
+    if (!kernel)
+      return noHandle("kernel", kernelMaker);
+    ReusedArguments given;
+    if (Status status = given.read(arguments, kernel->device); !status)
+      return status;
+    return kernel->kernel.checkArguments(given.arguments);
+  });
+}

@@ -1,0 +1,193 @@
+/*===- kernel.h - Compile, describe, launch ---------------------*- C -*-===*\
+|* Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.       *|
+|* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception                   *|
+\*===--------------------------------------------------------------------===*/
+#ifndef TESELA_C_KERNEL_H
+#define TESELA_C_KERNEL_H
+
+#include "tesela/c/context.h"
+#include "tesela/c/tensor.h"
+#include "tesela/c/variant.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The value of a variant's parameter. A scalar has data and tensor NULL and rank 0. A captured
+ * tensor lies in the device's memory, and is given by `tensor`, or by the fields before it. */
+typedef struct tesela_parameter {
+  const char *name;
+  double scalar;               /* i32: a whole number; f32: rounded to f32 */
+  void *data;                  /* a captured tensor */
+  tesela_type type;            /* of the captured tensor */
+  int rank;                    /* of the captured tensor, 1 to TESELA_MAX_RANK */
+  const int64_t *extents;      /* `rank` of them */
+  const int64_t *strides;      /* `rank` of them, in elements; NULL: without gaps */
+  const tesela_tensor *tensor; /* not NULL: the captured tensor, whatever the fields above say */
+} tesela_parameter;
+
+/* Compiling. */
+
+typedef struct tesela_kernel_options {
+  size_t size;              /* sizeof(tesela_kernel_options) */
+  const char *variant;      /* the text, `attention name(...) { ... }` */
+  const char *variant_file; /* its name in messages; NULL: "variant" */
+  tesela_type input_type;   /* of q, k, v and o: bf16, f16, or f32 (host only) */
+  int head_dim_qk;          /* a multiple of 8 up to 256; so is head_dim_v */
+  int head_dim_v;
+  const char *schedule; /* NULL: chosen by the library */
+  /* How many keys launches tend to have; 0: not known, or many. A kernel is right for every length.
+   */
+  int64_t expected_length;
+  /* How many queries a sequence tends to have; 0: not known, or many. Few, as in decoding, let the
+   * query heads of a key/value head share a tile. */
+  int64_t expected_queries;
+  /* The variant's `const` parameters, scalars that a launch does not have; those with a default may
+   * be left out. Every set of values is a kernel of its own, compiled and cached apart. */
+  const tesela_parameter *constants;
+  size_t constant_count;
+  /* NULL: the context's device, or "host" where there is no context. Else what the kernel is for:
+   * "sm_80", say, which an sm_90 runs too. */
+  const char *target;
+} tesela_kernel_options;
+
+typedef struct tesela_kernel tesela_kernel; /* compiled and loaded */
+
+/* Takes the kernel from the cache or compiles it now. Asked for the same kernel from several
+ * threads at once, it is compiled once. On success *kernel must be given to tesela_kernel_destroy.
+ */
+TESELA_API tesela_code tesela_compile(tesela_context *context, const tesela_kernel_options *options,
+                                      tesela_kernel **kernel);
+
+/* NULL is allowed. What was launched must be done. */
+TESELA_API void tesela_kernel_destroy(tesela_kernel *kernel);
+
+/* The program after one stage of its compilation: "attn", "tile", "pipe", "llvm" or "ptx" as text,
+ * "object" (host) or "cubin" (GPU; needs ptxas) as bytes. No GPU is needed. On success *program
+ * must be given to tesela_bytes_destroy. */
+TESELA_API tesela_code tesela_emit_stage(const tesela_kernel_options *options, const char *stage,
+                                         tesela_bytes **program);
+
+/* Templates are read from this folder instead of the built-in ones; NULL or "": the built-in ones
+ * again. For those who write templates. Holds for the whole process. */
+TESELA_API tesela_code tesela_use_template_folder(const char *folder);
+
+typedef enum tesela_origin {
+  TESELA_COMPILED = 0,
+  TESELA_MEMORY_CACHE = 1,
+  TESELA_DISK_CACHE = 2
+} tesela_origin;
+
+/* What is known of a kernel. Texts and stages live as long as the kernel; a number that is not
+ * known, as those of a GPU are on the host, is -1. */
+typedef struct tesela_kernel_info {
+  size_t size;           /* sizeof(tesela_kernel_info) */
+  const char *target;    /* what it was compiled for: "host", "sm_90" */
+  const char *schedule;  /* as it was chosen, in tesela_kernel_options' syntax */
+  const char *assembler; /* "ptxas 13.0", "driver 13.0"; "" on the host */
+  tesela_origin origin;  /* where tesela_compile had it from */
+  double compile_ms;     /* of that call, from the text or the cache to the loaded code */
+  int registers;         /* a thread; this and the rest of the plan's most demanding kernel */
+  int spill_bytes;       /* a thread, stores and loads */
+  int64_t shared_bytes;  /* a block, static and dynamic */
+  int threads;           /* a block */
+  tesela_type input_type;
+  const char *variant; /* its name */
+  int head_dim_qk;
+  int head_dim_v;
+  const tesela_stage *stages; /* the parts of compile_ms, in order */
+  size_t stage_count;
+} tesela_kernel_info;
+
+/* Writes *info, whose size the caller has set; of a structure that is shorter than this
+ * library's, only that much. */
+TESELA_API tesela_code tesela_kernel_describe(const tesela_kernel *kernel,
+                                              tesela_kernel_info *info);
+
+/* The variant's parameters, in the order of its text, `const` ones included. The texts and extents
+ * live as long as the kernel. */
+TESELA_API size_t tesela_kernel_parameter_count(const tesela_kernel *kernel);
+TESELA_API tesela_code tesela_kernel_parameter(const tesela_kernel *kernel, size_t index,
+                                               tesela_parameter_info *info);
+
+/* Launching: on `stream` (a CUstream or cudaStream_t of the device's primary context; NULL: the
+ * default stream). A launch returns at once; on the host `stream` is NULL and the result is there
+ * on return. Where an argument does not fit, nothing is launched. The arguments' structures are
+ * read before a launch returns; the tensors' memory must live until it is done.
+ *
+ *   q    [batch, heads,    length,    head_dim_qk]
+ *   k    [batch, kv_heads, kv_length, head_dim_qk]
+ *   v    [batch, kv_heads, kv_length, head_dim_v]
+ *   o    [batch, heads,    length,    head_dim_v]   written
+ *   lse  [batch, heads,    length]                  written: f32, natural logarithm, without gaps
+ *
+ * heads is a multiple of kv_heads. The last stride is 1; on a GPU the address and the other strides
+ * are multiples of 16 bytes. Strides of extents of 1 are ignored; k and v may repeat heads
+ * or batches with a stride of 0. batch or length 0 launches nothing; kv_length 0 gives O = 0 and
+ * LSE = -inf. */
+
+/* A view [batch, heads, length, head_dim] in the device's memory, in that order whatever
+ * the layout; the extents stand in tesela_launch_arguments. Strides in elements. */
+typedef struct tesela_view {
+  void *data;
+  int64_t batch_stride;
+  int64_t head_stride;
+  int64_t length_stride;
+} tesela_view;
+
+typedef struct tesela_launch_arguments {
+  size_t size; /* sizeof(tesela_launch_arguments) */
+  int64_t batch;
+  int64_t heads; /* a multiple of kv_heads */
+  int64_t kv_heads;
+  int64_t length;                     /* queries */
+  int64_t kv_length;                  /* keys */
+  tesela_view q;                      /* [batch, heads, length, head_dim_qk] */
+  tesela_view k;                      /* [batch, kv_heads, kv_length, head_dim_qk] */
+  tesela_view v;                      /* [batch, kv_heads, kv_length, head_dim_v] */
+  tesela_view o;                      /* [batch, heads, length, head_dim_v], written */
+  float *lse;                         /* [batch, heads, length] without gaps, written */
+  double scale;                       /* finite and positive; 0: 1/sqrt(head_dim_qk) */
+  const tesela_parameter *parameters; /* those with a default may be left out */
+  size_t parameter_count;
+  /* Not 0: no captured tensor's elements have changed since this kernel's last launch on this
+   * stream. What is computed of the tensors alone is then kept for those with the same address,
+   * extents and strides. Never needed for a right result, and wrong results where it is not true.
+   */
+  int captures_unchanged;
+} tesela_launch_arguments;
+
+TESELA_API tesela_code tesela_launch(const tesela_kernel *kernel,
+                                     const tesela_launch_arguments *arguments, void *stream);
+
+/* Only the checks of tesela_launch. */
+TESELA_API tesela_code tesela_check_arguments(const tesela_kernel *kernel,
+                                              const tesela_launch_arguments *arguments);
+
+/* The same launch by tensors, which bring their types, extents and device with them. */
+typedef struct tesela_tensor_arguments {
+  size_t size; /* sizeof(tesela_tensor_arguments) */
+  const tesela_tensor *q;
+  const tesela_tensor *k;
+  const tesela_tensor *v;
+  const tesela_tensor *o;
+  const tesela_tensor *lse;
+  double scale; /* as in tesela_launch_arguments, and so is the rest */
+  const tesela_parameter *parameters;
+  size_t parameter_count;
+  int captures_unchanged;
+} tesela_tensor_arguments;
+
+TESELA_API tesela_code tesela_launch_tensors(const tesela_kernel *kernel,
+                                             const tesela_tensor_arguments *arguments,
+                                             void *stream);
+
+/* Only the checks of tesela_launch_tensors. */
+TESELA_API tesela_code tesela_check_tensors(const tesela_kernel *kernel,
+                                            const tesela_tensor_arguments *arguments);
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif
+
+#endif /* TESELA_C_KERNEL_H */

@@ -1,0 +1,177 @@
+/*===----------------------------------------------------------------------===*\
+|* Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.        *|
+|* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception                    *|
+\*===----------------------------------------------------------------------===*/
+/*
+ * libtesela.so by its C API alone: the compiler's programs, what it tells of tiles, and a kernel
+ * whose result is right.
+ */
+#include "CApiTest.h"
+
+enum { length = 200, head_dim = 16, heads = 2 };
+
+static const char *const window_text = "attention window(w: i32) {\n"
+                                       "  mask = q >= k && q - k < w\n"
+                                       "}\n";
+
+static void test_programs(void) {
+  tesela_bytes *program = NULL;
+  tesela_kernel_options options = kernel_options_of(window_text, TESELA_BF16, 64);
+  expect(tesela_emit_stage(&options, "tile", &program) == TESELA_OK, "a program");
+  expect(strstr(tesela_bytes_data(program), "tile.kernel") != NULL, "of tiles");
+  tesela_bytes_destroy(program);
+  expect(tesela_emit_stage(&options, "object", &program) == TESELA_OK, "an object file");
+  expect(tesela_bytes_size(program) > 4 && memcmp(tesela_bytes_data(program), "\177ELF", 4) == 0,
+         "by its magic number");
+  tesela_bytes_destroy(program);
+  options.target = "sm_90";
+  expect(tesela_emit_stage(&options, "ptx", &program) == TESELA_OK, "PTX");
+  expect(strstr(tesela_bytes_data(program), ".target sm_90a") != NULL, "for a GPU");
+  tesela_bytes_destroy(program);
+}
+
+static void test_explain(void) {
+  tesela_kernel_options options = kernel_options_of(window_text, TESELA_F32, head_dim);
+  tesela_explain_arguments arguments;
+  tesela_explanation *explanation = NULL;
+  tesela_explanation_info info;
+  tesela_head_tiles tiles;
+  tesela_lost_proof lost;
+  tesela_parameter window;
+  int keeps = -1;
+  int64_t of_kinds[3] = {0, 0, 0}, tile;
+
+  memset(&window, 0, sizeof window);
+  window.name = "w";
+  window.scalar = 4;
+  memset(&arguments, 0, sizeof arguments);
+  arguments.size = sizeof arguments;
+  arguments.batch = 1;
+  arguments.heads = arguments.kv_heads = heads;
+  arguments.length = arguments.kv_length = length;
+  expect_error(tesela_explain(&options, NULL, &explanation), TESELA_INVALID_ARGUMENT,
+               "tesela_explain_arguments is NULL");
+  expect_error(tesela_explain(&options, &arguments, &explanation), TESELA_INVALID_ARGUMENT,
+               "the parameter 'w' is missing");
+  arguments.parameters = &window;
+  arguments.parameter_count = 1;
+  expect(tesela_explain(&options, &arguments, &explanation) == TESELA_OK, "an explanation");
+
+  memset(&info, 0, sizeof info);
+  info.size = sizeof info;
+  expect(tesela_explanation_describe(explanation, &info) == TESELA_OK, "its facts");
+  expect(strcmp(info.variant, "window") == 0 && strcmp(info.target, "host") == 0 &&
+             strstr(info.schedule, "block_m") != NULL,
+         "the kernel's");
+  expect(info.rows == (length + info.block_m - 1) / info.block_m &&
+             info.columns == (length + info.block_n - 1) / info.block_n,
+         "its tiles");
+  expect(info.form == TESELA_KEY_RANGES && info.runs == 1, "a run of keys");
+  expect(info.head_count == 1 && info.lost_proof_count == 0 && strcmp(info.lost_proofs, "") == 0,
+         "all proved, for all heads at once");
+
+  memset(&tiles, 0, sizeof tiles);
+  tiles.size = sizeof tiles;
+  expect(tesela_explanation_head(explanation, 0, &tiles) == TESELA_OK, "their tiles");
+  for (tile = 0; tile < info.rows * info.columns; ++tile)
+    ++of_kinds[tiles.kinds[tile]];
+  expect(of_kinds[TESELA_TILE_EMPTY] == tiles.empty && tiles.empty > 0 &&
+             of_kinds[TESELA_TILE_PARTIAL] == tiles.partial &&
+             of_kinds[TESELA_TILE_FULL] == tiles.full,
+         "counted");
+  expect(tiles.batch == -1 && tiles.head == -1, "of every head");
+  expect(tiles.kept_pairs == 4 * length - 6, "the window's pairs");
+  expect_error(tesela_explanation_head(explanation, 1, &tiles), TESELA_INVALID_ARGUMENT,
+               "there are 1 heads");
+
+  expect(tesela_explanation_keeps(explanation, 0, 1, 7, 4, &keeps) == TESELA_OK && keeps == 1,
+         "a pair that is kept");
+  expect(tesela_explanation_keeps(explanation, 0, 1, 7, 3, &keeps) == TESELA_OK && keeps == 0,
+         "one that is not");
+  expect_error(tesela_explanation_keeps(explanation, 0, heads, 0, 0, &keeps),
+               TESELA_INVALID_ARGUMENT, "h is 2, it must lie in [0, 2)");
+  expect_error(tesela_explanation_keeps(explanation, 0, 0, 0, 0, NULL), TESELA_INVALID_ARGUMENT,
+               "keeps is NULL");
+  memset(&lost, 0, sizeof lost);
+  lost.size = sizeof lost;
+  expect_error(tesela_explanation_lost_proof(explanation, 0, &lost), TESELA_INVALID_ARGUMENT,
+               "there are 0 lost proofs");
+  tesela_explanation_destroy(explanation);
+
+  options.variant = "attention waves() {\n  mask = sqrt((q - k) * 1.0) < 4.0\n}\n";
+  arguments.parameter_count = 0;
+  expect(tesela_explain(&options, &arguments, &explanation) == TESELA_OK, "what cannot be proved");
+  expect(tesela_explanation_lost_proof(explanation, 0, &lost) == TESELA_OK, "is told");
+  expect(lost.line == 2 && lost.column > 1 && strlen(lost.reason) > 0, "with its place");
+  tesela_explanation_destroy(explanation);
+
+  expect_error(tesela_explanation_describe(NULL, &info), TESELA_INVALID_ARGUMENT,
+               "explanation is NULL: make one by tesela_explain");
+  expect_error(tesela_explanation_head(NULL, 0, &tiles), TESELA_INVALID_ARGUMENT,
+               "explanation is NULL");
+  expect_error(tesela_explanation_lost_proof(NULL, 0, &lost), TESELA_INVALID_ARGUMENT,
+               "explanation is NULL");
+  expect_error(tesela_explanation_keeps(NULL, 0, 0, 0, 0, &keeps), TESELA_INVALID_ARGUMENT,
+               "explanation is NULL");
+  tesela_explanation_destroy(NULL);
+}
+
+/* bf16 by the C API alone: tensors, a launch, and the rule by which it is right. */
+static void test_kernel(void) {
+  static uint16_t q[heads * length * head_dim], k[heads * length * head_dim],
+      v[heads * length * head_dim], o[heads * length * head_dim];
+  static float lse[heads * length];
+  void *const memory[] = {q, k, v, o, lse};
+  const int64_t extents[] = {1, heads, length, head_dim};
+  tesela_kernel_options options = kernel_options_of(window_text, TESELA_BF16, head_dim);
+  tesela_context *context = host_context();
+  tesela_kernel *kernel = NULL;
+  tesela_reference *reference = NULL;
+  tesela_tensor tensors[5];
+  tesela_tensor_arguments arguments;
+  tesela_parameter window;
+  tesela_comparison comparison;
+  int i;
+  for (i = 0; i < 5; ++i) {
+    memset(&tensors[i], 0, sizeof tensors[i]);
+    tensors[i].size = sizeof tensors[i];
+    expect(tesela_tensor_contiguous(memory[i], i < 4 ? TESELA_BF16 : TESELA_F32, i < 4 ? 4 : 3,
+                                    extents, &tensors[i]) == TESELA_OK,
+           "a tensor");
+  }
+  expect(tesela_fill_inputs("jumping", &tensors[0], &tensors[1], &tensors[2], 1) == TESELA_OK,
+         "inputs that are hard");
+  memset(&window, 0, sizeof window);
+  window.name = "w";
+  window.scalar = 30;
+  memset(&arguments, 0, sizeof arguments);
+  arguments.size = sizeof arguments;
+  arguments.q = &tensors[0];
+  arguments.k = &tensors[1];
+  arguments.v = &tensors[2];
+  arguments.o = &tensors[3];
+  arguments.lse = &tensors[4];
+  arguments.parameters = &window;
+  arguments.parameter_count = 1;
+  expect(tesela_compile(context, &options, &kernel) == TESELA_OK, "a kernel");
+  expect(tesela_launch_tensors(kernel, &arguments, NULL) == TESELA_OK, "a launch");
+  expect(tesela_reference_on_host(&options, &arguments, 0, &reference) == TESELA_OK, "a reference");
+  memset(&comparison, 0, sizeof comparison);
+  comparison.size = sizeof comparison;
+  expect(tesela_reference_compare(reference, &tensors[3], &tensors[4], &comparison) == TESELA_OK,
+         "a comparison");
+  expect(comparison.passed, comparison.failure);
+  tesela_reference_destroy(reference);
+  expect_error(tesela_reference_on_device(context, &options, &arguments, &reference),
+               TESELA_INVALID_ARGUMENT, "");
+  expect(reference == NULL, "the host has no oracle");
+  tesela_kernel_destroy(kernel);
+  tesela_context_destroy(context);
+}
+
+int main(void) {
+  test_programs();
+  test_explain();
+  test_kernel();
+  return report_result("the library does as its C API says");
+}
