@@ -72,8 +72,10 @@ Result<std::vector<CachedKernel>> kernelsOf(const std::string &folder, Depth dep
   return kernels;
 }
 
-CacheRemoval toRemoval(const Removed &removed) {
-  return {int64_t(removed.entries.size()), removed.bytes, removed.bytesLeft};
+Result<CacheRemoval> toRemoval(const Removed &removed) {
+  if (removed.failure)
+    return *removed.failure;
+  return CacheRemoval{int64_t(removed.entries.size()), removed.bytes, removed.bytesLeft};
 }
 
 } // namespace
@@ -111,7 +113,7 @@ Result<CacheRemoval> Cache::clear() const {
   // Whoever is writing one finds its folder gone or its file, and writes it again or does without.
   for (const CacheFile &file : *files)
     if (file.temporary)
-      removeUnused(file);
+      (void)removeUnused(file);
   Removed removed = removeOldest(std::move(*files), 0, 0);
   folder.removeEmptyParts();
   return toRemoval(removed);

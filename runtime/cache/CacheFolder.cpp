@@ -8,6 +8,8 @@
 #include "cache/EntryFormat.h"
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <unistd.h>
 
@@ -113,21 +115,28 @@ bool isStale(const CacheFile &file) {
              secondsNow() - std::chrono::seconds(CacheFolder::oldestTemporary).count();
 }
 
-bool removeUnused(const CacheFile &file) {
+Result<bool> removeUnused(const CacheFile &file) {
   std::optional<FileFacts> now = factsOf(file.path);
-  if (!now)
+  if (now && (now->modified != file.facts.modified || now->bytes != file.facts.bytes))
+    return false;
+  if (!now || ::unlink(file.path.c_str()) == 0 || errno == ENOENT)
     return true;
-  return now->modified == file.facts.modified && now->bytes == file.facts.bytes &&
-         ::unlink(file.path.c_str()) == 0;
+  return Error(Code::inputOutput, file.path + " could not be removed: " + std::strerror(errno));
 }
 
 Removed removeOldest(std::vector<CacheFile> files, int64_t mostBytes, int64_t usedBefore) {
   Removed removed;
+  auto remove = [&](const CacheFile &file) {
+    Result<bool> gone = removeUnused(file);
+    if (!gone && !removed.failure)
+      removed.failure = gone.error();
+    return gone && *gone;
+  };
   auto temporaries = std::partition(files.begin(), files.end(),
                                     [](const CacheFile &file) { return !file.temporary; });
   for (auto file = temporaries; file != files.end(); ++file)
     if (isStale(*file))
-      removeUnused(*file);
+      remove(*file);
   files.erase(temporaries, files.end());
   for (const CacheFile &file : files)
     removed.bytesLeft += file.facts.bytes;
@@ -137,7 +146,7 @@ Removed removeOldest(std::vector<CacheFile> files, int64_t mostBytes, int64_t us
   for (CacheFile &file : files) {
     if (removed.bytesLeft <= mostBytes && file.facts.modified >= usedBefore)
       break;
-    if (!removeUnused(file))
+    if (!remove(file))
       continue;
     removed.bytesLeft -= file.facts.bytes;
     removed.bytes += file.facts.bytes;

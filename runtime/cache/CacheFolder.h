@@ -64,15 +64,16 @@ private:
 /// Whether it was left behind.
 bool isStale(const CacheFile &file);
 
-/// Removes the file unless it was used or replaced since it was listed. Says whether it is gone.
-/// Those who read it at this moment read on.
-bool removeUnused(const CacheFile &file);
+/// Removes the file, unless it was used or replaced since it was listed: then false. True: it is
+/// gone. Those who read it at this moment read on.
+Result<bool> removeUnused(const CacheFile &file);
 
 /// What removeOldest has removed.
 struct Removed {
   std::vector<CacheFile> entries;
-  int64_t bytes = 0;     ///< of these
-  int64_t bytesLeft = 0; ///< of the entries that are left
+  int64_t bytes = 0;            ///< of these
+  int64_t bytesLeft = 0;        ///< of the entries that are left
+  std::optional<Error> failure; ///< why the first of those was not removed that should have been
 };
 
 /// Removes temporaries left behind, entries that were not used since `usedBefore` (seconds since

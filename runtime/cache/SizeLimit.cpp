@@ -30,7 +30,7 @@ void SizeLimit::stored(const CacheFolder &folder, const std::string &key, int64_
   int64_t expected = 0;
   for (const CacheFile &file : folder.filesBeside(key)) {
     if (isStale(file))
-      removeUnused(file);
+      (void)removeUnused(file);
     else
       expected += file.facts.bytes * CacheFolder::parts;
   }

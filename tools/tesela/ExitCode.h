@@ -12,7 +12,7 @@ namespace tesela::tool {
 /// The exit codes; docs/command.md lists them.
 enum ExitCode : int {
   exitSuccess = 0,
-  exitWrongResult = 1, ///< a result lies outside its tolerance
+  exitWrongResult = 1, ///< a result lies outside its tolerance; a cached kernel is damaged
   exitBadInput = 2,    ///< usage, a variant, an argument or an input file
   exitEnvironment = 3, ///< no device, no library, no memory, a file that cannot be written
   exitDefect = 4,      ///< a defect of Tesela

@@ -2,6 +2,7 @@
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
+#include "CacheCommand.h"
 #include "Commands.h"
 #include "ExitCode.h"
 #include "RunOptions.h"
@@ -35,7 +36,7 @@ Examples
   tesela COMMAND --help                   the options of one command
 
 Exit codes
-  0 done   1 a result outside its tolerance   2 bad usage or input
+  0 done   1 a wrong result or a damaged file   2 bad usage or input
   3 no device, library, memory or writable file   4 a defect of Tesela)";
 
 const char *const runFooter = R"(
@@ -77,6 +78,17 @@ Examples
   tesela compile causal --emit tile
   tesela compile causal --target sm_90 --head-dim 64 --emit ptx -o causal.ptx
   tesela compile causal --target host --emit object -o causal.o)";
+
+const char *const cacheFooter = R"(
+Kernels are kept from run to run, in a folder that many processes may share. Those
+used longest ago go when it passes its limit; these commands are for the rest.
+
+Examples
+  tesela cache list                the kernels, those used last first
+  tesela cache verify              reads every file; exit code 1 if one is damaged
+  tesela cache prune --to 200M     leaves those used last
+  tesela cache prune --older 30    removes what was not used for 30 days
+  tesela cache clear)";
 
 /// Options with their default and nothing else: the limits stand in the messages.
 class HelpFormatter : public CLI::Formatter {
@@ -274,6 +286,33 @@ void addExplain(CLI::App &app, ExplainOptions &options) {
   command->add_flag("--json", options.json, "Print one JSON object, with the kind of every tile");
 }
 
+void addCache(CLI::App &app, CacheOptions &options) {
+  using Action = CacheOptions::Action;
+  CLI::App *command = app.add_subcommand("cache", "The compiled kernels on disk");
+  command->footer(cacheFooter);
+  command->require_subcommand(1);
+  auto add = [&](const char *name, const char *text, Action action) {
+    CLI::App *part = command->add_subcommand(name, text);
+    part->callback([&options, action] { options.action = action; });
+    part->add_option("--cache-folder", options.folder,
+                     "The folder ($TESELA_CACHE_DIR, else ~/.cache/tesela)")
+        ->type_name("FOLDER");
+    part->add_flag("--json", options.json, "Print JSON");
+    return part;
+  };
+  add("list", "The kernels, those used last first", Action::list);
+  add("stats", "How many there are, and how large", Action::stats);
+  add("verify", "Read and check every file", Action::verify);
+  CLI::App *prune = add("prune", "Remove what was used longest ago", Action::prune);
+  prune->add_option("--to", options.mostBytes, "Until the rest has this size: 500M, 2G")
+      ->transform(silent(CLI::AsSizeValue(false)))
+      ->type_name("SIZE");
+  prune->add_option("--older", options.mostDays, "What was not used for so many days")
+      ->check(silent(CLI::Range(0.0, 1e6)))
+      ->type_name("DAYS");
+  add("clear", "Remove all", Action::clear);
+}
+
 /// Parses the command line and runs what it names.
 int dispatch(int argc, char **argv) {
   CLI::App app("Tesela compiles attention variants and runs them.", "tesela");
@@ -300,6 +339,8 @@ int dispatch(int argc, char **argv) {
   bool devicesAsJson = false;
   CLI::App *devicesCommand = app.add_subcommand("devices", "List what kernels can run on");
   devicesCommand->add_flag("--json", devicesAsJson, "Print a JSON array");
+  CacheOptions cacheOptions;
+  addCache(app, cacheOptions);
   CLI::App *variantsCommand = app.add_subcommand("variants", "List the library's variants");
 
   try { // CLI11 reports by exceptions; they end here.
@@ -313,6 +354,8 @@ int dispatch(int argc, char **argv) {
     return devices(devicesAsJson);
   if (variantsCommand->parsed())
     return variants();
+  if (app.got_subcommand("cache"))
+    return cache(cacheOptions);
   if (app.got_subcommand("run"))
     return run(runOptions);
   if (app.got_subcommand("compile"))
