@@ -1,0 +1,64 @@
+# Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+# 16 processes with 8 threads, each thread in a context of its own, ask a cold folder for the same kernels at
+# once: each is compiled once on this machine. The folder cannot be written: each is compiled by
+# everybody, and nobody waits for one that does not come.
+
+import json
+import os
+import subprocess
+import time
+
+from faults import Faults
+
+faults = Faults("16 processes of 8 threads on one cold folder")
+PROCESSES, THREADS = 16, 8
+kernels, milliseconds = (64, 100) if faults.long else (4, 50)
+
+
+def ask(folder):
+    """Kernels compiled, warnings, seconds."""
+    workers = [
+        subprocess.Popen(
+            [faults.worker, folder, "together", str(kernels), str(THREADS), str(milliseconds)],
+            env=faults.environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL, text=True)
+        for _ in range(PROCESSES)
+    ]
+    for worker in workers:
+        worker.stdout.readline()  # ready
+    begin = time.monotonic()
+    for worker in workers:
+        worker.stdin.write("\n")
+        worker.stdin.flush()
+    compiled = warnings = 0
+    for worker in workers:
+        output, _ = worker.communicate()
+        faults.expect(worker.returncode == 0, "a process got every kernel")
+        report = json.loads(output.splitlines()[-1])
+        compiled += report["compiled"]
+        warnings += report["warnings"]
+    return compiled, warnings, time.monotonic() - begin
+
+
+compiled, warnings, seconds = ask(faults.cache)
+faults.expect((compiled, warnings) == (kernels, 0),
+              f"{PROCESSES * THREADS} requests each for {kernels} kernels: {compiled} compiled, "
+              f"{warnings} warnings, {seconds:.2f} s")
+faults.expect_whole(kernels)
+faults.expect(os.listdir(os.path.join(faults.environment["XDG_RUNTIME_DIR"], "tesela")) == [],
+              "no lock's file is left")
+compiled, _, seconds = ask(faults.cache)
+faults.expect(compiled == 0, f"again, from a warm folder: {compiled} compiled, {seconds:.2f} s")
+
+file = os.path.join(faults.temporary.name, "file")
+with open(file, "w"):
+    pass
+compiled, warnings, seconds = ask(os.path.join(file, "cache"))
+everybody = PROCESSES * THREADS
+# The first one compiles under the lock, then all others at once: no more rounds than that.
+faults.expect(compiled == everybody * kernels and warnings == everybody,
+              f"without a folder: {compiled} compiled, {warnings} warnings in {everybody} contexts, "
+              f"{seconds:.2f} s")
+faults.end()

@@ -1,0 +1,44 @@
+# Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+# A folder that can be read and not written: what is in it is used, what is not is compiled, one warning. root
+# ignores permissions, so for root the folder is mounted read-only.
+
+import os
+import stat
+
+from faults import Faults, in_mount_namespace, mounted
+
+root = os.geteuid() == 0
+mounts = in_mount_namespace() if root else False
+faults = Faults("a read-only folder")
+
+
+def expect_use(folder):
+    lines, warnings = faults.work("compile", 0, 10, folder=folder)
+    found = [line["kernel"] for line in lines[:-1] if not line["compiled"]]
+    faults.expect(found == [0, 1, 2], f"kernels that were there: {found}")
+    faults.expect(lines[-1] == {"compiled": 7, "warnings": 1}, f"the others: {lines[-1]}")
+    faults.expect("not kept on disk" in warnings, warnings.strip())
+    lines, warnings = faults.work("compile", 0, 3, folder=folder)
+    faults.expect(lines[-1] == {"compiled": 0, "warnings": 0},
+                  f"who needs nothing new is told nothing: {lines[-1]}")
+    faults.expect_whole(3, folder)
+    faults.expect(faults.tesela_cache("clear", folder=folder)[0] == 3, "`tesela cache clear` fails")
+
+
+faults.work("compile", 0, 3)
+if not root:
+    modes = stat.S_IRUSR | stat.S_IXUSR
+    for path, _, _ in os.walk(faults.cache):
+        os.chmod(path, modes)
+    expect_use(faults.cache)
+    for path, _, _ in os.walk(faults.cache):
+        os.chmod(path, modes | stat.S_IWUSR)
+elif mounts:
+    folder = os.path.join(faults.temporary.name, "read-only")
+    with mounted("--bind", "-o", "ro", faults.cache, folder):
+        expect_use(folder)
+else:
+    faults.skip("root may write everywhere, and mounts are not allowed here: no read-only folder")
+faults.end()
