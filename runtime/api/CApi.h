@@ -119,6 +119,9 @@ private:
 /// The options that say what a kernel is.
 Result<KernelOptions> kernelOptions(const tesela_kernel_options *options);
 
+/// A handle of `kernel`, which is loaded on `device`.
+tesela_kernel *makeKernelHandle(Kernel kernel, const Device &device);
+
 /// What a tensor is to a call: "q", "the captured tensor 'slope'". Made a text only for messages.
 struct TensorRole {
   const char *name;

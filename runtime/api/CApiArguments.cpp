@@ -128,6 +128,7 @@ Status ReusedArguments::read(const tesela_launch_arguments *from, const KernelIn
   if (given.scale != 0)
     arguments.scale = given.scale;
   arguments.capturesUnchanged = given.captures_unchanged != 0;
+  arguments.workspace = {given.workspace, given.workspace_bytes};
   return addParameters(given.parameters, given.parameter_count, device);
 }
 
@@ -153,6 +154,7 @@ Status ReusedArguments::read(const tesela_tensor_arguments *from, const Device &
   if (given.scale != 0)
     arguments.scale = given.scale;
   arguments.capturesUnchanged = given.captures_unchanged != 0;
+  arguments.workspace = {given.workspace, given.workspace_bytes};
   return addParameters(given.parameters, given.parameter_count, device);
 }
 

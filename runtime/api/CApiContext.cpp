@@ -63,6 +63,9 @@ Result<ContextOptions> contextOptions(const tesela_context_options *options) {
   chosen.cacheFolder = textOr(given.cache_folder);
   chosen.diskCache = !given.no_disk_cache;
   chosen.threads = given.threads;
+  if (given.most_kernels != 0)
+    chosen.mostKernels = given.most_kernels;
+  chosen.cacheBytes = given.cache_bytes;
   if (given.log)
     chosen.log = [log = given.log, user = given.log_user](const std::string &message) {
       log(user, message.c_str());

@@ -60,13 +60,13 @@ tesela_kernel_info kernelInfo(const tesela_kernel &kernel) {
   return to;
 }
 
-tesela_kernel *makeHandle(Kernel kernel, const Device &device) {
+} // namespace
+
+tesela_kernel *tesela::c::makeKernelHandle(Kernel kernel, const Device &device) {
   std::vector<tesela_stage> stages = stagesOf(kernel.info().stages);
   ParameterList parameters(kernel.info().parameters);
   return new tesela_kernel{std::move(kernel), device, std::move(stages), std::move(parameters)};
 }
-
-} // namespace
 
 Result<KernelOptions> tesela::c::kernelOptions(const tesela_kernel_options *options) {
   tesela_kernel_options given;
@@ -105,7 +105,7 @@ tesela_code tesela_compile(tesela_context *context, const tesela_kernel_options 
     Result<Kernel> compiled = context->context.compile(*chosen);
     if (!compiled)
       return compiled.error();
-    *kernel = makeHandle(std::move(*compiled), context->context.device());
+    *kernel = makeKernelHandle(std::move(*compiled), context->context.device());
     return Status::success();
   });
 }
@@ -179,6 +179,25 @@ tesela_code tesela_check_arguments(const tesela_kernel *kernel,
     if (Status status = given.read(arguments, kernel->kernel.info(), kernel->device); !status)
       return status;
     return kernel->kernel.checkArguments(given.arguments);
+  });
+}
+
+tesela_code tesela_kernel_workspace_bytes(const tesela_kernel *kernel,
+                                          const tesela_launch_arguments *arguments, size_t *bytes) {
+  return guarded([&]() -> Status {
+    if (!kernel)
+      return noHandle("kernel", kernelMaker);
+    if (!bytes)
+      return invalid("bytes is NULL: pass the address of a size_t");
+    *bytes = 0;
+    ReusedArguments given;
+    if (Status status = given.read(arguments, kernel->kernel.info(), kernel->device); !status)
+      return status;
+    Result<size_t> needed = kernel->kernel.workspaceBytes(given.arguments);
+    if (!needed)
+      return needed.error();
+    *bytes = *needed;
+    return Status::success();
   });
 }
 

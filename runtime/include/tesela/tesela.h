@@ -28,6 +28,7 @@
 #include "tesela/c/context.h"
 #include "tesela/c/explain.h"
 #include "tesela/c/kernel.h"
+#include "tesela/c/preparation.h"
 #include "tesela/c/tensor.h"
 #include "tesela/c/variant.h"
 

@@ -96,6 +96,12 @@ typedef struct tesela_context_options {
   /* Called with all that happens. NULL: silent. */
   void (*events)(void *events_user, const tesela_event *event);
   void *events_user;
+  /* The kernels that are kept in memory, those asked for last; 0: 1024. Who holds a tesela_kernel
+   * keeps it beyond that. */
+  int64_t most_kernels;
+  /* The bytes that the cache's folder may have; beyond that what was used longest ago is removed.
+   * 0: 1 GiB. */
+  int64_t cache_bytes;
 } tesela_context_options;
 
 /* `options` may be NULL. On success *context must be given to tesela_context_destroy. */

@@ -155,6 +155,12 @@ typedef struct tesela_launch_arguments {
    * extents and strides. Never needed for a right result, and wrong results where it is not true.
    */
   int captures_unchanged;
+  /* Memory of the device, a multiple of 256 bytes, of at least tesela_kernel_workspace_bytes; NULL:
+   * the kernel has its own. The launch then allocates no device memory, as captures into graphs
+   * need it, and captures_unchanged saves nothing. It must stay as it is until the launch has ended
+   * on the device; launches that may run at the same time need one each. */
+  void *workspace;
+  size_t workspace_bytes;
 } tesela_launch_arguments;
 
 TESELA_API tesela_code tesela_launch(const tesela_kernel *kernel,
@@ -163,6 +169,12 @@ TESELA_API tesela_code tesela_launch(const tesela_kernel *kernel,
 /* Only the checks of tesela_launch. */
 TESELA_API tesela_code tesela_check_arguments(const tesela_kernel *kernel,
                                               const tesela_launch_arguments *arguments);
+
+/* Writes to *bytes what a launch of `arguments`, whose own workspace is not looked at, takes; 0: it
+ * needs none. */
+TESELA_API tesela_code tesela_kernel_workspace_bytes(const tesela_kernel *kernel,
+                                                     const tesela_launch_arguments *arguments,
+                                                     size_t *bytes);
 
 /* The same launch by tensors, which bring their types, extents and device with them. */
 typedef struct tesela_tensor_arguments {
@@ -176,6 +188,8 @@ typedef struct tesela_tensor_arguments {
   const tesela_parameter *parameters;
   size_t parameter_count;
   int captures_unchanged;
+  void *workspace;
+  size_t workspace_bytes;
 } tesela_tensor_arguments;
 
 TESELA_API tesela_code tesela_launch_tensors(const tesela_kernel *kernel,
