@@ -6,10 +6,13 @@
 
 namespace tesela {
 
-// Measured: the same extents are best, or within the noise of it, for all that the host takes.
+// Measured (docs/performance.md): the same extents are best, or within the noise of it, for all types
+// and head dimensions. With AVX-512 products are faster, and larger blocks rescale and load less for
+// each of them.
 HostChoices hostChoices(ElementType, int64_t, int64_t, const VectorUnit &unit) {
-  return {.blockM = 64,
-          .blockN = 64,
+  int64_t block = unit.width == 16 ? 128 : 64;
+  return {.blockM = block,
+          .blockN = block,
           .lanes = unit.width,
           .productRows = unit.productRows,
           .productVectors = unit.productVectors,
