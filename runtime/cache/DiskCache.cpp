@@ -85,6 +85,8 @@ std::optional<Artifact> DiskCache::load(const std::string &key, Damage damage) c
 
 MachineLock DiskCache::lockForCompiling(const std::string &key,
                                         const std::function<bool()> &stop) const {
+  if (folder_.empty() || !storing)
+    return MachineLock::unavailable();
   return MachineLock::acquire(files.lockName(key), stop);
 }
 
@@ -116,6 +118,7 @@ Status DiskCache::write(const std::string &key, const Artifact &artifact) const 
 
 bool DiskCache::store(const std::string &key, const Artifact &artifact) const {
   Status status = write(key, artifact);
+  storing = bool(status);
   if (!status)
     warnOnce("compiled kernels are not kept on disk: " + status.error().message());
   return bool(status);

@@ -55,6 +55,7 @@ private:
   mutable SizeLimit limit;
   std::shared_ptr<const EventSink> events;
   mutable std::atomic<bool> warned = false;
+  mutable std::atomic<bool> storing = true; ///< whether the last store() succeeded
 };
 
 } // namespace tesela

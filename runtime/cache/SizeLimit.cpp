@@ -11,6 +11,10 @@
 
 namespace tesela {
 
+/// So many entries in a part, and the number in each differs little from the others'; what was used
+/// longest ago in one part was then not used for long in any.
+static constexpr int64_t manyEntries = 16;
+
 bool SizeLimit::takeFromAllowance(int64_t entryBytes) {
   std::lock_guard lock(mutex);
   if (allowance < entryBytes)
@@ -24,41 +28,37 @@ void SizeLimit::setAllowance(int64_t bytes) {
   allowance = bytes;
 }
 
-void SizeLimit::stored(const CacheFolder &folder, const std::string &key, int64_t entryBytes) {
-  if (takeFromAllowance(entryBytes))
-    return;
-  int64_t expected = 0;
-  for (const CacheFile &file : folder.filesBeside(key)) {
-    if (isStale(file))
-      (void)removeUnused(file);
-    else
-      expected += file.facts.bytes * CacheFolder::parts;
-  }
-  if (expected < limit / 2)
-    return;
-
-  MachineLock lock = MachineLock::tryAcquire(folder.lockName("size limit"));
-  if (lock.outcome() == MachineLock::Outcome::stopped)
-    return; // another thread or process is at it
-  Result<std::vector<CacheFile>> files = folder.files();
-  if (!files)
-    return;
+/// Removes from `files` what passes `mostBytes`, and what was left behind. Gives the bytes of the
+/// entries that stay.
+int64_t SizeLimit::keep(std::vector<CacheFile> files, int64_t mostBytes) const {
   int64_t total = 0;
-  for (const CacheFile &file : *files)
+  for (const CacheFile &file : files)
     total += file.temporary ? 0 : file.facts.bytes;
-  if (total > limit) {
-    Removed removed =
-        removeOldest(std::move(*files), limit / 10 * 9, std::numeric_limits<int64_t>::min());
-    for (const CacheFile &file : removed.entries) {
-      Event event;
-      event.kind = Event::Kind::cacheEvicted;
-      event.key = file.key;
-      event.bytes = file.facts.bytes;
-      events->emit(event);
-    }
-    total = removed.bytesLeft;
+  int64_t goal = total > mostBytes ? mostBytes / 10 * 9 : mostBytes;
+  Removed removed = removeOldest(std::move(files), goal, std::numeric_limits<int64_t>::min());
+  for (const CacheFile &file : removed.entries) {
+    Event event;
+    event.kind = Event::Kind::cacheEvicted;
+    event.key = file.key;
+    event.bytes = file.facts.bytes;
+    events->emit(event);
   }
-  setAllowance(std::max<int64_t>(limit - total, 0) / 16);
+  return removed.bytesLeft;
+}
+
+void SizeLimit::stored(const CacheFolder &folder, const std::string &key, int64_t entryBytes) {
+  const int64_t partLimit = limit / CacheFolder::parts;
+  const bool byPart = partLimit >= manyEntries * entryBytes;
+  if (!byPart && takeFromAllowance(entryBytes))
+    return;
+  const std::string purpose = byPart ? "size limit of " + key.substr(0, 2) : "size limit";
+  MachineLock lock = MachineLock::tryAcquire(folder.lockName(purpose));
+  if (lock.outcome() == MachineLock::Outcome::stopped)
+    return;
+  if (byPart)
+    keep(folder.filesBeside(key), partLimit);
+  else if (Result<std::vector<CacheFile>> files = folder.files())
+    setAllowance(std::max<int64_t>(limit - keep(std::move(*files), limit), 0) / 16);
 }
 
 } // namespace tesela

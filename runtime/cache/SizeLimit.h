@@ -4,16 +4,14 @@
 //===----------------------------------------------------------------------===//
 //
 // Nobody keeps a count of a shared folder's bytes: it would have to be locked across machines and
-// mended after a crash. The files are counted instead, as seldom as may be:
+// mended after a crash. Files are counted instead, as few as may be:
 //
-//   - Keys are digests, so one of the 256 parts tells of all. While the part of a stored
-//     entry lets expect less than half of the limit, only that part is read.
-//   - From there on all files are listed; after that not before this process has stored a sixteenth
-//   of the
-//     room that was left.
-//
-// So the limit may be passed by a sixteenth of the free room for each process that stores at the
-// time.
+//   - Where a 256th of the limit has room for many entries, each of the folder's parts is kept
+//   below that:
+//     keys are digests, so parts fill alike, and storing an entry reads its own part alone.
+//   - Else there cannot be more than some thousand entries, and all are counted; then not again
+//   before this process has
+//     stored a sixteenth of the room that was left, by which the limit may be passed.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TESELA_CACHE_SIZELIMIT_H
@@ -38,17 +36,18 @@ public:
 
   /// Called after an entry of `entryBytes` was stored under `key`: removes what was used longest
   /// ago where the limit is passed, to nine tenths of it, so that not every entry that comes next
-  /// removes one.
+  /// removes one. Where another thread or process of the machine is at it, nothing.
   void stored(const CacheFolder &folder, const std::string &key, int64_t entryBytes);
 
 private:
   const int64_t limit;
   std::shared_ptr<const EventSink> events;
   std::mutex mutex;
-  int64_t allowance = 0; ///< what may be stored before files are counted again
+  int64_t allowance = 0; ///< what may be stored before all files are counted again
 
   bool takeFromAllowance(int64_t entryBytes);
   void setAllowance(int64_t bytes);
+  int64_t keep(std::vector<CacheFile> files, int64_t mostBytes) const;
 };
 
 } // namespace tesela

@@ -35,6 +35,8 @@ public:
   static MachineLock acquire(const std::string &name, const std::function<bool()> &stop = {});
   /// Does not wait: stopped where another holds it.
   static MachineLock tryAcquire(const std::string &name);
+  /// For who does without.
+  static MachineLock unavailable() { return MachineLock(Outcome::unavailable); }
 
   MachineLock(MachineLock &&) noexcept = default;
   MachineLock &operator=(MachineLock &&) = delete;

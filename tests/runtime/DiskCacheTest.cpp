@@ -166,6 +166,22 @@ TEST_F(DiskCacheTest, TheLimitHoldsForManyEntries) {
   EXPECT_GE(most, limit / 2);
 }
 
+TEST_F(DiskCacheTest, WithManyEntriesEachPartHasItsShare) {
+  DiskCache limited = cache(256 * 16 * entryBytes);
+  ASSERT_TRUE(limited.store(keyIn(2), artifact));
+  age(files.entryPath(keyIn(2)), 5000);
+  for (int i = 0; i < 16; ++i) {
+    ASSERT_TRUE(limited.store(keyIn(1, i), artifact));
+    age(files.entryPath(keyIn(1, i)), 1000 - i);
+  }
+  EXPECT_EQ(files.files()->size(), 17u);
+  ASSERT_TRUE(limited.store(keyIn(1, 16), artifact));
+  EXPECT_EQ(files.filesBeside(keyIn(1)).size(), 14u) << "nine tenths of sixteen";
+  EXPECT_FALSE(exists(files.entryPath(keyIn(1, 2))));
+  EXPECT_TRUE(exists(files.entryPath(keyIn(1, 3))));
+  EXPECT_TRUE(exists(files.entryPath(keyIn(2)))) << "another part is not looked at";
+}
+
 TEST_F(DiskCacheTest, OneEvictsAtATime) {
   DiskCache limited = cache(4 * entryBytes);
   for (int i = 0; i < 4; ++i)
