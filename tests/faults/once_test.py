@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # 16 processes with 8 threads, each thread in a context of its own, ask a cold folder for the same kernels at
-# once: each is compiled once on this machine. The folder cannot be written: each is compiled by
-# everybody, and nobody waits for one that does not come.
+# once: each is compiled once on this machine. Two machines with one folder: once on each. The folder cannot
+# be written: each is compiled by everybody, and nobody waits for one that does not come.
 
 import json
 import os
@@ -17,14 +17,18 @@ PROCESSES, THREADS = 16, 8
 kernels, milliseconds = (64, 100) if faults.long else (4, 50)
 
 
-def ask(folder):
-    """Kernels compiled, warnings, seconds."""
+def ask(folder, machines=1):
+    """Kernels compiled, warnings, seconds. What makes a machine is its own folder for locks."""
+    locks = [os.path.join(faults.environment["XDG_RUNTIME_DIR"], str(machine))
+             for machine in range(machines)]
+    for path in locks:
+        os.makedirs(path, exist_ok=True)
     workers = [
         subprocess.Popen(
             [faults.worker, folder, "together", str(kernels), str(THREADS), str(milliseconds)],
-            env=faults.environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL, text=True)
-        for _ in range(PROCESSES)
+            env=dict(faults.environment, XDG_RUNTIME_DIR=locks[process % machines]),
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        for process in range(PROCESSES)
     ]
     for worker in workers:
         worker.stdout.readline()  # ready
@@ -47,17 +51,23 @@ faults.expect((compiled, warnings) == (kernels, 0),
               f"{PROCESSES * THREADS} requests each for {kernels} kernels: {compiled} compiled, "
               f"{warnings} warnings, {seconds:.2f} s")
 faults.expect_whole(kernels)
-faults.expect(os.listdir(os.path.join(faults.environment["XDG_RUNTIME_DIR"], "tesela")) == [],
+faults.expect(os.listdir(os.path.join(faults.environment["XDG_RUNTIME_DIR"], "0", "tesela")) == [],
               "no lock's file is left")
 compiled, _, seconds = ask(faults.cache)
 faults.expect(compiled == 0, f"again, from a warm folder: {compiled} compiled, {seconds:.2f} s")
+
+shared = os.path.join(faults.temporary.name, "shared")
+compiled, warnings, seconds = ask(shared, machines=2)
+faults.expect(kernels <= compiled <= 2 * kernels and warnings == 0,
+              f"two machines, one cold folder: {compiled} compiled, {warnings} warnings, "
+              f"{seconds:.2f} s")
+faults.expect_whole(kernels, shared)
 
 file = os.path.join(faults.temporary.name, "file")
 with open(file, "w"):
     pass
 compiled, warnings, seconds = ask(os.path.join(file, "cache"))
 everybody = PROCESSES * THREADS
-# The first one compiles under the lock, then all others at once: no more rounds than that.
 faults.expect(compiled == everybody * kernels and warnings == everybody,
               f"without a folder: {compiled} compiled, {warnings} warnings in {everybody} contexts, "
               f"{seconds:.2f} s")

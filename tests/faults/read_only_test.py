@@ -1,11 +1,13 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# A folder that can be read and not written: what is in it is used, what is not is compiled, one warning. root
-# ignores permissions, so for root the folder is mounted read-only.
+# A folder that can be read and not written: what is in it is used, what is not is compiled, one warning. One that
+# may not even be read: everything is compiled, one warning. root ignores permissions, so for root the first
+# folder is mounted read-only, and the second one is another user's.
 
 import os
 import stat
+import subprocess
 
 from faults import Faults, in_mount_namespace, mounted
 
@@ -28,6 +30,22 @@ def expect_use(folder):
 
 
 faults.work("compile", 0, 3)
+
+# No folder for locks either.
+options = {"environment": {"XDG_RUNTIME_DIR": "", "TMPDIR": "/dev/null"}}
+reachable = True
+if root:
+    options.update(user=65534, group=65534, extra_groups=[])
+    reachable = subprocess.run([faults.worker], capture_output=True, user=65534).returncode == 2
+os.chmod(faults.temporary.name, stat.S_IRWXU if root else 0)
+if reachable:
+    lines, warnings = faults.work("compile", 0, 10, **options)
+    faults.expect(lines[-1] == {"compiled": 10, "warnings": 1}, f"another's folder: {lines[-1]}")
+    faults.expect("Permission denied" in warnings, warnings.strip())
+else:
+    faults.skip("another user cannot start the build's programs: no folder that is not ours")
+os.chmod(faults.temporary.name, stat.S_IRWXU)
+
 if not root:
     modes = stat.S_IRUSR | stat.S_IXUSR
     for path, _, _ in os.walk(faults.cache):
