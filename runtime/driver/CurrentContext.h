@@ -13,9 +13,7 @@ namespace tesela::cuda {
 /// follow.
 inline Result<bool> makeCurrent(const DriverApi &api, CUctx_st *context) {
   CUctx_st *current = nullptr;
-  if (int result = api.cuCtxGetCurrent(&current); result != success)
-    return api.check(result, "cuCtxGetCurrent").error();
-  if (current == context)
+  if (api.cuCtxGetCurrent(&current) == success && current == context)
     return false;
   if (int result = api.cuCtxPushCurrent_v2(context); result != success)
     return api.check(result, "cuCtxPushCurrent").error();

@@ -18,6 +18,10 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <iterator>
+#include <regex>
+#include <string>
 #include <type_traits>
 
 namespace {
@@ -88,6 +92,19 @@ TEST(DriverTable, ConstantsAreTheHeaders) {
   EXPECT_EQ(sizeof(tesela::TensorMap), sizeof(CUtensorMap));
   EXPECT_GE(alignof(tesela::TensorMap), alignof(CUtensorMap));
   EXPECT_EQ(sizeof(DevicePointer), sizeof(CUdeviceptr));
+}
+
+TEST(DriverTable, EachErrorOfTheHeaderHasARemedy) {
+  std::ifstream file(TESELA_CUDA_HEADER);
+  std::string text{std::istreambuf_iterator<char>(file), {}};
+  std::regex error(R"((CUDA_ERROR_\w+)\s*=\s*(\d+))");
+  int found = 0;
+  for (std::sregex_iterator each(text.begin(), text.end(), error), end; each != end; ++each) {
+    int result = std::stoi((*each)[2]);
+    EXPECT_EQ(driverError(result).result, result) << (*each)[1];
+    ++found;
+  }
+  EXPECT_GT(found, 90);
 }
 
 } // namespace

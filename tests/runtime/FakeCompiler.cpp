@@ -24,6 +24,59 @@ static std::atomic<int> compilesBegun = 0;
 
 int compilesBegunSoFar() { return compilesBegun; }
 
+static std::atomic<CodeFormat> cudaFormat = CodeFormat::ptx;
+
+void setCudaFormat(CodeFormat format) { cudaFormat = format; }
+
+/// Entries that take the launches' slots and return.
+static std::string ptxOf(const Artifact &artifact) {
+  using Kind = ArgumentSlot::Kind;
+  std::string text = ".version 8.0\n.target " + artifact.target.name() + "\n.address_size 64\n";
+  for (const Launch &launch : artifact.launches) {
+    text += ".visible .entry " + launch.kernel + "(";
+    for (size_t i = 0; i < launch.slots.size(); ++i) {
+      Kind kind = launch.slots[i].kind;
+      bool isWide = kind == Kind::data || kind == Kind::stride || kind == Kind::counter;
+      std::string name = "p" + std::to_string(i);
+      text += (i ? ",\n  .param " : "\n  .param ") + (kind == Kind::tensorMap
+                                                          ? ".align 64 .b8 " + name + "[128]"
+                                                          : (isWide ? ".u64 " : ".u32 ") + name);
+    }
+    text += ") {\n  ret;\n}\n";
+  }
+  return text;
+}
+
+/// `artifact`, which has the host's launch, for a GPU.
+static void addCudaLaunches(Artifact &artifact) {
+  using Kind = ArgumentSlot::Kind;
+  Launch summary;
+  summary.kernel = "summary0_slope";
+  summary.items = *Expression::parse("(* (ceildiv Sq 64) (* B H))");
+  for (const char *extent : {"1", "1", "1", "(ceildiv $slope.0 16)", "1"})
+    summary.extents.push_back(*Expression::parse(extent));
+  summary.summarizes = "$slope";
+  summary.threads = 128;
+  summary.slots = {{Kind::data, "$slope", 0},
+                   {Kind::extent, "$slope", 0},
+                   {Kind::stride, "$slope", 0},
+                   {Kind::data, "$slope.summary0", 0}};
+  artifact.workspaces = {
+      {"$slope.summary0", {*Expression::parse("2"), *Expression::parse("(ceildiv $slope.0 16)")}}};
+  Launch &main = artifact.launches[0];
+  main.persistent = true;
+  main.threads = 384;
+  main.sharedBytes = 1024;
+  for (const char *tensor : {"q", "k", "v", "o"})
+    main.slots.push_back({Kind::tensorMap, tensor, 64});
+  main.slots.push_back({Kind::coordinateStep, "k", 1});
+  main.slots.push_back({Kind::counter, "", 0});
+  main.slots.push_back({Kind::data, "$slope.summary0", 0});
+  artifact.launches.insert(artifact.launches.begin(), summary);
+  artifact.format = cudaFormat;
+  artifact.code = ptxOf(artifact);
+}
+
 Artifact artifact(const KernelSpecification &specification) {
   Artifact artifact;
   artifact.variantName = "sliding_alibi";
@@ -56,6 +109,8 @@ Artifact artifact(const KernelSpecification &specification) {
     for (int axis : {0, 1, 2})
       launch.slots.push_back({Kind::stride, tensor, axis});
   artifact.launches = {launch};
+  if (artifact.target.kind == Target::Kind::cuda)
+    addCudaLaunches(artifact);
   return artifact;
 }
 

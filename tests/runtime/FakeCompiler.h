@@ -4,7 +4,8 @@
 //===----------------------------------------------------------------------===//
 //
 // The runtime's tests link this in place of the compiler: whatever the variant says, the
-// kernel is that of HostKernel.c.
+// kernel is that of HostKernel.c. For a GPU it is PTX that does nothing, and a plan with all that
+// plans have: a summary in a workspace, tensor maps, a counter.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TESELA_TESTS_RUNTIME_FAKECOMPILER_H
@@ -24,6 +25,9 @@ attention sliding_alibi(window: i32 = 1024, slope: f32[H]) {
 
 /// What compile() returns where it succeeds.
 Artifact artifact(const KernelSpecification &specification);
+
+/// What a GPU's code is said to be; its text is PTX in either case. A cubin is not assembled.
+void setCudaFormat(CodeFormat format);
 
 /// How long compile() takes: makes threads meet.
 void setCompileMilliseconds(int milliseconds);

@@ -1,0 +1,36 @@
+//===- StubImage.h - What a module's image says of its kernels --*- C++ -*-===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#ifndef TESELA_TESTS_STUBIMAGE_H
+#define TESELA_TESTS_STUBIMAGE_H
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace tesela::stub {
+
+/// PTX, whose kernels and parameters are read from its text, or a cubin, in which only names are
+/// looked for.
+class StubImage {
+public:
+  struct Kernel {
+    std::string name;
+    std::vector<size_t> parameterBytes; ///< none where they are not known
+  };
+
+  /// False: neither of the two.
+  bool read(const void *image);
+  /// Null: there is no such kernel. What is found lives as long as this.
+  const Kernel *find(const std::string &name);
+
+private:
+  std::string bytes;
+  bool isText = false;
+  std::map<std::string, Kernel> known;
+};
+
+} // namespace tesela::stub
+
+#endif // TESELA_TESTS_STUBIMAGE_H
