@@ -3,6 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 #include "api/State.h"
+#include "events/ProfilerRange.h"
+
+#include <chrono>
 
 namespace tesela {
 
@@ -27,12 +30,38 @@ static Status checkAll(const LoadedKernel &kernel, const LaunchArguments &argume
   return status ? kernel.plan.checkWorkspace(checked, arguments.workspace) : status;
 }
 
-Status Kernel::launch(const LaunchArguments &arguments, void *stream) const {
+static Status launchChecked(const LoadedKernel &kernel, const LaunchArguments &arguments,
+                            void *stream) {
   CheckedArguments checked;
-  if (Status status = checkAll(*state->kernel, arguments, checked); !status)
-    return status.error().within("launching '" + state->info.variantName + "'");
-  return state->kernel->plan.launch(*state->kernel->code, checked, stream,
-                                    state->kernel->workspaces.get(), arguments.workspace);
+  if (Status status = checkAll(kernel, arguments, checked); !status)
+    return status.error().within("launching '" + kernel.info.variantName + "'");
+  return kernel.plan.launch(*kernel.code, checked, stream, kernel.workspaces.get(),
+                            arguments.workspace);
+}
+
+/// Launches and tells of it.
+static Status launchAloud(const LoadedKernel &kernel, const EventSink &events,
+                          const LaunchArguments &arguments, void *stream) {
+  auto begin = std::chrono::steady_clock::now();
+  Status status = launchChecked(kernel, arguments, stream);
+  Event event;
+  event.kind = Event::Kind::launch;
+  event.variant = kernel.info.variantName;
+  event.target = kernel.info.target;
+  event.milliseconds =
+      std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
+  if (!status)
+    event.failure = status.error();
+  events.emit(event);
+  return status;
+}
+
+Status Kernel::launch(const LaunchArguments &arguments, void *stream) const {
+  const LoadedKernel &kernel = *state->kernel;
+  ProfilerRange range("launch", kernel.info.variantName);
+  if (state->events && state->events->wantsEvents())
+    return launchAloud(kernel, *state->events, arguments, stream);
+  return launchChecked(kernel, arguments, stream);
 }
 
 Status Kernel::checkArguments(const LaunchArguments &arguments) const {

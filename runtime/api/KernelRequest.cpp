@@ -6,6 +6,7 @@
 
 #include "api/State.h"
 #include "artifact/Digest.h"
+#include "events/ProfilerRange.h"
 #include "frontend/Parser.h"
 
 #include <algorithm>
@@ -100,6 +101,7 @@ public:
     auto state = std::make_shared<Kernel::State>();
     state->kernel = std::move(*kernel);
     state->info = state->kernel->info;
+    state->events = context.events;
     state->info.origin = origin;
     state->info.stages = std::move(stages);
     return Kernel(std::move(state));
@@ -184,6 +186,7 @@ private:
 
   /// Compiles, assembles, loads.
   Result<std::shared_ptr<const LoadedKernel>> compileAnew() {
+    ProfilerRange range("compile", ProfilerRange::isHeard() ? nameOf(specification) : "");
     Event started;
     if (context.events->wantsEvents()) {
       started = event(Event::Kind::compileStarted);

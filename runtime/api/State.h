@@ -33,6 +33,7 @@ struct LoadedKernel {
 struct Kernel::State {
   std::shared_ptr<const LoadedKernel> kernel;
   KernelInfo info;
+  std::shared_ptr<const EventSink> events; ///< where launches are told; none: nowhere
 };
 
 struct ContextState {

@@ -4,8 +4,11 @@
 //===----------------------------------------------------------------------===//
 #include "Problem.h"
 
+#include "events/ProfilerRange.h"
+
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <limits>
 #include <thread>
 
@@ -192,6 +195,12 @@ TEST_F(LaunchTest, MeasureCallsAsOftenAsItSays) {
   ASSERT_TRUE(times.ok());
   EXPECT_EQ(times->size(), 5u);
   EXPECT_EQ(calls, 7);
+}
+
+TEST_F(LaunchTest, WithoutAProfilerNothingListens) {
+  if (std::getenv("NVTX_INJECTION64_PATH"))
+    GTEST_SKIP() << "a profiler runs this test";
+  EXPECT_FALSE(ProfilerRange::isHeard());
 }
 
 } // namespace

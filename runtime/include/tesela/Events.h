@@ -37,7 +37,7 @@ struct Event {
     /// far;
     /// or failure.
     trial = 6,
-    /// A kernel was launched: variant, target; milliseconds of the host's time.
+    /// A kernel was launched: variant, target; milliseconds of the host's time; or failure.
     launch = 7,
     /// Worth knowing, but no failure: text.
     warning = 8,

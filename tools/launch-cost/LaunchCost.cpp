@@ -1,0 +1,261 @@
+//===- LaunchCost.cpp - What a ready launch costs the host ----------------===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// tesela_launch_cost VARIANT.attn...: times Kernel::launch beside the driver's cuLaunchKernel and
+// cuLaunchKernelEx with the same parameters, ready, in the same run. The three take turns in short
+// runs, after each of which the device is waited for, so that its queue never fills. With
+// tests/cuda-stub's folder on LD_LIBRARY_PATH it runs without a GPU and times Tesela's own part.
+//
+//===----------------------------------------------------------------------===//
+#include "LaunchRecord.h"
+
+#include "driver/CurrentContext.h"
+#include "tesela/Context.h"
+#include "tesela/compiler/Compile.h"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <fstream>
+#include <iterator>
+#include <map>
+
+using namespace tesela;
+
+namespace {
+
+struct Options {
+  std::vector<std::string> variants;
+  std::string device = "cuda";
+  int64_t batch = 1, heads = 8, length = 256;
+  int headDim = 128, runs = 400, launches = 50;
+};
+
+struct Spread {
+  double low, median, high; ///< microseconds a launch; quartiles
+};
+
+Spread spreadOf(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  auto at = [&](double part) { return values[size_t(part * double(values.size() - 1))]; };
+  return {at(0.25), at(0.5), at(0.75)};
+}
+
+/// Zeros for a parameter's tensor, whose own names of extents are 16.
+struct Captures {
+  std::vector<Buffer> buffers;
+
+  Result<CaptureArgument> make(const Context &context, const VariantParameter &parameter,
+                               const std::map<std::string, int64_t> &extents) {
+    Tensor tensor;
+    tensor.type = parameter.type;
+    tensor.rank = int(parameter.extents.size());
+    for (int axis = 0; axis < tensor.rank; ++axis) {
+      const VariantExtent &extent = parameter.extents[axis];
+      auto known = extents.find(extent.name);
+      int64_t named = known == extents.end() ? 16 : known->second;
+      tensor.extents[axis] = extent.coefficient * named + extent.offset;
+    }
+    int64_t stride = 1;
+    for (int axis = tensor.rank - 1; axis >= 0; --axis) {
+      tensor.strides[axis] = stride;
+      stride *= tensor.extents[axis];
+    }
+    Result<Buffer> buffer = context.allocate(tensor.spanBytes());
+    if (!buffer)
+      return buffer.error();
+    if (Status status = context.fill(*buffer, 0); !status)
+      return status.error();
+    tensor.data = buffer->data();
+    buffers.push_back(std::move(*buffer));
+    return CaptureArgument{parameter.name, tensor};
+  }
+};
+
+/// One variant's kernel and its launches.
+class Case {
+public:
+  Case(const Options &options, const Context &context, CUstream_st *stream)
+      : options(options), context(context), stream(stream) {}
+
+  Status run(const std::string &file) {
+    std::ifstream text(file);
+    kernelOptions.variantText.assign(std::istreambuf_iterator<char>(text), {});
+    kernelOptions.variantFile = file;
+    kernelOptions.headDimQk = kernelOptions.headDimV = options.headDim;
+    Result<Kernel> kernel = context.compile(kernelOptions);
+    if (!kernel)
+      return kernel.error();
+    if (Status status = fillArguments(kernel->info()); !status)
+      return status;
+    Result<std::unique_ptr<LaunchRecord>> record = makeRecord();
+    if (!record)
+      return record.error();
+    Status status = report(*kernel, **record);
+    arguments.capturesUnchanged = true;
+    if (status && (*record)->kernels() > 1) {
+      Result<Spread> kept = time([&] { return kernel->launch(arguments, stream); });
+      if (!kept)
+        return kept.error();
+      fmt::print("{:<24}{:>8}{:>6}{:>10.3f}   captures unchanged\n", "", 1, "", kept->median);
+    }
+    return status;
+  }
+
+private:
+  const Options &options;
+  const Context &context;
+  CUstream_st *stream;
+  KernelOptions kernelOptions;
+  LaunchArguments arguments;
+  Captures captures;
+  Buffer memory;
+
+  Status fillArguments(const KernelInfo &info) {
+    int64_t B = options.batch, H = options.heads, S = options.length, D = options.headDim;
+    int64_t bytes = B * H * S * D * 2;
+    Result<Buffer> allocated = context.allocate(4 * bytes + B * H * S * 4);
+    if (!allocated)
+      return allocated.error();
+    memory = std::move(*allocated);
+    if (Status status = context.fill(memory, 0); !status)
+      return status;
+    char *next = static_cast<char *>(memory.data());
+    for (Tensor *tensor : {&arguments.q, &arguments.k, &arguments.v, &arguments.o}) {
+      *tensor = Tensor::bshd(next, ElementType::bf16, B, H, S, D);
+      next += bytes;
+    }
+    arguments.lse = Tensor::contiguous(next, ElementType::f32, {B, H, S});
+    for (const VariantParameter &parameter : info.parameters) {
+      if (!parameter.isCapture && !parameter.defaultValue)
+        arguments.scalars.push_back({parameter.name, 1});
+      if (!parameter.isCapture)
+        continue;
+      Result<CaptureArgument> capture =
+          captures.make(context, parameter, {{"B", B}, {"H", H}, {"Hkv", H}, {"Sq", S}, {"Sk", S}});
+      if (!capture)
+        return capture.error();
+      arguments.captures.push_back(*capture);
+    }
+    return Status::success();
+  }
+
+  Result<std::unique_ptr<LaunchRecord>> makeRecord() const {
+    KernelSpecification specification;
+    specification.variantText = kernelOptions.variantText;
+    specification.headDimQk = specification.headDimV = options.headDim;
+    specification.target = {Target::Kind::cuda, context.device().sm};
+    Result<Artifact> compiled = compile(specification);
+    if (!compiled)
+      return compiled.error();
+    Result<std::shared_ptr<Backend>> backend = createCudaBackend(context.device());
+    if (!backend)
+      return backend.error();
+    Result<Artifact> artifact = (*backend)->assemble(std::move(*compiled), {});
+    if (!artifact)
+      return artifact.error();
+    return LaunchRecord::create(*backend, *artifact, arguments, stream);
+  }
+
+  template <typename Launch> Result<double> timeRun(const Launch &launch) const {
+    auto begin = std::chrono::steady_clock::now();
+    for (int i = 0; i < options.launches; ++i)
+      if (Status status = launch(); !status)
+        return status.error();
+    std::chrono::duration<double, std::micro> taken = std::chrono::steady_clock::now() - begin;
+    if (Status status = context.synchronize(stream); !status)
+      return status.error();
+    return taken.count() / options.launches;
+  }
+
+  template <typename Launch> Result<Spread> time(const Launch &launch) const {
+    std::vector<double> times;
+    for (int run = 0; run < options.runs; ++run) {
+      Result<double> taken = timeRun(launch);
+      if (!taken)
+        return taken.error();
+      times.push_back(*taken);
+    }
+    return spreadOf(std::move(times));
+  }
+
+  Status report(const Kernel &kernel, const LaunchRecord &record) const {
+    std::vector<double> ours, bare, extended, over;
+    for (int run = 0; run < options.runs; ++run) {
+      Result<double> taken[] = {timeRun([&] { return kernel.launch(arguments, stream); }),
+                                timeRun([&] { return record.launch(); }),
+                                timeRun([&] { return record.launchEx(); })};
+      for (const Result<double> &each : taken)
+        if (!each)
+          return each.error();
+      ours.push_back(*taken[0]);
+      bare.push_back(*taken[1]);
+      extended.push_back(*taken[2]);
+      over.push_back(*taken[0] - *taken[2]);
+    }
+    Spread a = spreadOf(ours), b = spreadOf(bare), c = spreadOf(extended), d = spreadOf(over);
+    double limit = 1 + 0.5 * record.tensorMaps();
+    fmt::print("{:<24}{:>8}{:>6}{:>10.3f}{:>10.3f}{:>10.3f}{:>10.3f} [{:.3f}, {:.3f}]{:>8.1f}\n",
+               kernel.info().variantName, record.kernels(), record.tensorMaps(), a.median, b.median,
+               c.median, d.median, d.low, d.high, limit);
+    return Status::success();
+  }
+};
+
+Status measure(const Options &options) {
+  ContextOptions contextOptions;
+  contextOptions.device = options.device;
+  contextOptions.diskCache = false;
+  Result<Context> context = Context::create(contextOptions);
+  if (!context)
+    return context.error();
+  Result<const cuda::DriverApi *> api = cuda::driver();
+  if (!api)
+    return api.error();
+  // The caller's context is current, as it is in programs that launch kernels of their own too.
+  CUctx_st *primary = nullptr;
+  CUstream_st *stream = nullptr;
+  if (Status status =
+          (*api)->check((*api)->cuDevicePrimaryCtxRetain(&primary, context->device().index),
+                        "cuDevicePrimaryCtxRetain");
+      !status)
+    return status;
+  cuda::CurrentContext current(**api, primary);
+  if (Status status =
+          (*api)->check((*api)->cuStreamCreate(&stream, cuda::streamNonBlocking), "cuStreamCreate");
+      !status)
+    return status;
+  fmt::print("{}, driver {}; microseconds of the host a launch, medians of {} runs of {}\n",
+             context->device().name, context->device().driver, options.runs, options.launches);
+  fmt::print("{:<24}{:>8}{:>6}{:>10}{:>10}{:>10}{:>10} {:<16}{:>8}\n", "variant", "kernels", "maps",
+             "Tesela", "bare", "bare Ex", "over Ex", "[quartiles]", "allowed");
+  for (const std::string &file : options.variants)
+    if (Status status = Case(options, *context, stream).run(file); !status)
+      return status;
+  return (*api)->check((*api)->cuStreamDestroy_v2(stream), "cuStreamDestroy");
+}
+
+} // namespace
+
+int main(int count, char **values) {
+  Options options;
+  CLI::App app("Times ready launches beside the driver's own functions");
+  app.add_option("variants", options.variants, "Files of variants")->required();
+  app.add_option("--device", options.device, "cuda, cuda:1");
+  app.add_option("--batch", options.batch);
+  app.add_option("--heads", options.heads);
+  app.add_option("--length", options.length);
+  app.add_option("--head-dim", options.headDim);
+  app.add_option("--runs", options.runs, "How often each takes its turn");
+  app.add_option("--launches", options.launches, "Launches a turn");
+  CLI11_PARSE(app, count, values);
+  if (Status status = measure(options); !status) {
+    fmt::print(stderr, "{}\n", status.error().message());
+    return 1;
+  }
+  return 0;
+}

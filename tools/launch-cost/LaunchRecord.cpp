@@ -1,0 +1,138 @@
+//===----------------------------------------------------------------------===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#include "LaunchRecord.h"
+
+#include "launch/LaunchPlan.h"
+
+#include <algorithm>
+#include <cstring>
+#include <dlfcn.h>
+
+namespace tesela {
+
+/// The code itself, in whose launches somebody looks.
+class LaunchRecord::Recorder : public LoadedCode {
+public:
+  Recorder(const LoadedCode &code, const Artifact &artifact, LaunchRecord &record)
+      : code(code), artifact(artifact), record(record) {}
+
+  Result<bool> enter() const override { return code.enter(); }
+  void leave() const override { code.leave(); }
+  Result<StreamUse> streamUse(void *stream) const override { return code.streamUse(stream); }
+  Result<LaunchCounter> counter(const StreamUse &use) const override { return code.counter(use); }
+  Status clearCounter(uint64_t address, void *stream) const override {
+    return code.clearCounter(address, stream);
+  }
+  uint64_t addressOfZero() const override { return code.addressOfZero(); }
+  Status encodeTensorMap(const TensorTiling &tiling, TensorMap &map) const override {
+    ++record.maps;
+    return code.encodeTensorMap(tiling, map);
+  }
+  Status launch(size_t index, int64_t items, void **arguments, void *stream) const override {
+    const Launch &launch = artifact.launches[index];
+    CUfunc_st *function = nullptr;
+    if (Status status = record.api->check(
+            record.api->cuModuleGetFunction(&function, record.module, launch.kernel.c_str()),
+            "cuModuleGetFunction");
+        !status)
+      return status;
+    int processors = record.backend->device().processors;
+    Call call{function,
+              unsigned(launch.persistent ? std::min<int64_t>(items, processors) : items),
+              unsigned(launch.threads),
+              unsigned(launch.sharedBytes),
+              {},
+              {}};
+    call.parameters.resize(launch.slots.size());
+    for (size_t i = 0; i < launch.slots.size(); ++i) {
+      // Values lie in 8 bytes, maps in 128.
+      bool isMap = launch.slots[i].kind == ArgumentSlot::Kind::tensorMap;
+      std::memcpy(call.parameters[i].bytes, arguments[i], isMap ? sizeof(TensorMap) : 8);
+    }
+    for (Parameter &parameter : call.parameters)
+      call.pointers.push_back(parameter.bytes);
+    record.calls.push_back(std::move(call));
+    return code.launch(index, items, arguments, stream);
+  }
+
+private:
+  const LoadedCode &code;
+  const Artifact &artifact;
+  LaunchRecord &record;
+};
+
+Result<std::unique_ptr<LaunchRecord>> LaunchRecord::create(std::shared_ptr<const Backend> backend,
+                                                           const Artifact &artifact,
+                                                           const LaunchArguments &arguments,
+                                                           CUstream_st *stream) {
+  auto record = std::unique_ptr<LaunchRecord>(new LaunchRecord);
+  Result<const cuda::DriverApi *> api = cuda::driver();
+  if (!api)
+    return api.error();
+  record->api = *api;
+  record->backend = backend;
+  record->stream = stream;
+  if (Status status = (*api)->check(
+          (*api)->cuModuleLoadDataEx(&record->module, artifact.code.c_str(), 0, nullptr, nullptr),
+          "cuModuleLoadDataEx");
+      !status)
+    return status.error();
+  Result<std::shared_ptr<const LoadedCode>> code = backend->load(artifact);
+  if (!code)
+    return code.error();
+  record->code = *code;
+  Result<LaunchPlan> plan = LaunchPlan::create(artifact);
+  if (!plan)
+    return plan.error();
+  CheckedArguments checked;
+  if (Status status = checkArguments(plan->signature(), arguments,
+                                     {backend->addressAlignment(), true}, checked);
+      !status)
+    return status.error();
+  auto workspaces = std::make_shared<Workspaces>(backend);
+  record->workspaces = workspaces;
+  Recorder recorder(**code, artifact, *record);
+  if (Status status = plan->launch(recorder, checked, stream, workspaces.get()); !status)
+    return status.error();
+  return Result<std::unique_ptr<LaunchRecord>>(std::move(record));
+}
+
+LaunchRecord::~LaunchRecord() {
+  if (module)
+    api->cuModuleUnload(module);
+}
+
+Status LaunchRecord::launch() const {
+  for (const Call &call : calls)
+    if (int result =
+            api->cuLaunchKernel(call.function, call.grid, 1, 1, call.block, 1, 1, call.sharedBytes,
+                                stream, const_cast<void **>(call.pointers.data()), nullptr))
+      return api->check(result, "cuLaunchKernel");
+  return Status::success();
+}
+
+Status LaunchRecord::launchEx() const {
+  /// CUlaunchConfig.
+  struct Config {
+    unsigned gridX, gridY, gridZ, blockX, blockY, blockZ, sharedBytes;
+    CUstream_st *stream;
+    void *attributes;
+    unsigned attributeCount;
+  };
+  using Function = int (*)(const Config *, CUfunc_st *, void **, void **);
+  static const auto function = reinterpret_cast<Function>(
+      dlsym(dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL), "cuLaunchKernelEx"));
+  if (!function)
+    return Error(Code::unsupported, "the driver has no cuLaunchKernelEx");
+  for (const Call &call : calls) {
+    Config config{call.grid, 1, 1, call.block, 1, 1, call.sharedBytes, stream, nullptr, 0};
+    if (int result =
+            function(&config, call.function, const_cast<void **>(call.pointers.data()), nullptr))
+      return api->check(result, "cuLaunchKernelEx");
+  }
+  return Status::success();
+}
+
+} // namespace tesela
