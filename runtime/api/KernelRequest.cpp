@@ -56,6 +56,8 @@ KernelInfo describeKernel(const Artifact &artifact, const Backend &backend,
   return info;
 }
 
+} // namespace
+
 Result<std::shared_ptr<const LoadedKernel>> loadKernel(const Artifact &artifact,
                                                        const Backend &backend) {
   Result<LaunchPlan> plan = LaunchPlan::create(artifact);
@@ -69,6 +71,8 @@ Result<std::shared_ptr<const LoadedKernel>> loadKernel(const Artifact &artifact,
       LoadedKernel{backend.shared_from_this(), std::move(*plan), std::move(*code),
                    std::make_unique<Workspaces>(backend.shared_from_this()), std::move(info)}));
 }
+
+namespace {
 
 /// The variant's name, for events: "" where the text has errors.
 std::string nameOf(const KernelSpecification &specification) {

@@ -49,6 +49,10 @@ struct ContextState {
   explicit ContextState(size_t mostKernels) : memory(mostKernels) {}
 };
 
+/// `artifact` loaded into `backend`, its plan checked.
+Result<std::shared_ptr<const LoadedKernel>> loadKernel(const Artifact &artifact,
+                                                       const Backend &backend);
+
 /// The values of `options` as the compiler takes them.
 std::vector<ConstantValue> constantsOf(const KernelOptions &options);
 

@@ -23,6 +23,20 @@ struct CompileOptions : KernelChoice {
   std::vector<std::string> constants; ///< "name=value" of const parameters
 };
 
+struct ExportOptions {
+  std::string variant;              ///< path, "-" or library name
+  std::vector<std::string> targets; ///< "host" or "sm_NN"
+  std::string folder;               ///< where the bundle goes
+  std::string name;                 ///< of files and C functions; empty: the variant's
+  std::string schedule;             ///< overrides, as KernelChoice's
+  bool ptx = false;                 ///< PTX even where there is a ptxas
+  std::string dtype = "bf16";
+  int64_t headDim = 128;
+  std::optional<int64_t> headDimV;         ///< as headDim
+  std::optional<int64_t> length, kvLength; ///< that launches tend to have; kvLength as length
+  std::vector<std::string> constants;      ///< "name=value" of const parameters
+};
+
 struct ExplainOptions : KernelChoice, LaunchShape {
   std::string input;            ///< .safetensors with the captures; empty: random ones
   Layout layout = Layout::bhsd; ///< of q, k and v in it
@@ -37,6 +51,9 @@ std::string targetOf(const KernelChoice &choice);
 
 /// `tesela compile`: the program after one stage.
 int compile(const CompileOptions &options);
+
+/// `tesela export`: a bundle of kernels compiled ahead of time.
+int exportBundle(const ExportOptions &options);
 
 /// `tesela explain`: what the kernel does with each tile.
 int explain(const ExplainOptions &options);

@@ -38,6 +38,8 @@ static const char *originName(KernelInfo::Origin origin) {
     return "memory cache";
   case KernelInfo::Origin::diskCache:
     return "disk cache";
+  case KernelInfo::Origin::bundle:
+    return "bundle";
   }
   return "";
 }

@@ -32,6 +32,7 @@ Examples
   tesela run mine.attn --length 4096 --heads 32 --kv-heads 8
   tesela compile causal --target sm_90 --emit ptx
   tesela explain sliding_window --param window=256 --length 4096
+  tesela export causal --target sm_80,sm_90 -o causal_bundle
   tesela check *.attn
   tesela COMMAND --help                   the options of one command
 
@@ -90,6 +91,16 @@ Examples
   tesela cache prune --older 30    removes what was not used for 30 days
   tesela cache clear)";
 
+const char *const exportFooter = R"(
+The folder gets a manifest, for each target a launch plan with its code, and for GPUs a
+C header and a launcher that need NVIDIA's driver alone: docs/export.md tells more.
+Code is a cubin where a ptxas is found, else PTX.
+
+Examples
+  tesela export causal --target sm_80,sm_90,host -o causal_bundle
+  tesela export documents --target sm_90 --head-dim 64 --name docs_64 -o docs_64
+  cc main.c causal_bundle/causal.c -Icausal_bundle -o main)";
+
 /// Options with their default and nothing else: the limits stand in the messages.
 class HelpFormatter : public CLI::Formatter {
 public:
@@ -120,6 +131,42 @@ std::string checkTarget(const std::string &name) {
   return fmt::format("'{}' is no target: give auto, host, or sm_NN such as sm_80", name);
 }
 
+/// "auto" says nothing where the GPU of this machine need not be there.
+std::string checkExportTarget(const std::string &name) {
+  return name == "auto" ? "'auto' is no target of a bundle: give host, or sm_NN such as sm_80"
+                        : checkTarget(name);
+}
+
+void addSchedule(CLI::App *app, std::string &schedule) {
+  app->add_option("--schedule", schedule,
+                  "Overrides of the chosen schedule: \"block_m = 64, stages = 3\"")
+      ->type_name("TEXT");
+}
+
+void addType(CLI::App *app, std::string &type) {
+  app->add_option("--dtype", type, "bf16, f16, or f32 (host only)")
+      ->check(dtypeNames)
+      ->type_name("TYPE")
+      ->capture_default_str();
+}
+
+void addHeadDimensions(CLI::App *app, int64_t &headDim, std::optional<int64_t> &headDimV) {
+  app->add_option("--head-dim", headDim, "Head dimension")
+      ->type_name("N")
+      ->check(headDimension)
+      ->capture_default_str();
+  app->add_option("--head-dim-v", headDimV, "Head dimension of v and o (as --head-dim)")
+      ->type_name("N")
+      ->check(headDimension);
+}
+
+void addConstants(CLI::App *app, std::vector<std::string> &constants) {
+  app->add_option("--param", constants, "name=value of a const parameter; may be repeated")
+      ->type_name("NAME=VALUE")
+      ->take_all()
+      ->allow_extra_args(false);
+}
+
 void addKernelChoice(CLI::App *app, KernelChoice &choice) {
   app->add_option("VARIANT", choice.variant, "A file, \"-\", or a library variant such as causal")
       ->type_name("")
@@ -128,9 +175,7 @@ void addKernelChoice(CLI::App *app, KernelChoice &choice) {
       ->check(CLI::Validator(checkTarget, ""))
       ->type_name("TARGET")
       ->capture_default_str();
-  app->add_option("--schedule", choice.schedule,
-                  "Overrides of the chosen schedule: \"block_m = 64, stages = 3\"")
-      ->type_name("TEXT");
+  addSchedule(app, choice.schedule);
 }
 
 void addTemplates(CLI::App *app, KernelChoice &choice) {
@@ -251,22 +296,46 @@ void addCompile(CLI::App &app, CompileOptions &options) {
       ->check(stageNames)
       ->type_name("STAGE");
   command->add_option("-o,--output", options.output, "Write to this file")->type_name("FILE");
-  command->add_option("--dtype", options.dtype, "bf16, f16, or f32 (host only)")
-      ->check(dtypeNames)
-      ->type_name("TYPE")
-      ->capture_default_str();
-  command->add_option("--head-dim", options.headDim, "Head dimension")
-      ->type_name("N")
-      ->check(headDimension)
-      ->capture_default_str();
-  command->add_option("--head-dim-v", options.headDimV, "Head dimension of v and o (as --head-dim)")
-      ->type_name("N")
-      ->check(headDimension);
+  addType(command, options.dtype);
+  addHeadDimensions(command, options.headDim, options.headDimV);
+  addConstants(command, options.constants);
+}
+
+void addExport(CLI::App &app, ExportOptions &options) {
+  CLI::App *command =
+      app.add_subcommand("export", "Compile ahead of time for several targets; needs no GPU");
+  command->footer(exportFooter);
   command
-      ->add_option("--param", options.constants, "name=value of a const parameter; may be repeated")
-      ->type_name("NAME=VALUE")
+      ->add_option("VARIANT", options.variant, "A file, \"-\", or a library variant such as causal")
+      ->type_name("")
+      ->required();
+  command->add_option("--target", options.targets, "host and sm_NN, with commas between")
+      ->required()
+      ->delimiter(',')
       ->take_all()
-      ->allow_extra_args(false);
+      ->check(CLI::Validator(checkExportTarget, ""))
+      ->type_name("TARGETS");
+  command->add_option("-o,--output", options.folder, "The bundle's folder")
+      ->required()
+      ->type_name("FOLDER");
+  command
+      ->add_option("--name", options.name,
+                   "What files and C functions are called after (the variant's name)")
+      ->type_name("NAME");
+  addType(command, options.dtype);
+  addHeadDimensions(command, options.headDim, options.headDimV);
+  command
+      ->add_option("--length", options.length,
+                   "Queries that a sequence tends to have: chooses the schedule (many)")
+      ->type_name("N")
+      ->check(extent);
+  command->add_option("--kv-length", options.kvLength, "Keys, likewise (as --length)")
+      ->type_name("N")
+      ->check(extent);
+  addSchedule(command, options.schedule);
+  addConstants(command, options.constants);
+  command->add_flag("--ptx", options.ptx,
+                    "PTX even where there is a ptxas: newer GPUs run it, too");
 }
 
 void addExplain(CLI::App &app, ExplainOptions &options) {
@@ -331,6 +400,8 @@ int dispatch(int argc, char **argv) {
   addCompile(app, compileOptions);
   ExplainOptions explainOptions;
   addExplain(app, explainOptions);
+  ExportOptions exportOptions;
+  addExport(app, exportOptions);
   std::vector<std::string> checked;
   CLI::App *checkCommand = app.add_subcommand("check", "Check variants: diagnostics only");
   checkCommand->add_option("VARIANT", checked, "Files, \"-\", or library variants")
@@ -362,8 +433,10 @@ int dispatch(int argc, char **argv) {
     return compile(compileOptions);
   if (app.got_subcommand("explain"))
     return explain(explainOptions);
+  if (app.got_subcommand("export"))
+    return exportBundle(exportOptions);
   return report(tesela::Error(tesela::Code::invalidArgument,
-                              "give a command: run, compile, explain, check, devices or "
+                              "give a command: run, compile, explain, export, check, devices or "
                               "variants; see tesela --help."));
 }
 

@@ -69,7 +69,7 @@ struct KernelInfo {
   std::string schedule; ///< the chosen #tile.schedule, as text
   std::vector<VariantParameter> parameters;
 
-  enum class Origin { compiled, memoryCache, diskCache } origin = Origin::compiled;
+  enum class Origin { compiled, memoryCache, diskCache, bundle } origin = Origin::compiled;
   /// Milliseconds by stage, in order, of the request that made this handle:
   /// the compiler's stages, "assemble", "load"; or "cache" and "load".
   std::vector<std::pair<std::string, double>> stages;

@@ -1,0 +1,255 @@
+//===----------------------------------------------------------------------===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#include "bundle/CLauncher.h"
+
+#include "bundle/CLaunches.h"
+#include "bundle/CNames.h"
+#include "bundle/LauncherTemplates.h"
+#include "driver/DriverApi.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <map>
+
+namespace tesela {
+
+int slotBytes(ArgumentSlot::Kind kind) {
+  using Kind = ArgumentSlot::Kind;
+  switch (kind) {
+  case Kind::data:
+  case Kind::stride:
+  case Kind::counter:
+    return 8;
+  case Kind::extent:
+  case Kind::scalar:
+  case Kind::scale:
+  case Kind::coordinateStep:
+    return 4;
+  case Kind::tensorMap:
+    return 128;
+  }
+  return 0;
+}
+
+namespace {
+
+/// "2*Sk+1"
+std::string textOf(const CaptureExtent &extent) {
+  if (extent.coefficient == 0)
+    return std::to_string(extent.offset);
+  std::string text =
+      extent.coefficient == 1 ? extent.name : fmt::format("{}*{}", extent.coefficient, extent.name);
+  return extent.offset ? text + fmt::format("{:+}", extent.offset) : text;
+}
+
+/// "i32[B, Sk]"
+std::string shapeOf(const Parameter &capture) {
+  std::string text;
+  for (const CaptureExtent &extent : capture.extents)
+    text += (text.empty() ? "" : ", ") + textOf(extent);
+  return std::string(elementTypeName(capture.type)) + "[" + text + "]";
+}
+
+/// A number as C has it, to the last bit.
+std::string floatText(float value) {
+  if (std::isnan(value))
+    return "NAN";
+  if (std::isinf(value))
+    return value > 0 ? "HUGE_VALF" : "-HUGE_VALF";
+  return fmt::format("{:a}f", value);
+}
+
+/// The members of NAME_arguments that are the variant's parameters.
+std::string parameterFields(const std::vector<Parameter> &parameters,
+                            const std::vector<std::string> &members) {
+  std::string text;
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    const Parameter &parameter = parameters[i];
+    if (parameter.isCapture) {
+      text += fmt::format("  struct {{\n    const void *data;\n    int64_t extents[{0}];\n"
+                          "    int64_t strides[{0}]; /* in elements */\n  }} {1}; /* {2} */\n",
+                          parameter.extents.size(), members[i], shapeOf(parameter));
+      continue;
+    }
+    std::string value =
+        parameter.defaultValue ? fmt::format("{}", float(*parameter.defaultValue)) : "none: set it";
+    if (parameter.defaultValue && parameter.type == ElementType::i32)
+      value = std::to_string(int32_t(*parameter.defaultValue));
+    text +=
+        fmt::format("  {} {}; /* default: {} */\n",
+                    parameter.type == ElementType::i32 ? "int32_t" : "float", members[i], value);
+  }
+  return text;
+}
+
+std::string defaultScalars(const std::vector<Parameter> &parameters,
+                           const std::vector<std::string> &members) {
+  std::string text;
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    const Parameter &parameter = parameters[i];
+    if (parameter.isCapture || !parameter.defaultValue)
+      continue;
+    // -2^31 has no literal of its own in C.
+    std::string value = parameter.type == ElementType::i32
+                            ? fmt::format("(int32_t)({}LL)", int64_t(*parameter.defaultValue))
+                            : floatText(float(*parameter.defaultValue));
+    text += fmt::format("  arguments->{} = {};\n", members[i], value);
+  }
+  return text;
+}
+
+/// The function check_captures: each captured tensor against its declaration, in order. A name that
+/// is no extent of the launch is told by the first extent that it stands in.
+std::string checkCaptures(const std::string &name, const std::vector<Parameter> &parameters,
+                          const std::vector<std::string> &members) {
+  std::map<std::string, std::string> known{
+      {"B", "c->x.B"}, {"H", "c->x.H"}, {"Hkv", "c->x.Hkv"}, {"Sq", "c->x.Sq"}, {"Sk", "c->x.Sk"}};
+  std::string declarations, body;
+  size_t bound = 0;
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    const Parameter &parameter = parameters[i];
+    if (!parameter.isCapture)
+      continue;
+    std::string declared = "declared_" + parameter.name, view = "c->capture_" + parameter.name;
+    declarations += fmt::format("static const capture {} = {{\"{}\", \"{}\", {}, {}}};\n", declared,
+                                parameter.name, elementTypeName(parameter.type),
+                                elementSize(parameter.type), parameter.extents.size());
+    body += fmt::format("  take_capture(&{0}, {1}, a->{2}.data, a->{2}.extents, a->{2}.strides);\n",
+                        view, parameter.extents.size(), members[i]);
+    std::vector<std::string> calls;
+    for (size_t axis = 0; axis < parameter.extents.size(); ++axis) {
+      const CaptureExtent &extent = parameter.extents[axis];
+      bool isBound = extent.coefficient == 0 || known.contains(extent.name);
+      std::string value = "0";
+      if (extent.coefficient != 0 && !isBound)
+        known[extent.name] = fmt::format("bound[{}]", bound++);
+      if (extent.coefficient != 0)
+        value = (isBound ? "" : "&") + known[extent.name];
+      calls.push_back(fmt::format("{}(&{}, &{}, {}, {}, \"{}\", {}, {}, \"{}\", c->error)",
+                                  isBound ? "match_extent" : "bind_extent", declared, view, axis,
+                                  extent.coefficient, extent.name, value, extent.offset,
+                                  textOf(extent)));
+    }
+    calls.push_back(
+        fmt::format("check_capture(&{}, &{}, c->kernel->zeros, c->error)", declared, view));
+    for (const std::string &call : calls)
+      body += fmt::format("  if ((status = {}) != {}_ok)\n    return status;\n", call, name);
+  }
+  if (body.empty())
+    return "";
+  std::string text = declarations + "\nstatic int check_captures(call *c) {\n";
+  text += fmt::format("  const {}_arguments *a = c->arguments;\n", name);
+  if (bound)
+    text += fmt::format("  int64_t bound[{}]; /* what captured tensors tell */\n", bound);
+  return text + "  int status;\n" + body + fmt::format("  return {}_ok;\n}}\n\n", name);
+}
+
+std::string captureViews(const std::vector<Parameter> &parameters) {
+  std::string text;
+  for (const Parameter &parameter : parameters)
+    if (parameter.isCapture)
+      text += "  view capture_" + parameter.name + ";\n";
+  return text;
+}
+
+/// 64-bit words, little-endian as the machines that Tesela runs on; at least one zero byte follows.
+std::string wordsOf(const std::string &code) {
+  std::string text;
+  for (size_t at = 0; at <= code.size(); at += 8) {
+    uint64_t word = 0;
+    std::memcpy(&word, code.data() + at, std::min<size_t>(8, code.size() - at));
+    text += fmt::format("{:#x},{}", word, at / 8 % 5 == 4 ? "\n" : " ");
+  }
+  return text + "\n";
+}
+
+/// A template's text with `@key@` replaced, without the lines between `@if function` and `@end`
+/// where `generated` calls no such function.
+std::string fill(std::string_view text, const std::map<std::string, std::string> &values,
+                 const std::string &generated) {
+  std::string filled;
+  bool isLeftOut = false;
+  for (size_t begin = 0; begin < text.size();) {
+    size_t end = std::min(text.find('\n', begin), text.size());
+    std::string line(text.substr(begin, end - begin));
+    begin = end + 1;
+    if (line.starts_with("@if ")) {
+      isLeftOut = generated.find(line.substr(4) + "(") == generated.npos;
+      continue;
+    }
+    if (line == "@end") {
+      isLeftOut = false;
+      continue;
+    }
+    if (isLeftOut)
+      continue;
+    for (const auto &[key, value] : values) {
+      std::string mark = "@" + key + "@";
+      if (line == mark && value.empty()) // a line of its own
+        line = "@";
+      for (size_t at = line.find(mark); at != line.npos; at = line.find(mark, at + value.size()))
+        line.replace(at, mark.size(), value);
+    }
+    if (line != "@")
+      filled += line + (line.ends_with('\n') ? "" : "\n");
+  }
+  return filled;
+}
+
+} // namespace
+
+Result<std::vector<TextFile>> makeCLauncher(const std::string &name, const std::string &version,
+                                            const std::vector<CLauncherTarget> &targets) {
+  const Artifact &any = *targets.front().artifact;
+  std::vector<std::string> members = memberNames(any.parameters);
+  std::string launches, rows, list;
+  size_t mostLaunches = 1, mostWorkspaces = 1;
+  std::vector<TextFile> files;
+  for (const CLauncherTarget &target : targets) {
+    Result<CLaunches> written = writeLaunches(name, target, members);
+    if (!written)
+      return written.error();
+    launches += written->functions;
+    rows += written->row;
+    std::string targetName = target.artifact->target.name();
+    list += (list.empty() ? "" : ", ") + targetName;
+    mostLaunches = std::max(mostLaunches, target.artifact->launches.size());
+    mostWorkspaces = std::max(mostWorkspaces, target.artifact->workspaces.size());
+    files.push_back({name + "_" + targetName + ".inc", wordsOf(target.artifact->code)});
+  }
+  std::string captures = checkCaptures(name, any.parameters, members);
+  bool isHalf = any.inputType == ElementType::f16;
+  const std::map<std::string, std::string> values{
+      {"name", name},
+      {"variant", any.variantName},
+      {"version", version},
+      {"targets", list},
+      {"target_list", list},
+      {"input_type", std::string(elementTypeName(any.inputType))},
+      {"input_bytes", std::to_string(elementSize(any.inputType))},
+      {"head_dim_qk", std::to_string(any.headDimQk)},
+      {"head_dim_v", std::to_string(any.headDimV)},
+      {"parameter_fields", parameterFields(any.parameters, members)},
+      {"capture_views", captureViews(any.parameters)},
+      {"most_launches", std::to_string(mostLaunches)},
+      {"most_workspaces", std::to_string(mostWorkspaces)},
+      {"check_captures", captures},
+      {"tensor_map_type",
+       std::to_string(isHalf ? int(cuda::tensorMapFloat16) : int(cuda::tensorMapBfloat16))},
+      {"launches", launches},
+      {"target_table", rows},
+      {"default_scale", floatText(float(1.0 / std::sqrt(double(any.headDimQk))))},
+      {"default_scalars", defaultScalars(any.parameters, members)},
+  };
+  std::string generated = launches + captures;
+  files.insert(files.begin(), {{name + ".h", fill(launcherHeaderTemplate, values, generated)},
+                               {name + ".c", fill(launcherSourceTemplate, values, generated)}});
+  return files;
+}
+
+} // namespace tesela

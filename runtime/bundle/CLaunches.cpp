@@ -1,0 +1,277 @@
+//===----------------------------------------------------------------------===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#include "bundle/CLaunches.h"
+
+#include "bundle/CodeReach.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+namespace tesela {
+
+namespace {
+
+/// Writes what an artifact's launches do. After the first failure `problem` says what was met that
+/// no launcher knows.
+class Writer {
+public:
+  Writer(const std::string &name, const CLauncherTarget &target,
+         const std::vector<std::string> &members)
+      : name(name), artifact(*target.artifact), architecture(target.architecture),
+        prefix(target.artifact->target.name()), members(members) {}
+
+  std::string problem;
+
+  CLaunches write() {
+    std::string text =
+        fmt::format("/*\n * {}: code for {}, {}\n */\n\n", prefix, architecture, artifact.schedule);
+    text += code() + entries() + workspaceBytes();
+    for (size_t i = 0; i < artifact.launches.size(); ++i)
+      text += launch(i);
+    text += run();
+    constexpr const char *reaches[] = {"runs_here", "runs_in_major", "runs_from_here"};
+    std::string row = fmt::format(
+        "    {{\"{0}\", {1}, {2}, {0}_code, {3:d}, {4}, {0}_entries, {0}_workspace_bytes, {5}, "
+        "{0}_run}},\n",
+        prefix, artifact.target.sm, reaches[int(reachOf(artifact.format, architecture))],
+        artifact.format == CodeFormat::ptx, artifact.launches.size(), artifact.workspaces.size());
+    return {std::move(text), std::move(row)};
+  }
+
+private:
+  const std::string &name;
+  const Artifact &artifact;
+  const std::string &architecture;
+  std::string prefix;
+  const std::vector<std::string> &members;
+
+  void fail(const std::string &what) {
+    if (problem.empty())
+      problem = what;
+  }
+
+  std::string code() const {
+    return fmt::format("static const uint64_t {0}_code[] = {{\n#include \"{1}_{0}.inc\"\n}};\n\n",
+                       prefix, name);
+  }
+
+  std::string entries() const {
+    std::string text = fmt::format("static const entry {}_entries[] = {{\n", prefix);
+    for (const Launch &launch : artifact.launches)
+      text += fmt::format("    {{\"{}\", {}, {}, {:d}}},\n", launch.kernel, launch.threads,
+                          launch.sharedBytes, launch.persistent);
+    return text + "};\n\n";
+  }
+
+  bool hasCounter() const {
+    return std::any_of(artifact.launches.begin(), artifact.launches.end(), [](const Launch &each) {
+      return std::any_of(each.slots.begin(), each.slots.end(), [](const ArgumentSlot &slot) {
+        return slot.kind == ArgumentSlot::Kind::counter;
+      });
+    });
+  }
+
+  /// An expression in C; B H Hkv Sq Sk are members of `extents`.
+  std::string expression(const Expression &expression, const std::string &extents) {
+    std::string_view rest = expression.text();
+    return expressionOf(rest, extents);
+  }
+  /// The expression at the front of `rest`, which Expression::parse() has taken.
+  std::string expressionOf(std::string_view &rest, const std::string &extents) {
+    auto token = [&] {
+      rest.remove_prefix(std::min(rest.find_first_not_of(" \t\n"), rest.size()));
+      bool isParenthesis = rest.starts_with('(') || rest.starts_with(')');
+      size_t length = isParenthesis ? 1 : std::min(rest.find_first_of(" \t\n()"), rest.size());
+      std::string_view found = rest.substr(0, length);
+      rest.remove_prefix(length);
+      return found;
+    };
+    std::string_view first = token();
+    if (first == "(") {
+      std::string_view symbol = token();
+      const char *function = symbol == "+" ? "plus" : symbol == "*" ? "times" : "ceil_divide";
+      std::string left = expressionOf(rest, extents);
+      std::string right = expressionOf(rest, extents);
+      token();
+      return fmt::format("{}({}, {})", function, left, right);
+    }
+    if (first.starts_with('$')) {
+      size_t dot = first.rfind('.');
+      return captureView(first.substr(0, dot)) + ".extents[" + std::string(first.substr(dot + 1)) +
+             "]";
+    }
+    if (first.starts_with('-'))
+      fail("a negative number of extents");
+    bool isNumber = first.find_first_not_of("0123456789") == first.npos;
+    return isNumber ? std::string(first) : extents + std::string(first);
+  }
+
+  /// The parameter that "$doc" names.
+  const Parameter *parameterOf(std::string_view slotName, size_t &index) const {
+    for (index = 0; index < artifact.parameters.size(); ++index)
+      if (slotName == "$" + artifact.parameters[index].name)
+        return &artifact.parameters[index];
+    return nullptr;
+  }
+
+  std::string captureView(std::string_view slotName) {
+    size_t index = 0;
+    const Parameter *parameter = parameterOf(slotName, index);
+    if (!parameter || !parameter->isCapture)
+      fail("the captured tensor " + std::string(slotName) + ", which is not there");
+    return "c->capture_" + std::string(slotName.substr(1));
+  }
+
+  /// The view that a slot is about; empty for lse.
+  std::string view(const std::string &slotName) {
+    for (size_t i = 0; i < artifact.workspaces.size(); ++i)
+      if (artifact.workspaces[i].name == slotName)
+        return fmt::format("c->workspaces[{}]", i);
+    if (slotName.starts_with('$'))
+      return captureView(slotName);
+    if (slotName == "lse")
+      return "";
+    if (slotName != "q" && slotName != "k" && slotName != "v" && slotName != "o")
+      fail("the tensor " + slotName);
+    return "c->" + slotName;
+  }
+
+  std::string workspaceBytes() {
+    std::string text = fmt::format("static size_t {}_workspace_bytes(call *c) {{\n", prefix);
+    text += fmt::format("  size_t end = {}\n", hasCounter() ? "256; /* the counter */" : "0;");
+    for (size_t i = 0; i < artifact.workspaces.size(); ++i) {
+      const Workspace &workspace = artifact.workspaces[i];
+      text += fmt::format("  {{ /* {} */\n    int64_t sizes[{}];\n", workspace.name,
+                          workspace.extents.size());
+      for (size_t axis = 0; axis < workspace.extents.size(); ++axis)
+        text += fmt::format("    sizes[{}] = {};\n", axis,
+                            expression(workspace.extents[axis], "c->x."));
+      text += fmt::format("    place(&c->workspaces[{}], {}, sizes, &end);\n  }}\n", i,
+                          workspace.extents.size());
+    }
+    if (artifact.workspaces.empty())
+      text += "  (void)c;\n";
+    return text + "  return end;\n}\n\n";
+  }
+
+  /// A slot of a plain value as its C type and expression.
+  std::pair<std::string, std::string> value(const ArgumentSlot &slot) {
+    using Kind = ArgumentSlot::Kind;
+    if (slot.kind == Kind::scale)
+      return {"float", "c->arguments->scale"};
+    if (slot.kind == Kind::counter)
+      return {"device_pointer", "c->counter"};
+    if (slot.kind == Kind::scalar) {
+      size_t index = 0;
+      const Parameter *parameter = parameterOf(slot.name, index);
+      if (!parameter || parameter->isCapture) {
+        fail("the scalar " + slot.name + ", which is not there");
+        return {};
+      }
+      return {parameter->type == ElementType::i32 ? "int32_t" : "float",
+              "c->arguments->" + members[index]};
+    }
+    if (slot.kind == Kind::extent && slot.name.empty()) {
+      constexpr const char *names[] = {"B", "H", "Hkv", "Sq", "Sk"};
+      return {"int32_t", std::string("x.") + names[slot.axis]};
+    }
+    std::string of = view(slot.name);
+    if (of.empty() && slot.kind != Kind::data)
+      fail("an extent or a stride of lse");
+    if (slot.kind == Kind::data)
+      return {"device_pointer",
+              of.empty() ? "(device_pointer)(uintptr_t)c->arguments->lse" : of + ".address"};
+    if (slot.kind == Kind::coordinateStep)
+      return {"int32_t", fmt::format("{}.strides[{}] != 0", of, slot.axis)};
+    if (slot.kind == Kind::stride)
+      return {"int64_t", slot.axis < 0 ? "0" : fmt::format("{}.strides[{}]", of, slot.axis)};
+    return {"int32_t", slot.axis < 0 ? "1" : fmt::format("(int32_t){}.extents[{}]", of, slot.axis)};
+  }
+
+  std::string launch(size_t index) {
+    const Launch &launch = artifact.launches[index];
+    using Kind = ArgumentSlot::Kind;
+    std::string body;
+    std::vector<std::string> parameters;
+    size_t maps = 0;
+    for (size_t i = 0; i < launch.slots.size(); ++i) {
+      const ArgumentSlot &slot = launch.slots[i];
+      if (slot.kind == Kind::tensorMap) {
+        body += fmt::format(
+            "  if ((status = encode_map(c, \"{0}\", &{1}, {2}, {3}, maps + {4} * map_bytes)) != "
+            "{5}_ok)\n    return status;\n",
+            slot.name, view(slot.name), slot.axis, slot.heads, maps, name);
+        parameters.push_back(fmt::format("maps + {} * map_bytes", maps++));
+        continue;
+      }
+      auto [type, text] = value(slot);
+      body += fmt::format("  {} p{} = {};\n", type, i, text);
+      parameters.push_back(fmt::format("&p{}", i));
+    }
+    std::string text = fmt::format(
+        "/* {}: {} */\nstatic int {}_launch_{}(const call *c, int only_check) {{\n", launch.kernel,
+        launch.summarizes.empty()
+            ? "the results"
+            : "a summary of the captured tensor " + launch.summarizes.substr(1),
+        prefix, index);
+    if (maps)
+      text += fmt::format("  unsigned char memory[{} * map_bytes + map_alignment];\n"
+                          "  unsigned char *maps = align_maps(memory);\n",
+                          maps);
+    text += "  extents x = c->x;\n  int64_t items;\n  int status;\n";
+    if (!launch.extents.empty()) {
+      std::vector<std::string> extents;
+      for (const Expression &each : launch.extents)
+        extents.push_back(expression(each, "c->x."));
+      text += fmt::format("  if ((status = set_extents(c, &x, {})) != {}_ok)\n    return status;\n",
+                          fmt::join(extents, ",\n                            "), name);
+    }
+    text += fmt::format("  items = {};\n", expression(launch.items, "x."));
+    text += fmt::format("  status = check_items(c, items, \"{}\");\n",
+                        launch.extents.empty()
+                            ? "split the batch, the heads or the queries over several launches"
+                            : "put the captured tensor's leading axes together");
+    text +=
+        fmt::format("  if (status != {}_ok || only_check || items <= 0{})\n    return status;\n",
+                    name, launch.summarizes.empty() ? "" : " || c->arguments->captures_unchanged");
+    bool counts = std::any_of(launch.slots.begin(), launch.slots.end(),
+                              [](const ArgumentSlot &slot) { return slot.kind == Kind::counter; });
+    if (counts)
+      text +=
+          fmt::format("  if ((status = clear_counter(c)) != {}_ok)\n    return status;\n", name);
+    text += body + "  {\n    void *parameters[] = {";
+    for (size_t i = 0; i < parameters.size(); ++i)
+      text += (i % 8 == 0 ? "\n        " : " ") + parameters[i] + ",";
+    return text +
+           fmt::format("\n    }};\n    return start(c, {}, items, parameters);\n  }}\n}}\n\n",
+                       index);
+  }
+
+  std::string run() const {
+    std::string text = fmt::format("static int {}_run(const call *c, int only_check) {{\n", prefix);
+    text += fmt::format("  int status = {}_ok;\n", name);
+    for (size_t i = 0; i < artifact.launches.size(); ++i)
+      text += fmt::format("  if (status == {0}_ok)\n    status = {1}_launch_{2}(c, only_check);\n",
+                          name, prefix, i);
+    return text + "  return status;\n}\n\n";
+  }
+};
+
+} // namespace
+
+Result<CLaunches> writeLaunches(const std::string &name, const CLauncherTarget &target,
+                                const std::vector<std::string> &members) {
+  Writer writer(name, target, members);
+  CLaunches launches = writer.write();
+  if (!writer.problem.empty())
+    return Error(Code::defect, "the launches of '" + target.artifact->variantName + "' for " +
+                                   target.artifact->target.name() + " have " + writer.problem +
+                                   ", for which there is no launcher in C");
+  return launches;
+}
+
+} // namespace tesela

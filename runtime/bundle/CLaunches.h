@@ -1,0 +1,26 @@
+//===- CLaunches.h - The launches of one target as C ------------*- C++ -*-===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#ifndef TESELA_BUNDLE_CLAUNCHES_H
+#define TESELA_BUNDLE_CLAUNCHES_H
+
+#include "bundle/CLauncher.h"
+
+#include <string>
+#include <vector>
+
+namespace tesela {
+
+/// The functions of one target and its row in the table of targets.
+struct CLaunches {
+  std::string functions, row;
+};
+
+/// `members`: of the arguments, by parameter.
+Result<CLaunches> writeLaunches(const std::string &name, const CLauncherTarget &target,
+                                const std::vector<std::string> &members);
+
+} // namespace tesela
+
+#endif // TESELA_BUNDLE_CLAUNCHES_H

@@ -1,0 +1,164 @@
+//===----------------------------------------------------------------------===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#include "bundle/CNames.h"
+
+#include <algorithm>
+#include <set>
+
+namespace tesela {
+
+/// Keywords of C up to C23 and C++ up to C++23, and macros that the headers of a C program, or
+/// compilers by themselves, define.
+static constexpr std::string_view takenByC[] = {
+    "EOF",
+    "I",
+    "INFINITY",
+    "NAN",
+    "NULL",
+    "alignas",
+    "alignof",
+    "and",
+    "and_eq",
+    "asm",
+    "assert",
+    "auto",
+    "bitand",
+    "bitor",
+    "bool",
+    "break",
+    "case",
+    "catch",
+    "char",
+    "char16_t",
+    "char32_t",
+    "char8_t",
+    "class",
+    "co_await",
+    "co_return",
+    "co_yield",
+    "compl",
+    "complex",
+    "concept",
+    "const",
+    "const_cast",
+    "consteval",
+    "constexpr",
+    "constinit",
+    "continue",
+    "decltype",
+    "default",
+    "delete",
+    "do",
+    "double",
+    "dynamic_cast",
+    "else",
+    "enum",
+    "errno",
+    "explicit",
+    "export",
+    "extern",
+    "false",
+    "float",
+    "for",
+    "friend",
+    "goto",
+    "if",
+    "imaginary",
+    "inline",
+    "int",
+    "linux",
+    "long",
+    "mutable",
+    "namespace",
+    "new",
+    "noexcept",
+    "not",
+    "not_eq",
+    "nullptr",
+    "operator",
+    "or",
+    "or_eq",
+    "private",
+    "protected",
+    "public",
+    "register",
+    "reinterpret_cast",
+    "requires",
+    "restrict",
+    "return",
+    "short",
+    "signed",
+    "sizeof",
+    "static",
+    "static_assert",
+    "static_cast",
+    "stderr",
+    "stdin",
+    "stdout",
+    "struct",
+    "switch",
+    "template",
+    "this",
+    "thread_local",
+    "throw",
+    "true",
+    "try",
+    "typedef",
+    "typeid",
+    "typename",
+    "typeof",
+    "typeof_unqual",
+    "union",
+    "unix",
+    "unsigned",
+    "using",
+    "virtual",
+    "void",
+    "volatile",
+    "wchar_t",
+    "while",
+    "xor",
+    "xor_eq",
+};
+
+static constexpr std::string_view takenByArguments[] = {
+    "q", "k", "v", "o", "lse", "scale", "workspace", "workspace_bytes", "captures_unchanged",
+};
+
+static bool isTaken(std::string_view name) {
+  auto isIn = [&](const auto &names) {
+    return std::find(std::begin(names), std::end(names), name) != std::end(names);
+  };
+  return isIn(takenByC) || isIn(takenByArguments) || name.starts_with('_'); // reserved in C
+}
+
+bool isCName(std::string_view name) {
+  auto isLetter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
+  auto isPart = [&](char c) { return isLetter(c) || (c >= '0' && c <= '9') || c == '_'; };
+  constexpr size_t longest = 100; // with room for suffixes in the 255 bytes of a file's name
+  return !name.empty() && name.size() <= longest && isLetter(name.front()) &&
+         std::all_of(name.begin(), name.end(), isPart);
+}
+
+std::vector<std::string> memberNames(const std::vector<Parameter> &parameters) {
+  std::set<std::string> used; // a name that is free stays the parameter's
+  for (const Parameter &parameter : parameters)
+    if (!isTaken(parameter.name))
+      used.insert(parameter.name);
+  std::vector<std::string> names;
+  for (const Parameter &parameter : parameters) {
+    std::string name = parameter.name;
+    if (isTaken(name)) {
+      name = (name.starts_with('_') ? "p" : "") + name + "_";
+      while (isTaken(name) || used.contains(name))
+        name += '_';
+      used.insert(name);
+    }
+    names.push_back(std::move(name));
+  }
+  return names;
+}
+
+} // namespace tesela

@@ -1,0 +1,27 @@
+//===- CNames.h - Names that C accepts --------------------------*- C++ -*-===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#ifndef TESELA_BUNDLE_CNAMES_H
+#define TESELA_BUNDLE_CNAMES_H
+
+#include "tesela/compiler/Artifact.h"
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tesela {
+
+/// What C identifiers and files' names may begin with: a letter, then letters, digits, underscores;
+/// 100 at most.
+bool isCName(std::string_view name);
+
+/// What the members of the launcher's arguments are called, by parameter: as the parameters, with
+/// an underscore behind names that are taken: by the other members, by C's and C++'s keywords, by
+/// common macros.
+std::vector<std::string> memberNames(const std::vector<Parameter> &parameters);
+
+} // namespace tesela
+
+#endif // TESELA_BUNDLE_CNAMES_H

@@ -1,0 +1,165 @@
+//===- Export.cpp - Writes bundles ----------------------------------------===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#include "api/State.h"
+#include "artifact/Digest.h"
+#include "assemble/Ptxas.h"
+#include "bundle/CLauncher.h"
+#include "bundle/CNames.h"
+#include "bundle/CodeReach.h"
+#include "bundle/Manifest.h"
+#include "system/File.h"
+
+#include <algorithm>
+#include <filesystem>
+
+namespace tesela {
+
+namespace fs = std::filesystem;
+
+/// The folder, made where it is not there. Files of others are not to be overwritten.
+static Status prepareFolder(const std::string &folder) {
+  std::error_code failure;
+  fs::create_directories(folder, failure);
+  if (failure)
+    return Error(Code::inputOutput,
+                 folder + " could not be made: " + failure.message() + "; name another folder");
+  bool isEmpty = fs::is_empty(folder, failure);
+  if (failure)
+    return Error(Code::inputOutput, folder + " could not be read: " + failure.message());
+  if (isEmpty)
+    return Status::success();
+  Result<std::string> manifest = readFile(folder + "/" + manifestFile);
+  if (manifest && looksLikeManifest(*manifest))
+    return Status::success();
+  return Error(Code::invalidArgument, folder +
+                                          " holds other files and no bundle: name a new folder, "
+                                          "or one whose bundle is to be replaced");
+}
+
+static Status checkTargets(const BundleOptions &options) {
+  if (options.targets.empty())
+    return Error(Code::invalidArgument,
+                 "a bundle needs a target at least: name some, such as sm_90 and host");
+  for (size_t i = 0; i < options.targets.size(); ++i)
+    if (std::find(options.targets.begin(), options.targets.begin() + i, options.targets[i]) !=
+        options.targets.begin() + i)
+      return Error(Code::invalidArgument,
+                   "the target " + options.targets[i] + " is named twice: name it once");
+  return Status::success();
+}
+
+namespace {
+
+struct Compiled {
+  Artifact artifact;
+  std::string architecture;
+};
+
+} // namespace
+
+/// With a cubin in place of PTX where there is a ptxas for it.
+static Result<Compiled> compileFor(const BundleOptions &options, const std::string &target,
+                                   const std::optional<Ptxas> &ptxas) {
+  KernelOptions kernel = options.kernel;
+  kernel.target = target;
+  Result<KernelSpecification> specification = makeSpecification(kernel, target);
+  if (!specification)
+    return specification.error();
+  Result<Artifact> artifact = compile(*specification);
+  if (!artifact)
+    return artifact.error();
+  if (artifact->format == CodeFormat::hostObject)
+    return Compiled{std::move(*artifact), hostFeatures()};
+  std::string architecture = assemblerTarget(artifact->code, specification->target.sm);
+  if (ptxas) {
+    Result<Assembled> assembled = ptxas->assemble(artifact->code, specification->target.sm);
+    if (assembled) {
+      artifact->code = std::move(assembled->cubin);
+      artifact->format = CodeFormat::cubin;
+      artifact->resources = assembled->resources;
+    } else if (assembled.code() != Code::unsupported) { // too old for the GPU: it is the driver's
+      return assembled.error();
+    }
+  }
+  return Compiled{std::move(*artifact), std::move(architecture)};
+}
+
+static BundleTarget describe(const Compiled &compiled, const std::string &bytes) {
+  const Artifact &artifact = compiled.artifact;
+  BundleTarget target;
+  target.target = artifact.target.name();
+  target.architecture = compiled.architecture;
+  target.file = target.target + ".kernel";
+  target.digest = sha256Hex(bytes);
+  target.bytes = bytes.size();
+  target.codeFormat = codeFormatName(artifact.format);
+  target.schedule = artifact.schedule;
+  return target;
+}
+
+Result<BundleInfo> exportBundle(const BundleOptions &options, const std::string &folder) {
+  if (Status status = checkTargets(options); !status)
+    return status.error();
+  if (!options.name.empty() && !isCName(options.name))
+    return Error(Code::invalidArgument,
+                 "the name '" + options.name +
+                     "' cannot be that of C functions: give a letter, then letters, digits and "
+                     "underscores, 100 at most");
+  std::optional<Ptxas> ptxas = options.ptx ? std::nullopt : Ptxas::find();
+  std::vector<Compiled> compiled;
+  for (const std::string &target : options.targets) {
+    Result<Compiled> each = compileFor(options, target, ptxas);
+    if (!each)
+      return each.error().within("for the target " + target);
+    compiled.push_back(std::move(*each));
+  }
+
+  const Artifact &any = compiled.front().artifact;
+  BundleInfo info;
+  info.name = options.name.empty() ? any.variantName : options.name;
+  if (!isCName(info.name))
+    return Error(Code::invalidArgument, "the variant's name '" + info.name +
+                                            "' cannot be that of C functions: give the bundle "
+                                            "another name");
+  info.version = version();
+  info.variantName = any.variantName;
+  info.variantText = options.kernel.variantText;
+  info.inputType = any.inputType;
+  info.headDimQk = any.headDimQk;
+  info.headDimV = any.headDimV;
+
+  std::vector<TextFile> files;
+  ManifestDetails details;
+  std::vector<CLauncherTarget> gpus;
+  for (const Compiled &each : compiled) {
+    std::string bytes = each.artifact.serialize();
+    info.targets.push_back(describe(each, bytes));
+    files.push_back({info.targets.back().file, std::move(bytes)});
+    details.artifacts.push_back(each.artifact);
+    if (each.artifact.target.kind == Target::Kind::cuda)
+      gpus.push_back({&each.artifact, each.architecture});
+  }
+  if (!gpus.empty()) {
+    Result<std::vector<TextFile>> launcher = makeCLauncher(info.name, info.version, gpus);
+    if (!launcher)
+      return launcher.error();
+    for (TextFile &file : *launcher) {
+      details.cFiles.push_back(file.name);
+      files.push_back(std::move(file));
+    }
+  }
+  details.constants = constantsOf(options.kernel);
+
+  if (Status status = prepareFolder(folder); !status)
+    return status.error();
+  files.push_back(
+      {manifestFile, writeManifest(info, details)}); // the last: see exportBundle's promise
+  for (const TextFile &file : files)
+    if (Status status = writeFile(folder + "/" + file.name, file.text); !status)
+      return status.error().within("writing the bundle");
+  return info;
+}
+
+} // namespace tesela

@@ -1,0 +1,245 @@
+//===- CLibrary.cpp -------------------------------------------------------===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#include "CLibrary.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <dlfcn.h>
+#include <fstream>
+
+namespace tesela {
+
+namespace {
+
+/// What the C side gets: the same for every variant. It repeats these in C.
+struct RawTensor {
+  void *data;
+  int64_t extents[8], strides[8];
+};
+struct RawArguments {
+  RawTensor tensors[5], parameters[16];
+  double scalars[16];
+  float scale;
+  int givesScale, givesScalar[16], capturesUnchanged;
+  void *workspace;
+  size_t workspaceBytes;
+};
+
+constexpr const char *adapterStart = R"(
+#include "NAME.c"
+typedef struct raw_tensor {
+  void *data;
+  int64_t extents[8], strides[8];
+} raw_tensor;
+typedef struct raw_arguments {
+  raw_tensor tensors[5], parameters[16];
+  double scalars[16];
+  float scale;
+  int gives_scale, gives_scalar[16], captures_unchanged;
+  void *workspace;
+  size_t workspace_bytes;
+} raw_arguments;
+static void take(NAME_tensor *to, const raw_tensor *from) {
+  to->data = from->data;
+  memcpy(to->extents, from->extents, sizeof to->extents);
+  memcpy(to->strides, from->strides, sizeof to->strides);
+}
+static void convert(NAME_arguments *to, const raw_arguments *from) {
+  NAME_set_defaults(to);
+  take(&to->q, &from->tensors[0]);
+  take(&to->k, &from->tensors[1]);
+  take(&to->v, &from->tensors[2]);
+  take(&to->o, &from->tensors[3]);
+  to->lse = from->tensors[4].data;
+  if (from->gives_scale)
+    to->scale = from->scale;
+  to->captures_unchanged = from->captures_unchanged;
+  to->workspace = from->workspace;
+  to->workspace_bytes = from->workspace_bytes;
+)";
+
+constexpr const char *adapterEnd = R"(}
+int adapter_create(int device, void **kernel, char *message) {
+  NAME_error error;
+  NAME_kernel *made;
+  int code = NAME_create(device, &made, &error);
+  *kernel = made;
+  strcpy(message, error.message);
+  return code;
+}
+void adapter_destroy(void *kernel) { NAME_destroy(kernel); }
+const char *adapter_target(const void *kernel) { return NAME_target(kernel); }
+int adapter_workspace(const void *kernel, const raw_arguments *from, size_t *bytes, char *message) {
+  NAME_error error;
+  NAME_arguments arguments;
+  int code;
+  convert(&arguments, from);
+  code = NAME_workspace_bytes(kernel, &arguments, bytes, &error);
+  strcpy(message, error.message);
+  return code;
+}
+int adapter_launch(const void *kernel, const raw_arguments *from, void *stream, char *message) {
+  NAME_error error;
+  NAME_arguments arguments;
+  int code;
+  convert(&arguments, from);
+  code = NAME_launch(kernel, &arguments, stream, &error);
+  strcpy(message, error.message);
+  return code;
+}
+void *adapter_allocate(const void *kernel, size_t bytes) {
+  void *address;
+  return NAME_allocate(kernel, bytes, &address, NULL) == NAME_ok ? address : NULL;
+}
+void adapter_release(const void *kernel, void *address) { NAME_release(kernel, address); }
+)";
+
+std::string withName(std::string text, const std::string &name) {
+  for (size_t at = text.find("NAME"); at != text.npos; at = text.find("NAME", at + name.size()))
+    text.replace(at, 4, name);
+  return text;
+}
+
+std::string adapterText(const std::string &name, const std::vector<VariantParameter> &parameters) {
+  std::string text = withName(adapterStart, name);
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    const VariantParameter &each = parameters[i];
+    if (each.isCapture)
+      text += fmt::format("  to->{0}.data = from->parameters[{1}].data;\n"
+                          "  memcpy(to->{0}.extents, from->parameters[{1}].extents, sizeof "
+                          "to->{0}.extents);\n"
+                          "  memcpy(to->{0}.strides, from->parameters[{1}].strides, sizeof "
+                          "to->{0}.strides);\n",
+                          each.name, i);
+    else
+      text +=
+          fmt::format("  if (from->gives_scalar[{1}])\n    to->{0} = ({2})from->scalars[{1}];\n",
+                      each.name, i, each.type == ElementType::i32 ? "int32_t" : "float");
+  }
+  return text + withName(adapterEnd, name);
+}
+
+RawTensor raw(const Tensor &tensor) {
+  RawTensor all = {tensor.data, {}, {}};
+  std::copy(tensor.extents.begin(), tensor.extents.end(), all.extents);
+  std::copy(tensor.strides.begin(), tensor.strides.end(), all.strides);
+  return all;
+}
+
+RawArguments raw(const LaunchArguments &arguments,
+                 const std::vector<VariantParameter> &parameters) {
+  RawArguments all = {};
+  const Tensor *tensors[] = {&arguments.q, &arguments.k, &arguments.v, &arguments.o,
+                             &arguments.lse};
+  for (int i = 0; i < 5; ++i)
+    all.tensors[i] = raw(*tensors[i]);
+  all.givesScale = arguments.scale.has_value();
+  all.scale = float(arguments.scale.value_or(0));
+  all.capturesUnchanged = arguments.capturesUnchanged;
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    for (const CaptureArgument &capture : arguments.captures)
+      if (capture.name == parameters[i].name)
+        all.parameters[i] = raw(capture.tensor);
+    for (const ScalarArgument &scalar : arguments.scalars)
+      if (scalar.name == parameters[i].name) {
+        all.scalars[i] = scalar.value;
+        all.givesScalar[i] = 1;
+      }
+  }
+  return all;
+}
+
+} // namespace
+
+struct CLibrary::Functions {
+  int (*create)(int, void **, char *);
+  void (*destroy)(void *);
+  const char *(*target)(const void *);
+  int (*workspace)(const void *, const RawArguments *, size_t *, char *);
+  int (*launch)(const void *, const RawArguments *, void *, char *);
+  void *(*allocate)(const void *, size_t);
+  void (*release)(const void *, void *);
+};
+
+std::unique_ptr<CLibrary> CLibrary::build(const std::string &folder, const std::string &name,
+                                          const std::vector<VariantParameter> &parameters) {
+  std::string adapter = folder + "/adapter.c", library = folder + "/adapter.so";
+  std::ofstream(adapter) << adapterText(name, parameters);
+  // What docs/export.md promises of NAME.c, with the optimizer, which finds more to warn of.
+  std::string command = "cc -std=c99 -O2 -Wall -Wextra -Werror -pedantic -fPIC -shared -I " +
+                        folder + " " + adapter + " -o " + library + " -ldl";
+  if (std::system(command.c_str()) != 0) {
+    ADD_FAILURE() << command;
+    return nullptr;
+  }
+  std::unique_ptr<CLibrary> opened(new CLibrary);
+  opened->parameters = parameters;
+  opened->functions = std::make_unique<Functions>();
+  opened->handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!opened->handle) {
+    ADD_FAILURE() << dlerror();
+    return nullptr;
+  }
+  auto find = [&](auto &function, const char *symbol) {
+    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(
+        dlsym(opened->handle, symbol));
+  };
+  find(opened->functions->create, "adapter_create");
+  find(opened->functions->destroy, "adapter_destroy");
+  find(opened->functions->target, "adapter_target");
+  find(opened->functions->workspace, "adapter_workspace");
+  find(opened->functions->launch, "adapter_launch");
+  find(opened->functions->allocate, "adapter_allocate");
+  find(opened->functions->release, "adapter_release");
+  return opened;
+}
+
+CLibrary::~CLibrary() {
+  destroy();
+  if (handle)
+    dlclose(handle);
+}
+
+CLibrary::Outcome CLibrary::create(int device) {
+  destroy();
+  char message[1024];
+  int code = functions->create(device, &kernel, message);
+  return {code, message};
+}
+
+void CLibrary::destroy() {
+  if (kernel)
+    functions->destroy(kernel);
+  kernel = nullptr;
+}
+
+std::string CLibrary::target() const { return functions->target(kernel); }
+
+CLibrary::Outcome CLibrary::workspaceBytes(const LaunchArguments &arguments, size_t &bytes) {
+  RawArguments all = raw(arguments, parameters);
+  char message[1024];
+  int code = functions->workspace(kernel, &all, &bytes, message);
+  return {code, message};
+}
+
+CLibrary::Outcome CLibrary::launch(const LaunchArguments &arguments, void *stream,
+                                   std::pair<void *, size_t> workspace) {
+  RawArguments all = raw(arguments, parameters);
+  all.workspace = workspace.first;
+  all.workspaceBytes = workspace.second;
+  char message[1024];
+  int code = functions->launch(kernel, &all, stream, message);
+  return {code, message};
+}
+
+void *CLibrary::allocate(size_t bytes) { return functions->allocate(kernel, bytes); }
+void CLibrary::release(void *address) { functions->release(kernel, address); }
+
+} // namespace tesela
