@@ -18,24 +18,6 @@
 
 namespace tesela {
 
-int slotBytes(ArgumentSlot::Kind kind) {
-  using Kind = ArgumentSlot::Kind;
-  switch (kind) {
-  case Kind::data:
-  case Kind::stride:
-  case Kind::counter:
-    return 8;
-  case Kind::extent:
-  case Kind::scalar:
-  case Kind::scale:
-  case Kind::coordinateStep:
-    return 4;
-  case Kind::tensorMap:
-    return 128;
-  }
-  return 0;
-}
-
 namespace {
 
 /// "2*Sk+1"
@@ -246,9 +228,11 @@ Result<std::vector<TextFile>> makeCLauncher(const std::string &name, const std::
       {"default_scale", floatText(float(1.0 / std::sqrt(double(any.headDimQk))))},
       {"default_scalars", defaultScalars(any.parameters, members)},
   };
-  std::string generated = launches + captures;
-  files.insert(files.begin(), {{name + ".h", fill(launcherHeaderTemplate, values, generated)},
-                               {name + ".c", fill(launcherSourceTemplate, values, generated)}});
+  std::string generated = launches + captures, source;
+  for (const char *part : {launcherDriver, launcherChecks, launcherLaunches, launcherFunctions})
+    source += fill(part, values, generated);
+  files.insert(files.begin(), {{name + ".h", fill(launcherHeader, values, generated)},
+                               {name + ".c", std::move(source)}});
   return files;
 }
 

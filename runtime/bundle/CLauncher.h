@@ -4,7 +4,7 @@
 //===----------------------------------------------------------------------===//
 //
 // What LaunchPlan and CudaBackend do with an artifact, written out in C99 for one variant: checks,
-// slots, tensor maps, counters, workspaces. The rules stand in launcher.c.in, the launches are
+// slots, tensor maps, counters, workspaces. The rules stand in launcher/*.c.in, the launches are
 // generated. tests/runtime/bundle holds the two against each other, parameter by parameter.
 //
 //===----------------------------------------------------------------------===//
@@ -33,9 +33,6 @@ struct CLauncherTarget {
 /// Code::defect where an artifact has what no launcher knows.
 Result<std::vector<TextFile>> makeCLauncher(const std::string &name, const std::string &version,
                                             const std::vector<CLauncherTarget> &targets);
-
-/// The bytes of a kernel's parameter.
-int slotBytes(ArgumentSlot::Kind kind);
 
 } // namespace tesela
 

@@ -1,4 +1,4 @@
-//===- LauncherTemplates.h - launcher.h.in and launcher.c.in ----*- C++ -*-===//
+//===- LauncherTemplates.h - The text of runtime/bundle/launcher -*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -7,10 +7,14 @@
 
 namespace tesela {
 
-/// The two files as the library holds them. `@key@` is replaced; lines between `@if function` and
-/// `@end` stay where that function is called.
-extern const char *const launcherHeaderTemplate;
-extern const char *const launcherSourceTemplate;
+/// The files of runtime/bundle/launcher as the library holds them: NAME.h, and the parts of NAME.c
+/// in their order. `@key@` is replaced; lines between `@if function` and `@end` stay where the part
+/// that is generated calls that function.
+extern const char *const launcherHeader;
+extern const char *const launcherDriver;
+extern const char *const launcherChecks;
+extern const char *const launcherLaunches; ///< the generated part is in its end
+extern const char *const launcherFunctions;
 
 } // namespace tesela
 

@@ -5,7 +5,6 @@
 #include "bundle/Manifest.h"
 
 #include "artifact/Digest.h"
-#include "bundle/CLauncher.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -67,6 +66,25 @@ static ordered_json textsOf(const std::vector<Expression> &expressions) {
   for (const Expression &expression : expressions)
     texts.push_back(expression.text());
   return texts;
+}
+
+/// The bytes of a kernel's parameter.
+static int slotBytes(ArgumentSlot::Kind kind) {
+  using Kind = ArgumentSlot::Kind;
+  switch (kind) {
+  case Kind::data:
+  case Kind::stride:
+  case Kind::counter:
+    return 8;
+  case Kind::extent:
+  case Kind::scalar:
+  case Kind::scale:
+  case Kind::coordinateStep:
+    return 4;
+  case Kind::tensorMap:
+    return 128;
+  }
+  return 0;
 }
 
 static ordered_json describe(const ArgumentSlot &slot) {
