@@ -74,7 +74,8 @@ std::optional<Artifact> DiskCache::load(const std::string &key, Damage damage) c
   Result<Artifact> artifact = readEntry(*file, key);
   if (!artifact) {
     if (damage == Damage::reported && artifact.code() != Code::notFound)
-      events->warn("the cached kernel " + path + " is not used: " + artifact.error().message());
+      events->warn("the cached kernel " + path +
+                   " is compiled anew: " + artifact.error().message());
     return std::nullopt;
   }
   int64_t age = secondsNow() - file->facts().modified;
