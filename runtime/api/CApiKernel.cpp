@@ -60,6 +60,48 @@ tesela_kernel_info kernelInfo(const tesela_kernel &kernel) {
   return to;
 }
 
+/// A launch's arguments, by views or by tensors.
+template <typename Arguments>
+Status readArguments(const tesela_kernel *kernel, const Arguments *from, ReusedArguments &to) {
+  if (!kernel)
+    return noHandle("kernel", kernelMaker);
+  if constexpr (std::is_same_v<Arguments, tesela_launch_arguments>)
+    return to.read(from, kernel->kernel.info(), kernel->device);
+  else
+    return to.read(from, kernel->device);
+}
+
+template <typename Arguments>
+Status launch(const tesela_kernel *kernel, const Arguments *arguments, void *stream) {
+  ReusedArguments given;
+  if (Status status = readArguments(kernel, arguments, given); !status)
+    return status;
+  return kernel->kernel.launch(given.arguments, stream);
+}
+
+template <typename Arguments>
+Status check(const tesela_kernel *kernel, const Arguments *arguments) {
+  ReusedArguments given;
+  if (Status status = readArguments(kernel, arguments, given); !status)
+    return status;
+  return kernel->kernel.checkArguments(given.arguments);
+}
+
+template <typename Arguments>
+Status workspaceBytes(const tesela_kernel *kernel, const Arguments *arguments, size_t *bytes) {
+  if (!bytes)
+    return invalid("bytes is NULL: pass the address of a size_t");
+  *bytes = 0;
+  ReusedArguments given;
+  if (Status status = readArguments(kernel, arguments, given); !status)
+    return status;
+  Result<size_t> needed = kernel->kernel.workspaceBytes(given.arguments);
+  if (!needed)
+    return needed.error();
+  *bytes = *needed;
+  return Status::success();
+}
+
 } // namespace
 
 tesela_kernel *tesela::c::makeKernelHandle(Kernel kernel, const Device &device) {
@@ -160,67 +202,31 @@ tesela_code tesela_kernel_parameter(const tesela_kernel *kernel, size_t index,
 
 tesela_code tesela_launch(const tesela_kernel *kernel, const tesela_launch_arguments *arguments,
                           void *stream) {
-  return guarded([&]() -> Status {
-    if (!kernel)
-      return noHandle("kernel", kernelMaker);
-    ReusedArguments given;
-    if (Status status = given.read(arguments, kernel->kernel.info(), kernel->device); !status)
-      return status;
-    return kernel->kernel.launch(given.arguments, stream);
-  });
-}
-
-tesela_code tesela_check_arguments(const tesela_kernel *kernel,
-                                   const tesela_launch_arguments *arguments) {
-  return guarded([&]() -> Status {
-    if (!kernel)
-      return noHandle("kernel", kernelMaker);
-    ReusedArguments given;
-    if (Status status = given.read(arguments, kernel->kernel.info(), kernel->device); !status)
-      return status;
-    return kernel->kernel.checkArguments(given.arguments);
-  });
-}
-
-tesela_code tesela_kernel_workspace_bytes(const tesela_kernel *kernel,
-                                          const tesela_launch_arguments *arguments, size_t *bytes) {
-  return guarded([&]() -> Status {
-    if (!kernel)
-      return noHandle("kernel", kernelMaker);
-    if (!bytes)
-      return invalid("bytes is NULL: pass the address of a size_t");
-    *bytes = 0;
-    ReusedArguments given;
-    if (Status status = given.read(arguments, kernel->kernel.info(), kernel->device); !status)
-      return status;
-    Result<size_t> needed = kernel->kernel.workspaceBytes(given.arguments);
-    if (!needed)
-      return needed.error();
-    *bytes = *needed;
-    return Status::success();
-  });
+  return guarded([&] { return launch(kernel, arguments, stream); });
 }
 
 tesela_code tesela_launch_tensors(const tesela_kernel *kernel,
                                   const tesela_tensor_arguments *arguments, void *stream) {
-  return guarded([&]() -> Status {
-    if (!kernel)
-      return noHandle("kernel", kernelMaker);
-    ReusedArguments given;
-    if (Status status = given.read(arguments, kernel->device); !status)
-      return status;
-    return kernel->kernel.launch(given.arguments, stream);
-  });
+  return guarded([&] { return launch(kernel, arguments, stream); });
+}
+
+tesela_code tesela_check_arguments(const tesela_kernel *kernel,
+                                   const tesela_launch_arguments *arguments) {
+  return guarded([&] { return check(kernel, arguments); });
 }
 
 tesela_code tesela_check_tensors(const tesela_kernel *kernel,
                                  const tesela_tensor_arguments *arguments) {
-  return guarded([&]() -> Status {
-    if (!kernel)
-      return noHandle("kernel", kernelMaker);
-    ReusedArguments given;
-    if (Status status = given.read(arguments, kernel->device); !status)
-      return status;
-    return kernel->kernel.checkArguments(given.arguments);
-  });
+  return guarded([&] { return check(kernel, arguments); });
+}
+
+tesela_code tesela_kernel_workspace_bytes(const tesela_kernel *kernel,
+                                          const tesela_launch_arguments *arguments, size_t *bytes) {
+  return guarded([&] { return workspaceBytes(kernel, arguments, bytes); });
+}
+
+tesela_code tesela_kernel_workspace_bytes_of_tensors(const tesela_kernel *kernel,
+                                                     const tesela_tensor_arguments *arguments,
+                                                     size_t *bytes) {
+  return guarded([&] { return workspaceBytes(kernel, arguments, bytes); });
 }

@@ -7,6 +7,8 @@
  */
 #include "CApiTest.h"
 
+#include <pthread.h>
+
 static void test_a_kernel(tesela_context *context) {
   tesela_kernel_options options = kernel_options_of(variant_text, TESELA_F32, 32);
   tesela_preparation *preparation = NULL;
@@ -71,6 +73,72 @@ static void test_the_end_of_a_context(void) {
   tesela_kernel_destroy(kernel);
 }
 
+/* Holds compilations back while it is closed. */
+struct gate {
+  pthread_mutex_t mutex;
+  pthread_cond_t changed;
+  int waiting, open;
+};
+
+static void wait_at_gate(void *user, const tesela_event *event) {
+  struct gate *gate = user;
+  if (event->kind != TESELA_EVENT_COMPILE_STARTED)
+    return;
+  pthread_mutex_lock(&gate->mutex);
+  gate->waiting = 1;
+  pthread_cond_broadcast(&gate->changed);
+  while (!gate->open)
+    pthread_cond_wait(&gate->changed, &gate->mutex);
+  pthread_mutex_unlock(&gate->mutex);
+}
+
+static void open_gate(struct gate *gate) {
+  pthread_mutex_lock(&gate->mutex);
+  gate->open = 1;
+  pthread_cond_broadcast(&gate->changed);
+  pthread_mutex_unlock(&gate->mutex);
+}
+
+static void wait_for_compilation(struct gate *gate) {
+  pthread_mutex_lock(&gate->mutex);
+  while (!gate->waiting)
+    pthread_cond_wait(&gate->changed, &gate->mutex);
+  pthread_mutex_unlock(&gate->mutex);
+}
+
+static tesela_context *gated_context(struct gate *gate) {
+  tesela_context_options options;
+  tesela_context *context = NULL;
+  memset(&options, 0, sizeof options);
+  options.size = sizeof options;
+  options.device = "host";
+  options.no_disk_cache = 1;
+  options.events = wait_at_gate;
+  options.events_user = gate;
+  expect(tesela_context_create(&options, &context) == TESELA_OK, "a context");
+  return context;
+}
+
+static void test_waiting(void) {
+  struct gate gate = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0, 0};
+  tesela_kernel_options options = kernel_options_of(variant_text, TESELA_F32, 32);
+  tesela_context *context = gated_context(&gate);
+  tesela_preparation *cancelled = NULL, *late = NULL;
+  tesela_kernel *kernel = NULL;
+  expect(tesela_prepare(context, &options, INT64_MAX, &cancelled) == TESELA_OK, "a preparation");
+  wait_for_compilation(&gate);
+  expect(!tesela_preparation_wait(cancelled, 0), "it is not ready");
+  expect(tesela_prepare(context, &options, 1, &late) == TESELA_OK, "one with little time");
+  expect_error(tesela_preparation_get(late, &kernel), TESELA_DEADLINE_EXCEEDED, "by its deadline");
+  tesela_preparation_cancel(cancelled);
+  open_gate(&gate);
+  expect_error(tesela_preparation_get(cancelled, &kernel), TESELA_CANCELLED, "cancelled");
+  expect(kernel == NULL, "no kernel after a failure");
+  tesela_preparation_destroy(cancelled);
+  tesela_preparation_destroy(late);
+  tesela_context_destroy(context);
+}
+
 static void test_limits(void) {
   tesela_context *context = NULL;
   tesela_context_options options;
@@ -92,6 +160,7 @@ int main(void) {
   test_failures(context);
   tesela_context_destroy(context);
   test_the_end_of_a_context();
+  test_waiting();
   test_limits();
   return report_result("preparing kernels from C does as it says");
 }

@@ -200,6 +200,10 @@ TESELA_API tesela_code tesela_launch_tensors(const tesela_kernel *kernel,
 TESELA_API tesela_code tesela_check_tensors(const tesela_kernel *kernel,
                                             const tesela_tensor_arguments *arguments);
 
+/* tesela_kernel_workspace_bytes for tesela_launch_tensors. */
+TESELA_API tesela_code tesela_kernel_workspace_bytes_of_tensors(
+    const tesela_kernel *kernel, const tesela_tensor_arguments *arguments, size_t *bytes);
+
 #ifdef __cplusplus
 } /* extern "C" */
 #endif

@@ -1,0 +1,180 @@
+/*===----------------------------------------------------------------------===*\
+|* Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.        *|
+|* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception                    *|
+\*===----------------------------------------------------------------------===*/
+/*
+ * The cache on disk and launches' workspaces from C99.
+ */
+#define _XOPEN_SOURCE 700
+
+#include "CApiTest.h"
+
+#include <ftw.h>
+#include <stdlib.h>
+
+enum { head_dim = 8 };
+
+/* Two kernels in a new folder. */
+static void fill_cache(const char *folder) {
+  tesela_context_options context_options;
+  tesela_kernel_options options = kernel_options_of(variant_text, TESELA_F32, head_dim);
+  tesela_context *context = NULL;
+  tesela_kernel *kernel = NULL;
+  memset(&context_options, 0, sizeof context_options);
+  context_options.size = sizeof context_options;
+  context_options.device = "host";
+  context_options.cache_folder = folder;
+  context_options.cache_bytes = (int64_t)1 << 20;
+  context_options.most_kernels = 1;
+  expect(tesela_context_create(&context_options, &context) == TESELA_OK, "a context with a cache");
+  expect(tesela_compile(context, &options, &kernel) == TESELA_OK, "a kernel");
+  tesela_kernel_destroy(kernel);
+  options.head_dim_v = 2 * head_dim;
+  expect(tesela_compile(context, &options, &kernel) == TESELA_OK, "another kernel");
+  tesela_kernel_destroy(kernel);
+  tesela_context_destroy(context);
+}
+
+/* Flips a bit of the last byte. */
+static void damage(const char *path) {
+  int last;
+  FILE *file = fopen(path, "r+b");
+  expect(file != NULL, "a kernel's file");
+  fseek(file, -1, SEEK_END);
+  last = fgetc(file);
+  fseek(file, -1, SEEK_END);
+  fputc(last ^ 1, file);
+  fclose(file);
+}
+
+static int remove_entry(const char *path, const struct stat *facts, int kind, struct FTW *place) {
+  (void)facts;
+  (void)kind;
+  (void)place;
+  return remove(path);
+}
+
+static void test_cache(void) {
+  char folder[] = "/tmp/tesela_c_api_XXXXXX";
+  tesela_cache *cache = NULL;
+  tesela_cached_kernels *kernels = NULL;
+  tesela_cached_kernel kernel;
+  tesela_cache_keep keep;
+  tesela_cache_removal removal;
+  int64_t bytes;
+  expect(mkdtemp(folder) != NULL, "a folder");
+  fill_cache(folder);
+  expect(tesela_cache_open(folder, &cache) == TESELA_OK, "the cache");
+  expect(strcmp(tesela_cache_folder(cache), folder) == 0, "its folder");
+  memset(&kernel, 0, sizeof kernel);
+  memset(&keep, 0, sizeof keep);
+  memset(&removal, 0, sizeof removal);
+  kernel.size = sizeof kernel;
+  keep.size = sizeof keep;
+  removal.size = sizeof removal;
+
+  expect(tesela_cache_list(cache, &kernels) == TESELA_OK, "its list");
+  expect(tesela_cached_kernels_count(kernels) == 2, "of two");
+  expect(tesela_cached_kernels_describe(kernels, 0, &kernel) == TESELA_OK, "the first");
+  expect(strlen(kernel.key) == 64 && kernel.bytes > 0 && kernel.used > 0 && kernel.made > 0 &&
+             kernel.damage_code == TESELA_OK && strcmp(kernel.damage, "") == 0,
+         "its file");
+  expect(strcmp(kernel.variant, "sliding_alibi") == 0 && strcmp(kernel.target, "host") == 0 &&
+             kernel.input_type == TESELA_F32 && kernel.head_dim_qk == head_dim &&
+             strcmp(kernel.schedule, "rows = 1") == 0,
+         "what it is");
+  expect_error(tesela_cached_kernels_describe(kernels, 2, &kernel), TESELA_INVALID_ARGUMENT,
+               "there are 2 kernels");
+  bytes = kernel.bytes;
+  damage(kernel.path);
+  tesela_cached_kernels_destroy(kernels);
+  expect(tesela_cache_verify(cache, &kernels) == TESELA_OK, "both are read");
+  expect(tesela_cached_kernels_describe(kernels, 0, &kernel) == TESELA_OK, "again");
+  if (kernel.damage_code == TESELA_OK)
+    expect(tesela_cached_kernels_describe(kernels, 1, &kernel) == TESELA_OK, "or the other");
+  expect(kernel.damage_code == TESELA_INPUT_OUTPUT && strlen(kernel.damage) > 0, "one is damaged");
+  tesela_cached_kernels_destroy(kernels);
+
+  expect(tesela_cache_prune(cache, &keep, &removal) == TESELA_OK && removal.kernels == 0,
+         "without a limit all stay");
+  keep.most_bytes = -1;
+  expect_error(tesela_cache_prune(cache, &keep, NULL), TESELA_INVALID_ARGUMENT,
+               "most_bytes is -1, it must not be negative");
+  keep.most_bytes = bytes;
+  removal.size = 0;
+  expect_error(tesela_cache_prune(cache, &keep, &removal), TESELA_INVALID_ARGUMENT,
+               "set it to sizeof(tesela_cache_removal)");
+  removal.size = sizeof removal;
+  expect(tesela_cache_prune(cache, &keep, &removal) == TESELA_OK, "half of it");
+  expect(removal.kernels >= 1 && removal.bytes >= bytes && removal.bytes_left <= bytes,
+         "what is gone and left");
+  expect(tesela_cache_clear(cache, NULL) == TESELA_OK, "the rest");
+  expect(tesela_cache_list(cache, &kernels) == TESELA_OK &&
+             tesela_cached_kernels_count(kernels) == 0,
+         "nothing is left");
+  tesela_cached_kernels_destroy(kernels);
+
+  expect_error(tesela_cache_open(folder, NULL), TESELA_INVALID_ARGUMENT, "cache is NULL");
+  expect_error(tesela_cache_list(NULL, &kernels), TESELA_INVALID_ARGUMENT,
+               "cache is NULL: make one by tesela_cache_open");
+  expect_error(tesela_cache_verify(cache, NULL), TESELA_INVALID_ARGUMENT, "kernels is NULL");
+  expect_error(tesela_cache_prune(cache, NULL, NULL), TESELA_INVALID_ARGUMENT,
+               "tesela_cache_keep is NULL");
+  expect_error(tesela_cache_clear(NULL, NULL), TESELA_INVALID_ARGUMENT, "cache is NULL");
+  expect_error(tesela_cached_kernels_describe(NULL, 0, &kernel), TESELA_INVALID_ARGUMENT,
+               "kernels is NULL");
+  expect(tesela_cached_kernels_count(NULL) == 0 && strcmp(tesela_cache_folder(NULL), "") == 0,
+         "no cache");
+  tesela_cached_kernels_destroy(NULL);
+  tesela_cache_destroy(NULL);
+  tesela_cache_destroy(cache);
+  expect(nftw(folder, remove_entry, 8, FTW_DEPTH | FTW_PHYS) == 0, "the folder goes");
+}
+
+static void test_workspace(void) {
+  tesela_context *context = host_context();
+  tesela_kernel_options options = kernel_options_of(variant_text, TESELA_F32, head_dim);
+  tesela_kernel *kernel = NULL;
+  tesela_launch_arguments arguments;
+  tesela_tensor_arguments tensors;
+  tesela_parameter parameter;
+  float numbers[head_dim] = {0}, result[head_dim], lse[1], slope[1] = {0};
+  const int64_t extents[] = {1};
+  size_t bytes = 1;
+  memset(&parameter, 0, sizeof parameter);
+  parameter.name = "slope";
+  parameter.data = slope;
+  parameter.rank = 1;
+  parameter.extents = extents;
+  memset(&arguments, 0, sizeof arguments);
+  arguments.size = sizeof arguments;
+  arguments.batch = arguments.heads = arguments.kv_heads = 1;
+  arguments.length = arguments.kv_length = 1;
+  arguments.q.data = arguments.k.data = arguments.v.data = numbers;
+  arguments.o.data = result;
+  arguments.lse = lse;
+  arguments.parameters = &parameter;
+  arguments.parameter_count = 1;
+  expect(tesela_compile(context, &options, &kernel) == TESELA_OK, "a kernel");
+  expect(tesela_kernel_workspace_bytes(kernel, &arguments, &bytes) == TESELA_OK && bytes == 0,
+         "a kernel without summaries needs no workspace");
+  arguments.workspace = numbers;
+  arguments.workspace_bytes = sizeof numbers;
+  expect(tesela_launch(kernel, &arguments, NULL) == TESELA_OK, "one that is given all the same");
+  expect_error(tesela_kernel_workspace_bytes(kernel, &arguments, NULL), TESELA_INVALID_ARGUMENT,
+               "bytes is NULL");
+  expect_error(tesela_kernel_workspace_bytes(NULL, &arguments, &bytes), TESELA_INVALID_ARGUMENT,
+               "kernel is NULL");
+  memset(&tensors, 0, sizeof tensors);
+  tensors.size = sizeof tensors;
+  expect_error(tesela_kernel_workspace_bytes_of_tensors(kernel, &tensors, &bytes),
+               TESELA_INVALID_ARGUMENT, "q: tesela_tensor is NULL");
+  tesela_kernel_destroy(kernel);
+  tesela_context_destroy(context);
+}
+
+int main(void) {
+  test_cache();
+  test_workspace();
+  return report_result("the cache and workspaces do as they say");
+}
