@@ -1,5 +1,5 @@
-# What is installed and packaged: the command, the shared library, the public headers, the CMake
-# package, the templates and the licences. Everything is found relative to the executable, so the
+# What is installed and packaged: the command, the shared library, the public headers, the packages
+# for CMake and pkg-config, the templates and the licences. Everything is found relative to the executable, so the
 # package can be unpacked anywhere.
 include(CMakePackageConfigHelpers)
 
@@ -32,6 +32,12 @@ install(FILES
     "${CMAKE_CURRENT_BINARY_DIR}/TeselaConfig.cmake"
     "${CMAKE_CURRENT_BINARY_DIR}/TeselaConfigVersion.cmake"
   DESTINATION "${tesela_package_folder}")
+
+# From there to the prefix, "../..".
+string(REGEX REPLACE "[^/]+" ".." tesela_prefix "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+configure_file(cmake/tesela.pc.in tesela.pc @ONLY)
+install(FILES "${CMAKE_CURRENT_BINARY_DIR}/tesela.pc"
+  DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
 
 set(CPACK_GENERATOR TXZ)
 set(CPACK_PACKAGE_NAME tesela)

@@ -4,9 +4,11 @@
 # The package as users get it: `package_test.py BUILD-FOLDER CPACK CMAKE`. It is made, unpacked
 # elsewhere, looked at and used there.
 
+import ctypes
 import glob
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -17,6 +19,7 @@ BUILD = CPACK = CMAKE = ""
 LARGEST_PACKAGE = 40_000_000
 NEWEST_GLIBC = (2, 36)  # Debian 12's; Ubuntu 24.04 has 2.39
 SYSTEM_LIBRARIES = {"libc.so.6", "libm.so.6", "ld-linux-x86-64.so.2"}
+EXAMPLES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "examples")
 
 
 def command(*arguments, **options):
@@ -61,16 +64,19 @@ class Package(unittest.TestCase):
             "bin/tesela",
             "include/tesela/Context.h",
             "include/tesela/Status.h",
+            "include/tesela/c/kernel.h",
             "include/tesela/tesela.h",
             "lib/cmake/Tesela/TeselaConfig.cmake",
             "lib/libtesela.so",
+            "lib/pkgconfig/tesela.pc",
             "share/doc/Tesela/LICENSE",
             "share/tesela/templates/forward.mlir",
             "share/tesela/variants/causal.attn",
         ]:
             self.assertIn(file, found)
         allowed = re.compile(
-            r"bin/tesela|include/tesela/\w+\.h|lib/libtesela\.so[.\d]*|lib/cmake/Tesela/\w+(-\w+)?\.cmake"
+            r"bin/tesela|include/tesela/(c/)?\w+\.h|lib/libtesela\.so[.\d]*"
+            r"|lib/cmake/Tesela/\w+(-\w+)?\.cmake|lib/pkgconfig/tesela\.pc"
             r"|share/doc/Tesela/[\w.-]+|share/tesela/(templates/\w+\.mlir|variants/\w+\.attn)")
         self.assertEqual([file for file in sorted(found) if not allowed.fullmatch(file)], [])
 
@@ -114,13 +120,41 @@ class Package(unittest.TestCase):
                        env=self.environment)
         self.assertIn(".target sm_80", text)
 
-    def test_other_projects_find_it(self):
-        source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "consumer")
-        build = os.path.join(self.folder.name, "consumer")
-        command(CMAKE, "-S", source, "-B", build, "-G", "Ninja", f"-DCMAKE_PREFIX_PATH={self.root}")
+    def configure(self, source, build):
+        return subprocess.run([CMAKE, "-S", source, "-B", build, "-G", "Ninja",
+                               f"-DCMAKE_PREFIX_PATH={self.root}"], capture_output=True, text=True)
+
+    def test_a_project_with_cmake(self):
+        build = os.path.join(self.folder.name, "embed_cmake")
+        done = self.configure(os.path.join(EXAMPLES, "embed_cmake"), build)
+        self.assertEqual(done.returncode, 0, done.stderr)
         command(CMAKE, "--build", build)
-        self.assertIn("host", command(os.path.join(build, "consumer_c")))
-        self.assertEqual(command(os.path.join(build, "consumer_cpp")), "causal\n")
+        self.assertEqual(command(os.path.join(build, "attention"), env=self.environment),
+                         "causal on the host: right\n")
+        library = ctypes.CDLL(os.path.join(build, "libattend_dlpack.so"))
+        invalid_argument = 1
+        self.assertEqual(library.attend_dlpack(None, (ctypes.c_void_p * 5)(), None),
+                         invalid_argument)
+
+    def test_another_version_is_not_found(self):
+        for version, found in [("0.1", True), ("0.1.0", True), ("0.0.9", False), ("0.2", False),
+                               ("1.0", False)]:
+            source = os.path.join(self.folder.name, "asks_" + version)
+            os.mkdir(source)
+            with open(os.path.join(source, "CMakeLists.txt"), "w", encoding="utf-8") as file:
+                file.write("cmake_minimum_required(VERSION 3.25)\nproject(Asks LANGUAGES C)\n"
+                           f"find_package(Tesela {version} REQUIRED CONFIG)\n")
+            done = self.configure(source, os.path.join(source, "build"))
+            self.assertEqual(done.returncode == 0, found, f"{version}: {done.stderr}")
+
+    def test_a_project_with_pkg_config(self):
+        source = os.path.join(self.folder.name, "embed_pkg_config")
+        shutil.copytree(os.path.join(EXAMPLES, "embed_pkg_config"), source)
+        environment = {**self.environment, "PKG_CONFIG_PATH": self.inside("lib", "pkgconfig")}
+        version = command("pkg-config", "--modversion", "tesela", env=environment).strip()
+        command("make", "-C", source, env={**environment, "CFLAGS": "-Werror -pedantic"})
+        self.assertRegex(command(os.path.join(source, "attention"), env=self.environment),
+                         rf"Tesela {version} on .*: the last query's lse is \d\.\d\d\d\n")
 
 
 if __name__ == "__main__":
