@@ -65,6 +65,10 @@ Status checkUnknownFields(const void *structure, size_t known, const char *name)
 template <typename T> Status readSized(const T *from, T &to, const char *name) {
   if (Status status = checkSize(from, name); !status)
     return status;
+  if (from->size == sizeof to) { // nearly always, and a launch reads several
+    to = *from;
+    return Status::success();
+  }
   if (from->size > sizeof to)
     if (Status status = checkUnknownFields(from, sizeof to, name); !status)
       return status;

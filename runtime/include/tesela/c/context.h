@@ -43,7 +43,8 @@ TESELA_API size_t tesela_devices_count(const tesela_devices *devices);
 TESELA_API tesela_code tesela_devices_describe(const tesela_devices *devices, size_t index,
                                                tesela_device_info *info);
 
-/* Something that happened in a context. Fields that a kind does not name are 0 or "". */
+/* Something that happened in a context. Fields that a kind does not name are 0 or "". Later
+ * versions may have more kinds: skip those that you do not know. */
 
 typedef enum tesela_event_kind {
   TESELA_EVENT_COMPILE_STARTED = 0,  /* variant, target, key */
@@ -127,7 +128,8 @@ TESELA_API int64_t tesela_context_compile_count(const tesela_context *context);
  * on the host there is nothing to wait for. */
 TESELA_API tesela_code tesela_synchronize(const tesela_context *context, void *stream);
 
-/* Work that is measured. It launches, and returns TESELA_OK or the code of what failed. */
+/* Work that is measured. It launches, and returns TESELA_OK or the code of what failed; it must not
+ * throw, nor must the functions of tesela_context_options. */
 typedef tesela_code (*tesela_work)(void *user);
 
 /* Calls `work` `warmup` times, then `repeat` times, and writes each one's time in milliseconds to
