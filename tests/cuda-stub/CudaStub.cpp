@@ -2,103 +2,16 @@
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
-#include "CudaStub.h"
+#include "StubState.h"
 
-#include "StubImage.h"
-#include "driver/DriverApi.h"
-
-#include <atomic>
-#include <cstdlib>
 #include <cstring>
-#include <map>
-#include <memory>
-#include <mutex>
-#include <set>
 #include <type_traits>
+#include <utility>
 
+using namespace tesela::stub;
 using namespace tesela::cuda;
-using tesela::stub::StubDevice;
-using tesela::stub::StubImage;
-using tesela::stub::StubLaunch;
-
-// The driver's opaque types.
-struct CUctx_st {
-  int device;
-  std::atomic<int> retained = 0;
-};
-struct CUmod_st {
-  CUctx_st *context;
-  StubImage image;
-  std::vector<std::unique_ptr<CUfunc_st>> functions;
-};
-struct CUfunc_st {
-  CUctx_st *context;
-  const StubImage::Kernel *kernel;
-};
-struct CUstream_st {
-  CUctx_st *context;
-  uint64_t id;
-  bool blocking;
-  std::atomic<bool> lives = true;
-  std::atomic<uint64_t> capture = 0;
-};
-struct CUevent_st {};
-struct CUlinkState_st {
-  std::string ptx;
-};
 
 namespace {
-
-enum Entry {
-#define ENTRY(name, parameters) entry_##name,
-  TESELA_CUDA_DRIVER_TABLE(ENTRY)
-#undef ENTRY
-      entryCount
-};
-constexpr const char *entryNames[] = {
-#define ENTRY(name, parameters) #name,
-    TESELA_CUDA_DRIVER_TABLE(ENTRY)
-#undef ENTRY
-};
-
-enum Result {
-  errorInvalidValue = 1,
-  errorNotInitialized = 3,
-  errorInvalidDevice = 101,
-  errorInvalidImage = 200,
-  errorInvalidContext = 201,
-  errorNotFound = 500,
-  errorCaptureUnsupported = 900,
-  errorCaptureImplicit = 906,
-};
-
-/// Streams that are no pointers: the default one (null or 1) and a thread's own (2).
-constexpr uint64_t defaultStreamId = 1, threadStreamId = 2;
-
-std::mutex mutex; ///< guards what follows, as far as it is not atomic
-std::vector<StubDevice> devices(2);
-std::atomic<int> version = 13000;
-std::atomic<bool> initialized = false;
-CUctx_st contexts[16];
-std::set<const CUmod_st *> modules;
-std::set<const CUevent_st *> events;
-std::set<const CUlinkState_st *> linkStates;
-std::map<DevicePointer, std::pair<std::unique_ptr<char[]>, size_t>> allocations;
-/// Also those that were destroyed: a handle that is used too late is told, not followed.
-std::vector<std::unique_ptr<CUstream_st>> streams;
-std::atomic<int> liveStreams = 0;
-std::atomic<int> captures = 0; ///< that are under way
-std::atomic<uint64_t> nextCapture = 1;
-std::set<uint64_t> brokenCaptures;
-
-std::atomic<int> calls[entryCount];
-std::atomic<int> failingEntry = -1, failingCall = 0, failingResult = 0;
-std::atomic<bool> recording = false;
-std::vector<StubLaunch> launches;
-
-thread_local CUctx_st *contextStack[64];
-thread_local int contextDepth = 0;
-thread_local int captureMode = 0; // CU_STREAM_CAPTURE_MODE_GLOBAL
 
 /// Counts the call; what it must return at once, or 0.
 int enter(Entry entry) {
@@ -213,98 +126,6 @@ struct LaunchConfig {
 } // namespace
 
 #pragma GCC visibility push(default)
-
-namespace tesela::stub {
-
-void reset() {
-  std::lock_guard lock(mutex);
-  devices.assign(2, {});
-  version = 13000;
-  failingEntry = -1;
-  for (auto &count : calls)
-    count = 0;
-  recording = false;
-  launches.clear();
-  brokenCaptures.clear();
-}
-
-void setDevices(std::vector<StubDevice> all) {
-  std::lock_guard lock(mutex);
-  devices = std::move(all);
-}
-
-void setVersion(int number) { version = number; }
-
-static int entryOf(const std::string &name) {
-  for (int entry = 0; entry < entryCount; ++entry)
-    if (name == entryNames[entry])
-      return entry;
-  return -1;
-}
-
-void failCall(const std::string &entry, int call, int result) {
-  failingResult = result;
-  failingCall = call;
-  failingEntry = entryOf(entry);
-}
-
-bool hasFailed() { return failingCall <= 0; }
-
-int callsOf(const std::string &entry) {
-  int index = entryOf(entry);
-  return index < 0 ? 0 : calls[index].load();
-}
-
-Live live() {
-  std::lock_guard lock(mutex);
-  Live all;
-  for (const CUctx_st &context : contexts)
-    all.contexts += context.retained;
-  all.modules = int(modules.size());
-  all.allocations = int(allocations.size());
-  all.streams = liveStreams;
-  all.events = int(events.size());
-  all.linkStates = int(linkStates.size());
-  all.pushed = contextDepth;
-  return all;
-}
-
-size_t liveBytes() {
-  std::lock_guard lock(mutex);
-  size_t bytes = 0;
-  for (auto &[address, memory] : allocations)
-    bytes += memory.second;
-  return bytes;
-}
-
-void reclaim() {
-  std::lock_guard lock(mutex);
-  allocations.clear();
-  for (const CUmod_st *module : modules)
-    delete module;
-  modules.clear();
-}
-
-void recordLaunches() { recording = true; }
-
-std::vector<StubLaunch> takeLaunches() {
-  std::lock_guard lock(mutex);
-  return std::exchange(launches, {});
-}
-
-uint64_t beginCapture(CUstream_st *stream) {
-  ++captures;
-  return stream->capture = nextCapture++;
-}
-
-bool endCapture(CUstream_st *stream) {
-  uint64_t capture = stream->capture.exchange(0);
-  --captures;
-  std::lock_guard lock(mutex);
-  return brokenCaptures.count(capture) == 0;
-}
-
-} // namespace tesela::stub
 
 #define ENTER(name)                                                                                \
   if (int failure = enter(entry_##name))                                                           \

@@ -65,8 +65,8 @@ Live live();
 /// Device memory that is allocated.
 size_t liveBytes();
 
-/// Gives back the memory and the modules that are live: what a program could not, because the driver
-/// refused the context that this needs.
+/// Gives back the memory and the modules that are live: what a program could not, because the
+/// driver refused the context that this needs.
 void reclaim();
 
 /// Launches are recorded from now on; else they only count.

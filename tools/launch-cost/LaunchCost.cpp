@@ -7,6 +7,8 @@
 // cuLaunchKernelEx with the same parameters, ready, in the same run. The three take turns in short
 // runs, after each of which the device is waited for, so that its queue never fills. With
 // tests/cuda-stub's folder on LD_LIBRARY_PATH it runs without a GPU and times Tesela's own part.
+// From sm_90 on each variant is compiled for sm_80 too, whose kernels take no tensor maps: the
+// difference is what those cost.
 //
 //===----------------------------------------------------------------------===//
 #include "LaunchRecord.h"
@@ -82,7 +84,14 @@ public:
   Case(const Options &options, const Context &context, CUstream_st *stream)
       : options(options), context(context), stream(stream) {}
 
-  Status run(const std::string &file) {
+  struct Cost {
+    double over = 0; ///< microseconds, beyond cuLaunchKernelEx alone
+    int tensorMaps = 0;
+  };
+
+  /// `target`: "" is the device's own.
+  Result<Cost> run(const std::string &file, const std::string &target) {
+    kernelOptions.target = target;
     std::ifstream text(file);
     kernelOptions.variantText.assign(std::istreambuf_iterator<char>(text), {});
     kernelOptions.variantFile = file;
@@ -91,19 +100,19 @@ public:
     if (!kernel)
       return kernel.error();
     if (Status status = fillArguments(kernel->info()); !status)
-      return status;
+      return status.error();
     Result<std::unique_ptr<LaunchRecord>> record = makeRecord();
     if (!record)
       return record.error();
-    Status status = report(*kernel, **record);
+    Result<Cost> cost = report(*kernel, **record);
     arguments.capturesUnchanged = true;
-    if (status && (*record)->kernels() > 1) {
+    if (cost && (*record)->kernels() > 1) {
       Result<Spread> kept = time([&] { return kernel->launch(arguments, stream); });
       if (!kept)
         return kept.error();
       fmt::print("{:<24}{:>8}{:>6}{:>10.3f}   captures unchanged\n", "", 1, "", kept->median);
     }
-    return status;
+    return cost;
   }
 
 private:
@@ -148,7 +157,12 @@ private:
     KernelSpecification specification;
     specification.variantText = kernelOptions.variantText;
     specification.headDimQk = specification.headDimV = options.headDim;
-    specification.target = {Target::Kind::cuda, context.device().sm};
+    std::string name =
+        kernelOptions.target.empty() ? context.device().target : kernelOptions.target;
+    Result<Target> target = Target::parse(name);
+    if (!target)
+      return target.error();
+    specification.target = *target;
     Result<Artifact> compiled = compile(specification);
     if (!compiled)
       return compiled.error();
@@ -183,7 +197,7 @@ private:
     return spreadOf(std::move(times));
   }
 
-  Status report(const Kernel &kernel, const LaunchRecord &record) const {
+  Result<Cost> report(const Kernel &kernel, const LaunchRecord &record) const {
     std::vector<double> ours, bare, extended, over;
     for (int run = 0; run < options.runs; ++run) {
       Result<double> taken[] = {timeRun([&] { return kernel.launch(arguments, stream); }),
@@ -200,9 +214,9 @@ private:
     Spread a = spreadOf(ours), b = spreadOf(bare), c = spreadOf(extended), d = spreadOf(over);
     double limit = 1 + 0.5 * record.tensorMaps();
     fmt::print("{:<24}{:>8}{:>6}{:>10.3f}{:>10.3f}{:>10.3f}{:>10.3f} [{:.3f}, {:.3f}]{:>8.1f}\n",
-               kernel.info().variantName, record.kernels(), record.tensorMaps(), a.median, b.median,
-               c.median, d.median, d.low, d.high, limit);
-    return Status::success();
+               kernel.info().variantName + " " + kernel.info().target, record.kernels(),
+               record.tensorMaps(), a.median, b.median, c.median, d.median, d.low, d.high, limit);
+    return Cost{d.median, record.tensorMaps()};
   }
 };
 
@@ -233,9 +247,18 @@ Status measure(const Options &options) {
              context->device().name, context->device().driver, options.runs, options.launches);
   fmt::print("{:<24}{:>8}{:>6}{:>10}{:>10}{:>10}{:>10} {:<16}{:>8}\n", "variant", "kernels", "maps",
              "Tesela", "bare", "bare Ex", "over Ex", "[quartiles]", "allowed");
-  for (const std::string &file : options.variants)
-    if (Status status = Case(options, *context, stream).run(file); !status)
-      return status;
+  for (const std::string &file : options.variants) {
+    Result<Case::Cost> own = Case(options, *context, stream).run(file, "");
+    if (!own)
+      return own.error();
+    if (own->tensorMaps == 0)
+      continue;
+    Result<Case::Cost> without = Case(options, *context, stream).run(file, "sm_80");
+    if (!without)
+      return without.error();
+    fmt::print("{:<24}a tensor map: {:.3f}, allowed 0.5\n", "",
+               (own->over - without->over) / own->tensorMaps);
+  }
   return (*api)->check((*api)->cuStreamDestroy_v2(stream), "cuStreamDestroy");
 }
 

@@ -30,8 +30,8 @@ struct Device {
 TESELA_EXPORT Device hostDevice();
 
 /// The GPUs that the driver shows, in its order (CUDA_VISIBLE_DEVICES applies).
-/// Fails with Code::notFound where there is no driver or no GPU: the sentence
-/// says which and what to do; a machine without a GPU uses the host.
+/// Code::notFound: there is no driver or no GPU, the sentence says which; such a machine uses the
+/// host. Code::unsupported: the driver is too old.
 TESELA_EXPORT Result<std::vector<Device>> cudaDevices();
 
 } // namespace tesela

@@ -91,15 +91,15 @@ public:
   /// Launches on `stream` (a CUstream or cudaStream_t of the device's primary
   /// context; nullptr is the default stream) and returns at once; on the
   /// host it returns when the result is there and `stream` must be nullptr.
-  /// Never waits for the device or for a compilation. Allocates no host memory once the kernel is
-  /// warm (for variants of up to 16 parameters), and device memory only where arguments.workspace
-  /// is not given: for a mask that reads captured tensors on a stream's first launch and on larger
-  /// ones than before, which may wait for the device, and once for every thousand streams. Into a
-  /// graph (stream capture) it never allocates: with a workspace any launch can be captured;
-  /// without one, launch once on the stream before each capture. A capture then keeps memory as
-  /// long as the kernel lives, and instances of a graph that may run at the same time need one
-  /// workspace each. Any argument that does not fit is Code::invalidArgument, what fits but is more
-  /// than the device can do is Code::unsupported, and nothing is launched.
+  /// A ready kernel's launch waits for no compilation and not for the device, and allocates no host
+  /// memory (for variants of up to 16 parameters). Device memory it allocates, which may wait for
+  /// the device, only where arguments.workspace is not given: for a mask that reads captured tensors
+  /// on a stream's first launch and on larger ones than before, and once for a thousand streams. In
+  /// a capture into a graph never: with a workspace any launch can be captured; without one, launch
+  /// once on the stream before each capture, which then keeps memory as long as the kernel lives;
+  /// instances of a graph that may run at the same time need one workspace each. Any argument that
+  /// does not fit is Code::invalidArgument, what fits but is more than the device can do is
+  /// Code::unsupported, and nothing is launched.
   Status launch(const LaunchArguments &arguments, void *stream = nullptr) const;
 
   /// Only the checks of launch().

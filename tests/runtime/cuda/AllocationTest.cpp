@@ -6,6 +6,7 @@
 #include "CudaProblem.h"
 
 #include "../Problem.h"
+#include "tesela/tesela.h"
 
 using namespace tesela;
 
@@ -59,6 +60,65 @@ TEST_F(AllocationTest, NorDoesOneOnTheHost) {
   Result<Kernel> kernel = context->compile(problem.fill().options());
   ASSERT_TRUE(kernel.ok());
   EXPECT_EQ(allocationsOf(*kernel, problem.arguments, nullptr), 0);
+}
+
+tesela_view viewOf(const Tensor &tensor) {
+  return {tensor.data, tensor.strides[0], tensor.strides[1], tensor.strides[2]};
+}
+
+TEST_F(AllocationTest, NorDoesOneThroughTheCApi) {
+  fake::setCudaFormat(CodeFormat::cubin);
+  tesela_context_options contextOptions = {};
+  contextOptions.size = sizeof contextOptions;
+  contextOptions.device = "cuda";
+  contextOptions.no_disk_cache = 1;
+  tesela_context *context = nullptr;
+  ASSERT_EQ(tesela_context_create(&contextOptions, &context), TESELA_OK) << tesela_last_error();
+  tesela_kernel_options kernelOptions = {};
+  kernelOptions.size = sizeof kernelOptions;
+  kernelOptions.variant = fake::variantText;
+  kernelOptions.input_type = TESELA_BF16;
+  kernelOptions.head_dim_qk = kernelOptions.head_dim_v = CudaProblem::D;
+  tesela_kernel *kernel = nullptr;
+  ASSERT_EQ(tesela_compile(context, &kernelOptions, &kernel), TESELA_OK) << tesela_last_error();
+  {
+    Result<Context> memory = cudaContext();
+    CudaProblem problem = CudaProblem::create(*memory).value();
+    const LaunchArguments &from = problem.arguments;
+    const int64_t heads[] = {CudaProblem::H};
+    tesela_parameter parameters[2] = {};
+    parameters[0].name = "window";
+    parameters[0].scalar = 7;
+    parameters[1].name = "slope";
+    parameters[1].data = from.captures[0].tensor.data;
+    parameters[1].type = TESELA_F32;
+    parameters[1].rank = 1;
+    parameters[1].extents = heads;
+    tesela_launch_arguments arguments = {};
+    arguments.size = sizeof arguments;
+    arguments.batch = CudaProblem::B;
+    arguments.heads = CudaProblem::H;
+    arguments.kv_heads = CudaProblem::Hkv;
+    arguments.length = CudaProblem::Sq;
+    arguments.kv_length = CudaProblem::Sk;
+    arguments.q = viewOf(from.q);
+    arguments.k = viewOf(from.k);
+    arguments.v = viewOf(from.v);
+    arguments.o = viewOf(from.o);
+    arguments.lse = static_cast<float *>(from.lse.data);
+    arguments.parameters = parameters;
+    arguments.parameter_count = 2;
+    ASSERT_EQ(tesela_launch(kernel, &arguments, nullptr), TESELA_OK) << tesela_last_error();
+    long before = allocationsSoFar();
+    tesela_code codes[10];
+    for (tesela_code &code : codes)
+      code = tesela_launch(kernel, &arguments, nullptr);
+    EXPECT_EQ(allocationsSoFar() - before, 0);
+    for (tesela_code code : codes)
+      EXPECT_EQ(code, TESELA_OK);
+  }
+  tesela_kernel_destroy(kernel);
+  tesela_context_destroy(context);
 }
 
 } // namespace
