@@ -6,13 +6,10 @@
 
 namespace tesela {
 
-// Measured (docs/performance.md): the same extents are best, or within the noise of it, for all types
-// and head dimensions. With AVX-512 products are faster, and larger blocks rescale and load less for
-// each of them.
+// Measured: the same extents are best, or within the noise of it, for all that the host takes.
 HostChoices hostChoices(ElementType, int64_t, int64_t, const VectorUnit &unit) {
-  int64_t block = unit.width == 16 ? 128 : 64;
-  return {.blockM = block,
-          .blockN = block,
+  return {.blockM = 64,
+          .blockN = 64,
           .lanes = unit.width,
           .productRows = unit.productRows,
           .productVectors = unit.productVectors,
