@@ -14,28 +14,25 @@ Kernel::Kernel(std::shared_ptr<const State> state) : state(std::move(state)) {}
 const KernelInfo &Kernel::info() const { return state->info; }
 
 static Status check(const LoadedKernel &kernel, const LaunchArguments &arguments,
-                    CheckedArguments &checked) {
-  if (Status status = checkArguments(kernel.plan.signature(), arguments,
-                                     {kernel.backend->addressAlignment(), true}, checked);
-      !status)
-    return status;
-  if (Status status = kernel.plan.checkItems(checked.extents); !status)
-    return status;
-  return kernel.plan.checkCaptures(checked);
+                    CheckedArguments &checked, LaunchSizes &sizes) {
+  Status status = checkArguments(kernel.plan.signature(), arguments,
+                                 {kernel.backend->addressAlignment(), true}, checked);
+  return status ? kernel.plan.measure(checked, sizes) : status;
 }
 
 static Status checkAll(const LoadedKernel &kernel, const LaunchArguments &arguments,
-                       CheckedArguments &checked) {
-  Status status = check(kernel, arguments, checked);
-  return status ? kernel.plan.checkWorkspace(checked, arguments.workspace) : status;
+                       CheckedArguments &checked, LaunchSizes &sizes) {
+  Status status = check(kernel, arguments, checked, sizes);
+  return status ? kernel.plan.checkWorkspace(sizes, arguments.workspace) : status;
 }
 
 static Status launchChecked(const LoadedKernel &kernel, const LaunchArguments &arguments,
                             void *stream) {
   CheckedArguments checked;
-  if (Status status = checkAll(kernel, arguments, checked); !status)
+  LaunchSizes sizes;
+  if (Status status = checkAll(kernel, arguments, checked, sizes); !status)
     return status.error().within("launching '" + kernel.info.variantName + "'");
-  return kernel.plan.launch(*kernel.code, checked, stream, kernel.workspaces.get(),
+  return kernel.plan.launch(*kernel.code, checked, sizes, stream, kernel.workspaces.get(),
                             arguments.workspace);
 }
 
@@ -66,14 +63,16 @@ Status Kernel::launch(const LaunchArguments &arguments, void *stream) const {
 
 Status Kernel::checkArguments(const LaunchArguments &arguments) const {
   CheckedArguments checked;
-  return checkAll(*state->kernel, arguments, checked);
+  LaunchSizes sizes;
+  return checkAll(*state->kernel, arguments, checked, sizes);
 }
 
 Result<size_t> Kernel::workspaceBytes(const LaunchArguments &arguments) const {
   CheckedArguments checked;
-  if (Status status = check(*state->kernel, arguments, checked); !status)
+  LaunchSizes sizes;
+  if (Status status = check(*state->kernel, arguments, checked, sizes); !status)
     return status.error();
-  return state->kernel->plan.workspaceBytes(checked);
+  return state->kernel->plan.workspaceBytes(sizes);
 }
 
 } // namespace tesela

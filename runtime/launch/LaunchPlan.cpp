@@ -166,13 +166,12 @@ Result<Extents> LaunchPlan::extentsOf(const Step &step, const CheckedArguments &
   return Extents{values[0], values[1], values[2], values[3], values[4]};
 }
 
-Result<size_t> LaunchPlan::layOut(const CheckedArguments &arguments, int64_t begin,
-                                  WorkspaceTensors &tensors) const {
-  tensors.reset(workspaceShapes.size());
-  int64_t end = begin;
+Status LaunchPlan::layOut(const CheckedArguments &arguments, LaunchSizes &sizes) const {
+  sizes.workspaces.reset(workspaceShapes.size());
+  int64_t end = 0;
   for (size_t i = 0; i < workspaceShapes.size(); ++i) {
     const Shape &shape = workspaceShapes[i];
-    Tensor &tensor = tensors[i];
+    Tensor &tensor = sizes.workspaces[i];
     tensor.data = reinterpret_cast<void *>(end);
     tensor.type = ElementType::i32;
     tensor.rank = int(shape.size());
@@ -192,7 +191,8 @@ Result<size_t> LaunchPlan::layOut(const CheckedArguments &arguments, int64_t beg
       return Error(Code::unsupported, "the summary of a captured tensor has more elements than 64 "
                                       "bits can count the bytes of: make the tensor smaller");
   }
-  return size_t(end);
+  sizes.workspaceBytes = size_t(end);
+  return Status::success();
 }
 
 /// The slot's value in its first bytes (little-endian machines only, as all of
@@ -212,12 +212,15 @@ uint64_t LaunchPlan::value(const Slot &slot, const Extents &extents, const Call 
   }
   const Tensor &tensor = slot.owner == Owner::tensor      ? arguments.tensors[slot.index]
                          : slot.owner == Owner::parameter ? arguments.captures[slot.index]
-                                                          : call.workspaces[slot.index];
+                                                          : call.sizes.workspaces[slot.index];
   // A capture without elements reads as zero wherever a kernel asks (ArgumentSlot::Kind::data).
   bool readsZero = slot.owner != Owner::tensor && hasNoElements(tensor);
   switch (slot.kind) {
   case Kind::data:
-    return readsZero ? call.code.addressOfZero() : reinterpret_cast<uintptr_t>(tensor.data);
+    if (readsZero)
+      return call.code.addressOfZero();
+    return (slot.owner == Owner::workspace ? call.workspaces : 0) +
+           reinterpret_cast<uintptr_t>(tensor.data);
   case Kind::stride:
     return readsZero || slot.axis < 0 ? 0 : uint64_t(tensor.strides[slot.axis]);
   case Kind::coordinateStep:
@@ -233,45 +236,44 @@ static Error tooManyItems(int64_t items, int64_t maxItems, const char *remedy) {
                                       ": " + remedy);
 }
 
+static constexpr const char *ofExtents =
+    "split the batch, the heads or the queries over several launches";
+static constexpr const char *ofCaptures = "put the captured tensor's leading axes together";
+
 Status LaunchPlan::checkItems(const Extents &extents) const {
   for (const Step &step : steps)
     if (int64_t items = step.items.evaluate(extents); step.extents.empty() && items > maxItems)
-      return tooManyItems(items, maxItems,
-                          "split the batch, the heads or the queries over several launches");
+      return tooManyItems(items, maxItems, ofExtents);
   return Status::success();
 }
 
-Status LaunchPlan::checkCaptures(const CheckedArguments &arguments) const {
-  for (const Step &step : steps) {
-    if (step.extents.empty())
-      continue;
-    Result<Extents> extents = extentsOf(step, arguments);
-    if (!extents)
-      return extents.error();
-    if (int64_t items = step.items.evaluate(*extents); items > maxItems)
-      return tooManyItems(items, maxItems, "put the captured tensor's leading axes together");
-  }
-  Result<size_t> bytes = workspaceBytes(arguments);
-  return bytes ? Status::success() : Status(bytes.error());
+Status LaunchPlan::measure(const CheckedArguments &arguments, LaunchSizes &sizes) const {
+  sizes.steps.reset(steps.size());
+  for (bool summaries : {false, true}) // what the launch's own extents say first
+    for (size_t i = 0; i < steps.size(); ++i) {
+      const Step &step = steps[i];
+      if (step.extents.empty() == summaries)
+        continue;
+      Result<Extents> extents = extentsOf(step, arguments);
+      if (!extents)
+        return extents.error();
+      int64_t items = step.items.evaluate(*extents);
+      if (items > maxItems)
+        return tooManyItems(items, maxItems, summaries ? ofCaptures : ofExtents);
+      sizes.steps[i] = {*extents, items};
+    }
+  return layOut(arguments, sizes);
 }
 
-Result<size_t> LaunchPlan::workspaceBytes(const CheckedArguments &arguments) const {
-  WorkspaceTensors tensors;
-  return layOut(arguments, givenBegin(), tensors);
-}
-
-Status LaunchPlan::checkWorkspace(const CheckedArguments &arguments,
-                                  const LaunchWorkspace &given) const {
+Status LaunchPlan::checkWorkspace(const LaunchSizes &sizes, const LaunchWorkspace &given) const {
   if (!given.address && given.bytes == 0)
     return Status::success();
-  Result<size_t> needed = workspaceBytes(arguments);
-  if (!needed)
-    return needed.error();
-  if (*needed > given.bytes)
+  size_t needed = workspaceBytes(sizes);
+  if (needed > given.bytes)
     return Error(Code::invalidArgument, "the workspace is " + std::to_string(given.bytes) +
-                                            " bytes, this launch needs " + std::to_string(*needed) +
+                                            " bytes, this launch needs " + std::to_string(needed) +
                                             ": ask Kernel::workspaceBytes with its arguments");
-  if (*needed == 0)
+  if (needed == 0)
     return Status::success();
   if (!given.address)
     return Error(Code::invalidArgument,
@@ -313,12 +315,13 @@ private:
 
 } // namespace
 
-Status LaunchPlan::launch(const LoadedCode &code, const CheckedArguments &arguments, void *stream,
-                          Workspaces *workspaces, const LaunchWorkspace &given) const {
+Status LaunchPlan::launch(const LoadedCode &code, const CheckedArguments &arguments,
+                          const LaunchSizes &sizes, void *stream, Workspaces *workspaces,
+                          const LaunchWorkspace &given) const {
   EnteredDevice device(code);
   if (Status status = device.status(); !status)
     return status;
-  Call call{.code = code, .arguments = arguments, .stream = stream, .workspaces = {}};
+  Call call{.code = code, .arguments = arguments, .sizes = sizes, .stream = stream};
   if (workspaceShapes.empty() && !usesCounter)
     return launchSteps(call);
   if (given.address)
@@ -337,47 +340,50 @@ Status LaunchPlan::launch(const LoadedCode &code, const CheckedArguments &argume
   return workspaceShapes.empty() ? launchSteps(call) : launchKept(call, workspaces, *use);
 }
 
-/// Counts addresses of `tensors` from `address`.
-static void place(std::span<Tensor> tensors, void *address) {
-  for (Tensor &tensor : tensors)
-    tensor.data = static_cast<char *>(address) + reinterpret_cast<uintptr_t>(tensor.data);
+Status LaunchPlan::launch(const LoadedCode &code, const CheckedArguments &arguments, void *stream,
+                          Workspaces *workspaces, const LaunchWorkspace &given) const {
+  LaunchSizes sizes;
+  if (Status status = measure(arguments, sizes); !status)
+    return status;
+  return launch(code, arguments, sizes, stream, workspaces, given);
 }
 
 /// What the memory held before is not known: the counter is cleared and all summaries are made.
 Status LaunchPlan::launchGiven(Call &call, const LaunchWorkspace &given) const {
-  Result<size_t> bytes = layOut(call.arguments, givenBegin(), call.workspaces);
-  if (!bytes)
-    return bytes.error();
-  place(call.workspaces, given.address);
+  auto begin = reinterpret_cast<uintptr_t>(given.address);
+  call.workspaces = begin + givenBegin();
   if (usesCounter) {
-    call.counter = reinterpret_cast<uintptr_t>(given.address);
+    call.counter = begin;
     if (Status status = call.code.clearCounter(call.counter, call.stream); !status)
       return status;
   }
   return launchSteps(call);
 }
 
+/// Whether memory was laid out as `tensors` say. `layout` holds all their extents.
+static bool isLayout(std::span<const int64_t> layout, std::span<const Tensor> tensors) {
+  for (const Tensor &tensor : tensors) {
+    if (layout.size() < size_t(tensor.rank) ||
+        !std::equal(layout.begin(), layout.begin() + tensor.rank, tensor.extents.begin()))
+      return false;
+    layout = layout.subspan(tensor.rank);
+  }
+  return layout.empty();
+}
+
 Status LaunchPlan::launchKept(Call &call, Workspaces *workspaces, const StreamUse &use) const {
   if (!workspaces)
     return Error(Code::defect, "a plan with workspaces was launched without any");
-  Result<size_t> bytes = layOut(call.arguments, 0, call.workspaces);
-  if (!bytes)
-    return bytes.error();
   std::shared_ptr<StreamWorkspace> workspace = workspaces->of(use);
   std::lock_guard lock(workspace->mutex);
-  if (Status status = Workspaces::reserve(*workspace, *bytes, use); !status)
+  if (Status status = Workspaces::reserve(*workspace, call.sizes.workspaceBytes, use); !status)
     return status;
-  place(call.workspaces, workspace->address);
-  ShortArray<int64_t, 2 * usualParameters * 4> layout;
-  size_t axes = 0;
-  for (const Tensor &tensor : call.workspaces)
-    axes += tensor.rank;
-  layout.reset(axes);
-  int64_t *end = layout.data();
-  for (const Tensor &tensor : call.workspaces)
-    end = std::copy_n(tensor.extents.begin(), tensor.rank, end);
-  if (!std::ranges::equal(workspace->layout, layout)) {
-    workspace->layout.assign(layout.begin(), layout.end());
+  call.workspaces = reinterpret_cast<uintptr_t>(workspace->address);
+  if (!isLayout(workspace->layout, call.sizes.workspaces)) {
+    workspace->layout.clear();
+    for (const Tensor &tensor : call.sizes.workspaces)
+      workspace->layout.insert(workspace->layout.end(), tensor.extents.begin(),
+                               tensor.extents.begin() + tensor.rank);
     workspace->summaries.clear();
   }
   workspace->summaries.resize(signature_.parameters.size());
@@ -413,10 +419,7 @@ Status LaunchPlan::launchSteps(const Call &call) const {
 
 Status LaunchPlan::launchStep(size_t index, const Call &call) const {
   const Step &step = steps[index];
-  Result<Extents> extents = extentsOf(step, call.arguments);
-  if (!extents)
-    return extents.error();
-  int64_t items = step.items.evaluate(*extents);
+  const auto &[extents, items] = call.sizes.steps[index];
   if (items <= 0)
     return Status::success();
   ShortArray<uint64_t, usualSlots> values;
@@ -428,7 +431,7 @@ Status LaunchPlan::launchStep(size_t index, const Call &call) const {
   for (size_t i = 0; i < step.slots.size(); ++i) {
     const Slot &slot = step.slots[i];
     if (slot.kind != ArgumentSlot::Kind::tensorMap) {
-      values[i] = value(slot, *extents, call);
+      values[i] = value(slot, extents, call);
       pointers[i] = &values[i];
       continue;
     }

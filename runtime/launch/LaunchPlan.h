@@ -13,6 +13,18 @@
 
 namespace tesela {
 
+/// What the arguments of a call make of a plan.
+struct LaunchSizes {
+  struct Step {
+    Extents extents;
+    int64_t items; ///< 0 or less: nothing to launch
+  };
+  ShortArray<Step, 8> steps;
+  /// Addresses count from 0. The summary of a captured tensor has two levels.
+  ShortArray<Tensor, 2 * usualParameters> workspaces;
+  size_t workspaceBytes = 0; ///< of all together
+};
+
 /// An artifact's launches with the names in their slots resolved once.
 class LaunchPlan {
 public:
@@ -21,22 +33,28 @@ public:
 
   const Signature &signature() const { return signature_; }
 
-  /// Every launch of the plan has no more work items at `extents` than the target's grid takes:
-  /// 2^31 - 1 on a GPU, 2^63 - 2 on the host. Else Code::unsupported.
+  /// Every launch of the plan that goes by its own extents has no more work items at `extents` than
+  /// the target's grid takes: 2^31 - 1 on a GPU, 2^63 - 2 on the host. Else Code::unsupported.
   Status checkItems(const Extents &extents) const;
-  /// Likewise of the launches and the workspaces that follow from captured tensors.
-  Status checkCaptures(const CheckedArguments &arguments) const;
+  /// What arguments that passed the checks make of the plan. Code::unsupported where launches or
+  /// workspaces are larger than the target can have.
+  Status measure(const CheckedArguments &arguments, LaunchSizes &sizes) const;
 
   /// Bytes of the caller's workspace that a launch takes; 0: it needs none.
-  Result<size_t> workspaceBytes(const CheckedArguments &arguments) const;
+  size_t workspaceBytes(const LaunchSizes &sizes) const {
+    return givenBegin() + sizes.workspaceBytes;
+  }
   /// Whether `given`, where the caller gives one, serves a launch.
-  Status checkWorkspace(const CheckedArguments &arguments, const LaunchWorkspace &given) const;
+  Status checkWorkspace(const LaunchSizes &sizes, const LaunchWorkspace &given) const;
 
-  /// Fills the slots and starts the launches in order, for arguments that passed the checks. A
-  /// launch without work items is left out. `workspaces`: the kernel's; a plan without workspaces
-  /// needs none. Nor does one where `given`, which has passed the check, holds what they would.
-  /// Allocates nothing but what `workspaces` and counters do, as long as a launch has no more than
+  /// Fills the slots and starts the launches in order. A launch without work items is left out.
+  /// `sizes` are of `arguments`. `workspaces`: the kernel's; a plan without workspaces needs none.
+  /// Nor does one where `given`, which has passed the check, holds what they would. Allocates
+  /// nothing but what `workspaces` and counters do, as long as a launch has no more than
   /// `usualSlots` slots and the plan no more than usualParameters parameters.
+  Status launch(const LoadedCode &code, const CheckedArguments &arguments, const LaunchSizes &sizes,
+                void *stream, Workspaces *workspaces, const LaunchWorkspace &given) const;
+  /// Measures and launches.
   Status launch(const LoadedCode &code, const CheckedArguments &arguments, void *stream,
                 Workspaces *workspaces = nullptr, const LaunchWorkspace &given = {}) const;
 
@@ -47,8 +65,6 @@ private:
   static constexpr size_t usualSlots = 128;
   /// Workspaces of one memory begin at multiples of this: no line belongs to two.
   static constexpr int64_t workspaceAlignment = 256;
-  /// The summary of a captured tensor has two levels.
-  using WorkspaceTensors = ShortArray<Tensor, 2 * usualParameters>;
 
   enum class Owner { extents, tensor, parameter, workspace };
   struct Slot {
@@ -76,10 +92,7 @@ private:
   static Result<std::vector<BoundExpression>> bind(const std::vector<Expression> &expressions,
                                                    const Artifact &artifact);
   static Result<Extents> extentsOf(const Step &step, const CheckedArguments &arguments);
-  /// The workspaces as tensors whose addresses count from 0, the first from `begin`. The end of the
-  /// last one.
-  Result<size_t> layOut(const CheckedArguments &arguments, int64_t begin,
-                        WorkspaceTensors &tensors) const;
+  Status layOut(const CheckedArguments &arguments, LaunchSizes &sizes) const;
   /// Where the workspaces begin in a caller's, behind the counter.
   int64_t givenBegin() const { return usesCounter ? workspaceAlignment : 0; }
 
@@ -87,10 +100,11 @@ private:
   struct Call {
     const LoadedCode &code;
     const CheckedArguments &arguments;
+    const LaunchSizes &sizes;
     void *stream;
     uint64_t counter = 0;
-    WorkspaceTensors workspaces;
-    StreamWorkspace *kept = nullptr; ///< what `workspaces` lie in; none: a caller's
+    uint64_t workspaces = 0;         ///< the address that theirs count from
+    StreamWorkspace *kept = nullptr; ///< what they lie in; none: a caller's
   };
   static uint64_t value(const Slot &slot, const Extents &extents, const Call &call);
   Status launchGiven(Call &call, const LaunchWorkspace &given) const;

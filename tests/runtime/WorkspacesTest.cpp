@@ -147,8 +147,12 @@ protected:
   }
   Status launch(int stream = 1) {
     code.records.clear();
-    Status status = plan.checkCaptures(arguments);
-    return status.ok() ? plan.launch(code, arguments, streamOf(stream), workspaces.get()) : status;
+    return plan.launch(code, arguments, streamOf(stream), workspaces.get());
+  }
+  LaunchSizes sizes() const {
+    LaunchSizes sizes;
+    EXPECT_TRUE(plan.measure(arguments, sizes).ok());
+    return sizes;
   }
   static void *streamOf(int number) { return reinterpret_cast<void *>(intptr_t(number)); }
   int64_t address() const { return code.records.back().values[0]; }
@@ -239,12 +243,11 @@ TEST_F(WorkspacesTest, WhatIsHeldOutlivesItsPlace) {
 }
 
 TEST_F(WorkspacesTest, TheCallersIsTakenInstead) {
-  Result<size_t> bytes = plan.workspaceBytes(arguments);
-  ASSERT_TRUE(bytes.ok());
-  EXPECT_EQ(*bytes, 1536u + 256u); // 2 * 3 * 63 and 2 * 3 * 2 numbers, each to the next line
+  size_t bytes = plan.workspaceBytes(sizes());
+  EXPECT_EQ(bytes, 1536u + 256u); // 2 * 3 * 63 and 2 * 3 * 2 numbers, each to the next line
   alignas(256) char memory[2048];
-  LaunchWorkspace given{memory, *bytes};
-  ASSERT_TRUE(plan.checkWorkspace(arguments, given).ok());
+  LaunchWorkspace given{memory, bytes};
+  ASSERT_TRUE(plan.checkWorkspace(sizes(), given).ok());
   code.captures[streamOf(1)] = 17;
   arguments.capturesUnchanged = true; // of its contents nothing is known
   for (int i = 0; i < 2; ++i) {
@@ -263,11 +266,10 @@ TEST_F(WorkspacesTest, TheCallersHoldsTheCounterToo) {
   artifact.launches[1].slots.push_back({Kind::counter, "", 0});
   plan = *LaunchPlan::create(artifact);
   code.sizes[1].push_back(8);
-  Result<size_t> bytes = plan.workspaceBytes(arguments);
-  ASSERT_TRUE(bytes.ok());
-  EXPECT_EQ(*bytes, 256u + 1536u + 256u);
+  size_t bytes = plan.workspaceBytes(sizes());
+  EXPECT_EQ(bytes, 256u + 1536u + 256u);
   alignas(256) char memory[2048];
-  ASSERT_TRUE(plan.launch(code, arguments, streamOf(1), nullptr, {memory, *bytes}).ok());
+  ASSERT_TRUE(plan.launch(code, arguments, streamOf(1), nullptr, {memory, bytes}).ok());
   auto address = reinterpret_cast<uintptr_t>(memory);
   EXPECT_EQ(code.cleared, (std::vector<uint64_t>{address}));
   EXPECT_EQ(code.records[1].values.back(), int64_t(address));
@@ -277,7 +279,7 @@ TEST_F(WorkspacesTest, TheCallersHoldsTheCounterToo) {
 TEST_F(WorkspacesTest, AWorkspaceThatCannotServeIsASentence) {
   alignas(256) char memory[2048];
   auto message = [&](LaunchWorkspace given) {
-    Status status = plan.checkWorkspace(arguments, given);
+    Status status = plan.checkWorkspace(sizes(), given);
     EXPECT_TRUE(status.ok() || status.code() == Code::invalidArgument);
     return status.ok() ? "" : status.error().message();
   };
@@ -350,7 +352,6 @@ TEST_F(WorkspacesTest, WhatIsTooLargeIsRefused) {
   EXPECT_EQ(status.code(), Code::unsupported);
   EXPECT_NE(status.error().message().find("leading axes together"), std::string::npos);
   shape(2, large);
-  ASSERT_TRUE(plan.checkCaptures(arguments).ok());
   EXPECT_TRUE(launch().ok());
 }
 
