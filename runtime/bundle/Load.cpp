@@ -147,6 +147,8 @@ Result<Kernel> loadKernel(const Context &context, const std::string &path) {
   state->kernel = std::move(*kernel);
   state->info = state->kernel->info;
   state->info.origin = KernelInfo::Origin::bundle;
+  if (artifact->format == CodeFormat::cubin) // not this machine's
+    state->info.assembler.clear();
   return Kernel(std::move(state));
 }
 

@@ -4,6 +4,7 @@
 //===----------------------------------------------------------------------===//
 #include "StubState.h"
 
+#include <algorithm>
 #include <cstring>
 #include <type_traits>
 #include <utility>
@@ -388,6 +389,8 @@ int cuMemAlloc_v2(DevicePointer *address, size_t bytes) {
   constexpr size_t alignment = 512; // the driver's
   auto memory = std::make_unique_for_overwrite<char[]>(bytes + alignment);
   *address = (reinterpret_cast<uintptr_t>(memory.get()) + alignment - 1) / alignment * alignment;
+  constexpr size_t mostPoisoned = 1 << 16; // what was not written is not 0 by chance
+  std::memset(reinterpret_cast<void *>(*address), 0xa5, std::min(bytes, mostPoisoned));
   allocations[*address] = {std::move(memory), bytes};
   return 0;
 }
@@ -498,21 +501,32 @@ int cuLinkDestroy(CUlinkState_st *state) {
 }
 
 #ifndef TESELA_STUB_WITHOUT_TENSOR_MAPS
-/// The map's bytes are the address, then the rank.
-int cuTensorMapEncodeTiled(CUtensorMap_st *map, int, uint32_t rank, void *address,
+/// The map's bytes are what it was asked for, the address first.
+int cuTensorMapEncodeTiled(CUtensorMap_st *map, int elementType, uint32_t rank, void *address,
                            const uint64_t *extents, const uint64_t *strideBytes,
-                           const uint32_t *box, const uint32_t *, int, int, int, int) {
+                           const uint32_t *box, const uint32_t *elementStrides, int interleave,
+                           int swizzle, int promotion, int fill) {
   ENTER(cuTensorMapEncodeTiled);
-  bool fits = rank >= 1 && rank <= 5 && address && reinterpret_cast<uintptr_t>(address) % 16 == 0;
+  bool fits = rank >= 1 && rank <= 5 && address && reinterpret_cast<uintptr_t>(address) % 16 == 0 &&
+              reinterpret_cast<uintptr_t>(map) % 64 == 0;
   for (uint32_t axis = 0; fits && axis < rank; ++axis)
-    fits = extents[axis] >= 1 && box[axis] >= 1 && box[axis] <= 256 &&
+    fits = extents[axis] >= 1 && box[axis] >= 1 && box[axis] <= 256 && elementStrides[axis] == 1 &&
            (axis + 1 == rank ||
             (strideBytes[axis] % 16 == 0 && strideBytes[axis] < uint64_t(1) << 40));
   if (!fits)
     return errorInvalidValue;
   char bytes[128] = {};
-  std::memcpy(bytes, &address, sizeof address);
-  std::memcpy(bytes + sizeof address, &rank, sizeof rank);
+  size_t at = 0;
+  auto put = [&](const void *from, size_t size) {
+    std::memcpy(bytes + at, from, size);
+    at += size;
+  };
+  put(&address, sizeof address);
+  put(extents, rank * sizeof *extents);
+  put(strideBytes, (rank - 1) * sizeof *strideBytes);
+  put(box, rank * sizeof *box);
+  for (int each : {int(rank), elementType, interleave, swizzle, promotion, fill})
+    bytes[at++] = char(each);
   std::memcpy(static_cast<void *>(map), bytes, sizeof bytes);
   return 0;
 }

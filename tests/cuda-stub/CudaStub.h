@@ -65,6 +65,13 @@ Live live();
 /// Device memory that is allocated.
 size_t liveBytes();
 
+/// Where an address of device memory lies: the bytes of its allocation, and the offset in it. 0
+/// bytes: in none.
+struct Place {
+  size_t bytes = 0, offset = 0;
+};
+Place placeOf(uint64_t address);
+
 /// Gives back the memory and the modules that are live: what a program could not, because the
 /// driver refused the context that this needs.
 void reclaim();

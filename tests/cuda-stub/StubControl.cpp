@@ -69,6 +69,15 @@ size_t liveBytes() {
   return bytes;
 }
 
+Place placeOf(uint64_t address) {
+  std::lock_guard lock(mutex);
+  auto after = allocations.upper_bound(address);
+  if (after == allocations.begin())
+    return {};
+  auto &[begin, memory] = *--after;
+  return address < begin + memory.second ? Place{memory.second, size_t(address - begin)} : Place{};
+}
+
 void reclaim() {
   std::lock_guard lock(mutex);
   allocations.clear();

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # `tesela export` and examples/aot, as a user meets them: `export_test.py PATH-OF-TESELA
-# FOLDER-OF-A-DRIVER [unittest options]`. The driver there notes launches and computes nothing.
+# FOLDER-OF-A-DRIVER [unittest options]`. The driver there computes nothing.
 
 import ctypes
 import hashlib

@@ -435,9 +435,10 @@ int dispatch(int argc, char **argv) {
     return explain(explainOptions);
   if (app.got_subcommand("export"))
     return exportBundle(exportOptions);
-  return report(tesela::Error(tesela::Code::invalidArgument,
-                              "give a command: run, compile, explain, export, check, devices or "
-                              "variants; see tesela --help."));
+  return report(
+      tesela::Error(tesela::Code::invalidArgument,
+                    "give a command: run, compile, explain, export, check, cache, devices or "
+                    "variants; see tesela --help."));
 }
 
 /// Errors without a Status: memory that ran out in a container, say.

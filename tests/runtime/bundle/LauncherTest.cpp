@@ -10,7 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "CLibrary.h"
-#include "RecordingDriver.h"
+#include "CudaStub.h"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -150,12 +150,14 @@ protected:
     context.reset();
     if (library)
       library->destroy();
-    EXPECT_EQ(stub::liveCount(), 0);
+    EXPECT_EQ(stub::live(), stub::Live());
   }
 
   /// Both sides on a device of capability `sm`, for which the bundle's `target` is chosen.
   void open(int sm, const std::string &target) {
-    stub::setCapability(sm);
+    stub::reset();
+    stub::setDevices({{"stub", sm / 10, sm % 10}});
+    stub::recordLaunches();
     ContextOptions options;
     options.device = "cuda";
     options.diskCache = false;
@@ -230,7 +232,7 @@ protected:
       EXPECT_EQ(slots.size(), launch.parameters.size()) << launch.kernel;
       all.push_back(launch.kernel + " grid " + std::to_string(launch.grid) + " block " +
                     std::to_string(launch.block) + " shared " + std::to_string(launch.sharedBytes) +
-                    " stream " + std::to_string(reinterpret_cast<uintptr_t>(launch.stream)));
+                    " stream " + std::to_string(launch.stream));
       for (size_t i = 0; i < std::min(slots.size(), launch.parameters.size()); ++i)
         all.push_back(std::to_string(i) + " " + slots[i].dump() + " " +
                       valueText(slots[i], launch.parameters[i], workspace));
@@ -266,7 +268,7 @@ protected:
   }
 
   void expectTheSameLaunches(const LaunchArguments &arguments) {
-    void *stream = reinterpret_cast<void *>(0x77);
+    void *stream = reinterpret_cast<void *>(2); // the thread's own
     Status launched = kernel->launch(arguments, stream);
     ASSERT_TRUE(launched.ok()) << launched.error().message();
     std::vector<std::string> expected = recorded();
@@ -404,10 +406,10 @@ TEST_P(LauncherTest, WhatTheDriverRefuses) {
   ASSERT_EQ(library->workspaceBytes(arguments, bytes).code, 0);
   void *workspace = library->allocate(bytes);
   for (const char *entry : {"cuLaunchKernel", "cuCtxPushCurrent_v2"}) {
-    stub::failNext(entry, 700);
+    stub::failCall(entry, 1, 700);
     CLibrary::Outcome outcome = library->launch(arguments, nullptr, {workspace, bytes});
     EXPECT_EQ(outcome.code, int(Code::driver)) << entry;
-    EXPECT_NE(outcome.message.find("failed: as the test asked for (CUDA_ERROR_OF_THE_TEST, 700)"),
+    EXPECT_NE(outcome.message.find("failed: the stub was told to give 700 (CUDA_ERROR_700, 700)"),
               std::string::npos)
         << outcome.message;
   }
@@ -426,17 +428,18 @@ TEST_P(LauncherTest, WhatTheDriverRefuses) {
   }
   library->release(workspace);
   library->destroy();
-  int live = stub::liveCount();
+  const stub::Live live = stub::live();
   for (const char *entry :
        {"cuInit", "cuDeviceGet", "cuDeviceGetAttribute", "cuDevicePrimaryCtxRetain",
         "cuCtxPushCurrent_v2", "cuModuleLoadDataEx", "cuModuleGetFunction", "cuFuncSetAttribute",
         "cuMemAlloc_v2", "cuMemsetD8_v2", "cuStreamSynchronize"}) {
-    stub::failNext(entry, 2);
+    stub::failCall(entry, 1, 2);
     EXPECT_EQ(library->create().code, int(Code::outOfMemory)) << entry;
-    EXPECT_EQ(stub::liveCount(), live) << entry;
+    EXPECT_TRUE(stub::hasFailed()) << entry;
+    EXPECT_EQ(stub::live(), live) << entry;
   }
   EXPECT_EQ(library->create(1).code, int(Code::notFound));
-  stub::setCapability(75);
+  stub::setDevices({{"stub", 7, 5}});
   CLibrary::Outcome none = library->create();
   EXPECT_EQ(none.code, int(Code::notFound));
   EXPECT_NE(none.message.find("the device is an sm_75, for which"), std::string::npos)
