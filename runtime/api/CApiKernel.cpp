@@ -16,7 +16,8 @@ struct tesela_kernel {
 
 static_assert(int(TESELA_COMPILED) == int(KernelInfo::Origin::compiled) &&
               int(TESELA_MEMORY_CACHE) == int(KernelInfo::Origin::memoryCache) &&
-              int(TESELA_DISK_CACHE) == int(KernelInfo::Origin::diskCache));
+              int(TESELA_DISK_CACHE) == int(KernelInfo::Origin::diskCache) &&
+              int(TESELA_BUNDLE) == int(KernelInfo::Origin::bundle));
 
 namespace {
 

@@ -44,8 +44,9 @@ class BesideLLVM(unittest.TestCase):
         for version, first, scope in itertools.product(
                 llvms, ("tesela", "llvm"), ("local", "global")):
             with self.subTest(llvm=version, first=first, scope=scope):
+                # With a shared symbol one may wait for the other's lock for ever.
                 done = subprocess.run([self.program, LIBRARY, llvms[version], first, scope],
-                                      capture_output=True, text=True)
+                                      capture_output=True, text=True, timeout=60)
                 self.assertEqual((done.returncode, done.stdout, done.stderr),
                                  (0, "both work\n", ""))
 

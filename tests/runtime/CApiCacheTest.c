@@ -5,12 +5,8 @@
 /*
  * The cache on disk and launches' workspaces from C99.
  */
-#define _XOPEN_SOURCE 700
-
+#include "CApiFolder.h"
 #include "CApiTest.h"
-
-#include <ftw.h>
-#include <stdlib.h>
 
 enum { head_dim = 8 };
 
@@ -35,25 +31,6 @@ static void fill_cache(const char *folder) {
   tesela_context_destroy(context);
 }
 
-/* Flips a bit of the last byte. */
-static void damage(const char *path) {
-  int last;
-  FILE *file = fopen(path, "r+b");
-  expect(file != NULL, "a kernel's file");
-  fseek(file, -1, SEEK_END);
-  last = fgetc(file);
-  fseek(file, -1, SEEK_END);
-  fputc(last ^ 1, file);
-  fclose(file);
-}
-
-static int remove_entry(const char *path, const struct stat *facts, int kind, struct FTW *place) {
-  (void)facts;
-  (void)kind;
-  (void)place;
-  return remove(path);
-}
-
 static void test_cache(void) {
   char folder[] = "/tmp/tesela_c_api_XXXXXX";
   tesela_cache *cache = NULL;
@@ -62,7 +39,7 @@ static void test_cache(void) {
   tesela_cache_keep keep;
   tesela_cache_removal removal;
   int64_t bytes;
-  expect(mkdtemp(folder) != NULL, "a folder");
+  make_folder(folder);
   fill_cache(folder);
   expect(tesela_cache_open(folder, &cache) == TESELA_OK, "the cache");
   expect(strcmp(tesela_cache_folder(cache), folder) == 0, "its folder");
@@ -86,7 +63,7 @@ static void test_cache(void) {
   expect_error(tesela_cached_kernels_describe(kernels, 2, &kernel), TESELA_INVALID_ARGUMENT,
                "there are 2 kernels");
   bytes = kernel.bytes;
-  damage(kernel.path);
+  flip_last_bit(kernel.path);
   tesela_cached_kernels_destroy(kernels);
   expect(tesela_cache_verify(cache, &kernels) == TESELA_OK, "both are read");
   expect(tesela_cached_kernels_describe(kernels, 0, &kernel) == TESELA_OK, "again");
@@ -128,7 +105,7 @@ static void test_cache(void) {
   tesela_cached_kernels_destroy(NULL);
   tesela_cache_destroy(NULL);
   tesela_cache_destroy(cache);
-  expect(nftw(folder, remove_entry, 8, FTW_DEPTH | FTW_PHYS) == 0, "the folder goes");
+  remove_folder(folder);
 }
 
 static void test_workspace(void) {

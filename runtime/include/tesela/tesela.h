@@ -24,6 +24,7 @@
 #define TESELA_TESELA_H
 
 #include "tesela/c/base.h"
+#include "tesela/c/bundle.h"
 #include "tesela/c/cache.h"
 #include "tesela/c/check.h"
 #include "tesela/c/context.h"

@@ -75,7 +75,8 @@ TESELA_API tesela_code tesela_use_template_folder(const char *folder);
 typedef enum tesela_origin {
   TESELA_COMPILED = 0,
   TESELA_MEMORY_CACHE = 1,
-  TESELA_DISK_CACHE = 2
+  TESELA_DISK_CACHE = 2,
+  TESELA_BUNDLE = 3
 } tesela_origin;
 
 /* What is known of a kernel. Texts and stages live as long as the kernel; a number that is not
@@ -85,7 +86,7 @@ typedef struct tesela_kernel_info {
   const char *target;    /* what it was compiled for: "host", "sm_90" */
   const char *schedule;  /* as it was chosen, in tesela_kernel_options' syntax */
   const char *assembler; /* "ptxas 13.0", "driver 13.0"; "" on the host */
-  tesela_origin origin;  /* where tesela_compile had it from */
+  tesela_origin origin;  /* where it was had from */
   double compile_ms;     /* of that call, from the text or the cache to the loaded code */
   int registers;         /* a thread; this and the rest of the plan's most demanding kernel */
   int spill_bytes;       /* a thread, stores and loads */
