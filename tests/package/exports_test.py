@@ -47,6 +47,11 @@ class Exports(unittest.TestCase):
         self.assertEqual(exported()[1], listed,
                          "where that is meant: exports_test.py LIBRARY --write")
 
+    def test_it_stays_loaded(self):
+        flags = subprocess.run(["readelf", "--dynamic", "--wide", LIBRARY], check=True,
+                               capture_output=True, text=True).stdout
+        self.assertRegex(flags, r"\(FLAGS_1\).*NODELETE")
+
     def test_nothing_else(self):
         self.assertEqual(exported()[2], set())
 

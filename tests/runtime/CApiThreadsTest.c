@@ -1,0 +1,95 @@
+/*===----------------------------------------------------------------------===*\
+|* Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.        *|
+|* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception                    *|
+\*===----------------------------------------------------------------------===*/
+/*
+ * Threads that share a context, ask for the same kernels, launch them, fail each in its own way,
+ * and are told of their own failures only.
+ */
+#include "CApiTest.h"
+
+#include <pthread.h>
+
+enum { threads = 6, rounds = 20, head_dim = 8 };
+
+struct worker {
+  tesela_context *context;
+  const tesela_kernel *shared;
+  int number, wrong; /* calls that did not do as they say */
+};
+
+/* One key: its value is the result. */
+static int launches_right(const tesela_kernel *kernel, float value) {
+  float q[head_dim] = {0}, k[head_dim] = {0}, v[head_dim], o[head_dim] = {0}, lse[1],
+        slope[1] = {0};
+  const int64_t extents[] = {1};
+  tesela_launch_arguments arguments;
+  tesela_parameter parameter;
+  int i;
+  for (i = 0; i < head_dim; ++i)
+    v[i] = value;
+  memset(&parameter, 0, sizeof parameter);
+  parameter.name = "slope";
+  parameter.data = slope;
+  parameter.rank = 1;
+  parameter.extents = extents;
+  memset(&arguments, 0, sizeof arguments);
+  arguments.size = sizeof arguments;
+  arguments.batch = arguments.heads = arguments.kv_heads = 1;
+  arguments.length = arguments.kv_length = 1;
+  arguments.q.data = q;
+  arguments.k.data = k;
+  arguments.v.data = v;
+  arguments.o.data = o;
+  arguments.lse = lse;
+  arguments.parameters = &parameter;
+  arguments.parameter_count = 1;
+  return tesela_launch(kernel, &arguments, NULL) == TESELA_OK && memcmp(o, v, sizeof v) == 0;
+}
+
+static void *work(void *given) {
+  struct worker *worker = given;
+  int round;
+  for (round = 0; round < rounds; ++round) {
+    tesela_kernel_options options =
+        kernel_options_of(variant_text, TESELA_F32, head_dim * (1 + round % 4));
+    tesela_kernel *kernel = NULL;
+    char sentence[64];
+    /* The last error of this thread, before calls of others and good ones of its own. */
+    options.head_dim_qk = -1 - worker->number;
+    worker->wrong += tesela_compile(worker->context, &options, &kernel) != TESELA_INVALID_ARGUMENT;
+    snprintf(sentence, sizeof sentence, "the head dimension is %d,", -1 - worker->number);
+    options.head_dim_qk = options.head_dim_v;
+    worker->wrong += tesela_compile(worker->context, &options, &kernel) != TESELA_OK;
+    worker->wrong += !launches_right(worker->shared, (float)(worker->number + round));
+    worker->wrong += strstr(tesela_last_error(), sentence) == NULL;
+    tesela_kernel_destroy(kernel);
+  }
+  return NULL;
+}
+
+int main(void) {
+  tesela_context *context = host_context();
+  tesela_kernel_options options = kernel_options_of(variant_text, TESELA_F32, head_dim);
+  tesela_kernel *shared = NULL;
+  pthread_t handles[threads];
+  struct worker workers[threads];
+  int i;
+  expect(tesela_compile(context, &options, &shared) == TESELA_OK, "a kernel that all launch");
+  for (i = 0; i < threads; ++i) {
+    workers[i].context = context;
+    workers[i].shared = shared;
+    workers[i].number = i;
+    workers[i].wrong = 0;
+    expect(pthread_create(&handles[i], NULL, work, &workers[i]) == 0, "a thread");
+  }
+  for (i = 0; i < threads; ++i) {
+    pthread_join(handles[i], NULL);
+    expect(workers[i].wrong == 0, "a thread's calls");
+  }
+  expect(strcmp(tesela_last_error(), "") == 0, "this thread has no error");
+  expect(tesela_context_compile_count(context) == 4, "each kernel is compiled once");
+  tesela_kernel_destroy(shared);
+  tesela_context_destroy(context);
+  return report_result("threads do not meet");
+}
