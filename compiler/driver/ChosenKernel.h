@@ -13,6 +13,7 @@ namespace tesela {
 /// What compile() knows before it makes code.
 struct ChosenKernel {
   Variant variant;
+  VariantTraits traits;
   Schedule schedule;
 };
 

@@ -66,7 +66,7 @@ public:
   Result<std::string> ptx();
   Result<HostObject> hostCode();
 
-  ChosenKernel chosen() { return {std::move(variant), schedule}; }
+  ChosenKernel chosen() { return {std::move(variant), traits, schedule}; }
   /// Needs the signature; of the code's needs it knows what is lowered so far.
   Artifact makeArtifact();
   /// Dynamic shared memory of a kernel, by its symbol; after lowerPipe.
@@ -100,6 +100,7 @@ private:
   std::string templateFile; ///< empty: the built-in one
   ScopedDiagnosticHandler diagnostics;
   Variant variant;
+  VariantTraits traits;
   Schedule schedule;
   OwningOpRef<ModuleOp> module;
   std::optional<KernelSignature> signature;
@@ -166,11 +167,10 @@ static bool isReductionForPairs(const Node &node) {
 }
 
 Status Compilation::choose() {
-  VariantTraits traits{.isMasked = !variant.maskIsTrue(),
-                       .hasScore = !variant.scoreIsIdentity(),
-                       .hasCaptures =
-                           std::ranges::any_of(variant.parameters, &Parameter::isCapture),
-                       .hasReductions = std::ranges::any_of(variant.nodes, isReductionForPairs)};
+  traits = {.isMasked = !variant.maskIsTrue(),
+            .hasScore = !variant.scoreIsIdentity(),
+            .hasCaptures = std::ranges::any_of(variant.parameters, &Parameter::isCapture),
+            .hasReductions = std::ranges::any_of(variant.nodes, isReductionForPairs)};
   // Roles ask for the form of its tiles, which is the same for blocks of every extent.
   if (chip.acceleratedPtx != 0 && (traits.isMasked || traits.hasScore)) {
     Result<std::unique_ptr<TileProgram>> tiles =

@@ -84,6 +84,22 @@ constexpr Number numbers[] = {
     {"product_vectors", &Schedule::productVectors}};
 } // namespace
 
+std::string Schedule::pinnedText() const {
+  if (lanes > 0) // the host's
+    return fmt::format("block_m = {}, block_n = {}, group_keys = {}, heads = {}, lanes = {}, "
+                       "product_rows = {}, product_vectors = {}, product_pairs = {}",
+                       blockM, blockN, groupKeys, heads, lanes, productRows, productVectors,
+                       productPairs);
+  std::string text;
+  for (const Number &number : numbers)
+    if (int64_t value = this->*number.field; value >= number.least)
+      text += fmt::format("{} = {}, ", number.name.str(), value);
+  text += "reference = " + reference;
+  for (const Flag &flag : flags)
+    text += fmt::format(", {} = {}", flag.name.str(), this->*flag.field);
+  return text;
+}
+
 Status overrideSchedule(Schedule &schedule, const std::string &text) {
   llvm::SmallVector<llvm::StringRef> items;
   llvm::StringRef(text).split(items, ',', -1, /*KeepEmpty=*/false);

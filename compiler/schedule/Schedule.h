@@ -34,6 +34,9 @@ struct Schedule {
 
   /// The attribute's body: "block_m = 128, block_n = 64, …".
   std::string text() const;
+  /// Every choice that the target has, also those that text() leaves out as defaults: as overrides
+  /// they give this schedule whatever a heuristic chooses.
+  std::string pinnedText() const;
 };
 
 /// What of a variant matters to the choice.
