@@ -2,7 +2,6 @@
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
-#include "api/KernelRequest.h"
 #include "api/State.h"
 
 namespace tesela {
@@ -46,6 +45,10 @@ Result<Context> Context::create(const ContextOptions &options) {
     return Error(Code::invalidArgument, "the limit of the disk cache is " +
                                             std::to_string(options.cacheBytes) +
                                             " bytes, it must not be negative; 0 is the default");
+  if (!(options.tuningSeconds > 0))
+    return Error(Code::invalidArgument, "the time for tuning is " +
+                                            std::to_string(options.tuningSeconds) +
+                                            " seconds, it must be more than 0");
   Result<Device> device = chooseDevice(options.device);
   if (!device)
     return device.error();
@@ -60,6 +63,7 @@ Result<Context> Context::create(const ContextOptions &options) {
   state->events = std::make_shared<EventSink>(options.log, options.events);
   if (options.diskCache)
     state->disk.emplace(options.cacheFolder, options.cacheBytes, state->events);
+  state->tuning.emplace(*state, options);
   return Context(std::move(state));
 }
 
@@ -84,7 +88,7 @@ Result<Kernel> Context::compile(const KernelOptions &options, const RequestLimit
   Result<KernelSpecification> specification = specificationFor(device(), options);
   if (!specification)
     return specification.error();
-  return requestKernel(*state, *specification, limits);
+  return state->tuning->request(*specification, options.sizes, limits);
 }
 
 Result<Preparation> Context::prepare(const KernelOptions &options,
@@ -92,7 +96,7 @@ Result<Preparation> Context::prepare(const KernelOptions &options,
   Result<KernelSpecification> specification = specificationFor(device(), options);
   if (!specification)
     return specification.error();
-  return state->preparations.add(*state, std::move(*specification), time);
+  return state->preparations.add(*state, std::move(*specification), options.sizes, time);
 }
 
 int64_t Context::compileCount() const { return state->compileCount; }

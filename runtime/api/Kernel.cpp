@@ -5,6 +5,7 @@
 #include "api/State.h"
 #include "events/ProfilerRange.h"
 
+#include <algorithm>
 #include <chrono>
 
 namespace tesela {
@@ -26,21 +27,35 @@ static Status checkAll(const LoadedKernel &kernel, const LaunchArguments &argume
   return status ? kernel.plan.checkWorkspace(sizes, arguments.workspace) : status;
 }
 
-static Status launchChecked(const LoadedKernel &kernel, const LaunchArguments &arguments,
-                            void *stream) {
+/// With `tuned` another kernel's launch may lie between two of this one, which then knows nothing
+/// of captured tensors.
+static Status launchOne(const LoadedKernel &kernel, TunedKernels *tuned,
+                        const LaunchArguments &arguments, void *stream) {
   CheckedArguments checked;
   LaunchSizes sizes;
   if (Status status = checkAll(kernel, arguments, checked, sizes); !status)
     return status.error().within("launching '" + kernel.info.variantName + "'");
+  if (tuned && !tuned->alone(kernel))
+    checked.capturesUnchanged = false;
   return kernel.plan.launch(*kernel.code, checked, sizes, stream, kernel.workspaces.get(),
                             arguments.workspace);
 }
 
+static Status launchChosen(const LoadedKernel &kernel, TunedKernels *tuned,
+                           const LaunchArguments &arguments, void *stream) {
+  const LoadedKernel *chosen = tuned ? tuned->find(arguments) : nullptr;
+  // Where the tuned kernel cannot be launched (the caller's workspace is too small for it, or there
+  // is none on this stream while it is captured into a graph), the first one may.
+  if (chosen && chosen != &kernel && launchOne(*chosen, tuned, arguments, stream))
+    return Status::success();
+  return launchOne(kernel, tuned, arguments, stream);
+}
+
 /// Launches and tells of it.
-static Status launchAloud(const LoadedKernel &kernel, const EventSink &events,
+static Status launchAloud(const LoadedKernel &kernel, TunedKernels *tuned, const EventSink &events,
                           const LaunchArguments &arguments, void *stream) {
   auto begin = std::chrono::steady_clock::now();
-  Status status = launchChecked(kernel, arguments, stream);
+  Status status = launchChosen(kernel, tuned, arguments, stream);
   Event event;
   event.kind = Event::Kind::launch;
   event.variant = kernel.info.variantName;
@@ -57,8 +72,8 @@ Status Kernel::launch(const LaunchArguments &arguments, void *stream) const {
   const LoadedKernel &kernel = *state->kernel;
   ProfilerRange range("launch", kernel.info.variantName);
   if (state->events && state->events->wantsEvents())
-    return launchAloud(kernel, *state->events, arguments, stream);
-  return launchChecked(kernel, arguments, stream);
+    return launchAloud(kernel, state->tuned.get(), *state->events, arguments, stream);
+  return launchChosen(kernel, state->tuned.get(), arguments, stream);
 }
 
 Status Kernel::checkArguments(const LaunchArguments &arguments) const {
@@ -72,7 +87,14 @@ Result<size_t> Kernel::workspaceBytes(const LaunchArguments &arguments) const {
   LaunchSizes sizes;
   if (Status status = check(*state->kernel, arguments, checked, sizes); !status)
     return status.error();
-  return state->kernel->plan.workspaceBytes(sizes);
+  size_t bytes = state->kernel->plan.workspaceBytes(sizes);
+  // Enough for either: which one runs may change between this call and a launch.
+  const LoadedKernel *chosen = state->tuned ? state->tuned->find(arguments) : nullptr;
+  CheckedArguments ofChosen;
+  LaunchSizes sizesOfChosen;
+  if (chosen && check(*chosen, arguments, ofChosen, sizesOfChosen))
+    bytes = std::max(bytes, chosen->plan.workspaceBytes(sizesOfChosen));
+  return bytes;
 }
 
 } // namespace tesela

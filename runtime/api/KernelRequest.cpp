@@ -107,6 +107,8 @@ public:
     state->info = state->kernel->info;
     state->events = context.events;
     state->info.origin = origin;
+    if (!specification.schedule.empty())
+      state->info.scheduleOrigin = KernelInfo::ScheduleOrigin::given;
     state->info.stages = std::move(stages);
     return Kernel(std::move(state));
   }

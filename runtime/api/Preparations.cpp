@@ -4,7 +4,6 @@
 //===----------------------------------------------------------------------===//
 #include "api/Preparations.h"
 
-#include "api/KernelRequest.h"
 #include "api/State.h"
 #include "system/Processors.h"
 
@@ -48,6 +47,7 @@ Preparations::~Preparations() {
 }
 
 Preparation Preparations::add(ContextState &context, KernelSpecification specification,
+                              std::optional<ProblemSizes> sizes,
                               std::optional<std::chrono::milliseconds> time) {
   auto state = std::make_shared<Preparation::State>();
   state->limits.cancelled = state->cancelled.get_token();
@@ -58,8 +58,8 @@ Preparation Preparations::add(ContextState &context, KernelSpecification specifi
     std::erase_if(begun, [](const auto &each) { return each.expired(); });
     begun.push_back(state);
   }
-  threads.add([&context, state, specification = std::move(specification)] {
-    Result<Kernel> kernel = requestKernel(context, specification, state->limits);
+  threads.add([&context, state, specification = std::move(specification), sizes] {
+    Result<Kernel> kernel = context.tuning->request(specification, sizes, state->limits);
     std::lock_guard lock(state->mutex);
     if (!state->result)
       state->result = std::move(kernel);

@@ -36,7 +36,7 @@ public:
   ~Preparations();
   /// `context` holds this. `time`: from now to the deadline.
   Preparation add(ContextState &context, KernelSpecification specification,
-                  std::optional<std::chrono::milliseconds> time);
+                  std::optional<ProblemSizes> sizes, std::optional<std::chrono::milliseconds> time);
 
 private:
   std::mutex mutex;

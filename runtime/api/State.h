@@ -13,6 +13,7 @@
 #include "launch/LaunchPlan.h"
 #include "tesela/Context.h"
 #include "tesela/compiler/Compile.h"
+#include "tune/ContextTuning.h"
 
 #include <atomic>
 #include <memory>
@@ -34,6 +35,7 @@ struct Kernel::State {
   std::shared_ptr<const LoadedKernel> kernel;
   KernelInfo info;
   std::shared_ptr<const EventSink> events; ///< where launches are told; none: nowhere
+  std::shared_ptr<TunedKernels> tuned; ///< by the sizes of launches; null: `kernel` alone
 };
 
 struct ContextState {
@@ -44,6 +46,7 @@ struct ContextState {
   OnceMap<std::string> oracles; ///< cubins by source
   std::atomic<int64_t> compileCount = 0;
   int threads = 0;
+  std::optional<ContextTuning> tuning; ///< always there; uses what stands before it
   Preparations preparations; ///< the last member: it goes first, and uses the others until then
 
   explicit ContextState(size_t mostKernels) : memory(mostKernels) {}

@@ -101,6 +101,9 @@ public:
   virtual Status copyToDevice(void *to, const void *from, size_t bytes) const = 0;
   virtual Status copyToHost(void *to, const void *from, size_t bytes) const = 0;
   virtual Status fill(void *address, uint8_t byte, size_t bytes) const = 0;
+  /// A stream that no other waits for; null on the host, which has none.
+  virtual Result<void *> createStream() const { return nullptr; }
+  virtual void destroyStream(void *stream) const {}
   virtual Status synchronize(void *stream) const = 0;
   /// The milliseconds that `work` takes on `stream`.
   virtual Result<double> time(const std::function<Status()> &work, void *stream) const = 0;

@@ -138,6 +138,21 @@ public:
     }
     return synchronize(nullptr); // a memset of device memory does not wait
   }
+  Result<void *> createStream() const override {
+    CurrentContext current(api, context);
+    if (!current.status())
+      return current.status().error();
+    CUstream_st *stream = nullptr;
+    if (Status status = api.check(api.cuStreamCreate(&stream, streamNonBlocking), "cuStreamCreate");
+        !status)
+      return status.error();
+    return static_cast<void *>(stream);
+  }
+  void destroyStream(void *stream) const override {
+    CurrentContext current(api, context);
+    if (current.status())
+      api.cuStreamDestroy_v2(static_cast<CUstream_st *>(stream));
+  }
   Status synchronize(void *stream) const override {
     CurrentContext current(api, context);
     if (!current.status())

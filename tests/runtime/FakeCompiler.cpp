@@ -5,16 +5,42 @@
 #include "FakeCompiler.h"
 
 #include "frontend/Parser.h"
+#include "tesela/compiler/ScheduleCandidates.h"
 
 #include <atomic>
 #include <chrono>
 #include <fstream>
 #include <iterator>
+#include <mutex>
+#include <string_view>
 #include <thread>
 
 namespace tesela {
 
 namespace fake {
+
+static std::mutex candidatesMutex;
+static std::vector<std::string> candidates;
+
+void setCandidates(std::vector<std::string> schedules) {
+  std::lock_guard lock(candidatesMutex);
+  candidates = std::move(schedules);
+}
+
+/// Makes of `artifact` what `schedule` says.
+static Status apply(const std::string &schedule, Artifact &artifact) {
+  constexpr std::string_view repeated = "launches = ";
+  if (schedule == "broken")
+    return Error(Code::invalidArgument, "schedule: it is broken");
+  if (schedule == "wrong")
+    artifact.launches[0].items = *Expression::parse("(* 0 B)");
+  if (schedule.starts_with(repeated))
+    artifact.launches.resize(size_t(std::stoi(schedule.substr(repeated.size()))),
+                             artifact.launches[0]);
+  if (!schedule.empty())
+    artifact.schedule = schedule;
+  return Status::success();
+}
 
 static std::atomic<int> compileMilliseconds = 0;
 
@@ -135,7 +161,18 @@ Result<Artifact> compile(const KernelSpecification &specification, CompileTimes 
   } while (std::chrono::steady_clock::now() < end);
   if (times)
     times->stages.emplace_back("fake", double(fake::compileMilliseconds));
-  return fake::artifact(specification);
+  Artifact artifact = fake::artifact(specification);
+  if (Status status = fake::apply(specification.schedule, artifact); !status)
+    return status.error();
+  return artifact;
+}
+
+Result<std::vector<ScheduleCandidate>> scheduleCandidates(const CandidateRequest &) {
+  std::lock_guard lock(fake::candidatesMutex);
+  std::vector<ScheduleCandidate> candidates;
+  for (const std::string &schedule : fake::candidates)
+    candidates.push_back({schedule, double(candidates.size() + 1), candidates.empty()});
+  return candidates;
 }
 
 Result<std::string> emit(const KernelSpecification &specification, Stage stage) {

@@ -32,6 +32,11 @@ void setCudaFormat(CodeFormat format);
 /// How long compile() takes: makes threads meet.
 void setCompileMilliseconds(int milliseconds);
 
+/// What scheduleCandidates() returns, the heuristic's first. compile() knows the schedules
+/// "launches = N" (the kernel N times over, so that it takes N times as long), "wrong" (it writes
+/// nothing) and "broken" (it does not compile).
+void setCandidates(std::vector<std::string> schedules);
+
 /// How many calls of compile() have begun in this process.
 int compilesBegunSoFar();
 

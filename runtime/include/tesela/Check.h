@@ -9,9 +9,9 @@
 //   max|out-ref| <= min(2 max|base-ref| + 2 max|(ref+0.3-0.3)-ref| + 4u max sum(p|v|),
 //                       8u max sum(p|v|) + t)
 //
-// where the first 2 is 3 if the score uses tanh, and the 8 is 16 + 2 max|score| in f32; t is half the
-// distance of the type's subnormal numbers.
-// The LSE may differ by 1e-3 and 4 units in the last place.
+// where the first 2 is 3 if the score uses tanh, and the 8 is 16 + 2 max|score| in f32; t is half
+// the distance of the type's subnormal numbers. The LSE may differ by 1e-3 and 4 units in the last
+// place.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TESELA_CHECK_H

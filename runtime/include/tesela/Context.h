@@ -24,6 +24,22 @@ namespace tesela {
 
 struct ContextState;
 
+/// What compile() and launches do with measured schedules (Tune.h). A schedule that
+/// KernelOptions::schedule names always holds.
+enum class Tuning {
+  off, ///< the heuristic chooses
+  /// Schedules that were measured before, here or by those who made the library, are used. Where
+  /// KernelOptions::sizes are given compile() makes the kernel for these; the kernel for other
+  /// sizes is prepared in the background by their first launch, which does not wait for it.
+  cached,
+  /// Also, the first launch of sizes that nothing is known for has them tuned in the background, on
+  /// one thread, in memory of its own; later launches run what came of it. What it costs:
+  /// docs/tuning.md.
+  onFirstUse,
+  /// Also, compile() tunes for KernelOptions::sizes that nothing is known for, and waits.
+  full,
+};
+
 struct ContextOptions {
   /// "auto": the first GPU, else the host. "host". "cuda" (the first GPU) or "cuda:1".
   std::string device = "auto";
@@ -42,6 +58,9 @@ struct ContextOptions {
   /// Threads of the host target and the host reference; 0: one for each processor that the process
   /// may use. Contexts that launch at once share the processors.
   int threads = 0;
+  Tuning tuning = Tuning::cached;
+  /// How long the tuning of one kernel for one bucket of sizes may take, in seconds.
+  double tuningSeconds = 60;
   /// Called with a sentence where something is worth knowing but no failure (the
   /// cache's folder cannot be written, say). May be called from any thread.
   std::function<void(const std::string &)> log;

@@ -67,6 +67,11 @@ struct KernelInfo {
   ElementType inputType = ElementType::bf16;
   int headDimQk = 0, headDimV = 0;
   std::string schedule; ///< the chosen #tile.schedule, as text
+  /// Who chose it: KernelOptions::schedule, in part or whole; the heuristic; or measurements, whose
+  /// record is the file `tunedRecord`. Launches of other sizes may run other schedules
+  /// (ContextOptions::tuning).
+  enum class ScheduleOrigin { given, heuristic, tuned } scheduleOrigin = ScheduleOrigin::heuristic;
+  std::string tunedRecord;
   std::vector<VariantParameter> parameters;
 
   enum class Origin { compiled, memoryCache, diskCache, bundle } origin = Origin::compiled;
@@ -93,13 +98,13 @@ public:
   /// host it returns when the result is there and `stream` must be nullptr.
   /// A ready kernel's launch waits for no compilation and not for the device, and allocates no host
   /// memory (for variants of up to 16 parameters). Device memory it allocates, which may wait for
-  /// the device, only where arguments.workspace is not given: for a mask that reads captured tensors
-  /// on a stream's first launch and on larger ones than before, and once for a thousand streams. In
-  /// a capture into a graph never: with a workspace any launch can be captured; without one, launch
-  /// once on the stream before each capture, which then keeps memory as long as the kernel lives;
-  /// instances of a graph that may run at the same time need one workspace each. Any argument that
-  /// does not fit is Code::invalidArgument, what fits but is more than the device can do is
-  /// Code::unsupported, and nothing is launched.
+  /// the device, only where arguments.workspace is not given: for a mask that reads captured
+  /// tensors on a stream's first launch and on larger ones than before, and once for a thousand
+  /// streams. In a capture into a graph never: with a workspace any launch can be captured; without
+  /// one, launch once on the stream before each capture, which then keeps memory as long as the
+  /// kernel lives; instances of a graph that may run at the same time need one workspace each. Any
+  /// argument that does not fit is Code::invalidArgument, what fits but is more than the device can
+  /// do is Code::unsupported, and nothing is launched.
   Status launch(const LaunchArguments &arguments, void *stream = nullptr) const;
 
   /// Only the checks of launch().
@@ -111,6 +116,7 @@ public:
 
   struct State;
   explicit Kernel(std::shared_ptr<const State> state);
+  const std::shared_ptr<const State> &internal() const { return state; }
 
 private:
   std::shared_ptr<const State> state;

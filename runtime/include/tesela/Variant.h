@@ -23,13 +23,22 @@ struct ScalarArgument {
   double value = 0; ///< i32: a whole number in range; f32: rounded to f32
 };
 
+/// The sizes of a launch.
+struct ProblemSizes {
+  int64_t batch = 1;
+  int64_t heads = 8;       ///< of queries, a multiple of kvHeads
+  int64_t kvHeads = 8;     ///< of keys and values
+  int64_t length = 1024;   ///< queries
+  int64_t kvLength = 1024; ///< keys
+};
+
 /// What a kernel is compiled for. Batch, heads, lengths, strides, scale, scalars
 /// and captures are not here: they are arguments of the launch.
 struct KernelOptions {
   std::string variantText;                   ///< one `attention name(...) { ... }`
   std::string variantFile = "variant";       ///< its name in diagnostics
   ElementType inputType = ElementType::bf16; ///< q, k, v, o: bf16, f16, f32 (host only)
-  int headDimQk = 128; ///< a multiple of 8 up to 256; so is headDimV
+  int headDimQk = 128;                       ///< a multiple of 8 up to 256; so is headDimV
   int headDimV = 128;
   /// How many keys launches tend to have, 0 where that is not known or they are many. A kernel is
   /// right for every length; the schedule is chosen for this one, by powers of two.
@@ -37,6 +46,10 @@ struct KernelOptions {
   /// How many queries a sequence tends to have, likewise. Few, as in decoding, let the query heads
   /// of a key/value head share a tile.
   int64_t expectedQueries = 0;
+  /// The sizes that most launches will have, where they are known. KernelOptions::schedule is then
+  /// the tuned one for these, if there is one (ContextOptions::tuning); each launch has the
+  /// schedule of its own sizes all the same.
+  std::optional<ProblemSizes> sizes;
   /// Empty: the heuristic chooses. Else overrides of single choices, in the
   /// syntax of #tile.schedule's body: "block_m = 128, block_n = 64".
   std::string schedule;

@@ -1,0 +1,57 @@
+//===- RecordStore.h - Where tuned schedules are kept -----------*- C++ -*-===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// A file a record, `FOLDER/DIGEST/BUCKET.json`, where the digest is of the device and the kernel:
+// so machines with other devices share a folder, and all records of a kernel are found by one look.
+// Files are written aside and renamed. Behind them stand the tables that come with the library.
+//
+//===----------------------------------------------------------------------===//
+#ifndef TESELA_TUNE_RECORDSTORE_H
+#define TESELA_TUNE_RECORDSTORE_H
+
+#include "events/EventSink.h"
+#include "tune/TuneRecord.h"
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace tesela {
+
+/// All members may be called from several threads at once.
+class RecordStore {
+public:
+  /// `folder` empty: nothing is kept. `shipped`: of tables; empty: none.
+  RecordStore(std::string folder, std::string shipped, std::shared_ptr<const EventSink> events);
+
+  /// The folder share/tesela/tuned beside the library; empty where there is none.
+  static std::string shippedFolder();
+
+  /// The records of a kernel on a device, one a bucket: the user's, else the library's. What is
+  /// damaged is left out, with one warning.
+  std::vector<TuneRecord> find(const std::string &device, const std::string &kernel) const;
+
+  /// Keeps the record in place of an earlier one of its bucket; the path of its file.
+  Result<std::string> store(const TuneRecord &record) const;
+
+  const std::string &folder() const { return folder_; }
+
+private:
+  void warnOnce(const std::string &path, const std::string &problem) const;
+  std::vector<TuneRecord> read(const std::string &path) const;
+  std::string folderOf(const std::string &device, const std::string &kernel) const;
+
+  std::string folder_, shipped;
+  std::shared_ptr<const EventSink> events;
+  mutable std::atomic<bool> warned = false;
+  mutable std::once_flag shippedOnce;
+  mutable std::vector<TuneRecord> shippedRecords;
+};
+
+} // namespace tesela
+
+#endif // TESELA_TUNE_RECORDSTORE_H

@@ -1,0 +1,319 @@
+//===- TuneProblem.cpp - The launches that are timed ------------*- C++ -*-===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#include "tune/TuneProblem.h"
+
+#include "api/State.h"
+#include "check/Elements.h"
+#include "check/ReferenceInputs.h"
+#include "frontend/Constants.h"
+#include "launch/CheckedParameters.h"
+#include "tesela/Check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <map>
+
+namespace tesela {
+
+/// All sets together: twice the largest second cache of the chips that Tesela knows, 126 MB.
+static constexpr int64_t rotatedBytes = int64_t(256) << 20;
+
+//===----------------------------------------------------------------------===//
+// Parameters
+//===----------------------------------------------------------------------===//
+
+bool maskReadsCaptures(const Variant &variant) {
+  auto reads = [&](NodeId root) {
+    return std::ranges::any_of(variant.nodesOf(root), [&](NodeId id) {
+      return variant.nodes[size_t(id)].op == Operator::read;
+    });
+  };
+  return reads(variant.mask) || (variant.scoreMayMask() && reads(variant.score));
+}
+
+static Error invalid(std::string message) {
+  return Error(Code::invalidArgument, "tuning: " + std::move(message));
+}
+
+static Result<Extents> extentsOf(const TuneShape &shape) {
+  Extents extents;
+  for (auto [name, value, to] : {std::tuple("batch", shape.batch, &extents.B),
+                                 {"heads", shape.heads, &extents.H},
+                                 {"kvHeads", shape.kvHeads, &extents.Hkv},
+                                 {"length", shape.length, &extents.Sq},
+                                 {"kvLength", shape.kvLength, &extents.Sk}}) {
+    if (value < 1 || value > std::numeric_limits<int32_t>::max())
+      return invalid(fmt::format("{} is {}, it must lie in [1, 2147483647]", name, value));
+    *to = int32_t(value);
+  }
+  if (extents.H % extents.Hkv != 0)
+    return invalid(
+        fmt::format("there are {} query heads and {} key/value heads: the first must be a "
+                    "multiple of the second",
+                    extents.H, extents.Hkv));
+  return extents;
+}
+
+/// A random tensor for `parameter`: f32 normal, i32 in [0, Sk], bool 0 or 1, as `tesela run` has
+/// them.
+static Result<CaptureArgument> randomCapture(const Parameter &parameter, const Extents &extents,
+                                             uint64_t seed,
+                                             std::vector<std::unique_ptr<char[]>> &owned) {
+  const std::map<std::string, int64_t> known{{"B", extents.B},
+                                             {"H", extents.H},
+                                             {"Hkv", extents.Hkv},
+                                             {"Sq", extents.Sq},
+                                             {"Sk", extents.Sk}};
+  Tensor tensor;
+  tensor.type = parameter.type;
+  tensor.rank = int(parameter.extents.size());
+  int64_t count = 1;
+  for (int axis = tensor.rank - 1; axis >= 0; --axis) {
+    const CaptureExtent &extent = parameter.extents[size_t(axis)];
+    auto found = known.find(extent.name);
+    int64_t value = found != known.end() ? found->second : extents.Sk;
+    tensor.extents[size_t(axis)] = std::max<int64_t>(0, extent.coefficient * value + extent.offset);
+    tensor.strides[size_t(axis)] = count;
+    count *= tensor.extents[size_t(axis)];
+  }
+  std::unique_ptr<char[]> memory(new (std::nothrow) char[size_t(count) * elementSize(tensor.type)]);
+  if (!memory)
+    return Error(Code::outOfMemory,
+                 fmt::format("no host memory for the captured tensor '{}': tune smaller sizes",
+                             parameter.name));
+  tensor.data = memory.get();
+  if (parameter.type == ElementType::i32)
+    fillUniform(tensor, seed, 0, extents.Sk);
+  else if (parameter.type == ElementType::boolean)
+    fillUniform(tensor, seed, 0, 1);
+  else
+    fillNormal(tensor, seed);
+  owned.push_back(std::move(memory));
+  return CaptureArgument{parameter.name, tensor};
+}
+
+Result<TuneInputs> tuneInputs(const KernelOptions &options, const TuneShape &shape) {
+  Result<Variant> variant =
+      parseVariant(options.variantText, options.variantFile, constantsOf(options));
+  if (!variant)
+    return variant.error();
+  Result<Extents> extents = extentsOf(shape);
+  if (!extents)
+    return extents.error();
+  TuneInputs inputs{std::move(*variant), {}, shape.captures, {}};
+  uint64_t seed = 4; // q, k and v have the first ones
+  for (const Parameter &parameter : inputs.variant.parameters) {
+    bool isGiven = std::ranges::any_of(
+        shape.captures, [&](const CaptureArgument &each) { return each.name == parameter.name; });
+    if (!parameter.isCapture || isGiven)
+      continue;
+    if (maskReadsCaptures(inputs.variant))
+      return invalid(
+          fmt::format("the mask of {} follows from captured tensors: give '{}', since it "
+                      "decides how many tiles there are",
+                      inputs.variant.name, parameter.name));
+    Result<CaptureArgument> capture = randomCapture(parameter, *extents, seed++, inputs.owned);
+    if (!capture)
+      return capture.error();
+    inputs.captures.push_back(std::move(*capture));
+  }
+  CheckedArguments checked;
+  checked.extents = *extents;
+  LaunchArguments launch;
+  launch.scalars = shape.scalars;
+  launch.captures = inputs.captures;
+  if (Status status = checkParameters(inputs.variant.parameters, launch, checked); !status)
+    return status.error();
+  inputs.bindings = bindingsOf(inputs.variant, checked);
+  return inputs;
+}
+
+//===----------------------------------------------------------------------===//
+// Tensors
+//===----------------------------------------------------------------------===//
+
+/// Normal numbers, repeated: neither a kernel's way nor its power follows from more than these.
+static std::vector<char> randomBytes(ElementType type, size_t bytes, uint64_t seed) {
+  constexpr int64_t period = int64_t(1) << 18;
+  int64_t size = int64_t(elementSize(type));
+  std::vector<char> data(bytes);
+  int64_t count = std::min(int64_t(bytes) / size, period);
+  fillNormal(Tensor::contiguous(data.data(), type, {count}), seed);
+  for (size_t done = size_t(count * size); done < bytes;) {
+    size_t more = std::min(done, bytes - done);
+    std::memcpy(data.data() + done, data.data(), more);
+    done += more;
+  }
+  return data;
+}
+
+Result<TuneProblem> TuneProblem::create(const Context &context, const KernelOptions &options,
+                                        const TuneShape &shape, const TuneInputs &inputs,
+                                        int64_t memoryBytes) {
+  const Extents &e = inputs.bindings.extents;
+  TuneProblem problem;
+  problem.type = options.inputType;
+  auto tensor = [&](int64_t heads, int64_t length, int64_t headDim) {
+    return Tensor::bhsd(nullptr, options.inputType, e.B, heads, length, headDim);
+  };
+  Tensor shapes[] = {tensor(e.H, e.Sq, options.headDimQk), tensor(e.Hkv, e.Sk, options.headDimQk),
+                     tensor(e.Hkv, e.Sk, options.headDimV), tensor(e.H, e.Sq, options.headDimV),
+                     Tensor::contiguous(nullptr, ElementType::f32, {e.B, e.H, e.Sq})};
+  int64_t setBytes = 0;
+  for (const Tensor &each : shapes)
+    setBytes += int64_t(each.spanBytes());
+  if (setBytes > memoryBytes)
+    return Error(Code::outOfMemory,
+                 fmt::format("tuning: the tensors of a launch take {} MiB, {} may be used: tune "
+                             "smaller sizes, or allow more memory",
+                             setBytes >> 20, memoryBytes >> 20));
+  int64_t count =
+      std::clamp(rotatedBytes / std::max<int64_t>(setBytes, 1) + 1, int64_t(2), int64_t(64));
+  count = std::max<int64_t>(1, std::min(count, memoryBytes / std::max<int64_t>(setBytes, 1)));
+
+  std::shared_ptr<Backend> backend = context.internal()->backend;
+  Result<void *> stream = backend->createStream();
+  if (!stream)
+    return stream.error();
+  if (*stream)
+    problem.queue = std::shared_ptr<void>(*stream, [backend](void *stream) {
+      (void)backend->synchronize(stream); // its failure is that of the launches, told already
+      backend->destroyStream(stream);
+    });
+
+  auto upload = [&](const void *data, size_t bytes) -> Result<void *> {
+    Result<Buffer> buffer = context.allocate(bytes);
+    if (!buffer)
+      return buffer.error();
+    if (Status status = context.copyToDevice(*buffer, data, bytes); !status)
+      return status.error();
+    problem.buffers.push_back(std::move(*buffer));
+    return problem.buffers.back().data();
+  };
+  std::vector<CaptureArgument> captures = inputs.captures;
+  for (CaptureArgument &capture : captures) {
+    Result<void *> address = upload(capture.tensor.data, capture.tensor.spanBytes());
+    if (!address)
+      return address.error();
+    capture.tensor = capture.tensor.at(*address);
+  }
+  std::vector<char> random[3];
+  for (int i = 0; i < 3; ++i)
+    random[i] = randomBytes(options.inputType, shapes[i].spanBytes(), uint64_t(i) + 1);
+  for (int64_t number = 0; number < count; ++number) {
+    Set set;
+    LaunchArguments &arguments = set.arguments;
+    Tensor *tensors[] = {&arguments.q, &arguments.k, &arguments.v, &arguments.o, &arguments.lse};
+    for (int i = 0; i < 5; ++i) {
+      size_t bytes = shapes[i].spanBytes();
+      if (i < 3) {
+        Result<void *> address = upload(random[i].data(), bytes);
+        if (!address)
+          return address.error();
+        *tensors[i] = shapes[i].at(*address);
+        continue;
+      }
+      Result<Buffer> buffer = context.allocate(bytes);
+      if (!buffer)
+        return buffer.error();
+      // Pages that nobody has written are slow at first.
+      if (Status status = context.fill(*buffer, 0xff); !status)
+        return status.error();
+      *tensors[i] = shapes[i].at(buffer->data());
+      (i == 3 ? set.o : set.lse) = problem.buffers.size();
+      problem.buffers.push_back(std::move(*buffer));
+    }
+    arguments.scalars = shape.scalars;
+    arguments.captures = captures;
+    problem.sets.push_back(std::move(set));
+  }
+  return problem;
+}
+
+const LaunchArguments &TuneProblem::next() {
+  turn = (turn + 1) % sets.size();
+  return sets[turn].arguments;
+}
+
+//===----------------------------------------------------------------------===//
+// Results
+//===----------------------------------------------------------------------===//
+
+namespace {
+struct Results {
+  std::vector<char> o;
+  std::vector<float> lse;
+};
+} // namespace
+
+/// How far two right results can be apart: twice the rule of docs/numerics.md against the exact
+/// one, with the largest |v| for the sum of p|v|, which is no larger.
+static double tolerance(ElementType type, double largestLse, double largest) {
+  double unit = type == ElementType::f32 ? 0x1p-24 : type == ElementType::f16 ? 0x1p-11 : 0x1p-8;
+  double factor = type == ElementType::f32 ? 16 + 2 * largestLse : 8;
+  return 2 * factor * unit * largest;
+}
+
+Status TuneProblem::compare(const Context &context, const Kernel &kernel,
+                            const Kernel &trusted) const {
+  const Set &set = sets[0];
+  const Buffer &o = buffers[set.o], &lse = buffers[set.lse];
+  auto resultsOf = [&](const Kernel &each) -> Result<Results> {
+    for (const Buffer *buffer : {&o, &lse})
+      if (Status status = context.fill(*buffer, 0xff); !status)
+        return status.error();
+    if (Status status = each.launch(set.arguments, stream()); !status)
+      return status.error();
+    if (Status status = context.synchronize(stream()); !status)
+      return status.error();
+    Results results{std::vector<char>(o.size()), std::vector<float>(lse.size() / sizeof(float))};
+    if (Status status = context.copyToHost(results.o.data(), o, o.size()); !status)
+      return status.error();
+    if (Status status = context.copyToHost(results.lse.data(), lse, lse.size()); !status)
+      return status.error();
+    return results;
+  };
+  Result<Results> expected = resultsOf(trusted);
+  if (!expected)
+    return expected.error();
+  Result<Results> found = resultsOf(kernel);
+  if (!found)
+    return found.error();
+
+  double largestLse = 0, lseError = 0;
+  for (size_t i = 0; i < expected->lse.size(); ++i) {
+    double want = expected->lse[i], have = found->lse[i];
+    if (std::isfinite(want))
+      largestLse = std::max(largestLse, std::abs(want));
+    if (want == have) // infinities of rows without keys, too
+      continue;
+    // Of each 1e-3 and 4 units of the last place (docs/numerics.md); a NaN is never within.
+    double allowed = 2 * (1e-3 + 4 * 0x1p-23 * std::abs(want));
+    if (!(std::abs(want - have) <= allowed))
+      lseError = std::max(lseError, std::isfinite(have) ? std::abs(want - have) : HUGE_VAL);
+  }
+  constexpr double largestValue = 6; // of 2^18 normal numbers
+  double allowed =
+      tolerance(type, largestLse + std::log(double(set.arguments.k.extents[2])), largestValue);
+  double error = 0;
+  int64_t count = set.arguments.o.elementCount();
+  for (int64_t i = 0; i < count; ++i) {
+    double difference = std::abs(double(loadFloat(expected->o.data(), type, i)) -
+                                 double(loadFloat(found->o.data(), type, i)));
+    error = std::max(error, std::isnan(difference) ? HUGE_VAL : difference);
+  }
+  if (error <= allowed && lseError == 0)
+    return Status::success();
+  return Error(Code::defect,
+               fmt::format("its result is not the heuristic's: they differ by {:.3g} in o, where "
+                           "{:.3g} is allowed, and by {:.3g} in lse",
+                           error, allowed, lseError));
+}
+
+} // namespace tesela

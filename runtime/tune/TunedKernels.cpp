@@ -1,0 +1,93 @@
+//===- TunedKernels.cpp - One kernel with several schedules -----*- C++ -*-===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#include "tune/TunedKernels.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace tesela {
+
+const LoadedKernel *TunedKernels::find(const LaunchArguments &arguments) {
+  if (arguments.q.rank != 4 || arguments.k.rank != 4)
+    return nullptr; // an error, which every kernel tells
+  const auto &q = arguments.q.extents, &k = arguments.k.extents;
+  Extents extents{int32_t(q[0]), int32_t(q[1]), int32_t(k[1]), int32_t(q[2]), int32_t(k[2])};
+  SizeBucket bucket = SizeBucket::of(extents);
+  if (const Table *table = current.load(std::memory_order_acquire))
+    for (const Entry &entry : *table)
+      if (entry.bucket == bucket)
+        return entry.chosen;
+  return findMissing(bucket, extents, arguments.scalars);
+}
+
+/// The first launch of a bucket.
+const LoadedKernel *TunedKernels::findMissing(const SizeBucket &bucket, const Extents &extents,
+                                              const std::vector<ScalarArgument> &scalars) {
+  Missing ask;
+  {
+    std::lock_guard lock(mutex);
+    Table table = current ? *current : Table();
+    auto known = std::ranges::find(table, bucket, &Entry::bucket);
+    if (known != table.end()) // another thread's launch was faster
+      return known->chosen;
+    table.push_back({bucket, nullptr, nullptr});
+    publish(std::move(table));
+    ask = missing;
+  }
+  if (ask)
+    ask(extents, scalars);
+  const Table *table = current.load(std::memory_order_acquire);
+  return std::ranges::find(*table, bucket, &Entry::bucket)->chosen;
+}
+
+void TunedKernels::set(const SizeBucket &bucket, Pointer kernel) {
+  std::lock_guard lock(mutex);
+  Table table = current ? *current : Table();
+  auto known = std::ranges::find(table, bucket, &Entry::bucket);
+  if (known == table.end())
+    table.push_back({bucket, std::move(kernel), nullptr});
+  else
+    known->kernel = std::move(kernel);
+  publish(std::move(table));
+}
+
+bool TunedKernels::has(const SizeBucket &bucket) const {
+  const Table *table = current.load(std::memory_order_acquire);
+  return table && std::ranges::any_of(*table, [&](const Entry &entry) {
+           return entry.bucket == bucket && entry.kernel;
+         });
+}
+
+void TunedKernels::onMissing(Missing asked) {
+  std::lock_guard lock(mutex);
+  missing = std::move(asked);
+}
+
+bool TunedKernels::alone(const LoadedKernel &kernel) {
+  const LoadedKernel *first = nullptr;
+  if (!launched.compare_exchange_strong(first, &kernel) && first != &kernel)
+    mixed = true;
+  return !mixed;
+}
+
+/// Chooses for each bucket, then shows the table. The lock is held.
+void TunedKernels::publish(Table table) {
+  for (Entry &entry : table) {
+    entry.chosen = entry.kernel.get();
+    int nearest = 3; // further than what is near
+    for (const Entry &other : table) {
+      int distance = std::abs(other.bucket.batchHeads - entry.bucket.batchHeads);
+      if (!entry.kernel && other.kernel && entry.bucket.isNear(other.bucket) &&
+          distance < nearest) {
+        nearest = distance;
+        entry.chosen = other.kernel.get();
+      }
+    }
+  }
+  tables.push_back(std::make_unique<const Table>(std::move(table)));
+  current.store(tables.back().get(), std::memory_order_release);
+}
+
+} // namespace tesela
