@@ -22,6 +22,9 @@ install(DIRECTORY templates/
   DESTINATION "${CMAKE_INSTALL_DATADIR}/tesela/templates"
   FILES_MATCHING PATTERN "*.mlir"
   PATTERN variants EXCLUDE)
+install(DIRECTORY data/tuned
+  DESTINATION "${CMAKE_INSTALL_DATADIR}/tesela"
+  FILES_MATCHING PATTERN "*.json")
 install(FILES LICENSE docs/third-party.md DESTINATION "${CMAKE_INSTALL_DOCDIR}")
 
 install(EXPORT TeselaTargets NAMESPACE Tesela:: DESTINATION "${tesela_package_folder}")

@@ -77,7 +77,8 @@ class Package(unittest.TestCase):
         allowed = re.compile(
             r"bin/tesela|include/tesela/(c/)?\w+\.h|lib/libtesela\.so[.\d]*"
             r"|lib/cmake/Tesela/\w+(-\w+)?\.cmake|lib/pkgconfig/tesela\.pc"
-            r"|share/doc/Tesela/[\w.-]+|share/tesela/(templates/\w+\.mlir|variants/\w+\.attn)")
+            r"|share/doc/Tesela/[\w.-]+"
+            r"|share/tesela/(templates/\w+\.mlir|variants/\w+\.attn|tuned/\w+\.json)")
         self.assertEqual([file for file in sorted(found) if not allowed.fullmatch(file)], [])
 
     def test_the_system_needs_libc_alone(self):

@@ -44,6 +44,17 @@ struct ExplainOptions : KernelChoice, LaunchShape {
   std::string svg, png; ///< paths; empty: no picture
 };
 
+struct TuneCommandOptions : KernelChoice, LaunchShape {
+  std::string input;            ///< .safetensors with the captures; empty: random ones
+  Layout layout = Layout::bhsd; ///< of q, k and v in it
+  double seconds = 60;
+  bool exhaustive = false, show = false, json = false;
+  std::string cacheFolder; ///< empty: the library's choice
+  bool noCache = false;    ///< the choice is not kept
+  int threads = 0;         ///< of the host; 0: all
+  std::string table;       ///< a table of records to add to; empty: none
+};
+
 /// The target that `choice` names; of "auto" the first GPU's, else the host.
 std::string targetOf(const KernelChoice &choice);
 
@@ -57,6 +68,9 @@ int exportBundle(const ExportOptions &options);
 
 /// `tesela explain`: what the kernel does with each tile.
 int explain(const ExplainOptions &options);
+
+/// `tesela tune`: measures schedules and keeps the fastest, or shows what is kept.
+int tune(const TuneCommandOptions &options);
 
 /// `tesela check`: the diagnostics of each variant.
 int check(const std::vector<std::string> &variants);

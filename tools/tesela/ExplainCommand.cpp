@@ -5,9 +5,8 @@
 #include "Commands.h"
 #include "ExitCode.h"
 #include "ExplainReport.h"
-#include "FileShape.h"
+#include "LaunchRequest.h"
 #include "OutputFile.h"
-#include "Parameters.h"
 #include "VariantFile.h"
 #include "drawing/PngCanvas.h"
 #include "drawing/SvgCanvas.h"
@@ -16,44 +15,8 @@
 #include "tesela/Explain.h"
 
 #include <cstdio>
-#include <optional>
 
 namespace tesela::tool {
-
-namespace {
-/// What is explained: a launch without q, k and v.
-struct Request {
-  LaunchShape shape;
-  LaunchExtents extents;
-  std::vector<NamedTensor> captures;
-};
-} // namespace
-
-static Result<Request> requestOf(const ExplainOptions &options, const VariantInfo &variant) {
-  Request request{.shape = options, .extents = {}, .captures = {}};
-  std::optional<SafetensorsFile> file;
-  if (!options.input.empty()) {
-    Result<SafetensorsFile> opened = SafetensorsFile::open(options.input);
-    if (!opened)
-      return opened.error();
-    file = std::move(*opened);
-    Result<LaunchShape> shape =
-        shapeOfFile({*file, options.input, options.layout}, variant, options);
-    if (!shape)
-      return shape.error();
-    request.shape = std::move(*shape);
-  }
-  Result<LaunchExtents> extents = extentsOf(request.shape);
-  if (!extents)
-    return extents.error();
-  request.extents = *extents;
-  Result<std::vector<NamedTensor>> captures =
-      file ? readCaptures(*file, variant) : randomCaptures(variant, *extents, options.seed);
-  if (!captures)
-    return captures.error();
-  request.captures = std::move(*captures);
-  return request;
-}
 
 static Status drawFiles(const ExplainOptions &options, const ExplainReport &report) {
   TileDrawing drawing(report);
@@ -84,7 +47,7 @@ int explain(const ExplainOptions &options) {
   Result<std::vector<ScalarArgument>> scalars = parseScalars(options.parameters, *variant);
   if (!scalars)
     return reportBadInput(scalars.error());
-  Result<Request> request = requestOf(options, *variant);
+  Result<LaunchRequest> request = launchRequest(options, options.input, options.layout, *variant);
   if (!request)
     return request.code() == Code::outOfMemory ? report(request.error())
                                                : reportBadInput(request.error());

@@ -36,6 +36,9 @@ static Result<Context> createContext(const RunOptions &options) {
   contextOptions.cacheFolder = options.cacheFolder;
   contextOptions.diskCache = !options.noCache;
   contextOptions.threads = options.threads;
+  contextOptions.tuning = options.tuning == "off"    ? Tuning::off
+                          : options.tuning == "full" ? Tuning::full
+                                                     : Tuning::cached;
   contextOptions.log = note;
   return Context::create(contextOptions);
 }
@@ -184,6 +187,7 @@ int run(const RunOptions &options) {
   kernelOptions.schedule = options.schedule;
   kernelOptions.expectedLength = problem->Sk;
   kernelOptions.expectedQueries = problem->Sq;
+  kernelOptions.sizes = ProblemSizes{problem->B, problem->H, problem->Hkv, problem->Sq, problem->Sk};
   kernelOptions.constants = takeConstants(problem->scalars, *variant);
   if (options.target.starts_with("sm_"))
     kernelOptions.target = options.target;

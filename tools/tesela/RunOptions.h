@@ -52,7 +52,8 @@ struct RunOptions : KernelChoice, LaunchShape {
   std::optional<double> scale; ///< 1/sqrt(headDim)
   std::string cacheFolder;     ///< empty: the library's choice
   bool noCache = false;
-  int threads = 0; ///< of the host; 0: all
+  std::string tuning = "cached"; ///< off, cached or full
+  int threads = 0;               ///< of the host; 0: all
   bool noCheck = false;
   bool checkReads = false;   ///< report reads outside of captured tensors
   std::optional<int> repeat; ///< timed launches; as many as fit into a second

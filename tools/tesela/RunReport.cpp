@@ -44,6 +44,18 @@ static const char *originName(KernelInfo::Origin origin) {
   return "";
 }
 
+static const char *originName(KernelInfo::ScheduleOrigin origin) {
+  switch (origin) {
+  case KernelInfo::ScheduleOrigin::given:
+    return "given";
+  case KernelInfo::ScheduleOrigin::heuristic:
+    return "heuristic";
+  case KernelInfo::ScheduleOrigin::tuned:
+    return "tuned";
+  }
+  return "";
+}
+
 static const char *layoutName(Layout layout) { return layout == Layout::bhsd ? "bhsd" : "bshd"; }
 
 static double total(const KernelInfo &kernel) {
@@ -114,7 +126,7 @@ std::string formatText(const RunReport &report) {
                              report.kernel.headDimV));
   line("problem", fmt::format("B {}  H {}  Hkv {}  Sq {}  Sk {}  {}  scale {:.6g}", p.B, p.H, p.Hkv,
                               p.Sq, p.Sk, layoutName(p.layout), p.scale));
-  line("schedule", report.kernel.schedule);
+  line("schedule", report.kernel.schedule + (report.kernel.tunedRecord.empty() ? "" : " (tuned)"));
   line("compile", compileLine(report.kernel));
   if (std::string resources = resourceLine(report.kernel); !resources.empty())
     line("resources", resources);
@@ -140,9 +152,12 @@ static ordered_json kernelJson(const KernelInfo &kernel) {
     stages[stage] = milliseconds;
   ordered_json json = {{"target", kernel.target},
                        {"schedule", kernel.schedule},
+                       {"schedule_origin", originName(kernel.scheduleOrigin)},
                        {"origin", originName(kernel.origin)},
                        {"compile_ms", total(kernel)},
                        {"stages_ms", stages}};
+  if (!kernel.tunedRecord.empty())
+    json["tuned_record"] = kernel.tunedRecord;
   if (!kernel.assembler.empty())
     json["assembler"] = kernel.assembler;
   if (kernel.registers)

@@ -80,6 +80,18 @@ Examples
   tesela compile causal --target sm_90 --head-dim 64 --emit ptx -o causal.ptx
   tesela compile causal --target host --emit object -o causal.o)";
 
+const char *const tuneFooter = R"(
+Every schedule gives a right kernel; which one is the fastest is measured here, for
+the sizes that are given and those near by (powers of two). What wins is kept beside
+the compiled kernels, and used from then on where no schedule is asked for. Close
+other programs: what shares the machine makes the choice less sure.
+
+Examples
+  tesela tune causal --batch 4 --heads 16 --length 4096
+  tesela tune sliding_window --param window=256 --length 16384 --seconds 90
+  tesela tune mine.attn --input captures.safetensors --json
+  tesela tune causal --show        what is kept, to pin with --schedule)";
+
 const char *const cacheFooter = R"(
 Kernels are kept from run to run, in a folder that many processes may share. Those
 used longest ago go when it passes its limit; these commands are for the rest.
@@ -279,6 +291,12 @@ void addRun(CLI::App &app, RunOptions &options) {
                    "Where kernels are kept ($TESELA_CACHE_DIR, else ~/.cache/tesela)")
       ->type_name("FOLDER");
   command->add_flag("--no-cache", options.noCache, "Neither read nor write the disk cache");
+  command
+      ->add_option("--tuning", options.tuning,
+                   "Measured schedules: off, cached, or full (measures first; see tune)")
+      ->check(silent(CLI::IsMember({"off", "cached", "full"})))
+      ->type_name("MODE")
+      ->capture_default_str();
   command->add_flag("--no-check", options.noCheck, "Leave out the check against the reference");
   command->add_flag("--check-reads", options.checkReads,
                     "Report reads outside of captured tensors; interprets every pair on the host");
@@ -355,6 +373,39 @@ void addExplain(CLI::App &app, ExplainOptions &options) {
   command->add_flag("--json", options.json, "Print one JSON object, with the kind of every tile");
 }
 
+void addTune(CLI::App &app, TuneCommandOptions &options) {
+  CLI::App *command =
+      app.add_subcommand("tune", "Measure schedules and keep the fastest for later runs");
+  command->footer(tuneFooter);
+  addKernelChoice(command, options);
+  addParameters(command, options);
+  command
+      ->add_option("--input", options.input,
+                   "Captured tensors, and with them the lengths, from a .safetensors file")
+      ->type_name("FILE");
+  addLayout(command, options.layout, "bhsd or bshd: how q, k and v lie in the file");
+  addShape(command, options);
+  command->add_option("--seconds", options.seconds, "How long it may take")
+      ->check(silent(CLI::PositiveNumber))
+      ->type_name("NUMBER")
+      ->capture_default_str();
+  command->add_flag("--exhaustive", options.exhaustive,
+                    "Time every schedule fully, however long it takes");
+  command->add_option("--threads", options.threads, "Threads of the host; 0: all")
+      ->check(silent(CLI::Range(0, 4096)))
+      ->type_name("N")
+      ->capture_default_str();
+  command
+      ->add_option("--cache-folder", options.cacheFolder,
+                   "Where schedules are kept ($TESELA_CACHE_DIR, else ~/.cache/tesela)")
+      ->type_name("FOLDER");
+  command->add_flag("--no-cache", options.noCache, "Keep nothing");
+  command->add_option("--table", options.table, "Add what is kept to this table of records, too")
+      ->type_name("FILE");
+  command->add_flag("--show", options.show, "Show what is kept for the variant; measure nothing");
+  command->add_flag("--json", options.json, "Print one JSON object");
+}
+
 void addCache(CLI::App &app, CacheOptions &options) {
   using Action = CacheOptions::Action;
   CLI::App *command = app.add_subcommand("cache", "The compiled kernels on disk");
@@ -410,6 +461,8 @@ int dispatch(int argc, char **argv) {
   bool devicesAsJson = false;
   CLI::App *devicesCommand = app.add_subcommand("devices", "List what kernels can run on");
   devicesCommand->add_flag("--json", devicesAsJson, "Print a JSON array");
+  TuneCommandOptions tuneOptions;
+  addTune(app, tuneOptions);
   CacheOptions cacheOptions;
   addCache(app, cacheOptions);
   CLI::App *variantsCommand = app.add_subcommand("variants", "List the library's variants");
@@ -425,6 +478,8 @@ int dispatch(int argc, char **argv) {
     return devices(devicesAsJson);
   if (variantsCommand->parsed())
     return variants();
+  if (app.got_subcommand("tune"))
+    return tune(tuneOptions);
   if (app.got_subcommand("cache"))
     return cache(cacheOptions);
   if (app.got_subcommand("run"))

@@ -1,0 +1,157 @@
+//===- TuneCommand.cpp - `tesela tune` ------------------------------------===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#include "Commands.h"
+#include "ExitCode.h"
+#include "LaunchRequest.h"
+#include "TuneReport.h"
+#include "VariantFile.h"
+
+#include "tesela/Tune.h"
+
+#include <fmt/format.h>
+
+#include <csignal>
+#include <cstdio>
+#include <stop_token>
+#include <unistd.h>
+
+namespace tesela::tool {
+
+namespace {
+
+/// An interrupt ends the race at its next step: nothing half done stays behind.
+volatile std::sig_atomic_t interrupted = 0;
+void onInterrupt(int) { interrupted = 1; }
+
+/// One line on the terminal, written over again and again.
+class ProgressLine {
+public:
+  ~ProgressLine() { clear(); }
+  void show(const TuneProgress &progress) {
+    if (!isTerminal)
+      return;
+    std::string line =
+        fmt::format("{} of {} schedules, best {:.4g} ms ({:.2f} times)", progress.decided,
+                    progress.total, progress.bestMilliseconds, progress.speedup);
+    if (progress.secondsLeft > 0)
+      line += fmt::format(", {:.0f} s left at most", progress.secondsLeft);
+    std::fputs(fmt::format("\r{:<78}", line).c_str(), stderr);
+    isShown = true;
+  }
+  void clear() {
+    if (isShown)
+      std::fputs(fmt::format("\r{:<78}\r", "").c_str(), stderr);
+    isShown = false;
+  }
+
+private:
+  bool isTerminal = ::isatty(STDERR_FILENO) == 1;
+  bool isShown = false;
+};
+
+Result<Context> createContext(const TuneCommandOptions &options) {
+  ContextOptions context;
+  bool isNamed = options.target == "auto" || options.target == "host";
+  context.device = isNamed ? options.target : "cuda";
+  context.cacheFolder = options.cacheFolder;
+  context.diskCache = !options.noCache;
+  context.threads = options.threads;
+  context.log = [](const std::string &sentence) {
+    std::fputs(fmt::format("tesela: note: {}\n", sentence).c_str(), stderr);
+  };
+  return Context::create(context);
+}
+
+/// Prints what is kept.
+int show(const TuneCommandOptions &options, const Context &context, const KernelOptions &kernel,
+         const std::string &name) {
+  Result<std::vector<TunedChoice>> choices = tunedChoices(context, kernel);
+  if (!choices)
+    return report(choices.error());
+  std::string text = options.json ? formatJson(name, *choices) : formatText(name, *choices);
+  std::fputs(text.c_str(), stdout);
+  return exitSuccess;
+}
+
+} // namespace
+
+int tune(const TuneCommandOptions &options) {
+  Result<VariantFile> file = readVariant(options.variant);
+  if (!file)
+    return reportBadInput(file.error());
+  Result<VariantInfo> variant = checkVariant(file->text, file->path);
+  if (!variant)
+    return report(variant.error());
+  std::fputs(variant->warnings.c_str(), stderr);
+  if (!options.table.empty() && options.noCache)
+    return reportBadInput(Error(Code::invalidArgument,
+                                "--table takes what is kept, and --no-cache keeps nothing: leave "
+                                "one of them out."));
+  // What is kept is asked for by the kernel alone; a `const` parameter is a part of it.
+  Result<std::vector<ScalarArgument>> scalars =
+      parseScalars(options.parameters, options.show ? constantsAlone(*variant) : *variant);
+  if (!scalars)
+    return reportBadInput(scalars.error());
+  Result<Context> context = createContext(options);
+  if (!context)
+    return report(context.error());
+
+  TunedVariant tuned{.name = variant->name, .path = file->path, .device = context->device()};
+  KernelOptions &kernel = tuned.kernel;
+  kernel.variantText = file->text;
+  kernel.variantFile = file->path;
+  kernel.inputType = parseElementType(options.dtype).value_or(ElementType::bf16);
+  kernel.headDimQk = static_cast<int>(options.headDim);
+  kernel.headDimV = static_cast<int>(options.headDimV.value_or(options.headDim));
+  kernel.schedule = options.schedule;
+  kernel.constants = takeConstants(*scalars, *variant);
+  if (options.target.starts_with("sm_"))
+    kernel.target = options.target;
+  if (options.show)
+    return show(options, *context, kernel, variant->name);
+
+  Result<LaunchRequest> request = launchRequest(options, options.input, options.layout, *variant);
+  if (!request)
+    return request.code() == Code::outOfMemory ? report(request.error())
+                                               : reportBadInput(request.error());
+  const LaunchExtents &e = tuned.extents = request->extents;
+  kernel.headDimQk = static_cast<int>(request->shape.headDim);
+  kernel.headDimV = static_cast<int>(request->shape.headDimV.value_or(request->shape.headDim));
+  kernel.inputType = parseElementType(request->shape.dtype).value_or(ElementType::bf16);
+  kernel.expectedLength = e.Sk;
+  kernel.expectedQueries = e.Sq;
+  TuneShape shape;
+  static_cast<ProblemSizes &>(shape) = {e.B, e.H, e.Hkv, e.Sq, e.Sk};
+  shape.scalars = std::move(*scalars);
+  for (const auto &[name, tensor] : request->captures)
+    shape.captures.push_back({name, tensor.view()});
+
+  ProgressLine line;
+  std::stop_source stop;
+  std::signal(SIGINT, onInterrupt);
+  TuneOptions tuning;
+  tuning.seconds = options.seconds;
+  tuning.exhaustive = options.exhaustive;
+  tuning.keep = !options.noCache;
+  tuning.limits.cancelled = stop.get_token();
+  tuning.progress = [&](const TuneProgress &progress) {
+    if (interrupted)
+      stop.request_stop();
+    line.show(progress);
+  };
+  Result<TuneReport> result = tesela::tune(*context, kernel, shape, tuning);
+  line.clear();
+  if (!result)
+    return report(result.error());
+  tuned.report = std::move(*result);
+  std::string text = options.json ? formatJson(tuned) : formatText(tuned);
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  if (!options.table.empty() && !tuned.report.record.empty())
+    if (Status status = addToTable(options.table, {tuned.report.record}); !status)
+      return report(status.error());
+  return exitSuccess;
+}
+
+} // namespace tesela::tool
