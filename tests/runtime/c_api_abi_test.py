@@ -89,7 +89,8 @@ def interface():
     """{entity: lines}, such as {"struct tesela_view 32": ["data 0 8 void *", ...]}."""
     text, macros = declarations()
     structures = re.findall(r"typedef struct (\w+) \{(.*?)\} \1;", text, flags=re.S)
-    enumerations = re.findall(r"typedef enum (\w+) \{(.*?)\} \1;", text, flags=re.S)
+    enumerations = re.findall(r"typedef enum (\w+) TESELA_AS_INT \{(.*?)\} \1;", text, flags=re.S)
+    assert len(enumerations) == text.count("typedef enum"), "an enumeration without TESELA_AS_INT"
     assert len(structures) == text.count("struct tesela") - len(
         re.findall(r"typedef struct (\w+) \1;", text)), "a structure was not understood"
     lines = []

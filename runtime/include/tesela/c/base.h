@@ -14,6 +14,13 @@ extern "C" {
 
 #define TESELA_API __attribute__((visibility("default")))
 
+/* C's enumerations hold any int, and so must C++'s: a wrong number is refused, not undefined. */
+#ifdef __cplusplus
+#define TESELA_AS_INT : int
+#else
+#define TESELA_AS_INT
+#endif
+
 /* The version that a program is compiled against; tesela_version_number() is that of the library
  * it runs with. They fit where the library's is not less and the major version is the same. */
 #define TESELA_VERSION_MAJOR 0
@@ -28,7 +35,7 @@ TESELA_API const char *tesela_version(void);
 /* TESELA_VERSION_NUMBER of the library. */
 TESELA_API int tesela_version_number(void);
 
-typedef enum tesela_code {
+typedef enum tesela_code TESELA_AS_INT {
   TESELA_OK = 0,
   TESELA_INVALID_ARGUMENT = 1, /* a value, shape, stride, alignment or type is not accepted */
   TESELA_INVALID_VARIANT = 2,  /* the variant's text has errors; the message holds them all */
@@ -59,7 +66,7 @@ TESELA_API size_t tesela_last_error_count(void);
 TESELA_API const char *tesela_last_error_link(size_t index); /* NULL where there is no such link */
 
 /* Element types. */
-typedef enum tesela_type {
+typedef enum tesela_type TESELA_AS_INT {
   TESELA_F32 = 0,
   TESELA_F16 = 1,
   TESELA_BF16 = 2,

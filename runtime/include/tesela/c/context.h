@@ -13,7 +13,7 @@ extern "C" {
 
 /* What a kernel can run on. */
 
-typedef enum tesela_device_kind {
+typedef enum tesela_device_kind TESELA_AS_INT {
   TESELA_DEVICE_HOST = 0,
   TESELA_DEVICE_CUDA = 1
 } tesela_device_kind;
@@ -46,7 +46,7 @@ TESELA_API tesela_code tesela_devices_describe(const tesela_devices *devices, si
 /* Something that happened in a context. Fields that a kind does not name are 0 or "". Later
  * versions may have more kinds: skip those that you do not know. */
 
-typedef enum tesela_event_kind {
+typedef enum tesela_event_kind TESELA_AS_INT {
   TESELA_EVENT_COMPILE_STARTED = 0,  /* variant, target, key */
   TESELA_EVENT_COMPILE_FINISHED = 1, /* also stages, milliseconds, bytes of the code; or failure */
   TESELA_EVENT_CACHE_HIT = 2,        /* text: "memory" or "disk"; milliseconds */

@@ -35,14 +35,14 @@ TESELA_API tesela_code tesela_explain(const tesela_kernel_options *options,
 TESELA_API void tesela_explanation_destroy(tesela_explanation *explanation); /* NULL is allowed */
 
 /* What a tile is to a kernel. */
-typedef enum tesela_tile_kind {
+typedef enum tesela_tile_kind TESELA_AS_INT {
   TESELA_TILE_EMPTY = 0,   /* no pair in it is kept: neither loaded nor computed */
   TESELA_TILE_PARTIAL = 1, /* not proved: computed, then masked pair by pair */
   TESELA_TILE_FULL = 2     /* every pair in it is kept: computed without the mask */
 } tesela_tile_kind;
 
 /* How a kernel finds the tiles that it computes. */
-typedef enum tesela_tile_form {
+typedef enum tesela_tile_form TESELA_AS_INT {
   TESELA_EVERY_TILE = 0,      /* it computes them all */
   TESELA_KEY_RANGES = 1,      /* by runs of keys, closed formulas in the block of queries */
   TESELA_CLASSIFIED_TILES = 2 /* by a test of each tile, or of many at once */

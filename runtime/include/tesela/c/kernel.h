@@ -72,7 +72,7 @@ TESELA_API tesela_code tesela_emit_stage(const tesela_kernel_options *options, c
  * again. For those who write templates. Holds for the whole process. */
 TESELA_API tesela_code tesela_use_template_folder(const char *folder);
 
-typedef enum tesela_origin {
+typedef enum tesela_origin TESELA_AS_INT {
   TESELA_COMPILED = 0,
   TESELA_MEMORY_CACHE = 1,
   TESELA_DISK_CACHE = 2,

@@ -14,7 +14,7 @@ extern "C" {
 #define TESELA_MAX_RANK 8
 
 /* Where a tensor lies; DLPack's numbers. */
-typedef enum tesela_memory {
+typedef enum tesela_memory TESELA_AS_INT {
   TESELA_MEMORY_UNKNOWN = 0, /* taken to be the device's that it is used on */
   TESELA_MEMORY_HOST = 1,
   TESELA_MEMORY_CUDA = 2,
