@@ -397,6 +397,36 @@ TEST_P(LauncherTest, TheSameSentences) {
   }
 }
 
+/// Strides that are fine for some kernels and nothing for tensor copies: found by the launch
+/// itself.
+TEST_P(LauncherTest, StridesThatNoTensorMapTakes) {
+  open(90, "sm_90");
+  if (HasFatalFailure())
+    return;
+  using Change = void (*)(LaunchArguments &);
+  int refusals = 0;
+  for (Change change : std::initializer_list<Change>{
+           [](LaunchArguments &a) { a.k.strides[2] = 0; },
+           [](LaunchArguments &a) { a.q.strides[1] = 0; },
+           [](LaunchArguments &a) { a.v.strides[0] = int64_t(1) << 39; },
+           [](LaunchArguments &a) { a.q.strides[1] = int64_t(1) << 38; },
+           [](LaunchArguments &a) { a.o.strides[0] = (int64_t(1) << 39) - 8; }}) {
+    LaunchArguments arguments = argumentsOf(shapes[0]);
+    change(arguments);
+    Status status = kernel->launch(arguments);
+    size_t bytes = 0;
+    ASSERT_EQ(library->workspaceBytes(arguments, bytes).code, 0);
+    void *workspace = bytes ? library->allocate(bytes) : nullptr;
+    CLibrary::Outcome outcome = library->launch(arguments, nullptr, {workspace, bytes});
+    EXPECT_EQ(outcome.code, int(status.code())) << outcome.message;
+    EXPECT_EQ(outcome.message, status ? "" : status.error().chain().back());
+    refusals += !status.ok();
+    library->release(workspace);
+  }
+  bool hasMaps = launches.dump().find("tensor map") != std::string::npos;
+  EXPECT_EQ(refusals > 0, hasMaps);
+}
+
 TEST_P(LauncherTest, WhatTheDriverRefuses) {
   open(90, "sm_90");
   if (HasFatalFailure())
