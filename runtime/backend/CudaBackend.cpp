@@ -5,6 +5,7 @@
 #include "assemble/Ptxas.h"
 #include "backend/Backend.h"
 #include "backend/LaunchCounters.h"
+#include "driver/ClearMemory.h"
 #include "driver/CurrentContext.h"
 #include "driver/EncodeTensorMap.h"
 
@@ -45,18 +46,12 @@ public:
         !status)
       return status.error();
     auto backend = std::make_shared<CudaBackend>(device, **api, handle, context);
-    if (Status status = backend->createCounters(); !status)
+    if (Status status = backend->prepareMemory(); !status)
       return status.error();
     if (Status status = (*api)->check(
             (*api)->cuDeviceGetAttribute(&backend->multiprocessors, multiprocessorCount, handle),
             "cuDeviceGetAttribute");
         !status)
-      return status.error();
-    Result<void *> zero = backend->allocate(LoadedCode::zeroBytes);
-    if (!zero)
-      return zero.error();
-    backend->zero = *zero;
-    if (Status status = backend->fill(*zero, 0, LoadedCode::zeroBytes); !status)
       return status.error();
     return std::shared_ptr<Backend>(backend);
   }
@@ -72,9 +67,19 @@ public:
     api.cuDevicePrimaryCtxRelease_v2(handle);
   }
 
-  Status createCounters() {
+  /// The counters and the zeros.
+  Status prepareMemory() {
     CurrentContext current(api, context);
-    return current.status() ? counters.create() : current.status();
+    if (!current.status())
+      return current.status();
+    if (Status status = counters.create(); !status)
+      return status;
+    Result<void *> made = allocate(LoadedCode::zeroBytes);
+    if (!made)
+      return made.error();
+    zero = *made;
+    RelaxedCapture relaxed(api);
+    return clearMemory(api, devicePointer(zero), LoadedCode::zeroBytes);
   }
   mutable LaunchCounters counters;
   int multiprocessors = 1;

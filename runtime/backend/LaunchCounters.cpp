@@ -4,6 +4,7 @@
 //===----------------------------------------------------------------------===//
 #include "backend/LaunchCounters.h"
 
+#include "driver/ClearMemory.h"
 #include "driver/CurrentContext.h"
 
 namespace tesela {
@@ -19,20 +20,6 @@ LaunchCounter LaunchCounters::Supply::take() {
   return counter;
 }
 
-/// Zeros on a stream of its own: the default stream would wait for launches, and fails while a
-/// graph is captured on another one.
-static Status clear(const DriverApi &api, DevicePointer address, size_t bytes) {
-  CUstream_st *stream = nullptr;
-  if (Status status = api.check(api.cuStreamCreate(&stream, streamNonBlocking), "cuStreamCreate");
-      !status)
-    return status;
-  Status status = api.check(api.cuMemsetD8Async(address, 0, bytes, stream), "cuMemsetD8Async");
-  if (status)
-    status = api.check(api.cuStreamSynchronize(stream), "cuStreamSynchronize");
-  api.cuStreamDestroy_v2(stream);
-  return status;
-}
-
 Status LaunchCounters::fill(Supply &supply) {
   RelaxedCapture relaxed(api);
   DevicePointer address = 0;
@@ -44,7 +31,7 @@ Status LaunchCounters::fill(Supply &supply) {
     api.cuMemFree_v2(*address); // waits for the launches that still use it
     delete address;
   });
-  if (Status status = clear(api, address, bytes); !status)
+  if (Status status = clearMemory(api, address, bytes); !status)
     return status;
   supply = {std::move(block), address, address + bytes};
   return Status::success();

@@ -76,10 +76,12 @@ TEST_F(CaptureTest, WithoutOneTheStreamsIsTaken) {
 
 // In the mode that captures mostly have, an allocation on any thread would break them.
 TEST_F(CaptureTest, WhatOthersAllocateLeavesACaptureAlone) {
-  Result<Context> context = cudaContext();
+  ASSERT_TRUE(cuda::driver().ok());
   TestStream captured(0, true);
   stub::beginCapture(captured.get());
   std::thread other([&] {
+    Result<Context> context = cudaContext();
+    ASSERT_TRUE(context.ok()) << context.error().message();
     Result<Kernel> kernel = context->compile(cudaKernelOptions());
     EXPECT_TRUE(kernel.ok());
     Result<Buffer> memory = context->allocate(size_t(1) << 20);

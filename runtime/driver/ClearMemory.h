@@ -1,0 +1,19 @@
+//===- ClearMemory.h - Zeros in the device's memory -------------*- C++ -*-===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#ifndef TESELA_DRIVER_CLEARMEMORY_H
+#define TESELA_DRIVER_CLEARMEMORY_H
+
+#include "driver/DriverApi.h"
+
+namespace tesela::cuda {
+
+/// Sets memory to 0 that nothing uses yet, and waits for that alone: on a stream of its own, since
+/// the default stream would wait for launches, and fails while a graph is captured on another one.
+/// The device's context must be current.
+Status clearMemory(const DriverApi &api, DevicePointer address, size_t bytes);
+
+} // namespace tesela::cuda
+
+#endif // TESELA_DRIVER_CLEARMEMORY_H
