@@ -120,6 +120,8 @@ private:
   std::vector<std::vector<tesela_extent>> extents; ///< by parameter
 };
 
+ProblemSizes problemSizes(const tesela_sizes &sizes);
+
 /// The options that say what a kernel is.
 Result<KernelOptions> kernelOptions(const tesela_kernel_options *options);
 

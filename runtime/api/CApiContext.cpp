@@ -28,6 +28,10 @@ static_assert(int(TESELA_EVENT_COMPILE_STARTED) == int(Event::Kind::compileStart
               int(TESELA_EVENT_LAUNCH) == int(Event::Kind::launch) &&
               int(TESELA_EVENT_WARNING) == int(Event::Kind::warning));
 
+static_assert(TESELA_TUNING_CACHED - TESELA_TUNING_OFF == int(Tuning::cached) &&
+              TESELA_TUNING_ON_FIRST_USE - TESELA_TUNING_OFF == int(Tuning::onFirstUse) &&
+              TESELA_TUNING_FULL - TESELA_TUNING_OFF == int(Tuning::full) && int(Tuning::off) == 0);
+
 namespace {
 
 constexpr const char *contextMaker = "tesela_context_create";
@@ -66,6 +70,13 @@ Result<ContextOptions> contextOptions(const tesela_context_options *options) {
   if (given.most_kernels != 0)
     chosen.mostKernels = given.most_kernels;
   chosen.cacheBytes = given.cache_bytes;
+  if (given.tuning < TESELA_TUNING_DEFAULT || given.tuning > TESELA_TUNING_FULL)
+    return invalid("the tuning " + std::to_string(int(given.tuning)) +
+                   " is none of tesela_tuning's");
+  if (given.tuning != TESELA_TUNING_DEFAULT)
+    chosen.tuning = Tuning(given.tuning - TESELA_TUNING_OFF);
+  if (given.tuning_seconds != 0)
+    chosen.tuningSeconds = given.tuning_seconds;
   if (given.log)
     chosen.log = [log = given.log, user = given.log_user](const std::string &message) {
       log(user, message.c_str());

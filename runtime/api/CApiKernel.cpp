@@ -18,6 +18,9 @@ static_assert(int(TESELA_COMPILED) == int(KernelInfo::Origin::compiled) &&
               int(TESELA_MEMORY_CACHE) == int(KernelInfo::Origin::memoryCache) &&
               int(TESELA_DISK_CACHE) == int(KernelInfo::Origin::diskCache) &&
               int(TESELA_BUNDLE) == int(KernelInfo::Origin::bundle));
+static_assert(int(TESELA_SCHEDULE_GIVEN) == int(KernelInfo::ScheduleOrigin::given) &&
+              int(TESELA_SCHEDULE_HEURISTIC) == int(KernelInfo::ScheduleOrigin::heuristic) &&
+              int(TESELA_SCHEDULE_TUNED) == int(KernelInfo::ScheduleOrigin::tuned));
 
 namespace {
 
@@ -58,6 +61,8 @@ tesela_kernel_info kernelInfo(const tesela_kernel &kernel) {
   to.head_dim_v = from.headDimV;
   to.stages = kernel.stages.data();
   to.stage_count = kernel.stages.size();
+  to.schedule_origin = tesela_schedule_origin(from.scheduleOrigin);
+  to.tuned_record = from.tunedRecord.c_str();
   return to;
 }
 
@@ -111,6 +116,10 @@ tesela_kernel *tesela::c::makeKernelHandle(Kernel kernel, const Device &device) 
   return new tesela_kernel{std::move(kernel), device, std::move(stages), std::move(parameters)};
 }
 
+ProblemSizes tesela::c::problemSizes(const tesela_sizes &sizes) {
+  return {sizes.batch, sizes.heads, sizes.kv_heads, sizes.length, sizes.kv_length};
+}
+
 Result<KernelOptions> tesela::c::kernelOptions(const tesela_kernel_options *options) {
   tesela_kernel_options given;
   if (Status status = readSized(options, given, "tesela_kernel_options"); !status)
@@ -130,6 +139,8 @@ Result<KernelOptions> tesela::c::kernelOptions(const tesela_kernel_options *opti
   chosen.expectedLength = given.expected_length;
   chosen.expectedQueries = given.expected_queries;
   chosen.target = textOr(given.target);
+  if (given.sizes)
+    chosen.sizes = problemSizes(*given.sizes);
   if (Status status = addConstants(given, chosen); !status)
     return status.error();
   return chosen;

@@ -32,6 +32,7 @@
 #include "tesela/c/kernel.h"
 #include "tesela/c/preparation.h"
 #include "tesela/c/tensor.h"
+#include "tesela/c/tune.h"
 #include "tesela/c/variant.h"
 
 #endif /* TESELA_TESELA_H */

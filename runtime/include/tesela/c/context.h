@@ -83,6 +83,22 @@ typedef struct tesela_event {
 
 typedef struct tesela_context tesela_context;
 
+/* What tesela_compile and launches do with measured schedules (tesela/c/tune.h). A schedule that
+ * tesela_kernel_options name always holds. */
+typedef enum tesela_tuning TESELA_AS_INT {
+  TESELA_TUNING_DEFAULT = 0, /* TESELA_TUNING_CACHED */
+  TESELA_TUNING_OFF = 1,     /* the heuristic chooses */
+  /* Schedules that were measured before, here or by those who made the library, are used. Where the
+   * options' sizes are given, tesela_compile makes the kernel for these; the kernel for other sizes
+   * is prepared in the background by their first launch, which does not wait for it. */
+  TESELA_TUNING_CACHED = 2,
+  /* Also, the first launch of sizes that nothing is known for has them tuned in the background, on
+   * one thread, in memory of its own; later launches run what came of it. */
+  TESELA_TUNING_ON_FIRST_USE = 3,
+  /* Also, tesela_compile tunes for the options' sizes that nothing is known for, and waits. */
+  TESELA_TUNING_FULL = 4
+} tesela_tuning;
+
 typedef struct tesela_context_options {
   size_t size;              /* sizeof(tesela_context_options) */
   const char *device;       /* NULL or "auto", "host", "cuda", "cuda:1" */
@@ -103,6 +119,9 @@ typedef struct tesela_context_options {
   /* The bytes that the cache's folder may have; beyond that what was used longest ago is removed.
    * 0: 1 GiB. */
   int64_t cache_bytes;
+  tesela_tuning tuning;
+  /* How long the tuning of one kernel for one bucket of sizes may take; 0: 60. */
+  double tuning_seconds;
 } tesela_context_options;
 
 /* `options` may be NULL. On success *context must be given to tesela_context_destroy. */

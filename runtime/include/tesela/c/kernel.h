@@ -26,6 +26,15 @@ typedef struct tesela_parameter {
   const tesela_tensor *tensor; /* not NULL: the captured tensor, whatever the fields above say */
 } tesela_parameter;
 
+/* The sizes of a launch. */
+typedef struct tesela_sizes {
+  int64_t batch;
+  int64_t heads;     /* of queries, a multiple of kv_heads */
+  int64_t kv_heads;  /* of keys and values */
+  int64_t length;    /* queries */
+  int64_t kv_length; /* keys */
+} tesela_sizes;
+
 /* Compiling. */
 
 typedef struct tesela_kernel_options {
@@ -49,6 +58,9 @@ typedef struct tesela_kernel_options {
   /* NULL: the context's device, or "host" where there is no context. Else what the kernel is for:
    * "sm_80", say, which an sm_90 runs too. */
   const char *target;
+  /* The sizes that most launches will have; NULL: not known. The schedule is then the tuned one for
+   * these, if there is one; each launch has the schedule of its own sizes all the same. */
+  const tesela_sizes *sizes;
 } tesela_kernel_options;
 
 typedef struct tesela_kernel tesela_kernel; /* compiled and loaded */
@@ -79,6 +91,13 @@ typedef enum tesela_origin TESELA_AS_INT {
   TESELA_BUNDLE = 3
 } tesela_origin;
 
+/* Who chose a schedule. */
+typedef enum tesela_schedule_origin TESELA_AS_INT {
+  TESELA_SCHEDULE_GIVEN = 0,     /* tesela_kernel_options' schedule, in part or whole */
+  TESELA_SCHEDULE_HEURISTIC = 1, /* the library, without measurements */
+  TESELA_SCHEDULE_TUNED = 2      /* measurements */
+} tesela_schedule_origin;
+
 /* What is known of a kernel. Texts and stages live as long as the kernel; a number that is not
  * known, as those of a GPU are on the host, is -1. */
 typedef struct tesela_kernel_info {
@@ -98,6 +117,9 @@ typedef struct tesela_kernel_info {
   int head_dim_v;
   const tesela_stage *stages; /* the parts of compile_ms, in order */
   size_t stage_count;
+  /* Launches of other sizes may run other schedules (tesela_context_options' tuning). */
+  tesela_schedule_origin schedule_origin;
+  const char *tuned_record; /* the file of the measurements; "" where there are none */
 } tesela_kernel_info;
 
 /* Writes *info, whose size the caller has set; of a structure that is shorter than this
