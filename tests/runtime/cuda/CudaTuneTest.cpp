@@ -1,0 +1,106 @@
+//===- CudaTuneTest.cpp - The tuner on the stub's GPUs --------------------===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#include "CudaProblem.h"
+
+#include "api/State.h"
+#include "tesela/Tune.h"
+
+using namespace tesela;
+
+namespace {
+
+class CudaTuneTest : public CudaTest {
+protected:
+  void SetUp() override {
+    CudaTest::SetUp();
+    fake::setCandidates({"one", "two", "broken", "three"});
+  }
+  void TearDown() override {
+    fake::setCandidates({});
+    CudaTest::TearDown();
+  }
+
+  static TuneShape shape() {
+    TuneShape shape;
+    static_cast<ProblemSizes &>(shape) = {CudaProblem::B, CudaProblem::H, CudaProblem::Hkv,
+                                          CudaProblem::Sq, CudaProblem::Sk};
+    shape.scalars = {{"window", 7}};
+    return shape;
+  }
+  static TuneOptions brief() {
+    TuneOptions tuning;
+    tuning.seconds = 0.2;
+    tuning.memoryBytes = 8 << 20;
+    tuning.keep = false;
+    return tuning;
+  }
+};
+
+// The caller's launches on the default stream must not wait for a race.
+TEST_F(CudaTuneTest, RacesOnAStreamOfItsOwn) {
+  Result<Context> context = cudaContext();
+  stub::recordLaunches();
+  Result<TuneReport> report = tune(*context, cudaKernelOptions(), shape(), brief());
+  ASSERT_TRUE(report.ok()) << report.error().message();
+  EXPECT_EQ(report->trials.size(), 4u);
+  std::vector<stub::StubLaunch> launches = stub::takeLaunches();
+  ASSERT_FALSE(launches.empty());
+  uint64_t defaultStream = 0;
+  ASSERT_EQ((*cuda::driver())->cuInit(0), 0);
+  {
+    Result<Kernel> kernel = context->compile(cudaKernelOptions());
+    CudaProblem problem = CudaProblem::create(*context).value();
+    ASSERT_TRUE(kernel->launch(problem.arguments).ok());
+    defaultStream = stub::takeLaunches().back().stream;
+  }
+  for (const stub::StubLaunch &launch : launches)
+    EXPECT_NE(launch.stream, defaultStream);
+}
+
+// Whatever fails, and whenever: a sentence, and nothing stays behind (CudaTest).
+TEST_F(CudaTuneTest, FailuresLeaveNothingBehind) {
+  Result<Context> context = cudaContext();
+  for (const char *entry :
+       {"cuMemAlloc_v2", "cuMemcpyHtoD_v2", "cuMemsetD8_v2", "cuStreamCreate", "cuModuleLoadDataEx",
+        "cuLaunchKernel", "cuStreamSynchronize", "cuEventRecord", "cuEventElapsedTime"})
+    for (int call : {1, 2, 5, 9}) {
+      SCOPED_TRACE(testing::Message() << "call " << call << " of " << entry);
+      stub::Live before = stub::live();
+      stub::failCall(entry, call, cuda::errorOutOfMemory);
+      Result<TuneReport> report = tune(*context, cudaKernelOptions(), shape(), brief());
+      stub::failCall("", 0, 0);
+      EXPECT_TRUE(report.ok() || !report.error().message().empty());
+      EXPECT_EQ(stub::live(), before);
+    }
+}
+
+// Whoever warmed a stream for a capture has warmed the kernel of then: a better one that came
+// meanwhile has no memory on it, and must not spoil the graph.
+TEST_F(CudaTuneTest, AKernelThatChangesBeforeACaptureSpoilsNothing) {
+  fake::setCudaFormat(CodeFormat::cubin);
+  ContextOptions options;
+  options.device = "cuda";
+  options.diskCache = false;
+  options.tuning = Tuning::onFirstUse;
+  options.tuningSeconds = 0.1;
+  Result<Context> context = Context::create(options);
+  Result<Kernel> kernel = context->compile(cudaKernelOptions());
+  CudaProblem problem = CudaProblem::create(*context).value();
+  TestStream stream;
+  ASSERT_TRUE(kernel->launch(problem.arguments, stream.get()).ok());
+  KernelOptions other = cudaKernelOptions();
+  other.schedule = "two";
+  Result<Kernel> better = context->compile(other);
+  ASSERT_TRUE(better.ok());
+  SizeBucket bucket = SizeBucket::of({int32_t(problem.B), int32_t(problem.H), int32_t(problem.Hkv),
+                                      int32_t(problem.Sq), int32_t(problem.Sk)});
+  kernel->internal()->tuned->set(bucket, better->internal()->kernel);
+  stub::beginCapture(stream.get());
+  Status launched = kernel->launch(problem.arguments, stream.get());
+  EXPECT_TRUE(stub::endCapture(stream.get()));
+  EXPECT_TRUE(launched.ok()) << launched.error().message();
+}
+
+} // namespace
