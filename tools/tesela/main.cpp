@@ -386,7 +386,7 @@ void addTune(CLI::App &app, TuneCommandOptions &options) {
   addLayout(command, options.layout, "bhsd or bshd: how q, k and v lie in the file");
   addShape(command, options);
   command->add_option("--seconds", options.seconds, "How long it may take")
-      ->check(silent(CLI::PositiveNumber))
+      ->check(silent(CLI::Range(0.1, 1e6)))
       ->type_name("NUMBER")
       ->capture_default_str();
   command->add_flag("--exhaustive", options.exhaustive,
