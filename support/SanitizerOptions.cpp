@@ -1,4 +1,4 @@
-//===- SanitizerOptions.cpp - What the sanitizers must know of LLVM -------===//
+//===- SanitizerOptions.cpp - What the sanitizers must know ---------------===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -11,4 +11,9 @@
 
 extern "C" __attribute__((visibility("default"))) const char *__asan_default_options() {
   return "allow_user_poisoning=0";
+}
+
+// Some tests ask for more memory than there is.
+extern "C" __attribute__((visibility("default"))) const char *__tsan_default_options() {
+  return "allocator_may_return_null=1";
 }
