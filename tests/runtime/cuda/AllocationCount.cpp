@@ -13,12 +13,15 @@ namespace tesela {
 long allocationsSoFar() { return allocations; }
 } // namespace tesela
 
-static void *counted(std::size_t bytes, std::size_t alignment) {
+static void *countedOrNull(std::size_t bytes, std::size_t alignment) noexcept {
   ++allocations;
-  void *memory =
-      alignment <= __STDCPP_DEFAULT_NEW_ALIGNMENT__
-          ? std::malloc(bytes ? bytes : 1)
-          : std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+  return alignment <= __STDCPP_DEFAULT_NEW_ALIGNMENT__
+             ? std::malloc(bytes ? bytes : 1)
+             : std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+}
+
+static void *counted(std::size_t bytes, std::size_t alignment) {
+  void *memory = countedOrNull(bytes, alignment);
   if (!memory)
     throw std::bad_alloc();
   return memory;
@@ -31,6 +34,20 @@ void *operator new(std::size_t bytes, std::align_val_t alignment) {
 }
 void *operator new[](std::size_t bytes, std::align_val_t alignment) {
   return counted(bytes, std::size_t(alignment));
+}
+// All of them: the sanitizers hold what one has allocated against what frees it.
+void *operator new(std::size_t bytes, const std::nothrow_t &) noexcept {
+  return countedOrNull(bytes, 1);
+}
+void *operator new[](std::size_t bytes, const std::nothrow_t &) noexcept {
+  return countedOrNull(bytes, 1);
+}
+void *operator new(std::size_t bytes, std::align_val_t alignment, const std::nothrow_t &) noexcept {
+  return countedOrNull(bytes, std::size_t(alignment));
+}
+void *operator new[](std::size_t bytes, std::align_val_t alignment,
+                     const std::nothrow_t &) noexcept {
+  return countedOrNull(bytes, std::size_t(alignment));
 }
 void operator delete(void *memory) noexcept { std::free(memory); }
 void operator delete[](void *memory) noexcept { std::free(memory); }
