@@ -48,6 +48,7 @@ int exportBundle(const ExportOptions &options) {
   Result<VariantInfo> variant = checkVariant(file->text, file->path);
   if (!variant)
     return report(variant.error());
+  std::fputs(variant->warnings.c_str(), stderr);
   Result<BundleOptions> bundle = bundleOptions(options, *file, *variant);
   if (!bundle)
     return reportBadInput(bundle.error());
