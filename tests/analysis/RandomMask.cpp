@@ -18,7 +18,7 @@ int32_t randomInteger(std::mt19937 &random, int32_t extent) {
   case 2:
   case 3:
   case 4:
-    return extent - 20 + small(40);
+    return int32_t(uint32_t(extent) - 20 + uint32_t(small(40))); // wraps as the language does
   case 5:
   case 6:
     return -small(40);
