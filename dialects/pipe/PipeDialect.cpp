@@ -156,6 +156,10 @@ static LogicalResult verifyProducer(Operation *op) {
 static LogicalResult verifyConsumers(Operation *op) {
   return verifyRole(op, "consumers'", {consumersOf});
 }
+/// Turns are put around products before the roles are split.
+static LogicalResult verifyTurn(Operation *op) {
+  return op->getParentOfType<RolesOp>() ? verifyConsumers(op) : success();
+}
 static LogicalResult verifySender(Operation *op) {
   return verifyRole(op, "producer's or the finder's", {producerOf, finderOf});
 }
@@ -208,9 +212,9 @@ LogicalResult ReceiveOp::verify() {
 
 LogicalResult OpenTurnsOp::verify() { return verifyConsumers(*this); }
 
-LogicalResult BeginTurnOp::verify() { return verifyConsumers(*this); }
+LogicalResult BeginTurnOp::verify() { return verifyTurn(*this); }
 
-LogicalResult EndTurnOp::verify() { return verifyConsumers(*this); }
+LogicalResult EndTurnOp::verify() { return verifyTurn(*this); }
 
 LogicalResult DrainOp::verify() { return verifyConsumers(*this); }
 
