@@ -156,3 +156,33 @@ tile.kernel @unasked(%q: !tile.view<[?, ?, ?, 64], f16>, %k: !tile.view<[?, ?, ?
     scf.yield %O2 : !tile.tile<[64, 64], f32>
   }
 }
+
+// -----
+
+// With turns the two products of an iteration are started in one. Roles come after this pass.
+// CHECK-LABEL: tile.kernel @turns
+tile.kernel @turns(%q: !tile.view<[?, ?, ?, 64], f16>, %k: !tile.view<[?, ?, ?, 64], f16>,
+                   %v: !tile.view<[?, ?, ?, 64], f16>, %o: !tile.view<[?, ?, ?, 64], f16>,
+                   %low: i32, %high: i32, %one: i32)
+    attributes {schedule = #tile.schedule<block_m = 128, block_n = 64, stages = 2, warps = 8, q_in_registers = false, consumers = 2, overlap = true, turns = true>} {
+  %rows = tile.work : !tile.block<query, 128>
+  %Q = tile.load %q[%rows] : !tile.view<[?, ?, ?, 64], f16>[!tile.block<query, 128>] -> !tile.tile<[128, 64], f16>
+  %none = tile.constant 0.0 : !tile.tile<[128, 64], f32>
+  %O0 = tile.constant 0.0 : !tile.tile<[128, 64], f32>
+  // CHECK: scf.for
+  // CHECK: pipe.begin_turn
+  // CHECK-NEXT: pipe.dot_start
+  // CHECK: pipe.dot_start
+  // CHECK-NEXT: pipe.end_turn
+  %O = scf.for %j = %low to %high step %one iter_args(%O1 = %O0) -> (!tile.tile<[128, 64], f32>) : i32 {
+    %keys = tile.block_at %j of %rows : !tile.block<query, 128> -> !tile.block<key, 64>
+    %K = tile.load %k[%keys] : !tile.view<[?, ?, ?, 64], f16>[!tile.block<key, 64>] -> !tile.tile<[64, 64], f16>
+    %S = tile.dot %Q, %K transposed plus %none : (!tile.tile<[128, 64], f16>, !tile.tile<[64, 64], f16>, !tile.tile<[128, 64], f32>) -> !tile.tile<[128, 64], f32>
+    %P = tile.convert %S : !tile.tile<[128, 64], f32> -> !tile.tile<[128, 64], f16>
+    %V = tile.load %v[%keys] : !tile.view<[?, ?, ?, 64], f16>[!tile.block<key, 64>] -> !tile.tile<[64, 64], f16>
+    %O2 = tile.dot %P, %V plus %O1 : (!tile.tile<[128, 64], f16>, !tile.tile<[64, 64], f16>, !tile.tile<[128, 64], f32>) -> !tile.tile<[128, 64], f32>
+    scf.yield %O2 : !tile.tile<[128, 64], f32>
+  }
+  %R = tile.convert %O : !tile.tile<[128, 64], f32> -> !tile.tile<[128, 64], f16>
+  tile.store %R, %o[%rows] : !tile.tile<[128, 64], f16>, !tile.view<[?, ?, ?, 64], f16>[!tile.block<query, 128>]
+}
