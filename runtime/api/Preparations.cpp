@@ -33,8 +33,8 @@ Result<Kernel> Preparation::get() const {
 
 void Preparation::cancel() const { state->cancelled.request_stop(); }
 
-// A compilation takes one core and, with LLVM, some 100 MB: more than eight at once crowd a server
-// out of its own memory and caches.
+// A compilation takes one core and, for a host kernel, some 20 MB at its peak: beyond eight a
+// server's own work would feel it more than the last kernel's coming a little later.
 static constexpr int mostThreads = 8;
 
 Preparations::Preparations() : threads(std::clamp(usableProcessors(), 1, mostThreads)) {}

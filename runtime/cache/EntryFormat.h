@@ -33,7 +33,7 @@ namespace tesela {
 inline constexpr uint32_t entryVersion = 1;
 /// A header fits into a page; longer names and schedules are cut off in it.
 inline constexpr size_t longestEntryHeader = 4096;
-/// What is longer is no entry: the largest kernels known take some 1 MB.
+/// What is longer is no entry: the largest measured, on sm_90, have some 185 KB.
 inline constexpr size_t longestEntry = size_t(256) << 20;
 
 struct EntryHeader {

@@ -53,18 +53,13 @@ static std::string format(const VariantInfo &variant) {
 int check(const std::vector<std::string> &names) {
   int exitCode = exitSuccess;
   for (const std::string &name : names) {
-    Result<VariantFile> file = readVariant(name);
-    if (!file) {
-      exitCode = std::max<int>(exitCode, reportBadInput(file.error()));
+    Result<OpenedVariant> opened = openVariant(name);
+    if (!opened) {
+      exitCode = std::max<int>(exitCode, reportBadInput(opened.error()));
       continue;
     }
-    Result<VariantInfo> variant = checkVariant(file->text, file->path);
-    if (!variant) {
-      exitCode = std::max<int>(exitCode, report(variant.error()));
-      continue;
-    }
-    std::fputs(variant->warnings.c_str(), stderr);
-    std::fputs(fmt::format("{}: {}: no errors\n", file->path, format(*variant)).c_str(), stdout);
+    const auto &[file, variant] = *opened;
+    std::fputs(fmt::format("{}: {}: no errors\n", file.path, format(variant)).c_str(), stdout);
   }
   return exitCode;
 }

@@ -36,18 +36,15 @@ static Status drawFiles(const ExplainOptions &options, const ExplainReport &repo
 }
 
 int explain(const ExplainOptions &options) {
-  Result<VariantFile> file = readVariant(options.variant);
-  if (!file)
-    return reportBadInput(file.error());
-  Result<VariantInfo> variant = checkVariant(file->text, file->path);
-  if (!variant)
-    return report(variant.error());
-  std::fputs(variant->warnings.c_str(), stderr);
+  Result<OpenedVariant> opened = openVariant(options.variant);
+  if (!opened)
+    return reportBadInput(opened.error());
+  const auto &[file, variant] = *opened;
 
-  Result<std::vector<ScalarArgument>> scalars = parseScalars(options.parameters, *variant);
+  Result<std::vector<ScalarArgument>> scalars = parseScalars(options.parameters, variant);
   if (!scalars)
     return reportBadInput(scalars.error());
-  Result<LaunchRequest> request = launchRequest(options, options.input, options.layout, *variant);
+  Result<LaunchRequest> request = launchRequest(options, options.input, options.layout, variant);
   if (!request)
     return request.code() == Code::outOfMemory ? report(request.error())
                                                : reportBadInput(request.error());
@@ -55,8 +52,8 @@ int explain(const ExplainOptions &options) {
   const LaunchExtents &extents = request->extents;
 
   KernelOptions kernel;
-  kernel.variantText = file->text;
-  kernel.variantFile = file->path;
+  kernel.variantText = file.text;
+  kernel.variantFile = file.path;
   kernel.headDimQk = static_cast<int>(shape.headDim);
   kernel.headDimV = static_cast<int>(shape.headDimV.value_or(shape.headDim));
   kernel.expectedLength = extents.Sk;
@@ -64,7 +61,7 @@ int explain(const ExplainOptions &options) {
   kernel.schedule = options.schedule;
   kernel.inputType = parseElementType(shape.dtype).value_or(ElementType::bf16);
   kernel.target = targetOf(options);
-  kernel.constants = takeConstants(*scalars, *variant);
+  kernel.constants = takeConstants(*scalars, variant);
   ExplainArguments arguments{.batch = extents.B,
                              .heads = extents.H,
                              .kvHeads = extents.Hkv,
@@ -78,7 +75,7 @@ int explain(const ExplainOptions &options) {
   if (!explanation)
     return report(explanation.error());
 
-  ExplainReport result{.variantPath = file->path,
+  ExplainReport result{.variantPath = file.path,
                        .extents = extents,
                        .Dqk = kernel.headDimQk,
                        .Dv = kernel.headDimV,

@@ -42,14 +42,11 @@ static Result<BundleOptions> bundleOptions(const ExportOptions &options, const V
 }
 
 int exportBundle(const ExportOptions &options) {
-  Result<VariantFile> file = readVariant(options.variant);
-  if (!file)
-    return reportBadInput(file.error());
-  Result<VariantInfo> variant = checkVariant(file->text, file->path);
-  if (!variant)
-    return report(variant.error());
-  std::fputs(variant->warnings.c_str(), stderr);
-  Result<BundleOptions> bundle = bundleOptions(options, *file, *variant);
+  Result<OpenedVariant> opened = openVariant(options.variant);
+  if (!opened)
+    return reportBadInput(opened.error());
+  const auto &[file, variant] = *opened;
+  Result<BundleOptions> bundle = bundleOptions(options, file, variant);
   if (!bundle)
     return reportBadInput(bundle.error());
   Result<BundleInfo> info = tesela::exportBundle(*bundle, options.folder);

@@ -158,16 +158,13 @@ static Result<int64_t> reportOutsideReads(const KernelOptions &options, const Pr
 }
 
 int run(const RunOptions &options) {
-  Result<VariantFile> file = readVariant(options.variant);
-  if (!file)
-    return reportBadInput(file.error());
-  Result<VariantInfo> variant = checkVariant(file->text, file->path);
-  if (!variant)
-    return report(variant.error());
-  std::fputs(variant->warnings.c_str(), stderr);
+  Result<OpenedVariant> opened = openVariant(options.variant);
+  if (!opened)
+    return reportBadInput(opened.error());
+  const auto &[file, variant] = *opened;
   useTemplateFolder(options.templateFolder);
 
-  Result<Problem> problem = makeProblem(options, *variant);
+  Result<Problem> problem = makeProblem(options, variant);
   if (!problem)
     return problem.code() == Code::outOfMemory ? report(problem.error())
                                                : reportBadInput(problem.error());
@@ -179,16 +176,17 @@ int run(const RunOptions &options) {
   if (!context)
     return report(context.error());
   KernelOptions kernelOptions;
-  kernelOptions.variantText = file->text;
-  kernelOptions.variantFile = file->path;
+  kernelOptions.variantText = file.text;
+  kernelOptions.variantFile = file.path;
   kernelOptions.inputType = problem->type;
   kernelOptions.headDimQk = static_cast<int>(problem->Dqk);
   kernelOptions.headDimV = static_cast<int>(problem->Dv);
   kernelOptions.schedule = options.schedule;
   kernelOptions.expectedLength = problem->Sk;
   kernelOptions.expectedQueries = problem->Sq;
-  kernelOptions.sizes = ProblemSizes{problem->B, problem->H, problem->Hkv, problem->Sq, problem->Sk};
-  kernelOptions.constants = takeConstants(problem->scalars, *variant);
+  kernelOptions.sizes =
+      ProblemSizes{problem->B, problem->H, problem->Hkv, problem->Sq, problem->Sk};
+  kernelOptions.constants = takeConstants(problem->scalars, variant);
   if (options.target.starts_with("sm_"))
     kernelOptions.target = options.target;
   int64_t outsideReads = 0;
@@ -211,7 +209,7 @@ int run(const RunOptions &options) {
     return report(status.error());
 
   RunReport result;
-  result.variantPath = file->path;
+  result.variantPath = file.path;
   result.device = context->device();
   result.kernel = kernel->info();
   result.problem = &*problem;

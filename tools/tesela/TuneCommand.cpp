@@ -78,41 +78,38 @@ int show(const TuneCommandOptions &options, const Context &context, const Kernel
 } // namespace
 
 int tune(const TuneCommandOptions &options) {
-  Result<VariantFile> file = readVariant(options.variant);
-  if (!file)
-    return reportBadInput(file.error());
-  Result<VariantInfo> variant = checkVariant(file->text, file->path);
-  if (!variant)
-    return report(variant.error());
-  std::fputs(variant->warnings.c_str(), stderr);
+  Result<OpenedVariant> opened = openVariant(options.variant);
+  if (!opened)
+    return reportBadInput(opened.error());
+  const auto &[file, variant] = *opened;
   if (!options.table.empty() && options.noCache)
     return reportBadInput(Error(Code::invalidArgument,
                                 "--table takes what is kept, and --no-cache keeps nothing: leave "
                                 "one of them out."));
   // What is kept is asked for by the kernel alone; a `const` parameter is a part of it.
   Result<std::vector<ScalarArgument>> scalars =
-      parseScalars(options.parameters, options.show ? constantsAlone(*variant) : *variant);
+      parseScalars(options.parameters, options.show ? constantsAlone(variant) : variant);
   if (!scalars)
     return reportBadInput(scalars.error());
   Result<Context> context = createContext(options);
   if (!context)
     return report(context.error());
 
-  TunedVariant tuned{.name = variant->name, .path = file->path, .device = context->device()};
+  TunedVariant tuned{.name = variant.name, .path = file.path, .device = context->device()};
   KernelOptions &kernel = tuned.kernel;
-  kernel.variantText = file->text;
-  kernel.variantFile = file->path;
+  kernel.variantText = file.text;
+  kernel.variantFile = file.path;
   kernel.inputType = parseElementType(options.dtype).value_or(ElementType::bf16);
   kernel.headDimQk = static_cast<int>(options.headDim);
   kernel.headDimV = static_cast<int>(options.headDimV.value_or(options.headDim));
   kernel.schedule = options.schedule;
-  kernel.constants = takeConstants(*scalars, *variant);
+  kernel.constants = takeConstants(*scalars, variant);
   if (options.target.starts_with("sm_"))
     kernel.target = options.target;
   if (options.show)
-    return show(options, *context, kernel, variant->name);
+    return show(options, *context, kernel, variant.name);
 
-  Result<LaunchRequest> request = launchRequest(options, options.input, options.layout, *variant);
+  Result<LaunchRequest> request = launchRequest(options, options.input, options.layout, variant);
   if (!request)
     return request.code() == Code::outOfMemory ? report(request.error())
                                                : reportBadInput(request.error());

@@ -97,4 +97,15 @@ Result<VariantFile> readVariant(const std::string &name) {
                                          : fmt::format("{}", fmt::join(known, ", "))));
 }
 
+Result<OpenedVariant> openVariant(const std::string &name) {
+  Result<VariantFile> file = readVariant(name);
+  if (!file)
+    return file.error();
+  Result<VariantInfo> info = checkVariant(file->text, file->path);
+  if (!info)
+    return info.error();
+  std::fputs(info->warnings.c_str(), stderr);
+  return OpenedVariant{std::move(*file), std::move(*info)};
+}
+
 } // namespace tesela::tool

@@ -6,6 +6,7 @@
 #define TESELA_TOOLS_VARIANTFILE_H
 
 #include "tesela/Status.h"
+#include "tesela/Variant.h"
 
 #include <string>
 #include <vector>
@@ -21,6 +22,15 @@ struct VariantFile {
 /// the name of a library variant ("causal"). A file of that name wins over the library.
 /// At most 1 MiB.
 Result<VariantFile> readVariant(const std::string &name);
+
+/// A variant that may be compiled.
+struct OpenedVariant {
+  VariantFile file;
+  VariantInfo info;
+};
+
+/// readVariant and checkVariant; prints the warnings.
+Result<OpenedVariant> openVariant(const std::string &name);
 
 /// The names of the library's variants, sorted; empty where its folder is not found. The folder
 /// is ../share/tesela/variants, seen from the executable.

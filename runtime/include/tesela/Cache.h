@@ -71,9 +71,9 @@ public:
 
   /// What prune() leaves.
   struct Keep {
-    std::optional<int64_t>
-        mostBytes; ///< removes those used longest ago until all have at most this
-    std::optional<int64_t> mostSecondsOld; ///< removes those last used longer ago
+    /// Removes those used longest ago until all have at most this.
+    std::optional<int64_t> mostBytes = {};
+    std::optional<int64_t> mostSecondsOld = {}; ///< removes those last used longer ago
   };
   /// Also removes the unfinished files of processes that ended while they wrote.
   Result<CacheRemoval> prune(const Keep &keep) const;

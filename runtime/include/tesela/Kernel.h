@@ -52,7 +52,7 @@ struct LaunchArguments {
   /// What the kernel computes on the way lies here, and the launch allocates no device memory: for
   /// captures into graphs, and for those who manage the device's memory. Its contents are of no
   /// matter before the launch, so that capturesUnchanged saves nothing.
-  LaunchWorkspace workspace;
+  LaunchWorkspace workspace = {};
   /// No captured tensor's elements have changed since this kernel's last launch on this stream.
   /// What the kernel computes of the tensors alone (the summaries that tell it which tiles a mask
   /// empties) is then kept for those that are passed with the same address, extents and strides.
