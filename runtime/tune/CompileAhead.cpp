@@ -54,7 +54,8 @@ std::optional<CompileAhead::Made> CompileAhead::take() {
   std::unique_lock lock(mutex);
   if (taken == count)
     return std::nullopt;
-  if (quietly && ready.empty()) {
+  // A batch is whole before its first is taken, also the one that the constructor began.
+  if (quietly && (!paused || ready.empty())) {
     paused = false;
     changed.notify_all();
     changed.wait(lock, [&] {

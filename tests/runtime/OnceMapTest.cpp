@@ -19,7 +19,6 @@ using Made = Result<std::shared_ptr<const int>>;
 Made number(int value) { return std::make_shared<const int>(value); }
 void ignore(const std::string &) {}
 
-/// Waits until `count` other requests wait for what this one makes.
 template <typename Condition> void waitUntil(Condition condition) {
   while (!condition())
     std::this_thread::yield();
@@ -48,7 +47,8 @@ TEST(OnceMap, KeepsThoseUsedLast) {
   EXPECT_EQ(map.size(), 2u);
 }
 
-TEST(OnceMap, ThoseWhoWaitGetTheFailureAndTheNextTriesAgain) {
+/// Five ask at once for what cannot be made: how often it was begun. All must be told.
+int makingsOfAFailure() {
   Map map;
   constexpr int others = 4;
   std::atomic<int> asking = 0, makings = 0, failures = 0;
@@ -58,7 +58,7 @@ TEST(OnceMap, ThoseWhoWaitGetTheFailureAndTheNextTriesAgain) {
     Made made = map.get("key", [&]() -> Made {
       ++makings;
       waitUntil([&] { return asking == others + 1; });
-      std::this_thread::sleep_for(std::chrono::milliseconds(100)); // until they wait
+      std::this_thread::sleep_for(std::chrono::milliseconds(20)); // they come to wait, most likely
       return Error(Code::unsupported, "no");
     });
     failures += made.code() == Code::unsupported;
@@ -68,8 +68,17 @@ TEST(OnceMap, ThoseWhoWaitGetTheFailureAndTheNextTriesAgain) {
   for (std::thread &thread : threads)
     thread.join();
   EXPECT_EQ(failures, others + 1);
-  EXPECT_LE(makings, others); // one, unless a thread came to wait later than in 100 ms
-  EXPECT_TRUE(map.get("key", [] { return number(7); }).ok());
+  EXPECT_TRUE(map.get("key", [] { return number(7); }).ok()) << "the next tries again";
+  return makings;
+}
+
+// No hook tells that a thread waits, so one that the machine held up may make it by itself: then
+// all is tried anew.
+TEST(OnceMap, ThoseWhoWaitGetTheFailureAndTheNextTriesAgain) {
+  int makings = 0;
+  for (int i = 0; i < 100 && makings != 1; ++i)
+    makings = makingsOfAFailure();
+  EXPECT_EQ(makings, 1);
 }
 
 TEST(OnceMap, WhereTheMakerGivesUpOneWhoWaitsTakesOver) {
