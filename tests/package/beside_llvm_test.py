@@ -46,7 +46,7 @@ class BesideLLVM(unittest.TestCase):
             with self.subTest(llvm=version, first=first, scope=scope):
                 # With a shared symbol one may wait for the other's lock for ever.
                 done = subprocess.run([self.program, LIBRARY, llvms[version], first, scope],
-                                      capture_output=True, text=True, timeout=60)
+                                      capture_output=True, text=True, timeout=600)
                 self.assertEqual((done.returncode, done.stdout, done.stderr),
                                  (0, "both work\n", ""))
 
