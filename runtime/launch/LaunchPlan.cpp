@@ -324,8 +324,11 @@ Status LaunchPlan::launch(const LoadedCode &code, const CheckedArguments &argume
   Call call{.code = code, .arguments = arguments, .sizes = sizes, .stream = stream};
   if (workspaceShapes.empty() && !usesCounter)
     return launchSteps(call);
-  if (given.address)
+  if (given.address) {
+    if (workspaces && !arguments.capturesUnchanged)
+      workspaces->capturesChanged();
     return launchGiven(call, given);
+  }
   Result<StreamUse> use = code.streamUse(stream);
   if (!use)
     return use.error();
@@ -379,6 +382,9 @@ Status LaunchPlan::launchKept(Call &call, Workspaces *workspaces, const StreamUs
   if (Status status = Workspaces::reserve(*workspace, call.sizes.workspaceBytes, use); !status)
     return status;
   call.workspaces = reinterpret_cast<uintptr_t>(workspace->address);
+  uint64_t changes = workspaces->changes();
+  if (std::exchange(workspace->changes, changes) != changes)
+    workspace->summaries.clear();
   if (!isLayout(workspace->layout, call.sizes.workspaces)) {
     workspace->layout.clear();
     for (const Tensor &tensor : call.sizes.workspaces)

@@ -33,6 +33,9 @@ std::shared_ptr<StreamWorkspace> Workspaces::of(const StreamUse &use) {
       // What the stream does not have, reserve() says.
       workspace = std::move(known->second.workspace);
       streams.erase(known);
+      // The launch that made them is no part of the graph, which may run on any stream.
+      std::lock_guard contents(workspace->mutex);
+      workspace->summaries.clear();
     }
     if (!workspace)
       workspace = std::make_shared<StreamWorkspace>(*backend);

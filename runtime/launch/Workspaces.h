@@ -6,8 +6,10 @@
 // What some launches of a plan write and others read. Launches of one stream run one after the
 // other, so each stream has one memory, which is kept for the next call and grows where that needs
 // more. A graph may run beside anything: the launches that are captured into one take the stream's
-// memory with them for good, and the next call outside of the capture allocates another. As with
-// LaunchCounters, two instances of one graph must not run at the same time.
+// memory with them for good, make all summaries anew in it, and the next call outside of the
+// capture allocates another. So a graph must not run before what its stream had been given before
+// the capture is done; and as with LaunchCounters, two instances of one graph must not run at the
+// same time.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TESELA_LAUNCH_WORKSPACES_H
@@ -16,6 +18,7 @@
 #include "backend/Backend.h"
 #include "tesela/Tensor.h"
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -23,7 +26,7 @@
 
 namespace tesela {
 
-/// The memory of one kernel on one stream.
+/// The memory of one kernel on one stream, or in one graph.
 struct StreamWorkspace {
   explicit StreamWorkspace(const Backend &backend) : backend(backend) {}
   StreamWorkspace(const StreamWorkspace &) = delete;
@@ -42,6 +45,7 @@ struct StreamWorkspace {
     Tensor source;
   };
   std::vector<Summary> summaries;
+  uint64_t changes = 0; ///< Workspaces::changes() when they were made
 };
 
 /// All members may be called from several threads at once.
@@ -61,6 +65,11 @@ public:
   /// grows.
   static Status reserve(StreamWorkspace &workspace, size_t bytes, const StreamUse &use);
 
+  /// A launch in other memory came, and captured tensors may have changed before it: summaries that
+  /// were made until now do not stand, on any stream.
+  void capturesChanged() { ++changeCount; }
+  uint64_t changes() const { return changeCount; }
+
 private:
   struct Entry {
     std::shared_ptr<StreamWorkspace> workspace;
@@ -70,6 +79,7 @@ private:
   static std::shared_ptr<StreamWorkspace> takeOldest(Streams &streams);
 
   std::shared_ptr<const Backend> backend;
+  std::atomic<uint64_t> changeCount = 0;
   std::mutex mutex;
   uint64_t uses = 0;
   Streams streams; ///< outside of captures, by the stream's number

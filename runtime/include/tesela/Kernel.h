@@ -101,10 +101,10 @@ public:
   /// the device, only where arguments.workspace is not given: for a mask that reads captured
   /// tensors on a stream's first launch and on larger ones than before, and once for a thousand
   /// streams. In a capture into a graph never: with a workspace any launch can be captured; without
-  /// one, launch once on the stream before each capture, which then keeps memory as long as the
-  /// kernel lives; instances of a graph that may run at the same time need one workspace each. Any
-  /// argument that does not fit is Code::invalidArgument, what fits but is more than the device can
-  /// do is Code::unsupported, and nothing is launched.
+  /// one, launch once on the stream before each capture, which then keeps that launch's memory as
+  /// long as the kernel lives, and run the graph after it; instances of a graph that may run at the
+  /// same time need one workspace each. Any argument that does not fit is Code::invalidArgument,
+  /// what fits but is more than the device can do is Code::unsupported, and nothing is launched.
   Status launch(const LaunchArguments &arguments, void *stream = nullptr) const;
 
   /// Only the checks of launch().

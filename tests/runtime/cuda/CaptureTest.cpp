@@ -74,6 +74,22 @@ TEST_F(CaptureTest, WithoutOneTheStreamsIsTaken) {
   EXPECT_TRUE(stub::endCapture(stream.get()));
 }
 
+// The launch that made the stream's summaries need not have run when the graph does.
+TEST_F(CaptureTest, AGraphMakesItsOwnSummaries) {
+  Result<Context> context = cudaContext();
+  Result<Kernel> kernel = context->compile(cudaKernelOptions());
+  CudaProblem problem = CudaProblem::create(*context).value();
+  problem.arguments.capturesUnchanged = true;
+  TestStream stream;
+  ASSERT_TRUE(kernel->launch(problem.arguments, stream.get()).ok());
+  stub::recordLaunches();
+  stub::beginCapture(stream.get());
+  EXPECT_TRUE(kernel->launch(problem.arguments, stream.get()).ok());
+  EXPECT_TRUE(kernel->launch(problem.arguments, stream.get()).ok());
+  EXPECT_TRUE(stub::endCapture(stream.get()));
+  EXPECT_EQ(stub::takeLaunches().size(), 3u) << "one summary for both";
+}
+
 // In the mode that captures mostly have, an allocation on any thread would break them.
 TEST_F(CaptureTest, WhatOthersAllocateLeavesACaptureAlone) {
   ASSERT_TRUE(cuda::driver().ok());

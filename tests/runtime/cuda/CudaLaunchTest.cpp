@@ -120,6 +120,28 @@ TEST_F(CudaLaunchTest, SummariesOfUnchangedCapturesAreKept) {
   EXPECT_EQ(stub::takeLaunches().size(), 1u);
 }
 
+// "Unchanged" is since the kernel's last launch, in whatever memory that was.
+TEST_F(CudaLaunchTest, ALaunchWithAWorkspaceEndsWhatIsKept) {
+  Result<Context> context = cudaContext();
+  Result<Kernel> kernel = context->compile(cudaKernelOptions());
+  CudaProblem problem = CudaProblem::create(*context).value();
+  LaunchArguments arguments = problem.arguments;
+  Buffer memory = context->allocate(*kernel->workspaceBytes(arguments)).value();
+  LaunchArguments elsewhere = arguments;
+  elsewhere.workspace = {memory.data(), memory.size()};
+  ASSERT_TRUE(kernel->launch(arguments).ok());
+  elsewhere.capturesUnchanged = arguments.capturesUnchanged = true;
+  ASSERT_TRUE(kernel->launch(elsewhere).ok());
+  stub::recordLaunches();
+  ASSERT_TRUE(kernel->launch(arguments).ok());
+  EXPECT_EQ(stub::takeLaunches().size(), 1u) << "nothing changed in either";
+  elsewhere.capturesUnchanged = false;
+  ASSERT_TRUE(kernel->launch(elsewhere).ok());
+  stub::takeLaunches();
+  ASSERT_TRUE(kernel->launch(arguments).ok());
+  EXPECT_EQ(stub::takeLaunches().size(), 2u) << "the tensor changed before the launch elsewhere";
+}
+
 TEST_F(CudaLaunchTest, SeveralDevicesAtOnce) {
   Result<Context> contexts[] = {cudaContext(0), cudaContext(1)};
   for (int device : {0, 1, 0, 1}) {
