@@ -41,20 +41,20 @@ static Status checkWithin(size_t bytes, const Buffer &buffer) {
                                           std::to_string(buffer.size()) + " bytes");
 }
 
-Status Context::copyToDevice(const Buffer &to, const void *from, size_t bytes) const {
+Status Context::copyToDevice(const Buffer &to, const void *from, size_t bytes, void *stream) const {
   if (Status status = checkWithin(bytes, to); !status)
     return status;
-  return state->backend->copyToDevice(to.data(), from, bytes);
+  return state->backend->copyToDevice(to.data(), from, bytes, stream);
 }
 
-Status Context::copyToHost(void *to, const Buffer &from, size_t bytes) const {
+Status Context::copyToHost(void *to, const Buffer &from, size_t bytes, void *stream) const {
   if (Status status = checkWithin(bytes, from); !status)
     return status;
-  return state->backend->copyToHost(to, from.data(), bytes);
+  return state->backend->copyToHost(to, from.data(), bytes, stream);
 }
 
-Status Context::fill(const Buffer &buffer, uint8_t byte) const {
-  return state->backend->fill(buffer.data(), byte, buffer.size());
+Status Context::fill(const Buffer &buffer, uint8_t byte, void *stream) const {
+  return state->backend->fill(buffer.data(), byte, buffer.size(), stream);
 }
 
 Status Context::synchronize(void *stream) const { return state->backend->synchronize(stream); }

@@ -98,9 +98,10 @@ public:
 
   virtual Result<void *> allocate(size_t bytes) const = 0;
   virtual void release(void *address) const = 0;
-  virtual Status copyToDevice(void *to, const void *from, size_t bytes) const = 0;
-  virtual Status copyToHost(void *to, const void *from, size_t bytes) const = 0;
-  virtual Status fill(void *address, uint8_t byte, size_t bytes) const = 0;
+  /// These three work on `stream`, behind what it was given before, and wait for it.
+  virtual Status copyToDevice(void *to, const void *from, size_t bytes, void *stream) const = 0;
+  virtual Status copyToHost(void *to, const void *from, size_t bytes, void *stream) const = 0;
+  virtual Status fill(void *address, uint8_t byte, size_t bytes, void *stream) const = 0;
   /// A stream that no other waits for; null on the host, which has none.
   virtual Result<void *> createStream() const { return nullptr; }
   virtual void destroyStream(void *stream) const {}

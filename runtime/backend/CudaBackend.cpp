@@ -69,16 +69,15 @@ public:
 
   /// The counters and the zeros.
   Status prepareMemory() {
-    CurrentContext current(api, context);
-    if (!current.status())
-      return current.status();
+    BackendCall call(*this);
+    if (!call.status())
+      return call.status();
     if (Status status = counters.create(); !status)
       return status;
     Result<void *> made = allocate(LoadedCode::zeroBytes);
     if (!made)
       return made.error();
     zero = *made;
-    RelaxedCapture relaxed(api);
     return clearMemory(api, devicePointer(zero), LoadedCode::zeroBytes);
   }
   mutable LaunchCounters counters;
@@ -101,10 +100,9 @@ public:
   Result<std::shared_ptr<const LoadedCode>> load(const Artifact &artifact) const override;
 
   Result<void *> allocate(size_t bytes) const override {
-    CurrentContext current(api, context);
-    if (!current.status())
-      return current.status().error();
-    RelaxedCapture relaxed(api);
+    BackendCall call(*this);
+    if (!call.status())
+      return call.status().error();
     DevicePointer address = 0;
     // The driver refuses 0 bytes.
     if (Status status =
@@ -114,39 +112,32 @@ public:
     return reinterpret_cast<void *>(address);
   }
   void release(void *address) const override {
-    CurrentContext current(api, context);
-    RelaxedCapture relaxed(api);
-    if (current.status())
+    BackendCall call(*this);
+    if (call.status())
       api.cuMemFree_v2(devicePointer(address));
   }
-  Status copyToDevice(void *to, const void *from, size_t bytes) const override {
-    CurrentContext current(api, context);
-    if (!current.status() || bytes == 0)
-      return current.status();
-    return api.check(api.cuMemcpyHtoD_v2(devicePointer(to), from, bytes), "cuMemcpyHtoD");
+  Status copyToDevice(void *to, const void *from, size_t bytes, void *stream) const override {
+    auto *queue = static_cast<CUstream_st *>(stream);
+    return onStream(bytes, queue, "cuMemcpyHtoDAsync", [&] {
+      return api.cuMemcpyHtoDAsync_v2(devicePointer(to), from, bytes, queue);
+    });
   }
-  Status copyToHost(void *to, const void *from, size_t bytes) const override {
-    CurrentContext current(api, context);
-    if (!current.status() || bytes == 0)
-      return current.status();
-    return api.check(api.cuMemcpyDtoH_v2(to, devicePointer(from), bytes), "cuMemcpyDtoH");
+  Status copyToHost(void *to, const void *from, size_t bytes, void *stream) const override {
+    auto *queue = static_cast<CUstream_st *>(stream);
+    return onStream(bytes, queue, "cuMemcpyDtoHAsync", [&] {
+      return api.cuMemcpyDtoHAsync_v2(to, devicePointer(from), bytes, queue);
+    });
   }
-  Status fill(void *address, uint8_t byte, size_t bytes) const override {
-    {
-      CurrentContext current(api, context);
-      if (!current.status() || bytes == 0)
-        return current.status();
-      if (Status status =
-              api.check(api.cuMemsetD8_v2(devicePointer(address), byte, bytes), "cuMemsetD8");
-          !status)
-        return status;
-    }
-    return synchronize(nullptr); // a memset of device memory does not wait
+  Status fill(void *address, uint8_t byte, size_t bytes, void *stream) const override {
+    auto *queue = static_cast<CUstream_st *>(stream);
+    return onStream(bytes, queue, "cuMemsetD8Async", [&] {
+      return api.cuMemsetD8Async(devicePointer(address), byte, bytes, queue);
+    });
   }
   Result<void *> createStream() const override {
-    CurrentContext current(api, context);
-    if (!current.status())
-      return current.status().error();
+    BackendCall call(*this);
+    if (!call.status())
+      return call.status().error();
     CUstream_st *stream = nullptr;
     if (Status status = api.check(api.cuStreamCreate(&stream, streamNonBlocking), "cuStreamCreate");
         !status)
@@ -154,14 +145,14 @@ public:
     return static_cast<void *>(stream);
   }
   void destroyStream(void *stream) const override {
-    CurrentContext current(api, context);
-    if (current.status())
+    BackendCall call(*this);
+    if (call.status())
       api.cuStreamDestroy_v2(static_cast<CUstream_st *>(stream));
   }
   Status synchronize(void *stream) const override {
-    CurrentContext current(api, context);
-    if (!current.status())
-      return current.status();
+    BackendCall call(*this);
+    if (!call.status())
+      return call.status();
     return api.check(api.cuStreamSynchronize(static_cast<CUstream_st *>(stream)),
                      "cuStreamSynchronize");
   }
@@ -171,6 +162,29 @@ public:
   CUctx_st *contextHandle() const { return context; }
 
 private:
+  /// The device's context, and captures of graphs left alone, for as long as a call lasts.
+  class BackendCall {
+  public:
+    explicit BackendCall(const CudaBackend &backend)
+        : current(backend.api, backend.context), relaxed(backend.api) {}
+    const Status &status() const { return current.status(); }
+
+  private:
+    CurrentContext current;
+    RelaxedCapture relaxed;
+  };
+
+  /// What `begin`, the driver's function `name`, does with `bytes` on `stream`, to its end.
+  template <typename Begin>
+  Status onStream(size_t bytes, CUstream_st *stream, const char *name, Begin begin) const {
+    BackendCall call(*this);
+    if (!call.status() || bytes == 0)
+      return call.status();
+    if (Status status = api.check(begin(), name); !status)
+      return status;
+    return api.check(api.cuStreamSynchronize(stream), "cuStreamSynchronize");
+  }
+
   const DriverApi &api;
   int handle;
   CUctx_st *context;
@@ -317,10 +331,9 @@ Status serialisationStatus(const std::string &log) {
 
 /// PTX to a cubin by the driver's linker.
 Result<std::string> CudaBackend::link(const std::string &ptx) const {
-  CurrentContext current(api, context);
-  if (!current.status())
-    return current.status().error();
-  RelaxedCapture relaxed(api);
+  BackendCall call(*this);
+  if (!call.status())
+    return call.status().error();
   JitLog log;
   CUlinkState_st *state = nullptr;
   if (Status status =
@@ -374,10 +387,9 @@ Result<Artifact> CudaBackend::assemble(Artifact artifact, const RequestLimits &l
 }
 
 Result<std::shared_ptr<const LoadedCode>> CudaBackend::load(const Artifact &artifact) const {
-  CurrentContext current(api, context);
-  if (!current.status())
-    return current.status().error();
-  RelaxedCapture relaxed(api);
+  BackendCall call(*this);
+  if (!call.status())
+    return call.status().error();
   CUmod_st *module = nullptr;
   JitLog log;
   bool jit = artifact.format == CodeFormat::ptx;
@@ -396,9 +408,9 @@ Result<std::shared_ptr<const LoadedCode>> CudaBackend::load(const Artifact &arti
 }
 
 Result<double> CudaBackend::time(const std::function<Status()> &work, void *stream) const {
-  CurrentContext current(api, context);
-  if (!current.status())
-    return current.status().error();
+  BackendCall call(*this);
+  if (!call.status())
+    return call.status().error();
   auto *queue = static_cast<CUstream_st *>(stream);
   CUevent_st *events[2] = {};
   float milliseconds = 0;

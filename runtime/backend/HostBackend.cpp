@@ -74,15 +74,15 @@ public:
   }
   void release(void *address) const override { std::free(address); }
 
-  Status copyToDevice(void *to, const void *from, size_t bytes) const override {
+  Status copyToDevice(void *to, const void *from, size_t bytes, void *stream) const override {
     std::memcpy(to, from, bytes);
     return Status::success();
   }
-  Status copyToHost(void *to, const void *from, size_t bytes) const override {
+  Status copyToHost(void *to, const void *from, size_t bytes, void *stream) const override {
     std::memcpy(to, from, bytes);
     return Status::success();
   }
-  Status fill(void *address, uint8_t byte, size_t bytes) const override {
+  Status fill(void *address, uint8_t byte, size_t bytes, void *stream) const override {
     std::memset(address, byte, bytes);
     return Status::success();
   }

@@ -121,9 +121,9 @@ const DriverError &driverError(int result);
          CUstream_st *stream, void **parameters, void **extra))                                    \
   ENTRY(cuMemAlloc_v2, (DevicePointer * address, size_t bytes))                                    \
   ENTRY(cuMemFree_v2, (DevicePointer address))                                                     \
-  ENTRY(cuMemcpyHtoD_v2, (DevicePointer to, const void *from, size_t bytes))                       \
-  ENTRY(cuMemcpyDtoH_v2, (void *to, DevicePointer from, size_t bytes))                             \
-  ENTRY(cuMemsetD8_v2, (DevicePointer address, unsigned char value, size_t bytes))                 \
+  ENTRY(cuMemcpyHtoDAsync_v2,                                                                      \
+        (DevicePointer to, const void *from, size_t bytes, CUstream_st *stream))                   \
+  ENTRY(cuMemcpyDtoHAsync_v2, (void *to, DevicePointer from, size_t bytes, CUstream_st *stream))   \
   ENTRY(cuMemsetD8Async,                                                                           \
         (DevicePointer address, unsigned char value, size_t bytes, CUstream_st *stream))           \
   ENTRY(cuEventCreate, (CUevent_st * *event, unsigned int flags))                                  \

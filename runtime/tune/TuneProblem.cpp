@@ -191,7 +191,7 @@ Result<TuneProblem> TuneProblem::create(const Context &context, const KernelOpti
     Result<Buffer> buffer = context.allocate(bytes);
     if (!buffer)
       return buffer.error();
-    if (Status status = context.copyToDevice(*buffer, data, bytes); !status)
+    if (Status status = context.copyToDevice(*buffer, data, bytes, *stream); !status)
       return status.error();
     problem.buffers.push_back(std::move(*buffer));
     return problem.buffers.back().data();
@@ -223,7 +223,7 @@ Result<TuneProblem> TuneProblem::create(const Context &context, const KernelOpti
       if (!buffer)
         return buffer.error();
       // Pages that nobody has written are slow at first.
-      if (Status status = context.fill(*buffer, 0xff); !status)
+      if (Status status = context.fill(*buffer, 0xff, *stream); !status)
         return status.error();
       *tensors[i] = shapes[i].at(buffer->data());
       (i == 3 ? set.o : set.lse) = problem.buffers.size();
@@ -266,16 +266,16 @@ Status TuneProblem::compare(const Context &context, const Kernel &kernel,
   const Buffer &o = buffers[set.o], &lse = buffers[set.lse];
   auto resultsOf = [&](const Kernel &each) -> Result<Results> {
     for (const Buffer *buffer : {&o, &lse})
-      if (Status status = context.fill(*buffer, 0xff); !status)
+      if (Status status = context.fill(*buffer, 0xff, stream()); !status)
         return status.error();
     if (Status status = each.launch(set.arguments, stream()); !status)
       return status.error();
     if (Status status = context.synchronize(stream()); !status)
       return status.error();
     Results results{std::vector<char>(o.size()), std::vector<float>(lse.size() / sizeof(float))};
-    if (Status status = context.copyToHost(results.o.data(), o, o.size()); !status)
+    if (Status status = context.copyToHost(results.o.data(), o, o.size(), stream()); !status)
       return status.error();
-    if (Status status = context.copyToHost(results.lse.data(), lse, lse.size()); !status)
+    if (Status status = context.copyToHost(results.lse.data(), lse, lse.size(), stream()); !status)
       return status.error();
     return results;
   };

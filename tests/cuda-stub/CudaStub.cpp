@@ -402,6 +402,20 @@ int cuMemFree_v2(DevicePointer address) {
   return allocations.erase(address) ? failure : int(errorInvalidValue);
 }
 
+int cuMemcpyHtoDAsync_v2(DevicePointer to, const void *from, size_t bytes, CUstream_st *stream) {
+  ENTER(cuMemcpyHtoDAsync_v2);
+  CHECK(checkStream(stream));
+  std::memcpy(reinterpret_cast<void *>(to), from, bytes);
+  return 0;
+}
+
+int cuMemcpyDtoHAsync_v2(void *to, DevicePointer from, size_t bytes, CUstream_st *stream) {
+  ENTER(cuMemcpyDtoHAsync_v2);
+  CHECK(checkStream(stream));
+  std::memcpy(to, reinterpret_cast<void *>(from), bytes);
+  return 0;
+}
+
 int cuMemcpyHtoD_v2(DevicePointer to, const void *from, size_t bytes) {
   ENTER(cuMemcpyHtoD_v2);
   CHECK(checkContext(true));
@@ -458,7 +472,7 @@ int cuEventRecord(CUevent_st *, CUstream_st *stream) {
 
 int cuEventSynchronize(CUevent_st *) {
   ENTER(cuEventSynchronize);
-  return 0;
+  return checkContext(true);
 }
 
 int cuEventElapsedTime(float *milliseconds, CUevent_st *, CUevent_st *) {
@@ -533,6 +547,7 @@ int cuTensorMapEncodeTiled(CUtensorMap_st *map, int elementType, uint32_t rank, 
 
 #define ENTRY(name, parameters) static_assert(std::is_same_v<decltype(&::name), int(*) parameters>);
 TESELA_CUDA_DRIVER_TABLE(ENTRY)
+TESELA_STUB_LAUNCHER_TABLE(ENTRY)
 #undef ENTRY
 #endif
 

@@ -45,15 +45,21 @@ namespace tesela::stub {
 
 using namespace cuda;
 
+/// What exported launchers in C (runtime/bundle/launcher) call besides.
+#define TESELA_STUB_LAUNCHER_TABLE(ENTRY)                                                          \
+  ENTRY(cuMemcpyHtoD_v2, (DevicePointer to, const void *from, size_t bytes))                       \
+  ENTRY(cuMemcpyDtoH_v2, (void *to, DevicePointer from, size_t bytes))                             \
+  ENTRY(cuMemsetD8_v2, (DevicePointer address, unsigned char value, size_t bytes))
+
 enum Entry {
 #define ENTRY(name, parameters) entry_##name,
-  TESELA_CUDA_DRIVER_TABLE(ENTRY)
+  TESELA_CUDA_DRIVER_TABLE(ENTRY) TESELA_STUB_LAUNCHER_TABLE(ENTRY)
 #undef ENTRY
       entryCount
 };
 inline constexpr const char *entryNames[] = {
 #define ENTRY(name, parameters) #name,
-    TESELA_CUDA_DRIVER_TABLE(ENTRY)
+    TESELA_CUDA_DRIVER_TABLE(ENTRY) TESELA_STUB_LAUNCHER_TABLE(ENTRY)
 #undef ENTRY
 };
 

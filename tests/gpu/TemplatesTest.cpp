@@ -90,13 +90,14 @@ protected:
     Result<void *> address = backend->allocate(bytes);
     EXPECT_TRUE(address.ok()) << (address ? "" : address.error().message());
     allocations.push_back(*address);
-    EXPECT_TRUE(backend->copyToDevice(*address, values.data(), values.size() * sizeof(T)).ok());
+    EXPECT_TRUE(
+        backend->copyToDevice(*address, values.data(), values.size() * sizeof(T), nullptr).ok());
     return *address;
   }
 
   template <typename T> std::vector<T> fromDevice(const void *address, size_t count) {
     std::vector<T> values(count);
-    EXPECT_TRUE(backend->copyToHost(values.data(), address, count * sizeof(T)).ok());
+    EXPECT_TRUE(backend->copyToHost(values.data(), address, count * sizeof(T), nullptr).ok());
     return values;
   }
 

@@ -154,7 +154,7 @@ protected:
     Result<void *> address = backend->allocate(view.spanBytes());
     EXPECT_TRUE(address.ok());
     allocations.push_back(*address);
-    EXPECT_TRUE(backend->fill(*address, 0xff, view.spanBytes()).ok());
+    EXPECT_TRUE(backend->fill(*address, 0xff, view.spanBytes(), nullptr).ok());
     return view.at(*address);
   }
 
@@ -183,14 +183,15 @@ protected:
     for (uint16_t &element : bits)
       element = uint16_t((state = state * 1664525u + 1013904223u) >> 16);
     Tensor k = onDevice(view);
-    ASSERT_TRUE(backend->copyToDevice(k.data, bits.data(), view.spanBytes()).ok());
+    ASSERT_TRUE(backend->copyToDevice(k.data, bits.data(), view.spanBytes(), nullptr).ok());
     CheckedArguments checked = arguments(view.type, k);
     Status launched = plan->launch(*code, checked, nullptr);
     ASSERT_TRUE(launched.ok()) << launched.error().message();
     Status done = backend->synchronize(nullptr);
     ASSERT_TRUE(done.ok()) << done.error().message();
     std::vector<uint16_t> boxes(checked.tensors[3].elementCount());
-    ASSERT_TRUE(backend->copyToHost(boxes.data(), checked.tensors[3].data, boxes.size() * 2).ok());
+    ASSERT_TRUE(
+        backend->copyToHost(boxes.data(), checked.tensors[3].data, boxes.size() * 2, nullptr).ok());
 
     int64_t rows = checked.extents.Sq;
     for (int64_t b = 0; b < view.extents[0]; ++b)

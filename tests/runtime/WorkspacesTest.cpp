@@ -47,9 +47,13 @@ public:
     return address;
   }
   void release(void *address) const override { EXPECT_EQ(allocations.erase(address), 1u); }
-  Status copyToDevice(void *, const void *, size_t) const override { return Status::success(); }
-  Status copyToHost(void *, const void *, size_t) const override { return Status::success(); }
-  Status fill(void *, uint8_t, size_t) const override { return Status::success(); }
+  Status copyToDevice(void *, const void *, size_t, void *) const override {
+    return Status::success();
+  }
+  Status copyToHost(void *, const void *, size_t, void *) const override {
+    return Status::success();
+  }
+  Status fill(void *, uint8_t, size_t, void *) const override { return Status::success(); }
   Status synchronize(void *) const override { return Status::success(); }
   Result<double> time(const std::function<Status()> &, void *) const override { return 0.0; }
 };

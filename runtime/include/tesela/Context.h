@@ -114,11 +114,13 @@ public:
 
   /// `bytes` of the device's memory, not initialised. 0 bytes are allowed.
   Result<Buffer> allocate(size_t bytes) const;
-  /// Both wait until the copy is done. `bytes` must lie within the buffer.
-  Status copyToDevice(const Buffer &to, const void *from, size_t bytes) const;
-  Status copyToHost(void *to, const Buffer &from, size_t bytes) const;
-  /// Sets every byte of `buffer`; 0xff makes NaNs of all its floats. Waits.
-  Status fill(const Buffer &buffer, uint8_t byte) const;
+  /// Both begin behind what `stream` was given before, and wait until the copy is done. `bytes`
+  /// must lie within the buffer.
+  Status copyToDevice(const Buffer &to, const void *from, size_t bytes,
+                      void *stream = nullptr) const;
+  Status copyToHost(void *to, const Buffer &from, size_t bytes, void *stream = nullptr) const;
+  /// Sets every byte of `buffer`; 0xff makes NaNs of all its floats. Waits like the copies.
+  Status fill(const Buffer &buffer, uint8_t byte, void *stream = nullptr) const;
   /// Waits for `stream`; on the host there is nothing to wait for.
   Status synchronize(void *stream = nullptr) const;
   /// Calls `work` `warmup` times, then `repeat` times and gives each one's time in

@@ -63,8 +63,9 @@ TEST_F(CudaTuneTest, RacesOnAStreamOfItsOwn) {
 TEST_F(CudaTuneTest, FailuresLeaveNothingBehind) {
   Result<Context> context = cudaContext();
   for (const char *entry :
-       {"cuMemAlloc_v2", "cuMemcpyHtoD_v2", "cuMemsetD8_v2", "cuStreamCreate", "cuModuleLoadDataEx",
-        "cuLaunchKernel", "cuStreamSynchronize", "cuEventRecord", "cuEventElapsedTime"})
+       {"cuMemAlloc_v2", "cuMemcpyHtoDAsync_v2", "cuMemcpyDtoHAsync_v2", "cuMemsetD8Async",
+        "cuStreamCreate", "cuModuleLoadDataEx", "cuLaunchKernel", "cuStreamSynchronize",
+        "cuEventRecord", "cuEventElapsedTime"})
     for (int call : {1, 2, 5, 9}) {
       SCOPED_TRACE(testing::Message() << "call " << call << " of " << entry);
       stub::Live before = stub::live();
@@ -74,6 +75,22 @@ TEST_F(CudaTuneTest, FailuresLeaveNothingBehind) {
       EXPECT_TRUE(report.ok() || !report.error().message().empty());
       EXPECT_EQ(stub::live(), before);
     }
+}
+
+// A race in the background, from its first allocation to the comparison of results.
+TEST_F(CudaTuneTest, LeavesCapturesOfOtherThreadsAlone) {
+  Result<Context> context = cudaContext();
+  Result<Kernel> kernel = context->compile(cudaKernelOptions()); // what is loaded is loaded
+  for (bool blocking : {false, true}) {
+    TestStream captured(0, blocking);
+    stub::beginCapture(captured.get());
+    std::thread tuner([&] {
+      Result<TuneReport> report = tune(*context, cudaKernelOptions(), shape(), brief());
+      EXPECT_TRUE(report.ok()) << report.error().message();
+    });
+    tuner.join();
+    EXPECT_TRUE(stub::endCapture(captured.get())) << "blocking " << blocking;
+  }
 }
 
 // Whoever warmed a stream for a capture has warmed the kernel of then: a better one that came
