@@ -4,6 +4,10 @@
 //===----------------------------------------------------------------------===//
 #include "api/CApi.h"
 
+#include "system/ThreadOwn.h"
+
+#include <span>
+
 using namespace tesela;
 using namespace tesela::c;
 
@@ -26,34 +30,49 @@ static_assert(int(TESELA_F32) == int(ElementType::f32) &&
 
 namespace {
 
-struct Failure {
-  tesela_code code = TESELA_OK;
-  const char *sentence = ""; ///< message's, or a literal where there is no memory for that
+struct FailureText {
   std::string message;
   std::vector<std::string> chain;
-  uint64_t count = 0;
 };
 
-thread_local Failure last;
+thread_local tesela_code lastCode = TESELA_OK;
+thread_local uint64_t lastCount = 0;
+/// Where there was no memory for the text of the last failure, a literal instead of it.
+thread_local const char *lastLiteral = nullptr;
+
+const char *lastSentence() {
+  if (lastLiteral)
+    return lastLiteral;
+  const FailureText *text = ThreadOwn<FailureText>::known();
+  return text ? text->message.c_str() : "";
+}
+
+std::span<const std::string> lastChain() {
+  const FailureText *text = ThreadOwn<FailureText>::known();
+  return text && !lastLiteral ? std::span<const std::string>(text->chain)
+                              : std::span<const std::string>();
+}
 
 } // namespace
 
 namespace tesela::c {
 
 static tesela_code reportWithoutMemory(Code code) noexcept {
-  ++last.count;
-  last.chain.clear();
-  last.sentence = "host memory ran out, also for the sentence of this failure";
-  return last.code = tesela_code(code);
+  ++lastCount;
+  lastLiteral = "host memory ran out, also for the sentence of this failure";
+  return lastCode = tesela_code(code);
 }
 
 tesela_code report(const Error &error) noexcept {
   try {
-    last.message = error.message();
-    last.chain = error.chain();
-    last.sentence = last.message.c_str();
-    ++last.count;
-    return last.code = tesela_code(error.code());
+    FailureText *text = ThreadOwn<FailureText>::get();
+    if (!text)
+      return reportWithoutMemory(error.code());
+    text->message = error.message();
+    text->chain = error.chain();
+    lastLiteral = nullptr;
+    ++lastCount;
+    return lastCode = tesela_code(error.code());
   } catch (...) {
     return reportWithoutMemory(error.code());
   }
@@ -68,15 +87,16 @@ tesela_code report(Code code, const char *sentence) noexcept {
 }
 
 Error lastFailure() {
-  if (last.chain.empty())
-    return Error(Code(last.code), last.sentence);
-  Error error(Code(last.code), last.chain.back());
-  for (size_t link = last.chain.size() - 1; link > 0; --link)
-    error = error.within(last.chain[link - 1]);
+  std::span<const std::string> chain = lastChain();
+  if (chain.empty())
+    return Error(Code(lastCode), lastSentence());
+  Error error(Code(lastCode), chain.back());
+  for (size_t link = chain.size() - 1; link > 0; --link)
+    error = error.within(chain[link - 1]);
   return error;
 }
 
-uint64_t failureCount() { return last.count; }
+uint64_t failureCount() { return lastCount; }
 
 Error invalid(const std::string &message) { return Error(Code::invalidArgument, message); }
 
@@ -143,14 +163,14 @@ int tesela_version_number(void) { return TESELA_VERSION_NUMBER; }
 
 const char *tesela_code_name(tesela_code code) { return codeName(Code(code)); }
 
-const char *tesela_last_error(void) { return last.sentence; }
+const char *tesela_last_error(void) { return lastSentence(); }
 
-tesela_code tesela_last_error_code(void) { return last.code; }
+tesela_code tesela_last_error_code(void) { return lastCode; }
 
-size_t tesela_last_error_count(void) { return last.chain.size(); }
+size_t tesela_last_error_count(void) { return lastChain().size(); }
 
 const char *tesela_last_error_link(size_t index) {
-  return index < last.chain.size() ? last.chain[index].c_str() : nullptr;
+  return index < lastChain().size() ? lastChain()[index].c_str() : nullptr;
 }
 
 const char *tesela_bytes_data(const tesela_bytes *bytes) {

@@ -4,6 +4,8 @@
 //===----------------------------------------------------------------------===//
 #include "api/CApiArguments.h"
 
+#include "system/ThreadOwn.h"
+
 namespace tesela::c {
 
 namespace {
@@ -62,9 +64,9 @@ void setView(Tensor &tensor, const tesela_view &view, ElementType type, int64_t 
 
 } // namespace
 
-thread_local ReusedArguments::Storage ReusedArguments::kept;
-
-ReusedArguments::ReusedArguments() : storage(std::move(kept)) {
+ReusedArguments::ReusedArguments() {
+  if (Storage *kept = ThreadOwn<Storage>::get())
+    storage = std::move(*kept);
   arguments.scalars = std::move(storage.scalars);
   arguments.captures = std::move(storage.captures);
 }
@@ -79,7 +81,8 @@ ReusedArguments::~ReusedArguments() {
   storage.captures = std::move(arguments.captures);
   storage.scalars.clear();
   storage.captures.clear();
-  kept = std::move(storage);
+  if (Storage *kept = ThreadOwn<Storage>::get())
+    *kept = std::move(storage);
 }
 
 Status ReusedArguments::addCapture(const tesela_parameter &parameter, const Device &device) {

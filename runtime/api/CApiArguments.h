@@ -37,7 +37,6 @@ private:
     std::vector<CaptureArgument> captures, unusedCaptures;
   };
   Storage storage;
-  static thread_local Storage kept;
 
   Status addCapture(const tesela_parameter &parameter, const Device &device);
 };

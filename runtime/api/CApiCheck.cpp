@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 #include "api/CApiArguments.h"
+#include "system/ThreadOwn.h"
 #include "tesela/Check.h"
 
 using namespace tesela;
@@ -20,7 +21,9 @@ namespace {
 
 constexpr const char *referenceMaker = "tesela_reference_on_host";
 
-thread_local std::string lastDifference; ///< the sentence of this thread's last comparison
+struct Difference {
+  std::string sentence; ///< of a thread's last comparison
+};
 
 /// What both references and the checking mode begin with.
 Status readProblem(const tesela_kernel_options *options, const tesela_tensor_arguments *arguments,
@@ -33,7 +36,6 @@ Status readProblem(const tesela_kernel_options *options, const tesela_tensor_arg
 }
 
 tesela_comparison comparisonOf(const Comparison &from) {
-  lastDifference = from.failure;
   auto to = zeroed<tesela_comparison>();
   to.passed = from.passed;
   to.max_error = from.maxError;
@@ -43,7 +45,11 @@ tesela_comparison comparisonOf(const Comparison &from) {
   to.lse_tolerance = from.lseTolerance;
   std::copy(from.worstLse.begin(), from.worstLse.end(), to.worst_lse);
   to.nan_count = from.nanCount;
-  to.failure = lastDifference.c_str();
+  Difference *difference = ThreadOwn<Difference>::get();
+  if (!difference)
+    throw std::bad_alloc();
+  difference->sentence = from.failure;
+  to.failure = difference->sentence.c_str();
   return to;
 }
 

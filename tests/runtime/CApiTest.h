@@ -8,6 +8,7 @@
 #include "tesela/tesela.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static int failures = 0;

@@ -4,7 +4,8 @@
 \*===----------------------------------------------------------------------===*/
 /*
  * Threads that share a context, ask for the same kernels, launch them, fail each in its own way,
- * and are told of their own failures only.
+ * and are told of their own failures only. And one that calls after its end, as it were: what atexit()
+ * was given runs when the main thread's own objects are gone.
  */
 #include "CApiTest.h"
 
@@ -68,6 +69,25 @@ static void *work(void *given) {
   return NULL;
 }
 
+static tesela_context *last_context;
+static tesela_kernel *last_kernel;
+
+static void launch_at_exit(void) {
+  int round, wrong = 0;
+  for (round = 0; round < 3; ++round) {
+    wrong += !launches_right(last_kernel, (float)round);
+    wrong += tesela_launch(last_kernel, NULL, NULL) != TESELA_INVALID_ARGUMENT;
+    wrong += strstr(tesela_last_error(), "tesela_launch_arguments is NULL") == NULL;
+    wrong += tesela_last_error_link(0) == NULL;
+  }
+  tesela_kernel_destroy(last_kernel);
+  tesela_context_destroy(last_context);
+  if (wrong) {
+    fprintf(stderr, "%d calls at the end of the process went wrong\n", wrong);
+    _Exit(1);
+  }
+}
+
 int main(void) {
   tesela_context *context = host_context();
   tesela_kernel_options options = kernel_options_of(variant_text, TESELA_F32, head_dim);
@@ -89,7 +109,9 @@ int main(void) {
   }
   expect(strcmp(tesela_last_error(), "") == 0, "this thread has no error");
   expect(tesela_context_compile_count(context) == 4, "each kernel is compiled once");
-  tesela_kernel_destroy(shared);
-  tesela_context_destroy(context);
+  expect(launches_right(shared, 1), "this thread launches, too");
+  last_kernel = shared;
+  last_context = context;
+  atexit(launch_at_exit);
   return report_result("threads do not meet");
 }
