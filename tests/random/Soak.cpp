@@ -63,6 +63,9 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
+/// From here on memory that grew is a leak: in a few seconds allocators are not warm yet.
+constexpr double leastMinutesForMemory = 10;
+
 class Soak {
 public:
   Soak(const Options &options, std::string folder) : options(options), folder(std::move(folder)) {}
@@ -78,6 +81,11 @@ private:
   std::string once(const Context &context, const Asked &asked, RandomSource &random);
   Result<Kernel> ask(const Context &context, const KernelOptions &options, RandomSource &random);
   void fail(const std::string &sentence);
+  /// Whether all that a soak is for has happened; a busy machine needs longer than it was given.
+  bool hasMetAll() const {
+    return failures > 0 ||
+           (compiled > 0 && fromDisk > 0 && evictedFromMemory > 0 && evictedFromDisk > 0);
+  }
 
   const Options &options;
   const std::string folder;
@@ -181,7 +189,7 @@ std::string Soak::once(const Context &context, const Asked &asked, RandomSource 
 
 void Soak::work(int thread) {
   RandomSource random(options.seed, uint64_t(thread) + 1000);
-  while (Clock::now() < end) {
+  while (Clock::now() < end || !hasMetAll()) {
     const Asked &asked = population[size_t(random.below(int(population.size())))];
     std::string wrong;
     if (random.chance(5)) {
@@ -229,10 +237,8 @@ bool Soak::run() {
   double before = median({memory.begin() + 40, memory.begin() + 60});
   double after = median({memory.begin() + 80, memory.end()});
   std::printf("memory: %.0f MB in the middle, %.0f MB at the end\n", before, after);
-  if (after > before * 1.05 + 16)
+  if (options.minutes >= leastMinutesForMemory && after > before * 1.05 + 16)
     fail("memory grew");
-  if (compiled == 0 || fromDisk == 0 || evictedFromMemory == 0 || evictedFromDisk == 0)
-    fail("nothing was compiled, read from disk or evicted: this has tested nothing");
   return failures == 0;
 }
 

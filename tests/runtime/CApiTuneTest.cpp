@@ -33,7 +33,7 @@ protected:
     shape.size = sizeof shape;
     shape.sizes = {1, 4, 2, 33, 47};
     tuning.size = sizeof tuning;
-    tuning.seconds = 20;
+    tuning.seconds = 600; // it ends by a decision, long before
   }
   void TearDown() override {
     tesela_context_destroy(context);

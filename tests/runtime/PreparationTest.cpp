@@ -70,7 +70,7 @@ TEST_F(PreparationTest, ReadyKernelsLaunchMeanwhile) {
   Context shared = context();
   Result<Kernel> ready = shared.compile(options(32));
   ASSERT_TRUE(ready.ok());
-  fake::setCompileMilliseconds(60'000);
+  fake::setCompileMilliseconds(600'000);
   Result<Preparation> slow = shared.prepare(options(64));
   ASSERT_TRUE(slow.ok());
   Problem problem;
@@ -84,7 +84,7 @@ TEST_F(PreparationTest, ReadyKernelsLaunchMeanwhile) {
 }
 
 TEST_F(PreparationTest, EndsAtItsDeadline) {
-  fake::setCompileMilliseconds(60'000);
+  fake::setCompileMilliseconds(600'000);
   Context shared = context();
   Result<Preparation> preparation = shared.prepare(options(), std::chrono::milliseconds(20));
   ASSERT_TRUE(preparation.ok());
@@ -112,7 +112,7 @@ TEST_F(PreparationTest, OneThatIsCancelledDoesNotTakeTheKernelFromOthers) {
 }
 
 TEST_F(PreparationTest, AContextThatGoesCancelsWhatIsNotDone) {
-  fake::setCompileMilliseconds(60'000);
+  fake::setCompileMilliseconds(600'000);
   std::vector<Preparation> preparations;
   {
     Context shared = context();

@@ -387,9 +387,8 @@ class Run(CommandTest):
                              "--length", "2147483647", expect=ENVIRONMENT)
         self.assertIn("memory", message)
         # Each tensor fits, all of them and the reference do not.
-        with open("/proc/meminfo", encoding="utf-8") as file:
-            kilobytes = int(file.readline().split()[1])
-        rows = kilobytes * 1024 // 2 // (8 * 128 * 2)
+        memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        rows = memory // 2 // (8 * 128 * 2)
         message = self.error("run", "full", "--target", "host", "--length", str(rows),
                              "--kv-length", "1", expect=ENVIRONMENT)
         self.assertIn("--no-check", message)

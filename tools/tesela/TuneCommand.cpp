@@ -95,7 +95,10 @@ int tune(const TuneCommandOptions &options) {
   if (!context)
     return report(context.error());
 
-  TunedVariant tuned{.name = variant.name, .path = file.path, .device = context->device()};
+  TunedVariant tuned;
+  tuned.name = variant.name;
+  tuned.path = file.path;
+  tuned.device = context->device();
   KernelOptions &kernel = tuned.kernel;
   kernel.variantText = file.text;
   kernel.variantFile = file.path;
