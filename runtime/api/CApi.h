@@ -5,13 +5,12 @@
 #ifndef TESELA_API_CAPI_H
 #define TESELA_API_CAPI_H
 
+#include "system/Caught.h"
 #include "tesela/Context.h"
 #include "tesela/tesela.h"
 
 #include <algorithm>
 #include <cstring>
-#include <exception>
-#include <new>
 #include <string>
 #include <vector>
 
@@ -29,16 +28,8 @@ uint64_t failureCount();
 
 /// Runs `body`, which gives a Status; no exception passes the C boundary.
 template <typename Body> tesela_code guarded(Body body) noexcept {
-  try {
-    Status status = body();
-    return status ? TESELA_OK : report(status.error());
-  } catch (const std::bad_alloc &) {
-    return report(Code::outOfMemory, "host memory ran out: make the problem smaller");
-  } catch (const std::exception &error) {
-    return report(Code::defect, error.what());
-  } catch (...) {
-    return report(Code::defect, "an exception of an unknown type");
-  }
+  Status status = caught(body);
+  return status ? TESELA_OK : report(status.error());
 }
 
 Error invalid(const std::string &message);

@@ -31,6 +31,7 @@ Status inspect(Depth depth, CachedKernel &kernel) {
     return header.error();
   if (header->key != kernel.key)
     return Error(Code::inputOutput, "the entry is another kernel's");
+  kernel.bytes = file->facts().bytes; // perhaps another entry's than when the folder was listed
   if (int64_t(header->bytes + header->artifactBytes) != kernel.bytes)
     return Error(Code::inputOutput, "the entry is truncated or too long");
   if (depth == Depth::all)

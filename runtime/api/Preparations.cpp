@@ -5,6 +5,7 @@
 #include "api/Preparations.h"
 
 #include "api/State.h"
+#include "system/Caught.h"
 #include "system/Processors.h"
 
 #include <algorithm>
@@ -46,9 +47,9 @@ Preparations::~Preparations() {
       state->cancelled.request_stop();
 }
 
-Preparation Preparations::add(ContextState &context, KernelSpecification specification,
-                              std::optional<ProblemSizes> sizes,
-                              std::optional<std::chrono::milliseconds> time) {
+Result<Preparation> Preparations::add(ContextState &context, KernelSpecification specification,
+                                      std::optional<ProblemSizes> sizes,
+                                      std::optional<std::chrono::milliseconds> time) {
   auto state = std::make_shared<Preparation::State>();
   state->limits.cancelled = state->cancelled.get_token();
   if (time)
@@ -58,13 +59,20 @@ Preparation Preparations::add(ContextState &context, KernelSpecification specifi
     std::erase_if(begun, [](const auto &each) { return each.expired(); });
     begun.push_back(state);
   }
-  threads.add([&context, state, specification = std::move(specification), sizes] {
-    Result<Kernel> kernel = context.tuning->request(specification, sizes, state->limits);
+  auto task = [&context, state, specification = std::move(specification), sizes] {
+    Result<Kernel> kernel =
+        caught([&] { return context.tuning->request(specification, sizes, state->limits); });
     std::lock_guard lock(state->mutex);
     if (!state->result)
       state->result = std::move(kernel);
     state->changed.notify_all();
+  };
+  Status added = caught([&]() -> Status {
+    threads.add(std::move(task));
+    return Status::success();
   });
+  if (!added)
+    return added.error().within("preparing a kernel");
   return Preparation(std::move(state));
 }
 

@@ -35,8 +35,9 @@ public:
   Preparations();
   ~Preparations();
   /// `context` holds this. `time`: from now to the deadline.
-  Preparation add(ContextState &context, KernelSpecification specification,
-                  std::optional<ProblemSizes> sizes, std::optional<std::chrono::milliseconds> time);
+  Result<Preparation> add(ContextState &context, KernelSpecification specification,
+                          std::optional<ProblemSizes> sizes,
+                          std::optional<std::chrono::milliseconds> time);
 
 private:
   std::mutex mutex;

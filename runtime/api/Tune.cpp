@@ -5,7 +5,10 @@
 #include "tesela/Tune.h"
 
 #include "api/State.h"
+#include "cache/CacheFolder.h"
+#include "system/Caught.h"
 #include "system/File.h"
+#include "system/MachineLock.h"
 #include "tune/ContextTuning.h"
 #include "tune/Tuner.h"
 
@@ -19,8 +22,9 @@ Result<TuneReport> tune(const Context &context, const KernelOptions &options,
     return Error(Code::invalidArgument, "the time for tuning is " + std::to_string(tuning.seconds) +
                                             " seconds, it must be more than 0");
   const std::shared_ptr<ContextState> &state = context.internal();
-  Result<TunedKernel> tuned =
-      raceSchedules(context.device(), state->threads, *state->events, options, shape, tuning);
+  Result<TunedKernel> tuned = caught([&] {
+    return raceSchedules(context.device(), state->threads, *state->events, options, shape, tuning);
+  });
   if (!tuned)
     return tuned.error();
   if (tuning.keep && options.schedule.empty()) {
@@ -66,6 +70,8 @@ Status addToTable(const std::string &path, const std::vector<std::string> &files
     Result<std::vector<TuneRecord>> records = parseRecords(*text);
     return records ? records : records.error().within(file);
   };
+  // Two who add at once on this machine: else what one of them added would be lost.
+  MachineLock lock = MachineLock::acquire(CacheFolder(path).lockName("table"));
   std::vector<TuneRecord> table;
   Result<std::vector<TuneRecord>> old = recordsOf(path);
   if (old)

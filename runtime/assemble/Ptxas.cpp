@@ -105,14 +105,18 @@ static bool tellsErrors(std::string_view log) {
   return false;
 }
 
-/// Waits for `process` and gives its status; ends it where the request is over.
-static Result<int> waitForProcess(pid_t process, const RequestLimits &limits) {
+/// Waits for `process` and gives its status; ends it where the request is over. No status: it
+/// ended, but the program ignores SIGCHLD, or waits for all children itself, and was told in our
+/// place.
+static Result<std::optional<int>> waitForProcess(pid_t process, const RequestLimits &limits) {
   constexpr auto interval = std::chrono::milliseconds(5); // ptxas runs for tenths of a second
   int status = 0;
   while (true) {
     pid_t ended = waitpid(process, &status, limits.areNone() ? 0 : WNOHANG);
     if (ended == process)
-      return status;
+      return std::optional(status);
+    if (ended < 0 && errno == ECHILD)
+      return std::optional<int>();
     if (ended < 0 && errno != EINTR)
       return Error(Code::inputOutput, std::string("the process was lost: ") + std::strerror(errno));
     if (limits.areNone())
@@ -128,9 +132,9 @@ static Result<int> waitForProcess(pid_t process, const RequestLimits &limits) {
 }
 
 /// Runs `arguments` (the first is the program's path) with both outputs in `log`.
-/// Gives the exit status; 128 and more where a signal ended it.
-static Result<int> runProgram(std::vector<std::string> arguments, const std::string &log,
-                              const RequestLimits &limits) {
+/// Gives the exit status; 128 and more where a signal ended it; none where that is not known.
+static Result<std::optional<int>> runProgram(std::vector<std::string> arguments,
+                                             const std::string &log, const RequestLimits &limits) {
   std::vector<char *> pointers;
   for (std::string &argument : arguments)
     pointers.push_back(argument.data());
@@ -147,10 +151,12 @@ static Result<int> runProgram(std::vector<std::string> arguments, const std::str
   if (failure != 0)
     return Error(Code::inputOutput,
                  arguments[0] + " could not be started: " + std::strerror(failure));
-  Result<int> status = waitForProcess(process, limits);
-  if (!status)
-    return status.error().within(arguments[0]);
-  return WIFEXITED(*status) ? WEXITSTATUS(*status) : 128 + WTERMSIG(*status);
+  Result<std::optional<int>> ended = waitForProcess(process, limits);
+  if (!ended)
+    return ended.error().within(arguments[0]);
+  if (std::optional<int> status = *ended)
+    return std::optional(WIFEXITED(*status) ? WEXITSTATUS(*status) : 128 + WTERMSIG(*status));
+  return std::optional<int>();
 }
 
 Result<Assembled> Ptxas::assemble(std::string_view ptx, int sm, const RequestLimits &limits) const {
@@ -163,28 +169,30 @@ Result<Assembled> Ptxas::assemble(std::string_view ptx, int sm, const RequestLim
   if (Status status = writeFile(input, ptx); !status)
     return status.error();
   std::string target = assemblerTarget(ptx, sm);
-  Result<int> exitStatus =
+  Result<std::optional<int>> ended =
       runProgram({path_, "-v", "-arch=" + target, input, "-o", output}, logFile, limits);
-  if (!exitStatus)
-    return exitStatus.error();
+  if (!ended)
+    return ended.error();
   Result<std::string> log = readFile(logFile);
   std::string text = log ? *log : "";
-  if (*exitStatus != 0 && !tellsErrors(text))
+  Result<std::string> cubin = readFile(output);
+  bool looksDone = cubin && !cubin->empty() && !tellsErrors(text);
+  int exitStatus = ended->value_or(looksDone ? 0 : 1);
+  if (exitStatus != 0 && !tellsErrors(text))
     return Error(Code::inputOutput,
-                 path_ + " ended with the exit status " + std::to_string(*exitStatus) +
+                 path_ + " ended with the exit status " + std::to_string(exitStatus) +
                      " and told no error in the kernel" + (text.empty() ? "" : ": " + text) +
                      "; install CUDA's ptxas anew, or take it off PATH and CUDA_HOME");
-  if (*exitStatus != 0) {
+  if (exitStatus != 0) {
     // ptxas says so where the PTX or the GPU is newer than itself.
     bool tooOld = text.find("Unsupported .version") != std::string::npos ||
                   text.find("is not defined for option 'gpu-name'") != std::string::npos;
     return Error(tooOld ? Code::unsupported : Code::defect,
                  path_ + " does not assemble the kernel for " + target + " (exit status " +
-                     std::to_string(*exitStatus) + "): " + text);
+                     std::to_string(exitStatus) + "): " + text);
   }
   if (std::string warning = serialisationWarning(text); !warning.empty())
     return Error(Code::defect, path_ + " serialises the kernel: " + warning);
-  Result<std::string> cubin = readFile(output);
   if (!cubin)
     return cubin.error();
   return Assembled{std::move(*cubin), parseResources(text)};

@@ -144,6 +144,7 @@ Result<Kernel> loadKernel(const Context &context, const std::string &path) {
   if (!kernel)
     return kernel.error().within(within);
   auto state = std::make_shared<Kernel::State>();
+  state->events = context.internal()->events;
   state->kernel = std::move(*kernel);
   state->info = state->kernel->info;
   state->info.origin = KernelInfo::Origin::bundle;

@@ -5,6 +5,7 @@
 #ifndef TESELA_CACHE_ONCEMAP_H
 #define TESELA_CACHE_ONCEMAP_H
 
+#include "system/Caught.h"
 #include "tesela/RequestLimits.h"
 #include "tesela/Status.h"
 
@@ -12,7 +13,6 @@
 #include <list>
 #include <memory>
 #include <mutex>
-#include <new>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -34,9 +34,8 @@ public:
 
   /// `make` gives Result<Value>, and is called without a lock. `evicted`, where given, is called
   /// with the key of each value that the limit puts out.
-  template <typename Make, typename Evicted>
-  Result<Value> get(const std::string &key, const RequestLimits &limits, Make make,
-                    Evicted evicted) {
+  template <typename Make, typename Tell>
+  Result<Value> get(const std::string &key, const RequestLimits &limits, Make make, Tell evicted) {
     std::unique_lock lock(mutex);
     while (true) {
       std::shared_ptr<Slot> slot = slotOf(key);
@@ -45,13 +44,14 @@ public:
       if (!slot->isBeingMade) {
         slot->isBeingMade = true;
         lock.unlock();
-        Result<Value> made = makeSafely(make);
+        // What it throws is a failure: those who wait must not wait for ever.
+        Result<Value> made = caught(make);
         lock.lock();
-        std::vector<std::string> out = settle(key, *slot, made);
+        std::vector<Evicted> out = settle(key, *slot, made);
         lock.unlock();
-        for (const std::string &each : out)
-          evicted(each);
-        return made;
+        for (const Evicted &each : out)
+          evicted(each.key);
+        return made; // what was put out goes here, without the lock: that may wait for a device
       }
       ++slot->waiting;
       bool settled = waitFor(lock, *slot, limits);
@@ -98,6 +98,11 @@ private:
     std::list<std::string>::iterator place; ///< in `order`, where there is a value
   };
 
+  struct Evicted {
+    std::string key;
+    std::shared_ptr<Slot> slot;
+  };
+
   mutable std::mutex mutex;
   std::condition_variable_any changed;
   std::unordered_map<std::string, std::shared_ptr<Slot>> slots;
@@ -115,17 +120,6 @@ private:
 
   void touch(Slot &slot) { order.splice(order.begin(), order, slot.place); }
 
-  /// `make` may run out of memory: those who wait must not wait for ever.
-  template <typename Make> Result<Value> makeSafely(Make &make) {
-    try {
-      return make();
-    } catch (const std::bad_alloc &) {
-      return Error(Code::outOfMemory, "host memory ran out: make the problem smaller");
-    } catch (const std::exception &error) {
-      return Error(Code::defect, error.what());
-    }
-  }
-
   /// Whether the value or a failure came before the request was over. `lock` is held.
   bool waitFor(std::unique_lock<std::mutex> &lock, Slot &slot, const RequestLimits &limits) {
     auto settled = [&] { return !slot.isBeingMade; }; // once more where another took it over
@@ -134,17 +128,18 @@ private:
     return changed.wait(lock, limits.cancelled, settled);
   }
 
-  /// Tells those who wait, and gives the keys of values that the limit put out. `lock` is held.
-  std::vector<std::string> settle(const std::string &key, Slot &slot, const Result<Value> &made) {
+  /// Tells those who wait, and gives what the limit put out. `lock` is held.
+  std::vector<Evicted> settle(const std::string &key, Slot &slot, const Result<Value> &made) {
     slot.isBeingMade = false;
     slot.failure.reset();
-    std::vector<std::string> out;
+    std::vector<Evicted> out;
     if (made) {
-      slot.value = *made;
       slot.place = order.insert(order.begin(), key);
+      slot.value = *made;
       for (; order.size() > limit; order.pop_back()) {
-        slots.erase(order.back());
-        out.push_back(order.back());
+        auto oldest = slots.find(order.back());
+        out.push_back({order.back(), std::move(oldest->second)});
+        slots.erase(oldest);
       }
     } else {
       bool gaveUp = made.code() == Code::cancelled || made.code() == Code::deadlineExceeded;

@@ -4,6 +4,8 @@
 //===----------------------------------------------------------------------===//
 #include "system/TaskThreads.h"
 
+#include <system_error>
+
 namespace tesela {
 
 TaskThreads::~TaskThreads() {
@@ -19,8 +21,15 @@ TaskThreads::~TaskThreads() {
 void TaskThreads::add(std::function<void()> task) {
   std::lock_guard lock(mutex);
   tasks.push_back(std::move(task));
-  if (idle < int(tasks.size()) && int(threads.size()) < limit)
-    threads.emplace_back([this] { run(); });
+  try {
+    if (idle < int(tasks.size()) && int(threads.size()) < limit)
+      threads.emplace_back([this] { run(); });
+  } catch (const std::system_error &) {
+    if (threads.empty()) { // else the others do it
+      tasks.pop_back();
+      throw;
+    }
+  }
   changed.notify_one();
 }
 

@@ -21,6 +21,7 @@ public:
   explicit TaskThreads(int limit) : limit(limit) {}
   ~TaskThreads();
 
+  /// Throws std::system_error where there is no thread yet and the system gives none.
   void add(std::function<void()> task);
 
 private:

@@ -5,6 +5,7 @@
 #include "tune/CompileAhead.h"
 
 #include <algorithm>
+#include <system_error>
 
 namespace tesela {
 
@@ -15,8 +16,13 @@ static constexpr size_t aheadOfThread = 4;
 CompileAhead::CompileAhead(size_t count, int threads, bool quietly, Compile compile)
     : count(count), ahead(aheadOfThread * size_t(threads)), quietly(quietly),
       compile(std::move(compile)) {
-  for (int i = 0; i < threads; ++i)
-    workers.emplace_back([this] { work(); });
+  try {
+    for (int i = 0; i < threads; ++i)
+      workers.emplace_back([this] { work(); });
+  } catch (const std::system_error &) { // the system gives no more
+    if (workers.empty())
+      throw;
+  }
 }
 
 CompileAhead::~CompileAhead() {

@@ -6,6 +6,7 @@
 
 #include "api/KernelRequest.h"
 #include "api/State.h"
+#include "system/Caught.h"
 #include "tune/Tuner.h"
 
 #include <algorithm>
@@ -114,8 +115,16 @@ ContextTuning::lookUp(const KernelSpecification &specification) {
   made->kernels.onMissing([mailbox = mailbox, weak = std::weak_ptr(made)](
                               const Extents &extents, const std::vector<ScalarArgument> &scalars) {
     std::lock_guard lock(mailbox->mutex);
-    if (std::shared_ptr<Known> kernel = weak.lock(); kernel && mailbox->owner)
-      mailbox->owner->missing(std::move(kernel), extents, scalars);
+    ContextTuning *owner = mailbox->owner;
+    std::shared_ptr<Known> kernel = weak.lock();
+    if (!kernel || !owner)
+      return;
+    Status begun = caught([&]() -> Status {
+      owner->missing(std::move(kernel), extents, scalars);
+      return Status::success();
+    });
+    if (!begun) // the launch itself goes on
+      owner->warnOnce("nothing is tuned in the background: " + begun.error().message());
   });
   std::lock_guard lock(mutex);
   return known.try_emplace(kernel, std::move(made)).first->second;
@@ -181,7 +190,7 @@ void ContextTuning::loadInBackground(std::shared_ptr<Known> kernel, TuneRecord r
   loading.add([this, kernel = std::move(kernel), record = std::move(record), bucket] {
     RequestLimits limits;
     limits.cancelled = stopping.get_token();
-    Result<Kernel> loaded = load(kernel->specification, record, limits);
+    Result<Kernel> loaded = caught([&] { return load(kernel->specification, record, limits); });
     if (loaded)
       kernel->kernels.set(bucket, loaded->internal()->kernel);
     else if (!isOver(loaded.code()))
@@ -219,9 +228,10 @@ void ContextTuning::tune(Known &kernel, const Extents &extents,
     options.compileThreads = 1;
     options.memoryBytes = backgroundBytes;
   }
-  Result<TunedKernel> tuned =
-      raceSchedules(context.backend->device(), context.threads, *context.events,
-                    optionsOf(kernel.specification), shapeOf(extents, scalars), options);
+  Result<TunedKernel> tuned = caught([&] {
+    return raceSchedules(context.backend->device(), context.threads, *context.events,
+                         optionsOf(kernel.specification), shapeOf(extents, scalars), options);
+  });
   if (!tuned) {
     if (!isOver(tuned.code()))
       warnOnce("a kernel is not tuned and keeps the heuristic's schedule: " +
@@ -244,17 +254,11 @@ Result<std::string> ContextTuning::keep(const KernelSpecification &specification
     return path;
   TuneRecord kept = record;
   kept.path = *path;
-  std::shared_ptr<Known> kernel;
-  {
-    std::lock_guard lock(mutex);
-    if (auto found = known.find(record.kernel); found != known.end())
-      kernel = found->second;
-  }
-  if (kernel) { // else it is found when it is asked for
-    kernel->add(kept);
-    if (mode != Tuning::off)
-      loadInBackground(kernel, kept, kept.bucket);
-  }
+  // Also where nobody has asked yet: one who just asks may have read the records before this one.
+  std::shared_ptr<Known> kernel = lookUp(specification);
+  kernel->add(kept);
+  if (mode != Tuning::off && kernel->kernels.isUsed()) // else the first launch will look for it
+    loadInBackground(kernel, kept, kept.bucket);
   return path;
 }
 

@@ -228,7 +228,7 @@ private:
       if (Status status = round(); !status)
         return status;
       sortRunning();
-      if ((i + 1) % roundsBetweenLooks == 0 && isDecided())
+      if (!running.empty() && (i + 1) % roundsBetweenLooks == 0 && isDecided())
         break;
     }
     sortRunning();

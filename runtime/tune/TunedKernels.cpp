@@ -4,6 +4,8 @@
 //===----------------------------------------------------------------------===//
 #include "tune/TunedKernels.h"
 
+#include "api/State.h"
+
 #include <algorithm>
 #include <cstdlib>
 
@@ -13,6 +15,11 @@ const LoadedKernel *TunedKernels::find(const LaunchArguments &arguments) {
   if (arguments.q.rank != 4 || arguments.k.rank != 4)
     return nullptr; // an error, which every kernel tells
   const auto &q = arguments.q.extents, &k = arguments.k.extents;
+  auto isExtent = [](int64_t extent) { return extent >= 1 && extent <= INT32_MAX; };
+  bool fits = std::all_of(q.begin(), q.begin() + 3, isExtent) && isExtent(k[1]) && isExtent(k[2]) &&
+              k[0] == q[0] && q[1] % k[1] == 0;
+  if (!fits) // likewise, or empty: no reason to look for a better one
+    return nullptr;
   Extents extents{int32_t(q[0]), int32_t(q[1]), int32_t(k[1]), int32_t(q[2]), int32_t(k[2])};
   SizeBucket bucket = SizeBucket::of(extents);
   if (const Table *table = current.load(std::memory_order_acquire))
@@ -42,10 +49,17 @@ const LoadedKernel *TunedKernels::findMissing(const SizeBucket &bucket, const Ex
   return std::ranges::find(*table, bucket, &Entry::bucket)->chosen;
 }
 
+/// Whether launches run the same, also where a kernel left the cache and was loaded again.
+static bool isSame(const TunedKernels::Pointer &a, const TunedKernels::Pointer &b) {
+  return a == b || (a && b && a->info.schedule == b->info.schedule);
+}
+
 void TunedKernels::set(const SizeBucket &bucket, Pointer kernel) {
   std::lock_guard lock(mutex);
   Table table = current ? *current : Table();
   auto known = std::ranges::find(table, bucket, &Entry::bucket);
+  if (known != table.end() && isSame(known->kernel, kernel))
+    return; // each request for a kernel with sizes says so again, and no table ever goes
   if (known == table.end())
     table.push_back({bucket, std::move(kernel), nullptr});
   else

@@ -38,6 +38,13 @@ public:
   void set(const SizeBucket &bucket, Pointer kernel);
   /// Whether a kernel is known for that very bucket.
   bool has(const SizeBucket &bucket) const;
+  /// Whether a launch has looked for its kernel, or one was set.
+  bool isUsed() const { return current != nullptr; }
+  /// Tables made so far, all of which are kept.
+  size_t tableCount() const {
+    std::lock_guard lock(mutex);
+    return tables.size();
+  }
 
   /// Whether all launches so far, this one of `kernel` among them, ran one kernel: what it keeps of
   /// captured tensors is then known to be of the last launch.

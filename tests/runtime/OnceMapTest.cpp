@@ -142,6 +142,22 @@ TEST(OnceMap, WhoWaitsStopsAtItsDeadlineAndWhereItIsCancelled) {
   EXPECT_NE(map.find("key"), nullptr);
 }
 
+// The last handle may go there, and wait for a device.
+TEST(OnceMap, WhatIsPutOutGoesWithoutTheLock) {
+  Map map(1);
+  bool isGone = false;
+  Made first = map.get("first", [&]() -> Made {
+    return std::shared_ptr<const int>(new int(1), [&](const int *value) {
+      delete value;
+      isGone = true;
+      EXPECT_EQ(map.size(), 1u) << "it asks the map, whose lock is not held";
+    });
+  });
+  first = number(0);
+  EXPECT_TRUE(map.get("second", [] { return number(2); }).ok());
+  EXPECT_TRUE(isGone);
+}
+
 TEST(OnceMap, WhatThrowsIsAFailure) {
   Map map;
   EXPECT_EQ(map.get("key", []() -> Made { throw std::bad_alloc(); }).code(), Code::outOfMemory);

@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include <csignal>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -150,6 +151,19 @@ TEST(Ptxas, AProgramThatFailsWithoutAnErrorOfItsOwnIsNoDefect) {
   Error own = errorOfScript("echo 'ptxas info    : a'; echo 'ptxas fatal   : b'; exit 255", path);
   EXPECT_EQ(own.code(), Code::defect);
   EXPECT_NE(own.message().find("ptxas fatal   : b"), std::string::npos) << own.message();
+}
+
+// Servers ignore SIGCHLD so that their children vanish: what became of ptxas shows in its output.
+TEST(Ptxas, TheHostMayIgnoreItsChildren) {
+  sighandler_t before = signal(SIGCHLD, SIG_IGN);
+  if (std::optional<Ptxas> ptxas = Ptxas::find()) {
+    Result<Assembled> assembled = ptxas->assemble(smallKernel, 90);
+    EXPECT_TRUE(assembled.ok()) << assembled.error().message();
+    EXPECT_EQ(ptxas->assemble(std::string(smallKernel) + "nonsense", 90).code(), Code::defect);
+  }
+  std::string path;
+  EXPECT_EQ(errorOfScript("exit 3", path).code(), Code::inputOutput);
+  signal(SIGCHLD, before);
 }
 
 TEST(File, TheTemporaryFolderGoes) {

@@ -233,6 +233,36 @@ TEST_F(TuneTest, FullTunesBeforeCompileReturns) {
   EXPECT_EQ(prepared->info().scheduleOrigin, KernelInfo::ScheduleOrigin::tuned);
 }
 
+// Arguments that no launch takes are no sizes to tune for.
+TEST_F(TuneTest, ARefusedLaunchAsksForNothing) {
+  Problem problem;
+  problem.fill();
+  Context shared = context(Tuning::onFirstUse);
+  Result<Kernel> kernel = shared.compile(problem.options());
+  ASSERT_TRUE(kernel.ok());
+  LaunchArguments wrong = problem.arguments;
+  wrong.k.extents[1] = wrong.v.extents[1] = 3; // key/value heads for 4 heads
+  EXPECT_EQ(kernel->launch(wrong).code(), Code::invalidArgument);
+  wrong = problem.arguments;
+  wrong.q.extents[2] = wrong.o.extents[2] = int64_t(1) << 40;
+  EXPECT_FALSE(kernel->launch(wrong).ok());
+  EXPECT_FALSE(kernel->internal()->tuned->isUsed());
+}
+
+// A server asks for its kernels again and again.
+TEST_F(TuneTest, AskingAgainChangesNothing) {
+  Problem problem;
+  problem.fill();
+  ASSERT_TRUE(tune(context(), problem.options(), shapeOf(problem)).ok());
+  Context shared = context();
+  Result<Kernel> kernel = shared.compile(optionsFor(problem));
+  ASSERT_TRUE(kernel.ok());
+  size_t tables = kernel->internal()->tuned->tableCount();
+  for (int i = 0; i < 10; ++i)
+    ASSERT_TRUE(shared.compile(optionsFor(problem)).ok());
+  EXPECT_EQ(kernel->internal()->tuned->tableCount(), tables);
+}
+
 // A record whose schedule no longer compiles costs a warning, no more.
 TEST_F(TuneTest, ARecordThatDoesNotCompileIsNotUsed) {
   Problem problem;

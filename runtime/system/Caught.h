@@ -1,0 +1,36 @@
+//===- Caught.h - What is thrown, as a value --------------------*- C++ -*-===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#ifndef TESELA_SYSTEM_CAUGHT_H
+#define TESELA_SYSTEM_CAUGHT_H
+
+#include "tesela/Status.h"
+
+#include <exception>
+#include <new>
+#include <system_error>
+
+namespace tesela {
+
+/// What `work` gives, a Status or a Result; an exception becomes an error. Tesela throws none, the
+/// C++ library does where memory or threads run out: no thread of ours may end by it, nobody wait
+/// for ever, and none passes the library's boundary.
+template <typename Work> auto caught(Work work) noexcept -> decltype(work()) {
+  try {
+    return work();
+  } catch (const std::bad_alloc &) {
+    return Error(Code::outOfMemory, "host memory ran out: make the problem smaller");
+  } catch (const std::system_error &error) {
+    return Error(Code::outOfMemory, std::string("the system gives no thread (") + error.what() +
+                                        "): raise the limit of processes, or ask for less at once");
+  } catch (const std::exception &error) {
+    return Error(Code::defect, error.what());
+  } catch (...) {
+    return Error(Code::defect, "an exception of an unknown type");
+  }
+}
+
+} // namespace tesela
+
+#endif // TESELA_SYSTEM_CAUGHT_H
