@@ -101,9 +101,9 @@ struct ColumnBox {
   mlir::OpBuilder &builder;
   mlir::Value first, last; ///< i64
   int64_t count;           ///< it has no more than these
-  llvm::DenseMap<mlir::Value, std::optional<BoxInterval>> intervals = {};
-  llvm::DenseMap<mlir::Value, std::optional<BoxNumbers>> numbers = {};
-  llvm::DenseMap<mlir::Value, BoxTruth> truths = {};
+  llvm::DenseMap<mlir::Value, std::optional<BoxInterval>> intervals{};
+  llvm::DenseMap<mlir::Value, std::optional<BoxNumbers>> numbers{};
+  llvm::DenseMap<mlir::Value, BoxTruth> truths{};
 };
 
 /// The values of one hook (of the form (…, b, h, hkv, q, k)) for one block.

@@ -240,11 +240,28 @@ std::optional<Union> Cover::compare(arith::CmpIOp op, bool negated) {
 //===--- conditions ---------------------------------------------------------===//
 
 Union Cover::of(Value condition, bool negated) {
-  auto found = known[negated].find(condition);
-  if (found != known[negated].end())
-    return found->second;
-  std::optional<Union> result = find(condition, negated);
-  return known[negated][condition] = result ? *result : asRest(condition, negated);
+  // Chains of && and || can be thousands long: their links from the inside out, not by recursion.
+  DenseMap<Value, Union> &found = known[negated];
+  SmallVector<Value> pending = {condition};
+  while (!found.contains(condition)) {
+    Value next = pending.back();
+    if (found.contains(next)) { // both sides of one link
+      pending.pop_back();
+      continue;
+    }
+    Operation *op = next.getDefiningOp();
+    size_t before = pending.size();
+    if (op && isa<arith::AndIOp, arith::OrIOp>(op) && !values.isUniform(next))
+      llvm::copy_if(op->getOperands(), std::back_inserter(pending),
+                    [&](Value operand) { return !found.contains(operand); });
+    if (pending.size() > before)
+      continue;
+    pending.pop_back();
+    std::optional<Union> result = find(next, negated);
+    Union regions = result ? *result : asRest(next, negated);
+    found[next] = std::move(regions);
+  }
+  return found[condition];
 }
 
 std::optional<Union> Cover::find(Value condition, bool negated) {

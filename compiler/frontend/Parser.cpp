@@ -22,6 +22,9 @@ namespace {
 
 /// Parentheses, calls, '?' and signs within each other. Keeps the stack small.
 constexpr int kMaxDepth = 200;
+/// Operators, calls, numbers and names of one variant. Assembling 2000 terms of `|| k == c` for
+/// sm_90 takes some ten seconds; and passes, LLVM's too, recurse along chains.
+constexpr size_t kMostNodes = 8192;
 /// Larger texts are no variants; every consumer may rely on it.
 constexpr size_t kMaxText = size_t{1} << 20;
 
@@ -393,6 +396,16 @@ private:
     return kInvalid;
   }
 
+  /// Told once: what follows is too much, too.
+  NodeId tooMany(const Token &at) {
+    if (!tooMany_)
+      error(at, "the variant has more than " + std::to_string(kMostNodes) +
+                    " operators, numbers and names; put numbers into a captured tensor and read it "
+                    "in a reduction, as in 'any(i < count: chosen[i] == k)'");
+    tooMany_ = syntaxError_ = true;
+    return kInvalid;
+  }
+
   /// Counts a level of nesting while it lives.
   struct Nesting {
     explicit Nesting(int &depth) : depth(depth) { ++depth; }
@@ -405,6 +418,8 @@ private:
     if (depth_ > kMaxDepth)
       return syntaxError(here(), "the expression is nested more than " + std::to_string(kMaxDepth) +
                                      " levels deep; name parts of it with 'let'");
+    if (sema_.nodeCount() > kMostNodes)
+      return tooMany(here());
     NodeId condition = binary(1);
     if (syntaxError_ || !here().is("?"))
       return condition;
@@ -431,6 +446,8 @@ private:
       if (syntaxError_)
         return kInvalid;
       left = sema_.binary(op, left, right);
+      if (sema_.nodeCount() > kMostNodes)
+        return tooMany(op);
     }
     return left;
   }
@@ -544,6 +561,7 @@ private:
   Sema sema_;
   size_t position_ = 0;
   int depth_ = 0;
+  bool tooMany_ = false;
   bool syntaxError_ = false;
 };
 

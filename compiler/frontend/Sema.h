@@ -57,6 +57,9 @@ public:
 
   bool isParameter(std::string_view name) const;
 
+  /// Nodes made so far.
+  size_t nodeCount() const { return variant_.nodes.size(); }
+
 private:
   struct Symbol {
     enum Kind { scalar, capture, let, reduction } kind;

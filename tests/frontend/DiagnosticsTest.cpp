@@ -222,7 +222,22 @@ TEST(Diagnostics, NestingEndsWithASentence) {
                 testing::AnyOf(HasSubstr("name parts of it with 'let'"), HasSubstr("remove some")));
   }
   // A long chain is no nesting.
-  EXPECT_TRUE(nested("s + ", "", 50000).variant.has_value());
+  EXPECT_TRUE(nested("s + ", "", 4000).variant.has_value());
+}
+
+TEST(Diagnostics, MoreThanACompilerTakesEndsWithASentence) {
+  std::string chain = "q > 0", lets;
+  for (int i = 0; i < 5000; ++i) {
+    chain += " && k > 1";
+    lets += "let a" + std::to_string(i) + " = -k\n";
+  }
+  for (const std::string &text :
+       {"attention t { mask = " + chain + " }", "attention t {\n" + lets + "mask = q > k }",
+        "attention t {\n" + lets + "mask = " + chain + " }"}) {
+    ParseOutcome outcome = parseWithDiagnostics(text, "v");
+    ASSERT_EQ(outcome.diagnostics.size(), 1u);
+    EXPECT_THAT(outcome.rendered, HasSubstr("more than 8192 operators, numbers and names"));
+  }
 }
 
 TEST(Diagnostics, ATextThatIsNoVariantIsCutShort) {
