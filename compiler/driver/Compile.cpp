@@ -12,6 +12,7 @@
 #include "analysis/TileProgram.h"
 #include "attn/Attn.h"
 #include "driver/ChosenKernel.h"
+#include "driver/LargeStack.h"
 #include "driver/Summaries.h"
 #include "driver/Templates.h"
 #include "frontend/Constants.h"
@@ -424,10 +425,9 @@ Result<std::string> Compilation::emitStage(Stage stage) {
   return ptx();
 }
 
-} // namespace
-
-Result<Artifact> compile(const KernelSpecification &specification, CompileTimes *times,
-                         const RequestLimits &limits) {
+/// compile(), on the stack that there is.
+Result<Artifact> compileHere(const KernelSpecification &specification, CompileTimes *times,
+                             const RequestLimits &limits) {
   Compilation compilation(specification, times);
   auto runSteps = [&](std::initializer_list<Status (Compilation::*)()> steps) {
     for (auto step : steps) {
@@ -469,6 +469,13 @@ Result<Artifact> compile(const KernelSpecification &specification, CompileTimes 
   return artifact;
 }
 
+} // namespace
+
+Result<Artifact> compile(const KernelSpecification &specification, CompileTimes *times,
+                         const RequestLimits &limits) {
+  return onLargeStack([&] { return compileHere(specification, times, limits); });
+}
+
 Result<ChosenKernel> chooseKernel(const KernelSpecification &specification) {
   Compilation compilation(specification, nullptr);
   for (Status (Compilation::*step)() :
@@ -479,7 +486,7 @@ Result<ChosenKernel> chooseKernel(const KernelSpecification &specification) {
 }
 
 Result<std::string> emit(const KernelSpecification &specification, Stage stage) {
-  return Compilation(specification, nullptr).emitStage(stage);
+  return onLargeStack([&] { return Compilation(specification, nullptr).emitStage(stage); });
 }
 
 // TESELA_SOURCE_DIGEST is a hash of the compiler's sources, so that no cache outlives a change.

@@ -6,6 +6,7 @@
 
 #include "analysis/TileProgram.h"
 #include "driver/ChosenKernel.h"
+#include "driver/LargeStack.h"
 
 #include "mlir/IR/MLIRContext.h"
 
@@ -61,7 +62,8 @@ static Status fillKinds(TileProgram &program, const Bindings &bindings, const Po
   return Status::success();
 }
 
-Result<ExplainedTiles> explainTiles(const ExplainRequest &request) {
+/// explainTiles(), on the stack that there is.
+static Result<ExplainedTiles> explainHere(const ExplainRequest &request) {
   Result<ChosenKernel> kernel = chooseKernel(request.specification);
   if (!kernel)
     return kernel.error();
@@ -108,6 +110,10 @@ Result<ExplainedTiles> explainTiles(const ExplainRequest &request) {
         return status.error();
     }
   return result;
+}
+
+Result<ExplainedTiles> explainTiles(const ExplainRequest &request) {
+  return onLargeStack([&] { return explainHere(request); });
 }
 
 } // namespace tesela

@@ -6,6 +6,7 @@
 
 #include "analysis/TileProgram.h"
 #include "driver/ChosenKernel.h"
+#include "driver/LargeStack.h"
 #include "schedule/Candidates.h"
 #include "schedule/CostModel.h"
 
@@ -100,9 +101,8 @@ private:
   }
 };
 
-} // namespace
-
-Result<std::vector<ScheduleCandidate>> scheduleCandidates(const CandidateRequest &request) {
+/// scheduleCandidates(), on the stack that there is.
+Result<std::vector<ScheduleCandidate>> candidatesHere(const CandidateRequest &request) {
   const KernelSpecification &specification = request.specification;
   const Extents &extents = request.bindings.extents;
   Result<ChosenKernel> kernel = chooseKernel(specification);
@@ -153,6 +153,12 @@ Result<std::vector<ScheduleCandidate>> scheduleCandidates(const CandidateRequest
   }
   std::ranges::stable_sort(candidates, {}, &ScheduleCandidate::predictedMilliseconds);
   return candidates;
+}
+
+} // namespace
+
+Result<std::vector<ScheduleCandidate>> scheduleCandidates(const CandidateRequest &request) {
+  return onLargeStack([&] { return candidatesHere(request); });
 }
 
 } // namespace tesela

@@ -6,12 +6,14 @@
 
 #include "analysis/LostProofs.h"
 #include "frontend/Parser.h"
+#include "tesela/compiler/Compile.h"
 #include "tesela/compiler/Explain.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <fstream>
+#include <pthread.h>
 #include <sstream>
 
 using namespace tesela;
@@ -286,6 +288,30 @@ TEST(Explain, ShowsScoresThatMask) {
   };
   EXPECT_EQ(empty(0), 0);
   EXPECT_EQ(empty(1), 5 * 2); // keys from 32 on, in each of the five rows
+}
+
+// A thread of another program may have little stack, and a chain nearly 2,700 links.
+TEST(Explain, LongChainsNeedNoLargeStackOfTheCallers) {
+  std::string chain = "attention m() { mask = q >= k";
+  for (int i = 0; i < 2000; ++i)
+    chain += i % 2 ? " && k > 1" : " || q == 3";
+  ExplainRequest request = makeRequest(chain + " }", 16, 16);
+  request.bindings.extents = {1, 1, 1, 40, 64};
+  auto work = [](void *given) -> void * {
+    const auto &request = *static_cast<const ExplainRequest *>(given);
+    Result<ExplainedTiles> tiles = explainTiles(request);
+    EXPECT_TRUE(tiles.ok());
+    EXPECT_EQ(holdAgainstDense(request, tiles->map).unsound, "");
+    EXPECT_TRUE(compile(request.specification).ok());
+    return nullptr;
+  };
+  pthread_attr_t attributes;
+  pthread_t thread;
+  ASSERT_EQ(pthread_attr_init(&attributes), 0);
+  ASSERT_EQ(pthread_attr_setstacksize(&attributes, size_t(256) << 10), 0);
+  ASSERT_EQ(pthread_create(&thread, &attributes, work, &request), 0);
+  pthread_join(thread, nullptr);
+  pthread_attr_destroy(&attributes);
 }
 
 TEST(Explain, RefusesWhatIsTooMuch) {
