@@ -19,7 +19,7 @@ namespace tesela {
 
 namespace {
 
-/// Pairs in partial tiles of one map that are looked at one by one: about 10 s of one core.
+/// Pairs in partial tiles of all heads that are looked at one by one: about 10 s of one core.
 constexpr int64_t maxCountedPairs = int64_t(1) << 27;
 
 Result<Extents> checkExtents(const ExplainArguments &arguments) {
@@ -42,9 +42,10 @@ Result<Extents> checkExtents(const ExplainArguments &arguments) {
   return extents;
 }
 
-/// Kept pairs of one head. Empty and full tiles need no look.
+/// Kept pairs of one head. Empty and full tiles need no look. `budget`: pairs that may still be
+/// looked at.
 Result<int64_t> countKept(const TileMap &map, const HeadTiles &tiles, const Extents &extents,
-                          const Interpreter &interpreter, ThreadPool &pool) {
+                          const Interpreter &interpreter, ThreadPool &pool, int64_t &budget) {
   std::vector<int64_t> partial; // by number
   int64_t kept = 0;
   auto rowsOf = [&](int64_t row) { return std::min(map.blockM, extents.Sq - row * map.blockM); };
@@ -59,8 +60,10 @@ Result<int64_t> countKept(const TileMap &map, const HeadTiles &tiles, const Exte
       else if (kind == TileKind::full)
         kept += rowsOf(row) * keysOf(column);
     }
-  if (int64_t(partial.size()) > maxCountedPairs / (map.blockM * map.blockN))
+  int64_t pairsOfTile = int64_t(map.blockM) * map.blockN;
+  if (int64_t(partial.size()) > budget / pairsOfTile)
     return int64_t(-1);
+  budget -= int64_t(partial.size()) * pairsOfTile;
 
   Point where;
   where.b = std::max(tiles.batch, 0);
@@ -121,8 +124,9 @@ Result<Explanation> explain(const KernelOptions &options, const ExplainArguments
   result.map = std::move(tiles->map);
   result.lostProofs = std::move(tiles->renderedProofs);
   ThreadPool pool(threads);
+  int64_t budget = maxCountedPairs;
   for (const HeadTiles &headTiles : result.map.heads) {
-    Result<int64_t> kept = countKept(result.map, headTiles, *extents, *interpreter, pool);
+    Result<int64_t> kept = countKept(result.map, headTiles, *extents, *interpreter, pool, budget);
     if (!kept)
       return kept.error();
     result.keptPairs.push_back(*kept);

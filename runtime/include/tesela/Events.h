@@ -58,7 +58,8 @@ struct Event {
 TESELA_EXPORT const char *eventName(Event::Kind kind);
 
 /// Called from the thread in which it happens, which may be any, and from several at once. What it
-/// throws is dropped. It must not wait for a kernel of the same context.
+/// throws is dropped. It must not wait for a kernel of the same context, nor drop the last handle of
+/// that: a context ends its threads, of which this may be one.
 using EventCallback = std::function<void(const Event &)>;
 
 } // namespace tesela

@@ -31,7 +31,8 @@ struct Explanation {
   std::string target;   ///< "host", "sm_90"
   std::string schedule; ///< that the kernel has, as text
   TileMap map;
-  /// Kept pairs (q, k) of each of map.heads; -1 where they are too many to be counted.
+  /// Kept pairs (q, k) of each of map.heads; -1 where all of them are too many to
+  /// be counted.
   std::vector<int64_t> keptPairs;
   /// map.lostProofs for people, each with file, line, column and caret.
   std::string lostProofs;
