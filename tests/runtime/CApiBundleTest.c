@@ -6,9 +6,7 @@
  * Bundles from C99: one is written, read, loaded, launched, and damaged.
  */
 #include "CApiFolder.h"
-#include "CApiTest.h"
-
-enum { head_dim = 8 };
+#include "CApiOneKey.h"
 
 static void test_manifest(const tesela_bundle *bundle) {
   tesela_bundle_info info;
@@ -34,33 +32,11 @@ static void test_manifest(const tesela_bundle *bundle) {
                "the index is 1, there are 1 targets");
 }
 
-/* One key: its value is the result. */
 static void launch(const tesela_kernel *kernel) {
-  float q[head_dim] = {0}, k[head_dim] = {0}, v[head_dim], o[head_dim], lse[1], slope[1] = {0};
-  const int64_t extents[] = {1};
-  tesela_launch_arguments arguments;
-  tesela_parameter parameter;
-  int i;
-  for (i = 0; i < head_dim; ++i)
-    v[i] = (float)i;
-  memset(&parameter, 0, sizeof parameter);
-  parameter.name = "slope";
-  parameter.data = slope;
-  parameter.rank = 1;
-  parameter.extents = extents;
-  memset(&arguments, 0, sizeof arguments);
-  arguments.size = sizeof arguments;
-  arguments.batch = arguments.heads = arguments.kv_heads = 1;
-  arguments.length = arguments.kv_length = 1;
-  arguments.q.data = q;
-  arguments.k.data = k;
-  arguments.v.data = v;
-  arguments.o.data = o;
-  arguments.lse = lse;
-  arguments.parameters = &parameter;
-  arguments.parameter_count = 1;
-  expect(tesela_launch(kernel, &arguments, NULL) == TESELA_OK, "a launch");
-  expect(memcmp(o, v, sizeof v) == 0, "its result");
+  struct one_key one;
+  prepare_one_key(&one, 3);
+  expect(tesela_launch(kernel, &one.arguments, NULL) == TESELA_OK, "a launch");
+  expect(one_key_is_right(&one), "its result");
 }
 
 static void test_load(const char *folder) {

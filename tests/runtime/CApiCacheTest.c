@@ -6,9 +6,7 @@
  * The cache on disk and launches' workspaces from C99.
  */
 #include "CApiFolder.h"
-#include "CApiTest.h"
-
-enum { head_dim = 8 };
+#include "CApiOneKey.h"
 
 /* Two kernels in a new folder. */
 static void fill_cache(const char *folder) {
@@ -112,35 +110,20 @@ static void test_workspace(void) {
   tesela_context *context = host_context();
   tesela_kernel_options options = kernel_options_of(variant_text, TESELA_F32, head_dim);
   tesela_kernel *kernel = NULL;
-  tesela_launch_arguments arguments;
+  struct one_key one;
   tesela_tensor_arguments tensors;
-  tesela_parameter parameter;
-  float numbers[head_dim] = {0}, result[head_dim], lse[1], slope[1] = {0};
-  const int64_t extents[] = {1};
   size_t bytes = 1;
-  memset(&parameter, 0, sizeof parameter);
-  parameter.name = "slope";
-  parameter.data = slope;
-  parameter.rank = 1;
-  parameter.extents = extents;
-  memset(&arguments, 0, sizeof arguments);
-  arguments.size = sizeof arguments;
-  arguments.batch = arguments.heads = arguments.kv_heads = 1;
-  arguments.length = arguments.kv_length = 1;
-  arguments.q.data = arguments.k.data = arguments.v.data = numbers;
-  arguments.o.data = result;
-  arguments.lse = lse;
-  arguments.parameters = &parameter;
-  arguments.parameter_count = 1;
+  prepare_one_key(&one, 1);
   expect(tesela_compile(context, &options, &kernel) == TESELA_OK, "a kernel");
-  expect(tesela_kernel_workspace_bytes(kernel, &arguments, &bytes) == TESELA_OK && bytes == 0,
+  expect(tesela_kernel_workspace_bytes(kernel, &one.arguments, &bytes) == TESELA_OK && bytes == 0,
          "a kernel without summaries needs no workspace");
-  arguments.workspace = numbers;
-  arguments.workspace_bytes = sizeof numbers;
-  expect(tesela_launch(kernel, &arguments, NULL) == TESELA_OK, "one that is given all the same");
-  expect_error(tesela_kernel_workspace_bytes(kernel, &arguments, NULL), TESELA_INVALID_ARGUMENT,
+  one.arguments.workspace = one.q;
+  one.arguments.workspace_bytes = sizeof one.q;
+  expect(tesela_launch(kernel, &one.arguments, NULL) == TESELA_OK,
+         "one that is given all the same");
+  expect_error(tesela_kernel_workspace_bytes(kernel, &one.arguments, NULL), TESELA_INVALID_ARGUMENT,
                "bytes is NULL");
-  expect_error(tesela_kernel_workspace_bytes(NULL, &arguments, &bytes), TESELA_INVALID_ARGUMENT,
+  expect_error(tesela_kernel_workspace_bytes(NULL, &one.arguments, &bytes), TESELA_INVALID_ARGUMENT,
                "kernel is NULL");
   memset(&tensors, 0, sizeof tensors);
   tensors.size = sizeof tensors;

@@ -4,14 +4,14 @@
 \*===----------------------------------------------------------------------===*/
 /*
  * Threads that share a context, ask for the same kernels, launch them, fail each in its own way,
- * and are told of their own failures only. And one that calls after its end, as it were: what atexit()
- * was given runs when the main thread's own objects are gone.
+ * and are told of their own failures only. And one that calls after its end, as it were: what
+ * atexit() was given runs when the main thread's own objects are gone.
  */
-#include "CApiTest.h"
+#include "CApiOneKey.h"
 
 #include <pthread.h>
 
-enum { threads = 6, rounds = 20, head_dim = 8 };
+enum { threads = 6, rounds = 20 };
 
 struct worker {
   tesela_context *context;
@@ -19,33 +19,10 @@ struct worker {
   int number, wrong; /* calls that did not do as they say */
 };
 
-/* One key: its value is the result. */
 static int launches_right(const tesela_kernel *kernel, float value) {
-  float q[head_dim] = {0}, k[head_dim] = {0}, v[head_dim], o[head_dim] = {0}, lse[1],
-        slope[1] = {0};
-  const int64_t extents[] = {1};
-  tesela_launch_arguments arguments;
-  tesela_parameter parameter;
-  int i;
-  for (i = 0; i < head_dim; ++i)
-    v[i] = value;
-  memset(&parameter, 0, sizeof parameter);
-  parameter.name = "slope";
-  parameter.data = slope;
-  parameter.rank = 1;
-  parameter.extents = extents;
-  memset(&arguments, 0, sizeof arguments);
-  arguments.size = sizeof arguments;
-  arguments.batch = arguments.heads = arguments.kv_heads = 1;
-  arguments.length = arguments.kv_length = 1;
-  arguments.q.data = q;
-  arguments.k.data = k;
-  arguments.v.data = v;
-  arguments.o.data = o;
-  arguments.lse = lse;
-  arguments.parameters = &parameter;
-  arguments.parameter_count = 1;
-  return tesela_launch(kernel, &arguments, NULL) == TESELA_OK && memcmp(o, v, sizeof v) == 0;
+  struct one_key one;
+  prepare_one_key(&one, value);
+  return tesela_launch(kernel, &one.arguments, NULL) == TESELA_OK && one_key_is_right(&one);
 }
 
 static void *work(void *given) {
