@@ -42,11 +42,14 @@ Status readFields(const tesela_parameter &parameter, Tensor &tensor) {
   tensor.data = parameter.data;
   tensor.type = *type;
   tensor.rank = parameter.rank;
+  const int64_t *extentsEnd = parameter.extents + parameter.rank;
+  bool isCompact = !parameter.strides; // of an empty tensor any strides do
+  bool isEmpty = std::find(parameter.extents, extentsEnd, 0) != extentsEnd;
   int64_t stride = 1;
   for (int axis = parameter.rank - 1; axis >= 0; --axis) {
     tensor.extents[axis] = parameter.extents[axis];
     tensor.strides[axis] = parameter.strides ? parameter.strides[axis] : stride;
-    if (__builtin_mul_overflow(stride, parameter.extents[axis], &stride))
+    if (isCompact && !isEmpty && __builtin_mul_overflow(stride, parameter.extents[axis], &stride))
       return refuse(" is larger than 64 bits can count");
   }
   return Status::success();

@@ -34,9 +34,10 @@ Status addConstants(const tesela_kernel_options &from, KernelOptions &to) {
     if (!constant.name)
       return invalid("a const parameter has no name");
     if (constant.rank != 0 || constant.tensor)
-      return invalid(std::string("the const parameter '") + constant.name + "' has rank " +
-                     std::to_string(constant.tensor ? constant.tensor->rank : constant.rank) +
-                     ", it must be a scalar: set rank to 0");
+      return invalid(
+          std::string("the const parameter '") + constant.name +
+          (constant.tensor ? "' is a tensor" : "' has rank " + std::to_string(constant.rank)) +
+          ", it must be a scalar: set rank to 0 and no tensor");
     to.constants.push_back({constant.name, constant.scalar});
   }
   return Status::success();

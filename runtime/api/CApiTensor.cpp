@@ -28,10 +28,12 @@ Status checkRank(int rank) {
 
 /// Strides without gaps.
 Status setCompactStrides(tesela_tensor &tensor) {
+  bool isEmpty = std::find(tensor.extents, tensor.extents + tensor.rank, 0) !=
+                 tensor.extents + tensor.rank; // any strides do
   int64_t stride = 1;
   for (int axis = tensor.rank - 1; axis >= 0; --axis) {
     tensor.strides[axis] = stride;
-    if (__builtin_mul_overflow(stride, tensor.extents[axis], &stride))
+    if (!isEmpty && __builtin_mul_overflow(stride, tensor.extents[axis], &stride))
       return invalid("a tensor is larger than 64 bits can count");
   }
   return Status::success();

@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 #include "api/State.h"
+#include "host/ThreadPool.h"
 
 namespace tesela {
 
@@ -33,10 +34,8 @@ static Result<Device> chooseDevice(const std::string &name) {
 }
 
 Result<Context> Context::create(const ContextOptions &options) {
-  if (options.threads < 0 || options.threads > 4096)
-    return Error(Code::invalidArgument, "the number of threads is " +
-                                            std::to_string(options.threads) +
-                                            ", it must lie in [0, 4096]; 0 is the hardware's");
+  if (Status status = ThreadPool::checkThreads(options.threads); !status)
+    return status.error();
   if (options.mostKernels < 1)
     return Error(Code::invalidArgument, "the most kernels kept in memory are " +
                                             std::to_string(options.mostKernels) +

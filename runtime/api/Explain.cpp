@@ -91,6 +91,8 @@ Result<int64_t> countKept(const TileMap &map, const HeadTiles &tiles, const Exte
 
 Result<Explanation> explain(const KernelOptions &options, const ExplainArguments &arguments,
                             int threads) {
+  if (Status status = ThreadPool::checkThreads(threads); !status)
+    return status.error();
   Result<KernelSpecification> specification = makeSpecification(options, "host");
   if (!specification)
     return specification.error();

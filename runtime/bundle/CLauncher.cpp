@@ -127,7 +127,7 @@ std::string checkCaptures(const std::string &name, const std::vector<Parameter> 
   std::string text = declarations + "\nstatic int check_captures(call *c) {\n";
   text += fmt::format("  const {}_arguments *a = c->arguments;\n", name);
   if (bound)
-    text += fmt::format("  int64_t bound[{}]; /* what captured tensors tell */\n", bound);
+    text += fmt::format("  int64_t bound[{}] = {{0}}; /* what captured tensors tell */\n", bound);
   return text + "  int status;\n" + body + fmt::format("  return {}_ok;\n}}\n\n", name);
 }
 
@@ -188,7 +188,7 @@ std::string fill(std::string_view text, const std::map<std::string, std::string>
 Result<std::vector<TextFile>> makeCLauncher(const std::string &name, const std::string &version,
                                             const std::vector<CLauncherTarget> &targets) {
   const Artifact &any = *targets.front().artifact;
-  std::vector<std::string> members = memberNames(any.parameters);
+  std::vector<std::string> members = memberNames(any.parameters, name);
   std::string launches, rows, list;
   size_t mostLaunches = 1, mostWorkspaces = 1;
   std::vector<TextFile> files;

@@ -35,7 +35,7 @@ public:
     text += run();
     constexpr const char *reaches[] = {"runs_here", "runs_in_major", "runs_from_here"};
     std::string row = fmt::format(
-        "    {{\"{0}\", {1}, {2}, {0}_code, {3:d}, {4}, {0}_entries, {0}_workspace_bytes, {5}, "
+        "    {{\"{0}\", {1}, {2}, {0}_code, {3:d}, {4}, {0}_entries, {0}_lay_out, {5}, "
         "{0}_run}},\n",
         prefix, artifact.target.sm, reaches[int(reachOf(artifact.format, architecture))],
         artifact.format == CodeFormat::ptx, artifact.launches.size(), artifact.workspaces.size());
@@ -141,7 +141,7 @@ private:
   }
 
   std::string workspaceBytes() {
-    std::string text = fmt::format("static size_t {}_workspace_bytes(call *c) {{\n", prefix);
+    std::string text = fmt::format("static size_t {}_lay_out(call *c) {{\n", prefix);
     text += fmt::format("  size_t end = {}\n", hasCounter() ? "256; /* the counter */" : "0;");
     for (size_t i = 0; i < artifact.workspaces.size(); ++i) {
       const Workspace &workspace = artifact.workspaces[i];

@@ -127,11 +127,30 @@ static constexpr std::string_view takenByArguments[] = {
     "q", "k", "v", "o", "lse", "scale", "workspace", "workspace_bytes", "captures_unchanged",
 };
 
+/// Headers that a launcher, or the program around it, includes: with the bundle's folder among the
+/// places for headers, its own would hide them.
+static constexpr std::string_view takenByHeaders[] = {
+    "assert",   "complex", "ctype",       "cuda",   "dlfcn",     "errno",   "fenv",    "float",
+    "inttypes", "iso646",  "limits",      "locale", "malloc",    "math",    "memory",  "pthread",
+    "setjmp",   "signal",  "stdalign",    "stdarg", "stdatomic", "stdbool", "stddef",  "stdint",
+    "stdio",    "stdlib",  "stdnoreturn", "string", "strings",   "tgmath",  "threads", "time",
+    "uchar",    "unistd",  "wchar",       "wctype",
+};
+
+/// As headers of the C library name their macros (SIZE_MAX, RAND_MAX, HUGE_VAL) and types
+/// (int32_t).
+static bool looksLikeTheLibrarys(std::string_view name) {
+  bool hasLower =
+      std::any_of(name.begin(), name.end(), [](char c) { return c >= 'a' && c <= 'z'; });
+  return name.ends_with("_t") || (name.size() > 2 && !hasLower && !name.ends_with('_'));
+}
+
 static bool isTaken(std::string_view name) {
   auto isIn = [&](const auto &names) {
     return std::find(std::begin(names), std::end(names), name) != std::end(names);
   };
-  return isIn(takenByC) || isIn(takenByArguments) || name.starts_with('_'); // reserved in C
+  return isIn(takenByC) || isIn(takenByArguments) || name.starts_with('_') || // reserved in C
+         looksLikeTheLibrarys(name);
 }
 
 bool isCName(std::string_view name) {
@@ -142,7 +161,18 @@ bool isCName(std::string_view name) {
          std::all_of(name.begin(), name.end(), isPart);
 }
 
-std::vector<std::string> memberNames(const std::vector<Parameter> &parameters) {
+bool isHeaderOfC(std::string_view name) {
+  return std::find(std::begin(takenByHeaders), std::end(takenByHeaders), name) !=
+         std::end(takenByHeaders);
+}
+
+std::vector<std::string> memberNames(const std::vector<Parameter> &parameters,
+                                     std::string_view bundle) {
+  auto isTaken = [&](std::string_view name) { // the launcher's types are NAME_tensor, NAME_kernel
+    bool isType = name.starts_with(bundle) && name.substr(bundle.size()).starts_with('_') &&
+                  !name.ends_with('_');
+    return isType || tesela::isTaken(name);
+  };
   std::set<std::string> used; // a name that is free stays the parameter's
   for (const Parameter &parameter : parameters)
     if (!isTaken(parameter.name))

@@ -17,10 +17,14 @@ namespace tesela {
 /// 100 at most.
 bool isCName(std::string_view name);
 
+/// Whether a header `name`.h would hide one of the system's.
+bool isHeaderOfC(std::string_view name);
+
 /// What the members of the launcher's arguments are called, by parameter: as the parameters, with
 /// an underscore behind names that are taken: by the other members, by C's and C++'s keywords, by
-/// common macros.
-std::vector<std::string> memberNames(const std::vector<Parameter> &parameters);
+/// macros and types of the C library or what looks like them, by the launcher of `bundle`.
+std::vector<std::string> memberNames(const std::vector<Parameter> &parameters,
+                                     std::string_view bundle);
 
 } // namespace tesela
 

@@ -123,6 +123,10 @@ Result<BundleInfo> exportBundle(const BundleOptions &options, const std::string 
     return Error(Code::invalidArgument, "the variant's name '" + info.name +
                                             "' cannot be that of C functions: give the bundle "
                                             "another name");
+  if (isHeaderOfC(info.name))
+    return Error(Code::invalidArgument, "the launcher's header '" + info.name +
+                                            ".h' would hide the C library's: give the bundle "
+                                            "another name");
   info.version = version();
   info.variantName = any.variantName;
   info.variantText = options.kernel.variantText;

@@ -5,6 +5,7 @@
 #include "bundle/Manifest.h"
 
 #include "artifact/Digest.h"
+#include "bundle/CNames.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -252,6 +253,9 @@ static bool isPlainFileName(std::string_view name) {
          std::all_of(name.begin(), name.end(), isPlain);
 }
 
+/// As compilations have it (docs/language.md).
+static constexpr uint64_t maxHeadDim = 256;
+
 static bool isDigest(std::string_view text) {
   return text.size() == 64 && text.find_first_not_of("0123456789abcdef") == text.npos;
 }
@@ -304,11 +308,15 @@ Result<BundleInfo> parseManifest(std::string_view text) {
   if (std::string digest = variant.text("digest"); digest != sha256Hex(info.variantText))
     variant.fail("does not have the digest that is told of it");
   std::optional<ElementType> type = parseElementType(members.text("input_type"));
-  if (!type)
-    members.fail("has an input type that is not known");
+  if (type != ElementType::f32 && type != ElementType::f16 && type != ElementType::bf16)
+    members.fail("has an input type that is none of f32, f16 and bf16");
   info.inputType = type.value_or(ElementType::bf16);
-  info.headDimQk = int(members.number("head_dim_qk", 1 << 16));
-  info.headDimV = int(members.number("head_dim_v", 1 << 16));
+  info.headDimQk = int(members.number("head_dim_qk", maxHeadDim));
+  info.headDimV = int(members.number("head_dim_v", maxHeadDim));
+  if (info.headDimQk < 1 || info.headDimV < 1)
+    members.fail("has a head dimension of 0");
+  if (!isCName(info.name))
+    members.fail("has a name that is none in C");
   const json &targets = members.member("targets");
   if (!targets.is_array() || targets.empty() || targets.size() > maxTargets) {
     members.fail(fmt::format("has no list of 1 to {} targets", maxTargets));

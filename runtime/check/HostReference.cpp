@@ -187,6 +187,8 @@ private:
 
 Result<Reference> hostReference(const KernelOptions &options, const LaunchArguments &arguments,
                                 int threads) {
+  if (Status status = ThreadPool::checkThreads(threads); !status)
+    return status.error();
   Result<ReferenceInputs> inputs = referenceInputs(options, arguments, 0);
   if (!inputs)
     return inputs.error();

@@ -8,6 +8,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "check/Elements.h"
+#include "launch/TensorSpan.h"
 #include "tesela/Check.h"
 
 #include <cmath>
@@ -69,6 +70,8 @@ double keyLevel(InputKind kind, int64_t k, int64_t count) {
 
 /// Sets element 0 of every row of `tensor` to what `value` gives for the row's position.
 template <typename Value> void setFirstColumn(const Tensor &tensor, Value value) {
+  if (hasNoElements(tensor))
+    return;
   for (int64_t b = 0; b < tensor.extents[0]; ++b)
     for (int64_t h = 0; h < tensor.extents[1]; ++h)
       for (int64_t s = 0; s < tensor.extents[2]; ++s)

@@ -16,6 +16,10 @@ namespace tesela {
 
 Result<ReferenceInputs> referenceInputs(const KernelOptions &options,
                                         const LaunchArguments &arguments, int alignment) {
+  KernelOptions anywhere = options;
+  anywhere.target = "host"; // a reference is of no target
+  if (Result<KernelSpecification> valid = makeSpecification(anywhere, "host"); !valid)
+    return valid.error();
   Result<Variant> variant =
       parseVariant(options.variantText, options.variantFile, constantsOf(options));
   if (!variant)

@@ -4,6 +4,7 @@
 //===----------------------------------------------------------------------===//
 #include "host/ThreadPool.h"
 
+#include "system/Caught.h"
 #include "system/Processors.h"
 
 #include <algorithm>
@@ -13,6 +14,15 @@ namespace tesela {
 
 /// Threads of all pools of the process that are at work, the callers' included.
 static std::atomic<int> working = 0;
+
+Status ThreadPool::checkThreads(int threads) {
+  constexpr int mostThreads = 4096;
+  if (threads >= 0 && threads <= mostThreads)
+    return Status::success();
+  return Error(Code::invalidArgument, "the number of threads is " + std::to_string(threads) +
+                                          ", it must lie in [0, " + std::to_string(mostThreads) +
+                                          "]; 0 is the hardware's");
+}
 
 ThreadPool::ThreadPool(int threads) {
   int usable = usableProcessors();
@@ -39,8 +49,18 @@ ThreadPool::~ThreadPool() {
 }
 
 void ThreadPool::takeItems(int index) {
-  for (int64_t item; (item = next.fetch_add(1, std::memory_order_relaxed)) < items;)
-    (*work)(item, scratch[index].get());
+  for (int64_t item; (item = next.fetch_add(1, std::memory_order_relaxed)) < items;) {
+    Status done = caught([&]() -> Status {
+      (*work)(item, scratch[index].get());
+      return Status::success();
+    });
+    if (!done) {
+      next = items; // for the others, too
+      std::lock_guard lock(mutex);
+      if (failure)
+        failure = done;
+    }
+  }
 }
 
 void ThreadPool::worker(int index) {
@@ -93,6 +113,7 @@ Status ThreadPool::run(int64_t itemCount, size_t bytes, const Work &function) {
     work = &function;
     items = itemCount;
     next = 0;
+    failure = Status::success();
     helpers = granted;
     ++generation;
   }
@@ -103,7 +124,7 @@ Status ThreadPool::run(int64_t itemCount, size_t bytes, const Work &function) {
   finished.wait(lock, [&] { return busy == 0; });
   work = nullptr;
   working -= 1 + granted;
-  return Status::success();
+  return failure;
 }
 
 } // namespace tesela

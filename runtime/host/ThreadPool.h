@@ -26,6 +26,9 @@ namespace tesela {
 /// besides the caller's that find a processor idle.
 class ThreadPool {
 public:
+  /// Whether a caller may ask for so many.
+  static Status checkThreads(int threads);
+
   /// `threads` in all, the caller's included; 0: as many as this process may use processors.
   explicit ThreadPool(int threads);
   ~ThreadPool();
@@ -38,7 +41,8 @@ public:
   /// Calls `work` once for every item in [0, items) and returns when all are done.
   /// Each thread has `scratchBytes` of its own, aligned to 64 bytes, not
   /// initialised. Calls from several threads run one after the other; `work` must
-  /// not call run. Fails only where memory for the scratch ran out.
+  /// not call run. Fails where memory for the scratch ran out, and where `work` throws: then some
+  /// items are left out.
   Status run(int64_t items, size_t scratchBytes, const Work &work);
 
 private:
@@ -59,6 +63,7 @@ private:
   uint64_t generation = 0; ///< counts runs, so that a worker sees a new one
   int busy = 0;            ///< workers inside the current run
   const Work *work = nullptr;
+  Status failure;  ///< the first exception of the current run
   int helpers = 0; ///< workers that take part in the current run: those of index 1 to this
   int64_t items = 0;
   std::atomic<int64_t> next = 0;

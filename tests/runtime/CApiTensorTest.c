@@ -213,6 +213,8 @@ static void test_reads(void) {
   expect(tesela_tensor_contiguous(table, TESELA_I32, 1, extents, &view) == TESELA_OK, "a table");
   expect(tesela_fill_uniform(&view, 3, 4, 4) == TESELA_OK && table[keys - 1] == 4, "of fours");
   expect_error(tesela_fill_uniform(&view, 3, 4, 3), TESELA_INVALID_ARGUMENT, "low is 4");
+  expect_error(tesela_fill_uniform(&view, 3, 0, INT64_C(1) << 40), TESELA_INVALID_ARGUMENT,
+               "an i32 lies in");
   expect_error(tesela_fill_normal(&view, 3), TESELA_INVALID_ARGUMENT,
                "tensor is i32[5], its type must be f32, f16 or bf16");
   problem.parameters[0].name = "t";

@@ -309,6 +309,26 @@ TEST(HostReference, ArgumentsAreChecked) {
   EXPECT_EQ(hostReference(problem.options(), problem.arguments).code(), Code::invalidArgument);
 }
 
+TEST(HostReference, OptionsAreChecked) {
+  Problem problem;
+  problem.fill();
+  KernelOptions options = problem.options();
+  options.inputType = ElementType::boolean; // whose elements are smaller than a float
+  for (Tensor *tensor : {&problem.arguments.q, &problem.arguments.k, &problem.arguments.v})
+    tensor->type = options.inputType;
+  EXPECT_EQ(hostReference(options, problem.arguments).code(), Code::invalidArgument);
+  EXPECT_EQ(checkReads(options, problem.arguments).code(), Code::invalidArgument);
+  options = problem.options();
+  EXPECT_EQ(hostReference(options, problem.arguments, -1).code(), Code::invalidArgument);
+  EXPECT_EQ(checkReads(options, problem.arguments, 5000).code(), Code::invalidArgument);
+}
+
+TEST(Inputs, OfNoElements) {
+  Tensor none = Tensor::contiguous(nullptr, ElementType::f32, {2, 4, 8, 0});
+  for (InputKind kind : inputKinds())
+    fillInputs(kind, none, none, none, 1);
+}
+
 TEST(HostReference, WhatDoesNotFitIntoMemoryIsAnError) {
   Problem problem;
   problem.B = problem.H = problem.Hkv = problem.Sq = problem.Sk = 1;

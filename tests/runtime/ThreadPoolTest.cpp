@@ -107,6 +107,21 @@ TEST(Processors, OfAControlGroup) {
   EXPECT_GE(usableProcessors(), 1);
 }
 
+// In any of the threads: nobody is left behind, and the pool goes on.
+TEST(ThreadPool, WhatThrowsIsAFailure) {
+  ThreadPool pool(3);
+  for (int round = 0; round < 20; ++round) {
+    Status status = pool.run(100, 0, [&](int64_t item, void *) {
+      if (item >= round)
+        throw std::bad_alloc();
+    });
+    EXPECT_EQ(status.code(), Code::outOfMemory);
+  }
+  std::atomic<int> calls = 0;
+  EXPECT_TRUE(pool.run(100, 0, [&](int64_t, void *) { ++calls; }).ok());
+  EXPECT_EQ(calls, 100);
+}
+
 TEST(ThreadPool, ScratchThatDoesNotFitIsAnError) {
   ThreadPool pool(2);
   Status status = pool.run(1, size_t(1) << 60, [](int64_t, void *) { FAIL(); });

@@ -93,12 +93,14 @@ struct Exported {
   std::vector<VariantParameter> parameters;
   std::unique_ptr<CLibrary> library;
 
-  explicit Exported(const Plan &plan) {
+  /// `bundle`: its name; empty: the variant's.
+  explicit Exported(const Plan &plan, const std::string &bundle = "") {
     std::string name = (std::filesystem::temp_directory_path() / "tesela-XXXXXX").string();
     if (!mkdtemp(name.data()))
       return;
     folder = name;
     BundleOptions options;
+    options.name = bundle;
     options.kernel.variantText = plan.text;
     options.kernel.inputType = plan.type;
     options.kernel.headDimQk = plan.headDimQk;
@@ -461,19 +463,45 @@ TEST_P(LauncherTest, WhatTheDriverRefuses) {
   const stub::Live live = stub::live();
   for (const char *entry :
        {"cuInit", "cuDeviceGet", "cuDeviceGetAttribute", "cuDevicePrimaryCtxRetain",
-        "cuCtxPushCurrent_v2", "cuModuleLoadDataEx", "cuModuleGetFunction", "cuFuncSetAttribute",
-        "cuMemAlloc_v2", "cuMemsetD8_v2", "cuStreamSynchronize"}) {
+        "cuCtxPushCurrent_v2", "cuModuleLoadDataEx", "cuModuleGetFunction", "cuMemAlloc_v2",
+        "cuMemsetD8_v2", "cuStreamSynchronize"}) {
     stub::failCall(entry, 1, 2);
     EXPECT_EQ(library->create().code, int(Code::outOfMemory)) << entry;
     EXPECT_TRUE(stub::hasFailed()) << entry;
     EXPECT_EQ(stub::live(), live) << entry;
   }
+  // So says the driver where blocks need more shared memory than the device has.
+  stub::failCall("cuFuncSetAttribute", 1, 1);
+  CLibrary::Outcome large = library->create();
+  EXPECT_EQ(large.code, int(Code::unsupported));
+  EXPECT_NE(large.message.find("bytes of shared memory a block"), std::string::npos)
+      << large.message;
+  EXPECT_EQ(stub::live(), live);
   EXPECT_EQ(library->create(1).code, int(Code::notFound));
   stub::setDevices({{"stub", 7, 5}});
   CLibrary::Outcome none = library->create();
   EXPECT_EQ(none.code, int(Code::notFound));
   EXPECT_NE(none.message.find("the device is an sm_75, for which"), std::string::npos)
       << none.message;
+}
+
+// Each is a word that the launcher's text uses, too.
+TEST(Launcher, CompilesUnderAnyName) {
+  for (const char *name : {"call", "check", "choose", "entry", "error", "sm_90"})
+    EXPECT_TRUE(Exported(plans[4], name).library) << name;
+}
+
+TEST(Launcher, DoesNotHideAHeader) {
+  BundleOptions options;
+  options.kernel.variantText = plans[0].text;
+  options.kernel.headDimQk = options.kernel.headDimV = 64;
+  options.targets = {"sm_90"};
+  options.ptx = true;
+  options.name = "string";
+  Result<BundleInfo> info = exportBundle(options, "/nowhere");
+  ASSERT_EQ(info.code(), Code::invalidArgument);
+  EXPECT_NE(info.error().message().find("'string.h' would hide"), std::string::npos)
+      << info.error().message();
 }
 
 INSTANTIATE_TEST_SUITE_P(Plans, LauncherTest, testing::ValuesIn(plans),

@@ -13,11 +13,13 @@ namespace {
 
 TEST(CNames, MembersOfTheArguments) {
   std::vector<Parameter> parameters;
-  for (const char *name : {"window", "int", "scale", "scale_", "class", "_x", "workspace", "linux"})
+  for (const char *name : {"window", "int", "scale", "scale_", "class", "_x", "workspace", "linux",
+                           "SIZE_MAX", "int32_t", "A", "own_tensor", "owner"})
     parameters.push_back({.name = name, .extents = {}, .defaultValue = {}});
-  EXPECT_EQ(memberNames(parameters),
+  EXPECT_EQ(memberNames(parameters, "own"),
             (std::vector<std::string>{"window", "int_", "scale__", "scale_", "class_", "p_x_",
-                                      "workspace_", "linux_"}));
+                                      "workspace_", "linux_", "SIZE_MAX_", "int32_t_", "A",
+                                      "own_tensor_", "owner"}));
 }
 
 TEST(CNames, OfBundles) {
@@ -27,6 +29,12 @@ TEST(CNames, OfBundles) {
     EXPECT_FALSE(isCName(name)) << name;
   EXPECT_TRUE(isCName(std::string(100, 'a')));
   EXPECT_FALSE(isCName(std::string(101, 'a')));
+}
+
+TEST(CNames, OfHeaders) {
+  for (const char *name : {"string", "math", "pthread"})
+    EXPECT_TRUE(isHeaderOfC(name)) << name;
+  EXPECT_FALSE(isHeaderOfC("causal"));
 }
 
 TEST(CodeReach, WhereCodeRuns) {

@@ -127,8 +127,8 @@ typedef struct tesela_kernel_info {
 TESELA_API tesela_code tesela_kernel_describe(const tesela_kernel *kernel,
                                               tesela_kernel_info *info);
 
-/* The variant's parameters, in the order of its text, `const` ones included. The texts and extents
- * live as long as the kernel. */
+/* The parameters of a launch, in the order of the variant's text: without `const` ones, whose
+ * values are compiled in. The texts and extents live as long as the kernel. */
 TESELA_API size_t tesela_kernel_parameter_count(const tesela_kernel *kernel);
 TESELA_API tesela_code tesela_kernel_parameter(const tesela_kernel *kernel, size_t index,
                                                tesela_parameter_info *info);
