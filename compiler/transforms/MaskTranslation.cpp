@@ -79,6 +79,15 @@ bool MaskTranslation::Linear::operator==(const Linear &other) const {
          });
 }
 
+MaskTranslation::Range MaskTranslation::Linear::firstRange() const {
+  Range range{constant, constant};
+  for (const Term &term : terms) {
+    range.low += term.factor * (term.factor > 0 ? term.range.low : term.range.high);
+    range.high += term.factor * (term.factor > 0 ? term.range.high : term.range.low);
+  }
+  return range;
+}
+
 MaskTranslation::Linear MaskTranslation::combined(const Linear &a, const Linear &b, int64_t sign) {
   Linear result = a;
   for (Linear::Term term : b.terms) {
@@ -117,13 +126,13 @@ std::optional<MaskTranslation::Linear> MaskTranslation::linear(Value value, cons
 }
 
 Value MaskTranslation::emitFirst(const Linear &form, int64_t sign, Ends ends, Scope &scope) {
-  Range range{sign * form.constant, sign * form.constant};
+  Range range = form.firstRange();
+  if (sign < 0)
+    range = {-range.high, -range.low};
   SmallVector<std::pair<Value, int64_t>> terms;
   bool uniform = true;
   for (const Linear::Term &term : form.terms) {
     int64_t factor = sign * term.factor;
-    range.low += factor > 0 ? term.range.low : -term.range.high;
-    range.high += factor > 0 ? term.range.high : -term.range.low;
     Value value = element(term.value, scope);
     uniform &= isUniform(value);
     // What is added first, so that what is subtracted has something to be subtracted from.
@@ -171,6 +180,9 @@ std::optional<MaskTranslation::Division> MaskTranslation::divisionOf(Operation &
   if (!isUniform(divisor) || divisor.getParentBlock() == hook ||
       (constant && *constant < columns) || !dividend || std::abs(dividend->column) != 1)
     return std::nullopt;
+  Range first = dividend->firstRange();
+  if (!first.isI32() && !first.isU32()) // no division of 32 bits is right for both
+    return std::nullopt;
   return Division{*dividend, divisor};
 }
 
@@ -204,14 +216,14 @@ Value MaskTranslation::split(const Division &division, const Scope &scope) {
   Scope inner = scope;
   ++inner.depth;
   const Linear &x = division.dividend;
-  // The row's first element: inside i32, as all of them are.
+  // The row's first element: what divides it depends on where it can lie (divisionOf).
   Value first = emitFirst(x, 1, Ends::wrap, inner);
   OpBuilder &builder = isUniform(first) ? before : body;
   auto constant = [&](int64_t value) -> Value {
     return arith::ConstantIntOp::create(builder, loc, value, 32);
   };
   Value divisor = division.divisor, quotient;
-  if (x.range.low >= 0)
+  if (x.firstRange().low >= 0)
     quotient = arith::DivUIOp::create(builder, loc, first, divisor);
   else
     quotient = attn::FloorDivOp::create(builder, loc, first.getType(), first, divisor);
@@ -224,9 +236,11 @@ Value MaskTranslation::split(const Division &division, const Scope &scope) {
   Value over = arith::CmpIOp::create(body, loc, Predicate::sge, column, bound);
   Value next = arith::AddIOp::create(builder, loc, quotient, constant(isRising ? 1 : -1));
 
-  Linear within{{{remainder, 1, ofIndex}}, 0, x.column, ofIndex};
+  std::optional<int64_t> known = constantOf(divisor);
+  Range ofDivisor = known ? Range{*known, *known} : Range{columns, INT32_MAX};
+  Linear within{{{remainder, 1, {0, ofDivisor.high - 1}}}, 0, x.column, {0, ofDivisor.high - 1}};
   Linear beyond = within;
-  beyond.terms.push_back({divisor, isRising ? -1 : 1, {columns, INT32_MAX}});
+  beyond.terms.push_back({divisor, isRising ? -1 : 1, ofDivisor});
   Scope sides[] = {inner, inner};
   for (Operation &op : hook->without_terminator()) {
     std::optional<Division> found = splittable(op, scope);

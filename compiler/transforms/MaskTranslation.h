@@ -75,6 +75,7 @@ private:
   struct Range {
     int64_t low, high;
     bool isI32() const { return low >= INT32_MIN && high <= INT32_MAX; }
+    bool isU32() const { return low >= 0 && high <= UINT32_MAX; }
   };
   static constexpr Range ofIndex{0, INT32_MAX - int64_t(1)}, ofI32{INT32_MIN, INT32_MAX};
 
@@ -87,8 +88,11 @@ private:
     };
     llvm::SmallVector<Term> terms;
     int64_t constant = 0, column = 0;
-    Range range{0, 0}; ///< of the elements, without wrapping
+    Range range{0, 0}; ///< of the elements that are asked for, without wrapping
 
+    /// Of the value at column 0, which need not be asked for: a remainder's form on one side of a
+    /// split holds beyond it for no element, and goes on as a line.
+    Range firstRange() const;
     bool operator==(const Linear &other) const;
   };
   /// x / C and x mod C of one linear x.

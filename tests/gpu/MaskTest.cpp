@@ -43,6 +43,13 @@ constexpr MaskText texts[] = {
      "abs(q % w - k % w) <= 50"},
     {"pages", "", "q / 64 == k / 64 || k % 64 < 2"},
     {"large_pages", "", "abs(q / 150 - k / 150) <= 1 && k % 150 != 7"},
+    {"nested_quotient", "", "(k % 100) / 70 == 0 || (k % 200) / 100 == 1 && q >= k"},
+    {"nested_remainder", "", "(k % 100) % 70 < 30"},
+    {"nested_falling", "", "(q - k) % 300 / 130 == 1 || (300 - k) % 200 % 130 < 9"},
+    {"nested_shifted", "", "(k % 150 - 7) / 70 == 0 || (k % 140 + 5) % 130 > 100"},
+    {"grid", "w: i32",
+     "let y = k % (3 * w) / w\n let x = k % w\n let u = q % (3 * w) / w\n"
+     " mask = abs(y - u) < 2 && abs(x - q % w) < 9"},
     {"no_divisor", "w: i32", "let z = w - w\n mask = q % z >= k / z && k % 3 != z"},
     {"negative_divisor", "w: i32", "abs(q % -w - k % -w) <= 20 && k / -w <= 0"},
     {"dilated", "w: i32", "(q - k) % w < 40"},
