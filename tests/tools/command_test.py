@@ -8,6 +8,9 @@ import math
 import os
 import random
 import re
+import resource
+import signal
+import stat
 import struct
 import subprocess
 import sys
@@ -660,6 +663,58 @@ class Files(CommandTest):
     def test_output_that_cannot_be_written(self):
         message = self.error("run", "full", *SMALL, "--output", "/dev/null/o", expect=ENVIRONMENT)
         self.assertIn("cannot be written", message)
+
+    def test_outputs_that_are_no_regular_files(self):
+        """A pipe is written, and stays; so does a link, and what it leads to is replaced."""
+        expected = self.path("expected")
+        pipe = self.path("pipe")
+        os.mkfifo(pipe)
+        # Opened for both, so that neither side waits for the other; the pipe holds 64 KiB.
+        descriptor = os.open(pipe, os.O_RDWR)
+        self.addCleanup(os.close, descriptor)
+        small = ["run", "full", *SMALL, "--length", "3", "--output"]
+        self.call(*small, expected)
+        self.call(*small, pipe)
+        with open(expected, "rb") as file:
+            content = file.read()
+        self.assertEqual(os.read(descriptor, 1 << 16), content)
+        self.assertTrue(stat.S_ISFIFO(os.stat(pipe).st_mode))
+
+        os.mkdir(self.path("folder"))
+        for target in ["there", "absent"]:
+            with self.subTest(target):
+                link = self.path(f"folder/to_{target}")
+                os.symlink(os.path.join("..", target), link)
+                if target == "there":
+                    os.chmod(self.file(target, "old"), 0o600)
+                self.call(*small, link)
+                self.assertTrue(os.path.islink(link))
+                with open(self.path(target), "rb") as file:
+                    self.assertEqual(file.read(), content)
+        self.assertEqual(stat.S_IMODE(os.stat(self.path("there")).st_mode), 0o600)
+        self.assertEqual(len(os.listdir(self.path("folder"))), 2)
+
+    def test_a_file_is_written_in_full_or_not_at_all(self):
+        def no_room():
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+        here = ["causal", "--target", "host"]
+        commands = [["run", *here, *SMALL[2:], "--no-cache", "--output"],
+                    ["compile", *here, "--emit", "llvm", "-o"],
+                    ["explain", *here, "--svg"], ["explain", *here, "--png"]]
+        for command in commands:
+            for name, before in [("old", ["old"]), ("absent", [])]:
+                with self.subTest(command[0], name=name), tempfile.TemporaryDirectory() as folder:
+                    path = os.path.join(folder, name)
+                    if before:
+                        with open(path, "w", encoding="utf-8") as file:
+                            file.write("what was there")
+                    done = self.call(*command, path, expect=ENVIRONMENT, preexec_fn=no_room)
+                    self.assertIn(f"{path} cannot be written: File too large", done.stderr.decode())
+                    self.assertEqual(os.listdir(folder), before)
+                    if before:
+                        with open(path, encoding="utf-8") as file:
+                            self.assertEqual(file.read(), "what was there")
 
 
 if __name__ == "__main__":

@@ -9,17 +9,66 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
+#include <system_error>
+#include <unistd.h>
 
 namespace tesela::tool {
 
-Status writeFile(const std::string &path, const std::string &content) {
-  std::FILE *file = std::fopen(path.c_str(), "wb");
-  bool good = file && std::fwrite(content.data(), 1, content.size(), file) == content.size();
-  good = file && std::fclose(file) == 0 && good;
-  if (!good)
-    return Error(Code::inputOutput,
-                 fmt::format("{} cannot be written: {}.", path, std::strerror(errno)));
-  return Status::success();
+namespace fs = std::filesystem;
+
+/// What `path` leads to, be it there or not.
+static fs::path withoutLinks(fs::path path) {
+  constexpr int mostLinks = 40; // as the kernel follows
+  std::error_code error;
+  for (int i = 0; i < mostLinks && fs::is_symlink(path, error); ++i) {
+    fs::path link = fs::read_symlink(path, error);
+    if (error)
+      break;
+    path = path.parent_path() / link;
+  }
+  return path;
+}
+
+/// 0, or the errno of what failed first.
+static int writeParts(std::FILE *file, std::span<const std::string_view> parts) {
+  int failure = 0;
+  for (std::string_view part : parts)
+    if (!failure && std::fwrite(part.data(), 1, part.size(), file) != part.size())
+      failure = errno;
+  if (std::fclose(file) != 0 && !failure)
+    failure = errno;
+  return failure;
+}
+
+Status writeFile(const std::string &path, std::span<const std::string_view> parts) {
+  fs::path target = withoutLinks(path);
+  std::error_code error;
+  fs::file_status before = fs::status(target, error);
+  bool isThere = fs::exists(before);
+  std::string aside = fmt::format("{}.part{}", target.string(), ::getpid());
+  std::FILE *file =
+      isThere && !fs::is_regular_file(before) ? nullptr : std::fopen(aside.c_str(), "wb");
+  bool isAside = file != nullptr;
+  if (!file)
+    file = std::fopen(target.c_str(), "wb");
+  int failure = file ? writeParts(file, parts) : errno;
+  if (isAside && !failure) {
+    if (isThere)
+      fs::permissions(aside, before.permissions(), error);
+    if (std::rename(aside.c_str(), target.c_str()) != 0)
+      failure = errno;
+  }
+  if (!failure)
+    return Status::success();
+  if (isAside)
+    std::remove(aside.c_str());
+  return Error(Code::inputOutput,
+               fmt::format("{} cannot be written: {}.", path, std::strerror(failure)));
+}
+
+Status writeFile(const std::string &path, std::string_view content) {
+  return writeFile(path, std::span(&content, 1));
 }
 
 } // namespace tesela::tool

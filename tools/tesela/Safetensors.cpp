@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 #include "Safetensors.h"
+#include "OutputFile.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -255,29 +256,14 @@ Status writeSafetensors(const std::string &path,
   std::string header = document.dump();
   header.resize((header.size() + 7) / 8 * 8, ' '); // the data begins at a multiple of eight
 
-  std::string aside = path + ".part";
-  auto fail = [&] {
-    Error error(Code::inputOutput,
-                fmt::format("{} cannot be written: {}.", path, std::strerror(errno)));
-    std::remove(aside.c_str());
-    return error;
-  };
-  std::FILE *file = std::fopen(aside.c_str(), "wb");
-  if (!file)
-    return fail();
-  unsigned char prefix[8];
+  char prefix[8];
   for (int i = 0; i < 8; ++i)
-    prefix[i] = static_cast<unsigned char>(header.size() >> 8 * i);
-  bool good = std::fwrite(prefix, 1, 8, file) == 8 &&
-              std::fwrite(header.data(), 1, header.size(), file) == header.size();
-  for (const auto &[name, tensor] : tensors) {
-    size_t bytes = size_t(tensor.elementCount()) * size_t(elementSize(tensor.type));
-    good = good && std::fwrite(tensor.data, 1, bytes, file) == bytes;
-  }
-  good = std::fclose(file) == 0 && good;
-  if (!good || std::rename(aside.c_str(), path.c_str()) != 0)
-    return fail();
-  return Status::success();
+    prefix[i] = static_cast<char>(header.size() >> 8 * i);
+  std::vector<std::string_view> parts{{prefix, sizeof prefix}, header};
+  for (const auto &[name, tensor] : tensors)
+    parts.emplace_back(static_cast<const char *>(tensor.data),
+                       size_t(tensor.elementCount()) * size_t(elementSize(tensor.type)));
+  return writeFile(path, parts);
 }
 
 } // namespace tesela::tool

@@ -57,8 +57,8 @@ private:
   std::map<std::string, Entry> entries_;
 };
 
-/// Writes `tensors` (host memory, without gaps in the order of their extents) to `path`: aside
-/// first, then renamed, so that a failure leaves no half a file.
+/// Writes `tensors` (host memory, without gaps in the order of their extents) to `path`, as
+/// writeFile does.
 Status writeSafetensors(const std::string &path,
                         const std::vector<std::pair<std::string, Tensor>> &tensors);
 
