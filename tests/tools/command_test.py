@@ -148,6 +148,11 @@ class Usage(CommandTest):
     def test_standard_output_that_is_full(self):
         with open("/dev/full", "wb") as full:
             self.call("devices", expect=ENVIRONMENT, stdout=full)
+            # More than stdio's buffer holds, so that printing itself fails, and flushing does not.
+            arguments = ["compile", "causal", "--target", "sm_80", "--emit", "ptx"]
+            self.assertGreater(len(self.output(*arguments)), 1 << 16)
+            done = self.call(*arguments, expect=ENVIRONMENT, stdout=full)
+            self.assertIn("No space left on device", done.stderr.decode())
 
 
 class Devices(CommandTest):

@@ -4,13 +4,13 @@
 //===----------------------------------------------------------------------===//
 #include "CacheCommand.h"
 #include "ExitCode.h"
+#include "StandardOutput.h"
 
 #include "tesela/Cache.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include <cstdio>
 #include <ctime>
 #include <map>
 
@@ -20,9 +20,7 @@ using nlohmann::ordered_json;
 
 namespace {
 
-void print(const std::string &text) { std::fputs(text.c_str(), stdout); }
-
-void print(const ordered_json &json) {
+void printJson(const ordered_json &json) {
   print(json.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n");
 }
 
@@ -95,7 +93,7 @@ int list(const Cache &cache, bool json) {
     ordered_json all = ordered_json::array();
     for (const CachedKernel &kernel : *kernels)
       all.push_back(toJson(kernel));
-    print(all);
+    printJson(all);
     return exitSuccess;
   }
   if (!kernels->empty())
@@ -138,7 +136,7 @@ int stats(const Cache &cache, bool json) {
     all["targets"] = ordered_json::object();
     for (const auto &[target, share] : targets)
       all["targets"][target] = {{"kernels", share.kernels}, {"bytes", share.bytes}};
-    print(all);
+    printJson(all);
     return exitSuccess;
   }
   print(fmt::format("folder     {}\nkernels    {}, {} (the limit is {} by default)\n",
@@ -169,7 +167,7 @@ int verify(const Cache &cache, bool json) {
                         {"damaged", ordered_json::array()}};
     for (const CachedKernel &kernel : damaged)
       all["damaged"].push_back(toJson(kernel));
-    print(all);
+    printJson(all);
   } else {
     for (const CachedKernel &kernel : damaged)
       print(fmt::format("{}: {}\n", kernel.path, kernel.damage->message()));
@@ -186,9 +184,9 @@ int reportRemoval(const Result<CacheRemoval> &removal, bool json) {
   if (!removal)
     return report(removal.error());
   if (json)
-    print(ordered_json({{"removed_kernels", removal.value().kernels},
-                        {"removed_bytes", removal.value().bytes},
-                        {"bytes_left", removal.value().bytesLeft}}));
+    printJson(ordered_json({{"removed_kernels", removal.value().kernels},
+                            {"removed_bytes", removal.value().bytes},
+                            {"bytes_left", removal.value().bytesLeft}}));
   else
     print(fmt::format("{} removed, {}; {} left\n", formatCount(size_t(removal.value().kernels)),
                       formatBytes(removal.value().bytes), formatBytes(removal.value().bytesLeft)));

@@ -4,6 +4,7 @@
 //===----------------------------------------------------------------------===//
 #include "Commands.h"
 #include "ExitCode.h"
+#include "StandardOutput.h"
 #include "VariantFile.h"
 
 #include "tesela/Variant.h"
@@ -59,7 +60,7 @@ int check(const std::vector<std::string> &names) {
       continue;
     }
     const auto &[file, variant] = *opened;
-    std::fputs(fmt::format("{}: {}: no errors\n", file.path, format(variant)).c_str(), stdout);
+    print(fmt::format("{}: {}: no errors\n", file.path, format(variant)));
   }
   return exitCode;
 }
@@ -76,7 +77,7 @@ int variants() {
     Result<VariantInfo> variant = checkVariant(file->text, file->path);
     if (!variant)
       return report(variant.error());
-    std::fputs(fmt::format("{:<20} {}\n", name, format(*variant)).c_str(), stdout);
+    print(fmt::format("{:<20} {}\n", name, format(*variant)));
   }
   return exitSuccess;
 }

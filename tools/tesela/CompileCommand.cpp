@@ -6,6 +6,7 @@
 #include "ExitCode.h"
 #include "OutputFile.h"
 #include "Parameters.h"
+#include "StandardOutput.h"
 #include "VariantFile.h"
 
 #include "tesela/Device.h"
@@ -13,7 +14,6 @@
 
 #include <fmt/format.h>
 
-#include <cstdio>
 #include <unistd.h>
 
 namespace tesela::tool {
@@ -63,7 +63,7 @@ int compile(const CompileOptions &options) {
   if (!program)
     return report(program.error());
   if (options.output.empty()) {
-    std::fwrite(program->data(), 1, program->size(), stdout);
+    print(*program);
     return exitSuccess;
   }
   if (Status status = writeFile(options.output, *program); !status)

@@ -4,13 +4,12 @@
 //===----------------------------------------------------------------------===//
 #include "Commands.h"
 #include "ExitCode.h"
+#include "StandardOutput.h"
 
 #include "tesela/Device.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
-
-#include <cstdio>
 
 namespace tesela::tool {
 
@@ -49,13 +48,13 @@ int devices(bool json) {
     for (const Device &device : all)
       list.push_back(toJson(device));
     std::string text = list.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
-    std::fputs(text.c_str(), stdout);
+    print(text);
     return exitSuccess;
   }
   for (const Device &device : all)
-    std::fputs(formatLine(device).c_str(), stdout);
+    print(formatLine(device));
   if (!gpus)
-    std::fputs(fmt::format("no GPU: {}\n", gpus.error().message()).c_str(), stdout);
+    print(fmt::format("no GPU: {}\n", gpus.error().message()));
   return exitSuccess;
 }
 

@@ -7,14 +7,13 @@
 #include "ExplainReport.h"
 #include "LaunchRequest.h"
 #include "OutputFile.h"
+#include "StandardOutput.h"
 #include "VariantFile.h"
 #include "drawing/PngCanvas.h"
 #include "drawing/SvgCanvas.h"
 #include "drawing/TileDrawing.h"
 
 #include "tesela/Explain.h"
-
-#include <cstdio>
 
 namespace tesela::tool {
 
@@ -82,7 +81,7 @@ int explain(const ExplainOptions &options) {
                        .type = kernel.inputType,
                        .explanation = std::move(*explanation)};
   std::string text = options.json ? formatJson(result) : formatText(result);
-  std::fwrite(text.data(), 1, text.size(), stdout);
+  print(text);
   if (Status status = drawFiles(options, result); !status)
     return report(status.error());
   return exitSuccess;

@@ -5,13 +5,12 @@
 #include "Commands.h"
 #include "ExitCode.h"
 #include "Parameters.h"
+#include "StandardOutput.h"
 #include "VariantFile.h"
 
 #include "tesela/Bundle.h"
 
 #include <fmt/format.h>
-
-#include <cstdio>
 
 namespace tesela::tool {
 
@@ -55,15 +54,12 @@ int exportBundle(const ExportOptions &options) {
   bool forC = false;
   for (const BundleTarget &target : info->targets) {
     forC |= target.target != "host";
-    std::fputs(fmt::format("{:<8} {:<7} {:>8} bytes  {}/{}\n         {}\n", target.target,
-                           target.codeFormat, target.bytes, options.folder, target.file,
-                           target.schedule)
-                   .c_str(),
-               stdout);
+    print(fmt::format("{:<8} {:<7} {:>8} bytes  {}/{}\n         {}\n", target.target,
+                      target.codeFormat, target.bytes, options.folder, target.file,
+                      target.schedule));
   }
   if (forC)
-    std::fputs(fmt::format("C        {0}/{1}.h, {0}/{1}.c\n", options.folder, info->name).c_str(),
-               stdout);
+    print(fmt::format("C        {0}/{1}.h, {0}/{1}.c\n", options.folder, info->name));
   return exitSuccess;
 }
 

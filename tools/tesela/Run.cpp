@@ -8,6 +8,7 @@
 #include "RunOptions.h"
 #include "RunReport.h"
 #include "Safetensors.h"
+#include "StandardOutput.h"
 #include "VariantFile.h"
 
 #include "tesela/Check.h"
@@ -237,7 +238,7 @@ int run(const RunOptions &options) {
   result.milliseconds = std::move(*times);
 
   std::string text = options.json ? formatJson(result) : formatText(result);
-  std::fwrite(text.data(), 1, text.size(), stdout);
+  print(text);
   if (!options.output.empty())
     if (Status status = writeSafetensors(options.output,
                                          {{"o", problem->o.view()}, {"lse", problem->lse.view()}});

@@ -5,6 +5,7 @@
 #include "Commands.h"
 #include "ExitCode.h"
 #include "LaunchRequest.h"
+#include "StandardOutput.h"
 #include "TuneReport.h"
 #include "VariantFile.h"
 
@@ -71,7 +72,7 @@ int show(const TuneCommandOptions &options, const Context &context, const Kernel
   if (!choices)
     return report(choices.error());
   std::string text = options.json ? formatJson(name, *choices) : formatText(name, *choices);
-  std::fputs(text.c_str(), stdout);
+  print(text);
   return exitSuccess;
 }
 
@@ -147,7 +148,7 @@ int tune(const TuneCommandOptions &options) {
     return report(result.error());
   tuned.report = std::move(*result);
   std::string text = options.json ? formatJson(tuned) : formatText(tuned);
-  std::fwrite(text.data(), 1, text.size(), stdout);
+  print(text);
   if (!options.table.empty() && !tuned.report.record.empty())
     if (Status status = addToTable(options.table, {tuned.report.record}); !status)
       return report(status.error());

@@ -6,6 +6,7 @@
 #include "Commands.h"
 #include "ExitCode.h"
 #include "RunOptions.h"
+#include "StandardOutput.h"
 
 #include "tesela/Check.h"
 #include "tesela/Variant.h"
@@ -13,12 +14,11 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
+#include <iostream>
 #include <limits>
 #include <memory>
 #include <new>
+#include <sstream>
 
 using namespace tesela::tool;
 
@@ -470,7 +470,10 @@ int dispatch(int argc, char **argv) {
   try { // CLI11 reports by exceptions; they end here.
     app.parse(argc, argv);
   } catch (const CLI::ParseError &error) {
-    return app.exit(error) == 0 ? exitSuccess : exitBadInput;
+    std::ostringstream output;
+    int code = app.exit(error, output, std::cerr);
+    print(output.str());
+    return code == 0 ? exitSuccess : exitBadInput;
   }
   if (checkCommand->parsed())
     return check(checked);
@@ -512,9 +515,7 @@ int dispatchSafely(int argc, char **argv) {
 
 int main(int argc, char **argv) {
   int exitCode = dispatchSafely(argc, argv);
-  if (std::fflush(stdout) != 0 && exitCode == exitSuccess)
-    return report(
-        tesela::Error(tesela::Code::inputOutput,
-                      fmt::format("standard output cannot be written: {}.", std::strerror(errno))));
+  if (tesela::Status status = finishOutput(); !status && exitCode == exitSuccess)
+    return report(status.error());
   return exitCode;
 }
