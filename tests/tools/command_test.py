@@ -669,6 +669,19 @@ class Files(CommandTest):
         message = self.error("run", "full", *SMALL, "--output", "/dev/null/o", expect=ENVIRONMENT)
         self.assertIn("cannot be written", message)
 
+    def test_the_input_is_not_overwritten(self):
+        path, link = self.path("in.safetensors"), self.path("link")
+        self.run_files(self.tensors())
+        with open(path, "rb") as file:
+            before = file.read()
+        os.symlink(path, link)
+        for output in [path, link, os.path.join(self.folder.name, ".", "in.safetensors")]:
+            message = self.error("run", self.variant, "--target", "host", "--input", path,
+                                 "--output", output)
+            self.assertIn(f"--output {output} is the file of --input", message)
+        with open(path, "rb") as file:
+            self.assertEqual(file.read(), before)
+
     def test_outputs_that_are_no_regular_files(self):
         """A pipe is written, and stays; so does a link, and what it leads to is replaced."""
         expected = self.path("expected")

@@ -18,6 +18,8 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
+#include <system_error>
 
 namespace tesela::tool {
 
@@ -158,7 +160,20 @@ static Result<int64_t> reportOutsideReads(const KernelOptions &options, const Pr
   return count;
 }
 
+/// Results must not take the place of what they were computed from.
+static Status checkOutput(const RunOptions &options) {
+  std::error_code error;
+  if (!std::filesystem::equivalent(options.input, options.output, error))
+    return Status::success();
+  return Error(Code::invalidArgument,
+               fmt::format("--output {} is the file of --input: it would be overwritten. Name "
+                           "another.",
+                           options.output));
+}
+
 int run(const RunOptions &options) {
+  if (Status status = checkOutput(options); !status)
+    return report(status.error());
   Result<OpenedVariant> opened = openVariant(options.variant);
   if (!opened)
     return reportBadInput(opened.error());
