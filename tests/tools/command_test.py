@@ -263,6 +263,19 @@ class Compile(CommandTest):
         self.assertIn("cannot be written",
                       self.error(*host, "llvm", "-o", "/dev/null/x", expect=ENVIRONMENT))
 
+    def test_parameters_that_are_not_compiled_in(self):
+        compile = ["compile", "--target", "host", "--emit", "attn"]
+        folder = self.path("bundle")
+        for command in (compile, ["export", "--target", "host", "-o", folder], ["tune", "--show"]):
+            message = self.error(*command, "sliding_window", "--param", "window=3")
+            self.assertIn("'window' of sliding_window is an argument of the launch and not compiled "
+                          "in: leave --param out, or declare it `const window: i32`.", message)
+        self.assertFalse(os.path.exists(folder))
+        self.assertIn("'slope' of alibi is an argument",
+                      self.error(*compile, "alibi", "--param", "slope=3"))
+        self.assertIn("has no const parameter 'width'",
+                      self.error(*compile, "sliding_window", "--param", "width=3"))
+
     def test_templates_of_ones_own(self):
         with open(os.path.join(ROOT, "templates", "forward.mlir"), encoding="utf-8") as file:
             template = file.read()

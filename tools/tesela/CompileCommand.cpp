@@ -38,8 +38,7 @@ int compile(const CompileOptions &options) {
   Result<VariantInfo> variant = checkVariant(file->text, file->path);
   if (!variant)
     return report(variant.error());
-  Result<std::vector<ScalarArgument>> constants =
-      parseScalars(options.constants, constantsAlone(*variant));
+  Result<std::vector<ScalarArgument>> constants = parseConstants(options.constants, *variant);
   if (!constants)
     return reportBadInput(constants.error());
 

@@ -16,8 +16,7 @@ namespace tesela::tool {
 
 static Result<BundleOptions> bundleOptions(const ExportOptions &options, const VariantFile &file,
                                            const VariantInfo &variant) {
-  Result<std::vector<ScalarArgument>> constants =
-      parseScalars(options.constants, constantsAlone(variant));
+  Result<std::vector<ScalarArgument>> constants = parseConstants(options.constants, variant);
   if (!constants)
     return constants.error();
   std::optional<ElementType> type = parseElementType(options.dtype);

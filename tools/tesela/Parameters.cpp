@@ -61,8 +61,10 @@ static std::string scalarNames(const VariantInfo &variant) {
   return names.empty() ? "it has none" : "it has: " + names;
 }
 
-Result<std::vector<ScalarArgument>> parseScalars(const std::vector<std::string> &assignments,
-                                                 const VariantInfo &variant) {
+/// `kind`: what the parameters of `variant` are called.
+static Result<std::vector<ScalarArgument>>
+parseAssignments(const std::vector<std::string> &assignments, const VariantInfo &variant,
+                 const char *kind) {
   std::vector<ScalarArgument> scalars;
   for (const std::string &assignment : assignments) {
     size_t equals = assignment.find('=');
@@ -73,8 +75,8 @@ Result<std::vector<ScalarArgument>> parseScalars(const std::vector<std::string> 
         std::find_if(variant.parameters.begin(), variant.parameters.end(),
                      [&](const VariantParameter &candidate) { return candidate.name == name; });
     if (parameter == variant.parameters.end())
-      return invalid(fmt::format("--param {}: {} has no scalar parameter '{}'; {}.", assignment,
-                                 variant.name, name, scalarNames(variant)));
+      return invalid(fmt::format("--param {}: {} has no {} parameter '{}'; {}.", assignment,
+                                 variant.name, kind, name, scalarNames(variant)));
     if (parameter->isCapture)
       return invalid(fmt::format("--param {}: '{}' is a captured tensor: put it into the file of "
                                  "--input, under its name.",
@@ -98,6 +100,34 @@ Result<std::vector<ScalarArgument>> parseScalars(const std::vector<std::string> 
   return scalars;
 }
 
+Result<std::vector<ScalarArgument>> parseScalars(const std::vector<std::string> &assignments,
+                                                 const VariantInfo &variant) {
+  return parseAssignments(assignments, variant, "scalar");
+}
+
+Result<std::vector<ScalarArgument>> parseConstants(const std::vector<std::string> &assignments,
+                                                   const VariantInfo &variant) {
+  for (const VariantParameter &parameter : variant.parameters) {
+    bool isGiven =
+        std::any_of(assignments.begin(), assignments.end(), [&](const std::string &assignment) {
+          return assignment.starts_with(parameter.name + "=");
+        });
+    if (!isGiven || parameter.isConstant)
+      continue;
+    std::string remedy = parameter.isCapture
+                             ? ""
+                             : fmt::format(", or declare it `const {}: {}`", parameter.name,
+                                           elementTypeName(parameter.type));
+    return invalid(fmt::format("--param {0}: '{0}' of {1} is an argument of the launch and not "
+                               "compiled in: leave --param out{2}.",
+                               parameter.name, variant.name, remedy));
+  }
+  VariantInfo constants = variant;
+  std::erase_if(constants.parameters,
+                [](const VariantParameter &parameter) { return !parameter.isConstant; });
+  return parseAssignments(assignments, constants, "const");
+}
+
 std::vector<ScalarArgument> takeConstants(std::vector<ScalarArgument> &scalars,
                                           const VariantInfo &variant) {
   auto isConstant = [&](const ScalarArgument &scalar) {
@@ -110,12 +140,6 @@ std::vector<ScalarArgument> takeConstants(std::vector<ScalarArgument> &scalars,
   std::copy_if(scalars.begin(), scalars.end(), std::back_inserter(constants), isConstant);
   std::erase_if(scalars, isConstant);
   return constants;
-}
-
-VariantInfo constantsAlone(VariantInfo variant) {
-  std::erase_if(variant.parameters,
-                [](const VariantParameter &parameter) { return !parameter.isConstant; });
-  return variant;
 }
 
 //===----------------------------------------------------------------------===//

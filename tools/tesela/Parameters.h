@@ -32,12 +32,13 @@ using NamedTensor = std::pair<std::string, HostTensor>;
 Result<std::vector<ScalarArgument>> parseScalars(const std::vector<std::string> &assignments,
                                                  const VariantInfo &variant);
 
+/// The same where there is no launch: --param gives `const` parameters alone.
+Result<std::vector<ScalarArgument>> parseConstants(const std::vector<std::string> &assignments,
+                                                   const VariantInfo &variant);
+
 /// Takes the values of `const` parameters out of `scalars`: the kernel's, not the launch's.
 std::vector<ScalarArgument> takeConstants(std::vector<ScalarArgument> &scalars,
                                           const VariantInfo &variant);
-
-/// `variant` with its `const` parameters alone.
-VariantInfo constantsAlone(VariantInfo variant);
 
 /// Seeded random captures: f32 normal, i32 uniform in [0, Sk], bool 0 or 1. An extent that a
 /// capture names itself is as long as Sk.

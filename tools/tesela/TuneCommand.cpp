@@ -88,8 +88,9 @@ int tune(const TuneCommandOptions &options) {
                                 "--table takes what is kept, and --no-cache keeps nothing: leave "
                                 "one of them out."));
   // What is kept is asked for by the kernel alone; a `const` parameter is a part of it.
-  Result<std::vector<ScalarArgument>> scalars =
-      parseScalars(options.parameters, options.show ? constantsAlone(variant) : variant);
+  Result<std::vector<ScalarArgument>> scalars = options.show
+                                                    ? parseConstants(options.parameters, variant)
+                                                    : parseScalars(options.parameters, variant);
   if (!scalars)
     return reportBadInput(scalars.error());
   Result<Context> context = createContext(options);
