@@ -49,13 +49,43 @@ double unitInLastPlace(double value) {
   return double(std::nextafter(magnitude, HUGE_VALF)) - double(magnitude);
 }
 
-/// The tolerance of O, by the rule at the top of Check.h. NaN where base has one.
+std::string rowText(const Reference &reference, int64_t row) {
+  return fmt::format("b {}, h {}, q {}", row / reference.Sq / reference.H,
+                     row / reference.Sq % reference.H, row % reference.Sq);
+}
+
+/// Whether all of the row is NaN: a kept score or the sink is NaN or +inf.
+bool isNaNRow(const Reference &reference, int64_t row) {
+  auto first = reference.ref.begin() + row * reference.Dv;
+  return std::isnan(reference.lse[row]) &&
+         std::all_of(first, first + reference.Dv, [](double ref) { return std::isnan(ref); });
+}
+
+/// Why no result can be held against the row. Empty: it can.
+std::string faultOfRow(const Reference &reference, int64_t row) {
+  for (int64_t d = 0; d < reference.Dv; ++d) {
+    double ref = reference.ref[row * reference.Dv + d],
+           base = reference.base[row * reference.Dv + d];
+    if (!std::isfinite(ref))
+      return fmt::format(
+          "the reference is {} at {}, d {}: a kept key's v has a NaN or an infinity; "
+          "take it out, or mask the key",
+          ref, rowText(reference, row), d);
+    if (!std::isfinite(base))
+      return fmt::format("the reference with a kernel's roundings is {} at {}, d {}: a score "
+                         "exceeds what {} or f32 holds; make q, k or the scale smaller",
+                         base, rowText(reference, row), d, elementTypeName(reference.type));
+  }
+  return "";
+}
+
+/// The tolerance of O, by the rule at the top of Check.h, over the rows that are not NaN.
 double outputTolerance(const Reference &reference) {
   double baseError = 0, roundingError = 0, magnitude = 0;
   for (size_t i = 0; i < reference.ref.size(); ++i) {
     double ref = reference.ref[i];
-    if (std::isnan(reference.base[i]) || std::isnan(ref))
-      return NAN;
+    if (std::isnan(ref))
+      continue;
     baseError = std::max(baseError, std::fabs(reference.base[i] - ref));
     roundingError = std::max(roundingError, std::fabs(throughOffset(reference.type, ref) - ref));
     magnitude = std::max(magnitude, reference.magnitude[i]);
@@ -90,11 +120,19 @@ Result<Comparison> compare(const Reference &reference, const Tensor &o, const Te
   if (Status status = checkShapes(reference, o, lse); !status)
     return status.error();
   Comparison comparison;
-  comparison.tolerance = outputTolerance(reference);
-  if (std::isnan(comparison.tolerance)) {
-    comparison.failure = "the reference itself has a NaN: the test's data are at fault";
-    return comparison;
+  int64_t rows = reference.B * reference.H * reference.Sq;
+  std::vector<bool> isNaN(rows);
+  for (int64_t row = 0; row < rows; ++row) {
+    isNaN[row] = isNaNRow(reference, row);
+    comparison.nanRows += isNaN[row];
+    if (!isNaN[row])
+      comparison.failure = faultOfRow(reference, row);
+    if (!comparison.failure.empty()) {
+      comparison.tolerance = NAN;
+      return comparison;
+    }
   }
+  comparison.tolerance = outputTolerance(reference);
 
   // The first reason stays: what comes later often follows from it.
   auto fail = [&](std::string reason) {
@@ -102,12 +140,24 @@ Result<Comparison> compare(const Reference &reference, const Tensor &o, const Te
       comparison.failure = std::move(reason);
   };
   double worstLseExcess = -HUGE_VAL;
-  int64_t rows = reference.B * reference.H * reference.Sq;
   for (int64_t row = 0; row < rows; ++row) {
     int64_t q = row % reference.Sq, h = row / reference.Sq % reference.H,
             b = row / reference.Sq / reference.H;
     double expectedLse = reference.lse[row];
     float actualLse = loadFloat(lse.data, lse.type, elementOffset(lse, row));
+    auto at = [&](int64_t d) {
+      return loadFloat(o.data, o.type,
+                       b * o.strides[0] + h * o.strides[1] + q * o.strides[2] + d * o.strides[3]);
+    };
+    if (isNaN[row]) {
+      const char *why = "a kept score or the sink is NaN or +inf there: it must be NaN";
+      if (!std::isnan(actualLse))
+        fail(fmt::format("lse is {} at {}; {}", actualLse, rowText(reference, row), why));
+      for (int64_t d = 0; d < reference.Dv; ++d)
+        if (!std::isnan(at(d)))
+          fail(fmt::format("o is {} at {}, d {}; {}", at(d), rowText(reference, row), d, why));
+      continue;
+    }
     bool empty = expectedLse == -HUGE_VAL;
     if (std::isnan(actualLse)) {
       ++comparison.nanCount;
@@ -128,9 +178,7 @@ Result<Comparison> compare(const Reference &reference, const Tensor &o, const Te
     }
 
     for (int64_t d = 0; d < reference.Dv; ++d) {
-      float actual =
-          loadFloat(o.data, o.type,
-                    b * o.strides[0] + h * o.strides[1] + q * o.strides[2] + d * o.strides[3]);
+      float actual = at(d);
       double error = std::fabs(double(actual) - reference.ref[row * reference.Dv + d]);
       if (std::isnan(actual)) {
         ++comparison.nanCount;

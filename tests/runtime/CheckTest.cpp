@@ -415,11 +415,39 @@ TEST_F(CompareTest, AnInfiniteLseWhereNoneIsDueFails) {
   EXPECT_FALSE(result().passed);
 }
 
-TEST_F(CompareTest, ANaNInBaseFailsTheTestItself) {
+TEST_F(CompareTest, RowsThatMustBeNaN) {
+  double tolerance = result().tolerance;
+  size_t first = 5 * problem.D;
+  reference.lse[5] = NAN;
+  for (int64_t d = 0; d < problem.D; ++d)
+    reference.ref[first + d] = reference.base[first + d] = reference.magnitude[first + d] =
+        o[first + d] = NAN;
+  lse[5] = NAN;
+  Comparison same = result();
+  EXPECT_TRUE(same.passed) << same.failure;
+  EXPECT_EQ(same.nanRows, 1);
+  EXPECT_EQ(same.nanCount, 0);
+  EXPECT_NEAR(same.tolerance, tolerance, tolerance);
+  o[first + 3] = 0;
+  EXPECT_NE(result().failure.find("o is 0 at b 0, h 0, q 5, d 3"), std::string::npos);
+  o[first + 3] = NAN;
+  lse[5] = 0;
+  EXPECT_NE(result().failure.find("lse is 0 at b 0, h 0, q 5"), std::string::npos);
+}
+
+TEST_F(CompareTest, NothingIsHeldAgainstAReferenceThatIsNotFinite) {
+  auto expectNoTolerance = [&](const char *sentence) {
+    Comparison untold = result();
+    EXPECT_FALSE(untold.passed);
+    EXPECT_TRUE(std::isnan(untold.tolerance));
+    EXPECT_NE(untold.failure.find(sentence), std::string::npos) << untold.failure;
+  };
   reference.base[0] = NAN;
-  Comparison wrong = result();
-  EXPECT_FALSE(wrong.passed);
-  EXPECT_NE(wrong.failure.find("reference itself"), std::string::npos);
+  expectNoTolerance("a score exceeds");
+  reference.ref[0] = NAN;
+  expectNoTolerance("a kept key's v");
+  reference.ref[0] = HUGE_VAL;
+  expectNoTolerance("a kept key's v");
 }
 
 TEST_F(CompareTest, TheToleranceFollowsTheRule) {

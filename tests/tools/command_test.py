@@ -621,12 +621,19 @@ class Files(CommandTest):
         self.assert_close(written["o"][2], to_bshd(o, self.HEADS, self.QUERIES, self.DIM))
         self.assert_close(written["lse"][2], lse)
 
-    def test_a_nan_in_the_data_is_a_wrong_result(self):
+    def test_nans_in_the_data(self):
+        """In q they make a row NaN, which is right; in v they leave nothing to check by."""
         tensors = self.tensors()
-        q = [math.nan] + self.q[1:]
-        tensors["q"] = ("F32", tensors["q"][1], floats(q))
+        tensors["q"] = ("F32", tensors["q"][1], floats([math.nan] + self.q[1:]))
+        done = self.run_files(tensors, "--json")
+        self.assertIn("1 of 10 rows are NaN, as they must be", done.stderr.decode())
+        check = json.loads(done.stdout)["check"]
+        self.assertEqual((check["passed"], check["nan_rows"], check["nan_count"]), (True, 1, 0))
+        tensors = self.tensors()
+        tensors["v"] = ("F32", tensors["v"][1], floats([math.nan] + self.v[1:]))
         done = self.run_files(tensors, expect=WRONG_RESULT)
-        self.assertIn("the result is wrong", done.stderr.decode())
+        self.assertIn("the result cannot be checked: the reference is nan at b 0, h 0, q 0, d 0",
+                      done.stderr.decode())
 
     def refused(self, tensors, *options):
         return self.run_files(tensors, *options, expect=BAD_INPUT).stderr.decode()

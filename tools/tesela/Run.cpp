@@ -17,6 +17,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <system_error>
@@ -259,9 +260,16 @@ int run(const RunOptions &options) {
                                          {{"o", problem->o.view()}, {"lse", problem->lse.view()}});
         !status)
       return report(status.error());
+  if (result.comparison && result.comparison->passed && result.comparison->nanRows > 0)
+    note(fmt::format("{} of {} rows are NaN, as they must be: a kept score or the sink is NaN or "
+                     "+inf there.",
+                     result.comparison->nanRows, problem->B * problem->H * problem->Sq));
   if (result.comparison && !result.comparison->passed) {
-    std::fputs(fmt::format("tesela: the result is wrong: {}\n", result.comparison->failure).c_str(),
-               stderr);
+    const char *verdict =
+        std::isnan(result.comparison->tolerance) ? "cannot be checked" : "is wrong";
+    std::fputs(
+        fmt::format("tesela: the result {}: {}\n", verdict, result.comparison->failure).c_str(),
+        stderr);
     return exitWrongResult;
   }
   return outsideReads > 0 ? exitWrongResult : exitSuccess;

@@ -180,7 +180,8 @@ static ordered_json checkJson(const RunReport &report) {
                        {"worst", c.worst},
                        {"max_lse_error", c.maxLseError},
                        {"lse_tolerance", c.lseTolerance},
-                       {"nan_count", c.nanCount}};
+                       {"nan_count", c.nanCount},
+                       {"nan_rows", c.nanRows}};
   if (!c.passed)
     json["failure"] = c.failure;
   return json;

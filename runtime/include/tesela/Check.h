@@ -82,20 +82,23 @@ checkReads(const KernelOptions &options, const LaunchArguments &arguments, int t
 /// A result beside its reference.
 struct Comparison {
   bool passed = false;
-  double maxError = 0; ///< max|out-ref|
-  double tolerance = 0;
+  double maxError = 0;               ///< max|out-ref|
+  double tolerance = 0;              ///< NaN where no result can be held against the reference
   std::array<int64_t, 4> worst{};    ///< b, h, q, d of the largest error
   double maxLseError = 0;            ///< of finite elements
   double lseTolerance = 0;           ///< at the element with the largest excess
   std::array<int64_t, 3> worstLse{}; ///< b, h, q
   int64_t nanCount = 0;              ///< NaNs where none is due, in o and lse
+  int64_t nanRows = 0;               ///< rows that must be NaN
   std::string failure;               ///< one sentence where not passed
 };
 
 /// Holds `o` [B, H, Sq, Dv] (any strides) and `lse` [B, H, Sq], both in host memory,
-/// against `reference`. Rows without keys must be exactly 0 and -inf. A NaN in
-/// the reference's base is a failure of the test's own data and does not pass.
-/// Fails (Status) only where shapes or types do not agree.
+/// against `reference`. Rows without keys must be exactly 0 and -inf. A row whose reference is all
+/// NaN, by a kept score or a sink that is NaN or +inf, must be all NaN. Other values of a reference
+/// that are not finite, by a NaN or an infinity in v or a score beyond a type's range, leave
+/// nothing to hold a result against: it does not pass. Fails (Status) only where shapes or types do
+/// not agree.
 TESELA_EXPORT Result<Comparison> compare(const Reference &reference, const Tensor &o,
                                          const Tensor &lse);
 

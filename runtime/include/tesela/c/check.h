@@ -68,7 +68,8 @@ typedef struct tesela_comparison {
 } tesela_comparison;
 
 /* Holds `o` (any strides) and `lse`, both in the host's memory, against `reference`, and writes
- * *comparison, whose size the caller has set. TESELA_OK also where the result is wrong; a failure
+ * *comparison, whose size the caller has set. A row whose reference is all NaN must be NaN; where
+ * the reference is not finite otherwise, no result passes and tolerance is NaN. TESELA_OK also where the result is wrong; a failure
  * where shapes or types do not agree. */
 TESELA_API tesela_code tesela_reference_compare(const tesela_reference *reference,
                                                 const tesela_tensor *o, const tesela_tensor *lse,
