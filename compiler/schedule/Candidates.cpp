@@ -134,8 +134,7 @@ Result<std::vector<Schedule>> legalSchedules(const KernelSpecification &specific
   std::set<std::string> known{heuristic->pinnedText()};
   KernelSpecification asked = specification;
   auto add = [&](const std::string &overrides) {
-    // The later of two overrides holds: the caller's.
-    asked.schedule = overrides + "," + specification.schedule;
+    asked.schedule = mergedOverrides(overrides, specification.schedule);
     Result<Schedule> schedule = chooseSchedule(asked, variant);
     if (schedule && known.insert(schedule->pinnedText()).second)
       schedules.push_back(std::move(*schedule));

@@ -102,11 +102,23 @@ std::string Schedule::pinnedText() const {
 
 Status overrideSchedule(Schedule &schedule, const std::string &text) {
   llvm::SmallVector<llvm::StringRef> items;
-  llvm::StringRef(text).split(items, ',', -1, /*KeepEmpty=*/false);
+  if (!llvm::StringRef(text).trim().empty())
+    llvm::StringRef(text).split(items, ',');
+  llvm::SmallVector<llvm::StringRef> given;
   for (llvm::StringRef item : items) {
+    if (item.trim().empty())
+      return Error(
+          Code::invalidArgument,
+          fmt::format("schedule: '{}' has a comma without a choice beside it; write name = "
+                      "value, with commas between",
+                      text));
     auto [name, value] = item.split('=');
     name = name.trim();
     value = value.trim();
+    if (llvm::is_contained(given, name))
+      return Error(Code::invalidArgument,
+                   fmt::format("schedule: {} is given twice; leave one out", name.str()));
+    given.push_back(name);
     const Flag *flag = llvm::find_if(flags, [&](const Flag &each) { return each.name == name; });
     if (flag != std::end(flags)) {
       if (value != "true" && value != "false")
@@ -140,6 +152,25 @@ Status overrideSchedule(Schedule &schedule, const std::string &text) {
                                number->least, number->most, value.str()));
   }
   return Status::success();
+}
+
+std::string mergedOverrides(const std::string &weak, const std::string &strong) {
+  auto itemsOf = [](llvm::StringRef text) {
+    llvm::SmallVector<llvm::StringRef> items;
+    text.split(items, ',', -1, /*KeepEmpty=*/false);
+    return items;
+  };
+  auto nameOf = [](llvm::StringRef item) { return item.split('=').first.trim(); };
+  llvm::SmallVector<llvm::StringRef> taken = itemsOf(strong);
+  std::string merged = strong;
+  for (llvm::StringRef item : itemsOf(weak)) {
+    if (llvm::any_of(taken, [&](llvm::StringRef each) { return nameOf(each) == nameOf(item); }))
+      continue;
+    if (!llvm::StringRef(merged).trim().empty())
+      merged += ",";
+    merged += item;
+  }
+  return merged;
 }
 
 /// Columns with which a head of `headDim` 16-bit elements lies in a buffer: its rows take whole
@@ -443,6 +474,11 @@ static Status checkHost(const Schedule &schedule, ElementType input, const Vecto
     return reject(
         "consumers, reference, overlap, turns, persistent, output_buffer, "
         "query_stages and last_keys_first are choices of GPU targets; leave them out on the host");
+  // A printed schedule names these, and is accepted.
+  if (schedule.stages != 1 || schedule.warps != 1 || schedule.qInRegisters)
+    return reject(fmt::format("stages, warps and q_in_registers are choices of GPU targets: on the "
+                              "host they are 1, 1 and false, not {}, {} and {}; leave them out",
+                              schedule.stages, schedule.warps, schedule.qInRegisters));
   if (schedule.blockM % 8 != 0 || schedule.blockN % 16 != 0)
     return reject(
         fmt::format("on the host block_m is a multiple of 8 and block_n of 16, not {} and {}",

@@ -56,8 +56,11 @@ struct VariantTraits {
 Result<Schedule> chooseSchedule(const KernelSpecification &specification,
                                 const VariantTraits &variant = {});
 
-/// Replaces the fields that `text` names: "block_m = 128, stages = 2".
+/// Replaces the fields that `text` names, each at most once: "block_m = 128, stages = 2".
 Status overrideSchedule(Schedule &schedule, const std::string &text);
+
+/// Both as one text; where both name a choice, it is that of `strong`.
+std::string mergedOverrides(const std::string &weak, const std::string &strong);
 
 /// Columns of a tile whose rows are heads of `headDim` elements: matrix instructions take 16 of the
 /// depth a step (PTX ISA, 9.7.14, 9.7.15).

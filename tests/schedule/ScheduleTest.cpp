@@ -379,6 +379,17 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{"VectorsOfTheGpu", "sm_90", 64, "lanes = 8",
                 "schedule: lanes, product_rows, product_vectors and product_pairs are choices of "
                 "the host; leave them out on a GPU"},
+        Refusal{"WarpsOfTheHost", "host", 64, "stages = 3, warps = 4, q_in_registers = true",
+                "schedule: stages, warps and q_in_registers are choices of GPU targets: on the "
+                "host they are 1, 1 and false, not 3, 4 and true; leave them out"},
+        Refusal{"NothingBetweenCommas", "host", 64, "block_m = 64,, block_n = 32",
+                "schedule: 'block_m = 64,, block_n = 32' has a comma without a choice beside it; "
+                "write name = value, with commas between"},
+        Refusal{"NothingAfterTheComma", "sm_80", 64, "block_m = 64, ",
+                "schedule: 'block_m = 64, ' has a comma without a choice beside it; write name = "
+                "value, with commas between"},
+        Refusal{"Twice", "host", 64, "block_m = 64, block_m = 32",
+                "schedule: block_m is given twice; leave one out"},
         Refusal{"RolesOfTheHost", "host", 64, "consumers = 2",
                 "schedule: consumers, reference, overlap, turns, persistent, output_buffer, "
                 "query_stages and last_keys_first are choices of GPU targets; leave them out on "
@@ -421,6 +432,21 @@ INSTANTIATE_TEST_SUITE_P(
                 "sm_75 is not a target of Tesela, which knows sm_80, sm_86, sm_87, sm_89, sm_90, "
                 "sm_100, sm_103, sm_120; choose one of these or 'host'"}),
     [](const auto &info) { return std::string(info.param.name); });
+
+// What is printed names choices that a target does not have, with their only value.
+TEST(Schedule, WhatIsPrintedIsAccepted) {
+  for (const char *target : {"host", "sm_80", "sm_90"}) {
+    std::string printed = chosen(target, 64);
+    EXPECT_EQ(chosen(target, 64, printed), printed) << target;
+  }
+  EXPECT_EQ(chosen("host", 64, " "), chosen("host", 64));
+}
+
+TEST(Schedule, OneOfTwoOverridesHolds) {
+  EXPECT_EQ(mergedOverrides("stages = 2, warps = 4", ""), "stages = 2, warps = 4");
+  EXPECT_EQ(mergedOverrides("", "stages = 3"), "stages = 3");
+  EXPECT_EQ(mergedOverrides("stages = 2,warps = 4", " stages= 3"), " stages= 3,warps = 4");
+}
 
 // What the refusals' limits still allow.
 TEST(Schedule, LimitsThemselvesAreAllowed) {
