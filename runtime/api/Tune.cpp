@@ -90,6 +90,8 @@ Status addToTable(const std::string &path, const std::vector<std::string> &files
       table.push_back(std::move(record));
     }
   }
+  if (files.empty())
+    return Status::success();
   return writeFileAtomically(path, formatRecords(table));
 }
 

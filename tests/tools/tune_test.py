@@ -94,6 +94,19 @@ class Tune(unittest.TestCase):
             records = json.load(file)["records"]
         self.assertEqual([record["variant"] for record in records], ["causal", "full"])
 
+    def test_a_table_that_is_none_is_told_before_the_race(self):
+        table = os.path.join(self.folder.name, "table.json")
+        for text in ["", "[]", '{"tesela_tuned": 1000, "records": []}']:
+            with open(table, "w", encoding="utf-8") as file:
+                file.write(text)
+            result = self.tesela("tune", "causal", *SHAPE, "--seconds", "1000", "--exhaustive",
+                                 "--table", table, code=2)
+            self.assertIn(f"{table}: it", result.stderr)
+            self.assertIn("name one, or a new file", result.stderr)
+            self.assertEqual(result.stdout, "")
+            with open(table, encoding="utf-8") as file:
+                self.assertEqual(file.read(), text)
+
     def test_bad_usage(self):
         for arguments, words in [
             (["--no-cache", "--table", "x.json"], "leave one of them out"),

@@ -87,6 +87,13 @@ int tune(const TuneCommandOptions &options) {
     return reportBadInput(Error(Code::invalidArgument,
                                 "--table takes what is kept, and --no-cache keeps nothing: leave "
                                 "one of them out."));
+  // Before the race: its time would be lost.
+  if (!options.table.empty())
+    if (Status table = addToTable(options.table, {}); !table)
+      return reportBadInput(Error(
+          table.code(),
+          fmt::format("{}. --table adds to a table of tuned schedules: name one, or a new file.",
+                      table.error().message())));
   // What is kept is asked for by the kernel alone; a `const` parameter is a part of it.
   Result<std::vector<ScalarArgument>> scalars = options.show
                                                     ? parseConstants(options.parameters, variant)

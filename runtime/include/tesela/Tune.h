@@ -105,7 +105,8 @@ TESELA_EXPORT Result<std::vector<TunedChoice>> tunedChoices(const Context &conte
                                                             const KernelOptions &options);
 
 /// Adds the records in the files `records` to the table `path`, which is made where it is not
-/// there; of two for the same launches the new one stays. Tables of that form ship with the library
+/// there; of two for the same launches the new one stays. Without `records` nothing is written, and
+/// a table that is there is checked. Tables of that form ship with the library
 /// (share/tesela/tuned).
 TESELA_EXPORT Status addToTable(const std::string &path, const std::vector<std::string> &records);
 

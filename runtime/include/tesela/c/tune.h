@@ -136,8 +136,8 @@ TESELA_API tesela_code tesela_tuned_choices_describe(const tesela_tuned_choices 
                                                      size_t index, tesela_tuned_choice *choice);
 
 /* Adds the records in the files `records` to the table `path`, which is made where it is not there;
- * of two for the same launches the new one stays. Tables of that form ship with the library
- * (share/tesela/tuned). */
+ * of two for the same launches the new one stays. Without records nothing is written, and a table
+ * that is there is checked. Tables of that form ship with the library (share/tesela/tuned). */
 TESELA_API tesela_code tesela_tuned_table_add(const char *path, const char *const *records,
                                               size_t record_count);
 
