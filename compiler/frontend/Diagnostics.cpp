@@ -5,8 +5,6 @@
 #include "frontend/Diagnostics.h"
 
 #include <algorithm>
-#include <cctype>
-#include <numeric>
 #include <tuple>
 
 namespace tesela {
@@ -63,31 +61,6 @@ void appendSourceLine(std::string &out, std::string_view line, const SourceRange
   out += '\n';
 }
 
-/// How many letters are to be inserted, removed, replaced or swapped with their
-/// neighbour.
-size_t editDistance(std::string_view a, std::string_view b) {
-  std::vector<size_t> beforeLast(b.size() + 1), last(b.size() + 1), row(b.size() + 1);
-  std::iota(row.begin(), row.end(), size_t{0});
-  for (size_t i = 1; i <= a.size(); ++i) {
-    beforeLast.swap(last);
-    last.swap(row);
-    row[0] = i;
-    for (size_t j = 1; j <= b.size(); ++j) {
-      size_t replaced = last[j - 1] + (a[i - 1] != b[j - 1]);
-      row[j] = std::min({last[j] + 1, row[j - 1] + 1, replaced});
-      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
-        row[j] = std::min(row[j], beforeLast[j - 2] + 1);
-    }
-  }
-  return row[b.size()];
-}
-
-bool equalIgnoringCase(std::string_view a, std::string_view b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](unsigned char x, unsigned char y) {
-    return std::tolower(x) == std::tolower(y);
-  });
-}
-
 } // namespace
 
 void Diagnostics::error(SourceRange range, std::string message) {
@@ -131,25 +104,6 @@ std::string Diagnostics::render() const {
   if (all_.size() == kMaxDiagnostics)
     out += "further diagnostics are not shown: mend these first\n";
   return out;
-}
-
-std::string_view nearestName(std::string_view name,
-                             const std::vector<std::string_view> &candidates) {
-  // A third of the letters may be wrong; a lone letter may only be of the wrong case.
-  if (name.size() > 64)
-    return {};
-  std::string_view best;
-  size_t limit = (name.size() + 1) / 3;
-  for (std::string_view candidate : candidates) {
-    if (equalIgnoringCase(name, candidate))
-      return candidate;
-    size_t distance = editDistance(name, candidate);
-    if (name.size() > 1 && distance <= limit) {
-      best = candidate;
-      limit = distance - 1;
-    }
-  }
-  return best;
 }
 
 } // namespace tesela

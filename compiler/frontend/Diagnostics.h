@@ -58,11 +58,6 @@ private:
   int errors_ = 0;
 };
 
-/// The candidate nearest to `name` by edit distance, or an empty view where none
-/// is near enough to be a likely misspelling.
-std::string_view nearestName(std::string_view name,
-                             const std::vector<std::string_view> &candidates);
-
 } // namespace tesela
 
 #endif // TESELA_FRONTEND_DIAGNOSTICS_H

@@ -116,6 +116,9 @@ private:
     std::string message;
     if (c == '&' || c == '|') {
       message = std::string("'") + c + "' is no operator; write '" + c + c + "'";
+    } else if (position_ == 0 && text_.starts_with("\xef\xbb\xbf")) {
+      length = 3;
+      message = "a byte order mark stands here; save the file without it";
     } else if (static_cast<unsigned char>(c) >= 0x80) {
       while (static_cast<unsigned char>(at(length)) >= 0x80)
         ++length;

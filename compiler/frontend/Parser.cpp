@@ -12,6 +12,7 @@
 
 #include "frontend/Lexer.h"
 #include "frontend/Sema.h"
+#include "tesela/NearestName.h"
 
 #include <algorithm>
 #include <charconv>

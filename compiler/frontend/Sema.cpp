@@ -4,6 +4,8 @@
 //===----------------------------------------------------------------------===//
 #include "frontend/Sema.h"
 
+#include "tesela/NearestName.h"
+
 #include <algorithm>
 #include <charconv>
 #include <iterator>

@@ -84,8 +84,9 @@ Result<CacheRemoval> toRemoval(const Removed &removed) {
 Result<Cache> Cache::open(const std::string &folder) {
   std::string chosen = folder.empty() ? defaultCacheFolder() : folder;
   if (chosen.empty())
-    return Error(Code::notFound, "there is no folder for the cache: name one, or set "
-                                 "TESELA_CACHE_DIR, XDG_CACHE_HOME or HOME");
+    return Error(Code::notFound,
+                 "there is no folder for the cache: name one (the command's "
+                 "--cache-folder), or set TESELA_CACHE_DIR, XDG_CACHE_HOME or HOME");
   return Cache(std::move(chosen));
 }
 

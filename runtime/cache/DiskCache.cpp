@@ -68,7 +68,8 @@ std::optional<Artifact> DiskCache::load(const std::string &key, Damage damage) c
   if (!file) {
     if (file.code() != Code::notFound)
       warnOnce("cached kernels are compiled anew: " + file.error().message() +
-               "; set TESELA_CACHE_DIR to a folder that can be read and written");
+               "; name a folder that can be read and written (ContextOptions::cacheFolder, the "
+               "command's --cache-folder, TESELA_CACHE_DIR)");
     return std::nullopt;
   }
   Result<Artifact> artifact = readEntry(*file, key);
@@ -92,7 +93,9 @@ MachineLock DiskCache::lockForCompiling(const std::string &key,
 }
 
 Status DiskCache::write(const std::string &key, const Artifact &artifact) const {
-  constexpr const char *remedy = "; set TESELA_CACHE_DIR to a folder that can be written";
+  constexpr const char *remedy =
+      "; name a folder that can be written (ContextOptions::cacheFolder, "
+      "the command's --cache-folder, TESELA_CACHE_DIR)";
   if (folder_.empty())
     return Error(Code::notFound, std::string("there is no folder for the cache") + remedy);
   std::string bytes = encodeEntry(key, artifact, secondsNow());

@@ -101,6 +101,9 @@ const Case kSyntax[] = {
     {"attention t { score = s * 0x10 }", 1, 27, "neither a number nor a name"},
     {"attention t { score = s @ 2 }", 1, 25, "means nothing in this language"},
     {"attention t { score = s * \xc3\xa9 2 }", 1, 27, "written in ASCII"},
+    {"\xef\xbb\xbf"
+     "attention t { score = s }",
+     1, 1, "byte order mark stands here; save"},
     {"attention t { mask = k < 2147483648 }", 1, 26, "does not fit i32"},
     {"attention t { mask = k < 99999999999999999999999 }", 1, 26, "does not fit i32"},
     {"attention t { score = s * 1e39 }", 1, 27, "does not fit f32"},

@@ -132,14 +132,27 @@ class Usage(CommandTest):
         self.call(expect=BAD_INPUT)
         self.assertIn("--lenght", self.error("run", "causal", "--lenght", "3"))
         self.assertIn("sm_NN", self.error("run", "causal", "--target", "gpu"))
-        self.assertIn("--head-dim", self.error("run", "causal", "--head-dim", "0"))
         self.assertIn("--length", self.error("run", "causal", "--length", "-1"))
         self.assertIn("bf16", self.error("run", "causal", "--dtype", "f64"))
         self.assertIn("jumping", self.error("run", "causal", "--inputs", "hard"))
         self.assertIn("no multiple", self.error("run", "causal", "--heads", "3", "--kv-heads", "2"))
         self.assertIn("--emit", self.error("compile", "causal"))
-        self.assertIn("causal", self.error("run", "cuasal"))
+        self.assertIn("did you mean 'causal'?", self.error("run", "causl"))
+        self.assertNotIn("did you mean", self.error("run", "nothing_of_the_kind"))
+        self.assertIn("'0' is no head dimension: give a multiple of 8 from 8 to 256",
+                      self.error("run", "causal", "--head-dim", "0"))
+        for heads in ["--heads", "--kv-heads"]:
+            self.assertIn(f"{heads} 0: at least 1", self.error("run", "causal", heads, "0"))
+        self.assertIn(" tune,", self.error())
         self.assertIn("cuasal", self.error("cuasal"))
+
+    def test_paths_that_are_empty(self):
+        here = ["full", "--target", "host"]
+        for command, option in [("run", "--input"), ("run", "--output"), ("export", "--output"),
+                                ("explain", "--svg"), ("explain", "--png"), ("tune", "--table")]:
+            with self.subTest(command, option=option):
+                self.assertIn(f"{option}: the path is empty",
+                              self.error(command, *here, option, ""))
 
     def test_the_last_of_two_counts(self):
         report = self.run_json("full", *SMALL, "--length", "5")
@@ -167,6 +180,10 @@ class Devices(CommandTest):
         self.environment["CUDA_VISIBLE_DEVICES"] = ""
         message = self.error("run", "causal", "--target", "sm_80", expect=ENVIRONMENT)
         self.assertIn("tesela: error: ", message)
+        self.assertIn("--target host", message)
+        # A target that is none is not the machine's fault.
+        for command in ["run", "tune"]:
+            self.assertIn("'sm_75' is not known", self.error(command, "causal", "--target", "sm_75"))
         # auto takes the host
         report = self.run_json("causal", *SMALL[2:])
         self.assertEqual(report["device"]["target"], "host")
@@ -417,6 +434,7 @@ class Run(CommandTest):
     def test_a_cache_that_cannot_be_written_is_a_note(self):
         done = self.call("run", "full", *SMALL, "--cache-folder", "/dev/null/cache")
         self.assertIn("note", done.stderr.decode())
+        self.assertIn("--cache-folder", done.stderr.decode())
 
 
 class Cache(CommandTest):
@@ -504,7 +522,8 @@ class Cache(CommandTest):
 
     def test_what_is_wrong_is_named(self):
         self.assertIn("--older", self.error("cache", "prune"))
-        self.assertIn("--to", self.error("cache", "prune", "--to", "much"))
+        for size in ["much", "-5", "99999999999G"]:
+            self.assertIn(f"--to: '{size}' is no size", self.error("cache", "prune", "--to", size))
         self.assertIn("--older", self.error("cache", "prune", "--older", "-1"))
         self.assertIn("subcommand", self.error("cache"))
         file = self.file("file", "")

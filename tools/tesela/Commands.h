@@ -7,6 +7,8 @@
 
 #include "RunOptions.h"
 
+#include "tesela/Context.h"
+
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -57,6 +59,9 @@ struct TuneCommandOptions : KernelChoice, LaunchShape {
 
 /// The target that `choice` names; of "auto" the first GPU's, else the host.
 std::string targetOf(const KernelChoice &choice);
+
+/// A context on the device that `choice` asks for.
+Result<Context> createContext(const KernelChoice &choice, ContextOptions options);
 
 // Each returns the exit code.
 

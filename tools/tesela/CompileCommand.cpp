@@ -25,6 +25,21 @@ std::string targetOf(const KernelChoice &choice) {
   return found && !found->empty() ? found->front().target : "host";
 }
 
+Result<Context> createContext(const KernelChoice &choice, ContextOptions options) {
+  bool isNamed = choice.target == "auto" || choice.target == "host";
+  options.device = isNamed ? choice.target : "cuda";
+  Result<Context> context = Context::create(options);
+  if (context || isNamed)
+    return context;
+  // Without a GPU, too, a target that is none is what is wrong: the compiler knows them.
+  KernelOptions kernel;
+  kernel.variantText = "attention full() { mask = true }";
+  kernel.target = choice.target;
+  if (Result<std::string> stage = emitStage(kernel, "attn"); !stage)
+    return stage.error();
+  return Error(context.code(), context.error().message() + " (--target host)");
+}
+
 int compile(const CompileOptions &options) {
   Result<VariantFile> file = readVariant(options.variant);
   if (!file)

@@ -23,7 +23,10 @@ static Error invalid(std::string message) {
 Result<LaunchExtents> extentsOf(const LaunchShape &shape) {
   LaunchExtents extents{shape.batch, shape.heads, shape.kvHeads.value_or(shape.heads), shape.length,
                         shape.kvLength.value_or(shape.length)};
-  if (extents.Hkv == 0 || extents.H % extents.Hkv != 0)
+  if (extents.H < 1 || extents.Hkv < 1)
+    return invalid(
+        fmt::format("{} 0: at least 1 head is needed.", extents.H < 1 ? "--heads" : "--kv-heads"));
+  if (extents.H % extents.Hkv != 0)
     return invalid(fmt::format("--heads {} is no multiple of --kv-heads {}: each key/value head "
                                "serves the same number of query heads.",
                                extents.H, extents.Hkv));

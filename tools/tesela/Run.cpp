@@ -2,6 +2,7 @@
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
+#include "Commands.h"
 #include "ExitCode.h"
 #include "Parameters.h"
 #include "Problem.h"
@@ -33,10 +34,6 @@ static void note(const std::string &sentence) {
 
 static Result<Context> createContext(const RunOptions &options) {
   ContextOptions contextOptions;
-  if (options.target == "auto" || options.target == "host")
-    contextOptions.device = options.target;
-  else
-    contextOptions.device = "cuda";
   contextOptions.cacheFolder = options.cacheFolder;
   contextOptions.diskCache = !options.noCache;
   contextOptions.threads = options.threads;
@@ -44,7 +41,7 @@ static Result<Context> createContext(const RunOptions &options) {
                           : options.tuning == "full" ? Tuning::full
                                                      : Tuning::cached;
   contextOptions.log = note;
-  return Context::create(contextOptions);
+  return tool::createContext(options, std::move(contextOptions));
 }
 
 namespace {

@@ -54,15 +54,13 @@ private:
 
 Result<Context> createContext(const TuneCommandOptions &options) {
   ContextOptions context;
-  bool isNamed = options.target == "auto" || options.target == "host";
-  context.device = isNamed ? options.target : "cuda";
   context.cacheFolder = options.cacheFolder;
   context.diskCache = !options.noCache;
   context.threads = options.threads;
   context.log = [](const std::string &sentence) {
     std::fputs(fmt::format("tesela: note: {}\n", sentence).c_str(), stderr);
   };
-  return Context::create(context);
+  return tool::createContext(options, std::move(context));
 }
 
 /// Prints what is kept.

@@ -4,6 +4,8 @@
 //===----------------------------------------------------------------------===//
 #include "VariantFile.h"
 
+#include "tesela/NearestName.h"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -89,10 +91,11 @@ Result<VariantFile> readVariant(const std::string &name) {
       return readFile(inLibrary.string());
   }
   std::vector<std::string> known = libraryVariants();
+  std::string_view near = nearestName(name, {known.begin(), known.end()});
   return Error(Code::notFound,
-               fmt::format("there is no file {0} and no library variant of that name: give a path, "
-                           "or one of: {1}.",
-                           name,
+               fmt::format("there is no file {0} and no library variant of that name{1} Give a "
+                           "path, or one of: {2}.",
+                           name, near.empty() ? "." : fmt::format("; did you mean '{}'?", near),
                            known.empty() ? "(the library's folder was not found)"
                                          : fmt::format("{}", fmt::join(known, ", "))));
 }

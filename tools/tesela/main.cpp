@@ -130,10 +130,36 @@ CLI::Validator silent(CLI::Validator validator) { return validator.description("
 
 const CLI::Validator extent =
     silent(CLI::Range(int64_t(0), int64_t(std::numeric_limits<int32_t>::max())));
-const CLI::Validator headDimension = silent(CLI::Range(int64_t(1), int64_t(1) << 16));
 const CLI::Validator dtypeNames = silent(CLI::IsMember({"bf16", "f16", "f32"}));
 const CLI::Validator stageNames =
     silent(CLI::IsMember({"attn", "tile", "pipe", "llvm", "ptx", "cubin", "object"}));
+
+/// A multiple of 8 is what the compiler asks for, with a remedy.
+const CLI::Validator headDimension(
+    [](const std::string &text) -> std::string {
+      if (silent(CLI::Range(int64_t(1), int64_t(256)))(text).empty())
+        return "";
+      return fmt::format("'{}' is no head dimension: give a multiple of 8 from 8 to 256", text);
+    },
+    "");
+
+/// An empty path, as of a variable that is not set, would count as none.
+const CLI::Validator path([](const std::string &text)
+                              -> std::string { return text.empty() ? "the path is empty" : ""; },
+                          "");
+
+/// "2G" to bytes, in place.
+const CLI::Validator byteSize(
+    [](std::string &text) -> std::string {
+      std::string given = text;
+      try { // CLI11 throws what it cannot read
+        if (!given.starts_with('-') && CLI::AsSizeValue(false)(text).empty())
+          return "";
+      } catch (const CLI::Error &) {
+      }
+      return fmt::format("'{}' is no size: give bytes, or 500K, 200M, 2G", given);
+    },
+    "");
 
 std::string checkTarget(const std::string &name) {
   bool sm = name.starts_with("sm_") && name.size() > 3 && name.size() < 7 &&
@@ -250,8 +276,10 @@ void addRun(CLI::App &app, RunOptions &options) {
   addTemplates(command, options);
 
   command->add_option("--input", options.input, "Tensors from a .safetensors file")
+      ->check(path)
       ->type_name("FILE");
   command->add_option("--output", options.output, "Write o and lse to a .safetensors file")
+      ->check(path)
       ->type_name("FILE");
   addLayout(command, options.layout, "bhsd or bshd: how q, k, v and o lie in memory");
 
@@ -287,8 +315,9 @@ void addRun(CLI::App &app, RunOptions &options) {
       ->type_name("N")
       ->capture_default_str();
   command
-      ->add_option("--cache-folder", options.cacheFolder,
-                   "Where kernels are kept ($TESELA_CACHE_DIR, else ~/.cache/tesela)")
+      ->add_option(
+          "--cache-folder", options.cacheFolder,
+          "Where kernels are kept ($TESELA_CACHE_DIR, $XDG_CACHE_HOME/tesela, ~/.cache/tesela)")
       ->type_name("FOLDER");
   command->add_flag("--no-cache", options.noCache, "Neither read nor write the disk cache");
   command
@@ -313,7 +342,9 @@ void addCompile(CLI::App &app, CompileOptions &options) {
       ->required()
       ->check(stageNames)
       ->type_name("STAGE");
-  command->add_option("-o,--output", options.output, "Write to this file")->type_name("FILE");
+  command->add_option("-o,--output", options.output, "Write to this file")
+      ->check(path)
+      ->type_name("FILE");
   addType(command, options.dtype);
   addHeadDimensions(command, options.headDim, options.headDimV);
   addConstants(command, options.constants);
@@ -335,6 +366,7 @@ void addExport(CLI::App &app, ExportOptions &options) {
       ->type_name("TARGETS");
   command->add_option("-o,--output", options.folder, "The bundle's folder")
       ->required()
+      ->check(path)
       ->type_name("FOLDER");
   command
       ->add_option("--name", options.name,
@@ -365,11 +397,14 @@ void addExplain(CLI::App &app, ExplainOptions &options) {
   command
       ->add_option("--input", options.input,
                    "Captured tensors, and with them the lengths, from a .safetensors file")
+      ->check(path)
       ->type_name("FILE");
   addLayout(command, options.layout, "bhsd or bshd: how q, k and v lie in the file");
   addShape(command, options);
-  command->add_option("--svg", options.svg, "Draw the mask with its tiles")->type_name("FILE");
-  command->add_option("--png", options.png, "The same as pixels")->type_name("FILE");
+  command->add_option("--svg", options.svg, "Draw the mask with its tiles")
+      ->check(path)
+      ->type_name("FILE");
+  command->add_option("--png", options.png, "The same as pixels")->check(path)->type_name("FILE");
   command->add_flag("--json", options.json, "Print one JSON object, with the kind of every tile");
 }
 
@@ -382,6 +417,7 @@ void addTune(CLI::App &app, TuneCommandOptions &options) {
   command
       ->add_option("--input", options.input,
                    "Captured tensors, and with them the lengths, from a .safetensors file")
+      ->check(path)
       ->type_name("FILE");
   addLayout(command, options.layout, "bhsd or bshd: how q, k and v lie in the file");
   addShape(command, options);
@@ -396,11 +432,13 @@ void addTune(CLI::App &app, TuneCommandOptions &options) {
       ->type_name("N")
       ->capture_default_str();
   command
-      ->add_option("--cache-folder", options.cacheFolder,
-                   "Where schedules are kept ($TESELA_CACHE_DIR, else ~/.cache/tesela)")
+      ->add_option(
+          "--cache-folder", options.cacheFolder,
+          "Where schedules are kept ($TESELA_CACHE_DIR, $XDG_CACHE_HOME/tesela, ~/.cache/tesela)")
       ->type_name("FOLDER");
   command->add_flag("--no-cache", options.noCache, "Keep nothing");
   command->add_option("--table", options.table, "Add what is kept to this table of records, too")
+      ->check(path)
       ->type_name("FILE");
   command->add_flag("--show", options.show, "Show what is kept for the variant; measure nothing");
   command->add_flag("--json", options.json, "Print one JSON object");
@@ -415,7 +453,7 @@ void addCache(CLI::App &app, CacheOptions &options) {
     CLI::App *part = command->add_subcommand(name, text);
     part->callback([&options, action] { options.action = action; });
     part->add_option("--cache-folder", options.folder,
-                     "The folder ($TESELA_CACHE_DIR, else ~/.cache/tesela)")
+                     "The folder ($TESELA_CACHE_DIR, $XDG_CACHE_HOME/tesela, ~/.cache/tesela)")
         ->type_name("FOLDER");
     part->add_flag("--json", options.json, "Print JSON");
     return part;
@@ -425,7 +463,7 @@ void addCache(CLI::App &app, CacheOptions &options) {
   add("verify", "Read and check every file", Action::verify);
   CLI::App *prune = add("prune", "Remove what was used longest ago", Action::prune);
   prune->add_option("--to", options.mostBytes, "Until the rest has this size: 500M, 2G")
-      ->transform(silent(CLI::AsSizeValue(false)))
+      ->transform(byteSize)
       ->type_name("SIZE");
   prune->add_option("--older", options.mostDays, "What was not used for so many days")
       ->check(silent(CLI::Range(0.0, 1e6)))
@@ -495,8 +533,8 @@ int dispatch(int argc, char **argv) {
     return exportBundle(exportOptions);
   return report(
       tesela::Error(tesela::Code::invalidArgument,
-                    "give a command: run, compile, explain, export, check, cache, devices or "
-                    "variants; see tesela --help."));
+                    "give a command: run, compile, explain, export, tune, check, cache, devices "
+                    "or variants; see tesela --help."));
 }
 
 /// Errors without a Status: memory that ran out in a container, say.
