@@ -201,7 +201,27 @@ Integer VariantGenerator::integer(int depth) {
 // Conditions
 //===----------------------------------------------------------------------===//
 
+/// Whether a key lies in some places of a grid: by divisors that are larger than a tile's columns,
+/// most of them, of which kernels split a row instead of dividing each element.
+std::string VariantGenerator::placeInGrid() {
+  std::string text =
+      pick({"k", "k", "q - k", "k - q", "q + k", "k + 3", "k - 11", "300 - k", "Sk - k"});
+  int largest = 400;
+  for (int level = random.between(1, 3); level > 0; --level) {
+    int divisor = pick(std::vector<int>{30, 64, 70, 96, 100, 130, 200, 300});
+    bool isQuotient = random.chance(50);
+    text = "(" + text + (isQuotient ? " / " : " % ") + std::to_string(divisor) + ")";
+    largest = isQuotient ? largest / divisor : std::min(largest, divisor);
+    if (random.chance(25))
+      text = "(" + text + pick({" + ", " - "}) + std::to_string(random.below(40)) + ")";
+  }
+  std::string op = pick({" < ", " <= ", " > ", " >= ", " == ", " != "});
+  return "(" + text + op + std::to_string(random.below(largest + 1)) + ")";
+}
+
 std::string VariantGenerator::comparison(int depth) {
+  if (place == RandomPlace::mask && random.chance(12))
+    return placeInGrid();
   std::string op = pick({" < ", " <= ", " > ", " >= ", " == ", " != "});
   if (random.chance(60)) {
     Integer a = integer(depth), b = integer(depth - 1);

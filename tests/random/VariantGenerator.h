@@ -76,6 +76,7 @@ private:
   std::string element(const RandomParameter &parameter, int depth);
   std::string condition(int depth);
   std::string comparison(int depth);
+  std::string placeInGrid();
   /// Of a mask: any f32.
   std::string wildLeaf(int depth);
   std::string wild(int depth);
