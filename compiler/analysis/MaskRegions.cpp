@@ -60,6 +60,7 @@ private:
   std::optional<Union> both(std::optional<Union> a, std::optional<Union> b);
   std::optional<Union> compare(arith::CmpIOp op, bool negated);
   std::optional<Union> atMost(Value left, Value right, int64_t plus);
+  std::optional<Union> findAtMost(Value left, Value right, int64_t plus);
   Union atMostZero(LinearForm form);
   std::optional<Union> find(Value condition, bool negated);
 
@@ -71,6 +72,8 @@ private:
   BoxValues &values;
   WideArithmetic &wide;
   DenseMap<Value, Union> known[2]; ///< of a condition, of its negation
+  /// Of left + plus <= right: a minimum of a minimum asks for the same again and again.
+  DenseMap<std::tuple<Value, Value, int64_t>, std::optional<Union>> knownAtMost;
 };
 
 //===--- sets of regions ----------------------------------------------------===//
@@ -183,6 +186,15 @@ Union Cover::atMostZero(LinearForm form) {
 
 /// left + plus <= right.
 std::optional<Union> Cover::atMost(Value left, Value right, int64_t plus) {
+  std::tuple comparison(left, right, plus);
+  if (auto found = knownAtMost.find(comparison); found != knownAtMost.end())
+    return found->second;
+  std::optional<Union> result = findAtMost(left, right, plus);
+  knownAtMost[comparison] = result;
+  return result;
+}
+
+std::optional<Union> Cover::findAtMost(Value left, Value right, int64_t plus) {
   for (bool isLeft : {true, false}) {
     Value side = isLeft ? left : right;
     auto select = side.getDefiningOp<arith::SelectOp>();

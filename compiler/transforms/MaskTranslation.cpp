@@ -29,12 +29,16 @@ static std::optional<int64_t> constantOf(Value value) {
 
 static bool isDivision(Operation &op) { return isa<attn::FloorDivOp, attn::FloorModOp>(op); }
 
-bool MaskTranslation::isOfRow(Value value, const Scope &scope) {
+bool MaskTranslation::isOfRow(Value value, Scope &scope) {
   if (value.getParentBlock() != hook || ofRow.contains(value) || scope.quotients.contains(value))
     return true;
+  if (auto known = scope.ofRow.find(value); known != scope.ofRow.end())
+    return known->second;
   Operation *op = value.getDefiningOp();
-  return op && op->getNumRegions() == 0 && !scope.remainders.contains(value) &&
-         llvm::all_of(op->getOperands(), [&](Value operand) { return isOfRow(operand, scope); });
+  bool result =
+      op && op->getNumRegions() == 0 && !scope.remainders.contains(value) &&
+      llvm::all_of(op->getOperands(), [&](Value operand) { return isOfRow(operand, scope); });
+  return scope.ofRow[value] = result;
 }
 
 bool MaskTranslation::isPositive(Value divisor) {
@@ -102,7 +106,15 @@ MaskTranslation::Linear MaskTranslation::combined(const Linear &a, const Linear 
 }
 
 /// Nothing where `value` is not linear, or may have wrapped.
-std::optional<MaskTranslation::Linear> MaskTranslation::linear(Value value, const Scope &scope) {
+std::optional<MaskTranslation::Linear> MaskTranslation::linear(Value value, Scope &scope) {
+  if (auto known = scope.forms.find(value); known != scope.forms.end())
+    return known->second;
+  std::optional<Linear> form = findLinear(value, scope);
+  scope.forms[value] = form;
+  return form;
+}
+
+std::optional<MaskTranslation::Linear> MaskTranslation::findLinear(Value value, Scope &scope) {
   if (value == key)
     return Linear{{{firstKey, 1, ofIndex}}, 0, 1, ofIndex};
   if (auto remainder = scope.remainders.find(value); remainder != scope.remainders.end())
@@ -116,7 +128,7 @@ std::optional<MaskTranslation::Linear> MaskTranslation::linear(Value value, cons
                           b = linear(op->getOperand(1), scope);
     if (a && b) {
       Linear sum = combined(*a, *b, isa<arith::AddIOp>(op) ? 1 : -1);
-      if (sum.range.isI32())
+      if (sum.range.isI32() && sum.terms.size() <= mostTerms)
         return sum;
     }
   }
@@ -169,8 +181,7 @@ Value MaskTranslation::emitFirst(const Linear &form, int64_t sign, Ends ends, Sc
 //===----------------------------------------------------------------------===//
 
 /// The division that `op` is part of, if its dividend is linear with a column.
-std::optional<MaskTranslation::Division> MaskTranslation::divisionOf(Operation &op,
-                                                                     const Scope &scope) {
+std::optional<MaskTranslation::Division> MaskTranslation::divisionOf(Operation &op, Scope &scope) {
   if (!isDivision(op) || scope.quotients.contains(op.getResult(0)) ||
       scope.remainders.contains(op.getResult(0)) || byRow.contains(op.getOperand(1)))
     return std::nullopt;
@@ -186,8 +197,7 @@ std::optional<MaskTranslation::Division> MaskTranslation::divisionOf(Operation &
   return Division{*dividend, divisor};
 }
 
-std::optional<MaskTranslation::Division> MaskTranslation::splittable(Operation &op,
-                                                                     const Scope &scope) {
+std::optional<MaskTranslation::Division> MaskTranslation::splittable(Operation &op, Scope &scope) {
   std::optional<Division> found = divisionOf(op, scope);
   bool isLarge = found && (constantOf(found->divisor) || llvm::is_contained(large, found->divisor));
   return isLarge ? found : std::nullopt;
@@ -211,7 +221,7 @@ SmallVector<Value> MaskTranslation::divisors() {
   return result;
 }
 
-Value MaskTranslation::split(const Division &division, const Scope &scope) {
+Value MaskTranslation::split(const Division &division, Scope &scope) {
   Location loc = column.getLoc();
   Scope inner = scope;
   ++inner.depth;
@@ -241,6 +251,11 @@ Value MaskTranslation::split(const Division &division, const Scope &scope) {
   Linear within{{{remainder, 1, {0, ofDivisor.high - 1}}}, 0, x.column, {0, ofDivisor.high - 1}};
   Linear beyond = within;
   beyond.terms.push_back({divisor, isRising ? -1 : 1, ofDivisor});
+  // On either side other values follow from the row, and are linear.
+  inner.ofRow.clear();
+  inner.forms.clear();
+  inner.formulas.clear();
+  inner.comparisons.clear();
   Scope sides[] = {inner, inner};
   for (Operation &op : hook->without_terminator()) {
     std::optional<Division> found = splittable(op, scope);
@@ -285,6 +300,13 @@ Value MaskTranslation::joined(bool isAnd, Value a, Value b) {
 }
 
 Value MaskTranslation::formula(Value value, Scope &scope) {
+  if (Value known = scope.formulas.lookup(value))
+    return known;
+  Value written = writeFormula(value, scope);
+  return scope.formulas[value] = written;
+}
+
+Value MaskTranslation::writeFormula(Value value, Scope &scope) {
   Operation *op = value.getParentBlock() == hook ? value.getDefiningOp() : nullptr;
   if (!op || isOfRow(value, scope))
     return element(value, scope);
@@ -329,6 +351,14 @@ static std::optional<std::pair<bool, arith::SelectOp>> extremeOf(Value value) {
 }
 
 Value MaskTranslation::compare(Predicate predicate, Value left, Value right, Scope &scope) {
+  Comparison comparison{unsigned(predicate), left, right};
+  if (Value known = scope.comparisons.lookup(comparison))
+    return known;
+  Value written = writeComparison(predicate, left, right, scope);
+  return scope.comparisons[comparison] = written;
+}
+
+Value MaskTranslation::writeComparison(Predicate predicate, Value left, Value right, Scope &scope) {
   bool isLess = predicate == Predicate::slt || predicate == Predicate::sle;
   bool isGreater = predicate == Predicate::sgt || predicate == Predicate::sge;
   if (isLess || isGreater) {

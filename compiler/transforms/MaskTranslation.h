@@ -33,6 +33,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <tuple>
 
 namespace tesela {
 
@@ -100,33 +101,48 @@ private:
     Linear dividend;
     mlir::Value divisor;
   };
+  /// Predicate, left, right.
+  using Comparison = std::tuple<unsigned, mlir::Value, mlir::Value>;
   /// What has been chosen for quotients.
   struct Scope {
     llvm::DenseMap<mlir::Value, Linear> remainders;
-    mlir::IRMapping quotients, elements;
+    mlir::IRMapping quotients;
     unsigned depth = 0;
+
+    // What was found out and written before: a value may be used any number of times.
+    llvm::DenseMap<mlir::Value, bool> ofRow;
+    llvm::DenseMap<mlir::Value, std::optional<Linear>> forms;
+    llvm::DenseMap<mlir::Value, mlir::Value> formulas;
+    llvm::DenseMap<Comparison, mlir::Value> comparisons;
+    mlir::IRMapping elements;
   };
   /// What becomes of a sum that leaves i32.
   enum class Ends { wrap, hold };
   /// Each doubles the formula.
   static constexpr unsigned mostDivisions = 2;
+  /// A sum of more parts is computed as it is written.
+  static constexpr size_t mostTerms = 16;
 
-  bool isOfRow(mlir::Value value, const Scope &scope);
+  bool isOfRow(mlir::Value value, Scope &scope);
   bool isUniform(mlir::Value translated) { return translated.getParentBlock() != body.getBlock(); }
   bool isPositive(mlir::Value divisor);
   Range rangeOf(mlir::Value value);
 
   static Linear combined(const Linear &a, const Linear &b, int64_t sign);
-  std::optional<Linear> linear(mlir::Value value, const Scope &scope);
-  std::optional<Division> divisionOf(mlir::Operation &op, const Scope &scope);
+  std::optional<Linear> linear(mlir::Value value, Scope &scope);
+  std::optional<Linear> findLinear(mlir::Value value, Scope &scope);
+  std::optional<Division> divisionOf(mlir::Operation &op, Scope &scope);
   /// Of which the divisor is large enough.
-  std::optional<Division> splittable(mlir::Operation &op, const Scope &scope);
+  std::optional<Division> splittable(mlir::Operation &op, Scope &scope);
 
   mlir::Value translate(Scope scope);
-  mlir::Value split(const Division &division, const Scope &scope);
+  mlir::Value split(const Division &division, Scope &scope);
   mlir::Value formula(mlir::Value value, Scope &scope);
+  mlir::Value writeFormula(mlir::Value value, Scope &scope);
   mlir::Value compare(mlir::arith::CmpIPredicate predicate, mlir::Value left, mlir::Value right,
                       Scope &scope);
+  mlir::Value writeComparison(mlir::arith::CmpIPredicate predicate, mlir::Value left,
+                              mlir::Value right, Scope &scope);
   /// Whether difference ⋈ 0; its column's coefficient is 1 or -1.
   mlir::Value compareColumn(mlir::arith::CmpIPredicate predicate, const Linear &difference,
                             Scope &scope);
