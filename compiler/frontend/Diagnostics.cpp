@@ -76,8 +76,10 @@ void Diagnostics::note(SourceRange range, std::string message) {
   add(Severity::note, range, std::move(message));
 }
 
+bool Diagnostics::isFull() const { return all_.size() >= kMaxDiagnostics; }
+
 void Diagnostics::add(Severity severity, SourceRange range, std::string message) {
-  if (all_.size() < kMaxDiagnostics)
+  if (!isFull())
     all_.push_back({severity, range, printable(message)});
 }
 
@@ -101,7 +103,7 @@ std::string Diagnostics::render() const {
     out += diagnostic.message + "\n";
     appendSourceLine(out, lineOf(text_, at.line), diagnostic.range);
   }
-  if (all_.size() == kMaxDiagnostics)
+  if (isFull())
     out += "further diagnostics are not shown: mend these first\n";
   return out;
 }

@@ -43,6 +43,8 @@ public:
   void note(SourceRange range, std::string message);
 
   bool hasErrors() const { return errors_ > 0; }
+  /// What comes now is not shown.
+  bool isFull() const;
   /// In the order of their places in the text.
   std::vector<Diagnostic> sorted() const;
   /// All of sorted(), each as `file:line:column: error: message`, the line of

@@ -64,17 +64,22 @@ std::optional<Operator> comparison(std::string_view symbol) {
   return std::nullopt;
 }
 
-std::string quoted(std::string_view text) { return "'" + std::string(text) + "'"; }
+/// More than a kernel's 4 KB of parameters hold on any GPU.
+constexpr size_t kMostParameters = 1024;
 
-std::string didYouMean(std::string_view name, const std::vector<std::string_view> &candidates) {
-  std::string_view near = nearestName(name, candidates);
-  return near.empty() ? std::string() : "; did you mean " + quoted(near) + "?";
-}
+std::string quoted(std::string_view text) { return "'" + std::string(text) + "'"; }
 
 } // namespace
 
 Sema::Sema(Variant &variant, Diagnostics &diagnostics)
     : variant_(variant), diagnostics_(diagnostics) {}
+
+std::string Sema::suggestion(std::string_view name,
+                             const std::vector<std::string_view> &candidates) const {
+  // A text of nothing but faults would look through all of its names for each.
+  std::string_view near = diagnostics_.isFull() ? "" : nearestName(name, candidates);
+  return near.empty() ? std::string() : "; did you mean " + quoted(near) + "?";
+}
 
 bool Sema::declare(const Token &name, Symbol::Kind kind, int32_t value) {
   if (std::find(std::begin(kReserved), std::end(kReserved), name.text) != std::end(kReserved)) {
@@ -91,13 +96,24 @@ bool Sema::declare(const Token &name, Symbol::Kind kind, int32_t value) {
   return isNew;
 }
 
+bool Sema::hasRoomFor(const Token &name) {
+  if (variant_.parameters.size() < kMostParameters)
+    return true;
+  if (variant_.parameters.size() == kMostParameters && !std::exchange(toldOfParameters_, true))
+    diagnostics_.error(name.range, "a variant has at most " + std::to_string(kMostParameters) +
+                                       " parameters; join scalars in a captured tensor");
+  return false;
+}
+
 void Sema::declareScalar(const Token &name, Parameter parameter) {
-  if (declare(name, Symbol::scalar, static_cast<int32_t>(variant_.parameters.size())))
+  if (hasRoomFor(name) &&
+      declare(name, Symbol::scalar, static_cast<int32_t>(variant_.parameters.size())))
     variant_.parameters.push_back(std::move(parameter));
 }
 
 void Sema::declareCapture(const Token &name, Parameter parameter) {
-  if (declare(name, Symbol::capture, static_cast<int32_t>(variant_.parameters.size())))
+  if (hasRoomFor(name) &&
+      declare(name, Symbol::capture, static_cast<int32_t>(variant_.parameters.size())))
     variant_.parameters.push_back(std::move(parameter));
 }
 
@@ -326,7 +342,7 @@ NodeId Sema::name(const Token &name) {
 
   Symbol *symbol = lookUp(name);
   if (!symbol) {
-    std::string remedy = didYouMean(name.text, namesInScope());
+    std::string remedy = suggestion(name.text, namesInScope());
     if (remedy.empty())
       remedy = "; declare it as a parameter, or with 'let'";
     diagnostics_.error(name.range, quoted(name.text) + " is not in scope" + remedy);
@@ -358,7 +374,7 @@ NodeId Sema::read(const Token &name, const std::vector<NodeId> &indices) {
     for (const auto &[candidate, known] : symbols_)
       if (known.kind == Symbol::capture)
         captures.push_back(candidate);
-    std::string remedy = didYouMean(name.text, captures);
+    std::string remedy = suggestion(name.text, captures);
     if (remedy.empty())
       remedy = "; declare it among the parameters, for example as '" + std::string(name.text) +
                ": f32[H]'";
@@ -396,7 +412,7 @@ NodeId Sema::call(const Token &name, const std::vector<NodeId> &arguments) {
     for (const Function &known : kFunctions)
       names.push_back(known.name);
     names.insert(names.end(), {"any", "all", "sum"});
-    std::string remedy = didYouMean(name.text, names);
+    std::string remedy = suggestion(name.text, names);
     if (remedy.empty())
       remedy = "; there are abs clamp cos exp floor int log max min sin sqrt tanh, and the "
                "reductions any all sum";

@@ -313,15 +313,29 @@ struct DenominatorWithSink {
     // As emitExponents has it, or what is summed would be weighed by another reference.
     Value exponent = s.multiply(m, factor);
     exponent = s.select(s.equal(exponent, s.minusInfinity()), s.zero(), exponent);
-    Value sink = s.multiply(z, s.number(std::numbers::log2e_v<float>));
+    Value sink = s.multiply(held(s, z), s.number(std::numbers::log2e_v<float>));
     Value own = s.select(isEmpty, s.minusInfinity(), exponent);
     top = arith::MaxNumFOp::create(s.builder, s.loc, own, sink);
     weight = s.select(isEmpty, s.zero(), s.exp2(s.add(exponent, s.negate(top))));
     term = s.select(s.equal(sink, s.minusInfinity()), s.zero(), s.exp2(s.add(sink, s.negate(top))));
     denominator = s.add(s.multiply(total, weight), term);
     isNothing = s.equal(denominator, s.zero());
+    isSinkAlone = s.equal(weight, s.zero());
+  }
+  /// `z` where its product with log2 e is finite too. Infinities and NaN stay.
+  static Value held(Scalars s, Value z) {
+    constexpr float limit = 0x1.62e42ep+127f; // the largest, times ln 2
+    auto max = [&](Value a, Value b) -> Value {
+      return arith::MaxNumFOp::create(s.builder, s.loc, a, b);
+    };
+    Value least = s.number(-limit);
+    Value inside = s.negate(max(s.negate(max(z, least)), least));
+    // Of NaN the maximum is the other; an infinity is not equal to any number.
+    Value isFinite = s.equal(s.multiply(z, s.zero()), s.zero());
+    return s.select(isFinite, inside, z);
   }
   Value isEmpty, isNothing; ///< no keys; neither keys nor a sink
+  Value isSinkAlone;        ///< no keys, or none that weighs anything beside the sink
   Value top, weight, term, denominator;
 };
 } // namespace
@@ -340,7 +354,7 @@ static std::pair<Value, Value> finishWithSink(TileEmitter &emit, tile::FinishOp 
         s.multiply(s.add(d.top, s.log2(d.denominator)), s.number(std::numbers::ln2_v<float>));
     // z itself, whose term is 1 then; NaN where z is +inf.
     Value alone = s.add(x[2], s.add(d.term, s.number(-1)));
-    return s.select(d.isNothing, s.minusInfinity(), s.select(d.isEmpty, alone, sum));
+    return s.select(d.isNothing, s.minusInfinity(), s.select(d.isSinkAlone, alone, sum));
   });
   return {emitProduct(emit, op.getO(), weights), lse};
 }

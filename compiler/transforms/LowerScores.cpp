@@ -168,10 +168,14 @@ private:
     if (!argument || !factor || !isOutside(factor))
       return form;
     // f · tanh(x) = |f| · tanh(±x). A maximum needs a positive factor, and a masked element a
-    // product with -inf that is no NaN: what is 0 becomes tiny.
+    // product with -inf that is no NaN: what is 0 becomes tiny. A NaN stays, which the maximum
+    // drops.
     Value sign = outside.createOrFold<math::CopySignOp>(loc, number(1), factor);
     Value magnitude = outside.createOrFold<math::AbsFOp>(loc, factor);
-    carry(outside.createOrFold<arith::MaxNumFOp>(loc, magnitude, number(0x1p-100f)), outside);
+    Value held = outside.createOrFold<arith::MaxNumFOp>(loc, magnitude, number(0x1p-100f));
+    Value isNumber =
+        outside.createOrFold<arith::CmpFOp>(loc, arith::CmpFPredicate::ORD, magnitude, magnitude);
+    carry(outside.createOrFold<arith::SelectOp>(loc, isNumber, held, magnitude), outside);
     return translation.tanh(translation.scaled(*argument, sign), loc);
   }
 

@@ -243,6 +243,15 @@ TEST(Diagnostics, MoreThanACompilerTakesEndsWithASentence) {
   }
 }
 
+TEST(Diagnostics, ParametersHaveALimit) {
+  std::string list;
+  for (int i = 0; i < 3000; ++i)
+    list += (i ? ", p" : "p") + std::to_string(i) + ": i32";
+  ParseOutcome outcome = parseWithDiagnostics("attention t(" + list + ") { mask = q > p0 }", "v");
+  ASSERT_FALSE(outcome.diagnostics.empty());
+  EXPECT_THAT(outcome.rendered, HasSubstr("at most 1024 parameters"));
+}
+
 TEST(Diagnostics, ATextThatIsNoVariantIsCutShort) {
   std::string noise;
   for (int i = 0; i < 10000; ++i)

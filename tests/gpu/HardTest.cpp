@@ -52,6 +52,8 @@ constexpr HardVariant scoreVariants[] = {
     {"far_sinks", "mask = q >= k\n sink = q % 2 == 0 ? 260.0 : -260.0"},
     {"sinks_of_empty_rows",
      "mask = q >= k && q % 4 != 1\n score = s * 0.5\n sink = q % 8 == 1 ? -inf : 0.1 * q"},
+    {"largest_sinks",
+     "mask = q % 5 != 1\n sink = q % 3 == 0 ? 3.4e38 : q % 3 == 1 ? -3.4e38 : -2.4e38"},
     {"nan_sinks",
      "mask = q % 7 != 1\n sink = q % 6 == 0 ? inf - inf : q % 6 == 1 ? inf : q % 3 == 1 ? 2 : 0.5",
      true},

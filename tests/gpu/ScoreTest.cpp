@@ -37,6 +37,7 @@ constexpr ScoreText texts[] = {
     {"softcap", "cap: f32", "score = cap * tanh(s / cap)"},
     {"negative_softcap", "", "let cap = -3.0\n score = cap * tanh(s / cap)"},
     {"no_softcap", "", "mask = q >= k\n score = 0.0 * tanh(s)"},
+    {"nan_softcap", "a: f32[H]", "let cap = h == 0 ? inf - inf : a[h]\n score = cap * tanh(s)"},
     {"exact_softcap", "cap: f32", "exact score = cap * tanh(s / cap)"},
     {"softcapped_alibi", "slope: f32[H]", "score = 20 * tanh((s + slope[h] * (k - q)) / 20)"},
     {"two_tanh", "", "score = 5 * tanh(s) + 3 * tanh(s / 2)"},
