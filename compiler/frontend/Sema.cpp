@@ -65,21 +65,19 @@ std::optional<Operator> comparison(std::string_view symbol) {
 }
 
 /// More than a kernel's 4 KB of parameters hold on any GPU.
-constexpr size_t kMostParameters = 1024;
+constexpr size_t kMostParameters = 4096;
 
 std::string quoted(std::string_view text) { return "'" + std::string(text) + "'"; }
+
+std::string didYouMean(std::string_view name, const std::vector<std::string_view> &candidates) {
+  std::string_view near = nearestName(name, candidates);
+  return near.empty() ? std::string() : "; did you mean " + quoted(near) + "?";
+}
 
 } // namespace
 
 Sema::Sema(Variant &variant, Diagnostics &diagnostics)
     : variant_(variant), diagnostics_(diagnostics) {}
-
-std::string Sema::suggestion(std::string_view name,
-                             const std::vector<std::string_view> &candidates) const {
-  // A text of nothing but faults would look through all of its names for each.
-  std::string_view near = diagnostics_.isFull() ? "" : nearestName(name, candidates);
-  return near.empty() ? std::string() : "; did you mean " + quoted(near) + "?";
-}
 
 bool Sema::declare(const Token &name, Symbol::Kind kind, int32_t value) {
   if (std::find(std::begin(kReserved), std::end(kReserved), name.text) != std::end(kReserved)) {
@@ -96,25 +94,22 @@ bool Sema::declare(const Token &name, Symbol::Kind kind, int32_t value) {
   return isNew;
 }
 
-bool Sema::hasRoomFor(const Token &name) {
-  if (variant_.parameters.size() < kMostParameters)
-    return true;
-  if (variant_.parameters.size() == kMostParameters && !std::exchange(toldOfParameters_, true))
+void Sema::addParameter(const Token &name, Symbol::Kind kind, Parameter parameter) {
+  if (!declare(name, kind, static_cast<int32_t>(variant_.parameters.size())))
+    return;
+  // Told once; the others stay known, so that no further errors follow from it.
+  if (variant_.parameters.size() == kMostParameters)
     diagnostics_.error(name.range, "a variant has at most " + std::to_string(kMostParameters) +
                                        " parameters; join scalars in a captured tensor");
-  return false;
+  variant_.parameters.push_back(std::move(parameter));
 }
 
 void Sema::declareScalar(const Token &name, Parameter parameter) {
-  if (hasRoomFor(name) &&
-      declare(name, Symbol::scalar, static_cast<int32_t>(variant_.parameters.size())))
-    variant_.parameters.push_back(std::move(parameter));
+  addParameter(name, Symbol::scalar, std::move(parameter));
 }
 
 void Sema::declareCapture(const Token &name, Parameter parameter) {
-  if (hasRoomFor(name) &&
-      declare(name, Symbol::capture, static_cast<int32_t>(variant_.parameters.size())))
-    variant_.parameters.push_back(std::move(parameter));
+  addParameter(name, Symbol::capture, std::move(parameter));
 }
 
 void Sema::declareLet(const Token &name, NodeId value) { declare(name, Symbol::let, value); }
@@ -186,6 +181,8 @@ bool Sema::isParameter(std::string_view name) const {
 }
 
 std::vector<std::string_view> Sema::namesInScope() const {
+  if (diagnostics_.isFull()) // a text of nothing but faults: nobody is told
+    return {};
   std::vector<std::string_view> names(std::begin(kIndexNames), std::end(kIndexNames));
   names.insert(names.end(), std::begin(kExtentNames), std::end(kExtentNames));
   names.insert(names.end(), {"true", "false", "inf"});
@@ -342,7 +339,7 @@ NodeId Sema::name(const Token &name) {
 
   Symbol *symbol = lookUp(name);
   if (!symbol) {
-    std::string remedy = suggestion(name.text, namesInScope());
+    std::string remedy = didYouMean(name.text, namesInScope());
     if (remedy.empty())
       remedy = "; declare it as a parameter, or with 'let'";
     diagnostics_.error(name.range, quoted(name.text) + " is not in scope" + remedy);
@@ -370,11 +367,12 @@ NodeId Sema::name(const Token &name) {
 NodeId Sema::read(const Token &name, const std::vector<NodeId> &indices) {
   Symbol *symbol = lookUp(name);
   if (!symbol) {
-    std::vector<std::string_view> captures;
-    for (const auto &[candidate, known] : symbols_)
-      if (known.kind == Symbol::capture)
-        captures.push_back(candidate);
-    std::string remedy = suggestion(name.text, captures);
+    std::vector<std::string_view> captures = namesInScope();
+    std::erase_if(captures, [&](std::string_view candidate) {
+      auto known = symbols_.find(std::string(candidate));
+      return known == symbols_.end() || known->second.kind != Symbol::capture;
+    });
+    std::string remedy = didYouMean(name.text, captures);
     if (remedy.empty())
       remedy = "; declare it among the parameters, for example as '" + std::string(name.text) +
                ": f32[H]'";
@@ -412,7 +410,7 @@ NodeId Sema::call(const Token &name, const std::vector<NodeId> &arguments) {
     for (const Function &known : kFunctions)
       names.push_back(known.name);
     names.insert(names.end(), {"any", "all", "sum"});
-    std::string remedy = suggestion(name.text, names);
+    std::string remedy = didYouMean(name.text, names);
     if (remedy.empty())
       remedy = "; there are abs clamp cos exp floor int log max min sin sqrt tanh, and the "
                "reductions any all sum";

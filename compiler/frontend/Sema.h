@@ -69,10 +69,7 @@ private:
   };
 
   bool declare(const Token &name, Symbol::Kind kind, int32_t value);
-  bool hasRoomFor(const Token &name);
-  /// "; did you mean 'x'?", or nothing.
-  std::string suggestion(std::string_view name,
-                         const std::vector<std::string_view> &candidates) const;
+  void addParameter(const Token &name, Symbol::Kind kind, Parameter parameter);
   Symbol *lookUp(const Token &name);
   std::vector<std::string_view> namesInScope() const;
   NodeId add(Operator op, ScalarType type, SourceRange range, std::vector<NodeId> operands,
@@ -90,7 +87,6 @@ private:
   Diagnostics &diagnostics_;
   std::map<std::string, Symbol, std::less<>> symbols_;
   Statement statement_ = Statement::let;
-  bool toldOfParameters_ = false;
   bool hasMask_ = false, hasScore_ = false, hasSink_ = false;
   int32_t reductions_ = 0;
 };

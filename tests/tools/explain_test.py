@@ -16,6 +16,7 @@ import zlib
 from xml.etree import ElementTree
 
 import command_test
+import safetensors_files
 
 
 def read_png(path):
@@ -101,7 +102,7 @@ class Explain(command_test.CommandTest):
         variant = self.file("head.attn", "attention head(reach: i32[B, H]) {\n"
                             "  mask = k < reach[b, h]\n}\n")
         captures = self.path("captures.safetensors")
-        command_test.write_safetensors(captures, {"reach": ("I32", [2, 2], struct.pack("<4i", 0, 32, 40, 99))})
+        safetensors_files.write_safetensors(captures, {"reach": ("I32", [2, 2], struct.pack("<4i", 0, 32, 40, 99))})
         arguments = [variant, *self.SMALL, "--batch", "2", "--heads", "2", "--length", "8",
                      "--kv-length", "64", "--input", captures]
         report = self.explain(*arguments)
@@ -116,7 +117,7 @@ class Explain(command_test.CommandTest):
             """What is explained of a variant with these parameters, the tensors being zeros."""
             variant = self.file("lengths.attn", f"attention lengths({parameters}) {{ mask = {mask} }}\n")
             sizes = {"I32": 4, "BF16": 2, "F16": 2}
-            command_test.write_safetensors(captures, {
+            safetensors_files.write_safetensors(captures, {
                 name: (dtype, shape, bytes(sizes[dtype] * math.prod(shape)))
                 for name, (dtype, shape) in tensors.items()})
             self.arguments = [variant, *self.SMALL[:2], "--input", captures, *arguments]
@@ -151,7 +152,7 @@ class Explain(command_test.CommandTest):
         self.assertIn("--dtype bf16: 'q' of", self.error("explain", *self.arguments, "--dtype", "bf16"))
         self.assertRegex(self.error("explain", *self.arguments, "--layout", "bshd"),
                          r"'k' says that Sk is 2, 'id' that it is 70: .* \(--layout\)")
-        command_test.write_safetensors(captures, {"id": ("I32", [2, 70], bytes(560)), "a": ("I32", [71], bytes(284))})
+        safetensors_files.write_safetensors(captures, {"id": ("I32", [2, 70], bytes(560)), "a": ("I32", [71], bytes(284))})
         both = self.file("both.attn", "attention both(id: i32[B, Sk], a: i32[Sk]) { mask = id[b, k] == a[k] }\n")
         self.assertIn("'id' says that Sk is 70, 'a' that it is 71",
                       self.error("explain", both, "--input", captures))
@@ -228,7 +229,7 @@ class Explain(command_test.CommandTest):
         bad = self.file("bad.attn", "attention bad() {\n  mask = q >= kk\n}\n")
         self.assertIn("bad.attn:2:15: error:", self.error("explain", bad))
         captures = self.path("captures.safetensors")
-        command_test.write_safetensors(captures, {"prefix": ("I32", [2], bytes(8))})
+        safetensors_files.write_safetensors(captures, {"prefix": ("I32", [2], bytes(8))})
         prefix = ["explain", "prefix_lm", "--input", captures]
         self.assertIn("says that B is 2", self.error(*prefix, "--batch", "1"))
         self.output(*prefix)
