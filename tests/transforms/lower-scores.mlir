@@ -49,7 +49,9 @@ tile.kernel @softcap(%scale: f32, %factor: f32, %cap: f32) {
   // CHECK: %[[SIGN:.*]] = math.copysign %{{.*}}, %cap
   // CHECK: %[[MAGNITUDE:.*]] = math.absf %cap
   // CHECK: %[[SAFE:.*]] = arith.maxnumf %[[MAGNITUDE]]
-  // CHECK: %[[C:.*]] = arith.mulf %[[SAFE]], %factor
+  // CHECK: %[[NUMBER:.*]] = arith.cmpf ord
+  // CHECK: %[[HELD:.*]] = arith.select %[[NUMBER]], %[[SAFE]]
+  // CHECK: %[[C:.*]] = arith.mulf %[[HELD]], %factor
   // CHECK: %[[A:.*]] = arith.mulf %[[INNER]], %[[SIGN]]
   // CHECK: tile.blocks
   // CHECK: %[[T:.*]] = tile.map
