@@ -176,9 +176,10 @@ Result<Assembled> Ptxas::assemble(std::string_view ptx, int sm, const RequestLim
   Result<std::string> log = readFile(logFile);
   std::string text = log ? *log : "";
   Result<std::string> cubin = readFile(output);
-  bool looksDone = cubin && !cubin->empty() && !tellsErrors(text);
+  bool toldErrors = tellsErrors(text);
+  bool looksDone = cubin && !cubin->empty() && !toldErrors;
   int exitStatus = ended->value_or(looksDone ? 0 : 1);
-  if (exitStatus != 0 && !tellsErrors(text))
+  if (exitStatus != 0 && !toldErrors)
     return Error(Code::inputOutput,
                  path_ + " ended with the exit status " + std::to_string(exitStatus) +
                      " and told no error in the kernel" + (text.empty() ? "" : ": " + text) +
