@@ -105,7 +105,8 @@ int launchKernel(CUfunc_st *function, unsigned grid, unsigned block, unsigned sh
     return failure;
   if (!function || function->context != currentContext())
     return errorInvalidHandle;
-  if (grid == 0 || grid > 0x7fffffff || block == 0 || block > 1024)
+  if (grid == 0 || grid > 0x7fffffff || block == 0 || block > 1024 ||
+      int(sharedBytes) > function->mostSharedBytes)
     return errorInvalidValue;
   if (!recording.load(std::memory_order_relaxed))
     return 0;
@@ -347,7 +348,7 @@ int cuModuleGetFunction(CUfunc_st **function, CUmod_st *module, const char *name
   const StubImage::Kernel *kernel = module->image.find(name);
   if (!kernel)
     return errorNotFound;
-  module->functions.push_back(std::make_unique<CUfunc_st>(CUfunc_st{module->context, kernel}));
+  module->functions.push_back(std::make_unique<CUfunc_st>(module->context, kernel));
   *function = module->functions.back().get();
   return 0;
 }
@@ -358,8 +359,10 @@ int cuFuncGetAttribute(int *value, int attribute, CUfunc_st *) {
   return 0;
 }
 
-int cuFuncSetAttribute(CUfunc_st *, int, int) {
+int cuFuncSetAttribute(CUfunc_st *function, int attribute, int value) {
   ENTER(cuFuncSetAttribute);
+  if (attribute == maxDynamicSharedSizeBytes)
+    function->mostSharedBytes = value;
   return 0;
 }
 
@@ -521,6 +524,8 @@ int cuTensorMapEncodeTiled(CUtensorMap_st *map, int elementType, uint32_t rank, 
                            const uint32_t *box, const uint32_t *elementStrides, int interleave,
                            int swizzle, int promotion, int fill) {
   ENTER(cuTensorMapEncodeTiled);
+  if (!currentContext())
+    return errorInvalidContext;
   bool fits = rank >= 1 && rank <= 5 && address && reinterpret_cast<uintptr_t>(address) % 16 == 0 &&
               reinterpret_cast<uintptr_t>(map) % 64 == 0;
   for (uint32_t axis = 0; fits && axis < rank; ++axis)

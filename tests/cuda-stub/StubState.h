@@ -28,6 +28,7 @@ struct CUmod_st {
 struct CUfunc_st {
   CUctx_st *context;
   const tesela::stub::StubImage::Kernel *kernel;
+  std::atomic<int> mostSharedBytes = 48 * 1024; ///< what a launch may ask for
 };
 struct CUstream_st {
   CUctx_st *context;

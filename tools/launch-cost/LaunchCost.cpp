@@ -212,7 +212,7 @@ private:
       over.push_back(*taken[0] - *taken[2]);
     }
     Spread a = spreadOf(ours), b = spreadOf(bare), c = spreadOf(extended), d = spreadOf(over);
-    double limit = 1 + 0.5 * record.tensorMaps();
+    double limit = double(record.kernels()) + 0.5 * record.tensorMaps();
     fmt::print("{:<24}{:>8}{:>6}{:>10.3f}{:>10.3f}{:>10.3f}{:>10.3f} [{:.3f}, {:.3f}]{:>8.1f}\n",
                kernel.info().variantName + " " + kernel.info().target, record.kernels(),
                record.tensorMaps(), a.median, b.median, c.median, d.median, d.low, d.high, limit);

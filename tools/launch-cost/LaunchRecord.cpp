@@ -38,6 +38,12 @@ public:
             "cuModuleGetFunction");
         !status)
       return status;
+    if (Status status = record.api->check(
+            record.api->cuFuncSetAttribute(function, cuda::maxDynamicSharedSizeBytes,
+                                           int(launch.sharedBytes)),
+            "cuFuncSetAttribute");
+        !status)
+      return status;
     int processors = record.backend->device().processors;
     Call call{function,
               unsigned(launch.persistent ? std::min<int64_t>(items, processors) : items),
