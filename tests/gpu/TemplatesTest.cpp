@@ -54,6 +54,7 @@ protected:
   std::shared_ptr<Backend> backend;
   Artifact artifact;
   std::shared_ptr<const LoadedCode> code;
+  bool entered = false; ///< the device is current, until the test ends
   std::vector<void *> allocations;
 
   void SetUp() override {
@@ -65,6 +66,8 @@ protected:
     backend = *created;
   }
   void TearDown() override {
+    if (entered)
+      code->leave();
     for (void *address : allocations)
       backend->release(address);
   }
@@ -83,6 +86,9 @@ protected:
     Result<std::shared_ptr<const LoadedCode>> loaded = backend->load(artifact);
     ASSERT_TRUE(loaded.ok()) << loaded.error().message();
     code = *loaded;
+    Result<bool> made = code->enter();
+    ASSERT_TRUE(made.ok()) << made.error().message();
+    entered = *made;
   }
 
   template <typename T> void *onDevice(const std::vector<T> &values) {
