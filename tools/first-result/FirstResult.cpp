@@ -1,0 +1,221 @@
+//===- FirstResult.cpp - From the start of a process to its first result --===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// tesela_first_result VARIANT.attn...: starts itself anew for each run, as a server's process
+// starts, with the kernels on disk already, and times the way to o in the host's memory. The start
+// of the GPU's driver, which every program pays, is timed apart and not counted. It links the
+// shared library, since loading that is part of the way.
+//
+//===----------------------------------------------------------------------===//
+#include "tesela/Context.h"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <dlfcn.h>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <string>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <vector>
+
+using namespace tesela;
+
+namespace {
+
+struct Options {
+  std::vector<std::string> variants;
+  std::string device = "auto", cacheFolder, dtype = "bf16";
+  int64_t batch = 1, heads = 2, length = 256;
+  int headDim = 64, runs = 9;
+  int64_t started = 0; ///< of a run: when its process was asked for
+};
+
+int64_t now() { return std::chrono::steady_clock::now().time_since_epoch().count(); }
+static_assert(std::is_same_v<std::chrono::steady_clock::period, std::nano>);
+
+enum Step { load, driver, context, kernel, tensors, result, stepCount };
+using Steps = std::array<double, stepCount>; ///< milliseconds
+constexpr std::array<const char *, stepCount> stepNames = {"load",   "driver",  "context",
+                                                           "kernel", "tensors", "result"};
+
+double countedOf(const Steps &steps) {
+  double all = 0;
+  for (int step = 0; step < stepCount; ++step)
+    all += step == driver ? 0 : steps[step];
+  return all;
+}
+
+/// What a program does that has work for the device before it knows of Tesela: the driver is
+/// started, its primary context made and current. Nothing where there is no driver.
+void startDriver() {
+  void *library = dlopen("libcuda.so.1", RTLD_NOW);
+  if (!library)
+    return;
+  auto init = reinterpret_cast<int (*)(unsigned)>(dlsym(library, "cuInit"));
+  auto retain = reinterpret_cast<int (*)(void **, int)>(dlsym(library, "cuDevicePrimaryCtxRetain"));
+  auto setCurrent = reinterpret_cast<int (*)(void *)>(dlsym(library, "cuCtxSetCurrent"));
+  void *primary = nullptr;
+  if (init && retain && setCurrent && init(0) == 0 && retain(&primary, 0) == 0)
+    setCurrent(primary);
+}
+
+/// Steps of this process, whose first is counted from `options.started`.
+Result<Steps> runOnce(const Options &options) {
+  Steps steps{};
+  int64_t last = options.started;
+  auto took = [&](Step step) {
+    int64_t at = now();
+    steps[step] = double(at - last) * 1e-6;
+    last = at;
+  };
+  took(load);
+  if (options.device != "host")
+    startDriver();
+  took(driver);
+
+  ContextOptions contextOptions;
+  contextOptions.device = options.device;
+  contextOptions.cacheFolder = options.cacheFolder;
+  Result<Context> context = Context::create(contextOptions);
+  if (!context)
+    return context.error();
+  took(Step::context);
+
+  KernelOptions kernelOptions;
+  std::ifstream text(options.variants.front());
+  kernelOptions.variantText.assign(std::istreambuf_iterator<char>(text), {});
+  kernelOptions.variantFile = options.variants.front();
+  kernelOptions.headDimQk = kernelOptions.headDimV = options.headDim;
+  const std::optional<ElementType> type = parseElementType(options.dtype);
+  if (!type)
+    return Error(Code::invalidArgument, fmt::format("'{}' is no type", options.dtype));
+  kernelOptions.inputType = *type;
+  Result<Kernel> kernel = context->compile(kernelOptions);
+  if (!kernel)
+    return kernel.error();
+  took(Step::kernel);
+
+  const int64_t B = options.batch, H = options.heads, S = options.length, D = options.headDim;
+  const size_t bytes = size_t(B * H * S * D) * size_t(elementSize(*type));
+  std::vector<char> host(bytes, 0);
+  LaunchArguments arguments;
+  std::vector<Buffer> buffers;
+  for (Tensor *tensor : {&arguments.q, &arguments.k, &arguments.v, &arguments.o}) {
+    Result<Buffer> buffer = context->allocate(bytes);
+    if (!buffer)
+      return buffer.error();
+    if (tensor != &arguments.o)
+      if (Status status = context->copyToDevice(*buffer, host.data(), bytes); !status)
+        return status.error();
+    *tensor = Tensor::bshd(buffer->data(), *type, B, H, S, D);
+    buffers.push_back(std::move(*buffer));
+  }
+  Result<Buffer> lse = context->allocate(size_t(B * H * S) * sizeof(float));
+  if (!lse)
+    return lse.error();
+  arguments.lse = Tensor::contiguous(lse->data(), ElementType::f32, {B, H, S});
+  took(tensors);
+
+  if (Status status = kernel->launch(arguments); !status)
+    return status.error();
+  if (Status status = context->copyToHost(host.data(), buffers.back(), bytes); !status)
+    return status.error();
+  took(result);
+  if (context->compileCount() != 0 && options.runs == 0)
+    return Error(Code::defect, "the kernel was compiled, although the run before had kept it");
+  return steps;
+}
+
+/// A process of its own with one run, and what it printed.
+Result<Steps> runAnew(const std::string &command) {
+  std::string line = fmt::format("exec {} --started {}", command, now());
+  std::unique_ptr<FILE, int (*)(FILE *)> output(popen(line.c_str(), "r"), pclose);
+  Steps steps{};
+  for (double &step : steps)
+    if (!output || std::fscanf(output.get(), "%lf", &step) != 1)
+      return Error(Code::defect, fmt::format("'{}' gave no times", line));
+  return steps;
+}
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+Status measure(const Options &options, const std::string &program) {
+  fmt::print("milliseconds from the start of a process to its first result, medians of {}\n",
+             options.runs);
+  fmt::print("{:<24}", "variant");
+  for (const char *name : stepNames)
+    fmt::print("{:>9}", name);
+  fmt::print("{:>24}\n", "all without the driver");
+  for (const std::string &variant : options.variants) {
+    std::string command = fmt::format(
+        "'{}' '{}' --device {} --dtype {} --batch {} --heads {} --length {} --head-dim {} "
+        "--cache-folder '{}'",
+        program, variant, options.device, options.dtype, options.batch, options.heads,
+        options.length, options.headDim, options.cacheFolder);
+    // The first run compiles; it counts for nothing.
+    if (Result<Steps> first = runAnew(command + " --runs 1"); !first)
+      return first.error();
+    std::array<std::vector<double>, stepCount> times;
+    std::vector<double> counted;
+    for (int run = 0; run < options.runs; ++run) {
+      Result<Steps> steps = runAnew(command + " --runs 0");
+      if (!steps)
+        return steps.error();
+      for (int step = 0; step < stepCount; ++step)
+        times[step].push_back((*steps)[step]);
+      counted.push_back(countedOf(*steps));
+    }
+    fmt::print("{:<24}", variant.substr(variant.rfind('/') + 1));
+    for (const std::vector<double> &step : times)
+      fmt::print("{:>9.2f}", median(step));
+    auto [low, high] = std::minmax_element(counted.begin(), counted.end());
+    fmt::print("{:>9.2f} [{:.2f}, {:.2f}]\n", median(counted), *low, *high);
+  }
+  return Status::success();
+}
+
+} // namespace
+
+int main(int count, char **values) {
+  Options options;
+  CLI::App app("Times a new process up to its first result, from a warm cache");
+  app.add_option("variants", options.variants, "Files of variants that capture nothing")
+      ->required();
+  app.add_option("--device", options.device, "host, cuda, cuda:1 or auto");
+  app.add_option("--dtype", options.dtype, "bf16, f16 or f32 (host only)");
+  app.add_option("--cache-folder", options.cacheFolder, "Where the kernels are kept")->required();
+  app.add_option("--batch", options.batch);
+  app.add_option("--heads", options.heads);
+  app.add_option("--length", options.length);
+  app.add_option("--head-dim", options.headDim);
+  app.add_option("--runs", options.runs, "How many processes are started for each variant");
+  app.add_option("--started", options.started)->group(""); // set by the program for its runs
+  CLI11_PARSE(app, count, values);
+  if (options.started != 0) {
+    Result<Steps> steps = runOnce(options);
+    if (!steps) {
+      fmt::print(stderr, "{}\n", steps.error().message());
+      return 1;
+    }
+    for (double step : *steps)
+      fmt::print("{} ", step);
+    return 0;
+  }
+  if (Status status = measure(options, values[0]); !status) {
+    fmt::print(stderr, "{}\n", status.error().message());
+    return 1;
+  }
+  return 0;
+}
