@@ -29,6 +29,9 @@ using Clock = std::chrono::steady_clock;
 /// that the host has yet to send is no part of the kernel's time.
 constexpr double sampleMilliseconds = 2;
 constexpr int mostLaunches = 100;
+/// Threads that compile: on the host while nothing is timed, so that a batch is soon there; for a
+/// GPU beside the launches. ptxas takes 80 MB for a large mask.
+constexpr int mostAtOnce = 8, mostBeside = 32;
 /// Between two calls of the progress callback.
 constexpr auto progressInterval = std::chrono::milliseconds(200);
 
@@ -144,7 +147,8 @@ private:
   int compileThreads() const {
     if (tuning.compileThreads > 0)
       return tuning.compileThreads;
-    return std::clamp(usableProcessors() - (isHost() ? 0 : 1), 1, 8);
+    return isHost() ? std::min(usableProcessors(), mostAtOnce)
+                    : std::clamp(usableProcessors() - 1, 1, mostBeside);
   }
 
   void leaveOut(size_t number, std::string reason) {

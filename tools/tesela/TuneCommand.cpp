@@ -13,6 +13,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <stop_token>
@@ -141,6 +142,8 @@ int tune(const TuneCommandOptions &options) {
   TuneOptions tuning;
   tuning.seconds = options.seconds;
   tuning.exhaustive = options.exhaustive;
+  // Whoever tunes has the device to himself: tensors of large launches may take their room.
+  tuning.memoryBytes = std::max(tuning.memoryBytes, context->device().memoryBytes / 4);
   tuning.keep = !options.noCache;
   tuning.limits.cancelled = stop.get_token();
   tuning.progress = [&](const TuneProgress &progress) {

@@ -43,8 +43,8 @@ struct TuneOptions {
   double seconds = 60;
   /// Every schedule is timed fully, however long that takes: to hold the tuner's choice against.
   bool exhaustive = false;
-  /// Threads that compile; 0: up to eight, but on the host, whose launches they would disturb, they
-  /// only compile while nothing is timed.
+  /// Threads that compile; 0: all processors but one, 32 at most. On the host, whose launches they
+  /// would disturb, up to eight, which only compile while nothing is timed.
   int compileThreads = 0;
   /// Device memory that inputs and outputs may take, in bytes. They are there several times, so
   /// that no launch finds its inputs in a cache, as far as this allows.
