@@ -170,6 +170,7 @@ static bool isReductionForPairs(const Node &node) {
 Status Compilation::choose() {
   traits = {.isMasked = !variant.maskIsTrue(),
             .hasScore = !variant.scoreIsIdentity(),
+            .hasExactScore = variant.scoreIsExact,
             .hasCaptures = std::ranges::any_of(variant.parameters, &Parameter::isCapture),
             .hasReductions = std::ranges::any_of(variant.nodes, isReductionForPairs)};
   // Roles ask for the form of its tiles, which is the same for blocks of every extent.
@@ -179,6 +180,10 @@ Status Compilation::choose() {
     if (!tiles)
       return tiles.error();
     traits.isTested = (*tiles)->form() == TileForm::classified;
+    traits.readsBooleans =
+        traits.isTested && std::ranges::any_of(variant.parameters, [](const Parameter &parameter) {
+          return parameter.isCapture && parameter.type == ElementType::boolean;
+        });
     traits.isScattered = traits.isTested || (*tiles)->runs() > 1 || (*tiles)->drops() > 1;
   }
   Result<Schedule> chosen = chooseSchedule(specification, traits);

@@ -258,6 +258,15 @@ static Schedule roleHeuristic(const KernelSpecification &specification,
   // So do the reads of masks that are no intervals of positions, beside the output of wide heads:
   // with 80 columns those of documents spill (AssemblyTest).
   if (variant.isTested && widest > 128)
+    schedule.blockN = std::min<int64_t>(schedule.blockN, widest > 192 ? 48 : 64);
+  // Beside the output of 128 columns 112 are 1 to 4 % faster than 128 (docs/performance.md).
+  if (variant.isTested && widest <= 128)
+    schedule.blockN = std::min<int64_t>(schedule.blockN, 112);
+  // So do the ends of several runs, beside the widest.
+  if (variant.isScattered && widest > 192)
+    schedule.blockN = std::min<int64_t>(schedule.blockN, 64);
+  // And a score that is computed as masks are, in the registers of three.
+  if (variant.hasExactScore && consumers == 3)
     schedule.blockN = std::min<int64_t>(schedule.blockN, 64);
   // And the rounds of a reduction, beside the widest.
   if (variant.hasReductions && widest > 192)
@@ -266,6 +275,9 @@ static Schedule roleHeuristic(const KernelSpecification &specification,
   // A score that is computed again takes registers.
   bool isCostly =
       variant.hasScore && (variant.hasCaptures || variant.hasReductions || widest <= 64);
+  // Beside the output of 256 columns a block that is found has no registers for both
+  // (AssemblyTest).
+  isCostly |= variant.isTested && widest > 192;
   schedule.reference = isCostly ? "lazy" : "recompute";
   schedule.overlap = overlap;
   schedule.persistent = schedule.outputBuffer = true;
@@ -276,7 +288,7 @@ static Schedule roleHeuristic(const KernelSpecification &specification,
   // Where a range of keys begins and ends with partial blocks, each row keeps keys of the last one
   // before its own position, and few of the first: what is computed again is a block less in two
   // rows of blocks (docs/performance.md).
-  schedule.lastKeysFirst = variant.isScattered && !variant.isTested;
+  schedule.lastKeysFirst = variant.isScattered && !(variant.isTested && variant.hasReductions);
   if (variant.isMasked) // keys and values of 32 MiB stay in the L2 of 50 MB (HOPPER.md)
     schedule.groupKeys = (int64_t(32) << 20) / (elementSize(specification.inputType) *
                                                 (specification.headDimQk + specification.headDimV));
@@ -292,17 +304,22 @@ static Schedule roleHeuristic(const KernelSpecification &specification,
   return schedule;
 }
 
-/// Queries of the next work item are loaded ahead where there is room for them. Long rows under
-/// closed masks gain nothing (docs/performance.md).
+/// Queries of the next work item are loaded ahead where there is room for them, and with overlap
+/// the item begins beside the last one's end. Long rows under closed masks gain nothing
+/// (docs/performance.md).
 static int64_t queryStagesFor(Schedule schedule, const KernelSpecification &specification,
                               const VariantTraits &variant, const ChipFacts &chip) {
   bool isNarrow = std::max(specification.headDimQk, specification.headDimV) <= 64;
   bool itemsAreShort =
-      !variant.isMasked || variant.isTested || isNarrow || expectedAtMost(specification, 2048);
+      !variant.isMasked || variant.isScattered || isNarrow || expectedAtMost(specification, 2048);
+  // The next item beside this one takes registers, which the reads of captured tensors need
+  // (AssemblyTest).
+  bool hasRoom = !(variant.hasScore && variant.hasCaptures && schedule.consumers == 3) &&
+                 !variant.readsBooleans;
   schedule.queryStages = 2;
   bool isPossible = schedule.consumers > 0 && schedule.persistent && schedule.outputBuffer &&
                     sharedBytes(schedule, specification) <= chip.blockShared;
-  return isPossible && itemsAreShort ? 2 : 1;
+  return isPossible && itemsAreShort && hasRoom ? 2 : 1;
 }
 
 /// How many consumers suit the expected length: three reuse each key and value more, two waste less

@@ -41,13 +41,15 @@ struct Schedule {
 
 /// What of a variant matters to the choice.
 struct VariantTraits {
-  bool isMasked = false;    ///< its mask is not the constant true
-  bool hasScore = false;    ///< its score is not `s` itself
-  bool hasCaptures = false; ///< a parameter is a captured tensor
+  bool isMasked = false;      ///< its mask is not the constant true
+  bool hasScore = false;      ///< its score is not `s` itself
+  bool hasExactScore = false; ///< of these: computed as masks are
+  bool hasCaptures = false;   ///< a parameter is a captured tensor
   /// The mask's tiles lie in several runs of keys, are partial on both sides, or are tested one by
   /// one.
   bool isScattered = false;
-  bool isTested = false; ///< of these: tested one by one
+  bool isTested = false;      ///< of these: tested one by one
+  bool readsBooleans = false; ///< of these: by captured booleans
   /// Its mask or its score goes through the rounds of a reduction for each pair.
   bool hasReductions = false;
 };

@@ -95,11 +95,14 @@ TEST(Schedule, ScatteredTilesHaveTwoConsumers) {
 }
 
 // Beside their tiles consumers hold what masks read.
-TEST(Schedule, TestedTilesAreNarrowAtWideHeads) {
+TEST(Schedule, TestedTilesAreNarrow) {
   VariantTraits tested{
       .isMasked = true, .hasCaptures = true, .isScattered = true, .isTested = true};
-  for (auto [headDim, blockN] : {std::pair(64, 128), {128, 128}, {192, 64}, {256, 64}})
-    EXPECT_EQ(chosenForLength(headDim, headDim, 0, tested).blockN, blockN) << headDim;
+  for (auto [headDim, blockN] : {std::pair(64, 112), {128, 112}, {192, 64}, {256, 48}}) {
+    Schedule schedule = chosenForLength(headDim, headDim, 0, tested);
+    EXPECT_EQ(schedule.blockN, blockN) << headDim;
+    EXPECT_EQ(schedule.reference, headDim == 256 ? "lazy" : "recompute") << headDim;
+  }
 }
 
 // As do the rounds of a reduction, beside which no product of another block has its registers.
@@ -189,9 +192,28 @@ TEST(Schedule, WarpgroupsTakeTurnsWhereItPays) {
 TEST(Schedule, RangesThatArePartialOnBothSidesGoFromTheLastKeys) {
   EXPECT_TRUE(chosenForLength(128, 128, 0, {.isMasked = true, .isScattered = true}).lastKeysFirst);
   EXPECT_FALSE(chosenForLength(128, 128, 0, {.isMasked = true}).lastKeysFirst);
-  EXPECT_FALSE(
+  EXPECT_TRUE(
       chosenForLength(128, 128, 0, {.isMasked = true, .isScattered = true, .isTested = true})
           .lastKeysFirst);
+}
+
+// Items begin beside the end of the one before where they are short and the registers suffice.
+TEST(Schedule, ShortItemsOverlap) {
+  const VariantTraits causal{.isMasked = true}, window{.isMasked = true, .isScattered = true};
+  EXPECT_EQ(chosenForLength(128, 128, 0).queryStages, 2);
+  EXPECT_EQ(chosenForLength(128, 128, 0, causal).queryStages, 1);
+  EXPECT_EQ(chosenForLength(128, 128, 1024, causal).queryStages, 2);
+  EXPECT_EQ(chosenForLength(128, 128, 0, window).queryStages, 2);
+  VariantTraits booleans{
+      .isMasked = true, .isScattered = true, .isTested = true, .readsBooleans = true};
+  EXPECT_EQ(chosenForLength(128, 128, 0, booleans).queryStages, 1);
+  EXPECT_EQ(chosenForLength(128, 128, 0, {.hasScore = true, .hasCaptures = true}).queryStages, 1);
+}
+
+// A score that is computed as masks are leaves three consumers fewer registers.
+TEST(Schedule, ExactScoresHaveNarrowTiles) {
+  EXPECT_EQ(chosenForLength(128, 128, 0, {.hasScore = true}).blockN, 80);
+  EXPECT_EQ(chosenForLength(128, 128, 0, {.hasScore = true, .hasExactScore = true}).blockN, 64);
 }
 
 // Each is within the chip's shared memory and registers, or chooseSchedule would refuse it.

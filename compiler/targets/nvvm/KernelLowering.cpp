@@ -291,6 +291,21 @@ static Values flatten(ValueRange operands, llvm::function_ref<const Values &(Val
   return flat;
 }
 
+SmallVector<Type> KernelLowering::flatTypes(TypeRange types) {
+  SmallVector<Type> flat;
+  for (Type type : types)
+    llvm::append_range(flat, typesOf(type));
+  return flat;
+}
+
+void KernelLowering::distribute(ValueRange originals, ValueRange flat) {
+  for (Value original : originals) {
+    size_t count = typesOf(original.getType()).size();
+    values[original] = Values(flat.take_front(count));
+    flat = flat.drop_front(count);
+  }
+}
+
 LogicalResult KernelLowering::lowerFor(scf::ForOp loop) {
   auto lookup = [&](Value value) -> const Values & { return valuesOf(value); };
   Location outer = loc;
@@ -298,13 +313,6 @@ LogicalResult KernelLowering::lowerFor(scf::ForOp loop) {
       scf::ForOp::create(builder, loc, valueOf(loop.getLowerBound()), valueOf(loop.getUpperBound()),
                          valueOf(loop.getStep()), flatten(loop.getInitArgs(), lookup));
   values[loop.getInductionVar()] = {lowered.getInductionVar()};
-  auto distribute = [&](ValueRange originals, ValueRange flat) {
-    for (Value original : originals) {
-      size_t count = typesOf(original.getType()).size();
-      values[original] = Values(flat.take_front(count));
-      flat = flat.drop_front(count);
-    }
-  };
   distribute(loop.getRegionIterArgs(), lowered.getRegionIterArgs());
   OpBuilder::InsertionGuard guard(builder);
   Block *body = lowered.getBody();
@@ -320,18 +328,16 @@ LogicalResult KernelLowering::lowerFor(scf::ForOp loop) {
   return success();
 }
 
-/// A loop that carries scalars alone.
 LogicalResult KernelLowering::lowerWhile(scf::WhileOp loop) {
   Location outer = loc;
-  auto lookup = [&](ValueRange originals) {
-    return llvm::map_to_vector(originals, [&](Value value) { return valueOf(value); });
-  };
-  auto lowered = scf::WhileOp::create(builder, loc, loop.getResultTypes(), lookup(loop.getInits()));
+  auto lookup = [&](Value value) -> const Values & { return valuesOf(value); };
+  auto lowered = scf::WhileOp::create(builder, loc, flatTypes(loop.getResultTypes()),
+                                      flatten(loop.getInits(), lookup));
   auto lowerRegion = [&](Block &source, Region &target) {
-    SmallVector<Location> locations(source.getNumArguments(), outer);
-    Block *block = builder.createBlock(&target, {}, source.getArgumentTypes(), locations);
-    for (auto [original, argument] : llvm::zip(source.getArguments(), block->getArguments()))
-      values[original] = {argument};
+    SmallVector<Type> types = flatTypes(source.getArgumentTypes());
+    SmallVector<Location> locations(types.size(), outer);
+    Block *block = builder.createBlock(&target, {}, types, locations);
+    distribute(source.getArguments(), block->getArguments());
     return lowerBlock(source);
   };
   OpBuilder::InsertionGuard guard(builder);
@@ -339,12 +345,11 @@ LogicalResult KernelLowering::lowerWhile(scf::WhileOp loop) {
     return failure();
   auto condition = loop.getConditionOp();
   scf::ConditionOp::create(builder, outer, valueOf(condition.getCondition()),
-                           lookup(condition.getArgs()));
+                           flatten(condition.getArgs(), lookup));
   if (failed(lowerRegion(*loop.getAfterBody(), lowered.getAfter())))
     return failure();
-  scf::YieldOp::create(builder, outer, lookup(loop.getYieldOp().getResults()));
-  for (auto [original, result] : llvm::zip(loop.getResults(), lowered.getResults()))
-    values[original] = {result};
+  scf::YieldOp::create(builder, outer, flatten(loop.getYieldOp().getResults(), lookup));
+  distribute(loop.getResults(), lowered.getResults());
   loc = outer;
   return success();
 }
@@ -352,11 +357,9 @@ LogicalResult KernelLowering::lowerWhile(scf::WhileOp loop) {
 LogicalResult KernelLowering::lowerIf(scf::IfOp branch) {
   auto lookup = [&](Value value) -> const Values & { return valuesOf(value); };
   Location outer = loc;
-  SmallVector<Type> types;
-  for (Type type : branch.getResultTypes())
-    llvm::append_range(types, typesOf(type));
   bool hasElse = !branch.getElseRegion().empty();
-  auto lowered = scf::IfOp::create(builder, loc, types, valueOf(branch.getCondition()), hasElse);
+  auto lowered = scf::IfOp::create(builder, loc, flatTypes(branch.getResultTypes()),
+                                   valueOf(branch.getCondition()), hasElse);
   OpBuilder::InsertionGuard guard(builder);
   for (auto [source, target] : llvm::zip(branch->getRegions(), lowered->getRegions())) {
     if (source.empty())
@@ -370,12 +373,7 @@ LogicalResult KernelLowering::lowerIf(scf::IfOp branch) {
     scf::YieldOp::create(builder, outer,
                          flatten(source.front().getTerminator()->getOperands(), lookup));
   }
-  ValueRange flat = lowered.getResults();
-  for (Value result : branch.getResults()) {
-    size_t count = typesOf(result.getType()).size();
-    values[result] = Values(flat.take_front(count));
-    flat = flat.drop_front(count);
-  }
+  distribute(branch.getResults(), lowered.getResults());
   loc = outer;
   return success();
 }

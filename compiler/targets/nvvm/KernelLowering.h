@@ -69,6 +69,10 @@ private:
   void createFunction();
   mlir::LogicalResult lowerBlock(mlir::Block &block);
   mlir::LogicalResult lower(mlir::Operation *op);
+  /// The types of the values that stand for values of `types`.
+  llvm::SmallVector<mlir::Type> flatTypes(mlir::TypeRange types);
+  /// Notes which of `flat` stand for which of `originals`.
+  void distribute(mlir::ValueRange originals, mlir::ValueRange flat);
   mlir::LogicalResult lowerFor(mlir::scf::ForOp loop);
   mlir::LogicalResult lowerWhile(mlir::scf::WhileOp loop);
   mlir::LogicalResult lowerIf(mlir::scf::IfOp branch);

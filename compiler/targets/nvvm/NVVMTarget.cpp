@@ -31,6 +31,7 @@ void addPipePasses(OpPassManager &passes) {
   kernels.addPass(createPipeSplitRoles());
   kernels.addPass(createPipePlaceBuffers());
   kernels.addPass(createPipeVerifyProtocol());
+  kernels.addPass(createPipeOverlapItems());
 }
 
 void addNVVMPasses(OpPassManager &passes) {

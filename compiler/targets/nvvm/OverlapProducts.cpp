@@ -116,6 +116,11 @@ struct PipeOverlapProducts : impl::PipeOverlapProductsBase<PipeOverlapProducts> 
     }
   }
 
+  static bool isZero(Value tile) {
+    auto constant = tile.getDefiningOp<tile::ConstantOp>();
+    return constant && constant.getValue().isZero();
+  }
+
   static void overlap(scf::ForOp loop, Products products, bool hasTurns) {
     OpBuilder builder(loop);
     Location loc = loop.getLoc();
@@ -132,8 +137,10 @@ struct PipeOverlapProducts : impl::PipeOverlapProductsBase<PipeOverlapProducts> 
       builder.clone(op, first);
     foldFirst(loop, first, /*isFirst=*/true);
 
-    auto rotated =
-        scf::ForOp::create(builder, loc, second, high, one, carriedValues(loop, products, first));
+    SmallVector<Value> start = carriedValues(loop, products, first);
+    if (isZero(loop.getInitArgs()[carried])) // it stays so, whatever scales it
+      start.back() = loop.getInitArgs()[carried];
+    auto rotated = scf::ForOp::create(builder, loc, second, high, one, start);
     ValueRange arguments = rotated.getRegionIterArgs();
     Value left = arguments[arguments.size() - 2], sum = arguments.back();
     OpBuilder inner = OpBuilder::atBlockBegin(rotated.getBody());

@@ -71,8 +71,8 @@ def PipeOverlapProducts : Pass<"pipe-overlap-products", "::tesela::tile::KernelO
     Where the schedule has `overlap`: the loop's last product, which takes its left operand from registers and
     adds to a carried accumulator, is put off by one iteration and starts right behind the first product of
     the next, so that the tensor cores work while that first product's result is used. The first
-    iteration stands before the loop without the last product, which follows behind the loop. The loop
-    runs at least once: of an empty range its first block is computed, all of whose elements the
+    iteration stands before the loop without the last product, which follows behind the loop; a sum that
+    begins with zeros is not scaled there. The loop runs at least once: of an empty range its first block is computed, all of whose elements the
     kernel must drop by itself.
 
     ```mlir
@@ -194,6 +194,60 @@ def PipeVerifyProtocol : Pass<"pipe-verify-protocol", "::tesela::tile::KernelOp"
     %S = tile.dot %Q, %K transposed plus %zero : …
     ```
   }];
+}
+
+def PipeOverlapItems : Pass<"pipe-overlap-items", "::tesela::tile::KernelOp"> {
+  let summary = "begin the next work item beside the last product of this one";
+  let description = [{
+    Where the schedule has `overlap` and the queries of the next item are loaded ahead (`query_stages` above 1): the
+    consumers take the next item before the last product of this one, start its first product ahead of
+    that, and compute its first exponentials meanwhile. So the tensor cores need not wait for an item's end and the
+    next one's beginning. What the head of an item gives is carried to the next round, but for
+    constants and names, which are made again.
+
+    A role's uses of each channel keep their order and number, and only their places between those of other
+    channels change: nothing that the producer waits for is released later than it was. pipe-verify-protocol, which reads
+    roles without branches, runs before.
+
+    ```mlir
+    // before
+    scf.while (…) {
+      %more, %item = pipe.receive %items
+      scf.condition(%more) %item
+    } do {
+      %S = tile.dot %Q, %K transposed plus %none
+      %P = … %S
+      %P1, %O = scf.for … iter_args(%P, %zero)
+      pipe.await %v
+      %O1 = tile.dot %P1, %V plus %O
+      pipe.release %v
+      … %O1                                   // the output
+    // after
+    %more, %item = pipe.receive %items
+    %S = tile.dot %Q, %K transposed plus %none
+    %P = … %S
+    scf.while (%more, %item, %P) {
+      scf.condition(%more) %item, %P
+    } do {
+      %P1, %O = scf.for … iter_args(%P, %zero)
+      %more1, %item1 = pipe.receive %items
+      %O1, %P2 = scf.if %more1 {
+        %s = pipe.dot_start %Q1, %K1 transposed plus %none
+        pipe.await %v
+        %o = pipe.dot_start %P1, %V plus %O
+        %S1 = pipe.dot_wait %s pending 1
+        %p = … %S1
+        %O1 = pipe.dot_wait %o pending 0
+        pipe.release %v
+      } else {
+        …                                     // the last product alone
+      }
+      … %O1
+      scf.yield %more1, %item1, %P2
+    ```
+  }];
+  let dependentDialects = ["::tesela::pipe::PipeDialect", "::mlir::arith::ArithDialect",
+                           "::mlir::scf::SCFDialect"];
 }
 
 def PipeLowerToNVVM : Pass<"pipe-lower-to-nvvm", "::mlir::ModuleOp"> {

@@ -29,9 +29,19 @@ namespace {
 /// what the warpgroups enter with; a producer of 24 beside two consumers of 240 spills the
 /// coordinates of wide heads.
 constexpr std::pair<int64_t, int64_t> registersOf[] = {{0, 0}, {56, 256}, {40, 232}, {32, 160}};
+/// Where the ends of an item's keys follow from captured tensors, the producer reads them.
+constexpr std::pair<int64_t, int64_t> registersOfReader[] = {
+    {0, 0}, {56, 256}, {56, 224}, {32, 160}};
 /// Where a finder stands beside the producer: it would spill the bounds of what it tests.
 constexpr std::pair<int64_t, int64_t> registersOfFinder[] = {
+    {0, 0}, {88, 256}, {104, 200}, {32, 160}};
+/// Without overlap the consumers go through the rounds of reductions.
+constexpr std::pair<int64_t, int64_t> registersBesideRounds[] = {
     {0, 0}, {88, 256}, {88, 208}, {32, 160}};
+/// Where it tests more than most: of the library big_bird alone (AssemblyTest).
+constexpr std::pair<int64_t, int64_t> registersOfLongFinder[] = {
+    {0, 0}, {120, 256}, {120, 192}, {32, 160}};
+constexpr int64_t opsOfLongFinder = 700;
 
 /// How many of the found blocks a finder may be ahead: with them most items fit that few blocks are
 /// kept of, so that the next item's search runs beside them.
@@ -60,10 +70,8 @@ struct PipeSplitRoles : impl::PipeSplitRolesBase<PipeSplitRoles> {
     if (schedule.getPersistent())
       items = openNumbers(builder, loc, /*stages=*/2, /*words=*/4);
 
-    auto [producerRegisters, consumerRegisters] =
-        counts ? registersOfFinder[consumers] : registersOf[consumers];
-    auto roles =
-        pipe::RolesOp::create(builder, loc, producerRegisters, consumers, consumerRegisters);
+    auto roles = pipe::RolesOp::create(builder, loc, registersOf[consumers].first, consumers,
+                                       registersOf[consumers].second);
     auto rest = llvm::make_range(first->getIterator(), body.getTerminator()->getIterator());
     work = {};
     kernel.walk([&](tile::WorkOp op) { work = op; });
@@ -78,6 +86,7 @@ struct PipeSplitRoles : impl::PipeSplitRolesBase<PipeSplitRoles> {
     if (counts)
       writeAhead(RoleKind::Finder, roles.getFinder());
     writeAhead(RoleKind::Producer, roles.getProducer());
+    dealRegisters(roles);
 
     OpBuilder computes = OpBuilder::atBlockEnd(&roles.getConsumers().emplaceBlock());
     if (schedule.getTurns())
@@ -109,6 +118,24 @@ private:
     unsigned number; ///< in Uses
     bool inLoop;     ///< a loop loads it: all warpgroups read it to the end
   };
+
+  /// By what the finder and the producer have to do.
+  void dealRegisters(pipe::RolesOp roles) {
+    int64_t ops = 0;
+    bool reads = false;
+    roles.getFinder().walk([&](Operation *) { ++ops; });
+    roles.getProducer().walk([&](tile::ReadOp) { reads = true; });
+    const auto *registers = registersOf;
+    if (counts)
+      registers = ops > opsOfLongFinder   ? registersOfLongFinder
+                  : schedule.getOverlap() ? registersOfFinder
+                                          : registersBesideRounds;
+    else if (reads)
+      registers = registersOfReader;
+    auto [producer, consumer] = registers[schedule.getConsumers()];
+    roles.setProducerRegisters(producer);
+    roles.setConsumerRegisters(consumer);
+  }
 
   static Value constant(OpBuilder &builder, Location loc, int64_t value) {
     return arith::ConstantIntOp::create(builder, loc, value, 32);

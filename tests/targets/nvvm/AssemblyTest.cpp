@@ -45,15 +45,9 @@ int spilledBytes(const std::string &log) {
 }
 
 /// The most bytes that a variant may store and load for spills on sm_90, at any head dimension of
-/// the grid. Of masks partial tiles alone run that code: reads for many pairs at once, and what
-/// rows compare with, are held beside the accumulators. `t5_bias` computes exact logarithms in
-/// every tile.
+/// the grid: a register or two of the finder, and of what rows compare with.
 int spillsOf(const std::string &variant) {
-  const std::map<std::string, int> bytes = {{"big_bird", 176},
-                                            {"boolean_mask", 80},
-                                            {"chosen_tokens", 48},
-                                            {"neighbourhood", 48},
-                                            {"t5_bias", 104}};
+  const std::map<std::string, int> bytes = {{"chosen_tokens", 32}, {"neighbourhood", 56}};
   auto found = bytes.find(variant);
   return found == bytes.end() ? 0 : found->second;
 }
@@ -165,8 +159,6 @@ TEST(AssemblyWithRoles, SpillsNothingWithTwoConsumers) {
 }
 
 // Masks that only tests of blocks decide: what they read and divide by is held beside the tiles.
-// Blocks of 112 columns would spill nothing of a neighbourhood at D 128, but documents gain from
-// 128 (docs/performance.md).
 TEST(AssemblyWithRoles, SpillsNothingWhereBlocksAreTested) {
   if (!hasPtxas())
     GTEST_SKIP() << noPtxas;

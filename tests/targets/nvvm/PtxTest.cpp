@@ -224,16 +224,19 @@ TEST(PtxWithRoles, OverlapsProductsAndTakesWorkItems) {
     specification.schedule = "consumers = 2, block_n = 128, stages = 2, query_stages = 2";
     Artifact artifact = compiled(specification);
     Opcodes opcodes(artifact.code);
-    EXPECT_EQ(opcodes.count("wgmma.mma_async"), 3 * headDim / 16 + 2 * 8);
-    EXPECT_EQ(occurrences(artifact.code, "da, db, 0, 1, 1, 0, 0;"), 3);
-    EXPECT_EQ(opcodes.count("wgmma.commit_group"), 5);
-    // Only behind the loop's QKᵀ one product stays in flight.
-    EXPECT_EQ(occurrences(artifact.code, "wgmma.wait_group.sync.aligned 1;"), 1);
-    EXPECT_EQ(occurrences(artifact.code, "wgmma.wait_group.sync.aligned 0;"), 4);
+    // QKᵀ of the first item, of the next ones, of the loop, and again; PV of the loop, beside the
+    // next item, and of the last one.
+    EXPECT_EQ(opcodes.count("wgmma.mma_async"), 4 * headDim / 16 + 3 * 8);
+    EXPECT_EQ(occurrences(artifact.code, "da, db, 0, 1, 1, 0, 0;"), 4);
+    EXPECT_EQ(opcodes.count("wgmma.commit_group"), 7);
+    // Only behind the QKᵀ of the loop and of the next item one product stays in flight.
+    EXPECT_EQ(occurrences(artifact.code, "wgmma.wait_group.sync.aligned 1;"), 2);
+    EXPECT_EQ(occurrences(artifact.code, "wgmma.wait_group.sync.aligned 0;"), 5);
     // Whether the reference holds is asked of a warpgroup, once a block.
     EXPECT_EQ(opcodes.count("barrier.cta.red.or.pred"), 1);
     EXPECT_EQ(opcodes.count("vote"), 0);
-    EXPECT_EQ(opcodes.count("cp.async.bulk.tensor.4d.shared::cluster.global"), 6 * headDim / 64);
+    // Q in two parts and K of the first item and of the next ones, K and V of the loop, the last V.
+    EXPECT_EQ(opcodes.count("cp.async.bulk.tensor.4d.shared::cluster.global"), 9 * headDim / 64);
     // Taking a work item, and the last one's end; the channel that hands them on has two stages.
     EXPECT_EQ(opcodes.exactly("atom.relaxed.gpu.global.add.u32"), 1);
     EXPECT_EQ(opcodes.exactly("atom.acq_rel.gpu.global.inc.u32"), 1);
@@ -300,7 +303,7 @@ TEST(PtxWithRoles, FormulasOfPositionsAreWords) {
     KernelSpecification specification =
         specificationOf(std::string("attention m(window: i32 = 100) { mask = ") + mask + " }", 128,
                         ElementType::bf16, 90);
-    specification.schedule = "consumers = 2, block_n = 128";
+    specification.schedule = "consumers = 2, block_n = 128, query_stages = 1";
     Opcodes opcodes(compiled(specification).code);
     EXPECT_GE(opcodes.count("bmsk.clamp.b32"), copies);
     EXPECT_LE(opcodes.count("bmsk.clamp.b32"), copies * bounds);
@@ -322,6 +325,7 @@ TEST(PtxWithRoles, FormulasOfPositionsAreWords) {
 TEST(PtxWithRoles, RowsAreReadOnce) {
   KernelSpecification specification = specificationOf(
       "attention m(id: i32[Sk]) { mask = id[q] == id[k] }", 128, ElementType::bf16, 90);
+  specification.schedule = "block_n = 128, query_stages = 1";
   std::string code = compiled(specification).code;
   EXPECT_NE(code.find(".pragma \"nounroll\";"), std::string::npos);
   Opcodes opcodes(code);

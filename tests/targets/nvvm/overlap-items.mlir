@@ -1,0 +1,109 @@
+// RUN: tesela-opt %s --split-input-file --pipe-assign-fragments --pipe-overlap-products --pipe-split-roles --pipe-verify-protocol --pipe-overlap-items | FileCheck %s
+
+// The next item is taken before the last product of this one, in both roles: the producer fills what its
+// head reads before the last block of values, the consumers start its first product ahead of the last one, and
+// await it while that runs. Behind the last item the last product runs alone. What an item's head gives
+// is carried; constants, and the stage of its queries, are made again.
+// CHECK-LABEL: tile.kernel @two
+tile.kernel @two(%q: !tile.view<[?, ?, ?, 64], f16>, %k: !tile.view<[?, ?, ?, 64], f16>,
+                 %v: !tile.view<[?, ?, ?, 64], f16>, %o: !tile.view<[?, ?, ?, 64], f16>,
+                 %low: i32, %high: i32, %one: i32)
+    attributes {schedule = #tile.schedule<block_m = 64, block_n = 64, stages = 2, warps = 4, q_in_registers = false, consumers = 1, overlap = true, persistent = true, output_buffer = true, query_stages = 2>} {
+  // CHECK: pipe.roles producer
+  // The first item: there is one.
+  // CHECK: %[[FIRST:.*]] = pipe.first_item
+  // CHECK: pipe.send
+  // CHECK: pipe.fill %q
+  // CHECK: pipe.fill %k
+  // CHECK: scf.while
+  // CHECK: scf.condition
+  // CHECK: scf.for
+  // CHECK: pipe.fill %k
+  // CHECK: pipe.fill %v
+  // CHECK: }
+  // CHECK: %[[NEXT:.*]] = pipe.next_item
+  // CHECK: %[[MORE:.*]] = arith.cmpi ult, %[[NEXT]]
+  // CHECK: pipe.send
+  // CHECK: scf.if %[[MORE]]
+  // CHECK: pipe.fill %q
+  // CHECK: pipe.fill %k
+  // CHECK: } else {
+  // CHECK-NOT: pipe.fill
+  // CHECK: }
+  // CHECK: pipe.fill %v
+  // CHECK: scf.yield %[[MORE]]
+  // CHECK: pipe.end_items
+  // CHECK: } consumers 1
+  // CHECK: %[[PLACE:.*]]:4 = pipe.receive
+  // CHECK: %[[HAS:.*]] = arith.cmpi ne, %[[PLACE]]#0
+  // CHECK: tile.dot
+  // CHECK: %[[P0:.*]] = pipe.convert
+  // CHECK: scf.while ({{.*}} = %[[HAS]],
+  // CHECK: %[[AGAIN:.*]] = pipe.slot
+  // CHECK: %[[R:.*]]:4 = scf.for
+  // CHECK: pipe.dot_start %[[AGAIN]]
+  // CHECK: }
+  // The queries are free before the next ones are awaited.
+  // CHECK: pipe.release
+  // CHECK: %[[NEXT:.*]]:4 = pipe.receive
+  // CHECK: %[[MORE:.*]] = arith.cmpi ne, %[[NEXT]]#0
+  // CHECK: %[[BOTH:.*]]:{{[0-9]+}} = scf.if %[[MORE]]
+  // CHECK: %[[S:.*]] = pipe.dot_start
+  // CHECK: pipe.await
+  // CHECK: %[[O:.*]] = pipe.dot_start
+  // CHECK: %[[S1:.*]] = pipe.dot_wait %[[S]] pending 1
+  // CHECK: %[[O1:.*]] = pipe.dot_wait %[[O]] pending 0
+  // CHECK-NEXT: pipe.release
+  // CHECK-NEXT: tile.convert %[[S1]]
+  // CHECK: scf.yield {{.*}}, %[[O1]] :
+  // CHECK: } else {
+  // CHECK: pipe.await
+  // CHECK: tile.dot
+  // CHECK-NEXT: pipe.release
+  // CHECK-NOT: pipe.receive
+  // CHECK: }
+  // CHECK: pipe.drain
+  // CHECK: pipe.write
+  // CHECK: scf.yield %[[MORE]]
+  // CHECK: pipe.drain
+  %rows = tile.work : !tile.block<query, 64>
+  %Q = tile.load %q[%rows] : !tile.view<[?, ?, ?, 64], f16>[!tile.block<query, 64>] -> !tile.tile<[64, 64], f16>
+  %none = tile.constant 0.0 : !tile.tile<[64, 64], f32>
+  %O0 = tile.constant 0.0 : !tile.tile<[64, 64], f32>
+  %O = scf.for %j = %low to %high step %one iter_args(%O1 = %O0) -> (!tile.tile<[64, 64], f32>) : i32 {
+    %keys = tile.block_at %j of %rows : !tile.block<query, 64> -> !tile.block<key, 64>
+    %K = tile.load %k[%keys] : !tile.view<[?, ?, ?, 64], f16>[!tile.block<key, 64>] -> !tile.tile<[64, 64], f16>
+    %S = tile.dot %Q, %K transposed plus %none : (!tile.tile<[64, 64], f16>, !tile.tile<[64, 64], f16>, !tile.tile<[64, 64], f32>) -> !tile.tile<[64, 64], f32>
+    %P = tile.convert %S : !tile.tile<[64, 64], f32> -> !tile.tile<[64, 64], f16>
+    %V = tile.load %v[%keys] : !tile.view<[?, ?, ?, 64], f16>[!tile.block<key, 64>] -> !tile.tile<[64, 64], f16>
+    %O2 = tile.dot %P, %V plus %O1 : (!tile.tile<[64, 64], f16>, !tile.tile<[64, 64], f16>, !tile.tile<[64, 64], f32>) -> !tile.tile<[64, 64], f32>
+    scf.yield %O2 : !tile.tile<[64, 64], f32>
+  }
+  %Oh = tile.convert %O : !tile.tile<[64, 64], f32> -> !tile.tile<[64, 64], f16>
+  tile.store %Oh, %o[%rows] : !tile.tile<[64, 64], f16>, !tile.view<[?, ?, ?, 64], f16>[!tile.block<query, 64>]
+}
+
+// -----
+
+// Where the queries have one stage, they come when the item before is done.
+// CHECK-LABEL: tile.kernel @one
+// CHECK-NOT: scf.if
+tile.kernel @one(%q: !tile.view<[?, ?, ?, 64], f16>, %k: !tile.view<[?, ?, ?, 64], f16>,
+                 %v: !tile.view<[?, ?, ?, 64], f16>, %o: !tile.view<[?, ?, ?, 64], f16>,
+                 %low: i32, %high: i32, %one: i32)
+    attributes {schedule = #tile.schedule<block_m = 64, block_n = 64, stages = 2, warps = 4, q_in_registers = false, consumers = 1, overlap = true, persistent = true, output_buffer = true>} {
+  %rows = tile.work : !tile.block<query, 64>
+  %Q = tile.load %q[%rows] : !tile.view<[?, ?, ?, 64], f16>[!tile.block<query, 64>] -> !tile.tile<[64, 64], f16>
+  %none = tile.constant 0.0 : !tile.tile<[64, 64], f32>
+  %O = scf.for %j = %low to %high step %one iter_args(%O1 = %none) -> (!tile.tile<[64, 64], f32>) : i32 {
+    %keys = tile.block_at %j of %rows : !tile.block<query, 64> -> !tile.block<key, 64>
+    %K = tile.load %k[%keys] : !tile.view<[?, ?, ?, 64], f16>[!tile.block<key, 64>] -> !tile.tile<[64, 64], f16>
+    %S = tile.dot %Q, %K transposed plus %none : (!tile.tile<[64, 64], f16>, !tile.tile<[64, 64], f16>, !tile.tile<[64, 64], f32>) -> !tile.tile<[64, 64], f32>
+    %P = tile.convert %S : !tile.tile<[64, 64], f32> -> !tile.tile<[64, 64], f16>
+    %V = tile.load %v[%keys] : !tile.view<[?, ?, ?, 64], f16>[!tile.block<key, 64>] -> !tile.tile<[64, 64], f16>
+    %O2 = tile.dot %P, %V plus %O1 : (!tile.tile<[64, 64], f16>, !tile.tile<[64, 64], f16>, !tile.tile<[64, 64], f32>) -> !tile.tile<[64, 64], f32>
+    scf.yield %O2 : !tile.tile<[64, 64], f32>
+  }
+  %Oh = tile.convert %O : !tile.tile<[64, 64], f32> -> !tile.tile<[64, 64], f16>
+  tile.store %Oh, %o[%rows] : !tile.tile<[64, 64], f16>, !tile.view<[?, ?, ?, 64], f16>[!tile.block<query, 64>]
+}
