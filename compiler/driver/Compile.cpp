@@ -167,6 +167,15 @@ static bool isReductionForPairs(const Node &node) {
          (node.dependsOnScore || (node.indices >> static_cast<int>(Index::k) & 1) != 0);
 }
 
+static bool readsBooleans(const Variant &variant) {
+  return std::ranges::any_of(variant.parameters, [](const Parameter &parameter) {
+    return parameter.isCapture && parameter.type == ElementType::boolean;
+  });
+}
+
+/// Nodes of a tested mask beside which the widest blocks spill nothing (AssemblyTest).
+static constexpr size_t shortMask = 18;
+
 Status Compilation::choose() {
   traits = {.isMasked = !variant.maskIsTrue(),
             .hasScore = !variant.scoreIsIdentity(),
@@ -180,10 +189,8 @@ Status Compilation::choose() {
     if (!tiles)
       return tiles.error();
     traits.isTested = (*tiles)->form() == TileForm::classified;
-    traits.readsBooleans =
-        traits.isTested && std::ranges::any_of(variant.parameters, [](const Parameter &parameter) {
-          return parameter.isCapture && parameter.type == ElementType::boolean;
-        });
+    traits.testsMuch = traits.isTested &&
+                       (readsBooleans(variant) || variant.nodesOf(variant.mask).size() > shortMask);
     traits.isScattered = traits.isTested || (*tiles)->runs() > 1 || (*tiles)->drops() > 1;
   }
   Result<Schedule> chosen = chooseSchedule(specification, traits);

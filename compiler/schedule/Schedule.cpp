@@ -259,8 +259,8 @@ static Schedule roleHeuristic(const KernelSpecification &specification,
   // with 80 columns those of documents spill (AssemblyTest).
   if (variant.isTested && widest > 128)
     schedule.blockN = std::min<int64_t>(schedule.blockN, widest > 192 ? 48 : 64);
-  // Beside the output of 128 columns 112 are 1 to 4 % faster than 128 (docs/performance.md).
-  if (variant.isTested && widest <= 128)
+  // And, beside narrower heads, those of long masks.
+  if (variant.testsMuch && widest <= 128)
     schedule.blockN = std::min<int64_t>(schedule.blockN, 112);
   // So do the ends of several runs, beside the widest.
   if (variant.isScattered && widest > 192)
@@ -314,8 +314,8 @@ static int64_t queryStagesFor(Schedule schedule, const KernelSpecification &spec
       !variant.isMasked || variant.isScattered || isNarrow || expectedAtMost(specification, 2048);
   // The next item beside this one takes registers, which the reads of captured tensors need
   // (AssemblyTest).
-  bool hasRoom = !(variant.hasScore && variant.hasCaptures && schedule.consumers == 3) &&
-                 !variant.readsBooleans;
+  bool hasRoom =
+      !(variant.hasScore && variant.hasCaptures && schedule.consumers == 3) && !variant.testsMuch;
   schedule.queryStages = 2;
   bool isPossible = schedule.consumers > 0 && schedule.persistent && schedule.outputBuffer &&
                     sharedBytes(schedule, specification) <= chip.blockShared;

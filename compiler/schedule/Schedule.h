@@ -48,8 +48,8 @@ struct VariantTraits {
   /// The mask's tiles lie in several runs of keys, are partial on both sides, or are tested one by
   /// one.
   bool isScattered = false;
-  bool isTested = false;      ///< of these: tested one by one
-  bool readsBooleans = false; ///< of these: by captured booleans
+  bool isTested = false;  ///< of these: tested one by one
+  bool testsMuch = false; ///< of these: by a long mask, or by captured booleans
   /// Its mask or its score goes through the rounds of a reduction for each pair.
   bool hasReductions = false;
 };

@@ -98,11 +98,13 @@ TEST(Schedule, ScatteredTilesHaveTwoConsumers) {
 TEST(Schedule, TestedTilesAreNarrow) {
   VariantTraits tested{
       .isMasked = true, .hasCaptures = true, .isScattered = true, .isTested = true};
-  for (auto [headDim, blockN] : {std::pair(64, 112), {128, 112}, {192, 64}, {256, 48}}) {
+  for (auto [headDim, blockN] : {std::pair(64, 128), {128, 128}, {192, 64}, {256, 48}}) {
     Schedule schedule = chosenForLength(headDim, headDim, 0, tested);
     EXPECT_EQ(schedule.blockN, blockN) << headDim;
     EXPECT_EQ(schedule.reference, headDim == 256 ? "lazy" : "recompute") << headDim;
   }
+  tested.testsMuch = true;
+  EXPECT_EQ(chosenForLength(128, 128, 0, tested).blockN, 112);
 }
 
 // As do the rounds of a reduction, beside which no product of another block has its registers.
@@ -204,9 +206,9 @@ TEST(Schedule, ShortItemsOverlap) {
   EXPECT_EQ(chosenForLength(128, 128, 0, causal).queryStages, 1);
   EXPECT_EQ(chosenForLength(128, 128, 1024, causal).queryStages, 2);
   EXPECT_EQ(chosenForLength(128, 128, 0, window).queryStages, 2);
-  VariantTraits booleans{
-      .isMasked = true, .isScattered = true, .isTested = true, .readsBooleans = true};
-  EXPECT_EQ(chosenForLength(128, 128, 0, booleans).queryStages, 1);
+  VariantTraits longMask{
+      .isMasked = true, .isScattered = true, .isTested = true, .testsMuch = true};
+  EXPECT_EQ(chosenForLength(128, 128, 0, longMask).queryStages, 1);
   EXPECT_EQ(chosenForLength(128, 128, 0, {.hasScore = true, .hasCaptures = true}).queryStages, 1);
 }
 

@@ -32,11 +32,11 @@ constexpr std::pair<int64_t, int64_t> registersOf[] = {{0, 0}, {56, 256}, {40, 2
 /// Where the ends of an item's keys follow from captured tensors, the producer reads them.
 constexpr std::pair<int64_t, int64_t> registersOfReader[] = {
     {0, 0}, {56, 256}, {56, 224}, {32, 160}};
-/// Where a finder stands beside the producer: it would spill the bounds of what it tests.
+/// Where a finder stands beside the producer: it would spill the bounds of what it tests. Beside
+/// blocks of 128 columns it may have fewer.
 constexpr std::pair<int64_t, int64_t> registersOfFinder[] = {
     {0, 0}, {88, 256}, {104, 200}, {32, 160}};
-/// Without overlap the consumers go through the rounds of reductions.
-constexpr std::pair<int64_t, int64_t> registersBesideRounds[] = {
+constexpr std::pair<int64_t, int64_t> registersBesideWideBlocks[] = {
     {0, 0}, {88, 256}, {88, 208}, {32, 160}};
 /// Where it tests more than most: of the library big_bird alone (AssemblyTest).
 constexpr std::pair<int64_t, int64_t> registersOfLongFinder[] = {
@@ -125,11 +125,13 @@ private:
     bool reads = false;
     roles.getFinder().walk([&](Operation *) { ++ops; });
     roles.getProducer().walk([&](tile::ReadOp) { reads = true; });
+    // So are the rounds of reductions, which go without overlap.
+    bool isWide = schedule.getBlockN() >= 128 || !schedule.getOverlap();
     const auto *registers = registersOf;
     if (counts)
-      registers = ops > opsOfLongFinder   ? registersOfLongFinder
-                  : schedule.getOverlap() ? registersOfFinder
-                                          : registersBesideRounds;
+      registers = ops > opsOfLongFinder ? registersOfLongFinder
+                  : isWide              ? registersBesideWideBlocks
+                                        : registersOfFinder;
     else if (reads)
       registers = registersOfReader;
     auto [producer, consumer] = registers[schedule.getConsumers()];
