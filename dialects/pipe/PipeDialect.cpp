@@ -264,6 +264,14 @@ static bool isInFlight(Value value) {
   return encoding && encoding.getInFlight();
 }
 
+void DotStartOp::build(OpBuilder &builder, OperationState &state, tile::DotOp dot, Value a, Value b,
+                       Value c) {
+  auto type = cast<tile::TileType>(dot.getType());
+  auto encoding = cast<AccumulatorAttr>(type.getEncoding());
+  auto inFlight = AccumulatorAttr::get(dot.getContext(), encoding.getWarps(), /*in_flight=*/true);
+  build(builder, state, type.withEncoding(inFlight), a, b, c, dot.getTransposed());
+}
+
 LogicalResult DotStartOp::verify() {
   if (!isInFlight(getResult()))
     return emitOpError() << "expected a result in flight "

@@ -102,6 +102,10 @@ def Pipe_DotStartOp : Pipe_Op<"dot_start", [MemoryEffects<[MemRead, MemWrite]>]>
   let assemblyFormat = [{
     $a `,` $b (`transposed` $transposed^)? `plus` $c attr-dict `:` functional-type(operands, results)
   }];
+  let builders = [
+    // The product of `dot`, with `a`, `b` and `c` in place of its operands.
+    OpBuilder<(ins "::tesela::tile::DotOp":$dot, "::mlir::Value":$a, "::mlir::Value":$b, "::mlir::Value":$c)>
+  ];
   let hasVerifier = 1;
 }
 

@@ -23,12 +23,13 @@ struct Item {
 
   scf::WhileOp items;
   scf::ForOp loop;
-  /// The loop and what is done at once behind it; what the next item's head comes before, and what
-  /// it comes before the rest of.
-  SmallVector<Operation *> early, late, rest;
-  tile::DotOp first, last;                   ///< the consumers': of the head, and of `late`
-  llvm::SetVector<Value> carried;            ///< of the head, what is needed behind it
+  SmallVector<Operation *> early; ///< the loop, and what comes before the next item's head
+  SmallVector<Operation *> late;  ///< what the head comes before, or runs beside
+  SmallVector<Operation *> rest;  ///< what is behind both
+  tile::DotOp first, last;        ///< the consumers': of the head, and of `late`
+  llvm::SetVector<Value> carried; ///< of the head, what is needed behind it
   llvm::SmallPtrSet<Operation *, 16> remade; ///< what is computed again for that
+  llvm::DenseMap<Operation *, bool> ofAll;   ///< of the head: whether it is the same for all items
 
   Block &body() { return *items.getAfterBody(); }
   auto head() { return llvm::make_range(body().begin(), loop->getIterator()); }
@@ -46,12 +47,14 @@ struct Item {
 /// Scalars and tiles in registers; what else there is names something.
 bool isInRegisters(Type type) {
   auto tile = dyn_cast<tile::TileType>(type);
-  return tile ? !isa<pipe::SharedAttr>(tile.getEncoding()) : type.isIntOrFloat();
+  return tile ? !isa_and_present<pipe::SharedAttr>(tile.getEncoding()) : type.isIntOrFloat();
 }
 
-/// Whether `op` may be done again elsewhere.
+/// Whether `op` may be done again elsewhere. What reads a stage may not: it is filled anew.
 bool isRepeatable(Operation *op) {
-  return op && isMemoryEffectFree(op) && op->getNumRegions() == 0;
+  auto isStage = [](Type type) { return isa<tile::TileType>(type) && !isInRegisters(type); };
+  return op && isMemoryEffectFree(op) && op->getNumRegions() == 0 &&
+         llvm::none_of(op->getOperandTypes(), isStage);
 }
 
 /// Whether `value` is the same for all items.
@@ -59,8 +62,15 @@ bool isOfAllItems(Item &item, Value value) {
   if (!item.isInHead(value))
     return true;
   Operation *op = value.getDefiningOp();
-  return isRepeatable(op) &&
-         llvm::all_of(op->getOperands(), [&](Value x) { return isOfAllItems(item, x); });
+  if (!op)
+    return false;
+  if (auto known = item.ofAll.find(op); known != item.ofAll.end())
+    return known->second;
+  bool isOfAll = isRepeatable(op) && llvm::all_of(op->getOperands(), [&](Value operand) {
+                   return isOfAllItems(item, operand);
+                 });
+  item.ofAll[op] = isOfAll;
+  return isOfAll;
 }
 
 /// Notes that `value` is needed behind the head: what is the same for all items, and what names
@@ -75,8 +85,8 @@ bool collect(Item &item, Value value) {
   Operation *op = value.getDefiningOp();
   if (!isRepeatable(op))
     return false;
-  item.remade.insert(op);
-  return llvm::all_of(op->getOperands(), [&](Value operand) { return collect(item, operand); });
+  return !item.remade.insert(op).second ||
+         llvm::all_of(op->getOperands(), [&](Value operand) { return collect(item, operand); });
 }
 
 /// Whether what is needed behind the head can be carried, and what the next item's head needs is
@@ -149,6 +159,10 @@ std::optional<Item> findConsumers(scf::WhileOp items) {
     isReleased |= release && await && release.getChannel() == await.getChannel();
   }
   bool isInPlace = isReleased && llvm::is_contained(item.late, item.last);
+  // Of what is late only the product's result is known behind it.
+  for (Operation *op : item.late)
+    for (Operation *user : op->getUsers())
+      isInPlace &= op == item.last || llvm::is_contained(item.late, user);
   return isInPlace && findCarried(item) ? std::optional(std::move(item)) : std::nullopt;
 }
 
@@ -164,13 +178,6 @@ struct PipeOverlapItems : impl::PipeOverlapItemsBase<PipeOverlapItems> {
           if (std::optional<Item> item =
                   role == &roles.getProducer() ? findProducers(items) : findConsumers(items))
             overlap(*item);
-  }
-
-  static Type inFlight(tile::DotOp dot) {
-    auto type = cast<tile::TileType>(dot.getType());
-    auto encoding = cast<pipe::AccumulatorAttr>(type.getEncoding());
-    return type.withEncoding(
-        pipe::AccumulatorAttr::get(dot.getContext(), encoding.getWarps(), /*in_flight=*/true));
   }
 
   static void cloneAll(OpBuilder &builder, ArrayRef<Operation *> ops, IRMapping &mapping) {
@@ -208,14 +215,12 @@ struct PipeOverlapItems : impl::PipeOverlapItemsBase<PipeOverlapItems> {
       if (&op == item.first) {
         tile::DotOp dot = item.first;
         auto started = pipe::DotStartOp::create(
-            builder, dot.getLoc(), inFlight(dot), next.lookupOrDefault(dot.getA()),
-            next.lookupOrDefault(dot.getB()), next.lookupOrDefault(dot.getC()),
-            dot.getTransposed());
+            builder, dot.getLoc(), dot, next.lookupOrDefault(dot.getA()),
+            next.lookupOrDefault(dot.getB()), next.lookupOrDefault(dot.getC()));
         cloneAll(builder, ArrayRef(item.late.begin(), place), current);
         delayed = pipe::DotStartOp::create(
-            builder, loc, inFlight(item.last), current.lookup(item.last.getA()),
-            current.lookup(item.last.getB()), current.lookup(item.last.getC()),
-            item.last.getTransposed());
+            builder, loc, item.last, current.lookup(item.last.getA()),
+            current.lookup(item.last.getB()), current.lookup(item.last.getC()));
         next.map(dot.getResult(),
                  pipe::DotWaitOp::create(builder, dot.getLoc(), dot.getType(), started, 1));
         continue;

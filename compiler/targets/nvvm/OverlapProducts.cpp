@@ -71,14 +71,6 @@ struct PipeOverlapProducts : impl::PipeOverlapProductsBase<PipeOverlapProducts> 
                                 /*columns=*/Value());
   }
 
-  /// The type of a product that is under way.
-  static Type inFlight(tile::DotOp dot) {
-    auto type = cast<tile::TileType>(dot.getType());
-    auto encoding = cast<pipe::AccumulatorAttr>(type.getEncoding());
-    return type.withEncoding(
-        pipe::AccumulatorAttr::get(dot.getContext(), encoding.getWarps(), /*in_flight=*/true));
-  }
-
   /// What the next iteration and the put-off product need of one whose values are in `mapping`: the
   /// yielded values but the sum, then the product's left operand, then what it adds to.
   static SmallVector<Value> carriedValues(scf::ForOp loop, const Products &products,
@@ -121,6 +113,24 @@ struct PipeOverlapProducts : impl::PipeOverlapProductsBase<PipeOverlapProducts> 
     return constant && constant.getValue().isZero();
   }
 
+  /// Whether `value` is `of`, scaled at most: zero where that is zero.
+  static bool isMultiple(Value value, Value of) {
+    if (value == of)
+      return true;
+    if (auto branch = value.getDefiningOp<scf::IfOp>()) {
+      unsigned index = cast<OpResult>(value).getResultNumber();
+      return llvm::all_of(branch->getRegions(), [&](Region &region) {
+        return isMultiple(region.front().getTerminator()->getOperand(index), of);
+      });
+    }
+    auto map = value.getDefiningOp<tile::MapOp>();
+    if (!map || map.getNumOperands() == 0 || !isMultiple(map.getOperand(0), of))
+      return false;
+    Block &body = map->getRegion(0).front();
+    auto product = body.getTerminator()->getOperand(0).getDefiningOp<arith::MulFOp>();
+    return product && llvm::is_contained(product->getOperands(), body.getArgument(0));
+  }
+
   static void overlap(scf::ForOp loop, Products products, bool hasTurns) {
     OpBuilder builder(loop);
     Location loc = loop.getLoc();
@@ -138,7 +148,8 @@ struct PipeOverlapProducts : impl::PipeOverlapProductsBase<PipeOverlapProducts> 
     foldFirst(loop, first, /*isFirst=*/true);
 
     SmallVector<Value> start = carriedValues(loop, products, first);
-    if (isZero(loop.getInitArgs()[carried])) // it stays so, whatever scales it
+    if (isZero(loop.getInitArgs()[carried]) &&
+        isMultiple(products.last.getC(), loop.getRegionIterArgs()[carried]))
       start.back() = loop.getInitArgs()[carried];
     auto rotated = scf::ForOp::create(builder, loc, second, high, one, start);
     ValueRange arguments = rotated.getRegionIterArgs();
@@ -160,13 +171,12 @@ struct PipeOverlapProducts : impl::PipeOverlapProductsBase<PipeOverlapProducts> 
         tile::DotOp dot = products.first;
         if (hasTurns)
           pipe::BeginTurnOp::create(inner, loc);
-        auto started = pipe::DotStartOp::create(
-            inner, loc, inFlight(dot), mapping.lookupOrDefault(dot.getA()),
-            mapping.lookupOrDefault(dot.getB()), dot.getC(), dot.getTransposed());
+        auto started =
+            pipe::DotStartOp::create(inner, loc, dot, mapping.lookupOrDefault(dot.getA()),
+                                     mapping.lookupOrDefault(dot.getB()), dot.getC());
         Value before = arith::SubIOp::create(inner, loc, rotated.getInductionVar(), one);
         Value right = loadLast(inner, loop, products, before);
-        delayed = pipe::DotStartOp::create(inner, loc, inFlight(products.last), left, right, sum,
-                                           products.last.getTransposed());
+        delayed = pipe::DotStartOp::create(inner, loc, products.last, left, right, sum);
         if (hasTurns)
           pipe::EndTurnOp::create(inner, loc);
         mapping.map(dot.getResult(),

@@ -11,6 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "targets/nvvm/Passes.h"
+#include "targets/nvvm/RoleRegisters.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/IRMapping.h"
@@ -24,24 +25,6 @@ namespace tesela {
 #include "targets/nvvm/Passes.h.inc"
 
 namespace {
-
-/// Registers of a thread, (producer, consumer), by the number of consuming warpgroups. The sums are
-/// what the warpgroups enter with; a producer of 24 beside two consumers of 240 spills the
-/// coordinates of wide heads.
-constexpr std::pair<int64_t, int64_t> registersOf[] = {{0, 0}, {56, 256}, {40, 232}, {32, 160}};
-/// Where the ends of an item's keys follow from captured tensors, the producer reads them.
-constexpr std::pair<int64_t, int64_t> registersOfReader[] = {
-    {0, 0}, {56, 256}, {56, 224}, {32, 160}};
-/// Where a finder stands beside the producer: it would spill the bounds of what it tests. Beside
-/// blocks of 128 columns it may have fewer.
-constexpr std::pair<int64_t, int64_t> registersOfFinder[] = {
-    {0, 0}, {88, 256}, {104, 200}, {32, 160}};
-constexpr std::pair<int64_t, int64_t> registersBesideWideBlocks[] = {
-    {0, 0}, {88, 256}, {88, 208}, {32, 160}};
-/// Where it tests more than most: of the library big_bird alone (AssemblyTest).
-constexpr std::pair<int64_t, int64_t> registersOfLongFinder[] = {
-    {0, 0}, {120, 256}, {120, 192}, {32, 160}};
-constexpr int64_t opsOfLongFinder = 700;
 
 /// How many of the found blocks a finder may be ahead: with them most items fit that few blocks are
 /// kept of, so that the next item's search runs beside them.
@@ -70,8 +53,8 @@ struct PipeSplitRoles : impl::PipeSplitRolesBase<PipeSplitRoles> {
     if (schedule.getPersistent())
       items = openNumbers(builder, loc, /*stages=*/2, /*words=*/4);
 
-    auto roles = pipe::RolesOp::create(builder, loc, registersOf[consumers].first, consumers,
-                                       registersOf[consumers].second);
+    auto roles = pipe::RolesOp::create(builder, loc, /*producer_registers=*/0, consumers,
+                                       /*consumer_registers=*/0);
     auto rest = llvm::make_range(first->getIterator(), body.getTerminator()->getIterator());
     work = {};
     kernel.walk([&](tile::WorkOp op) { work = op; });
@@ -86,7 +69,7 @@ struct PipeSplitRoles : impl::PipeSplitRolesBase<PipeSplitRoles> {
     if (counts)
       writeAhead(RoleKind::Finder, roles.getFinder());
     writeAhead(RoleKind::Producer, roles.getProducer());
-    dealRegisters(roles);
+    nvvm::dealRegisters(roles, schedule);
 
     OpBuilder computes = OpBuilder::atBlockEnd(&roles.getConsumers().emplaceBlock());
     if (schedule.getTurns())
@@ -118,26 +101,6 @@ private:
     unsigned number; ///< in Uses
     bool inLoop;     ///< a loop loads it: all warpgroups read it to the end
   };
-
-  /// By what the finder and the producer have to do.
-  void dealRegisters(pipe::RolesOp roles) {
-    int64_t ops = 0;
-    bool reads = false;
-    roles.getFinder().walk([&](Operation *) { ++ops; });
-    roles.getProducer().walk([&](tile::ReadOp) { reads = true; });
-    // So are the rounds of reductions, which go without overlap.
-    bool isWide = schedule.getBlockN() >= 128 || !schedule.getOverlap();
-    const auto *registers = registersOf;
-    if (counts)
-      registers = ops > opsOfLongFinder ? registersOfLongFinder
-                  : isWide              ? registersBesideWideBlocks
-                                        : registersOfFinder;
-    else if (reads)
-      registers = registersOfReader;
-    auto [producer, consumer] = registers[schedule.getConsumers()];
-    roles.setProducerRegisters(producer);
-    roles.setConsumerRegisters(consumer);
-  }
 
   static Value constant(OpBuilder &builder, Location loc, int64_t value) {
     return arith::ConstantIntOp::create(builder, loc, value, 32);
@@ -172,7 +135,7 @@ private:
       if (known != lanes.end()) {
         known->second.inLoop |= isInLoop;
         auto type = known->second.buffer.getBuffer().getType();
-        stages = std::max(stages, type.getStages());
+        stages = known->second.inLoop ? schedule.getStages() : schedule.getQueryStages();
         auto channel = known->second.channel.getChannel().getType();
         known->second.channel.getChannel().setType(pipe::ChannelType::get(
             &getContext(), stages, isReadByRows(load) ? channel.getParts() : 1, 0));

@@ -333,6 +333,21 @@ TEST(PtxWithRoles, RowsAreReadOnce) {
   EXPECT_LE(opcodes.count("selp.f32"), 3 * 3 * 128 / 2 + 18);
 }
 
+// What is needed of an item behind its head is asked of each value once: 40 that are used twice
+// would else take for ever.
+TEST(PtxWithRoles, ChainsThatAreSharedAreFollowedOnce) {
+  std::string text = "attention deep(w: i32) {\nlet a0 = min(max(w, 11) - 5, max(w, 0) + 3)\n";
+  for (int i = 1; i < 40; ++i) {
+    std::string last = "a" + std::to_string(i - 1), number = std::to_string(i);
+    text += "let a" + number + " = min(max(" + last + ", 1" + number + ") - 5, max(" + last + ", " +
+            number + ") + 4)\n";
+  }
+  KernelSpecification specification =
+      specificationOf(text + "mask = q >= k && q - k < a39 }", 64, ElementType::bf16, 90);
+  specification.schedule = "query_stages = 2";
+  EXPECT_FALSE(compiled(specification).code.empty());
+}
+
 // A mask whose range of keys needs a division, which the producer must do, too.
 TEST(PtxWithRoles, DivisionsOfTheRangeAreInBothRoles) {
   Artifact artifact = compiled(

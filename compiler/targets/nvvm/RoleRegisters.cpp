@@ -1,0 +1,50 @@
+//===----------------------------------------------------------------------===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#include "targets/nvvm/RoleRegisters.h"
+
+namespace tesela::nvvm {
+
+namespace {
+
+/// Registers of a thread, (producer, consumer), by the number of consuming warpgroups. The sums are
+/// what the warpgroups enter with; a producer of 24 beside two consumers of 240 spills the
+/// coordinates of wide heads.
+constexpr std::pair<int64_t, int64_t> registersOf[] = {{0, 0}, {56, 256}, {40, 232}, {32, 160}};
+/// Where the ends of an item's keys follow from captured tensors, the producer reads them.
+constexpr std::pair<int64_t, int64_t> registersOfReader[] = {
+    {0, 0}, {56, 256}, {56, 224}, {32, 160}};
+/// Where a finder stands beside the producer: it would spill the bounds of what it tests. Beside
+/// blocks of 128 columns it may have fewer.
+constexpr std::pair<int64_t, int64_t> registersOfFinder[] = {
+    {0, 0}, {88, 256}, {104, 200}, {32, 160}};
+constexpr std::pair<int64_t, int64_t> registersBesideWideBlocks[] = {
+    {0, 0}, {88, 256}, {88, 208}, {32, 160}};
+/// Where it tests more than most: of the library big_bird alone (AssemblyTest).
+constexpr std::pair<int64_t, int64_t> registersOfLongFinder[] = {
+    {0, 0}, {120, 256}, {120, 192}, {32, 160}};
+constexpr int64_t opsOfLongFinder = 700;
+
+} // namespace
+
+void dealRegisters(pipe::RolesOp roles, tile::ScheduleAttr schedule) {
+  int64_t ops = 0;
+  bool reads = false;
+  roles.getFinder().walk([&](mlir::Operation *) { ++ops; });
+  roles.getProducer().walk([&](tile::ReadOp) { reads = true; });
+  // Without overlap the consumers go through the rounds of reductions, which take registers, too.
+  bool isWide = schedule.getBlockN() >= 128 || !schedule.getOverlap();
+  const auto *registers = registersOf;
+  if (ops > opsOfLongFinder)
+    registers = registersOfLongFinder;
+  else if (ops > 0)
+    registers = isWide ? registersBesideWideBlocks : registersOfFinder;
+  else if (reads)
+    registers = registersOfReader;
+  auto [producer, consumer] = registers[schedule.getConsumers()];
+  roles.setProducerRegisters(producer);
+  roles.setConsumerRegisters(consumer);
+}
+
+} // namespace tesela::nvvm
