@@ -259,9 +259,11 @@ static Schedule roleHeuristic(const KernelSpecification &specification,
   // with 80 columns those of documents spill (AssemblyTest).
   if (variant.isTested && widest > 128)
     schedule.blockN = std::min<int64_t>(schedule.blockN, widest > 192 ? 48 : 64);
-  // And, beside narrower heads, those of long masks.
-  if (variant.testsMuch && widest <= 128)
-    schedule.blockN = std::min<int64_t>(schedule.blockN, 112);
+  // And those of long masks, which are faster so, too (docs/performance.md).
+  if (variant.testsMuch)
+    schedule.blockN = std::min<int64_t>(schedule.blockN, widest <= 128   ? 80
+                                                         : widest <= 192 ? 48
+                                                                         : 32);
   // So do the ends of several runs, beside the widest.
   if (variant.isScattered && widest > 192)
     schedule.blockN = std::min<int64_t>(schedule.blockN, 64);
@@ -277,7 +279,7 @@ static Schedule roleHeuristic(const KernelSpecification &specification,
       variant.hasScore && (variant.hasCaptures || variant.hasReductions || widest <= 64);
   // Beside the output of 256 columns a block that is found has no registers for both
   // (AssemblyTest).
-  isCostly |= variant.isTested && widest > 192;
+  isCostly |= variant.testsMuch || (variant.isTested && widest > 192);
   schedule.reference = isCostly ? "lazy" : "recompute";
   schedule.overlap = overlap;
   schedule.persistent = schedule.outputBuffer = true;

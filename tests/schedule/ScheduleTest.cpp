@@ -104,7 +104,11 @@ TEST(Schedule, TestedTilesAreNarrow) {
     EXPECT_EQ(schedule.reference, headDim == 256 ? "lazy" : "recompute") << headDim;
   }
   tested.testsMuch = true;
-  EXPECT_EQ(chosenForLength(128, 128, 0, tested).blockN, 112);
+  for (auto [headDim, blockN] : {std::pair(64, 80), {128, 80}, {192, 48}, {256, 32}}) {
+    Schedule schedule = chosenForLength(headDim, headDim, 0, tested);
+    EXPECT_EQ(schedule.blockN, blockN) << headDim;
+    EXPECT_EQ(schedule.reference, "lazy") << headDim;
+  }
 }
 
 // As do the rounds of a reduction, beside which no product of another block has its registers.

@@ -12,7 +12,9 @@ namespace {
 /// what the warpgroups enter with; a producer of 24 beside two consumers of 240 spills the
 /// coordinates of wide heads.
 constexpr std::pair<int64_t, int64_t> registersOf[] = {{0, 0}, {56, 256}, {40, 232}, {32, 160}};
-/// Where the ends of an item's keys follow from captured tensors, the producer reads them.
+/// Where the ends of an item's keys follow from captured tensors, the producer reads them: so many
+/// values are held at once (image_before).
+constexpr int64_t readsOfReader = 8;
 constexpr std::pair<int64_t, int64_t> registersOfReader[] = {
     {0, 0}, {56, 256}, {56, 224}, {32, 160}};
 /// Where a finder stands beside the producer: it would spill the bounds of what it tests. Beside
@@ -29,10 +31,9 @@ constexpr int64_t opsOfLongFinder = 700;
 } // namespace
 
 void dealRegisters(pipe::RolesOp roles, tile::ScheduleAttr schedule) {
-  int64_t ops = 0;
-  bool reads = false;
+  int64_t ops = 0, reads = 0;
   roles.getFinder().walk([&](mlir::Operation *) { ++ops; });
-  roles.getProducer().walk([&](tile::ReadOp) { reads = true; });
+  roles.getProducer().walk([&](tile::ReadOp) { ++reads; });
   // Without overlap the consumers go through the rounds of reductions, which take registers, too.
   bool isWide = schedule.getBlockN() >= 128 || !schedule.getOverlap();
   const auto *registers = registersOf;
@@ -40,7 +41,7 @@ void dealRegisters(pipe::RolesOp roles, tile::ScheduleAttr schedule) {
     registers = registersOfLongFinder;
   else if (ops > 0)
     registers = isWide ? registersBesideWideBlocks : registersOfFinder;
-  else if (reads)
+  else if (reads > readsOfReader)
     registers = registersOfReader;
   auto [producer, consumer] = registers[schedule.getConsumers()];
   roles.setProducerRegisters(producer);
