@@ -316,8 +316,8 @@ static int64_t queryStagesFor(Schedule schedule, const KernelSpecification &spec
       !variant.isMasked || variant.isScattered || isNarrow || expectedAtMost(specification, 2048);
   // The next item beside this one takes registers, which the reads of captured tensors need
   // (AssemblyTest).
-  bool hasRoom =
-      !(variant.hasScore && variant.hasCaptures && schedule.consumers == 3) && !variant.testsMuch;
+  bool isFull = schedule.consumers == 3 || specification.headDimV > 128;
+  bool hasRoom = !(variant.hasScore && variant.hasCaptures && isFull) && !variant.testsMuch;
   schedule.queryStages = 2;
   bool isPossible = schedule.consumers > 0 && schedule.persistent && schedule.outputBuffer &&
                     sharedBytes(schedule, specification) <= chip.blockShared;

@@ -213,7 +213,10 @@ TEST(Schedule, ShortItemsOverlap) {
   VariantTraits longMask{
       .isMasked = true, .isScattered = true, .isTested = true, .testsMuch = true};
   EXPECT_EQ(chosenForLength(128, 128, 0, longMask).queryStages, 1);
-  EXPECT_EQ(chosenForLength(128, 128, 0, {.hasScore = true, .hasCaptures = true}).queryStages, 1);
+  const VariantTraits bias{.hasScore = true, .hasCaptures = true};
+  EXPECT_EQ(chosenForLength(128, 128, 0, bias).queryStages, 1);
+  EXPECT_EQ(chosenForLength(128, 128, 512, bias).queryStages, 2);
+  EXPECT_EQ(chosenForLength(64, 256, 0, bias).queryStages, 1);
 }
 
 // A score that is computed as masks are leaves three consumers fewer registers.
