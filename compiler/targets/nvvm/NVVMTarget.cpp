@@ -5,6 +5,7 @@
 #include "targets/nvvm/NVVMTarget.h"
 
 #include "targets/common/CodeGeneration.h"
+#include "targets/nvvm/NegatedExtremes.h"
 #include "targets/nvvm/Passes.h"
 
 #include "mlir/Conversion/SCFToControlFlow/SCFToControlFlow.h"
@@ -61,7 +62,7 @@ static Result<std::unique_ptr<llvm::TargetMachine>> makeTargetMachine(const Chip
   return machine;
 }
 
-/// LLVM's own optimisation matters little (docs/performance.md); these four are enough.
+/// LLVM's own optimisation matters little (docs/performance.md); four passes of it are enough.
 static void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
   llvm::FunctionPassManager passes;
   passes.addPass(llvm::EarlyCSEPass(/*UseMemorySSA=*/false));
@@ -71,6 +72,7 @@ static void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
       llvm::createFunctionToLoopPassAdaptor(std::move(loopPasses), /*UseMemorySSA=*/true));
   passes.addPass(llvm::InstCombinePass());
   passes.addPass(llvm::SimplifyCFGPass());
+  passes.addPass(nvvm::NegatedExtremes());
   runOnFunctions(module, machine, std::move(passes));
 }
 

@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cctype>
 #include <map>
+#include <set>
 #include <sstream>
 
 using namespace tesela;
@@ -346,6 +347,30 @@ TEST(PtxWithRoles, ChainsThatAreSharedAreFollowedOnce) {
       specificationOf(text + "mask = q >= k && q - k < a39 }", 64, ElementType::bf16, 90);
   specification.schedule = "query_stages = 2";
   EXPECT_FALSE(compiled(specification).code.empty());
+}
+
+// ptxas makes one instruction of two minima and forgets that an operand was negated
+// (NegatedExtremes.h).
+TEST(Ptx, NoMinimumReadsANegation) {
+  for (int sm : {80, 90}) {
+    Artifact artifact =
+        compiled(specificationOf("attention m(t: f32[Sk]) { score = s + t[min(min(q, -k), 7)] + "
+                                 "t[max(max(-abs(q), k), -9)] }",
+                                 64, ElementType::bf16, sm));
+    EXPECT_NE(artifact.code.find("not.b32"), std::string::npos) << sm;
+    std::set<std::string> negated;
+    std::istringstream lines(artifact.code);
+    for (std::string line; std::getline(lines, line);) {
+      std::istringstream words(line);
+      std::string opcode, result, operand;
+      words >> opcode >> result;
+      if (opcode == "neg.s32")
+        negated.insert(result.substr(0, result.find(',')));
+      else if (opcode == "min.s32" || opcode == "max.s32")
+        while (words >> operand)
+          EXPECT_FALSE(negated.contains(operand.substr(0, operand.find_first_of(",;")))) << line;
+    }
+  }
 }
 
 // A mask whose range of keys needs a division, which the producer must do, too.
