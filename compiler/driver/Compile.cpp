@@ -174,13 +174,14 @@ static bool readsBooleans(const Variant &variant) {
 }
 
 /// Nodes of a tested mask beside which the widest blocks spill nothing (AssemblyTest).
-static constexpr size_t shortMask = 18;
+static constexpr size_t shortMask = 20;
 
 Status Compilation::choose() {
   traits = {.isMasked = !variant.maskIsTrue(),
             .hasScore = !variant.scoreIsIdentity(),
             .hasExactScore = variant.scoreIsExact,
             .hasCaptures = std::ranges::any_of(variant.parameters, &Parameter::isCapture),
+            .readsBooleans = readsBooleans(variant),
             .hasReductions = std::ranges::any_of(variant.nodes, isReductionForPairs)};
   // Roles ask for the form of its tiles, which is the same for blocks of every extent.
   if (chip.acceleratedPtx != 0 && (traits.isMasked || traits.hasScore)) {
@@ -190,7 +191,7 @@ Status Compilation::choose() {
       return tiles.error();
     traits.isTested = (*tiles)->form() == TileForm::classified;
     traits.testsMuch = traits.isTested &&
-                       (readsBooleans(variant) || variant.nodesOf(variant.mask).size() > shortMask);
+                       (traits.readsBooleans || variant.nodesOf(variant.mask).size() > shortMask);
     traits.isScattered = traits.isTested || (*tiles)->runs() > 1 || (*tiles)->drops() > 1;
   }
   Result<Schedule> chosen = chooseSchedule(specification, traits);

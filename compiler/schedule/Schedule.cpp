@@ -223,14 +223,25 @@ static int64_t headsFor(const KernelSpecification &specification, int64_t blockM
   return std::min<int64_t>(mostHeads, std::bit_floor(uint64_t(blockM) / queries));
 }
 
-/// Values of tiles that a thread of 1, 2 or 3 consumers can hold beside everything else
-/// (pipe-split-roles deals 256, 232 or 160 registers).
+/// Values of tiles that a thread of 1, 2 or 3 consumers can hold beside everything else, where no
+/// finder takes registers (RoleRegisters.h deals 256, 232 or 160).
 constexpr int64_t tileRegisters[] = {0, 224, 208, 128};
 
 /// What a thread of a consumer holds of tiles: accumulators of S and O; and with `overlap` the last
 /// block's P beside this block's S.
 static int64_t heldRegisters(int64_t blockN, int64_t headDimV, bool overlap) {
   return (blockN + paddedHeadDim(headDimV)) / 2 + (overlap ? blockN / 4 : 0);
+}
+
+/// Columns at most where a mask tests each block: beside what it reads and computes nothing of the
+/// library's variants is spilled with these, and they are the fastest of those measured
+/// (AssemblyTest, docs/performance.md).
+static int64_t widestTested(int64_t headDim, const VariantTraits &variant) {
+  if (headDim <= 128)
+    return !variant.testsMuch ? 128 : variant.readsBooleans ? 80 : 96;
+  if (headDim <= 192)
+    return 64;
+  return variant.testsMuch ? 32 : 48;
 }
 
 /// Warpgroups with roles on sm_90: the fastest of those measured on an H200 (docs/performance.md).
@@ -255,16 +266,9 @@ static Schedule roleHeuristic(const KernelSpecification &specification,
   // of the library's variants is spilled with these (AssemblyTest).
   if (consumers == 3 && variant.hasCaptures && widest < 128)
     schedule.blockN = std::min<int64_t>(schedule.blockN, widest <= 64 ? 112 : 80);
-  // So do the reads of masks that are no intervals of positions, beside the output of wide heads:
-  // with 80 columns those of documents spill (AssemblyTest).
-  if (variant.isTested && widest > 128)
-    schedule.blockN = std::min<int64_t>(schedule.blockN, widest > 192 ? 48 : 64);
-  // And those of long masks, which are faster so, too (docs/performance.md).
-  if (variant.testsMuch)
-    schedule.blockN = std::min<int64_t>(schedule.blockN, widest <= 128   ? 80
-                                                         : widest <= 192 ? 48
-                                                                         : 32);
-  // So do the ends of several runs, beside the widest.
+  if (variant.isTested)
+    schedule.blockN = std::min(schedule.blockN, widestTested(widest, variant));
+  // The ends of several runs take registers, too, beside the widest.
   if (variant.isScattered && widest > 192)
     schedule.blockN = std::min<int64_t>(schedule.blockN, 64);
   // And a score that is computed as masks are, in the registers of three.

@@ -45,6 +45,7 @@ struct VariantTraits {
   bool hasScore = false;      ///< its score is not `s` itself
   bool hasExactScore = false; ///< of these: computed as masks are
   bool hasCaptures = false;   ///< a parameter is a captured tensor
+  bool readsBooleans = false; ///< of these: of bool
   /// The mask's tiles lie in several runs of keys, are partial on both sides, or are tested one by
   /// one.
   bool isScattered = false;

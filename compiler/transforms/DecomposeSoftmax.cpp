@@ -118,12 +118,13 @@ SoftmaxDecomposition::Step SoftmaxDecomposition::lazy(TileEmitter &emit, tile::S
   return {p, m, l, alpha, grew};
 }
 
-/// Copies, at `emit`, what makes `value` in `block` out of loaded tiles and scalars.
+/// Copies, at `emit`, what makes `value` in `block` out of loaded tiles, truths and scalars.
 static Value recomputed(TileEmitter &emit, Block *block, Value value) {
   SetVector<Operation *> needed;
   std::function<void(Value)> collect = [&](Value value) {
     Operation *op = value.getDefiningOp();
-    if (!op || op->getBlock() != block || !isa<tile::TileType>(value.getType()) ||
+    auto type = dyn_cast<tile::TileType>(value.getType());
+    if (!op || op->getBlock() != block || !type || type.getElementType().isInteger(1) ||
         isa<tile::LoadOp, tile::ConstantOp>(op))
       return;
     op->walk([&](Operation *inner) { llvm::for_each(inner->getOperands(), collect); });

@@ -31,7 +31,12 @@ public:
       : mask(mask), loc(mask.getLoc()), type(cast<tile::TileType>(mask.getType())),
         heads(mask.getRows().getType().getHeadCount()),
         loop(isa<tile::BlocksOp, scf::ForOp>(mask->getParentOp()) ? mask->getParentOp() : mask),
-        hook(mask.getBody().empty() ? nullptr : &mask.getBody().front()) {}
+        hook(mask.getBody().empty() ? nullptr : &mask.getBody().front()) {
+    tile::ScheduleAttr schedule = mask->getParentOfType<tile::KernelOp>().getScheduleAttr();
+    auto blocks = dyn_cast<tile::BlocksOp>(mask->getParentOp());
+    bool areFound = blocks && blocks.getAmong();
+    isAhead = areFound && schedule && schedule.getConsumers() > 0 && schedule.getOverlap();
+  }
 
   void run() {
     OpBuilder outside(loop);
@@ -41,19 +46,76 @@ public:
       hoistRows(outside);
     }
     OpBuilder builder(mask);
-    // The masking stands in a branch that the whole block takes or leaves together.
-    auto branch = scf::IfOp::create(builder, loc, type, mask.getPartial(), /*withElseRegion=*/true);
-    OpBuilder inner = branch.getThenBodyBuilder();
-    auto key = tile::CoordinatesOp::create(inner, loc, mask.getKeys());
-    Value limit = tile::ExtentOp::create(inner, loc, inner.getI32Type(), "Sk");
-    scf::YieldOp::create(inner, loc, emitMasking(inner, outside, key.getFirst(), limit));
-    OpBuilder other = branch.getElseBodyBuilder();
-    scf::YieldOp::create(other, loc, mask.getSource());
-    mask.replaceAllUsesWith(branch.getResult(0));
+    Value masked = mask.getSource();
+    auto emitHere = [&](OpBuilder &inner) {
+      auto key = tile::CoordinatesOp::create(inner, loc, mask.getKeys());
+      Value limit = tile::ExtentOp::create(inner, loc, inner.getI32Type(), "Sk");
+      return emitMasking(inner, outside, key.getFirst(), limit);
+    };
+    if (isAhead) {
+      OpBuilder ahead(placeAhead());
+      Value keeps = emitBranch(ahead, truths(), emitHere,
+                               [&](OpBuilder &inner) { return emitAllKept(inner); });
+      masked = emitBranch(
+          builder, type, [&](OpBuilder &inner) { return emitChoice(inner, keeps); },
+          [&](OpBuilder &) { return mask.getSource(); });
+    } else {
+      masked = emitBranch(builder, type, emitHere, [&](OpBuilder &) { return mask.getSource(); });
+    }
+    mask.replaceAllUsesWith(masked);
     mask.erase();
   }
 
 private:
+  using Emit = llvm::function_ref<Value(OpBuilder &)>;
+
+  /// The whole block takes or leaves the masking together.
+  Value emitBranch(OpBuilder &builder, Type result, Emit partial, Emit whole) {
+    auto branch =
+        scf::IfOp::create(builder, loc, result, mask.getPartial(), /*withElseRegion=*/true);
+    OpBuilder then = branch.getThenBodyBuilder(), other = branch.getElseBodyBuilder();
+    scf::YieldOp::create(then, loc, partial(then));
+    scf::YieldOp::create(other, loc, whole(other));
+    return branch.getResult(0);
+  }
+
+  /// Behind the product whose scores are masked, so that it need not wait for what is made of
+  /// these; at the mask where that is not known as early.
+  Operation *placeAhead() {
+    for (auto dot : mask->getBlock()->getOps<tile::DotOp>()) {
+      bool isKnown = dot->isBeforeInBlock(mask) && llvm::none_of(mask->getOperands(), [&](Value v) {
+                       Operation *op = v.getDefiningOp();
+                       return v != mask.getSource() && op && op->getBlock() == dot->getBlock() &&
+                              dot->isBeforeInBlock(op);
+                     });
+      return isKnown ? dot->getNextNode() : mask;
+    }
+    return mask;
+  }
+
+  Value emitAllKept(OpBuilder &builder) {
+    return emitterAt(builder).map(
+        truths(), {}, [](TileEmitter::Scalars s, ValueRange, Value, Value) {
+          return arith::ConstantIntOp::create(s.builder, s.loc, 1, 1).getResult();
+        });
+  }
+
+  Value emitChoice(OpBuilder &builder, Value keeps) {
+    return emitterAt(builder).map(type, {mask.getSource(), keeps},
+                                  [](TileEmitter::Scalars s, ValueRange x, Value, Value) {
+                                    return s.select(x[1], x[0], s.minusInfinity());
+                                  });
+  }
+
+  TileEmitter emitterAt(OpBuilder &builder) {
+    TileEmitter emit(mask);
+    emit.builder = builder;
+    return emit;
+  }
+
+  /// The type of a tile that says which elements are kept.
+  tile::TileType truths() { return type.withElementType(IntegerType::get(type.getContext(), 1)); }
+
   //===--- what does not depend on the key ----------------------------------===//
 
   /// What is the same for all rows and keys is computed before the loop.
@@ -177,7 +239,8 @@ private:
               arith::ConstantIntOp::create(inner, loc, columns(), 32));
     if (!isCommon)
       return emitMap(inner, firstKey, limit, {});
-    auto branch = scf::IfOp::create(inner, loc, type, isCommon, /*withElseRegion=*/true);
+    auto branch = scf::IfOp::create(inner, loc, isAhead ? truths() : type, isCommon,
+                                    /*withElseRegion=*/true);
     OpBuilder then = branch.getThenBodyBuilder(), other = branch.getElseBodyBuilder();
     tile::MapOp common = emitMap(then, firstKey, isInside ? Value() : limit, divisors);
     scf::YieldOp::create(then, loc, common.getResult());
@@ -221,10 +284,13 @@ private:
 
   /// `limit` is null where all keys of the tile are less, `divisors` are large.
   tile::MapOp emitMap(OpBuilder &builder, Value firstKey, Value limit, ArrayRef<Value> divisors) {
-    SmallVector<Value> sources = {mask.getSource()};
+    SmallVector<Value> sources;
+    if (!isAhead)
+      sources.push_back(mask.getSource());
+    unsigned firstOfRows = sources.size();
     for (auto [value, tile] : rows)
       sources.push_back(tile);
-    auto map = tile::MapOp::create(builder, loc, type, sources);
+    auto map = tile::MapOp::create(builder, loc, isAhead ? truths() : type, sources);
     OpBuilder before(map);
     Block &block = map.getBody().emplaceBlock();
     for (Value source : sources)
@@ -239,16 +305,18 @@ private:
              [&](Value index, Value translated) { translation.setOfRow(index, translated); });
       for (auto [index, hoisted] : llvm::enumerate(rows))
         translation.setOfRow(hoisted.first,
-                             flagOf(body, hoisted.first, block.getArgument(1 + index)));
+                             flagOf(body, hoisted.first, block.getArgument(firstOfRows + index)));
       for (attn::FloorModOp remainder : remainders)
         translation.setOfRow(remainder, emitRemainder(body, remainder, translation));
     } else {
       translation.setKey(Value(), firstKey);
     }
-    Value keeps = translation.condition(limit);
-    TileEmitter::Scalars scalars{body, loc};
-    tile::YieldOp::create(body, loc,
-                          scalars.select(keeps, block.getArgument(0), scalars.minusInfinity()));
+    Value result = translation.condition(limit);
+    if (!isAhead) {
+      TileEmitter::Scalars scalars{body, loc};
+      result = scalars.select(result, block.getArgument(0), scalars.minusInfinity());
+    }
+    tile::YieldOp::create(body, loc, result);
     return map;
   }
 
@@ -276,6 +344,7 @@ private:
   Location loc;
   tile::TileType type;
   int64_t heads;
+  bool isAhead;    ///< which elements are kept is a tile of its own, ahead of what it chooses from
   Operation *loop; ///< the mask itself where it stands in none
   Block *hook;     ///< null where the mask is true
   tile::CoordinatesOp query;

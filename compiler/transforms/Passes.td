@@ -136,6 +136,10 @@ def TileLowerMasks : Pass<"tile-lower-masks", "::tesela::tile::KernelOp"> {
     quotients in a row. Where it reads by the key, the map holds for tiles whose keys are all less than `Sk`. The
     other side of a branch holds always, and is marked as `seldom` taken.
 
+    Where the kernel has consumers that overlap products and its blocks are looked for, the masking is in two: a tile of i1 that
+    says which elements are kept and needs no scores, so that it can be asked beside a product, and be used again
+    where scores are computed again; and a map that chooses by it.
+
     ```mlir
     // before: q - k < window && id[q] == id[k]
     %t = tile.mask %x if %partial at %rows, %keys : … do {

@@ -177,8 +177,19 @@ LogicalResult DotOp::verify() {
   return verifyF32(*this, "result", result);
 }
 
+static LogicalResult verifyNoTruths(Operation *op, Type tile) {
+  if (!cast<TileType>(tile).getElementType().isInteger(1))
+    return success();
+  return op->emitOpError() << "expected elements that are numbers, got " << tile
+                           << "; a tile of i1 is made and read by tile.map";
+}
+
+LogicalResult ConstantOp::verify() { return verifyNoTruths(*this, getTile().getType()); }
+
 LogicalResult ConvertOp::verify() {
   auto source = cast<TileType>(getSource().getType());
+  if (failed(verifyNoTruths(*this, source)) || failed(verifyNoTruths(*this, getResult().getType())))
+    return failure();
   return verifyExtents(*this, "result", cast<TileType>(getResult().getType()).getExtents(),
                        source.getExtents());
 }

@@ -359,6 +359,7 @@ def Tile_ConstantOp : Tile_Op<"constant", [Pure]> {
   let arguments = (ins F32Attr:$value);
   let results = (outs Tile_AnyTile:$tile);
   let assemblyFormat = "$value attr-dict `:` type($tile)";
+  let hasVerifier = 1;
 }
 
 def Tile_DotOp : Tile_Op<"dot", [Pure]> {
@@ -401,7 +402,7 @@ def Tile_MapOp : Tile_Op<"map", [Pure, SingleBlockImplicitTerminator<"YieldOp">]
     The body gets an element of each operand and, as the last two arguments, the element's
     row and column (i32; the column is 0 in a tile of one extent). Operands
     of one extent are values of the row. The body may use values from outside
-    that are the same for all elements.
+    that are the same for all elements. A tile of i1, of two extents, says of which elements something holds.
 
     Example:
     ```mlir

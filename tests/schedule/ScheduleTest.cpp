@@ -104,11 +104,14 @@ TEST(Schedule, TestedTilesAreNarrow) {
     EXPECT_EQ(schedule.reference, headDim == 256 ? "lazy" : "recompute") << headDim;
   }
   tested.testsMuch = true;
-  for (auto [headDim, blockN] : {std::pair(64, 80), {128, 80}, {192, 48}, {256, 32}}) {
+  for (auto [headDim, blockN] : {std::pair(64, 96), {128, 96}, {192, 64}, {256, 32}}) {
     Schedule schedule = chosenForLength(headDim, headDim, 0, tested);
     EXPECT_EQ(schedule.blockN, blockN) << headDim;
     EXPECT_EQ(schedule.reference, "lazy") << headDim;
   }
+  tested.readsBooleans = true;
+  for (auto [headDim, blockN] : {std::pair(64, 80), {128, 80}, {192, 64}, {256, 32}})
+    EXPECT_EQ(chosenForLength(headDim, headDim, 0, tested).blockN, blockN) << headDim;
 }
 
 // As do the rounds of a reduction, beside which no product of another block has its registers.

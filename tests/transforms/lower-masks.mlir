@@ -244,3 +244,49 @@ tile.kernel @divisor_of_a_row(%i: i32, %partial: i1) {
     tile.yield %m : i1
   }
 }
+
+// Where warpgroups overlap products and look for their blocks, which elements are kept is a tile of its
+// own, ahead of what it chooses from: it needs no scores.
+// CHECK-LABEL: tile.kernel @ahead
+tile.kernel @ahead(%$id: !tile.view<[?], i32>, %low: i32, %high: i32)
+    attributes {schedule = #tile.schedule<block_m = 64, block_n = 16, stages = 2, warps = 4, q_in_registers = false, consumers = 1, overlap = true>} {
+  %rows = tile.work : !tile.block<query, 64>
+  // CHECK: %[[X:.*]] = tile.constant
+  %x = tile.constant 0.0 : !tile.tile<[64, 16], f32>
+  %found, %count = tile.find_blocks from %low to %high : !tile.found_blocks<16> one {
+  ^bb0(%first: i32, %last: i32):
+    %keeps = arith.cmpi sle, %first, %high : i32
+    tile.yield %keeps, %keeps : i1, i1
+  } many {
+  ^bb0(%first: i32, %last: i32):
+    %keeps = arith.cmpi sle, %first, %high : i32
+    tile.yield %keeps, %keeps : i1, i1
+  }
+  // CHECK: %[[IDS:.*]] = tile.map : () -> !tile.tile<[64], i32>
+  // CHECK: tile.blocks %{{.*}}, %[[PARTIAL:.*]] of
+  tile.blocks %keys, %partial of %rows : !tile.block<query, 64> -> !tile.block<key, 16> among %found {
+    // CHECK: %[[KEEPS:.*]] = scf.if %[[PARTIAL]] -> (!tile.tile<[64, 16], i1>)
+    // CHECK: tile.map %[[IDS]] : (!tile.tile<[64], i32>) -> !tile.tile<[64, 16], i1>
+    // CHECK: %[[SAME:.*]] = arith.cmpi eq
+    // CHECK-NEXT: tile.yield %[[SAME]] : i1
+    // CHECK: tile.map %[[IDS]] {tile.seldom} : (!tile.tile<[64], i32>) -> !tile.tile<[64, 16], i1>
+    // CHECK: } else {
+    // CHECK: tile.map : () -> !tile.tile<[64, 16], i1>
+    // CHECK: %[[ALL:.*]] = arith.constant true
+    // CHECK-NEXT: tile.yield %[[ALL]] : i1
+    // CHECK: scf.if %[[PARTIAL]] -> (!tile.tile<[64, 16], f32>)
+    // CHECK-NEXT: %[[T:.*]] = tile.map %[[X]], %[[KEEPS]]
+    // CHECK-NEXT: ^bb0(%[[E:.*]]: f32, %[[K:.*]]: i1,
+    // CHECK: arith.select %[[K]], %[[E]], %{{.*}} : f32
+    // CHECK: scf.yield %[[T]]
+    // CHECK: } else {
+    // CHECK-NEXT: scf.yield %[[X]]
+    %t = tile.mask %x if %partial at %rows, %keys : !tile.tile<[64, 16], f32>, !tile.block<query, 64>, !tile.block<key, 16> do {
+    ^bb0(%b: i32, %h: i32, %hkv: i32, %q: i32, %k: i32):
+      %i = tile.read %$id[%q] : !tile.view<[?], i32> -> i32
+      %j = tile.read %$id[%k] : !tile.view<[?], i32> -> i32
+      %same = arith.cmpi eq, %i, %j : i32
+      tile.yield %same : i1
+    }
+  }
+}

@@ -161,9 +161,9 @@ Value emitKvHead(OpBuilder &builder, Location loc, Value head, const ExtentValue
 }
 
 BlockCoordinates emitBlockAt(OpBuilder &builder, Location loc, const BlockCoordinates &queries,
-                             Value index, const ExtentValues &extents, int64_t rows) {
+                             Value kvHead, Value index, const ExtentValues &extents, int64_t rows) {
   Value first = arith::MulIOp::create(builder, loc, index, constant(builder, loc, rows));
-  return {queries.batch, emitKvHead(builder, loc, queries.head, extents), first, extents.Sk};
+  return {queries.batch, kvHead, first, extents.Sk};
 }
 
 } // namespace tesela

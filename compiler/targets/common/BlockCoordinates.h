@@ -53,9 +53,9 @@ RowCoordinates emitRow(mlir::OpBuilder &builder, mlir::Location loc, const Block
 mlir::Value emitKvHead(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value head,
                        const ExtentValues &extents);
 
-/// tile.block_at, of a block of keys.
+/// tile.block_at, of a block of keys; `kvHead` is that of `queries`.
 BlockCoordinates emitBlockAt(mlir::OpBuilder &builder, mlir::Location loc,
-                             const BlockCoordinates &queries, mlir::Value index,
+                             const BlockCoordinates &queries, mlir::Value kvHead, mlir::Value index,
                              const ExtentValues &extents, int64_t rows);
 
 } // namespace tesela

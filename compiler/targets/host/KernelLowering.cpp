@@ -82,7 +82,8 @@ LogicalResult KernelLowering::lowerOperation(Operation &op) {
       .Case([&](tile::BlockAtOp at) {
         BlockCoordinates queries = blocks_.lookup(at.getRows());
         int64_t rows = at.getBlock().getType().getRows();
-        blocks_[at.getBlock()] = emitBlockAt(builder_, builder_.getLoc(), queries,
+        Value kvHead = emitKvHead(builder_, builder_.getLoc(), queries.head, extents_);
+        blocks_[at.getBlock()] = emitBlockAt(builder_, builder_.getLoc(), queries, kvHead,
                                              scalar(at.getIndex()), extents_, rows);
         return success();
       })

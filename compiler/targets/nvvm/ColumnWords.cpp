@@ -33,11 +33,29 @@ ColumnWords::ColumnWords(tile::MapOp map)
     bool isBound =
         compare && compare.getLhs() == column && isOfRow(compare.getRhs()) &&
         (compare.getPredicate() == Predicate::slt || compare.getPredicate() == Predicate::sge);
-    bool isJoin = isa<arith::AndIOp, arith::OrIOp, arith::XOrIOp, arith::SelectOp>(op) &&
-                  llvm::all_of(op.getOperands(), isKnown);
-    if (isBound || isJoin)
+    if (isBound || (isJoin(op) && llvm::all_of(op.getOperands(), isKnown)))
       formulas.insert(op.getResult(0));
   }
+}
+
+bool ColumnWords::isJoin(Operation &op) {
+  return isa<arith::AndIOp, arith::OrIOp, arith::XOrIOp, arith::SelectOp>(op) &&
+         op.getResult(0).getType().isInteger(1);
+}
+
+Value ColumnWords::join(OpBuilder &builder, Location loc, Operation &op,
+                        llvm::function_ref<Value(Value)> wordOf) {
+  Value a = wordOf(op.getOperand(0)), b = wordOf(op.getOperand(1));
+  if (isa<arith::AndIOp>(op))
+    return arith::AndIOp::create(builder, loc, a, b);
+  if (isa<arith::OrIOp>(op))
+    return arith::OrIOp::create(builder, loc, a, b);
+  if (isa<arith::XOrIOp>(op))
+    return arith::XOrIOp::create(builder, loc, a, b);
+  Value other =
+      arith::XOrIOp::create(builder, loc, a, arith::ConstantIntOp::create(builder, loc, -1, 32));
+  return arith::OrIOp::create(builder, loc, arith::AndIOp::create(builder, loc, a, b),
+                              arith::AndIOp::create(builder, loc, other, wordOf(op.getOperand(2))));
 }
 
 bool ColumnWords::isOfRow(Value value) const {
@@ -77,23 +95,9 @@ Value ColumnWords::Row::word(Value value, int64_t index) {
     result = below(ofRow(compare.getRhs()), index);
     if (compare.getPredicate() == Predicate::sge)
       result = arith::XOrIOp::create(builder, loc, result, constant(-1));
-  } else if (auto choice = value.getDefiningOp<arith::SelectOp>()) {
-    Value condition = word(choice.getCondition(), index);
-    Value isTrue = word(choice.getTrueValue(), index),
-          isFalse = word(choice.getFalseValue(), index);
-    Value other = arith::XOrIOp::create(builder, loc, condition, constant(-1));
-    result =
-        arith::OrIOp::create(builder, loc, arith::AndIOp::create(builder, loc, condition, isTrue),
-                             arith::AndIOp::create(builder, loc, other, isFalse));
   } else {
-    Operation *op = value.getDefiningOp();
-    Value a = word(op->getOperand(0), index), b = word(op->getOperand(1), index);
-    if (isa<arith::AndIOp>(op))
-      result = arith::AndIOp::create(builder, loc, a, b);
-    else if (isa<arith::OrIOp>(op))
-      result = arith::OrIOp::create(builder, loc, a, b);
-    else
-      result = arith::XOrIOp::create(builder, loc, a, b);
+    result = join(builder, loc, *value.getDefiningOp(),
+                  [&](Value operand) { return word(operand, index); });
   }
   words[{value, index}] = result;
   return result;

@@ -34,6 +34,11 @@ public:
 
   /// Whether `value` is from outside of the body, or the same for all columns of a row.
   bool isOfRow(mlir::Value value) const;
+  /// Whether `op` makes one truth of several: AND, OR, XOR, a choice.
+  static bool isJoin(mlir::Operation &op);
+  /// The word of a join's result; `wordOf` gives those of its operands.
+  static mlir::Value join(mlir::OpBuilder &builder, mlir::Location loc, mlir::Operation &op,
+                          llvm::function_ref<mlir::Value(mlir::Value)> wordOf);
   /// Whether `value` is a formula that the columns of a row differ in.
   bool isFormula(mlir::Value value) const { return formulas.contains(value); }
 

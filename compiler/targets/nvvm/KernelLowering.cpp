@@ -62,6 +62,10 @@ ExtentValues KernelLowering::extents() {
   return {slots[0], slots[1], slots[2], slots[3], slots[4]};
 }
 
+void KernelLowering::noteKvHead(Value head) {
+  kvHeads[head] = emitKvHead(builder, loc, head, extents());
+}
+
 SmallVector<Type> KernelLowering::typesOf(Type type) {
   auto tile = dyn_cast<tile::TileType>(type);
   if (!tile)
@@ -71,6 +75,8 @@ SmallVector<Type> KernelLowering::typesOf(Type type) {
   Type element = tile.getElementType();
   if (isa<pipe::RowsAttr>(tile.getEncoding()))
     return SmallVector<Type>(shape.rows(), element);
+  if (element.isInteger(1))
+    return SmallVector<Type>(shape.words(), builder.getI32Type());
   if (element.isF32() || element.isInteger(32))
     return SmallVector<Type>(shape.elements(), element);
   return SmallVector<Type>(shape.elements() / 2, builder.getI32Type());
@@ -192,11 +198,13 @@ LogicalResult KernelLowering::lower(Operation *op) {
         BlockCoordinates block = emitWork(builder, loc, item, extents(), work.getBlock().getType(),
                                           kernel.getScheduleAttr().getGroupKeys());
         values[work] = {block.batch, block.head, block.first, block.limit};
+        noteKvHead(block.head);
         return success();
       })
       .Case([&](tile::QueryBlockOp block) {
         values[block] = {valueOf(block.getBatch()), valueOf(block.getHead()),
                          valueOf(block.getFirst()), extents().Sq};
+        noteKvHead(valueOf(block.getHead()));
         return success();
       })
       .Case([&](tile::WorkItemsOp count) {
@@ -205,9 +213,10 @@ LogicalResult KernelLowering::lower(Operation *op) {
         return success();
       })
       .Case([&](tile::BlockAtOp at) {
+        BlockCoordinates queries = blockOf(at.getRows());
         BlockCoordinates block =
-            emitBlockAt(builder, loc, blockOf(at.getRows()), valueOf(at.getIndex()), extents(),
-                        at.getBlock().getType().getRows());
+            emitBlockAt(builder, loc, queries, kvHeads.lookup(queries.head), valueOf(at.getIndex()),
+                        extents(), at.getBlock().getType().getRows());
         values[at] = {block.batch, block.head, block.first, block.limit};
         return success();
       })
@@ -218,8 +227,7 @@ LogicalResult KernelLowering::lower(Operation *op) {
         bool isQuery = coordinates.getBlock().getType().getAxis() == tile::Axis::Query;
         values[coordinates.getBatch()] = {block.batch};
         values[coordinates.getHead()] = {block.head};
-        values[coordinates.getKvHead()] = {isQuery ? emitKvHead(builder, loc, block.head, extents())
-                                                   : block.head};
+        values[coordinates.getKvHead()] = {isQuery ? kvHeads.lookup(block.head) : block.head};
         // Else LLVM's strength reduction keeps a counter for each column that a score reads: a
         // consumer, which may not spill, would hold up to 64 registers over the whole loop.
         // Elsewhere it changes the spills both ways.

@@ -6,7 +6,8 @@
 // Walks a kernel once and writes the code of one thread. Every value of the kernel becomes a
 // list of values:
 //
-//   !tile.tile, #pipe.accumulator   f32, i32: one a register; 16 bits: a pair in each i32
+//   !tile.tile, #pipe.accumulator   f32, i32: one a register; 16 bits: a pair in each i32;
+//                                   i1: the words of each row that the lane holds (ColumnWords.h)
 //   !tile.tile, #pipe.operand       a pair in each i32
 //   !tile.tile, #pipe.rows          one f32 or i32 a row that the lane holds
 //   !tile.tile, #pipe.shared        the i32 address of the stage in shared memory
@@ -25,6 +26,7 @@
 #include "targets/common/BlockCoordinates.h"
 #include "targets/common/BlockFinder.h"
 #include "targets/common/KernelSignature.h"
+#include "targets/nvvm/ColumnWords.h"
 #include "targets/nvvm/PtxInstructions.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -45,6 +47,11 @@ struct FragmentShape {
 
   /// Groups of 8 columns.
   int64_t groups() const { return columns / 8; }
+  /// Of the columns of a row (ColumnWords.h).
+  int64_t wordsOfRow() const {
+    return (groups() + ColumnWords::groupsOfWord - 1) / ColumnWords::groupsOfWord;
+  }
+  int64_t words() const { return rows() * wordsOfRow(); }
   /// f32 registers of an accumulator.
   int64_t elements() const { return strips * groups() * 4; }
   /// Registers of a row slice: two rows a strip.
@@ -184,6 +191,9 @@ private:
   const Values &valuesOf(mlir::Value value) { return values.find(value)->second; }
   mlir::Value valueOf(mlir::Value value) { return valuesOf(value).front(); }
   BlockCoordinates blockOf(mlir::Value block);
+  /// Divides for the key/value head of a block of queries where the block becomes known: a loop
+  /// that asks for it would divide for each block, since LLVM moves no division out of one.
+  void noteKvHead(mlir::Value head);
   ExtentValues extents();
   llvm::SmallVector<mlir::Type> typesOf(mlir::Type type);
   FragmentShape shapeOf(mlir::Value tile) {
@@ -218,9 +228,13 @@ private:
   mlir::Value firstRow, firstColumn;
   mlir::Value sharedBase;
   llvm::DenseMap<mlir::Value, Values> values;
+  llvm::DenseMap<mlir::Value, mlir::Value> kvHeads; ///< by the query head
   /// With the addresses of their memory.
   llvm::MapVector<mlir::Value, std::pair<BlockFinder, mlir::Value>> finders;
-  bool roleIsWarp = false; ///< all lanes run finder and producer; one does what one thread does
+  /// Who runs the program that is lowered: one thread the producer's, a warp the finder's, of which
+  /// one lane does what one thread does.
+  enum class Role { Thread, Warp, Warpgroup };
+  Role role = Role::Warpgroup;
 };
 
 } // namespace tesela::nvvm

@@ -8,123 +8,29 @@
 // of the element: an operand of the instruction, and the same for elements on one diagonal.
 //
 // What is the same along a row is computed once for each of a lane's rows, and conditions that
-// are formulas of bounds of the column are words of bits (ColumnWords.h). Where the map is seldom
-// run, the words of any condition come from a loop over the lane's columns; so do the words of one
-// that has loops itself, of which a copy for each element would be long and take many registers.
+// are formulas of bounds of the column are words of bits (ColumnWords.h), as are whole tiles of i1.
+// Where the map is seldom run, the words of any condition come from a loop over the lane's columns;
+// so do the words of one that has loops itself, of which a copy for each element would be long and
+// take many registers.
 //
 // Where several heads share the rows (RowMap.h), that holds of the row's position: the bits of a
 // lane's firstRow and of i are apart, so that (firstRow + i) / heads is firstRow / heads + i /
 // heads.
 //
 //===----------------------------------------------------------------------===//
-#include "analysis/Positions.h"
 #include "analysis/RowMap.h"
 #include "analysis/SeldomMap.h"
 #include "analysis/UsedValues.h"
 #include "targets/nvvm/ColumnWords.h"
 #include "targets/nvvm/KernelLowering.h"
+#include "targets/nvvm/LanePositions.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/IRMapping.h"
-#include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 
 namespace tesela::nvvm {
-namespace {
-
-/// lane + row · i + column · j, of i32 or f32.
-struct LanePosition {
-  Value lane;
-  int64_t row = 0, column = 0;
-};
-
-/// The values of a map's body that are linear in the row's position and in the column.
-class LanePositions {
-public:
-  /// `outer` gives the lowered values from outside; `firstRow` is a position.
-  LanePositions(OpBuilder &builder, tile::MapOp map, const IRMapping &outer, Value firstRow,
-                Value firstColumn) {
-    Block &body = map.getBody().front();
-    Location loc = map.getLoc();
-    unsigned coordinates = map.getSources().size();
-    DenseMap<Value, Position> positions;
-    auto setRow = [&](Value row) {
-      positions[row] = {Value(), 1, 0};
-      known[row] = {firstRow, 1, 0};
-    };
-    if (headsOfRows(map) == 1)
-      setRow(body.getArgument(coordinates));
-    positions[body.getArgument(coordinates + 1)] = {Value(), 0, 1};
-    known[body.getArgument(coordinates + 1)] = {firstColumn, 0, 1};
-
-    for (Operation &op : body.without_terminator()) {
-      if (op.getNumResults() != 1)
-        continue;
-      Value result = op.getResult(0);
-      if (isRowPosition(result, map)) {
-        setRow(result);
-      } else if (matchPattern(&op, m_Constant()) && result.getType().isInteger(32)) {
-        positions[result] = {builder.clone(op)->getResult(0)};
-      } else if (isa<arith::AddIOp, arith::SubIOp, arith::MulIOp>(op)) {
-        SmallVector<Position> operands;
-        for (Value operand : op.getOperands()) {
-          if (operand.getParentBlock() != &body)
-            operands.push_back({outer.lookup(operand)});
-          else if (auto found = positions.find(operand); found != positions.end())
-            operands.push_back(found->second);
-        }
-        std::optional<Position> sum;
-        if (operands.size() == 2)
-          sum = combinePositions(op, operands, builder);
-        if (!sum)
-          continue;
-        positions[result] = *sum;
-        if (!sum->isUniform())
-          known[result] = {laneOf(builder, loc, *sum, firstRow, firstColumn), sum->row,
-                           sum->column};
-      } else if (auto convert = dyn_cast<arith::SIToFPOp>(op)) {
-        // Exact (see Positions.cpp), so the sum of the two parts is too.
-        auto found = positions.find(convert.getIn());
-        if (found == positions.end() || found->second.base || found->second.isUniform())
-          continue;
-        Value lane =
-            arith::SIToFPOp::create(builder, loc, result.getType(), known[convert.getIn()].lane);
-        known[result] = {lane, found->second.row, found->second.column};
-      } else if (auto sum = dyn_cast<arith::AddFOp>(op)) {
-        auto found = known.find(sum.getRhs());
-        if (!bitEnumContainsAll(sum.getFastmath(), arith::FastMathFlags::reassoc) ||
-            found == known.end() || sum.getLhs().getParentBlock() == &body)
-          continue;
-        Value lane =
-            arith::AddFOp::create(builder, loc, outer.lookup(sum.getLhs()), found->second.lane);
-        known[result] = {lane, found->second.row, found->second.column};
-      }
-    }
-  }
-
-  const LanePosition *find(Value value) const {
-    auto found = known.find(value);
-    return found == known.end() ? nullptr : &found->second;
-  }
-
-private:
-  static Value laneOf(OpBuilder &builder, Location loc, const Position &position, Value firstRow,
-                      Value firstColumn) {
-    auto times = [&](Value value, int64_t factor) -> Value {
-      Value constant = arith::ConstantIntOp::create(builder, loc, factor, 32);
-      return builder.createOrFold<arith::MulIOp>(loc, value, constant);
-    };
-    Value lane = builder.createOrFold<arith::AddIOp>(loc, times(firstRow, position.row),
-                                                     times(firstColumn, position.column));
-    return position.base ? arith::AddIOp::create(builder, loc, position.base, lane).getResult()
-                         : lane;
-  }
-
-  DenseMap<Value, LanePosition> known;
-};
-
-} // namespace
 
 /// `op`, of the body of a map, for the elements whose scalars these are.
 void KernelLowering::emitInBody(Operation *op, ArrayRef<IRMapping *> elements) {
@@ -171,10 +77,12 @@ public:
   MapElements(KernelLowering &lowering, tile::MapOp map, const IRMapping &outer)
       : lowering(lowering), builder(lowering.builder), loc(lowering.loc), map(map),
         body(map.getBody().front()), shape(cast<tile::TileType>(map.getType()), lowering.warps),
-        isRow(cast<tile::TileType>(map.getType()).getRank() == 1), heads(headsOfRows(map)),
-        outer(outer), positions(builder, map, outer,
-                                emitRowPlace(builder, loc, lowering.firstRow, heads).position,
-                                isRow ? lowering.constant(0) : lowering.firstColumn),
+        isRow(cast<tile::TileType>(map.getType()).getRank() == 1),
+        isWords(cast<tile::TileType>(map.getType()).getElementType().isInteger(1)),
+        heads(headsOfRows(map)), outer(outer),
+        positions(builder, map, outer,
+                  emitRowPlace(builder, loc, lowering.firstRow, heads).position,
+                  isRow ? lowering.constant(0) : lowering.firstColumn),
         columns(map) {}
 
   Values emit() {
@@ -185,24 +93,15 @@ public:
     if (isRow)
       return llvm::map_to_vector<2>(rows, [&](Row &row) { return ofRow(row, yielded); });
     splitCondition(yielded);
+    if (isWords)
+      return emitWords(yielded);
     findNeeded(yielded);
-    // Elements in the order of their registers; of words, a row's bits beside each other; a loop
-    // for a few rows and columns, which share what it reads.
-    bool hasLoops = llvm::any_of(needed, llvm::IsaPred<scf::ForOp>);
-    int64_t slice = hasLoops ? groupsOfLoop : condition ? groupsOfSlice : 1;
     Values results(shape.elements());
-    for (int64_t strip = 0; strip < shape.strips; ++strip)
-      for (int64_t first = 0; first < shape.groups(); first += slice) {
-        SmallVector<Element> elements;
-        for (int64_t half = 0; half < 2; ++half)
-          for (int64_t group = first; group < std::min(first + slice, shape.groups()); ++group)
-            for (int64_t odd = 0; odd < 2; ++odd)
-              elements.push_back({rows[strip * 2 + half], group, odd, outer});
-        MutableArrayRef<Element> left = elements;
-        for (size_t count = hasLoops ? left.size() : 1; !left.empty();
-             left = left.drop_front(count))
-          emitElements(left.take_front(count), yielded, results);
-      }
+    forEachSlice([&](MutableArrayRef<Element> elements) {
+      emitElements(elements);
+      for (Element &at : elements)
+        results[indexOf(at)] = ofElement(at, yielded);
+    });
     return results;
   }
 
@@ -226,6 +125,28 @@ private:
 
     int64_t column() const { return 8 * group + odd; }
   };
+
+  /// Elements in the order of their registers; of words, a row's bits beside each other; a loop
+  /// for a few rows and columns, which share what it reads.
+  void forEachSlice(llvm::function_ref<void(MutableArrayRef<Element>)> emitSome) {
+    bool hasLoops = llvm::any_of(needed, llvm::IsaPred<scf::ForOp>);
+    bool readsWords = llvm::any_of(map.getSources(), isOfWords);
+    int64_t slice = hasLoops                             ? groupsOfLoop
+                    : condition || isWords || readsWords ? groupsOfSlice
+                                                         : 1;
+    for (int64_t strip = 0; strip < shape.strips; ++strip)
+      for (int64_t first = 0; first < shape.groups(); first += slice) {
+        SmallVector<Element> elements;
+        for (int64_t half = 0; half < 2; ++half)
+          for (int64_t group = first; group < std::min(first + slice, shape.groups()); ++group)
+            for (int64_t odd = 0; odd < 2; ++odd)
+              elements.push_back({rows[strip * 2 + half], group, odd, outer});
+        MutableArrayRef<Element> left = elements;
+        for (size_t count = hasLoops ? left.size() : 1; !left.empty();
+             left = left.drop_front(count))
+          emitSome(left.take_front(count));
+      }
+  }
 
   BlockArgument rowArgument() { return body.getArgument(map.getSources().size()); }
   BlockArgument columnArgument() { return body.getArgument(map.getSources().size() + 1); }
@@ -275,14 +196,20 @@ private:
 
   //===--- conditions as words ----------------------------------------------===//
 
-  /// Splits what the last select asks into what words say and the rest.
+  /// Splits what the map yields, of a tile of words, or else what its last select asks, into what
+  /// words say and the rest.
   void splitCondition(Value yielded) {
-    auto select = yielded.getDefiningOp<arith::SelectOp>();
-    if (!select || select->getBlock() != &body || columns.isOfRow(select.getCondition()))
-      return;
+    Value asked = yielded;
+    if (!isWords) {
+      auto select = yielded.getDefiningOp<arith::SelectOp>();
+      if (!select || select->getBlock() != &body || columns.isOfRow(select.getCondition()) ||
+          isa<BlockArgument>(select.getCondition()))
+        return;
+      asked = select.getCondition();
+    }
     std::function<void(Value)> split = [&](Value value) {
       auto both = value.getDefiningOp<arith::AndIOp>();
-      if (columns.isFormula(value) || (columns.isOfRow(value) && !parts.empty())) {
+      if (columns.isFormula(value) || (columns.isOfRow(value) && (isWords || !parts.empty()))) {
         parts.push_back(value);
       } else if (both && both->getBlock() == &body) {
         split(both.getLhs());
@@ -291,19 +218,87 @@ private:
         rest.push_back(value);
       }
     };
-    if (isSeldom(map))
-      rest.push_back(select.getCondition());
-    else
-      split(select.getCondition());
     bool hasLoops = llvm::any_of(body.getOps<scf::ForOp>(), [&](scf::ForOp loop) {
       return !columns.isOfRow(loop.getResult(0));
     });
-    if (isSeldom(map) || hasLoops)
+    bool isLooped = isSeldom(map) || hasLoops;
+    if (isWords && (!isLooped || isKnownByRow(asked)))
+      return; // emitWords joins them
+    if (isSeldom(map))
+      rest.push_back(asked);
+    else
+      split(asked);
+    if (isLooped)
       loopOverColumns();
+    if (isWords)
+      return;
     if (parts.empty() && looped.empty())
       rest.clear();
     else
-      condition = select.getCondition();
+      condition = asked;
+  }
+
+  //===--- tiles of words ---------------------------------------------------===//
+
+  bool isKnownByRow(Value value) { return columns.isFormula(value) || columns.isOfRow(value); }
+
+  /// The values for which words are joined: joins of truths of which a part is known by row.
+  void findJoined() {
+    for (Operation &op : body.without_terminator())
+      if (op.getNumResults() == 1 && !isKnownByRow(op.getResult(0)) && ColumnWords::isJoin(op) &&
+          llvm::any_of(op.getOperands(), [&](Value operand) {
+            return isKnownByRow(operand) || joined.contains(operand);
+          }))
+        joined.insert({op.getResult(0), {}});
+  }
+
+  /// What words do not say of `value`: asked of each element, and gathered bit by bit.
+  void findGathered(Value value, llvm::DenseSet<Value> &seen) {
+    if (isKnownByRow(value) || !seen.insert(value).second)
+      return;
+    if (joined.contains(value)) {
+      llvm::for_each(value.getDefiningOp()->getOperands(),
+                     [&](Value operand) { findGathered(operand, seen); });
+      return;
+    }
+    gathered.insert({value, SmallVector<Values>(rows.size(),
+                                                Values(shape.wordsOfRow(), lowering.constant(0)))});
+    findNeeded(value);
+  }
+
+  Value wordFor(Value value, Row &row, int64_t index) {
+    if (isKnownByRow(value))
+      return row.words->word(value, index);
+    if (auto found = gathered.find(value); found != gathered.end())
+      return found->second[&row - rows.data()][index];
+    Value &word = joined[value][{&row - rows.data(), index}];
+    if (!word)
+      word = columns.join(builder, loc, *value.getDefiningOp(),
+                          [&](Value operand) { return wordFor(operand, row, index); });
+    return word;
+  }
+
+  /// The words of a tile of i1.
+  Values emitWords(Value yielded) {
+    if (looped.empty()) {
+      findJoined();
+      llvm::DenseSet<Value> seen;
+      findGathered(yielded, seen);
+    }
+    if (!gathered.empty())
+      forEachSlice([&](MutableArrayRef<Element> elements) {
+        emitElements(elements);
+        for (Element &at : elements)
+          for (auto &[value, words] : gathered) {
+            Value &word = words[&at.row - rows.data()][wordOf(at)];
+            word = lowering.ptx().withBitIf(word, bitOf(at), ofElement(at, value));
+          }
+      });
+    Values results;
+    for (Row &row : rows)
+      for (int64_t index = 0; index < shape.wordsOfRow(); ++index)
+        results.push_back(looped.empty() ? wordFor(yielded, row, index) : joinedWord(row, index));
+    return results;
   }
 
   /// What `conditions` need of the row; nothing where they need an element of a source.
@@ -410,21 +405,30 @@ private:
     return scalars.lookup(value);
   }
 
+  static int64_t wordOf(const Element &at) { return at.group / ColumnWords::groupsOfWord; }
+  static int64_t bitOf(const Element &at) {
+    return 2 * (at.group % ColumnWords::groupsOfWord) + at.odd;
+  }
+
+  Value hasBit(Value word, int64_t bit) {
+    Value single = lowering.constant(int32_t(uint32_t(1) << bit));
+    return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ne,
+                                 arith::AndIOp::create(builder, loc, word, single),
+                                 lowering.constant(0));
+  }
+
   /// Whether the words, and what is asked besides, keep the element.
   Value keeps(Element &at) {
-    int64_t index = at.group / ColumnWords::groupsOfWord;
-    int64_t bit = 2 * (at.group % ColumnWords::groupsOfWord) + at.odd;
-    Value word = joinedWord(at.row, index);
-    if (rest.empty()) {
-      Value single = lowering.constant(int32_t(uint32_t(1) << bit));
-      return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ne,
-                                   arith::AndIOp::create(builder, loc, word, single),
-                                   lowering.constant(0));
-    }
+    Value word = joinedWord(at.row, wordOf(at));
+    return rest.empty() ? hasBit(word, bitOf(at))
+                        : lowering.ptx().hasBitAnd(word, bitOf(at), keepsRest(at));
+  }
+
+  Value keepsRest(Element &at) {
     Value kept;
     for (Value other : rest)
       kept = kept ? lowering.ptx().both(kept, ofElement(at, other)) : ofElement(at, other);
-    return lowering.ptx().hasBitAnd(word, bit, kept);
+    return kept;
   }
 
   Value joinedWord(Row &row, int64_t index) {
@@ -456,11 +460,29 @@ private:
     return (row / 2 * shape.groups() + at.group) * 4 + row % 2 * 2 + at.odd;
   }
 
-  void emitElements(MutableArrayRef<Element> elements, Value yielded, Values &results) {
+  static bool isOfWords(Value source) {
+    return cast<tile::TileType>(source.getType()).getElementType().isInteger(1);
+  }
+
+  /// An element of `source`, of two extents.
+  Value elementOf(Value source, const Element &at) {
+    if (!isOfWords(source))
+      return lowering.valuesOf(source)[indexOf(at)];
+    // Pinned, or else the bits of all elements, of which other maps ask too, would be taken apart
+    // ahead of both and held in a register each.
+    Values &words = heldWords[source];
+    if (words.empty())
+      words = llvm::map_to_vector<2>(lowering.valuesOf(source),
+                                     [&](Value word) { return lowering.ptx().pinned(word); });
+    int64_t row = &at.row - rows.data();
+    return hasBit(words[row * shape.wordsOfRow() + wordOf(at)], bitOf(at));
+  }
+
+  void emitElements(MutableArrayRef<Element> elements) {
     for (auto [index, source] : llvm::enumerate(map.getSources()))
       if (cast<tile::TileType>(source.getType()).getRank() == 2)
         for (Element &at : elements)
-          at.scalars.map(body.getArgument(index), lowering.valuesOf(source)[indexOf(at)]);
+          at.scalars.map(body.getArgument(index), elementOf(source, at));
     for (Operation &inner : body.without_terminator()) {
       if (!needed.contains(&inner))
         continue;
@@ -473,8 +495,6 @@ private:
       if (!left.empty())
         lowering.emitInBody(&inner, left);
     }
-    for (Element &at : elements)
-      results[indexOf(at)] = ofElement(at, yielded);
   }
 
   /// Computes what `op` uses, or its result where there is a shorter way to it.
@@ -526,24 +546,31 @@ private:
   tile::MapOp map;
   Block &body;
   FragmentShape shape;
-  bool isRow;
+  bool isRow, isWords;
   int64_t heads;
   const IRMapping &outer;
   LanePositions positions;
   ColumnWords columns;
   SmallVector<Row> rows;
-  /// The last select's: what formulas of words say, what words of a loop say, and what is asked of
-  /// each element besides.
+  /// What the last select asks, or a tile of words in whose map are loops: what formulas of words
+  /// say, what words of a loop say, and what is asked of each element besides.
   Value condition;
   SmallVector<Value> parts, looped, rest;
-  llvm::DenseSet<Value> ofColumn; ///< the same for all rows
+  /// Of a tile of words: the words of what is asked of each element, by row; those that are joined,
+  /// by row and index.
+  llvm::MapVector<Value, SmallVector<Values>> gathered;
+  llvm::DenseMap<Value, llvm::DenseMap<std::pair<int64_t, int64_t>, Value>> joined;
+  llvm::DenseMap<Value, Values> heldWords; ///< of the sources that are tiles of words
+  llvm::DenseSet<Value> ofColumn;          ///< the same for all rows
   llvm::DenseSet<Operation *> needed;
 };
 
 LogicalResult KernelLowering::lowerMap(tile::MapOp op) {
   auto type = cast<tile::TileType>(op.getType());
-  if (!type.getElementType().isF32() && !type.getElementType().isInteger(32))
-    return op.emitOpError() << "expected elements f32 or i32, got " << type.getElementType();
+  Type element = type.getElementType();
+  if (!element.isF32() && !element.isInteger(32) && !(element.isInteger(1) && type.getRank() == 2))
+    return op.emitOpError() << "expected elements f32 or i32, or i1 of two extents, got "
+                            << element;
   Block &body = op.getBody().front();
   // Values from outside are looked up once.
   IRMapping outer;

@@ -31,7 +31,7 @@ void KernelLowering::onLaneZero(llvm::function_ref<void()> body) {
 }
 
 void KernelLowering::onRoleThread(llvm::function_ref<void()> body) {
-  if (roleIsWarp)
+  if (role == Role::Warp)
     onLaneZero(body);
   else
     body();
@@ -49,10 +49,9 @@ static int64_t readersOf(pipe::OpenOp open, pipe::RolesOp roles) {
   };
   if (isRead(roles.getConsumers()))
     warps += channel.getParts() > 1 ? 4 : 4 * roles.getCount();
-  if (isRead(roles.getProducer()))
-    warps += 1;
-  // Each lane has read the numbers, and says so (lowerReceive).
-  return channel.getWords() > 0 ? 32 * warps : warps;
+  // Each lane has read the numbers, and says so (lowerReceive). The producer is one.
+  int64_t readers = channel.getWords() > 0 ? 32 * warps : warps;
+  return readers + (isRead(roles.getProducer()) ? 1 : 0);
 }
 
 void KernelLowering::initChannels(pipe::RolesOp roles) {
@@ -85,24 +84,24 @@ LogicalResult KernelLowering::lowerRoles(pipe::RolesOp op) {
 
   builder.setInsertionPointToStart(branch.thenBlock());
   ptx().setRegisters(op.getProducerRegisters(), /*increase=*/false);
-  // One thread; beside a finder, each is a warp.
-  roleIsWarp = op.hasFinder();
-  int64_t first = 0, threads = roleIsWarp ? 32 : 1;
-  for (Region *region : {&op.getProducer(), &op.getFinder()}) {
+  // The producer is one thread, and ptxas sees that it is: of a warp it would keep what it received
+  // for each lane, and copy in a loop over the lanes. A finder is the warp behind it.
+  for (auto [region, kind, first] : {std::tuple(&op.getProducer(), Role::Thread, 0),
+                                     std::tuple(&op.getFinder(), Role::Warp, 32)}) {
     if (region->empty())
       continue;
-    Value inWarp = arith::SubIOp::create(builder, loc, thread, constant(first));
-    Value isIn =
-        arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ult, inWarp, constant(threads));
+    Value inRole = arith::SubIOp::create(builder, loc, thread, constant(first));
+    Value isIn = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ult, inRole,
+                                       constant(kind == Role::Thread ? 1 : 32));
     auto one = scf::IfOp::create(builder, loc, isIn, /*withElseRegion=*/false);
     OpBuilder::InsertionGuard inner(builder);
     builder.setInsertionPointToStart(one.thenBlock());
+    role = kind;
     if (failed(lowerBlock(region->front())))
       return failure();
     loc = outer;
-    first += threads;
   }
-  roleIsWarp = false;
+  role = Role::Warpgroup;
 
   loc = outer;
   builder.setInsertionPointToStart(branch.elseBlock());
@@ -213,14 +212,14 @@ void KernelLowering::lowerReceive(pipe::ReceiveOp op) {
   Values words =
       ptx().loadShared16Bytes(channelWords(op.getChannel(), op.getUse()).second, /*offset=*/0);
   for (auto [index, result] : llvm::enumerate(op.getValues()))
-    values[result] = {ptx().uniform(words[index])};
+    values[result] = {role == Role::Thread ? words[index] : ptx().uniform(words[index])};
   // Each lane for itself: racecheck does not follow one that arrives for its warp.
   ptx().arrive(channelUse(op.getChannel(), op.getUse(), /*isFull=*/false).first, constant(0));
 }
 
 void KernelLowering::lowerNextItem(pipe::NextItemOp op) {
   Value taken;
-  if (roleIsWarp) {
+  if (role == Role::Warp) {
     Value isFirst =
         arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, lane, constant(0));
     auto one = scf::IfOp::create(builder, loc, builder.getI32Type(), isFirst,

@@ -2,6 +2,7 @@
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
+#include "analysis/UsedValues.h"
 #include "targets/nvvm/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -204,8 +205,16 @@ struct PipeOverlapItems : impl::PipeOverlapItemsBase<PipeOverlapItems> {
   /// the next item's mapping, `current` this one's. Gives the last product.
   static Value emitProducts(OpBuilder &builder, Item &item, IRMapping &next, IRMapping current) {
     Location loc = item.last.getLoc();
-    pipe::DotStartOp delayed;
+    pipe::DotStartOp started, delayed;
     Value sum;
+    Value first = item.first.getResult();
+    // Of what the first product reads; that lasts until it is awaited.
+    SmallVector<Operation *> releases;
+    auto awaitFirst = [&] {
+      next.map(first,
+               pipe::DotWaitOp::create(builder, item.first.getLoc(), first.getType(), started, 1));
+      cloneAll(builder, releases, next);
+    };
     auto place = llvm::find(item.late, item.last);
     auto finish = [&] {
       sum = pipe::DotWaitOp::create(builder, loc, item.last.getType(), delayed, 0);
@@ -214,22 +223,29 @@ struct PipeOverlapItems : impl::PipeOverlapItemsBase<PipeOverlapItems> {
     for (Operation &op : item.head()) {
       if (&op == item.first) {
         tile::DotOp dot = item.first;
-        auto started = pipe::DotStartOp::create(
+        started = pipe::DotStartOp::create(
             builder, dot.getLoc(), dot, next.lookupOrDefault(dot.getA()),
             next.lookupOrDefault(dot.getB()), next.lookupOrDefault(dot.getC()));
         cloneAll(builder, ArrayRef(item.late.begin(), place), current);
         delayed = pipe::DotStartOp::create(
             builder, loc, item.last, current.lookup(item.last.getA()),
             current.lookup(item.last.getB()), current.lookup(item.last.getC()));
-        next.map(dot.getResult(),
-                 pipe::DotWaitOp::create(builder, dot.getLoc(), dot.getType(), started, 1));
         continue;
       }
+      bool isInFlight = started && !next.contains(first);
+      if (isInFlight && isa<pipe::ReleaseOp>(op)) {
+        releases.push_back(&op);
+        continue;
+      }
+      if (isInFlight && llvm::is_contained(valuesUsedBy(op), first))
+        awaitFirst();
       // The rounded exponentials take the registers of those that the last product reads.
       if (delayed && !sum && isa<tile::ConvertOp>(op))
         finish();
       builder.clone(op, next);
     }
+    if (!next.contains(first))
+      awaitFirst();
     if (!sum)
       finish();
     return sum;

@@ -2,6 +2,7 @@
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
+#include "analysis/UsedValues.h"
 #include "targets/nvvm/IterationSlice.h"
 #include "targets/nvvm/Passes.h"
 
@@ -161,37 +162,43 @@ struct PipeOverlapProducts : impl::PipeOverlapProductsBase<PipeOverlapProducts> 
       if (index != carried)
         mapping.map(loop.getRegionIterArgs()[index], arguments[next++]);
 
-    pipe::DotStartOp delayed;
+    // Each product is awaited where it is first used: what else there is runs beside it.
+    pipe::DotStartOp started, delayed;
     Value previous = loop.getRegionIterArgs()[carried];
-    auto awaitSum = [&] {
-      mapping.map(previous, pipe::DotWaitOp::create(inner, loc, previous.getType(), delayed, 0));
+    auto await = [&](Value product, pipe::DotStartOp start, unsigned pending) {
+      mapping.map(product, pipe::DotWaitOp::create(inner, loc, product.getType(), start, pending));
+    };
+    auto awaitUsed = [&](Operation &op) {
+      SmallVector<Value> used = valuesUsedBy(op);
+      auto uses = [&](Value product) { return llvm::is_contained(used, product); };
+      bool usesSum = !mapping.contains(previous) && uses(previous);
+      Value score = products.first.getResult();
+      if (started && !mapping.contains(score) && (usesSum || uses(score)))
+        await(score, started, 1);
+      if (usesSum)
+        await(previous, delayed, 0);
     };
     for (Operation &op : llvm::make_filter_range(loop.getBody()->without_terminator(), isKept)) {
       if (&op == products.first) {
         tile::DotOp dot = products.first;
         if (hasTurns)
           pipe::BeginTurnOp::create(inner, loc);
-        auto started =
-            pipe::DotStartOp::create(inner, loc, dot, mapping.lookupOrDefault(dot.getA()),
-                                     mapping.lookupOrDefault(dot.getB()), dot.getC());
+        started = pipe::DotStartOp::create(inner, loc, dot, mapping.lookupOrDefault(dot.getA()),
+                                           mapping.lookupOrDefault(dot.getB()), dot.getC());
         Value before = arith::SubIOp::create(inner, loc, rotated.getInductionVar(), one);
         Value right = loadLast(inner, loop, products, before);
         delayed = pipe::DotStartOp::create(inner, loc, products.last, left, right, sum);
         if (hasTurns)
           pipe::EndTurnOp::create(inner, loc);
-        mapping.map(dot.getResult(),
-                    pipe::DotWaitOp::create(inner, loc, dot.getType(), started, 1));
         continue;
       }
-      bool usesSum = false;
-      op.walk(
-          [&](Operation *user) { usesSum |= llvm::is_contained(user->getOperands(), previous); });
-      if (usesSum && !mapping.contains(previous))
-        awaitSum();
+      awaitUsed(op);
       inner.clone(op, mapping);
     }
+    if (Value score = products.first.getResult(); !mapping.contains(score))
+      await(score, started, 1);
     if (!mapping.contains(previous))
-      awaitSum();
+      await(previous, delayed, 0);
     foldFirst(loop, mapping, /*isFirst=*/false);
     scf::YieldOp::create(inner, loc, carriedValues(loop, products, mapping));
 

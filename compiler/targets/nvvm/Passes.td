@@ -70,7 +70,8 @@ def PipeOverlapProducts : Pass<"pipe-overlap-products", "::tesela::tile::KernelO
   let description = [{
     Where the schedule has `overlap`: the loop's last product, which takes its left operand from registers and
     adds to a carried accumulator, is put off by one iteration and starts right behind the first product of
-    the next, so that the tensor cores work while that first product's result is used. The first
+    the next, so that the tensor cores work while that first product's result is used. Each is awaited where it is
+    first used: what needs neither runs beside both. The first
     iteration stands before the loop without the last product, which follows behind the loop; a sum that
     begins with zeros is not scaled there. The loop runs at least once: of an empty range its first block is computed, all of whose elements the
     kernel must drop by itself.
@@ -92,6 +93,7 @@ def PipeOverlapProducts : Pass<"pipe-overlap-products", "::tesela::tile::KernelO
       %s = pipe.dot_start %Q, %K transposed plus %none
       %V = tile.load %v[%keys_j - 1]
       %o = pipe.dot_start %P, %V plus %O
+      …                                    // what uses neither
       %S = pipe.dot_wait %s pending 1
       …                                    // what uses %S alone
       %O1 = pipe.dot_wait %o pending 0

@@ -281,6 +281,12 @@ Value PtxInstructions::hasBitAnd(Value word, int64_t bit, Value a) {
   return emitPure(text, "=b,r,b", a.getType(), {word, a});
 }
 
+Value PtxInstructions::withBitIf(Value word, int64_t bit, Value a) {
+  std::string text =
+      ("{\n mov.b32 $0, $1;\n @$2 or.b32 $0, $0, " + Twine(uint32_t(1) << bit) + ";\n}").str();
+  return emitPure(text, "=r,r,b", word.getType(), {word, a});
+}
+
 void PtxInstructions::keepLoop() {
   emit({}, {}, ".pragma \"nounroll\";", "", /*hasSideEffects=*/true);
 }

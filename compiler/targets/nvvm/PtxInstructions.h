@@ -89,12 +89,15 @@ public:
   /// Counts the ends in the u32 behind `counter`, from 0 to `last`, and on the last one makes both
   /// 0 again.
   void endCount(mlir::Value counter, mlir::Value last);
-  /// An i32 whose lowest `count` (i32, not negative) bits are 1, all of them from 32 on (9.7.1 bmsk).
+  /// An i32 whose lowest `count` (i32, not negative) bits are 1, all of them from 32 on (9.7.1
+  /// bmsk).
   mlir::Value lowBits(mlir::Value count);
   /// a && b (i1), of which LLVM knows nothing more: it would make two selects of one on both.
   mlir::Value both(mlir::Value a, mlir::Value b);
   /// Bit `bit` of `word` (i32) && a, likewise: LLVM would shift the bit first.
   mlir::Value hasBitAnd(mlir::Value word, int64_t bit, mlir::Value a);
+  /// `word` (i32) with bit `bit` set where `a` (i1): one predicated instruction.
+  mlir::Value withBitIf(mlir::Value word, int64_t bit, mlir::Value a);
   /// At a loop's head: ptxas does not unroll the loop (11.1 pragma nounroll).
   void keepLoop();
   /// `x` (i32), of which LLVM knows nothing more: not that it counts a loop's iterations.

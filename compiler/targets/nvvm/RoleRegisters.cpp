@@ -12,10 +12,10 @@ namespace {
 /// what the warpgroups enter with; a producer of 24 beside two consumers of 240 spills the
 /// coordinates of wide heads.
 constexpr std::pair<int64_t, int64_t> registersOf[] = {{0, 0}, {56, 256}, {40, 232}, {32, 160}};
-/// Where the ends of an item's keys follow from captured tensors, the producer reads them: so many
-/// values are held at once (image_before).
-constexpr int64_t readsOfReader = 8;
-constexpr std::pair<int64_t, int64_t> registersOfReader[] = {
+/// Where the ends of an item's keys follow from captured tensors, or take long to compute, the
+/// producer holds as many values at once (image_before; block_diffusion).
+constexpr int64_t readsOfLongProducer = 8, opsOfLongProducer = 400;
+constexpr std::pair<int64_t, int64_t> registersOfLongProducer[] = {
     {0, 0}, {56, 256}, {56, 224}, {32, 160}};
 /// Where a finder stands beside the producer: it would spill the bounds of what it tests. Beside
 /// blocks of 128 columns it may have fewer.
@@ -31,8 +31,12 @@ constexpr int64_t opsOfLongFinder = 700;
 } // namespace
 
 void dealRegisters(pipe::RolesOp roles, tile::ScheduleAttr schedule) {
-  int64_t ops = 0, reads = 0;
-  roles.getFinder().walk([&](mlir::Operation *) { ++ops; });
+  auto opsOf = [](mlir::Region &role) {
+    int64_t ops = 0;
+    role.walk([&](mlir::Operation *) { ++ops; });
+    return ops;
+  };
+  int64_t ops = opsOf(roles.getFinder()), reads = 0;
   roles.getProducer().walk([&](tile::ReadOp) { ++reads; });
   // Without overlap the consumers go through the rounds of reductions, which take registers, too.
   bool isWide = schedule.getBlockN() >= 128 || !schedule.getOverlap();
@@ -41,8 +45,8 @@ void dealRegisters(pipe::RolesOp roles, tile::ScheduleAttr schedule) {
     registers = registersOfLongFinder;
   else if (ops > 0)
     registers = isWide ? registersBesideWideBlocks : registersOfFinder;
-  else if (reads > readsOfReader)
-    registers = registersOfReader;
+  else if (reads > readsOfLongProducer || opsOf(roles.getProducer()) > opsOfLongProducer)
+    registers = registersOfLongProducer;
   auto [producer, consumer] = registers[schedule.getConsumers()];
   roles.setProducerRegisters(producer);
   roles.setConsumerRegisters(consumer);

@@ -473,3 +473,17 @@ tile.kernel @k(%v: !tile.view<[?], f32>, %i: i32) {
   // expected-error @+1 {{expected bounds of type 'f32', got 'i32'}}
   %a, %z = tile.bounds %v[%i] to [%i] within [1] : !tile.view<[?], f32> -> i32
 }
+
+// -----
+
+tile.kernel @truths() {
+  // expected-error @+1 {{expected elements that are numbers, got '!tile.tile<[8, 8], i1>'; a tile of i1 is made and read by tile.map}}
+  %x = tile.constant 1.0 : !tile.tile<[8, 8], i1>
+}
+
+// -----
+
+tile.kernel @converted(%a: !tile.tile<[8, 8], i1>) {
+  // expected-error @+1 {{expected elements that are numbers, got '!tile.tile<[8, 8], i1>'}}
+  %x = tile.convert %a : !tile.tile<[8, 8], i1> -> !tile.tile<[8, 8], f16>
+}

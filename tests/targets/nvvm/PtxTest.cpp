@@ -349,6 +349,32 @@ TEST(PtxWithRoles, ChainsThatAreSharedAreFollowedOnce) {
   EXPECT_FALSE(compiled(specification).code.empty());
 }
 
+// Each condition is made of the one before, twice.
+TEST(PtxWithRoles, ConditionsThatAreSharedAreFollowedOnce) {
+  std::string text = "attention deep(id: i32[B, Sk], n: i32) {\n"
+                     "let m0 = id[b, q] == id[b, k] || q - k < n\n";
+  for (int i = 1; i < 32; ++i) {
+    std::string last = "m" + std::to_string(i - 1), number = std::to_string(i);
+    text += "let m" + number + " = (" + last + " && k * k != " + number + ") || (" + last +
+            " && q >= " + number + ")\n";
+  }
+  EXPECT_FALSE(
+      compiled(specificationOf(text + "mask = m31 }", 64, ElementType::bf16, 90)).code.empty());
+}
+
+// The producer is one thread, whose values lie in uniform registers; a block of keys takes no
+// division of it. What a warp would do with shuffles, and of a block again, made its loop twice as
+// long.
+TEST(PtxWithRoles, TheProducersLoopIsShort) {
+  Artifact artifact = compiled(specificationOf(
+      "attention m(id: i32[B, Sk]) { mask = id[b, q] == id[b, k] }", 64, ElementType::bf16, 90));
+  constexpr const char *fill = "complete_tx::bytes";
+  size_t begin = artifact.code.find(fill), end = artifact.code.rfind(fill);
+  ASSERT_LT(begin, end);
+  std::string producer = artifact.code.substr(begin, end - begin);
+  EXPECT_EQ(producer.find("shfl.sync.idx"), std::string::npos);
+}
+
 // ptxas makes one instruction of two minima and forgets that an operand was negated
 // (NegatedExtremes.h).
 TEST(Ptx, NoMinimumReadsANegation) {

@@ -161,3 +161,43 @@ tile.kernel @loop_of_a_score(%o: !tile.view<[?, ?, ?], f32>, %$t: !tile.view<[?,
   %m = tile.reduce max %y from %zero : !tile.tile<[64, 16], f32> -> !tile.tile<[64], f32>
   tile.store %m, %o[%rows] : !tile.tile<[64], f32>, !tile.view<[?, ?, ?], f32>[!tile.block<query, 64>]
 }
+
+// A tile of i1 is a word a row. Of `column < end || id[row] == column * column && row >= 8` words say what
+// is a bound of the column or the same along a row; the rest is gathered bit by bit, and the words are joined. A
+// map of the tile pins them, so that the bits are not taken apart ahead of it.
+// CHECK-LABEL: llvm.func @words
+// CHECK: %[[BIT:.*]] = llvm.inline_asm{{.*}}"{\0A mov.b32 $0, $1;\0A @$2 or.b32 $0, $0, 1;\0A}", "=r,r,b" %c0_i32
+// CHECK: llvm.inline_asm{{.*}}@$2 or.b32 $0, $0, 2;{{.*}} %[[BIT]],
+// CHECK: llvm.inline_asm{{.*}}bmsk.clamp.b32
+// CHECK: %[[BOTH:.*]] = arith.andi %{{.*}} : i32
+// CHECK: %[[WORD:.*]] = arith.ori %{{.*}}, %[[BOTH]] : i32
+// CHECK: %[[PINNED:.*]] = llvm.inline_asm has_side_effects{{.*}}"mov.b32 $0, $1;", "=r,r" %[[WORD]]
+// CHECK: %[[FIRST:.*]] = arith.andi %[[PINNED]], %c1_i32
+// CHECK: %[[KEPT:.*]] = arith.cmpi ne, %[[FIRST]], %c0_i32
+// CHECK: arith.select %[[KEPT]], %{{.*}}, %{{.*}} : f32
+tile.kernel @words(%o: !tile.view<[?, ?, ?], f32>, %$id: !tile.view<[?], i32>, %end: i32)
+    attributes {schedule = #tile.schedule<block_m = 64, block_n = 16, stages = 1, warps = 4, q_in_registers = false>} {
+  %rows = tile.work : !tile.block<query, 64>
+  %x = tile.constant 1.0 : !tile.tile<[64, 16], f32>
+  %keeps = tile.map : () -> !tile.tile<[64, 16], i1> {
+  ^bb0(%row: i32, %column: i32):
+    %before = arith.cmpi slt, %column, %end : i32
+    %i = tile.read %$id[%row] : !tile.view<[?], i32> -> i32
+    %square = arith.muli %column, %column : i32
+    %same = arith.cmpi eq, %i, %square : i32
+    %eight = arith.constant 8 : i32
+    %late = arith.cmpi sge, %row, %eight : i32
+    %both = arith.andi %same, %late : i1
+    %m = arith.ori %before, %both : i1
+    tile.yield %m : i1
+  }
+  %y = tile.map %x, %keeps : (!tile.tile<[64, 16], f32>, !tile.tile<[64, 16], i1>) -> !tile.tile<[64, 16], f32> {
+  ^bb0(%e: f32, %k: i1, %row: i32, %column: i32):
+    %none = arith.constant -1.0 : f32
+    %s = arith.select %k, %e, %none : f32
+    tile.yield %s : f32
+  }
+  %zero = tile.constant 0.0 : !tile.tile<[64], f32>
+  %m = tile.reduce max %y from %zero : !tile.tile<[64, 16], f32> -> !tile.tile<[64], f32>
+  tile.store %m, %o[%rows] : !tile.tile<[64], f32>, !tile.view<[?, ?, ?], f32>[!tile.block<query, 64>]
+}

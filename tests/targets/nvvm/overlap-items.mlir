@@ -51,7 +51,10 @@ tile.kernel @two(%q: !tile.view<[?, ?, ?, 64], f16>, %k: !tile.view<[?, ?, ?, 64
   // CHECK: %[[S:.*]] = pipe.dot_start
   // CHECK: pipe.await
   // CHECK: %[[O:.*]] = pipe.dot_start
+  // The keys are read until their product is awaited.
+  // CHECK-NOT: pipe.release
   // CHECK: %[[S1:.*]] = pipe.dot_wait %[[S]] pending 1
+  // CHECK-NEXT: pipe.release
   // CHECK: %[[O1:.*]] = pipe.dot_wait %[[O]] pending 0
   // CHECK-NEXT: pipe.release
   // CHECK-NEXT: tile.convert %[[S1]]

@@ -36,9 +36,10 @@ tile.kernel @two(%q: !tile.view<[?, ?, ?, 64], f16>, %k: !tile.view<[?, ?, ?, 64
   // CHECK: %[[KEYS1:.*]] = tile.block_at %[[BEFORE]]
   // CHECK: %[[V:.*]] = tile.load %v[%[[KEYS1]]]
   // CHECK: %[[LAST:.*]] = pipe.dot_start %[[A]], %[[V]] plus %[[SUM]]
-  // CHECK: %[[S:.*]] = pipe.dot_wait %[[FIRST]] pending 1
+  // What asks neither product runs beside both.
   // CHECK-NOT: scf.if
   // CHECK: %[[N1:.*]] = arith.addi %[[N]], %x
+  // CHECK-NEXT: %[[S:.*]] = pipe.dot_wait %[[FIRST]] pending 1
   // CHECK: %[[OLD:.*]] = pipe.dot_wait %[[LAST]] pending 0
   // CHECK: %[[T:.*]] = tile.map %[[OLD]], %[[S]]
   // CHECK: %[[P:.*]] = tile.convert %[[S]]
@@ -244,4 +245,34 @@ tile.kernel @turns(%q: !tile.view<[?, ?, ?, 64], f16>, %k: !tile.view<[?, ?, ?, 
   }
   %R = tile.convert %O : !tile.tile<[128, 64], f32> -> !tile.tile<[128, 64], f16>
   tile.store %R, %o[%rows] : !tile.tile<[128, 64], f16>, !tile.view<[?, ?, ?, 64], f16>[!tile.block<query, 128>]
+}
+
+// -----
+
+// What nothing but the next iteration uses is awaited, too.
+// CHECK-LABEL: tile.kernel @carried
+tile.kernel @carried(%q: !tile.view<[?, ?, ?, 64], f16>, %k: !tile.view<[?, ?, ?, 64], f16>,
+                     %v: !tile.view<[?, ?, ?, 64], f16>, %o: !tile.view<[?, ?, ?, 64], f16>,
+                     %low: i32, %high: i32, %one: i32)
+    attributes {schedule = #tile.schedule<block_m = 64, block_n = 64, stages = 2, warps = 4, q_in_registers = false, consumers = 1, overlap = true>} {
+  %rows = tile.work : !tile.block<query, 64>
+  %Q = tile.load %q[%rows] : !tile.view<[?, ?, ?, 64], f16>[!tile.block<query, 64>] -> !tile.tile<[64, 64], f16>
+  %none = tile.constant 0.0 : !tile.tile<[64, 64], f32>
+  // CHECK: scf.for
+  // CHECK: %[[S:.*]] = pipe.dot_start
+  // CHECK: %[[O:.*]] = pipe.dot_start
+  // CHECK: %[[DONE:.*]] = pipe.dot_wait %[[S]] pending 1
+  // CHECK: pipe.dot_wait %[[O]] pending 0
+  // CHECK: scf.yield %[[DONE]]
+  %S1, %O = scf.for %j = %low to %high step %one iter_args(%S0 = %none, %O1 = %none) -> (!tile.tile<[64, 64], f32>, !tile.tile<[64, 64], f32>) : i32 {
+    %keys = tile.block_at %j of %rows : !tile.block<query, 64> -> !tile.block<key, 64>
+    %K = tile.load %k[%keys] : !tile.view<[?, ?, ?, 64], f16>[!tile.block<key, 64>] -> !tile.tile<[64, 64], f16>
+    %S = tile.dot %Q, %K transposed plus %none : (!tile.tile<[64, 64], f16>, !tile.tile<[64, 64], f16>, !tile.tile<[64, 64], f32>) -> !tile.tile<[64, 64], f32>
+    %P = tile.convert %S0 : !tile.tile<[64, 64], f32> -> !tile.tile<[64, 64], f16>
+    %V = tile.load %v[%keys] : !tile.view<[?, ?, ?, 64], f16>[!tile.block<key, 64>] -> !tile.tile<[64, 64], f16>
+    %O2 = tile.dot %P, %V plus %O1 : (!tile.tile<[64, 64], f16>, !tile.tile<[64, 64], f16>, !tile.tile<[64, 64], f32>) -> !tile.tile<[64, 64], f32>
+    scf.yield %S, %O2 : !tile.tile<[64, 64], f32>, !tile.tile<[64, 64], f32>
+  }
+  %R = tile.convert %O : !tile.tile<[64, 64], f32> -> !tile.tile<[64, 64], f16>
+  tile.store %R, %o[%rows] : !tile.tile<[64, 64], f16>, !tile.view<[?, ?, ?, 64], f16>[!tile.block<query, 64>]
 }

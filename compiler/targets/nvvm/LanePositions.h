@@ -1,0 +1,42 @@
+//===- LanePositions.h - What a lane's elements count by ----------*- C++ -*-===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#ifndef TESELA_COMPILER_TARGETS_NVVM_LANEPOSITIONS_H
+#define TESELA_COMPILER_TARGETS_NVVM_LANEPOSITIONS_H
+
+#include "tile/Tile.h"
+
+#include "mlir/IR/IRMapping.h"
+#include "llvm/ADT/DenseMap.h"
+
+namespace tesela::nvvm {
+
+/// lane + row · i + column · j, of i32 or f32, for the lane's element in row i and column j of
+/// those that it holds.
+struct LanePosition {
+  mlir::Value lane;
+  int64_t row = 0, column = 0;
+};
+
+/// The values of a map's body that are linear in the row's position and in the column.
+class LanePositions {
+public:
+  /// Writes the lane's parts at `builder`. `outer` gives the lowered values from outside;
+  /// `firstRow` is a position.
+  LanePositions(mlir::OpBuilder &builder, tile::MapOp map, const mlir::IRMapping &outer,
+                mlir::Value firstRow, mlir::Value firstColumn);
+
+  /// Null where `value` is not linear.
+  const LanePosition *find(mlir::Value value) const {
+    auto found = known.find(value);
+    return found == known.end() ? nullptr : &found->second;
+  }
+
+private:
+  llvm::DenseMap<mlir::Value, LanePosition> known;
+};
+
+} // namespace tesela::nvvm
+
+#endif // TESELA_COMPILER_TARGETS_NVVM_LANEPOSITIONS_H
