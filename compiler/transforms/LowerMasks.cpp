@@ -83,7 +83,7 @@ private:
   /// these; at the mask where that is not known as early.
   Operation *placeAhead() {
     for (auto dot : mask->getBlock()->getOps<tile::DotOp>()) {
-      bool isKnown = dot->isBeforeInBlock(mask) && llvm::none_of(mask->getOperands(), [&](Value v) {
+      bool isKnown = dot->isBeforeInBlock(mask) && llvm::none_of(valuesUsedBy(*mask), [&](Value v) {
                        Operation *op = v.getDefiningOp();
                        return v != mask.getSource() && op && op->getBlock() == dot->getBlock() &&
                               dot->isBeforeInBlock(op);

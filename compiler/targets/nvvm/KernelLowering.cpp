@@ -62,8 +62,14 @@ ExtentValues KernelLowering::extents() {
   return {slots[0], slots[1], slots[2], slots[3], slots[4]};
 }
 
-void KernelLowering::noteKvHead(Value head) {
-  kvHeads[head] = emitKvHead(builder, loc, head, extents());
+void KernelLowering::noteKvHead(Value block, Value head) {
+  kvHeads[block] = emitKvHead(builder, loc, head, extents());
+}
+
+Value KernelLowering::kvHeadOf(Value block) {
+  if (Value known = kvHeads.lookup(block))
+    return known;
+  return emitKvHead(builder, loc, blockOf(block).head, extents()); // a loop or a branch gave it
 }
 
 SmallVector<Type> KernelLowering::typesOf(Type type) {
@@ -198,13 +204,13 @@ LogicalResult KernelLowering::lower(Operation *op) {
         BlockCoordinates block = emitWork(builder, loc, item, extents(), work.getBlock().getType(),
                                           kernel.getScheduleAttr().getGroupKeys());
         values[work] = {block.batch, block.head, block.first, block.limit};
-        noteKvHead(block.head);
+        noteKvHead(work, block.head);
         return success();
       })
       .Case([&](tile::QueryBlockOp block) {
         values[block] = {valueOf(block.getBatch()), valueOf(block.getHead()),
                          valueOf(block.getFirst()), extents().Sq};
-        noteKvHead(valueOf(block.getHead()));
+        noteKvHead(block, valueOf(block.getHead()));
         return success();
       })
       .Case([&](tile::WorkItemsOp count) {
@@ -215,7 +221,7 @@ LogicalResult KernelLowering::lower(Operation *op) {
       .Case([&](tile::BlockAtOp at) {
         BlockCoordinates queries = blockOf(at.getRows());
         BlockCoordinates block =
-            emitBlockAt(builder, loc, queries, kvHeads.lookup(queries.head), valueOf(at.getIndex()),
+            emitBlockAt(builder, loc, queries, kvHeadOf(at.getRows()), valueOf(at.getIndex()),
                         extents(), at.getBlock().getType().getRows());
         values[at] = {block.batch, block.head, block.first, block.limit};
         return success();
@@ -227,7 +233,7 @@ LogicalResult KernelLowering::lower(Operation *op) {
         bool isQuery = coordinates.getBlock().getType().getAxis() == tile::Axis::Query;
         values[coordinates.getBatch()] = {block.batch};
         values[coordinates.getHead()] = {block.head};
-        values[coordinates.getKvHead()] = {isQuery ? kvHeads.lookup(block.head) : block.head};
+        values[coordinates.getKvHead()] = {isQuery ? kvHeadOf(coordinates.getBlock()) : block.head};
         // Else LLVM's strength reduction keeps a counter for each column that a score reads: a
         // consumer, which may not spill, would hold up to 64 registers over the whole loop.
         // Elsewhere it changes the spills both ways.

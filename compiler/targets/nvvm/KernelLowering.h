@@ -193,7 +193,8 @@ private:
   BlockCoordinates blockOf(mlir::Value block);
   /// Divides for the key/value head of a block of queries where the block becomes known: a loop
   /// that asks for it would divide for each block, since LLVM moves no division out of one.
-  void noteKvHead(mlir::Value head);
+  void noteKvHead(mlir::Value block, mlir::Value head);
+  mlir::Value kvHeadOf(mlir::Value block);
   ExtentValues extents();
   llvm::SmallVector<mlir::Type> typesOf(mlir::Type type);
   FragmentShape shapeOf(mlir::Value tile) {
@@ -228,7 +229,7 @@ private:
   mlir::Value firstRow, firstColumn;
   mlir::Value sharedBase;
   llvm::DenseMap<mlir::Value, Values> values;
-  llvm::DenseMap<mlir::Value, mlir::Value> kvHeads; ///< by the query head
+  llvm::DenseMap<mlir::Value, mlir::Value> kvHeads; ///< by the block of queries
   /// With the addresses of their memory.
   llvm::MapVector<mlir::Value, std::pair<BlockFinder, mlir::Value>> finders;
   /// Who runs the program that is lowered: one thread the producer's, a warp the finder's, of which

@@ -271,10 +271,12 @@ private:
       return row.words->word(value, index);
     if (auto found = gathered.find(value); found != gathered.end())
       return found->second[&row - rows.data()][index];
-    Value &word = joined[value][{&row - rows.data(), index}];
-    if (!word)
-      word = columns.join(builder, loc, *value.getDefiningOp(),
-                          [&](Value operand) { return wordFor(operand, row, index); });
+    auto place = std::pair<int64_t, int64_t>(&row - rows.data(), index);
+    if (Value known = joined.find(value)->second.lookup(place))
+      return known;
+    Value word = columns.join(builder, loc, *value.getDefiningOp(),
+                              [&](Value operand) { return wordFor(operand, row, index); });
+    joined.find(value)->second[place] = word;
     return word;
   }
 

@@ -16,16 +16,17 @@ using namespace llvm;
 namespace tesela::nvvm {
 
 PreservedAnalyses NegatedExtremes::run(Function &function, FunctionAnalysisManager &) {
-  auto isExtreme = [](User *user) {
+  // Of what a choice passes on LLVM or ptxas may make a minimum later.
+  auto mayFeedOne = [](User *user) {
     auto *extreme = dyn_cast<MinMaxIntrinsic>(user);
-    return extreme && extreme->isSigned();
+    return (extreme && extreme->isSigned()) || isa<SelectInst, PHINode, FreezeInst>(user);
   };
   bool isChanged = false;
   for (Instruction &instruction : make_early_inc_range(instructions(function))) {
     Value *negated = nullptr;
     if (!instruction.getType()->isIntegerTy(32) ||
         !match(&instruction, PatternMatch::m_Neg(PatternMatch::m_Value(negated))) ||
-        none_of(instruction.users(), isExtreme))
+        none_of(instruction.users(), mayFeedOne))
       continue;
     Type *type = instruction.getType();
     InlineAsm *text = InlineAsm::get(FunctionType::get(type, {type}, /*isVarArg=*/false),

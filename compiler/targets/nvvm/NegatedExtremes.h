@@ -5,8 +5,8 @@
 //
 // ptxas 13.0 (13.0.88, sm_90a) makes one VIMNMX3 of two signed minima or maxima of i32, and drops
 // the sign of an operand that is a negation: min(min(a, -b), c) gives min(a, b, c). Unsigned ones,
-// and sums, it gets right. So a negation that a minimum or maximum reads is written as ~x + 1,
-// which ptxas does not take for one.
+// and sums, it gets right. So a negation that a minimum or maximum reads, or a choice that may
+// become one, is written as ~x + 1, which ptxas does not take for one.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TESELA_COMPILER_TARGETS_NVVM_NEGATEDEXTREMES_H

@@ -379,10 +379,10 @@ TEST(PtxWithRoles, TheProducersLoopIsShort) {
 // (NegatedExtremes.h).
 TEST(Ptx, NoMinimumReadsANegation) {
   for (int sm : {80, 90}) {
-    Artifact artifact =
-        compiled(specificationOf("attention m(t: f32[Sk]) { score = s + t[min(min(q, -k), 7)] + "
-                                 "t[max(max(-abs(q), k), -9)] }",
-                                 64, ElementType::bf16, sm));
+    Artifact artifact = compiled(specificationOf(
+        "attention m(t: f32[Sk], n: i32[Sk]) { score = s + t[min(min(q, -k), 7)] + "
+        "t[max(max(-abs(q), k), -9)] + t[min(min(q, k > 7 ? -n[k] : q - n[k]), n[q])] }",
+        64, ElementType::bf16, sm));
     EXPECT_NE(artifact.code.find("not.b32"), std::string::npos) << sm;
     std::set<std::string> negated;
     std::istringstream lines(artifact.code);
@@ -391,6 +391,9 @@ TEST(Ptx, NoMinimumReadsANegation) {
       std::string opcode, result, operand;
       words >> opcode >> result;
       if (opcode == "neg.s32")
+        negated.insert(result.substr(0, result.find(',')));
+      else if (opcode == "selp.b32" && words >> operand &&
+               negated.contains(operand.substr(0, operand.find(','))))
         negated.insert(result.substr(0, result.find(',')));
       else if (opcode == "min.s32" || opcode == "max.s32")
         while (words >> operand)
