@@ -43,21 +43,6 @@ bool ColumnWords::isJoin(Operation &op) {
          op.getResult(0).getType().isInteger(1);
 }
 
-Value ColumnWords::join(OpBuilder &builder, Location loc, Operation &op,
-                        llvm::function_ref<Value(Value)> wordOf) {
-  Value a = wordOf(op.getOperand(0)), b = wordOf(op.getOperand(1));
-  if (isa<arith::AndIOp>(op))
-    return arith::AndIOp::create(builder, loc, a, b);
-  if (isa<arith::OrIOp>(op))
-    return arith::OrIOp::create(builder, loc, a, b);
-  if (isa<arith::XOrIOp>(op))
-    return arith::XOrIOp::create(builder, loc, a, b);
-  Value other =
-      arith::XOrIOp::create(builder, loc, a, arith::ConstantIntOp::create(builder, loc, -1, 32));
-  return arith::OrIOp::create(builder, loc, arith::AndIOp::create(builder, loc, a, b),
-                              arith::AndIOp::create(builder, loc, other, wordOf(op.getOperand(2))));
-}
-
 bool ColumnWords::isOfRow(Value value) const {
   return value.getParentBlock() != body || !varying.contains(value);
 }
@@ -84,6 +69,20 @@ Value ColumnWords::Row::below(Value bound, int64_t index) {
   return PtxInstructions(builder, loc).lowBits(count);
 }
 
+Value ColumnWords::Row::joined(Operation &op, int64_t index) {
+  Value a = word(op.getOperand(0), index), b = word(op.getOperand(1), index);
+  if (isa<arith::AndIOp>(op))
+    return arith::AndIOp::create(builder, loc, a, b);
+  if (isa<arith::OrIOp>(op))
+    return arith::OrIOp::create(builder, loc, a, b);
+  if (isa<arith::XOrIOp>(op))
+    return arith::XOrIOp::create(builder, loc, a, b);
+  Value other = arith::XOrIOp::create(builder, loc, a, constant(-1));
+  return arith::OrIOp::create(
+      builder, loc, arith::AndIOp::create(builder, loc, a, b),
+      arith::AndIOp::create(builder, loc, other, word(op.getOperand(2), index)));
+}
+
 Value ColumnWords::Row::word(Value value, int64_t index) {
   auto known = words.find({value, index});
   if (known != words.end())
@@ -96,8 +95,7 @@ Value ColumnWords::Row::word(Value value, int64_t index) {
     if (compare.getPredicate() == Predicate::sge)
       result = arith::XOrIOp::create(builder, loc, result, constant(-1));
   } else {
-    result = join(builder, loc, *value.getDefiningOp(),
-                  [&](Value operand) { return word(operand, index); });
+    result = joined(*value.getDefiningOp(), index);
   }
   words[{value, index}] = result;
   return result;

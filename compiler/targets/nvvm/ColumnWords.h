@@ -36,9 +36,6 @@ public:
   bool isOfRow(mlir::Value value) const;
   /// Whether `op` makes one truth of several: AND, OR, XOR, a choice.
   static bool isJoin(mlir::Operation &op);
-  /// The word of a join's result; `wordOf` gives those of its operands.
-  static mlir::Value join(mlir::OpBuilder &builder, mlir::Location loc, mlir::Operation &op,
-                          llvm::function_ref<mlir::Value(mlir::Value)> wordOf);
   /// Whether `value` is a formula that the columns of a row differ in.
   bool isFormula(mlir::Value value) const { return formulas.contains(value); }
 
@@ -50,11 +47,15 @@ public:
         mlir::Value firstColumn, std::function<mlir::Value(mlir::Value)> ofRow)
         : columns(columns), builder(builder), loc(loc), firstColumn(firstColumn),
           ofRow(std::move(ofRow)) {}
-    /// Word `index` of `value`, a formula or a truth of the row.
+    /// Word `index` of `value`: a formula, a truth of the row, or a join of these and of what is
+    /// set.
     mlir::Value word(mlir::Value value, int64_t index);
+    /// Word `index` of `value`, which is neither, is `word`.
+    void set(mlir::Value value, int64_t index, mlir::Value word) { words[{value, index}] = word; }
 
   private:
     mlir::Value below(mlir::Value bound, int64_t index);
+    mlir::Value joined(mlir::Operation &op, int64_t index);
     mlir::Value constant(int64_t value);
 
     const ColumnWords &columns;

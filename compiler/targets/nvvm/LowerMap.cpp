@@ -249,7 +249,7 @@ private:
           llvm::any_of(op.getOperands(), [&](Value operand) {
             return isKnownByRow(operand) || joined.contains(operand);
           }))
-        joined.insert({op.getResult(0), {}});
+        joined.insert(op.getResult(0));
   }
 
   /// What words do not say of `value`: asked of each element, and gathered bit by bit.
@@ -264,20 +264,6 @@ private:
     gathered.insert({value, SmallVector<Values>(rows.size(),
                                                 Values(shape.wordsOfRow(), lowering.constant(0)))});
     findNeeded(value);
-  }
-
-  Value wordFor(Value value, Row &row, int64_t index) {
-    if (isKnownByRow(value))
-      return row.words->word(value, index);
-    if (auto found = gathered.find(value); found != gathered.end())
-      return found->second[&row - rows.data()][index];
-    auto place = std::pair<int64_t, int64_t>(&row - rows.data(), index);
-    if (Value known = joined.find(value)->second.lookup(place))
-      return known;
-    Value word = columns.join(builder, loc, *value.getDefiningOp(),
-                              [&](Value operand) { return wordFor(operand, row, index); });
-    joined.find(value)->second[place] = word;
-    return word;
   }
 
   /// The words of a tile of i1.
@@ -297,9 +283,13 @@ private:
           }
       });
     Values results;
-    for (Row &row : rows)
-      for (int64_t index = 0; index < shape.wordsOfRow(); ++index)
-        results.push_back(looped.empty() ? wordFor(yielded, row, index) : joinedWord(row, index));
+    for (auto [number, row] : llvm::enumerate(rows))
+      for (int64_t index = 0; index < shape.wordsOfRow(); ++index) {
+        for (auto &[value, words] : gathered)
+          row.words->set(value, index, words[number][index]);
+        results.push_back(looped.empty() ? row.words->word(yielded, index)
+                                         : joinedWord(row, index));
+      }
     return results;
   }
 
@@ -558,10 +548,10 @@ private:
   /// say, what words of a loop say, and what is asked of each element besides.
   Value condition;
   SmallVector<Value> parts, looped, rest;
-  /// Of a tile of words: the words of what is asked of each element, by row; those that are joined,
-  /// by row and index.
+  /// Of a tile of words: the words of what is asked of each element, by row; what words are joined
+  /// for.
   llvm::MapVector<Value, SmallVector<Values>> gathered;
-  llvm::DenseMap<Value, llvm::DenseMap<std::pair<int64_t, int64_t>, Value>> joined;
+  llvm::DenseSet<Value> joined;
   llvm::DenseMap<Value, Values> heldWords; ///< of the sources that are tiles of words
   llvm::DenseSet<Value> ofColumn;          ///< the same for all rows
   llvm::DenseSet<Operation *> needed;
