@@ -15,7 +15,8 @@ namespace tesela::nvvm {
 using Predicate = arith::CmpIPredicate;
 
 ColumnWords::ColumnWords(tile::MapOp map)
-    : body(&map.getBody().front()), column(body->getArgument(map.getSources().size() + 1)) {
+    : body(&map.getBody().front()), row(body->getArgument(map.getSources().size())),
+      column(body->getArgument(map.getSources().size() + 1)) {
   if (cast<tile::TileType>(map.getType()).getRank() == 1)
     return; // a row has one element
   varying.insert(column);
@@ -26,6 +27,8 @@ ColumnWords::ColumnWords(tile::MapOp map)
     return value.getType().isInteger(1) && (isOfRow(value) || isFormula(value));
   };
   for (Operation &op : body->without_terminator()) {
+    if (llvm::all_of(valuesUsedBy(op), [&](Value value) { return isOfColumn(value); }))
+      ofColumn.insert_range(op.getResults());
     if (llvm::none_of(valuesUsedBy(op), [&](Value value) { return varying.contains(value); }))
       continue;
     varying.insert_range(op.getResults());
@@ -45,6 +48,62 @@ bool ColumnWords::isJoin(Operation &op) {
 
 bool ColumnWords::isOfRow(Value value) const {
   return value.getParentBlock() != body || !varying.contains(value);
+}
+
+bool ColumnWords::isOfColumn(Value value) const {
+  return value.getParentBlock() != body || value == column || ofColumn.contains(value);
+}
+
+std::optional<SetVector<Value>> ColumnWords::neededOfRow(ArrayRef<Value> conditions) const {
+  SetVector<Value> result;
+  llvm::DenseSet<Value> seen;
+  SmallVector<Value> worklist(conditions);
+  while (!worklist.empty()) {
+    Value next = worklist.pop_back_val();
+    if (next == column || isa<tile::ViewType>(next.getType()) || !seen.insert(next).second)
+      continue;
+    if (isOfRow(next))
+      result.insert(next);
+    else if (Operation *op = next.getDefiningOp())
+      llvm::append_range(worklist, valuesUsedBy(*op));
+    else
+      return std::nullopt;
+  }
+  return result;
+}
+
+std::optional<SetVector<Value>> ColumnWords::heldByRows(Value value) const {
+  SetVector<Value> held;
+  llvm::DenseSet<Value> seen;
+  SmallVector<Value> worklist = {value};
+  while (!worklist.empty()) {
+    Value next = worklist.pop_back_val();
+    if (next == column || next.getParentBlock() != body || !seen.insert(next).second)
+      continue;
+    if (Operation *op = next.getDefiningOp())
+      llvm::append_range(worklist, valuesUsedBy(*op));
+    else if (next != row && isOfRow(next))
+      held.insert(next);
+    else
+      return std::nullopt;
+  }
+  return held.empty() ? std::nullopt : std::optional(held);
+}
+
+SmallVector<Value> ColumnWords::neededOfColumn(Value value) const {
+  SetVector<Value> seen;
+  seen.insert(value);
+  SmallVector<Value> result;
+  for (size_t i = 0; i < seen.size(); ++i) {
+    Operation *op = seen[i].getDefiningOp();
+    if (!op || op->getBlock() != body)
+      continue;
+    if (isOfColumn(seen[i]))
+      result.push_back(seen[i]);
+    else
+      seen.insert_range(valuesUsedBy(*op));
+  }
+  return result;
 }
 
 Value ColumnWords::Row::constant(int64_t value) {

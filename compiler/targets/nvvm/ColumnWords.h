@@ -20,12 +20,14 @@
 
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/SetVector.h"
 
 #include <functional>
+#include <optional>
 
 namespace tesela::nvvm {
 
-/// Which values of a map's body are the same along a row, and which are formulas.
+/// Which values of a map's body are the same along a row or a column, and which are formulas.
 class ColumnWords {
 public:
   static constexpr int64_t groupsOfWord = 16;
@@ -34,10 +36,21 @@ public:
 
   /// Whether `value` is from outside of the body, or the same for all columns of a row.
   bool isOfRow(mlir::Value value) const;
+  /// Whether `value` follows from the column alone, or is the same for all elements.
+  bool isOfColumn(mlir::Value value) const;
   /// Whether `op` makes one truth of several: AND, OR, XOR, a choice.
   static bool isJoin(mlir::Operation &op);
   /// Whether `value` is a formula that the columns of a row differ in.
   bool isFormula(mlir::Value value) const { return formulas.contains(value); }
+
+  /// What `conditions` need of the row; nothing where they need an element of a source.
+  std::optional<llvm::SetVector<mlir::Value>>
+  neededOfRow(llvm::ArrayRef<mlir::Value> conditions) const;
+  /// The elements of sources of rows that `value` follows from; nothing where it needs the row's
+  /// number or an element of a tile, or nothing of the row.
+  std::optional<llvm::SetVector<mlir::Value>> heldByRows(mlir::Value value) const;
+  /// The results that follow from the column alone, and from which `value` follows.
+  llvm::SmallVector<mlir::Value> neededOfColumn(mlir::Value value) const;
 
   /// The words of one row.
   class Row {
@@ -68,8 +81,8 @@ public:
 
 private:
   mlir::Block *body;
-  mlir::Value column;
-  llvm::DenseSet<mlir::Value> varying, formulas;
+  mlir::Value row, column;
+  llvm::DenseSet<mlir::Value> varying, formulas, ofColumn;
 };
 
 } // namespace tesela::nvvm

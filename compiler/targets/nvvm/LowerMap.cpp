@@ -11,7 +11,8 @@
 // are formulas of bounds of the column are words of bits (ColumnWords.h), as are whole tiles of i1.
 // Where the map is seldom run, the words of any condition come from a loop over the lane's columns;
 // so do the words of one that has loops itself, of which a copy for each element would be long and
-// take many registers.
+// take many registers. Conditions of tiles of i1 on what rows and columns hold are asked by the
+// warp together (WarpWords.h).
 //
 // Where several heads share the rows (RowMap.h), that holds of the row's position: the bits of a
 // lane's firstRow and of i are apart, so that (firstRow + i) / heads is firstRow / heads + i /
@@ -24,6 +25,7 @@
 #include "targets/nvvm/ColumnWords.h"
 #include "targets/nvvm/KernelLowering.h"
 #include "targets/nvvm/LanePositions.h"
+#include "targets/nvvm/WarpWords.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/IRMapping.h"
@@ -252,7 +254,8 @@ private:
         joined.insert(op.getResult(0));
   }
 
-  /// What words do not say of `value`: asked of each element, and gathered bit by bit.
+  /// What words do not say of `value`: asked by the warp, or of each element, and gathered bit by
+  /// bit.
   void findGathered(Value value, llvm::DenseSet<Value> &seen) {
     if (isKnownByRow(value) || !seen.insert(value).second)
       return;
@@ -261,9 +264,37 @@ private:
                      [&](Value operand) { findGathered(operand, seen); });
       return;
     }
+    if (std::optional<SetVector<Value>> held = columns.heldByRows(value))
+      return askByWarp(value, held->getArrayRef());
     gathered.insert({value, SmallVector<Values>(rows.size(),
                                                 Values(shape.wordsOfRow(), lowering.constant(0)))});
     findNeeded(value);
+  }
+
+  void askByWarp(Value value, ArrayRef<Value> held) {
+    WarpWords warp(builder, loc, lowering.lane, shape.columns);
+    // What follows from a column is computed once, ahead of the rows.
+    SmallVector<Value> columnsNeeded = columns.neededOfColumn(value);
+    SmallVector<IRMapping> common(shape.wordsOfRow() * WarpWords::votes, outer);
+    for (auto [index, scalars] : llvm::enumerate(common)) {
+      scalars.map(columnArgument(),
+                  warp.column(index / WarpWords::votes, index % WarpWords::votes));
+      for (Value needed : columnsNeeded)
+        evaluate(needed, scalars, scalars);
+    }
+    SmallVector<Values> ofRows;
+    for (Row &row : rows)
+      ofRows.push_back(
+          llvm::map_to_vector<2>(held, [&](Value source) { return row.scalars.lookup(source); }));
+    SmallVector<Values> words =
+        warp.emit(ofRows, [&](int64_t word, int64_t vote, ValueRange values) {
+          IRMapping &ofVote = common[word * WarpWords::votes + vote], scalars = ofVote;
+          scalars.map(held, values);
+          return evaluate(value, scalars, ofVote);
+        });
+    for (auto [row, ofRow] : llvm::zip(rows, words))
+      for (auto [index, word] : llvm::enumerate(ofRow))
+        row.words->set(value, index, word);
   }
 
   /// The words of a tile of i1.
@@ -293,33 +324,12 @@ private:
     return results;
   }
 
-  /// What `conditions` need of the row; nothing where they need an element of a source.
-  std::optional<SetVector<Value>> neededOfRow(ArrayRef<Value> conditions) {
-    SetVector<Value> result;
-    llvm::DenseSet<Value> seen;
-    SmallVector<Value> worklist(conditions);
-    while (!worklist.empty()) {
-      Value next = worklist.pop_back_val();
-      if (next == columnArgument() || isa<tile::ViewType>(next.getType()) ||
-          !seen.insert(next).second)
-        continue;
-      if (columns.isOfRow(next))
-        result.insert(next);
-      else if (Operation *op = next.getDefiningOp())
-        llvm::append_range(worklist, valuesUsedBy(*op));
-      else
-        return std::nullopt;
-    }
-    return result;
-  }
-
   /// Asks `rest` of one group of columns after the other, bit by bit into the words of all rows.
   void loopOverColumns() {
-    std::optional<SetVector<Value>> beforehand = neededOfRow(rest);
+    std::optional<SetVector<Value>> beforehand = columns.neededOfRow(rest);
     if (!beforehand)
       return;
     looped = std::exchange(rest, {});
-    findOfColumn();
     for (Row &row : rows)
       for (Value value : *beforehand)
         ofRow(row, value);
@@ -343,17 +353,6 @@ private:
       for (auto [row, word] : llvm::zip(rows, loop.getResults().drop_front()))
         row.looped.push_back(word);
     }
-  }
-
-  /// What is the same along a column: all that needs neither a row nor an element.
-  void findOfColumn() {
-    auto isOfColumn = [&](Value value) {
-      return value.getParentBlock() != &body || value == columnArgument() ||
-             ofColumn.contains(value);
-    };
-    for (Operation &op : body.without_terminator())
-      if (llvm::all_of(valuesUsedBy(op), isOfColumn))
-        ofColumn.insert(op.getResult(0));
   }
 
   /// Adds the bits of the columns of group first + `group` to the rows' words.
@@ -385,7 +384,7 @@ private:
   Value evaluate(Value value, IRMapping &scalars, IRMapping &common) {
     if (Value known = scalars.lookupOrNull(value))
       return known;
-    if (ofColumn.contains(value) && &scalars != &common) {
+    if (columns.isOfColumn(value) && &scalars != &common) {
       scalars.map(value, evaluate(value, common, common));
     } else {
       Operation *op = value.getDefiningOp();
@@ -553,7 +552,6 @@ private:
   llvm::MapVector<Value, SmallVector<Values>> gathered;
   llvm::DenseSet<Value> joined;
   llvm::DenseMap<Value, Values> heldWords; ///< of the sources that are tiles of words
-  llvm::DenseSet<Value> ofColumn;          ///< the same for all rows
   llvm::DenseSet<Operation *> needed;
 };
 

@@ -108,6 +108,19 @@ Value PtxInstructions::shuffleXor(Value x, int64_t bits) {
   return emit(x.getType(), x, text, constraints, /*hasSideEffects=*/true).front();
 }
 
+Value PtxInstructions::shuffleFrom(Value x, Value lane) {
+  const char *constraints = x.getType().isInteger(32) ? "=r,r,r" : "=f,f,r";
+  return emit(x.getType(), {x, lane}, "shfl.sync.idx.b32 $0, $1, $2, 31, -1;", constraints,
+              /*hasSideEffects=*/true)
+      .front();
+}
+
+Value PtxInstructions::ballot(Value x) {
+  return emit(builder.getI32Type(), x, "vote.sync.ballot.b32 $0, $1, -1;", "=r,b",
+              /*hasSideEffects=*/true)
+      .front();
+}
+
 Value PtxInstructions::anyPositive(Value x) {
   Value flag = emit(builder.getI32Type(), x,
                     "{\n .reg .pred p;\n setp.gt.f32 p, $1, 0f00000000;\n"

@@ -49,7 +49,11 @@ public:
 
   /// The value of the lane whose number differs in `bits` (9.7.9 shfl.sync).
   mlir::Value shuffleXor(mlir::Value x, int64_t bits);
+  /// The value of lane `lane` (i32).
+  mlir::Value shuffleFrom(mlir::Value x, mlir::Value lane);
 
+  /// An i32 with a bit for each lane of the warp: whether `x` (i1) holds there (9.7.13 vote.sync).
+  mlir::Value ballot(mlir::Value x);
   /// Whether x > 0 in some lane of the warp, as i1 (9.7.13 vote.sync).
   mlir::Value anyPositive(mlir::Value x);
   /// The same over the `threads` threads that meet at named barrier `barrier`.

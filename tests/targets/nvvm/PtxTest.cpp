@@ -334,6 +334,30 @@ TEST(PtxWithRoles, RowsAreReadOnce) {
   EXPECT_LE(opcodes.count("selp.f32"), 3 * 3 * 128 / 2 + 18);
 }
 
+// Whether a document is the row's is asked by a warp together (WarpWords.h): in each copy of the
+// mask 4 votes of 128 columns where all rows agree, 4 of each of two rows in turn where they do
+// not, and one on which of these it is; 4 columns are read instead of 32. What needs the row's
+// position is asked of each element.
+TEST(PtxWithRoles, WarpsVoteOnWhatRowsAndColumnsHold) {
+  auto opcodesOfMask = [](const std::string &mask) {
+    KernelSpecification specification = specificationOf(
+        "attention m(id: i32[Sk]) { mask = " + mask + " }", 128, ElementType::bf16, 90);
+    specification.schedule = "block_n = 128, query_stages = 1";
+    return Opcodes(compiled(specification).code);
+  };
+  constexpr int copies = 2;
+  Opcodes others = opcodesOfMask("id[q] == id[k] + q"); // the finder votes, too
+  for (const char *mask :
+       {"id[q] == id[k]", "q >= k && id[q] <= id[k]", "id[q] + id[k] % 5 == 1"}) {
+    SCOPED_TRACE(mask);
+    Opcodes opcodes = opcodesOfMask(mask);
+    EXPECT_EQ(opcodes.count("vote.sync.ballot") - others.count("vote.sync.ballot"),
+              copies * (1 + 4 + 8));
+    EXPECT_EQ(opcodes.count("shfl.sync.idx") - others.count("shfl.sync.idx"), copies * (1 + 2));
+    EXPECT_LE(opcodes.count("ld.global.nc") - others.count("ld.global.nc"), copies * (4 - 32));
+  }
+}
+
 // What is needed of an item behind its head is asked of each value once: 40 that are used twice
 // would else take for ever.
 TEST(PtxWithRoles, ChainsThatAreSharedAreFollowedOnce) {
@@ -395,9 +419,10 @@ TEST(Ptx, NoMinimumReadsANegation) {
       else if (opcode == "selp.b32" && words >> operand &&
                negated.contains(operand.substr(0, operand.find(','))))
         negated.insert(result.substr(0, result.find(',')));
-      else if (opcode == "min.s32" || opcode == "max.s32")
+      else if (opcode == "min.s32" || opcode == "max.s32") {
         while (words >> operand)
           EXPECT_FALSE(negated.contains(operand.substr(0, operand.find_first_of(",;")))) << line;
+      }
     }
   }
 }
