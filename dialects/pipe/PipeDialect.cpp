@@ -187,27 +187,38 @@ LogicalResult AcquireOp::verify() {
   return verifyPart(*this, getChannel().getType(), getPart());
 }
 
-LogicalResult AwaitOp::verify() { return verifyConsumers(*this); }
-
 LogicalResult ReleaseOp::verify() { return verifyConsumers(*this); }
 
 static LogicalResult verifyCarries(Operation *op, ChannelType channel, size_t count) {
-  if (count == 0 || channel.getWords() != int64_t(count))
+  if (channel.getWords() != int64_t(count))
     return op->emitOpError() << "expected a channel that carries its " << count
                              << " numbers (words = " << count << "), got " << channel;
   return success();
 }
 
+LogicalResult AwaitOp::verify() {
+  if (failed(verifyConsumers(*this)))
+    return failure();
+  return verifyCarries(*this, getChannel().getType(), getValues().size());
+}
+
+static LogicalResult verifyMessage(Operation *op, ChannelType channel, size_t count) {
+  if (count == 0)
+    return op->emitOpError() << "expected numbers, got none; a use without a stage carries at "
+                                "least one";
+  return verifyCarries(op, channel, count);
+}
+
 LogicalResult SendOp::verify() {
   if (failed(verifySender(*this)))
     return failure();
-  return verifyCarries(*this, getChannel().getType(), getValues().size());
+  return verifyMessage(*this, getChannel().getType(), getValues().size());
 }
 
 LogicalResult ReceiveOp::verify() {
   if (failed(verifyReceiver(*this)))
     return failure();
-  return verifyCarries(*this, getChannel().getType(), getValues().size());
+  return verifyMessage(*this, getChannel().getType(), getValues().size());
 }
 
 LogicalResult OpenTurnsOp::verify() { return verifyConsumers(*this); }
@@ -228,7 +239,8 @@ LogicalResult FillOp::verify() {
   int64_t parts = getChannel().getType().getParts();
   if (buffer.getRows() % parts != 0)
     return emitOpError() << "expected parts of equal rows, got " << parts << " parts of " << buffer;
-  if (failed(verifyPart(*this, getChannel().getType(), getPart())))
+  if (failed(verifyPart(*this, getChannel().getType(), getPart())) ||
+      failed(verifyCarries(*this, getChannel().getType(), getValues().size())))
     return failure();
   return verifyBlock(*this, buffer, getView().getType(), getBlock().getType(), getColumns());
 }

@@ -206,8 +206,17 @@ def Pipe_AcquireOp : Pipe_Op<"acquire", [MemoryEffects<[MemRead, MemWrite]>]> {
   let hasVerifier = 1;
 }
 
-def Pipe_AwaitOp : Pipe_ChannelOp<"await"> {
+def Pipe_AwaitOp : Pipe_Op<"await", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "a consumer waits until the stage of use n, or its part of it, is full";
+  let description = [{
+    `values` are the numbers that came with it, as many as the channel's `words`.
+
+    Example: `%n:2 = pipe.await %c[%use] : !pipe.channel<2 words = 2> -> i32, i32`
+  }];
+  let arguments = (ins Pipe_ChannelType:$channel, I32:$use);
+  let results = (outs Variadic<I32>:$values);
+  let assemblyFormat = "$channel `[` $use `]` attr-dict `:` type($channel) (`->` type($values)^)?";
+  let hasVerifier = 1;
 }
 
 def Pipe_ReleaseOp : Pipe_ChannelOp<"release"> {
@@ -252,17 +261,18 @@ def Pipe_EndItemsOp : Pipe_Op<"end_items", [MemoryEffects<[MemRead, MemWrite]>]>
   let assemblyFormat = "attr-dict";
 }
 
-def Pipe_FillOp : Pipe_Op<"fill", [MemoryEffects<[MemRead, MemWrite]>]> {
+def Pipe_FillOp : Pipe_Op<"fill", [AttrSizedOperandSegments, MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "the producer copies a block of rows of a view, or a part, into the stage of use n";
   let description = [{
     By tensor copies (PTX ISA, "cp.async.bulk.tensor"), one a panel, which complete the stage's full barrier. Rows from
-    the end of the view on become zeros, and so do columns.
+    the end of the view on become zeros, and so do columns. `values`, as many as the channel's `words`, go with them.
   }];
   let arguments = (ins Tile_ViewType:$view, Tile_BlockType:$block, Optional<Tile_BlockType>:$columns,
                        Pipe_BufferType:$buffer, Pipe_ChannelType:$channel, I32:$use,
-                       DefaultValuedAttr<I64Attr, "0">:$part);
+                       DefaultValuedAttr<I64Attr, "0">:$part, Variadic<I32>:$values);
   let assemblyFormat = [{
-    $view `[` $block (`,` $columns^)? `]` `to` $buffer `on` $channel `[` $use `]` (`part` $part^)? attr-dict
+    $view `[` $block (`,` $columns^)? `]` `to` $buffer `on` $channel `[` $use `]` (`part` $part^)?
+    (`with` $values^)? attr-dict
     `:` type($view) `[` type($block) (`,` type($columns)^)? `]` `,` type($buffer) `,` type($channel)
   }];
   let hasVerifier = 1;

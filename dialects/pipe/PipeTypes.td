@@ -93,8 +93,8 @@ def Pipe_ChannelType : TypeDef<Pipe_Dialect, "Channel"> {
     of a channel, counted from 0, is of stage `n mod stages`, in phase `n / stages`.
 
     With `parts` a use is handed over in that many parts of equal rows, each with barriers of its own, and part w
-    to warpgroup w of the consumers alone. `words`: how many 32-bit numbers a use carries instead of a buffer:
-    0, or up to 4.
+    to warpgroup w of the consumers alone. `words`: how many 32-bit numbers a use carries, beside a stage or
+    alone: 0, or up to 4.
 
     Examples: `!pipe.channel<2>`, `!pipe.channel<1 parts = 3>`, `!pipe.channel<2 words = 4>`
   }];

@@ -162,6 +162,9 @@ private:
   mlir::Value ownPart(mlir::Value channel);
   /// The full barrier of use `use`, and where its numbers lie.
   std::pair<mlir::Value, mlir::Value> channelWords(mlir::Value channel, mlir::Value use);
+  /// Writes the numbers of use `use`, or reads them into `results`.
+  void putNumbers(mlir::ValueRange numbers, mlir::Value channel, mlir::Value use);
+  void takeNumbers(mlir::ValueRange results, mlir::Value channel, mlir::Value use);
   /// Where column `column` of row `row` of a block stands in the view's tensor map; `row` begins a
   /// position.
   Values tensorCoordinates(mlir::Value view, mlir::Value block, mlir::Value column,

@@ -49,7 +49,8 @@ static int64_t readersOf(pipe::OpenOp open, pipe::RolesOp roles) {
   };
   if (isRead(roles.getConsumers()))
     warps += channel.getParts() > 1 ? 4 : 4 * roles.getCount();
-  // Each lane has read the numbers, and says so (lowerReceive). The producer is one.
+  // Each lane has read the numbers, and says so: racecheck does not follow one that arrives for its
+  // warp. The producer is one.
   int64_t readers = channel.getWords() > 0 ? 32 * warps : warps;
   return readers + (isRead(roles.getProducer()) ? 1 : 0);
 }
@@ -151,11 +152,22 @@ void KernelLowering::lowerAwait(pipe::AwaitOp op) {
   auto [address, parity] =
       channelUse(op.getChannel(), op.getUse(), /*isFull=*/true, ownPart(op.getChannel()));
   ptx().awaitBarrier(address, parity, trapWaits);
+  takeNumbers(op.getValues(), op.getChannel(), op.getUse());
+}
+
+void KernelLowering::takeNumbers(ValueRange results, Value channel, Value use) {
+  if (results.empty())
+    return;
+  Values words = ptx().loadShared16Bytes(channelWords(channel, use).second, /*offset=*/0);
+  for (auto [result, word] : llvm::zip_first(results, words))
+    values[result] = {role == Role::Thread ? word : ptx().uniform(word)};
 }
 
 void KernelLowering::lowerRelease(pipe::ReleaseOp op) {
   Value part = ownPart(op.getChannel());
-  ptx().arrive(channelUse(op.getChannel(), op.getUse(), /*isFull=*/false, part).first, lane);
+  bool carriesNumbers = op.getChannel().getType().getWords() > 0;
+  ptx().arrive(channelUse(op.getChannel(), op.getUse(), /*isFull=*/false, part).first,
+               carriesNumbers ? constant(0) : lane);
 }
 
 Values KernelLowering::tensorCoordinates(Value view, Value blockValue, Value column, Value row) {
@@ -183,6 +195,7 @@ void KernelLowering::lowerFill(pipe::FillOp op) {
       arith::RemUIOp::create(builder, loc, valueOf(op.getUse()), constant(buffer.getStages()));
   Value target = stageAddress(op.getBuffer(), stage);
   onRoleThread([&] {
+    putNumbers(op.getValues(), op.getChannel(), op.getUse());
     ptx().arriveExpecting(barrier, buffer.getStageBytes() / parts);
     Value map = slots[viewOf(op.getView()).tensorMap];
     for (int64_t column = 0; column < buffer.getColumns(); column += panelColumns) {
@@ -197,11 +210,19 @@ void KernelLowering::lowerFill(pipe::FillOp op) {
   });
 }
 
+/// Seen by who awaits the barrier that this thread arrives on next.
+void KernelLowering::putNumbers(ValueRange numbers, Value channel, Value use) {
+  if (numbers.empty())
+    return;
+  Value words = channelWords(channel, use).second;
+  for (auto [index, number] : llvm::enumerate(numbers))
+    ptx().storeShared(words, 4 * index, valueOf(number));
+}
+
 void KernelLowering::lowerSend(pipe::SendOp op) {
-  auto [barrier, words] = channelWords(op.getChannel(), op.getUse());
-  onRoleThread([&, barrier = barrier, words = words] {
-    for (auto [index, value] : llvm::enumerate(op.getValues()))
-      ptx().storeShared(words, 4 * index, valueOf(value));
+  Value barrier = channelWords(op.getChannel(), op.getUse()).first;
+  onRoleThread([&] {
+    putNumbers(op.getValues(), op.getChannel(), op.getUse());
     ptx().arrive(barrier, constant(0)); // a lane's number: this one arrives
   });
 }
@@ -209,11 +230,7 @@ void KernelLowering::lowerSend(pipe::SendOp op) {
 void KernelLowering::lowerReceive(pipe::ReceiveOp op) {
   auto [address, parity] = channelUse(op.getChannel(), op.getUse(), /*isFull=*/true);
   ptx().awaitBarrier(address, parity, trapWaits);
-  Values words =
-      ptx().loadShared16Bytes(channelWords(op.getChannel(), op.getUse()).second, /*offset=*/0);
-  for (auto [index, result] : llvm::enumerate(op.getValues()))
-    values[result] = {role == Role::Thread ? words[index] : ptx().uniform(words[index])};
-  // Each lane for itself: racecheck does not follow one that arrives for its warp.
+  takeNumbers(op.getValues(), op.getChannel(), op.getUse());
   ptx().arrive(channelUse(op.getChannel(), op.getUse(), /*isFull=*/false).first, constant(0));
 }
 

@@ -119,9 +119,9 @@ def PipeSplitRoles : Pass<"pipe-split-roles", "::tesela::tile::KernelOp"> {
     Where the schedule is `persistent`, the programs stand in a loop over the thread block's work items,
     whose numbers the producer takes and sends; what is loaded once an item is then released, too.
 
-    Where blocks are looked for (`tile.find_blocks`), a finder does so, and takes the items. It sends each item, the
-    count of its blocks, and each block to the producer and, of blocks, what they need to the consumers. So the
-    search for an item runs beside the products of the one before.
+    Where blocks are looked for (`tile.find_blocks`), a finder does so, and takes the items. It sends each item and the
+    count of its blocks to both, and each block to the producer, whose first load of it brings the consumers what else
+    they need to know of it. So the search for an item runs beside the products of the one before.
 
     ```mlir
     // before

@@ -44,9 +44,16 @@ LogicalResult Pair::compare(Value channel, const Steps &fills, const Steps &read
     auto receive = dyn_cast<pipe::ReceiveOp>(read->op);
     if (bool(send) != bool(receive))
       return differ(read->op, fill->op);
-    if (receive)
-      for (auto [value, sent] : llvm::zip(receive.getValues(), send.getValues()))
-        messages[value] = sent;
+    ValueRange sent, received;
+    if (receive) {
+      sent = send.getValues();
+      received = receive.getValues();
+    } else if (auto await = dyn_cast<pipe::AwaitOp>(read->op)) {
+      sent = cast<pipe::FillOp>(sender.endOf(fill->op)).getValues();
+      received = await.getValues();
+    }
+    for (auto [value, source] : llvm::zip(received, sent))
+      messages[value] = source;
   }
   if (fill != first.end())
     return differ(fill->op, nullptr);

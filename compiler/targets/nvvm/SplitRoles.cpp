@@ -7,7 +7,9 @@
 // await: each counts its uses of each channel, through all loops.
 //
 // Where blocks of keys are looked for, a finder does so, ahead of the others: it takes the work
-// items, and tells producer and consumers what they need to know of each.
+// items, and tells producer and consumers what they need to know of each. Of a block the producer
+// alone is told, and what consumers need beside its loads comes to them with one of these: they
+// have one thing to wait for.
 //
 //===----------------------------------------------------------------------===//
 #include "targets/nvvm/Passes.h"
@@ -27,8 +29,9 @@ namespace tesela {
 namespace {
 
 /// How many of the found blocks a finder may be ahead: with them most items fit that few blocks are
-/// kept of, so that the next item's search runs beside them.
-constexpr int64_t foundAhead = 16;
+/// kept of, so that the next item's search runs beside them. A block is sent twice where its keys
+/// and its values are loaded in different rounds.
+constexpr int64_t foundAhead = 32;
 
 enum class RoleKind { Finder, Producer, Consumers };
 
@@ -50,6 +53,8 @@ struct PipeSplitRoles : impl::PipeSplitRolesBase<PipeSplitRoles> {
     Location loc = kernel.getLoc();
     openChannels(builder);
     openFinds(builder);
+    if (failed_)
+      return signalPassFailure();
     if (schedule.getPersistent())
       items = openNumbers(builder, loc, /*stages=*/2, /*words=*/4);
 
@@ -128,6 +133,7 @@ private:
   }
 
   void openChannels(OpBuilder &builder) {
+    findCarriers();
     getOperation().walk([&](tile::LoadOp load) {
       bool isInLoop = load->getParentOp() != getOperation();
       int64_t stages = isInLoop ? schedule.getStages() : schedule.getQueryStages();
@@ -138,7 +144,10 @@ private:
         stages = known->second.inLoop ? schedule.getStages() : schedule.getQueryStages();
         auto channel = known->second.channel.getChannel().getType();
         known->second.channel.getChannel().setType(pipe::ChannelType::get(
-            &getContext(), stages, isReadByRows(load) ? channel.getParts() : 1, 0));
+            &getContext(), stages, isReadByRows(load) ? channel.getParts() : 1,
+            channel.getWords()));
+        if (carried.contains(load) != (channel.getWords() > 0))
+          fail(load, "of its view's loads some tell consumers of a found block, others do not");
         known->second.buffer.getBuffer().setType(
             pipe::BufferType::get(&getContext(), stages, type.getRows(), type.getColumns(),
                                   type.getElementType(), /*panels=*/true));
@@ -151,8 +160,9 @@ private:
       Location loc = load.getLoc();
       auto alloc = pipe::AllocOp::create(builder, loc, buffer, Value(), IntegerAttr());
       int64_t parts = isReadByRows(load) ? schedule.getConsumers() : 1;
+      int64_t words = carried.contains(load) ? 2 : 0;
       auto open = pipe::OpenOp::create(
-          builder, loc, pipe::ChannelType::get(&getContext(), stages, parts, 0), IntegerAttr());
+          builder, loc, pipe::ChannelType::get(&getContext(), stages, parts, words), IntegerAttr());
       lanes.insert({load.getView(), {alloc, open, unsigned(lanes.size()), isInLoop}});
     });
   }
@@ -162,32 +172,44 @@ private:
     return pipe::OpenOp::create(builder, loc, type, IntegerAttr());
   }
 
-  /// The finder tells all how many blocks there are, and the consumers of each what they need
-  /// beside its loads.
+  /// The first load of each found block of which consumers need to know more than its loads give.
+  void findCarriers() {
+    getOperation().walk([&](tile::FoundBlockOp found) {
+      tile::LoadOp first;
+      bool isForLoads = true;
+      for (Operation *user : found->getUsers()) {
+        isForLoads &= isa<tile::BlockAtOp>(user);
+        for (Operation *reader : user->getUsers()) {
+          auto load = dyn_cast<tile::LoadOp>(reader);
+          isForLoads &= bool(load);
+          if (load && load->getBlock() == found->getBlock() &&
+              (!first || load->isBeforeInBlock(first)))
+            first = load;
+        }
+      }
+      if (isForLoads)
+        return;
+      if (first)
+        carried[first] = found;
+      else
+        fail(found, "consumers need to know of it, and no load beside it brings it to them");
+    });
+  }
+
+  /// The finder tells all how many blocks there are, and the producer of each.
   void openFinds(OpBuilder &builder) {
     getOperation().walk([&](tile::FindBlocksOp find) {
       if (!counts)
         counts = openNumbers(builder, find.getLoc(), /*stages=*/2, /*words=*/1);
     });
     getOperation().walk([&](tile::FoundBlockOp found) {
-      bool isForLoads = llvm::all_of(found->getUsers(), [](Operation *user) {
-        return isa<tile::BlockAtOp>(user) &&
-               llvm::all_of(user->getUsers(), llvm::IsaPred<tile::LoadOp>);
-      });
-      pipe::OpenOp &channel = isForLoads ? loads : blocks;
-      if (!channel)
-        channel = openNumbers(builder, found.getLoc(), foundAhead, /*words=*/2);
-      if (!isForLoads)
-        told.insert(found);
+      if (!blocks)
+        blocks = openNumbers(builder, found.getLoc(), foundAhead, /*words=*/2);
     });
   }
 
   unsigned countsNumber() { return lanes.size(); }
-  /// The number of the channel through which `found` goes.
-  unsigned numberOf(tile::FoundBlockOp found) {
-    return lanes.size() + (told.contains(found) ? 1 : 2);
-  }
-  pipe::OpenOp channelOf(tile::FoundBlockOp found) { return told.contains(found) ? blocks : loads; }
+  unsigned blocksNumber() { return lanes.size() + 1; }
 
   /// Who takes the work items.
   RoleKind leader() { return counts ? RoleKind::Finder : RoleKind::Producer; }
@@ -211,7 +233,7 @@ private:
   /// gets; then its mapping knows the item's block.
   void emitItems(OpBuilder &builder, Location loc, RoleKind role,
                  llvm::function_ref<void(OpBuilder &, IRMapping &, Uses &)> body) {
-    Uses uses(lanes.size() + (counts ? 3 : 0) + (items ? 1 : 0), constant(builder, loc, 0));
+    Uses uses(lanes.size() + (counts ? 2 : 0) + (items ? 1 : 0), constant(builder, loc, 0));
     IRMapping mapping;
     bool leads = role == leader();
     if (!items)
@@ -300,10 +322,8 @@ private:
     };
     if (role != RoleKind::Finder)
       loop.walk([&](tile::LoadOp load) { add(lanes.find(load.getView())->second.number); });
-    loop.walk([&](tile::FoundBlockOp found) {
-      if (role != RoleKind::Consumers || told.contains(found))
-        add(numberOf(found));
-    });
+    if (role != RoleKind::Consumers && hasFinds(loop))
+      add(blocksNumber());
     return numbers;
   }
 
@@ -349,15 +369,16 @@ private:
           mapping.map(find.getCount(), receive(builder, loc, counts, 1, use).getResult(0));
         }
       } else if (auto found = dyn_cast<tile::FoundBlockOp>(op)) {
-        Value &use = uses[numberOf(found)];
+        Value &use = uses[blocksNumber()];
         if (finds) {
           builder.clone(op, mapping);
           Value partial = mapping.lookup(found.getPartial());
           partial = arith::ExtUIOp::create(builder, loc, builder.getI32Type(), partial);
-          send(builder, loc, channelOf(found), {mapping.lookup(found.getIndex()), partial}, use);
+          send(builder, loc, blocks, {mapping.lookup(found.getIndex()), partial}, use);
         } else {
-          mapping.map(found.getIndex(),
-                      receive(builder, loc, channelOf(found), 2, use).getResult(0));
+          auto received = receive(builder, loc, blocks, 2, use);
+          mapping.map(found.getIndex(), received.getResult(0));
+          numbers[found] = received.getValues();
         }
       } else if (op.getNumRegions() > 0 && hasWork) {
         fail(&op, "loads inside it have no place in a producer's program");
@@ -376,7 +397,8 @@ private:
       pipe::AcquireOp::create(builder, loc, lane.channel, use, part);
       Value columns = load.getColumns() ? mapping.lookup(load.getColumns()) : Value();
       pipe::FillOp::create(builder, loc, load.getView(), mapping.lookup(load.getBlock()), columns,
-                           lane.buffer, lane.channel, use, part);
+                           lane.buffer, lane.channel, use, part,
+                           numbers.lookup(carried.lookup(load)));
     }
     use = increment(builder, loc, use);
   }
@@ -424,8 +446,6 @@ private:
         receive(load, uses);
       else if (auto find = dyn_cast<tile::FindBlocksOp>(op))
         receive(find, uses);
-      else if (auto found = dyn_cast<tile::FoundBlockOp>(op); found && told.contains(found))
-        receive(found, uses);
       else if (auto loop = dyn_cast<scf::ForOp>(op); loop && hasLoads(loop))
         receiveInLoop(loop, uses);
     }
@@ -456,18 +476,6 @@ private:
     find.getCount().replaceAllUsesWith(received.getResult(0));
   }
 
-  void receive(tile::FoundBlockOp found, Uses &uses) {
-    OpBuilder builder(found);
-    Location loc = found.getLoc();
-    auto received = receive(builder, loc, blocks, 2, uses[numberOf(found)]);
-    found.getIndex().replaceAllUsesWith(received.getResult(0));
-    Value partial = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ne,
-                                          received.getResult(1), constant(builder, loc, 0));
-    found.getPartial().replaceAllUsesWith(partial);
-    told.erase(found);
-    found.erase();
-  }
-
   /// What only loads needed, and the search for it.
   static void eraseUnused(Block &block) {
     SmallVector<Operation *> ops;
@@ -489,7 +497,7 @@ private:
     uses[lane.number] = increment(builder, loc, use);
     Value stage = arith::RemUIOp::create(
         builder, loc, use, constant(builder, loc, lane.buffer.getBuffer().getType().getStages()));
-    pipe::AwaitOp::create(builder, loc, lane.channel, use);
+    await(load, use);
     auto type = cast<tile::TileType>(load.getType());
     Value tile = pipe::SlotOp::create(
         builder, loc, type.withEncoding(pipe::SharedAttr::get(&getContext())), lane.buffer, stage);
@@ -501,6 +509,23 @@ private:
       pipe::ReleaseOp::create(builder, loc, lane.channel, use);
     }
     load.erase();
+  }
+
+  /// Waits for the load, and for what it brings of a found block where this is known from then on.
+  void await(tile::LoadOp load, Value use) {
+    Lane &lane = lanes.find(load.getView())->second;
+    tile::FoundBlockOp found = carried.lookup(load);
+    OpBuilder builder(found ? found.getOperation() : load.getOperation());
+    Location loc = load.getLoc();
+    SmallVector<Type> types(found ? 2 : 0, builder.getI32Type());
+    auto awaited = pipe::AwaitOp::create(builder, loc, types, lane.channel, use);
+    if (!found)
+      return;
+    found.getIndex().replaceAllUsesWith(awaited.getResult(0));
+    Value partial = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ne,
+                                          awaited.getResult(1), constant(builder, loc, 0));
+    found.getPartial().replaceAllUsesWith(partial);
+    found.erase();
   }
 
   /// Where, in the block of its definition, `tile` is read for the last time; products read until
@@ -554,9 +579,10 @@ private:
   tile::ScheduleAttr schedule;
   llvm::MapVector<Value, Lane> lanes; ///< by view
   tile::WorkOp work;
-  pipe::OpenOp items;                     ///< persistent: the coordinates of the work items
-  pipe::OpenOp counts, blocks, loads;     ///< of found blocks; of those that only loads need
-  llvm::SmallPtrSet<Operation *, 4> told; ///< found blocks that consumers know of
+  pipe::OpenOp items;          ///< persistent: the coordinates of the work items
+  pipe::OpenOp counts, blocks; ///< of found blocks
+  llvm::DenseMap<Operation *, tile::FoundBlockOp> carried; ///< by the load that it comes with
+  llvm::DenseMap<Operation *, ValueRange> numbers; ///< what the producer is told of a found block
   bool failed_ = false;
 };
 

@@ -282,6 +282,43 @@ tile.kernel @k(%use: i32) {
 // -----
 
 tile.kernel @k(%use: i32) {
+  %c = pipe.open : !pipe.channel<2>
+  pipe.roles producer 24 {
+    // expected-error @+1 {{expected numbers, got none; a use without a stage carries at least one}}
+    "pipe.send"(%c, %use) : (!pipe.channel<2>, i32) -> ()
+  } consumers 2 240 {
+  }
+}
+
+// -----
+
+// Numbers that nobody takes.
+tile.kernel @k(%use: i32) {
+  %c = pipe.open : !pipe.channel<2 words = 2>
+  pipe.roles producer 24 {
+  } consumers 2 240 {
+    // expected-error @+1 {{expected a channel that carries its 0 numbers (words = 0), got '!pipe.channel<2 words = 2>'}}
+    pipe.await %c[%use] : !pipe.channel<2 words = 2>
+  }
+}
+
+// -----
+
+tile.kernel @k(%use: i32, %k: !tile.view<[?, ?, ?, 64], f16>) {
+  %b = pipe.alloc : !pipe.buffer<2, [64, 64], f16, panels = true>
+  %c = pipe.open : !pipe.channel<2 words = 2>
+  %rows = tile.work : !tile.block<query, 64>
+  %keys = tile.block_at %use of %rows : !tile.block<query, 64> -> !tile.block<key, 64>
+  pipe.roles producer 24 {
+    // expected-error @+1 {{expected a channel that carries its 1 numbers (words = 1), got '!pipe.channel<2 words = 2>'}}
+    pipe.fill %k[%keys] to %b on %c[%use] with %use : !tile.view<[?, ?, ?, 64], f16>[!tile.block<key, 64>], !pipe.buffer<2, [64, 64], f16, panels = true>, !pipe.channel<2 words = 2>
+  } consumers 2 240 {
+  }
+}
+
+// -----
+
+tile.kernel @k(%use: i32) {
   %c = pipe.open : !pipe.channel<2 words = 1>
   pipe.roles producer 24 {
   } consumers 2 240 {

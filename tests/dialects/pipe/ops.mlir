@@ -42,6 +42,8 @@ tile.kernel @roles(%k: !tile.view<[?, ?, ?, 128], f16>, %o: !tile.view<[?, ?, ?,
   %c = pipe.open : !pipe.channel<2>
   // CHECK: %[[W:.*]] = pipe.open : <2 words = 1>
   %w = pipe.open : !pipe.channel<2 words = 1>
+  // CHECK: %[[B:.*]] = pipe.open : <2 words = 2>
+  %both = pipe.open : !pipe.channel<2 words = 2>
   // CHECK: pipe.open {offset = 73728 : i64} : <1>
   %placed = pipe.open {offset = 73728 : i64} : !pipe.channel<1>
   %rows = tile.work : !tile.block<query, 128>
@@ -52,6 +54,8 @@ tile.kernel @roles(%k: !tile.view<[?, ?, ?, 128], f16>, %o: !tile.view<[?, ?, ?,
     pipe.acquire %c[%use] : !pipe.channel<2>
     // CHECK-NEXT: pipe.fill %k[%{{.*}}] to %[[K]] on %[[C]][%use] : <[?, ?, ?, 128], f16>[<key, 80>], <2, [80, 128], f16, panels = true>, <2>
     pipe.fill %k[%keys] to %b on %c[%use] : !tile.view<[?, ?, ?, 128], f16>[!tile.block<key, 80>], !pipe.buffer<2, [80, 128], f16, panels = true>, !pipe.channel<2>
+    // CHECK-NEXT: pipe.fill %k[%{{.*}}] to %[[K]] on %[[B]][%use] with %use, %use : <[?, ?, ?, 128], f16>[<key, 80>], <2, [80, 128], f16, panels = true>, <2 words = 2>
+    pipe.fill %k[%keys] to %b on %both[%use] with %use, %use : !tile.view<[?, ?, ?, 128], f16>[!tile.block<key, 80>], !pipe.buffer<2, [80, 128], f16, panels = true>, !pipe.channel<2 words = 2>
     // CHECK-NEXT: %[[FIRST:.*]] = pipe.first_item
     %first = pipe.first_item
     // CHECK-NEXT: %[[NEXT:.*]] = pipe.next_item
@@ -64,6 +68,8 @@ tile.kernel @roles(%k: !tile.view<[?, ?, ?, 128], f16>, %o: !tile.view<[?, ?, ?,
   } consumers 2 240 {
     // CHECK-NEXT: pipe.await %[[C]][%use] : <2>
     pipe.await %c[%use] : !pipe.channel<2>
+    // CHECK-NEXT: pipe.await %[[B]][%use] : <2 words = 2> -> i32, i32
+    %numbers:2 = pipe.await %both[%use] : !pipe.channel<2 words = 2> -> i32, i32
     // CHECK-NEXT: pipe.release %[[C]][%use] : <2>
     pipe.release %c[%use] : !pipe.channel<2>
     // CHECK-NEXT: pipe.empty_out %{{.*}} to %o[%{{.*}}] : <1, [128, 128], f16, panels = true>, <[?, ?, ?, 128], f16>[<query, 128>]

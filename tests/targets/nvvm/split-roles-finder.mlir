@@ -1,15 +1,16 @@
 // RUN: tesela-opt %s --pipe-assign-fragments --pipe-split-roles --pipe-place-buffers --pipe-verify-protocol | FileCheck %s
 
-// A finder takes the items and searches; producer and consumers are told of each item, of the count of
-// its blocks and of each block.
+// A finder takes the items and searches; producer and consumers are told of each item and of the count of
+// its blocks. The producer is told of each block, and what else consumers need of it comes with its keys.
 // CHECK-LABEL: tile.kernel @found
 tile.kernel @found(%q: !tile.view<[?, ?, ?, 64], f16>, %k: !tile.view<[?, ?, ?, 64], f16>,
                    %o: !tile.view<[?, ?, ?, 64], f16>, %low: i32, %high: i32)
     attributes {schedule = #tile.schedule<block_m = 64, block_n = 64, stages = 2, warps = 4, q_in_registers = false, consumers = 1, persistent = true, output_buffer = true>} {
   %zero = arith.constant 0 : i32
   %one = arith.constant 1 : i32
+  // CHECK: %[[KEYS_CHANNEL:.*]] = pipe.open {{.*}} : <2 words = 2>
   // CHECK: %[[COUNTS:.*]] = pipe.open {{.*}} : <2 words = 1>
-  // CHECK: %[[BLOCKS:.*]] = pipe.open {{.*}} : <16 words = 2>
+  // CHECK: %[[BLOCKS:.*]] = pipe.open {{.*}} : <32 words = 2>
   // CHECK: %[[ITEMS:.*]] = pipe.open {{.*}} : <2 words = 4>
   // CHECK: pipe.roles finder {
   // CHECK: pipe.first_item
@@ -39,14 +40,15 @@ tile.kernel @found(%q: !tile.view<[?, ?, ?, 64], f16>, %k: !tile.view<[?, ?, ?, 
   // CHECK: scf.for {{.*}} to %[[COUNT]]
   // CHECK: %[[BLOCK:.*]]:2 = pipe.receive %[[BLOCKS]]
   // CHECK: %[[KEYS:.*]] = tile.block_at %[[BLOCK]]#0 of %[[ROWS]]
-  // CHECK: pipe.fill %k[%[[KEYS]]]
+  // CHECK: pipe.fill %k[%[[KEYS]]] to {{.*}} on %[[KEYS_CHANNEL]][{{.*}}] with %[[BLOCK]]#0, %[[BLOCK]]#1
   // CHECK-NOT: pipe.next_item
   // CHECK: } consumers 1 256 {
   // CHECK: pipe.receive %[[ITEMS]]
   // CHECK-NOT: tile.find_blocks
   // CHECK: %[[COUNT:.*]] = pipe.receive %[[COUNTS]]
   // CHECK: scf.for {{.*}} to %[[COUNT]]
-  // CHECK: %[[BLOCK:.*]]:2 = pipe.receive %[[BLOCKS]]
+  // CHECK-NOT: pipe.receive
+  // CHECK: %[[BLOCK:.*]]:2 = pipe.await %[[KEYS_CHANNEL]]
   // CHECK: arith.cmpi ne, %[[BLOCK]]#1
   // CHECK-NOT: tile.found_block
   %rows = tile.work : !tile.block<query, 64>

@@ -50,3 +50,52 @@ tile.kernel @rows(%x: !tile.view<[?, ?, ?], f32>)
   // expected-error @+1 {{a producer loads tiles of two extents and 16-bit elements, got '!tile.tile<[64], f32>'}}
   %X = tile.load %x[%rows] : !tile.view<[?, ?, ?], f32>[!tile.block<query, 64>] -> !tile.tile<[64], f32>
 }
+
+// -----
+
+// Consumers ask whether the block is partial, and nothing that is loaded brings them the answer.
+tile.kernel @alone(%low: i32, %high: i32)
+    attributes {schedule = #tile.schedule<block_m = 64, block_n = 64, stages = 2, warps = 4, q_in_registers = false, consumers = 1>} {
+  %zero = arith.constant 0 : i32
+  %found, %n = tile.find_blocks from %low to %high : !tile.found_blocks<64> one {
+  ^bb0(%first: i32, %last: i32):
+    %t = arith.constant true
+    tile.yield %t, %t : i1, i1
+  } many {
+  ^bb0(%first: i32, %last: i32):
+    %t = arith.constant true
+    tile.yield %t, %t : i1, i1
+  }
+  // expected-error @+1 {{consumers need to know of it, and no load beside it brings it to them}}
+  %j, %partial = tile.found_block %found[%zero] : !tile.found_blocks<64>
+  scf.if %partial {
+    pipe.barrier
+  }
+}
+
+// -----
+
+// One load of the keys tells them of its block, the other does not.
+tile.kernel @some(%k: !tile.view<[?, ?, ?, 64], f16>, %low: i32, %high: i32)
+    attributes {schedule = #tile.schedule<block_m = 64, block_n = 64, stages = 2, warps = 4, q_in_registers = false, consumers = 1>} {
+  %zero = arith.constant 0 : i32
+  %rows = tile.work : !tile.block<query, 64>
+  %found, %n = tile.find_blocks from %low to %high : !tile.found_blocks<64> one {
+  ^bb0(%first: i32, %last: i32):
+    %t = arith.constant true
+    tile.yield %t, %t : i1, i1
+  } many {
+  ^bb0(%first: i32, %last: i32):
+    %t = arith.constant true
+    tile.yield %t, %t : i1, i1
+  }
+  %j, %partial = tile.found_block %found[%zero] : !tile.found_blocks<64>
+  %keys = tile.block_at %j of %rows : !tile.block<query, 64> -> !tile.block<key, 64>
+  %K = tile.load %k[%keys] : !tile.view<[?, ?, ?, 64], f16>[!tile.block<key, 64>] -> !tile.tile<[64, 64], f16>
+  scf.if %partial {
+    pipe.barrier
+  }
+  %first_keys = tile.block_at %zero of %rows : !tile.block<query, 64> -> !tile.block<key, 64>
+  // expected-error @+1 {{of its view's loads some tell consumers of a found block, others do not}}
+  %K0 = tile.load %k[%first_keys] : !tile.view<[?, ?, ?, 64], f16>[!tile.block<key, 64>] -> !tile.tile<[64, 64], f16>
+}
