@@ -53,8 +53,9 @@ Space hostSpace() {
   return space;
 }
 
-/// Groups of 8 to 16 heads were best at 512 to 2k keys, of 32 MiB above (docs/performance.md).
-Axis groups() { return values("group_keys", {0, 4096, 8192, 16384, 32768, 65536}); }
+/// Groups of 8 to 16 heads were best at 512 to 2k keys, of 32 MiB above, and of as many heads as a
+/// group may have where blocks are found (docs/performance.md).
+Axis groups() { return values("group_keys", {0, 4096, 8192, 16384, 32768, 65536, 1 << 20}); }
 
 Space multiplySpace() {
   Space space;
