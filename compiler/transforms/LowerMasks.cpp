@@ -34,8 +34,8 @@ public:
         hook(mask.getBody().empty() ? nullptr : &mask.getBody().front()) {
     tile::ScheduleAttr schedule = mask->getParentOfType<tile::KernelOp>().getScheduleAttr();
     auto blocks = dyn_cast<tile::BlocksOp>(mask->getParentOp());
-    bool areFound = blocks && blocks.getAmong();
-    isAhead = areFound && schedule && schedule.getConsumers() > 0 && schedule.getOverlap();
+    isFound = blocks && blocks.getAmong();
+    isAhead = isFound && schedule && schedule.getConsumers() > 0 && schedule.getOverlap();
   }
 
   void run() {
@@ -218,36 +218,95 @@ private:
   //===--- the map ----------------------------------------------------------===//
 
   Value emitMasking(OpBuilder &inner, OpBuilder &outside, Value firstKey, Value limit) {
-    SmallVector<Value> divisors;
+    MaskTraits traits;
     if (hook) {
-      MaskTranslation scan(hook, inner, inner, Value(), columns(), {});
+      MaskTranslation scan(hook, inner, inner, Value(), columns(), traits);
       prepare(scan, firstKey);
-      divisors = scan.divisors();
+      traits.large = scan.divisors();
     }
     Value isCommon;
     auto require = [&](OpBuilder &builder, Value a, Value b) { // a >= b
       Value one = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::sge, a, b);
       isCommon = isCommon ? arith::AndIOp::create(builder, loc, isCommon, one).getResult() : one;
     };
-    for (Value divisor : divisors)
+    for (Value divisor : traits.large) {
       require(outside, divisor, arith::ConstantIntOp::create(outside, loc, columns(), 32));
+      if (isFound)
+        traits.reciprocals[divisor] = emitReciprocal(outside, divisor);
+    }
     // Beside a comparison of what is read, that with the limit would cost each element an
     // instruction.
     bool isInside = readsByKey();
+    if (!isCommon && !isInside)
+      return emitMap(inner, firstKey, limit, MaskTraits());
+    // There are two sides: this one may have small numbers alone.
+    traits.areSmall = isFound && requireSmall(outside, traits, require);
     if (isInside)
       require(inner, arith::SubIOp::create(inner, loc, limit, firstKey),
               arith::ConstantIntOp::create(inner, loc, columns(), 32));
-    if (!isCommon)
-      return emitMap(inner, firstKey, limit, {});
     auto branch = scf::IfOp::create(inner, loc, isAhead ? truths() : type, isCommon,
                                     /*withElseRegion=*/true);
     OpBuilder then = branch.getThenBodyBuilder(), other = branch.getElseBodyBuilder();
-    tile::MapOp common = emitMap(then, firstKey, isInside ? Value() : limit, divisors);
+    tile::MapOp common = emitMap(then, firstKey, isInside ? Value() : limit, traits);
     scf::YieldOp::create(then, loc, common.getResult());
-    tile::MapOp general = emitMap(other, firstKey, limit, {});
+    tile::MapOp general = emitMap(other, firstKey, limit, MaskTraits());
     setSeldom(general);
     scf::YieldOp::create(other, loc, general.getResult());
     return branch.getResult(0);
+  }
+
+  /// ⌊(2^32 - 1) / divisor⌋; any number where the divisor is 0, which is not asked for.
+  Value emitReciprocal(OpBuilder &outside, Value divisor) {
+    Value one = arith::ConstantIntOp::create(outside, loc, 1, 32),
+          most = arith::ConstantIntOp::create(outside, loc, -1, 32);
+    return arith::DivUIOp::create(outside, loc, most,
+                                  arith::MaxUIOp::create(outside, loc, divisor, one));
+  }
+
+  using Require = llvm::function_ref<void(OpBuilder &, Value, Value)>;
+
+  /// Requires that extents, divisors, and whatever else of sums and comparisons is the same for all
+  /// pairs, is small. Not so, and nothing is required, where nothing but indices is added.
+  bool requireSmall(OpBuilder &outside, MaskTraits &traits, Require require) {
+    auto isUniform = [&](Value value) {
+      return value.getParentBlock() != hook || uniforms.contains(value);
+    };
+    auto isSum = [](Operation *op) {
+      return isa<arith::AddIOp, arith::SubIOp, arith::SelectOp>(op) &&
+             op->getResult(0).getType().isInteger(32);
+    };
+    auto isOrdered = [](arith::CmpIPredicate predicate) {
+      return predicate != arith::CmpIPredicate::eq && predicate != arith::CmpIPredicate::ne;
+    };
+    llvm::SetVector<Value> found;
+    for (Operation &op : hook->without_terminator()) {
+      auto compare = dyn_cast<arith::CmpIOp>(op);
+      if (!isSum(&op) && !(compare && isOrdered(compare.getPredicate())))
+        continue;
+      for (Value operand : op.getOperands()) {
+        Operation *source = operand.getDefiningOp();
+        bool isKnown = source && (source->hasTrait<OpTrait::ConstantLike>() || isSum(source));
+        if (operand.getType().isInteger(32) && isUniform(operand) && !isKnown)
+          found.insert(operand);
+      }
+    }
+    if (found.empty())
+      return false;
+    auto constant = [&](int64_t value) -> Value {
+      return arith::ConstantIntOp::create(outside, loc, value, 32);
+    };
+    for (Value value : found) {
+      Value translated = uniforms.lookupOrDefault(value);
+      require(outside, translated, constant(-MaskTraits::smallEnd));
+      require(outside, constant(MaskTraits::smallEnd - 1), translated);
+      traits.small.insert(value);
+    }
+    for (Value divisor : traits.large)
+      require(outside, constant(MaskTraits::smallEnd - 1), divisor);
+    for (const char *name : {"Sq", "Sk"})
+      require(outside, constant(MaskTraits::smallEnd),
+              tile::ExtentOp::create(outside, loc, outside.getI32Type(), name));
+    return true;
   }
 
   bool readsByKey() {
@@ -282,8 +341,8 @@ private:
     translation.setKey(hook->getArgument(4), firstKey);
   }
 
-  /// `limit` is null where all keys of the tile are less, `divisors` are large.
-  tile::MapOp emitMap(OpBuilder &builder, Value firstKey, Value limit, ArrayRef<Value> divisors) {
+  /// `limit` is null where all keys of the tile are less.
+  tile::MapOp emitMap(OpBuilder &builder, Value firstKey, Value limit, const MaskTraits &traits) {
     SmallVector<Value> sources;
     if (!isAhead)
       sources.push_back(mask.getSource());
@@ -298,7 +357,7 @@ private:
     Value row = block.addArgument(builder.getI32Type(), loc);
     Value column = block.addArgument(builder.getI32Type(), loc);
     OpBuilder body = OpBuilder::atBlockEnd(&block);
-    MaskTranslation translation(hook, before, body, column, columns(), divisors);
+    MaskTranslation translation(hook, before, body, column, columns(), traits);
     if (hook) {
       prepare(translation, firstKey);
       mapRow(body, row,
@@ -344,6 +403,8 @@ private:
   Location loc;
   tile::TileType type;
   int64_t heads;
+  bool isFound;    ///< the blocks are tested one by one, and many may be partial: what shortens
+                   ///< the masking is worth the registers that it takes before the loop
   bool isAhead;    ///< which elements are kept is a tile of its own, ahead of what it chooses from
   Operation *loop; ///< the mask itself where it stands in none
   Block *hook;     ///< null where the mask is true

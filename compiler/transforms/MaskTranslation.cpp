@@ -45,7 +45,7 @@ bool MaskTranslation::isPositive(Value divisor) {
   divisor = ofRow.lookupOrDefault(divisor);
   if (std::optional<int64_t> constant = constantOf(divisor))
     return *constant > 0;
-  return llvm::is_contained(large, divisor);
+  return llvm::is_contained(traits.large, divisor);
 }
 
 MaskTranslation::Range MaskTranslation::rangeOf(Value value) {
@@ -55,13 +55,20 @@ MaskTranslation::Range MaskTranslation::rangeOf(Value value) {
     return {*constant, *constant};
   Range range = ofI32;
   Operation *op = value.getDefiningOp();
-  if (op && isa<tile::ExtentOp>(op)) {
+  if (traits.small.contains(value)) {
+    range = ofSmall;
+  } else if (op && isa<tile::ExtentOp>(op)) {
     range = {0, INT32_MAX};
   } else if (op && isDivision(*op) && isPositive(op->getOperand(1))) {
-    Range dividend = rangeOf(op->getOperand(0));
-    range = isa<attn::FloorModOp>(op)
-                ? ofIndex
-                : Range{std::min<int64_t>(dividend.low, 0), std::max<int64_t>(dividend.high, 0)};
+    Range dividend = rangeOf(op->getOperand(0)), divisor = rangeOf(op->getOperand(1));
+    Range quotient{std::min<int64_t>(dividend.low, 0), std::max<int64_t>(dividend.high, 0)};
+    int64_t mostLeft = divisor.high - 1;
+    if (dividend.low >= 0)
+      mostLeft = std::min(mostLeft, dividend.high);
+    range = isa<attn::FloorModOp>(op) ? Range{0, mostLeft} : quotient;
+  } else if (op && isa<arith::SelectOp>(op)) {
+    Range a = rangeOf(op->getOperand(1)), b = rangeOf(op->getOperand(2));
+    range = {std::min(a.low, b.low), std::max(a.high, b.high)};
   } else if (op && isa<arith::AddIOp, arith::SubIOp>(op)) {
     Range a = rangeOf(op->getOperand(0)), b = rangeOf(op->getOperand(1));
     Range sum = isa<arith::AddIOp>(op) ? Range{a.low + b.low, a.high + b.high}
@@ -199,7 +206,8 @@ std::optional<MaskTranslation::Division> MaskTranslation::divisionOf(Operation &
 
 std::optional<MaskTranslation::Division> MaskTranslation::splittable(Operation &op, Scope &scope) {
   std::optional<Division> found = divisionOf(op, scope);
-  bool isLarge = found && (constantOf(found->divisor) || llvm::is_contained(large, found->divisor));
+  bool isLarge =
+      found && (constantOf(found->divisor) || llvm::is_contained(traits.large, found->divisor));
   return isLarge ? found : std::nullopt;
 }
 
@@ -221,6 +229,35 @@ SmallVector<Value> MaskTranslation::divisors() {
   return result;
 }
 
+std::pair<Value, Value> MaskTranslation::divide(Value dividend, Range range, Value divisor) {
+  OpBuilder &builder = isUniform(dividend) ? before : body;
+  Location loc = column.getLoc();
+  auto minus = [&](Value a, Value b) -> Value { return arith::SubIOp::create(builder, loc, a, b); };
+  auto times = [&](Value a, Value b) -> Value { return arith::MulIOp::create(builder, loc, a, b); };
+  Value reciprocal = traits.reciprocals.lookup(divisor);
+  if (reciprocal && range.low >= 0 && range.high <= INT32_MAX) {
+    // ⌊x · r / 2^32⌋ is the quotient or one less: r > 2^32 / C - 1, so that x · r / 2^32 is less
+    // than x / C by no more than x / 2^32 < 1 / 2.
+    Type i32 = builder.getI32Type(), i64 = builder.getI64Type();
+    Value product = times(arith::ExtUIOp::create(builder, loc, i64, dividend),
+                          arith::ExtUIOp::create(builder, loc, i64, reciprocal));
+    Value half = arith::ConstantIntOp::create(builder, loc, 32, 64);
+    Value low = arith::TruncIOp::create(builder, loc, i32,
+                                        arith::ShRUIOp::create(builder, loc, product, half));
+    Value rest = minus(dividend, times(low, divisor));
+    Value isMore = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::uge, rest, divisor);
+    Value more = arith::ExtUIOp::create(builder, loc, i32, isMore);
+    return {arith::AddIOp::create(builder, loc, low, more),
+            arith::SelectOp::create(builder, loc, isMore, minus(rest, divisor), rest)};
+  }
+  Value quotient;
+  if (range.low >= 0)
+    quotient = arith::DivUIOp::create(builder, loc, dividend, divisor);
+  else
+    quotient = attn::FloorDivOp::create(builder, loc, dividend.getType(), dividend, divisor);
+  return {quotient, minus(dividend, times(quotient, divisor))};
+}
+
 Value MaskTranslation::split(const Division &division, Scope &scope) {
   Location loc = column.getLoc();
   Scope inner = scope;
@@ -232,13 +269,8 @@ Value MaskTranslation::split(const Division &division, Scope &scope) {
   auto constant = [&](int64_t value) -> Value {
     return arith::ConstantIntOp::create(builder, loc, value, 32);
   };
-  Value divisor = division.divisor, quotient;
-  if (x.firstRange().low >= 0)
-    quotient = arith::DivUIOp::create(builder, loc, first, divisor);
-  else
-    quotient = attn::FloorDivOp::create(builder, loc, first.getType(), first, divisor);
-  Value product = arith::MulIOp::create(builder, loc, quotient, divisor);
-  Value remainder = arith::SubIOp::create(builder, loc, first, product);
+  Value divisor = division.divisor;
+  auto [quotient, remainder] = divide(first, x.firstRange(), divisor);
   bool isRising = x.column > 0;
   // j >= C - r, or j >= r + 1.
   Value bound = isRising ? Value(arith::SubIOp::create(builder, loc, divisor, remainder))
@@ -247,7 +279,8 @@ Value MaskTranslation::split(const Division &division, Scope &scope) {
   Value next = arith::AddIOp::create(builder, loc, quotient, constant(isRising ? 1 : -1));
 
   std::optional<int64_t> known = constantOf(divisor);
-  Range ofDivisor = known ? Range{*known, *known} : Range{columns, INT32_MAX};
+  int64_t largest = traits.areSmall ? MaskTraits::smallEnd - 1 : INT32_MAX;
+  Range ofDivisor = known ? Range{*known, *known} : Range{columns, largest};
   Linear within{{{remainder, 1, {0, ofDivisor.high - 1}}}, 0, x.column, {0, ofDivisor.high - 1}};
   Linear beyond = within;
   beyond.terms.push_back({divisor, isRising ? -1 : 1, ofDivisor});

@@ -19,7 +19,12 @@
 //
 //   x / C = ⌊T / C⌋ ± over    x mod C = (T mod C) ± j ∓ (C where over)    over: j ⋈ a bound
 //
-// and the mask is (over ? mask with the one : mask with the other), each linear again.
+// and the mask is (over ? mask with the one : mask with the other), each linear again. ⌊T / C⌋
+// takes the place of a division by a product with ⌊(2^32 - 1) / C⌋, which the launch's divisor
+// gives before the loop.
+//
+// Where it is known that extents, and what is the same for all pairs, are small, sums of a few of
+// them stay in i32: then more is linear, and a bound takes no wider arithmetic.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TESELA_COMPILER_TRANSFORMS_MASKTRANSLATION_H
@@ -37,14 +42,29 @@
 
 namespace tesela {
 
+/// What is known of a launch where a mask is translated.
+struct MaskTraits {
+  /// A number is small from -2^29 on, and below 2^29.
+  static constexpr int64_t smallEnd = int64_t(1) << 29;
+
+  /// Divisors, translated, that are at least the tile's columns.
+  llvm::SmallVector<mlir::Value> large;
+  /// Of these, ⌊(2^32 - 1) / divisor⌋.
+  llvm::DenseMap<mlir::Value, mlir::Value> reciprocals;
+  /// Of the hook: what is small. Then the indices of queries and keys and the divisors are, too.
+  llvm::DenseSet<mlir::Value> small;
+  bool areSmall = false;
+};
+
 /// Translates the value of one mask's hook into the body of a tile.map.
 class MaskTranslation {
 public:
   /// `hook` may be null. `before` stands before the map; `body` is in it, `column` its argument,
-  /// below `columns`. Each of `large` is known to be at least `columns`.
+  /// below `columns`.
   MaskTranslation(mlir::Block *hook, mlir::OpBuilder &before, mlir::OpBuilder &body,
-                  mlir::Value column, int64_t columns, mlir::ValueRange large)
-      : hook(hook), before(before), body(body), column(column), columns(columns), large(large) {}
+                  mlir::Value column, int64_t columns, const MaskTraits &traits)
+      : hook(hook), before(before), body(body), column(column), columns(columns), traits(traits),
+        ofIndex{0, traits.areSmall ? MaskTraits::smallEnd - 1 : INT32_MAX - int64_t(1)} {}
 
   /// `value` of the hook, the same along a row, is `translated`, of the body or from before it.
   void setOfRow(mlir::Value value, mlir::Value translated) { ofRow.map(value, translated); }
@@ -78,7 +98,8 @@ private:
     bool isI32() const { return low >= INT32_MIN && high <= INT32_MAX; }
     bool isU32() const { return low >= 0 && high <= UINT32_MAX; }
   };
-  static constexpr Range ofIndex{0, INT32_MAX - int64_t(1)}, ofI32{INT32_MIN, INT32_MAX};
+  static constexpr Range ofI32{INT32_MIN, INT32_MAX},
+      ofSmall{-MaskTraits::smallEnd, MaskTraits::smallEnd - 1};
 
   /// Σ factor · value + constant + coefficient · column, where each value is the same along a row.
   struct Linear {
@@ -137,6 +158,9 @@ private:
 
   mlir::Value translate(Scope scope);
   mlir::Value split(const Division &division, Scope &scope);
+  /// The quotient and the remainder of `dividend` in `range`.
+  std::pair<mlir::Value, mlir::Value> divide(mlir::Value dividend, Range range,
+                                             mlir::Value divisor);
   mlir::Value formula(mlir::Value value, Scope &scope);
   mlir::Value writeFormula(mlir::Value value, Scope &scope);
   mlir::Value compare(mlir::arith::CmpIPredicate predicate, mlir::Value left, mlir::Value right,
@@ -155,7 +179,8 @@ private:
   mlir::OpBuilder &before, &body;
   mlir::Value column, key, firstKey;
   int64_t columns;
-  mlir::ValueRange large;
+  const MaskTraits &traits;
+  const Range ofIndex; ///< of queries and keys
   mlir::IRMapping ofRow;
   llvm::DenseSet<mlir::Value> byRow;
   llvm::DenseMap<mlir::Value, Range> ranges;

@@ -50,6 +50,12 @@ constexpr MaskText texts[] = {
     {"grid", "w: i32",
      "let y = k % (3 * w) / w\n let x = k % w\n let u = q % (3 * w) / w\n"
      " mask = abs(y - u) < 2 && abs(x - q % w) < 9"},
+    // Of numbers below 2^29 there is a shorter way (MaskTranslation.h); here some are not.
+    {"far_reach", "w: i32, r: i32", "abs(q % w - k % w) <= r * 100000007"},
+    {"far_ends", "w: i32, r: i32",
+     "q % w - k % w > r - 2147483647 - 1 && k % w + r * 268435456 < r * 268435456 + 9"},
+    {"far_choice", "w: i32, r: i32",
+     "let x = clamp(q / w, r, 2147483647 - r)\n mask = abs(x - k / w) <= 2147483600 + r"},
     {"no_divisor", "w: i32", "let z = w - w\n mask = q % z >= k / z && k % 3 != z"},
     {"negative_divisor", "w: i32", "abs(q % -w - k % -w) <= 20 && k / -w <= 0"},
     {"dilated", "w: i32", "(q - k) % w < 40"},

@@ -290,3 +290,60 @@ tile.kernel @ahead(%$id: !tile.view<[?], i32>, %low: i32, %high: i32)
     }
   }
 }
+
+// Of found blocks many may be partial: no division stands in the loop, and where what is added to positions is
+// small, as are extents and divisors, no bound is wider than i32.
+// CHECK-LABEL: tile.kernel @found_remainders
+tile.kernel @found_remainders(%w: i32, %r: i32, %low: i32, %high: i32) {
+  %rows = tile.work : !tile.block<query, 8>
+  %x = tile.constant 0.0 : !tile.tile<[8, 16], f32>
+  %found, %count = tile.find_blocks from %low to %high : !tile.found_blocks<16> one {
+  ^bb0(%first: i32, %last: i32):
+    %keeps = arith.cmpi sle, %first, %high : i32
+    tile.yield %keeps, %keeps : i1, i1
+  } many {
+  ^bb0(%first: i32, %last: i32):
+    %keeps = arith.cmpi sle, %first, %high : i32
+    tile.yield %keeps, %keeps : i1, i1
+  }
+  // CHECK: arith.cmpi sge, %w, %c16_i32
+  // CHECK: %[[DIVISOR:.*]] = arith.maxui %w, %c1_i32
+  // CHECK: %[[RECIPROCAL:.*]] = arith.divui %c-1_i32, %[[DIVISOR]]
+  // CHECK: arith.cmpi sge, %r, %c-536870912_i32
+  // CHECK: arith.cmpi sge, %c536870911_i32{{.*}}, %r
+  // CHECK: arith.cmpi sge, %c536870911_i32{{.*}}, %w
+  // CHECK: %[[KEYS:.*]] = tile.extent "Sk"
+  // CHECK: arith.cmpi sge, %c536870912_i32{{.*}}, %[[KEYS]]
+  // CHECK: %[[COMMON:.*]] = arith.andi
+  // CHECK: tile.blocks
+  // CHECK: %{{.*}}, %{{.*}}, %{{.*}}, %[[FIRST:.*]] = tile.coordinates
+  // CHECK: scf.if %[[COMMON]]
+  // CHECK-DAG: %[[WIDE:.*]] = arith.extui %[[FIRST]] : i32 to i64
+  // CHECK-DAG: %[[FACTOR:.*]] = arith.extui %[[RECIPROCAL]] : i32 to i64
+  // CHECK: %[[LONG:.*]] = arith.muli %[[WIDE]], %[[FACTOR]]
+  // CHECK: %[[HIGH:.*]] = arith.shrui %[[LONG]], %c32_i64
+  // CHECK: %[[QUOTIENT:.*]] = arith.trunci %[[HIGH]]
+  // CHECK: %[[PRODUCT:.*]] = arith.muli %[[QUOTIENT]], %w
+  // CHECK: %[[LEFT:.*]] = arith.subi %[[FIRST]], %[[PRODUCT]]
+  // CHECK: %[[MORE:.*]] = arith.cmpi uge, %[[LEFT]], %w
+  // CHECK: %[[REST:.*]] = arith.select %[[MORE]], %{{.*}}, %[[LEFT]]
+  // CHECK: %[[NEXT:.*]] = arith.subi %w, %[[REST]]
+  // CHECK: tile.map
+  // CHECK-NOT: arith.extsi
+  // CHECK: %[[OVER:.*]] = arith.cmpi sge, %{{.*}}, %[[NEXT]]
+  // CHECK-NOT: arith.extsi
+  // CHECK: arith.select %[[OVER]], %{{.*}}, %{{.*}} : i1
+  // CHECK: } else {
+  // CHECK: tile.seldom
+  // CHECK: attn.floor_mod
+  tile.blocks %keys, %partial of %rows : !tile.block<query, 8> -> !tile.block<key, 16> among %found {
+    %t = tile.mask %x if %partial at %rows, %keys : !tile.tile<[8, 16], f32>, !tile.block<query, 8>, !tile.block<key, 16> do {
+    ^bb0(%b: i32, %h: i32, %hkv: i32, %q: i32, %k: i32):
+      %i = attn.floor_mod %q, %w : i32
+      %j = attn.floor_mod %k, %w : i32
+      %d = arith.subi %i, %j : i32
+      %m = arith.cmpi sle, %d, %r : i32
+      tile.yield %m : i1
+    }
+  }
+}
