@@ -5,7 +5,8 @@
 //
 // tesela_launch_cost VARIANT.attn...: times Kernel::launch beside the driver's cuLaunchKernel and
 // cuLaunchKernelEx with the same parameters, ready, in the same run. The three take turns in short
-// runs, after each of which the device is waited for, so that its queue never fills. With
+// runs, after each of which the device is waited for, so that its queue never fills. A fourth does
+// all that Tesela does of a launch, and starts nothing: *own* of what it is over the driver. With
 // tests/cuda-stub's folder on LD_LIBRARY_PATH it runs without a GPU and times Tesela's own part.
 // From sm_90 on each variant is compiled for sm_80 too, whose kernels take no tensor maps: the
 // difference is what those cost.
@@ -198,11 +199,12 @@ private:
   }
 
   Result<Cost> report(const Kernel &kernel, const LaunchRecord &record) const {
-    std::vector<double> ours, bare, extended, over;
+    std::vector<double> ours, bare, extended, over, own;
     for (int run = 0; run < options.runs; ++run) {
       Result<double> taken[] = {timeRun([&] { return kernel.launch(arguments, stream); }),
                                 timeRun([&] { return record.launch(); }),
-                                timeRun([&] { return record.launchEx(); })};
+                                timeRun([&] { return record.launchEx(); }),
+                                timeRun([&] { return record.launchNothing(); })};
       for (const Result<double> &each : taken)
         if (!each)
           return each.error();
@@ -210,12 +212,15 @@ private:
       bare.push_back(*taken[1]);
       extended.push_back(*taken[2]);
       over.push_back(*taken[0] - *taken[2]);
+      own.push_back(*taken[3]);
     }
     Spread a = spreadOf(ours), b = spreadOf(bare), c = spreadOf(extended), d = spreadOf(over);
     double limit = double(record.kernels()) + 0.5 * record.tensorMaps();
-    fmt::print("{:<24}{:>8}{:>6}{:>10.3f}{:>10.3f}{:>10.3f}{:>10.3f} [{:.3f}, {:.3f}]{:>8.1f}\n",
+    fmt::print("{:<24}{:>8}{:>6}{:>10.3f}{:>10.3f}{:>10.3f}{:>10.3f} [{:.3f}, {:.3f}]{:>8.1f}{:>8."
+               "3f}\n",
                kernel.info().variantName + " " + kernel.info().target, record.kernels(),
-               record.tensorMaps(), a.median, b.median, c.median, d.median, d.low, d.high, limit);
+               record.tensorMaps(), a.median, b.median, c.median, d.median, d.low, d.high, limit,
+               spreadOf(own).median);
     return Cost{d.median, record.tensorMaps()};
   }
 };
@@ -245,8 +250,8 @@ Status measure(const Options &options) {
     return status;
   fmt::print("{}, driver {}; microseconds of the host a launch, medians of {} runs of {}\n",
              context->device().name, context->device().driver, options.runs, options.launches);
-  fmt::print("{:<24}{:>8}{:>6}{:>10}{:>10}{:>10}{:>10} {:<16}{:>8}\n", "variant", "kernels", "maps",
-             "Tesela", "bare", "bare Ex", "over Ex", "[quartiles]", "allowed");
+  fmt::print("{:<24}{:>8}{:>6}{:>10}{:>10}{:>10}{:>10} {:<16}{:>8}{:>8}\n", "variant", "kernels",
+             "maps", "Tesela", "bare", "bare Ex", "over Ex", "[quartiles]", "allowed", "own");
   for (const std::string &file : options.variants) {
     Result<Case::Cost> own = Case(options, *context, stream).run(file, "");
     if (!own)

@@ -12,11 +12,10 @@
 
 namespace tesela {
 
-/// The code itself, in whose launches somebody looks.
-class LaunchRecord::Recorder : public LoadedCode {
+/// The code itself, with a start of a kernel that is somebody else's.
+class LaunchRecord::Forwarding : public LoadedCode {
 public:
-  Recorder(const LoadedCode &code, const Artifact &artifact, LaunchRecord &record)
-      : code(code), artifact(artifact), record(record) {}
+  explicit Forwarding(const LoadedCode &code) : code(code) {}
 
   Result<bool> enter() const override { return code.enter(); }
   void leave() const override { code.leave(); }
@@ -26,6 +25,27 @@ public:
     return code.clearCounter(address, stream);
   }
   uint64_t addressOfZero() const override { return code.addressOfZero(); }
+  Status encodeTensorMap(const TensorTiling &tiling, TensorMap &map) const override {
+    return code.encodeTensorMap(tiling, map);
+  }
+
+protected:
+  const LoadedCode &code;
+};
+
+/// Starts nothing.
+class LaunchRecord::Silent : public Forwarding {
+public:
+  using Forwarding::Forwarding;
+  Status launch(size_t, int64_t, void **, void *) const override { return Status::success(); }
+};
+
+/// Notes what is started.
+class LaunchRecord::Recorder : public Forwarding {
+public:
+  Recorder(const LoadedCode &code, const Artifact &artifact, LaunchRecord &record)
+      : Forwarding(code), artifact(artifact), record(record) {}
+
   Status encodeTensorMap(const TensorTiling &tiling, TensorMap &map) const override {
     ++record.maps;
     return code.encodeTensorMap(tiling, map);
@@ -64,7 +84,6 @@ public:
   }
 
 private:
-  const LoadedCode &code;
   const Artifact &artifact;
   LaunchRecord &record;
 };
@@ -92,18 +111,24 @@ Result<std::unique_ptr<LaunchRecord>> LaunchRecord::create(std::shared_ptr<const
   Result<LaunchPlan> plan = LaunchPlan::create(artifact);
   if (!plan)
     return plan.error();
+  record->plan = std::move(*plan);
+  record->arguments = arguments;
+  record->workspaces = std::make_shared<Workspaces>(backend);
+  if (Status status = record->launchThrough(Recorder(**code, artifact, *record)); !status)
+    return status.error();
+  return Result<std::unique_ptr<LaunchRecord>>(std::move(record));
+}
+
+Status LaunchRecord::launchThrough(const LoadedCode &through) const {
   CheckedArguments checked;
   if (Status status = checkArguments(plan->signature(), arguments,
                                      {backend->addressAlignment(), true}, checked);
       !status)
-    return status.error();
-  auto workspaces = std::make_shared<Workspaces>(backend);
-  record->workspaces = workspaces;
-  Recorder recorder(**code, artifact, *record);
-  if (Status status = plan->launch(recorder, checked, stream, workspaces.get()); !status)
-    return status.error();
-  return Result<std::unique_ptr<LaunchRecord>>(std::move(record));
+    return status;
+  return plan->launch(through, checked, stream, workspaces.get());
 }
+
+Status LaunchRecord::launchNothing() const { return launchThrough(Silent(*code)); }
 
 LaunchRecord::~LaunchRecord() {
   if (module)

@@ -7,9 +7,11 @@
 
 #include "backend/Backend.h"
 #include "driver/DriverApi.h"
+#include "launch/LaunchPlan.h"
 #include "tesela/Kernel.h"
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,6 +32,8 @@ public:
   Status launch() const;
   /// cuLaunchKernelEx, where the driver has it; else Code::unsupported.
   Status launchEx() const;
+  /// All that a launch of Tesela does, but for starting the kernels.
+  Status launchNothing() const;
 
   size_t kernels() const { return calls.size(); }
   int tensorMaps() const { return maps; }
@@ -44,14 +48,21 @@ private:
     std::vector<Parameter> parameters;
     std::vector<void *> pointers;
   };
+  class Forwarding;
   class Recorder;
+  class Silent;
+
+  /// As Kernel::launch, of the plan itself.
+  Status launchThrough(const LoadedCode &through) const;
 
   std::shared_ptr<const Backend> backend;
   const cuda::DriverApi *api = nullptr;
   CUmod_st *module = nullptr;
   CUstream_st *stream = nullptr;
   std::shared_ptr<const LoadedCode> code; ///< whose counters and zeros the parameters name
-  std::shared_ptr<void> workspaces;
+  std::shared_ptr<Workspaces> workspaces;
+  std::optional<LaunchPlan> plan;
+  LaunchArguments arguments;
   std::vector<Call> calls;
   int maps = 0;
 };
