@@ -43,8 +43,13 @@ void VariantGenerator::declare() {
   for (int count = random.below(5); count > 0; --count) {
     RandomParameter capture{name(random.chance(30)), pick(types), false, {}};
     static const std::vector<int> ranks = {1, 1, 2, 2, 2, 3, 4};
-    for (int rank = pick(ranks); rank > 0; --rank)
-      capture.extents.push_back(extent());
+    int lengths = 0; // three of them together would be gigabytes
+    for (int rank = pick(ranks); rank > 0; --rank) {
+      std::string chosen = extent();
+      bool isLength = chosen.find_first_of("SNM") != std::string::npos;
+      lengths += isLength;
+      capture.extents.push_back(isLength && lengths > 2 ? "3" : chosen);
+    }
     parameters.push_back(capture);
   }
 }
