@@ -54,7 +54,7 @@ Space hostSpace() {
 }
 
 /// Groups of 8 to 16 heads were best at 512 to 2k keys, of 32 MiB above, and of as many heads as a
-/// group may have where blocks are found (docs/performance.md).
+/// group may have where captured tensors decide (docs/performance.md).
 Axis groups() { return values("group_keys", {0, 4096, 8192, 16384, 32768, 65536, 1 << 20}); }
 
 Space multiplySpace() {

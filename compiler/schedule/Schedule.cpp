@@ -295,10 +295,11 @@ static Schedule roleHeuristic(const KernelSpecification &specification,
   // before its own position, and few of the first: what is computed again is a block less in two
   // rows of blocks (docs/performance.md).
   schedule.lastKeysFirst = variant.isScattered && !(variant.isTested && variant.hasReductions);
-  // Keys and values of 32 MiB stay in the L2 of 50 MB (HOPPER.md). Found blocks are few and
-  // unequal: as many heads as a group may have, each row of blocks for all of them in turn, leave a
-  // shorter end (documents -3 to -4 % of the time, a neighbourhood -1 %; docs/performance.md).
-  if (variant.isTested)
+  // Keys and values of 32 MiB stay in the L2 of 50 MB (HOPPER.md). Blocks that captured tensors
+  // decide are few and unequal: as many heads as a group may have, each row of blocks for all of
+  // them in turn, leave a shorter end (documents -3 to -4 % of the time, but what keeps few keys
+  // of each block, as `strided`, +4 %; docs/performance.md).
+  if (variant.isTested && variant.hasCaptures)
     schedule.groupKeys = int64_t(1) << 20;
   else if (variant.isMasked)
     schedule.groupKeys = (int64_t(32) << 20) / (elementSize(specification.inputType) *
