@@ -167,10 +167,12 @@ private:
     }
   }
 
-  /// Whether the quotient of the remainder `op`, of the index of a query, is held by row: then the
-  /// remainder is a product and a difference away, and no register.
+  /// Whether the quotient of the remainder `op`, of the index of a query by what all rows share, is
+  /// held by row: then the remainder is a product and a difference away, and no register.
   bool hasQuotient(Operation &op) {
-    return op.getOperand(0) == hook->getArgument(3) && quotientOf(op) != rows.end();
+    Value divisor = op.getOperand(1);
+    bool isShared = divisor.getParentBlock() != hook || uniforms.contains(divisor);
+    return isShared && op.getOperand(0) == hook->getArgument(3) && quotientOf(op) != rows.end();
   }
 
   SmallVector<std::pair<Value, Value>>::iterator quotientOf(Operation &op) {

@@ -113,6 +113,8 @@ private:
   static constexpr int64_t groupsOfSlice = 4;
   /// Groups whose elements go through a loop together: 8 elements, of two rows and four columns.
   static constexpr int64_t groupsOfLoop = 2;
+  /// Each is written for itself; elements share what several conditions need.
+  static constexpr int64_t mostAskedByWarp = 4;
 
   struct Row {
     int64_t number, position; ///< from the lane's first
@@ -209,7 +211,10 @@ private:
         return;
       asked = select.getCondition();
     }
+    llvm::DenseSet<Value> seen;
     std::function<void(Value)> split = [&](Value value) {
+      if (!seen.insert(value).second)
+        return;
       auto both = value.getDefiningOp<arith::AndIOp>();
       if (columns.isFormula(value) || (columns.isOfRow(value) && (isWords || !parts.empty()))) {
         parts.push_back(value);
@@ -264,7 +269,8 @@ private:
                      [&](Value operand) { findGathered(operand, seen); });
       return;
     }
-    if (std::optional<SetVector<Value>> held = columns.heldByRows(value))
+    if (std::optional<SetVector<Value>> held = columns.heldByRows(value);
+        held && askedByWarp++ < mostAskedByWarp)
       return askByWarp(value, held->getArrayRef());
     gathered.insert({value, SmallVector<Values>(rows.size(),
                                                 Values(shape.wordsOfRow(), lowering.constant(0)))});
@@ -551,6 +557,7 @@ private:
   /// for.
   llvm::MapVector<Value, SmallVector<Values>> gathered;
   llvm::DenseSet<Value> joined;
+  int64_t askedByWarp = 0;
   llvm::DenseMap<Value, Values> heldWords; ///< of the sources that are tiles of words
   llvm::DenseSet<Operation *> needed;
 };
