@@ -193,10 +193,10 @@ int64_t sharedBytes(const Schedule &schedule, const KernelSpecification &specifi
                          : 0;
   if (schedule.persistent)
     barriers += 2 * (16 + 16); // the channel of work items
-  // Where blocks are found one by one: the channels that tell of them (pipe-split-roles), and the
-  // memory of each warp that finds (BlockFinder.h).
+  // Where blocks are found one by one: the channels that tell of them, and what comes with their
+  // keys (pipe-split-roles), and the memory of each warp that finds (BlockFinder.h).
   bool hasRoles = schedule.consumers > 0;
-  int64_t finding = hasRoles ? (16 + 16) * (2 + 16 + 16) : 0;
+  int64_t finding = hasRoles ? (16 + 16) * (2 + 32) + 16 * schedule.stages : 0;
   finding += (hasRoles ? 1 : schedule.warps) * 272;
   return size * (query + schedule.stages * keyAndValue) + barriers + finding;
 }

@@ -49,7 +49,10 @@ LogicalResult Pair::compare(Value channel, const Steps &fills, const Steps &read
       sent = send.getValues();
       received = receive.getValues();
     } else if (auto await = dyn_cast<pipe::AwaitOp>(read->op)) {
-      sent = cast<pipe::FillOp>(sender.endOf(fill->op)).getValues();
+      auto copied = dyn_cast<pipe::FillOp>(sender.endOf(fill->op));
+      if (!copied)
+        return differ(read->op, fill->op);
+      sent = copied.getValues();
       received = await.getValues();
     }
     for (auto [value, source] : llvm::zip(received, sent))

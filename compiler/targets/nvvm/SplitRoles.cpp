@@ -503,7 +503,7 @@ private:
         builder, loc, type.withEncoding(pipe::SharedAttr::get(&getContext())), lane.buffer, stage);
     load.replaceAllUsesWith(tile);
     // A buffer that is filled once is never overwritten by another block.
-    if (items || load->getParentOfType<scf::ForOp>() ||
+    if (items || lane.inLoop || load->getParentOfType<scf::ForOp>() ||
         lane.buffer.getBuffer().getType().getStages() > 1) {
       builder.setInsertionPointAfter(lastUse(tile));
       pipe::ReleaseOp::create(builder, loc, lane.channel, use);
