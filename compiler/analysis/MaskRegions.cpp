@@ -23,6 +23,7 @@ struct Rest {
   BoxValues *values;
   Value condition;
   bool negated;
+  bool operator==(const Rest &) const = default;
 };
 
 /// i64 bounds, inclusive; null: none.
@@ -99,7 +100,9 @@ std::optional<Union> Cover::conjunction(ArrayRef<Region> a, ArrayRef<Region> b) 
                     intersect(x.distance, y.distance), wide.both(x.condition, y.condition), x.rest};
       if (region.condition && matchPattern(region.condition, m_Zero()))
         continue;
-      llvm::append_range(region.rest, y.rest);
+      for (const Rest &part : y.rest) // what both ask is asked once
+        if (!llvm::is_contained(region.rest, part))
+          region.rest.push_back(part);
       result.push_back(region);
     }
   return result;

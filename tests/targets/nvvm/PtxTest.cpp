@@ -386,6 +386,34 @@ TEST(PtxWithRoles, ConditionsThatAreSharedAreFollowedOnce) {
       compiled(specificationOf(text + "mask = m31 }", 64, ElementType::bf16, 90)).code.empty());
 }
 
+// Each condition joins the one before twice by &&: its parts are asked once.
+TEST(Ptx, ConjunctionsThatAreSharedAreSplitOnce) {
+  std::string text = "attention deep() {\nlet m0 = q >= k && k % 7 != 1\n";
+  for (int i = 1; i < 40; ++i) {
+    std::string last = "m" + std::to_string(i - 1), number = std::to_string(i);
+    text += "let m" + number + " = " + last + " && (" + last + " && k % 7 != " + number + ")\n";
+  }
+  EXPECT_FALSE(
+      compiled(specificationOf(text + "mask = m39 }", 64, ElementType::bf16, 80)).code.empty());
+}
+
+// A divisor that one row has and another may not is no part of what rows hold.
+TEST(Ptx, RemaindersByWhatARowHolds) {
+  for (int sm : {80, 90})
+    EXPECT_FALSE(
+        compiled(specificationOf("attention m(t: i32[Sq]) { let w = t[q]\n mask = q / w == "
+                                 "k / 64 && q % w == k % 64 }",
+                                 64, ElementType::bf16, sm))
+            .code.empty());
+}
+
+// What is loaded before a loop that loads more of it is released, though there is one item.
+TEST(PtxWithRoles, OneStageOfOneItem) {
+  KernelSpecification specification = specificationOf(causal, 128, ElementType::bf16, 90);
+  specification.schedule = "persistent = false, stages = 1";
+  EXPECT_FALSE(compiled(specification).code.empty());
+}
+
 // The producer is one thread, whose values lie in uniform registers; a block of keys takes no
 // division of it. What a warp would do with shuffles, and of a block again, made its loop twice as
 // long.
