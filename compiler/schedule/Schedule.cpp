@@ -297,8 +297,8 @@ static Schedule roleHeuristic(const KernelSpecification &specification,
   schedule.lastKeysFirst = variant.isScattered && !(variant.isTested && variant.hasReductions);
   // Keys and values of 32 MiB stay in the L2 of 50 MB (HOPPER.md). Blocks that captured tensors
   // decide are few and unequal: as many heads as a group may have, each row of blocks for all of
-  // them in turn, leave a shorter end (documents -3 to -4 % of the time, but what keeps few keys
-  // of each block, as `strided`, +4 %; docs/performance.md).
+  // them in turn, leave a shorter end (documents -3 to -4 % of the time). Where positions decide it
+  // cost more than it gave (`strided` +4 %; docs/performance.md).
   if (variant.isTested && variant.hasCaptures)
     schedule.groupKeys = int64_t(1) << 20;
   else if (variant.isMasked)

@@ -242,7 +242,8 @@ private:
     if (!isCommon && !isInside)
       return emitMap(inner, firstKey, limit, MaskTraits());
     // There are two sides: this one may have small numbers alone.
-    traits.areSmall = isFound && requireSmall(outside, traits, require);
+    if (isFound)
+      requireSmall(outside, traits, require);
     if (isInside)
       require(inner, arith::SubIOp::create(inner, loc, limit, firstKey),
               arith::ConstantIntOp::create(inner, loc, columns(), 32));
@@ -269,7 +270,7 @@ private:
 
   /// Requires that extents, divisors, and whatever else of sums and comparisons is the same for all
   /// pairs, is small. Not so, and nothing is required, where nothing but indices is added.
-  bool requireSmall(OpBuilder &outside, MaskTraits &traits, Require require) {
+  void requireSmall(OpBuilder &outside, MaskTraits &traits, Require require) {
     auto isUniform = [&](Value value) {
       return value.getParentBlock() != hook || uniforms.contains(value);
     };
@@ -293,7 +294,7 @@ private:
       }
     }
     if (found.empty())
-      return false;
+      return;
     auto constant = [&](int64_t value) -> Value {
       return arith::ConstantIntOp::create(outside, loc, value, 32);
     };
@@ -308,7 +309,6 @@ private:
     for (const char *name : {"Sq", "Sk"})
       require(outside, constant(MaskTraits::smallEnd),
               tile::ExtentOp::create(outside, loc, outside.getI32Type(), name));
-    return true;
   }
 
   bool readsByKey() {

@@ -279,7 +279,7 @@ Value MaskTranslation::split(const Division &division, Scope &scope) {
   Value next = arith::AddIOp::create(builder, loc, quotient, constant(isRising ? 1 : -1));
 
   std::optional<int64_t> known = constantOf(divisor);
-  int64_t largest = traits.areSmall ? MaskTraits::smallEnd - 1 : INT32_MAX;
+  int64_t largest = traits.areSmall() ? MaskTraits::smallEnd - 1 : INT32_MAX;
   Range ofDivisor = known ? Range{*known, *known} : Range{columns, largest};
   Linear within{{{remainder, 1, {0, ofDivisor.high - 1}}}, 0, x.column, {0, ofDivisor.high - 1}};
   Linear beyond = within;

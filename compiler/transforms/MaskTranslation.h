@@ -53,7 +53,7 @@ struct MaskTraits {
   llvm::DenseMap<mlir::Value, mlir::Value> reciprocals;
   /// Of the hook: what is small. Then the indices of queries and keys and the divisors are, too.
   llvm::DenseSet<mlir::Value> small;
-  bool areSmall = false;
+  bool areSmall() const { return !small.empty(); }
 };
 
 /// Translates the value of one mask's hook into the body of a tile.map.
@@ -64,7 +64,7 @@ public:
   MaskTranslation(mlir::Block *hook, mlir::OpBuilder &before, mlir::OpBuilder &body,
                   mlir::Value column, int64_t columns, const MaskTraits &traits)
       : hook(hook), before(before), body(body), column(column), columns(columns), traits(traits),
-        ofIndex{0, traits.areSmall ? MaskTraits::smallEnd - 1 : INT32_MAX - int64_t(1)} {}
+        ofIndex{0, traits.areSmall() ? MaskTraits::smallEnd - 1 : INT32_MAX - int64_t(1)} {}
 
   /// `value` of the hook, the same along a row, is `translated`, of the body or from before it.
   void setOfRow(mlir::Value value, mlir::Value translated) { ofRow.map(value, translated); }

@@ -15,7 +15,7 @@ namespace tesela::nvvm {
 
 using Predicate = arith::CmpIPredicate;
 
-/// Lanes that hold a row: each has an eighth of a group of 8 columns, times two.
+/// Each holds two neighbouring columns of each eight.
 static constexpr int64_t lanesOfRow = 4;
 static constexpr int64_t columnsOfWord = 8 * ColumnWords::groupsOfWord;
 
