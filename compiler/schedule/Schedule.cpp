@@ -210,17 +210,19 @@ static bool expectedAtMost(const KernelSpecification &specification, int64_t len
 /// The most queries that a launch has few of: with more, a head's fill half of a warpgroup's rows.
 constexpr int64_t fewQueries = 32;
 
-static bool hasFewQueries(const KernelSpecification &specification) {
-  return specification.expectedQueries > 0 && specification.expectedQueries <= fewQueries;
+/// Where the expected queries are few, the power of two that they do not exceed; else 0.
+static int64_t fewQueriesOf(const KernelSpecification &specification) {
+  bool areFew = specification.expectedQueries > 0 && specification.expectedQueries <= fewQueries;
+  return areFew ? int64_t(std::bit_ceil(uint64_t(specification.expectedQueries))) : 0;
 }
 
 /// As many heads as leave the expected queries room in `blockM` rows: the rows that a head would
 /// leave empty then serve others that read the same keys.
 static int64_t headsFor(const KernelSpecification &specification, int64_t blockM) {
-  if (!hasFewQueries(specification))
+  int64_t queries = fewQueriesOf(specification);
+  if (queries == 0)
     return 1;
-  uint64_t queries = std::bit_ceil(uint64_t(specification.expectedQueries));
-  return std::min<int64_t>(mostHeads, std::bit_floor(uint64_t(blockM) / queries));
+  return std::min<int64_t>(mostHeads, std::bit_floor(uint64_t(blockM / queries)));
 }
 
 /// Values of tiles that a thread of 1, 2 or 3 consumers can hold beside everything else, where no
@@ -338,7 +340,7 @@ static int64_t queryStagesFor(Schedule schedule, const KernelSpecification &spec
 /// of a short or a masked row of blocks; one has rows enough for few queries.
 static int64_t consumersFor(const KernelSpecification &specification,
                             const VariantTraits &variant) {
-  if (hasFewQueries(specification))
+  if (fewQueriesOf(specification) > 0)
     return 1;
   if (std::max(specification.headDimQk, specification.headDimV) > 128)
     return 2; // the registers, or with unequal widths the shared memory, of three hold too little
@@ -368,7 +370,7 @@ static Schedule multiplyHeuristic(const KernelSpecification &specification, cons
                    ofOthers[] = {{128, 64, 4}, {128, 32, 4}},
                    ofFew[] = {{64, 64, 4}, {64, 32, 4}, {64, 16, 4}};
   llvm::ArrayRef<Blocks> choices =
-      hasFewQueries(specification)
+      fewQueriesOf(specification) > 0
           ? llvm::ArrayRef(ofFew)
           : (widest > 128 ? llvm::ArrayRef(ofWide) : llvm::ArrayRef(ofOthers));
   for (const Blocks &blocks : choices) {
@@ -530,13 +532,16 @@ static Status checkHost(const Schedule &schedule, ElementType input, const Vecto
   return Status::success();
 }
 
-static Result<Schedule> chooseHostSchedule(const KernelSpecification &specification) {
+static Result<Schedule> chooseHostSchedule(const KernelSpecification &specification,
+                                           const VariantTraits &variant) {
   VectorUnit unit = hostVectorUnit();
   HostChoices choices =
-      hostChoices(specification.inputType, specification.headDimQk, specification.headDimV, unit);
+      hostChoices(specification.inputType, fewQueriesOf(specification),
+                  !variant.isScattered && !expectedAtMost(specification, 2048), unit);
   Schedule schedule;
   schedule.blockM = choices.blockM;
   schedule.blockN = choices.blockN;
+  schedule.heads = choices.heads;
   schedule.lanes = choices.lanes;
   schedule.productRows = choices.productRows;
   schedule.productVectors = choices.productVectors;
@@ -553,7 +558,7 @@ static Result<Schedule> chooseHostSchedule(const KernelSpecification &specificat
 Result<Schedule> chooseSchedule(const KernelSpecification &specification,
                                 const VariantTraits &variant) {
   if (specification.target.kind == Target::Kind::host)
-    return chooseHostSchedule(specification);
+    return chooseHostSchedule(specification, variant);
   Result<ChipFacts> chip = chipFacts(specification.target.sm);
   if (!chip)
     return chip.error();

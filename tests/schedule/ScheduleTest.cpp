@@ -305,6 +305,42 @@ TEST(Schedule, CountsSharedMemory) {
             98304 + 96 + 2 * (2 * 128 * 128 + 16) + 2 * (2 * 8 + 16) + finding);
 }
 
+// Large blocks read keys less often; of short or scattered runs they compute more in vain.
+TEST(Schedule, BlocksOfTheHostFollowTheRunsOfKeys) {
+  VariantTraits window = {.isMasked = true, .isScattered = true};
+  for (auto [length, variant, extent] : {std::tuple(0, VariantTraits(), 128),
+                                         {4096, {}, 128},
+                                         {2048, {}, 64},
+                                         {100, {}, 64},
+                                         {0, window, 64},
+                                         {4096, window, 64}}) {
+    KernelSpecification specification = specificationFor("host", 128);
+    specification.expectedLength = length;
+    Result<Schedule> schedule = chooseSchedule(specification, variant);
+    ASSERT_TRUE(schedule.ok()) << schedule.error().message();
+    EXPECT_EQ(schedule->blockM, extent) << length;
+    EXPECT_EQ(schedule->blockN, extent) << length;
+    EXPECT_EQ(schedule->heads, 1) << length;
+  }
+}
+
+// A row without a query costs as much as any other.
+TEST(Schedule, FewQueriesHaveFewRowsOnTheHost) {
+  for (auto [queries, rows, heads] : {std::tuple(1, 8, 8),
+                                      {2, 8, 4},
+                                      {3, 8, 2},
+                                      {4, 8, 2},
+                                      {5, 16, 2},
+                                      {16, 32, 2},
+                                      {32, 64, 2}}) {
+    Schedule schedule = chosenForQueries("host", 128, queries);
+    EXPECT_EQ(schedule.blockM, rows) << queries;
+    EXPECT_EQ(schedule.blockN, 64) << queries;
+    EXPECT_EQ(schedule.heads, heads) << queries;
+  }
+  EXPECT_EQ(chosenForQueries("host", 128, 33).heads, 1);
+}
+
 TEST(Schedule, VectorsOfTheHost) {
   VectorUnit unit = hostVectorUnit();
   EXPECT_EQ(
@@ -414,7 +450,7 @@ INSTANTIATE_TEST_SUITE_P(
                 "tiles; take more warps, a smaller block_m or block_n, or q_in_registers = false"},
         Refusal{
             "Host", "host", 64, "block_m = 12",
-            "schedule: on the host block_m is a multiple of 8 and block_n of 16, not 12 and 64"},
+            "schedule: on the host block_m is a multiple of 8 and block_n of 16, not 12 and 128"},
         Refusal{"VectorsOfTheGpu", "sm_90", 64, "lanes = 8",
                 "schedule: lanes, product_rows, product_vectors and product_pairs are choices of "
                 "the host; leave them out on a GPU"},

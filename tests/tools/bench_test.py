@@ -414,13 +414,12 @@ class Options(unittest.TestCase):
 
 class Host(unittest.TestCase):
     def test_kept_pairs(self):
-        for length in (1, 100, 256, 300):
-            rows = range(length)
-            pairs = [(q, k) for q in rows for k in rows if q >= k]
-            self.assertEqual(host.kept_pairs("full", length), length * length)
-            self.assertEqual(host.kept_pairs("causal", length), len(pairs))
+        for queries, keys in ((1, 1), (100, 100), (300, 300), (1, 400), (700, 300)):
+            pairs = [(q, k) for q in range(queries) for k in range(keys) if q >= k]
+            self.assertEqual(host.kept_pairs("full", queries, keys), queries * keys)
+            self.assertEqual(host.kept_pairs("causal", queries, keys), len(pairs))
             self.assertEqual(
-                host.kept_pairs("window", length),
+                host.kept_pairs("window", queries, keys),
                 sum(q - k < host.WINDOW for q, k in pairs),
             )
 
@@ -428,13 +427,16 @@ class Host(unittest.TestCase):
         case = {"dtype": "f32", "dim": 64, "length": 1024, "variant": "full"}
         times = {"tesela": [2.0, 1.0, 3.0], "torch": [4.0, 1.5]}
         wrong = {**case, "variant": "causal", "wrong": "an error"}
-        head, _, first, second = host.table([{**case, "times_ms": times}, wrong], heads=4)
+        options = host.parse(["--heads", "4"])
+        _, _, first, second = host.table([{**case, "times_ms": times}, wrong], options)
         # 4 · 64 · 4 · 1024² operations in a millisecond, by the best of each.
         self.assertEqual(
             [cell.strip() for cell in first.split("|")[1:-1]],
             ["f32 D 64 S 1024 full", "1.00", "1073.7", "1.50", "715.8", "1.50"],
         )
         self.assertIn("wrong: an error", second)
+        options = host.parse(["--heads", "4", "--queries", "1"])
+        self.assertIn("   1.0 |", host.table([{**case, "times_ms": times}], options)[-1])
 
     def test_bad(self):
         for arguments in (["--threads", "0"], ["--variants", "all"], ["--dtypes", "f64"]):

@@ -50,7 +50,7 @@ def read_png(path):
 
 
 class Explain(command_test.CommandTest):
-    SMALL = ["--target", "host", "--head-dim", "64", "--schedule", "block_m = 8, block_n = 16"]
+    SMALL = ["--target", "host", "--head-dim", "64", "--schedule", "block_m = 8, block_n = 16, heads = 1"]
 
     def explain(self, *arguments):
         return json.loads(self.output("explain", *arguments, "--json"))

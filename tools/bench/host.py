@@ -31,9 +31,11 @@ def say(sentence: str) -> None:
     print(f"bench: {sentence}", file=sys.stderr, flush=True)
 
 
-def kept_pairs(variant: str, length: int) -> int:
-    width = {"full": 0, "causal": length, "window": WINDOW}[variant]
-    return length * length if not width else sum(min(q + 1, width) for q in range(length))
+def kept_pairs(variant: str, queries: int, keys: int) -> int:
+    if variant == "full":
+        return queries * keys
+    width = WINDOW if variant == "window" else queries
+    return sum(max(0, min(q + 1, keys) - max(0, q + 1 - width)) for q in range(queries))
 
 
 def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
@@ -54,6 +56,8 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     add("--dims", type=command_line.lengths, default=[64, 128])
     add("--lengths", type=command_line.lengths, default=[1024, 4096])
     add("--heads", type=command_line.whole_number, default=4)
+    add("--kv-heads", type=command_line.whole_number, help="key/value heads; default: as --heads")
+    add("--queries", type=command_line.whole_number, help="default: as many as keys")
     add("--schedule", default=None, help="choices of Tesela's schedule for all cases")
     add("--repetitions", type=command_line.whole_number, default=9, help="of each engine and case")
     add("--seed", type=int, default=1)
@@ -81,16 +85,25 @@ def run_case(
 ) -> dict[str, Any]:
     variant, length, dim = case["variant"], case["length"], case["dim"]
     dtype = {"f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16}[case["dtype"]]
-    shape = (1, options.heads, length, dim)
-    q, k, v = (torch.randn(shape).to(dtype) for _ in range(3))
+    queries, kv_heads = options.queries or length, options.kv_heads or options.heads
+    shape, kv_shape = (1, options.heads, queries, dim), (1, kv_heads, length, dim)
+    q, k, v = (torch.randn(each).to(dtype) for each in (shape, kv_shape, kv_shape))
     o = torch.full(shape, math.nan, dtype=dtype)
     lse = torch.empty(shape[:3])
-    kernel = context.compile(VARIANTS[variant], case["dtype"], dim, dim, schedule=options.schedule)
-    views = [c_api.contiguous(each.data_ptr(), shape) for each in (q, k, v, o)]
-    launch = kernel.launcher(
-        (1, options.heads, options.heads, length, length), *views, lse.data_ptr()
+    kernel = context.compile(
+        VARIANTS[variant],
+        case["dtype"],
+        dim,
+        dim,
+        schedule=options.schedule,
+        expected_length=length,
+        expected_queries=queries,
     )
-    row, column = torch.arange(length)[:, None], torch.arange(length)[None, :]
+    views = [c_api.contiguous(each.data_ptr(), tuple(each.shape)) for each in (q, k, v, o)]
+    launch = kernel.launcher(
+        (1, options.heads, kv_heads, queries, length), *views, lse.data_ptr()
+    )
+    row, column = torch.arange(queries)[:, None], torch.arange(length)[None, :]
     keeps = {
         "full": None,
         "causal": row >= column,
@@ -100,7 +113,10 @@ def run_case(
     attention = torch.nn.functional.scaled_dot_product_attention
 
     def peer() -> Any:
-        return attention(q, k, v, attn_mask=mask, is_causal=variant == "causal")
+        is_causal = variant == "causal"
+        return attention(
+            q, k, v, attn_mask=mask, is_causal=is_causal, enable_gqa=kv_heads != options.heads
+        )
 
     launch()
     exact = reference(torch, q, k, v, keeps)
@@ -122,14 +138,16 @@ def run_case(
     return {**result, "times_ms": times}
 
 
-def table(results: Sequence[dict[str, Any]], heads: int) -> list[str]:
+def table(results: Sequence[dict[str, Any]], options: argparse.Namespace) -> list[str]:
     rows = [["", "Tesela, ms", "GFLOP/s", "PyTorch, ms", "GFLOP/s", "ratio"]]
     for case in results:
         label = f"{case['dtype']} D {case['dim']} S {case['length']} {case['variant']}"
         if "wrong" in case:
             rows.append([label, f"wrong: {case['wrong']}", "", "", "", ""])
             continue
-        flop = 4 * case["dim"] * heads * kept_pairs(case["variant"], case["length"])
+        queries = options.queries or case["length"]
+        pairs = kept_pairs(case["variant"], queries, case["length"])
+        flop = 4 * case["dim"] * options.heads * pairs
         best = {name: min(times) for name, times in case["times_ms"].items()}
         cells = [
             text for ms in best.values() for text in (f"{ms:.2f}", f"{flop / ms / 1e6:.1f}")
@@ -161,13 +179,17 @@ def main() -> int:
                 for variant in options.variants:
                     case = {"dtype": dtype, "dim": dim, "length": length, "variant": variant}
                     results.append(run_case(torch, context, case, options))
-                    say(table(results[-1:], options.heads)[-1])
-    print(f"{context.device}, {options.threads} threads, {options.heads} heads, ", end="")
+                    say(table(results[-1:], options)[-1])
+    heads = f"{options.heads} heads over {options.kv_heads or options.heads}"
+    queries = f"{options.queries} queries, " if options.queries else ""
+    print(f"{context.device}, {options.threads} threads, {heads}, {queries}", end="")
     print(f"Tesela {library.version}, PyTorch {torch.__version__}, best of {options.repetitions}\n")
-    print("\n".join(table(results, options.heads)))
+    print("\n".join(table(results, options)))
     if options.json:
         with open(options.json, "w") as file:
-            json.dump({"threads": options.threads, "heads": options.heads, "cases": results}, file)
+            keys = ("threads", "heads", "kv_heads", "queries")
+            settings = {key: vars(options)[key] for key in keys}
+            json.dump({**settings, "cases": results}, file)
     return 1 if any("wrong" in case for case in results) else 0
 
 

@@ -4,16 +4,27 @@
 //===----------------------------------------------------------------------===//
 #include "targets/host/HostSchedule.h"
 
+#include <algorithm>
+
 namespace tesela {
 
-// Measured: the same extents are best, or within the noise of it, for all that the host takes.
-HostChoices hostChoices(ElementType, int64_t, int64_t, const VectorUnit &unit) {
-  return {.blockM = 64,
-          .blockN = 64,
-          .lanes = unit.width,
-          .productRows = unit.productRows,
-          .productVectors = unit.productVectors,
-          .productPairs = false};
+HostChoices hostChoices(ElementType type, int64_t fewQueries, bool areBlocksLarge,
+                        const VectorUnit &unit) {
+  HostChoices choices = {.blockM = areBlocksLarge ? 128 : 64,
+                         .blockN = areBlocksLarge ? 128 : 64,
+                         .heads = 1,
+                         .lanes = unit.width,
+                         .productRows = unit.productRows,
+                         .productVectors =
+                             type == ElementType::f32 ? unit.runVectors : unit.productVectors,
+                         .productPairs = false};
+  if (fewQueries > 0) {
+    // A row without a query is computed like any other: so few rows, and two heads' at least.
+    choices.blockM = std::max<int64_t>(8, 2 * fewQueries);
+    choices.blockN = 64;
+    choices.heads = choices.blockM / fewQueries;
+  }
+  return choices;
 }
 
 } // namespace tesela

@@ -14,15 +14,18 @@ namespace tesela {
 
 /// The fields of #tile.schedule that are the host's.
 struct HostChoices {
-  int64_t blockM; ///< queries of a work item
+  int64_t blockM; ///< rows of a work item
   int64_t blockN; ///< keys of one step
+  int64_t heads;  ///< query heads that share the rows
   int64_t lanes, productRows, productVectors;
   bool productPairs;
 };
 
-/// The choices for inputs of `type` and head dimensions `headDimQk`, `headDimV` on a CPU with
-/// `unit`. Extents are multiples of 16. Measured: docs/decisions/host-target.md.
-HostChoices hostChoices(ElementType type, int64_t headDimQk, int64_t headDimV,
+/// The choices for inputs of `type` on a CPU with `unit`, the same for all head dimensions
+/// (measured: docs/decisions/host-target.md). `fewQueries` is a power of two that the queries of a
+/// launch are not expected to exceed, 0 where they are many; `areBlocksLarge` says that items are
+/// expected to be many, and each row's keys to be one long run.
+HostChoices hostChoices(ElementType type, int64_t fewQueries, bool areBlocksLarge,
                         const VectorUnit &unit);
 
 } // namespace tesela

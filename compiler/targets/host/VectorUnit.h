@@ -18,8 +18,9 @@ struct VectorUnit {
   int64_t registers = 16; ///< of vectors
   bool bf16Pairs = false; ///< AVX512-BF16's product of pairs
   /// The block of a product's result that is kept in registers: #tile.schedule's product_rows
-  /// and product_vectors.
-  int64_t productRows = 4, productVectors = 2;
+  /// and product_vectors. Of f32 the second is runVectors: there the sums of earlier runs take
+  /// registers, too, where as many are left.
+  int64_t productRows = 4, productVectors = 2, runVectors = 2;
 
   /// The widest vector that rows of `extent` elements divide into, so that no
   /// loop needs a remainder. The extents of schedules are multiples of 16; an odd

@@ -43,53 +43,66 @@ tile.kernel @dot(%q: !aView, %k: !bView, %o: !oView)
 }
 )";
 
-TEST(HostDot, AgreesWithALoop) {
-  struct Shape {
-    int m, n, k;
-  };
-  for (const VectorUnit &unit : vectorUnits())
-    for (auto [m, n, k] : {Shape{64, 64, 128},
-                           {16, 96, 8},
-                           {48, 16, 64},
-                           {6, 24, 40},
-                           {5, 7, 3},
-                           {1, 1, 1},
-                           {64, 128, 64}})
-      for (bool transposed : {false, true}) {
-        ElementType type = m % 16 ? ElementType::f32 : ElementType::bf16;
-        SCOPED_TRACE(testing::Message()
-                     << m << " x " << n << " x " << k << (transposed ? " transposed" : "")
-                     << ", vectors of " << unit.width);
-        auto kernel = HostKernelUnderTest::compile(
-            substitute(dotCore, {{"M", std::to_string(m)},
-                                 {"N", std::to_string(n)},
-                                 {"K", std::to_string(k)},
-                                 {"BR", std::to_string(transposed ? n : k)},
-                                 {"BC", std::to_string(transposed ? k : n)},
-                                 {"X", transposed ? "transposed" : ""},
-                                 {"T", std::string(elementTypeName(type))}}),
-            unit);
-        ASSERT_TRUE(kernel);
-        std::vector<float> a = randomValues(type, m * k, 7), b = randomValues(type, n * k, 8);
-        std::vector<float> c = randomValues(ElementType::f32, m * n, 9), o = c;
-        std::vector<char> aBytes = encode(type, a), bBytes = encode(type, b);
-        HostArguments arguments;
-        arguments.extents = {1, 1, 1, m, transposed ? n : k};
-        arguments.tensors = {
-            {"q", contiguousRows(aBytes.data(), m, k)},
-            {"k", contiguousRows(bBytes.data(), transposed ? n : k, transposed ? k : n)},
-            {"o", contiguousRows(o.data(), m, n)}};
-        kernel->run(arguments);
-        for (int i = 0; i < m; ++i)
-          for (int j = 0; j < n; ++j) {
-            double sum = 0, magnitude = 1;
-            for (int x = 0; x < k; ++x) {
-              double product = double(a[i * k + x]) * b[transposed ? j * k + x : x * n + j];
-              sum += product;
-              magnitude += std::fabs(product);
-            }
-            ASSERT_NEAR(o[i * n + j], 2 * sum + 0.5, 0x1p-20 * magnitude * std::sqrt(k))
-                << "row " << i << " column " << j;
-          }
+struct Shape {
+  int m, n, k;
+};
+
+void expectProduct(const Shape &shape, bool transposed, ElementType type, const VectorUnit &unit) {
+  auto [m, n, k] = shape;
+  SCOPED_TRACE(testing::Message() << m << " x " << n << " x " << k
+                                  << (transposed ? " transposed" : "") << ", "
+                                  << elementTypeName(type) << ", vectors of " << unit.width
+                                  << " in " << unit.registers << " registers");
+  auto kernel =
+      HostKernelUnderTest::compile(substitute(dotCore, {{"M", std::to_string(m)},
+                                                        {"N", std::to_string(n)},
+                                                        {"K", std::to_string(k)},
+                                                        {"BR", std::to_string(transposed ? n : k)},
+                                                        {"BC", std::to_string(transposed ? k : n)},
+                                                        {"X", transposed ? "transposed" : ""},
+                                                        {"T", std::string(elementTypeName(type))}}),
+                                   unit);
+  ASSERT_TRUE(kernel);
+  std::vector<float> a = randomValues(type, m * k, 7), b = randomValues(type, n * k, 8);
+  std::vector<float> c = randomValues(ElementType::f32, m * n, 9), o = c;
+  std::vector<char> aBytes = encode(type, a), bBytes = encode(type, b);
+  HostArguments arguments;
+  arguments.extents = {1, 1, 1, m, transposed ? n : k};
+  arguments.tensors = {{"q", contiguousRows(aBytes.data(), m, k)},
+                       {"k", contiguousRows(bBytes.data(), transposed ? n : k, transposed ? k : n)},
+                       {"o", contiguousRows(o.data(), m, n)}};
+  kernel->run(arguments);
+  for (int i = 0; i < m; ++i)
+    for (int j = 0; j < n; ++j) {
+      double sum = 0, magnitude = 1;
+      for (int x = 0; x < k; ++x) {
+        double product = double(a[i * k + x]) * b[transposed ? j * k + x : x * n + j];
+        sum += product;
+        magnitude += std::fabs(product);
       }
+      ASSERT_NEAR(o[i * n + j], 2 * sum + 0.5, 0x1p-20 * magnitude * std::sqrt(k))
+          << "row " << i << " column " << j;
+    }
+}
+
+TEST(HostDot, AgreesWithALoop) {
+  for (VectorUnit unit : vectorUnits())
+    // The sums of earlier runs wait in registers, or in memory.
+    for (int64_t registers : {unit.registers, 8 * unit.registers}) {
+      unit.registers = registers;
+      for (Shape shape : {Shape{64, 64, 128},
+                          {16, 96, 8},
+                          {48, 16, 64},
+                          {6, 24, 40},
+                          {5, 7, 3},
+                          {7, 32, 37},
+                          {1, 1, 1},
+                          {64, 128, 64}})
+        for (bool transposed : {false, true})
+          for (ElementType type : {ElementType::f32, ElementType::bf16}) {
+            expectProduct(shape, transposed, type, unit);
+            if (HasFatalFailure())
+              return;
+          }
+    }
 }
