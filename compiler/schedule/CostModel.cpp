@@ -119,7 +119,8 @@ private:
   /// The share of the shorter of products and softmax that nothing hides.
   double exposed() const {
     if (schedule.consumers == 0) {
-      bool severalBlocks = machine.facts.chipShared >= 2 * (machine.blockSharedBytes + 1024);
+      bool severalBlocks =
+          machine.facts.chipShared >= 2 * (machine.blockSharedBytes + reservedShared);
       return severalBlocks ? 0.30 : 0.45;
     }
     double byWarpgroups[] = {1, 0.60, 0.25, 0.17};

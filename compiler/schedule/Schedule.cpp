@@ -355,30 +355,40 @@ static int64_t consumersFor(const KernelSpecification &specification,
 
 /// Blocks of FlashAttention-2's forward kernels for these widths (its
 /// flash_fwd_launch_template.h); docs/performance.md has what was measured here.
-static Schedule multiplyHeuristic(const KernelSpecification &specification, const ChipFacts &chip) {
+static Schedule multiplyHeuristic(const KernelSpecification &specification,
+                                  const VariantTraits &variant, const ChipFacts &chip) {
   int64_t widest = std::max(specification.headDimQk, specification.headDimV);
   Schedule schedule;
-  schedule.reference = "lazy";
-  schedule.stages = 2;
+  // A rescaling in each block costs multiplications; the branch that avoids them keeps the
+  // assembler from moving loads and products across it. Which is less was measured.
+  schedule.reference = (widest > 32 && widest <= 64) || widest > 128 ? "follow" : "lazy";
   schedule.qInRegisters = widest <= 64;
   // The first that fits. A warp's 32 rows reuse each key and value twice, 16 leave registers for
   // the output of wide heads.
   struct Blocks {
-    int64_t blockM, blockN, warps;
+    int64_t blockM, blockN, warps, stages = 2;
+    int64_t perMultiprocessor = 1; ///< as many as have to fit
   };
-  constexpr Blocks ofWide[] = {{128, 64, 8}, {128, 32, 8}, {64, 64, 4}, {64, 32, 4}, {64, 16, 4}},
+  constexpr Blocks ofWidest[] = {{64, 64, 4, 1, 2}, {128, 64, 8}, {128, 32, 8},
+                                 {64, 64, 4},       {64, 32, 4},  {64, 16, 4}},
                    ofOthers[] = {{128, 64, 4}, {128, 32, 4}},
                    ofFew[] = {{64, 64, 4}, {64, 32, 4}, {64, 16, 4}};
+  // With a score that reads captures the larger blocks were faster.
+  bool readsMuch = variant.hasScore && variant.hasCaptures;
   llvm::ArrayRef<Blocks> choices =
-      fewQueriesOf(specification) > 0
-          ? llvm::ArrayRef(ofFew)
-          : (widest > 128 ? llvm::ArrayRef(ofWide) : llvm::ArrayRef(ofOthers));
+      widest > 128 ? llvm::ArrayRef(ofWidest).drop_front(widest > 192 && !readsMuch ? 0 : 1)
+                   : llvm::ArrayRef(ofOthers);
+  if (fewQueriesOf(specification) > 0)
+    choices = ofFew;
   for (const Blocks &blocks : choices) {
     schedule.blockM = blocks.blockM;
     schedule.blockN = blocks.blockN;
     schedule.warps = blocks.warps;
+    schedule.stages = blocks.stages;
     schedule.heads = headsFor(specification, schedule.blockM);
-    if (sharedBytes(schedule, specification) <= chip.blockShared)
+    int64_t bytes = sharedBytes(schedule, specification);
+    if (bytes <= chip.blockShared &&
+        blocks.perMultiprocessor * (bytes + reservedShared) <= chip.chipShared)
       break;
   }
   return schedule;
@@ -574,7 +584,7 @@ Result<Schedule> chooseSchedule(const KernelSpecification &specification,
     return status.error();
   Schedule schedule = wanted.consumers > 0 ? roleHeuristic(specification, variant, *chip,
                                                            wanted.consumers, wanted.overlap)
-                                           : multiplyHeuristic(specification, *chip);
+                                           : multiplyHeuristic(specification, variant, *chip);
   if (Status status = overrideSchedule(schedule, specification.schedule); !status)
     return status.error();
   if (wanted.queryStages == 0) // not overridden: what the other choices leave room for

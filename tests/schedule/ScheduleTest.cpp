@@ -42,7 +42,7 @@ Schedule chosenForLength(int headDimQk, int headDimV, int64_t length,
 TEST(Schedule, HeuristicFitsEveryChip) {
   for (const char *target : {"sm_80", "sm_86", "sm_87", "sm_89", "sm_100", "sm_103", "sm_120"}) {
     EXPECT_EQ(chosen(target, 64), "block_m = 128, block_n = 64, stages = 2, warps = 4, "
-                                  "q_in_registers = true, reference = lazy")
+                                  "q_in_registers = true")
         << target;
     EXPECT_EQ(chosen(target, 128), "block_m = 128, block_n = 64, stages = 2, warps = 4, "
                                    "q_in_registers = false, reference = lazy")
@@ -66,6 +66,28 @@ TEST(Schedule, WarpgroupsHaveRolesOnSm90) {
             "block_m = 64, block_n = 64, stages = 2, warps = 4, q_in_registers = false, "
             "consumers = 1, group_keys = 1000");
   EXPECT_EQ(chosen("sm_90", 128, "consumers = 0"), chosen("sm_80", 128));
+}
+
+// Two thread blocks of few rows hide each other's waits, where a multiprocessor has room for them.
+TEST(Schedule, WidestHeadsShareAMultiprocessor) {
+  for (const char *target : {"sm_100", "sm_103"})
+    EXPECT_EQ(chosen(target, 256),
+              "block_m = 64, block_n = 64, stages = 1, warps = 4, q_in_registers = false")
+        << target;
+  for (const char *target : {"sm_80", "sm_87"})
+    EXPECT_EQ(chosen(target, 256),
+              "block_m = 128, block_n = 32, stages = 2, warps = 8, q_in_registers = false")
+        << target;
+  for (const char *target : {"sm_86", "sm_89", "sm_120"})
+    EXPECT_EQ(chosen(target, 256),
+              "block_m = 64, block_n = 32, stages = 2, warps = 4, q_in_registers = false")
+        << target;
+  Result<Schedule> ofBias =
+      chooseSchedule(specificationFor("sm_100", 256), {.hasScore = true, .hasCaptures = true});
+  ASSERT_TRUE(ofBias.ok());
+  EXPECT_EQ(ofBias->blockM, 128);
+  EXPECT_EQ(chosen("sm_100", 192),
+            "block_m = 128, block_n = 64, stages = 2, warps = 8, q_in_registers = false");
 }
 
 // Three consumers reuse each key more, two waste less of short and of masked rows of blocks.
@@ -274,11 +296,11 @@ TEST(Schedule, CountsThreads) {
 
 TEST(Schedule, OverridesReplaceSingleChoices) {
   EXPECT_EQ(chosen("sm_80", 64, "block_m=64 , stages = 3"),
-            "block_m = 64, block_n = 64, stages = 3, warps = 4, q_in_registers = true, "
-            "reference = lazy");
+            "block_m = 64, block_n = 64, stages = 3, warps = 4, q_in_registers = true");
   EXPECT_EQ(
-      chosen("sm_80", 64, "q_in_registers = false, warps = 8, block_n = 32, reference = follow"),
-      "block_m = 128, block_n = 32, stages = 2, warps = 8, q_in_registers = false");
+      chosen("sm_80", 64, "q_in_registers = false, warps = 8, block_n = 32, reference = lazy"),
+      "block_m = 128, block_n = 32, stages = 2, warps = 8, q_in_registers = false, "
+      "reference = lazy");
   EXPECT_EQ(chosen("host", 64,
                    "block_m = 8, block_n = 16, lanes = 4, product_rows = 3, product_vectors = 2"),
             "block_m = 8, block_n = 16, stages = 1, warps = 1, q_in_registers = false, lanes = 4, "

@@ -25,6 +25,10 @@ struct ChipFacts {
   bool accelerated = false;
 };
 
+/// Bytes of a multiprocessor's shared memory that CUDA takes for itself with each thread block
+/// (CUDA C++ Programming Guide, compute capabilities 8.x to 12.x).
+constexpr int64_t reservedShared = 1024;
+
 /// The facts of `sm` (80 for sm_80); a newer chip of a known generation has its elder's. The error
 /// lists what is known.
 Result<ChipFacts> chipFacts(int sm);
