@@ -183,8 +183,9 @@ Status Compilation::choose() {
             .hasCaptures = std::ranges::any_of(variant.parameters, &Parameter::isCapture),
             .readsBooleans = readsBooleans(variant),
             .hasReductions = std::ranges::any_of(variant.nodes, isReductionForPairs)};
-  // Roles ask for the form of its tiles, which is the same for blocks of every extent.
-  if (chip.acceleratedPtx != 0 && (traits.isMasked || traits.hasScore)) {
+  // Roles and the host ask for the form of its tiles, which is the same for blocks of every extent.
+  bool asksForTiles = specification.target.kind == Target::Kind::host || chip.acceleratedPtx != 0;
+  if (asksForTiles && (traits.isMasked || traits.hasScore)) {
     Result<std::unique_ptr<TileProgram>> tiles =
         TileProgram::create(variant, context, {.queries = 128, .keys = 128});
     if (!tiles)

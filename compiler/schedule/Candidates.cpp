@@ -40,7 +40,7 @@ void append(Axis &axis, const Axis &more) { axis.insert(axis.end(), more.begin()
 
 Space hostSpace() {
   Space space;
-  space.blocks = {values("block_m", {16, 32, 64, 96, 128, 192}),
+  space.blocks = {values("block_m", {8, 16, 32, 64, 96, 128, 192}),
                   values("block_n", {32, 64, 128, 256})};
   // Sums enough to hide the latency of a multiply-add, in the registers of AVX-512 or of AVX2.
   space.departures = {

@@ -545,9 +545,12 @@ static Status checkHost(const Schedule &schedule, ElementType input, const Vecto
 static Result<Schedule> chooseHostSchedule(const KernelSpecification &specification,
                                            const VariantTraits &variant) {
   VectorUnit unit = hostVectorUnit();
-  HostChoices choices =
-      hostChoices(specification.inputType, fewQueriesOf(specification),
-                  !variant.isScattered && !expectedAtMost(specification, 2048), unit);
+  // Where nothing is expected a launch may be a short one, to which large blocks do more harm than
+  // they are worth to a long one.
+  bool isLong = specification.expectedLength >= 4096 &&
+                (specification.expectedQueries == 0 || specification.expectedQueries > 2048);
+  HostChoices choices = hostChoices(specification.inputType, fewQueriesOf(specification),
+                                    isLong && !variant.isScattered, unit);
   Schedule schedule;
   schedule.blockM = choices.blockM;
   schedule.blockN = choices.blockN;

@@ -101,7 +101,7 @@ std::vector<HardPoint> points(const std::string &device, const std::vector<Eleme
     for (const HardVariant &variant : maskVariants)
       for (HeadDims dims : headDims)
         points.push_back({device, variant, type, dims, heldKinds(type, inputKinds()), target});
-  // Scores know neither type nor head dimension: f16 with the first, bf16 with the second.
+  // Scores know neither type nor head dimension: f16 with the first, others with the second.
   for (ElementType type : types)
     for (const HardVariant &variant : scoreVariants)
       points.push_back({device, variant, type,

@@ -48,6 +48,9 @@ struct Packing {
 constexpr Packing hostPackings[] = {
     {"two_heads", "block_m = 16, heads = 2", 0},
     {"heads_fill_a_tile", "block_m = 32, heads = 32", 0},
+    {"one_query", "", 1},
+    {"four_queries", "", 4},
+    {"32_queries", "", 32},
 };
 
 constexpr Packing gpuPackings[] = {

@@ -91,7 +91,7 @@ TEST(Candidates, ChoicesVary) {
   EXPECT_EQ(count(multiply, &Schedule::stages), 3u);
 
   std::vector<Schedule> host = schedulesFor(specificationFor(0, 64));
-  EXPECT_EQ(count(host, &Schedule::blockM), 6u);
+  EXPECT_EQ(count(host, &Schedule::blockM), 7u);
   EXPECT_EQ(count(host, &Schedule::blockN), 4u);
   EXPECT_GE(count(host, &Schedule::productRows), 2u);
 }

@@ -330,19 +330,22 @@ TEST(Schedule, CountsSharedMemory) {
 // Large blocks read keys less often; of short or scattered runs they compute more in vain.
 TEST(Schedule, BlocksOfTheHostFollowTheRunsOfKeys) {
   VariantTraits window = {.isMasked = true, .isScattered = true};
-  for (auto [length, variant, extent] : {std::tuple(0, VariantTraits(), 128),
-                                         {4096, {}, 128},
-                                         {2048, {}, 64},
-                                         {100, {}, 64},
-                                         {0, window, 64},
-                                         {4096, window, 64}}) {
+  for (auto [length, queries, variant, extent] : {std::tuple(4096, 0, VariantTraits(), 128),
+                                                  {4096, 2049, {}, 128},
+                                                  {4096, 2048, {}, 64},
+                                                  {8192, 40, {}, 64},
+                                                  {4095, 4095, {}, 64},
+                                                  {0, 0, {}, 64},
+                                                  {4096, 4096, window, 64}}) {
+    SCOPED_TRACE(testing::Message() << queries << " x " << length);
     KernelSpecification specification = specificationFor("host", 128);
     specification.expectedLength = length;
+    specification.expectedQueries = queries;
     Result<Schedule> schedule = chooseSchedule(specification, variant);
     ASSERT_TRUE(schedule.ok()) << schedule.error().message();
-    EXPECT_EQ(schedule->blockM, extent) << length;
-    EXPECT_EQ(schedule->blockN, extent) << length;
-    EXPECT_EQ(schedule->heads, 1) << length;
+    EXPECT_EQ(schedule->blockM, extent);
+    EXPECT_EQ(schedule->blockN, extent);
+    EXPECT_EQ(schedule->heads, 1);
   }
 }
 
@@ -472,7 +475,7 @@ INSTANTIATE_TEST_SUITE_P(
                 "tiles; take more warps, a smaller block_m or block_n, or q_in_registers = false"},
         Refusal{
             "Host", "host", 64, "block_m = 12",
-            "schedule: on the host block_m is a multiple of 8 and block_n of 16, not 12 and 128"},
+            "schedule: on the host block_m is a multiple of 8 and block_n of 16, not 12 and 64"},
         Refusal{"VectorsOfTheGpu", "sm_90", 64, "lanes = 8",
                 "schedule: lanes, product_rows, product_vectors and product_pairs are choices of "
                 "the host; leave them out on a GPU"},

@@ -439,7 +439,12 @@ class Host(unittest.TestCase):
         self.assertIn("   1.0 |", host.table([{**case, "times_ms": times}], options)[-1])
 
     def test_bad(self):
-        for arguments in (["--threads", "0"], ["--variants", "all"], ["--dtypes", "f64"]):
+        for arguments in (
+            ["--threads", "0"],
+            ["--variants", "all"],
+            ["--dtypes", "f64"],
+            ["--heads", "4", "--kv-heads", "3"],
+        ):
             with self.assertRaises(SystemExit), contextlib.redirect_stderr(io.StringIO()):
                 host.parse(arguments)
 

@@ -90,6 +90,11 @@ class Explain(command_test.CommandTest):
                 self.assertEqual(flop["all"] - flop["skipped"] - flop["masked"] -
                                  flop["beyond_the_ends"], per_pair * kept * heads)
 
+    def test_blocks_of_the_host_follow_the_mask(self):
+        for variant, rows in [("causal", 128), ("sliding_window", 64)]:
+            report = self.explain(variant, "--target", "host", "--length", "4096", "--heads", "1")
+            self.assertEqual(report["tile"]["queries"], rows)
+
     def test_report_for_people(self):
         text = self.output("explain", "causal", "--target", "sm_90", "--length", "4096", "--schedule",
                            "block_n = 128")

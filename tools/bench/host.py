@@ -62,7 +62,10 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     add("--repetitions", type=command_line.whole_number, default=9, help="of each engine and case")
     add("--seed", type=int, default=1)
     add("--json", type=command_line.output, metavar="FILE", help="all times")
-    return parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
+    if options.kv_heads and options.heads % options.kv_heads:
+        parser.error(f"--heads {options.heads} is no multiple of --kv-heads {options.kv_heads}")
+    return options
 
 
 def reference(torch: Any, q: Any, k: Any, v: Any, keeps: Any) -> Any:
@@ -71,7 +74,7 @@ def reference(torch: Any, q: Any, k: Any, v: Any, keeps: Any) -> Any:
     scores = q @ k.T / math.sqrt(q.shape[-1])
     if keeps is not None:
         scores.masked_fill_(~keeps, -math.inf)
-    return torch.softmax(scores, -1) @ v
+    return torch.softmax(scores, -1).nan_to_num(0) @ v  # rows without keys are 0
 
 
 def milliseconds(call: Callable[[], None]) -> float:

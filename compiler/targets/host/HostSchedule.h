@@ -23,8 +23,8 @@ struct HostChoices {
 
 /// The choices for inputs of `type` on a CPU with `unit`, the same for all head dimensions
 /// (measured: docs/decisions/host-target.md). `fewQueries` is a power of two that the queries of a
-/// launch are not expected to exceed, 0 where they are many; `areBlocksLarge` says that items are
-/// expected to be many, and each row's keys to be one long run.
+/// launch are not expected to exceed, 0 where they are many; `areBlocksLarge` says that queries
+/// and keys are expected to be many, and each row's keys to be one run.
 HostChoices hostChoices(ElementType type, int64_t fewQueries, bool areBlocksLarge,
                         const VectorUnit &unit);
 

@@ -23,7 +23,7 @@ struct VectorUnit {
   int64_t productRows = 4, productVectors = 2, runVectors = 2;
 
   /// The widest vector that rows of `extent` elements divide into, so that no
-  /// loop needs a remainder. The extents of schedules are multiples of 16; an odd
+  /// loop needs a remainder. The extents of schedules are multiples of 8; an odd
   /// one is correct, one element at a time.
   int64_t widthFor(int64_t extent) const { return std::gcd(width, extent); }
   /// Registers that a product with such a block takes: its sums, and for one step
