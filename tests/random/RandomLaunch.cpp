@@ -35,6 +35,7 @@ KernelOptions randomOptions(uint64_t seed, bool isGpu) {
 //===----------------------------------------------------------------------===//
 
 static bool isWild(const VariantParameter &parameter) { return parameter.name.starts_with("wild"); }
+static bool isFew(const VariantParameter &parameter) { return parameter.name.starts_with("few"); }
 
 static float tameNumber(RandomSource &random) { return 0.125f * float(random.between(-32, 32)); }
 
@@ -80,7 +81,8 @@ void chooseConstants(KernelOptions &options, const VariantInfo &info, uint64_t s
 
 void RandomLaunch::fill(const VariantParameter &parameter, const Tensor &tensor,
                         RandomSource &random) {
-  bool wild = isWild(parameter), isSorted = random.chance(30), isNarrow = random.chance(40);
+  bool wild = isWild(parameter), few = isFew(parameter);
+  bool isSorted = random.chance(few ? 60 : 30), isNarrow = random.chance(40);
   int64_t count = tensor.elementCount(), length = tensor.extents[tensor.rank - 1];
   int32_t run = 0;
   for (int64_t i = 0; i < count; ++i) {
@@ -89,10 +91,11 @@ void RandomLaunch::fill(const VariantParameter &parameter, const Tensor &tensor,
       offset += rest % tensor.extents[axis] * tensor.strides[axis];
       rest /= tensor.extents[axis];
     }
-    run = i % length == 0 ? 0 : run + random.chance(10);
+    run = i % length == 0 ? 0 : run + random.chance(few ? 3 : 10);
     switch (parameter.type) {
     case ElementType::i32:
       static_cast<int32_t *>(tensor.data)[offset] = isSorted   ? run
+                                                    : few      ? random.below(7)
                                                     : wild     ? wildInteger(random)
                                                     : isNarrow ? random.below(4)
                                                                : random.between(-20, 340);
@@ -179,12 +182,13 @@ Result<std::unique_ptr<RandomLaunch>> RandomLaunch::create(const Context &contex
   launch.B = random.between(1, number == 0 ? 2 : 1);
   launch.Hkv = random.between(1, number == 0 ? 2 : 1);
   launch.H = launch.Hkv * random.between(1, number == 0 ? 3 / int(launch.Hkv) + 1 : 2);
-  launch.Sq = number == 1   ? random.between(1, 12)
-              : number == 2 ? random.between(100, 330)
-                            : random.between(1, 70);
-  launch.Sk = number == 2   ? random.between(1, 12)
-              : number == 1 ? random.between(100, 330)
-                            : random.between(1, 70);
+  bool isLong = number == launchesOfSeed - 1;
+  launch.Sq = number == 1             ? random.between(1, 12)
+              : number == 2 || isLong ? random.between(100, 330)
+                                      : random.between(1, 70);
+  launch.Sk = number == 2             ? random.between(1, 12)
+              : number == 1 || isLong ? random.between(100, 330)
+                                      : random.between(1, 70);
   launch.N = random.between(1, 340);
   launch.M = random.between(1, 20);
 

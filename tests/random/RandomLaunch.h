@@ -5,8 +5,8 @@
 //
 // All follows from the seed and from the text's own parameters, so that a text which was kept can
 // be launched again whatever the generator has become. What a parameter's elements are like is told
-// by its name: "wild..." may be anything; all others are small, and f32 multiples of 1/8 in [-4,
-// 4].
+// by its name: "wild..." may be anything; "few..." are from 0 to 6, or sorted; all others are
+// small, and f32 multiples of 1/8 in [-4, 4].
 //
 //===----------------------------------------------------------------------===//
 #ifndef TESELA_TESTS_RANDOM_RANDOMLAUNCH_H
@@ -29,8 +29,9 @@ KernelOptions randomOptions(uint64_t seed, bool isGpu);
 /// Sets values of the `const` parameters: their defaults in half of the kernels.
 void chooseConstants(KernelOptions &options, const VariantInfo &info, uint64_t seed);
 
-/// How many launches a seed has: several heads and a few keys; long rows; long columns.
-inline constexpr int launchesOfSeed = 3;
+/// How many launches a seed has: several heads and a few keys; long rows; long columns; both long,
+/// so that a row of blocks has a first, a second and a last one.
+inline constexpr int launchesOfSeed = 4;
 
 /// One launch, its tensors on the host and on the device.
 class RandomLaunch {

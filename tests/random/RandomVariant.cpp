@@ -224,6 +224,71 @@ std::string VariantGenerator::placeInGrid() {
   return "(" + text + op + std::to_string(random.below(largest + 1)) + ")";
 }
 
+/// A captured tensor of small numbers, or of sorted ones: one for each position of `extent`, mostly
+/// for each sequence or head of its own.
+RandomParameter &VariantGenerator::numbersOf(const char *extent) {
+  std::vector<RandomParameter *> known;
+  for (RandomParameter &each : numbered)
+    if (each.extents.back() == extent)
+      known.push_back(&each);
+  if (!known.empty() && random.chance(40))
+    return *pick(known);
+  std::vector<std::string> extents = {extent};
+  if (random.chance(35))
+    extents.insert(extents.begin(), random.chance(50) ? "B" : "H");
+  std::string name = "few" + std::to_string(numbered.size());
+  return numbered.emplace_back(RandomParameter{name, ElementType::i32, false, extents, true});
+}
+
+/// Its element at the row's or the column's own position, or at the number that another one holds.
+std::string VariantGenerator::numberAt(const char *index) {
+  RandomParameter &capture = numbersOf(index == std::string("q") ? "Sq" : "Sk");
+  std::string leading = capture.extents.size() == 1 ? ""
+                        : capture.extents[0] == "B" ? "b, "
+                                                    : "h, ";
+  std::string read = capture.name + "[" + leading + index + "]";
+  if (!random.chance(20))
+    return read;
+  RandomParameter &outer = numbersOf(random.chance(50) ? "Sq" : "N");
+  leading = outer.extents.size() == 1 ? "" : outer.extents[0] == "B" ? "b, " : "h, ";
+  return outer.name + "[" + leading + read + "]";
+}
+
+/// Conjunctions joined by ||, each of some of: a band of positions, what the row's number says,
+/// what the column's number says, what both say.
+std::string VariantGenerator::joinedConjunctions() {
+  auto compared = [&](const std::string &a, int largest) {
+    std::string op = pick({" < ", " > ", " == ", " != ", " >= ", " <= "});
+    return a + op + std::to_string(random.below(largest + 1));
+  };
+  std::string mask;
+  for (int count = random.between(2, 4); count > 0; --count) {
+    std::vector<std::string> conditions;
+    if (random.chance(70))
+      conditions.push_back(
+          pick({"q >= k", "q >= k", "k >= q - 30", "q - k < 50", "k >= q - 30 && q >= k",
+                "abs(q - k) < 20", "k - q <= Sk - Sq", "k < 51", "k < 5", "q < 100", "k >= 70"}));
+    if (random.chance(65))
+      conditions.push_back(compared(numberAt("q"), 6));
+    if (random.chance(65))
+      conditions.push_back(compared(numberAt("k"), 6));
+    if (random.chance(25)) {
+      std::string a = numberAt("q"), b = random.chance(70) ? numberAt("k") : "k";
+      conditions.push_back(a + pick({" == ", " == ", " <= ", " != ", " > "}) + b);
+    }
+    if (conditions.empty())
+      conditions.push_back("q == k");
+    std::string conjunction;
+    while (!conditions.empty()) { // in any order
+      auto next = conditions.begin() + random.below(int(conditions.size()));
+      conjunction += (conjunction.empty() ? "" : " && ") + *next;
+      conditions.erase(next);
+    }
+    mask += (mask.empty() ? "(" : " || (") + conjunction + ")";
+  }
+  return random.chance(20) ? "!(" + mask + ")" : mask;
+}
+
 std::string VariantGenerator::comparison(int depth) {
   if (place == RandomPlace::mask && random.chance(12))
     return placeInGrid();
@@ -395,8 +460,9 @@ std::string VariantGenerator::variant() {
     if (random.chance(20))
       conditions.push_back(let(condition(2)));
     budget = 40;
-    std::string mask = condition(random.between(1, 4));
-    if (random.chance(30))
+    bool isJoined = random.chance(25);
+    std::string mask = isJoined ? joinedConjunctions() : condition(random.between(1, 4));
+    if (!isJoined && random.chance(30))
       mask = pick({"q >= k", "q - k < 50", "k - q <= Sk - Sq", "abs(q - k) < 30"}) + " && " + mask;
     body += "  mask = " + mask + "\n";
   }
@@ -418,6 +484,7 @@ std::string VariantGenerator::variant() {
   body += sink;
 
   std::string list;
+  parameters.insert(parameters.end(), numbered.begin(), numbered.end());
   for (const RandomParameter &each : parameters) {
     if (!each.isUsed)
       continue;

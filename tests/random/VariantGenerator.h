@@ -9,6 +9,7 @@
 #include "RandomSource.h"
 #include "tesela/ElementType.h"
 
+#include <deque>
 #include <string>
 #include <vector>
 
@@ -77,6 +78,9 @@ private:
   std::string condition(int depth);
   std::string comparison(int depth);
   std::string placeInGrid();
+  std::string joinedConjunctions();
+  RandomParameter &numbersOf(const char *extent);
+  std::string numberAt(const char *index);
   /// Of a mask: any f32.
   std::string wildLeaf(int depth);
   std::string wild(int depth);
@@ -106,7 +110,8 @@ private:
   bool usesScore = false; ///< whether `s` is in scope
   int budget = 0;
   std::vector<RandomParameter> parameters;
-  std::vector<std::string> indices; ///< of the reductions around
+  std::deque<RandomParameter> numbered; ///< of joinedConjunctions()
+  std::vector<std::string> indices;     ///< of the reductions around
   // What `let`s have named, of the places where each may stand.
   std::vector<std::string> conditions, wilds;
   std::vector<Integer> integers;

@@ -7,6 +7,7 @@
 #include "targets/common/CodeGeneration.h"
 #include "targets/nvvm/NegatedExtremes.h"
 #include "targets/nvvm/Passes.h"
+#include "targets/nvvm/TruthNumbers.h"
 
 #include "mlir/Conversion/SCFToControlFlow/SCFToControlFlow.h"
 #include "mlir/Target/LLVMIR/Dialect/NVVM/NVVMToLLVMIRTranslation.h"
@@ -73,6 +74,7 @@ static void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
   passes.addPass(llvm::InstCombinePass());
   passes.addPass(llvm::SimplifyCFGPass());
   passes.addPass(nvvm::NegatedExtremes());
+  passes.addPass(nvvm::TruthNumbers());
   runOnFunctions(module, machine, std::move(passes));
 }
 

@@ -455,6 +455,37 @@ TEST(Ptx, NoMinimumReadsANegation) {
   }
 }
 
+// ptxas may compute the number of a truth in the first of two blocks that need it, although the
+// second can be reached without the first (TruthNumbers.h).
+TEST(PtxWithRoles, ATruthIsANumberInOneBlock) {
+  Artifact artifact = compiled(specificationOf(
+      "attention f(dq: i32[Sq], dk: i32[Sk]) { mask = k >= q - 30 && q >= k || dq[q] != 0 && "
+      "k < 51 && dk[k] == 0 }",
+      64, ElementType::bf16, 90));
+  std::map<std::string, std::set<std::string>> blocks; // of what a predicate chooses between
+  std::string kernel, block;
+  int written = 0;
+  std::istringstream lines(artifact.code);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with("$L"))
+      block = line;
+    if (line.find(".entry") != std::string::npos)
+      kernel = line;
+    std::istringstream words(line);
+    std::string opcode, result, a, b, truth;
+    words >> opcode >> result >> a >> b >> truth;
+    if ((opcode != "selp.b32" && opcode != "selp.b64") || !truth.starts_with("%p"))
+      continue;
+    written += a.starts_with("%") && b.starts_with("%");
+    if (!a.starts_with("%") || !b.starts_with("%"))
+      blocks[kernel + truth + (a.starts_with("%") ? "x" : a) + (b.starts_with("%") ? "x" : b)]
+          .insert(block);
+  }
+  EXPECT_GT(written, 0);
+  for (const auto &[number, all] : blocks)
+    EXPECT_EQ(all.size(), 1u) << number << " in " << *all.begin() << " and " << *all.rbegin();
+}
+
 // A mask whose range of keys needs a division, which the producer must do, too.
 TEST(PtxWithRoles, DivisionsOfTheRangeAreInBothRoles) {
   Artifact artifact = compiled(
