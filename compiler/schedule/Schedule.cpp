@@ -192,7 +192,7 @@ int64_t sharedBytes(const Schedule &schedule, const KernelSpecification &specifi
                          ? 16 * (schedule.consumers * schedule.queryStages + 2 * schedule.stages)
                          : 0;
   if (schedule.persistent)
-    barriers += 2 * (16 + 16); // the channel of work items
+    barriers += 2 * (16 + 16) + 16; // the channel of work items, and the last one
   // Where blocks are found one by one: the channels that tell of them, and what comes with their
   // keys (pipe-split-roles), and the memory of each warp that finds (BlockFinder.h).
   bool hasRoles = schedule.consumers > 0;

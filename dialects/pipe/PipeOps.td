@@ -241,6 +241,8 @@ def Pipe_ReceiveOp : Pipe_Op<"receive", [MemoryEffects<[MemRead, MemWrite]>]> {
 
 def Pipe_FirstItemOp : Pipe_Op<"first_item", [Pure]> {
   let summary = "the number of the first work item of this thread block";
+  let description = "It is the thread block's own; `offset` is that of `pipe.next_item`.";
+  let arguments = (ins OptionalAttr<I64Attr>:$offset);
   let results = (outs I32:$item);
   let assemblyFormat = "attr-dict";
 }
@@ -249,8 +251,11 @@ def Pipe_NextItemOp : Pipe_Op<"next_item", [MemoryEffects<[MemRead, MemWrite]>]>
   let summary = "takes the number of the next work item from the launch's counter";
   let description = [{
     In order over all thread blocks; numbers from the count of the work items on mean that none is left. One
-    thread of a block asks, and stops when none is left.
+    thread of a block asks, and stops when none is left. Where the launch has no counter, a thread block takes each n-th
+    item, of n thread blocks; `offset` is then where it keeps the last one: 4 bytes of shared memory, which
+    pipe-place-buffers gives.
   }];
+  let arguments = (ins OptionalAttr<I64Attr>:$offset);
   let results = (outs I32:$item);
   let assemblyFormat = "attr-dict";
 }

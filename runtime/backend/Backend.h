@@ -19,18 +19,21 @@ namespace tesela {
 
 /// What launches on a stream run after and beside.
 struct StreamUse {
-  uint64_t stream = 0;  ///< no other stream of the process ever has this number
-  uint64_t capture = 0; ///< the capture into a graph that goes on, numbered; 0: none
+  /// No other stream of the process ever has this number. In a capture: no other stream of it has.
+  uint64_t stream = 0;
+  bool isCaptured = false; ///< what is launched becomes part of a graph
+  uint64_t capture = 0;    ///< the number of the capture that goes on
+  void *graph = nullptr;   ///< what it captures into
 };
 
-/// A counter for launches (ArgumentSlot::Kind::counter).
+/// A counter for launches.
 struct LaunchCounter {
-  uint64_t address = 0;
+  uint64_t address = 0;               ///< the slot's value (ArgumentSlot::Kind::counter)
   std::shared_ptr<const void> memory; ///< to be held until the launches have been started
 };
 
 /// An artifact's code, loaded. It keeps its backend alive.
-class LoadedCode {
+class LoadedCode : public std::enable_shared_from_this<LoadedCode> {
 public:
   virtual ~LoadedCode() = default;
 
@@ -40,16 +43,17 @@ public:
   virtual Result<bool> enter() const { return false; }
   virtual void leave() const {}
 
-  virtual Result<StreamUse> streamUse(void *stream) const { return StreamUse(); }
+  /// `isNumbered` false: outside of captures `stream` is not asked for.
+  virtual Result<StreamUse> streamUse(void *stream, bool isNumbered) const { return StreamUse(); }
   /// The counter of launches of that use. Only a GPU has kernels that ask for one: elsewhere
   /// Code::defect.
   virtual Result<LaunchCounter> counter(const StreamUse &use) const {
     return Error(Code::defect, "the kernel asks for a counter, which only a GPU has");
   }
-  /// Sets `counterBytes` at `address` to 0, on `stream`.
-  static constexpr size_t counterBytes = 8; // two u32
-  virtual Status clearCounter(uint64_t address, void *stream) const {
-    return Error(Code::defect, "the kernel asks for a counter, which only a GPU has");
+  /// Keeps `kept` as long as the graph of `use`, its copies and its instances exist. It goes on a
+  /// thread of Tesela's own. Only a GPU has graphs.
+  virtual Status keepForGraph(const StreamUse &use, std::shared_ptr<const void> kept) const {
+    return Error(Code::defect, "the launch is captured into a graph, which only a GPU has");
   }
   /// The map that kernels copy boxes of a tensor by. Only a GPU has such copies: elsewhere
   /// Code::defect.

@@ -8,6 +8,7 @@
 #include "driver/ClearMemory.h"
 #include "driver/CurrentContext.h"
 #include "driver/EncodeTensorMap.h"
+#include "driver/GraphOwned.h"
 
 #include <algorithm>
 
@@ -78,7 +79,7 @@ public:
     if (!made)
       return made.error();
     zero = *made;
-    return clearMemory(api, devicePointer(zero), LoadedCode::zeroBytes);
+    return clearMemory(api, {{devicePointer(zero)}}, LoadedCode::zeroBytes);
   }
   mutable LaunchCounters counters;
   int multiprocessors = 1;
@@ -220,25 +221,30 @@ public:
     CUctx_st *popped;
     api.cuCtxPopCurrent_v2(&popped);
   }
-  Result<StreamUse> streamUse(void *stream) const override {
+  Result<StreamUse> streamUse(void *stream, bool isNumbered) const override {
     auto *queue = static_cast<CUstream_st *>(stream);
-    unsigned long long id = 0, capture = 0;
-    int isCapturing = 0;
-    if (Status status = api.check(api.cuStreamGetId(queue, &id), "cuStreamGetId"); !status)
-      return status.error();
-    if (Status status = api.check(api.cuStreamGetCaptureInfo(queue, &isCapturing, &capture),
-                                  "cuStreamGetCaptureInfo");
+    int capture = captureNone;
+    unsigned long long id = 0;
+    CUgraph_st *graph = nullptr;
+    if (Status status =
+            api.check(api.cuStreamGetCaptureInfo_v2(queue, &capture, &id, &graph, nullptr, nullptr),
+                      "cuStreamGetCaptureInfo");
         !status)
       return status.error();
-    return StreamUse{id, isCapturing ? capture : 0};
+    // A capture that is broken tells no graph; the launch gives the driver's error.
+    if (capture == captureActive)
+      return StreamUse{reinterpret_cast<uintptr_t>(stream), true, id, graph};
+    // In a capture the driver would not tell, and would break it.
+    if (isNumbered && capture == captureNone)
+      if (Status status = api.check(api.cuStreamGetId(queue, &id), "cuStreamGetId"); !status)
+        return status.error();
+    return StreamUse{.stream = id};
   }
   Result<LaunchCounter> counter(const StreamUse &use) const override {
     return backend->counters.of(use);
   }
-  Status clearCounter(uint64_t address, void *stream) const override {
-    return api.check(
-        api.cuMemsetD8Async(address, 0, counterBytes, static_cast<CUstream_st *>(stream)),
-        "cuMemsetD8Async");
+  Status keepForGraph(const StreamUse &use, std::shared_ptr<const void> kept) const override {
+    return cuda::keepForGraph(api, static_cast<CUgraph_st *>(use.graph), std::move(kept));
   }
   Status encodeTensorMap(const TensorTiling &tiling, TensorMap &map) const override {
     return cuda::encodeTensorMap(api, tiling, map);

@@ -6,6 +6,7 @@
 
 #include "driver/ClearMemory.h"
 #include "driver/CurrentContext.h"
+#include "tesela/compiler/Artifact.h"
 
 namespace tesela {
 
@@ -13,6 +14,9 @@ using namespace cuda;
 
 // A line of its own for each counter; more streams than a process tends to have, in 64 KB.
 static constexpr uint64_t counterBytes = 64, countersOfBlock = 1024;
+// As many launches as a model's layers tend to have, in 256 KB; and so many are always ready, so
+// that a capture seldom waits for memory.
+static constexpr size_t tablesOfBlock = 256, tablesAhead = 32;
 
 LaunchCounter LaunchCounters::Supply::take() {
   LaunchCounter counter{next, block};
@@ -20,34 +24,70 @@ LaunchCounter LaunchCounters::Supply::take() {
   return counter;
 }
 
-Status LaunchCounters::fill(Supply &supply) {
-  RelaxedCapture relaxed(api);
+Result<LaunchCounters::Block> LaunchCounters::allocate(size_t bytes) {
   DevicePointer address = 0;
-  size_t bytes = counterBytes * countersOfBlock;
   if (Status status = api.check(api.cuMemAlloc_v2(&address, bytes), "cuMemAlloc"); !status)
     return status.error().within("allocating the counters of launches");
-  Block block(new DevicePointer(address), [&api = api](const DevicePointer *address) {
+  return Block(new DevicePointer(address), [&api = api](const DevicePointer *address) {
     RelaxedCapture relaxed(api);
     api.cuMemFree_v2(*address); // waits for the launches that still use it
     delete address;
   });
-  if (Status status = clearMemory(api, address, bytes); !status)
+}
+
+Status LaunchCounters::fill(Supply &supply) {
+  RelaxedCapture relaxed(api);
+  size_t bytes = counterBytes * countersOfBlock;
+  Result<Block> block = allocate(bytes);
+  if (!block)
+    return block.error();
+  if (Status status = clearMemory(api, {{**block}}, bytes); !status)
     return status;
-  supply = {std::move(block), address, address + bytes};
+  uint64_t begin = **block;
+  supply = {std::move(*block), begin, begin + bytes};
   return Status::success();
 }
 
-Status LaunchCounters::create() {
-  Status status = fill(streams);
-  if (status)
-    status = fill(graphs);
-  return status;
+/// What graphs gave back is cleared first; more is allocated where that is too little.
+Status LaunchCounters::fillTables() {
+  RelaxedCapture relaxed(api);
+  if (Status status = clearMemory(api, used, CounterTable::bytes); !status)
+    return status;
+  tables.insert(tables.end(), used.begin(), used.end());
+  used.clear();
+  if (tables.size() > tablesAhead)
+    return Status::success();
+  Result<Block> block = allocate(tablesOfBlock * CounterTable::bytes);
+  if (!block)
+    return block.error();
+  if (Status status = clearMemory(api, {{**block}}, tablesOfBlock * CounterTable::bytes); !status)
+    return status;
+  for (size_t table = 0; table < tablesOfBlock; ++table)
+    tables.push_back(**block + table * CounterTable::bytes);
+  tableBlocks.push_back(std::move(*block));
+  return Status::success();
 }
+
+Result<LaunchCounter> LaunchCounters::takeTable() {
+  if (tables.size() <= tablesAhead)
+    if (Status status = fillTables(); !status && tables.empty())
+      return status.error();
+  DevicePointer table = tables.back();
+  tables.pop_back();
+  return LaunchCounter{table + 1, std::shared_ptr<const void>(nullptr, [this, table](const void *) {
+                         std::lock_guard lock(mutex);
+                         used.push_back(table);
+                       })};
+}
+
+Status LaunchCounters::create() { return fill(streams); }
 
 void LaunchCounters::release() {
   byStream.clear();
-  kept.clear();
-  streams = graphs = {};
+  tables.clear();
+  used.clear();
+  tableBlocks.clear();
+  streams = {};
 }
 
 std::vector<LaunchCounter> LaunchCounters::takeUnused() {
@@ -64,23 +104,8 @@ std::vector<LaunchCounter> LaunchCounters::takeUnused() {
 Result<LaunchCounter> LaunchCounters::of(const StreamUse &use) {
   std::vector<LaunchCounter> unused; // go after the lock: freeing waits for the GPU
   std::lock_guard lock(mutex);
-  if (use.capture) {
-    // Memory cannot be allocated in a capture: launches outside of one keep some ready.
-    if (graphs.next == graphs.end)
-      return Error(
-          Code::outOfMemory,
-          "a graph that is being captured takes more counters than are prepared; launch once "
-          "outside of the capture, which prepares " +
-              std::to_string(countersOfBlock) + " more, or pass a workspace");
-    return graphs.take();
-  }
-  if (graphs.next == graphs.end) {
-    Block full = graphs.block;
-    if (Status status = fill(graphs); !status)
-      return status.error();
-    if (full)
-      kept.push_back(std::move(full));
-  }
+  if (use.isCaptured)
+    return takeTable();
   if (auto known = byStream.find(use.stream); known != byStream.end()) {
     known->second.generation = generation;
     return known->second.counter;

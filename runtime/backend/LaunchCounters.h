@@ -5,13 +5,12 @@
 //
 // A persistent kernel takes its work items from a counter in device memory, which is 0 before
 // each launch and after it. Launches of one stream run one after the other, so each stream has one
-// counter; a launch that is captured into a graph gets one of its own, since the graph may run
-// beside anything. Two instances of one graph that run at the same time are the one case that
-// shares a counter: CUDA programs that do so must capture twice, or give each a workspace.
+// counter. A launch that is captured into a graph gets a CounterTable (Artifact.h) of its own,
+// since the graph may run beside anything, and several instances of it at the same time.
 //
 // Nobody says when a stream is destroyed. A counter goes back once a block's number of other
 // streams have had their first launch since its stream's last one; a stream that is used again has
-// another one then. Those of graphs do not come back: a graph may be launched at any time.
+// another one then. A graph says so (GraphOwned.h): its tables go back to the supply.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TESELA_BACKEND_LAUNCHCOUNTERS_H
@@ -35,9 +34,10 @@ public:
 
   /// Allocates the first counters, so that launches find them.
   Status create();
-  /// No launch of the device is under way.
+  /// No launch of the device is under way, and no graph has a table.
   void release();
-  /// Two zero u32 for the next launches of that use, to be held until they have been started.
+  /// The counter for the next launches of that use, to be held until they have been started. In a
+  /// capture it is one launch's, to be held as long as the graph exists and this does.
   Result<LaunchCounter> of(const StreamUse &use);
 
 private:
@@ -52,15 +52,20 @@ private:
     LaunchCounter counter;
     uint64_t generation = 0; ///< in which it was used last
   };
+  Result<Block> allocate(size_t bytes);
   Status fill(Supply &supply);
   std::vector<LaunchCounter> takeUnused();
+  Status fillTables();
+  Result<LaunchCounter> takeTable();
 
   const cuda::DriverApi &api;
   std::mutex mutex;
   std::unordered_map<uint64_t, Entry> byStream; ///< by the stream's number
   uint64_t generation = 0;                      ///< counts the blocks for streams
-  Supply streams, graphs;
-  std::vector<Block> kept; ///< those whose counters graphs have
+  Supply streams;
+  std::vector<Block> tableBlocks;
+  std::vector<cuda::DevicePointer> tables; ///< all zeros, which no graph has
+  std::vector<cuda::DevicePointer> used;   ///< which a graph had
 };
 
 } // namespace tesela

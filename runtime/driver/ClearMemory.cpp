@@ -6,12 +6,15 @@
 
 namespace tesela::cuda {
 
-Status clearMemory(const DriverApi &api, DevicePointer address, size_t bytes) {
+Status clearMemory(const DriverApi &api, std::span<const DevicePointer> addresses, size_t bytes) {
   CUstream_st *stream = nullptr;
   if (Status status = api.check(api.cuStreamCreate(&stream, streamNonBlocking), "cuStreamCreate");
       !status)
     return status;
-  Status status = api.check(api.cuMemsetD8Async(address, 0, bytes, stream), "cuMemsetD8Async");
+  Status status;
+  for (DevicePointer address : addresses)
+    if (status)
+      status = api.check(api.cuMemsetD8Async(address, 0, bytes, stream), "cuMemsetD8Async");
   if (status)
     status = api.check(api.cuStreamSynchronize(stream), "cuStreamSynchronize");
   api.cuStreamDestroy_v2(stream);

@@ -7,12 +7,14 @@
 
 #include "driver/DriverApi.h"
 
+#include <span>
+
 namespace tesela::cuda {
 
-/// Sets memory to 0 that nothing uses yet, and waits for that alone: on a stream of its own, since
-/// the default stream would wait for launches, and fails while a graph is captured on another one.
-/// The device's context must be current.
-Status clearMemory(const DriverApi &api, DevicePointer address, size_t bytes);
+/// Sets `bytes` at each address to 0, which nothing uses yet, and waits for that alone: on a stream
+/// of its own, since the default stream would wait for launches, and fails while a graph is
+/// captured on another one. The device's context must be current.
+Status clearMemory(const DriverApi &api, std::span<const DevicePointer> addresses, size_t bytes);
 
 } // namespace tesela::cuda
 

@@ -26,6 +26,9 @@ struct CUstream_st;
 struct CUevent_st;
 struct CUlinkState_st;
 struct CUtensorMap_st;
+struct CUgraph_st;
+struct CUgraphNode_st;
+struct CUuserObject_st;
 
 namespace tesela::cuda {
 
@@ -69,6 +72,12 @@ enum TensorMapOption {
 /// CUstreamCaptureMode and CUstream_flags, as far as used.
 enum StreamOption { captureModeRelaxed = 2, streamNonBlocking = 1 };
 
+/// CUuserObject_flags and CUuserObjectRetain_flags.
+enum UserObjectOption { userObjectNoDestructorSync = 1, graphTakesReference = 1 };
+
+/// CUstreamCaptureStatus.
+enum CaptureStatus { captureNone = 0, captureActive = 1, captureInvalidated = 2 };
+
 /// CUresult, as far as the code names them; what is known of each stands in DriverErrors.cpp.
 enum ResultCode {
   success = 0,
@@ -97,7 +106,7 @@ const DriverError &driverError(int result);
   ENTRY(cuDeviceGet, (int *device, int ordinal))                                                   \
   ENTRY(cuDeviceGetName, (char *name, int length, int device))                                     \
   ENTRY(cuDeviceGetAttribute, (int *value, int attribute, int device))                             \
-  ENTRY(cuDeviceTotalMem_v2, (size_t *bytes, int device))                                          \
+  ENTRY(cuDeviceTotalMem_v2, (size_t * bytes, int device))                                         \
   ENTRY(cuDevicePrimaryCtxRetain, (CUctx_st * *context, int device))                               \
   ENTRY(cuDevicePrimaryCtxRelease_v2, (int device))                                                \
   ENTRY(cuCtxGetCurrent, (CUctx_st * *context))                                                    \
@@ -105,7 +114,14 @@ const DriverError &driverError(int result);
   ENTRY(cuCtxPopCurrent_v2, (CUctx_st * *context))                                                 \
   ENTRY(cuStreamGetId, (CUstream_st * stream, unsigned long long *id))                             \
   ENTRY(cuThreadExchangeStreamCaptureMode, (int *mode))                                            \
-  ENTRY(cuStreamGetCaptureInfo, (CUstream_st * stream, int *status, unsigned long long *id))       \
+  ENTRY(cuStreamGetCaptureInfo_v2,                                                                 \
+        (CUstream_st * stream, int *status, unsigned long long *id, CUgraph_st **graph,            \
+         CUgraphNode_st *const **dependencies, size_t *dependencyCount))                           \
+  ENTRY(cuUserObjectCreate, (CUuserObject_st * *object, void *pointer, void (*destroy)(void *),    \
+                             unsigned int count, unsigned int flags))                              \
+  ENTRY(cuUserObjectRelease, (CUuserObject_st * object, unsigned int count))                       \
+  ENTRY(cuGraphRetainUserObject,                                                                   \
+        (CUgraph_st * graph, CUuserObject_st * object, unsigned int count, unsigned int flags))    \
   ENTRY(cuStreamCreate, (CUstream_st * *stream, unsigned int flags))                               \
   ENTRY(cuStreamDestroy_v2, (CUstream_st * stream))                                                \
   ENTRY(cuStreamSynchronize, (CUstream_st * stream))                                               \

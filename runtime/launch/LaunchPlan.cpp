@@ -313,6 +313,13 @@ private:
   Result<bool> entered;
 };
 
+/// What a captured launch needs as long as its graph exists. The code goes last, with its backend.
+struct GraphOwned {
+  std::shared_ptr<const LoadedCode> code;
+  LaunchCounter counter;
+  std::shared_ptr<StreamWorkspace> workspace;
+};
+
 } // namespace
 
 Status LaunchPlan::launch(const LoadedCode &code, const CheckedArguments &arguments,
@@ -322,25 +329,34 @@ Status LaunchPlan::launch(const LoadedCode &code, const CheckedArguments &argume
   if (Status status = device.status(); !status)
     return status;
   Call call{.code = code, .arguments = arguments, .sizes = sizes, .stream = stream};
-  if (workspaceShapes.empty() && !usesCounter)
-    return launchSteps(call);
-  if (given.address) {
-    if (workspaces && !arguments.capturesUnchanged)
-      workspaces->capturesChanged();
-    return launchGiven(call, given);
-  }
-  Result<StreamUse> use = code.streamUse(stream);
+  Result<StreamUse> use = code.streamUse(stream, usesCounter || !workspaceShapes.empty());
   if (!use)
     return use.error();
-  LaunchCounter counter;
+  GraphOwned owned;
   if (usesCounter) {
     Result<LaunchCounter> found = code.counter(*use);
     if (!found)
       return found.error();
-    counter = std::move(*found);
-    call.counter = counter.address;
+    owned.counter = std::move(*found);
+    call.counter = owned.counter.address;
   }
-  return workspaceShapes.empty() ? launchSteps(call) : launchKept(call, workspaces, *use);
+  if (!workspaceShapes.empty()) {
+    if (!workspaces)
+      return Error(Code::defect, "a plan with workspaces was launched without any");
+    if (given.address && !arguments.capturesUnchanged)
+      workspaces->capturesChanged();
+    owned.workspace =
+        given.address ? workspaces->of(*use, given) : workspaces->of(*use, sizes.workspaceBytes);
+  }
+  StreamWorkspace *workspace = owned.workspace.get();
+  std::shared_ptr<const GraphOwned> held; // of this call, too
+  if (use->isCaptured) {
+    owned.code = code.weak_from_this().lock();
+    held = std::make_shared<GraphOwned>(std::move(owned));
+    if (Status status = code.keepForGraph(*use, held); !status)
+      return status;
+  }
+  return workspace ? launchKept(call, *workspaces, *workspace) : launchSteps(call);
 }
 
 Status LaunchPlan::launch(const LoadedCode &code, const CheckedArguments &arguments, void *stream,
@@ -349,18 +365,6 @@ Status LaunchPlan::launch(const LoadedCode &code, const CheckedArguments &argume
   if (Status status = measure(arguments, sizes); !status)
     return status;
   return launch(code, arguments, sizes, stream, workspaces, given);
-}
-
-/// What the memory held before is not known: the counter is cleared and all summaries are made.
-Status LaunchPlan::launchGiven(Call &call, const LaunchWorkspace &given) const {
-  auto begin = reinterpret_cast<uintptr_t>(given.address);
-  call.workspaces = begin + givenBegin();
-  if (usesCounter) {
-    call.counter = begin;
-    if (Status status = call.code.clearCounter(call.counter, call.stream); !status)
-      return status;
-  }
-  return launchSteps(call);
 }
 
 /// Whether memory was laid out as `tensors` say. `layout` holds all their extents.
@@ -374,26 +378,24 @@ static bool isLayout(std::span<const int64_t> layout, std::span<const Tensor> te
   return layout.empty();
 }
 
-Status LaunchPlan::launchKept(Call &call, Workspaces *workspaces, const StreamUse &use) const {
-  if (!workspaces)
-    return Error(Code::defect, "a plan with workspaces was launched without any");
-  std::shared_ptr<StreamWorkspace> workspace = workspaces->of(use);
-  std::lock_guard lock(workspace->mutex);
-  if (Status status = Workspaces::reserve(*workspace, call.sizes.workspaceBytes, use); !status)
+Status LaunchPlan::launchKept(Call &call, Workspaces &workspaces,
+                              StreamWorkspace &workspace) const {
+  std::lock_guard lock(workspace.mutex);
+  if (Status status = Workspaces::reserve(workspace, call.sizes.workspaceBytes); !status)
     return status;
-  call.workspaces = reinterpret_cast<uintptr_t>(workspace->address);
-  uint64_t changes = workspaces->changes();
-  if (std::exchange(workspace->changes, changes) != changes)
-    workspace->summaries.clear();
-  if (!isLayout(workspace->layout, call.sizes.workspaces)) {
-    workspace->layout.clear();
+  call.workspaces = reinterpret_cast<uintptr_t>(workspace.address);
+  uint64_t changes = workspaces.changes();
+  if (std::exchange(workspace.changes, changes) != changes)
+    workspace.summaries.clear();
+  if (!isLayout(workspace.layout, call.sizes.workspaces)) {
+    workspace.layout.clear();
     for (const Tensor &tensor : call.sizes.workspaces)
-      workspace->layout.insert(workspace->layout.end(), tensor.extents.begin(),
-                               tensor.extents.begin() + tensor.rank);
-    workspace->summaries.clear();
+      workspace.layout.insert(workspace.layout.end(), tensor.extents.begin(),
+                              tensor.extents.begin() + tensor.rank);
+    workspace.summaries.clear();
   }
-  workspace->summaries.resize(signature_.parameters.size());
-  call.kept = workspace.get();
+  workspace.summaries.resize(signature_.parameters.size());
+  call.kept = &workspace;
   return launchSteps(call);
 }
 

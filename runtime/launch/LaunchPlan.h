@@ -41,9 +41,7 @@ public:
   Status measure(const CheckedArguments &arguments, LaunchSizes &sizes) const;
 
   /// Bytes of the caller's workspace that a launch takes; 0: it needs none.
-  size_t workspaceBytes(const LaunchSizes &sizes) const {
-    return givenBegin() + sizes.workspaceBytes;
-  }
+  size_t workspaceBytes(const LaunchSizes &sizes) const { return sizes.workspaceBytes; }
   /// Whether `given`, where the caller gives one, serves a launch.
   Status checkWorkspace(const LaunchSizes &sizes, const LaunchWorkspace &given) const;
 
@@ -93,8 +91,6 @@ private:
                                                    const Artifact &artifact);
   static Result<Extents> extentsOf(const Step &step, const CheckedArguments &arguments);
   Status layOut(const CheckedArguments &arguments, LaunchSizes &sizes) const;
-  /// Where the workspaces begin in a caller's, behind the counter.
-  int64_t givenBegin() const { return usesCounter ? workspaceAlignment : 0; }
 
   /// What the launches of one call share.
   struct Call {
@@ -104,11 +100,10 @@ private:
     void *stream;
     uint64_t counter = 0;
     uint64_t workspaces = 0;         ///< the address that theirs count from
-    StreamWorkspace *kept = nullptr; ///< what they lie in; none: a caller's
+    StreamWorkspace *kept = nullptr; ///< what they lie in
   };
   static uint64_t value(const Slot &slot, const Extents &extents, const Call &call);
-  Status launchGiven(Call &call, const LaunchWorkspace &given) const;
-  Status launchKept(Call &call, Workspaces *workspaces, const StreamUse &use) const;
+  Status launchKept(Call &call, Workspaces &workspaces, StreamWorkspace &workspace) const;
   Status launchSteps(const Call &call) const;
   Status launchStep(size_t index, const Call &call) const;
 

@@ -10,55 +10,66 @@
 namespace tesela {
 
 StreamWorkspace::~StreamWorkspace() {
-  if (address)
+  if (address && !isGiven)
     backend.release(address);
 }
 
-std::shared_ptr<StreamWorkspace> Workspaces::takeOldest(Streams &streams) {
-  auto oldest = std::min_element(streams.begin(), streams.end(), [](const auto &a, const auto &b) {
-    return a.second.lastUse < b.second.lastUse;
-  });
-  std::shared_ptr<StreamWorkspace> taken = std::move(oldest->second.workspace);
-  streams.erase(oldest);
-  return taken;
-}
-
-std::shared_ptr<StreamWorkspace> Workspaces::of(const StreamUse &use) {
-  std::shared_ptr<StreamWorkspace> released; // after the lock: that waits for the GPU
-  std::lock_guard lock(mutex);
-  auto known = streams.find(use.stream);
-  if (use.capture) {
-    std::shared_ptr<StreamWorkspace> &workspace = graphs[{use.stream, use.capture}];
-    if (!workspace && known != streams.end()) {
-      // What the stream does not have, reserve() says.
-      workspace = std::move(known->second.workspace);
-      streams.erase(known);
-      // The launch that made them is no part of the graph, which may run on any stream.
-      std::lock_guard contents(workspace->mutex);
-      workspace->summaries.clear();
+/// The entry of `key`, which is used now. Where it is new and there are too many, that of the one
+/// used longest ago goes, and its memory is `released`.
+template <typename Entries>
+Workspaces::Entry &Workspaces::enter(Entries &entries, typename Entries::key_type key,
+                                     std::shared_ptr<StreamWorkspace> &released) {
+  auto known = entries.find(key);
+  if (known == entries.end()) {
+    if (entries.size() == maxStreams) {
+      auto oldest =
+          std::min_element(entries.begin(), entries.end(), [](const auto &a, const auto &b) {
+            return a.second.lastUse < b.second.lastUse;
+          });
+      released = std::move(oldest->second.workspace);
+      entries.erase(oldest);
     }
-    if (!workspace)
-      workspace = std::make_shared<StreamWorkspace>(*backend);
-    return workspace;
-  }
-  if (known == streams.end()) {
-    if (streams.size() == maxStreams)
-      released = takeOldest(streams);
-    known = streams.emplace(use.stream, Entry{std::make_shared<StreamWorkspace>(*backend)}).first;
+    known = entries.emplace(key, Entry()).first;
   }
   known->second.lastUse = ++uses;
-  return known->second.workspace;
+  return known->second;
 }
 
-Status Workspaces::reserve(StreamWorkspace &workspace, size_t bytes, const StreamUse &use) {
+std::shared_ptr<StreamWorkspace> Workspaces::of(const StreamUse &use, size_t bytes) {
+  std::shared_ptr<StreamWorkspace> released; // after the lock: that waits for the GPU
+  std::lock_guard lock(mutex);
+  if (use.isCaptured) {
+    std::weak_ptr<StreamWorkspace> &known = graphs[{use.stream, use.capture}];
+    std::shared_ptr<StreamWorkspace> workspace = known.lock();
+    // Launches that were captured before may read a smaller one: it stays as it is.
+    if (!workspace || workspace->bytes < bytes) {
+      known = workspace = std::make_shared<StreamWorkspace>(*backend);
+      std::erase_if(graphs, [](const auto &each) { return each.second.expired(); });
+    }
+    return workspace;
+  }
+  Entry &entry = enter(streams, use.stream, released);
+  if (!entry.workspace)
+    entry.workspace = std::make_shared<StreamWorkspace>(*backend);
+  return entry.workspace;
+}
+
+std::shared_ptr<StreamWorkspace> Workspaces::of(const StreamUse &use,
+                                                const LaunchWorkspace &memory) {
+  std::shared_ptr<StreamWorkspace> released;
+  std::lock_guard lock(mutex);
+  auto address = reinterpret_cast<uintptr_t>(memory.address);
+  if (use.isCaptured) // the graph will write it
+    given.erase({address, 0});
+  Entry &entry = enter(given, {address, use.isCaptured ? use.capture + 1 : 0}, released);
+  if (!entry.workspace || entry.workspace->bytes != memory.bytes)
+    entry.workspace = std::make_shared<StreamWorkspace>(*backend, memory);
+  return entry.workspace;
+}
+
+Status Workspaces::reserve(StreamWorkspace &workspace, size_t bytes) {
   if (bytes <= workspace.bytes)
     return Status::success();
-  if (use.capture)
-    return Error(
-        Code::outOfMemory,
-        "a graph that is being captured needs " + std::to_string(bytes) +
-            " bytes of workspace, which cannot be allocated in a capture; launch once with "
-            "these extents on the same stream before each capture, or pass a workspace");
   // Releasing waits for the launches that still read it.
   if (workspace.address)
     workspace.backend.release(workspace.address);

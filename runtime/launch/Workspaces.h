@@ -5,17 +5,19 @@
 //
 // What some launches of a plan write and others read. Launches of one stream run one after the
 // other, so each stream has one memory, which is kept for the next call and grows where that needs
-// more. A graph may run beside anything: the launches that are captured into one take the stream's
-// memory with them for good, make all summaries anew in it, and the next call outside of the
-// capture allocates another. So a graph must not run before what its stream had been given before
-// the capture is done; and as with LaunchCounters, two instances of one graph must not run at the
-// same time.
+// more. A graph may run beside anything: the launches that one stream puts into it share a memory
+// of their own, which the graph keeps (GraphOwned.h), and make all summaries anew in it. Instances
+// of a graph that run at the same time write the same numbers to it, since they read the same
+// tensors.
+//
+// A caller's memory is only described here: what was made in it, as far as nobody else writes it.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TESELA_LAUNCH_WORKSPACES_H
 #define TESELA_LAUNCH_WORKSPACES_H
 
 #include "backend/Backend.h"
+#include "tesela/Kernel.h"
 #include "tesela/Tensor.h"
 
 #include <atomic>
@@ -26,14 +28,18 @@
 
 namespace tesela {
 
-/// The memory of one kernel on one stream, or in one graph.
+/// The memory of one kernel on one stream, in one graph, or a caller's.
 struct StreamWorkspace {
   explicit StreamWorkspace(const Backend &backend) : backend(backend) {}
+  /// Of a caller's memory.
+  StreamWorkspace(const Backend &backend, const LaunchWorkspace &given)
+      : backend(backend), isGiven(true), address(given.address), bytes(given.bytes) {}
   StreamWorkspace(const StreamWorkspace &) = delete;
   StreamWorkspace &operator=(const StreamWorkspace &) = delete;
   ~StreamWorkspace();
 
   const Backend &backend;
+  const bool isGiven = false;
   std::mutex mutex; ///< held from the first to the last launch of a call
   void *address = nullptr;
   size_t bytes = 0;
@@ -58,12 +64,15 @@ public:
 
   explicit Workspaces(std::shared_ptr<const Backend> backend) : backend(std::move(backend)) {}
 
-  /// The workspace of the next launches of that use, to be held until they have been started. Its
-  /// mutex is not held.
-  std::shared_ptr<StreamWorkspace> of(const StreamUse &use);
+  /// The workspace of the next launches of that use, to be held until they have been started; in a
+  /// capture, as long as the graph exists, and then it has `bytes` or is new. Its mutex is not
+  /// held.
+  std::shared_ptr<StreamWorkspace> of(const StreamUse &use, size_t bytes);
+  /// What is known of the caller's memory, likewise.
+  std::shared_ptr<StreamWorkspace> of(const StreamUse &use, const LaunchWorkspace &given);
   /// Makes `workspace`, whose mutex is held, at least `bytes` long; what it held is lost where it
   /// grows.
-  static Status reserve(StreamWorkspace &workspace, size_t bytes, const StreamUse &use);
+  static Status reserve(StreamWorkspace &workspace, size_t bytes);
 
   /// A launch in other memory came, and captured tensors may have changed before it: summaries that
   /// were made until now do not stand, on any stream.
@@ -75,16 +84,21 @@ private:
     std::shared_ptr<StreamWorkspace> workspace;
     uint64_t lastUse = 0;
   };
+  /// By the stream's number, or by the address of a caller's memory and the capture's number plus 1.
   using Streams = std::map<uint64_t, Entry>;
-  static std::shared_ptr<StreamWorkspace> takeOldest(Streams &streams);
+  using Given = std::map<std::pair<uintptr_t, uint64_t>, Entry>;
+  template <typename Entries>
+  Entry &enter(Entries &entries, typename Entries::key_type key,
+               std::shared_ptr<StreamWorkspace> &released);
 
   std::shared_ptr<const Backend> backend;
   std::atomic<uint64_t> changeCount = 0;
   std::mutex mutex;
   uint64_t uses = 0;
-  Streams streams; ///< outside of captures, by the stream's number
-  /// By the stream's number and the capture's.
-  std::map<std::pair<uint64_t, uint64_t>, std::shared_ptr<StreamWorkspace>> graphs;
+  Streams streams; ///< outside of captures
+  Given given;
+  /// By the stream's number and the capture's; graphs own them.
+  std::map<std::pair<uint64_t, uint64_t>, std::weak_ptr<StreamWorkspace>> graphs;
 };
 
 } // namespace tesela

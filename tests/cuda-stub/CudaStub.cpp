@@ -17,6 +17,8 @@ namespace {
 /// Counts the call; what it must return at once, or 0.
 int enter(Entry entry) {
   calls[entry].fetch_add(1, std::memory_order_relaxed);
+  if (isDestroying)
+    return errorNotPermitted;
   if (failingEntry.load(std::memory_order_relaxed) == entry && failingCall.fetch_sub(1) == 1)
     return failingResult;
   bool needsInit = entry != entry_cuInit && entry != entry_cuDriverGetVersion &&
@@ -265,6 +267,10 @@ int cuStreamGetId(CUstream_st *stream, unsigned long long *id) {
   CHECK(checkContext());
   if (isPointer(stream) && !stream->lives)
     return errorInvalidHandle;
+  if (captureOf(stream)) {
+    breakCaptures();
+    return errorCaptureUnsupported;
+  }
   *id = numberOf(stream);
   return 0;
 }
@@ -275,11 +281,43 @@ int cuThreadExchangeStreamCaptureMode(int *mode) {
   return 0;
 }
 
-int cuStreamGetCaptureInfo(CUstream_st *stream, int *status, unsigned long long *id) {
-  ENTER(cuStreamGetCaptureInfo);
+int cuStreamGetCaptureInfo_v2(CUstream_st *stream, int *status, unsigned long long *id,
+                              CUgraph_st **graph, CUgraphNode_st *const **, size_t *) {
+  ENTER(cuStreamGetCaptureInfo_v2);
   CHECK(checkStream(stream));
   *id = captureOf(stream);
   *status = *id != 0;
+  *graph = *id != 0 ? stream->graph : nullptr;
+  return 0;
+}
+
+int cuUserObjectCreate(CUuserObject_st **object, void *pointer, void (*destroy)(void *), unsigned,
+                       unsigned) {
+  ENTER(cuUserObjectCreate);
+  *object = new CUuserObject_st{pointer, destroy};
+  std::lock_guard lock(mutex);
+  userObjects.insert(*object);
+  return 0;
+}
+
+int cuUserObjectRelease(CUuserObject_st *object, unsigned) {
+  ENTER(cuUserObjectRelease);
+  {
+    std::lock_guard lock(mutex);
+    if (userObjects.erase(object) == 0)
+      return errorInvalidHandle;
+  }
+  object->destroy(object->pointer);
+  delete object;
+  return 0;
+}
+
+int cuGraphRetainUserObject(CUgraph_st *graph, CUuserObject_st *object, unsigned, unsigned flags) {
+  ENTER(cuGraphRetainUserObject);
+  std::lock_guard lock(mutex);
+  if (!graph || flags != graphTakesReference || userObjects.erase(object) == 0)
+    return errorInvalidValue;
+  graph->owned.emplace_back(object);
   return 0;
 }
 

@@ -83,8 +83,12 @@ std::vector<StubLaunch> takeLaunches();
 /// Captures what is started on `stream` from now on, in the mode that forbids most; the capture's
 /// number.
 uint64_t beginCapture(CUstream_st *stream);
-/// Whether nothing that is forbidden was done during the capture.
+/// Whether nothing that is forbidden was done during the capture. Its graph stays.
 bool endCapture(CUstream_st *stream);
+/// Destroys what the capture of that number has made.
+void destroyGraph(uint64_t capture);
+/// Destroys what all captures have made.
+void destroyGraphs();
 
 } // namespace tesela::stub
 #pragma GCC visibility pop

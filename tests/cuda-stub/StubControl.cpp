@@ -95,7 +95,25 @@ std::vector<StubLaunch> takeLaunches() {
 
 uint64_t beginCapture(CUstream_st *stream) {
   ++captures;
-  return stream->capture = nextCapture++;
+  uint64_t capture = nextCapture++;
+  {
+    std::lock_guard lock(mutex);
+    stream->graph = &graphs[capture];
+  }
+  return stream->capture = capture;
+}
+
+void destroyGraph(uint64_t capture) {
+  CUgraph_st graph;
+  {
+    std::lock_guard lock(mutex);
+    graph = std::move(graphs[capture]);
+    graphs.erase(capture);
+  }
+  isDestroying = true;
+  for (const auto &object : graph.owned)
+    object->destroy(object->pointer);
+  isDestroying = false;
 }
 
 bool endCapture(CUstream_st *stream) {
@@ -103,6 +121,17 @@ bool endCapture(CUstream_st *stream) {
   --captures;
   std::lock_guard lock(mutex);
   return brokenCaptures.count(capture) == 0;
+}
+
+void destroyGraphs() {
+  std::vector<uint64_t> made;
+  {
+    std::lock_guard lock(mutex);
+    for (const auto &[capture, graph] : graphs)
+      made.push_back(capture);
+  }
+  for (uint64_t capture : made)
+    destroyGraph(capture);
 }
 
 } // namespace tesela::stub

@@ -36,6 +36,14 @@ struct CUstream_st {
   bool blocking;
   std::atomic<bool> lives = true;
   std::atomic<uint64_t> capture = 0;
+  CUgraph_st *graph = nullptr; ///< that the capture makes
+};
+struct CUuserObject_st {
+  void *pointer;
+  void (*destroy)(void *);
+};
+struct CUgraph_st {
+  std::vector<std::unique_ptr<CUuserObject_st>> owned;
 };
 struct CUevent_st {};
 struct CUlinkState_st {
@@ -71,6 +79,7 @@ enum Result {
   errorInvalidImage = 200,
   errorInvalidContext = 201,
   errorNotFound = 500,
+  errorNotPermitted = 800,
   errorCaptureUnsupported = 900,
   errorCaptureImplicit = 906,
 };
@@ -93,6 +102,8 @@ inline std::atomic<int> liveStreams = 0;
 inline std::atomic<int> captures = 0; ///< that are under way
 inline std::atomic<uint64_t> nextCapture = 1;
 inline std::set<uint64_t> brokenCaptures;
+inline std::map<uint64_t, CUgraph_st> graphs;         ///< by the capture that made them
+inline std::set<const CUuserObject_st *> userObjects; ///< that no graph has
 
 inline std::atomic<int> calls[entryCount];
 inline std::atomic<int> failingEntry = -1, failingCall = 0, failingResult = 0;
@@ -102,6 +113,8 @@ inline std::vector<StubLaunch> launches;
 inline thread_local CUctx_st *contextStack[64];
 inline thread_local int contextDepth = 0;
 inline thread_local int captureMode = 0; // CU_STREAM_CAPTURE_MODE_GLOBAL
+/// The thread runs what a user object calls, where no function of the driver may be called.
+inline thread_local bool isDestroying = false;
 
 } // namespace tesela::stub
 

@@ -267,8 +267,8 @@ TEST(LaunchPlan, TensorMapsAreParametersByValue) {
 
 TEST(LaunchPlan, ACounterIsThatOfTheLaunchsStream) {
   struct : RecordingCode {
-    Result<StreamUse> streamUse(void *stream) const override {
-      return StreamUse{reinterpret_cast<uintptr_t>(stream), 0};
+    Result<StreamUse> streamUse(void *stream, bool) const override {
+      return StreamUse{.stream = reinterpret_cast<uintptr_t>(stream)};
     }
     Result<LaunchCounter> counter(const StreamUse &use) const override {
       if (!use.stream)

@@ -70,15 +70,19 @@ public:
   std::vector<std::vector<size_t>> sizes; ///< by launch and slot
   size_t fails = size_t(-1);              ///< the launch of this index
   std::map<void *, uint64_t> captures;
-  mutable std::vector<uint64_t> cleared;
+  mutable std::map<uint64_t, std::vector<std::shared_ptr<const void>>> graphs; ///< by capture
 
-  Result<StreamUse> streamUse(void *stream) const override {
+  Result<StreamUse> streamUse(void *stream, bool) const override {
     auto capture = captures.find(stream);
-    return StreamUse{reinterpret_cast<uintptr_t>(stream),
-                     capture == captures.end() ? 0 : capture->second};
+    if (capture == captures.end())
+      return StreamUse{.stream = reinterpret_cast<uintptr_t>(stream)};
+    return StreamUse{reinterpret_cast<uintptr_t>(stream), true, capture->second, nullptr};
   }
-  Status clearCounter(uint64_t address, void *) const override {
-    cleared.push_back(address);
+  Result<LaunchCounter> counter(const StreamUse &use) const override {
+    return LaunchCounter{use.isCaptured ? 4097u : 4096u, nullptr};
+  }
+  Status keepForGraph(const StreamUse &use, std::shared_ptr<const void> kept) const override {
+    graphs[use.capture].push_back(std::move(kept));
     return Status::success();
   }
 
@@ -198,25 +202,53 @@ TEST_F(WorkspacesTest, AreOfAStreamAndGrow) {
   EXPECT_TRUE(backend->allocations.empty());
 }
 
-TEST_F(WorkspacesTest, AGraphTakesItsMemoryAlong) {
+TEST_F(WorkspacesTest, AGraphHasMemoryOfItsOwn) {
   code.captures[streamOf(1)] = 17;
-  Status status = launch(1);
-  EXPECT_EQ(status.code(), Code::outOfMemory);
-  EXPECT_NE(status.error().message().find("before each capture"), std::string::npos);
+  ASSERT_TRUE(launch(1).ok()); // on a stream that nothing was launched on before
+  int64_t first = address();
+  ASSERT_TRUE(launch(1).ok()); // of one capture: one after the other
+  EXPECT_EQ(address(), first);
+  code.captures[streamOf(2)] = 17; // two streams of one capture may run beside each other
+  ASSERT_TRUE(launch(2).ok());
+  EXPECT_NE(address(), first);
   code.captures.clear();
   ASSERT_TRUE(launch(1).ok());
   int64_t outside = address();
+  EXPECT_NE(outside, first);
   code.captures[streamOf(1)] = 18;
   ASSERT_TRUE(launch(1).ok());
-  EXPECT_EQ(address(), outside);
-  ASSERT_TRUE(launch(1).ok()); // of one capture: one after the other
-  EXPECT_EQ(address(), outside);
-  code.captures[streamOf(1)] = 19;
-  EXPECT_EQ(launch(1).code(), Code::outOfMemory);
-  code.captures.clear();
-  ASSERT_TRUE(launch(1).ok());
+  EXPECT_NE(address(), first);
   EXPECT_NE(address(), outside);
+  EXPECT_EQ(backend->allocations.size(), 4u);
+  code.graphs.erase(17);
   EXPECT_EQ(backend->allocations.size(), 2u);
+  workspaces.reset(); // the kernel goes, the graph stays
+  EXPECT_EQ(backend->allocations.size(), 1u);
+  code.graphs.erase(18);
+  EXPECT_TRUE(backend->allocations.empty());
+}
+
+// What was captured first reads the memory that it was captured with.
+TEST_F(WorkspacesTest, MemoryOfAGraphDoesNotGrow) {
+  code.captures[streamOf(1)] = 17;
+  ASSERT_TRUE(launch(1).ok());
+  int64_t small = address();
+  shape(3, 100000);
+  ASSERT_TRUE(launch(1).ok());
+  EXPECT_NE(address(), small);
+  EXPECT_EQ(backend->allocations.size(), 2u);
+  code.graphs.clear();
+  EXPECT_TRUE(backend->allocations.empty());
+}
+
+// Programs that capture again and again keep the memory of the graphs that exist.
+TEST_F(WorkspacesTest, ManyGraphsHaveTheMemoryOfThoseThatExist) {
+  for (uint64_t capture = 1; capture < 5000; ++capture) {
+    code.captures[streamOf(1)] = capture;
+    ASSERT_TRUE(launch(1).ok());
+    code.graphs.erase(capture - 3);
+    EXPECT_LE(backend->allocations.size(), 3u);
+  }
 }
 
 // A program that makes and destroys streams: that of the one used longest ago goes.
@@ -236,11 +268,11 @@ TEST_F(WorkspacesTest, ManyStreamsHaveTheMemoryOfAFew) {
 }
 
 TEST_F(WorkspacesTest, WhatIsHeldOutlivesItsPlace) {
-  std::shared_ptr<StreamWorkspace> held = workspaces->of({1, 0});
-  ASSERT_TRUE(Workspaces::reserve(*held, 1000, {1, 0}).ok());
+  std::shared_ptr<StreamWorkspace> held = workspaces->of({.stream = 1}, 1000);
+  ASSERT_TRUE(Workspaces::reserve(*held, 1000).ok());
   for (uint64_t stream = 2; stream < 200; ++stream)
-    workspaces->of({stream, 0});
-  EXPECT_NE(workspaces->of({1, 0}), held);
+    workspaces->of({.stream = stream}, 1000);
+  EXPECT_NE(workspaces->of({.stream = 1}, 1000), held);
   EXPECT_EQ(backend->allocations.size(), 1u);
   held.reset();
   EXPECT_TRUE(backend->allocations.empty());
@@ -249,35 +281,49 @@ TEST_F(WorkspacesTest, WhatIsHeldOutlivesItsPlace) {
 TEST_F(WorkspacesTest, TheCallersIsTakenInstead) {
   size_t bytes = plan.workspaceBytes(sizes());
   EXPECT_EQ(bytes, 1536u + 256u); // 2 * 3 * 63 and 2 * 3 * 2 numbers, each to the next line
-  alignas(256) char memory[2048];
+  alignas(256) char memory[2048], other[2048];
   LaunchWorkspace given{memory, bytes};
   ASSERT_TRUE(plan.checkWorkspace(sizes(), given).ok());
-  code.captures[streamOf(1)] = 17;
-  arguments.capturesUnchanged = true; // of its contents nothing is known
-  for (int i = 0; i < 2; ++i) {
+  auto launches = [&](const LaunchWorkspace &workspace) {
     code.records.clear();
-    ASSERT_TRUE(plan.launch(code, arguments, streamOf(1), workspaces.get(), given).ok());
-    ASSERT_EQ(code.records.size(), 2u);
-    EXPECT_EQ(code.records[0].values[6], int64_t(reinterpret_cast<uintptr_t>(memory)));
-    EXPECT_EQ(code.records[1].values[3], int64_t(reinterpret_cast<uintptr_t>(memory)) + 1536);
-  }
+    EXPECT_TRUE(plan.launch(code, arguments, streamOf(1), workspaces.get(), workspace).ok());
+    EXPECT_EQ(address(), int64_t(reinterpret_cast<uintptr_t>(workspace.address)));
+    return code.records.size();
+  };
+  EXPECT_EQ(launches(given), 2u);
+  EXPECT_EQ(code.records[0].values[6], int64_t(reinterpret_cast<uintptr_t>(memory)));
+  EXPECT_EQ(code.records[1].values[3], int64_t(reinterpret_cast<uintptr_t>(memory)) + 1536);
+  EXPECT_EQ(launches(given), 2u) << "the tensor may have changed";
+  arguments.capturesUnchanged = true;
+  EXPECT_EQ(launches(given), 1u) << "what the last launch made there stands";
+  EXPECT_EQ(launches({other, bytes}), 2u) << "nothing was made there";
+  EXPECT_EQ(launches(given), 1u);
+  shape(3, 990);
+  EXPECT_EQ(launches(given), 2u);
+  // A graph makes what it reads, once for all of its launches on a stream.
+  code.captures[streamOf(1)] = 17;
+  EXPECT_EQ(launches(given), 2u);
+  EXPECT_EQ(launches(given), 1u);
+  code.captures.clear();
+  EXPECT_EQ(launches(given), 2u) << "the graph writes there";
   EXPECT_EQ(backend->allocated, 0);
-  EXPECT_TRUE(code.cleared.empty());
 }
 
-TEST_F(WorkspacesTest, TheCallersHoldsTheCounterToo) {
+TEST_F(WorkspacesTest, TheCounterIsNotInTheCallers) {
   Artifact artifact = summarized();
   artifact.launches[1].slots.push_back({Kind::counter, "", 0});
   plan = *LaunchPlan::create(artifact);
   code.sizes[1].push_back(8);
   size_t bytes = plan.workspaceBytes(sizes());
-  EXPECT_EQ(bytes, 256u + 1536u + 256u);
+  EXPECT_EQ(bytes, 1536u + 256u);
   alignas(256) char memory[2048];
-  ASSERT_TRUE(plan.launch(code, arguments, streamOf(1), nullptr, {memory, bytes}).ok());
-  auto address = reinterpret_cast<uintptr_t>(memory);
-  EXPECT_EQ(code.cleared, (std::vector<uint64_t>{address}));
-  EXPECT_EQ(code.records[1].values.back(), int64_t(address));
-  EXPECT_EQ(code.records[1].values[0], int64_t(address) + 256);
+  auto counter = [&] {
+    EXPECT_TRUE(plan.launch(code, arguments, streamOf(1), workspaces.get(), {memory, bytes}).ok());
+    return code.records.back().values.back();
+  };
+  EXPECT_EQ(counter(), 4096);
+  code.captures[streamOf(1)] = 17;
+  EXPECT_EQ(counter(), 4097);
 }
 
 TEST_F(WorkspacesTest, AWorkspaceThatCannotServeIsASentence) {

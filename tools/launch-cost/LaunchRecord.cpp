@@ -19,11 +19,10 @@ public:
 
   Result<bool> enter() const override { return code.enter(); }
   void leave() const override { code.leave(); }
-  Result<StreamUse> streamUse(void *stream) const override { return code.streamUse(stream); }
-  Result<LaunchCounter> counter(const StreamUse &use) const override { return code.counter(use); }
-  Status clearCounter(uint64_t address, void *stream) const override {
-    return code.clearCounter(address, stream);
+  Result<StreamUse> streamUse(void *stream, bool isNumbered) const override {
+    return code.streamUse(stream, isNumbered);
   }
+  Result<LaunchCounter> counter(const StreamUse &use) const override { return code.counter(use); }
   uint64_t addressOfZero() const override { return code.addressOfZero(); }
   Status encodeTensorMap(const TensorTiling &tiling, TensorMap &map) const override {
     return code.encodeTensorMap(tiling, map);

@@ -266,10 +266,7 @@ LogicalResult KernelLowering::lower(Operation *op) {
       .Case([&](pipe::FillOp fill) { return done((lowerFill(fill), 0)); })
       .Case([&](pipe::SendOp send) { return done((lowerSend(send), 0)); })
       .Case([&](pipe::ReceiveOp receive) { return done((lowerReceive(receive), 0)); })
-      .Case([&](pipe::FirstItemOp first) {
-        values[first] = {NVVM::BlockIdXOp::create(builder, loc, builder.getI32Type())};
-        return success();
-      })
+      .Case([&](pipe::FirstItemOp first) { return done((lowerFirstItem(first), 0)); })
       .Case([&](pipe::NextItemOp next) { return done((lowerNextItem(next), 0)); })
       .Case([&](pipe::EndItemsOp) { return done((lowerEndItems(), 0)); })
       .Case([&](pipe::OpenTurnsOp) { return done((lowerOpenTurns(), 0)); })

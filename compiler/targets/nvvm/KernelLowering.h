@@ -136,6 +136,7 @@ private:
   void lowerFill(pipe::FillOp op);
   void lowerSend(pipe::SendOp op);
   void lowerReceive(pipe::ReceiveOp op);
+  void lowerFirstItem(pipe::FirstItemOp op);
   void lowerNextItem(pipe::NextItemOp op);
   void lowerEndItems();
   void lowerEmptyOut(pipe::EmptyOutOp op);

@@ -234,7 +234,19 @@ void KernelLowering::lowerReceive(pipe::ReceiveOp op) {
   ptx().arrive(channelUse(op.getChannel(), op.getUse(), /*isFull=*/false).first, constant(0));
 }
 
+/// What the thread block takes without a counter counts from its own number less that of all.
+void KernelLowering::lowerFirstItem(pipe::FirstItemOp op) {
+  Value item = NVVM::BlockIdXOp::create(builder, loc, builder.getI32Type());
+  Value blocks = NVVM::GridDimXOp::create(builder, loc, builder.getI32Type());
+  Value before = arith::SubIOp::create(builder, loc, item, blocks);
+  Value address = add(sharedBase, constant(*op.getOffset()));
+  onRoleThread([&] { ptx().storeShared(address, 0, before); });
+  values[op] = {item};
+}
+
 void KernelLowering::lowerNextItem(pipe::NextItemOp op) {
+  Value counter = slots[signature.counter()];
+  Value address = add(sharedBase, constant(*op.getOffset()));
   Value taken;
   if (role == Role::Warp) {
     Value isFirst =
@@ -242,16 +254,15 @@ void KernelLowering::lowerNextItem(pipe::NextItemOp op) {
     auto one = scf::IfOp::create(builder, loc, builder.getI32Type(), isFirst,
                                  /*withElseRegion=*/true);
     OpBuilder inner = one.getThenBodyBuilder();
-    Value counted = PtxInstructions(inner, loc).countUp(slots[signature.counter()]);
-    scf::YieldOp::create(inner, loc, counted);
+    scf::YieldOp::create(inner, loc, PtxInstructions(inner, loc).countUp(counter, address));
     OpBuilder other = one.getElseBodyBuilder();
     scf::YieldOp::create(other, loc, arith::ConstantIntOp::create(other, loc, 0, 32).getResult());
     taken = ptx().uniform(one.getResult(0));
   } else {
-    taken = ptx().countUp(slots[signature.counter()]);
+    taken = ptx().countUp(counter, address);
   }
   Value blocks = NVVM::GridDimXOp::create(builder, loc, builder.getI32Type());
-  values[op] = {add(taken, blocks)}; // the first ones went to the blocks by their numbers
+  values[op] = {add(taken, blocks)}; // the first items went to the thread blocks by their numbers
 }
 
 void KernelLowering::lowerEndItems() {

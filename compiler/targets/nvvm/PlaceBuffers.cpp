@@ -42,6 +42,20 @@ struct PipePlaceBuffers : impl::PipePlaceBuffersBase<PipePlaceBuffers> {
       find->setAttr(finderOffsetAttr, builder.getI64IntegerAttr(end));
       end = llvm::alignTo(end + warps * 4 * BlockFinder::memoryWords, 16);
     });
+    std::optional<int64_t> itemOffset;
+    getOperation().walk([&](Operation *op) {
+      if (!isa<pipe::FirstItemOp, pipe::NextItemOp>(op))
+        return;
+      if (!itemOffset) {
+        itemOffset = end;
+        end += 16;
+      }
+      IntegerAttr offset = builder.getI64IntegerAttr(*itemOffset);
+      if (auto first = dyn_cast<pipe::FirstItemOp>(op))
+        first.setOffsetAttr(offset);
+      else
+        cast<pipe::NextItemOp>(op).setOffsetAttr(offset);
+    });
     getOperation()->setAttr(sharedBytesAttr, builder.getI64IntegerAttr(end));
   }
 };

@@ -4,6 +4,8 @@
 //===----------------------------------------------------------------------===//
 #include "targets/nvvm/PtxInstructions.h"
 
+#include "tesela/compiler/Artifact.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "llvm/ADT/Twine.h"
@@ -264,17 +266,41 @@ void PtxInstructions::barrier(Value id, int64_t threads) {
        /*hasSideEffects=*/true);
 }
 
-Value PtxInstructions::countUp(Value counter) {
-  return emit(builder.getI32Type(), counter, "atom.relaxed.gpu.global.add.u32 $0, [$1], 1;",
-              "=r,l,~{memory}", /*hasSideEffects=*/true)
+/// Finds the counter of operand `counter` as `at`, and goes on behind FOUND; behind NONE where
+/// there is none (Artifact.h, CounterTable).
+static std::string findCounter(int counter) {
+  return (" .reg .pred single, own, more;\n .reg .b64 at, end, grid, held;\n .reg .b32 low;\n"
+          " mov.b64 at, $" +
+          Twine(counter) +
+          ";\n cvt.u32.u64 low, at;\n and.b32 low, low, 1;\n setp.eq.u32 single, low, 0;\n"
+          " @single bra FOUND;\n"
+          " sub.s64 at, at, 1;\n add.s64 end, at, " +
+          Twine(CounterTable::bytes) +
+          ";\n mov.u64 grid, %gridid;\n add.s64 grid, grid, 1;\n"
+          "PROBE:\n atom.relaxed.gpu.global.cas.b64 held, [at], 0, grid;\n"
+          " setp.eq.u64 own, held, grid;\n setp.eq.or.u64 own, held, 0, own;\n"
+          " @own bra OWN;\n add.s64 at, at, " +
+          Twine(CounterTable::entryBytes) +
+          ";\n setp.lt.u64 more, at, end;\n @more bra PROBE;\n bra NONE;\n"
+          "OWN:\n add.s64 at, at, 8;\nFOUND:\n")
+      .str();
+}
+
+Value PtxInstructions::countUp(Value counter, Value address) {
+  return emit(builder.getI32Type(), {counter, address},
+              "{\n" + findCounter(1) +
+                  " atom.relaxed.gpu.global.add.u32 $0, [at], 1;\n bra DONE;\n"
+                  "NONE:\n ld.shared.u32 $0, [$2];\n mov.u32 low, %nctaid.x;\n"
+                  " add.s32 $0, $0, low;\n st.shared.u32 [$2], $0;\nDONE:\n}",
+              "=&r,l,r,~{memory}", /*hasSideEffects=*/true)
       .front();
 }
 
 void PtxInstructions::endCount(Value counter, Value last) {
   emit({}, {counter, last},
-       "{\n .reg .pred ends;\n .reg .u32 ended;\n"
-       " atom.acq_rel.gpu.global.inc.u32 ended, [$0+4], $1;\n"
-       " setp.eq.u32 ends, ended, $1;\n @ends st.relaxed.gpu.global.u32 [$0], 0;\n}",
+       "{\n .reg .pred ends;\n .reg .u32 ended;\n" + findCounter(0) +
+           " atom.acq_rel.gpu.global.inc.u32 ended, [at+4], $1;\n"
+           " setp.eq.u32 ends, ended, $1;\n @ends st.relaxed.gpu.global.u32 [at], 0;\nNONE:\n}",
        "l,r,~{memory}", /*hasSideEffects=*/true);
 }
 

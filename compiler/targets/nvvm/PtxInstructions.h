@@ -88,10 +88,11 @@ public:
   void arriveAtBarrier(mlir::Value id, int64_t threads);
   /// bar.sync `id` (i32) for `threads` threads.
   void barrier(mlir::Value id, int64_t threads);
-  /// Adds 1 to the u32 at `counter` in global memory; returns what was there.
-  mlir::Value countUp(mlir::Value counter);
-  /// Counts the ends in the u32 behind `counter`, from 0 to `last`, and on the last one makes both
-  /// 0 again.
+  /// Adds 1 to the first u32 of the launch's counter (ArgumentSlot::Kind::counter); returns what was
+  /// there. Where the launch has none, adds the number of thread blocks to the u32 at `address` in
+  /// shared memory, and returns that.
+  mlir::Value countUp(mlir::Value counter, mlir::Value address);
+  /// Counts the ends in the second u32, from 0 to `last`, and on the last one makes both 0 again.
   void endCount(mlir::Value counter, mlir::Value last);
   /// An i32 whose lowest `count` (i32, not negative) bits are 1, all of them from 32 on (9.7.1
   /// bmsk).

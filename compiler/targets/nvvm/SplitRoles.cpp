@@ -241,7 +241,7 @@ private:
     Type i32 = builder.getI32Type();
     SmallVector<Value> start(uses);
     if (leads)
-      start.insert(start.begin(), pipe::FirstItemOp::create(builder, loc, i32));
+      start.insert(start.begin(), pipe::FirstItemOp::create(builder, loc, i32, IntegerAttr()));
     // What the body gets: the item, or its coordinates; then the uses.
     SmallVector<Type> given(uses.size() + (leads ? 1 : 3), i32);
     auto loop = scf::WhileOp::create(builder, loc, given, start);
@@ -275,7 +275,7 @@ private:
     body(inside, mapping, uses);
     SmallVector<Value> yielded(uses);
     if (leads)
-      yielded.insert(yielded.begin(), pipe::NextItemOp::create(inside, loc, i32));
+      yielded.insert(yielded.begin(), pipe::NextItemOp::create(inside, loc, i32, IntegerAttr()));
     scf::YieldOp::create(inside, loc, yielded);
   }
 

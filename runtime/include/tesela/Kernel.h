@@ -49,11 +49,12 @@ struct LaunchArguments {
   std::optional<double> scale;
   std::vector<ScalarArgument> scalars; ///< those with a default may be left out
   std::vector<CaptureArgument> captures;
-  /// What the kernel computes on the way lies here, and the launch allocates no device memory: for
-  /// captures into graphs, and for those who manage the device's memory. Its contents are of no
-  /// matter before the launch, so that capturesUnchanged saves nothing.
+  /// What the kernel computes of captured tensors lies here, and the launch allocates no device memory
+  /// for it: for those who manage the device's memory.
   LaunchWorkspace workspace = {};
-  /// No captured tensor's elements have changed since this kernel's last launch on this stream.
+  /// No captured tensor's elements have changed since this kernel's last launch on this stream, or
+  /// in this workspace where one is given, which nothing else has written since (a replay of a graph
+  /// that was captured with it included).
   /// What the kernel computes of the tensors alone (the summaries that tell it which tiles a mask
   /// empties) is then kept for those that are passed with the same address, extents and strides.
   /// Never needed for a right result, and wrong results where it is not true.
@@ -100,10 +101,10 @@ public:
   /// memory (for variants of up to 16 parameters). Device memory it allocates, which may wait for
   /// the device, only where arguments.workspace is not given: for a mask that reads captured
   /// tensors on a stream's first launch and on larger ones than before, and once for a thousand
-  /// streams. In a capture into a graph never: with a workspace any launch can be captured; without
-  /// one, launch once on the stream before each capture, which then keeps that launch's memory as
-  /// long as the kernel lives, and run the graph after it; instances of a graph that may run at the
-  /// same time need one workspace each. Any argument that does not fit is Code::invalidArgument,
+  /// streams. On a stream that captures into a graph, in any mode, the launch becomes part of the
+  /// graph, without a launch before. The graph then owns what the launch needs, the kernel's code
+  /// included, until it and its last instance are destroyed; a capture may allocate. Instances of a
+  /// graph may run at the same time. Any argument that does not fit is Code::invalidArgument,
   /// what fits but is more than the device can do is Code::unsupported, and nothing is launched.
   Status launch(const LaunchArguments &arguments, void *stream = nullptr) const;
 

@@ -93,7 +93,7 @@ TEST_F(CudaLaunchTest, TheContextIsMadeCurrentOnce) {
   EXPECT_EQ(stub::callsOf("cuCtxPushCurrent_v2"), 1);
   EXPECT_EQ(stub::callsOf("cuCtxPopCurrent_v2"), 1);
   EXPECT_EQ(stub::callsOf("cuStreamGetId"), 1);
-  EXPECT_EQ(stub::callsOf("cuStreamGetCaptureInfo"), 1);
+  EXPECT_EQ(stub::callsOf("cuStreamGetCaptureInfo_v2"), 1);
   EXPECT_EQ(stub::callsOf("cuLaunchKernel"), 2);
 
   const cuda::DriverApi &api = **cuda::driver();

@@ -5,6 +5,7 @@
 #ifndef TESELA_TESTS_RUNTIME_CUDA_CUDAPROBLEM_H
 #define TESELA_TESTS_RUNTIME_CUDA_CUDAPROBLEM_H
 
+#include "driver/GraphOwned.h"
 #include "CudaStub.h"
 #include "FakeCompiler.h"
 #include "driver/CurrentContext.h"
@@ -94,6 +95,8 @@ protected:
   void SetUp() override { stub::reset(); }
   void TearDown() override {
     stub::failCall("", 0, 0);
+    stub::destroyGraphs();
+    cuda::awaitReleases();
     stub::Live live = stub::live();
     EXPECT_EQ(live, stub::Live()) << live.contexts << " contexts, " << live.modules << " modules, "
                                   << live.allocations << " allocations, " << live.streams

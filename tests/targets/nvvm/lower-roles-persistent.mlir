@@ -12,7 +12,7 @@
 // CHECK: mbarrier.arrive.shared::cta.b64 _
 // CHECK: scf.condition
 // CHECK: cp.async.bulk.tensor.4d.shared::cluster.global
-// CHECK: %[[TAKEN:.*]] = llvm.inline_asm {{.*}}"atom.relaxed.gpu.global.add.u32 $0, [$1], 1;", {{.*}} %[[COUNTER]]
+// CHECK: %[[TAKEN:.*]] = llvm.inline_asm {{.*}}atom.relaxed.gpu.global.add.u32 $0, [at], 1;{{.*}} %[[COUNTER]]
 // The first items went to the blocks by their numbers.
 // CHECK: %[[BLOCKS:.*]] = nvvm.read.ptx.sreg.nctaid.x
 // CHECK: %[[NEXT:.*]] = arith.addi %[[TAKEN]], %[[BLOCKS]]

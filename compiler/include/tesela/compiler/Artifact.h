@@ -97,7 +97,9 @@ struct ArgumentSlot {
     /// `name`'s tensorMap: 1, or 0 where the stride is 0.
     coordinateStep = 6,
     /// 8 bytes: the address of two u32 in device memory, 0 when the launch begins and again when it has
-    /// ended, which no other launch that may run at the same time shares.
+    /// ended, which no other launch that may run at the same time shares. Or the address of a
+    /// CounterTable, plus 1: for a launch that is captured into a graph, of which several instances
+    /// may run at the same time.
     counter = 7,
   };
   Kind kind;
@@ -109,6 +111,17 @@ struct ArgumentSlot {
   /// stride 0. lse is always contiguous [B, H, Sq] and has no stride.
   int axis = 0;
   int heads = 1; ///< tensorMap of q or o: the box's heads
+};
+
+/// Counters in device memory for the launches of one node of a graph, one for each instance of the
+/// graph. An entry is a u64, the instance's grid number plus 1, or 0 where the entry is free; then
+/// the two u32 of ArgumentSlot::Kind::counter. The grid number (PTX: %gridid) is the same each time
+/// that an instance runs its node, and no other's. A kernel takes the first entry that is its own or
+/// free, and never gives it back: so all thread blocks of a launch find the same one. Where all
+/// entries are others', the launch goes without a counter. All zeros at first.
+struct CounterTable {
+  static constexpr int entries = 64; ///< instances of a graph are few; docs/decisions/launch.md
+  static constexpr int entryBytes = 16, bytes = entries * entryBytes;
 };
 
 /// An i32 tensor without gaps that one launch writes and later ones read.

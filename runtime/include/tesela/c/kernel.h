@@ -174,14 +174,14 @@ typedef struct tesela_launch_arguments {
   const tesela_parameter *parameters; /* those with a default may be left out */
   size_t parameter_count;
   /* Not 0: no captured tensor's elements have changed since this kernel's last launch on this
-   * stream. What is computed of the tensors alone is then kept for those with the same address,
-   * extents and strides. Never needed for a right result, and wrong results where it is not true.
-   */
+   * stream, or in this workspace where one is given, which nothing else has written since. What is
+   * computed of the tensors alone is then kept for those with the same address, extents and
+   * strides. Never needed for a right result, and wrong results where it is not true. */
   int captures_unchanged;
   /* Memory of the device, a multiple of 256 bytes, of at least tesela_kernel_workspace_bytes; NULL:
-   * the kernel has its own. The launch then allocates no device memory, as captures into graphs
-   * need it, and captures_unchanged saves nothing. It must stay as it is until the launch has ended
-   * on the device; launches that may run at the same time need one each. */
+   * the kernel has its own. It must stay as it is until the launch has ended on the device;
+   * launches that may run at the same time need one each. A launch can be captured into a graph
+   * with it and without it; the graph owns what the kernel needs besides. */
   void *workspace;
   size_t workspace_bytes;
 } tesela_launch_arguments;

@@ -1,0 +1,356 @@
+//===- GraphTest.cpp ------------------------------------------------------===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Launches that are captured into CUDA graphs, on streams that Tesela has never seen. A stub of the
+// driver cannot show this: each test replays real graphs and holds the bits against an eager
+// launch.
+//
+//===----------------------------------------------------------------------===//
+#include "ForwardCase.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <dlfcn.h>
+#include <functional>
+#include <memory>
+
+using namespace tesela;
+
+namespace {
+
+/// The driver's entries that these tests need. Types as in cuda.h.
+struct Driver {
+  int (*cuStreamCreate)(void **, unsigned) = nullptr;
+  int (*cuStreamDestroy_v2)(void *) = nullptr;
+  int (*cuStreamSynchronize)(void *) = nullptr;
+  int (*cuStreamBeginCapture_v2)(void *, int) = nullptr;
+  int (*cuStreamEndCapture)(void *, void **) = nullptr;
+  int (*cuGraphInstantiateWithFlags)(void **, void *, unsigned long long) = nullptr;
+  int (*cuGraphLaunch)(void *, void *) = nullptr;
+  int (*cuGraphDestroy)(void *) = nullptr;
+  int (*cuGraphExecDestroy)(void *) = nullptr;
+  int (*cuCtxSetCurrent)(void *) = nullptr;
+  int (*cuDevicePrimaryCtxRetain)(void **, int) = nullptr;
+  int (*cuCtxSynchronize)() = nullptr;
+  int (*cuMemGetInfo_v2)(size_t *, size_t *) = nullptr;
+
+  Driver() {
+    void *library = dlopen("libcuda.so.1", RTLD_NOW);
+    auto find = [&](auto &entry, const char *name) {
+      entry =
+          reinterpret_cast<std::decay_t<decltype(entry)>>(library ? dlsym(library, name) : nullptr);
+      EXPECT_NE(entry, nullptr) << name;
+    };
+    find(cuStreamCreate, "cuStreamCreate");
+    find(cuStreamDestroy_v2, "cuStreamDestroy_v2");
+    find(cuStreamSynchronize, "cuStreamSynchronize");
+    find(cuStreamBeginCapture_v2, "cuStreamBeginCapture_v2");
+    find(cuStreamEndCapture, "cuStreamEndCapture");
+    find(cuGraphInstantiateWithFlags, "cuGraphInstantiateWithFlags");
+    find(cuGraphLaunch, "cuGraphLaunch");
+    find(cuGraphDestroy, "cuGraphDestroy");
+    find(cuGraphExecDestroy, "cuGraphExecDestroy");
+    find(cuCtxSetCurrent, "cuCtxSetCurrent");
+    find(cuDevicePrimaryCtxRetain, "cuDevicePrimaryCtxRetain");
+    find(cuCtxSynchronize, "cuCtxSynchronize");
+    find(cuMemGetInfo_v2, "cuMemGetInfo_v2");
+  }
+};
+
+enum Mode { global = 0, threadLocal = 1, relaxed = 2 }; // CUstreamCaptureMode
+
+class Graph : public testing::Test {
+protected:
+  void SetUp() override {
+    std::string reason;
+    context = testContext("cuda", reason);
+    if (!context)
+      GTEST_SKIP() << reason;
+    driver = std::make_unique<Driver>();
+    if (HasFailure())
+      return;
+    void *primary = nullptr;
+    ASSERT_EQ(driver->cuDevicePrimaryCtxRetain(&primary, context->device().index), 0);
+    ASSERT_EQ(driver->cuCtxSetCurrent(primary), 0);
+    for (void *&stream : streams)
+      ASSERT_EQ(driver->cuStreamCreate(&stream, 1), 0); // CU_STREAM_NON_BLOCKING
+  }
+  void TearDown() override {
+    if (!driver)
+      return;
+    driver->cuCtxSynchronize();
+    for (void *instance : instances)
+      EXPECT_EQ(driver->cuGraphExecDestroy(instance), 0);
+    for (void *stream : streams)
+      EXPECT_EQ(driver->cuStreamDestroy_v2(stream), 0);
+  }
+
+  /// What `work` puts on streams[0] as a graph.
+  void *capture(Mode mode, const std::function<Status()> &work) {
+    EXPECT_EQ(driver->cuStreamBeginCapture_v2(streams[0], mode), 0);
+    Status status = work();
+    void *graph = nullptr;
+    EXPECT_EQ(driver->cuStreamEndCapture(streams[0], &graph), 0);
+    EXPECT_TRUE(status.ok()) << status.error().message();
+    return graph;
+  }
+  void *instantiate(void *graph) {
+    void *instance = nullptr;
+    EXPECT_EQ(driver->cuGraphInstantiateWithFlags(&instance, graph, 0), 0);
+    return instances.emplace_back(instance);
+  }
+  void replay(void *instance, int stream) {
+    EXPECT_EQ(driver->cuGraphLaunch(instance, streams[stream]), 0);
+  }
+  void synchronize() { ASSERT_EQ(driver->cuCtxSynchronize(), 0); }
+
+  static std::string bitsOf(TestTensor &tensor) {
+    EXPECT_TRUE(tensor.download().ok());
+    EXPECT_TRUE(tensor.guardIsIntact());
+    Tensor view = tensor.host();
+    return std::string(static_cast<const char *>(view.data), view.spanBytes());
+  }
+  static void poison(ForwardCase &problem) {
+    EXPECT_TRUE(problem.o.poison().ok());
+    EXPECT_TRUE(problem.lse.poison().ok());
+  }
+  static std::string resultOf(ForwardCase &problem) {
+    return bitsOf(problem.o) + bitsOf(problem.lse);
+  }
+  size_t freeBytes() {
+    size_t free = 0, total = 0;
+    EXPECT_EQ(driver->cuMemGetInfo_v2(&free, &total), 0);
+    return free;
+  }
+
+  static KernelOptions optionsOf(const std::string &variant, const std::string &schedule = "") {
+    KernelOptions options;
+    options.variantText = variantText(variant);
+    options.variantFile = variant;
+    options.inputType = ElementType::bf16;
+    options.headDimQk = options.headDimV = 64;
+    options.schedule = schedule;
+    return options;
+  }
+
+  const Context *context = nullptr;
+  std::unique_ptr<Driver> driver;
+  void *streams[3] = {};
+  std::vector<void *> instances;
+};
+
+const ForwardShape shape{.B = 2, .H = 4, .Hkv = 2, .Sq = 777, .Sk = 777};
+
+// Masks without parameters, with scalars, with captured tensors and with summaries of them;
+// persistent kernels and others; all modes of capture; many replays, and two instances at once.
+TEST_F(Graph, ReplaysGiveTheEagerBits) {
+  for (const char *variant : {"full", "causal", "sliding_window", "alibi", "documents"})
+    for (const char *schedule : {"", "persistent = false"})
+      for (Mode mode : {global, threadLocal, relaxed}) {
+        SCOPED_TRACE(std::string(variant) + " " + schedule + " mode " + std::to_string(mode));
+        KernelOptions options = optionsOf(variant, schedule);
+        Result<Kernel> kernel = context->compile(options);
+        ASSERT_TRUE(kernel.ok()) << kernel.error().message();
+        ForwardCase problem(*context, options, shape);
+        if (mode == global)
+          problem.check(*kernel); // on the default stream; also the warm-up
+        poison(problem);
+        ASSERT_TRUE(kernel->launch(problem.deviceArguments(), streams[1]).ok());
+        synchronize();
+        const std::string eager = resultOf(problem);
+
+        void *graph =
+            capture(mode, [&] { return kernel->launch(problem.deviceArguments(), streams[0]); });
+        if (HasFailure())
+          return;
+        void *first = instantiate(graph), *second = instantiate(graph);
+        EXPECT_EQ(driver->cuGraphDestroy(graph), 0);
+        for (int round = 0; round < 10; ++round) {
+          poison(problem);
+          for (int i = 0; i < 10; ++i)
+            replay(first, 0);
+          synchronize();
+          EXPECT_EQ(resultOf(problem), eager) << round;
+        }
+        for (int round = 0; round < 10; ++round) {
+          poison(problem);
+          for (int i = 0; i < 5; ++i) {
+            replay(first, 0);
+            replay(second, 2);
+          }
+          synchronize();
+          EXPECT_EQ(resultOf(problem), eager) << "two instances, " << round;
+        }
+        poison(problem); // an eager launch beside them leaves both alone
+        replay(first, 0);
+        ASSERT_TRUE(kernel->launch(problem.deviceArguments(), streams[1]).ok());
+        replay(second, 2);
+        synchronize();
+        EXPECT_EQ(resultOf(problem), eager);
+      }
+}
+
+// A model's layers, more than any supply of counters.
+TEST_F(Graph, ManyLaunchesOfOneKernel) {
+  for (const char *variant : {"causal", "documents"}) {
+    SCOPED_TRACE(variant);
+    KernelOptions options = optionsOf(variant);
+    Result<Kernel> kernel = context->compile(options);
+    ASSERT_TRUE(kernel.ok()) << kernel.error().message();
+    ForwardCase problem(*context, options, shape);
+    problem.check(*kernel);
+    const std::string eager = bitsOf(problem.o);
+    constexpr int layers = 200, repeats = 10;
+    std::vector<std::unique_ptr<TestTensor>> outputs;
+    for (int layer = 0; layer < layers; ++layer) {
+      outputs.push_back(std::make_unique<TestTensor>(*context, problem.o.host()));
+      ASSERT_TRUE(outputs.back()->poison().ok());
+    }
+    void *graph = capture(global, [&] {
+      for (int repeat = 0; repeat < repeats; ++repeat)
+        for (auto &output : outputs) {
+          LaunchArguments arguments = problem.deviceArguments();
+          arguments.o = output->device();
+          if (Status status = kernel->launch(arguments, streams[0]); !status)
+            return status;
+        }
+      return Status::success();
+    });
+    void *instance = instantiate(graph);
+    EXPECT_EQ(driver->cuGraphDestroy(graph), 0);
+    for (int round = 0; round < 3; ++round) {
+      replay(instance, 1);
+      synchronize();
+      for (int layer = 0; layer < layers; ++layer)
+        ASSERT_EQ(bitsOf(*outputs[layer]), eager) << "layer " << layer;
+    }
+  }
+}
+
+// More instances than a table has counters: those without one go without, and are right.
+TEST_F(Graph, MoreInstancesThanCounters) {
+  KernelOptions options = optionsOf("causal");
+  Result<Kernel> kernel = context->compile(options);
+  ASSERT_TRUE(kernel.ok()) << kernel.error().message();
+  ForwardShape large = shape;
+  large.Sq = large.Sk = 2500; // several items for each multiprocessor
+  large.H = 16;
+  ForwardCase problem(*context, options, large);
+  problem.check(*kernel);
+  const std::string eager = resultOf(problem);
+  void *graph =
+      capture(global, [&] { return kernel->launch(problem.deviceArguments(), streams[0]); });
+  for (int i = 0; i < 80; ++i) {
+    void *instance = instantiate(graph);
+    poison(problem);
+    replay(instance, 0);
+    replay(instances.front(), 1);
+    replay(instance, 2);
+    synchronize();
+    ASSERT_EQ(resultOf(problem), eager) << "instance " << i;
+  }
+  EXPECT_EQ(driver->cuGraphDestroy(graph), 0);
+}
+
+// Counters and workspaces come back with the graph, and with its last instance.
+TEST_F(Graph, GraphsGiveBackWhatTheyHad) {
+  KernelOptions options = optionsOf("documents");
+  Result<Kernel> kernel = context->compile(options);
+  ASSERT_TRUE(kernel.ok()) << kernel.error().message();
+  ForwardCase problem(*context, options, shape);
+  problem.check(*kernel);
+  const std::string eager = resultOf(problem);
+  size_t before = 0;
+  for (int round = 0; round < 400; ++round) {
+    void *graph = capture(round % 2 ? global : threadLocal, [&] {
+      for (int layer = 0; layer < 20; ++layer)
+        if (Status status = kernel->launch(problem.deviceArguments(), streams[0]); !status)
+          return status;
+      return Status::success();
+    });
+    if (HasFailure())
+      return;
+    if (round % 20 == 0) {
+      void *instance = nullptr;
+      ASSERT_EQ(driver->cuGraphInstantiateWithFlags(&instance, graph, 0), 0);
+      EXPECT_EQ(driver->cuGraphDestroy(graph), 0);
+      poison(problem);
+      replay(instance, 0);
+      synchronize();
+      EXPECT_EQ(resultOf(problem), eager);
+      EXPECT_EQ(driver->cuGraphExecDestroy(instance), 0);
+    } else {
+      EXPECT_EQ(driver->cuGraphDestroy(graph), 0);
+    }
+    if (round == 100)
+      before = freeBytes();
+  }
+  synchronize();
+  EXPECT_LE(before, freeBytes() + (size_t(32) << 20)) << "300 graphs of 20 launches took memory";
+}
+
+// The driver may load the code anew for a graph; what it runs stays until the graph is gone.
+TEST_F(Graph, AGraphOutlivesItsKernel) {
+  KernelOptions options = optionsOf("alibi");
+  ForwardCase problem(*context, options, shape);
+  void *instance = nullptr;
+  std::string eager;
+  {
+    ContextOptions own;
+    own.device = "cuda";
+    own.diskCache = false;
+    Result<Context> second = Context::create(own);
+    ASSERT_TRUE(second.ok()) << second.error().message();
+    Result<Kernel> kernel = second->compile(options);
+    ASSERT_TRUE(kernel.ok()) << kernel.error().message();
+    problem.check(*kernel);
+    eager = resultOf(problem);
+    void *graph =
+        capture(relaxed, [&] { return kernel->launch(problem.deviceArguments(), streams[0]); });
+    instance = instantiate(graph);
+    EXPECT_EQ(driver->cuGraphDestroy(graph), 0);
+  }
+  poison(problem);
+  replay(instance, 0);
+  synchronize();
+  EXPECT_EQ(resultOf(problem), eager);
+}
+
+// With the caller's workspace a launch clears nothing, and keeps summaries where it may.
+TEST_F(Graph, WithTheCallersWorkspace) {
+  KernelOptions options = optionsOf("documents");
+  Result<Kernel> kernel = context->compile(options);
+  ASSERT_TRUE(kernel.ok()) << kernel.error().message();
+  ForwardCase problem(*context, options, shape);
+  problem.check(*kernel);
+  const std::string eager = resultOf(problem);
+  LaunchArguments arguments = problem.deviceArguments();
+  Result<size_t> bytes = kernel->workspaceBytes(arguments);
+  ASSERT_TRUE(bytes.ok());
+  Result<Buffer> memory = context->allocate(*bytes);
+  ASSERT_TRUE(memory.ok());
+  ASSERT_TRUE(context->fill(*memory, 0xff).ok());
+  arguments.workspace = {memory->data(), memory->size()};
+  for (bool isUnchanged : {false, true, true}) {
+    arguments.capturesUnchanged = isUnchanged;
+    poison(problem);
+    ASSERT_TRUE(kernel->launch(arguments, streams[1]).ok());
+    synchronize();
+    EXPECT_EQ(resultOf(problem), eager);
+  }
+  ASSERT_TRUE(context->fill(*memory, 0xff).ok());
+  void *graph = capture(global, [&] { return kernel->launch(arguments, streams[0]); });
+  void *instance = instantiate(graph);
+  EXPECT_EQ(driver->cuGraphDestroy(graph), 0);
+  for (int i = 0; i < 20; ++i) {
+    poison(problem);
+    replay(instance, 0);
+    synchronize();
+    EXPECT_EQ(resultOf(problem), eager);
+  }
+}
+
+} // namespace
