@@ -20,7 +20,7 @@ struct OracleParameter {
 struct OracleArguments {
   unsigned long long q, k, v;
   long long qStrides[4], kStrides[4], vStrides[4];
-  unsigned long long ref, base, absolute, lse;
+  unsigned long long ref, base, absolute, lse, termNorm, largestScore;
   int B, H, Hkv, Sq, Sk;
   int headDimQk, headDimV;
   float scale;
@@ -113,20 +113,23 @@ extern "C" __global__ void __launch_bounds__(256) tesela_oracle(OracleArguments 
   double largestRef = sinkRef, largestBase = sinkBase;
   // 1: a kept score or the sink is NaN or +inf
   double poisonRef = sinkRef < infinity ? 0 : 1, poisonBase = sinkBase < infinity ? 0 : 1;
+  double largestScore = fabs(sinkRef) < infinity ? fabs(sinkRef) : 0;
   for (int k = thread; k < a.Sk; k += 256) {
     Scores score = scoresOf(a, b, h, q, k);
     if (!(score.ref < infinity)) poisonRef = 1;
     if (!(score.base < infinity)) poisonBase = 1;
     largestRef = larger(largestRef, score.ref);
     largestBase = larger(largestBase, score.base);
+    if (fabs(score.ref) < infinity) largestScore = larger(largestScore, fabs(score.ref));
   }
   largestRef = combineBlock(largestRef, larger);
   largestBase = combineBlock(largestBase, larger);
   poisonRef = combineBlock(poisonRef, larger);
   poisonBase = combineBlock(poisonBase, larger);
+  largestScore = combineBlock(largestScore, larger);
 
   const long long row = ((long long)b * a.H + h) * a.Sq + q;
-  double totalRef = 0, totalBase = 0;
+  double totalRef = 0, totalBase = 0, squares = 0;
   for (int first = 0; first < a.headDimV || first == 0; first += 256) {  // a thread an element of O
     const int d = first + thread;
     const Input *v = (const Input *)a.v + b * a.vStrides[0] + hkv * a.vStrides[1] + d * a.vStrides[3];
@@ -153,6 +156,7 @@ extern "C" __global__ void __launch_bounds__(256) tesela_oracle(OracleArguments 
           ref += weightsRef[i] * value;
           base += weightsBase[i] * value;
           absolute += weightsRef[i] * fabs(value);
+          squares += weightsRef[i] * value * (weightsRef[i] * value);
         }
       __syncthreads();
     }
@@ -167,8 +171,12 @@ extern "C" __global__ void __launch_bounds__(256) tesela_oracle(OracleArguments 
       ((double *)a.absolute)[element] = poisonRef ? nan : totalRef == 0 ? 0 : absolute / totalRef;
     }
   }
-  if (thread == 0)
+  squares = combineBlock(squares, sum);
+  if (thread == 0) {
     ((double *)a.lse)[row] = poisonRef ? nan : totalRef == 0 ? -infinity : largestRef + log(totalRef);
+    ((double *)a.termNorm)[row] = poisonRef ? nan : totalRef == 0 ? 0 : sqrt(squares) / totalRef;
+    ((double *)a.largestScore)[row] = largestScore;
+  }
 }
 )cuda";
 

@@ -43,10 +43,12 @@ struct OracleArguments {
   /// In elements: batch, head, position, dimension. Any strides.
   int64_t qStrides[4] = {}, kStrides[4] = {}, vStrides[4] = {};
   // Results, all double and contiguous.
-  uint64_t ref = 0;      ///< [B, H, Sq, headDimV]: O in double
-  uint64_t base = 0;     ///< [B, H, Sq, headDimV]: O with the roundings of a kernel, see below
-  uint64_t absolute = 0; ///< [B, H, Sq, headDimV]: sum over k of p(k) |v(k)|, p in double
-  uint64_t lse = 0;      ///< [B, H, Sq]: natural logarithm, in double
+  uint64_t ref = 0;          ///< [B, H, Sq, headDimV]: O in double
+  uint64_t base = 0;         ///< [B, H, Sq, headDimV]: O with the roundings of a kernel, see below
+  uint64_t absolute = 0;     ///< [B, H, Sq, headDimV]: sum over k of p(k) |v(k)|, p in double
+  uint64_t lse = 0;          ///< [B, H, Sq]: natural logarithm, in double
+  uint64_t termNorm = 0;     ///< [B, H, Sq]: the norm of all p(k) v(k, d) of the row, p in double
+  uint64_t largestScore = 0; ///< [B, H, Sq]: the largest |score| of a kept finite element
   int32_t B = 0, H = 0, Hkv = 0, Sq = 0, Sk = 0;
   int32_t headDimQk = 0, headDimV = 0;
   float scale = 1;

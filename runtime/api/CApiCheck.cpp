@@ -50,6 +50,9 @@ tesela_comparison comparisonOf(const Comparison &from) {
     throw std::bad_alloc();
   difference->sentence = from.failure;
   to.failure = difference->sentence.c_str();
+  std::copy(from.worstRow.begin(), from.worstRow.end(), to.worst_row);
+  to.row_error = from.rowError;
+  to.row_tolerance = from.rowTolerance;
   return to;
 }
 
@@ -131,6 +134,7 @@ tesela_code tesela_reference_describe(const tesela_reference *reference,
     known.lse = from.lse.data();
     known.max_score = from.maxScore;
     known.kept_pairs = from.keptPairs;
+    known.term_norm = from.termNorm.data();
     return writeSized(known, info, "tesela_reference_info");
   });
 }

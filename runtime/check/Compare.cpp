@@ -79,25 +79,61 @@ std::string faultOfRow(const Reference &reference, int64_t row) {
   return "";
 }
 
-/// The tolerance of O, by the rule at the top of Check.h, over the rows that are not NaN.
-double outputTolerance(const Reference &reference) {
-  double baseError = 0, roundingError = 0, magnitude = 0;
+double baseFactor(const Reference &reference) { return reference.scoreUsesTanh ? 3 : 2; }
+
+/// The largest number of `values` that is no NaN, as all of a row's may be.
+double largestOf(const std::vector<double> &values) {
+  double largest = 0;
+  for (double value : values)
+    largest = std::max(largest, value); // of a NaN it is `largest`
+  return largest;
+}
+
+/// The tolerance of an element of O, by the first rule at the top of Check.h, over the rows that
+/// are not NaN.
+double elementTolerance(const Reference &reference, double magnitude) {
+  double baseError = 0, roundingError = 0;
   for (size_t i = 0; i < reference.ref.size(); ++i) {
     double ref = reference.ref[i];
     if (std::isnan(ref))
       continue;
     baseError = std::max(baseError, std::fabs(reference.base[i] - ref));
     roundingError = std::max(roundingError, std::fabs(throughOffset(reference.type, ref) - ref));
-    magnitude = std::max(magnitude, reference.magnitude[i]);
   }
   double u = unitRoundoff(reference.type);
-  double baseFactor = reference.scoreUsesTanh ? 3 : 2;
   double boundFactor = reference.type == ElementType::f32 ? 16 + 2 * reference.maxScore : 8;
-  return std::min(baseFactor * baseError + 2 * roundingError + 4 * u * magnitude,
+  return std::min(baseFactor(reference) * baseError + 2 * roundingError + 4 * u * magnitude,
                   boundFactor * u * magnitude + subnormalRoundoff(reference.type));
 }
 
+/// The tolerance of the norm of a row's error, by the second rule at the top of Check.h.
+double rowTolerance(const Reference &reference, int64_t row, double largestMagnitude) {
+  double baseError = 0, result = 0, magnitude = 0; // sums of squares
+  for (int64_t i = row * reference.Dv; i < (row + 1) * reference.Dv; ++i) {
+    double error = reference.base[i] - reference.ref[i];
+    baseError += error * error;
+    result += reference.ref[i] * reference.ref[i];
+    magnitude += reference.magnitude[i] * reference.magnitude[i];
+  }
+  bool isF32 = reference.type == ElementType::f32;
+  double u = unitRoundoff(reference.type);
+  double ofTerms = 4 * u + (reference.scoreUsesTanh ? 0x1p-11 * reference.maxScore : 0);
+  double ofSums = 0x1p-24 * (isF32 ? 16 + 2 * reference.maxScore : 16);
+  double underflow = subnormalRoundoff(reference.type) + 0x1p-120 * largestMagnitude;
+  return baseFactor(reference) * std::sqrt(baseError) + 2 * u * std::sqrt(result) +
+         ofTerms * reference.termNorm[row] + ofSums * std::sqrt(magnitude) +
+         underflow * std::sqrt(double(reference.Dv));
+}
+
 Status checkShapes(const Reference &reference, const Tensor &o, const Tensor &lse) {
+  size_t rows = size_t(reference.B * reference.H * reference.Sq), elements = rows * reference.Dv;
+  if (reference.ref.size() != elements || reference.base.size() != elements ||
+      reference.magnitude.size() != elements || reference.lse.size() != rows ||
+      reference.termNorm.size() != rows)
+    return Error(Code::invalidArgument,
+                 fmt::format("an array of the reference is not as long as its B {}, H {}, Sq {} "
+                             "and Dv {} say",
+                             reference.B, reference.H, reference.Sq, reference.Dv));
   auto fits = [](const Tensor &tensor, std::initializer_list<int64_t> extents) {
     return tensor.rank == int(extents.size()) &&
            std::equal(extents.begin(), extents.end(), tensor.extents.begin());
@@ -132,14 +168,15 @@ Result<Comparison> compare(const Reference &reference, const Tensor &o, const Te
       return comparison;
     }
   }
-  comparison.tolerance = outputTolerance(reference);
+  double magnitude = largestOf(reference.magnitude);
+  comparison.tolerance = elementTolerance(reference, magnitude);
 
   // The first reason stays: what comes later often follows from it.
   auto fail = [&](std::string reason) {
     if (comparison.failure.empty())
       comparison.failure = std::move(reason);
   };
-  double worstLseExcess = -HUGE_VAL;
+  double worstLseExcess = -HUGE_VAL, worstRowExcess = -HUGE_VAL;
   for (int64_t row = 0; row < rows; ++row) {
     int64_t q = row % reference.Sq, h = row / reference.Sq % reference.H,
             b = row / reference.Sq / reference.H;
@@ -177,6 +214,7 @@ Result<Comparison> compare(const Reference &reference, const Tensor &o, const Te
       }
     }
 
+    double squares = 0;
     for (int64_t d = 0; d < reference.Dv; ++d) {
       float actual = at(d);
       double error = std::fabs(double(actual) - reference.ref[row * reference.Dv + d]);
@@ -191,6 +229,14 @@ Result<Comparison> compare(const Reference &reference, const Tensor &o, const Te
         comparison.maxError = error;
         comparison.worst = {b, h, q, d};
       }
+      squares += error * error;
+    }
+    double rowError = std::sqrt(squares), tolerance = rowTolerance(reference, row, magnitude);
+    if (rowError / tolerance > worstRowExcess) {
+      worstRowExcess = rowError / tolerance;
+      comparison.worstRow = {b, h, q};
+      comparison.rowError = rowError;
+      comparison.rowTolerance = tolerance;
     }
   }
 
@@ -198,6 +244,11 @@ Result<Comparison> compare(const Reference &reference, const Tensor &o, const Te
     fail(fmt::format("o differs by {:.3g} at b {}, h {}, q {}, d {}, the tolerance is {:.3g}",
                      comparison.maxError, comparison.worst[0], comparison.worst[1],
                      comparison.worst[2], comparison.worst[3], comparison.tolerance));
+  if (worstRowExcess > 1)
+    fail(fmt::format("the norm of o's error in the row b {}, h {}, q {} is {:.3g}, the tolerance "
+                     "is {:.3g}",
+                     comparison.worstRow[0], comparison.worstRow[1], comparison.worstRow[2],
+                     comparison.rowError, comparison.rowTolerance));
   if (worstLseExcess > 0)
     fail(fmt::format("lse differs by more than {:.3g} at b {}, h {}, q {}", comparison.lseTolerance,
                      comparison.worstLse[0], comparison.worstLse[1], comparison.worstLse[2]));

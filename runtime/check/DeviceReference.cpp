@@ -138,6 +138,7 @@ Result<Reference> deviceReference(const Context &context, const KernelOptions &o
   if (!cubin)
     return cubin.error();
 
+  std::vector<double> largestScores(reference.lse.size());
   struct Output {
     std::vector<double> *host;
     uint64_t OracleArguments::*address;
@@ -146,7 +147,9 @@ Result<Reference> deviceReference(const Context &context, const KernelOptions &o
   Output outputs[] = {{&reference.ref, &OracleArguments::ref},
                       {&reference.base, &OracleArguments::base},
                       {&reference.magnitude, &OracleArguments::absolute},
-                      {&reference.lse, &OracleArguments::lse}};
+                      {&reference.lse, &OracleArguments::lse},
+                      {&reference.termNorm, &OracleArguments::termNorm},
+                      {&largestScores, &OracleArguments::largestScore}};
   OracleArguments oracle = oracleArguments(*inputs);
   for (Output &output : outputs) {
     Result<Buffer> buffer = context.allocate(output.host->size() * sizeof(double));
@@ -172,6 +175,7 @@ Result<Reference> deviceReference(const Context &context, const KernelOptions &o
             context.copyToHost(output.host->data(), output.buffer, output.buffer.size());
         !status)
       return status.error();
+  reference.maxScore = std::ranges::max(largestScores);
   return reference;
 }
 

@@ -27,9 +27,17 @@ double dot(const double *a, const float *b, int64_t count) {
   return ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]));
 }
 
+double sumOfSquares(const float *values, int64_t count) {
+  double sum = 0;
+  for (int64_t i = 0; i < count; ++i)
+    sum += double(values[i]) * values[i];
+  return sum;
+}
+
 /// The keys and values of one key/value head as f32, row after row.
 struct KeyValueHead {
   std::vector<float> k, v;
+  std::vector<double> squares; ///< of each key: the sum of v's squares
 };
 
 /// What a task found besides its rows' results.
@@ -52,16 +60,19 @@ public:
     KeyValueHead head;
     head.k.resize(size_t(extents.Sk) * headDimQk);
     head.v.resize(size_t(extents.Sk) * headDimV);
+    head.squares.resize(extents.Sk);
     int32_t group = extents.H / extents.Hkv;
     int64_t blocks = (extents.Sq + rowsPerTask - 1) / rowsPerTask;
     for (int32_t b = 0; b < extents.B; ++b)
       for (int32_t hkv = 0; hkv < extents.Hkv; ++hkv) {
-        if (Status status =
-                pool.run(extents.Sk, 0,
-                         [&](int64_t k, void *) {
-                           loadRow(arguments.tensors[1], b, hkv, k, &head.k[k * headDimQk]);
-                           loadRow(arguments.tensors[2], b, hkv, k, &head.v[k * headDimV]);
-                         });
+        if (Status status = pool.run(extents.Sk, 0,
+                                     [&](int64_t k, void *) {
+                                       loadRow(arguments.tensors[1], b, hkv, k,
+                                               &head.k[k * headDimQk]);
+                                       float *v = &head.v[k * headDimV];
+                                       loadRow(arguments.tensors[2], b, hkv, k, v);
+                                       head.squares[k] = sumOfSquares(v, headDimV);
+                                     });
             !status)
           return status;
         Status status = pool.run(group * blocks, 0, [&](int64_t task, void *) {
@@ -156,16 +167,19 @@ private:
       reference.lse[row] = nan ? NAN : -HUGE_VAL;
       for (double *each : {ref, base, magnitude})
         std::fill_n(each, headDimV, nan ? NAN : 0.0);
+      reference.termNorm[row] = nan ? NAN : 0;
       return;
     }
     double sum = sink.score == -HUGE_VAL ? 0 : std::exp(sink.score - max);
     double baseSum = sink.baseScore == -HUGE_VALF ? 0 : std::exp(double(sink.baseScore) - baseMax);
+    double squares = 0;
     for (const Kept &pair : kept) {
       double p = std::exp(pair.score - max);
       double basePrecise = baseMax == -HUGE_VAL ? 0 : std::exp(double(pair.baseScore) - baseMax);
       double baseP = roundTo(reference.type, float(basePrecise));
       sum += p;
       baseSum += basePrecise;
+      squares += p * p * head.squares[pair.k];
       const float *v = &head.v[pair.k * headDimV];
       for (int64_t d = 0; d < headDimV; ++d) {
         double value = v[d];
@@ -175,6 +189,7 @@ private:
       }
     }
     reference.lse[row] = max + std::log(sum);
+    reference.termNorm[row] = std::sqrt(squares) / sum;
     for (int64_t d = 0; d < headDimV; ++d) {
       ref[d] /= sum;
       base[d] = baseSum == 0 ? 0 : base[d] / baseSum;

@@ -53,7 +53,7 @@ Bindings bindingsOf(const Variant &variant, const CheckedArguments &arguments) {
 Result<Reference> emptyReference(const KernelOptions &options, const ReferenceInputs &inputs) {
   const Extents &extents = inputs.arguments.extents;
   double needed = double(extents.B) * double(extents.H) * double(extents.Sq) *
-                  double(3 * options.headDimV + 1) * sizeof(double);
+                  double(3 * options.headDimV + 2) * sizeof(double);
   int64_t machine = hostDevice().memoryBytes;
   if (needed > double(machine))
     return Error(
@@ -72,6 +72,7 @@ Result<Reference> emptyReference(const KernelOptions &options, const ReferenceIn
   reference.base.resize(rows * reference.Dv);
   reference.magnitude.resize(rows * reference.Dv);
   reference.lse.resize(rows);
+  reference.termNorm.resize(rows);
   for (NodeId node : inputs.variant.nodesOf(inputs.variant.score))
     reference.scoreUsesTanh |= inputs.variant.nodes[node].op == Operator::tanh;
   return reference;

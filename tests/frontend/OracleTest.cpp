@@ -171,6 +171,7 @@ TEST(Oracle, ItsTextCompilesAndItsStructsHaveTheHeadersLayout) {
   same("OracleArguments", "v", offsetof(OracleArguments, v));
   same("OracleArguments", "vStrides", offsetof(OracleArguments, vStrides));
   same("OracleArguments", "lse", offsetof(OracleArguments, lse));
+  same("OracleArguments", "largestScore", offsetof(OracleArguments, largestScore));
   same("OracleArguments", "Sk", offsetof(OracleArguments, Sk));
   same("OracleArguments", "scale", offsetof(OracleArguments, scale));
   same("OracleArguments", "parameters", offsetof(OracleArguments, parameters));

@@ -220,6 +220,9 @@ TEST_P(GpuTest, TheOracleAgreesWithTheInterpreter) {
           largest = std::max(largest, std::fabs(oracle->base[i] - interpreted->base[i]));
         }
         EXPECT_LT(largest, 2e-2);
+        EXPECT_NEAR(oracle->maxScore, interpreted->maxScore, 1e-9 * interpreted->maxScore);
+        for (size_t i = 0; i < oracle->termNorm.size(); ++i)
+          ASSERT_NEAR(oracle->termNorm[i], interpreted->termNorm[i], 1e-9);
         for (size_t i = 0; i < oracle->lse.size(); ++i)
           if (oracle->lse[i] != interpreted->lse[i]) { // -inf is no distance from -inf
             ASSERT_NEAR(oracle->lse[i], interpreted->lse[i], 1e-9);

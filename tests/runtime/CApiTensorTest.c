@@ -81,6 +81,8 @@ static void expect_right(const struct problem *problem) {
          "a comparison");
   expect(comparison.passed, comparison.failure);
   expect(comparison.tolerance > 0 && comparison.nan_count == 0, "its figures");
+  expect(comparison.row_error > 0 && comparison.row_error < comparison.row_tolerance,
+         "those of its worst row");
   tesela_reference_destroy(reference);
 }
 
@@ -103,7 +105,7 @@ static void test_reference(void) {
              info.head_dim_v == head_dim && info.type == TESELA_F32 && !info.score_uses_tanh,
          "its shape");
   expect(info.kept_pairs == heads * 5, "a window of 2 over 3 queries keeps 1 + 2 + 2 pairs a head");
-  expect(info.ref && info.base && info.magnitude && isfinite(info.lse[heads * queries - 1]),
+  expect(info.ref && info.base && info.magnitude && info.term_norm[0] > 0 && isfinite(info.lse[heads * queries - 1]),
          "its arrays");
   /* The results of a launch that never was: zeros. */
   expect(tesela_reference_compare(reference, &problem.tensors[3], &problem.tensors[4],

@@ -381,6 +381,39 @@ TEST_F(CompareTest, AnErrorIsFoundWhereItIs) {
   EXPECT_NE(wrong.failure.find("b 0, h 2, q 17, d 5"), std::string::npos);
 }
 
+TEST(Compare, ARowThatIsWrongBelowTheElementsToleranceIsFound) {
+  // Two rows of 16: one of few keys, whose values are large, and one of many.
+  constexpr int64_t D = 16;
+  Reference reference;
+  reference.B = reference.H = 1;
+  reference.Sq = 2;
+  reference.Dv = D;
+  reference.ref.assign(2 * D, 1);
+  std::fill_n(reference.ref.begin() + D, D, 0x1p-6);
+  reference.base = reference.ref;
+  reference.magnitude.assign(2 * D, 1);
+  reference.termNorm = {4, 0x1p-4};
+  reference.lse = {0, 0};
+  std::vector<uint16_t> o(2 * D);
+  std::vector<float> lse(2);
+  std::ranges::transform(reference.ref, o.begin(), [](double x) { return floatToBf16(float(x)); });
+  auto result = [&] {
+    Result<Comparison> compared =
+        compare(reference, Tensor::bhsd(o.data(), ElementType::bf16, 1, 1, 2, D),
+                Tensor::contiguous(lse.data(), ElementType::f32, {1, 1, 2}));
+    EXPECT_TRUE(compared.ok());
+    return *compared;
+  };
+  EXPECT_TRUE(result().passed) << result().failure;
+  std::fill_n(o.begin() + D, D, floatToBf16(0x1p-7f));
+  Comparison wrong = result();
+  EXPECT_LT(wrong.maxError, wrong.tolerance);
+  EXPECT_FALSE(wrong.passed);
+  EXPECT_EQ(wrong.worstRow, (std::array<int64_t, 3>{0, 0, 1}));
+  EXPECT_GT(wrong.rowError, wrong.rowTolerance);
+  EXPECT_NE(wrong.failure.find("row b 0, h 0, q 1"), std::string::npos) << wrong.failure;
+}
+
 TEST_F(CompareTest, AWrongLseFails) {
   lse[problem.Sq + 3] += 2e-3f;
   Comparison wrong = result();
@@ -459,18 +492,25 @@ TEST_F(CompareTest, TheToleranceFollowsTheRule) {
   one.base = {0.51};
   one.magnitude = {2};
   one.lse = {0};
+  one.termNorm = {1.5};
   uint16_t output = floatToBf16(0.5f);
   float zero = 0;
-  auto tolerance = [&] {
+  auto compared = [&] {
     Result<Comparison> compared = compare(one, Tensor::bhsd(&output, ElementType::bf16, 1, 1, 1, 1),
                                           Tensor::contiguous(&zero, ElementType::f32, {1, 1, 1}));
     EXPECT_TRUE(compared.ok() && compared->passed);
-    return compared->tolerance;
+    return *compared;
   };
+  auto tolerance = [&] { return compared().tolerance; };
+  auto rowTolerance = [&] { return compared().rowTolerance; };
   // 0.5 + 0.3 is 0.80078125 in bf16, less 0.3 it is 0.5.
   EXPECT_NEAR(tolerance(), 2 * 0.01 + 4 * 0x1p-8 * 2, 1e-9);
+  EXPECT_NEAR(rowTolerance(), 2 * 0.01 + 2 * 0x1p-8 * 0.5 + 4 * 0x1p-8 * 1.5 + 0x1p-20 * 2, 1e-9);
   one.scoreUsesTanh = true;
+  one.maxScore = 30;
   EXPECT_NEAR(tolerance(), 3 * 0.01 + 4 * 0x1p-8 * 2, 1e-9);
+  EXPECT_NEAR(rowTolerance(),
+              3 * 0.01 + 2 * 0x1p-8 * 0.5 + (4 * 0x1p-8 + 0x1p-11 * 30) * 1.5 + 0x1p-20 * 2, 1e-9);
   one.base = {1.5};
   EXPECT_NEAR(tolerance(), 8 * 0x1p-8 * 2, 1e-9);
 }
@@ -483,6 +523,7 @@ TEST_F(CompareTest, SubnormalResultsMayBeRounded) {
   one.base = {0x1p-25};
   one.magnitude = {0x1p-25};
   one.lse = {0};
+  one.termNorm = {0x1p-25};
   float zero = 0;
   auto passes = [&](uint16_t output) {
     Result<Comparison> compared = compare(one, Tensor::bhsd(&output, ElementType::f16, 1, 1, 1, 1),
@@ -496,6 +537,14 @@ TEST_F(CompareTest, SubnormalResultsMayBeRounded) {
 
 TEST_F(CompareTest, OtherShapesAreAnError) {
   EXPECT_FALSE(compare(reference, problem.arguments.q.at(o.data()), problem.arguments.o).ok());
+}
+
+TEST_F(CompareTest, AnArrayThatIsTooShortIsAnError) {
+  reference.termNorm.clear();
+  EXPECT_EQ(
+      compare(reference, problem.arguments.o.at(o.data()), problem.arguments.lse.at(lse.data()))
+          .code(),
+      Code::invalidArgument);
 }
 
 } // namespace

@@ -263,6 +263,7 @@ class Run(CommandTest):
         self.assertEqual(report["problem"]["kept_pairs"], 2 * 33 * 34 // 2)
         self.assertTrue(report["check"]["passed"])
         self.assertLessEqual(report["check"]["max_error"], report["check"]["tolerance"])
+        self.assertLessEqual(report["check"]["row_error"], report["check"]["row_tolerance"])
         self.assertNotIn("time", report)
 
     def test_hard_inputs(self):

@@ -3,15 +3,21 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A result is held against a reference by one rule (docs/numerics.md): with u the
-// unit roundoff of the input's type and all maxima over the whole output,
+// A result is held against a reference by two rules (docs/numerics.md says why). With u the unit
+// roundoff of the input's type, all maxima over the whole output, and t half the distance of the
+// type's subnormal numbers, for each element
 //
-//   max|out-ref| <= min(2 max|base-ref| + 2 max|(ref+0.3-0.3)-ref| + 4u max sum(p|v|),
-//                       8u max sum(p|v|) + t)
+//   |out-ref| <= min(2 max|base-ref| + 2 max|(ref+0.3-0.3)-ref| + 4u max sum(p|v|),
+//                    8u max sum(p|v|) + t)
 //
-// where the first 2 is 3 if the score uses tanh, and the 8 is 16 + 2 max|score| in f32; t is half
-// the distance of the type's subnormal numbers. The LSE may differ by 1e-3 and 4 units in the last
-// place.
+// and for each row, with norms over the head dimension, and so for each block of rows,
+//
+//   |out-ref| <= 2 |base-ref| + 2u |ref| + 4u sqrt(sum(p^2 |v|^2)) + 2^-20 |sum(p|v|)|
+//                + (t + 2^-120 max sum(p|v|)) sqrt(Dv)
+//
+// If the score uses tanh, the first 2 of both is 3, and 4u of the second is 4u + 2^-11 max|score|.
+// In f32, the 8 is 16 + 2 max|score|, and 2^-20 is 2^-24 times that. The LSE may differ by 1e-3 and
+// 4 units in the last place.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TESELA_CHECK_H
@@ -38,6 +44,7 @@ struct Reference {
   std::vector<double> base;
   std::vector<double> magnitude; ///< [B, H, Sq, Dv]: sum of p|v|
   std::vector<double> lse;       ///< [B, H, Sq]
+  std::vector<double> termNorm;  ///< [B, H, Sq]: the root of the sum of (p v)^2 over keys and Dv
   double maxScore = 0;           ///< the largest |score| of a kept finite element
   bool scoreUsesTanh = false;
   int64_t keptPairs = -1; ///< pairs (b, h, q, k) that the mask keeps; -1: not counted
@@ -85,6 +92,9 @@ struct Comparison {
   double maxError = 0;               ///< max|out-ref|
   double tolerance = 0;              ///< NaN where no result can be held against the reference
   std::array<int64_t, 4> worst{};    ///< b, h, q, d of the largest error
+  std::array<int64_t, 3> worstRow{}; ///< b, h, q of the row with the largest error by its tolerance
+  double rowError = 0;               ///< the norm of out-ref in that row
+  double rowTolerance = 0;           ///< of that row
   double maxLseError = 0;            ///< of finite elements
   double lseTolerance = 0;           ///< at the element with the largest excess
   std::array<int64_t, 3> worstLse{}; ///< b, h, q

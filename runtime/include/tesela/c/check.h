@@ -46,6 +46,8 @@ typedef struct tesela_reference_info {
   const double *lse;       /* [batch, heads, length] */
   double max_score;        /* the largest |score| of a kept finite element */
   int64_t kept_pairs;      /* (b, h, q, k) that the mask keeps; -1: not counted */
+  const double *term_norm; /* [batch, heads, length]: the root of the sum of (p v)^2 over the keys
+                              and head_dim_v */
 } tesela_reference_info;
 
 /* Writes *info, whose size the caller has set. */
@@ -65,6 +67,9 @@ typedef struct tesela_comparison {
   int64_t nan_count;    /* NaNs where none is due, in o and lse */
   const char *failure;  /* one sentence where not passed, else ""; valid until this thread's next
                            comparison */
+  int64_t worst_row[3]; /* b, h, q of the row with the largest error by its tolerance */
+  double row_error;     /* the norm of out-ref in that row */
+  double row_tolerance; /* of that row */
 } tesela_comparison;
 
 /* Holds `o` (any strides) and `lse`, both in the host's memory, against `reference`, and writes
