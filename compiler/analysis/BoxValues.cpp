@@ -199,7 +199,8 @@ std::optional<LinearForm> BoxValues::findLinear(Value value) {
   }
   if (isUniform(value)) {
     Value point = wide.wide(hoist(value));
-    bool isExtent = value.getDefiningOp<tile::ExtentOp>() != nullptr;
+    bool isExtent =
+        llvm::isa_and_present<tile::ExtentOp, tile::ViewExtentOp>(value.getDefiningOp());
     return LinearForm{0, 0, {point, point}, {}, {}, 0, isExtent ? 0 : leastInteger, mostInteger};
   }
 

@@ -491,6 +491,9 @@ TileProgram::Scalar TileProgram::valueOf(Operation &op) {
       .Case([&](tile::ExtentOp extent) {
         return whole(extentOf(extent.getName(), bindings->extents));
       })
+      .Case([&](tile::ViewExtentOp extent) {
+        return whole(captures.lookup(extent.getView())->extents[extent.getAxis()]);
+      })
       .Case([&](tile::ReadOp element) { return read(element); })
       // Integers
       .Case([&](arith::AddIOp) { return wrapped(uint64_t(a()) + uint64_t(b())); })

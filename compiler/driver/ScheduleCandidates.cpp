@@ -34,6 +34,7 @@ void countScore(const Variant &variant, CostedLaunch &launch) {
     case Operator::score:
     case Operator::index:
     case Operator::extent:
+    case Operator::boundExtent:
     case Operator::scalar:
     case Operator::reduceIndex:
       break;

@@ -95,6 +95,8 @@ Result<Variant> bindConstants(Variant variant, const std::vector<ConstantValue> 
     else
       node.number = static_cast<float>(constants[number]);
   }
+  for (BoundExtent &bound : variant.boundExtents)
+    bound.parameter = numbers[bound.parameter];
   std::erase_if(variant.parameters, [](const Parameter &each) { return each.isConstant; });
   return variant;
 }

@@ -255,6 +255,12 @@ private:
     if (node.op == Operator::extent) {
       instruction.op = Operator::constant;
       instruction.integer = extentOf(interpreter_.extents_, node.integer);
+    } else if (node.op == Operator::boundExtent) {
+      const BoundExtent &bound = variant_.boundExtents[node.integer];
+      const CaptureExtent &axis = variant_.axisOf(bound);
+      int64_t extent = interpreter_.parameters_[bound.parameter].capture.extents[bound.axis];
+      instruction.op = Operator::constant;
+      instruction.integer = static_cast<int32_t>((extent - axis.offset) / axis.coefficient);
     } else if (node.op == Operator::scalar) {
       instruction.op = Operator::constant;
       double value = interpreter_.parameters_[node.integer].scalar;

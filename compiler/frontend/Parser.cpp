@@ -146,12 +146,13 @@ private:
     }
     const Token &name = take();
     Parameter parameter;
+    std::vector<const Token *> extentNames;
     parameter.name = name.text;
     parameter.isConstant = constant != nullptr;
     bool ok = expect(":", "and a type after a parameter's name") && elementType(parameter);
     if (ok && here().is("[")) {
       parameter.isCapture = true;
-      ok = extents(parameter);
+      ok = extents(parameter, extentNames);
       if (!ok) { // a ',' of the extents ends no parameter
         skipTo([this] { return here().is("]") || here().is(")") || here().is("{"); });
         takeIf("]");
@@ -170,7 +171,7 @@ private:
     if (!ok)
       sema_.declareLet(name, kInvalid); // its uses need no word of their own
     else if (parameter.isCapture)
-      sema_.declareCapture(name, std::move(parameter));
+      sema_.declareCapture(name, std::move(parameter), extentNames);
     else
       sema_.declareScalar(name, std::move(parameter));
     return ok;
@@ -200,7 +201,8 @@ private:
     return true;
   }
 
-  bool extents(Parameter &parameter) {
+  /// `names`: a token an axis, or null for a number.
+  bool extents(Parameter &parameter, std::vector<const Token *> &names) {
     take(); // '['
     do {
       if (parameter.extents.size() == kMaxRank) {
@@ -208,7 +210,7 @@ private:
         return false;
       }
       CaptureExtent extent;
-      if (!captureExtent(extent))
+      if (!captureExtent(extent, names.emplace_back()))
         return false;
       parameter.extents.push_back(std::move(extent));
     } while (takeIf(","));
@@ -216,7 +218,7 @@ private:
   }
 
   /// number, or [number *] name [(+ | -) number].
-  bool captureExtent(CaptureExtent &extent) {
+  bool captureExtent(CaptureExtent &extent, const Token *&named) {
     if (here().kind == Token::Kind::integer) {
       int32_t number = 0;
       if (!positiveInteger(number))
@@ -246,7 +248,8 @@ private:
                 " (B H Hkv Sq Sk are extents, and a new name is bound by the tensor's own shape)");
       return false;
     }
-    extent.name = take().text;
+    named = &take();
+    extent.name = named->text;
     if (here().is("+") || here().is("-")) {
       bool minus = take().is("-");
       if (!positiveInteger(extent.offset))

@@ -88,28 +88,53 @@ bool Sema::declare(const Token &name, Symbol::Kind kind, int32_t value) {
   auto [entry, isNew] =
       symbols_.try_emplace(std::string(name.text), Symbol{kind, value, name.range});
   if (!isNew)
-    diagnostics_.error(name.range, quoted(name.text) + " is declared already, in line " +
+    diagnostics_.error(name.range, quoted(name.text) + whatIs(entry->second) +
                                        std::to_string(entry->second.range.begin.line) +
                                        "; choose another name");
   return isNew;
 }
 
-void Sema::addParameter(const Token &name, Symbol::Kind kind, Parameter parameter) {
+std::string Sema::whatIs(const Symbol &symbol) const {
+  if (symbol.kind != Symbol::extent)
+    return " is declared already, in line ";
+  int32_t binding = variant_.boundExtents[symbol.value].parameter;
+  return " is an extent that the shape of " + quoted(variant_.parameters[binding].name) +
+         " binds, in line ";
+}
+
+bool Sema::addParameter(const Token &name, Symbol::Kind kind, Parameter parameter) {
   if (!declare(name, kind, static_cast<int32_t>(variant_.parameters.size())))
-    return;
+    return false;
   // Told once; the others stay known, so that no further errors follow from it.
   if (variant_.parameters.size() == kMostParameters)
     diagnostics_.error(name.range, "a variant has at most " + std::to_string(kMostParameters) +
                                        " parameters; join scalars in a captured tensor");
   variant_.parameters.push_back(std::move(parameter));
+  return true;
 }
 
 void Sema::declareScalar(const Token &name, Parameter parameter) {
   addParameter(name, Symbol::scalar, std::move(parameter));
 }
 
-void Sema::declareCapture(const Token &name, Parameter parameter) {
-  addParameter(name, Symbol::capture, std::move(parameter));
+void Sema::declareCapture(const Token &name, Parameter parameter,
+                          const std::vector<const Token *> &extents) {
+  if (!addParameter(name, Symbol::capture, std::move(parameter)))
+    return;
+  auto number = static_cast<int32_t>(variant_.parameters.size()) - 1;
+  for (size_t axis = 0; axis < extents.size(); ++axis) {
+    if (!extents[axis])
+      continue;
+    const Token &extent = *extents[axis];
+    auto known = symbols_.find(extent.text);
+    bool isBound = known != symbols_.end() && known->second.kind == Symbol::extent;
+    if (isBound || std::ranges::find(kExtentNames, extent.text) != std::end(kExtentNames))
+      continue;
+    if (!declare(extent, Symbol::extent, static_cast<int32_t>(variant_.boundExtents.size())))
+      continue;
+    symbols_.find(extent.text)->second.used = true; // it names an axis
+    variant_.boundExtents.push_back({std::string(extent.text), number, static_cast<int32_t>(axis)});
+  }
 }
 
 void Sema::declareLet(const Token &name, NodeId value) { declare(name, Symbol::let, value); }
@@ -351,6 +376,12 @@ NodeId Sema::name(const Token &name) {
   case Symbol::scalar: {
     ScalarType type = elementScalar(variant_.parameters[symbol->value].type);
     return add(Operator::scalar, type, name.range, {}, symbol->value);
+  }
+  case Symbol::extent: {
+    // The tensor is there for its shape, if for nothing else.
+    int32_t binding = variant_.boundExtents[symbol->value].parameter;
+    symbols_.find(variant_.parameters[binding].name)->second.used = true;
+    return add(Operator::boundExtent, ScalarType::i32, name.range, {}, symbol->value);
   }
   case Symbol::reduction:
     return add(Operator::reduceIndex, ScalarType::i32, name.range, {}, symbol->value);

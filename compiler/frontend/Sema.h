@@ -32,7 +32,10 @@ public:
 
   // Declarations. Each takes the name's token and diagnoses a name that is taken.
   void declareScalar(const Token &name, Parameter parameter);
-  void declareCapture(const Token &name, Parameter parameter);
+  /// `extents`: a token an axis, the extent's name; null where it is a number. Names that are no
+  /// extents of the launch are values from here on.
+  void declareCapture(const Token &name, Parameter parameter,
+                      const std::vector<const Token *> &extents);
   void declareLet(const Token &name, NodeId value);
   void setMask(const Token &keyword, NodeId value);
   void setScore(const Token &keyword, NodeId value, bool exact);
@@ -62,14 +65,17 @@ public:
 
 private:
   struct Symbol {
-    enum Kind { scalar, capture, let, reduction } kind;
-    int32_t value; ///< the parameter's or the reduction's number, or the let's node
+    enum Kind { scalar, capture, extent, let, reduction } kind;
+    int32_t
+        value; ///< the parameter's, the bound extent's or the reduction's number, or the let's node
     SourceRange range;
     bool used = false;
   };
 
   bool declare(const Token &name, Symbol::Kind kind, int32_t value);
-  void addParameter(const Token &name, Symbol::Kind kind, Parameter parameter);
+  bool addParameter(const Token &name, Symbol::Kind kind, Parameter parameter);
+  /// What a name that is taken is, up to the number of its line.
+  std::string whatIs(const Symbol &symbol) const;
   Symbol *lookUp(const Token &name);
   std::vector<std::string_view> namesInScope() const;
   NodeId add(Operator op, ScalarType type, SourceRange range, std::vector<NodeId> operands,

@@ -42,12 +42,13 @@ inline constexpr std::string_view kExtentNames[] = {"B", "H", "Hkv", "Sq", "Sk"}
 /// What a node computes. "T" is the node's type; where nothing else is said the
 /// operands have it too.
 enum class Operator : uint8_t {
-  constant, ///< T; `integer` for i32 and bool (0, 1), `number` for f32
-  score,    ///< f32; `s`, scale * q.k
-  index,    ///< i32; `integer` is an Index
-  extent,   ///< i32; `integer` is an Extent
-  scalar,   ///< i32 or f32; `integer` is the parameter's number
-  read,     ///< elementScalar(); `integer` is the parameter's number, operands are the i32 indices
+  constant,    ///< T; `integer` for i32 and bool (0, 1), `number` for f32
+  score,       ///< f32; `s`, scale * q.k
+  index,       ///< i32; `integer` is an Index
+  extent,      ///< i32; `integer` is an Extent
+  boundExtent, ///< i32; `integer` is the number of a BoundExtent
+  scalar,      ///< i32 or f32; `integer` is the parameter's number
+  read, ///< elementScalar(); `integer` is the parameter's number, operands are the i32 indices
 
   toFloat, ///< i32 -> f32, to nearest even
   toInt,   ///< f32 -> i32, towards zero, saturating, NaN gives 0
@@ -112,12 +113,21 @@ struct Node {
   int32_t innermostReduction() const { return reductions.empty() ? -1 : reductions.back(); }
 };
 
+/// A name that the shape of a captured tensor binds: the `M` of `at: i32[2*M+1]`. It is a number of
+/// the launch, as the extents are. Other axes may name it too; a launch checks that they agree.
+struct BoundExtent {
+  std::string name;
+  int32_t parameter = 0; ///< the number of the first captured tensor that names it
+  int32_t axis = 0;      ///< the first of its axes that does
+};
+
 /// A variant that has passed every check of the language.
 struct Variant {
   std::string name;
   std::string file; ///< as given to the parser, for locations
   SourceLocation location;
   std::vector<Parameter> parameters; ///< in the order they are written
+  std::vector<BoundExtent> boundExtents;
   std::vector<Node> nodes;
   NodeId score = 0;          ///< f32; the node of `s` where the text has no score
   NodeId mask = 0;           ///< bool; the constant true where the text has no mask
@@ -129,6 +139,10 @@ struct Variant {
   /// The mask is the constant true: nothing is masked.
   bool maskIsTrue() const {
     return nodes[mask].op == Operator::constant && nodes[mask].integer != 0;
+  }
+  /// How the axis that binds the extent is written: its extent is coefficient * value + offset.
+  const CaptureExtent &axisOf(const BoundExtent &bound) const {
+    return parameters[bound.parameter].extents[bound.axis];
   }
   /// `root` and all it is computed from, operands first.
   std::vector<NodeId> nodesOf(NodeId root) const;

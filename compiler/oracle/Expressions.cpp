@@ -249,6 +249,13 @@ private:
            std::to_string(node.operands.size()) + ", indices); }()";
   }
 
+  std::string boundExtent(const BoundExtent &bound) const {
+    const CaptureExtent &axis = variant_.axisOf(bound);
+    return "(int)((a.parameters[" + std::to_string(bound.parameter) + "].extents[" +
+           std::to_string(bound.axis) + "] - (" + std::to_string(axis.offset) + "ll)) / " +
+           std::to_string(axis.coefficient) + ")";
+  }
+
   std::string constant(const Node &node) const {
     if (node.type == ScalarType::f32)
       return bitsText(node.number);
@@ -267,6 +274,8 @@ private:
       return std::string(kIndexNames[node.integer]);
     case Operator::extent:
       return "a." + std::string(kExtentNames[node.integer]);
+    case Operator::boundExtent:
+      return boundExtent(variant_.boundExtents[node.integer]);
     case Operator::scalar:
       return "a.parameters[" + std::to_string(node.integer) +
              (node.type == ScalarType::i32 ? "].integer" : "].number");

@@ -74,7 +74,9 @@ struct TileInlineVariant : impl::TileInlineVariantBase<TileInlineVariant> {
       WalkResult found = variant.walk([&](Operation *op) {
         auto param = dyn_cast<attn::ParamOp>(op);
         auto read = dyn_cast<attn::ReadOp>(op);
-        bool match = (param && param.getName() == name) || (read && read.getName() == name);
+        auto extent = dyn_cast<attn::CaptureExtentOp>(op);
+        bool match = (param && param.getName() == name) || (read && read.getName() == name) ||
+                     (extent && extent.getName() == name);
         return match ? WalkResult::interrupt() : WalkResult::advance();
       });
       return found.wasInterrupted();
@@ -134,6 +136,10 @@ struct TileInlineVariant : impl::TileInlineVariantBase<TileInlineVariant> {
       } else if (auto extent = dyn_cast<attn::ExtentOp>(op)) {
         Value value = tile::ExtentOp::create(builder, loc, builder.getI32Type(),
                                              attn::stringifyExtent(extent.getExtent()));
+        mapping.map(extent.getResult(), value);
+      } else if (auto extent = dyn_cast<attn::CaptureExtentOp>(op)) {
+        Value value = tile::ViewExtentOp::create(builder, loc, builder.getI32Type(),
+                                                 argument(extent.getName()), extent.getAxis());
         mapping.map(extent.getResult(), value);
       } else if (auto reduce = dyn_cast<attn::ReduceOp>(op)) {
         mapping.map(reduce.getResult(), copyReduction(reduce, builder, kernel, mapping));

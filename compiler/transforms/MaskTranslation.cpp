@@ -57,7 +57,7 @@ MaskTranslation::Range MaskTranslation::rangeOf(Value value) {
   Operation *op = value.getDefiningOp();
   if (traits.small.contains(value)) {
     range = ofSmall;
-  } else if (op && isa<tile::ExtentOp>(op)) {
+  } else if (op && isa<tile::ExtentOp, tile::ViewExtentOp>(op)) {
     range = {0, INT32_MAX};
   } else if (op && isDivision(*op) && isPositive(op->getOperand(1))) {
     Range dividend = rangeOf(op->getOperand(0)), divisor = rangeOf(op->getOperand(1));

@@ -183,6 +183,20 @@ LogicalResult ParamOp::verify() {
   return success();
 }
 
+LogicalResult CaptureExtentOp::verify() {
+  auto variant = (*this)->getParentOfType<VariantOp>();
+  if (!variant)
+    return success();
+  auto capture = dyn_cast_if_present<CaptureAttr>(variant.findParameter(getName()));
+  if (!capture)
+    return emitOpError() << "asks for '" << getName() << "', which is no captured tensor of @"
+                         << variant.getSymName() << "; declare it there as #attn.capture";
+  if (int64_t(getAxis()) < 0 || getAxis() >= capture.getExtents().size())
+    return emitOpError() << "asks for axis " << int64_t(getAxis()) << " of '" << getName()
+                         << "', which has " << capture.getExtents().size() << " axes";
+  return success();
+}
+
 LogicalResult ReadOp::verify() {
   if (getIndices().empty())
     return emitOpError() << "needs at least one index";

@@ -166,6 +166,17 @@ def Attn_ExtentOp : Attn_Op<"extent", [Pure]> {
   let assemblyFormat = "$extent attr-dict `:` type($result)";
 }
 
+def Attn_CaptureExtentOp : Attn_Op<"capture_extent", [Pure]> {
+  let summary = "The extent of an axis of a captured tensor.";
+  let description = [{
+    Example: `%n = attn.capture_extent "table" axis 1 : i32`
+  }];
+  let arguments = (ins StrAttr:$name, I64Attr:$axis);
+  let results = (outs I32:$result);
+  let assemblyFormat = "$name `axis` $axis attr-dict `:` type($result)";
+  let hasVerifier = 1;
+}
+
 def Attn_ReadOp : Attn_Op<"read", [Pure]> {
   let summary = "One element of a captured tensor, its indices clamped.";
   let description = [{

@@ -146,10 +146,12 @@ private:
             : std::find_if<const Named *>(
                   known.begin(), end, [&](const Named &each) { return each.name == extent.name; });
     if (extent.coefficient != 0 && named == end) {
+      // A variant may compute with the name: it, and what it is divided from, is an i32.
       int64_t rest = actual - extent.offset;
-      if (rest % extent.coefficient || rest / extent.coefficient < 0)
+      if (rest % extent.coefficient || rest < 0 || rest > std::numeric_limits<int32_t>::max())
         return invalid(is() + ", its extent of axis " + std::to_string(axis) + " must be " +
-                       extentText(extent) + " for a whole " + extent.name + " of at least 0");
+                       extentText(extent) + " for a whole " + extent.name + " of at least 0" +
+                       (rest > 0 ? " that fits 32 bits" : ""));
       known[knownCount++] = {extent.name, rest / extent.coefficient};
       return Status::success();
     }

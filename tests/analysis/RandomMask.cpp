@@ -102,7 +102,7 @@ private:
     if (chance(35))
       return constant();
     return pick({"p", "p", "w", "w", "t[b]", "t[h]", "Sq", "Sk", "h", "hkv", "p / w", "p % w",
-                 "p * w", "min(p, w)", "abs(w)", "int(x)", "H / Hkv"});
+                 "p * w", "min(p, w)", "abs(w)", "int(x)", "H / Hkv", "N", "M"});
   }
 
   /// Replaces $ by a sum, @ by a divisor, # by a condition.

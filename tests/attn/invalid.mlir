@@ -108,6 +108,34 @@ score {
 
 // -----
 
+attn.variant @extent_name parameters [#attn.scalar<"w", i32>]
+score {
+^bb0(%s: f32, %b: i32, %h: i32, %hkv: i32, %q: i32, %k: i32):
+  attn.yield %s : f32
+} mask {
+^bb0(%b: i32, %h: i32, %hkv: i32, %q: i32, %k: i32):
+  // expected-error @+1 {{asks for 'w', which is no captured tensor of @extent_name}}
+  %n = attn.capture_extent "w" axis 0 : i32
+  %m = arith.cmpi slt, %k, %n : i32
+  attn.yield %m : i1
+}
+
+// -----
+
+attn.variant @extent_axis parameters [#attn.capture<"t", f32, ["H"]>]
+score {
+^bb0(%s: f32, %b: i32, %h: i32, %hkv: i32, %q: i32, %k: i32):
+  attn.yield %s : f32
+} mask {
+^bb0(%b: i32, %h: i32, %hkv: i32, %q: i32, %k: i32):
+  // expected-error @+1 {{asks for axis 1 of 't', which has 1 axes}}
+  %n = attn.capture_extent "t" axis 1 : i32
+  %m = arith.cmpi slt, %k, %n : i32
+  attn.yield %m : i1
+}
+
+// -----
+
 attn.variant @read_type parameters [#attn.capture<"t", i32, ["H"]>]
 score {
 ^bb0(%s: f32, %b: i32, %h: i32, %hkv: i32, %q: i32, %k: i32):

@@ -43,7 +43,10 @@ score {
   %i = attn.to_int %cap : f32 to i32
   // CHECK: attn.read "table"[%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}] : i32
   %t = attn.read "table"[%b, %k, %q, %i] : i32
-  %x = arith.sitofp %t : i32 to f32
+  // CHECK: attn.capture_extent "table" axis 2 : i32
+  %n = attn.capture_extent "table" axis 2 : i32
+  %u = arith.addi %t, %n : i32
+  %x = arith.sitofp %u : i32 to f32
   attn.yield %x : f32
 } mask {
 ^bb0(%b: i32, %h: i32, %hkv: i32, %q: i32, %k: i32):

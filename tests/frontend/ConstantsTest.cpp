@@ -68,6 +68,22 @@ TEST(Constants, WhatDoesNotFitIsASentence) {
   EXPECT_THAT(messageOf({{"c", 1e39}}), HasSubstr("it must fit f32"));
 }
 
+TEST(Constants, ABoundExtentStaysThatOfItsTensor) {
+  Result<Variant> variant =
+      parseVariant("attention t(const w: i32, a: i32, t: i32[2*M+1]) { mask = k < M * w + a }",
+                   "t.attn", {{"w", 5}});
+  ASSERT_TRUE(variant.ok()) << variant.error().message();
+  Bindings bindings;
+  bindings.extents = {1, 1, 1, 1, 40};
+  bindings.parameters.resize(2);
+  bindings.parameters[0].scalar = 1;
+  bindings.parameters[1].capture = {bindings.parameters.data(), {7}, {1}};
+  Result<Interpreter> interpreter = Interpreter::create(*variant, bindings);
+  ASSERT_TRUE(interpreter.ok());
+  for (int32_t k = 0; k < 40; ++k)
+    EXPECT_EQ(interpreter->mask({0, 0, 0, 0, k}), k < 16) << k;
+}
+
 TEST(Constants, OthersAreAsTheyWere) {
   Result<Variant> variant = parseVariant("attention t { mask = q >= k }", "t.attn", {});
   EXPECT_TRUE(variant.ok());

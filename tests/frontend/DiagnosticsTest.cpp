@@ -126,6 +126,25 @@ const Case kSyntax[] = {
 };
 INSTANTIATE_TEST_SUITE_P(Syntax, OneError, testing::ValuesIn(kSyntax));
 
+// The names that a captured tensor's shape binds are values, and names as all others are.
+const Case kBoundExtents[] = {
+    {"attention t(t: f32[M], M: i32) { mask = k < M\n score = t[k] }", 1, 24,
+     "'M' is an extent that the shape of 't' binds, in line 1; choose another name"},
+    {"attention t(t: f32[M]) {\n let M = 3\n mask = k < M\n score = t[k] }", 2, 6,
+     "'M' is an extent that the shape of 't' binds, in line 1; choose another name"},
+    {"attention t(t: f32[M]) { score = t[k] + sum(M < 4: M) }", 1, 45, "'M' is an extent that"},
+    {"attention t(t: f32[Sq, u], u: f32[M]) { score = t[q, k] }", 1, 28,
+     "'u' is an extent that the shape of 't' binds"},
+    {"attention t(t: f32[t]) { score = t[k] }", 1, 20, "'t' is declared already, in line 1"},
+    {"attention t(t: f32[min]) { score = t[k] }", 1, 20, "'min' is a word of the language"},
+    {"attention t(t: f32[M]) { score = M[k] + t[k] }", 1, 34, "'M' is no tensor"},
+    {"attention t(t: f32[M]) { mask = M\n score = t[k] }", 1, 26,
+     "a mask is bool, this one is i32"},
+    {"attention t(t: f32[Many]) { mask = k < Mny\n score = t[k] }", 1, 40, "did you mean 'Many'?"},
+    {"attention t(t: f32[2*M]) { score = M < k }", 1, 28, "a score is a number"},
+};
+INSTANTIATE_TEST_SUITE_P(BoundExtents, OneError, testing::ValuesIn(kBoundExtents));
+
 const Case kConstants[] = {
     {"attention t(const t: f32[H]) { score = s + t[h] }", 1, 13, "leave 'const' out"},
     {"attention t(const w: i32 = k) { mask = k < w }", 1, 28, "a default is a number"},
@@ -196,6 +215,15 @@ TEST(Diagnostics, UnusedNamesAreWarnings) {
   EXPECT_EQ(outcome.diagnostics[0].severity, Severity::warning);
   EXPECT_THAT(outcome.rendered, HasSubstr("v:1:13: warning: 'w' is never used"));
   EXPECT_THAT(outcome.rendered, HasSubstr("v:2:7: warning: 'a' is never used"));
+}
+
+TEST(Diagnostics, ATensorIsUsedWhereItsExtentIs) {
+  auto rendered = [](const char *text) { return parseWithDiagnostics(text, "v").rendered; };
+  EXPECT_EQ(rendered("attention t(at: i32[M]) { mask = k < M }"), "");
+  EXPECT_EQ(rendered("attention t(at: i32[2*M, N]) { mask = k < at[q, k] }"), "");
+  // The first tensor tells M.
+  EXPECT_THAT(rendered("attention t(at: i32[M], of: i32[M]) { mask = k < M }"),
+              HasSubstr("'of' is never used"));
 }
 
 TEST(Diagnostics, NotesAreNoErrors) {

@@ -24,6 +24,7 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <sstream>
 
 using namespace tesela;
@@ -82,6 +83,8 @@ private:
       return param.getName() == "w"
                  ? mlir::Attribute(builder_.getI32IntegerAttr(bindings.parameters[0].scalar))
                  : builder_.getF32FloatAttr(bindings.parameters[1].scalar);
+    if (auto extent = llvm::dyn_cast<attn::CaptureExtentOp>(op))
+      return extentOf(extent);
     if (auto read = llvm::dyn_cast<attn::ReadOp>(op))
       return elementOf(read);
     llvm::SmallVector<mlir::Attribute> operands;
@@ -99,6 +102,14 @@ private:
     if (auto value = llvm::dyn_cast<mlir::Value>(results[0]))
       return values_.lookup(value);
     return llvm::cast<mlir::Attribute>(results[0]);
+  }
+
+  mlir::Attribute extentOf(attn::CaptureExtentOp op) {
+    // In the order of the sample's parameters.
+    static const std::map<llvm::StringRef, int> captures = {
+        {"table", 3}, {"none", 4}, {"nothing", 8}, {"least", 9}, {"odd", 10}};
+    const Binding &binding = launch_.bindings.parameters[captures.at(op.getName())];
+    return builder_.getI32IntegerAttr(int32_t(binding.capture.extents[op.getAxis()]));
   }
 
   mlir::Attribute elementOf(attn::ReadOp read) {

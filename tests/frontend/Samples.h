@@ -25,7 +25,7 @@ inline constexpr float kInfinity = std::numeric_limits<float>::infinity();
 inline constexpr int32_t kLowest = std::numeric_limits<int32_t>::min();
 
 /// Masks over w: i32, c: f32, slope: f32[H], table: i32[P, 4], none: f32[N], allowed: bool[Sq, Sk],
-/// half: f16[Sk], brain: bf16[H, Sk], nothing: bool[E, M], least: f16[N].
+/// half: f16[Sk], brain: bf16[H, Sk], nothing: bool[E, M], least: f16[N], odd: f16[2*F-3].
 inline const std::vector<std::string> kMasks = {
     "true",
     "q >= k && q - k < w",
@@ -67,6 +67,7 @@ inline const std::vector<std::string> kMasks = {
     "sum(i < B + 3: table[0, i] * (q - i)) % 5 < 2",
     "sum(i < 5: c * i + sum(j < Hkv: slope[j + i] * k)) < 0.5",
     "any(i < 4: all(j < 3: j > i || table[j, i] > k - q)) == any(i < w % 3 - 1: true)",
+    "any(i < P: table[i, 0] == k) || F * k > q + M && N == E",
 };
 
 /// Scores over the same.
@@ -82,12 +83,13 @@ inline const std::vector<std::string> kScores = {
     "s * half[k] - brain[h, k] + (allowed[q, k] ? 1 : 0.5)",
     "sum(i < 3: s * slope[i]) + (any(i < 2: s > i) ? 1 : 0)",
     "sum(i < 3: table[0, i] + i) * s",
+    "s * F + table[P - 1, min(k, M)] / P",
 };
 
 inline std::string withParameters(const std::string &body) {
   return "attention sample(w: i32, c: f32, slope: f32[H], table: i32[P, 4], none: f32[N],"
          " allowed: bool[Sq, Sk], half: f16[Sk], brain: bf16[H, Sk], nothing: bool[E, M],"
-         " least: f16[N]) {\n" +
+         " least: f16[N], odd: f16[2*F-3]) {\n" +
          body + "\n}\n";
 }
 
@@ -117,7 +119,7 @@ struct SampleLaunch {
       brain.push_back(floatToBf16(0.37f * float(i - 20)));
     brain[5] = 0x7f80;
     brain[9] = 0x0001;
-    bindings.parameters.resize(10);
+    bindings.parameters.resize(11);
     bindings.parameters[0].scalar = w;
     bindings.parameters[1].scalar = c;
     bindings.parameters[2].capture = {slope.data(), {4}, {1}};
@@ -128,6 +130,7 @@ struct SampleLaunch {
     bindings.parameters[7].capture = {brain.data() + brain.size() - 1, {4, 16}, {-16, -1}};
     bindings.parameters[8].capture = {nullptr, {0, 3}, {3, 1}};
     bindings.parameters[9].capture = {nullptr, {0}, {1}};
+    bindings.parameters[10].capture = {half.data(), {5}, {1}};
   }
   SampleLaunch(const SampleLaunch &) = delete;
 

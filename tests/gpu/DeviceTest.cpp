@@ -105,6 +105,38 @@ TEST_P(DeviceTest, ACaptureWithoutElementsReadsZero) {
   EXPECT_TRUE(comparison->passed) << comparison->failure;
 }
 
+TEST_P(DeviceTest, ACapturesExtentIsALaunchArgument) {
+  KernelOptions counted = options("full"), window = options("sliding_window");
+  counted.variantText = "attention counted(at: i32[2*M+1]) { mask = q >= k && q - k < M }";
+  Kernel compiled = kernel(counted);
+  std::vector<int32_t> none(1001);
+  Result<Buffer> buffer = context->allocate(none.size() * sizeof none[0]);
+  ASSERT_TRUE(buffer.ok());
+  ForwardCase forward(*context, window, {1, 2, 2, 300, 300, false});
+  for (int64_t m : {0, 1, 70, 500}) {
+    SCOPED_TRACE(m);
+    LaunchArguments arguments = forward.deviceArguments(), host = forward.hostArguments();
+    arguments.scalars.clear();
+    arguments.captures = {
+        {"at", Tensor::contiguous(buffer->data(), ElementType::i32, {2 * m + 1})}};
+    host.scalars = {{"window", double(m)}};
+    ASSERT_TRUE(forward.o.poison().ok() && forward.lse.poison().ok());
+    Status launched = compiled.launch(arguments);
+    ASSERT_TRUE(launched.ok()) << launched.error().message();
+    ASSERT_TRUE(context->synchronize().ok());
+    ASSERT_TRUE(forward.o.download().ok() && forward.lse.download().ok());
+    Result<Reference> reference = hostReference(window, host);
+    ASSERT_TRUE(reference.ok());
+    Result<Comparison> comparison = compare(*reference, forward.o.host(), forward.lse.host());
+    ASSERT_TRUE(comparison.ok());
+    EXPECT_TRUE(comparison->passed) << comparison->failure;
+  }
+  LaunchArguments even = forward.deviceArguments();
+  even.scalars.clear();
+  even.captures = {{"at", Tensor::contiguous(buffer->data(), ElementType::i32, {8})}};
+  EXPECT_EQ(compiled.launch(even).code(), Code::invalidArgument);
+}
+
 TEST_P(DeviceTest, NoKeysGiveZeroAndMinusInfinity) {
   KernelOptions full = options("full");
   ForwardCase(*context, full, {2, 2, 2, 70, 0, false}).check(kernel(full));

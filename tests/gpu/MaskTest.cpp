@@ -71,6 +71,11 @@ constexpr MaskText texts[] = {
     {"columns_alone", "a: f32[Sk]", "a[k] < 0.08 || k <= q"},
     {"matrix", "m: i32[Sq, Sk]", "m[q, k] % 3 != 0"},
     {"sine", "", "sin(0.1 * q) >= cos(0.1 * k)"},
+    // The names that the shapes of captures bind: 16.
+    {"chunks", "at: i32[M], len: i32[M]",
+     "q >= k || any(m < M: q >= 20 * at[m] && k < 20 * at[m] + len[m])"},
+    {"shape_alone", "at: i32[N]", "q - k < N && k - q < N * N"},
+    {"shape_divides", "at: i32[2*M-5, N]", "k % M < N - 3 || q / N == k / M || at[M, q] == k"},
 };
 
 struct Point {

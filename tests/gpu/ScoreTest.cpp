@@ -65,6 +65,10 @@ constexpr ScoreText texts[] = {
     {"sum", "a: f32[4, Sk]",
      "mask = sum(i < 3: (q - k) * (i + 1)) > 0 || q == k\n"
      " score = s + 0.1 * sum(i < 4: a[i, k] * a[i, q])"},
+    {"bound_extents", "a: f32[H, N], z: f32[M]",
+     "mask = q >= k || k % N == 0\n"
+     " score = s * N / 20 + a[h, N - 1 - k % N] - 0.1 * sum(i < M: z[i] * (i < k ? 1 : M))\n"
+     " sink = z[M / 2] + 0.01 * N"},
     {"sum_of_index", "", "mask = sum(i < 3: i) + k < q + 4\n score = s + 0.1 * sum(i < H: i)"},
     {"uniform_reduction", "t: i32[8]",
      "mask = q - k < sum(i < 8: t[i]) / 4 && q >= k\n"

@@ -54,6 +54,19 @@ void VariantGenerator::declare() {
   }
 }
 
+std::string VariantGenerator::boundExtent() {
+  auto names = [](const RandomParameter &parameter) {
+    std::vector<std::string> found;
+    for (const std::string &extent : parameter.extents)
+      for (const char *name : {"N", "M"})
+        if (extent.find(name) != std::string::npos)
+          found.push_back(name);
+    return found;
+  };
+  RandomParameter *binding = parameter([&](const RandomParameter &p) { return !names(p).empty(); });
+  return binding ? pick(names(*binding)) : "";
+}
+
 /// An element of a captured tensor: mostly at indices that its axes have.
 std::string VariantGenerator::element(const RandomParameter &parameter, int depth) {
   std::string text = parameter.name + "[";
@@ -93,6 +106,8 @@ Integer VariantGenerator::integerLeaf() {
   case 10:
     return {place == RandomPlace::sink ? "q" : "k", position};
   case 5:
+    if (std::string bound = boundExtent(); !bound.empty() && random.chance(50))
+      return {bound, position};
     return {pick({"Sq", "Sk", "H", "Hkv", "B"}), position};
   case 6:
     return {pick({"2147483647", "(-2147483648)", "2147483600", "(-2147483640)", "1000000007"}),
@@ -128,6 +143,8 @@ std::string VariantGenerator::bound() {
       return "min(" + scalar->name + ", 5)";
     return shape == "clamp" ? "clamp(" + scalar->name + ", -2, 4)" : scalar->name + shape;
   }
+  if (std::string bound = boundExtent(); !bound.empty() && random.chance(70))
+    return random.chance(30) ? "min(" + bound + ", 6)" : bound + pick({" % 5", " / 60", " - 334"});
   return pick({"Hkv", "B", "Sk % 4", "-3", "H / Hkv", "min(Sq, 3)"});
 }
 

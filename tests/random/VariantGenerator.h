@@ -66,6 +66,8 @@ private:
 
   void declare();
   std::string extent();
+  /// A name that a captured tensor's shape binds; empty: there is none.
+  std::string boundExtent();
 
   //===--------------------------------------------------------------------===//
   // Expressions

@@ -173,6 +173,7 @@ TEST_F(ArgumentsTest, Captures) {
   EXPECT_SAYS(a.captures[0].tensor.data = nullptr, "'slope' is f32[6] and has no address");
   EXPECT_SAYS(a.captures[0].tensor.data = memory + 2, "its address must be a multiple of 4 bytes");
   EXPECT_SAYS(a.captures[1].tensor.extents[0] = 8, "must be 2*n+1 for a whole n");
+  EXPECT_SAYS(a.captures[1].tensor.extents[0] = 0, "for a whole n of at least 0");
   EXPECT_SAYS(a.captures[1].tensor.extents[1] = 5, "axis 1 must be n = 4");
   EXPECT_SAYS(a.captures[2].tensor.extents[0] = 4, "axis 0 must be 3");
   EXPECT_SAYS(a.captures[2].tensor.extents[1] = 7, "axis 1 must be Sk-1 = 6 (Sk is 7)");

@@ -42,6 +42,30 @@ tile.kernel @k(%scale: f32, %partial: i1, %i: i32) {
 
 // -----
 
+// The extent of a tensor that is read nowhere else: the tensor is an argument.
+attn.variant @extent parameters [#attn.capture<"at", i32, ["2*M"]>]
+score {
+^bb0(%s: f32, %b: i32, %h: i32, %hkv: i32, %q: i32, %k: i32):
+  attn.yield %s : f32
+} mask {
+^bb0(%b: i32, %h: i32, %hkv: i32, %q: i32, %k: i32):
+  %n = attn.capture_extent "at" axis 0 : i32
+  %m = arith.cmpi slt, %k, %n : i32
+  attn.yield %m : i1
+}
+// CHECK-LABEL: tile.kernel @k(%scale: f32, %partial: i1, %i: i32, %$at: !tile.view<[?], i32>)
+tile.kernel @k(%scale: f32, %partial: i1, %i: i32) {
+  %rows = tile.work : !tile.block<query, 8>
+  %keys = tile.block_at %i of %rows : !tile.block<query, 8> -> !tile.block<key, 8>
+  %x = tile.constant 0.0 : !tile.tile<[8, 8], f32>
+  // CHECK: tile.mask {{.*}} do {
+  // CHECK: %[[N:.*]] = tile.view_extent %$at axis 0
+  // CHECK: arith.cmpi slt, %{{.*}}, %[[N]]
+  %t = tile.mask %x if %partial at %rows, %keys : !tile.tile<[8, 8], f32>, !tile.block<query, 8>, !tile.block<key, 8>
+}
+
+// -----
+
 // A tensor of bool is a view of bytes; f16 comes as f32.
 attn.variant @small_types parameters [#attn.capture<"on", i1, ["Sq", "Sk"]>, #attn.capture<"half", f16, ["H"]>]
 score {

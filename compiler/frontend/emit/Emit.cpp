@@ -147,6 +147,8 @@ private:
     case Operator::extent:
       return attn::ExtentOp::create(builder_, location, builder_.getI32Type(),
                                     static_cast<attn::Extent>(node.integer));
+    case Operator::boundExtent:
+      return boundExtent(location, variant_.boundExtents[node.integer]);
     case Operator::reduceIndex:
       return indices_.lookup(node.integer);
     case Operator::scalar:
@@ -180,6 +182,22 @@ private:
       return node.type == ScalarType::i32 ? integerArithmetic(location, node.op, operands)
                                           : floatArithmetic(location, node.op, operands);
     }
+  }
+
+  /// (extent - offset) / coefficient: exact, and an i32; a launch has checked it.
+  Value boundExtent(Location location, const BoundExtent &bound) {
+    const CaptureExtent &axis = variant_.axisOf(bound);
+    Type i32 = builder_.getI32Type();
+    auto number = [&](int32_t value) {
+      return arith::ConstantOp::create(builder_, location, builder_.getI32IntegerAttr(value));
+    };
+    Value value = attn::CaptureExtentOp::create(
+        builder_, location, i32, variant_.parameters[bound.parameter].name, bound.axis);
+    if (axis.offset != 0)
+      value = arith::SubIOp::create(builder_, location, value, number(axis.offset));
+    if (axis.coefficient != 1)
+      value = attn::FloorDivOp::create(builder_, location, i32, value, number(axis.coefficient));
+    return value;
   }
 
   Value constant(Location location, const Node &node) {

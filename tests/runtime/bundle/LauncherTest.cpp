@@ -45,7 +45,7 @@ const Plan plans[] = {
     // Names of a capture's own, one of them told by another's extent; a rank above 2.
     {"tables",
      "attention tables(from: i32[H, n, 2*m+1], bias: f32[n], width: i32 = 16, low: f32 = -0.1) {\n"
-     "  mask  = from[h, q / 16, k / 16] > 0\n"
+     "  mask  = from[h, q / 16, k / 16] > 0 || k < m + n\n"
      "  score = max(s + bias[q / 16], low * width)\n}"},
     {"sinks",
      "attention sinks(logit: bf16[H], const window: i32, cap: f32 = 50.0) {\n"
