@@ -32,6 +32,7 @@
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Transforms/Passes.h"
+#include "llvm/Config/llvm-config.h"
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/Module.h"
 #include "llvm/Support/raw_ostream.h"
@@ -504,14 +505,15 @@ Result<std::string> emit(const KernelSpecification &specification, Stage stage) 
 }
 
 // TESELA_SOURCE_DIGEST is a hash of the compiler's sources, so that no cache outlives a change.
-std::string compilerVersion() {
+std::string compilerVersion(Target::Kind kind) {
 #ifdef NDEBUG
   constexpr const char *build = "release";
 #else
   constexpr const char *build = "debug"; // its kernels trap where a wait hangs
 #endif
-  return fmt::format("tesela {} {} {} {}", TESELA_VERSION, build, TESELA_SOURCE_DIGEST,
-                     hostCpuIdentity());
+  std::string version = fmt::format("tesela {} {} {}, LLVM {}", TESELA_VERSION, build,
+                                    TESELA_SOURCE_DIGEST, LLVM_VERSION_STRING);
+  return kind == Target::Kind::host ? version + ", " + hostCpuIdentity() : version;
 }
 
 } // namespace tesela

@@ -3,6 +3,8 @@
 file(GLOB_RECURSE files
   ${SOURCE_DIR}/compiler/*.cpp ${SOURCE_DIR}/compiler/*.h ${SOURCE_DIR}/compiler/*.td
   ${SOURCE_DIR}/dialects/*.cpp ${SOURCE_DIR}/dialects/*.h ${SOURCE_DIR}/dialects/*.td
+  ${SOURCE_DIR}/support/*.cpp ${SOURCE_DIR}/support/*.h
+  ${SOURCE_DIR}/runtime/assemble/*.cpp ${SOURCE_DIR}/runtime/assemble/*.h
   ${SOURCE_DIR}/templates/*.mlir)
 list(SORT files)
 set(digests "")

@@ -88,8 +88,7 @@ public:
       : context(context), specification(specification), limits(limits) {}
 
   Result<Kernel> run() {
-    key = sha256Hex(specification.canonicalText() + "\ncompiler " + compilerVersion() + "\n" +
-                    context.backend->codeIdentity());
+    key = keyOf(context.backend->codeIdentity());
     Result<std::shared_ptr<const LoadedKernel>> kernel =
         templateFolderInUse()
             ? compileAnew()
@@ -123,6 +122,11 @@ private:
   std::optional<Artifact> compiled; ///< by this request
   Stopwatch watch;
 
+  std::string keyOf(const std::string &codeIdentity) const {
+    return sha256Hex(specification.canonicalText() + "\ncompiler " +
+                     compilerVersion(specification.target.kind) + "\n" + codeIdentity);
+  }
+
   Event event(Event::Kind kind) const {
     Event event;
     event.kind = kind;
@@ -155,25 +159,35 @@ private:
       tell(Event::Kind::cacheMiss, "", key);
       return compileAnew();
     }
-    if (auto kernel = loadCached(context.disk->load(key)))
+    if (auto kernel = loadCached(fromDisk(DiskCache::Damage::reported)))
       return kernel;
     // Once per machine: while another process compiles the kernel this one waits, and looks again.
     MachineLock lock = context.disk->lockForCompiling(key, [&] { return !limits.check(); });
     if (Status status = limits.check(); !status)
       return status.error();
     watch.lap();
-    std::optional<Artifact> artifact = context.disk->load(key, DiskCache::Damage::silent);
+    std::optional<Artifact> artifact = fromDisk(DiskCache::Damage::silent);
     if (artifact)
       lock.release();
     if (auto kernel = loadCached(std::move(artifact)))
       return kernel;
     tell(Event::Kind::cacheMiss, "", key);
     Result<std::shared_ptr<const LoadedKernel>> kernel = compileAnew();
-    bool isKept = kernel && context.disk->store(key, *compiled);
+    bool isKept =
+        kernel && context.disk->store(keyOf(context.backend->identityOf(*compiled)), *compiled);
     bool isOver = kernel.code() == Code::cancelled || kernel.code() == Code::deadlineExceeded;
     if (!isKept && !isOver) // each of those who wait has to compile it, all at once then
       lock.releaseAll();
     return kernel;
+  }
+
+  /// As the machine's first assembler made it, or, where that was too old for it, the other one.
+  std::optional<Artifact> fromDisk(DiskCache::Damage damage) const {
+    std::optional<Artifact> artifact = context.disk->load(key, damage);
+    std::string spare = context.backend->spareIdentity();
+    if (!artifact && !spare.empty())
+      artifact = context.disk->load(keyOf(spare), damage);
+    return artifact;
   }
 
   /// Nothing where there is no artifact, or one that does not load: that counts as damaged.

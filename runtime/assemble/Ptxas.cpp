@@ -11,6 +11,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
+#include <map>
+#include <mutex>
 #include <spawn.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -36,11 +38,14 @@ std::optional<Ptxas> Ptxas::find() {
   return std::nullopt;
 }
 
-std::string Ptxas::identity() const {
-  struct stat status = {};
-  stat(path_.c_str(), &status);
-  return path_ + " " + std::to_string(status.st_size) + " " +
-         std::to_string(status.st_mtim.tv_sec) + "." + std::to_string(status.st_mtim.tv_nsec);
+std::string versionIn(std::string_view text) {
+  auto lineFrom = [&](std::string_view word) {
+    size_t begin = text.find(word);
+    std::string_view rest = begin == std::string_view::npos ? "" : text.substr(begin);
+    return std::string(rest.substr(0, rest.find_first_of("\r\n")));
+  };
+  std::string release = lineFrom("release "), build = lineFrom("Build ");
+  return release.empty() || build.empty() ? "" : release + ", " + build;
 }
 
 std::string assemblerTarget(std::string_view ptx, int sm) {
@@ -157,6 +162,36 @@ static Result<std::optional<int>> runProgram(std::vector<std::string> arguments,
   if (std::optional<int> status = *ended)
     return std::optional(WIFEXITED(*status) ? WEXITSTATUS(*status) : 128 + WTERMSIG(*status));
   return std::optional<int>();
+}
+
+/// What the program says of its version; empty where it says nothing.
+static std::string askVersion(const std::string &path) {
+  constexpr std::chrono::seconds longest{10}; // it takes milliseconds
+  Result<TemporaryFolder> folder = TemporaryFolder::create();
+  if (!folder)
+    return "";
+  RequestLimits limits;
+  limits.deadline = std::chrono::steady_clock::now() + longest;
+  std::string log = folder->path() + "/log";
+  if (!runProgram({path, "--version"}, log, limits))
+    return "";
+  Result<std::string> text = readFile(log);
+  return text ? versionIn(*text) : "";
+}
+
+std::string Ptxas::identity() const {
+  static std::mutex mutex;
+  static std::map<std::string, std::string> versions; // by the file
+  struct stat status = {};
+  stat(path_.c_str(), &status);
+  std::string file = path_ + " " + std::to_string(status.st_size) + " " +
+                     std::to_string(status.st_mtim.tv_sec) + "." +
+                     std::to_string(status.st_mtim.tv_nsec);
+  std::lock_guard lock(mutex);
+  auto [known, isNew] = versions.try_emplace(file);
+  if (isNew)
+    known->second = askVersion(path_);
+  return known->second.empty() ? file : known->second;
 }
 
 Result<Assembled> Ptxas::assemble(std::string_view ptx, int sm, const RequestLimits &limits) const {

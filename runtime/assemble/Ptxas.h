@@ -28,7 +28,10 @@ public:
   explicit Ptxas(std::string path) : path_(std::move(path)) {}
 
   const std::string &path() const { return path_; }
-  /// Path, size and time of change: another ptxas may give another cubin.
+  /// Another ptxas may give another cubin: release and build, as the program tells them, wherever
+  /// it lies. Of one that tells none (it does not run, or only passes kernels on) path, size and
+  /// time of change: no other machine's cubins are taken for its own. A program is asked once in a
+  /// process.
   std::string identity() const;
 
   /// Assembles for `sm` (90), or for the PTX's own sm_90a: see assemblerTarget. Code::unsupported:
@@ -40,6 +43,10 @@ public:
 private:
   std::string path_;
 };
+
+/// "release 13.0, V13.0.88, Build cuda_13.0.r13.0/compiler.36424714_0" of what `ptxas --version`
+/// prints; empty where one of the two is not there.
+std::string versionIn(std::string_view text);
 
 /// The name of the architecture that `ptx` is assembled for on `sm`: the PTX's own .target where
 /// that is of one architecture or family ("sm_90a", "sm_100f"), since such PTX is for no other;

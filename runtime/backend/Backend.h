@@ -87,9 +87,14 @@ public:
   /// Alignment in bytes that addresses and strides of q, k, v and o need; 0: the element's.
   virtual int addressAlignment() const = 0;
 
-  /// What code for this machine depends on besides the specification: part of the
-  /// cache's key.
+  /// What code for this machine depends on besides the specification and the compiler: part of the
+  /// cache's key. Machines whose code is the same have the same.
   virtual std::string codeIdentity() const = 0;
+  /// The same of code that assemble() could not leave to the assembler of codeIdentity(), which was
+  /// too old for it; "": there is no other assembler.
+  virtual std::string spareIdentity() const { return ""; }
+  /// Which of the two is that of an artifact that assemble() gave.
+  virtual std::string identityOf(const Artifact &assembled) const { return codeIdentity(); }
   /// What assembles PTX; "" for the host.
   virtual std::string assemblerName() const { return ""; }
 

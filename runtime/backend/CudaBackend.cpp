@@ -90,8 +90,13 @@ public:
   int addressAlignment() const override { return 16; }
 
   std::string codeIdentity() const override {
-    return device().target + " driver " + std::to_string(api.version) + " assembler " +
-           (ptxas ? ptxas->identity() : "driver");
+    return device().target + (ptxas ? " ptxas " + ptxas->identity() : byDriver());
+  }
+  std::string spareIdentity() const override {
+    return ptxas ? codeIdentity() + " is too old," + byDriver() : "";
+  }
+  std::string identityOf(const Artifact &assembled) const override {
+    return ptxas && !assembled.resources ? spareIdentity() : codeIdentity(); // ptxas tells them
   }
   std::string assemblerName() const override {
     return ptxas ? ptxas->path() : "driver " + api.versionText();
@@ -185,6 +190,8 @@ private:
       return status;
     return api.check(api.cuStreamSynchronize(stream), "cuStreamSynchronize");
   }
+
+  std::string byDriver() const { return " driver " + std::to_string(api.version); }
 
   const DriverApi &api;
   int handle;

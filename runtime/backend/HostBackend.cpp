@@ -46,7 +46,7 @@ public:
 
   int addressAlignment() const override { return 0; }
 
-  /// compilerVersion() names the CPU, whose own instructions object files use.
+  /// compilerVersion() names the CPU, whose own instructions the host's object files use.
   std::string codeIdentity() const override { return "host"; }
 
   Result<std::shared_ptr<const LoadedCode>> load(const Artifact &artifact) const override {

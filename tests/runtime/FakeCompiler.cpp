@@ -142,7 +142,7 @@ Artifact artifact(const KernelSpecification &specification) {
 
 } // namespace fake
 
-std::string compilerVersion() { return "fake"; }
+std::string compilerVersion(Target::Kind) { return "fake"; }
 
 void setTemplateFolder(const std::string &) {}
 

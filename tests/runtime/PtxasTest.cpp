@@ -55,6 +55,30 @@ TEST(Ptxas, WarningsOfSerialisationAreFound) {
   EXPECT_EQ(serialisationWarning("(C7600)"), "");
 }
 
+TEST(Ptxas, ItsVersionIsReadFromWhatItPrints) {
+  EXPECT_EQ(versionIn("ptxas: NVIDIA (R) Ptx optimizing assembler\n"
+                      "Copyright (c) 2005-2025 NVIDIA Corporation\n"
+                      "Built on Wed_Aug_20_01:55:12_PM_PDT_2025\n"
+                      "Cuda compilation tools, release 13.0, V13.0.88\n"
+                      "Build cuda_13.0.r13.0/compiler.36424714_0\n"),
+            "release 13.0, V13.0.88, Build cuda_13.0.r13.0/compiler.36424714_0");
+  EXPECT_EQ(versionIn("Cuda compilation tools, release 13.0, V13.0.88"), "");
+  EXPECT_EQ(versionIn("sh: 1: not found"), "");
+}
+
+TEST(Ptxas, ItsIdentityIsItsVersionWhereverItLies) {
+  std::optional<Ptxas> ptxas = Ptxas::find();
+  if (!ptxas)
+    GTEST_SKIP() << "no ptxas on this machine";
+  EXPECT_TRUE(ptxas->identity().starts_with("release ")) << ptxas->identity();
+  Result<TemporaryFolder> folder = TemporaryFolder::create();
+  std::string elsewhere = folder->path() + "/ptxas";
+  ASSERT_EQ(symlink(ptxas->path().c_str(), elsewhere.c_str()), 0);
+  EXPECT_EQ(Ptxas(elsewhere).identity(), ptxas->identity());
+  // One that does not run is itself alone.
+  EXPECT_NE(Ptxas("/nowhere/ptxas").identity().find("/nowhere/ptxas"), std::string::npos);
+}
+
 TEST(Ptxas, AssemblesAndTellsResources) {
   std::optional<Ptxas> ptxas = Ptxas::find();
   if (!ptxas)

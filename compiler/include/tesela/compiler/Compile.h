@@ -25,7 +25,7 @@ struct KernelSpecification {
   std::string variantText;                   ///< one `attention name(...) { ... }`
   std::string variantFile = "variant";       ///< its name in diagnostics
   ElementType inputType = ElementType::bf16; ///< q, k, v, o: f32 (host only), f16, bf16
-  int headDimQk = 128; ///< a multiple of 8 up to 256; so is headDimV
+  int headDimQk = 128;                       ///< a multiple of 8 up to 256; so is headDimV
   int headDimV = 128;
   Target target;
   /// How many keys launches tend to have; 0: many. A kernel is right for every length: only the
@@ -42,12 +42,13 @@ struct KernelSpecification {
   std::vector<ConstantValue> constants;
 
   /// All of the above as text, without the file's name: what a cache keys on
-  /// (together with compilerVersion()).
+  /// (together with compilerVersion() of the target's kind).
   std::string canonicalText() const;
 };
 
-/// Changes whenever the same specification may give other code.
-std::string compilerVersion();
+/// Changes whenever the same specification may give other code: with the compiler's sources, with
+/// LLVM, and for the host with the CPU. That of a GPU's code is the same on every machine.
+std::string compilerVersion(Target::Kind kind);
 
 /// How long the stages of one compilation took, in order, in milliseconds.
 struct CompileTimes {
@@ -56,7 +57,8 @@ struct CompileTimes {
 };
 
 /// Compiles `specification`. For a GPU the artifact holds PTX: assembling it is
-/// the runtime's part. For the host it holds an object file. `limits` are looked at before each stage.
+/// the runtime's part. For the host it holds an object file. `limits` are looked at before each
+/// stage.
 Result<Artifact> compile(const KernelSpecification &specification, CompileTimes *times = nullptr,
                          const RequestLimits &limits = {});
 
