@@ -61,7 +61,7 @@ public:
   Status checkSpecification();
   Status parse();     ///< the variant's text → attn
   Status choose();    ///< the schedule
-  Status bind();      ///< with the template → tile, bound, the variant in its hooks
+  Status bind();      ///< with the template → tile, bound and verified, the variant in its hooks
   Status lowerCore(); ///< → maps, reductions, loops: what targets lower
   Status lowerPipe(); ///< GPU: → pipe
   Status lowerNVVM(); ///< GPU: → LLVM IR
@@ -77,7 +77,9 @@ public:
 
 private:
   bool isHost() const { return specification.target.kind == Target::Kind::host; }
-  Status run(llvm::function_ref<void(OpPassManager &)> addPasses, const char *stage);
+  enum class Verify { inDebugBuilds, always };
+  Status run(llvm::function_ref<void(OpPassManager &)> addPasses, const char *stage,
+             Verify verify = Verify::inDebugBuilds);
   Error failure(const char *stage);
   Status checkParameterBytes();
   Status addSummaryKernels();
@@ -125,10 +127,12 @@ Error Compilation::failure(const char *stage) {
                                          specification.variantFile, stage, messages));
 }
 
-Status Compilation::run(llvm::function_ref<void(OpPassManager &)> addPasses, const char *stage) {
+Status Compilation::run(llvm::function_ref<void(OpPassManager &)> addPasses, const char *stage,
+                        Verify verify) {
   PassManager passes(&context);
 #ifdef NDEBUG
-  passes.enableVerifier(false); // it costs more than the passes (docs/performance.md)
+  // Behind each pass it costs more than the passes (docs/performance.md).
+  passes.enableVerifier(verify == Verify::always);
 #endif
   addPasses(passes);
   if (failed(passes.run(*module)))
@@ -247,14 +251,17 @@ Status Compilation::bind() {
       fmt::format("input={}", elementTypeName(specification.inputType)),
   };
   options.bindings.assign(bindings.begin(), bindings.end());
-  Status status = run(
-      [&](OpPassManager &passes) {
-        passes.addPass(createTileBind(options));
+  // What a template says of its tiles can be judged once they have extents, and passes trust it.
+  if (Status status = run([&](OpPassManager &passes) { passes.addPass(createTileBind(options)); },
+                          "bind", Verify::always);
+      !status)
+    return status;
+  return run(
+      [](OpPassManager &passes) {
         passes.addPass(createTileInlineVariant());
         passes.nest<tile::KernelOp>().addPass(createTileKeyRanges());
       },
-      "bind");
-  return status;
+      "variant");
 }
 
 Status Compilation::checkParameterBytes() {

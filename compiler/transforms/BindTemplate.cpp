@@ -8,6 +8,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/AttrTypeSubElements.h"
 #include "mlir/IR/Builders.h"
+#include "llvm/ADT/SmallVectorExtras.h"
 #include "llvm/ADT/StringMap.h"
 
 using namespace mlir;
@@ -87,9 +88,34 @@ struct TileBind : impl::TileBindBase<TileBind> {
         return std::nullopt;
       return cast<TypeAttr>(value->second).getValue();
     });
+    // Types are made anew without a check, which no verifier of an op makes up for.
+    bool isValid = true;
+    auto checked = [&](Type bound, Type old) {
+      isValid &= bool(bound);
+      return std::pair(bound ? bound : old, WalkResult::skip());
+    };
+    auto emitKernelError = [&] { return kernel.emitError(); };
+    llvm::function_ref<InFlightDiagnostic()> emitError = emitKernelError;
+    replacer.addReplacement([&](tile::TileType tile) -> std::optional<std::pair<Type, WalkResult>> {
+      SmallVector<Attribute> extents = llvm::map_to_vector(
+          tile.getExtents(), [&](Attribute extent) { return replacer.replace(extent); });
+      return checked(tile::TileType::getChecked(emitError, &getContext(), ArrayRef(extents),
+                                                replacer.replace(tile.getElementType()),
+                                                tile.getEncoding()),
+                     tile);
+    });
+    replacer.addReplacement(
+        [&](tile::BlockType block) -> std::optional<std::pair<Type, WalkResult>> {
+          return checked(tile::BlockType::getChecked(emitError, &getContext(), block.getAxis(),
+                                                     replacer.replace(block.getExtent()),
+                                                     replacer.replace(block.getHeads())),
+                         block);
+        });
     replacer.recursivelyReplaceElementsIn(kernel, /*replaceAttrs=*/true, /*replaceLocs=*/false,
                                           /*replaceTypes=*/true);
     kernel.setParametersAttr(ArrayAttr::get(&getContext(), {}));
+    if (!isValid)
+      return failure();
 
     // An extent that names no parameter would otherwise surface much later.
     WalkResult unbound = kernel.walk([&](Operation *op) {

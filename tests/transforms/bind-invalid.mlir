@@ -34,3 +34,18 @@ tile.kernel @number<d>() {
   // expected-error @+1 {{its extent names something that is no parameter of the template}}
   %n = tile.number m * 2
 }
+
+// -----
+
+// Types that are none once their extents are known.
+// expected-error @+1 {{an extent of a tile is positive, this one is 0}}
+tile.kernel @empty<d>() {
+  %x = tile.constant 0.0 : !tile.tile<[d + -64], f32>
+}
+
+// -----
+
+// expected-error @+1 {{the heads that share 64 rows are a power of two that divides them, not 96}}
+tile.kernel @heads<d, e>() {
+  %rows = tile.work : !tile.block<query, d, e * 3>
+}
