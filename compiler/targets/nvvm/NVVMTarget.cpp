@@ -5,6 +5,7 @@
 #include "targets/nvvm/NVVMTarget.h"
 
 #include "targets/common/CodeGeneration.h"
+#include "targets/nvvm/ConvergentAssembly.h"
 #include "targets/nvvm/NegatedExtremes.h"
 #include "targets/nvvm/Passes.h"
 #include "targets/nvvm/TruthNumbers.h"
@@ -87,8 +88,10 @@ std::unique_ptr<llvm::Module> nvvmModule(ModuleOp module, const ChipFacts &chip,
   }
   registerNVVMDialectTranslation(*module.getContext());
   std::unique_ptr<llvm::Module> translated = translateToLLVM(module, **machine, context);
-  if (translated)
-    optimize(*translated, **machine);
+  if (!translated)
+    return nullptr;
+  nvvm::markConvergentAssembly(*translated);
+  optimize(*translated, **machine);
   return translated;
 }
 

@@ -1,0 +1,41 @@
+//===- ConvergentAssembly.cpp - What a whole warp must run ------*- C++ -*-===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#include "targets/nvvm/ConvergentAssembly.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/IR/InlineAsm.h"
+#include "llvm/IR/InstIterator.h"
+#include "llvm/IR/InstrTypes.h"
+#include "llvm/IR/Module.h"
+
+using namespace llvm;
+
+namespace tesela::nvvm {
+
+/// `instruction`: "shfl.sync.idx.b32", "bar.arrive".
+static bool instructionNeedsWholeWarp(StringRef instruction) {
+  SmallVector<StringRef> parts;
+  instruction.split(parts, '.');
+  return parts.size() > 1 &&
+         (parts.front() == "bar" || is_contained(parts, "sync") || is_contained(parts, "aligned"));
+}
+
+bool needsWholeWarp(StringRef text) {
+  SmallVector<StringRef> words;
+  SplitString(text, words, " \n\t;{}");
+  return any_of(words, instructionNeedsWholeWarp);
+}
+
+void markConvergentAssembly(Module &module) {
+  for (Function &function : module)
+    for (Instruction &instruction : instructions(function))
+      if (auto *call = dyn_cast<CallBase>(&instruction))
+        if (auto *assembly = dyn_cast<InlineAsm>(call->getCalledOperand()))
+          if (needsWholeWarp(assembly->getAsmString()))
+            call->setConvergent();
+}
+
+} // namespace tesela::nvvm
