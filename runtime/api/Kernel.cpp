@@ -44,10 +44,13 @@ static Status launchOne(const LoadedKernel &kernel, TunedKernels *tuned,
 static Status launchChosen(const LoadedKernel &kernel, TunedKernels *tuned,
                            const LaunchArguments &arguments, void *stream) {
   const LoadedKernel *chosen = tuned ? tuned->find(arguments) : nullptr;
-  // Where the tuned kernel cannot be launched (the caller's workspace is too small for it, or there
-  // is none on this stream while it is captured into a graph), the first one may.
-  if (chosen && chosen != &kernel && launchOne(*chosen, tuned, arguments, stream))
-    return Status::success();
+  if (!chosen || chosen == &kernel)
+    return launchOne(kernel, tuned, arguments, stream);
+  Status launched = launchOne(*chosen, tuned, arguments, stream);
+  if (launched || !tuned->swaps())
+    return launched;
+  // Where a kernel that was swapped in cannot be launched (the caller's workspace is too small for
+  // it, or there is none on this stream while it is captured into a graph), the first one may.
   return launchOne(kernel, tuned, arguments, stream);
 }
 
@@ -76,20 +79,31 @@ Status Kernel::launch(const LaunchArguments &arguments, void *stream) const {
   return launchChosen(kernel, state->tuned.get(), arguments, stream);
 }
 
+/// The kernel that launches of `arguments` run whatever happens meanwhile; where they swap the one
+/// that compile() gave.
+static const LoadedKernel &lastingKernel(const Kernel::State &state,
+                                         const LaunchArguments &arguments) {
+  bool lasts = state.tuned && !state.tuned->swaps();
+  const LoadedKernel *chosen = lasts ? state.tuned->find(arguments) : nullptr;
+  return chosen ? *chosen : *state.kernel;
+}
+
 Status Kernel::checkArguments(const LaunchArguments &arguments) const {
   CheckedArguments checked;
   LaunchSizes sizes;
-  return checkAll(*state->kernel, arguments, checked, sizes);
+  return checkAll(lastingKernel(*state, arguments), arguments, checked, sizes);
 }
 
 Result<size_t> Kernel::workspaceBytes(const LaunchArguments &arguments) const {
+  const LoadedKernel &kernel = lastingKernel(*state, arguments);
   CheckedArguments checked;
   LaunchSizes sizes;
-  if (Status status = check(*state->kernel, arguments, checked, sizes); !status)
+  if (Status status = check(kernel, arguments, checked, sizes); !status)
     return status.error();
-  size_t bytes = state->kernel->plan.workspaceBytes(sizes);
+  size_t bytes = kernel.plan.workspaceBytes(sizes);
   // Enough for either: which one runs may change between this call and a launch.
-  const LoadedKernel *chosen = state->tuned ? state->tuned->find(arguments) : nullptr;
+  bool swaps = state->tuned && state->tuned->swaps();
+  const LoadedKernel *chosen = swaps ? state->tuned->find(arguments) : nullptr;
   CheckedArguments ofChosen;
   LaunchSizes sizesOfChosen;
   if (chosen && check(*chosen, arguments, ofChosen, sizesOfChosen))

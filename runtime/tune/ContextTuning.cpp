@@ -7,9 +7,12 @@
 #include "api/KernelRequest.h"
 #include "api/State.h"
 #include "system/Caught.h"
+#include "system/Processors.h"
 #include "tune/Tuner.h"
 
 #include <algorithm>
+#include <map>
+#include <set>
 
 namespace tesela {
 
@@ -17,6 +20,8 @@ namespace {
 
 /// Of buffers, while others work on the device.
 constexpr int64_t backgroundBytes = int64_t(512) << 20;
+/// Kernels that a request makes at a time; each takes one core, as those of Preparations.
+constexpr int mostAtOnce = 8;
 
 /// The options that `specification` was made of.
 KernelOptions optionsOf(const KernelSpecification &specification) {
@@ -50,27 +55,6 @@ bool isOver(Code code) { return code == Code::cancelled || code == Code::deadlin
 
 } // namespace
 
-std::optional<TuneRecord> ContextTuning::Known::find(const SizeBucket &bucket) {
-  std::lock_guard lock(mutex);
-  const TuneRecord *best = nullptr;
-  for (const TuneRecord &record : records) {
-    if (record.bucket == bucket)
-      return record;
-    auto distance = [&](const TuneRecord &other) {
-      return std::abs(other.bucket.batchHeads - bucket.batchHeads);
-    };
-    if (record.bucket.isNear(bucket) && (!best || distance(record) < distance(*best)))
-      best = &record;
-  }
-  return best ? std::optional(*best) : std::nullopt;
-}
-
-void ContextTuning::Known::add(const TuneRecord &record) {
-  std::lock_guard lock(mutex);
-  std::erase_if(records, [&](const TuneRecord &each) { return each.bucket == record.bucket; });
-  records.push_back(record);
-}
-
 static std::string folderOf(const ContextState &context) {
   bool isKept = context.disk && !context.disk->folder().empty();
   return isKept ? context.disk->folder() + "/tuned" : "";
@@ -80,8 +64,11 @@ ContextTuning::ContextTuning(ContextState &context, const ContextOptions &option
     : context(context), mode(options.tuning), seconds(options.tuningSeconds),
       device(recordDevice(context.backend->device(), options.threads)),
       store(folderOf(context), RecordStore::shippedFolder(), context.events),
-      mailbox(std::make_shared<Mailbox>()) {
+      known(size_t(options.mostKernels)), mailbox(std::make_shared<Mailbox>()) {
   mailbox->owner = this;
+  if (mode != Tuning::off)
+    for (auto &[kernel, list] : store.findAll(device))
+      recorded[kernel].list = std::move(list);
 }
 
 ContextTuning::~ContextTuning() {
@@ -101,33 +88,39 @@ std::vector<TuneRecord> ContextTuning::records(const KernelSpecification &specif
   return store.find(device, recordKernel(specification));
 }
 
-std::shared_ptr<ContextTuning::Known>
-ContextTuning::lookUp(const KernelSpecification &specification) {
-  std::string kernel = recordKernel(specification);
-  {
-    std::lock_guard lock(mutex);
-    if (auto found = known.find(kernel); found != known.end())
-      return found->second;
-  }
-  auto made = std::make_shared<Known>();
-  made->specification = specification;
-  made->records = store.find(device, kernel);
-  made->kernels.onMissing([mailbox = mailbox, weak = std::weak_ptr(made)](
-                              const Extents &extents, const std::vector<ScalarArgument> &scalars) {
-    std::lock_guard lock(mailbox->mutex);
-    ContextTuning *owner = mailbox->owner;
-    std::shared_ptr<Known> kernel = weak.lock();
-    if (!kernel || !owner)
-      return;
-    Status begun = caught([&]() -> Status {
-      owner->missing(std::move(kernel), extents, scalars);
-      return Status::success();
-    });
-    if (!begun) // the launch itself goes on
-      owner->warnOnce("nothing is tuned in the background: " + begun.error().message());
-  });
+ContextTuning::Records ContextTuning::recordsOf(const std::string &kernel) const {
   std::lock_guard lock(mutex);
-  return known.try_emplace(kernel, std::move(made)).first->second;
+  auto found = recorded.find(kernel);
+  return found == recorded.end() ? Records() : found->second;
+}
+
+/// The record of the bucket, else of the next one near by.
+std::optional<TuneRecord> ContextTuning::find(const std::string &kernel,
+                                              const SizeBucket &bucket) const {
+  std::lock_guard lock(mutex);
+  auto found = recorded.find(kernel);
+  if (found == recorded.end())
+    return std::nullopt;
+  const TuneRecord *best = nullptr;
+  auto distance = [&](const TuneRecord &record) {
+    return std::abs(record.bucket.batchHeads - bucket.batchHeads);
+  };
+  for (const TuneRecord &record : found->second.list)
+    if (bucket.isNear(record.bucket) && (!best || distance(record) < distance(*best)))
+      best = &record;
+  return best ? std::optional(*best) : std::nullopt;
+}
+
+void ContextTuning::add(const TuneRecord &record, bool isNewAnswer) {
+  std::lock_guard lock(mutex);
+  Records &records = recorded[record.kernel];
+  std::erase_if(records.list, [&](const TuneRecord &each) { return each.bucket == record.bucket; });
+  records.list.push_back(record);
+  records.revision += isNewAnswer;
+}
+
+std::string ContextTuning::knownKey(const std::string &kernel, int revision) {
+  return kernel + "." + std::to_string(revision);
 }
 
 /// The kernel of `record`'s schedule.
@@ -137,7 +130,10 @@ Result<Kernel> ContextTuning::load(const KernelSpecification &specification,
   scheduled.schedule = record.schedule;
   // They chose nothing: one kernel, whatever is expected.
   scheduled.expectedLength = scheduled.expectedQueries = 0;
-  return requestKernel(context, scheduled, limits);
+  Result<Kernel> loaded = requestKernel(context, scheduled, limits);
+  if (!loaded && !isOver(loaded.code()))
+    warnOnce("the tuned schedule in " + record.path + " is not used: " + loaded.error().message());
+  return loaded;
 }
 
 Result<Kernel> ContextTuning::request(const KernelSpecification &specification,
@@ -146,77 +142,130 @@ Result<Kernel> ContextTuning::request(const KernelSpecification &specification,
   bool isOff = mode == Tuning::off || !specification.schedule.empty() || templateFolderInUse();
   if (isOff)
     return requestKernel(context, specification, limits);
-  std::shared_ptr<Known> kernel = lookUp(specification);
+  std::string kernel = recordKernel(specification);
   std::optional<TuneRecord> record;
   if (sizes) {
     SizeBucket bucket = SizeBucket::of(extentsOf(*sizes));
-    record = kernel->find(bucket);
+    record = find(kernel, bucket);
     if (mode == Tuning::full && (!record || record->bucket != bucket)) {
-      tune(*kernel, extentsOf(*sizes), {}, /*inBackground=*/false, limits);
+      tune(specification, extentsOf(*sizes), {}, /*inBackground=*/false, limits);
       if (Status status = limits.check(); !status)
         return status.error();
-      record = kernel->find(bucket);
+      record = find(kernel, bucket);
     }
   }
+  bool isOne = !swaps() && (sizes || recordsOf(kernel).list.empty());
+  return isOne ? requestOne(specification, record, limits)
+               : requestAll(specification, record, limits);
+}
+
+Result<Kernel> ContextTuning::requestOne(const KernelSpecification &specification,
+                                         const std::optional<TuneRecord> &record,
+                                         const RequestLimits &limits) {
   if (record) {
     Result<Kernel> tuned = load(specification, *record, limits);
     if (tuned) {
       auto state = std::make_shared<Kernel::State>(*tuned->internal());
-      kernel->kernels.set(record->bucket, state->kernel);
-      state->tuned = std::shared_ptr<TunedKernels>(kernel, &kernel->kernels);
       state->info.scheduleOrigin = KernelInfo::ScheduleOrigin::tuned;
       state->info.tunedRecord = record->path;
       return Kernel(std::move(state));
     }
     if (isOver(tuned.code()))
       return tuned;
-    warnOnce("the tuned schedule in " + record->path + " is not used: " + tuned.error().message());
   }
-  Result<Kernel> base = requestKernel(context, specification, limits);
-  bool hasOthers = mode != Tuning::cached;
-  {
-    std::lock_guard lock(kernel->mutex);
-    hasOthers |= !kernel->records.empty();
-  }
-  if (!base || !hasOthers) // nothing that a launch could look for
-    return base;
-  auto state = std::make_shared<Kernel::State>(*base->internal());
-  state->tuned = std::shared_ptr<TunedKernels>(kernel, &kernel->kernels);
+  return requestKernel(context, specification, limits);
+}
+
+Result<Kernel> ContextTuning::requestAll(const KernelSpecification &specification,
+                                         const std::optional<TuneRecord> &record,
+                                         const RequestLimits &limits) {
+  std::string kernel = recordKernel(specification);
+  Records records = recordsOf(kernel);
+  std::optional<Result<Kernel>> first;
+  auto requestFirst = [&] {
+    first = caught([&] { return requestOne(specification, record, limits); });
+  };
+  auto make = [&]() -> Result<KnownPointer> {
+    Result<KnownPointer> made = makeKnown(specification, records, requestFirst, limits);
+    return !first || *first ? made : first->error();
+  };
+  Result<KnownPointer> all = known.get(knownKey(kernel, records.revision), limits, make,
+                                       [&](const std::string &) { hasDropped = true; });
+  if (!all)
+    return all.error();
+  if (!first) // another request's, or one of before
+    requestFirst();
+  if (!*first)
+    return *first;
+  auto state = std::make_shared<Kernel::State>(*(*first)->internal());
+  state->tuned = std::shared_ptr<TunedKernels>(*all, &(*all)->kernels);
   return Kernel(std::move(state));
 }
 
-void ContextTuning::loadInBackground(std::shared_ptr<Known> kernel, TuneRecord record,
-                                     SizeBucket bucket) {
-  loading.add([this, kernel = std::move(kernel), record = std::move(record), bucket] {
-    RequestLimits limits;
-    limits.cancelled = stopping.get_token();
-    Result<Kernel> loaded = caught([&] { return load(kernel->specification, record, limits); });
-    if (loaded)
-      kernel->kernels.set(bucket, loaded->internal()->kernel);
-    else if (!isOver(loaded.code()))
-      warnOnce("the tuned schedule in " + record.path +
-               " is not used: " + loaded.error().message());
-  });
+Result<ContextTuning::KnownPointer>
+ContextTuning::makeKnown(const KernelSpecification &specification, const Records &records,
+                         const std::function<void()> &alsoDo, const RequestLimits &limits) {
+  auto made = std::make_shared<Known>(specification, swaps());
+  std::map<std::string, Result<Kernel>> loaded; // by schedule
+  if (!records.list.empty()) {
+    std::mutex loadedMutex;
+    TaskThreads threads(std::clamp(usableProcessors(), 1, mostAtOnce)); // done at the block's end
+    threads.add(alsoDo);
+    std::set<std::string> begun;
+    for (const TuneRecord &record : records.list)
+      if (begun.insert(record.schedule).second)
+        threads.add([&] {
+          Result<Kernel> kernel = caught([&] { return load(specification, record, limits); });
+          std::lock_guard lock(loadedMutex);
+          loaded.emplace(record.schedule, std::move(kernel));
+        });
+  }
+  if (Status status = limits.check(); !status)
+    return status.error();
+  for (const TuneRecord &record : records.list)
+    if (const Result<Kernel> &kernel = loaded.at(record.schedule))
+      made->kernels.set(record.bucket, kernel->internal()->kernel);
+  // Launches of the kernels that were dropped, or of an earlier answer, are not known to these.
+  if (hasDropped || records.revision > 0)
+    made->kernels.expectOthers();
+  if (swaps())
+    made->kernels.onMissing(
+        [mailbox = mailbox, weak = std::weak_ptr<const Known>(made)](
+            const Extents &extents, const std::vector<ScalarArgument> &scalars) {
+          std::lock_guard lock(mailbox->mutex);
+          ContextTuning *owner = mailbox->owner;
+          KnownPointer known = weak.lock();
+          if (!known || !owner)
+            return;
+          Status begun = caught([&]() -> Status {
+            owner->missing(known, extents, scalars);
+            return Status::success();
+          });
+          if (!begun) // the launch itself goes on
+            owner->warnOnce("nothing is tuned in the background: " + begun.error().message());
+        });
+  return KnownPointer(std::move(made));
 }
 
-/// A launch has sizes that no kernel is known for.
-void ContextTuning::missing(std::shared_ptr<Known> kernel, const Extents &extents,
+/// A launch has sizes that no kernel is known for, and launches swap.
+void ContextTuning::missing(const KnownPointer &known, const Extents &extents,
                             const std::vector<ScalarArgument> &scalars) {
-  SizeBucket bucket = SizeBucket::of(extents);
-  std::optional<TuneRecord> record = kernel->find(bucket);
-  if (record)
-    loadInBackground(kernel, *record, record->bucket);
   bool isEmpty = std::min({extents.B, extents.H, extents.Hkv, extents.Sq, extents.Sk}) < 1;
-  if (mode == Tuning::cached || isEmpty || (record && record->bucket == bucket))
+  if (isEmpty)
     return;
-  tuning.add([this, kernel = std::move(kernel), extents, scalars] {
+  tuning.add([this, known, extents, scalars] {
     RequestLimits limits;
     limits.cancelled = stopping.get_token();
-    tune(*kernel, extents, scalars, /*inBackground=*/true, limits);
+    SizeBucket bucket = SizeBucket::of(extents);
+    std::optional<TuneRecord> record = find(recordKernel(known->specification), bucket);
+    if (record && record->bucket == bucket) // made since its kernels were
+      swapIn(known->specification, *record, limits);
+    else
+      tune(known->specification, extents, scalars, /*inBackground=*/true, limits);
   });
 }
 
-void ContextTuning::tune(Known &kernel, const Extents &extents,
+void ContextTuning::tune(const KernelSpecification &specification, const Extents &extents,
                          const std::vector<ScalarArgument> &scalars, bool inBackground,
                          const RequestLimits &limits) {
   if (!limits.check())
@@ -230,7 +279,7 @@ void ContextTuning::tune(Known &kernel, const Extents &extents,
   }
   Result<TunedKernel> tuned = caught([&] {
     return raceSchedules(context.backend->device(), context.threads, *context.events,
-                         optionsOf(kernel.specification), shapeOf(extents, scalars), options);
+                         optionsOf(specification), shapeOf(extents, scalars), options);
   });
   if (!tuned) {
     if (!isOver(tuned.code()))
@@ -242,23 +291,29 @@ void ContextTuning::tune(Known &kernel, const Extents &extents,
     tuned->record.path = *path;
   else
     warnOnce("tuned schedules are kept for this process alone: " + path.error().message());
-  kernel.add(tuned->record);
-  if (Result<Kernel> loaded = load(kernel.specification, tuned->record, limits))
-    kernel.kernels.set(tuned->record.bucket, loaded->internal()->kernel);
+  add(tuned->record, /*isNewAnswer=*/false);
+  swapIn(specification, tuned->record, limits);
+}
+
+void ContextTuning::swapIn(const KernelSpecification &specification, const TuneRecord &record,
+                           const RequestLimits &limits) {
+  KnownPointer found = known.find(knownKey(record.kernel, 0));
+  if (!found) // who asks for it next has it
+    return;
+  if (Result<Kernel> loaded = caught([&] { return load(specification, record, limits); }))
+    found->kernels.set(record.bucket, loaded->internal()->kernel);
 }
 
 Result<std::string> ContextTuning::keep(const KernelSpecification &specification,
                                         const TuneRecord &record) {
   Result<std::string> path = store.store(record);
-  if (!path)
+  if (!path || mode == Tuning::off)
     return path;
   TuneRecord kept = record;
   kept.path = *path;
-  // Also where nobody has asked yet: one who just asks may have read the records before this one.
-  std::shared_ptr<Known> kernel = lookUp(specification);
-  kernel->add(kept);
-  if (mode != Tuning::off && kernel->kernels.isUsed()) // else the first launch will look for it
-    loadInBackground(kernel, kept, kept.bucket);
+  add(kept, /*isNewAnswer=*/!swaps());
+  if (swaps())
+    swapIn(specification, kept, {});
   return path;
 }
 

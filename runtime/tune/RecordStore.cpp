@@ -88,27 +88,52 @@ std::string RecordStore::folderOf(const std::string &device, const std::string &
   return folder_ + "/" + sha256Hex(device + "\n" + kernel).substr(0, 32);
 }
 
+const std::vector<TuneRecord> &RecordStore::shippedRecords() const {
+  std::call_once(shippedOnce, [&] {
+    if (!shipped.empty())
+      for (const std::string &path : jsonFiles(shipped))
+        for (TuneRecord &record : read(path))
+          readOfShipped.push_back(std::move(record));
+  });
+  return readOfShipped;
+}
+
+/// Adds `record` unless there is one of its bucket.
+static void addNew(const TuneRecord &record, std::vector<TuneRecord> &records) {
+  if (std::ranges::find(records, record.bucket, &TuneRecord::bucket) == records.end())
+    records.push_back(record);
+}
+
 std::vector<TuneRecord> RecordStore::find(const std::string &device,
                                           const std::string &kernel) const {
   std::vector<TuneRecord> result;
   auto add = [&](const TuneRecord &record) {
-    bool isOurs = record.device == device && record.kernel == kernel;
-    if (isOurs && std::none_of(result.begin(), result.end(), [&](const TuneRecord &other) {
-          return other.bucket == record.bucket;
-        }))
-      result.push_back(record);
+    if (record.device == device && record.kernel == kernel)
+      addNew(record, result);
   };
   if (!folder_.empty())
     for (const std::string &path : jsonFiles(folderOf(device, kernel)))
       for (const TuneRecord &record : read(path))
         add(record);
-  std::call_once(shippedOnce, [&] {
-    if (!shipped.empty())
-      for (const std::string &path : jsonFiles(shipped))
-        for (TuneRecord &record : read(path))
-          shippedRecords.push_back(std::move(record));
-  });
-  for (const TuneRecord &record : shippedRecords)
+  for (const TuneRecord &record : shippedRecords())
+    add(record);
+  return result;
+}
+
+RecordStore::Records RecordStore::findAll(const std::string &device) const {
+  Records result;
+  auto add = [&](const TuneRecord &record) {
+    if (record.device == device)
+      addNew(record, result[record.kernel]);
+  };
+  std::error_code failure;
+  for (fs::directory_iterator each(folder_, failure), end; !failure && each != end;
+       each.increment(failure))
+    for (const std::string &path : jsonFiles(each->path()))
+      for (const TuneRecord &record : read(path))
+        if (std::string(each->path()) == folderOf(device, record.kernel)) // where find() looks
+          add(record);
+  for (const TuneRecord &record : shippedRecords())
     add(record);
   return result;
 }

@@ -18,6 +18,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 namespace tesela {
@@ -34,6 +35,9 @@ public:
   /// The records of a kernel on a device, one a bucket: the user's, else the library's. What is
   /// damaged is left out, with one warning.
   std::vector<TuneRecord> find(const std::string &device, const std::string &kernel) const;
+  /// Those of all kernels, by recordKernel().
+  using Records = std::unordered_map<std::string, std::vector<TuneRecord>>;
+  Records findAll(const std::string &device) const;
 
   /// Keeps the record in place of an earlier one of its bucket; the path of its file.
   Result<std::string> store(const TuneRecord &record) const;
@@ -43,13 +47,14 @@ public:
 private:
   void warnOnce(const std::string &path, const std::string &problem) const;
   std::vector<TuneRecord> read(const std::string &path) const;
+  const std::vector<TuneRecord> &shippedRecords() const;
   std::string folderOf(const std::string &device, const std::string &kernel) const;
 
   std::string folder_, shipped;
   std::shared_ptr<const EventSink> events;
   mutable std::atomic<bool> warned = false;
   mutable std::once_flag shippedOnce;
-  mutable std::vector<TuneRecord> shippedRecords;
+  mutable std::vector<TuneRecord> readOfShipped;
 };
 
 } // namespace tesela

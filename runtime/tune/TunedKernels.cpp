@@ -22,14 +22,17 @@ const LoadedKernel *TunedKernels::find(const LaunchArguments &arguments) {
     return nullptr;
   Extents extents{int32_t(q[0]), int32_t(q[1]), int32_t(k[1]), int32_t(q[2]), int32_t(k[2])};
   SizeBucket bucket = SizeBucket::of(extents);
-  if (const Table *table = current.load(std::memory_order_acquire))
+  const Table *table = current.load(std::memory_order_acquire);
+  if (table)
     for (const Entry &entry : *table)
       if (entry.bucket == bucket)
         return entry.chosen;
+  if (!swaps_)
+    return table ? nearest(*table, bucket) : nullptr;
   return findMissing(bucket, extents, arguments.scalars);
 }
 
-/// The first launch of a bucket.
+/// The first launch of a bucket, where launches swap.
 const LoadedKernel *TunedKernels::findMissing(const SizeBucket &bucket, const Extents &extents,
                                               const std::vector<ScalarArgument> &scalars) {
   Missing ask;
@@ -86,20 +89,24 @@ bool TunedKernels::alone(const LoadedKernel &kernel) {
   return !mixed;
 }
 
-/// Chooses for each bucket, then shows the table. The lock is held.
-void TunedKernels::publish(Table table) {
-  for (Entry &entry : table) {
-    entry.chosen = entry.kernel.get();
-    int nearest = 3; // further than what is near
-    for (const Entry &other : table) {
-      int distance = std::abs(other.bucket.batchHeads - entry.bucket.batchHeads);
-      if (!entry.kernel && other.kernel && entry.bucket.isNear(other.bucket) &&
-          distance < nearest) {
-        nearest = distance;
-        entry.chosen = other.kernel.get();
-      }
+/// The kernel of the bucket next to one that has none; null: there is none near by.
+const LoadedKernel *TunedKernels::nearest(const Table &table, const SizeBucket &bucket) {
+  const LoadedKernel *found = nullptr;
+  int least = 3; // further than what is near
+  for (const Entry &entry : table) {
+    int distance = std::abs(entry.bucket.batchHeads - bucket.batchHeads);
+    if (entry.kernel && bucket.isNear(entry.bucket) && distance < least) {
+      least = distance;
+      found = entry.kernel.get();
     }
   }
+  return found;
+}
+
+/// Chooses for each bucket, then shows the table. The lock is held.
+void TunedKernels::publish(Table table) {
+  for (Entry &entry : table)
+    entry.chosen = entry.kernel ? entry.kernel.get() : nearest(table, entry.bucket);
   tables.push_back(std::make_unique<const Table>(std::move(table)));
   current.store(tables.back().get(), std::memory_order_release);
 }

@@ -27,21 +27,6 @@ void setCandidates(std::vector<std::string> schedules) {
   candidates = std::move(schedules);
 }
 
-/// Makes of `artifact` what `schedule` says.
-static Status apply(const std::string &schedule, Artifact &artifact) {
-  constexpr std::string_view repeated = "launches = ";
-  if (schedule == "broken")
-    return Error(Code::invalidArgument, "schedule: it is broken");
-  if (schedule == "wrong")
-    artifact.launches[0].items = *Expression::parse("(* 0 B)");
-  if (schedule.starts_with(repeated))
-    artifact.launches.resize(size_t(std::stoi(schedule.substr(repeated.size()))),
-                             artifact.launches[0]);
-  if (!schedule.empty())
-    artifact.schedule = schedule;
-  return Status::success();
-}
-
 static std::atomic<int> compileMilliseconds = 0;
 
 void setCompileMilliseconds(int milliseconds) { compileMilliseconds = milliseconds; }
@@ -71,6 +56,26 @@ static std::string ptxOf(const Artifact &artifact) {
     text += ") {\n  ret;\n}\n";
   }
   return text;
+}
+
+/// Makes of `artifact` what `schedule` says.
+static Status apply(const std::string &schedule, Artifact &artifact) {
+  constexpr std::string_view repeated = "launches = ";
+  if (schedule == "broken")
+    return Error(Code::invalidArgument, "schedule: it is broken");
+  if (schedule == "wrong")
+    artifact.launches[0].items = *Expression::parse("(* 0 B)");
+  constexpr std::string_view named = "named ";
+  if (schedule.starts_with(named) && artifact.target.kind == Target::Kind::cuda) {
+    artifact.launches.back().kernel = schedule.substr(named.size());
+    artifact.code = ptxOf(artifact);
+  }
+  if (schedule.starts_with(repeated))
+    artifact.launches.resize(size_t(std::stoi(schedule.substr(repeated.size()))),
+                             artifact.launches[0]);
+  if (!schedule.empty())
+    artifact.schedule = schedule;
+  return Status::success();
 }
 
 /// `artifact`, which has the host's launch, for a GPU.

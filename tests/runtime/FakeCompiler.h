@@ -34,7 +34,7 @@ void setCompileMilliseconds(int milliseconds);
 
 /// What scheduleCandidates() returns, the heuristic's first. compile() knows the schedules
 /// "launches = N" (the kernel N times over, so that it takes N times as long), "wrong" (it writes
-/// nothing) and "broken" (it does not compile).
+/// nothing), "broken" (it does not compile) and, on a GPU, "named NAME" (its main kernel's symbol).
 void setCandidates(std::vector<std::string> schedules);
 
 /// How many calls of compile() have begun in this process.

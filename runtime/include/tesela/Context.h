@@ -26,14 +26,23 @@ struct ContextState;
 
 /// What compile() and launches do with measured schedules (Tune.h). A schedule that
 /// KernelOptions::schedule names always holds.
+///
+/// With `off` and `cached` a process has one answer: the same requests and launches run the same
+/// kernels, in the same order, and give the same bits. Which schedule a launch runs follows from
+/// the options of compile(), from the launch's own sizes, and from what was measured before the
+/// context was created. A kernel never changes; nothing is compiled by a launch, and nothing in the
+/// background.
 enum class Tuning {
   off, ///< the heuristic chooses
-  /// Schedules that were measured before, here or by those who made the library, are used. Where
-  /// KernelOptions::sizes are given compile() makes the kernel for these; the kernel for other
-  /// sizes is prepared in the background by their first launch, which does not wait for it.
+  /// Schedules that were measured before the context was created, here or by those who made the
+  /// library, are used. With KernelOptions::sizes compile() makes the kernel for these, which all
+  /// its launches run. Without, it makes one for each schedule that was measured for the variant,
+  /// several at a time, and waits for all of them; a launch runs that of its own sizes. What
+  /// tune() finds in this context holds for kernels that are compiled from then on.
   cached,
   /// Also, the first launch of sizes that nothing is known for has them tuned in the background, on
-  /// one thread, in memory of its own; later launches run what came of it. What it costs:
+  /// one thread, in memory of its own; what came of it is swapped in: later launches of the same
+  /// Kernel run another schedule, whose results differ in the last bits. What it costs:
   /// docs/tuning.md.
   onFirstUse,
   /// Also, compile() tunes for KernelOptions::sizes that nothing is known for, and waits.
@@ -49,7 +58,8 @@ struct ContextOptions {
   /// False: nothing is read from or written to disk.
   bool diskCache = true;
   /// Kernels that the context keeps in memory, those asked for last; who holds a Kernel keeps it
-  /// beyond that. A kernel's code has 14 KB (host) to 185 KB (sm_90): these have 0.2 GB at most.
+  /// beyond that. A kernel's code has 14 KB (host) to 185 KB (sm_90): these have 0.2 GB at most. Of
+  /// as many variants it also keeps the kernels of measured schedules (Tuning).
   int64_t mostKernels = 1024;
   /// The bytes that the folder's kernels may have together; beyond that those used longest ago are
   /// removed. 0: defaultCacheBytes of tesela/Cache.h. Contexts with several limits on one

@@ -69,8 +69,8 @@ struct KernelInfo {
   int headDimQk = 0, headDimV = 0;
   std::string schedule; ///< the chosen #tile.schedule, as text
   /// Who chose it: KernelOptions::schedule, in part or whole; the heuristic; or measurements, whose
-  /// record is the file `tunedRecord`. Launches of other sizes may run other schedules
-  /// (ContextOptions::tuning).
+  /// record is the file `tunedRecord`. Launches of other sizes may run other schedules, where no
+  /// sizes were given to compile() or kernels are swapped in (ContextOptions::tuning).
   enum class ScheduleOrigin { given, heuristic, tuned } scheduleOrigin = ScheduleOrigin::heuristic;
   std::string tunedRecord;
   std::vector<VariantParameter> parameters;

@@ -46,9 +46,9 @@ struct KernelOptions {
   /// How many queries a sequence tends to have, likewise. Few, as in decoding, let the query heads
   /// of a key/value head share a tile.
   int64_t expectedQueries = 0;
-  /// The sizes that most launches will have, where they are known. KernelOptions::schedule is then
-  /// the tuned one for these, if there is one (ContextOptions::tuning); each launch has the
-  /// schedule of its own sizes all the same.
+  /// The sizes that most launches will have, where they are known. The schedule is then the tuned
+  /// one for these, if there is one (ContextOptions::tuning), for all launches of the kernel;
+  /// without, each launch has the tuned one for its own sizes, if there is one.
   std::optional<ProblemSizes> sizes;
   /// Empty: the heuristic chooses. Else overrides of single choices, in the
   /// syntax of #tile.schedule's body: "block_m = 128, block_n = 64".

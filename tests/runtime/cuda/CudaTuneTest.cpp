@@ -5,7 +5,10 @@
 #include "CudaProblem.h"
 
 #include "api/State.h"
+#include "system/File.h"
 #include "tesela/Tune.h"
+
+#include <algorithm>
 
 using namespace tesela;
 
@@ -118,6 +121,102 @@ TEST_F(CudaTuneTest, AKernelThatChangesBeforeACaptureSpoilsNothing) {
   Status launched = kernel->launch(problem.arguments, stream.get());
   EXPECT_TRUE(stub::endCapture(stream.get()));
   EXPECT_TRUE(launched.ok()) << launched.error().message();
+}
+
+/// A cache in which "named special" is the fastest known for CudaProblem's sizes.
+class CudaAnswerTest : public CudaTest {
+protected:
+  Result<TemporaryFolder> folder = TemporaryFolder::create();
+
+  void SetUp() override {
+    CudaTest::SetUp();
+    fake::setCudaFormat(CodeFormat::cubin);
+    TuneRecord record;
+    record.device = recordDevice((*cudaDevices())[0], 0);
+    record.kernel = recordKernel(*makeSpecification(cudaKernelOptions(), "sm_90"));
+    record.bucket = SizeBucket::of(
+        {CudaProblem::B, CudaProblem::H, CudaProblem::Hkv, CudaProblem::Sq, CudaProblem::Sk});
+    record.schedule = "named special";
+    RecordStore store(folder->path() + "/tuned", "", std::make_shared<EventSink>());
+    ASSERT_TRUE(store.store(record).ok());
+  }
+  Context context() {
+    ContextOptions options;
+    options.device = "cuda";
+    options.cacheFolder = folder->path();
+    return *Context::create(options);
+  }
+  /// The kernels that were started, in order.
+  static std::vector<std::string> started() {
+    std::vector<std::string> names;
+    for (const stub::StubLaunch &launch : stub::takeLaunches())
+      if (launch.kernel != "memset")
+        names.push_back(launch.kernel);
+    return names;
+  }
+  /// With half as many queries: sizes of which nothing is known.
+  static LaunchArguments otherSizes(LaunchArguments arguments) {
+    for (Tensor *tensor : {&arguments.q, &arguments.o, &arguments.lse})
+      tensor->extents[2] /= 2;
+    arguments.lse = Tensor::contiguous(arguments.lse.data, ElementType::f32,
+                                       {CudaProblem::B, CudaProblem::H, CudaProblem::Sq / 2});
+    return arguments;
+  }
+};
+
+TEST_F(CudaAnswerTest, TheSameSequenceStartsTheSameKernels) {
+  auto sequence = [&] {
+    Context shared = context();
+    Kernel kernel = *shared.compile(cudaKernelOptions());
+    CudaProblem problem = CudaProblem::create(shared).value();
+    TestStream stream;
+    stub::recordLaunches();
+    for (bool other : {true, false, false, true, false})
+      EXPECT_TRUE(
+          kernel.launch(other ? otherSizes(problem.arguments) : problem.arguments, stream.get())
+              .ok());
+    return started();
+  };
+  std::vector<std::string> first = sequence();
+  EXPECT_EQ(std::count(first.begin(), first.end(), "special"), 3);
+  EXPECT_EQ(std::count(first.begin(), first.end(), "fake_sliding_alibi"), 2);
+  EXPECT_EQ(sequence(), first);
+}
+
+TEST_F(CudaAnswerTest, AGraphHasTheKernelOfTheEagerLaunch) {
+  Context shared = context();
+  Kernel kernel = *shared.compile(cudaKernelOptions());
+  CudaProblem problem = CudaProblem::create(shared).value();
+  TestStream stream;
+  stub::recordLaunches();
+  ASSERT_TRUE(kernel.launch(problem.arguments, stream.get()).ok());
+  std::vector<std::string> eager = started();
+  EXPECT_EQ(eager.back(), "special");
+  for (bool isLent : {false, true}) {
+    Buffer memory;
+    if (isLent) {
+      memory = shared.allocate(*kernel.workspaceBytes(problem.arguments)).value();
+      problem.arguments.workspace = {memory.data(), memory.size()};
+    }
+    stub::takeLaunches();
+    stub::beginCapture(stream.get());
+    Status launched = kernel.launch(problem.arguments, stream.get());
+    EXPECT_TRUE(stub::endCapture(stream.get()));
+    ASSERT_TRUE(launched.ok()) << launched.error().message();
+    EXPECT_EQ(started(), eager);
+  }
+}
+
+// Not another one that would fit: the results would have other bits.
+TEST_F(CudaAnswerTest, AKernelThatCannotBeLaunchedIsAnError) {
+  Context shared = context();
+  Kernel kernel = *shared.compile(cudaKernelOptions());
+  CudaProblem problem = CudaProblem::create(shared).value();
+  problem.arguments.workspace = {problem.memory.data(), 1};
+  stub::recordLaunches();
+  EXPECT_FALSE(kernel.checkArguments(problem.arguments).ok());
+  EXPECT_EQ(kernel.launch(problem.arguments).code(), Code::invalidArgument);
+  EXPECT_TRUE(started().empty());
 }
 
 } // namespace

@@ -84,16 +84,21 @@ typedef struct tesela_event {
 typedef struct tesela_context tesela_context;
 
 /* What tesela_compile and launches do with measured schedules (tesela/c/tune.h). A schedule that
- * tesela_kernel_options name always holds. */
+ * tesela_kernel_options name always holds. With TESELA_TUNING_OFF and TESELA_TUNING_CACHED the same
+ * calls in the same order run the same kernels and give the same bits: a kernel never changes,
+ * nothing is compiled by a launch, and nothing in the background. */
 typedef enum tesela_tuning TESELA_AS_INT {
   TESELA_TUNING_DEFAULT = 0, /* TESELA_TUNING_CACHED */
   TESELA_TUNING_OFF = 1,     /* the heuristic chooses */
-  /* Schedules that were measured before, here or by those who made the library, are used. Where the
-   * options' sizes are given, tesela_compile makes the kernel for these; the kernel for other sizes
-   * is prepared in the background by their first launch, which does not wait for it. */
+  /* Schedules that were measured before the context was created, here or by those who made the
+   * library, are used. With the options' sizes tesela_compile makes the kernel for these, which all
+   * its launches run. Without, it makes one for each schedule that was measured for the variant and
+   * waits for all of them; a launch runs that of its own sizes. What tesela_tune finds in this
+   * context holds for kernels that are compiled from then on. */
   TESELA_TUNING_CACHED = 2,
   /* Also, the first launch of sizes that nothing is known for has them tuned in the background, on
-   * one thread, in memory of its own; later launches run what came of it. */
+   * one thread, in memory of its own; what came of it is swapped in: later launches of the same
+   * kernel run another schedule, whose results differ in the last bits. */
   TESELA_TUNING_ON_FIRST_USE = 3,
   /* Also, tesela_compile tunes for the options' sizes that nothing is known for, and waits. */
   TESELA_TUNING_FULL = 4

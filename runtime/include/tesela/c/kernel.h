@@ -59,7 +59,8 @@ typedef struct tesela_kernel_options {
    * "sm_80", say, which an sm_90 runs too. */
   const char *target;
   /* The sizes that most launches will have; NULL: not known. The schedule is then the tuned one for
-   * these, if there is one; each launch has the schedule of its own sizes all the same. */
+   * these, if there is one, for all launches; without, each launch has the tuned one for its own
+   * sizes, if there is one. */
   const tesela_sizes *sizes;
 } tesela_kernel_options;
 
