@@ -1,0 +1,88 @@
+# Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+# gpu_script_test.py SCRIPT: scripts/gpu with programs that pass, fail, skip and never end.
+
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+SCRIPT = os.path.abspath(sys.argv.pop())
+
+
+class GpuScript(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.programs = os.path.join(self.folder.name, "bin")
+        os.mkdir(self.programs)
+        gtest = "echo '[       OK ] A.b (1 ms)'; echo '[==========] 1 test ran.'"
+        for name in ("tesela", "tesela_planted_defects"):
+            self.write(name, "exit 0")
+        self.write("tesela_device_test", gtest)
+        self.write("tesela_tensor_map_test", gtest)
+        self.write("tesela_random_variants", "echo '3 variants on cuda, 0 failed, 1.0 s'")
+        self.write("python3", "echo 'causal: the eager bits'")
+        self.write("compute-sanitizer", "exit 0")
+        self.write("nvidia-smi", "exit 0")
+
+    def write(self, name, script):
+        path = os.path.join(self.programs, name)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("#!/bin/bash\n" + script + "\n")
+        os.chmod(path, 0o755)
+
+    def run_script(self, seconds=60):
+        environment = dict(os.environ, PATH=self.programs + ":" + os.environ["PATH"])
+        result = subprocess.run(
+            [SCRIPT, self.folder.name, str(seconds)],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        lines = {line.split()[0]: line for line in result.stdout.splitlines() if line}
+        return result.returncode, lines, result.stderr
+
+    def test_each_part_has_a_line(self):
+        _, lines, _ = self.run_script()
+        for part in ("graphs", "torch-graphs", "templates", "corpus", "grid", "random-sm90", "random-sm80"):
+            self.assertIn("passed", lines[part], part)
+        self.assertIn("0 failed", lines["random-sm90"])
+
+    def test_a_failure_is_told(self):
+        self.write("tesela_random_variants", "echo '3 variants on cuda, 1 failed, 1.0 s'; exit 1")
+        code, lines, _ = self.run_script()
+        self.assertEqual(code, 1)
+        self.assertIn("FAILED", lines["random-sm90"])
+        self.assertIn("1 failed", lines["random-sm90"])
+
+    def test_what_does_not_end_is_cut(self):
+        self.write("tesela_random_variants", "sleep 100")
+        code, lines, _ = self.run_script(seconds=20)
+        self.assertEqual(code, 1)
+        self.assertIn("cut", lines["random-sm90"])
+
+    def test_a_crash_in_the_grid_is_a_failure(self):
+        self.write("tesela_device_test", "kill -SEGV $$")
+        code, lines, _ = self.run_script()
+        self.assertEqual(code, 1)
+        self.assertIn("FAILED", lines["grid"])
+
+    def test_skips_without_a_gpu(self):
+        self.write("nvidia-smi", "exit 9")
+        code, _, error = self.run_script()
+        self.assertEqual(code, 77)
+        self.assertIn("finds no GPU", error)
+
+    def test_what_is_missing_is_named(self):
+        os.remove(os.path.join(self.programs, "tesela_device_test"))
+        code, _, error = self.run_script()
+        self.assertEqual(code, 2)
+        self.assertIn("tesela_device_test is missing", error)
+
+
+if __name__ == "__main__":
+    unittest.main()
