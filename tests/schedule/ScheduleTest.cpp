@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 #include "schedule/Schedule.h"
+#include "targets/host/HostSchedule.h"
 #include "targets/host/VectorUnit.h"
 
 #include <gtest/gtest.h>
@@ -326,6 +327,22 @@ TEST(Schedule, CountsSharedMemory) {
   schedule.queryStages = 2;
   EXPECT_EQ(sharedBytes(schedule, specificationFor("sm_90", 128)),
             98304 + 96 + 2 * (2 * 128 * 128 + 16) + 2 * (2 * 8 + 16) + 16 + finding);
+}
+
+// Whether products of pairs of bf16 are worth it is a fact of the CPU, not of its features.
+TEST(Schedule, PairsOfBf16AreTheCpusChoice) {
+  const std::set<std::string> features = {"avx512f", "avx512dq", "avx512vl", "avx512bw",
+                                          "avx512bf16"};
+  auto arePairs = [&](const char *cpu, ElementType type, const std::set<std::string> &has) {
+    return hostChoices(type, 0, false, vectorUnitOf(cpu, has)).productPairs;
+  };
+  for (const char *cpu : {"znver4", "znver5"})
+    EXPECT_TRUE(arePairs(cpu, ElementType::bf16, features)) << cpu;
+  for (const char *cpu : {"cooperlake", "sapphirerapids", "graniterapids", "not a cpu"})
+    EXPECT_FALSE(arePairs(cpu, ElementType::bf16, features)) << cpu;
+  EXPECT_FALSE(arePairs("znver4", ElementType::f16, features));
+  EXPECT_FALSE(arePairs("znver4", ElementType::bf16, {"avx2", "fma", "f16c"}))
+      << "a masked feature";
 }
 
 // Large blocks read keys less often; of short or scattered runs they compute more in vain.

@@ -17,7 +17,7 @@ HostChoices hostChoices(ElementType type, int64_t fewQueries, bool areBlocksLarg
                          .productRows = unit.productRows,
                          .productVectors =
                              type == ElementType::f32 ? unit.runVectors : unit.productVectors,
-                         .productPairs = false};
+                         .productPairs = type == ElementType::bf16 && unit.arePairsFast};
   if (fewQueries > 0) {
     // A row without a query is computed like any other: so few rows, and two heads' at least.
     choices.blockM = std::max<int64_t>(8, 2 * fewQueries);

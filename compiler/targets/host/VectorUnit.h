@@ -7,6 +7,9 @@
 
 #include <cstdint>
 #include <numeric>
+#include <set>
+#include <string>
+#include <string_view>
 
 namespace tesela {
 
@@ -17,6 +20,8 @@ struct VectorUnit {
   bool f16c = false;      ///< conversions between f16 and f32
   int64_t registers = 16; ///< of vectors
   bool bf16Pairs = false; ///< AVX512-BF16's product of pairs
+  /// That product is as fast as a multiply-add of f32, so that bf16 gains by it.
+  bool arePairsFast = false;
   /// The block of a product's result that is kept in registers: #tile.schedule's product_rows
   /// and product_vectors. Of f32 the second is runVectors: there the sums of earlier runs take
   /// registers, too, where as many are left.
@@ -33,6 +38,8 @@ struct VectorUnit {
   }
 };
 
+/// That of the CPU which LLVM calls `name` and which has `features`, as LLVM calls them.
+VectorUnit vectorUnitOf(std::string_view name, const std::set<std::string> &features);
 /// The running CPU's.
 VectorUnit hostVectorUnit();
 
