@@ -19,6 +19,7 @@ struct OracleParameter {
 
 struct OracleArguments {
   unsigned long long q, k, v;
+  unsigned long long rows;
   long long qStrides[4], kStrides[4], vStrides[4];
   unsigned long long ref, base, absolute, lse, termNorm, largestScore;
   int B, H, Hkv, Sq, Sk;
@@ -105,7 +106,9 @@ extern "C" __global__ void __launch_bounds__(256) tesela_oracle(OracleArguments 
   __shared__ double weightsRef[256], weightsBase[256];
   const double infinity = __longlong_as_double(0x7ff0000000000000ll);
   const double nan = __longlong_as_double(0x7ff8000000000000ll);
-  const int q = blockIdx.x, h = blockIdx.y, b = blockIdx.z, thread = threadIdx.x;
+  const int thread = threadIdx.x;
+  const long long row = blockIdx.x, place = a.rows ? ((const long long *)a.rows)[row] : row;
+  const int q = place % a.Sq, h = place / a.Sq % a.H, b = place / a.Sq / a.H;
   const int hkv = h / (a.H / a.Hkv);
 
   const double sinkRef = oracleSink<double>(a, b, h, hkv, q);  // -inf where there is none
@@ -128,7 +131,6 @@ extern "C" __global__ void __launch_bounds__(256) tesela_oracle(OracleArguments 
   poisonBase = combineBlock(poisonBase, larger);
   largestScore = combineBlock(largestScore, larger);
 
-  const long long row = ((long long)b * a.H + h) * a.Sq + q;
   double totalRef = 0, totalBase = 0, squares = 0;
   for (int first = 0; first < a.headDimV || first == 0; first += 256) {  // a thread an element of O
     const int d = first + thread;

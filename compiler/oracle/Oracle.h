@@ -40,15 +40,17 @@ struct OracleParameter {
 /// struct; addresses are device addresses.
 struct OracleArguments {
   uint64_t q = 0, k = 0, v = 0; ///< elements of the input type
+  /// i64: the rows that are computed, by the number (b * H + h) * Sq + q; 0: all in this order.
+  uint64_t rows = 0;
   /// In elements: batch, head, position, dimension. Any strides.
   int64_t qStrides[4] = {}, kStrides[4] = {}, vStrides[4] = {};
   // Results, all double and contiguous.
-  uint64_t ref = 0;          ///< [B, H, Sq, headDimV]: O in double
-  uint64_t base = 0;         ///< [B, H, Sq, headDimV]: O with the roundings of a kernel, see below
-  uint64_t absolute = 0;     ///< [B, H, Sq, headDimV]: sum over k of p(k) |v(k)|, p in double
-  uint64_t lse = 0;          ///< [B, H, Sq]: natural logarithm, in double
-  uint64_t termNorm = 0;     ///< [B, H, Sq]: the norm of all p(k) v(k, d) of the row, p in double
-  uint64_t largestScore = 0; ///< [B, H, Sq]: the largest |score| of a kept finite element
+  uint64_t ref = 0;          ///< [rows, headDimV]: O in double
+  uint64_t base = 0;         ///< [rows, headDimV]: O with the roundings of a kernel, see below
+  uint64_t absolute = 0;     ///< [rows, headDimV]: sum over k of p(k) |v(k)|, p in double
+  uint64_t lse = 0;          ///< [rows]: natural logarithm, in double
+  uint64_t termNorm = 0;     ///< [rows]: the norm of all p(k) v(k, d) of the row, p in double
+  uint64_t largestScore = 0; ///< [rows]: the largest |score| of a kept finite element
   int32_t B = 0, H = 0, Hkv = 0, Sq = 0, Sk = 0;
   int32_t headDimQk = 0, headDimV = 0;
   float scale = 1;
@@ -56,7 +58,7 @@ struct OracleArguments {
 };
 
 /// CUDA C++ with the kernel `extern "C" tesela_oracle(OracleArguments)`, to be
-/// launched with a grid of {Sq, H, B} (none of them 0; H and B below 65536) and
+/// launched with a grid of as many blocks as there are rows (1 to 2^31 - 1) and
 /// kOracleThreads threads a block, without dynamic shared memory. It includes
 /// nothing and contracts nothing, whatever the compiler's options.
 ///

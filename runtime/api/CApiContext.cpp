@@ -26,7 +26,8 @@ static_assert(int(TESELA_EVENT_COMPILE_STARTED) == int(Event::Kind::compileStart
               int(TESELA_EVENT_CACHE_EVICTED) == int(Event::Kind::cacheEvicted) &&
               int(TESELA_EVENT_TRIAL) == int(Event::Kind::trial) &&
               int(TESELA_EVENT_LAUNCH) == int(Event::Kind::launch) &&
-              int(TESELA_EVENT_WARNING) == int(Event::Kind::warning));
+              int(TESELA_EVENT_WARNING) == int(Event::Kind::warning) &&
+              int(TESELA_EVENT_VERIFIED) == int(Event::Kind::verified));
 
 static_assert(TESELA_TUNING_CACHED - TESELA_TUNING_OFF == int(Tuning::cached) &&
               TESELA_TUNING_ON_FIRST_USE - TESELA_TUNING_OFF == int(Tuning::onFirstUse) &&
@@ -77,6 +78,7 @@ Result<ContextOptions> contextOptions(const tesela_context_options *options) {
     chosen.tuning = Tuning(given.tuning - TESELA_TUNING_OFF);
   if (given.tuning_seconds != 0)
     chosen.tuningSeconds = given.tuning_seconds;
+  chosen.verify = given.verify != 0;
   if (given.log)
     chosen.log = [log = given.log, user = given.log_user](const std::string &message) {
       log(user, message.c_str());

@@ -59,6 +59,7 @@ Result<Context> Context::create(const ContextOptions &options) {
   auto state = std::make_shared<ContextState>(size_t(options.mostKernels));
   state->backend = std::move(*backend);
   state->threads = options.threads;
+  state->verify = options.verify;
   state->events = std::make_shared<EventSink>(options.log, options.events);
   if (options.diskCache)
     state->disk.emplace(options.cacheFolder, options.cacheBytes, state->events);

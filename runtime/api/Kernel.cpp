@@ -41,17 +41,26 @@ static Status launchOne(const LoadedKernel &kernel, TunedKernels *tuned,
                             arguments.workspace);
 }
 
+/// The first time with a look at the result, where the context asks for it.
+static Status launchVerified(const LoadedKernel &kernel, TunedKernels *tuned,
+                             const LaunchArguments &arguments, void *stream) {
+  Status launched = launchOne(kernel, tuned, arguments, stream);
+  if (launched && kernel.firstLaunch)
+    return kernel.firstLaunch->check(kernel, arguments, stream);
+  return launched;
+}
+
 static Status launchChosen(const LoadedKernel &kernel, TunedKernels *tuned,
                            const LaunchArguments &arguments, void *stream) {
   const LoadedKernel *chosen = tuned ? tuned->find(arguments) : nullptr;
   if (!chosen || chosen == &kernel)
-    return launchOne(kernel, tuned, arguments, stream);
-  Status launched = launchOne(*chosen, tuned, arguments, stream);
-  if (launched || !tuned->swaps())
+    return launchVerified(kernel, tuned, arguments, stream);
+  Status launched = launchVerified(*chosen, tuned, arguments, stream);
+  if (launched || !tuned->swaps() || launched.error().isDefect())
     return launched;
   // Where a kernel that was swapped in cannot be launched (the caller's workspace is too small for
   // it, or there is none on this stream while it is captured into a graph), the first one may.
-  return launchOne(kernel, tuned, arguments, stream);
+  return launchVerified(kernel, tuned, arguments, stream);
 }
 
 /// Launches and tells of it.

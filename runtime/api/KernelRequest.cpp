@@ -59,7 +59,8 @@ KernelInfo describeKernel(const Artifact &artifact, const Backend &backend,
 } // namespace
 
 Result<std::shared_ptr<const LoadedKernel>> loadKernel(const Artifact &artifact,
-                                                       const Backend &backend) {
+                                                       const Backend &backend,
+                                                       std::unique_ptr<FirstLaunch> firstLaunch) {
   Result<LaunchPlan> plan = LaunchPlan::create(artifact);
   if (!plan)
     return plan.error();
@@ -69,7 +70,8 @@ Result<std::shared_ptr<const LoadedKernel>> loadKernel(const Artifact &artifact,
   KernelInfo info = describeKernel(artifact, backend, **code);
   return std::shared_ptr<const LoadedKernel>(std::make_shared<LoadedKernel>(
       LoadedKernel{backend.shared_from_this(), std::move(*plan), std::move(*code),
-                   std::make_unique<Workspaces>(backend.shared_from_this()), std::move(info)}));
+                   std::make_unique<Workspaces>(backend.shared_from_this()), std::move(info),
+                   std::move(firstLaunch)}));
 }
 
 namespace {
@@ -195,13 +197,21 @@ private:
     if (!artifact)
       return nullptr;
     double found = watch.lap();
-    auto kernel = loadKernel(*artifact, *context.backend);
+    auto kernel = load(*artifact);
     if (!kernel)
       return nullptr;
     stages = {{"cache", found}, {"load", watch.lap()}};
     origin = KernelInfo::Origin::diskCache;
     tellHit("disk", artifact->variantName);
     return *kernel;
+  }
+
+  Result<std::shared_ptr<const LoadedKernel>> load(const Artifact &artifact) const {
+    std::unique_ptr<FirstLaunch> firstLaunch;
+    if (context.verify)
+      firstLaunch = std::make_unique<FirstLaunch>(optionsOf(specification), context.oracles,
+                                                  context.threads, context.events);
+    return loadKernel(artifact, *context.backend, std::move(firstLaunch));
   }
 
   /// Compiles, assembles, loads.
@@ -217,7 +227,7 @@ private:
     ++context.compileCount;
     Result<Artifact> assembled = compileAndAssemble();
     Result<std::shared_ptr<const LoadedKernel>> kernel =
-        assembled ? loadKernel(*assembled, *context.backend) : assembled.error();
+        assembled ? load(*assembled) : assembled.error();
     if (assembled)
       stages.emplace_back("load", watch.lap());
     if (context.events->wantsEvents()) {

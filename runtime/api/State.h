@@ -9,6 +9,7 @@
 #include "backend/Backend.h"
 #include "cache/DiskCache.h"
 #include "cache/OnceMap.h"
+#include "check/FirstLaunch.h"
 #include "events/EventSink.h"
 #include "launch/LaunchPlan.h"
 #include "tesela/Context.h"
@@ -29,13 +30,14 @@ struct LoadedKernel {
   std::shared_ptr<const LoadedCode> code;
   std::unique_ptr<Workspaces> workspaces;
   KernelInfo info; ///< without origin and stages, which belong to a request
+  std::unique_ptr<FirstLaunch> firstLaunch; ///< to be verified; null: it is not
 };
 
 struct Kernel::State {
   std::shared_ptr<const LoadedKernel> kernel;
   KernelInfo info;
   std::shared_ptr<const EventSink> events; ///< where launches are told; none: nowhere
-  std::shared_ptr<TunedKernels> tuned; ///< by the sizes of launches; null: `kernel` alone
+  std::shared_ptr<TunedKernels> tuned;     ///< by the sizes of launches; null: `kernel` alone
 };
 
 struct ContextState {
@@ -43,9 +45,11 @@ struct ContextState {
   std::shared_ptr<const EventSink> events;
   std::optional<DiskCache> disk;
   OnceMap<LoadedKernel> memory;
-  OnceMap<std::string> oracles; ///< cubins by source
+  std::shared_ptr<OnceMap<std::string>> oracles =
+      std::make_shared<OnceMap<std::string>>(); ///< cubins by source
   std::atomic<int64_t> compileCount = 0;
   int threads = 0;
+  bool verify = false;                 ///< the first launch of each kernel
   std::optional<ContextTuning> tuning; ///< always there; uses what stands before it
   Preparations preparations; ///< the last member: it goes first, and uses the others until then
 
@@ -53,8 +57,12 @@ struct ContextState {
 };
 
 /// `artifact` loaded into `backend`, its plan checked.
-Result<std::shared_ptr<const LoadedKernel>> loadKernel(const Artifact &artifact,
-                                                       const Backend &backend);
+Result<std::shared_ptr<const LoadedKernel>>
+loadKernel(const Artifact &artifact, const Backend &backend,
+           std::unique_ptr<FirstLaunch> firstLaunch = nullptr);
+
+/// The options that `specification` was made of, without a schedule.
+KernelOptions optionsOf(const KernelSpecification &specification);
 
 /// The values of `options` as the compiler takes them.
 std::vector<ConstantValue> constantsOf(const KernelOptions &options);

@@ -51,6 +51,21 @@ std::vector<ConstantValue> constantsOf(const KernelOptions &options) {
   return constants;
 }
 
+KernelOptions optionsOf(const KernelSpecification &specification) {
+  KernelOptions options;
+  options.variantText = specification.variantText;
+  options.variantFile = specification.variantFile;
+  options.inputType = specification.inputType;
+  options.headDimQk = specification.headDimQk;
+  options.headDimV = specification.headDimV;
+  options.expectedLength = specification.expectedLength;
+  options.expectedQueries = specification.expectedQueries;
+  for (const ConstantValue &constant : specification.constants)
+    options.constants.push_back({constant.name, constant.value});
+  options.target = specification.target.name();
+  return options;
+}
+
 Result<KernelSpecification> makeSpecification(const KernelOptions &options,
                                               const std::string &defaultTarget) {
   Result<Target> target = Target::parse(options.target.empty() ? defaultTarget : options.target);

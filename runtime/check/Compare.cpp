@@ -2,13 +2,15 @@
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
+#include "check/Compare.h"
 #include "check/Elements.h"
-#include "tesela/Check.h"
+#include "check/RowSample.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace tesela {
 
@@ -49,11 +51,6 @@ double unitInLastPlace(double value) {
   return double(std::nextafter(magnitude, HUGE_VALF)) - double(magnitude);
 }
 
-std::string rowText(const Reference &reference, int64_t row) {
-  return fmt::format("b {}, h {}, q {}", row / reference.Sq / reference.H,
-                     row / reference.Sq % reference.H, row % reference.Sq);
-}
-
 /// Whether all of the row is NaN: a kept score or the sink is NaN or +inf.
 bool isNaNRow(const Reference &reference, int64_t row) {
   auto first = reference.ref.begin() + row * reference.Dv;
@@ -61,8 +58,10 @@ bool isNaNRow(const Reference &reference, int64_t row) {
          std::all_of(first, first + reference.Dv, [](double ref) { return std::isnan(ref); });
 }
 
+using RowNames = std::function<std::string(int64_t)>;
+
 /// Why no result can be held against the row. Empty: it can.
-std::string faultOfRow(const Reference &reference, int64_t row) {
+std::string faultOfRow(const Reference &reference, int64_t row, const RowNames &nameOf) {
   for (int64_t d = 0; d < reference.Dv; ++d) {
     double ref = reference.ref[row * reference.Dv + d],
            base = reference.base[row * reference.Dv + d];
@@ -70,11 +69,11 @@ std::string faultOfRow(const Reference &reference, int64_t row) {
       return fmt::format(
           "the reference is {} at {}, d {}: a kept key's v has a NaN or an infinity; "
           "take it out, or mask the key",
-          ref, rowText(reference, row), d);
+          ref, nameOf(row), d);
     if (!std::isfinite(base))
       return fmt::format("the reference with a kernel's roundings is {} at {}, d {}: a score "
                          "exceeds what {} or f32 holds; make q, k or the scale smaller",
-                         base, rowText(reference, row), d, elementTypeName(reference.type));
+                         base, nameOf(row), d, elementTypeName(reference.type));
   }
   return "";
 }
@@ -150,110 +149,163 @@ Status checkShapes(const Reference &reference, const Tensor &o, const Tensor &ls
   return Status::success();
 }
 
+/// Holds a result against its reference, row by row.
+class Comparing {
+public:
+  Comparing(const Reference &reference, const Tensor &o, const Tensor &lse, const RowNames &nameOf)
+      : reference(reference), o(o), lse(lse), nameOf(nameOf),
+        magnitude(largestOf(reference.magnitude)) {}
+
+  /// `areAllRows`: the maxima over the rows are those over all of O.
+  Comparison run(bool areAllRows) {
+    int64_t rows = int64_t(reference.lse.size());
+    std::vector<bool> isNaN(rows);
+    for (int64_t row = 0; row < rows; ++row) {
+      isNaN[row] = isNaNRow(reference, row);
+      result.nanRows += isNaN[row];
+      if (!isNaN[row])
+        result.failure = faultOfRow(reference, row, nameOf);
+      if (!result.failure.empty()) {
+        result.tolerance = NAN;
+        return result;
+      }
+    }
+    result.tolerance =
+        areAllRows ? elementTolerance(reference, magnitude) : std::numeric_limits<double>::max();
+    for (int64_t row = 0; row < rows; ++row) {
+      if (isNaN[row]) {
+        checkNaNs(row);
+        continue;
+      }
+      checkLse(row);
+      checkElements(row);
+    }
+    if (result.maxError > result.tolerance)
+      fail("o differs by {:.3g} at {}, d {}, the tolerance is {:.3g}", result.maxError,
+           nameOf(worstElement), result.worst[3], result.tolerance);
+    if (worstRowExcess > 1)
+      failRow();
+    if (worstLseExcess > 0)
+      fail("lse differs by more than {:.3g} at {}", result.lseTolerance, nameOf(worstLse));
+    result.passed = result.failure.empty();
+    return result;
+  }
+
+private:
+  const Reference &reference;
+  const Tensor &o, &lse;
+  const RowNames &nameOf;
+  const double magnitude;
+  Comparison result;
+  double worstLseExcess = -HUGE_VAL, worstRowExcess = -HUGE_VAL;
+  int64_t worstElement = 0, worstRow = 0, worstLse = 0; ///< the rows that have them
+
+  /// The first reason stays: what comes later often follows from it.
+  template <typename... Values>
+  void fail(fmt::format_string<Values...> format, Values &&...values) {
+    if (result.failure.empty())
+      result.failure = fmt::format(format, std::forward<Values>(values)...);
+  }
+  /// b, h and q.
+  std::array<int64_t, 3> placeOf(int64_t row) const {
+    return {row / reference.Sq / reference.H, row / reference.Sq % reference.H, row % reference.Sq};
+  }
+  float at(int64_t row, int64_t d) const {
+    auto [b, h, q] = placeOf(row);
+    return loadFloat(o.data, o.type,
+                     b * o.strides[0] + h * o.strides[1] + q * o.strides[2] + d * o.strides[3]);
+  }
+  float lseAt(int64_t row) const { return loadFloat(lse.data, lse.type, elementOffset(lse, row)); }
+  double refAt(int64_t row, int64_t d) const { return reference.ref[row * reference.Dv + d]; }
+
+  void checkNaNs(int64_t row) {
+    const char *why = "a kept score or the sink is NaN or +inf there: it must be NaN";
+    if (!std::isnan(lseAt(row)))
+      fail("lse is {} at {}; {}", lseAt(row), nameOf(row), why);
+    for (int64_t d = 0; d < reference.Dv; ++d)
+      if (!std::isnan(at(row, d)))
+        fail("o is {} at {}, d {}; {}", at(row, d), nameOf(row), d, why);
+  }
+
+  void checkLse(int64_t row) {
+    double expected = reference.lse[row];
+    float actual = lseAt(row);
+    if (std::isnan(actual)) {
+      ++result.nanCount;
+      fail("lse is NaN at {}", nameOf(row));
+    } else if (expected == -HUGE_VAL || std::isinf(actual)) {
+      if (double(actual) != expected)
+        fail("lse is {} at {}, it must be {}", actual, nameOf(row), expected);
+    } else {
+      double error = std::fabs(double(actual) - expected);
+      double tolerance = 1e-3 + 4 * unitInLastPlace(expected);
+      result.maxLseError = std::max(result.maxLseError, error);
+      if (error - tolerance > worstLseExcess) {
+        worstLseExcess = error - tolerance;
+        worstLse = row;
+        result.lseTolerance = tolerance;
+        result.worstLse = placeOf(row);
+      }
+    }
+  }
+
+  void checkElements(int64_t row) {
+    bool empty = reference.lse[row] == -HUGE_VAL;
+    double squares = 0;
+    for (int64_t d = 0; d < reference.Dv; ++d) {
+      float actual = at(row, d);
+      double error = std::fabs(double(actual) - refAt(row, d));
+      if (std::isnan(actual)) {
+        ++result.nanCount;
+        fail("o is NaN at {}, d {}", nameOf(row), d);
+      } else if (empty && actual != 0) {
+        fail("o is {} at {}, d {}, a row without keys: it must be 0", actual, nameOf(row), d);
+      }
+      if (error > result.maxError) {
+        auto [b, h, q] = placeOf(row);
+        worstElement = row;
+        result.maxError = error;
+        result.worst = {b, h, q, d};
+      }
+      squares += error * error;
+    }
+    double error = std::sqrt(squares), tolerance = rowTolerance(reference, row, magnitude);
+    if (error / tolerance > worstRowExcess) {
+      worstRowExcess = error / tolerance;
+      worstRow = row;
+      result.worstRow = placeOf(row);
+      result.rowError = error;
+      result.rowTolerance = tolerance;
+    }
+  }
+
+  void failRow() {
+    int64_t worst = 0;
+    auto error = [&](int64_t d) { return std::fabs(double(at(worstRow, d)) - refAt(worstRow, d)); };
+    for (int64_t d = 1; d < reference.Dv; ++d)
+      if (error(d) > error(worst))
+        worst = d;
+    fail("the norm of o's error in the row {} is {:.3g}, the tolerance is {:.3g} (at d {} o is "
+         "{:.3g}, it must be {:.3g})",
+         nameOf(worstRow), result.rowError, result.rowTolerance, worst, at(worstRow, worst),
+         refAt(worstRow, worst));
+  }
+};
+
 } // namespace
 
 Result<Comparison> compare(const Reference &reference, const Tensor &o, const Tensor &lse) {
   if (Status status = checkShapes(reference, o, lse); !status)
     return status.error();
-  Comparison comparison;
-  int64_t rows = reference.B * reference.H * reference.Sq;
-  std::vector<bool> isNaN(rows);
-  for (int64_t row = 0; row < rows; ++row) {
-    isNaN[row] = isNaNRow(reference, row);
-    comparison.nanRows += isNaN[row];
-    if (!isNaN[row])
-      comparison.failure = faultOfRow(reference, row);
-    if (!comparison.failure.empty()) {
-      comparison.tolerance = NAN;
-      return comparison;
-    }
-  }
-  double magnitude = largestOf(reference.magnitude);
-  comparison.tolerance = elementTolerance(reference, magnitude);
+  auto nameOf = [&](int64_t row) { return rowText(row, reference.H, reference.Sq); };
+  return Comparing(reference, o, lse, nameOf).run(/*areAllRows=*/true);
+}
 
-  // The first reason stays: what comes later often follows from it.
-  auto fail = [&](std::string reason) {
-    if (comparison.failure.empty())
-      comparison.failure = std::move(reason);
-  };
-  double worstLseExcess = -HUGE_VAL, worstRowExcess = -HUGE_VAL;
-  for (int64_t row = 0; row < rows; ++row) {
-    int64_t q = row % reference.Sq, h = row / reference.Sq % reference.H,
-            b = row / reference.Sq / reference.H;
-    double expectedLse = reference.lse[row];
-    float actualLse = loadFloat(lse.data, lse.type, elementOffset(lse, row));
-    auto at = [&](int64_t d) {
-      return loadFloat(o.data, o.type,
-                       b * o.strides[0] + h * o.strides[1] + q * o.strides[2] + d * o.strides[3]);
-    };
-    if (isNaN[row]) {
-      const char *why = "a kept score or the sink is NaN or +inf there: it must be NaN";
-      if (!std::isnan(actualLse))
-        fail(fmt::format("lse is {} at {}; {}", actualLse, rowText(reference, row), why));
-      for (int64_t d = 0; d < reference.Dv; ++d)
-        if (!std::isnan(at(d)))
-          fail(fmt::format("o is {} at {}, d {}; {}", at(d), rowText(reference, row), d, why));
-      continue;
-    }
-    bool empty = expectedLse == -HUGE_VAL;
-    if (std::isnan(actualLse)) {
-      ++comparison.nanCount;
-      fail(fmt::format("lse is NaN at b {}, h {}, q {}", b, h, q));
-    } else if (empty || std::isinf(actualLse)) {
-      if (double(actualLse) != expectedLse)
-        fail(fmt::format("lse is {} at b {}, h {}, q {}, it must be {}", actualLse, b, h, q,
-                         expectedLse));
-    } else {
-      double error = std::fabs(double(actualLse) - expectedLse);
-      double tolerance = 1e-3 + 4 * unitInLastPlace(expectedLse);
-      comparison.maxLseError = std::max(comparison.maxLseError, error);
-      if (error - tolerance > worstLseExcess) {
-        worstLseExcess = error - tolerance;
-        comparison.lseTolerance = tolerance;
-        comparison.worstLse = {b, h, q};
-      }
-    }
-
-    double squares = 0;
-    for (int64_t d = 0; d < reference.Dv; ++d) {
-      float actual = at(d);
-      double error = std::fabs(double(actual) - reference.ref[row * reference.Dv + d]);
-      if (std::isnan(actual)) {
-        ++comparison.nanCount;
-        fail(fmt::format("o is NaN at b {}, h {}, q {}, d {}", b, h, q, d));
-      } else if (empty && actual != 0) {
-        fail(fmt::format("o is {} at b {}, h {}, q {}, d {}, a row without keys: it must be 0",
-                         actual, b, h, q, d));
-      }
-      if (error > comparison.maxError) {
-        comparison.maxError = error;
-        comparison.worst = {b, h, q, d};
-      }
-      squares += error * error;
-    }
-    double rowError = std::sqrt(squares), tolerance = rowTolerance(reference, row, magnitude);
-    if (rowError / tolerance > worstRowExcess) {
-      worstRowExcess = rowError / tolerance;
-      comparison.worstRow = {b, h, q};
-      comparison.rowError = rowError;
-      comparison.rowTolerance = tolerance;
-    }
-  }
-
-  if (comparison.maxError > comparison.tolerance)
-    fail(fmt::format("o differs by {:.3g} at b {}, h {}, q {}, d {}, the tolerance is {:.3g}",
-                     comparison.maxError, comparison.worst[0], comparison.worst[1],
-                     comparison.worst[2], comparison.worst[3], comparison.tolerance));
-  if (worstRowExcess > 1)
-    fail(fmt::format("the norm of o's error in the row b {}, h {}, q {} is {:.3g}, the tolerance "
-                     "is {:.3g}",
-                     comparison.worstRow[0], comparison.worstRow[1], comparison.worstRow[2],
-                     comparison.rowError, comparison.rowTolerance));
-  if (worstLseExcess > 0)
-    fail(fmt::format("lse differs by more than {:.3g} at b {}, h {}, q {}", comparison.lseTolerance,
-                     comparison.worstLse[0], comparison.worstLse[1], comparison.worstLse[2]));
-  comparison.passed = comparison.failure.empty();
-  return comparison;
+Result<Comparison> compareRows(const Reference &reference, const Tensor &o, const Tensor &lse,
+                               const RowNames &nameOf) {
+  if (Status status = checkShapes(reference, o, lse); !status)
+    return status.error();
+  return Comparing(reference, o, lse, nameOf).run(/*areAllRows=*/false);
 }
 
 } // namespace tesela

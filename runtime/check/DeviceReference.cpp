@@ -4,12 +4,14 @@
 //===----------------------------------------------------------------------===//
 #include "api/State.h"
 #include "check/ReferenceInputs.h"
+#include "check/RowReference.h"
 #include "driver/CurrentContext.h"
 #include "driver/NvrtcApi.h"
 #include "oracle/Oracle.h"
 
 #include <algorithm>
 #include <bit>
+#include <limits>
 
 namespace tesela {
 
@@ -51,9 +53,11 @@ OracleArguments oracleArguments(const ReferenceInputs &inputs) {
   return arguments;
 }
 
-/// Launches `tesela_oracle` of `cubin` on the default stream and waits.
-Status launchOracle(const DriverApi &api, const std::string &cubin, OracleArguments &arguments) {
+/// Launches `tesela_oracle` of `cubin` for so many rows on `stream` and waits.
+Status launchOracle(const DriverApi &api, const std::string &cubin, unsigned rows,
+                    OracleArguments &arguments, void *stream) {
   CUmod_st *module = nullptr;
+  auto *queue = static_cast<CUstream_st *>(stream);
   if (Status status = api.check(api.cuModuleLoadDataEx(&module, cubin.data(), 0, nullptr, nullptr),
                                 "cuModuleLoadDataEx");
       !status)
@@ -65,14 +69,12 @@ Status launchOracle(const DriverApi &api, const std::string &cubin, OracleArgume
         !status)
       return status;
     void *parameters[] = {&arguments};
-    if (Status status =
-            api.check(api.cuLaunchKernel(function, unsigned(arguments.Sq), unsigned(arguments.H),
-                                         unsigned(arguments.B), kOracleThreads, 1, 1, 0, nullptr,
-                                         parameters, nullptr),
-                      "cuLaunchKernel");
+    if (Status status = api.check(api.cuLaunchKernel(function, rows, 1, 1, kOracleThreads, 1, 1, 0,
+                                                     queue, parameters, nullptr),
+                                  "cuLaunchKernel");
         !status)
       return status;
-    return api.check(api.cuStreamSynchronize(nullptr), "cuStreamSynchronize");
+    return api.check(api.cuStreamSynchronize(queue), "cuStreamSynchronize");
   };
   Status status = launch();
   api.cuModuleUnload(module);
@@ -101,31 +103,61 @@ private:
   int device = 0;
 };
 
+/// Memory of a backend's device.
+class DeviceMemory {
+public:
+  static Result<std::unique_ptr<DeviceMemory>> create(const Backend &backend, size_t bytes) {
+    Result<void *> address = backend.allocate(bytes);
+    if (!address)
+      return address.error().within("memory of the oracle");
+    return std::unique_ptr<DeviceMemory>(new DeviceMemory(backend, *address));
+  }
+  DeviceMemory(const DeviceMemory &) = delete;
+  DeviceMemory &operator=(const DeviceMemory &) = delete;
+  ~DeviceMemory() { backend.release(data); }
+  uint64_t address() const { return uint64_t(reinterpret_cast<uintptr_t>(data)); }
+
+  void *const data;
+
+private:
+  DeviceMemory(const Backend &backend, void *data) : data(data), backend(backend) {}
+  const Backend &backend;
+};
+
+/// A result of the oracle: where it goes on the host, and the argument that says where it is
+/// written.
+struct Output {
+  std::vector<double> *host;
+  uint64_t OracleArguments::*address;
+  std::unique_ptr<DeviceMemory> memory = nullptr;
+};
+
 } // namespace
 
-Result<Reference> deviceReference(const Context &context, const KernelOptions &options,
-                                  const LaunchArguments &arguments) {
-  const Device &device = context.device();
-  if (device.kind != Device::Kind::cuda)
-    return Error(Code::invalidArgument,
-                 "the oracle runs on a GPU, the context's device is the host: use hostReference");
+Result<Reference> deviceReferenceOf(const RowList &list, const Backend &backend,
+                                    OnceMap<std::string> &oracles, const KernelOptions &options,
+                                    const LaunchArguments &arguments, void *stream) {
+  const Device &device = backend.device();
   Result<ReferenceInputs> inputs = referenceInputs(options, arguments, 0);
   if (!inputs)
     return inputs.error();
-  Result<Reference> empty = emptyReference(options, *inputs);
+  Result<Reference> empty = emptyReference(options, *inputs, list);
   if (!empty)
     return empty.error();
   Reference reference = std::move(*empty);
-  if (reference.lse.empty())
+  size_t rows = reference.lse.size();
+  if (rows == 0)
     return reference;
-  if (reference.H > 65535 || reference.B > 65535)
-    return Error(Code::unsupported, "the oracle takes at most 65535 heads and batches");
+  if (rows > size_t(std::numeric_limits<int32_t>::max()))
+    return Error(Code::unsupported, "the oracle takes at most 2147483647 rows, these are " +
+                                        std::to_string(rows) +
+                                        ": make the batch, the heads or the queries fewer");
 
   Result<std::string> source = oracleSource(inputs->variant, options.inputType);
   if (!source)
     return source.error();
   Result<std::shared_ptr<const std::string>> cubin =
-      context.internal()->oracles.get(*source, [&]() -> Result<std::shared_ptr<const std::string>> {
+      oracles.get(*source, [&]() -> Result<std::shared_ptr<const std::string>> {
         Result<const NvrtcApi *> compiler = nvrtc();
         if (!compiler)
           return compiler.error();
@@ -138,12 +170,7 @@ Result<Reference> deviceReference(const Context &context, const KernelOptions &o
   if (!cubin)
     return cubin.error();
 
-  std::vector<double> largestScores(reference.lse.size());
-  struct Output {
-    std::vector<double> *host;
-    uint64_t OracleArguments::*address;
-    Buffer buffer = {};
-  };
+  std::vector<double> largestScores(rows);
   Output outputs[] = {{&reference.ref, &OracleArguments::ref},
                       {&reference.base, &OracleArguments::base},
                       {&reference.magnitude, &OracleArguments::absolute},
@@ -152,11 +179,23 @@ Result<Reference> deviceReference(const Context &context, const KernelOptions &o
                       {&largestScores, &OracleArguments::largestScore}};
   OracleArguments oracle = oracleArguments(*inputs);
   for (Output &output : outputs) {
-    Result<Buffer> buffer = context.allocate(output.host->size() * sizeof(double));
-    if (!buffer)
-      return buffer.error().within("results of the oracle");
-    output.buffer = std::move(*buffer);
-    oracle.*output.address = uint64_t(reinterpret_cast<uintptr_t>(output.buffer.data()));
+    auto memory = DeviceMemory::create(backend, output.host->size() * sizeof(double));
+    if (!memory)
+      return memory.error();
+    output.memory = std::move(*memory);
+    oracle.*output.address = output.memory->address();
+  }
+  std::unique_ptr<DeviceMemory> numbers;
+  if (list) {
+    auto memory = DeviceMemory::create(backend, rows * sizeof(int64_t));
+    if (!memory)
+      return memory.error();
+    numbers = std::move(*memory);
+    oracle.rows = numbers->address();
+    if (Status status =
+            backend.copyToDevice(numbers->data, list->data(), rows * sizeof(int64_t), stream);
+        !status)
+      return status.error();
   }
 
   Result<const DriverApi *> api = driver();
@@ -168,15 +207,25 @@ Result<Reference> deviceReference(const Context &context, const KernelOptions &o
   CurrentContext current(**api, primary.handle);
   if (!current.status())
     return current.status().error();
-  if (Status status = launchOracle(**api, **cubin, oracle); !status)
+  RelaxedCapture relaxed(**api);
+  if (Status status = launchOracle(**api, **cubin, unsigned(rows), oracle, stream); !status)
     return status.error().within("the oracle");
   for (Output &output : outputs)
-    if (Status status =
-            context.copyToHost(output.host->data(), output.buffer, output.buffer.size());
+    if (Status status = backend.copyToHost(output.host->data(), output.memory->data,
+                                           output.host->size() * sizeof(double), stream);
         !status)
       return status.error();
   reference.maxScore = std::ranges::max(largestScores);
   return reference;
+}
+
+Result<Reference> deviceReference(const Context &context, const KernelOptions &options,
+                                  const LaunchArguments &arguments) {
+  if (context.device().kind != Device::Kind::cuda)
+    return Error(Code::invalidArgument,
+                 "the oracle runs on a GPU, the context's device is the host: use hostReference");
+  const ContextState &state = *context.internal();
+  return deviceReferenceOf({}, *state.backend, *state.oracles, options, arguments, nullptr);
 }
 
 } // namespace tesela

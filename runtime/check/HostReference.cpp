@@ -49,9 +49,9 @@ struct Tally {
 class HostReferenceRun {
 public:
   HostReferenceRun(const ReferenceInputs &inputs, const Interpreter &interpreter,
-                   Reference &reference)
+                   const RowList &rows, Reference &reference)
       : arguments(inputs.arguments), extents(inputs.arguments.extents), interpreter(interpreter),
-        reference(reference), headDimQk(inputs.arguments.tensors[0].extents[3]),
+        rows(rows), reference(reference), headDimQk(inputs.arguments.tensors[0].extents[3]),
         headDimV(reference.Dv) {}
 
   Status run(ThreadPool &pool) {
@@ -61,26 +61,24 @@ public:
     head.k.resize(size_t(extents.Sk) * headDimQk);
     head.v.resize(size_t(extents.Sk) * headDimV);
     head.squares.resize(extents.Sk);
-    int32_t group = extents.H / extents.Hkv;
-    int64_t blocks = (extents.Sq + rowsPerTask - 1) / rowsPerTask;
     for (int32_t b = 0; b < extents.B; ++b)
       for (int32_t hkv = 0; hkv < extents.Hkv; ++hkv) {
-        if (Status status = pool.run(extents.Sk, 0,
-                                     [&](int64_t k, void *) {
-                                       loadRow(arguments.tensors[1], b, hkv, k,
-                                               &head.k[k * headDimQk]);
-                                       float *v = &head.v[k * headDimV];
-                                       loadRow(arguments.tensors[2], b, hkv, k, v);
-                                       head.squares[k] = sumOfSquares(v, headDimV);
-                                     });
-            !status)
-          return status;
-        Status status = pool.run(group * blocks, 0, [&](int64_t task, void *) {
-          computeRows(head, b, int32_t(hkv * group + task / blocks), hkv,
-                      int32_t(task % blocks * rowsPerTask));
+        std::vector<Task> tasks = tasksOf(b, hkv);
+        if (tasks.empty())
+          continue;
+        Status loaded = pool.run(extents.Sk, 0, [&](int64_t k, void *) {
+          float *v = &head.v[k * headDimV];
+          loadRow(arguments.tensors[1], b, hkv, k, &head.k[k * headDimQk]);
+          loadRow(arguments.tensors[2], b, hkv, k, v);
+          head.squares[k] = sumOfSquares(v, headDimV);
         });
-        if (!status)
-          return status;
+        if (!loaded)
+          return loaded;
+        Status computed = pool.run(int64_t(tasks.size()), 0, [&](int64_t task, void *) {
+          computeRows(head, b, hkv, tasks[task]);
+        });
+        if (!computed)
+          return computed;
       }
     reference.maxScore = tally.maxScore;
     reference.keptPairs = tally.keptPairs;
@@ -88,15 +86,43 @@ public:
   }
 
 private:
-  static constexpr int rowsPerTask = 16;
+  static constexpr int64_t rowsPerTask = 16;
+
+  /// Rows of a head: their queries, and where the first one's result stands.
+  struct Task {
+    int32_t h = 0;
+    std::vector<int32_t> queries;
+    int64_t first = 0;
+  };
 
   const CheckedArguments &arguments;
   const Extents extents;
   const Interpreter &interpreter;
+  const RowList &rows;
   Reference &reference;
   const int64_t headDimQk, headDimV;
   std::mutex tallyMutex;
   Tally tally;
+
+  /// What is to be computed of the query heads that share a key/value head.
+  std::vector<Task> tasksOf(int32_t b, int32_t hkv) const {
+    int32_t group = extents.H / extents.Hkv;
+    std::vector<Task> tasks;
+    for (int32_t h = hkv * group; h < (hkv + 1) * group; ++h) {
+      int64_t firstRow = (int64_t(b) * extents.H + h) * extents.Sq;
+      int64_t begin = firstRow, end = firstRow + extents.Sq; // of the results
+      if (rows) {
+        begin = std::ranges::lower_bound(*rows, firstRow) - rows->begin();
+        end = std::ranges::lower_bound(*rows, firstRow + extents.Sq) - rows->begin();
+      }
+      for (int64_t result = begin; result < end; ++result) {
+        if ((result - begin) % rowsPerTask == 0)
+          tasks.push_back({h, {}, result});
+        tasks.back().queries.push_back(int32_t((rows ? (*rows)[result] : result) - firstRow));
+      }
+    }
+    return tasks;
+  }
 
   static void loadRow(const Tensor &tensor, int64_t b, int64_t h, int64_t row, float *to) {
     int64_t offset = b * tensor.strides[0] + h * tensor.strides[1] + row * tensor.strides[2];
@@ -111,13 +137,14 @@ private:
     float baseScore;
   };
 
-  void computeRows(const KeyValueHead &head, int32_t b, int32_t h, int32_t hkv, int32_t firstRow) {
+  void computeRows(const KeyValueHead &head, int32_t b, int32_t hkv, const Task &task) {
     Tally found;
+    int32_t h = task.h;
+    int64_t row = task.first;
     std::vector<float> loaded(headDimQk);
     std::vector<double> query(headDimQk);
     std::vector<Kept> kept;
-    int32_t end = std::min(firstRow + rowsPerTask, extents.Sq);
-    for (int32_t q = firstRow; q < end; ++q) {
+    for (int32_t q : task.queries) {
       loadRow(arguments.tensors[0], b, h, q, loaded.data());
       std::copy(loaded.begin(), loaded.end(), query.begin());
       kept.clear();
@@ -142,7 +169,7 @@ private:
           found.maxScore = std::max(found.maxScore, std::fabs(pair.score));
       if (std::isfinite(sink.score))
         found.maxScore = std::max(found.maxScore, std::fabs(sink.score));
-      finishRow(head, kept, sink, (int64_t(b) * extents.H + h) * extents.Sq + q);
+      finishRow(head, kept, sink, row++);
     }
     std::lock_guard lock(tallyMutex);
     tally.maxScore = std::max(tally.maxScore, found.maxScore);
@@ -200,8 +227,8 @@ private:
 
 } // namespace
 
-Result<Reference> hostReference(const KernelOptions &options, const LaunchArguments &arguments,
-                                int threads) {
+Result<Reference> hostReferenceOf(const RowList &rows, const KernelOptions &options,
+                                  const LaunchArguments &arguments, int threads) {
   if (Status status = ThreadPool::checkThreads(threads); !status)
     return status.error();
   Result<ReferenceInputs> inputs = referenceInputs(options, arguments, 0);
@@ -211,13 +238,18 @@ Result<Reference> hostReference(const KernelOptions &options, const LaunchArgume
       Interpreter::create(inputs->variant, bindingsOf(inputs->variant, inputs->arguments));
   if (!interpreter)
     return interpreter.error();
-  Result<Reference> reference = emptyReference(options, *inputs);
+  Result<Reference> reference = emptyReference(options, *inputs, rows);
   if (!reference)
     return reference.error();
   ThreadPool pool(threads);
-  if (Status status = HostReferenceRun(*inputs, *interpreter, *reference).run(pool); !status)
+  if (Status status = HostReferenceRun(*inputs, *interpreter, rows, *reference).run(pool); !status)
     return status.error();
   return reference;
+}
+
+Result<Reference> hostReference(const KernelOptions &options, const LaunchArguments &arguments,
+                                int threads) {
+  return hostReferenceOf({}, options, arguments, threads);
 }
 
 } // namespace tesela

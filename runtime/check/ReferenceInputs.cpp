@@ -50,9 +50,14 @@ Bindings bindingsOf(const Variant &variant, const CheckedArguments &arguments) {
   return bound;
 }
 
-Result<Reference> emptyReference(const KernelOptions &options, const ReferenceInputs &inputs) {
+Result<Reference> emptyReference(const KernelOptions &options, const ReferenceInputs &inputs,
+                                 const RowList &list) {
+  Reference reference;
   const Extents &extents = inputs.arguments.extents;
-  double needed = double(extents.B) * double(extents.H) * double(extents.Sq) *
+  reference.B = list ? 1 : extents.B;
+  reference.H = list ? 1 : extents.H;
+  reference.Sq = list ? int64_t(list->size()) : extents.Sq;
+  double needed = double(reference.B) * double(reference.H) * double(reference.Sq) *
                   double(3 * options.headDimV + 2) * sizeof(double);
   int64_t machine = hostDevice().memoryBytes;
   if (needed > double(machine))
@@ -61,10 +66,6 @@ Result<Reference> emptyReference(const KernelOptions &options, const ReferenceIn
         fmt::format("the reference takes {:.1f} GiB, this machine has {:.1f} GiB of memory: "
                     "make the batch, the heads or the queries fewer",
                     needed / (1 << 30), double(machine) / (1 << 30)));
-  Reference reference;
-  reference.B = extents.B;
-  reference.H = extents.H;
-  reference.Sq = extents.Sq;
   reference.Dv = options.headDimV;
   reference.type = options.inputType;
   size_t rows = size_t(reference.B * reference.H * reference.Sq);

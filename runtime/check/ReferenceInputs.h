@@ -5,6 +5,7 @@
 #ifndef TESELA_CHECK_REFERENCEINPUTS_H
 #define TESELA_CHECK_REFERENCEINPUTS_H
 
+#include "check/RowReference.h"
 #include "frontend/Interpreter.h"
 #include "launch/CheckedArguments.h"
 #include "tesela/Check.h"
@@ -24,9 +25,10 @@ Result<ReferenceInputs> referenceInputs(const KernelOptions &options,
 /// What the interpreter takes. Captures stay where they are.
 Bindings bindingsOf(const Variant &variant, const CheckedArguments &arguments);
 
-/// A reference for `inputs` with arrays of the right sizes. Code::outOfMemory where the machine
-/// has no memory for them.
-Result<Reference> emptyReference(const KernelOptions &options, const ReferenceInputs &inputs);
+/// A reference for `rows` of `inputs` with arrays of the right sizes. Code::outOfMemory where the
+/// machine has no memory for them.
+Result<Reference> emptyReference(const KernelOptions &options, const ReferenceInputs &inputs,
+                                 const RowList &rows);
 
 } // namespace tesela
 

@@ -26,6 +26,8 @@ const char *eventName(Event::Kind kind) {
     return "launch";
   case Event::Kind::warning:
     return "warning";
+  case Event::Kind::verified:
+    return "verified";
   }
   return "unknown event";
 }

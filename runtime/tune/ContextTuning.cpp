@@ -23,22 +23,6 @@ constexpr int64_t backgroundBytes = int64_t(512) << 20;
 /// Kernels that a request makes at a time; each takes one core, as those of Preparations.
 constexpr int mostAtOnce = 8;
 
-/// The options that `specification` was made of.
-KernelOptions optionsOf(const KernelSpecification &specification) {
-  KernelOptions options;
-  options.variantText = specification.variantText;
-  options.variantFile = specification.variantFile;
-  options.inputType = specification.inputType;
-  options.headDimQk = specification.headDimQk;
-  options.headDimV = specification.headDimV;
-  options.expectedLength = specification.expectedLength;
-  options.expectedQueries = specification.expectedQueries;
-  for (const ConstantValue &constant : specification.constants)
-    options.constants.push_back({constant.name, constant.value});
-  options.target = specification.target.name();
-  return options;
-}
-
 Extents extentsOf(const ProblemSizes &sizes) {
   return {int32_t(sizes.batch), int32_t(sizes.heads), int32_t(sizes.kvHeads), int32_t(sizes.length),
           int32_t(sizes.kvLength)};

@@ -15,6 +15,7 @@
 //   counts all files
 //
 //===----------------------------------------------------------------------===//
+#include "../TestContext.h"
 #include "FakeCompiler.h"
 #include "artifact/Digest.h"
 #include "cache/DiskCache.h"
@@ -46,9 +47,9 @@ void warn(const std::string &sentence) {
 }
 
 Context makeContext(const std::string &folder, int64_t cacheBytes = 0) {
-  ContextOptions options;
-  options.device = "host";
+  ContextOptions options = testContextOptions();
   options.threads = 1;
+  options.diskCache = true;
   options.cacheFolder = folder;
   options.cacheBytes = cacheBytes;
   options.log = warn;

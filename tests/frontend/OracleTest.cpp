@@ -169,6 +169,7 @@ TEST(Oracle, ItsTextCompilesAndItsStructsHaveTheHeadersLayout) {
               ") == " + std::to_string(offset) + ", \"" + member + "\");\n";
   };
   same("OracleArguments", "v", offsetof(OracleArguments, v));
+  same("OracleArguments", "rows", offsetof(OracleArguments, rows));
   same("OracleArguments", "vStrides", offsetof(OracleArguments, vStrides));
   same("OracleArguments", "lse", offsetof(OracleArguments, lse));
   same("OracleArguments", "largestScore", offsetof(OracleArguments, largestScore));

@@ -7,6 +7,7 @@
 // argument, edges, streams, the cache, wrong arguments.
 //
 //===----------------------------------------------------------------------===//
+#include "../TestContext.h"
 #include "ForwardCase.h"
 
 #include <gtest/gtest.h>
@@ -201,8 +202,8 @@ TEST_P(DeviceTest, UnsupportedOptionsAreSentences) {
 TEST_P(DeviceTest, TheDiskKeepsKernels) {
   char folder[] = "/tmp/tesela-test-XXXXXX";
   ASSERT_NE(mkdtemp(folder), nullptr);
-  ContextOptions contextOptions;
-  contextOptions.device = GetParam();
+  ContextOptions contextOptions = testContextOptions(GetParam());
+  contextOptions.diskCache = true;
   contextOptions.cacheFolder = folder;
   KernelOptions causal = options("causal");
   for (auto origin : {KernelInfo::Origin::compiled, KernelInfo::Origin::diskCache}) {
@@ -214,6 +215,48 @@ TEST_P(DeviceTest, TheDiskKeepsKernels) {
     ForwardCase(*fresh, causal, {1, 2, 2, 100, 100, false}).check(*compiled);
   }
   std::filesystem::remove_all(folder);
+}
+
+TEST_P(DeviceTest, FirstLaunchesAreVerified) {
+  ContextOptions contextOptions = testContextOptions(GetParam());
+  std::vector<Event> verified;
+  contextOptions.events = [&](const Event &event) {
+    if (event.kind == Event::Kind::verified)
+      verified.push_back(event);
+  };
+  Result<Context> fresh = Context::create(contextOptions);
+  ASSERT_TRUE(fresh.ok());
+  for (const char *variant : {"documents_causal", "softcap_window"}) {
+    SCOPED_TRACE(variant);
+    verified.clear();
+    KernelOptions chosen = options(variant);
+    Result<Kernel> compiled = fresh->compile(chosen);
+    ASSERT_TRUE(compiled.ok()) << compiled.error().message();
+    ForwardCase forward(*fresh, chosen, {2, 4, 2, 300, 300, true});
+    forward.check(*compiled);
+    forward.check(*compiled);
+    ASSERT_EQ(verified.size(), 1u);
+    EXPECT_EQ(verified[0].variant, variant);
+    EXPECT_EQ(verified[0].text, "1024 of 2400 rows");
+    EXPECT_FALSE(verified[0].failure);
+  }
+}
+
+TEST_P(DeviceTest, AWrongFirstLaunchFails) {
+  Result<Context> fresh = Context::create(testContextOptions(GetParam()));
+  ASSERT_TRUE(fresh.ok());
+  KernelOptions causal = options("causal");
+  Result<Kernel> compiled = fresh->compile(causal);
+  ASSERT_TRUE(compiled.ok()) << compiled.error().message();
+  ForwardCase forward(*fresh, causal, {1, 2, 2, 100, 100, false});
+  LaunchArguments arguments = forward.deviceArguments();
+  arguments.lse.data = arguments.o.data; // the one overwrites the other
+  Status launched = compiled->launch(arguments);
+  EXPECT_EQ(launched.code(), Code::defect);
+  EXPECT_NE(launched.error().message().find("the first launch of 'causal'"), std::string::npos)
+      << launched.error().message();
+  EXPECT_EQ(compiled->launch(forward.deviceArguments()).code(), Code::defect);
+  EXPECT_TRUE(fresh->synchronize().ok());
 }
 
 TEST_P(DeviceTest, TheKernelIsDescribed) {

@@ -4,6 +4,8 @@
 //===----------------------------------------------------------------------===//
 #include "ForwardCase.h"
 
+#include "../TestContext.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -12,6 +14,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <utility>
 
 namespace tesela {
@@ -37,16 +40,15 @@ std::string variantText(const std::string &name) {
   return std::string(std::istreambuf_iterator<char>(file), {});
 }
 
-const Context *testContext(const std::string &device, std::string &reason) {
-  auto create = [](const char *name) {
-    ContextOptions options;
-    options.device = name;
-    options.diskCache = false;
-    return Context::create(options);
-  };
-  static const Result<Context> host = create("host");
-  static const Result<Context> cuda = create("cuda");
-  const Result<Context> &chosen = device == "host" ? host : cuda;
+const Context *testContext(const std::string &device, std::string &reason, bool verify) {
+  static std::map<std::pair<std::string, bool>, Result<Context>> contexts;
+  auto known = contexts.find({device, verify});
+  if (known == contexts.end()) {
+    ContextOptions options = testContextOptions(device);
+    options.verify = verify;
+    known = contexts.emplace(std::pair(device, verify), Context::create(options)).first;
+  }
+  const Result<Context> &chosen = known->second;
   if (!chosen)
     reason = chosen.error().message();
   return chosen ? &*chosen : nullptr;

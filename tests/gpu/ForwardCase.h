@@ -27,8 +27,9 @@ std::vector<std::string> variantNames();
 std::string variantText(const std::string &name);
 
 /// The process's context for "host" or "cuda", without the disk's cache; nullptr
-/// where the machine has no such device, with the reason in `reason`.
-const Context *testContext(const std::string &device, std::string &reason);
+/// where the machine has no such device, with the reason in `reason`. `verify`: the first launch of
+/// each kernel; of those whose template computes something else than attention it must not be.
+const Context *testContext(const std::string &device, std::string &reason, bool verify = true);
 
 /// Head dimension of q and k, and of v and o.
 struct HeadDims {

@@ -7,6 +7,7 @@
 // those that were kept, from their files. Links libtesela.so alone.
 //
 //===----------------------------------------------------------------------===//
+#include "../TestContext.h"
 #include "RandomLaunch.h"
 #include "RandomVariant.h"
 
@@ -230,9 +231,7 @@ int main(int argc, char **argv) {
     return 0;
   }
 
-  ContextOptions contextOptions;
-  contextOptions.device = options.device;
-  contextOptions.diskCache = false;
+  ContextOptions contextOptions = testContextOptions(options.device);
   contextOptions.threads = 1; // the threads are taken by whole cases
   Result<Context> context = Context::create(contextOptions);
   if (!context) {

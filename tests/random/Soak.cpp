@@ -9,6 +9,7 @@
 // the interpreter, and the process's memory must stay flat. Links libtesela.so alone.
 //
 //===----------------------------------------------------------------------===//
+#include "../TestContext.h"
 #include "RandomLaunch.h"
 #include "RandomVariant.h"
 
@@ -99,8 +100,8 @@ private:
 };
 
 Result<Context> Soak::newContext() {
-  ContextOptions chosen;
-  chosen.device = options.device;
+  ContextOptions chosen = testContextOptions(options.device);
+  chosen.diskCache = true;
   chosen.cacheFolder = folder;
   chosen.threads = 1; // the threads are taken by whole requests
   chosen.mostKernels = std::max(options.variants / 8, 1);

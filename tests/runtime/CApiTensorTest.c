@@ -182,6 +182,21 @@ static void test_launch(tesela_kernel *kernel) {
   expect(problem.lse[0] == 0, "nothing was launched");
 }
 
+/* The contexts of these tests verify each kernel's first launch (CApiTest.h). */
+static void test_verify(tesela_context *context) {
+  tesela_kernel_options options = kernel_options_of(variant_text, TESELA_F32, head_dim);
+  tesela_kernel *kernel = NULL;
+  struct problem problem;
+  make_problem(&problem);
+  options.schedule = "wrong"; /* it writes nothing */
+  expect(tesela_compile(context, &options, &kernel) == TESELA_OK, "a kernel that is wrong");
+  expect_error(tesela_launch_tensors(kernel, &problem.arguments, NULL), TESELA_DEFECT,
+               "the first launch of 'sliding_alibi'");
+  expect_error(tesela_launch_tensors(kernel, &problem.arguments, NULL), TESELA_DEFECT,
+               "gives a wrong result");
+  tesela_kernel_destroy(kernel);
+}
+
 static void test_parameters(const tesela_kernel *kernel) {
   tesela_parameter_info info;
   memset(&info, 0, sizeof info);
@@ -422,6 +437,7 @@ int main(void) {
   tesela_kernel *kernel = NULL;
   tesela_kernel_options options = kernel_options_of(variant_text, TESELA_F32, head_dim);
   expect(tesela_compile(context, &options, &kernel) == TESELA_OK, "a kernel");
+  test_verify(context);
   tesela_context_destroy(context);
   test_launch(kernel);
   test_parameters(kernel);

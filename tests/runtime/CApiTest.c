@@ -122,6 +122,7 @@ int main(void) {
                "the device 'nothing' is not known");
   context_options.device = "host";
   context_options.no_disk_cache = 1;
+  context_options.verify = 1;
   context_options.threads = 2;
   context_options.log = count_message;
   context_options.log_user = &messages;

@@ -50,6 +50,7 @@ static inline tesela_context *host_context(void) {
   options.size = sizeof options;
   options.device = "host";
   options.no_disk_cache = 1;
+  options.verify = 1;
   options.threads = 2;
   expect(tesela_context_create(&options, &context) == TESELA_OK, "a context");
   return context;

@@ -2,6 +2,7 @@
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
+#include "../TestContext.h"
 #include "Problem.h"
 #include "cache/EntryFormat.h"
 #include "system/File.h"
@@ -24,8 +25,7 @@ protected:
   std::vector<std::string> logged;
 
   Context context(const std::string &cacheFolder, bool diskCache = true) {
-    ContextOptions options;
-    options.device = "host";
+    ContextOptions options = testContextOptions();
     options.threads = 2;
     options.cacheFolder = cacheFolder;
     options.diskCache = diskCache;

@@ -2,6 +2,7 @@
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
+#include "../TestContext.h"
 #include "Problem.h"
 
 #include "events/ProfilerRange.h"
@@ -22,10 +23,8 @@ protected:
   Problem problem;
 
   static Context makeContext() {
-    ContextOptions options;
-    options.device = "host";
+    ContextOptions options = testContextOptions();
     options.threads = 2;
-    options.diskCache = false;
     Result<Context> created = Context::create(options);
     EXPECT_TRUE(created.ok());
     return *created;

@@ -2,6 +2,7 @@
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
+#include "../TestContext.h"
 #include "Problem.h"
 
 #include <gtest/gtest.h>
@@ -20,9 +21,7 @@ protected:
   std::vector<Event> events;
 
   Context context() {
-    ContextOptions options;
-    options.device = "host";
-    options.diskCache = false;
+    ContextOptions options = testContextOptions();
     options.threads = 1;
     options.events = [this](const Event &event) {
       std::lock_guard lock(mutex);

@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 #include "tesela/Tune.h"
+#include "../TestContext.h"
 #include "Problem.h"
 #include "api/State.h"
 #include "system/File.h"
@@ -35,9 +36,9 @@ protected:
   void TearDown() override { fake::setCandidates({}); }
 
   Context context(Tuning tuning = Tuning::cached) {
-    ContextOptions options;
-    options.device = "host";
+    ContextOptions options = testContextOptions();
     options.threads = 1;
+    options.diskCache = true;
     options.cacheFolder = folder->path() + "/cache";
     options.tuning = tuning;
     options.tuningSeconds = 600; // it ends by a decision, long before

@@ -266,6 +266,15 @@ class Run(CommandTest):
         self.assertLessEqual(report["check"]["row_error"], report["check"]["row_tolerance"])
         self.assertNotIn("time", report)
 
+    def test_verify(self):
+        report = self.run_json("sliding_window", *SMALL, "--verify")
+        self.assertNotIn("check", report)
+        self.assertEqual(report["verified"]["rows"], "66 of 66 rows")
+        self.assertGreater(report["verified"]["ms"], 0)
+        text = self.output("run", "causal", *SMALL, "--verify")
+        self.assertRegex(text, r"check +passed: 66 of 66 rows of the first launch, in .* ms")
+        self.assertIn("--no-check", self.error("run", "causal", *SMALL, "--verify", "--no-check"))
+
     def test_hard_inputs(self):
         report = self.run_json("causal", *SMALL, "--inputs", "jumping", "--dtype", "f16")
         self.assertEqual(report["problem"]["inputs"], "jumping")

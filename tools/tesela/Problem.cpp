@@ -49,18 +49,20 @@ static Status checkMemory(const Problem &p, const RunOptions &options) {
   double tensors =
       elementSize(p.type) * (queries + keys) * double(p.Dqk + p.Dv) + sizeof(float) * queries;
   bool onHost = options.target == "host" || !cudaDevices();
-  double reference = options.noCheck ? 0 : 3 * sizeof(double) * queries * double(p.Dv);
+  double reference =
+      options.noCheck || options.verify ? 0 : 3 * sizeof(double) * queries * double(p.Dv);
   double needed = (onHost ? 2 : 1) * tensors + reference;
   double machine = double(hostDevice().memoryBytes);
   if (needed <= machine)
     return Status::success();
   constexpr double gibibyte = 1 << 30;
-  return Error(Code::outOfMemory,
-               fmt::format("the tensors{} take {:.1f} GiB, this machine has {:.1f} GiB of memory: "
-                           "make the batch, the heads or the lengths smaller{}.",
-                           reference > 0 ? " and the check's reference" : "", needed / gibibyte,
-                           machine / gibibyte,
-                           reference > 0 ? ", or leave out the check with --no-check" : ""));
+  return Error(
+      Code::outOfMemory,
+      fmt::format(
+          "the tensors{} take {:.1f} GiB, this machine has {:.1f} GiB of memory: "
+          "make the batch, the heads or the lengths smaller{}.",
+          reference > 0 ? " and the check's reference" : "", needed / gibibyte, machine / gibibyte,
+          reference > 0 ? ", or check a sample with --verify, or nothing with --no-check" : ""));
 }
 
 //===----------------------------------------------------------------------===//

@@ -32,7 +32,8 @@ static void note(const std::string &sentence) {
   std::fputs(fmt::format("tesela: note: {}\n", sentence).c_str(), stderr);
 }
 
-static Result<Context> createContext(const RunOptions &options) {
+/// `verified` gets what the context tells of the first launch.
+static Result<Context> createContext(const RunOptions &options, std::optional<Event> &verified) {
   ContextOptions contextOptions;
   contextOptions.cacheFolder = options.cacheFolder;
   contextOptions.diskCache = !options.noCache;
@@ -41,6 +42,12 @@ static Result<Context> createContext(const RunOptions &options) {
                           : options.tuning == "full" ? Tuning::full
                                                      : Tuning::cached;
   contextOptions.log = note;
+  contextOptions.verify = options.verify;
+  if (options.verify)
+    contextOptions.events = [&verified](const Event &event) {
+      if (event.kind == Event::Kind::verified)
+        verified = event;
+    };
   return tool::createContext(options, std::move(contextOptions));
 }
 
@@ -186,7 +193,8 @@ int run(const RunOptions &options) {
   if (problem->randomInputs && !options.input.empty())
     note(options.input + " has no q, k and v: they are random.");
 
-  Result<Context> context = createContext(options);
+  RunReport result;
+  Result<Context> context = createContext(options, result.verified);
   if (!context)
     return report(context.error());
   KernelOptions kernelOptions;
@@ -217,12 +225,13 @@ int run(const RunOptions &options) {
   Result<DeviceProblem> device = copyToDevice(*context, *problem);
   if (!device)
     return report(device.error());
-  if (Status status = kernel->launch(device->arguments); !status)
-    return report(status.error());
+  if (Status status = kernel->launch(device->arguments); !status) {
+    int code = report(status.error());
+    return result.verified ? exitWrongResult : code;
+  }
   if (Status status = copyResults(*context, *device, *problem); !status)
     return report(status.error());
 
-  RunReport result;
   result.variantPath = file.path;
   result.device = context->device();
   result.kernel = kernel->info();
@@ -232,7 +241,7 @@ int run(const RunOptions &options) {
     result.inputs = options.inputs;
   }
 
-  if (!options.noCheck) {
+  if (!options.noCheck && !options.verify) {
     Result<Reference> reference = makeReference(*context, kernelOptions, *device, *problem,
                                                 options.threads, result.referenceName);
     if (!reference)

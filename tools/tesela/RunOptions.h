@@ -54,9 +54,10 @@ struct RunOptions : KernelChoice, LaunchShape {
   bool noCache = false;
   std::string tuning = "cached"; ///< off, cached or full
   int threads = 0;               ///< of the host; 0: all
-  bool noCheck = false;
-  bool checkReads = false;   ///< report reads outside of captured tensors
-  std::optional<int> repeat; ///< timed launches; as many as fit into a second
+  bool noCheck = false;          ///< so is `verify`: a sample takes the place of all rows
+  bool verify = false;           ///< the first launch, on a sample of rows
+  bool checkReads = false;       ///< report reads outside of captured tensors
+  std::optional<int> repeat;     ///< timed launches; as many as fit into a second
   bool json = false;
 };
 

@@ -130,7 +130,11 @@ std::string formatText(const RunReport &report) {
   line("compile", compileLine(report.kernel));
   if (std::string resources = resourceLine(report.kernel); !resources.empty())
     line("resources", resources);
-  line("check", report.comparison ? checkLine(report) : "skipped (--no-check)");
+  line("check", report.comparison ? checkLine(report)
+                : report.verified
+                    ? fmt::format("passed: {} of the first launch, in {:.4g} ms",
+                                  report.verified->text, report.verified->milliseconds)
+                    : "skipped");
   if (!report.milliseconds.empty()) {
     line("time", fmt::format("{:.4g} ms median of {} (from {:.4g} to {:.4g})",
                              median(report.milliseconds), report.milliseconds.size(),
@@ -227,6 +231,8 @@ std::string formatJson(const RunReport &report) {
     json["problem"]["kept_pairs"] = report.keptPairs;
   if (report.comparison)
     json["check"] = checkJson(report);
+  if (report.verified)
+    json["verified"] = {{"rows", report.verified->text}, {"ms", report.verified->milliseconds}};
   if (!report.milliseconds.empty())
     json["time"] = timeJson(report);
   // A path need not be UTF-8; JSON must.

@@ -9,6 +9,7 @@
 
 #include "tesela/Check.h"
 #include "tesela/Device.h"
+#include "tesela/Events.h"
 #include "tesela/Kernel.h"
 
 #include <optional>
@@ -26,7 +27,8 @@ struct RunReport {
   std::optional<uint64_t> seed; ///< of random data
   std::string inputs;           ///< the kind of random data; empty for a file's
 
-  std::optional<Comparison> comparison; ///< absent with --no-check
+  std::optional<Comparison> comparison; ///< absent with --no-check and --verify
+  std::optional<Event> verified;        ///< with --verify, unless the first launch could not be
   std::string referenceName;            ///< "interpreter" or "device oracle"
   int64_t keptPairs = -1;               ///< -1: not counted
   std::vector<double> milliseconds;     ///< of the timed launches, sorted; may be empty

@@ -326,7 +326,11 @@ void addRun(CLI::App &app, RunOptions &options) {
       ->check(silent(CLI::IsMember({"off", "cached", "full"})))
       ->type_name("MODE")
       ->capture_default_str();
-  command->add_flag("--no-check", options.noCheck, "Leave out the check against the reference");
+  CLI::Option *noCheck =
+      command->add_flag("--no-check", options.noCheck, "Leave out the check against the reference");
+  command
+      ->add_flag("--verify", options.verify, "Check up to 1024 rows of the first launch, not all")
+      ->excludes(noCheck);
   command->add_flag("--check-reads", options.checkReads,
                     "Report reads outside of captured tensors; interprets every pair on the host");
   command->add_flag("--json", options.json, "Print one JSON object");

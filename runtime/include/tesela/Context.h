@@ -71,6 +71,14 @@ struct ContextOptions {
   Tuning tuning = Tuning::cached;
   /// How long the tuning of one kernel for one bucket of sizes may take, in seconds.
   double tuningSeconds = 60;
+  /// A safety net for variants that nobody has tried: the first launch of each kernel, which then
+  /// waits for its stream, is held against a reference on a sample of rows, up to 1024: the
+  /// oracle's on a GPU (the interpreter's without NVRTC), the interpreter's on the host. A launch
+  /// whose result is wrong fails (Code::defect), and so does each later one of that kernel. While a
+  /// stream is captured into a graph nothing is verified: a later launch is. A kernel that cannot
+  /// be verified is told to `log`; one from a bundle, which has no variant's text, never is. What
+  /// it costs: docs/runtime.md.
+  bool verify = false;
   /// Called with a sentence where something is worth knowing but no failure (the
   /// cache's folder cannot be written, say). May be called from any thread.
   std::function<void(const std::string &)> log;

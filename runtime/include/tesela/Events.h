@@ -41,6 +41,9 @@ struct Event {
     launch = 7,
     /// Worth knowing, but no failure: text.
     warning = 8,
+    /// The first launch of a kernel was verified (ContextOptions::verify): variant, target; text:
+    /// "1024 of 16384 rows"; milliseconds; or failure.
+    verified = 9,
   };
   Kind kind = Kind::warning;
   std::string variant;     ///< its name
@@ -58,8 +61,8 @@ struct Event {
 TESELA_EXPORT const char *eventName(Event::Kind kind);
 
 /// Called from the thread in which it happens, which may be any, and from several at once. What it
-/// throws is dropped. It must not wait for a kernel of the same context, nor drop the last handle of
-/// that: a context ends its threads, of which this may be one.
+/// throws is dropped. It must not wait for a kernel of the same context, nor drop the last handle
+/// of that: a context ends its threads, of which this may be one.
 using EventCallback = std::function<void(const Event &)>;
 
 } // namespace tesela

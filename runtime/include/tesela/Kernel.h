@@ -94,9 +94,9 @@ class TESELA_EXPORT Kernel {
 public:
   const KernelInfo &info() const;
 
-  /// Launches on `stream` (a CUstream or cudaStream_t of the device's primary
-  /// context; nullptr is the default stream) and returns at once; on the
-  /// host it returns when the result is there and `stream` must be nullptr.
+  /// Launches on `stream` (a CUstream or cudaStream_t of the device's primary context; nullptr is
+  /// the default stream) and returns at once, but the first time where ContextOptions::verify asks
+  /// for it; on the host it returns when the result is there and `stream` must be nullptr.
   /// A ready kernel's launch waits for no compilation and not for the device, and allocates no host
   /// memory (for variants of up to 16 parameters). Device memory it allocates, which may wait for
   /// the device, only where arguments.workspace is not given: for a mask that reads captured

@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 #include "tesela/Bundle.h"
+#include "../../TestContext.h"
 #include "Problem.h"
 #include "artifact/Digest.h"
 #include "bundle/Manifest.h"
@@ -24,10 +25,8 @@ protected:
   Problem problem;
 
   static Context host() {
-    ContextOptions options;
-    options.device = "host";
+    ContextOptions options = testContextOptions();
     options.threads = 2;
-    options.diskCache = false;
     return *Context::create(options);
   }
 

@@ -57,7 +57,9 @@ typedef enum tesela_event_kind TESELA_AS_INT {
   TESELA_EVENT_TRIAL = 6,            /* the tuner timed a schedule: text; milliseconds of the best
                                         launch so far, or failure */
   TESELA_EVENT_LAUNCH = 7,           /* variant, target; milliseconds of the host's time */
-  TESELA_EVENT_WARNING = 8           /* worth knowing, but no failure: text */
+  TESELA_EVENT_WARNING = 8,          /* worth knowing, but no failure: text */
+  TESELA_EVENT_VERIFIED = 9          /* the first launch of a kernel was verified: variant, target,
+                                        text: "1024 of 16384 rows"; milliseconds; or failure */
 } tesela_event_kind;
 
 /* "compile started", "cache hit", ...; lives as long as the library. */
@@ -127,6 +129,10 @@ typedef struct tesela_context_options {
   tesela_tuning tuning;
   /* How long the tuning of one kernel for one bucket of sizes may take; 0: 60. */
   double tuning_seconds;
+  /* Not 0: the first launch of each kernel, which then waits for its stream, is held against a
+   * reference on a sample of rows, up to 1024. Where it is wrong it fails (TESELA_DEFECT), and so
+   * does each later launch of the kernel. A kernel that cannot be verified is told to `log`. */
+  int verify;
 } tesela_context_options;
 
 /* `options` may be NULL. On success *context must be given to tesela_context_destroy. */
