@@ -7,7 +7,6 @@
 #include "analysis/LostProofs.h"
 #include "attn/Arithmetic.h"
 #include "attn/Attn.h"
-#include "frontend/ExactMath.h"
 #include "frontend/emit/Emit.h"
 #include "transforms/CaptureSummary.h"
 #include "transforms/Passes.h"
@@ -15,14 +14,16 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/Dominance.h"
+#include "mlir/IR/PatternMatch.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
+#include "mlir/Transforms/CSE.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 
 using namespace mlir;
@@ -60,6 +61,22 @@ TileProgram::create(const Variant &variant, MLIRContext &context, const TileBloc
   return program;
 }
 
+/// What depends on where a block of rows begins.
+static llvm::DenseSet<Value> valuesOfRows(tile::KernelOp kernel) {
+  llvm::DenseSet<Value> ofRows;
+  for (Operation &op : kernel.getBodyBlock()) {
+    if (auto coordinates = dyn_cast<tile::CoordinatesOp>(op)) {
+      ofRows.insert(coordinates.getFirst());
+      continue;
+    }
+    op.walk([&](Operation *inner) {
+      if (llvm::any_of(inner->getOperands(), [&](Value value) { return ofRows.contains(value); }))
+        ofRows.insert_range(op.getResults());
+    });
+  }
+  return ofRows;
+}
+
 Status TileProgram::lower(MLIRContext &context) {
   std::string messages;
   ScopedDiagnosticHandler handler(&context, [&](mlir::Diagnostic &diagnostic) {
@@ -67,27 +84,27 @@ Status TileProgram::lower(MLIRContext &context) {
     return success();
   });
   auto failure = [&] {
-    return Error(Code::defect, variant.file + ": its tiles cannot be found: " + messages +
+    return Error(Code::defect, variant->file + ": its tiles cannot be found: " + messages +
                                    "this is a defect of Tesela, please report it with the variant");
   };
   auto runPasses = [&](llvm::function_ref<void(OpPassManager &)> add) {
     PassManager passes(&context);
     add(passes);
-    return succeeded(passes.run(*module));
+    return succeeded(passes.run(**module));
   };
 
-  module = emitVariant(variant, context);
+  module = std::make_shared<OwningOpRef<ModuleOp>>(emitVariant(*variant, context));
   context.loadDialect<tile::TileDialect, math::MathDialect, scf::SCFDialect>();
   OwningOpRef<ModuleOp> templates = parseSourceString<ModuleOp>(kernelText(blocks), &context);
   if (!templates)
     return failure();
   kernel = *templates->getOps<tile::KernelOp>().begin();
   kernel->remove();
-  module->push_back(kernel);
+  (*module)->push_back(kernel);
 
   if (!runPasses([](OpPassManager &passes) { passes.addPass(createTileInlineVariant()); }))
     return failure();
-  lostProofs_ = findLostProofs(variant, *module);
+  lostProofs_ = findLostProofs(*variant, **module);
   if (!runPasses([](OpPassManager &passes) {
         passes.nest<tile::KernelOp>().addPass(createTileKeyRanges());
       }))
@@ -96,11 +113,19 @@ Status TileProgram::lower(MLIRContext &context) {
   if (over.getAmong()) {
     form_ = TileForm::classified;
     finding = over.getAmong().getDefiningOp<tile::FindBlocksOp>();
-  } else if (!over.getRuns().empty() && !(variant.maskIsTrue() && !variant.scoreMayMask())) {
+    IRRewriter rewriter(&context);
+    DominanceInfo dominance(kernel);
+    eliminateCommonSubExpressions(rewriter, dominance, finding);
+    llvm::DenseSet<Value> ofRows = valuesOfRows(kernel);
+    testOfOne = std::make_shared<BoxTest>(finding.getOne(), BoxTest::drops, ofRows);
+    testOfMany = std::make_shared<BoxTest>(finding.getMany(), BoxTest::keeps, ofRows);
+  } else if (!over.getRuns().empty() && !(variant->maskIsTrue() && !variant->scoreMayMask())) {
     form_ = TileForm::keyRanges;
     runs_ = int(over.getRuns().size() / 2);
     drops_ = int(over.getDrops().size() / 2);
   }
+  runEnds = over.getRuns();
+  dropEnds = over.getDrops();
 
   if (!runPasses([](OpPassManager &passes) {
         passes.nest<tile::KernelOp>().addPass(createTileLowerBlocks());
@@ -118,19 +143,25 @@ Status TileProgram::lower(MLIRContext &context) {
 //===----------------------------------------------------------------------===//
 
 Result<int64_t> TileProgram::begin(const Bindings &launch, const Point &where, int32_t first) {
+  bool isSameLaunch = bindings == &launch && hasTables();
   bindings = &launch;
+  if (!isSameLaunch || place.b != where.b || place.h != where.h || place.hkv != where.hkv) {
+    testedBlocks.reset();
+    testedGroups.reset();
+  }
   place = where;
   firstRow = first;
   unknown.clear();
   values.clear();
   captures.clear();
-  for (size_t number = 0; number < variant.parameters.size(); ++number) {
+  for (size_t number = 0; number < variant->parameters.size(); ++number) {
     const Binding &binding = launch.parameters[number];
-    BlockArgument argument = kernel.getArgument("$" + variant.parameters[number].name);
+    BlockArgument argument = kernel.getArgument("$" + variant->parameters[number].name);
     if (!argument)
       continue; // neither the score nor the mask uses it
     if (isa<tile::ViewType>(argument.getType()))
-      captures[argument] = &binding.capture;
+      captures[argument] = {&binding.capture,
+                            hasTables() ? tables->ofParameters[number].get() : nullptr};
     else if (argument.getType().isF32())
       values[argument].number = float(binding.scalar);
     else
@@ -142,6 +173,16 @@ Result<int64_t> TileProgram::begin(const Bindings &launch, const Point &where, i
   return std::max<int64_t>(integer(loop.getUpperBound()) - integer(loop.getLowerBound()), 0);
 }
 
+void TileProgram::makeTables(const Bindings &launch) {
+  auto made = std::make_shared<Tables>();
+  made->bindings = &launch;
+  for (auto [parameter, binding] : llvm::zip(variant->parameters, launch.parameters))
+    made->ofParameters.push_back(
+        parameter.isCapture ? std::make_unique<CaptureBounds>(binding.capture, parameter.type)
+                            : nullptr);
+  tables = std::move(made);
+}
+
 Result<VisitedBlock> TileProgram::block(int64_t number) {
   values[loop.getInductionVar()].integer = integer(loop.getLowerBound()) + number;
   run(*loop.getBody());
@@ -150,52 +191,10 @@ Result<VisitedBlock> TileProgram::block(int64_t number) {
   return VisitedBlock{integer(columns.getIndex()), integer(mask.getPartial()) != 0};
 }
 
-Result<std::optional<VisitedBlock>> TileProgram::find(int64_t index) {
-  if (finding) {
-    std::optional<VisitedBlock> visited = classify(index);
-    if (Status status = finished(); !status)
-      return status.error();
-    return visited;
-  }
-  int64_t low = 0, high = integer(loop.getUpperBound()) - integer(loop.getLowerBound());
-  while (low < high) { // they ascend
-    int64_t middle = low + (high - low) / 2;
-    Result<VisitedBlock> visited = block(middle);
-    if (!visited)
-      return visited.error();
-    if (visited->index == index)
-      return std::optional(*visited);
-    (visited->index < index ? low : high) = visited->index < index ? middle + 1 : middle;
-  }
-  return std::optional<VisitedBlock>();
-}
-
-Result<std::vector<VisitedBlock>> TileProgram::evaluate(const Bindings &launch, const Point &where,
-                                                        int32_t first) {
-  Result<int64_t> count = begin(launch, where, first);
-  if (!count)
-    return count.error();
-  if (finding) {
-    if (endCandidate - firstCandidate > mostCounted)
-      listFound();
-    if (Status status = finished(); !status)
-      return status.error();
-    return found;
-  }
-  std::vector<VisitedBlock> visited;
-  for (int64_t number = 0; number < *count; ++number) {
-    Result<VisitedBlock> next = block(number);
-    if (!next)
-      return next.error();
-    visited.push_back(*next);
-  }
-  return visited;
-}
-
 Status TileProgram::finished() const {
   if (unknown.empty())
     return Status::success();
-  return Error(Code::defect, variant.file + ": no tile can be told: '" + unknown +
+  return Error(Code::defect, variant->file + ": no tile can be told: '" + unknown +
                                  "' is not evaluated; this is a defect of Tesela, please report it "
                                  "with the variant");
 }
@@ -255,14 +254,8 @@ void TileProgram::execute(Operation &op) {
     return assign(op.getResults(), region.front().getTerminator()->getOperands());
   }
   Scalar value = valueOf(op);
-  if (op.getNumResults() != 1)
-    return;
-  // Each operation wraps here.
-  if (auto type = dyn_cast<IntegerType>(op.getResult(0).getType()))
-    value.integer = type.getWidth() == 1    ? value.integer & 1
-                    : type.getWidth() == 32 ? int64_t(int32_t(value.integer))
-                                            : value.integer;
-  values[op.getResult(0)] = value;
+  if (op.getNumResults() == 1)
+    values[op.getResult(0)] = value;
 }
 
 void TileProgram::executeFor(scf::ForOp inner) {
@@ -311,106 +304,80 @@ void TileProgram::executeWhile(scf::WhileOp inner) {
 }
 
 //===----------------------------------------------------------------------===//
-// Blocks that are classified
+// Bounds of captured tensors
 //===----------------------------------------------------------------------===//
 
-std::pair<bool, bool> TileProgram::test(Region &region, int64_t index, int64_t count) {
-  int64_t rows = finding.getFound().getType().getRows();
-  bool areKeys = blocks.rows == tile::Axis::Query;
-  int64_t columns = areKeys ? bindings->extents.Sk : bindings->extents.Sq;
-  int64_t first = index * rows, end = std::min((index + count) * rows, columns);
-  values[region.getArgument(0)].integer = first;
-  values[region.getArgument(1)].integer = end - 1;
-  run(region.front());
-  Operation *yield = region.front().getTerminator();
-  bool isBroken = areKeys && (index + count) * rows > end;
-  return {integer(yield->getOperand(0)) != 0, integer(yield->getOperand(1)) != 0 || isBroken};
-}
-
-std::optional<VisitedBlock> TileProgram::classify(int64_t index) {
-  if (index < firstCandidate || index >= endCandidate)
-    return std::nullopt;
-  constexpr int64_t atOnce = tile::FindBlocksOp::blocksAtOnce;
-  int64_t group = firstCandidate + (index - firstCandidate) / atOnce * atOnce;
-  if (!test(finding.getMany(), group, atOnce).first)
-    return std::nullopt;
-  auto [keeps, drops] = test(finding.getOne(), index, 1);
-  return keeps ? std::optional(VisitedBlock{index, drops}) : std::nullopt;
-}
-
-void TileProgram::listFound() {
-  constexpr int64_t atOnce = tile::FindBlocksOp::blocksAtOnce;
-  for (int64_t group = firstCandidate; group < endCandidate && unknown.empty(); group += atOnce) {
-    if (!test(finding.getMany(), group, atOnce).first)
-      continue;
-    for (int64_t index = group; index < std::min(group + atOnce, endCandidate); ++index)
-      if (auto [keeps, drops] = test(finding.getOne(), index, 1); keeps)
-        found.push_back({index, drops});
-  }
-}
-
-void TileProgram::executeFind(tile::FindBlocksOp op) {
-  int64_t rows = op.getFound().getType().getRows();
-  int64_t low = integer(op.getLow()), high = integer(op.getHigh());
-  firstCandidate = low / rows;
-  endCandidate = low < high ? (high + rows - 1) / rows : firstCandidate;
-  found.clear();
-  if (endCandidate - firstCandidate <= mostCounted)
-    listFound();
-  values[op.getCount()].integer = int64_t(found.size());
-}
-
-/// By looking at the whole box: the tightest bounds; none where no summary could tell them.
-void TileProgram::executeBounds(tile::BoundsOp op) {
-  const CaptureView &view = *captures.lookup(op.getView());
+/// The tightest bounds; none where no summary could tell them.
+void TileProgram::boundsOf(tile::BoundsOp op, const Scalar *const *low, const Scalar *const *high,
+                           int64_t count, Scalar *least, Scalar *largest) {
+  const Capture &capture = captures.find(op.getView())->second;
+  size_t axes = capture.view->extents.size();
   if (llvm::count_if(op.getWithin(), [](int64_t within) { return within != 1; }) > maxBoxAxes ||
-      view.extents.size() > maxSummaryRank) {
-    bool isReal = op.getLeast().getType().isF32();
-    Scalar least{.integer = std::numeric_limits<int32_t>::min()},
-        largest{.integer = std::numeric_limits<int32_t>::max()};
-    if (isReal)
-      least.number = largest.number = std::numeric_limits<float>::quiet_NaN();
-    values[op.getLeast()] = least;
-    values[op.getLargest()] = largest;
+      axes > maxSummaryRank) {
+    for (int64_t box = 0; box < count; ++box) {
+      least[box].integer = std::numeric_limits<int32_t>::min();
+      largest[box].integer = std::numeric_limits<int32_t>::max();
+      if (op.getLeast().getType().isF32())
+        least[box].number = largest[box].number = std::numeric_limits<float>::quiet_NaN();
+    }
     return;
   }
-  SmallVector<int64_t> low, high;
-  bool isEmpty = false;
-  for (auto [axis, ends] : llvm::enumerate(llvm::zip(op.getLow(), op.getHigh()))) {
-    int64_t last = view.extents[axis] - 1;
-    isEmpty |= last < 0;
-    if (integer(std::get<0>(ends)) > integer(std::get<1>(ends))) {
-      unknown = "tile.bounds of a box that ends before it begins";
+  for (size_t axis = 0; axis < axes; ++axis)
+    for (int64_t box = 0; box < count; ++box)
+      if (low[axis][box].integer > high[axis][box].integer) {
+        unknown = "tile.bounds of a box that ends before it begins";
+        return;
+      }
+  if (capture.bounds)
+    return capture.bounds->of(low, high, count, least, largest);
+  for (int64_t box = 0; box < count; ++box)
+    lookAt(op, low, high, box, least[box], largest[box]);
+}
+
+void TileProgram::lookAt(tile::BoundsOp op, const Scalar *const *low, const Scalar *const *high,
+                         int64_t box, Scalar &least, Scalar &largest) {
+  least.integer = largest.integer = 0;
+  SmallVector<int64_t> from, to;
+  for (auto [axis, extent] : llvm::enumerate(captures.find(op.getView())->second.view->extents)) {
+    if (extent == 0)
       return;
-    }
-    low.push_back(std::clamp<int64_t>(integer(std::get<0>(ends)), 0, std::max<int64_t>(last, 0)));
-    high.push_back(std::clamp<int64_t>(integer(std::get<1>(ends)), 0, std::max<int64_t>(last, 0)));
+    from.push_back(std::clamp<int64_t>(low[axis][box].integer, 0, extent - 1));
+    to.push_back(std::clamp<int64_t>(high[axis][box].integer, 0, extent - 1));
   }
-  Scalar least{.integer = 0}, largest{.integer = 0};
-  bool isReal = op.getLeast().getType().isF32(), isFirst = true;
-  SmallVector<int64_t> index(low);
-  while (!isEmpty) {
-    Scalar element = elementAt(op.getView(), index);
+  bool isReal = op.getLeast().getType().isF32();
+  SmallVector<int64_t> index(from);
+  Scalar element = least = largest = elementAt(op.getView(), index);
+  while (true) {
     if (isReal && std::isnan(element.number)) {
       least = largest = element;
-      break;
+      return;
     }
-    bool isLess = isReal ? element.number < least.number : element.integer < least.integer;
-    bool isMore = isReal ? element.number > largest.number : element.integer > largest.integer;
-    if (isFirst || isLess)
+    if (isReal ? element.number < least.number : element.integer < least.integer)
       least = element;
-    if (isFirst || isMore)
+    if (isReal ? element.number > largest.number : element.integer > largest.integer)
       largest = element;
-    isFirst = false;
     size_t axis = index.size();
-    while (axis > 0 && index[axis - 1] == high[axis - 1]) {
-      index[axis - 1] = low[axis - 1];
+    while (axis > 0 && index[axis - 1] == to[axis - 1]) {
+      index[axis - 1] = from[axis - 1];
       --axis;
     }
     if (axis == 0)
-      break;
+      return;
     ++index[axis - 1];
+    element = elementAt(op.getView(), index);
   }
+}
+
+void TileProgram::executeBounds(tile::BoundsOp op) {
+  SmallVector<Scalar> ends;
+  for (OperandRange indices : {op.getLow(), op.getHigh()})
+    for (Value index : indices)
+      ends.push_back(values.lookup(index));
+  SmallVector<const Scalar *> lanes;
+  for (const Scalar &end : ends)
+    lanes.push_back(&end);
+  Scalar least{.integer = 0}, largest{.integer = 0};
+  boundsOf(op, lanes.data(), lanes.data() + op.getLow().size(), 1, &least, &largest);
   values[op.getLeast()] = least;
   values[op.getLargest()] = largest;
 }
@@ -419,8 +386,8 @@ void TileProgram::executeBounds(tile::BoundsOp op) {
 // Arithmetic
 //===----------------------------------------------------------------------===//
 
-TileProgram::Scalar TileProgram::elementAt(Value argument, ArrayRef<int64_t> index) {
-  const CaptureView &view = *captures.lookup(argument);
+Scalar TileProgram::elementAt(Value argument, ArrayRef<int64_t> index) {
+  const CaptureView &view = *captures.find(argument)->second.view;
   Type type = cast<tile::ViewType>(argument.getType()).getElementType();
   int64_t offset = 0;
   for (auto [axis, at] : llvm::enumerate(index)) {
@@ -442,22 +409,11 @@ TileProgram::Scalar TileProgram::elementAt(Value argument, ArrayRef<int64_t> ind
   return element;
 }
 
-TileProgram::Scalar TileProgram::read(tile::ReadOp op) {
+Scalar TileProgram::read(tile::ReadOp op) {
   SmallVector<int64_t> index;
   for (Value at : op.getIndices())
     index.push_back(integer(at));
   return elementAt(op.getView(), index);
-}
-
-/// The value of a comparison, by its name without the letter for "signed" or "ordered". With NaN
-/// all are false but "ne", which the language has unordered.
-template <typename T> static bool compare(StringRef predicate, T a, T b) {
-  return predicate == "eq"   ? a == b
-         : predicate == "ne" ? a != b
-         : predicate == "lt" ? a < b
-         : predicate == "le" ? a <= b
-         : predicate == "gt" ? a > b
-                             : a >= b;
 }
 
 static int64_t extentOf(StringRef name, const Extents &extents) {
@@ -468,25 +424,18 @@ static int64_t extentOf(StringRef name, const Extents &extents) {
                          : extents.Sk;
 }
 
-TileProgram::Scalar TileProgram::valueOf(Operation &op) {
-  auto at = [&](unsigned index) { return values.lookup(op.getOperand(index)); };
-  auto a = [&] { return at(0).integer; };
-  auto b = [&] { return at(1).integer; };
-  auto x = [&] { return at(0).number; };
-  auto y = [&] { return at(1).number; };
-  FloatArithmetic exact;
+Scalar TileProgram::valueOf(Operation &op) {
   auto whole = [](int64_t value) { return Scalar{.integer = value}; };
-  auto wrapped = [](uint64_t value) { return Scalar{.integer = int64_t(value)}; };
-  auto real = [](float value) {
-    Scalar scalar{.integer = 0};
-    scalar.number = value;
-    return scalar;
-  };
   return TypeSwitch<Operation *, Scalar>(&op)
       .Case([&](arith::ConstantOp constant) {
-        if (auto number = dyn_cast<FloatAttr>(constant.getValue()))
-          return real(number.getValue().convertToFloat());
-        return whole(cast<IntegerAttr>(constant.getValue()).getValue().getSExtValue());
+        if (auto number = dyn_cast<FloatAttr>(constant.getValue())) {
+          Scalar scalar = whole(0);
+          scalar.number = number.getValue().convertToFloat();
+          return scalar;
+        }
+        bool isTruth = constant.getType().isInteger(1); // whose sign-extended value would be -1
+        int64_t value = cast<IntegerAttr>(constant.getValue()).getValue().getSExtValue();
+        return whole(isTruth ? value & 1 : value);
       })
       .Case([&](tile::ExtentOp extent) {
         return whole(extentOf(extent.getName(), bindings->extents));
@@ -495,64 +444,21 @@ TileProgram::Scalar TileProgram::valueOf(Operation &op) {
         return whole(captures.lookup(extent.getView())->extents[extent.getAxis()]);
       })
       .Case([&](tile::ReadOp element) { return read(element); })
-      // Integers
-      .Case([&](arith::AddIOp) { return wrapped(uint64_t(a()) + uint64_t(b())); })
-      .Case([&](arith::SubIOp) { return wrapped(uint64_t(a()) - uint64_t(b())); })
-      .Case([&](arith::MulIOp) { return wrapped(uint64_t(a()) * uint64_t(b())); })
-      .Case([&](arith::DivSIOp) { return whole(a() / b()); }) // by constants
-      .Case([&](arith::DivUIOp) { return whole(uint32_t(a()) / uint32_t(b())); })
-      .Case([&](arith::RemUIOp) { return whole(uint32_t(a()) % uint32_t(b())); })
-      .Case([&](arith::MinSIOp) { return whole(std::min(a(), b())); })
-      .Case([&](arith::MaxSIOp) { return whole(std::max(a(), b())); })
-      .Case([&](arith::AndIOp) { return whole(a() & b()); })
-      .Case([&](arith::OrIOp) { return whole(a() | b()); })
-      .Case([&](arith::XOrIOp) { return whole(a() ^ b()); })
-      .Case([&](arith::ShLIOp) { return wrapped(uint64_t(a()) << b()); })
-      .Case([&](arith::ShRSIOp) { return whole(a() >> b()); })
-      .Case([&](arith::ExtSIOp) { return whole(a()); })
-      .Case([&](arith::ExtUIOp) { return whole(a()); }) // of i1 only
-      .Case([&](arith::TruncIOp) { return whole(a()); })
-      .Case([&](arith::SelectOp) { return a() ? at(1) : at(2); })
-      .Case([&](arith::CmpIOp op) {
-        StringRef predicate = arith::stringifyCmpIPredicate(op.getPredicate());
-        if (predicate.front() == 'u')
-          return whole(compare(predicate.drop_front(), uint32_t(a()), uint32_t(b())));
-        return whole(compare(predicate.size() == 3 ? predicate.drop_front() : predicate, a(), b()));
-      })
-      .Case([&](attn::FloorDivOp) { return whole(attn::floorDivide(a(), b())); })
-      .Case([&](attn::FloorModOp) { return whole(attn::floorRemainder(a(), b())); })
-      // Floats
-      .Case([&](arith::CmpFOp op) {
-        if (op.getPredicate() == arith::CmpFPredicate::UNO)
-          return whole(std::isnan(x()) || std::isnan(y()));
-        StringRef predicate = arith::stringifyCmpFPredicate(op.getPredicate());
-        return whole(compare(predicate.drop_front(), x(), y()));
-      })
-      .Case([&](arith::AddFOp) { return real(x() + y()); })
-      .Case([&](arith::SubFOp) { return real(x() - y()); })
-      .Case([&](arith::MulFOp) { return real(x() * y()); })
-      .Case([&](arith::DivFOp) { return real(x() / y()); })
-      .Case([&](arith::MinNumFOp) { return real(std::fmin(x(), y())); })
-      .Case([&](arith::MaxNumFOp) { return real(std::fmax(x(), y())); })
-      .Case([&](arith::NegFOp) { return real(-x()); })
-      .Case([&](math::AbsFOp) { return real(std::fabs(x())); })
-      .Case([&](math::SqrtOp) { return real(std::sqrt(x())); })
-      .Case([&](math::FloorOp) { return real(std::floor(x())); })
-      // Scores may have them; masks have been expanded.
-      .Case([&](math::ExpOp) { return real(exactExp(exact, x())); })
-      .Case([&](math::LogOp) { return real(exactLog(exact, x())); })
-      .Case([&](math::TanhOp) { return real(exactTanh(exact, x())); })
-      .Case([&](math::SinOp) { return real(exactSin(exact, x())); })
-      .Case([&](math::CosOp) { return real(exactCos(exact, x())); })
-      .Case([&](arith::SIToFPOp) { return real(float(a())); })
-      .Case([&](attn::ToIntOp) { return whole(attn::saturatingInt(x())); })
-      .Case([&](arith::BitcastOp op) {
-        return op.getType().isF32() ? real(std::bit_cast<float>(int32_t(a())))
-                                    : whole(std::bit_cast<int32_t>(x()));
-      })
       .Default([&](Operation *other) {
-        unknown = other->getName().getStringRef();
-        return whole(0);
+        Scalar result = whole(0);
+        LaneFunction function = laneFunctionOf(*other);
+        if (!function) {
+          unknown = other->getName().getStringRef();
+          return result;
+        }
+        SmallVector<Scalar, 3> operands;
+        SmallVector<const Scalar *, 3> lanes;
+        for (Value operand : other->getOperands())
+          operands.push_back(values.lookup(operand));
+        for (const Scalar &operand : operands)
+          lanes.push_back(&operand);
+        function(&result, lanes.data(), 1);
+        return result;
       });
 }
 

@@ -11,6 +11,8 @@
 #ifndef TESELA_COMPILER_ANALYSIS_TILEPROGRAM_H
 #define TESELA_COMPILER_ANALYSIS_TILEPROGRAM_H
 
+#include "analysis/BoxTest.h"
+#include "analysis/CaptureBounds.h"
 #include "frontend/Interpreter.h"
 #include "tesela/TileMap.h"
 #include "tile/Tile.h"
@@ -42,6 +44,14 @@ struct VisitedBlock {
   bool operator==(const VisitedBlock &) const = default;
 };
 
+/// Neighbouring blocks of one kind, from `first` to before `end`.
+struct VisitedRun {
+  int64_t first = 0, end = 0;
+  bool partial = true;
+  bool operator==(const VisitedRun &) const = default;
+};
+
+/// A copy shares the IR, which does not change, and is evaluated by itself: a thread takes one.
 class TileProgram {
 public:
   /// Fails only by a defect.
@@ -60,6 +70,15 @@ public:
   Result<std::vector<VisitedBlock>> evaluate(const Bindings &bindings, const Point &where,
                                              int32_t first);
 
+  /// The same as runs, in ascending order: by far the faster way where the ranges are closed. They
+  /// live until the next call.
+  Result<llvm::ArrayRef<VisitedRun>> evaluateRuns(const Bindings &bindings, const Point &where,
+                                                  int32_t first);
+
+  /// Before a launch with many rows: bounds of captured tensors then come from tables. Of these
+  /// bindings, which must neither move nor change until another call.
+  void makeTables(const Bindings &bindings);
+
   /// The same without a list, which a launch may be too long for: how many blocks it visits, then
   /// the `number`-th of them. Bindings must live until the last block is asked for.
   Result<int64_t> begin(const Bindings &bindings, const Point &where, int32_t first);
@@ -73,14 +92,9 @@ public:
 
 private:
   TileProgram(const Variant &variant, const TileBlocks &blocks)
-      : variant(variant), blocks(blocks) {}
+      : variant(std::make_shared<Variant>(variant)), blocks(blocks) {}
   Status lower(mlir::MLIRContext &context);
 
-  /// A value of the IR. Integers are kept sign-extended, whatever their width.
-  union Scalar {
-    int64_t integer;
-    float number;
-  };
   void run(mlir::Block &block);
   void execute(mlir::Operation &op);
   void executeFor(mlir::scf::ForOp loop);
@@ -88,10 +102,23 @@ private:
   void executeReduce(attn::ReduceOp op);
   void executeFind(tile::FindBlocksOp op);
   void executeBounds(tile::BoundsOp op);
+  /// Of `count` boxes, the ends of each axis one box after the other.
+  void boundsOf(tile::BoundsOp op, const Scalar *const *low, const Scalar *const *high,
+                int64_t count, Scalar *least, Scalar *largest);
+  /// By looking at each element.
+  void lookAt(tile::BoundsOp op, const Scalar *const *low, const Scalar *const *high, int64_t box,
+              Scalar &least, Scalar &largest);
+  /// The first and the last column of `count` blocks from `index` on.
+  std::pair<int64_t, int64_t> columnsOf(int64_t index, int64_t count) const;
+  /// Whether a block has keys on both sides of Sk.
+  bool isBroken(int64_t index, int64_t count) const;
   /// What a test says of `count` blocks from `index` on: may a pair be kept, may one be dropped.
   std::pair<bool, bool> test(mlir::Region &region, int64_t index, int64_t count);
   std::optional<VisitedBlock> classify(int64_t index);
   void listFound();
+  Status listAllFound();
+  void beginBoxes(const BoxTest &test, TestedBoxes &boxes);
+  void listClosedRuns();
   Scalar valueOf(mlir::Operation &op);
   Scalar read(tile::ReadOp op);
   /// An element of a kernel's argument, widened as tile.read widens.
@@ -102,9 +129,9 @@ private:
   /// What no case evaluates, as an error.
   Status finished() const;
 
-  const Variant variant;
+  const std::shared_ptr<const Variant> variant;
   const TileBlocks blocks;
-  mlir::OwningOpRef<mlir::ModuleOp> module;
+  std::shared_ptr<mlir::OwningOpRef<mlir::ModuleOp>> module;
   tile::KernelOp kernel;
   mlir::scf::ForOp loop;   ///< over the blocks of columns
   tile::MaskOp mask;       ///< in it
@@ -112,16 +139,31 @@ private:
   TileForm form_ = TileForm::everyTile;
   int runs_ = 0, drops_ = 0;
   std::vector<LostProof> lostProofs_;
-  tile::FindBlocksOp finding; ///< null: the runs are closed
+  llvm::SmallVector<mlir::Value> runEnds, dropEnds;     ///< columns; where the runs are closed
+  tile::FindBlocksOp finding;                           ///< null: the runs are closed
+  std::shared_ptr<const BoxTest> testOfOne, testOfMany; ///< of `finding`
   int64_t firstCandidate = 0, endCandidate = 0;
   std::vector<VisitedBlock> found;
+  std::vector<VisitedRun> runsOfRow;
+  std::optional<TestedBoxes> testedBlocks, testedGroups; ///< of these bindings and heads
 
   const Bindings *bindings = nullptr;
   Point place;
   int32_t firstRow = 0;
   std::string unknown; ///< an operation that no case evaluates
   llvm::DenseMap<mlir::Value, Scalar> values;
-  llvm::DenseMap<mlir::Value, const CaptureView *> captures;
+  /// A captured tensor, and its tables where makeTables made them.
+  struct Capture {
+    const CaptureView *view = nullptr;
+    const CaptureBounds *bounds = nullptr;
+  };
+  llvm::DenseMap<mlir::Value, Capture> captures;
+  struct Tables {
+    const Bindings *bindings;
+    std::vector<std::unique_ptr<CaptureBounds>> ofParameters; ///< null of scalars
+  };
+  std::shared_ptr<const Tables> tables;
+  bool hasTables() const { return tables && tables->bindings == bindings; }
 };
 
 } // namespace tesela

@@ -1,0 +1,236 @@
+//===- CaptureBounds.cpp - Least and largest elements of boxes --*- C++ -*-===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#include "analysis/CaptureBounds.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallVector.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <limits>
+#include <mutex>
+#include <vector>
+
+namespace tesela {
+
+struct CaptureBounds::Tables {
+  virtual ~Tables() = default;
+  virtual void of(const Scalar *const *low, const Scalar *const *high, int64_t count, Scalar *least,
+                  Scalar *largest) = 0;
+};
+
+/// T: float of f32, f16 and bf16; int32_t of i32 and bool, whose elements are bytes.
+template <typename T> struct CaptureBounds::TablesOf : CaptureBounds::Tables {
+  TablesOf(const CaptureView &view, ElementType type)
+      : view(view), type(type), axes(view.extents.size()),
+        isEmpty(llvm::is_contained(view.extents, 0)) {}
+
+  void of(const Scalar *const *low, const Scalar *const *high, int64_t count, Scalar *least,
+          Scalar *largest) override {
+    llvm::SmallVector<int64_t, 4> from(axes.size()), to(axes.size());
+    for (int64_t box = 0; box < count; ++box) {
+      Pair found{};
+      if (!isEmpty) {
+        for (size_t axis = 0; axis < axes.size(); ++axis) {
+          int64_t last = view.extents[axis] - 1;
+          from[axis] = std::clamp<int64_t>(low[axis][box].integer, 0, last);
+          to[axis] = std::clamp<int64_t>(high[axis][box].integer, 0, last);
+        }
+        found = ofBox(from, to);
+      }
+      if constexpr (std::is_same_v<T, float>) {
+        least[box].number = found.least;
+        largest[box].number = found.largest;
+      } else {
+        least[box].integer = found.least;
+        largest[box].integer = found.largest;
+      }
+    }
+  }
+
+private:
+  static constexpr int64_t fanOut = 8;
+
+  struct Pair {
+    T least, largest; ///< both NaN where one element is
+
+    void take(const Pair &other) {
+      if constexpr (std::is_same_v<T, float>) {
+        if (std::isnan(least) || std::isnan(other.least)) {
+          least = largest = std::nanf("");
+          return;
+        }
+      }
+      least = std::min(least, other.least);
+      largest = std::max(largest, other.largest);
+    }
+  };
+
+  /// Of no element: what is taken replaces it.
+  static constexpr Pair nothing =
+      std::is_same_v<T, float>
+          ? Pair{std::numeric_limits<T>::infinity(), -std::numeric_limits<T>::infinity()}
+          : Pair{std::numeric_limits<T>::max(), std::numeric_limits<T>::min()};
+
+  /// One axis: a line is all its elements at one index of the other axes.
+  struct Axis {
+    std::once_flag once;
+    std::atomic<bool> isMade = false; ///< asked before `once`, which costs more
+    /// Level l has of each line ⌈extent / 8^(l + 1)⌉ pairs, line after line.
+    std::vector<std::vector<Pair>> levels;
+    std::vector<int64_t> lengths;     ///< of a line in each level
+    std::vector<int64_t> lineStrides; ///< of the line's number, by axis; 0 of this one
+  };
+
+  const CaptureView view;
+  const ElementType type;
+  std::vector<Axis> axes;
+  const bool isEmpty;
+
+  Pair elementAt(int64_t offset) const {
+    T value;
+    if constexpr (std::is_same_v<T, float>) {
+      auto halves = static_cast<const uint16_t *>(view.data);
+      value = type == ElementType::f32   ? static_cast<const float *>(view.data)[offset]
+              : type == ElementType::f16 ? f16ToFloat(halves[offset])
+                                         : bf16ToFloat(halves[offset]);
+    } else {
+      value = type == ElementType::boolean ? static_cast<const uint8_t *>(view.data)[offset]
+                                           : static_cast<const int32_t *>(view.data)[offset];
+    }
+    return {value, value};
+  }
+
+  /// Lines along the last axis that the box extends in; the others are walked through.
+  Pair ofBox(llvm::MutableArrayRef<int64_t> index, llvm::ArrayRef<int64_t> to) {
+    size_t along = axes.size(), extending = 0;
+    int64_t offset = 0;
+    for (size_t axis = 0; axis < axes.size(); ++axis) {
+      offset += index[axis] * view.strides[axis];
+      if (index[axis] == to[axis])
+        continue;
+      along = axis;
+      ++extending;
+    }
+    if (extending == 0)
+      return elementAt(offset);
+    const Axis &table = tableOf(along);
+    int64_t first = index[along], last = to[along], stride = view.strides[along], line = 0;
+    for (size_t axis = 0; axis < axes.size(); ++axis)
+      line += index[axis] * table.lineStrides[axis];
+    offset -= first * stride;
+    Pair found = ofLine(table, line, offset, stride, first, last + 1);
+    if (extending == 1)
+      return found;
+    llvm::SmallVector<int64_t, 4> from(index);
+    while (true) {
+      size_t axis = axes.size();
+      for (; axis > 0; --axis) {
+        if (axis - 1 == along)
+          continue;
+        int64_t steps = 1;
+        bool isAtEnd = index[axis - 1] == to[axis - 1];
+        if (isAtEnd)
+          steps = from[axis - 1] - index[axis - 1];
+        index[axis - 1] += steps;
+        offset += steps * view.strides[axis - 1];
+        line += steps * table.lineStrides[axis - 1];
+        if (!isAtEnd)
+          break;
+      }
+      if (axis == 0)
+        return found;
+      found.take(ofLine(table, line, offset, stride, first, last + 1));
+    }
+  }
+
+  /// Of a line's elements from `begin` to before `end`; the line's first is at `offset`.
+  Pair ofLine(const Axis &table, int64_t line, int64_t offset, int64_t stride, int64_t begin,
+              int64_t end) const {
+    Pair found = nothing;
+    for (; begin < end && begin % fanOut; ++begin)
+      found.take(elementAt(offset + begin * stride));
+    for (; begin < end && end % fanOut; --end)
+      found.take(elementAt(offset + (end - 1) * stride));
+    for (size_t level = 0; begin < end; ++level) {
+      begin /= fanOut;
+      end /= fanOut;
+      const Pair *pairs = table.levels[level].data() + line * table.lengths[level];
+      bool isLast = level + 1 == table.levels.size();
+      for (; begin < end && (isLast || begin % fanOut); ++begin)
+        found.take(pairs[begin]);
+      for (; begin < end && end % fanOut; --end)
+        found.take(pairs[end - 1]);
+    }
+    return found;
+  }
+
+  const Axis &tableOf(size_t along) {
+    Axis &axis = axes[along];
+    if (!axis.isMade.load(std::memory_order_acquire))
+      std::call_once(axis.once, [&] {
+        make(axis, along);
+        axis.isMade.store(true, std::memory_order_release);
+      });
+    return axis;
+  }
+
+  void make(Axis &axis, size_t along) const {
+    int64_t extent = view.extents[along], lines = 1;
+    axis.lineStrides.resize(axes.size());
+    for (size_t other = axes.size(); other-- > 0;)
+      if (other != along) {
+        axis.lineStrides[other] = lines;
+        lines *= view.extents[other];
+      }
+    for (int64_t length = extent; length > 1;) {
+      int64_t before = length;
+      length = (length + fanOut - 1) / fanOut;
+      std::vector<Pair> pairs(size_t(lines * length));
+      for (int64_t line = 0; line < lines; ++line) {
+        int64_t offset = axis.levels.empty() ? offsetOf(axis, line) : 0;
+        auto under = [&](int64_t at) {
+          return axis.levels.empty() ? elementAt(offset + at * view.strides[along])
+                                     : axis.levels.back()[size_t(line * before + at)];
+        };
+        for (int64_t i = 0; i < length; ++i) {
+          Pair pair = under(i * fanOut);
+          for (int64_t at = i * fanOut + 1; at < std::min((i + 1) * fanOut, before); ++at)
+            pair.take(under(at));
+          pairs[size_t(line * length + i)] = pair;
+        }
+      }
+      axis.levels.push_back(std::move(pairs));
+      axis.lengths.push_back(length);
+    }
+  }
+
+  /// Of a line's first element.
+  int64_t offsetOf(const Axis &axis, int64_t line) const {
+    int64_t offset = 0;
+    for (auto [extent, lineStride, stride] :
+         llvm::zip(view.extents, axis.lineStrides, view.strides))
+      if (lineStride > 0)
+        offset += line / lineStride % extent * stride;
+    return offset;
+  }
+};
+
+CaptureBounds::CaptureBounds(const CaptureView &view, ElementType type) {
+  if (type == ElementType::i32 || type == ElementType::boolean)
+    tables = std::make_unique<TablesOf<int32_t>>(view, type);
+  else
+    tables = std::make_unique<TablesOf<float>>(view, type);
+}
+
+CaptureBounds::~CaptureBounds() = default;
+
+void CaptureBounds::of(const Scalar *const *low, const Scalar *const *high, int64_t count,
+                       Scalar *least, Scalar *largest) const {
+  tables->of(low, high, count, least, largest);
+}
+
+} // namespace tesela
