@@ -13,11 +13,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <mutex>
 
 namespace tesela {
 
-/// Tiles that a map holds at most: a quarter of a gigabyte of kinds.
-static constexpr double maxTiles = double(1 << 28);
+/// Tiles that are counted, which takes some minutes, and heads that are told apart.
+static constexpr double maxTiles = double(int64_t(1) << 36), maxHeads = double(1 << 20);
+
+/// Rows that a thread takes at once: few enough that threads end at the same time, and a copy of
+/// the program for each is little.
+static constexpr int64_t rowsOfItem = 32;
 
 /// Whether the mask, or a score that can be -inf, is computed from one of these indices.
 static bool maskUses(const Variant &variant, std::initializer_list<Index> indices) {
@@ -41,26 +46,105 @@ static std::string render(const std::vector<LostProof> &proofs,
   return diagnostics.render();
 }
 
-/// The tiles of one batch and head.
-static Status fillKinds(TileProgram &program, const Bindings &bindings, const Point &where,
-                        const TileMap &map, HeadTiles &tiles) {
-  tiles.kinds.assign(size_t(map.rows * map.columns), TileKind::empty);
-  for (int64_t row = 0; row < map.rows; ++row) {
-    Result<std::vector<VisitedBlock>> visited =
-        program.evaluate(bindings, where, int32_t(row * map.blockM));
-    if (!visited)
-      return visited.error();
-    for (const VisitedBlock &block : *visited) {
-      if (block.index < 0 || block.index >= map.columns)
-        return Error(Code::defect, fmt::format("the kernel visits key block {} of {}; this is a "
-                                               "defect of Tesela, please report it",
-                                               block.index, map.columns));
-      tiles.kinds[size_t(row * map.columns + block.index)] =
-          block.partial ? TileKind::partial : TileKind::full;
+namespace {
+
+/// Some rows of the tiles of one head.
+struct Rows {
+  size_t head; ///< of TileMap::heads
+  Point where;
+  int64_t first, end; ///< from a multiple of TileMap::cell on
+};
+
+/// Counts the tiles of all heads and fills in the kinds of their cells. Rows are evaluated on all
+/// threads.
+class TileCount {
+public:
+  TileCount(const TileProgram &program, const ExplainRequest &request, TileMap &map)
+      : program(program), request(request), map(map) {}
+
+  Status run(const std::vector<Rows> &all) {
+    auto count = [&](int64_t item) {
+      Status status = countRows(all[size_t(item)]);
+      std::lock_guard lock(mutex);
+      if (failure && !status)
+        failure = status;
+      int64_t before = done++ * 100 / int64_t(all.size());
+      if (request.progress && done * 100 / int64_t(all.size()) != before)
+        request.progress(double(done) / double(all.size()));
+    };
+    if (request.inParallel) {
+      if (Status status = request.inParallel(int64_t(all.size()), count); !status)
+        return status;
+    } else {
+      for (size_t item = 0; item < all.size(); ++item)
+        count(int64_t(item));
     }
+    return failure;
   }
-  return Status::success();
-}
+
+private:
+  Status countRows(const Rows &rows) {
+    const Extents &extents = request.bindings.extents;
+    TileProgram evaluated(program);
+    TileCounts counts; // of tiles that are visited
+    int64_t computedPairs = 0;
+    std::vector<uint8_t> kindsOfCells; // a bit for each kind
+    for (int64_t row = rows.first; row < rows.end; ++row) {
+      Result<llvm::ArrayRef<VisitedRun>> runs =
+          evaluated.evaluateRuns(request.bindings, rows.where, int32_t(row * map.blockM));
+      if (!runs)
+        return runs.error();
+      if (row % map.cell == 0)
+        kindsOfCells.assign(size_t(map.cellColumns()), 0);
+      auto mark = [&](int64_t first, int64_t end, TileKind kind) {
+        for (int64_t cell = first / map.cell; first < end && cell <= (end - 1) / map.cell; ++cell)
+          kindsOfCells[size_t(cell)] |= uint8_t(1 << int(kind));
+      };
+      int64_t queries = std::min(map.blockM, extents.Sq - row * map.blockM), visited = 0;
+      for (const VisitedRun &run : *runs) {
+        if (run.first < visited || run.end > map.columns)
+          return Error(Code::defect,
+                       fmt::format("the kernel visits key blocks {} to {} of {} after block {}; "
+                                   "this is a defect of Tesela, please report it",
+                                   run.first, run.end - 1, map.columns, visited));
+        (run.partial ? counts.partial : counts.full) += run.end - run.first;
+        computedPairs += queries * (std::min(run.end * map.blockN, int64_t(extents.Sk)) -
+                                    run.first * map.blockN);
+        mark(visited, run.first, TileKind::empty);
+        mark(run.first, run.end, run.partial ? TileKind::partial : TileKind::full);
+        visited = run.end;
+      }
+      mark(visited, map.columns, TileKind::empty);
+      if ((row + 1) % map.cell == 0 || row + 1 == map.rows)
+        store(map.heads[rows.head], row / map.cell, kindsOfCells);
+    }
+    std::lock_guard lock(mutex);
+    HeadTiles &head = map.heads[rows.head];
+    int64_t tiles = (rows.end - rows.first) * map.columns;
+    head.counts.partial += counts.partial;
+    head.counts.full += counts.full;
+    head.counts.empty += tiles - counts.partial - counts.full;
+    head.computedPairs += computedPairs;
+    return Status::success();
+  }
+
+  void store(HeadTiles &head, int64_t cellRow, const std::vector<uint8_t> &kindsOfCells) {
+    TileKind *to = head.kinds.data() + cellRow * map.cellColumns();
+    for (uint8_t kinds : kindsOfCells)
+      *to++ = kinds == 1 << int(TileKind::empty)  ? TileKind::empty
+              : kinds == 1 << int(TileKind::full) ? TileKind::full
+                                                  : TileKind::partial;
+  }
+
+  const TileProgram &program;
+  const ExplainRequest &request;
+  TileMap &map;
+  std::mutex mutex; ///< guards what follows, and the counts of map.heads
+  int64_t done = 0;
+  Status failure;
+};
+
+} // namespace
 
 /// explainTiles(), on the stack that there is.
 static Result<ExplainedTiles> explainHere(const ExplainRequest &request) {
@@ -81,12 +165,17 @@ static Result<ExplainedTiles> explainHere(const ExplainRequest &request) {
   bool perHead = maskUses(variant, {Index::h, Index::hkv});
   int32_t batches = perBatch ? extents.B : std::min(extents.B, 1);
   int32_t heads = perHead ? extents.H : std::min(extents.H, 1);
-  double tiles = double(batches) * double(heads) * double(map.rows) * double(map.columns);
-  if (tiles > maxTiles)
+  double allHeads = double(batches) * double(heads);
+  double tiles = allHeads * double(map.rows) * double(map.columns);
+  if (tiles > maxTiles || allHeads > maxHeads)
     return Error(Code::unsupported,
-                 fmt::format("{}: the launch has {:.3g} tiles, at most {:.3g} are told one by one: "
-                             "make the lengths, the batch or the heads smaller",
-                             request.specification.variantFile, tiles, maxTiles));
+                 fmt::format("{}: the launch has {:.3g} tiles of {:.0f} different heads, at most "
+                             "{:.3g} of {:.0f} are counted: make the lengths, the batch or the "
+                             "heads smaller",
+                             request.specification.variantFile, tiles, allHeads, maxTiles,
+                             maxHeads));
+  while (allHeads * double(map.cellRows()) * double(map.cellColumns()) > double(request.mostCells))
+    map.cell *= 2;
 
   mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
   Result<std::unique_ptr<TileProgram>> program = TileProgram::create(
@@ -98,17 +187,23 @@ static Result<ExplainedTiles> explainHere(const ExplainRequest &request) {
   map.runs = (*program)->runs();
   map.lostProofs = (*program)->lostProofs();
   result.renderedProofs = render(map.lostProofs, request.specification);
+  (*program)->makeTables(request.bindings);
+  std::vector<Rows> all;
+  int64_t rowsAtOnce = (rowsOfItem + map.cell - 1) / map.cell * map.cell;
   for (int32_t b = 0; b < batches; ++b)
     for (int32_t h = 0; h < heads; ++h) {
       HeadTiles &headTiles = map.heads.emplace_back();
       headTiles.batch = perBatch ? b : -1;
       headTiles.head = perHead ? h : -1;
+      headTiles.kinds.resize(size_t(map.cellRows() * map.cellColumns()));
       // Heads that share a block of queries share its tiles.
       int32_t sharing = extents.H / extents.Hkv, inSharing = h % sharing;
       Point where{.b = b, .h = h - inSharing % int32_t(kernel->schedule.heads), .hkv = h / sharing};
-      if (Status status = fillKinds(**program, request.bindings, where, map, headTiles); !status)
-        return status.error();
+      for (int64_t row = 0; row < map.rows; row += rowsAtOnce)
+        all.push_back({map.heads.size() - 1, where, row, std::min(row + rowsAtOnce, map.rows)});
     }
+  if (Status status = TileCount(**program, request, map).run(all); !status)
+    return status.error();
   return result;
 }
 

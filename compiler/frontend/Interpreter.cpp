@@ -210,6 +210,7 @@ public:
   void run(NodeId root) {
     translate(root, /*reduction=*/-1);
     program_.result = slotOf_[root];
+    listOfKey();
   }
 
 private:
@@ -277,6 +278,43 @@ private:
     program_.code[number].b = slotOf_[node.operands[1]];
     program_.code[number].c = 0;
     program_.code[number].end = static_cast<int32_t>(program_.code.size());
+  }
+
+  void listOfKey() {
+    std::vector<bool> ofKey(program_.code.size());
+    markOfKey(ofKey, 0, ofKey.size());
+    for (size_t number = 0; number < ofKey.size(); number = next(number))
+      if (ofKey[number])
+        program_.ofKey.push_back(int32_t(number));
+  }
+
+  size_t next(size_t number) const {
+    const Instruction &instruction = program_.code[number];
+    return isReduction(instruction.op) ? size_t(instruction.end) : number + 1;
+  }
+
+  /// Of the instructions from `begin` to before `end`; whether there is one.
+  bool markOfKey(std::vector<bool> &ofKey, size_t begin, size_t end) {
+    bool found = false;
+    for (size_t number = begin; number < end; number = next(number)) {
+      const Instruction &instruction = program_.code[number];
+      bool isOfKey = false;
+      if (instruction.op == Operator::index) {
+        isOfKey = static_cast<Index>(instruction.integer) == Index::k;
+      } else if (instruction.op == Operator::read) {
+        for (size_t axis = 0; axis < variant_.parameters[instruction.integer].extents.size();
+             ++axis)
+          isOfKey |= ofKey[program_.indices[instruction.a + axis]];
+      } else if (isReduction(instruction.op)) {
+        isOfKey = markOfKey(ofKey, number + 1, instruction.end) || ofKey[instruction.a];
+      } else if (instruction.op != Operator::constant && instruction.op != Operator::score &&
+                 instruction.op != Operator::reduceIndex) {
+        isOfKey = ofKey[instruction.a] || ofKey[instruction.b] || ofKey[instruction.c];
+      }
+      ofKey[number] = isOfKey;
+      found |= isOfKey;
+    }
+    return found;
   }
 
   const Interpreter &interpreter_;
@@ -451,21 +489,28 @@ void Interpreter::runRange(const Program &program, const Point &point, typename 
   }
 }
 
-template <typename Math>
-Interpreter::Slot Interpreter::run(const Program &program, const Point &point,
-                                   typename Math::Real s) const {
+/// A slot for each instruction of a program.
+class Interpreter::Slots {
+public:
+  explicit Slots(const Program &program) {
+    few[0].d = 0; // the operand of constants, which have none
+    if (program.code.size() > few.size())
+      many.reset(new Slot[program.code.size()]);
+  }
+  Slot *data() { return many ? many.get() : few.data(); }
+
+private:
   // Nearly every variant fits here; the others pay an allocation.
   std::array<Slot, 64> few;
   std::unique_ptr<Slot[]> many;
-  few[0].d = 0; // the operand of constants, which have none
-  Slot *slots = few.data();
-  size_t size = program.code.size();
-  if (size > few.size()) {
-    many.reset(new Slot[size]);
-    slots = many.get();
-  }
-  runRange<Math>(program, point, s, slots, 0, size);
-  return slots[program.result];
+};
+
+template <typename Math>
+Interpreter::Slot Interpreter::run(const Program &program, const Point &point,
+                                   typename Math::Real s) const {
+  Slots slots(program);
+  runRange<Math>(program, point, s, slots.data(), 0, program.code.size());
+  return slots.data()[program.result];
 }
 
 template <typename Math>
@@ -555,6 +600,22 @@ void Interpreter::visitOutsideOfSink(const Point &point, const ReadVisitor &visi
 
 bool Interpreter::mask(const Point &point) const {
   return run<ExactMath>(mask_, point, 0.0f).i != 0;
+}
+
+int64_t Interpreter::keptKeys(const Point &first, int64_t keys) const {
+  if (keys <= 0)
+    return 0;
+  Slots slots(mask_);
+  Point point = first;
+  runRange<ExactMath>(mask_, point, 0.0f, slots.data(), 0, mask_.code.size());
+  int64_t kept = slots.data()[mask_.result].i != 0;
+  for (int64_t key = 1; key < keys; ++key) {
+    ++point.k;
+    for (int32_t number : mask_.ofKey)
+      step<ExactMath>(mask_, point, 0.0f, slots.data(), size_t(number));
+    kept += slots.data()[mask_.result].i != 0;
+  }
+  return kept;
 }
 
 float Interpreter::score(const Point &point, float s) const {

@@ -66,6 +66,8 @@ public:
 
   /// Whether the pair is kept. i32 and f32, exactly as every kernel computes it.
   bool mask(const Point &point) const;
+  /// How many of the pairs of `first` and of the keys after it are kept, `keys` pairs in all.
+  int64_t keptKeys(const Point &first, int64_t keys) const;
   /// The score as a kernel without approximations would give it: i32 and f32.
   float score(const Point &point, float s) const;
   /// The score for reference: i32 parts wrap as i32, all f32 parts are double.
@@ -105,10 +107,12 @@ private:
     std::vector<Instruction> code;
     std::vector<int32_t> indices; ///< the slots of reads' indices
     int32_t result = 0;           ///< its slot
+    std::vector<int32_t> ofKey;   ///< instructions that give different keys different results
   };
 
   union Slot;
   class Translation;
+  class Slots;
   template <typename Math>
   Slot run(const Program &program, const Point &point, typename Math::Real s) const;
   template <typename Math>

@@ -38,21 +38,20 @@ tesela_explanation_info explanationInfo(const Explanation &from) {
   to.head_count = from.map.heads.size();
   to.lost_proof_count = from.map.lostProofs.size();
   to.lost_proofs = from.lostProofs.c_str();
+  to.cell = from.map.cell;
   return to;
 }
 
-tesela_head_tiles headTiles(const HeadTiles &from, int64_t keptPairs) {
+tesela_head_tiles headTiles(const TileMap &map, const HeadTiles &from, int64_t keptPairs) {
   auto to = zeroed<tesela_head_tiles>();
   to.batch = from.batch;
   to.head = from.head;
-  auto count = [&](TileKind kind) {
-    return std::count(from.kinds.begin(), from.kinds.end(), kind);
-  };
-  to.empty = count(TileKind::empty);
-  to.partial = count(TileKind::partial);
-  to.full = count(TileKind::full);
+  to.empty = from.counts.empty;
+  to.partial = from.counts.partial;
+  to.full = from.counts.full;
   to.kept_pairs = keptPairs;
-  to.kinds = reinterpret_cast<const uint8_t *>(from.kinds.data());
+  to.cells = reinterpret_cast<const uint8_t *>(from.kinds.data());
+  to.kinds = map.cell == 1 ? to.cells : nullptr;
   return to;
 }
 
@@ -109,7 +108,7 @@ tesela_code tesela_explanation_head(const tesela_explanation *explanation, size_
     const Explanation &from = explanation->explanation;
     if (Status status = checkIndex(index, from.map.heads.size(), "heads"); !status)
       return status;
-    return writeSized(headTiles(from.map.heads[index], from.keptPairs[index]), tiles,
+    return writeSized(headTiles(from.map, from.map.heads[index], from.keptPairs[index]), tiles,
                       "tesela_head_tiles");
   });
 }

@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <atomic>
 #include <limits>
+#include <mutex>
 
 namespace tesela {
 
@@ -42,50 +43,107 @@ Result<Extents> checkExtents(const ExplainArguments &arguments) {
   return extents;
 }
 
-/// Kept pairs of one head. Empty and full tiles need no look. `budget`: pairs that may still be
-/// looked at.
-Result<int64_t> countKept(const TileMap &map, const HeadTiles &tiles, const Extents &extents,
-                          const Interpreter &interpreter, ThreadPool &pool, int64_t &budget) {
-  std::vector<int64_t> partial; // by number
-  int64_t kept = 0;
-  auto rowsOf = [&](int64_t row) { return std::min(map.blockM, extents.Sq - row * map.blockM); };
-  auto keysOf = [&](int64_t column) {
-    return std::min(map.blockN, extents.Sk - column * map.blockN);
-  };
-  for (int64_t row = 0; row < map.rows; ++row)
-    for (int64_t column = 0; column < map.columns; ++column) {
-      TileKind kind = map.kind(tiles, row, column);
-      if (kind == TileKind::partial)
-        partial.push_back(row * map.columns + column);
-      else if (kind == TileKind::full)
-        kept += rowsOf(row) * keysOf(column);
-    }
-  int64_t pairsOfTile = int64_t(map.blockM) * map.blockN;
-  if (int64_t(partial.size()) > budget / pairsOfTile)
-    return int64_t(-1);
-  budget -= int64_t(partial.size()) * pairsOfTile;
+/// How far a stage of so many pieces is; told by whichever thread has done one.
+class Pieces {
+public:
+  Pieces(const ExplainArguments &arguments, ExplainProgress::Stage stage, int64_t all)
+      : arguments(arguments), stage(stage), all(all) {}
 
-  Point where;
-  where.b = std::max(tiles.batch, 0);
-  where.h = std::max(tiles.head, 0);
-  where.hkv = where.h / (extents.H / extents.Hkv);
-  std::atomic<int64_t> found = 0;
-  Status status = pool.run(int64_t(partial.size()), 0, [&](int64_t item, void *) {
-    int64_t row = partial[item] / map.columns, column = partial[item] % map.columns;
-    int64_t keptHere = 0;
-    Point point = where;
-    for (int64_t q = 0; q < rowsOf(row); ++q)
-      for (int64_t k = 0; k < keysOf(column); ++k) {
-        point.q = int32_t(row * map.blockM + q);
-        point.k = int32_t(column * map.blockN + k);
-        keptHere += interpreter.mask(point);
+  void oneIsDone() {
+    if (!arguments.progress)
+      return;
+    std::lock_guard lock(mutex);
+    ++done;
+    if (done * 100 / all != (done - 1) * 100 / all)
+      arguments.progress({stage, double(done) / double(all)});
+  }
+
+private:
+  const ExplainArguments &arguments;
+  const ExplainProgress::Stage stage;
+  const int64_t all;
+  int64_t done = 0;
+  std::mutex mutex;
+};
+
+/// Kept pairs of a launch, by the mask's own text. Empty and full tiles need no look.
+class KeptPairs {
+public:
+  KeptPairs(const TileMap &map, const Extents &extents, const Interpreter &interpreter,
+            ThreadPool &pool)
+      : map(map), extents(extents), interpreter(interpreter), pool(pool) {}
+
+  /// Of each head; -1 where it is not counted.
+  Result<std::vector<int64_t>> count(const ExplainArguments &arguments) const {
+    int64_t pairsOfTile = map.blockM * map.blockN, budget = maxCountedPairs, tiles = 0;
+    std::vector<int64_t> kept;
+    for (const HeadTiles &head : map.heads) {
+      bool isCounted = map.cell == 1 && head.counts.partial <= budget / pairsOfTile;
+      kept.push_back(isCounted ? 0 : -1);
+      if (!isCounted)
+        continue;
+      budget -= head.counts.partial * pairsOfTile;
+      tiles += head.counts.partial;
+    }
+    Pieces pieces(arguments, ExplainProgress::Stage::pairs, tiles);
+    for (size_t i = 0; i < kept.size(); ++i) {
+      if (kept[i] < 0)
+        continue;
+      Result<int64_t> ofHead = countHead(map.heads[i], pieces);
+      if (!ofHead)
+        return ofHead.error();
+      kept[i] = *ofHead;
+    }
+    return kept;
+  }
+
+private:
+  int64_t rowsOf(int64_t row) const { return std::min(map.blockM, extents.Sq - row * map.blockM); }
+  int64_t keysOf(int64_t column) const {
+    return std::min(map.blockN, extents.Sk - column * map.blockN);
+  }
+
+  Result<int64_t> countHead(const HeadTiles &tiles, Pieces &pieces) const {
+    std::vector<int64_t> partial; // by number
+    int64_t kept = 0;
+    for (int64_t row = 0; row < map.rows; ++row)
+      for (int64_t column = 0; column < map.columns; ++column) {
+        TileKind kind = map.kind(tiles, row, column);
+        if (kind == TileKind::partial)
+          partial.push_back(row * map.columns + column);
+        else if (kind == TileKind::full)
+          kept += rowsOf(row) * keysOf(column);
       }
-    found += keptHere;
-  });
-  if (!status)
-    return status.error();
-  return kept + found;
-}
+    Point where;
+    where.b = std::max(tiles.batch, 0);
+    where.h = std::max(tiles.head, 0);
+    where.hkv = where.h / (extents.H / extents.Hkv);
+    std::atomic<int64_t> found = 0;
+    Status status = pool.run(int64_t(partial.size()), 0, [&](int64_t item, void *) {
+      found += countTile(where, partial[item] / map.columns, partial[item] % map.columns);
+      pieces.oneIsDone();
+    });
+    if (!status)
+      return status.error();
+    return kept + found;
+  }
+
+  int64_t countTile(const Point &where, int64_t row, int64_t column) const {
+    int64_t kept = 0;
+    Point point = where;
+    point.k = int32_t(column * map.blockN);
+    for (int64_t q = 0; q < rowsOf(row); ++q) {
+      point.q = int32_t(row * map.blockM + q);
+      kept += interpreter.keptKeys(point, keysOf(column));
+    }
+    return kept;
+  }
+
+  const TileMap &map;
+  const Extents &extents;
+  const Interpreter &interpreter;
+  ThreadPool &pool;
+};
 
 } // namespace
 
@@ -112,7 +170,18 @@ Result<Explanation> explain(const KernelOptions &options, const ExplainArguments
     return status.error();
   Bindings bindings = bindingsOf(*variant, checked);
 
-  Result<ExplainedTiles> tiles = explainTiles({*specification, bindings});
+  ThreadPool pool(threads);
+  ExplainRequest request;
+  request.specification = std::move(*specification);
+  request.bindings = bindings;
+  request.inParallel = [&](int64_t items, const std::function<void(int64_t)> &work) {
+    return pool.run(items, 0, [&](int64_t item, void *) { work(item); });
+  };
+  if (arguments.progress)
+    request.progress = [&](double done) {
+      arguments.progress({ExplainProgress::Stage::tiles, done});
+    };
+  Result<ExplainedTiles> tiles = explainTiles(request);
   if (!tiles)
     return tiles.error();
   Result<Interpreter> interpreter = Interpreter::create(*variant, bindings);
@@ -121,18 +190,15 @@ Result<Explanation> explain(const KernelOptions &options, const ExplainArguments
 
   Explanation result;
   result.variantName = variant->name;
-  result.target = specification->target.name();
+  result.target = request.specification.target.name();
   result.schedule = std::move(tiles->schedule);
   result.map = std::move(tiles->map);
   result.lostProofs = std::move(tiles->renderedProofs);
-  ThreadPool pool(threads);
-  int64_t budget = maxCountedPairs;
-  for (const HeadTiles &headTiles : result.map.heads) {
-    Result<int64_t> kept = countKept(result.map, headTiles, *extents, *interpreter, pool, budget);
-    if (!kept)
-      return kept.error();
-    result.keptPairs.push_back(*kept);
-  }
+  Result<std::vector<int64_t>> kept =
+      KeptPairs(result.map, *extents, *interpreter, pool).count(arguments);
+  if (!kept)
+    return kept.error();
+  result.keptPairs = std::move(*kept);
   result.keeps = [mask = std::move(*interpreter), group = std::max(extents->H / extents->Hkv, 1)](
                      int32_t b, int32_t h, int32_t q, int32_t k) {
     return mask.mask({b, h, h / group, q, k});

@@ -314,6 +314,65 @@ TEST(Explain, LongChainsNeedNoLargeStackOfTheCallers) {
   pthread_attr_destroy(&attributes);
 }
 
+/// The map of cells that a map of tiles gives.
+std::vector<TileKind> cellsOf(const TileMap &map, const HeadTiles &tiles, int64_t cell) {
+  std::vector<TileKind> cells;
+  for (int64_t row = 0; row < map.rows; row += cell)
+    for (int64_t column = 0; column < map.columns; column += cell) {
+      TileKind kind = map.kind(tiles, row, column);
+      for (int64_t r = row; r < std::min(row + cell, map.rows); ++r)
+        for (int64_t c = column; c < std::min(column + cell, map.columns); ++c)
+          if (map.kind(tiles, r, c) != kind)
+            kind = TileKind::partial;
+      cells.push_back(kind);
+    }
+  return cells;
+}
+
+// Many tiles are told by cells; the counts are those of tiles. Threads and progress change nothing.
+TEST(Explain, TellsManyTilesByCells) {
+  for (const char *mask :
+       {"q >= k && q - k < 300", "id[k] == id[q]", "h == 0 || k < 100", "true"}) {
+    SCOPED_TRACE(mask);
+    ExplainRequest request =
+        makeRequest("attention m(id: i32[N]) {\n  mask = " + std::string(mask) + "\n}\n", 8, 16);
+    std::vector<int32_t> ids;
+    for (int i = 0; i < 1500; ++i)
+      ids.push_back(i / 170);
+    request.bindings.extents = {1, 2, 2, 1013, 1501};
+    request.bindings.parameters = {{.scalar = 0, .capture = {ids.data(), {1500}, {1}}}};
+    TileMap whole = explained(request);
+    EXPECT_EQ(whole.cell, 1);
+    double last = 0;
+    request.progress = [&](double done) {
+      EXPECT_GT(done, last);
+      last = done;
+    };
+    request.inParallel = [](int64_t items, const std::function<void(int64_t)> &work) {
+      for (int64_t item = items; item-- > 0;)
+        work(item);
+      return Status::success();
+    };
+    for (auto [most, cell] : {std::pair(100'000, 1), {3000, 4}, {400, 8}, {4, 64}, {1, 128}}) {
+      last = 0;
+      request.mostCells = most * int64_t(whole.heads.size());
+      TileMap map = explained(request);
+      EXPECT_EQ(last, 1);
+      EXPECT_EQ(map.cell, cell);
+      ASSERT_EQ(map.heads.size(), whole.heads.size());
+      for (size_t head = 0; head < map.heads.size(); ++head) {
+        const HeadTiles &tiles = map.heads[head], &expected = whole.heads[head];
+        EXPECT_EQ(tiles.counts, expected.counts);
+        EXPECT_EQ(tiles.computedPairs, expected.computedPairs);
+        EXPECT_EQ(tiles.kinds, cellsOf(whole, expected, cell));
+        auto count = [&](TileKind kind) { return std::ranges::count(expected.kinds, kind); };
+        TileCounts counts{count(TileKind::empty), count(TileKind::partial), count(TileKind::full)};
+        EXPECT_EQ(expected.counts, counts);
+      }
+    }
+  }
+}
+
 TEST(Explain, RefusesWhatIsTooMuch) {
   ExplainRequest request = makeRequest("attention m() {\n  mask = q >= k\n}\n", 8, 16);
   request.bindings.extents = {1, 1, 1, 1 << 30, 1 << 30};

@@ -142,6 +142,25 @@ TEST(Interpreter, TheReferenceIsDoubleAndTheMaskIsNot) {
   EXPECT_TRUE(interpreter->mask(Point()));
 }
 
+// What is the same for a row's keys is evaluated once.
+TEST(Interpreter, CountsTheKeptKeysOfARow) {
+  for (const std::string &mask : kMasks)
+    for (auto [w, c] : kScalars) {
+      SampleLaunch launch(w, c);
+      Variant variant = parsed(withParameters("mask = " + mask));
+      Result<Interpreter> interpreter = Interpreter::create(variant, launch.bindings);
+      ASSERT_TRUE(interpreter.ok()) << interpreter.error().message();
+      for (Point point : launch.points(20)) {
+        int64_t keys = launch.bindings.extents.Sk - point.k, kept = 0;
+        EXPECT_EQ(interpreter->keptKeys(point, 0), 0);
+        int64_t counted = interpreter->keptKeys(point, keys);
+        for (int64_t key = 0; key < keys; ++key, ++point.k)
+          kept += interpreter->mask(point);
+        EXPECT_EQ(counted, kept) << mask;
+      }
+    }
+}
+
 TEST(Interpreter, LargeVariantsNeedMoreThanTheStack) {
   std::string sum = "s";
   for (int i = 0; i < 500; ++i)

@@ -79,6 +79,7 @@ static void test_explain(void) {
              of_kinds[TESELA_TILE_PARTIAL] == tiles.partial &&
              of_kinds[TESELA_TILE_FULL] == tiles.full,
          "counted");
+  expect(info.cell == 1 && tiles.cells == tiles.kinds, "one by one");
   expect(tiles.batch == -1 && tiles.head == -1, "of every head");
   expect(tiles.kept_pairs == 4 * length - 6, "the window's pairs");
   expect_error(tesela_explanation_head(explanation, 1, &tiles), TESELA_INVALID_ARGUMENT,

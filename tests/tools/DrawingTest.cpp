@@ -33,6 +33,8 @@ ExplainReport causalReport(int64_t tokens, int64_t block) {
       tiles.kinds.push_back(column < row    ? TileKind::full
                             : column == row ? TileKind::partial
                                             : TileKind::empty);
+  int64_t half = map.rows * (map.rows - 1) / 2;
+  tiles.counts = {half, map.rows, half};
   explanation.keptPairs = {tokens * (tokens + 1) / 2};
   explanation.keeps = [](int32_t, int32_t, int32_t q, int32_t k) { return q >= k; };
   return report;

@@ -7,6 +7,7 @@ import collections
 import json
 import math
 import os
+import pty
 import re
 import struct
 import subprocess
@@ -222,6 +223,59 @@ class Explain(command_test.CommandTest):
         shown = set(re.findall(r"pictures/variants/(\w+\.svg)", text))
         self.assertEqual(shown, set(os.listdir(os.path.join(root, "docs", "pictures", "variants"))))
         self.assertEqual(shown, set(os.listdir(self.path("drawn"))))
+
+    def test_a_million_tokens(self):
+        million = ["--length", str(1 << 20), "--heads", "1", "--target", "sm_90"]
+        window, counts = ["--param", "window=1000"], {}
+        # Ranges; tests of many tiles with neighbouring documents; nearly all tiles partial; more than
+        # can be told one by one.
+        for variant, tokens, arguments in [("sliding_window", 1 << 20, window),
+                                           ("documents_causal", 1 << 20, []),
+                                           ("documents", 1 << 19, []),
+                                           ("sliding_window", 1 << 22, window)]:
+            svg = self.path("mask.svg")
+            text = self.output("explain", variant, *million, "--length", str(tokens), "--svg", svg,
+                               *arguments)
+            queries, keys, rows, columns = map(int, re.search(
+                r"tile +(\d+) queries x (\d+) keys: (\d+) rows of (\d+) tiles", text).groups())
+            self.assertEqual(rows, tokens // queries)
+            self.assertEqual(columns, -(-tokens // keys))
+            line = re.search(r"^tiles.*\n +(\d+) .*?(\d+) \(.*?(\d+) \(.*", text, re.MULTILINE)
+            empty, partial, full = map(int, line.groups())
+            self.assertEqual(empty + partial + full, rows * columns)
+            counts[variant, tokens] = queries, keys, rows, columns, empty, partial, full
+            with open(svg, encoding="utf-8") as file:
+                self.assertIn(f"{tokens} x {tokens} tokens", file.read())
+        for tokens in [1 << 20, 1 << 22]:
+            queries, keys, rows, columns, empty, partial, full = counts["sliding_window", tokens]
+            visited = sum((row * queries + queries - 1) // keys - max(row * queries - 999, 0) // keys + 1
+                          for row in range(rows))
+            self.assertEqual(partial + full, visited)
+            self.assertGreater(full, 0)
+        queries, keys, rows, columns, empty, partial, full = counts["documents_causal", 1 << 20]
+        self.assertGreater(empty, rows * columns * 0.49)
+        self.assertGreater(counts["documents", 1 << 19][5], 0)
+
+    def test_progress_is_for_terminals(self):
+        arguments = ["explain", "documents_causal", "--length", "65536", "--heads", "1"]
+        self.assertEqual(self.call(*arguments).stderr, b"")
+        ours, theirs = pty.openpty()
+        done = subprocess.run([command_test.TESELA, *arguments], env=self.environment, check=True,
+                              stdout=subprocess.PIPE, stderr=theirs)
+        os.close(theirs)
+        shown = b""
+        while True:
+            try:
+                part = os.read(ours, 4096)
+            except OSError:  # the other side is closed
+                break
+            shown += part
+            if not part:
+                break
+        os.close(ours)
+        self.assertIn(b"100 % of the tiles classified", shown)
+        self.assertTrue(shown.endswith(b"\r"), shown)  # and wiped out
+        self.assertNotIn(b"%\r", done.stdout)
 
     def test_what_is_wrong_is_named(self):
         self.assertIn("window", self.error("explain", "sliding_window", "--param", "width=3"))

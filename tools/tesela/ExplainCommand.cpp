@@ -7,6 +7,7 @@
 #include "ExplainReport.h"
 #include "LaunchRequest.h"
 #include "OutputFile.h"
+#include "ProgressLine.h"
 #include "StandardOutput.h"
 #include "VariantFile.h"
 #include "drawing/PngCanvas.h"
@@ -14,6 +15,8 @@
 #include "drawing/TileDrawing.h"
 
 #include "tesela/Explain.h"
+
+#include <fmt/format.h>
 
 namespace tesela::tool {
 
@@ -67,10 +70,18 @@ int explain(const ExplainOptions &options) {
                              .length = extents.Sq,
                              .kvLength = extents.Sk,
                              .scalars = std::move(*scalars),
-                             .captures = {}};
+                             .captures = {},
+                             .progress = {}};
   for (const auto &[name, tensor] : request->captures)
     arguments.captures.push_back({name, tensor.view()});
+  ProgressLine line;
+  arguments.progress = [&](const ExplainProgress &progress) {
+    line.show(fmt::format("{:.0f} % of the {}", 100 * progress.done,
+                          progress.stage == ExplainProgress::Stage::tiles ? "tiles classified"
+                                                                          : "kept pairs counted"));
+  };
   Result<Explanation> explanation = tesela::explain(kernel, arguments);
+  line.clear();
   if (!explanation)
     return report(explanation.error());
 

@@ -12,15 +12,6 @@
 
 namespace tesela::tool {
 
-TileCounts countTiles(const HeadTiles &tiles) {
-  TileCounts counts;
-  for (TileKind kind : tiles.kinds)
-    ++(kind == TileKind::empty  ? counts.empty
-       : kind == TileKind::full ? counts.full
-                                : counts.partial);
-  return counts;
-}
-
 std::string headLabel(const HeadTiles &tiles) {
   if (tiles.batch < 0 && tiles.head < 0)
     return "every head";
@@ -49,21 +40,6 @@ struct Work {
   double computed() const { return all - skipped; }
 };
 
-/// Pairs of the launch in the tiles of one head that are not empty.
-double computedPairs(const ExplainReport &report, const HeadTiles &tiles) {
-  const TileMap &map = report.explanation.map;
-  const LaunchExtents &e = report.extents;
-  double pairs = 0;
-  for (int64_t row = 0; row < map.rows; ++row) {
-    int64_t keys = 0;
-    for (int64_t column = 0; column < map.columns; ++column)
-      if (map.kind(tiles, row, column) != TileKind::empty)
-        keys += std::min(map.blockN, e.Sk - column * map.blockN);
-    pairs += double(keys) * double(std::min(map.blockM, e.Sq - row * map.blockM));
-  }
-  return pairs;
-}
-
 Work workOf(const ExplainReport &report) {
   const Explanation &explanation = report.explanation;
   double perPair = 2 * double(report.Dqk + report.Dv);
@@ -71,10 +47,10 @@ Work workOf(const ExplainReport &report) {
   Work work;
   for (size_t i = 0; i < explanation.map.heads.size(); ++i) {
     const HeadTiles &tiles = explanation.map.heads[i];
-    TileCounts counts = countTiles(tiles);
+    const TileCounts &counts = tiles.counts;
     double heads = (tiles.batch < 0 ? double(report.extents.B) : 1) *
                    (tiles.head < 0 ? double(report.extents.H) : 1);
-    double pairs = computedPairs(report, tiles);
+    double pairs = double(tiles.computedPairs);
     work.all += heads * perTile * double(counts.all());
     work.skipped += heads * perTile * double(counts.empty);
     work.outside += heads * (perTile * double(counts.partial + counts.full) - perPair * pairs);
@@ -117,7 +93,7 @@ static std::string countLines(const Explanation &explanation) {
   constexpr size_t maxLines = 16, maxLabels = 8;
   std::vector<std::pair<TileCounts, std::vector<std::string>>> groups;
   for (const HeadTiles &tiles : explanation.map.heads) {
-    TileCounts counts = countTiles(tiles);
+    const TileCounts &counts = tiles.counts;
     auto group =
         std::ranges::find_if(groups, [&](const auto &each) { return each.first == counts; });
     if (group == groups.end())
@@ -182,7 +158,7 @@ std::string formatText(const ExplainReport &report) {
 using nlohmann::ordered_json;
 
 static ordered_json headJson(const TileMap &map, const HeadTiles &tiles, int64_t keptPairs) {
-  TileCounts counts = countTiles(tiles);
+  const TileCounts &counts = tiles.counts;
   ordered_json json = ordered_json::object();
   if (tiles.batch >= 0)
     json["b"] = tiles.batch;
@@ -194,9 +170,9 @@ static ordered_json headJson(const TileMap &map, const HeadTiles &tiles, int64_t
   if (keptPairs >= 0)
     json["kept_pairs"] = keptPairs;
   ordered_json rows = ordered_json::array();
-  for (int64_t row = 0; row < map.rows; ++row) {
+  for (int64_t row = 0; row < map.rows; row += map.cell) {
     std::string kinds;
-    for (int64_t column = 0; column < map.columns; ++column)
+    for (int64_t column = 0; column < map.columns; column += map.cell)
       kinds += "epf"[int(map.kind(tiles, row, column))];
     rows.push_back(std::move(kinds));
   }
@@ -240,6 +216,8 @@ std::string formatJson(const ExplainReport &report) {
       {"flop", {{"all", work.all}, {"skipped", work.skipped}, {"beyond_the_ends", work.outside}}}};
   if (map.form == TileForm::keyRanges)
     json["runs"] = map.runs;
+  if (map.cell > 1)
+    json["cell"] = map.cell;
   if (work.masked)
     json["flop"]["masked"] = *work.masked;
   json["lost_proofs"] = ordered_json::array();

@@ -22,15 +22,6 @@ struct ExplainReport {
   Explanation explanation;
 };
 
-/// How many tiles of each kind a head has.
-struct TileCounts {
-  int64_t empty = 0, partial = 0, full = 0;
-  int64_t all() const { return empty + partial + full; }
-  bool operator==(const TileCounts &) const = default;
-};
-
-TileCounts countTiles(const HeadTiles &tiles);
-
 /// "b 0, h 3": the heads whose tiles these are; "every head" where the mask tells none apart.
 std::string headLabel(const HeadTiles &tiles);
 

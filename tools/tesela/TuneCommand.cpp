@@ -5,6 +5,7 @@
 #include "Commands.h"
 #include "ExitCode.h"
 #include "LaunchRequest.h"
+#include "ProgressLine.h"
 #include "StandardOutput.h"
 #include "TuneReport.h"
 #include "VariantFile.h"
@@ -17,7 +18,6 @@
 #include <csignal>
 #include <cstdio>
 #include <stop_token>
-#include <unistd.h>
 
 namespace tesela::tool {
 
@@ -27,31 +27,14 @@ namespace {
 volatile std::sig_atomic_t interrupted = 0;
 void onInterrupt(int) { interrupted = 1; }
 
-/// One line on the terminal, written over again and again.
-class ProgressLine {
-public:
-  ~ProgressLine() { clear(); }
-  void show(const TuneProgress &progress) {
-    if (!isTerminal)
-      return;
-    std::string line =
-        fmt::format("{} of {} schedules, best {:.4g} ms ({:.2f} times)", progress.decided,
-                    progress.total, progress.bestMilliseconds, progress.speedup);
-    if (progress.secondsLeft > 0)
-      line += fmt::format(", {:.0f} s left at most", progress.secondsLeft);
-    std::fputs(fmt::format("\r{:<78}", line).c_str(), stderr);
-    isShown = true;
-  }
-  void clear() {
-    if (isShown)
-      std::fputs(fmt::format("\r{:<78}\r", "").c_str(), stderr);
-    isShown = false;
-  }
-
-private:
-  bool isTerminal = ::isatty(STDERR_FILENO) == 1;
-  bool isShown = false;
-};
+std::string lineOf(const TuneProgress &progress) {
+  std::string line =
+      fmt::format("{} of {} schedules, best {:.4g} ms ({:.2f} times)", progress.decided,
+                  progress.total, progress.bestMilliseconds, progress.speedup);
+  if (progress.secondsLeft > 0)
+    line += fmt::format(", {:.0f} s left at most", progress.secondsLeft);
+  return line;
+}
 
 Result<Context> createContext(const TuneCommandOptions &options) {
   ContextOptions context;
@@ -149,7 +132,7 @@ int tune(const TuneCommandOptions &options) {
   tuning.progress = [&](const TuneProgress &progress) {
     if (interrupted)
       stop.request_stop();
-    line.show(progress);
+    line.show(lineOf(progress));
   };
   Result<TuneReport> result = tesela::tune(*context, kernel, shape, tuning);
   line.clear();

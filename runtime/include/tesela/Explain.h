@@ -14,6 +14,16 @@
 
 namespace tesela {
 
+/// How far explain is.
+struct ExplainProgress {
+  enum class Stage {
+    tiles, ///< are classified
+    pairs  ///< of partial tiles are looked at, to count those that are kept
+  };
+  Stage stage = Stage::tiles;
+  double done = 0; ///< of the stage, in [0, 1]
+};
+
 /// Of a launch what decides about its tiles.
 struct ExplainArguments {
   int64_t batch = 1;
@@ -23,6 +33,8 @@ struct ExplainArguments {
   int64_t kvLength = 0;                  ///< keys
   std::vector<ScalarArgument> scalars;   ///< those with a default may be left out
   std::vector<CaptureArgument> captures; ///< in host memory
+  /// Called now and then, from any thread but by one at a time. May be empty.
+  std::function<void(const ExplainProgress &)> progress;
 };
 
 /// What a kernel does with the tiles of a launch.
@@ -31,8 +43,8 @@ struct Explanation {
   std::string target;   ///< "host", "sm_90"
   std::string schedule; ///< that the kernel has, as text
   TileMap map;
-  /// Kept pairs (q, k) of each of map.heads; -1 where all of them are too many to
-  /// be counted.
+  /// Kept pairs (q, k) of each of map.heads; -1 where they were not counted: the partial tiles
+  /// have more than 2^27 pairs, or map.cell is not 1.
   std::vector<int64_t> keptPairs;
   /// map.lostProofs for people, each with file, line, column and caret.
   std::string lostProofs;
@@ -42,7 +54,7 @@ struct Explanation {
 };
 
 /// Tells what each tile is to the kernel that `options` give: read from the kernel's own program.
-/// `options.target` is "host" where empty; no GPU is needed. `threads` count kept pairs; 0: the
+/// `options.target` is "host" where empty; no GPU is needed. `threads` do the work; 0: the
 /// hardware's.
 TESELA_EXPORT Result<Explanation> explain(const KernelOptions &options,
                                           const ExplainArguments &arguments, int threads = 0);

@@ -33,11 +33,21 @@ struct LostProof {
   std::string remedy;       ///< how to write it so that the proof keeps; may be empty
 };
 
+/// How many tiles are of each kind.
+struct TileCounts {
+  int64_t empty = 0, partial = 0, full = 0;
+  int64_t all() const { return empty + partial + full; }
+  bool operator==(const TileCounts &) const = default;
+};
+
 /// The tiles of one head, or of all heads that the mask does not tell apart.
 struct HeadTiles {
-  int32_t batch = -1;          ///< -1: of every batch
-  int32_t head = -1;           ///< the query head; -1: of every head
-  std::vector<TileKind> kinds; ///< rows × columns, row after row
+  int32_t batch = -1; ///< -1: of every batch
+  int32_t head = -1;  ///< the query head; -1: of every head
+  TileCounts counts;
+  int64_t computedPairs = 0; ///< pairs (q, k) of the launch in tiles that are not empty
+  /// Of cells: TileMap::cellRows() × cellColumns(), row after row.
+  std::vector<TileKind> kinds;
 };
 
 /// The tiles of a launch. Row r has the queries from r·blockM on, column c the keys from c·blockN
@@ -45,13 +55,19 @@ struct HeadTiles {
 struct TileMap {
   int64_t blockM = 0, blockN = 0;
   int64_t rows = 0, columns = 0;
+  /// Tiles along each axis of a cell, which has one kind: that of its tiles, partial where they are
+  /// of several. 1 unless there are too many tiles to tell them one by one.
+  int64_t cell = 1;
   TileForm form = TileForm::everyTile;
   int runs = 0; ///< of keys, at most; of TileForm::keyRanges
   std::vector<HeadTiles> heads;
   std::vector<LostProof> lostProofs; ///< in the order of the text
 
+  int64_t cellRows() const { return (rows + cell - 1) / cell; }
+  int64_t cellColumns() const { return (columns + cell - 1) / cell; }
+  /// Of the cell with the tile.
   TileKind kind(const HeadTiles &tiles, int64_t row, int64_t column) const {
-    return tiles.kinds[size_t(row * columns + column)];
+    return tiles.kinds[size_t(row / cell * cellColumns() + column / cell)];
   }
 };
 

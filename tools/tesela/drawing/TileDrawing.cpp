@@ -44,6 +44,7 @@ TileDrawing::TileDrawing(const ExplainReport &report)
   scaleQ = panelHeight / double(std::max<int64_t>(e.Sq, 1));
   double tile = std::min(scaleK * double(map.blockN), scaleQ * double(map.blockM));
   grouped = std::max<int64_t>(1, int64_t(std::ceil(smallestTile / tile)));
+  grouped = (grouped + map.cell - 1) / map.cell * map.cell; // whole cells
 
   const Explanation &explanation = report.explanation;
   caption = {fmt::format("{}: {} x {} tokens (queries down, keys to the right)",
@@ -55,7 +56,7 @@ TileDrawing::TileDrawing(const ExplainReport &report)
 
   TileCounts counts;
   for (const HeadTiles &tiles : heads) {
-    TileCounts each = countTiles(tiles);
+    const TileCounts &each = tiles.counts;
     counts.empty += each.empty;
     counts.partial += each.partial;
     counts.full += each.full;
@@ -110,8 +111,8 @@ void TileDrawing::drawTiles(Canvas &canvas, const Panel &panel) const {
   const LaunchExtents &e = report.extents;
   auto kindOf = [&](int64_t row, int64_t column) {
     TileKind kind = map.kind(*panel.tiles, row, column);
-    for (int64_t r = row; r < std::min(row + grouped, map.rows); ++r)
-      for (int64_t c = column; c < std::min(column + grouped, map.columns); ++c)
+    for (int64_t r = row; r < std::min(row + grouped, map.rows); r += map.cell)
+      for (int64_t c = column; c < std::min(column + grouped, map.columns); c += map.cell)
         if (map.kind(*panel.tiles, r, c) != kind)
           return TileKind::partial;
     return kind;

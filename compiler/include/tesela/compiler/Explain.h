@@ -9,6 +9,8 @@
 #include "tesela/TileMap.h"
 #include "tesela/compiler/Compile.h"
 
+#include <functional>
+
 namespace tesela {
 
 /// A kernel and a launch of it.
@@ -16,6 +18,13 @@ struct ExplainRequest {
   KernelSpecification specification;
   /// The extents, and a value for each parameter of the variant; they fit it.
   Bindings bindings;
+  /// Kinds that the map holds at most, of all heads together: TileMap::cell follows.
+  int64_t mostCells = int64_t(1) << 28;
+  /// Calls work(0) to work(items - 1), from any threads, and returns when all are done. Null: in
+  /// their order, from this one.
+  std::function<Status(int64_t items, const std::function<void(int64_t)> &work)> inParallel;
+  /// Told which share of the tiles is done, by one thread at a time. May be null.
+  std::function<void(double done)> progress;
 };
 
 struct ExplainedTiles {

@@ -21,7 +21,7 @@ typedef struct tesela_explain_arguments {
   int64_t kv_length;                  /* keys */
   const tesela_parameter *parameters; /* captured tensors lie in the host's memory */
   size_t parameter_count;
-  int threads; /* that count kept pairs; 0: the hardware's */
+  int threads; /* that do the work; 0: the hardware's */
 } tesela_explain_arguments;
 
 typedef struct tesela_explanation tesela_explanation;
@@ -64,6 +64,9 @@ typedef struct tesela_explanation_info {
   size_t head_count;       /* of tesela_explanation_head */
   size_t lost_proof_count; /* of tesela_explanation_lost_proof */
   const char *lost_proofs; /* all of them for people, each with file, line, column and caret */
+  int64_t cell;            /* tiles along each axis of a cell, which has one kind: that of its tiles,
+                              partial where they are of several; 1 unless there are too many tiles to
+                              tell them one by one */
 } tesela_explanation_info;
 
 /* Writes *info, whose size the caller has set; so do the next two. */
@@ -80,7 +83,8 @@ typedef struct tesela_head_tiles {
   int64_t full;         /* full */
   int64_t kept_pairs;   /* (q, k); -1 where they are too many to be counted */
   const uint8_t *kinds; /* tesela_tile_kind, rows x columns, row after row; lives as long as the
-                           explanation */
+                           explanation; NULL where a cell has more than one tile */
+  const uint8_t *cells; /* likewise of cells: as many rows and columns as hold all tiles */
 } tesela_head_tiles;
 
 TESELA_API tesela_code tesela_explanation_head(const tesela_explanation *explanation, size_t index,
