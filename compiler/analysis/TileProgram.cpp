@@ -441,7 +441,7 @@ Scalar TileProgram::valueOf(Operation &op) {
         return whole(extentOf(extent.getName(), bindings->extents));
       })
       .Case([&](tile::ViewExtentOp extent) {
-        return whole(captures.lookup(extent.getView())->extents[extent.getAxis()]);
+        return whole(captures.lookup(extent.getView()).view->extents[extent.getAxis()]);
       })
       .Case([&](tile::ReadOp element) { return read(element); })
       .Default([&](Operation *other) {

@@ -38,6 +38,7 @@ struct Options {
   std::string replay; ///< a folder of kept texts, or one of them
   std::string keep;   ///< where texts that fail are kept
   int threads = 0;
+  bool verify = false; ///< on a GPU, too
   bool print = false;
 };
 
@@ -211,6 +212,8 @@ int main(int argc, char **argv) {
                  "a kept text, or a folder of them, in place of new ones");
   app.add_option("--keep", options.keep, "a folder for the texts that fail");
   app.add_option("--threads", options.threads, "compile and check on so many (default: all)");
+  app.add_flag("--verify", options.verify,
+               "on a GPU verify first launches, too: NVRTC compiles an oracle for each text");
   app.add_flag("--print", options.print, "only prints the texts");
   CLI11_PARSE(app, argc, argv);
 
@@ -232,6 +235,8 @@ int main(int argc, char **argv) {
   }
 
   ContextOptions contextOptions = testContextOptions(options.device);
+  // Every row is checked here anyway.
+  contextOptions.verify = options.device == "host" || options.verify;
   contextOptions.threads = 1; // the threads are taken by whole cases
   Result<Context> context = Context::create(contextOptions);
   if (!context) {

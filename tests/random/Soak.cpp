@@ -101,6 +101,7 @@ private:
 
 Result<Context> Soak::newContext() {
   ContextOptions chosen = testContextOptions(options.device);
+  chosen.verify = options.device == "host"; // on a GPU each context would compile its oracles
   chosen.diskCache = true;
   chosen.cacheFolder = folder;
   chosen.threads = 1; // the threads are taken by whole requests
