@@ -9,6 +9,7 @@
 #include "frontend/Constants.h"
 #include "host/ThreadPool.h"
 #include "launch/CheckedParameters.h"
+#include "system/UnfinishedWork.h"
 #include "tesela/compiler/Explain.h"
 
 #include <algorithm>
@@ -149,6 +150,9 @@ private:
 
 Result<Explanation> explain(const KernelOptions &options, const ExplainArguments &arguments,
                             int threads) {
+  UnfinishedWork work;
+  if (Status status = work.mayBegin(); !status)
+    return status.error();
   if (Status status = ThreadPool::checkThreads(threads); !status)
     return status.error();
   Result<KernelSpecification> specification = makeSpecification(options, "host");

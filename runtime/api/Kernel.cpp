@@ -37,7 +37,7 @@ static Status launchOne(const LoadedKernel &kernel, TunedKernels *tuned,
     return status.error().within("launching '" + kernel.info.variantName + "'");
   if (tuned && !tuned->alone(kernel))
     checked.capturesUnchanged = false;
-  return kernel.plan.launch(*kernel.code, checked, sizes, stream, kernel.workspaces.get(),
+  return kernel.plan.launch(*kernel.code, checked, sizes, stream, &kernel.workspaces->get(),
                             arguments.workspace);
 }
 
@@ -59,7 +59,7 @@ static Status launchChosen(const LoadedKernel &kernel, TunedKernels *tuned,
   if (launched || !tuned->swaps() || launched.error().isDefect())
     return launched;
   // Where a kernel that was swapped in cannot be launched (the caller's workspace is too small for
-  // it, or there is none on this stream while it is captured into a graph), the first one may.
+  // it, say), the first one may.
   return launchVerified(kernel, tuned, arguments, stream);
 }
 

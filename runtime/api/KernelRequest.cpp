@@ -68,9 +68,12 @@ Result<std::shared_ptr<const LoadedKernel>> loadKernel(const Artifact &artifact,
   if (!code)
     return code.error();
   KernelInfo info = describeKernel(artifact, backend, **code);
+  auto makeWorkspaces = [shared = backend.shared_from_this()] {
+    return std::make_unique<Workspaces>(shared);
+  };
   return std::shared_ptr<const LoadedKernel>(std::make_shared<LoadedKernel>(
       LoadedKernel{backend.shared_from_this(), std::move(*plan), std::move(*code),
-                   std::make_unique<Workspaces>(backend.shared_from_this()), std::move(info),
+                   std::make_unique<PerProcess<Workspaces>>(makeWorkspaces), std::move(info),
                    std::move(firstLaunch)}));
 }
 

@@ -5,6 +5,7 @@
 #ifndef TESELA_API_PREPARATIONS_H
 #define TESELA_API_PREPARATIONS_H
 
+#include "system/PerProcess.h"
 #include "system/TaskThreads.h"
 #include "tesela/Preparation.h"
 #include "tesela/RequestLimits.h"
@@ -22,11 +23,15 @@ namespace tesela {
 struct ContextState;
 
 struct Preparation::State {
+  const uint64_t process = processNumber(); ///< whose threads work on it
   std::mutex mutex;
   std::condition_variable changed;
   std::optional<Result<Kernel>> result;
   std::stop_source cancelled;
   RequestLimits limits;
+
+  /// Whether this process is a child of fork() of that one.
+  bool isParents() const { return process != processNumber(); }
 };
 
 /// A context's preparations. When it goes it cancels what is not done and waits for its threads.
@@ -40,8 +45,11 @@ public:
                           std::optional<std::chrono::milliseconds> time);
 
 private:
-  std::mutex mutex;
-  std::vector<std::weak_ptr<Preparation::State>> begun;
+  struct Begun {
+    std::mutex mutex;
+    std::vector<std::weak_ptr<Preparation::State>> states;
+  };
+  PerProcess<Begun> begun;
   TaskThreads threads; ///< the last member: it goes first
 };
 

@@ -12,6 +12,7 @@
 #include "check/FirstLaunch.h"
 #include "events/EventSink.h"
 #include "launch/LaunchPlan.h"
+#include "system/PerProcess.h"
 #include "tesela/Context.h"
 #include "tesela/compiler/Compile.h"
 #include "tune/ContextTuning.h"
@@ -28,7 +29,7 @@ struct LoadedKernel {
   std::shared_ptr<const Backend> backend;
   LaunchPlan plan;
   std::shared_ptr<const LoadedCode> code;
-  std::unique_ptr<Workspaces> workspaces;
+  std::unique_ptr<PerProcess<Workspaces>> workspaces; ///< a launch locks its own as long as it runs
   KernelInfo info; ///< without origin and stages, which belong to a request
   std::unique_ptr<FirstLaunch> firstLaunch; ///< to be verified; null: it is not
 };

@@ -9,6 +9,7 @@
 #include "system/Caught.h"
 #include "system/File.h"
 #include "system/MachineLock.h"
+#include "system/UnfinishedWork.h"
 #include "tune/ContextTuning.h"
 #include "tune/Tuner.h"
 
@@ -21,6 +22,9 @@ Result<TuneReport> tune(const Context &context, const KernelOptions &options,
   if (!(tuning.seconds > 0))
     return Error(Code::invalidArgument, "the time for tuning is " + std::to_string(tuning.seconds) +
                                             " seconds, it must be more than 0");
+  UnfinishedWork work;
+  if (Status status = work.mayBegin(); !status)
+    return status.error();
   const std::shared_ptr<ContextState> &state = context.internal();
   Result<TunedKernel> tuned = caught([&] {
     return raceSchedules(context.device(), state->threads, *state->events, options, shape, tuning);

@@ -7,6 +7,7 @@
 #include "api/State.h"
 #include "assemble/Ptxas.h"
 #include "frontend/Parser.h"
+#include "system/UnfinishedWork.h"
 
 namespace tesela {
 
@@ -125,6 +126,9 @@ static Result<std::string> emitCubin(const KernelSpecification &specification) {
 }
 
 Result<std::string> emitStage(const KernelOptions &options, std::string_view stage) {
+  UnfinishedWork work;
+  if (Status status = work.mayBegin(); !status)
+    return status.error();
   Result<KernelSpecification> specification = makeSpecification(options, "host");
   if (!specification)
     return specification.error();

@@ -10,6 +10,7 @@
 #include "bundle/CodeReach.h"
 #include "bundle/Manifest.h"
 #include "system/File.h"
+#include "system/UnfinishedWork.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -100,6 +101,9 @@ static BundleTarget describe(const Compiled &compiled, const std::string &bytes)
 }
 
 Result<BundleInfo> exportBundle(const BundleOptions &options, const std::string &folder) {
+  UnfinishedWork work;
+  if (Status status = work.mayBegin(); !status)
+    return status.error();
   if (Status status = checkTargets(options); !status)
     return status.error();
   if (!options.name.empty() && !isCName(options.name))

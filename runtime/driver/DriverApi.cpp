@@ -5,15 +5,24 @@
 #include "driver/DriverApi.h"
 
 #include "system/DynamicLibrary.h"
+#include "system/UnfinishedWork.h"
 
 #include <mutex>
 #include <optional>
+#include <pthread.h>
 
 namespace tesela::cuda {
 
 Status DriverApi::check(int result, const char *call) const {
   if (result == success)
     return Status::success();
+  if (isParents)
+    return Error(Code::unsupported,
+                 std::string(call) +
+                     ": this process was forked from one that used CUDA, which does "
+                     "not work in such a child; start the process by exec (Python's "
+                     "multiprocessing: the method 'spawn'), fork it before the "
+                     "parent's first use of a GPU, or use a context for 'host'");
   const char *name = nullptr;
   const char *text = nullptr;
   cuGetErrorName(result, &name);
@@ -65,9 +74,27 @@ Result<DriverApi> DriverApi::open(const std::vector<std::string> &names) {
   return api;
 }
 
+static std::optional<DriverApi> opened;
+
+/// In a child of fork(): nothing calls CUDA any more, whatever it holds.
+static void closeInChild() {
+  static constexpr int errorNotInitialized = 3; // CUDA's own word for it
+  if (!opened)
+    return;
+#define TESELA_ENTRY(name, parameters)                                                             \
+  opened->name = [] parameters -> int { return errorNotInitialized; };
+  TESELA_CUDA_DRIVER_TABLE(TESELA_ENTRY)
+#undef TESELA_ENTRY
+  opened->isParents = true;
+}
+
+[[maybe_unused]] static const int registered = pthread_atfork(nullptr, nullptr, closeInChild);
+
 Result<const DriverApi *> driver() {
+  UnfinishedWork work; // to open it takes tenths of a second
+  if (Status status = work.mayBegin(); !status)
+    return status.error();
   static std::mutex mutex;
-  static std::optional<DriverApi> opened;
   std::lock_guard lock(mutex);
   if (!opened) {
     Result<DriverApi> api = DriverApi::open({"libcuda.so.1"});

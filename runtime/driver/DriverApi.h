@@ -165,6 +165,9 @@ struct DriverApi {
   TESELA_CUDA_DRIVER_TABLE(TESELA_ENTRY)
 #undef TESELA_ENTRY
   int version = 0; ///< CUDA version of the driver: 13000 for 13.0
+  /// This process is a child of fork(), and its parent had opened the driver: no function of it
+  /// does anything, since CUDA's own would crash or hang here.
+  bool isParents = false;
   /// The first with tensor maps and numbered streams, and with the PTX 8.0 that sm_90 needs.
   static constexpr int oldestVersion = 12000;
 
@@ -179,7 +182,8 @@ struct DriverApi {
   static Result<DriverApi> open(const std::vector<std::string> &names);
 };
 
-/// The process's driver. Once it is open, all calls give the same; until then each tries anew.
+/// The process's driver. Once it is open, all calls give the same; until then each tries anew. In a
+/// child of fork() it is DriverApi::isParents.
 Result<const DriverApi *> driver();
 
 } // namespace tesela::cuda

@@ -12,8 +12,11 @@
 
 namespace tesela {
 
-/// Threads of all pools of the process that are at work, the callers' included.
-static std::atomic<int> working = 0;
+/// Threads of all pools of the process that are at work, the callers' included; above them the
+/// process's number: what a child of fork() finds there is its parent's count.
+static std::atomic<uint64_t> working = 0;
+static constexpr int countBits = 32;
+static_assert(std::atomic<uint64_t>::is_always_lock_free);
 
 Status ThreadPool::checkThreads(int threads) {
   constexpr int mostThreads = 4096;
@@ -24,31 +27,35 @@ Status ThreadPool::checkThreads(int threads) {
                                           "]; 0 is the hardware's");
 }
 
-ThreadPool::ThreadPool(int threads) {
+ThreadPool::ThreadPool(int threads)
+    : workers([threads] { return std::make_unique<Workers>(threads); }) {}
+
+ThreadPool::Workers::Workers(int count) {
   int usable = usableProcessors();
-  int count = threads > 0 ? threads : usable;
+  if (count <= 0)
+    count = usable;
   most = std::max(count, usable); // alone it has all that it was made with
   scratch.resize(count);
-  workers.reserve(count);
+  threads.reserve(count);
   try {
     for (int index = 1; index < count; ++index)
-      workers.emplace_back(&ThreadPool::worker, this, index);
+      threads.emplace_back(&Workers::worker, this, index);
   } catch (const std::system_error &) {
     // The machine gives no more threads: those that started do the work.
   }
 }
 
-ThreadPool::~ThreadPool() {
+ThreadPool::Workers::~Workers() {
   {
     std::lock_guard lock(mutex);
     stopping = true;
   }
   wake.notify_all();
-  for (std::thread &thread : workers)
+  for (std::thread &thread : threads)
     thread.join();
 }
 
-void ThreadPool::takeItems(int index) {
+void ThreadPool::Workers::takeItems(int index) {
   for (int64_t item; (item = next.fetch_add(1, std::memory_order_relaxed)) < items;) {
     Status done = caught([&]() -> Status {
       (*work)(item, scratch[index].get());
@@ -63,7 +70,7 @@ void ThreadPool::takeItems(int index) {
   }
 }
 
-void ThreadPool::worker(int index) {
+void ThreadPool::Workers::worker(int index) {
   uint64_t seen = 0;
   std::unique_lock lock(mutex);
   while (true) {
@@ -82,15 +89,20 @@ void ThreadPool::worker(int index) {
   }
 }
 
-int ThreadPool::reserve(int wanted) {
-  int before = working.load(std::memory_order_relaxed), granted;
-  do
-    granted = std::clamp(most - before - 1, 0, wanted);
-  while (!working.compare_exchange_weak(before, before + 1 + granted));
+int ThreadPool::Workers::reserve(int wanted) {
+  const uint64_t none = processNumber() << countBits;
+  uint64_t before = working.load(std::memory_order_relaxed), after;
+  int granted;
+  do {
+    bool isOurs = before >> countBits == none >> countBits;
+    uint64_t count = isOurs ? before - none : 0;
+    granted = std::clamp(most - int(count) - 1, 0, wanted);
+    after = none + count + 1 + uint64_t(granted);
+  } while (!working.compare_exchange_weak(before, after));
   return granted;
 }
 
-Status ThreadPool::run(int64_t itemCount, size_t bytes, const Work &function) {
+Status ThreadPool::Workers::run(int64_t itemCount, size_t bytes, const Work &function) {
   if (itemCount <= 0)
     return Status::success();
   std::lock_guard running(runMutex);
@@ -123,7 +135,7 @@ Status ThreadPool::run(int64_t itemCount, size_t bytes, const Work &function) {
   std::unique_lock lock(mutex);
   finished.wait(lock, [&] { return busy == 0; });
   work = nullptr;
-  working -= 1 + granted;
+  working -= uint64_t(1 + granted);
   return failure;
 }
 

@@ -8,7 +8,11 @@
 
 namespace tesela {
 
-TaskThreads::~TaskThreads() {
+TaskThreads::TaskThreads(int limit) : queue([limit] { return std::make_unique<Queue>(limit); }) {}
+
+void TaskThreads::add(std::function<void()> task) { queue.get().add(std::move(task)); }
+
+TaskThreads::Queue::~Queue() {
   {
     std::lock_guard lock(mutex);
     closing = true;
@@ -18,7 +22,7 @@ TaskThreads::~TaskThreads() {
     thread.join();
 }
 
-void TaskThreads::add(std::function<void()> task) {
+void TaskThreads::Queue::add(std::function<void()> task) {
   std::lock_guard lock(mutex);
   tasks.push_back(std::move(task));
   try {
@@ -33,7 +37,7 @@ void TaskThreads::add(std::function<void()> task) {
   changed.notify_one();
 }
 
-void TaskThreads::run() {
+void TaskThreads::Queue::run() {
   std::unique_lock lock(mutex);
   while (true) {
     ++idle;

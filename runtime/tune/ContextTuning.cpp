@@ -8,6 +8,7 @@
 #include "api/State.h"
 #include "system/Caught.h"
 #include "system/Processors.h"
+#include "system/UnfinishedWork.h"
 #include "tune/Tuner.h"
 
 #include <algorithm>
@@ -48,7 +49,8 @@ ContextTuning::ContextTuning(ContextState &context, const ContextOptions &option
     : context(context), mode(options.tuning), seconds(options.tuningSeconds),
       device(recordDevice(context.backend->device(), options.threads)),
       store(folderOf(context), RecordStore::shippedFolder(), context.events),
-      known(size_t(options.mostKernels)), mailbox(std::make_shared<Mailbox>()) {
+      known(size_t(options.mostKernels)), mailbox(std::make_shared<Mailbox>()),
+      stopping([] { return std::make_unique<std::stop_source>(); }) {
   mailbox->owner = this;
   if (mode != Tuning::off)
     for (auto &[kernel, list] : store.findAll(device))
@@ -60,7 +62,7 @@ ContextTuning::~ContextTuning() {
     std::lock_guard lock(mailbox->mutex);
     mailbox->owner = nullptr;
   }
-  stopping.request_stop();
+  stopping.get().request_stop();
 }
 
 void ContextTuning::warnOnce(const std::string &sentence) {
@@ -123,6 +125,9 @@ Result<Kernel> ContextTuning::load(const KernelSpecification &specification,
 Result<Kernel> ContextTuning::request(const KernelSpecification &specification,
                                       const std::optional<ProblemSizes> &sizes,
                                       const RequestLimits &limits) {
+  UnfinishedWork work;
+  if (Status status = work.mayBegin(); !status)
+    return status.error();
   bool isOff = mode == Tuning::off || !specification.schedule.empty() || templateFolderInUse();
   if (isOff)
     return requestKernel(context, specification, limits);
@@ -239,7 +244,7 @@ void ContextTuning::missing(const KnownPointer &known, const Extents &extents,
     return;
   tuning.add([this, known, extents, scalars] {
     RequestLimits limits;
-    limits.cancelled = stopping.get_token();
+    limits.cancelled = stopping.get().get_token();
     SizeBucket bucket = SizeBucket::of(extents);
     std::optional<TuneRecord> record = find(recordKernel(known->specification), bucket);
     if (record && record->bucket == bucket) // made since its kernels were

@@ -17,6 +17,7 @@
 #define TESELA_TUNE_CONTEXTTUNING_H
 
 #include "cache/OnceMap.h"
+#include "system/PerProcess.h"
 #include "system/TaskThreads.h"
 #include "tesela/Context.h"
 #include "tesela/compiler/Compile.h"
@@ -87,7 +88,7 @@ private:
   OnceMap<Known> known;                              ///< by knownKey()
   std::atomic<bool> hasDropped = false;              ///< one of `known`
   std::shared_ptr<Mailbox> mailbox;
-  std::stop_source stopping;
+  PerProcess<std::stop_source> stopping;
   std::atomic<bool> warned = false;
   TaskThreads tuning{1}; ///< races; the last member: it goes first
 

@@ -27,7 +27,7 @@ const LoadedKernel *TunedKernels::find(const LaunchArguments &arguments) {
     for (const Entry &entry : *table)
       if (entry.bucket == bucket)
         return entry.chosen;
-  if (!swaps_)
+  if (!swaps_ || process != processNumber()) // a child of fork() has none to ask
     return table ? nearest(*table, bucket) : nullptr;
   return findMissing(bucket, extents, arguments.scalars);
 }

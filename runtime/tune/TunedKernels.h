@@ -5,6 +5,7 @@
 #ifndef TESELA_TUNE_TUNEDKERNELS_H
 #define TESELA_TUNE_TUNEDKERNELS_H
 
+#include "system/PerProcess.h"
 #include "tesela/Kernel.h"
 #include "tune/SizeBucket.h"
 
@@ -67,6 +68,7 @@ private:
   using Table = std::vector<Entry>;
 
   const bool swaps_;
+  const uint64_t process = processNumber();
   /// Tables are read without a lock and may be so for some time after another took their place, so
   /// all are kept: there are no more of them than buckets and kernels.
   std::vector<std::unique_ptr<const Table>> tables;

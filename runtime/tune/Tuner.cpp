@@ -6,6 +6,7 @@
 
 #include "api/State.h"
 #include "system/Processors.h"
+#include "system/UnfinishedWork.h"
 #include "tesela/compiler/ScheduleCandidates.h"
 #include "tune/CompileAhead.h"
 #include "tune/Race.h"
@@ -235,6 +236,9 @@ TuneReport reportOf(const KernelTrack &track, const RaceResult &result, double s
 Result<TunedKernel> raceSchedules(const Device &device, int threads, const EventSink &events,
                                   const KernelOptions &options, const TuneShape &shape,
                                   const TuneOptions &tuning) {
+  UnfinishedWork work;
+  if (Status status = work.mayBegin(); !status)
+    return status.error();
   Clock::time_point begin = Clock::now();
   ContextOptions own;
   own.device = device.kind == Device::Kind::host ? "host" : fmt::format("cuda:{}", device.index);

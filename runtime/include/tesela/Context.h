@@ -105,7 +105,8 @@ private:
 };
 
 /// A device with a cache of kernels: a cheap handle, copied freely. All members
-/// may be called from several threads at once.
+/// may be called from several threads at once. In a child of fork() a context of the host goes on,
+/// one of a GPU gives errors (docs/runtime.md, Processes that fork).
 class TESELA_EXPORT Context {
 public:
   /// Fails where the named device is not there, and says what is.

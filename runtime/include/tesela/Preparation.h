@@ -16,7 +16,8 @@ namespace tesela {
 
 /// What Context::prepare gives: a kernel that is made on threads of the context. A cheap handle,
 /// copied freely; all members may be called from any thread. Dropping it does not cancel. Where the
-/// context goes first, what is not done by then is cancelled.
+/// context goes first, what is not done by then is cancelled. So it is in a child of fork(), which
+/// has the kernel only where it was ready.
 class TESELA_EXPORT Preparation {
 public:
   /// Whether get() answers at once.

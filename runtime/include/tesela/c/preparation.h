@@ -30,7 +30,8 @@ TESELA_API int tesela_preparation_wait(const tesela_preparation *preparation, in
 
 /* Waits for the kernel; another handle each time, which must be given to tesela_kernel_destroy.
  * TESELA_DEADLINE_EXCEEDED as soon as the request's time is over, TESELA_CANCELLED after
- * tesela_preparation_cancel, or where the context was destroyed before the kernel was there. */
+ * tesela_preparation_cancel, or where the context was destroyed before the kernel was there, or the
+ * process was forked before and this is the child. */
 TESELA_API tesela_code tesela_preparation_get(const tesela_preparation *preparation,
                                               tesela_kernel **kernel);
 
