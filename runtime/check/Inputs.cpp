@@ -7,6 +7,7 @@
 // asks for. All other columns stay normal, so that every row still weighs many keys.
 //
 //===----------------------------------------------------------------------===//
+#include "check/ElementRanges.h"
 #include "check/Elements.h"
 #include "launch/TensorSpan.h"
 #include "tesela/Check.h"
@@ -21,12 +22,12 @@ namespace {
 
 /// Multiplies by a power of two: exact, but for f16's subnormals.
 void multiply(const Tensor &tensor, float factor) {
-  int64_t count = tensor.elementCount();
-  for (int64_t i = 0; i < count; ++i) {
-    int64_t offset = elementOffset(tensor, i);
-    storeFloat(tensor.data, tensor.type, offset,
-               factor * loadFloat(tensor.data, tensor.type, offset));
-  }
+  forRanges(tensor, [&](int64_t first, int64_t end) {
+    forElements(tensor, first, end, [&](int64_t, int64_t offset) {
+      storeFloat(tensor.data, tensor.type, offset,
+                 factor * loadFloat(tensor.data, tensor.type, offset));
+    });
+  });
 }
 
 /// q's first column where the row takes the keys' level as it is. Levels of up to 400 then ask for

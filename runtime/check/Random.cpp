@@ -2,10 +2,12 @@
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
+#include "check/ElementRanges.h"
 #include "check/Elements.h"
 #include "frontend/ExactMath.h"
 #include "tesela/Check.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace tesela {
@@ -21,35 +23,59 @@ uint64_t mix(uint64_t seed, uint64_t index) {
   return z ^ (z >> 31);
 }
 
-/// Box and Muller's transform, in arithmetic that is the same on every machine.
-float normal(uint64_t bits) {
+/// Numbers that are made together: loops over so many fill vectors, and stay in the first cache.
+constexpr int64_t atOnce = 256;
+
+/// The normal numbers of `count` elements from `first` on, by Box and Muller's transform, in
+/// arithmetic that is the same on every machine.
+void makeNormals(uint64_t seed, int64_t first, int64_t count, float *normals) {
   FloatArithmetic arithmetic;
-  float uniform = (float(bits >> 41) + 0.5f) * 0x1p-23f;        // in (0, 1)
-  float angle = float(bits & 0x7fffff) * 0x1p-23f * 6.2831853f; // in [0, 2 pi)
-  float radius = std::sqrt(-2.0f * exactLog(arithmetic, uniform));
-  return radius * exactCos(arithmetic, angle);
+  int32_t highBits[atOnce], lowBits[atOnce];
+  float radii[atOnce];
+  for (int64_t i = 0; i < count; ++i) {
+    uint64_t bits = mix(seed, uint64_t(first + i));
+    highBits[i] = int32_t(bits >> 41);
+    lowBits[i] = int32_t(bits & 0x7fffff);
+  }
+  for (int64_t i = 0; i < count; ++i) {
+    float uniform = (float(highBits[i]) + 0.5f) * 0x1p-23f; // in (0, 1)
+    radii[i] = -2.0f * exactLog(arithmetic, uniform);
+  }
+  for (int64_t i = 0; i < count; ++i)
+    radii[i] = std::sqrt(radii[i]);
+  for (int64_t i = 0; i < count; ++i) {
+    float angle = float(lowBits[i]) * 0x1p-23f * 6.2831853f; // in [0, 2 pi)
+    normals[i] = radii[i] * exactCos(arithmetic, angle);
+  }
 }
 
 } // namespace
 
 void fillNormal(const Tensor &tensor, uint64_t seed) {
-  int64_t count = tensor.elementCount();
-  for (int64_t i = 0; i < count; ++i)
-    storeFloat(tensor.data, tensor.type, elementOffset(tensor, i), normal(mix(seed, uint64_t(i))));
+  forRanges(tensor, [&](int64_t begin, int64_t end) {
+    float normals[atOnce];
+    for (int64_t first = begin; first < end; first += atOnce) {
+      int64_t last = std::min(first + atOnce, end);
+      makeNormals(seed, first, last - first, normals);
+      forElements(tensor, first, last, [&](int64_t index, int64_t offset) {
+        storeFloat(tensor.data, tensor.type, offset, normals[index - first]);
+      });
+    }
+  });
 }
 
 void fillUniform(const Tensor &tensor, uint64_t seed, int64_t low, int64_t high) {
-  int64_t count = tensor.elementCount();
   uint64_t range = uint64_t(high) - uint64_t(low) + 1;
-  for (int64_t i = 0; i < count; ++i) {
-    uint64_t bits = mix(seed, uint64_t(i));
-    int64_t value = int64_t(uint64_t(low) + (range ? bits % range : bits));
-    int64_t offset = elementOffset(tensor, i);
-    if (tensor.type == ElementType::boolean)
-      static_cast<uint8_t *>(tensor.data)[offset] = uint8_t(value != 0);
-    else
-      static_cast<int32_t *>(tensor.data)[offset] = int32_t(value);
-  }
+  forRanges(tensor, [&](int64_t begin, int64_t end) {
+    forElements(tensor, begin, end, [&](int64_t index, int64_t offset) {
+      uint64_t bits = mix(seed, uint64_t(index));
+      int64_t value = int64_t(uint64_t(low) + (range ? bits % range : bits));
+      if (tensor.type == ElementType::boolean)
+        static_cast<uint8_t *>(tensor.data)[offset] = uint8_t(value != 0);
+      else
+        static_cast<int32_t *>(tensor.data)[offset] = int32_t(value);
+    });
+  });
 }
 
 } // namespace tesela

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 #include <numbers>
 
 using namespace tesela;
@@ -52,6 +53,44 @@ TEST(Random, TheLayoutDoesNotMatter) {
   for (int64_t i = 0; i < bhsd.elementCount(); ++i)
     ASSERT_EQ(first[elementOffset(bhsd, i)], second[elementOffset(bshd, i)]);
   EXPECT_NE(first, second);
+}
+
+// All cores make many numbers, and vectors: the same bits as ever.
+TEST(Random, ManyNumbersAreThoseOfFew) {
+  constexpr int64_t many = int64_t(1) << 20;
+  std::vector<float> values;
+  fillNormal(vectorTensor(values, {many}), 7);
+  EXPECT_EQ(values[0], 0x1.12f0e2p+0f);
+  EXPECT_EQ(values[many / 2], 0x1.37041ep-1f);
+  uint64_t digest = 0;
+  for (float value : values)
+    digest = digest * 1099511628211u + std::bit_cast<uint32_t>(value);
+  EXPECT_EQ(digest, 0x9be2b0e627497486u);
+
+  constexpr int64_t B = 2, H = 3, S = 1001, D = 128;
+  std::vector<uint16_t> first(B * H * S * D), second(first.size());
+  Tensor bhsd = Tensor::bhsd(first.data(), ElementType::bf16, B, H, S, D);
+  Tensor bshd = Tensor::bshd(second.data(), ElementType::bf16, B, H, S, D);
+  std::vector<float> plain;
+  fillNormal(vectorTensor(plain, {B * H * S * D}), 3);
+  fillNormal(bhsd, 3);
+  fillNormal(bshd, 3);
+  for (int64_t i = 0; i < bhsd.elementCount(); ++i) {
+    ASSERT_EQ(first[size_t(i)], floatToBf16(plain[size_t(i)]));
+    ASSERT_EQ(second[size_t(elementOffset(bshd, i))], first[size_t(i)]);
+  }
+
+  std::vector<uint8_t> flags(many), few(1000);
+  fillUniform(Tensor::contiguous(flags.data(), ElementType::boolean, {many}), 5, 0, 1);
+  fillUniform(Tensor::contiguous(few.data(), ElementType::boolean, {1000}), 5, 0, 1);
+  EXPECT_TRUE(std::equal(few.begin(), few.end(), flags.begin()));
+  EXPECT_NEAR(double(std::ranges::count(flags, 1)) / many, 0.5, 0.01);
+
+  // An element that several indices share has the last one's number.
+  Tensor shared = Tensor::contiguous(plain.data(), ElementType::f32, {4, many / 4});
+  shared.strides[0] = 0;
+  fillNormal(shared, 7);
+  EXPECT_TRUE(std::equal(plain.begin(), plain.begin() + many / 4, values.begin() + many / 4 * 3));
 }
 
 TEST(Random, WholeNumbersStayWithinTheirEnds) {

@@ -64,11 +64,13 @@ static Result<DeviceProblem> copyToDevice(const Context &context, const Problem 
   DeviceProblem result;
   result.arguments = problem.hostArguments();
   result.buffers.reserve(5 + problem.captures.size());
-  auto copy = [&](const HostTensor &tensor, Tensor &view) -> Status {
+  auto place = [&](const HostTensor &tensor, Tensor &view, bool isInput) -> Status {
     Result<Buffer> buffer = context.allocate(tensor.bytes());
     if (!buffer)
       return buffer.error();
-    if (Status status = context.copyToDevice(*buffer, tensor.data(), tensor.bytes()); !status)
+    if (Status status = isInput ? context.copyToDevice(*buffer, tensor.data(), tensor.bytes())
+                                : Status::success();
+        !status)
       return status;
     view = view.at(buffer->data());
     result.buffers.push_back(std::move(*buffer));
@@ -83,7 +85,8 @@ static Result<DeviceProblem> copyToDevice(const Context &context, const Problem 
   for (size_t i = 0; i < problem.captures.size(); ++i)
     tensors.emplace_back(&problem.captures[i].second, &arguments.captures[i].tensor);
   for (auto [tensor, view] : tensors)
-    if (Status status = copy(*tensor, *view); !status)
+    if (Status status = place(*tensor, *view, tensor != &problem.o && tensor != &problem.lse);
+        !status)
       return status.error();
   result.o = &result.buffers[3];
   result.lse = &result.buffers[4];

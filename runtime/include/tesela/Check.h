@@ -113,7 +113,8 @@ TESELA_EXPORT Result<Comparison> compare(const Reference &reference, const Tenso
                                          const Tensor &lse);
 
 /// Fills `tensor` (host memory, f32, f16 or bf16) with normal random numbers of mean 0
-/// and deviation 1, by logical index: the same for every layout, machine and run.
+/// and deviation 1, by logical index: the same for every layout, machine and run. All cores take
+/// part where there are many.
 TESELA_EXPORT void fillNormal(const Tensor &tensor, uint64_t seed);
 
 /// Fills `tensor` (host memory, i32 or bool) with whole numbers in [low, high].
