@@ -30,6 +30,13 @@ std::optional<MinMax> matchMinMax(Value value) {
   return MinMax{isMin, select.getFalseValue(), select.getTrueValue()};
 }
 
+static std::optional<int64_t> constantOf(Value value) {
+  APInt number;
+  if (!matchPattern(value, m_ConstantInt(&number)))
+    return std::nullopt;
+  return number.getSExtValue();
+}
+
 static bool isPoint(BoxInterval a) { return a.low == a.high; }
 
 BoxValues::BoxValues(OpBuilder &outer, Location loc, Block &body, const BoxFrame &frame)
@@ -338,6 +345,8 @@ std::optional<BoxInterval> BoxValues::findInterval(Value value, ColumnBox *box) 
             lose(op, "a remainder by what varies in a tile");
           return std::nullopt;
         }
+        if (takesEveryRemainder(divide, box))
+          return BoxInterval{at.constant(0), at.constant(*constantOf(divide.getRhs()) - 1)};
         Value divisor = hoist(divide.getRhs()), wideDivisor = at.wide(divisor);
         Value a = floorDivide(at, x->low, divisor), b = floorDivide(at, x->high, divisor);
         Value oneQuotient = at.equal(a, b);
@@ -393,6 +402,15 @@ std::optional<BoxInterval> BoxValues::findInterval(Value value, ColumnBox *box) 
         lose(op, "an operation without bounds");
         return std::nullopt;
       });
+}
+
+/// Whether the columns of a box that has as many as it may have leave every remainder: then only a
+/// narrower box would be worth a test.
+bool BoxValues::takesEveryRemainder(attn::FloorModOp op, ColumnBox *box) {
+  std::optional<int64_t> divisor = constantOf(op.getRhs());
+  std::optional<LinearForm> form = linear(op.getLhs());
+  return divisor && *divisor > 0 && *divisor <= box->count && form && !form->quotient &&
+         std::abs(form->column) == 1;
 }
 
 /// The ends of a read, in the element's type.

@@ -25,7 +25,8 @@
 //                           i32 the kernel may wrap, and the interval becomes all of i32
 //   x / C, C uniform        floor is monotone: [⌊l/C⌋, ⌊h/C⌋] for C > 0, else all of i32
 //   x % C, C uniform > 0    [l mod C, h mod C] where ⌊l/C⌋ = ⌊h/C⌋ (one quotient, so mod is
-//                           x - C·quotient, monotone), else [0, C - 1]
+//                           x - C·quotient, monotone), else [0, C - 1]; at once where C is a
+//                           constant, x moves by 1 with the column, and a box may have C columns
 //   min, max                of the ends
 //   c ? x : y               of what c may be: the hull of the sides that it may take
 //   t[i, ...]               tile.bounds over the box of the indices' intervals
@@ -148,6 +149,7 @@ private:
   BoxTruth findTruth(mlir::Value value, ColumnBox *box);
   BoxTruth compareIntegers(mlir::arith::CmpIOp op, ColumnBox *box);
   BoxTruth compareNumbers(mlir::arith::CmpFOp op, ColumnBox *box);
+  bool takesEveryRemainder(attn::FloorModOp op, ColumnBox *box);
   std::optional<std::pair<mlir::Value, mlir::Value>> readBounds(tile::ReadOp op, ColumnBox *box);
   void lose(mlir::Operation *op, llvm::StringRef reason);
 

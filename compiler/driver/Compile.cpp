@@ -178,6 +178,11 @@ static bool readsBooleans(const Variant &variant) {
   });
 }
 
+/// Keys of the narrowest block that is chosen where nobody asks for one: what needs no test of
+/// these (a remainder by a divisor that is no larger) needs none of wider blocks. All else has one
+/// form for blocks of every extent.
+static constexpr int64_t narrowestBlock = 32;
+
 /// Nodes of a tested mask beside which the widest blocks spill nothing (AssemblyTest).
 static constexpr size_t shortMask = 20;
 
@@ -188,11 +193,11 @@ Status Compilation::choose() {
             .hasCaptures = std::ranges::any_of(variant.parameters, &Parameter::isCapture),
             .readsBooleans = readsBooleans(variant),
             .hasReductions = std::ranges::any_of(variant.nodes, isReductionForPairs)};
-  // Roles and the host ask for the form of its tiles, which is the same for blocks of every extent.
+  // Roles and the host ask for the form of its tiles.
   bool asksForTiles = specification.target.kind == Target::Kind::host || chip.acceleratedPtx != 0;
   if (asksForTiles && (traits.isMasked || traits.hasScore)) {
     Result<std::unique_ptr<TileProgram>> tiles =
-        TileProgram::create(variant, context, {.queries = 128, .keys = 128});
+        TileProgram::create(variant, context, {.queries = 128, .keys = narrowestBlock});
     if (!tiles)
       return tiles.error();
     traits.isTested = (*tiles)->form() == TileForm::classified;

@@ -249,8 +249,10 @@ static int64_t widestTested(int64_t headDim, const VariantTraits &variant) {
 /// Warpgroups with roles on sm_90: the fastest of those measured on an H200 (docs/performance.md).
 static Schedule roleHeuristic(const KernelSpecification &specification,
                               const VariantTraits &variant, const ChipFacts &chip,
-                              int64_t consumers, bool overlap) {
+                              const Schedule &wanted) {
   Schedule schedule;
+  const int64_t consumers = wanted.consumers;
+  const bool overlap = wanted.overlap;
   int64_t widest = std::max(specification.headDimQk, specification.headDimV);
   schedule.consumers = consumers;
   schedule.blockM = 64 * consumers;
@@ -273,6 +275,12 @@ static Schedule roleHeuristic(const KernelSpecification &specification,
   // The ends of several runs take registers, too, beside the widest.
   if (variant.isScattered && widest > 192)
     schedule.blockN = std::min<int64_t>(schedule.blockN, 64);
+  // And rows of several heads, in the registers of two: 64 columns spilled 152 bytes, 48 none
+  // (PackedTest's even_heads).
+  bool isPackedAndScattered = variant.isScattered && widest > 192 && consumers > 1 &&
+                              std::max(wanted.heads, schedule.heads) > 1;
+  if (isPackedAndScattered)
+    schedule.blockN = std::min<int64_t>(schedule.blockN, 48);
   // And a score that is computed as masks are, in the registers of three.
   if (variant.hasExactScore && consumers == 3)
     schedule.blockN = std::min<int64_t>(schedule.blockN, 64);
@@ -285,7 +293,7 @@ static Schedule roleHeuristic(const KernelSpecification &specification,
       variant.hasScore && (variant.hasCaptures || variant.hasReductions || widest <= 64);
   // Beside the output of 256 columns a block that is found has no registers for both
   // (AssemblyTest).
-  isCostly |= variant.testsMuch || (variant.isTested && widest > 192);
+  isCostly |= variant.testsMuch || (variant.isTested && widest > 192) || isPackedAndScattered;
   schedule.reference = isCostly ? "lazy" : "recompute";
   schedule.overlap = overlap;
   schedule.persistent = schedule.outputBuffer = true;
@@ -585,8 +593,7 @@ Result<Schedule> chooseSchedule(const KernelSpecification &specification,
   wanted.overlap = !variant.hasReductions;
   if (Status status = overrideSchedule(wanted, specification.schedule); !status)
     return status.error();
-  Schedule schedule = wanted.consumers > 0 ? roleHeuristic(specification, variant, *chip,
-                                                           wanted.consumers, wanted.overlap)
+  Schedule schedule = wanted.consumers > 0 ? roleHeuristic(specification, variant, *chip, wanted)
                                            : multiplyHeuristic(specification, variant, *chip);
   if (Status status = overrideSchedule(schedule, specification.schedule); !status)
     return status.error();

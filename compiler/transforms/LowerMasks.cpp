@@ -35,7 +35,8 @@ public:
     tile::ScheduleAttr schedule = mask->getParentOfType<tile::KernelOp>().getScheduleAttr();
     auto blocks = dyn_cast<tile::BlocksOp>(mask->getParentOp());
     isFound = blocks && blocks.getAmong();
-    isAhead = isFound && schedule && schedule.getConsumers() > 0 && schedule.getOverlap();
+    hasRoles = schedule && schedule.getConsumers() > 0;
+    isAhead = isFound && hasRoles && schedule.getOverlap();
   }
 
   void run() {
@@ -54,13 +55,15 @@ public:
     };
     if (isAhead) {
       OpBuilder ahead(placeAhead());
-      Value keeps = emitBranch(ahead, truths(), emitHere,
+      Value keeps = emitBranch(ahead, mask.getPartial(), truths(), emitHere,
                                [&](OpBuilder &inner) { return emitAllKept(inner); });
       masked = emitBranch(
-          builder, type, [&](OpBuilder &inner) { return emitChoice(inner, keeps); },
+          builder, mask.getPartial(), type,
+          [&](OpBuilder &inner) { return emitChoice(inner, keeps); },
           [&](OpBuilder &) { return mask.getSource(); });
     } else {
-      masked = emitBranch(builder, type, emitHere, [&](OpBuilder &) { return mask.getSource(); });
+      masked = emitBranch(builder, mask.getPartial(), type, emitHere,
+                          [&](OpBuilder &) { return mask.getSource(); });
     }
     mask.replaceAllUsesWith(masked);
     mask.erase();
@@ -69,13 +72,12 @@ public:
 private:
   using Emit = llvm::function_ref<Value(OpBuilder &)>;
 
-  /// The whole block takes or leaves the masking together.
-  Value emitBranch(OpBuilder &builder, Type result, Emit partial, Emit whole) {
-    auto branch =
-        scf::IfOp::create(builder, loc, result, mask.getPartial(), /*withElseRegion=*/true);
-    OpBuilder then = branch.getThenBodyBuilder(), other = branch.getElseBodyBuilder();
-    scf::YieldOp::create(then, loc, partial(then));
-    scf::YieldOp::create(other, loc, whole(other));
+  /// The whole block takes one side.
+  Value emitBranch(OpBuilder &builder, Value condition, Type result, Emit one, Emit other) {
+    auto branch = scf::IfOp::create(builder, loc, result, condition, /*withElseRegion=*/true);
+    OpBuilder then = branch.getThenBodyBuilder(), otherwise = branch.getElseBodyBuilder();
+    scf::YieldOp::create(then, loc, one(then));
+    scf::YieldOp::create(otherwise, loc, other(otherwise));
     return branch.getResult(0);
   }
 
@@ -220,42 +222,109 @@ private:
   //===--- the map ----------------------------------------------------------===//
 
   Value emitMasking(OpBuilder &inner, OpBuilder &outside, Value firstKey, Value limit) {
-    MaskTraits traits;
+    MaskTraits traits, periodic;
+    SmallVector<MaskTranslation::PeriodicDivisor> divisors;
     if (hook) {
       MaskTranslation scan(hook, inner, inner, Value(), columns(), traits);
       prepare(scan, firstKey);
       traits.large = scan.divisors();
+      divisors = scan.periodicDivisors();
     }
-    Value isCommon;
-    auto require = [&](OpBuilder &builder, Value a, Value b) { // a >= b
+    Value isLarge, isCommon;                                               // the divisors; all else
+    auto require = [&](OpBuilder &builder, Value &all, Value a, Value b) { // a >= b
       Value one = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::sge, a, b);
-      isCommon = isCommon ? arith::AndIOp::create(builder, loc, isCommon, one).getResult() : one;
+      all = all ? arith::AndIOp::create(builder, loc, all, one).getResult() : one;
     };
     for (Value divisor : traits.large) {
-      require(outside, divisor, arith::ConstantIntOp::create(outside, loc, columns(), 32));
+      require(outside, isLarge, divisor, arith::ConstantIntOp::create(outside, loc, columns(), 32));
       if (isFound)
         traits.reciprocals[divisor] = emitReciprocal(outside, divisor);
     }
     // Beside a comparison of what is read, that with the limit would cost each element an
     // instruction.
     bool isInside = readsByKey();
-    if (!isCommon && !isInside)
+    if (!isLarge && !isInside)
       return emitMap(inner, firstKey, limit, MaskTraits());
-    // There are two sides: this one may have small numbers alone.
+    // There are several sides: all but the last may have small numbers alone.
     if (isFound)
-      requireSmall(outside, traits, require);
+      requireSmall(outside, traits,
+                   [&](OpBuilder &builder, Value a, Value b) { require(builder, isCommon, a, b); });
     if (isInside)
-      require(inner, arith::SubIOp::create(inner, loc, limit, firstKey),
+      require(inner, isCommon, arith::SubIOp::create(inner, loc, limit, firstKey),
               arith::ConstantIntOp::create(inner, loc, columns(), 32));
-    auto branch = scf::IfOp::create(inner, loc, isAhead ? truths() : type, isCommon,
-                                    /*withElseRegion=*/true);
-    OpBuilder then = branch.getThenBodyBuilder(), other = branch.getElseBodyBuilder();
-    tile::MapOp common = emitMap(then, firstKey, isInside ? Value() : limit, traits);
-    scf::YieldOp::create(then, loc, common.getResult());
-    tile::MapOp general = emitMap(other, firstKey, limit, MaskTraits());
-    setSeldom(general);
-    scf::YieldOp::create(other, loc, general.getResult());
-    return branch.getResult(0);
+    Value inside = isInside ? Value() : limit;
+    auto both = [&](OpBuilder &builder, Value a) {
+      return bothOf(isInside ? builder : outside, a, isCommon);
+    };
+    auto emitSide = [&](const MaskTraits &known) {
+      return [&, known](OpBuilder &builder) -> Value {
+        return emitMap(builder, firstKey, inside, known);
+      };
+    };
+    auto emitGeneral = [&](OpBuilder &builder) -> Value {
+      tile::MapOp general = emitMap(builder, firstKey, limit, MaskTraits());
+      setSeldom(general);
+      return general;
+    };
+    auto emitOthers = [&](OpBuilder &builder) -> Value {
+      Value isPeriodic = emitPeriods(outside, divisors, traits, periodic);
+      if (!isPeriodic)
+        return emitGeneral(builder);
+      return emitSides(builder, both(builder, isPeriodic), emitSide(periodic), emitGeneral);
+    };
+    return emitSides(inner, both(inner, isLarge), emitSide(traits), emitOthers);
+  }
+
+  /// Either may be null, not both.
+  Value bothOf(OpBuilder &builder, Value a, Value b) {
+    return !a ? b : !b ? a : arith::AndIOp::create(builder, loc, a, b).getResult();
+  }
+
+  Value emitSides(OpBuilder &builder, Value condition, Emit one, Emit other) {
+    return emitBranch(builder, condition, isAhead ? truths() : type, one, other);
+  }
+
+  /// Where roles' blocks are narrower, beside the widest output, no register is left for a third
+  /// side (AssemblyTest), and products take long enough for divisions to hide beside them.
+  static constexpr int64_t narrowestOfThreeSides = 64;
+
+  /// Writes to `periodic` what is known where divisors of remainders are less than the columns, and
+  /// those of quotients alone are not; or, of quotients alone, all are less. Returns whether that
+  /// is so, null where there are no such divisors.
+  Value emitPeriods(OpBuilder &outside, ArrayRef<MaskTranslation::PeriodicDivisor> divisors,
+                    const MaskTraits &traits, MaskTraits &periodic) {
+    int64_t largest = MaskTraits::largestDivisor(columns());
+    if (largest < 1 || (hasRoles && columns() < narrowestOfThreeSides))
+      return Value();
+    auto constant = [&](int64_t value) -> Value {
+      return arith::ConstantIntOp::create(outside, loc, value, 32);
+    };
+    bool hasRemainders = llvm::any_of(
+        divisors, [](const MaskTranslation::PeriodicDivisor &each) { return each.ofRemainder; });
+    Value result;
+    for (auto [divisor, ofRemainder] : divisors) {
+      if (hasRemainders && !ofRemainder)
+        continue;
+      periodic.periods[divisor] = MaskTraits::periodOf(
+          outside, loc, divisor, traits.reciprocals.lookup(divisor), columns());
+      Value less = arith::SubIOp::create(outside, loc, divisor, constant(1));
+      result = bothOf(
+          outside, result,
+          arith::CmpIOp::create(outside, loc, arith::CmpIPredicate::ult, less, constant(largest)));
+    }
+    if (!result)
+      return Value();
+    periodic.small = traits.small;
+    periodic.reciprocals = traits.reciprocals;
+    for (Value divisor : traits.large) {
+      if (periodic.periods.contains(divisor))
+        continue;
+      periodic.large.push_back(divisor);
+      result = bothOf(outside, result,
+                      arith::CmpIOp::create(outside, loc, arith::CmpIPredicate::sge, divisor,
+                                            constant(columns())));
+    }
+    return result;
   }
 
   /// ⌊(2^32 - 1) / divisor⌋; any number where the divisor is 0, which is not asked for.
@@ -407,6 +476,7 @@ private:
   int64_t heads;
   bool isFound;    ///< the blocks are tested one by one, and many may be partial: what shortens
                    ///< the masking is worth the registers that it takes before the loop
+  bool hasRoles;   ///< of the schedule
   bool isAhead;    ///< which elements are kept is a tile of its own, ahead of what it chooses from
   Operation *loop; ///< the mask itself where it stands in none
   Block *hook;     ///< null where the mask is true

@@ -20,7 +20,7 @@ using Predicate = arith::CmpIPredicate;
 // What is known of values
 //===----------------------------------------------------------------------===//
 
-static std::optional<int64_t> constantOf(Value value) {
+std::optional<int64_t> MaskTranslation::constantOf(Value value) {
   APInt constant;
   if (!matchPattern(value, m_ConstantInt(&constant)))
     return std::nullopt;
@@ -45,7 +45,7 @@ bool MaskTranslation::isPositive(Value divisor) {
   divisor = ofRow.lookupOrDefault(divisor);
   if (std::optional<int64_t> constant = constantOf(divisor))
     return *constant > 0;
-  return llvm::is_contained(traits.large, divisor);
+  return llvm::is_contained(traits.large, divisor) || traits.periods.contains(divisor);
 }
 
 MaskTranslation::Range MaskTranslation::rangeOf(Value value) {
@@ -63,6 +63,8 @@ MaskTranslation::Range MaskTranslation::rangeOf(Value value) {
     Range dividend = rangeOf(op->getOperand(0)), divisor = rangeOf(op->getOperand(1));
     Range quotient{std::min<int64_t>(dividend.low, 0), std::max<int64_t>(dividend.high, 0)};
     int64_t mostLeft = divisor.high - 1;
+    if (traits.periods.contains(ofRow.lookupOrDefault(op->getOperand(1))))
+      mostLeft = MaskTraits::largestDivisor(columns) - 1;
     if (dividend.low >= 0)
       mostLeft = std::min(mostLeft, dividend.high);
     range = isa<attn::FloorModOp>(op) ? Range{0, mostLeft} : quotient;
@@ -84,7 +86,8 @@ MaskTranslation::Range MaskTranslation::rangeOf(Value value) {
 //===----------------------------------------------------------------------===//
 
 bool MaskTranslation::Linear::operator==(const Linear &other) const {
-  return constant == other.constant && column == other.column &&
+  return constant == other.constant && column == other.column && division == other.division &&
+         divisionFactor == other.divisionFactor &&
          llvm::equal(terms, other.terms, [](const Term &a, const Term &b) {
            return a.value == b.value && a.factor == b.factor;
          });
@@ -99,8 +102,16 @@ MaskTranslation::Range MaskTranslation::Linear::firstRange() const {
   return range;
 }
 
-MaskTranslation::Linear MaskTranslation::combined(const Linear &a, const Linear &b, int64_t sign) {
+/// Nothing where that has two divisions.
+std::optional<MaskTranslation::Linear> MaskTranslation::combined(const Linear &a, const Linear &b,
+                                                                 int64_t sign) {
+  if (a.division && b.division)
+    return std::nullopt;
   Linear result = a;
+  if (b.division) {
+    result.division = b.division;
+    result.divisionFactor = sign * b.divisionFactor;
+  }
   for (Linear::Term term : b.terms) {
     term.factor *= sign;
     result.terms.push_back(term);
@@ -133,12 +144,13 @@ std::optional<MaskTranslation::Linear> MaskTranslation::findLinear(Value value, 
   if (op && isa<arith::AddIOp, arith::SubIOp>(op) && !ofRow.contains(value)) {
     std::optional<Linear> a = linear(op->getOperand(0), scope),
                           b = linear(op->getOperand(1), scope);
-    if (a && b) {
-      Linear sum = combined(*a, *b, isa<arith::AddIOp>(op) ? 1 : -1);
-      if (sum.range.isI32() && sum.terms.size() <= mostTerms)
+    if (a && b)
+      if (std::optional<Linear> sum = combined(*a, *b, isa<arith::AddIOp>(op) ? 1 : -1);
+          sum && sum->range.isI32() && sum->terms.size() <= mostTerms)
         return sum;
-    }
   }
+  if (op && shortDivision(*op, scope))
+    return Linear{{}, 0, 0, rangeOf(value), op, 1};
   if (!isOfRow(value, scope))
     return std::nullopt;
   return Linear{{{value, 1, rangeOf(value)}}, 0, 0, rangeOf(value)};
@@ -187,16 +199,16 @@ Value MaskTranslation::emitFirst(const Linear &form, int64_t sign, Ends ends, Sc
 // Quotients
 //===----------------------------------------------------------------------===//
 
-/// The division that `op` is part of, if its dividend is linear with a column.
+/// The division that `op` is part of, if its dividend is linear with a column, and its divisor the
+/// same for the launch.
 std::optional<MaskTranslation::Division> MaskTranslation::divisionOf(Operation &op, Scope &scope) {
   if (!isDivision(op) || scope.quotients.contains(op.getResult(0)) ||
       scope.remainders.contains(op.getResult(0)) || byRow.contains(op.getOperand(1)))
     return std::nullopt;
   Value divisor = ofRow.lookupOrDefault(op.getOperand(1));
-  std::optional<int64_t> constant = constantOf(divisor);
   std::optional<Linear> dividend = linear(op.getOperand(0), scope);
-  if (!isUniform(divisor) || divisor.getParentBlock() == hook ||
-      (constant && *constant < columns) || !dividend || std::abs(dividend->column) != 1)
+  if (!isUniform(divisor) || divisor.getParentBlock() == hook || !dividend || dividend->division ||
+      std::abs(dividend->column) != 1)
     return std::nullopt;
   Range first = dividend->firstRange();
   if (!first.isI32() && !first.isU32()) // no division of 32 bits is right for both
@@ -204,8 +216,15 @@ std::optional<MaskTranslation::Division> MaskTranslation::divisionOf(Operation &
   return Division{*dividend, divisor};
 }
 
-std::optional<MaskTranslation::Division> MaskTranslation::splittable(Operation &op, Scope &scope) {
+std::optional<MaskTranslation::Division> MaskTranslation::longDivision(Operation &op,
+                                                                       Scope &scope) {
   std::optional<Division> found = divisionOf(op, scope);
+  std::optional<int64_t> constant = found ? constantOf(found->divisor) : std::nullopt;
+  return constant && *constant < columns ? std::nullopt : found;
+}
+
+std::optional<MaskTranslation::Division> MaskTranslation::splittable(Operation &op, Scope &scope) {
+  std::optional<Division> found = longDivision(op, scope);
   bool isLarge =
       found && (constantOf(found->divisor) || llvm::is_contained(traits.large, found->divisor));
   return isLarge ? found : std::nullopt;
@@ -216,7 +235,7 @@ SmallVector<Value> MaskTranslation::divisors() {
   SmallVector<Value> result;
   Scope scope;
   for (Operation &op : hook->without_terminator()) {
-    std::optional<Division> found = divisionOf(op, scope);
+    std::optional<Division> found = longDivision(op, scope);
     if (!found || divisions.size() == mostDivisions ||
         llvm::any_of(divisions, [&](const Division &known) {
           return known.divisor == found->divisor && known.dividend == found->dividend;
@@ -229,27 +248,35 @@ SmallVector<Value> MaskTranslation::divisors() {
   return result;
 }
 
+/// ⌊x · r / 2^32⌋ is the quotient or one less: r >= 2^32 / C - 1, so that x · r / 2^32 is less than
+/// x / C by no more than x / 2^32 < 1.
+std::pair<Value, Value> MaskTranslation::divideByProduct(Value dividend, Value divisor,
+                                                         Value reciprocal) {
+  OpBuilder &builder = isUniform(dividend) ? before : body;
+  Location loc = column.getLoc();
+  auto minus = [&](Value a, Value b) -> Value { return arith::SubIOp::create(builder, loc, a, b); };
+  auto times = [&](Value a, Value b) -> Value { return arith::MulIOp::create(builder, loc, a, b); };
+  Type i32 = builder.getI32Type(), i64 = builder.getI64Type();
+  Value product = times(arith::ExtUIOp::create(builder, loc, i64, dividend),
+                        arith::ExtUIOp::create(builder, loc, i64, reciprocal));
+  Value half = arith::ConstantIntOp::create(builder, loc, 32, 64);
+  Value low = arith::TruncIOp::create(builder, loc, i32,
+                                      arith::ShRUIOp::create(builder, loc, product, half));
+  Value rest = minus(dividend, times(low, divisor));
+  Value isMore = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::uge, rest, divisor);
+  Value more = arith::ExtUIOp::create(builder, loc, i32, isMore);
+  return {arith::AddIOp::create(builder, loc, low, more),
+          arith::SelectOp::create(builder, loc, isMore, minus(rest, divisor), rest)};
+}
+
 std::pair<Value, Value> MaskTranslation::divide(Value dividend, Range range, Value divisor) {
   OpBuilder &builder = isUniform(dividend) ? before : body;
   Location loc = column.getLoc();
   auto minus = [&](Value a, Value b) -> Value { return arith::SubIOp::create(builder, loc, a, b); };
   auto times = [&](Value a, Value b) -> Value { return arith::MulIOp::create(builder, loc, a, b); };
   Value reciprocal = traits.reciprocals.lookup(divisor);
-  if (reciprocal && range.low >= 0 && range.high <= INT32_MAX) {
-    // ⌊x · r / 2^32⌋ is the quotient or one less: r > 2^32 / C - 1, so that x · r / 2^32 is less
-    // than x / C by no more than x / 2^32 < 1 / 2.
-    Type i32 = builder.getI32Type(), i64 = builder.getI64Type();
-    Value product = times(arith::ExtUIOp::create(builder, loc, i64, dividend),
-                          arith::ExtUIOp::create(builder, loc, i64, reciprocal));
-    Value half = arith::ConstantIntOp::create(builder, loc, 32, 64);
-    Value low = arith::TruncIOp::create(builder, loc, i32,
-                                        arith::ShRUIOp::create(builder, loc, product, half));
-    Value rest = minus(dividend, times(low, divisor));
-    Value isMore = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::uge, rest, divisor);
-    Value more = arith::ExtUIOp::create(builder, loc, i32, isMore);
-    return {arith::AddIOp::create(builder, loc, low, more),
-            arith::SelectOp::create(builder, loc, isMore, minus(rest, divisor), rest)};
-  }
+  if (reciprocal && range.low >= 0 && range.high <= INT32_MAX)
+    return divideByProduct(dividend, divisor, reciprocal);
   Value quotient;
   if (range.low >= 0)
     quotient = arith::DivUIOp::create(builder, loc, dividend, divisor);
@@ -289,6 +316,7 @@ Value MaskTranslation::split(const Division &division, Scope &scope) {
   inner.forms.clear();
   inner.formulas.clear();
   inner.comparisons.clear();
+  inner.residues.clear();
   Scope sides[] = {inner, inner};
   for (Operation &op : hook->without_terminator()) {
     std::optional<Division> found = splittable(op, scope);
@@ -354,7 +382,7 @@ Value MaskTranslation::writeFormula(Value value, Scope &scope) {
   return body.clone(*op, operands)->getResult(0);
 }
 
-static Predicate swapped(Predicate predicate) {
+Predicate MaskTranslation::swapped(Predicate predicate) {
   switch (predicate) {
   case Predicate::slt:
     return Predicate::sgt;
@@ -404,9 +432,11 @@ Value MaskTranslation::writeComparison(Predicate predicate, Value left, Value ri
                     compare(predicate, extreme->second.getFalseValue(), right, scope));
   }
   std::optional<Linear> a = linear(left, scope), b = linear(right, scope);
-  if (a && b)
-    if (Linear difference = combined(*a, *b, -1); std::abs(difference.column) == 1)
-      return compareColumn(predicate, difference, scope);
+  std::optional<Linear> difference = a && b ? combined(*a, *b, -1) : std::nullopt;
+  if (difference && !difference->division && std::abs(difference->column) == 1)
+    return compareColumn(predicate, *difference, scope);
+  if (difference && difference->column == 0 && std::abs(difference->divisionFactor) == 1)
+    return compareDivision(predicate, *difference, scope);
   Value first = element(left, scope), second = element(right, scope);
   return arith::CmpIOp::create(body, column.getLoc(), predicate, first, second);
 }
@@ -442,34 +472,38 @@ Value MaskTranslation::element(Value value, Scope &scope) {
   for (const IRMapping *known : {&ofRow, &scope.quotients, &scope.elements})
     if (Value translated = known->lookupOrNull(value))
       return translated;
+  Value result = writeElement(value, scope);
+  scope.elements.map(value, result);
+  return result;
+}
+
+Value MaskTranslation::writeElement(Value value, Scope &scope) {
   Location loc = value.getLoc();
-  Value result;
-  if (value == key) {
-    result = arith::AddIOp::create(body, loc, firstKey, column);
-  } else if (auto remainder = scope.remainders.find(value); remainder != scope.remainders.end()) {
+  if (value == key)
+    return arith::AddIOp::create(body, loc, firstKey, column);
+  if (auto remainder = scope.remainders.find(value); remainder != scope.remainders.end()) {
     // Right on the side that is taken; there its wrapping parts meet again.
     const Linear &form = remainder->second;
     Value first = emitFirst(form, 1, Ends::wrap, scope);
-    result = form.column > 0 ? Value(arith::AddIOp::create(body, loc, first, column))
-                             : arith::SubIOp::create(body, loc, first, column);
-  } else {
-    Operation *op = value.getDefiningOp();
-    IRMapping mapping;
-    for (Value used : valuesUsedBy(*op))
-      mapping.map(used, element(used, scope));
-    std::optional<int64_t> divisor;
-    if (isDivision(*op) && rangeOf(op->getOperand(0)).low >= 0)
-      divisor = constantOf(mapping.lookup(op->getOperand(1)));
-    Value a = divisor ? mapping.lookup(op->getOperand(0)) : Value();
-    if (!divisor || *divisor <= 0)
-      result = body.clone(*op, mapping)->getResult(0);
-    else if (isa<attn::FloorDivOp>(op)) // unsigned: without the cases of signs
-      result = arith::DivUIOp::create(body, loc, a, mapping.lookup(op->getOperand(1)));
-    else
-      result = arith::RemUIOp::create(body, loc, a, mapping.lookup(op->getOperand(1)));
+    if (form.column > 0)
+      return arith::AddIOp::create(body, loc, first, column);
+    return arith::SubIOp::create(body, loc, first, column);
   }
-  scope.elements.map(value, result);
-  return result;
+  Operation *op = value.getDefiningOp();
+  if (Value periodic = periodicElement(*op, scope))
+    return periodic;
+  IRMapping mapping;
+  for (Value used : valuesUsedBy(*op))
+    mapping.map(used, element(used, scope));
+  std::optional<int64_t> divisor;
+  if (isDivision(*op) && rangeOf(op->getOperand(0)).low >= 0)
+    divisor = constantOf(mapping.lookup(op->getOperand(1)));
+  if (!divisor || *divisor <= 0)
+    return body.clone(*op, mapping)->getResult(0);
+  Value a = mapping.lookup(op->getOperand(0)), b = mapping.lookup(op->getOperand(1));
+  if (isa<attn::FloorDivOp>(op)) // unsigned: without the cases of signs
+    return arith::DivUIOp::create(body, loc, a, b);
+  return arith::RemUIOp::create(body, loc, a, b);
 }
 
 } // namespace tesela

@@ -23,6 +23,8 @@
 // takes the place of a division by a product with ⌊(2^32 - 1) / C⌋, which the launch's divisor
 // gives before the loop.
 //
+// A divisor that is less than the tile's columns makes a period of them (MaskPeriods.cpp).
+//
 // Where it is known that extents, and what is the same for all pairs, are small, sums of a few of
 // them stay in i32: then more is linear, and a bound takes no wider arithmetic.
 //
@@ -51,6 +53,26 @@ struct MaskTraits {
   llvm::SmallVector<mlir::Value> large;
   /// Of these, ⌊(2^32 - 1) / divisor⌋.
   llvm::DenseMap<mlir::Value, mlir::Value> reciprocals;
+
+  /// What quotients and remainders by a small divisor take: one that is at least 1, no more than
+  /// mostOfPeriod, and less than the tile's columns.
+  struct Period {
+    mlir::Value divisor;
+    mlir::Value period, factor;         ///< of tile.phase: the divisor, also where it is not small
+    mlir::Value doubled, doubledFactor; ///< of tile.phase with twice the divisor
+    mlir::Value reciprocal;             ///< ⌊(2^32 - 1) / divisor⌋; may be null
+  };
+  static constexpr int64_t mostOfPeriod = 128;
+  /// Where columns are no more than tile.phase takes.
+  static int64_t largestDivisor(int64_t columns);
+  /// Of a constant that is such a divisor.
+  static Period periodOf(mlir::OpBuilder &builder, mlir::Location loc, int64_t divisor);
+  /// Of a value that is one where it is asked for; `reciprocal` may be null.
+  static Period periodOf(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value divisor,
+                         mlir::Value reciprocal, int64_t columns);
+  /// By divisors, translated.
+  llvm::DenseMap<mlir::Value, Period> periods;
+
   /// Of the hook: what is small. Then the indices of queries and keys and the divisors are, too.
   llvm::DenseSet<mlir::Value> small;
   bool areSmall() const { return !small.empty(); }
@@ -63,8 +85,9 @@ public:
   /// below `columns`.
   MaskTranslation(mlir::Block *hook, mlir::OpBuilder &before, mlir::OpBuilder &body,
                   mlir::Value column, int64_t columns, const MaskTraits &traits)
-      : hook(hook), before(before), body(body), column(column), columns(columns), traits(traits),
-        ofIndex{0, traits.areSmall() ? MaskTraits::smallEnd - 1 : INT32_MAX - int64_t(1)} {}
+      : hook(hook), before(before), body(body), column(column), columns(columns),
+        traits(traits), ofIndex{0, traits.areSmall() ? MaskTraits::smallEnd - 1
+                                                     : INT32_MAX - int64_t(1)} {}
 
   /// `value` of the hook, the same along a row, is `translated`, of the body or from before it.
   void setOfRow(mlir::Value value, mlir::Value translated) { ofRow.map(value, translated); }
@@ -88,6 +111,12 @@ public:
   /// Translated divisors whose quotients can be split where they are at least `columns`. Writes
   /// nothing.
   llvm::SmallVector<mlir::Value> divisors();
+  /// Translated divisors that make periods where they are less than `columns`. Writes nothing.
+  struct PeriodicDivisor {
+    mlir::Value divisor;
+    bool ofRemainder; ///< and not of quotients alone
+  };
+  llvm::SmallVector<PeriodicDivisor> periodicDivisors();
   /// Whether the element is kept, an i1 of the body: its key is less than `limit` (an extent), and
   /// the hook keeps it. Either may be null.
   mlir::Value condition(mlir::Value limit);
@@ -101,7 +130,8 @@ private:
   static constexpr Range ofI32{INT32_MIN, INT32_MAX},
       ofSmall{-MaskTraits::smallEnd, MaskTraits::smallEnd - 1};
 
-  /// Σ factor · value + constant + coefficient · column, where each value is the same along a row.
+  /// Σ factor · value + constant + coefficient · column, where each value is the same along a row,
+  /// and a multiple of one quotient or remainder by a small divisor.
   struct Linear {
     struct Term {
       mlir::Value value; ///< of the hook, or translated
@@ -111,9 +141,11 @@ private:
     llvm::SmallVector<Term> terms;
     int64_t constant = 0, column = 0;
     Range range{0, 0}; ///< of the elements that are asked for, without wrapping
+    mlir::Operation *division = nullptr;
+    int64_t divisionFactor = 0;
 
-    /// Of the value at column 0, which need not be asked for: a remainder's form on one side of a
-    /// split holds beyond it for no element, and goes on as a line.
+    /// Without the division, of the value at column 0, which need not be asked for: a remainder's
+    /// form on one side of a split holds beyond it for no element, and goes on as a line.
     Range firstRange() const;
     bool operator==(const Linear &other) const;
   };
@@ -121,6 +153,14 @@ private:
   struct Division {
     Linear dividend;
     mlir::Value divisor;
+  };
+  /// Of x / C and x mod C of a small C. x' is x where that rises with the column, else -x - 1, so
+  /// that x' / C = quotient + ⌊(phase + j) / C⌋ and x' mod C = (phase + j) mod C in column j.
+  struct Residue {
+    MaskTraits::Period period;
+    mlir::Value quotient, phase;
+    Range ofQuotient;
+    bool isFalling;
   };
   /// Predicate, left, right.
   using Comparison = std::tuple<unsigned, mlir::Value, mlir::Value>;
@@ -135,6 +175,8 @@ private:
     llvm::DenseMap<mlir::Value, std::optional<Linear>> forms;
     llvm::DenseMap<mlir::Value, mlir::Value> formulas;
     llvm::DenseMap<Comparison, mlir::Value> comparisons;
+    /// By dividend, of the hook, and divisor, translated.
+    llvm::DenseMap<std::pair<mlir::Value, mlir::Value>, Residue> residues;
     mlir::IRMapping elements;
   };
   /// What becomes of a sum that leaves i32.
@@ -144,15 +186,20 @@ private:
   /// A sum of more parts is computed as it is written.
   static constexpr size_t mostTerms = 16;
 
+  static std::optional<int64_t> constantOf(mlir::Value value);
+  /// b swapped(⋈) a is a ⋈ b.
+  static mlir::arith::CmpIPredicate swapped(mlir::arith::CmpIPredicate predicate);
   bool isOfRow(mlir::Value value, Scope &scope);
   bool isUniform(mlir::Value translated) { return translated.getParentBlock() != body.getBlock(); }
   bool isPositive(mlir::Value divisor);
   Range rangeOf(mlir::Value value);
 
-  static Linear combined(const Linear &a, const Linear &b, int64_t sign);
+  static std::optional<Linear> combined(const Linear &a, const Linear &b, int64_t sign);
   std::optional<Linear> linear(mlir::Value value, Scope &scope);
   std::optional<Linear> findLinear(mlir::Value value, Scope &scope);
   std::optional<Division> divisionOf(mlir::Operation &op, Scope &scope);
+  /// Of which the divisor may be large enough.
+  std::optional<Division> longDivision(mlir::Operation &op, Scope &scope);
   /// Of which the divisor is large enough.
   std::optional<Division> splittable(mlir::Operation &op, Scope &scope);
 
@@ -161,6 +208,9 @@ private:
   /// The quotient and the remainder of `dividend` in `range`.
   std::pair<mlir::Value, mlir::Value> divide(mlir::Value dividend, Range range,
                                              mlir::Value divisor);
+  /// The same of numbers without a sign, by ⌊(2^32 - 1) / divisor⌋.
+  std::pair<mlir::Value, mlir::Value> divideByProduct(mlir::Value dividend, mlir::Value divisor,
+                                                      mlir::Value reciprocal);
   mlir::Value formula(mlir::Value value, Scope &scope);
   mlir::Value writeFormula(mlir::Value value, Scope &scope);
   mlir::Value compare(mlir::arith::CmpIPredicate predicate, mlir::Value left, mlir::Value right,
@@ -171,9 +221,34 @@ private:
   mlir::Value compareColumn(mlir::arith::CmpIPredicate predicate, const Linear &difference,
                             Scope &scope);
   mlir::Value element(mlir::Value value, Scope &scope);
+  mlir::Value writeElement(mlir::Value value, Scope &scope);
   /// `form` at column 0, times `sign`; before the map where it can be.
   mlir::Value emitFirst(const Linear &form, int64_t sign, Ends ends, Scope &scope);
   mlir::Value joined(bool isAnd, mlir::Value a, mlir::Value b);
+
+  // MaskPeriods.cpp
+  std::optional<MaskTraits::Period> periodOf(mlir::Value divisor);
+  /// Of which the divisor makes a period.
+  std::optional<Division> shortDivision(mlir::Operation &op, Scope &scope);
+  std::pair<mlir::Value, mlir::Value> divideBy(mlir::Value dividend,
+                                               const MaskTraits::Period &period);
+  /// Of `dividend`, a value of the hook that has this form.
+  Residue residueOf(mlir::Value dividend, const Linear &form, const MaskTraits::Period &period,
+                    Scope &scope);
+  mlir::Value phaseOf(mlir::Value start, mlir::Value period, mlir::Value factor);
+  mlir::Value remainderOf(const Residue &residue);
+  mlir::Value quotientOf(const Residue &residue);
+  /// Null where `op` is no part of a period.
+  mlir::Value periodicElement(mlir::Operation &op, Scope &scope);
+  /// Whether difference ⋈ 0, which has a division with the factor 1 or -1 and no column.
+  mlir::Value compareDivision(mlir::arith::CmpIPredicate predicate, Linear difference,
+                              Scope &scope);
+  mlir::Value isQuotientLess(const Residue &residue, Linear limit, bool negated, Scope &scope);
+  mlir::Value isRemainderLess(const Residue &residue, mlir::Value limit, bool negated);
+  /// `isPossible`: the limit is known to be a remainder.
+  mlir::Value isRemainder(const Residue &residue, mlir::Value limit, bool isPossible, bool negated);
+  static bool isRemainderBy(const Linear &limit, mlir::Value divisor, const mlir::IRMapping &ofRow);
+  mlir::Value negatedIf(bool negated, mlir::Value truth);
 
   mlir::Block *hook;
   mlir::OpBuilder &before, &body;
@@ -183,6 +258,7 @@ private:
   const Range ofIndex; ///< of queries and keys
   mlir::IRMapping ofRow;
   llvm::DenseSet<mlir::Value> byRow;
+  llvm::DenseMap<int64_t, MaskTraits::Period> constantPeriods;
   llvm::DenseMap<mlir::Value, Range> ranges;
 };
 

@@ -302,6 +302,30 @@ def Tile_ReadOp : Tile_Op<"read", [Pure]> {
   let hasVerifier = 1;
 }
 
+def Tile_PhaseOp : Tile_Op<"phase", [Pure]> {
+  let summary = "where a column stands in a period of columns";
+  let description = [{
+        phase = (start + column) mod period
+
+    for 1 <= period <= 256, 0 <= start < period and 0 <= column < 2048; any number else. `factor` is
+    ⌊2^20 / period⌋ + 1, the same for the launch as the period is, so that no target divides
+    (`targets/common/Phases.h`).
+
+    What follows from it alone repeats itself along a row: a target may have one pattern for all rows, which `start`
+    rotates.
+
+    Example: `%p = tile.phase %start + %column of %period by %factor`
+  }];
+  let arguments = (ins I32:$start, I32:$column, I32:$period, I32:$factor);
+  let results = (outs I32:$phase);
+  let assemblyFormat = "$start `+` $column `of` $period `by` $factor attr-dict";
+  let extraClassDeclaration = [{
+    static constexpr int64_t mostPeriod = 256, mostColumns = 2048;
+    /// ⌊x · factor / 2^factorBits⌋ = ⌊x / period⌋ where x · period < 2^factorBits.
+    static constexpr int64_t factorBits = 20;
+  }];
+}
+
 def Tile_BoundsOp : Tile_Op<"bounds", [Pure, SameVariadicOperandSize, AllTypesMatch<["least", "largest"]>]> {
   let summary = "between which values the elements of a box of a view lie";
   let description = [{

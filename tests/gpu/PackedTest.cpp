@@ -25,6 +25,8 @@ constexpr PackedVariant variants[] = {
     {"causal_bottom_right", "", "mask = q + Sk - Sq >= k"},
     {"head_mask", "z: i32[H]", "mask = k >= z[h] && k + h >= q"},
     {"even_heads", "", "mask = h % 2 == 0 ? q + Sk - Sq >= k : k % 3 == 0 || hkv == 1"},
+    {"stride_of_head", "z: i32[H]",
+     "mask = (q - k) % 3 == h % 3 || k % (z[0] % 5 + 2) == (q + h) % (z[0] % 5 + 2)"},
     {"alibi", "slope: f32[H]", "mask = q + Sk - Sq >= k\n score = s + slope[h] * (k - q)"},
     {"head_score", "a: f32[H]", "score = s * a[h] + 0.01 * (h - 3 * q) - 0.1 * hkv"},
     {"relative_bias", "t: f32[H, 2*Sk]", "score = s + t[h, q - k + Sk]"},

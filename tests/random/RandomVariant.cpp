@@ -224,21 +224,34 @@ Integer VariantGenerator::integer(int depth) {
 //===----------------------------------------------------------------------===//
 
 /// Whether a key lies in some places of a grid: by divisors that are larger than a tile's columns,
-/// most of them, of which kernels split a row instead of dividing each element.
+/// of which kernels split a row instead of dividing each element, and by small ones, which make a
+/// pattern along the row. What it is compared with is a number, or follows from the row.
 std::string VariantGenerator::placeInGrid() {
   std::string text =
       pick({"k", "k", "q - k", "k - q", "q + k", "k + 3", "k - 11", "300 - k", "Sk - k"});
   int largest = 400;
+  std::string last;
   for (int level = random.between(1, 3); level > 0; --level) {
-    int divisor = pick(std::vector<int>{30, 64, 70, 96, 100, 130, 200, 300});
+    int divisor = random.chance(50) ? random.between(1, 17)
+                                    : pick(std::vector<int>{30, 64, 70, 96, 100, 130, 200, 300});
+    last = std::to_string(divisor);
+    RandomParameter *scalar = random.chance(25) ? parameter([](const RandomParameter &p) {
+      return p.type == ElementType::i32 && !p.isCapture() && !p.isWild();
+    })
+                                                : nullptr;
+    if (scalar) // any number up to the divisor, or the parameter itself: 0 or less, too
+      last = random.chance(70) ? "(" + scalar->name + " % " + last + " + 1)" : scalar->name;
     bool isQuotient = random.chance(50);
-    text = "(" + text + (isQuotient ? " / " : " % ") + std::to_string(divisor) + ")";
+    text = "(" + text + (isQuotient ? " / " : " % ") + last + ")";
     largest = isQuotient ? largest / divisor : std::min(largest, divisor);
     if (random.chance(25))
       text = "(" + text + pick({" + ", " - "}) + std::to_string(random.below(40)) + ")";
   }
   std::string op = pick({" < ", " <= ", " > ", " >= ", " == ", " != "});
-  return "(" + text + op + std::to_string(random.below(largest + 1)) + ")";
+  if (random.chance(70))
+    return "(" + text + op + std::to_string(random.below(largest + 1)) + ")";
+  std::string ofRow = pick({"q % ", "q / ", "h % ", "(q + h) / ", "(3 - q) % "}) + last;
+  return "(" + text + op + ofRow + ")";
 }
 
 /// A captured tensor of small numbers, or of sorted ones: one for each position of `extent`, mostly

@@ -18,6 +18,40 @@ tile.kernel @causal() {
   }
 }
 
+// (q - k) % 32 has every value in a tile of 32 keys and more, so there is nothing to test; (q - k) % 33 may not.
+// CHECK-LABEL: tile.kernel @strides
+tile.kernel @strides() {
+  %rows = tile.work : !tile.block<query, 64>
+  %x = tile.constant 0.0 : !tile.tile<[64, 32], f32>
+  // CHECK-NOT: tile.find_blocks
+  // CHECK: tile.blocks {{.*}} runs (
+  tile.blocks %keys, %partial of %rows : !tile.block<query, 64> -> !tile.block<key, 32> {
+    %t = tile.mask %x if %partial at %rows, %keys : !tile.tile<[64, 32], f32>, !tile.block<query, 64>, !tile.block<key, 32> do {
+    ^bb0(%b: i32, %h: i32, %hkv: i32, %q: i32, %k: i32):
+      %n = arith.constant 32 : i32
+      %zero = arith.constant 0 : i32
+      %d = arith.subi %q, %k : i32
+      %r = attn.floor_mod %d, %n : i32
+      %strided = arith.cmpi eq, %r, %zero : i32
+      %causal = arith.cmpi sge, %q, %k : i32
+      %m = arith.andi %causal, %strided : i1
+      tile.yield %m : i1
+    }
+  }
+  // CHECK: tile.find_blocks
+  tile.blocks %keys, %partial of %rows : !tile.block<query, 64> -> !tile.block<key, 32> {
+    %t = tile.mask %x if %partial at %rows, %keys : !tile.tile<[64, 32], f32>, !tile.block<query, 64>, !tile.block<key, 32> do {
+    ^bb0(%b: i32, %h: i32, %hkv: i32, %q: i32, %k: i32):
+      %n = arith.constant 33 : i32
+      %zero = arith.constant 0 : i32
+      %d = arith.subi %q, %k : i32
+      %r = attn.floor_mod %d, %n : i32
+      %strided = arith.cmpi eq, %r, %zero : i32
+      tile.yield %strided : i1
+    }
+  }
+}
+
 // The transpose: the queries of a block of keys, for all heads that share its key/value head.
 // CHECK-LABEL: tile.kernel @queries_of_keys
 tile.kernel @queries_of_keys() {

@@ -102,7 +102,8 @@ tile.kernel @documents(%id: !tile.view<[?, ?], i32>) {
 }
 
 // abs(q % w - k % w) <= r: the row's remainder stands before the loop. Where w >= 16 a row of a block sees
-// two quotients at most, of which one division knows; else each element divides.
+// two quotients at most, of which one division knows; where it is less, and above 0, it makes a period; else each
+// element divides.
 // CHECK-LABEL: tile.kernel @remainders
 // CORE-LABEL: tile.kernel @remainders
 // CORE-NOT: attn.floor_mod
@@ -124,6 +125,11 @@ tile.kernel @remainders(%w: i32, %r: i32) {
   // CHECK-NOT: attn.floor_mod
   // CHECK: arith.select %[[OVER]], %{{.*}}, %{{.*}} : i1
   // CHECK: } else {
+  // CHECK: scf.if
+  // CHECK: tile.map %{{.*}}, %[[REMAINDERS]] :
+  // CHECK-NOT: attn.floor_mod
+  // CHECK: tile.phase
+  // CHECK: } else {
   // CHECK: tile.map %{{.*}}, %[[REMAINDERS]] {tile.seldom}
   // CHECK: attn.floor_mod
   tile.blocks %keys, %partial of %rows : !tile.block<query, 8> -> !tile.block<key, 16> {
@@ -142,8 +148,8 @@ tile.kernel @remainders(%w: i32, %r: i32) {
   }
 }
 
-// Of a constant the compiler knows: less than the columns, and of a position, it is an unsigned division; more, it is
-// split without a branch.
+// Of a constant the compiler knows: a quotient by less than the columns has a bound, by more it is split, both
+// without a branch.
 // CHECK-LABEL: tile.kernel @constants
 tile.kernel @constants(%i: i32, %partial: i1) {
   %rows = tile.work : !tile.block<query, 8>
@@ -151,8 +157,18 @@ tile.kernel @constants(%i: i32, %partial: i1) {
   %x = tile.constant 0.0 : !tile.tile<[8, 16], f32>
   // CHECK: scf.if %partial
   // CHECK: arith.divui %{{.*}}, %c100_i32
+  // CHECK: %[[FOURS:.*]] = arith.divui %[[FIRST:.*]], %[[FOUR:.*]] : i32
+  // CHECK: %[[WHOLE:.*]] = arith.muli %[[FOURS]], %[[FOUR]]
+  // CHECK: %[[PHASE:.*]] = arith.subi %[[FIRST]], %[[WHOLE]]
+  // CHECK: tile.map
   // CHECK: arith.cmpi sge
-  // CHECK: arith.divui %{{.*}}, %c4_i32
+  // k / 4 < q is first + j < 4 * (q - first / 4) + first - first % 4.
+  // CHECK: %[[LEFT:.*]] = arith.subi %{{.*}}, %[[FOURS]]
+  // CHECK: %[[LEAST:.*]] = arith.maxsi %[[LEFT]], %c0_i32
+  // CHECK: %[[HELD:.*]] = arith.minsi %[[LEAST]], %c16_i32
+  // CHECK: %[[KEYS:.*]] = arith.muli %[[HELD]], %[[FOUR]]
+  // CHECK: %[[BOUND:.*]] = arith.subi %[[KEYS]], %[[PHASE]]
+  // CHECK: arith.cmpi slt, %{{.*}}, %[[BOUND]]
   // CHECK-NOT: seldom
   // CHECK: scf.yield
   %t = tile.mask %x if %partial at %rows, %keys : !tile.tile<[8, 16], f32>, !tile.block<query, 8>, !tile.block<key, 16> do {
@@ -314,7 +330,9 @@ tile.kernel @found_remainders(%w: i32, %r: i32, %low: i32, %high: i32) {
   // CHECK: arith.cmpi sge, %c536870911_i32{{.*}}, %w
   // CHECK: %[[KEYS:.*]] = tile.extent "Sk"
   // CHECK: arith.cmpi sge, %c536870912_i32{{.*}}, %[[KEYS]]
-  // CHECK: %[[COMMON:.*]] = arith.andi
+  // CHECK: %[[SMALL:.*]] = arith.andi %{{.*}}, %{{.*}} : i1
+  // CHECK-NEXT: %[[COMMON:.*]] = arith.andi %{{.*}}, %[[SMALL]]
+  // CHECK: arith.andi %{{.*}}, %[[SMALL]]
   // CHECK: tile.blocks
   // CHECK: %{{.*}}, %{{.*}}, %{{.*}}, %[[FIRST:.*]] = tile.coordinates
   // CHECK: scf.if %[[COMMON]]
@@ -334,6 +352,8 @@ tile.kernel @found_remainders(%w: i32, %r: i32, %low: i32, %high: i32) {
   // CHECK-NOT: arith.extsi
   // CHECK: arith.select %[[OVER]], %{{.*}}, %{{.*}} : i1
   // CHECK: } else {
+  // CHECK: tile.phase
+  // CHECK: } else {
   // CHECK: tile.seldom
   // CHECK: attn.floor_mod
   tile.blocks %keys, %partial of %rows : !tile.block<query, 8> -> !tile.block<key, 16> among %found {
@@ -345,5 +365,54 @@ tile.kernel @found_remainders(%w: i32, %r: i32, %low: i32, %high: i32) {
       %m = arith.cmpi sle, %d, %r : i32
       tile.yield %m : i1
     }
+  }
+}
+
+// (q - k) % 3 == 0 falls with the key: of k - q - 1 the remainder is 2. A remainder of a row is another start; an
+// order of two has two phases in a period of 6.
+// CHECK-LABEL: tile.kernel @periods
+tile.kernel @periods(%i: i32, %partial: i1) {
+  %rows = tile.work : !tile.block<query, 8>
+  %keys = tile.block_at %i of %rows : !tile.block<query, 8> -> !tile.block<key, 16>
+  %x = tile.constant 0.0 : !tile.tile<[8, 16], f32>
+  // CHECK: %[[ROWS:.*]] = tile.map : () -> !tile.tile<[8], i32>
+  // CHECK: %[[DIVISOR:.*]] = arith.constant 3 : i32
+  // CHECK: %[[FACTOR:.*]] = arith.constant 349526 : i32
+  // CHECK: %[[DOUBLE:.*]] = arith.constant 6 : i32
+  // CHECK: %[[OF_DOUBLE:.*]] = arith.constant 174763 : i32
+  // CHECK: %[[LAST:.*]] = arith.subi %[[DIVISOR]], %{{.*}}
+  // CHECK: tile.map %{{.*}}, %[[ROWS]] :
+  // CHECK-NEXT: ^bb0(%{{.*}}: f32, %[[OF_ROW:.*]]: i32, %{{.*}}: i32, %[[J:.*]]: i32):
+  // CHECK: %[[QUOTIENT:.*]] = arith.divui %[[T:.*]], %[[DIVISOR]]
+  // CHECK: %[[WHOLE:.*]] = arith.muli %[[QUOTIENT]], %[[DIVISOR]]
+  // CHECK: arith.subi %[[T]], %[[WHOLE]]
+  // CHECK: %[[START:.*]] = arith.select
+  // CHECK: %[[PHASE:.*]] = tile.phase %[[START]] + %[[J]] of %[[DIVISOR]] by %[[FACTOR]]
+  // CHECK: %[[REMAINDER:.*]] = arith.subi %[[LAST]], %[[PHASE]]
+  // CHECK: arith.cmpi eq, %[[REMAINDER]], %c0_i32
+  // CHECK: %[[EARLIER:.*]] = arith.subi %[[KEY_START:.*]], %[[OF_ROW]]
+  // CHECK: %[[WRAPPED:.*]] = arith.addi %[[EARLIER]], %[[DIVISOR]]
+  // CHECK: %[[OTHER:.*]] = arith.minui %[[EARLIER]], %[[WRAPPED]]
+  // CHECK: tile.phase %[[OTHER]] + %[[J]] of %[[DIVISOR]] by %[[FACTOR]]
+  // CHECK: arith.cmpi eq
+  // CHECK: %[[A:.*]] = tile.phase %[[KEY_START]] + %[[J]] of %[[DOUBLE]] by %[[OF_DOUBLE]]
+  // CHECK: arith.cmpi slt, %[[A]], %[[DIVISOR]]
+  // CHECK: %[[B:.*]] = tile.phase %{{.*}} + %[[J]] of %[[DOUBLE]] by %[[OF_DOUBLE]]
+  // CHECK: arith.cmpi slt, %[[B]], %[[DIVISOR]]
+  // CHECK: arith.xori
+  %t = tile.mask %x if %partial at %rows, %keys : !tile.tile<[8, 16], f32>, !tile.block<query, 8>, !tile.block<key, 16> do {
+  ^bb0(%b: i32, %h: i32, %hkv: i32, %q: i32, %k: i32):
+    %three = arith.constant 3 : i32
+    %zero = arith.constant 0 : i32
+    %d = arith.subi %q, %k : i32
+    %distance = attn.floor_mod %d, %three : i32
+    %row = attn.floor_mod %q, %three : i32
+    %column = attn.floor_mod %k, %three : i32
+    %strided = arith.cmpi eq, %distance, %zero : i32
+    %same = arith.cmpi eq, %column, %row : i32
+    %before = arith.cmpi slt, %column, %row : i32
+    %either = arith.ori %strided, %same : i1
+    %m = arith.ori %either, %before : i1
+    tile.yield %m : i1
   }
 }

@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 #include "analysis/UsedValues.h"
+#include "targets/common/Phases.h"
 #include "targets/host/KernelLowering.h"
 #include "targets/host/RowReduction.h"
 #include "targets/host/SmallFloats.h"
@@ -64,6 +65,12 @@ struct KernelLowering::VectorBody {
       for (Value index : read.getIndices())
         indices.push_back(of(index));
       values.map(read.getElement(), lowering.lowerRead(read, indices));
+      return success();
+    }
+    if (auto phase = dyn_cast<tile::PhaseOp>(op)) {
+      Value sum = builder.add(of(phase.getStart()), of(phase.getColumn()));
+      values.map(phase.getPhase(), emitPhase(builder, builder.getLoc(), sum, of(phase.getPeriod()),
+                                             of(phase.getFactor())));
       return success();
     }
     for (Value operand : op.getOperands())

@@ -32,6 +32,12 @@ ColumnWords::ColumnWords(tile::MapOp map)
     if (llvm::none_of(valuesUsedBy(op), [&](Value value) { return varying.contains(value); }))
       continue;
     varying.insert_range(op.getResults());
+    if (tile::PhaseOp phase = findPhase(op)) {
+      phases[op.getResult(0)] = phase;
+      if (op.getResult(0).getType().isInteger(1))
+        formulas.insert(op.getResult(0));
+      continue;
+    }
     auto compare = dyn_cast<arith::CmpIOp>(op);
     bool isBound =
         compare && compare.getLhs() == column && isOfRow(compare.getRhs()) &&
@@ -39,6 +45,28 @@ ColumnWords::ColumnWords(tile::MapOp map)
     if (isBound || (isJoin(op) && llvm::all_of(op.getOperands(), isKnown)))
       formulas.insert(op.getResult(0));
   }
+}
+
+/// `op` itself, or what its operands follow from.
+tile::PhaseOp ColumnWords::findPhase(Operation &op) const {
+  if (auto phase = dyn_cast<tile::PhaseOp>(op)) {
+    bool isPattern = phase.getColumn() == column && isOfRow(phase.getStart()) &&
+                     phase.getPeriod().getParentBlock() != body &&
+                     phase.getFactor().getParentBlock() != body;
+    return isPattern ? phase : tile::PhaseOp();
+  }
+  if (!isa<arith::ArithDialect>(op.getDialect()) || op.getNumResults() != 1)
+    return {};
+  tile::PhaseOp found;
+  for (Value operand : op.getOperands()) {
+    if (isUniform(operand))
+      continue;
+    tile::PhaseOp phase = phaseOf(operand);
+    if (!phase || (found && found != phase))
+      return {};
+    found = phase;
+  }
+  return found;
 }
 
 bool ColumnWords::isJoin(Operation &op) {
@@ -149,6 +177,8 @@ Value ColumnWords::Row::word(Value value, int64_t index) {
   Value result;
   if (columns.isOfRow(value)) {
     result = arith::SelectOp::create(builder, loc, ofRow(value), constant(-1), constant(0));
+  } else if (tile::PhaseOp phase = columns.phaseOf(value)) {
+    result = periodic(value, index, ofRow(phase.getStart()));
   } else if (auto compare = value.getDefiningOp<arith::CmpIOp>()) {
     result = below(ofRow(compare.getRhs()), index);
     if (compare.getPredicate() == Predicate::sge)

@@ -7,9 +7,10 @@
 // and the next. A word has a bit for each of 32 of them, bit 2·g + 0 or 1: the words of a condition
 // say for which of 128 columns of the tile it holds.
 //
-// A formula of bounds of the column (column < u, column >= u with u the same along the row) and of
-// truths of the row is computed on words, a few instructions for all elements of a row. An element
-// then tests its bit: seven bits become predicates in one instruction (R2P).
+// A formula of bounds of the column (column < u, column >= u with u the same along the row), of
+// conditions that repeat themselves along the row (PeriodicWords.h) and of truths of the row is
+// computed on words, a few instructions for all elements of a row. An element then tests its bit:
+// seven bits become predicates in one instruction (R2P).
 //
 //===----------------------------------------------------------------------===//
 #ifndef TESELA_COMPILER_TARGETS_NVVM_COLUMNWORDS_H
@@ -40,6 +41,11 @@ public:
   bool isOfColumn(mlir::Value value) const;
   /// Whether `op` makes one truth of several: AND, OR, XOR, a choice.
   static bool isJoin(mlir::Operation &op);
+  /// The tile.phase that `value` follows from, where all else is the same for all elements; else
+  /// null.
+  tile::PhaseOp phaseOf(mlir::Value value) const { return phases.lookup(value); }
+  /// Whether `value` is the same for all elements.
+  bool isUniform(mlir::Value value) const { return isOfRow(value) && isOfColumn(value); }
   /// Whether `value` is a formula that the columns of a row differ in.
   bool isFormula(mlir::Value value) const { return formulas.contains(value); }
 
@@ -55,11 +61,16 @@ public:
   /// The words of one row.
   class Row {
   public:
-    /// `ofRow` gives the row's lowered scalars; `firstColumn` is the lane's.
+    using OfRow = std::function<mlir::Value(mlir::Value)>;
+    using Periodic =
+        std::function<mlir::Value(mlir::Value condition, int64_t index, mlir::Value start)>;
+
+    /// `ofRow` gives the row's lowered scalars, `periodic` the word of a condition that phaseOf()
+    /// knows, where its phase begins with `start` (lowered); `firstColumn` is the lane's.
     Row(const ColumnWords &columns, mlir::OpBuilder &builder, mlir::Location loc,
-        mlir::Value firstColumn, std::function<mlir::Value(mlir::Value)> ofRow)
+        mlir::Value firstColumn, OfRow ofRow, Periodic periodic)
         : columns(columns), builder(builder), loc(loc), firstColumn(firstColumn),
-          ofRow(std::move(ofRow)) {}
+          ofRow(std::move(ofRow)), periodic(std::move(periodic)) {}
     /// Word `index` of `value`: a formula, a truth of the row, or a join of these and of what is
     /// set.
     mlir::Value word(mlir::Value value, int64_t index);
@@ -75,14 +86,18 @@ public:
     mlir::OpBuilder &builder;
     mlir::Location loc;
     mlir::Value firstColumn;
-    std::function<mlir::Value(mlir::Value)> ofRow;
+    OfRow ofRow;
+    Periodic periodic;
     llvm::DenseMap<std::pair<mlir::Value, int64_t>, mlir::Value> words;
   };
 
 private:
+  tile::PhaseOp findPhase(mlir::Operation &op) const;
+
   mlir::Block *body;
   mlir::Value row, column;
   llvm::DenseSet<mlir::Value> varying, formulas, ofColumn;
+  llvm::DenseMap<mlir::Value, tile::PhaseOp> phases;
 };
 
 } // namespace tesela::nvvm

@@ -5,6 +5,7 @@
 #include "targets/nvvm/KernelLowering.h"
 
 #include "frontend/emit/ExpandArithmetic.h"
+#include "targets/common/Phases.h"
 #include "targets/nvvm/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -431,6 +432,11 @@ Value KernelLowering::emitScalar(Operation *op, IRMapping &scalars) {
       .Case([&](tile::ExtentOp extent) { return slots[KernelSignature::extent(extent.getName())]; })
       .Case([&](tile::ViewExtentOp extent) {
         return slots[viewOf(extent.getView()).extents[extent.getAxis()]];
+      })
+      .Case([&](tile::PhaseOp phase) {
+        auto at = [&](Value value) { return scalars.lookupOrDefault(value); };
+        return emitPhase(builder, loc, add(at(phase.getStart()), at(phase.getColumn())),
+                         at(phase.getPeriod()), at(phase.getFactor()));
       })
       .Case([&](tile::ReadOp read) {
         Values indices;

@@ -12,7 +12,7 @@
 // Where the map is seldom run, the words of any condition come from a loop over the lane's columns;
 // so do the words of one that has loops itself, of which a copy for each element would be long and
 // take many registers. Conditions of tiles of i1 on what rows and columns hold are asked by the
-// warp together (WarpWords.h).
+// warp together (WarpWords.h), those that repeat themselves are looked up (PeriodicWords.h).
 //
 // Where several heads share the rows (RowMap.h), that holds of the row's position: the bits of a
 // lane's firstRow and of i are apart, so that (firstRow + i) / heads is firstRow / heads + i /
@@ -25,6 +25,7 @@
 #include "targets/nvvm/ColumnWords.h"
 #include "targets/nvvm/KernelLowering.h"
 #include "targets/nvvm/LanePositions.h"
+#include "targets/nvvm/MapPatterns.h"
 #include "targets/nvvm/WarpWords.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -85,7 +86,10 @@ public:
         positions(builder, map, outer,
                   emitRowPlace(builder, loc, lowering.firstRow, heads).position,
                   isRow ? lowering.constant(0) : lowering.firstColumn),
-        columns(map) {}
+        columns(map), patterns(columns, builder, loc, lowering.lane, lowering.firstColumn, outer,
+                               [this](Value value, IRMapping &scalars) {
+                                 return evaluate(value, scalars, scalars);
+                               }) {}
 
   Values emit() {
     Value yielded = body.getTerminator()->getOperand(0);
@@ -162,8 +166,12 @@ private:
       if (cast<tile::TileType>(source.getType()).getRank() == 1)
         rows.back().scalars.map(argument, lowering.valuesOf(source)[strip * 2 + half]);
     unsigned index = rows.size() - 1;
-    rows.back().words.emplace(columns, builder, loc, lowering.firstColumn,
-                              [this, index](Value value) { return ofRow(rows[index], value); });
+    rows.back().words.emplace(
+        columns, builder, loc, lowering.firstColumn,
+        [this, index](Value value) { return ofRow(rows[index], value); },
+        [this](Value value, int64_t word, Value start) {
+          return patterns.word(value, word, start);
+        });
   }
 
   //===--- what is the same along a row -------------------------------------===//
@@ -548,7 +556,8 @@ private:
   const IRMapping &outer;
   LanePositions positions;
   ColumnWords columns;
-  SmallVector<Row> rows;
+  MapPatterns patterns;
+  SmallVector<Row, 0> rows;
   /// What the last select asks, or a tile of words in whose map are loops: what formulas of words
   /// say, what words of a loop say, and what is asked of each element besides.
   Value condition;

@@ -187,3 +187,15 @@ tile.kernel @numbers<columns>() {
   // CHECK: tile.reduce min %{{.*}} from %{{.*}} {in_shares} : !tile.tile<[64, columns], i32> -> !tile.tile<[64], i32>
   %low = tile.reduce min %x from %start {in_shares} : !tile.tile<[64, columns], i32> -> !tile.tile<[64], i32>
 }
+
+// Where the columns of a row stand in a period.
+// CHECK-LABEL: tile.kernel @phases
+tile.kernel @phases(%period: i32, %factor: i32) {
+  %x = tile.map : () -> !tile.tile<[64, 16], i32> {
+  ^body(%row: i32, %column: i32):
+    %start = arith.constant 0 : i32
+    // CHECK: tile.phase %{{.*}} + %{{.*}} of %period by %factor
+    %p = tile.phase %start + %column of %period by %factor
+    tile.yield %p : i32
+  }
+}

@@ -313,9 +313,16 @@ TEST(PtxWithRoles, FormulasOfPositionsAreWords) {
     for (const char *opcode : {"setp.lt.s32", "setp.gt.s32", "setp.le.s32", "setp.ge.s32"})
       EXPECT_LE(opcodes.count(opcode), elements) << opcode;
   }
+  // What repeats itself along a row is a word, too: two shuffles for each of a lane's rows.
+  KernelSpecification periodic = specificationOf(
+      "attention m() { mask = q >= k && (q - k) % 3 != 0 }", 128, ElementType::bf16, 90);
+  Opcodes words(compiled(periodic).code);
+  EXPECT_GT(words.count("shfl.sync.idx.b32"), 0);
+  for (const char *opcode : {"mul.hi.u32", "rem.s32", "div.s32"})
+    EXPECT_LE(words.count(opcode), elements / 4) << opcode;
   // What else a mask joins is asked beside the bits.
-  KernelSpecification mixed =
-      specificationOf("attention m() { mask = q >= k && k % 3 != 0 }", 128, ElementType::bf16, 90);
+  KernelSpecification mixed = specificationOf("attention m() { mask = q >= k && k * k % 3 != 0 }",
+                                              128, ElementType::bf16, 90);
   Opcodes opcodes(compiled(mixed).code);
   EXPECT_GT(opcodes.count("bmsk.clamp.b32"), 0);
   EXPECT_GE(opcodes.count("mul.hi"), 80 / 4); // for each of a lane's columns

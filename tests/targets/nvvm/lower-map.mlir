@@ -201,3 +201,37 @@ tile.kernel @words(%o: !tile.view<[?, ?, ?], f32>, %$id: !tile.view<[?], i32>, %
   %m = tile.reduce max %y from %zero : !tile.tile<[64, 16], f32> -> !tile.tile<[64], f32>
   tile.store %m, %o[%rows] : !tile.tile<[64], f32>, !tile.view<[?, ?, ?], f32>[!tile.block<query, 64>]
 }
+
+// What repeats itself along a row: one pattern before the loop, of which each of a lane's rows takes two lanes' words
+// and shifts them. A row of 192 columns has two words.
+// CHECK-LABEL: llvm.func @patterns
+// CHECK: %[[LIMIT:.*]] = arith.addi %arg{{.*}}, %c1_i32
+// CHECK-COUNT-32: arith.cmpi slt, %{{.*}}, %[[LIMIT]] : i32
+// CHECK-NOT: shfl
+// CHECK: scf.for
+// CHECK-COUNT-8: shfl.sync.idx
+// CHECK-NOT: shfl.sync.idx
+// CHECK: scf.yield
+tile.kernel @patterns(%o: !tile.view<[?, ?, ?], f32>, %period: i32, %factor: i32, %n: i32)
+    attributes {schedule = #tile.schedule<block_m = 64, block_n = 192, stages = 1, warps = 4, q_in_registers = false>} {
+  %rows = tile.work : !tile.block<query, 64>
+  %x = tile.constant 0.0 : !tile.tile<[64, 192], f32>
+  %none = arith.constant 0xFF800000 : f32
+  %zero = arith.constant 0 : i32
+  %one = arith.constant 1 : i32
+  %start = tile.constant 0.0 : !tile.tile<[64], f32>
+  %m = scf.for %i = %zero to %n step %one iter_args(%most = %start) -> (!tile.tile<[64], f32>) : i32 {
+    %limit = arith.addi %n, %one : i32
+    %y = tile.map %x : (!tile.tile<[64, 192], f32>) -> !tile.tile<[64, 192], f32> {
+    ^bb0(%e: f32, %row: i32, %column: i32):
+      %begin = arith.addi %row, %i : i32
+      %phase = tile.phase %begin + %column of %period by %factor
+      %keeps = arith.cmpi slt, %phase, %limit : i32
+      %r = arith.select %keeps, %e, %none : f32
+      tile.yield %r : f32
+    }
+    %next = tile.reduce max %y from %most : !tile.tile<[64, 192], f32> -> !tile.tile<[64], f32>
+    scf.yield %next : !tile.tile<[64], f32>
+  }
+  tile.store %m, %o[%rows] : !tile.tile<[64], f32>, !tile.view<[?, ?, ?], f32>[!tile.block<query, 64>]
+}

@@ -1,0 +1,19 @@
+//===- HoistPure.h - A place before the loops ------------------*- C++ -*-===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#ifndef TESELA_COMPILER_TARGETS_NVVM_HOISTPURE_H
+#define TESELA_COMPILER_TARGETS_NVVM_HOISTPURE_H
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/IRMapping.h"
+
+namespace tesela::nvvm {
+
+/// Moves `builder` before the outermost of the loops around it in which `values` do not change.
+/// What computes them in the loop is copied; the copies are in the result.
+mlir::IRMapping hoistPure(mlir::OpBuilder &builder, llvm::ArrayRef<mlir::Value> values);
+
+} // namespace tesela::nvvm
+
+#endif // TESELA_COMPILER_TARGETS_NVVM_HOISTPURE_H
