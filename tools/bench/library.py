@@ -7,7 +7,8 @@
 #
 # The masks and scores serve the reference, too, on blocks of indices; so they are written with
 # operators and tensor methods alone. Windows and the like are as long as the paper or model has
-# them, where that leaves something to skip at 8192 keys; see Draw.bounded.
+# them, but 1024 in place of 4096 and at most a quarter of the keys (Draw.bounded), so that enough
+# is left to skip.
 
 import math
 import os
