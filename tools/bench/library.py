@@ -562,7 +562,7 @@ def variant(name: str) -> Variant:
         text(name),
         kept=None,
         setting=lambda case, device, seed: setting(Draw(case, device, seed)),
-        # It would take as long as all else: there are many variants, each compiled for this.
+        # That would be one more compilation by PyTorch for each of many variants.
         time_block_mask=False,
     )
 
