@@ -314,15 +314,15 @@ class Cases(unittest.TestCase):
         chosen = (cases.FULL, cases.window(50), sparsity.documents(True))
         for variant in (*chosen, sparsity.neighbourhood(20, 3)):
             case = cases.Case("", "", variant, 1, 1, 1, 1000, 64, 64, "bf16")
-            captured = torch.tensor(sparsity.packed(1000)) if variant.capture else None
-            mask = variant.mask or (lambda b, h, q, k, captured: True)
-            kept = [(q, k) for q in range(1000) for k in range(1000) if mask(0, 0, q, k, captured)]
+            setting = case.setting("cpu", 1, torch.randn)
+            mask = setting.mask or (lambda b, h, q, k: True)
+            kept = [(q, k) for q in range(1000) for k in range(1000) if mask(0, 0, q, k)]
             found = {(q // 48, k // 80) for q, k in kept}
             pairs = sum(min(48, 1000 - 48 * m) * min(80, 1000 - 80 * n) for m, n in found)
-            needed = tiles.needed(case, captured, 48, 80, "cpu")
+            needed = tiles.needed(case, setting, 48, 80, "cpu")
             self.assertEqual(needed, (len(found), pairs), variant.name)
         few = cases.Case("", "", cases.FULL, 1, 1, 1, 1000, 64, 64, "bf16", few_queries=4)
-        self.assertEqual(tiles.needed(few, None, 48, 80, "cpu"), (13, 4 * 1000))
+        self.assertEqual(tiles.needed(few, cases.Setting(), 48, 80, "cpu"), (13, 4 * 1000))
         self.assertEqual(tiles.extents("block_m = 64, block_n = 96, heads = 16"), (4, 96))
 
     def test_operations(self):
@@ -397,7 +397,7 @@ class Options(unittest.TestCase):
         for bad, remedy in (
             (
                 ["--shapes", "round"],
-                "choose from peers, gqa, decode, variants, sparsity, forms, all",
+                "choose from peers, gqa, decode, variants, sparsity, forms, library, all",
             ),
             (["--dims", "64/1/2"], "write D, or D_qk/D_v as in 192/128"),
             (["--dims", "64,0"], "'0' is no whole number from 1 to"),

@@ -105,17 +105,20 @@ def run_case(
         for mode, times in measured.items():
             for name, values in times.items():
                 entries[name][mode] = summary.spread(values)
+    counted = case.variant.kept is None
     for entry in entries.values():
-        if "schedule" in entry:
+        if "schedule" in entry and not counted:
             extents = tiles.extents(entry["schedule"])
-            entry["tiles"], pairs = tiles.needed(case, data.captured, *extents)
+            entry["tiles"], pairs = tiles.needed(case, data.setting, *extents)
             entry["tile_flops"] = case.flops_of(case.batch * case.heads * pairs)
+    flops = case.flops_of(tiles.kept_pairs(case, data.setting)) if counted else case.flops
     return {
         "group": case.group,
         "label": case.label,
         "shape": case.describe(),
         "sets_of_inputs": data.count,
-        "flops": case.flops,
+        "numbers": data.setting.numbers(),
+        "flops": flops,
         "engines": entries,
     }
 

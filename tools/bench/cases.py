@@ -8,16 +8,36 @@
 # one index each; so they are written with operators and tensor methods alone.
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import cycle
 from typing import Any
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A variant with its data: what Tesela's text is given, and what FlexAttention is."""
+
+    parameters: dict[str, Any] = field(default_factory=dict)  # a number, or a captured tensor
+    mask: Callable | None = None  # (b, h, q, k) -> bool
+    score: Callable | None = None  # (s, b, h, q, k) -> score
+    sink: Any = None  # a tensor with each head's
+    per_batch: bool = False  # whether the mask looks at b
+    per_head: bool = False  # whether it looks at h
+
+    def numbers(self) -> dict[str, float]:
+        return {
+            name: value
+            for name, value in self.parameters.items()
+            if isinstance(value, (int, float))
+        }
 
 
 @dataclass(frozen=True)
 class Variant:
     name: str
     text: str
-    kept: Callable[[int, int], int]  # (queries, keys) -> how many pairs the mask keeps
+    # (queries, keys) -> how many pairs the mask keeps; None: they are counted, pair by pair
+    kept: Callable[[int, int], int] | None
     plain: str | None = None  # "full" or "causal" where the vendors' kernels know it
     mask: Callable | None = None  # (b, h, q, k, captured tensor) -> bool
     score: Callable | None = None  # (s, b, h, q, k, captured tensor) -> score
@@ -26,6 +46,9 @@ class Variant:
     values: Callable | None = None
     # The same mask in a text that has no closed key ranges: each tile is classified.
     classified: str | None = None
+    # (case, device, seed) -> a Setting, in place of `mask`, `score`, `capture` and `values`
+    setting: Callable | None = None
+    time_block_mask: bool = True  # FlexAttention's, compiled
 
 
 def kept_causal(queries: int, keys: int) -> int:
@@ -167,6 +190,19 @@ class Case:
     @property
     def flops(self) -> float:
         return self.flops_of(self.pairs)
+
+    def setting(self, device: str, seed: int, normal: Callable) -> Setting:
+        """`normal`: from extents to a tensor of normal random numbers."""
+        variant = self.variant
+        if variant.setting:
+            return variant.setting(self, device, seed)
+        captured = variant.values(self.heads, self.length, normal) if variant.capture else None
+        mask, score = variant.mask, variant.score
+        return Setting(
+            {variant.capture: captured} if variant.capture else {},
+            mask and (lambda b, h, q, k: mask(b, h, q, k, captured)),
+            score and (lambda s, b, h, q, k: score(s, b, h, q, k, captured)),
+        )
 
     def flops_of(self, pairs: float) -> float:
         """Two products: 2 D_qk + 2 D_v operations a pair."""

@@ -15,10 +15,15 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import scaled_dot_product_attention
 
 import c_api
-from cases import Case
+from cases import Case, Setting
 
 TORCH_TYPES = {"bf16": torch.bfloat16, "f16": torch.float16}
-CAPTURE_TYPES = {torch.float32: "f32", torch.int32: "i32"}
+CAPTURE_TYPES = {
+    torch.float32: "f32",
+    torch.bfloat16: "bf16",
+    torch.int32: "i32",
+    torch.bool: "bool",
+}
 
 
 class Unavailable(RuntimeError):
@@ -52,11 +57,21 @@ class Data:
             [normal(*shape) for _ in range(self.count)] for shape in (q, k, v)
         )
         self.scale = case.head_dim_qk**-0.5
-        self.captured = None
-        if case.variant.capture:
-            self.captured = case.variant.values(
-                case.heads, case.length, lambda *extents: normal(*extents, dtype=torch.float32)
-            )
+        self.setting = case.setting(
+            "cuda", seed, lambda *extents: normal(*extents, dtype=torch.float32)
+        )
+
+
+def tesela_parameters(setting: Setting) -> list[c_api.Parameter]:
+    """What Tesela's text is given; the setting keeps the tensors alive."""
+    result = []
+    for name, value in setting.parameters.items():
+        if isinstance(value, torch.Tensor):
+            type_name = CAPTURE_TYPES[value.dtype]
+            result.append(c_api.capture(name, value.data_ptr(), type_name, value.shape))
+        else:
+            result.append(c_api.scalar(name, value))
+    return result
 
 
 class Tesela:
@@ -93,13 +108,7 @@ class Tesela:
         def view(tensor):
             return c_api.View(tensor.data_ptr(), *tensor.stride()[:3])
 
-        parameters = []
-        if data.captured is not None:
-            tensor = data.captured
-            type_name = CAPTURE_TYPES[tensor.dtype]
-            parameters.append(
-                c_api.capture(case.variant.capture, tensor.data_ptr(), type_name, tensor.shape)
-            )
+        parameters = tesela_parameters(data.setting)
         shape = (case.batch, case.heads, case.kv_heads, case.queries, case.length)
         outputs, logarithms, calls = [], [], []
         for q, k, v in zip(data.q, data.k, data.v):
@@ -160,9 +169,18 @@ class Sdpa:
         return Prepared(launch)
 
 
-def make_block_mask(mask_mod: Callable, queries: int, length: int) -> tuple[Any, dict[str, Any]]:
-    """FlexAttention's block mask, and how long its making takes. Compiled, as PyTorch advises:
-    else all pairs stand in memory at once. Where that fails, not compiled."""
+def plain_block_mask(case: Case, setting: Setting, device: torch.device) -> Any:
+    """FlexAttention's block mask, not compiled: all pairs stand in memory at once."""
+    from torch.nn.attention.flex_attention import create_block_mask
+
+    batch = case.batch if setting.per_batch else None
+    heads = case.heads if setting.per_head else None
+    return create_block_mask(setting.mask, batch, heads, case.queries, case.length, device=device)
+
+
+def timed_block_mask(mask_mod: Callable, queries: int, length: int) -> tuple[Any, dict[str, Any]]:
+    """FlexAttention's block mask of all batches and heads, and how long its making takes. Compiled,
+    as PyTorch advises. Where that fails, not compiled."""
     from torch.nn.attention.flex_attention import create_block_mask
 
     def timed(create: Callable) -> tuple[Any, float]:
@@ -186,6 +204,18 @@ def make_block_mask(mask_mod: Callable, queries: int, length: int) -> tuple[Any,
     return block_mask, {**notes, "block_mask_not_compiled": failure} if failure else notes
 
 
+def flex_with_sink(sink: torch.Tensor) -> Callable:
+    """flex_attention and what a sink of each head leaves of its rows, by their LSE."""
+    from torch.nn.attention.flex_attention import AuxRequest, flex_attention
+
+    def attend(q, k, v, **options):
+        o, aux = flex_attention(q, k, v, return_aux=AuxRequest(lse=True), **options)
+        share = (aux.lse - sink[:, None]).sigmoid()
+        return (o * share[..., None]).to(o.dtype)
+
+    return attend
+
+
 class Flex:
     """FlexAttention, compiled for the case, with a block mask where the variant has a mask."""
 
@@ -197,25 +227,21 @@ class Flex:
     def prepare(self, case: Case, data: Data) -> Prepared:
         from torch.nn.attention.flex_attention import flex_attention
 
-        mask, score, captured = case.variant.mask, case.variant.score, data.captured
-
-        def score_mod(s, b, h, q, k):
-            return score(s, b, h, q, k, captured)
-
-        def mask_mod(b, h, q, k):
-            return mask(b, h, q, k, captured)
-
+        setting = data.setting
         options, notes = {"scale": data.scale}, {}
-        if score:
-            options["score_mod"] = score_mod
+        if setting.score:
+            options["score_mod"] = setting.score
         # Every case is compiled for its own extents, as PyTorch advises for speed; the reset
         # keeps one case's specialisations from counting against the next one's limit.
         torch._dynamo.reset()
-        if mask:
-            options["block_mask"], notes = make_block_mask(mask_mod, case.queries, case.length)
+        if setting.mask and case.variant.time_block_mask:
+            options["block_mask"], notes = timed_block_mask(setting.mask, case.queries, case.length)
+        elif setting.mask:
+            options["block_mask"] = plain_block_mask(case, setting, data.q[0].device)
         if case.heads != case.kv_heads:
             options["enable_gqa"] = True
-        compiled = torch.compile(flex_attention, dynamic=False)
+        attend = flex_attention if setting.sink is None else flex_with_sink(setting.sink)
+        compiled = torch.compile(attend, dynamic=False)
 
         def launch(index):
             return compiled(data.q[index], data.k[index], data.v[index], **options)

@@ -9,10 +9,11 @@ import re
 from collections.abc import Callable, Sequence
 
 import cases
+import library
 import sparsity
 import summary
 
-SHAPES = ("peers", "gqa", "decode", "variants", "sparsity", "forms")
+SHAPES = ("peers", "gqa", "decode", "variants", "sparsity", "forms", "library")
 PEERS = ("cudnn", "fa2", "flex")
 
 
@@ -86,7 +87,14 @@ def parser() -> argparse.ArgumentParser:
         "--shapes",
         type=names((*SHAPES, "all")),
         default=None,
-        help="peers, gqa, decode, variants, sparsity, forms, or all; default: peers",
+        help=f"{', '.join(SHAPES)}, or all; default: peers",
+    )
+    add(
+        "--variants",
+        type=names(tuple(library.ENTRIES)),
+        default=None,
+        metavar="NAMES",
+        help="of the library's shapes; default: all of templates/variants",
     )
     add(
         "--dims",
@@ -99,7 +107,8 @@ def parser() -> argparse.ArgumentParser:
         "--lengths",
         type=lengths,
         default=None,
-        help="of the peers', gqa and decode shapes; default: 512 to 16384, 2048 to 65536, and 8192",
+        help="of the peers', gqa, decode and library's shapes; default: 512 to 16384, 2048 to "
+        "65536, 8192 and 8192",
     )
     add(
         "--causal",
@@ -184,4 +193,6 @@ def chosen_cases(options: argparse.Namespace) -> list[cases.Case]:
         result += sparsity.sparsity_cases(options.dtype)
     if "forms" in options.shapes:
         result += sparsity.form_cases(options.dtype)
+    if "library" in options.shapes:
+        result += library.library_cases(options.dtype, options.lengths, options.variants)
     return result

@@ -10,6 +10,7 @@ from typing import Any
 
 MODES = ("bursts", "sustained")
 PEERS = ("classified", "cudnn", "fa2", "flex", "prototype")
+LIBRARY = "library"  # what the groups that hold the library begin with
 NAMES = {
     "tesela": "Tesela",
     "classified": "Tesela, classified",

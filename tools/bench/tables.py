@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from summary import (
+    LIBRARY,
     MODES,
     NAMES,
     PEERS,
@@ -86,6 +87,46 @@ def speeds(members: Sequence[Result], mode: str) -> list[str]:
         for row, mask, value in zip(rows[1:], [*masks, None], [*counted, None]):
             row += [two_digits(mask), two_digits(value)]
     return table(rows)
+
+
+def remark(case: Result) -> str:
+    """The numbers that a variant of the library was given; or what kept an engine from its time."""
+    bad = [
+        f"{NAMES[name]} {entry['status'].upper()}: {entry['reason'].strip().splitlines()[0]}"
+        for name, entry in case["engines"].items()
+        if "reason" in entry
+    ]
+    numbers = [f"{name} = {value:g}" for name, value in case.get("numbers", {}).items()]
+    return "; ".join(bad) or ", ".join(numbers)
+
+
+def library(members: Sequence[Result], mode: str) -> list[str]:
+    """The variants of the library beside FlexAttention, one a row, and what they come to."""
+    ours, theirs = NAMES["tesela"], NAMES["flex"]
+    head = ["", f"{ours}, ms", f"{theirs}, ms", f"{ours}, TFLOP/s", f"{theirs}, TFLOP/s"]
+    rows = [[*head, "ratio", "remark"]]
+    for case in members:
+        times = [timed(case, engine, mode) for engine in ("tesela", "flex")]
+        rows.append(
+            [
+                case["label"],
+                *(f"{time['median_ms']:.3f}" if time else "" for time in times),
+                *(engine_cell(case, engine, mode) for engine in ("tesela", "flex")),
+                two_digits(ratio(case, "flex", mode)),
+                remark(case),
+            ]
+        )
+    lines = table(rows)
+    found = [(value, case["label"]) for case in members if (value := ratio(case, "flex", mode))]
+    if found:
+        mean = geometric_mean([value for value, _ in found])
+        slower = [f"{label} {value:.3f}" for value, label in sorted(found) if value < 1]
+        lines += [
+            "",
+            f"Geometric mean {mean:.2f} of {len(found)} variants (of {len(members)}), the least "
+            f"{min(found)[0]:.2f} ({min(found)[1]}). Below 1.0: {', '.join(slower) or 'none'}.",
+        ]
+    return lines
 
 
 def tiles(members: Sequence[Result], mode: str) -> list[str]:
@@ -183,7 +224,8 @@ def markdown(results: dict[str, Any]) -> str:
     for group, members in groups(cases).items():
         for mode in MODES:
             if any(timed(case, engine, mode) for case in members for engine in NAMES):
-                lines += section(f"{group}, {mode}", speeds(members, mode))
+                rows = library if group.startswith(LIBRARY) else speeds
+                lines += section(f"{group}, {mode}", rows(members, mode))
                 lines += section(f"{group}, {mode}: tiles", tiles(members, mode))
         lines += section(f"{group}, not timed", reasons(members))
     lines += section("Ratios: geometric mean (least)", overview(cases))

@@ -8,7 +8,7 @@
 import torch
 
 import c_api
-from cases import Case
+from cases import Case, Setting
 
 PAIRS_AT_ONCE = 2**27
 
@@ -19,8 +19,26 @@ def extents(schedule: str) -> tuple[int, int]:
     return rows // heads, c_api.choice(schedule, "block_n")
 
 
+def kept_pairs(case: Case, setting: Setting, device: str = "cuda") -> int:
+    """The pairs that the mask keeps, of all batches and heads."""
+    if not setting.mask:
+        return case.batch * case.heads * case.queries * case.length
+    batches = range(case.batch if setting.per_batch else 1)
+    heads = range(case.heads if setting.per_head else 1)
+    step = max(1, PAIRS_AT_ONCE // case.length)
+    key = torch.arange(case.length, device=device)[None, :]
+    pairs = torch.zeros((), dtype=torch.int64, device=device)
+    for start in range(0, case.queries, step):
+        query = torch.arange(start, min(start + step, case.queries), device=device)[:, None]
+        for batch in batches:
+            for head in heads:
+                kept = setting.mask(batch, head, query, key)
+                pairs += kept.expand(len(query), case.length).sum()
+    return int(pairs) * case.batch * case.heads // (len(batches) * len(heads))
+
+
 def needed(
-    case: Case, captured: torch.Tensor | None, block_m: int, block_n: int, device: str = "cuda"
+    case: Case, setting: Setting, block_m: int, block_n: int, device: str = "cuda"
 ) -> tuple[int, int]:
     """(tiles of `block_m` queries by `block_n` keys, the pairs in them), of one head: no mask here
     looks at the batch or the head. Tiles at the ends count with the pairs that there are."""
@@ -31,8 +49,8 @@ def needed(
     tiles = pairs = 0
     for start in range(0, queries, step):
         query = torch.arange(start, min(start + step, queries), device=device)[:, None]
-        if case.variant.mask:
-            kept = case.variant.mask(0, 0, query, key, captured)
+        if setting.mask:
+            kept = setting.mask(0, 0, query, key)
         else:
             kept = torch.ones(len(query), length, dtype=torch.bool, device=device)
         edges = (0, -length % block_n, 0, -len(query) % block_m)
