@@ -106,6 +106,14 @@ constexpr MaskText texts[] = {
     // The names that the shapes of captures bind: 16.
     {"chunks", "at: i32[M], len: i32[M]",
      "q >= k || any(m < M: q >= 20 * at[m] && k < 20 * at[m] + len[m])"},
+    // Rounds that ask the row, the column, or both; beside what each element asks.
+    {"table_of_row", "t: i32[H, Sq, M]", "k < 5 || any(m < M: t[h, q, m] == k / 7)"},
+    {"all_chunks", "at: i32[M], len: i32[M]",
+     "q >= k && all(m < M: k < 20 * at[m] || k >= 20 * at[m] + len[m])"},
+    {"rounds_of_column", "t: i32[Sk, M], u: i32[Sq]", "all(m < M: t[k, m] != u[q])"},
+    {"rounds_beside_reads", "id: i32[B, Sk], at: i32[M]",
+     "id[b, q] == id[b, k] || any(m < M: k / 16 == at[m] && (q - k) % 3 == 0)"},
+    {"rounds_of_rounds", "t: i32[M]", "any(i < M: any(j < M: t[i] + t[j] == q - k))"},
     {"shape_alone", "at: i32[N]", "q - k < N && k - q < N * N"},
     {"shape_divides", "at: i32[2*M-5, N]", "k % M < N - 3 || q / N == k / M || at[M, q] == k"},
 };

@@ -7,6 +7,7 @@
 #include "analysis/UsedValues.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 
@@ -38,6 +39,12 @@ ColumnWords::ColumnWords(tile::MapOp map)
         formulas.insert(op.getResult(0));
       continue;
     }
+    if (auto loop = dyn_cast<scf::ForOp>(op);
+        loop && BooleanReduction::of(loop) && neededOfRow(loop.getResult(0))) {
+      reductions.insert(loop.getResult(0));
+      formulas.insert(loop.getResult(0));
+      continue;
+    }
     auto compare = dyn_cast<arith::CmpIOp>(op);
     bool isBound =
         compare && compare.getLhs() == column && isOfRow(compare.getRhs()) &&
@@ -45,6 +52,21 @@ ColumnWords::ColumnWords(tile::MapOp map)
     if (isBound || (isJoin(op) && llvm::all_of(op.getOperands(), isKnown)))
       formulas.insert(op.getResult(0));
   }
+}
+
+std::optional<BooleanReduction> BooleanReduction::of(scf::ForOp loop) {
+  if (loop.getNumResults() != 1 || !loop.getResult(0).getType().isInteger(1))
+    return std::nullopt;
+  Value carried = loop.getRegionIterArg(0);
+  Operation *join = loop.getBody()->getTerminator()->getOperand(0).getDefiningOp();
+  bool isAny = isa_and_nonnull<arith::OrIOp>(join);
+  APInt start;
+  if (!isa_and_nonnull<arith::OrIOp, arith::AndIOp>(join) || !carried.hasOneUse() ||
+      !llvm::is_contained(join->getOperands(), carried) ||
+      !matchPattern(loop.getInitArgs().front(), m_ConstantInt(&start)) || start.isZero() != isAny)
+    return std::nullopt;
+  bool isFirst = join->getOperand(0) == carried;
+  return BooleanReduction{join->getOperand(isFirst ? 1 : 0), isAny};
 }
 
 /// `op` itself, or what its operands follow from.
@@ -179,6 +201,8 @@ Value ColumnWords::Row::word(Value value, int64_t index) {
     result = arith::SelectOp::create(builder, loc, ofRow(value), constant(-1), constant(0));
   } else if (tile::PhaseOp phase = columns.phaseOf(value)) {
     result = periodic(value, index, ofRow(phase.getStart()));
+  } else if (columns.isReduction(value)) {
+    result = reduced(value, index);
   } else if (auto compare = value.getDefiningOp<arith::CmpIOp>()) {
     result = below(ofRow(compare.getRhs()), index);
     if (compare.getPredicate() == Predicate::sge)

@@ -8,9 +8,10 @@
 // say for which of 128 columns of the tile it holds.
 //
 // A formula of bounds of the column (column < u, column >= u with u the same along the row), of
-// conditions that repeat themselves along the row (PeriodicWords.h) and of truths of the row is
-// computed on words, a few instructions for all elements of a row. An element then tests its bit:
-// seven bits become predicates in one instruction (R2P).
+// conditions that repeat themselves along the row (PeriodicWords.h), of an any() or all() over
+// rounds (MapReductions.cpp) and of truths of the row is computed on words, a few instructions for
+// all elements of a row. An element then tests its bit: seven bits become predicates in one
+// instruction (R2P).
 //
 //===----------------------------------------------------------------------===//
 #ifndef TESELA_COMPILER_TARGETS_NVVM_COLUMNWORDS_H
@@ -19,6 +20,7 @@
 #include "targets/nvvm/PtxInstructions.h"
 #include "tile/Tile.h"
 
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/SetVector.h"
@@ -27,6 +29,13 @@
 #include <optional>
 
 namespace tesela::nvvm {
+
+/// Whether `loop` is an any() or an all(), of which it joins one condition a round.
+struct BooleanReduction {
+  mlir::Value condition; ///< of a round
+  bool isAny;
+  static std::optional<BooleanReduction> of(mlir::scf::ForOp loop);
+};
 
 /// Which values of a map's body are the same along a row or a column, and which are formulas.
 class ColumnWords {
@@ -46,6 +55,8 @@ public:
   tile::PhaseOp phaseOf(mlir::Value value) const { return phases.lookup(value); }
   /// Whether `value` is the same for all elements.
   bool isUniform(mlir::Value value) const { return isOfRow(value) && isOfColumn(value); }
+  /// Whether `value` is an any() or all() whose rounds follow from the row and the column.
+  bool isReduction(mlir::Value value) const { return reductions.contains(value); }
   /// Whether `value` is a formula that the columns of a row differ in.
   bool isFormula(mlir::Value value) const { return formulas.contains(value); }
 
@@ -65,12 +76,15 @@ public:
     using Periodic =
         std::function<mlir::Value(mlir::Value condition, int64_t index, mlir::Value start)>;
 
+    using Reduced = std::function<mlir::Value(mlir::Value result, int64_t index)>;
+
     /// `ofRow` gives the row's lowered scalars, `periodic` the word of a condition that phaseOf()
-    /// knows, where its phase begins with `start` (lowered); `firstColumn` is the lane's.
+    /// knows, where its phase begins with `start` (lowered), and `reduced` that of a reduction;
+    /// `firstColumn` is the lane's.
     Row(const ColumnWords &columns, mlir::OpBuilder &builder, mlir::Location loc,
-        mlir::Value firstColumn, OfRow ofRow, Periodic periodic)
+        mlir::Value firstColumn, OfRow ofRow, Periodic periodic, Reduced reduced)
         : columns(columns), builder(builder), loc(loc), firstColumn(firstColumn),
-          ofRow(std::move(ofRow)), periodic(std::move(periodic)) {}
+          ofRow(std::move(ofRow)), periodic(std::move(periodic)), reduced(std::move(reduced)) {}
     /// Word `index` of `value`: a formula, a truth of the row, or a join of these and of what is
     /// set.
     mlir::Value word(mlir::Value value, int64_t index);
@@ -88,6 +102,7 @@ public:
     mlir::Value firstColumn;
     OfRow ofRow;
     Periodic periodic;
+    Reduced reduced;
     llvm::DenseMap<std::pair<mlir::Value, int64_t>, mlir::Value> words;
   };
 
@@ -96,7 +111,7 @@ private:
 
   mlir::Block *body;
   mlir::Value row, column;
-  llvm::DenseSet<mlir::Value> varying, formulas, ofColumn;
+  llvm::DenseSet<mlir::Value> varying, formulas, ofColumn, reductions;
   llvm::DenseMap<mlir::Value, tile::PhaseOp> phases;
 };
 

@@ -86,23 +86,27 @@ tile.kernel @packed(%o: !tile.view<[?, ?, ?], f32>)
   tile.store %m, %o[%rows] : !tile.tile<[64], f32>, !tile.view<[?, ?, ?], f32>[!tile.block<query, 64, 4>]
 }
 
-// A mask with a loop of its own: a loop over a lane's columns asks it, once for both of its rows, and
-// makes a bit of it. The bound of the column, a formula, is bits without a loop.
+// An any() of a mask: each round reads once for all of a lane's columns and rows, and a loop over these
+// makes a bit of each. The words of the rounds are joined. The bound of the column, a formula, is bits
+// without a loop.
 // CHECK-LABEL: llvm.func @loop_of_a_mask
-// CHECK: scf.while (%[[GROUP:[a-z0-9]+]] = %{{.*}}, %[[LOW:[a-z0-9]+]] = %{{.*}}, %[[HIGH:[a-z0-9]+]] = %{{.*}})
+// CHECK: bmsk
+// CHECK: %[[ANY:.*]]:3 = scf.while (%{{.*}} = %{{.*}}, %{{.*}} = %{{.*}}, %{{.*}} = %{{.*}})
 // CHECK: nounroll
 // CHECK: scf.condition
-// CHECK: %[[ANY:.*]]:2 = scf.while
-// CHECK-NOT: nounroll
-// CHECK: llvm.load
-// CHECK: scf.yield
-// CHECK: %[[BIT:.*]] = arith.extui %[[ANY]]#1
-// CHECK: arith.shli %[[BIT]],
+// CHECK: ^bb0(%{{.*}}: i32, %[[LOW:.*]]: i32, %[[HIGH:.*]]: i32):
+// CHECK: %[[READ:.*]] = llvm.load
+// CHECK: %[[ROUND:.*]]:3 = scf.while
+// CHECK: nounroll
 // CHECK-NOT: llvm.load
-// CHECK: scf.while
+// CHECK: arith.cmpi eq, %{{.*}}, %[[READ]]
+// CHECK: arith.shli
 // CHECK: scf.yield
+// CHECK: arith.ori %[[LOW]], %[[ROUND]]#1
+// CHECK: arith.ori %[[HIGH]], %[[ROUND]]#2
+// CHECK: scf.yield
+// CHECK: arith.andi %{{.*}}, %[[ANY]]#1
 // CHECK-NOT: scf.while
-// CHECK: bmsk
 // CHECK: llvm.return
 tile.kernel @loop_of_a_mask(%o: !tile.view<[?, ?, ?], f32>, %$g: !tile.view<[?], i32>, %n: i32)
     attributes {schedule = #tile.schedule<block_m = 64, block_n = 16, stages = 1, warps = 4, q_in_registers = false>} {
