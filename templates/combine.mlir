@@ -36,7 +36,7 @@ tile.kernel @combine<block_m, d_v, output>(
       -> (!tile.tile<[block_m], f32>, !tile.tile<[block_m], f32>, !tile.tile<[block_m, d_v], f32>) : i32 {
     %before = arith.muli %p, %batches : i32
     %part_batch = arith.addi %before, %batch : i32
-    %part = tile.query_block %part_batch, %head, %first : !tile.block<query, block_m>
+    %part = tile.block %part_batch, %head, %first : !tile.block<query, block_m>
     %L = tile.load %lse_parts[%part] : !tile.view<[?, ?, ?], f32>[!tile.block<query, block_m>] -> !tile.tile<[block_m], f32>
     %X = tile.load %o_parts[%part] : !tile.view<[?, ?, ?, d_v], f32>[!tile.block<query, block_m>] -> !tile.tile<[block_m, d_v], f32>
     %m2 = tile.map %m1, %L : (!tile.tile<[block_m], f32>, !tile.tile<[block_m], f32>) -> !tile.tile<[block_m], f32> {

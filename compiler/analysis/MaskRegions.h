@@ -48,9 +48,10 @@
 //
 // A score that is -inf where c holds (`c ? -inf : x`) keeps nothing there either.
 //
-// `k < Sk` is part of every mask and `q < Sq` of none: a tile with keys beyond Sk is partial, one
-// with queries beyond Sq need not be. The loop over blocks of keys sees that from a block's number
-// (tile-lower-blocks); for a block of keys with keys beyond Sk, all columns are dropped here.
+// What lies beyond the columns' end, Sk or Sq, is dropped by every mask: such a tile is partial. The
+// loop sees that from a block's number (tile-lower-blocks). What lies beyond the rows' end is not
+// stored: a tile with queries beyond Sq need not be partial for that. For a block of keys with keys
+// beyond Sk, all columns are dropped here.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TESELA_COMPILER_ANALYSIS_MASKREGIONS_H

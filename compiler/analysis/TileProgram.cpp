@@ -134,7 +134,7 @@ Status TileProgram::lower(MLIRContext &context) {
   kernel.walk([&](tile::MaskOp op) { mask = op; });
   loop = mask->getParentOfType<scf::ForOp>();
   bool ofQueries = blocks.rows == tile::Axis::Query;
-  columns = (ofQueries ? mask.getKeys() : mask.getRows()).getDefiningOp<tile::BlockAtOp>();
+  columns = (ofQueries ? mask.getKeys() : mask.getQueries()).getDefiningOp<tile::BlockAtOp>();
   return Status::success();
 }
 

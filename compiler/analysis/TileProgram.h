@@ -110,7 +110,7 @@ private:
               Scalar &least, Scalar &largest);
   /// The first and the last column of `count` blocks from `index` on.
   std::pair<int64_t, int64_t> columnsOf(int64_t index, int64_t count) const;
-  /// Whether a block has keys on both sides of Sk.
+  /// Whether a block has columns on both sides of Sk, or of Sq.
   bool isBroken(int64_t index, int64_t count) const;
   /// What a test says of `count` blocks from `index` on: may a pair be kept, may one be dropped.
   std::pair<bool, bool> test(mlir::Region &region, int64_t index, int64_t count);

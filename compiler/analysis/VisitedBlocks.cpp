@@ -100,7 +100,7 @@ void TileProgram::listClosedRuns() {
     visited.push_back(blocksOf(0, columns));
   if (runEnds.empty() && dropEnds.empty()) // no kinds: all are partial
     dropped.push_back(blocksOf(0, columns));
-  if (areKeys && columns % extent != 0)
+  if (columns % extent != 0)
     dropped.emplace_back(columns / extent, columns / extent + 1);
 
   SmallVector<int64_t> places; // where something can change
@@ -133,7 +133,9 @@ std::pair<int64_t, int64_t> TileProgram::columnsOf(int64_t index, int64_t count)
 }
 
 bool TileProgram::isBroken(int64_t index, int64_t count) const {
-  return blocks.rows == tile::Axis::Query && (index + count) * blocks.keys > bindings->extents.Sk;
+  bool areKeys = blocks.rows == tile::Axis::Query;
+  int64_t end = (index + count) * (areKeys ? blocks.keys : blocks.queries);
+  return end > (areKeys ? bindings->extents.Sk : bindings->extents.Sq);
 }
 
 std::pair<bool, bool> TileProgram::test(Region &region, int64_t index, int64_t count) {

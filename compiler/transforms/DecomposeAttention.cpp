@@ -26,7 +26,8 @@ struct TileDecompose : impl::TileDecomposeBase<TileDecompose> {
     SmallVector<Operation *> ops;
     bool hasFoundBlocks = false;
     getOperation().walk([&](Operation *op) {
-      if (isa<tile::SoftmaxStepOp, tile::RescaleOp, tile::SinkOp, tile::FinishOp>(op))
+      if (isa<tile::SoftmaxStepOp, tile::RescaleOp, tile::ScoreGradientOp, tile::SinkOp,
+              tile::FinishOp>(op))
         ops.push_back(op);
       hasFoundBlocks |= isa<tile::FoundBlockOp>(op);
     });
@@ -34,6 +35,8 @@ struct TileDecompose : impl::TileDecomposeBase<TileDecompose> {
     for (Operation *op : ops) {
       if (auto sink = dyn_cast<tile::SinkOp>(op))
         decompose(sink);
+      else if (auto gradient = dyn_cast<tile::ScoreGradientOp>(op))
+        decompose(gradient);
       else if (auto step = dyn_cast<tile::SoftmaxStepOp>(op))
         softmax.decompose(step);
       else if (auto rescale = dyn_cast<tile::RescaleOp>(op))
@@ -61,6 +64,41 @@ struct TileDecompose : impl::TileDecomposeBase<TileDecompose> {
     op.replaceAllUsesWith(sinks);
   }
 
+  /// An op without a region is a hook that nothing has filled: the score is s.
+  static void decompose(tile::ScoreGradientOp op) {
+    if (op.getBody().empty())
+      return op.replaceAllUsesWith(op.getGradient());
+    TileEmitter emit(op);
+    auto queries = tile::CoordinatesOp::create(emit.builder, emit.loc, op.getQueries()),
+         keys = tile::CoordinatesOp::create(emit.builder, emit.loc, op.getKeys());
+    int64_t heads = op.getRows().getType().getHeadCount();
+    Value result =
+        emit.map(op.getType(), {op.getGradient(), op.getSource()},
+                 [&](TileEmitter::Scalars s, ValueRange x, Value row, Value column) -> Value {
+                   auto plus = [&](Value a, Value b) -> Value {
+                     return b ? arith::AddIOp::create(s.builder, s.loc, a, b).getResult() : a;
+                   };
+                   RowPlace place = emitRowPlace(s.builder, s.loc, row, heads);
+                   bool rowsAreKeys = op.rowsAreKeys();
+                   Value query = plus(queries.getFirst(), rowsAreKeys ? column : place.position),
+                         key = plus(keys.getFirst(), rowsAreKeys ? row : column);
+                   IRMapping mapping;
+                   mapping.map(op.getBody().getArguments(),
+                               ValueRange{s.multiply(op.getScale(), x[1]), queries.getBatch(),
+                                          plus(queries.getHead(), place.head), queries.getKvHead(),
+                                          query, key});
+                   return s.multiply(x[0], copyHook(s, op.getBody(), mapping));
+                 });
+    op.replaceAllUsesWith(result);
+  }
+
+  static Value copyHook(TileEmitter::Scalars scalars, Region &hook, IRMapping &mapping) {
+    for (Operation &op : hook.front().without_terminator())
+      scalars.builder.clone(op, mapping);
+    // A parameter alone is the kernel's argument, which the hook only uses.
+    return mapping.lookupOrDefault(hook.front().getTerminator()->getOperand(0));
+  }
+
   /// Copies a filled hook of rows for row `row` of the block at `place`, whose rows have `heads`
   /// heads from its own on.
   static Value inlineHook(TileEmitter::Scalars scalars, Region &hook, tile::CoordinatesOp place,
@@ -73,10 +111,7 @@ struct TileDecompose : impl::TileDecomposeBase<TileDecompose> {
     Value query = arith::AddIOp::create(builder, scalars.loc, place.getFirst(), ofRow.position);
     IRMapping mapping;
     mapping.map(hook.getArguments(), ValueRange{place.getBatch(), head, place.getKvHead(), query});
-    for (Operation &op : hook.front().without_terminator())
-      builder.clone(op, mapping);
-    // A parameter alone is the kernel's argument, which the hook only uses.
-    return mapping.lookupOrDefault(hook.front().getTerminator()->getOperand(0));
+    return copyHook(scalars, hook, mapping);
   }
 };
 

@@ -6,6 +6,7 @@
 #include "frontend/emit/ExpandArithmetic.h"
 #include "tile/Extents.h"
 #include "transforms/Passes.h"
+#include "transforms/ScoreDerivative.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -39,9 +40,10 @@ struct TileInlineVariant : impl::TileInlineVariantBase<TileInlineVariant> {
     for (Attribute parameter : variant.getParameters())
       addParameter(variant, kernel, parameter);
     bool identity = variant.scoreIsIdentity();
+    bool isCarried = !kernel.getBodyBlock().getOps<tile::ExponentFactorOp>().empty();
     kernel.walk([&](Operation *op) {
       if (auto score = dyn_cast<tile::ScoreOp>(op)) {
-        if (!identity) {
+        if (!identity || !isCarried) {
           fillHook(variant.getScoreBody(), score.getBody(), kernel);
           score.setExact(variant.getExactScore());
           if (score.getExact())
@@ -50,6 +52,14 @@ struct TileInlineVariant : impl::TileInlineVariantBase<TileInlineVariant> {
         }
         score.replaceAllUsesWith(score.getSource());
         score.erase();
+      } else if (auto gradient = dyn_cast<tile::ScoreGradientOp>(op)) {
+        if (!identity) {
+          fillHook(variant.getScoreBody(), gradient.getBody(), kernel);
+          differentiate(gradient.getBody().front());
+          return;
+        }
+        gradient.replaceAllUsesWith(gradient.getGradient());
+        gradient.erase();
       } else if (auto mask = dyn_cast<tile::MaskOp>(op)) {
         fillHook(variant.getMaskBody(), mask.getBody(), kernel);
         expandExactMath(mask.getBody());

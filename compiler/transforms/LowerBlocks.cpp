@@ -134,7 +134,7 @@ private:
       runs[i] = {max(runs[i].first, runs[i - 1].end), max(runs[i].end, runs[i - 1].end)};
   }
 
-  /// A block is dropped from where it is in `drops`; the last one of keys may reach beyond Sk.
+  /// A block is dropped from where it is in `drops`; the last one may reach beyond Sk, or Sq.
   void prepareDrops() {
     if (loop.getDrops().empty() && loop.getRuns().empty())
       return;
@@ -143,18 +143,15 @@ private:
       drops.push_back({blocks.first, subtract(blocks.end, blocks.first)});
     }
     hasKinds = true;
-    if (!isOfKeys())
-      return;
-    Value keys = tile::ExtentOp::create(builder, loc, builder.getI32Type(), "Sk");
-    broken = arith::DivUIOp::create(builder, loc, keys, positions);
+    Value columns =
+        tile::ExtentOp::create(builder, loc, builder.getI32Type(), isOfKeys() ? "Sk" : "Sq");
+    broken = arith::DivUIOp::create(builder, loc, columns, positions);
   }
 
   Value isPartial(OpBuilder &inner, Value index) {
     if (!hasKinds)
       return arith::ConstantIntOp::create(inner, loc, 1, 1);
-    Value partial = broken
-                        ? arith::CmpIOp::create(inner, loc, arith::CmpIPredicate::eq, index, broken)
-                        : Value(arith::ConstantIntOp::create(inner, loc, 0, 1));
+    Value partial = arith::CmpIOp::create(inner, loc, arith::CmpIPredicate::eq, index, broken);
     for (auto [first, count] : drops) {
       Value place = arith::SubIOp::create(inner, loc, index, first);
       Value isInside = arith::CmpIOp::create(inner, loc, arith::CmpIPredicate::ult, place, count);
@@ -200,7 +197,7 @@ private:
   Value zero, one, positions;
   SmallVector<std::pair<Value, Value>> drops; ///< first block, count
   bool hasKinds = false;                      ///< else all blocks are partial
-  Value broken; ///< the index of a block with keys on both sides of Sk; null: there is none
+  Value broken; ///< the index of a block with columns on both sides of Sk, or Sq
 };
 
 struct TileLowerBlocks : impl::TileLowerBlocksBase<TileLowerBlocks> {

@@ -24,14 +24,19 @@ namespace tesela {
 
 namespace {
 
-/// One mask and the loop over blocks of keys that it stands in.
+/// One mask and the loop over blocks that it stands in.
 class MaskLowering {
 public:
   explicit MaskLowering(tile::MaskOp mask)
       : mask(mask), loc(mask.getLoc()), type(cast<tile::TileType>(mask.getType())),
         heads(mask.getRows().getType().getHeadCount()),
         loop(isa<tile::BlocksOp, scf::ForOp>(mask->getParentOp()) ? mask->getParentOp() : mask),
-        hook(mask.getBody().empty() ? nullptr : &mask.getBody().front()) {
+        hook(mask.getBody().empty() ? nullptr : &mask.getBody().front()),
+        rowIndex(mask.rowsAreKeys() ? 4 : 3), columnIndex(mask.rowsAreKeys() ? 3 : 4) {
+    // Of blocks that the loop gives, nothing is known before it.
+    for (Value block : {mask.getQueries(), mask.getRows()})
+      if (loop->isAncestor(block.getParentBlock()->getParentOp()))
+        loop = mask;
     tile::ScheduleAttr schedule = mask->getParentOfType<tile::KernelOp>().getScheduleAttr();
     auto blocks = dyn_cast<tile::BlocksOp>(mask->getParentOp());
     isFound = blocks && blocks.getAmong();
@@ -41,7 +46,8 @@ public:
 
   void run() {
     OpBuilder outside(loop);
-    query = tile::CoordinatesOp::create(outside, loc, mask.getRows());
+    query = tile::CoordinatesOp::create(outside, loc, mask.getQueries());
+    row = mask.rowsAreKeys() ? tile::CoordinatesOp::create(outside, loc, mask.getKeys()) : query;
     if (hook) {
       hoistUniforms(outside);
       hoistRows(outside);
@@ -49,9 +55,10 @@ public:
     OpBuilder builder(mask);
     Value masked = mask.getSource();
     auto emitHere = [&](OpBuilder &inner) {
-      auto key = tile::CoordinatesOp::create(inner, loc, mask.getKeys());
-      Value limit = tile::ExtentOp::create(inner, loc, inner.getI32Type(), "Sk");
-      return emitMasking(inner, outside, key.getFirst(), limit);
+      auto column = tile::CoordinatesOp::create(inner, loc, mask.getColumns());
+      Value limit =
+          tile::ExtentOp::create(inner, loc, inner.getI32Type(), mask.rowsAreKeys() ? "Sq" : "Sk");
+      return emitMasking(inner, outside, column.getFirst(), limit);
     };
     if (isAhead) {
       OpBuilder ahead(placeAhead());
@@ -138,7 +145,7 @@ private:
   /// computed before the loop.
   void hoistRows(OpBuilder &outside) {
     DenseSet<Value> ofRow, costly;
-    for (unsigned argument : {1, 3})
+    for (unsigned argument : {1u, rowIndex})
       ofRow.insert(hook->getArgument(argument));
     auto isOfRow = [&](Value value) {
       return value.getParentBlock() != hook || uniforms.contains(value) || ofRow.contains(value);
@@ -169,12 +176,13 @@ private:
     }
   }
 
-  /// Whether the quotient of the remainder `op`, of the index of a query by what all rows share, is
-  /// held by row: then the remainder is a product and a difference away, and no register.
+  /// Whether the quotient of the remainder `op`, of a row's index by what all rows share, is held
+  /// by row: then the remainder is a product and a difference away, and no register.
   bool hasQuotient(Operation &op) {
     Value divisor = op.getOperand(1);
     bool isShared = divisor.getParentBlock() != hook || uniforms.contains(divisor);
-    return isShared && op.getOperand(0) == hook->getArgument(3) && quotientOf(op) != rows.end();
+    return isShared && op.getOperand(0) == hook->getArgument(rowIndex) &&
+           quotientOf(op) != rows.end();
   }
 
   SmallVector<std::pair<Value, Value>>::iterator quotientOf(Operation &op) {
@@ -211,22 +219,23 @@ private:
     return map.getResult();
   }
 
-  /// The hook's indices that are those of row `row`.
-  void mapRow(OpBuilder &body, Value row, llvm::function_ref<void(Value, Value)> map) {
-    RowPlace place = emitRowPlace(body, loc, row, heads);
+  /// The hook's indices that are those of row `index`.
+  void mapRow(OpBuilder &body, Value index, llvm::function_ref<void(Value, Value)> map) {
+    RowPlace place = emitRowPlace(body, loc, index, heads);
     if (place.head)
       map(hook->getArgument(1), arith::AddIOp::create(body, loc, query.getHead(), place.head));
-    map(hook->getArgument(3), arith::AddIOp::create(body, loc, query.getFirst(), place.position));
+    map(hook->getArgument(rowIndex),
+        arith::AddIOp::create(body, loc, row.getFirst(), place.position));
   }
 
   //===--- the map ----------------------------------------------------------===//
 
-  Value emitMasking(OpBuilder &inner, OpBuilder &outside, Value firstKey, Value limit) {
+  Value emitMasking(OpBuilder &inner, OpBuilder &outside, Value firstColumn, Value limit) {
     MaskTraits traits, periodic;
     SmallVector<MaskTranslation::PeriodicDivisor> divisors;
     if (hook) {
       MaskTranslation scan(hook, inner, inner, Value(), columns(), traits);
-      prepare(scan, firstKey);
+      prepare(scan, firstColumn);
       traits.large = scan.divisors();
       divisors = scan.periodicDivisors();
     }
@@ -242,15 +251,15 @@ private:
     }
     // Beside a comparison of what is read, that with the limit would cost each element an
     // instruction.
-    bool isInside = readsByKey();
+    bool isInside = readsByColumn();
     if (!isLarge && !isInside)
-      return emitMap(inner, firstKey, limit, MaskTraits());
+      return emitMap(inner, firstColumn, limit, MaskTraits());
     // There are several sides: all but the last may have small numbers alone.
     if (isFound)
       requireSmall(outside, traits,
                    [&](OpBuilder &builder, Value a, Value b) { require(builder, isCommon, a, b); });
     if (isInside)
-      require(inner, isCommon, arith::SubIOp::create(inner, loc, limit, firstKey),
+      require(inner, isCommon, arith::SubIOp::create(inner, loc, limit, firstColumn),
               arith::ConstantIntOp::create(inner, loc, columns(), 32));
     Value inside = isInside ? Value() : limit;
     auto both = [&](OpBuilder &builder, Value a) {
@@ -258,11 +267,11 @@ private:
     };
     auto emitSide = [&](const MaskTraits &known) {
       return [&, known](OpBuilder &builder) -> Value {
-        return emitMap(builder, firstKey, inside, known);
+        return emitMap(builder, firstColumn, inside, known);
       };
     };
     auto emitGeneral = [&](OpBuilder &builder) -> Value {
-      tile::MapOp general = emitMap(builder, firstKey, limit, MaskTraits());
+      tile::MapOp general = emitMap(builder, firstColumn, limit, MaskTraits());
       setSeldom(general);
       return general;
     };
@@ -380,16 +389,16 @@ private:
               tile::ExtentOp::create(outside, loc, outside.getI32Type(), name));
   }
 
-  bool readsByKey() {
+  bool readsByColumn() {
     if (!hook)
       return false;
-    DenseSet<Value> keyed;
-    keyed.insert(hook->getArgument(4));
+    DenseSet<Value> byColumn;
+    byColumn.insert(hook->getArgument(columnIndex));
     for (Operation &op : hook->without_terminator())
-      if (llvm::any_of(valuesUsedBy(op), [&](Value value) { return keyed.contains(value); })) {
+      if (llvm::any_of(valuesUsedBy(op), [&](Value value) { return byColumn.contains(value); })) {
         if (isa<tile::ReadOp>(op))
           return true;
-        keyed.insert_range(op.getResults());
+        byColumn.insert_range(op.getResults());
       }
     return false;
   }
@@ -397,23 +406,24 @@ private:
   int64_t columns() { return type.getExtent(1); }
 
   /// What a translation needs to ask what is linear.
-  void prepare(MaskTranslation &translation, Value firstKey) {
+  void prepare(MaskTranslation &translation, Value firstColumn) {
     for (auto [value, translated] : uniforms.getValueMap())
       translation.setOfRow(value, translated);
     // Until the map has rows, any value stands for what is the same along one.
-    for (unsigned argument : {1, 3})
+    for (unsigned argument : {1u, rowIndex})
       if (!uniforms.contains(hook->getArgument(argument)))
-        translation.setByRow(hook->getArgument(argument), query.getFirst());
+        translation.setByRow(hook->getArgument(argument), row.getFirst());
     for (auto [value, tile] : rows)
       translation.setByRow(value, tile);
     for (attn::FloorModOp remainder : remainders)
-      translation.setByRow(remainder, query.getFirst());
-    translation.setQuery(hook->getArgument(3));
-    translation.setKey(hook->getArgument(4), firstKey);
+      translation.setByRow(remainder, row.getFirst());
+    translation.setRowIndex(hook->getArgument(rowIndex));
+    translation.setColumnIndex(hook->getArgument(columnIndex), firstColumn);
   }
 
   /// `limit` is null where all keys of the tile are less.
-  tile::MapOp emitMap(OpBuilder &builder, Value firstKey, Value limit, const MaskTraits &traits) {
+  tile::MapOp emitMap(OpBuilder &builder, Value firstColumn, Value limit,
+                      const MaskTraits &traits) {
     SmallVector<Value> sources;
     if (!isAhead)
       sources.push_back(mask.getSource());
@@ -430,7 +440,7 @@ private:
     OpBuilder body = OpBuilder::atBlockEnd(&block);
     MaskTranslation translation(hook, before, body, column, columns(), traits);
     if (hook) {
-      prepare(translation, firstKey);
+      prepare(translation, firstColumn);
       mapRow(body, row,
              [&](Value index, Value translated) { translation.setOfRow(index, translated); });
       for (auto [index, hoisted] : llvm::enumerate(rows))
@@ -439,7 +449,7 @@ private:
       for (attn::FloorModOp remainder : remainders)
         translation.setOfRow(remainder, emitRemainder(body, remainder, translation));
     } else {
-      translation.setKey(Value(), firstKey);
+      translation.setColumnIndex(Value(), firstColumn);
     }
     Value result = translation.condition(limit);
     if (!isAhead) {
@@ -480,8 +490,9 @@ private:
   bool isAhead;    ///< which elements are kept is a tile of its own, ahead of what it chooses from
   Operation *loop; ///< the mask itself where it stands in none
   Block *hook;     ///< null where the mask is true
-  tile::CoordinatesOp query;
-  IRMapping uniforms;                        ///< of the hook's values, before the loop
+  unsigned rowIndex, columnIndex; ///< the hook's arguments that rows and columns give: q and k
+  tile::CoordinatesOp query, row; ///< of the queries, of what the rows are
+  IRMapping uniforms;             ///< of the hook's values, before the loop
   SmallVector<std::pair<Value, Value>> rows; ///< of the hook's values, as tiles of rows
   SmallVector<attn::FloorModOp> remainders;  ///< of the row, whose quotients are in `rows`
 };

@@ -48,8 +48,9 @@ public:
 
     Linear form{{{score.getScale(), source}}, Value()};
     if (hook) {
-      auto query = tile::CoordinatesOp::create(uniforms, loc, score.getRows());
+      auto query = tile::CoordinatesOp::create(uniforms, loc, score.getQueries());
       auto key = tile::CoordinatesOp::create(uniforms, loc, score.getKeys());
+      int64_t byRow = score.rowsAreKeys() ? 0 : 1;
       translation.setLinear(hook->getArgument(0), form);
       translation.setUniform(hook->getArgument(1), query.getBatch());
       if (place.head)
@@ -58,8 +59,8 @@ public:
       else
         translation.setUniform(hook->getArgument(2), query.getHead());
       translation.setUniform(hook->getArgument(3), query.getKvHead());
-      translation.setIndex(hook->getArgument(4), {query.getFirst(), 1, 0});
-      translation.setIndex(hook->getArgument(5), {key.getFirst(), 0, 1});
+      translation.setIndex(hook->getArgument(4), {query.getFirst(), byRow, 1 - byRow});
+      translation.setIndex(hook->getArgument(5), {key.getFirst(), 1 - byRow, byRow});
       for (Operation &op : hook->without_terminator())
         translation.translate(op);
       form = translation.linear(hook->getTerminator()->getOperand(0));

@@ -133,8 +133,8 @@ std::optional<MaskTranslation::Linear> MaskTranslation::linear(Value value, Scop
 }
 
 std::optional<MaskTranslation::Linear> MaskTranslation::findLinear(Value value, Scope &scope) {
-  if (value == key)
-    return Linear{{{firstKey, 1, ofIndex}}, 0, 1, ofIndex};
+  if (value == columnIndex)
+    return Linear{{{firstColumn, 1, ofIndex}}, 0, 1, ofIndex};
   if (auto remainder = scope.remainders.find(value); remainder != scope.remainders.end())
     return remainder->second;
   Value translated = ofRow.lookupOrDefault(value);
@@ -341,7 +341,7 @@ Value MaskTranslation::condition(Value limit) {
   Scope scope;
   if (!limit)
     return translate(scope);
-  Linear rest{{{firstKey, 1, ofIndex}, {limit, -1, {0, INT32_MAX}}}, 0, 1, ofI32};
+  Linear rest{{{firstColumn, 1, ofIndex}, {limit, -1, {0, INT32_MAX}}}, 0, 1, ofI32};
   Value inside = compareColumn(Predicate::slt, rest, scope);
   return hook ? joined(/*isAnd=*/true, inside, translate(scope)) : inside;
 }
@@ -479,8 +479,8 @@ Value MaskTranslation::element(Value value, Scope &scope) {
 
 Value MaskTranslation::writeElement(Value value, Scope &scope) {
   Location loc = value.getLoc();
-  if (value == key)
-    return arith::AddIOp::create(body, loc, firstKey, column);
+  if (value == columnIndex)
+    return arith::AddIOp::create(body, loc, firstColumn, column);
   if (auto remainder = scope.remainders.find(value); remainder != scope.remainders.end()) {
     // Right on the side that is taken; there its wrapping parts meet again.
     const Linear &form = remainder->second;

@@ -98,12 +98,14 @@ public:
   }
   /// What `value` of the hook was translated to.
   mlir::Value ofRowOf(mlir::Value value) const { return ofRow.lookup(value); }
-  /// `value` of the hook is the index of a query, which is less than an extent.
-  void setQuery(mlir::Value value) { ranges[value] = ofIndex; }
-  /// `value` of the hook is the index of a key, null without a hook; the tile's first is `first`.
-  void setKey(mlir::Value value, mlir::Value first) {
-    key = value;
-    firstKey = first;
+  /// `value` of the hook is the index that the tile's rows have, of a query or of a key: less than an
+  /// extent.
+  void setRowIndex(mlir::Value value) { ranges[value] = ofIndex; }
+  /// `value` of the hook is the index that the tile's columns have, null without a hook; that of the
+  /// first is `first`.
+  void setColumnIndex(mlir::Value value, mlir::Value first) {
+    columnIndex = value;
+    firstColumn = first;
     ranges[first] = ofIndex;
     ranges[value] = ofIndex;
   }
@@ -117,7 +119,7 @@ public:
     bool ofRemainder; ///< and not of quotients alone
   };
   llvm::SmallVector<PeriodicDivisor> periodicDivisors();
-  /// Whether the element is kept, an i1 of the body: its key is less than `limit` (an extent), and
+  /// Whether the element is kept, an i1 of the body: its column's index is less than `limit` (an extent), and
   /// the hook keeps it. Either may be null.
   mlir::Value condition(mlir::Value limit);
 
@@ -252,7 +254,7 @@ private:
 
   mlir::Block *hook;
   mlir::OpBuilder &before, &body;
-  mlir::Value column, key, firstKey;
+  mlir::Value column, columnIndex, firstColumn;
   int64_t columns;
   const MaskTraits &traits;
   const Range ofIndex; ///< of queries and keys

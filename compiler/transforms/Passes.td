@@ -35,8 +35,9 @@ def TileInlineVariant : Pass<"tile-inline-variant", "::mlir::ModuleOp"> {
   let description = [{
     The module holds one `attn.variant` and kernels. Fills the regions of `tile.score`,
     `tile.mask` and, where there is a sink, `tile.sink`, makes the parameters that they use arguments of
-    the kernel (named with a leading `$`) and erases the variant. A score that is `s` itself leaves no op behind:
-    `tile.exponent_factor` then carries the scale. In masks, and in exact scores,
+    the kernel (named with a leading `$`) and erases the variant. A score that is `s` itself leaves no op behind where
+    the kernel has a `tile.exponent_factor`, which then carries the scale. `tile.score_gradient` gets the derivative of the
+    score (`ScoreDerivative.h`). In masks, and in exact scores,
     the transcendental functions become their exact form.
 
     ```mlir

@@ -90,8 +90,11 @@ static LogicalResult verifyAccess(Operation *op, ViewType view, BlockType block,
              << "the tile of this block of the view: expected at least the view's " << *needs
              << " columns, got " << *has;
     expected.push_back(tile.getExtents()[1]);
-  } else if (view.getRank() == 4)
+  } else if (view.getRank() == 4) {
     expected.push_back(view.getExtents()[3]);
+  } else if (tile.isSingleRow()) {
+    expected.insert(expected.begin(), tile.getExtents()[0]);
+  }
   if (failed(verifyExtents(op, "the tile of this block of the view", tile.getExtents(), expected)))
     return failure();
   if (!isElement(tile.getElementType(), view.getElementType()))
@@ -161,18 +164,23 @@ LogicalResult DotOp::verify() {
   auto c = cast<TileType>(getC().getType()), result = cast<TileType>(getResult().getType());
   if (a.getRank() != 2 || b.getRank() != 2)
     return emitOpError() << "expected operands of two extents, got " << a << " and " << b;
-  bool transposed = getTransposed();
+  bool transposed = getTransposed(), leftTransposed = getLeftTransposed();
   Attribute depth = b.getExtents()[transposed ? 1 : 0];
   Attribute columns = b.getExtents()[transposed ? 0 : 1];
-  if (!mayBeEqual(a.getExtents()[1], depth))
-    return verifyExtents(*this, "left operand", a.getExtents(), {a.getExtents()[0], depth});
+  Attribute rows = a.getExtents()[leftTransposed ? 1 : 0];
+  if (!mayBeEqual(a.getExtents()[leftTransposed ? 0 : 1], depth)) {
+    SmallVector<Attribute> expected = {rows, depth};
+    if (leftTransposed)
+      std::swap(expected[0], expected[1]);
+    return verifyExtents(*this, "left operand", a.getExtents(), expected);
+  }
   if (!isElement(a.getElementType(), b.getElementType()))
     return emitOpError() << "expected operands of one element type, got " << a.getElementType()
                          << " and " << b.getElementType();
   if (c.getExtents() != result.getExtents() || c.getElementType() != result.getElementType())
     return emitOpError() << "expected the addend and the result to agree, got " << c << " and "
                          << result;
-  if (failed(verifyExtents(*this, "result", result.getExtents(), {a.getExtents()[0], columns})))
+  if (failed(verifyExtents(*this, "result", result.getExtents(), {rows, columns})))
     return failure();
   return verifyF32(*this, "result", result);
 }
@@ -205,8 +213,10 @@ LogicalResult MapOp::verify() {
     auto tile = cast<TileType>(source.getType());
     if (tile.getRank() > result.getRank())
       return emitOpError() << "operand " << index << " has more extents than the result";
-    if (failed(verifyExtents(*this, "operand", tile.getExtents(),
-                             result.getExtents().take_front(tile.getRank()))))
+    SmallVector<Attribute> expected(result.getExtents().take_front(tile.getRank()));
+    if (tile.isSingleRow() && result.getRank() == 2)
+      expected.front() = tile.getExtents().front();
+    if (failed(verifyExtents(*this, "operand", tile.getExtents(), expected)))
       return failure();
     if (body.getArgument(index).getType() != tile.getElementType())
       return emitOpError() << "expected argument " << index << " of the body to be "
@@ -241,12 +251,16 @@ LogicalResult ReduceOp::verify() {
 // Attention
 //===----------------------------------------------------------------------===//
 
-static LogicalResult verifyScores(Operation *op, Value source, BlockType rows, BlockType keys) {
-  if (rows.getAxis() != Axis::Query || keys.getAxis() != Axis::Key)
+static LogicalResult verifyScores(Operation *op, Value source, BlockType rows, BlockType columns) {
+  if (rows.getAxis() == columns.getAxis())
     return op->emitOpError() << "expected a block of queries and a block of keys, got " << rows
-                             << " and " << keys;
+                             << " and " << columns;
+  if (std::optional<int64_t> heads = staticExtent(columns.getHeads()); heads && *heads > 1)
+    return op->emitOpError() << "expected columns of one head, got " << columns
+                             << "; several heads can share rows";
   auto tile = cast<TileType>(source.getType());
-  if (failed(verifyExtents(op, "scores", tile.getExtents(), {rows.getExtent(), keys.getExtent()})))
+  if (failed(
+          verifyExtents(op, "scores", tile.getExtents(), {rows.getExtent(), columns.getExtent()})))
     return failure();
   return verifyF32(op, "scores", tile);
 }
@@ -270,13 +284,19 @@ static LogicalResult verifyHook(Operation *op, Region &body, bool withScore, uns
 }
 
 LogicalResult ScoreOp::verify() {
-  if (failed(verifyScores(*this, getSource(), getRows().getType(), getKeys().getType())))
+  if (failed(verifyScores(*this, getSource(), getRows().getType(), getColumns().getType())))
+    return failure();
+  return verifyHook(*this, getBody(), true, 5, Float32Type::get(getContext()));
+}
+
+LogicalResult ScoreGradientOp::verify() {
+  if (failed(verifyScores(*this, getSource(), getRows().getType(), getColumns().getType())))
     return failure();
   return verifyHook(*this, getBody(), true, 5, Float32Type::get(getContext()));
 }
 
 LogicalResult MaskOp::verify() {
-  if (failed(verifyScores(*this, getSource(), getRows().getType(), getKeys().getType())))
+  if (failed(verifyScores(*this, getSource(), getRows().getType(), getColumns().getType())))
     return failure();
   return verifyHook(*this, getBody(), false, 5, IntegerType::get(getContext(), 1));
 }

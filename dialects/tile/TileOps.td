@@ -67,7 +67,8 @@ def Tile_ReturnOp : Tile_Op<"return", [Pure, Terminator, HasParent<"KernelOp">]>
 }
 
 def Tile_YieldOp : Tile_Op<"yield", [Pure, Terminator, ReturnLike,
-                                     ParentOneOf<["BlocksOp", "FindBlocksOp", "ScoreOp", "MaskOp", "SinkOp", "MapOp"]>]> {
+                                     ParentOneOf<["BlocksOp", "FindBlocksOp", "ScoreOp", "MaskOp", "SinkOp", "MapOp",
+                                                   "ScoreGradientOp"]>]> {
   let summary = "ends a region and gives its results";
   let arguments = (ins Variadic<AnyType>:$values);
   let assemblyFormat = "attr-dict ($values^ `:` type($values))?";
@@ -79,12 +80,15 @@ def Tile_YieldOp : Tile_Op<"yield", [Pure, Terminator, ReturnLike,
 //===----------------------------------------------------------------------===//
 
 def Tile_WorkOp : Tile_Op<"work", [Pure]> {
-  let summary = "the work map: this work item's block of queries";
+  let summary = "the work map: this work item's block of queries, or of keys";
   let description = [{
     A work item is a batch, a query head and `block_m` queries; or, of a block of several heads, as
     many query heads of one key/value head and their positions. Items are numbered so that heads
     come in groups (`group_keys` of the schedule), and in a group the last rows come first (with a
     causal mask they are the longest).
+
+    Where the block is of keys, a work item is a batch, a key/value head and as many keys: it has all
+    query heads of that head. The first keys come first (with a causal mask they are the longest).
 
     `item` is the item's number; without it, the target's: one thread block, one item.
   }];
@@ -93,15 +97,21 @@ def Tile_WorkOp : Tile_Op<"work", [Pure]> {
   let assemblyFormat = "(`item` $item^)? attr-dict `:` type($block)";
 }
 
-def Tile_QueryBlockOp : Tile_Op<"query_block", [Pure]> {
-  let summary = "a block of queries by its coordinates: what tile.coordinates says of it";
+def Tile_BlockOp : Tile_Op<"block", [Pure]> {
+  let summary = "a block by its coordinates: what tile.coordinates says of it";
+  let description = [{
+    Of queries, `head` is a query head and the rows end at Sq; of keys, it is a key/value head and they
+    end at Sk.
+
+    Example: `%rows = tile.block %batch, %head, %first : !tile.block<query, 64>`
+  }];
   let arguments = (ins I32:$batch, I32:$head, I32:$first);
   let results = (outs Tile_BlockType:$block);
   let assemblyFormat = "$batch `,` $head `,` $first attr-dict `:` type($block)";
 }
 
 def Tile_WorkItemsOp : Tile_Op<"work_items", [Pure]> {
-  let summary = "how many work items of `rows` queries the launch has";
+  let summary = "how many work items of `rows` queries, or keys, the launch has";
   let arguments = (ins TypeAttrOf<Tile_BlockType>:$rows);
   let results = (outs I32:$count);
   let assemblyFormat = "$rows attr-dict";
@@ -171,8 +181,7 @@ def Tile_BlocksOp : Tile_Op<"blocks", [
     - `among`: what `tile.find_blocks` found.
 
     The transpose is the loop over the blocks of queries that a block of keys needs. Its intervals are of
-    queries, inside [0, Sq]; a block that reaches beyond Sq is not partial for that: rows without a query are
-    not stored. The type of `rows` says which it is.
+    queries, inside [0, Sq]; a block that reaches beyond Sq is partial. The type of `rows` says which it is.
 
     Examples:
     ```mlir
@@ -254,7 +263,7 @@ def Tile_LoadOp : Tile_Op<"load", [MemoryEffects<[MemRead]>]> {
   let description = [{
     `tile[i, j] = view[batch, head, first + i, j]`, 0 where `first + i >= limit`, and 0 in the columns that
     the tile has beyond the view's: so matrix instructions get the multiples they take.
-    Of a view of rank 3, `tile[i] = view[batch, head, first + i]`. Of a block of several heads, row i
+    Of a view of rank 3, `tile[i] = view[batch, head, first + i]`, or `tile[0, i]` where the tile has a single row. Of a block of several heads, row i
     is where the block's type says, and 0 where its head does not exist.
 
     With `columns`, of which only the rows count: `tile[i, j] = view[batch, head, first + i, columns.first + j]`, 0
@@ -389,8 +398,8 @@ def Tile_ConstantOp : Tile_Op<"constant", [Pure]> {
 def Tile_DotOp : Tile_Op<"dot", [Pure]> {
   let summary = "a matrix product";
   let description = [{
-    `c[i, j] + Σ_x a[i, x] · b[x, j]`, or `b[j, x]` where `transposed`. Operands are f32,
-    f16 or bf16 of one type; products are exact, sums are f32 in an order that
+    `c[i, j] + Σ_x a[i, x] · b[x, j]`, with `a[x, i]` or `b[j, x]` where that operand is
+    `transposed`. Operands are f32, f16 or bf16 of one type; products are exact, sums are f32 in an order that
     the target chooses.
 
     | a, b | c, result |
@@ -398,16 +407,18 @@ def Tile_DotOp : Tile_Op<"dot", [Pure]> {
     | f16, bf16 | f32 |
     | f32 (host) | f32 |
 
+    A GPU takes a left operand that is not transposed.
+
     `again`: another product of the same operands is not kept in its place: computing anew costs less than
     the registers.
 
     Example: `%s = tile.dot %q, %k transposed plus %zero : (…, …, …) -> !tile.tile<[64, 32], f32>`
   }];
-  let arguments = (ins Tile_AnyTile:$a, Tile_AnyTile:$b, Tile_AnyTile:$c, UnitAttr:$transposed,
-                       UnitAttr:$again);
+  let arguments = (ins Tile_AnyTile:$a, Tile_AnyTile:$b, Tile_AnyTile:$c, UnitAttr:$left_transposed,
+                       UnitAttr:$transposed, UnitAttr:$again);
   let results = (outs Tile_AnyTile:$result);
   let assemblyFormat = [{
-    $a `,` $b (`transposed` $transposed^)? `plus` $c attr-dict `:` functional-type(operands, results)
+    $a (`transposed` $left_transposed^)? `,` $b (`transposed` $transposed^)? `plus` $c attr-dict `:` functional-type(operands, results)
   }];
   let hasVerifier = 1;
 }
@@ -425,7 +436,7 @@ def Tile_MapOp : Tile_Op<"map", [Pure, SingleBlockImplicitTerminator<"YieldOp">]
   let description = [{
     The body gets an element of each operand and, as the last two arguments, the element's
     row and column (i32; the column is 0 in a tile of one extent). Operands
-    of one extent are values of the row. The body may use values from outside
+    of one extent are values of the row, those of a single row, [1, columns], values of the column. The body may use values from outside
     that are the same for all elements. A tile of i1, of two extents, says of which elements something holds.
 
     Example:
@@ -505,127 +516,6 @@ def Tile_AnyPositiveOp : Tile_Op<"any_positive", [Pure]> {
   let assemblyFormat = "$source (`group` $group^)? attr-dict `:` type($source)";
 }
 
-//===----------------------------------------------------------------------===//
-// Attention
-//===----------------------------------------------------------------------===//
-
-def Tile_ScoreOp : Tile_Op<"score", [Pure, AllTypesMatch<["source", "result"]>]> {
-  let summary = "the hook for a variant's score";
-  let description = [{
-    Gives `score(scale · x[i, j], b, h, hkv, q, k)`. Without a region it is a hook. Where a
-    variant's score is `s` itself, `tile-inline-variant` removes the op and
-    lets `tile.exponent_factor` carry the scale. `exact`: the region's ops are computed as they stand.
-  }];
-  let arguments = (ins Tile_AnyTile:$source, F32:$scale, Tile_BlockType:$rows, Tile_BlockType:$keys,
-                       UnitAttr:$exact);
-  let results = (outs Tile_AnyTile:$result);
-  let regions = (region AnyRegion:$body);
-  let assemblyFormat = [{
-    $source `scaled` `by` $scale `at` $rows `,` $keys attr-dict
-    `:` type($source) `,` type($rows) `,` type($keys) (`do` $body^)?
-  }];
-  let hasVerifier = 1;
-}
-
-def Tile_ExponentFactorOp : Tile_Op<"exponent_factor", [Pure]> {
-  let summary = "what takes the values of `tile.score` to exponents of two";
-  let description = [{
-    log₂e, or scale · log₂e where a variant's score is `s` itself (a hook of
-    `tile-inline-variant`).
-  }];
-  let arguments = (ins F32:$scale);
-  let results = (outs F32:$factor);
-  let assemblyFormat = "$scale attr-dict";
-}
-
-def Tile_MaskOp : Tile_Op<"mask", [Pure, AllTypesMatch<["source", "result"]>]> {
-  let summary = "the hook for a variant's mask";
-  let description = [{
-    Where `partial`: x[i, j] if `k < Sk` and `mask(b, h, hkv, q, k)`, else -inf. Where not: x.
-    Without a region it is a hook, and the mask is `true`.
-  }];
-  let arguments = (ins Tile_AnyTile:$source, I1:$partial, Tile_BlockType:$rows, Tile_BlockType:$keys);
-  let results = (outs Tile_AnyTile:$result);
-  let regions = (region AnyRegion:$body);
-  let assemblyFormat = [{
-    $source `if` $partial `at` $rows `,` $keys attr-dict
-    `:` type($source) `,` type($rows) `,` type($keys) (`do` $body^)?
-  }];
-  let hasVerifier = 1;
-}
-
-def Tile_SinkOp : Tile_Op<"sink", [Pure]> {
-  let summary = "the hook for a variant's sink: a term in each row's denominator";
-  let description = [{
-    Gives `sink(b, h, hkv, q)` for each row, a natural logarithm. Without a region it is a hook, and there is no
-    term: -inf. It counts once a row: where the keys of a row are split over kernels, the one that combines
-    their results has the hook, not they.
-
-    ```mlir
-    // the hook
-    %z = tile.sink at %rows : !tile.block<query, 64> -> !tile.tile<[64], f32>
-    // after tile-inline-variant, for `sink = z[h]`
-    %z = tile.sink at %rows : !tile.block<query, 64> -> !tile.tile<[64], f32> do {
-    ^bb0(%b: i32, %h: i32, %hkv: i32, %q: i32):
-      %a = tile.read %sinks[%h] : !tile.view<[?], f32> -> f32
-      tile.yield %a : f32
-    }
-    ```
-  }];
-  let arguments = (ins Tile_BlockType:$rows);
-  let results = (outs Tile_AnyTile:$result);
-  let regions = (region AnyRegion:$body);
-  let assemblyFormat = "`at` $rows attr-dict `:` type($rows) `->` type($result) (`do` $body^)?";
-  let hasVerifier = 1;
-}
-
-def Tile_SoftmaxStepOp : Tile_Op<"softmax_step", [
-    Pure, AllTypesMatch<["s", "p"]>, AllTypesMatch<["m", "l", "next_m", "next_l", "alpha"]>]> {
-  let summary = "one step of the online softmax";
-  let description = [{
-    With c the exponent factor (FlashAttention-2, arXiv:2307.08691, algorithm 1, in base 2):
-
-        m'[i] = max(m[i], max_j s[i, j])
-        r[i]  = c · m'[i], or 0 where m'[i] = -inf
-        p     = 2^(c · s - r)
-        α     = 2^(c · m - r)
-        l'    = α · l + Σ_j p[i, j]          (shares, see tile.reduce)
-  }];
-  let arguments = (ins Tile_AnyTile:$s, Tile_AnyTile:$m, Tile_AnyTile:$l, F32:$factor);
-  let results = (outs Tile_AnyTile:$p, Tile_AnyTile:$next_m, Tile_AnyTile:$next_l, Tile_AnyTile:$alpha);
-  let assemblyFormat = "$s `,` $m `,` $l `factor` $factor attr-dict `:` type($s) `,` type($m)";
-  let hasVerifier = 1;
-}
-
-def Tile_RescaleOp : Tile_Op<"rescale", [Pure, AllTypesMatch<["source", "result"]>]> {
-  let summary = "multiplies each row by a value";
-  let arguments = (ins Tile_AnyTile:$source, Tile_AnyTile:$by);
-  let results = (outs Tile_AnyTile:$result);
-  let assemblyFormat = "$source `by` $by attr-dict `:` type($source) `,` type($by)";
-  let hasVerifier = 1;
-}
-
-def Tile_FinishOp : Tile_Op<"finish", [
-    Pure, AllTypesMatch<["o", "output"]>, AllTypesMatch<["m", "l", "lse"]>]> {
-  let summary = "ends the online softmax";
-  let description = [{
-    With L the total of l:
-
-        output[i, j] = o[i, j] / L[i],                   0 where L[i] = 0
-        lse[i]       = ln 2 · (c · m[i] + log₂ L[i]),    -inf where L[i] = 0
-
-    With a sink z, L[i] + 2^(log₂e · z[i] - c · m[i]) stands in the place of L[i], computed without overflow; a
-    row without keys has the output 0 and lse[i] = z[i]. A sink of -inf changes nothing, one of NaN or +inf
-    makes its row NaN.
-  }];
-  let arguments = (ins Tile_AnyTile:$o, Tile_AnyTile:$m, Tile_AnyTile:$l, F32:$factor,
-                       Optional<Tile_AnyTile>:$sink);
-  let results = (outs Tile_AnyTile:$output, Tile_AnyTile:$lse);
-  let assemblyFormat = [{
-    $o `,` $m `,` $l `factor` $factor (`sink` $sink^)? attr-dict
-    `:` type($o) `,` type($m) (`,` type($sink)^)?
-  }];
-  let hasVerifier = 1;
-}
+include "tile/AttentionOps.td"
 
 #endif // TESELA_TILE_OPS

@@ -101,6 +101,10 @@ LogicalResult TileType::verify(function_ref<InFlightDiagnostic()> emitError,
 
 int64_t TileType::getExtent(int64_t axis) const { return *staticExtent(getExtents()[axis]); }
 
+bool TileType::isSingleRow() const {
+  return getRank() == 2 && staticExtent(getExtents()[0]) == 1;
+}
+
 bool TileType::isBound() const {
   return !isa<ElementParamType>(getElementType()) &&
          llvm::all_of(getExtents(), [](Attribute extent) { return staticExtent(extent); });

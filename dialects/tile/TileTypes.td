@@ -23,7 +23,7 @@ def Tile_TileType : Tile_Type<"Tile", "tile"> {
   let summary = "a block of values";
   let description = [{
     One extent (a value for each row) or two (rows, columns); the last is
-    contiguous where it is loaded from memory. The encoding says where the
+    contiguous where it is loaded from memory. A tile of a single row, [1, columns], has a value for each column. The encoding says where the
     elements live; it is absent before `pipe-assign-fragments`.
 
     Examples: `!tile.tile<[block_m, d_qk], input>`, `!tile.tile<[128], f32>`,
@@ -39,6 +39,8 @@ def Tile_TileType : Tile_Type<"Tile", "tile"> {
     int64_t getRank() const { return getExtents().size(); }
     /// The extent of `axis`; only after bind.
     int64_t getExtent(int64_t axis) const;
+    /// Two extents, of which the first is 1: a value for each column.
+    bool isSingleRow() const;
     /// No parameter is left in it.
     bool isBound() const;
     TileType withEncoding(::mlir::Attribute encoding) const;

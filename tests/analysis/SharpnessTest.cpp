@@ -61,7 +61,8 @@ class DenseTiles {
 public:
   DenseTiles(const Interpreter &interpreter, const TileBlocks &blocks, int32_t sq, int32_t sk)
       : rows((sq + blocks.queries - 1) / blocks.queries),
-        columns((sk + blocks.keys - 1) / blocks.keys), kinds(rows * columns) {
+        columns((sk + blocks.keys - 1) / blocks.keys), isLastRowBroken(sq % blocks.queries != 0),
+        kinds(rows * columns) {
     for (int64_t row = 0; row < rows; ++row)
       for (int64_t column = 0; column < columns; ++column) {
         int64_t endKey = (column + 1) * blocks.keys, endQuery = (row + 1) * blocks.queries;
@@ -84,14 +85,17 @@ public:
     bool ofQueries = axis == tile::Axis::Query;
     for (int64_t other = 0; other < (ofQueries ? columns : rows); ++other) {
       TileKind kind = ofQueries ? kinds[number * columns + other] : kinds[other * columns + number];
+      // To a block of keys, queries beyond the end are columns that must be dropped.
+      bool isBroken = !ofQueries && isLastRowBroken && other == rows - 1;
       if (kind != TileKind::empty)
-        blocks.push_back({other, kind == TileKind::partial});
+        blocks.push_back({other, kind == TileKind::partial || isBroken});
     }
     return blocks;
   }
 
 private:
   int64_t rows, columns;
+  bool isLastRowBroken; ///< its last queries are beyond the end
   std::vector<TileKind> kinds;
 };
 
@@ -199,9 +203,10 @@ protected:
     Tiles tiles;
     for (int32_t begin = 0; begin < length; begin += extent) {
       int32_t close = std::min(begin + extent, length);
-      // A tile with queries beyond the end may be full, one with keys beyond it not.
+      // A tile with rows beyond the end may be full where they are queries, one with columns beyond
+      // it not.
       bool some = false;
-      bool all = ofQueries ? begin + extent <= length : last - first + 1 == keysOfBlock;
+      bool all = begin + extent <= length && (ofQueries || last - first + 1 == keysOfBlock);
       for (int32_t row = first; row <= last; ++row) {
         some = some || (low(row) < close && begin < high(row));
         all = all && low(row) <= begin && close <= high(row);

@@ -46,7 +46,7 @@ tile.kernel @run(%low: i32, %high: i32, %first: i32, %end: i32, %x: f32) {
   %sum = arith.addf %r, %r : f32
 }
 
-// The transpose: positions of queries, and no block is partial for what lies beyond Sq.
+// The transpose: positions of queries; a block with queries on both sides of Sq is partial.
 // CHECK-LABEL: tile.kernel @queries
 tile.kernel @queries(%low: i32, %high: i32) {
   // CHECK: %[[ROWS:.*]] = tile.work : <key, 32>
@@ -54,11 +54,12 @@ tile.kernel @queries(%low: i32, %high: i32) {
   %x = tile.constant 0.0 : !tile.tile<[64, 32], f32>
   // CHECK: %[[POSITIONS:.*]] = arith.constant 16 : i32
   // CHECK: arith.divui %low, %[[POSITIONS]]
-  // CHECK-NOT: tile.extent
+  // CHECK: %[[SQ:.*]] = tile.extent "Sq"
+  // CHECK: %[[BROKEN:.*]] = arith.divui %[[SQ]], %[[POSITIONS]]
   // CHECK: scf.for %[[J:.*]] =
-  // CHECK: %[[FALSE:.*]] = arith.constant false
+  // CHECK: %[[PARTIAL:.*]] = arith.cmpi eq, %[[J]], %[[BROKEN]]
   // CHECK: %[[QUERIES:.*]] = tile.block_at %[[J]] of %[[ROWS]] : <key, 32> -> <query, 64, 4>
-  // CHECK: tile.mask %{{.*}} if %[[FALSE]] at %[[QUERIES]], %[[ROWS]]
+  // CHECK: tile.mask %{{.*}} if %[[PARTIAL]] at %[[QUERIES]], %[[ROWS]]
   tile.blocks %queries, %partial of %rows : !tile.block<key, 32> -> !tile.block<query, 64, 4> runs (%low, %high) {
     %t = tile.mask %x if %partial at %queries, %rows : !tile.tile<[64, 32], f32>, !tile.block<query, 64, 4>, !tile.block<key, 32>
   }

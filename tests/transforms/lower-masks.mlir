@@ -416,3 +416,27 @@ tile.kernel @periods(%i: i32, %partial: i1) {
     tile.yield %m : i1
   }
 }
+
+// Rows are keys and columns queries: a bound of the query, and q < Sq in the place of k < Sk.
+// CHECK-LABEL: tile.kernel @rows_of_keys
+tile.kernel @rows_of_keys(%i: i32, %partial: i1) {
+  %keys = tile.work : !tile.block<key, 8>
+  %queries = tile.block_at %i of %keys : !tile.block<key, 8> -> !tile.block<query, 16>
+  %x = tile.constant 0.0 : !tile.tile<[8, 16], f32>
+  // CHECK: %{{.*}}, %{{.*}}, %{{.*}}, %[[KEY:.*]] = tile.coordinates %{{.*}} : <key, 8>
+  // CHECK: %{{.*}}, %{{.*}}, %{{.*}}, %[[QUERY:.*]] = tile.coordinates %{{.*}} : <query, 16>
+  // CHECK: %[[SQ:.*]] = tile.extent "Sq"
+  // CHECK: %[[LEFT:.*]] = arith.subi %[[SQ]], %[[QUERY]]
+  // CHECK: tile.map
+  // CHECK-NEXT: ^bb0(%{{.*}}: f32, %[[ROW:.*]]: i32, %[[J:.*]]: i32):
+  // CHECK: %[[K:.*]] = arith.addi %[[KEY]], %[[ROW]]
+  // CHECK: %[[INSIDE:.*]] = arith.cmpi slt, %[[J]], %[[LEFT]]
+  // CHECK: %[[BOUND:.*]] = arith.subi %[[K]], %[[QUERY]]
+  // CHECK: %[[SEES:.*]] = arith.cmpi sge, %[[J]], %[[BOUND]]
+  // CHECK: arith.andi %[[INSIDE]], %[[SEES]]
+  %t = tile.mask %x if %partial at %keys, %queries : !tile.tile<[8, 16], f32>, !tile.block<key, 8>, !tile.block<query, 16> do {
+  ^bb0(%b: i32, %h: i32, %hkv: i32, %q: i32, %k: i32):
+    %m = arith.cmpi sge, %q, %k : i32
+    tile.yield %m : i1
+  }
+}

@@ -16,32 +16,12 @@ static Value constant(OpBuilder &builder, Location loc, int64_t value) {
   return arith::ConstantIntOp::create(builder, loc, value, 32);
 }
 
-LogicalResult verifyLoopsOverKeys(Operation *kernel) {
-  WalkResult result = kernel->walk([](Operation *op) {
-    auto work = dyn_cast<tile::WorkOp>(op);
-    if (work && work.getBlock().getType().getAxis() == tile::Axis::Key) {
-      work.emitOpError() << "expected a block of queries, got " << work.getBlock().getType()
-                         << "; no target has work items of keys yet";
-      return WalkResult::interrupt();
-    }
-    auto at = dyn_cast<tile::BlockAtOp>(op);
-    if (at && at.getBlock().getType().getAxis() == tile::Axis::Query) {
-      at.emitOpError() << "expected a block of keys, got " << at.getBlock().getType()
-                       << "; no target has loops over queries yet";
-      return WalkResult::interrupt();
-    }
-    return WalkResult::advance();
-  });
-  return failure(result.wasInterrupted());
-}
-
-/// ceil(Sq / positions), written so that Sq + positions - 1 cannot leave i32: a launch has at least
-/// one query.
-static Value emitBlocks(OpBuilder &builder, Location loc, const ExtentValues &extents,
-                        int64_t positions) {
+/// ceil(length / positions), written so that length + positions - 1 cannot leave i32: a launch has
+/// at least one query, or key, where it has a work item.
+static Value emitBlocks(OpBuilder &builder, Location loc, Value length, int64_t positions) {
   Value one = constant(builder, loc, 1);
   Value last =
-      arith::DivUIOp::create(builder, loc, arith::SubIOp::create(builder, loc, extents.Sq, one),
+      arith::DivUIOp::create(builder, loc, arith::SubIOp::create(builder, loc, length, one),
                              constant(builder, loc, positions));
   return arith::AddIOp::create(builder, loc, last, one);
 }
@@ -71,11 +51,16 @@ struct Packs {
 
 Value emitWorkItems(OpBuilder &builder, Location loc, const ExtentValues &extents,
                     tile::BlockType block) {
+  if (block.getAxis() == tile::Axis::Key) {
+    Value heads = arith::MulIOp::create(builder, loc, extents.B, extents.Hkv);
+    return arith::MulIOp::create(builder, loc, heads,
+                                 emitBlocks(builder, loc, extents.Sk, block.getRows()));
+  }
   Value packs = block.getHeadCount() == 1 ? extents.H
                                           : Packs(builder, loc, extents, block.getHeadCount()).all;
   Value heads = arith::MulIOp::create(builder, loc, extents.B, packs);
   return arith::MulIOp::create(builder, loc, heads,
-                               emitBlocks(builder, loc, extents, block.getPositions()));
+                               emitBlocks(builder, loc, extents.Sq, block.getPositions()));
 }
 
 /// How many packs of query heads a group has whose keys and values fill `groupKeys` rows: whole
@@ -107,9 +92,17 @@ BlockCoordinates emitWork(OpBuilder &builder, Location loc, Value item, const Ex
   auto subtract = [&](Value a, Value b) -> Value {
     return arith::SubIOp::create(builder, loc, a, b);
   };
+  if (block.getAxis() == tile::Axis::Key) {
+    Value heads = multiply(extents.B, extents.Hkv);
+    Value index = divide(item, heads);
+    Value head = subtract(item, multiply(index, heads));
+    Value batch = divide(head, extents.Hkv);
+    return {batch, subtract(head, multiply(batch, extents.Hkv)),
+            multiply(index, constant(builder, loc, block.getRows())), extents.Sk};
+  }
   int64_t heads = block.getHeadCount(), positions = block.getPositions();
   Value one = constant(builder, loc, 1);
-  Value blocks = emitBlocks(builder, loc, extents, positions);
+  Value blocks = emitBlocks(builder, loc, extents.Sq, positions);
   Packs packs(builder, loc, extents, heads);
   Value group = emitGroup(builder, loc, extents, packs, groupKeys);
   Value all = multiply(extents.B, packs.all);
@@ -164,6 +157,13 @@ BlockCoordinates emitBlockAt(OpBuilder &builder, Location loc, const BlockCoordi
                              Value kvHead, Value index, const ExtentValues &extents, int64_t rows) {
   Value first = arith::MulIOp::create(builder, loc, index, constant(builder, loc, rows));
   return {queries.batch, kvHead, first, extents.Sk};
+}
+
+BlockCoordinates emitQueriesAt(OpBuilder &builder, Location loc, const BlockCoordinates &keys,
+                               Value index, const ExtentValues &extents, int64_t positions) {
+  Value head = arith::MulIOp::create(builder, loc, keys.head, emitSharing(builder, loc, extents));
+  Value first = arith::MulIOp::create(builder, loc, index, constant(builder, loc, positions));
+  return {keys.batch, head, first, extents.Sq};
 }
 
 } // namespace tesela

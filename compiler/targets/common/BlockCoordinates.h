@@ -26,12 +26,8 @@ struct ExtentValues {
   mlir::Value B, H, Hkv, Sq, Sk;
 };
 
-/// Fails, at the op, where a work item is a block of keys or a loop goes over blocks of queries:
-/// the functions below are for blocks of queries and loops over keys.
-mlir::LogicalResult verifyLoopsOverKeys(mlir::Operation *kernel);
-
 /// tile.work_items: ceil(Sq / positions) · B · H; where a block has several heads, with
-/// Hkv · ceil(H / Hkv / heads) in the place of H.
+/// Hkv · ceil(H / Hkv / heads) in the place of H. Of keys: ceil(Sk / rows) · B · Hkv.
 mlir::Value emitWorkItems(mlir::OpBuilder &builder, mlir::Location loc, const ExtentValues &extents,
                           tile::BlockType block);
 
@@ -39,6 +35,7 @@ mlir::Value emitWorkItems(mlir::OpBuilder &builder, mlir::Location loc, const Ex
 /// and heads numbered batch · H + head: item = group · G · blocks + (blocks - 1 - row block) · G' +
 /// head in the group, where the last group has G' <= G heads. Where a block has several heads, a
 /// key/value head's are counted in packs of as many, the last of which may reach beyond them.
+/// Of keys: item = block · B · Hkv + batch · Hkv + head.
 BlockCoordinates emitWork(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value item,
                           const ExtentValues &extents, tile::BlockType block, int64_t groupKeys);
 
@@ -57,6 +54,12 @@ mlir::Value emitKvHead(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value
 BlockCoordinates emitBlockAt(mlir::OpBuilder &builder, mlir::Location loc,
                              const BlockCoordinates &queries, mlir::Value kvHead, mlir::Value index,
                              const ExtentValues &extents, int64_t rows);
+
+/// tile.block_at, of a block of queries of `positions` each: those of the first query head that
+/// shares the key/value head of `keys`.
+BlockCoordinates emitQueriesAt(mlir::OpBuilder &builder, mlir::Location loc,
+                               const BlockCoordinates &keys, mlir::Value index,
+                               const ExtentValues &extents, int64_t positions);
 
 } // namespace tesela
 

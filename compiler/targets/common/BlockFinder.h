@@ -55,7 +55,8 @@ class BlockFinder {
 public:
   static constexpr int64_t ringWords = 64, memoryWords = 3 + ringWords;
 
-  /// Writes the search at `builder`: low, high and keys (Sk) are values of the target.
+  /// Writes the search at `builder`: low, high and `keys` (Sk; Sq of blocks of queries)
+  /// are values of the target.
   BlockFinder(mlir::OpBuilder &builder, mlir::Location loc, tile::FindBlocksOp op,
               FinderTarget &target, mlir::Value low, mlir::Value high, mlir::Value keys);
 

@@ -82,8 +82,9 @@ LogicalResult KernelLowering::lowerFindBlocks(tile::FindBlocksOp op) {
                                     builder_.i64(BlockFinder::memoryWords));
   }
   Finder target(*this, memory);
+  bool isOfKeys = op.getFound().getType().getAxis() == tile::Axis::Key;
   BlockFinder finder(builder_, op.getLoc(), op, target, scalar(op.getLow()), scalar(op.getHigh()),
-                     extents_.Sk);
+                     isOfKeys ? extents_.Sk : extents_.Sq);
   scalars_.map(op.getCount(), finder.count());
   finders_.insert({op.getFound(), {finder, memory}});
   return target.result();

@@ -26,8 +26,6 @@ KernelLowering::KernelLowering(tile::KernelOp kernel, const VectorUnit &unit)
 }
 
 LogicalResult KernelLowering::run() {
-  if (failed(verifyLoopsOverKeys(kernel_)))
-    return failure();
   makeFunction();
   if (failed(lowerBlock(kernel_.getBodyBlock())))
     return failure();
@@ -80,16 +78,23 @@ LogicalResult KernelLowering::lowerOperation(Operation &op) {
         return success();
       })
       .Case([&](tile::BlockAtOp at) {
-        BlockCoordinates queries = blocks_.lookup(at.getRows());
-        int64_t rows = at.getBlock().getType().getRows();
-        Value kvHead = emitKvHead(builder_, builder_.getLoc(), queries.head, extents_);
-        blocks_[at.getBlock()] = emitBlockAt(builder_, builder_.getLoc(), queries, kvHead,
-                                             scalar(at.getIndex()), extents_, rows);
+        BlockCoordinates rows = blocks_.lookup(at.getRows());
+        tile::BlockType type = at.getBlock().getType();
+        if (type.getAxis() == tile::Axis::Query) {
+          blocks_[at.getBlock()] =
+              emitQueriesAt(builder_, builder_.getLoc(), rows, scalar(at.getIndex()), extents_,
+                            type.getPositions());
+          return success();
+        }
+        Value kvHead = emitKvHead(builder_, builder_.getLoc(), rows.head, extents_);
+        blocks_[at.getBlock()] = emitBlockAt(builder_, builder_.getLoc(), rows, kvHead,
+                                             scalar(at.getIndex()), extents_, type.getRows());
         return success();
       })
-      .Case([&](tile::QueryBlockOp block) {
+      .Case([&](tile::BlockOp block) {
+        bool isQuery = block.getBlock().getType().getAxis() == tile::Axis::Query;
         blocks_[block] = {scalar(block.getBatch()), scalar(block.getHead()),
-                          scalar(block.getFirst()), extents_.Sq};
+                          scalar(block.getFirst()), isQuery ? extents_.Sq : extents_.Sk};
         return success();
       })
       .Case([&](tile::FindBlocksOp find) { return lowerFindBlocks(find); })

@@ -102,7 +102,8 @@ private:
   TileStorage allocatePanels(int64_t rows, int64_t columns, mlir::Type element);
   /// The index of an element, or of the first of some that lie within one panel.
   mlir::Value panelIndex(const TileStorage &storage, mlir::Value row, mlir::Value column);
-  TileStorage transpose(const TileStorage &source);
+  /// `inPanels`: as a right operand's loop reads it; else row by row.
+  TileStorage transpose(const TileStorage &source, bool inPanels);
   /// As many vectors as each has lanes.
   void transposeSquare(llvm::MutableArrayRef<mlir::Value> lines);
 

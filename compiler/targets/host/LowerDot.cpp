@@ -5,8 +5,8 @@
 //
 // One kernel for both products: a register block of the result, rows × vectors,
 // stays in registers while x runs; each x takes one element of `a` a row
-// (broadcast) and a few vectors of `b`. A transposed `b` is transposed first, which
-// costs as much as a few rows of the product; most stand transposed since they were loaded
+// (broadcast) and a few vectors of `b`. A transposed operand is transposed first, which
+// costs as much as a few rows of the product; of `b` most stand transposed since they were loaded
 // (LowerMemory.cpp).
 //
 //===----------------------------------------------------------------------===//
@@ -54,8 +54,10 @@ void KernelLowering::lowerDot(tile::DotOp op) {
   Product product;
   product.a = inMemory(storageOf(op.getA()));
   product.b = inMemory(storageOf(op.getB()));
+  if (op.getLeftTransposed())
+    product.a = transpose(product.a, /*inPanels=*/false);
   if (op.getTransposed() && product.b.panel == 0)
-    product.b = transpose(product.b);
+    product.b = transpose(product.b, /*inPanels=*/true);
   product.c = storageOf(op.getC());
   product.result = placeOver(op.getC(), op, op.getResult().getType());
   tiles_[op.getResult()] = product.result;
@@ -209,8 +211,11 @@ void KernelLowering::transposeSquare(MutableArrayRef<Value> lines) {
     }
 }
 
-TileStorage KernelLowering::transpose(const TileStorage &source) {
-  TileStorage result = allocatePanels(source.columns, source.rows, source.element);
+TileStorage KernelLowering::transpose(const TileStorage &source, bool inPanels) {
+  TileStorage result = source;
+  std::swap(result.rows, result.columns);
+  result =
+      inPanels ? allocatePanels(result.rows, result.columns, result.element) : allocate(result);
   int64_t width = unit_.widthFor(std::gcd(source.rows, source.columns));
   builder_.loop(source.rows, width, [&](Value row) {
     builder_.loop(source.columns, width, [&](Value column) {
@@ -222,7 +227,9 @@ TileStorage KernelLowering::transpose(const TileStorage &source) {
       transposeSquare(lines);
       for (int64_t line = 0; line < width; ++line) {
         Value at = builder_.add(column, builder_.i64(line));
-        storeTile(lines[line], result, panelIndex(result, at, row));
+        storeTile(lines[line], result,
+                  inPanels ? panelIndex(result, at, row)
+                           : builder_.multiplyAdd(at, result.columns, row));
       }
     });
   });

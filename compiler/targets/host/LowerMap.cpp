@@ -156,7 +156,7 @@ LogicalResult KernelLowering::lowerMap(tile::MapOp op) {
   bool placed = false;
   for (Value source : op.getSources()) {
     auto sourceType = cast<tile::TileType>(source.getType());
-    bool sameShape = sourceType.getRank() == resultType.getRank() &&
+    bool sameShape = sourceType.getExtents() == resultType.getExtents() &&
                      sourceType.getElementType() == resultType.getElementType();
     if (!placed && sameShape && !storageOf(source).constant && diesAt(source, op)) {
       result = storageOf(source);
@@ -211,8 +211,11 @@ LogicalResult KernelLowering::lowerMap(tile::MapOp op) {
       vectors.values.map(oneExtent ? rowArgument : columnArgument,
                          builder_.add(builder_.splat(start, width), builder_.iota(width)));
       for (auto [argument, source] : llvm::zip(body.getArguments(), op.getSources()))
-        if (varying.contains(argument))
-          vectors.values.map(argument, loadTile(storageOf(source), index, width));
+        if (varying.contains(argument)) {
+          const TileStorage &storage = storageOf(source);
+          bool isOfColumns = storage.rows == 1 && result.rows > 1;
+          vectors.values.map(argument, loadTile(storage, isOfColumns ? column : index, width));
+        }
       for (Operation &inner : body.without_terminator())
         if (inner.getNumResults() == 1 && varying.contains(inner.getResult(0)))
           emitted = failed(vectors.emit(inner)) ? failure() : emitted;

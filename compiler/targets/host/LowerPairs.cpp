@@ -32,7 +32,7 @@ tile::DotOp KernelLowering::pairProductOf(Value tile) {
   if (!schedule || !schedule.getProductPairs() || !tile.hasOneUse())
     return {};
   auto dot = dyn_cast<tile::DotOp>(*tile.user_begin());
-  if (!dot || !dot.getA().hasOneUse() || !dot.getB().hasOneUse())
+  if (!dot || dot.getLeftTransposed() || !dot.getA().hasOneUse() || !dot.getB().hasOneUse())
     return {};
   auto left = cast<tile::TileType>(dot.getA().getType());
   auto right = cast<tile::TileType>(dot.getB().getType());

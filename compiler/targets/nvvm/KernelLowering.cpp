@@ -171,7 +171,7 @@ void KernelLowering::numberThreads(Value threadOfRole) {
 }
 
 LogicalResult KernelLowering::run() {
-  if (failed(verifyLoopsOverKeys(kernel)))
+  if (failed(verifyLowerable(kernel)))
     return failure();
   expandSinCos(kernel.getBody());
   createFunction();
@@ -208,7 +208,7 @@ LogicalResult KernelLowering::lower(Operation *op) {
         noteKvHead(work, block.head);
         return success();
       })
-      .Case([&](tile::QueryBlockOp block) {
+      .Case([&](tile::BlockOp block) {
         values[block] = {valueOf(block.getBatch()), valueOf(block.getHead()),
                          valueOf(block.getFirst()), extents().Sq};
         noteKvHead(block, valueOf(block.getHead()));
@@ -254,7 +254,7 @@ LogicalResult KernelLowering::lower(Operation *op) {
       .Case([&](pipe::WriteOp write) { return done((lowerWrite(write), 0)); })
       .Case([&](pipe::StoreOp store) { return done((lowerStore(store), 0)); })
       .Case([&](pipe::ConvertOp convert) { return lowerConvertEncoding(convert); })
-      .Case([&](tile::LoadOp load) { return lowerLoad(load); })
+      .Case([&](tile::LoadOp load) { return done((lowerLoad(load), 0)); })
       .Case([&](tile::StoreOp store) { return done((lowerRowStore(store), 0)); })
       .Case([&](pipe::OpenOp open) {
         values[open] = {add(sharedBase, constant(*open.getOffset()))};

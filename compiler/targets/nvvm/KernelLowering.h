@@ -109,7 +109,7 @@ private:
   void lowerWrite(pipe::WriteOp op);
   void lowerStore(pipe::StoreOp op);
   void lowerRowStore(tile::StoreOp op);
-  mlir::LogicalResult lowerLoad(tile::LoadOp op);
+  void lowerLoad(tile::LoadOp op);
   /// Where row `row` of a block lies in a contiguous [B, H, Sq] view.
   mlir::Value rowAddress(mlir::Value view, const BlockCoordinates &block, mlir::Value row);
   mlir::Value emitRead(tile::ReadOp op, mlir::ValueRange indices);

@@ -22,6 +22,9 @@ inline constexpr llvm::StringLiteral sharedBytesAttr = "pipe.shared_bytes";
 /// Where a tile.find_blocks has its memory: bytes from the start of the thread block's.
 inline constexpr llvm::StringLiteral finderOffsetAttr = "pipe.finder_offset";
 
+/// Fails, with a diagnostic at the op, where this target has no lowering for what `kernel` asks.
+mlir::LogicalResult verifyLowerable(tile::KernelOp kernel);
+
 #define GEN_PASS_DECL
 #define GEN_PASS_REGISTRATION
 #include "targets/nvvm/Passes.h.inc"

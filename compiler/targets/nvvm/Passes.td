@@ -12,6 +12,19 @@
 
 include "mlir/Pass/PassBase.td"
 
+def PipeVerifyLowerable : Pass<"pipe-verify-lowerable", "::tesela::tile::KernelOp"> {
+  let summary = "refuse what this target cannot lower";
+  let description = [{
+    Changes nothing. Runs before all others, in every build, so that what a template asks of the target is refused at the
+    op that asks it, with the remedy.
+
+    ```mlir
+    // error: 'tile.dot' op expected a left operand that is not transposed; …
+    %s = tile.dot %p transposed, %v plus %zero : …
+    ```
+  }];
+}
+
 def PipeAssignFragments : Pass<"pipe-assign-fragments", "::tesela::tile::KernelOp"> {
   let summary = "decide where the elements of each tile live";
   let description = [{

@@ -79,7 +79,7 @@ Value Pair::resolve(Value value) {
       continue;
     }
     // A block of which the coordinates were sent.
-    if (auto block = value.getDefiningOp<tile::QueryBlockOp>()) {
+    if (auto block = value.getDefiningOp<tile::BlockOp>()) {
       auto place = resolve(block.getFirst()).getDefiningOp<tile::CoordinatesOp>();
       if (place && resolve(block.getFirst()) == place.getFirst() &&
           resolve(block.getBatch()) == place.getBatch() &&

@@ -269,7 +269,7 @@ private:
     uses.assign(arguments.end() - uses.size(), arguments.end());
     Value rows =
         leads ? Value(tile::WorkOp::create(inside, loc, work.getBlock().getType(), arguments[0]))
-              : Value(tile::QueryBlockOp::create(inside, loc, work.getBlock().getType(),
+              : Value(tile::BlockOp::create(inside, loc, work.getBlock().getType(),
                                                  arguments[0], arguments[1], arguments[2]));
     mapping.map(work.getBlock(), rows);
     body(inside, mapping, uses);

@@ -487,3 +487,29 @@ tile.kernel @converted(%a: !tile.tile<[8, 8], i1>) {
   // expected-error @+1 {{expected elements that are numbers, got '!tile.tile<[8, 8], i1>'}}
   %x = tile.convert %a : !tile.tile<[8, 8], i1> -> !tile.tile<[8, 8], f16>
 }
+
+// -----
+
+tile.kernel @packed_columns(%x: !tile.tile<[32, 64], f32>, %i: i32, %partial: i1) {
+  %keys = tile.work : !tile.block<key, 32>
+  %queries = tile.block %i, %i, %i : !tile.block<query, 64, 4>
+  // expected-error @+1 {{expected columns of one head, got '!tile.block<query, 64, 4>'; several heads can share rows}}
+  %t = tile.mask %x if %partial at %keys, %queries : !tile.tile<[32, 64], f32>, !tile.block<key, 32>, !tile.block<query, 64, 4>
+}
+
+// -----
+
+tile.kernel @left_transposed(%a: !tile.tile<[16, 32], f32>, %b: !tile.tile<[24, 8], f32>, %c: !tile.tile<[32, 8], f32>) {
+  // expected-error @+1 {{left operand: expected extents 24 x 32, got 16 x 32}}
+  %d = tile.dot %a transposed, %b plus %c : (!tile.tile<[16, 32], f32>, !tile.tile<[24, 8], f32>, !tile.tile<[32, 8], f32>) -> !tile.tile<[32, 8], f32>
+}
+
+// -----
+
+tile.kernel @values_of_columns(%a: !tile.tile<[16, 32], f32>, %b: !tile.tile<[1, 16], f32>) {
+  // expected-error @+1 {{operand: expected extents 1 x 32, got 1 x 16}}
+  %d = tile.map %a, %b : (!tile.tile<[16, 32], f32>, !tile.tile<[1, 16], f32>) -> !tile.tile<[16, 32], f32> {
+  ^body(%x: f32, %y: f32, %row: i32, %column: i32):
+    tile.yield %x : f32
+  }
+}

@@ -199,3 +199,35 @@ tile.kernel @phases(%period: i32, %factor: i32) {
     tile.yield %p : i32
   }
 }
+
+// Blocks by their coordinates, values of columns, products of either operand transposed, and scores whose
+// rows are keys.
+// CHECK-LABEL: tile.kernel @orientations
+tile.kernel @orientations(%x: !tile.view<[?, ?, ?, 16], f32>, %lse: !tile.view<[?, ?, ?], f32>, %i: i32, %scale: f32, %partial: i1) {
+  // CHECK: %[[KEYS:.*]] = tile.work : <key, 32>
+  %keys = tile.work : !tile.block<key, 32>
+  // CHECK: %[[QUERIES:.*]] = tile.block %i, %i, %i : <query, 8>
+  %queries = tile.block %i, %i, %i : !tile.block<query, 8>
+  // CHECK: tile.load %lse[%[[QUERIES]]] : <[?, ?, ?], f32>[<query, 8>] -> !tile.tile<[1, 8], f32>
+  %l = tile.load %lse[%queries] : !tile.view<[?, ?, ?], f32>[!tile.block<query, 8>] -> !tile.tile<[1, 8], f32>
+  %q = tile.load %x[%queries] : !tile.view<[?, ?, ?, 16], f32>[!tile.block<query, 8>] -> !tile.tile<[8, 16], f32>
+  %k = tile.load %x[%keys] : !tile.view<[?, ?, ?, 16], f32>[!tile.block<key, 32>] -> !tile.tile<[32, 16], f32>
+  %zero = tile.constant 0.0 : !tile.tile<[32, 8], f32>
+  // CHECK: %[[S:.*]] = tile.dot %{{.*}}, %{{.*}} transposed plus
+  %s = tile.dot %k, %q transposed plus %zero : (!tile.tile<[32, 16], f32>, !tile.tile<[8, 16], f32>, !tile.tile<[32, 8], f32>) -> !tile.tile<[32, 8], f32>
+  // CHECK: %[[T:.*]] = tile.score %[[S]] scaled by %scale at %[[KEYS]], %[[QUERIES]] : !tile.tile<[32, 8], f32>, <key, 32>, <query, 8>
+  %t = tile.score %s scaled by %scale at %keys, %queries : !tile.tile<[32, 8], f32>, !tile.block<key, 32>, !tile.block<query, 8>
+  // CHECK: tile.mask %[[T]] if %partial at %[[KEYS]], %[[QUERIES]]
+  %m = tile.mask %t if %partial at %keys, %queries : !tile.tile<[32, 8], f32>, !tile.block<key, 32>, !tile.block<query, 8>
+  // CHECK: tile.score_gradient %{{.*}} of %[[S]] scaled by %scale at %[[KEYS]], %[[QUERIES]]
+  %d = tile.score_gradient %m of %s scaled by %scale at %keys, %queries : !tile.tile<[32, 8], f32>, !tile.block<key, 32>, !tile.block<query, 8>
+  // CHECK: tile.map %{{.*}}, %{{.*}} : (!tile.tile<[32, 8], f32>, !tile.tile<[1, 8], f32>) -> !tile.tile<[32, 8], f32>
+  %y = tile.map %d, %l : (!tile.tile<[32, 8], f32>, !tile.tile<[1, 8], f32>) -> !tile.tile<[32, 8], f32> {
+  ^body(%a: f32, %b: f32, %row: i32, %column: i32):
+    %c = arith.addf %a, %b : f32
+    tile.yield %c : f32
+  }
+  %none = tile.constant 0.0 : !tile.tile<[8, 16], f32>
+  // CHECK: tile.dot %{{.*}} transposed, %{{.*}} plus
+  %dq = tile.dot %y transposed, %k plus %none : (!tile.tile<[32, 8], f32>, !tile.tile<[32, 16], f32>, !tile.tile<[8, 16], f32>) -> !tile.tile<[8, 16], f32>
+}

@@ -106,3 +106,63 @@ TEST(HostDot, AgreesWithALoop) {
           }
     }
 }
+
+constexpr const char *leftTransposedCore = R"(
+!aView = !tile.view<[?, ?, ?, {M}], {T}>
+!bView = !tile.view<[?, ?, ?, {BC}], {T}>
+!oView = !tile.view<[?, ?, ?, {N}], f32>
+tile.kernel @dot(%q: !aView, %k: !bView, %o: !oView)
+    attributes {schedule = #tile.schedule<block_m = {M}, block_n = 16, stages = 1, warps = 1, q_in_registers = false>} {
+  %rows = tile.work : !tile.block<query, {M}>
+  %zero = arith.constant 0 : i32
+  %ofA = tile.block %zero, %zero, %zero : !tile.block<key, {K}>
+  %ofB = tile.block %zero, %zero, %zero : !tile.block<key, {BR}>
+  %a = tile.load %q[%ofA] : !aView[!tile.block<key, {K}>] -> !tile.tile<[{K}, {M}], {T}>
+  %b = tile.load %k[%ofB] : !bView[!tile.block<key, {BR}>] -> !tile.tile<[{BR}, {BC}], {T}>
+  %c = tile.constant 0.5 : !tile.tile<[{M}, {N}], f32>
+  %d = tile.dot %a transposed, %b {X} plus %c : (!tile.tile<[{K}, {M}], {T}>, !tile.tile<[{BR}, {BC}], {T}>, !tile.tile<[{M}, {N}], f32>) -> !tile.tile<[{M}, {N}], f32>
+  tile.store %d, %o[%rows] : !tile.tile<[{M}, {N}], f32>, !oView[!tile.block<query, {M}>]
+}
+)";
+
+TEST(HostDot, TransposesTheLeftOperand) {
+  for (const VectorUnit &unit : vectorUnits())
+    for (Shape shape : {Shape{64, 64, 32}, {16, 24, 40}, {7, 32, 5}, {1, 1, 1}})
+      for (bool transposed : {false, true})
+        for (ElementType type : {ElementType::f32, ElementType::bf16}) {
+          auto [m, n, k] = shape;
+          SCOPED_TRACE(testing::Message() << m << " x " << n << " x " << k << ", b "
+                                          << (transposed ? "transposed" : "as it is"));
+          int rowsOfB = transposed ? n : k, columnsOfB = transposed ? k : n;
+          auto kernel = HostKernelUnderTest::compile(
+              substitute(leftTransposedCore, {{"M", std::to_string(m)},
+                                              {"N", std::to_string(n)},
+                                              {"K", std::to_string(k)},
+                                              {"BR", std::to_string(rowsOfB)},
+                                              {"BC", std::to_string(columnsOfB)},
+                                              {"X", transposed ? "transposed" : ""},
+                                              {"T", std::string(elementTypeName(type))}}),
+              unit);
+          ASSERT_TRUE(kernel);
+          std::vector<float> a = randomValues(type, m * k, 7), b = randomValues(type, n * k, 8);
+          std::vector<float> o(m * n, NAN);
+          std::vector<char> aBytes = encode(type, a), bBytes = encode(type, b);
+          HostArguments arguments;
+          arguments.extents = {1, 1, 1, m, std::max(n, k)};
+          arguments.tensors = {{"q", contiguousRows(aBytes.data(), k, m)},
+                               {"k", contiguousRows(bBytes.data(), rowsOfB, columnsOfB)},
+                               {"o", contiguousRows(o.data(), m, n)}};
+          kernel->run(arguments);
+          for (int i = 0; i < m; ++i)
+            for (int j = 0; j < n; ++j) {
+              double sum = 0.5, magnitude = 1;
+              for (int x = 0; x < k; ++x) {
+                double product = double(a[x * m + i]) * b[transposed ? j * k + x : x * n + j];
+                sum += product;
+                magnitude += std::fabs(product);
+              }
+              ASSERT_NEAR(o[i * n + j], sum, 0x1p-20 * magnitude * std::sqrt(k))
+                  << "row " << i << " column " << j;
+            }
+        }
+}

@@ -125,7 +125,7 @@ tile.kernel @forward(%q: !heads, %k: !heads, %v: !heads, %o: !heads, %lse: !tile
       scf.condition(%more) %batch, %head, %first, %qn, %kn, %vn, %in1 : i32, i32, i32, i32, i32, i32, i32
     } do {
     ^bb0(%batch: i32, %head: i32, %first_row: i32, %qn: i32, %kn: i32, %vn: i32, %in: i32):
-      %rows = tile.query_block %batch, %head, %first_row : !rows
+      %rows = tile.block %batch, %head, %first_row : !rows
       pipe.await %q_channel[%qn] : !three_parts
       %Q = pipe.slot %q_buffer[%zero] : !q -> !Q
       %S0 = tile.constant 0.0 : !S

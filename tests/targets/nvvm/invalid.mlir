@@ -39,7 +39,7 @@ tile.kernel @columns(%x: !tile.view<[?, ?, ?, ?], f32>, %i: i32) attributes {pip
 // -----
 
 tile.kernel @keys() attributes {pipe.shared_bytes = 0 : i64, schedule = #tile.schedule<block_m = 64, block_n = 64, stages = 1, warps = 4, q_in_registers = false>} {
-  // expected-error @+1 {{expected a block of queries, got '!tile.block<key, 64>'; no target has work items of keys yet}}
+  // expected-error @+1 {{expected a block of queries, got '!tile.block<key, 64>'; work items of keys run on the host alone}}
   %rows = tile.work : !tile.block<key, 64>
 }
 
@@ -48,6 +48,32 @@ tile.kernel @keys() attributes {pipe.shared_bytes = 0 : i64, schedule = #tile.sc
 tile.kernel @queries(%index: i32) attributes {pipe.shared_bytes = 0 : i64, schedule = #tile.schedule<block_m = 64, block_n = 64, stages = 1, warps = 4, q_in_registers = false>} {
   %rows = tile.work : !tile.block<query, 64>
   %keys = tile.block_at %index of %rows : !tile.block<query, 64> -> !tile.block<key, 64>
-  // expected-error @+1 {{expected a block of keys, got '!tile.block<query, 64>'; no target has loops over queries yet}}
+  // expected-error @+1 {{expected a block of keys, got '!tile.block<query, 64>'; loops over queries run on the host alone}}
   %queries = tile.block_at %index of %keys : !tile.block<key, 64> -> !tile.block<query, 64>
+}
+
+// -----
+
+tile.kernel @left_transposed(%a: !tile.view<[?, ?, ?, 64], f16>) attributes {pipe.shared_bytes = 0 : i64, schedule = #tile.schedule<block_m = 64, block_n = 64, stages = 1, warps = 4, q_in_registers = false>} {
+  %rows = tile.work : !tile.block<query, 64>
+  %A = tile.load %a[%rows] : !tile.view<[?, ?, ?, 64], f16>[!tile.block<query, 64>] -> !tile.tile<[64, 64], f16>
+  %zero = tile.constant 0.0 : !tile.tile<[64, 64], f32>
+  // expected-error @+1 {{expected a left operand that is not transposed; compute the product's transpose, or run it on the host}}
+  %C = tile.dot %A transposed, %A plus %zero : (!tile.tile<[64, 64], f16>, !tile.tile<[64, 64], f16>, !tile.tile<[64, 64], f32>) -> !tile.tile<[64, 64], f32>
+}
+
+// -----
+
+tile.kernel @exact_products() attributes {pipe.shared_bytes = 0 : i64, schedule = #tile.schedule<block_m = 64, block_n = 64, stages = 1, warps = 4, q_in_registers = false>} {
+  %A = tile.constant 0.0 : !tile.tile<[64, 64], f32>
+  // expected-error @+1 {{expected operands f16 or bf16, got 'f32'; convert them with tile.convert}}
+  %C = tile.dot %A, %A plus %A : (!tile.tile<[64, 64], f32>, !tile.tile<[64, 64], f32>, !tile.tile<[64, 64], f32>) -> !tile.tile<[64, 64], f32>
+}
+
+// -----
+
+tile.kernel @values_of_columns(%x: !tile.view<[?, ?, ?], f32>) attributes {pipe.shared_bytes = 0 : i64, schedule = #tile.schedule<block_m = 64, block_n = 64, stages = 1, warps = 4, q_in_registers = false>} {
+  %rows = tile.work : !tile.block<query, 64>
+  // expected-error @+1 {{expected a value for each row}}
+  %X = tile.load %x[%rows] : !tile.view<[?, ?, ?], f32>[!tile.block<query, 64>] -> !tile.tile<[1, 64], f32>
 }

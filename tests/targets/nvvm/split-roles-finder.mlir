@@ -33,7 +33,7 @@ tile.kernel @found(%q: !tile.view<[?, ?, ?, 64], f16>, %k: !tile.view<[?, ?, ?, 
   // CHECK: scf.while
   // CHECK: pipe.receive %[[ITEMS]]
   // CHECK: ^bb0
-  // CHECK: %[[ROWS:.*]] = tile.query_block
+  // CHECK: %[[ROWS:.*]] = tile.block
   // CHECK: pipe.fill %q[%[[ROWS]]]
   // CHECK-NOT: tile.find_blocks
   // CHECK: %[[COUNT:.*]] = pipe.receive %[[COUNTS]]

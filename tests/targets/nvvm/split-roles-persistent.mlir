@@ -41,7 +41,7 @@ tile.kernel @items(%q: !tile.view<[?, ?, ?, 64], f16>, %k: !tile.view<[?, ?, ?, 
   // CHECK: %[[MORE:.*]] = arith.cmpi ne, %[[PLACE]]#0
   // CHECK: scf.condition(%[[MORE]]) %[[PLACE]]#1, %[[PLACE]]#2, %[[PLACE]]#3, %[[QN]], %[[KN]]
   // CHECK: ^bb0(%[[B:.*]]: i32, %[[H:.*]]: i32, %[[F:.*]]: i32, %[[QN:.*]]: i32, %[[KN:.*]]: i32, %[[N:.*]]: i32):
-  // CHECK: %[[ROWS:.*]] = tile.query_block %[[B]], %[[H]], %[[F]]
+  // CHECK: %[[ROWS:.*]] = tile.block %[[B]], %[[H]], %[[F]]
   %rows = tile.work : !tile.block<query, 64>
   // CHECK: pipe.await %[[QC]][%[[QN]]]
   %Q = tile.load %q[%rows] : !tile.view<[?, ?, ?, 64], f16>[!tile.block<query, 64>] -> !tile.tile<[64, 64], f16>

@@ -1,0 +1,158 @@
+// The gradients of attention (FlashAttention-2, arXiv:2307.08691, algorithm 2), in three kernels. With
+// S = score(scale · Q Kᵀ) where the mask keeps, L the forward pass's log Σ exp S, and dO the gradient of O:
+//
+//   P = exp(S - L)      dP = dO Vᵀ      D = rowsum(dO ∘ O)      dS = P ∘ (dP - D)
+//   dV = Pᵀ dO          dQ = scale · (dS ∘ ∂score/∂s) K         dK = scale · (dS ∘ ∂score/∂s)ᵀ Q
+//
+// P is computed anew from L. A masked pair has P = 0 and no part in any sum. Each work item writes its
+// own rows, so the same launch gives the same bits.
+
+// D: a work item owns block_m rows of a head.
+tile.kernel @backward_rows<block_m, d_v, padded_v, input>(
+    %o: !tile.view<[?, ?, ?, d_v], input>, %do: !tile.view<[?, ?, ?, d_v], input>,
+    %delta: !tile.view<[?, ?, ?], f32>) {
+  %rows = tile.work : !tile.block<query, block_m>
+  %O = tile.load %o[%rows] : !tile.view<[?, ?, ?, d_v], input>[!tile.block<query, block_m>] -> !tile.tile<[block_m, padded_v], input>
+  %dO = tile.load %do[%rows] : !tile.view<[?, ?, ?, d_v], input>[!tile.block<query, block_m>] -> !tile.tile<[block_m, padded_v], input>
+  %Of = tile.convert %O : !tile.tile<[block_m, padded_v], input> -> !tile.tile<[block_m, padded_v], f32>
+  %dOf = tile.convert %dO : !tile.tile<[block_m, padded_v], input> -> !tile.tile<[block_m, padded_v], f32>
+  %product = tile.map %Of, %dOf : (!tile.tile<[block_m, padded_v], f32>, !tile.tile<[block_m, padded_v], f32>) -> !tile.tile<[block_m, padded_v], f32> {
+  ^body(%x: f32, %y: f32, %row: i32, %column: i32):
+    %z = arith.mulf %x, %y : f32
+    tile.yield %z : f32
+  }
+  %zero = tile.constant 0.0 : !tile.tile<[block_m], f32>
+  %shares = tile.reduce add %product from %zero : !tile.tile<[block_m, padded_v], f32> -> !tile.tile<[block_m], f32>
+  %D = tile.total %shares : !tile.tile<[block_m], f32> -> !tile.tile<[block_m], f32>
+  tile.store %D, %delta[%rows] : !tile.tile<[block_m], f32>, !tile.view<[?, ?, ?], f32>[!tile.block<query, block_m>]
+}
+
+// dK and dV: a work item owns block_n keys of a key/value head and walks over the blocks of queries
+// that need them, of each query head in turn. The rows of its tiles are keys.
+tile.kernel @backward_keys<block_m, block_n, d_qk, d_v, padded_qk, padded_v, input>(
+    %q: !tile.view<[?, ?, ?, d_qk], input>, %k: !tile.view<[?, ?, ?, d_qk], input>,
+    %v: !tile.view<[?, ?, ?, d_v], input>, %do: !tile.view<[?, ?, ?, d_v], input>,
+    %lse: !tile.view<[?, ?, ?], f32>, %delta: !tile.view<[?, ?, ?], f32>,
+    %dk: !tile.view<[?, ?, ?, d_qk], input>, %dv: !tile.view<[?, ?, ?, d_v], input>, %scale: f32) {
+  %keys = tile.work : !tile.block<key, block_n>
+  %K = tile.load %k[%keys] : !tile.view<[?, ?, ?, d_qk], input>[!tile.block<key, block_n>] -> !tile.tile<[block_n, padded_qk], input>
+  %V = tile.load %v[%keys] : !tile.view<[?, ?, ?, d_v], input>[!tile.block<key, block_n>] -> !tile.tile<[block_n, padded_v], input>
+  %none = arith.constant 0 : i32
+  %one = arith.constant 1 : i32
+  %heads = tile.extent "H"
+  %kv_heads = tile.extent "Hkv"
+  %sharing = arith.divui %heads, %kv_heads : i32
+  %S0 = tile.constant 0.0 : !tile.tile<[block_n, block_m], f32>
+  %dK0 = tile.constant 0.0 : !tile.tile<[block_n, padded_qk], f32>
+  %dV0 = tile.constant 0.0 : !tile.tile<[block_n, padded_v], f32>
+
+  %dK, %dV = scf.for %g = %none to %sharing step %one iter_args(%dKh = %dK0, %dVh = %dV0)
+      -> (!tile.tile<[block_n, padded_qk], f32>, !tile.tile<[block_n, padded_v], f32>) : i32 {
+    %dKg, %dVg = tile.blocks %first_head, %partial of %keys : !tile.block<key, block_n> -> !tile.block<query, block_m>
+        carry (%dK1 = %dKh : !tile.tile<[block_n, padded_qk], f32>, %dV1 = %dVh : !tile.tile<[block_n, padded_v], f32>) {
+      %batch, %head, %kv_head, %first = tile.coordinates %first_head : !tile.block<query, block_m>
+      %own_head = arith.addi %head, %g : i32
+      %queries = tile.block %batch, %own_head, %first : !tile.block<query, block_m>
+      %Q = tile.load %q[%queries] : !tile.view<[?, ?, ?, d_qk], input>[!tile.block<query, block_m>] -> !tile.tile<[block_m, padded_qk], input>
+      %dO = tile.load %do[%queries] : !tile.view<[?, ?, ?, d_v], input>[!tile.block<query, block_m>] -> !tile.tile<[block_m, padded_v], input>
+      %L = tile.load %lse[%queries] : !tile.view<[?, ?, ?], f32>[!tile.block<query, block_m>] -> !tile.tile<[1, block_m], f32>
+      %D = tile.load %delta[%queries] : !tile.view<[?, ?, ?], f32>[!tile.block<query, block_m>] -> !tile.tile<[1, block_m], f32>
+      %KQ = tile.dot %K, %Q transposed plus %S0 : (!tile.tile<[block_n, padded_qk], input>, !tile.tile<[block_m, padded_qk], input>, !tile.tile<[block_n, block_m], f32>) -> !tile.tile<[block_n, block_m], f32>
+      %T = tile.score %KQ scaled by %scale at %keys, %queries : !tile.tile<[block_n, block_m], f32>, !tile.block<key, block_n>, !tile.block<query, block_m>
+      %S = tile.mask %T if %partial at %keys, %queries : !tile.tile<[block_n, block_m], f32>, !tile.block<key, block_n>, !tile.block<query, block_m>
+      %P = tile.map %S, %L : (!tile.tile<[block_n, block_m], f32>, !tile.tile<[1, block_m], f32>) -> !tile.tile<[block_n, block_m], f32> {
+      ^body(%s: f32, %l: f32, %row: i32, %column: i32):
+        %lowest = arith.constant 0xFF800000 : f32
+        %masked = arith.cmpf oeq, %s, %lowest : f32
+        %less = arith.subf %s, %l : f32
+        %power = math.exp %less : f32
+        %zero = arith.constant 0.0 : f32
+        %p = arith.select %masked, %zero, %power : f32
+        tile.yield %p : f32
+      }
+      %Pi = tile.convert %P : !tile.tile<[block_n, block_m], f32> -> !tile.tile<[block_n, block_m], input>
+      %dV2 = tile.dot %Pi, %dO plus %dV1 : (!tile.tile<[block_n, block_m], input>, !tile.tile<[block_m, padded_v], input>, !tile.tile<[block_n, padded_v], f32>) -> !tile.tile<[block_n, padded_v], f32>
+      %dP = tile.dot %V, %dO transposed plus %S0 : (!tile.tile<[block_n, padded_v], input>, !tile.tile<[block_m, padded_v], input>, !tile.tile<[block_n, block_m], f32>) -> !tile.tile<[block_n, block_m], f32>
+      %dS = tile.map %P, %dP, %D : (!tile.tile<[block_n, block_m], f32>, !tile.tile<[block_n, block_m], f32>, !tile.tile<[1, block_m], f32>) -> !tile.tile<[block_n, block_m], f32> {
+      ^body(%p: f32, %dp: f32, %d: f32, %row: i32, %column: i32):
+        %less = arith.subf %dp, %d : f32
+        %product = arith.mulf %p, %less : f32
+        %zero = arith.constant 0.0 : f32
+        %masked = arith.cmpf oeq, %p, %zero : f32
+        %ds = arith.select %masked, %zero, %product : f32
+        tile.yield %ds : f32
+      }
+      %dX = tile.score_gradient %dS of %KQ scaled by %scale at %keys, %queries : !tile.tile<[block_n, block_m], f32>, !tile.block<key, block_n>, !tile.block<query, block_m>
+      %dXi = tile.convert %dX : !tile.tile<[block_n, block_m], f32> -> !tile.tile<[block_n, block_m], input>
+      %dK2 = tile.dot %dXi, %Q plus %dK1 : (!tile.tile<[block_n, block_m], input>, !tile.tile<[block_m, padded_qk], input>, !tile.tile<[block_n, padded_qk], f32>) -> !tile.tile<[block_n, padded_qk], f32>
+      tile.yield %dK2, %dV2 : !tile.tile<[block_n, padded_qk], f32>, !tile.tile<[block_n, padded_v], f32>
+    }
+    scf.yield %dKg, %dVg : !tile.tile<[block_n, padded_qk], f32>, !tile.tile<[block_n, padded_v], f32>
+  }
+
+  %dKs = tile.map %dK : (!tile.tile<[block_n, padded_qk], f32>) -> !tile.tile<[block_n, padded_qk], f32> {
+  ^body(%x: f32, %row: i32, %column: i32):
+    %y = arith.mulf %x, %scale : f32
+    tile.yield %y : f32
+  }
+  %dKi = tile.convert %dKs : !tile.tile<[block_n, padded_qk], f32> -> !tile.tile<[block_n, padded_qk], input>
+  %dVi = tile.convert %dV : !tile.tile<[block_n, padded_v], f32> -> !tile.tile<[block_n, padded_v], input>
+  tile.store %dKi, %dk[%keys] : !tile.tile<[block_n, padded_qk], input>, !tile.view<[?, ?, ?, d_qk], input>[!tile.block<key, block_n>]
+  tile.store %dVi, %dv[%keys] : !tile.tile<[block_n, padded_v], input>, !tile.view<[?, ?, ?, d_v], input>[!tile.block<key, block_n>]
+}
+
+// dQ: a work item owns block_m queries of a head and walks over the blocks of keys that they need.
+tile.kernel @backward_queries<block_m, block_n, d_qk, d_v, padded_qk, padded_v, input>(
+    %q: !tile.view<[?, ?, ?, d_qk], input>, %k: !tile.view<[?, ?, ?, d_qk], input>,
+    %v: !tile.view<[?, ?, ?, d_v], input>, %do: !tile.view<[?, ?, ?, d_v], input>,
+    %lse: !tile.view<[?, ?, ?], f32>, %delta: !tile.view<[?, ?, ?], f32>,
+    %dq: !tile.view<[?, ?, ?, d_qk], input>, %scale: f32) {
+  %queries = tile.work : !tile.block<query, block_m>
+  %Q = tile.load %q[%queries] : !tile.view<[?, ?, ?, d_qk], input>[!tile.block<query, block_m>] -> !tile.tile<[block_m, padded_qk], input>
+  %dO = tile.load %do[%queries] : !tile.view<[?, ?, ?, d_v], input>[!tile.block<query, block_m>] -> !tile.tile<[block_m, padded_v], input>
+  %L = tile.load %lse[%queries] : !tile.view<[?, ?, ?], f32>[!tile.block<query, block_m>] -> !tile.tile<[block_m], f32>
+  %D = tile.load %delta[%queries] : !tile.view<[?, ?, ?], f32>[!tile.block<query, block_m>] -> !tile.tile<[block_m], f32>
+  %S0 = tile.constant 0.0 : !tile.tile<[block_m, block_n], f32>
+  %dQ0 = tile.constant 0.0 : !tile.tile<[block_m, padded_qk], f32>
+
+  %dQ = tile.blocks %keys, %partial of %queries : !tile.block<query, block_m> -> !tile.block<key, block_n>
+      carry (%dQ1 = %dQ0 : !tile.tile<[block_m, padded_qk], f32>) {
+    %K = tile.load %k[%keys] : !tile.view<[?, ?, ?, d_qk], input>[!tile.block<key, block_n>] -> !tile.tile<[block_n, padded_qk], input>
+    %V = tile.load %v[%keys] : !tile.view<[?, ?, ?, d_v], input>[!tile.block<key, block_n>] -> !tile.tile<[block_n, padded_v], input>
+    %QK = tile.dot %Q, %K transposed plus %S0 : (!tile.tile<[block_m, padded_qk], input>, !tile.tile<[block_n, padded_qk], input>, !tile.tile<[block_m, block_n], f32>) -> !tile.tile<[block_m, block_n], f32>
+    %T = tile.score %QK scaled by %scale at %queries, %keys : !tile.tile<[block_m, block_n], f32>, !tile.block<query, block_m>, !tile.block<key, block_n>
+    %S = tile.mask %T if %partial at %queries, %keys : !tile.tile<[block_m, block_n], f32>, !tile.block<query, block_m>, !tile.block<key, block_n>
+    %P = tile.map %S, %L : (!tile.tile<[block_m, block_n], f32>, !tile.tile<[block_m], f32>) -> !tile.tile<[block_m, block_n], f32> {
+    ^body(%s: f32, %l: f32, %row: i32, %column: i32):
+      %lowest = arith.constant 0xFF800000 : f32
+      %masked = arith.cmpf oeq, %s, %lowest : f32
+      %less = arith.subf %s, %l : f32
+      %power = math.exp %less : f32
+      %zero = arith.constant 0.0 : f32
+      %p = arith.select %masked, %zero, %power : f32
+      tile.yield %p : f32
+    }
+    %dP = tile.dot %dO, %V transposed plus %S0 : (!tile.tile<[block_m, padded_v], input>, !tile.tile<[block_n, padded_v], input>, !tile.tile<[block_m, block_n], f32>) -> !tile.tile<[block_m, block_n], f32>
+    %dS = tile.map %P, %dP, %D : (!tile.tile<[block_m, block_n], f32>, !tile.tile<[block_m, block_n], f32>, !tile.tile<[block_m], f32>) -> !tile.tile<[block_m, block_n], f32> {
+    ^body(%p: f32, %dp: f32, %d: f32, %row: i32, %column: i32):
+      %less = arith.subf %dp, %d : f32
+      %product = arith.mulf %p, %less : f32
+      %zero = arith.constant 0.0 : f32
+      %masked = arith.cmpf oeq, %p, %zero : f32
+      %ds = arith.select %masked, %zero, %product : f32
+      tile.yield %ds : f32
+    }
+    %dX = tile.score_gradient %dS of %QK scaled by %scale at %queries, %keys : !tile.tile<[block_m, block_n], f32>, !tile.block<query, block_m>, !tile.block<key, block_n>
+    %dXi = tile.convert %dX : !tile.tile<[block_m, block_n], f32> -> !tile.tile<[block_m, block_n], input>
+    %dQ2 = tile.dot %dXi, %K plus %dQ1 : (!tile.tile<[block_m, block_n], input>, !tile.tile<[block_n, padded_qk], input>, !tile.tile<[block_m, padded_qk], f32>) -> !tile.tile<[block_m, padded_qk], f32>
+    tile.yield %dQ2 : !tile.tile<[block_m, padded_qk], f32>
+  }
+
+  %dQs = tile.map %dQ : (!tile.tile<[block_m, padded_qk], f32>) -> !tile.tile<[block_m, padded_qk], f32> {
+  ^body(%x: f32, %row: i32, %column: i32):
+    %y = arith.mulf %x, %scale : f32
+    tile.yield %y : f32
+  }
+  %dQi = tile.convert %dQs : !tile.tile<[block_m, padded_qk], f32> -> !tile.tile<[block_m, padded_qk], input>
+  tile.store %dQi, %dq[%queries] : !tile.tile<[block_m, padded_qk], input>, !tile.view<[?, ?, ?, d_qk], input>[!tile.block<query, block_m>]
+}
