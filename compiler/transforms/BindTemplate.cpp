@@ -131,6 +131,10 @@ struct TileBind : impl::TileBindBase<TileBind> {
         op->erase();
         return WalkResult::advance();
       }
+      if (auto work = dyn_cast<tile::WorkPartOp>(op); work && !tile::staticExtent(work.getParts())) {
+        op->emitError() << "its parts name something that is no parameter of the template";
+        return WalkResult::interrupt();
+      }
       for (Type type : op->getResultTypes())
         if (auto tileType = dyn_cast<tile::TileType>(type); tileType && !tileType.isBound()) {
           op->emitError() << type << " names something that is no parameter of the template";

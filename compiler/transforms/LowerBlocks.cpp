@@ -160,9 +160,25 @@ private:
     return partial;
   }
 
+  /// The iterations of this loop's part. Shares differ by one iteration, the larger ones come first.
+  std::pair<Value, Value> shareOf(Value low, Value high) {
+    Value part = loop.getPart()[0], parts = loop.getPart()[1], count = subtract(high, low);
+    Value whole = arith::DivUIOp::create(builder, loc, count, parts);
+    Value rest = arith::RemUIOp::create(builder, loc, count, parts);
+    Value all = arith::MulIOp::create(builder, loc, whole, part);
+    Value more = arith::MinUIOp::create(builder, loc, part, rest);
+    Value before = add(all, more);
+    Value hasMore = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ult, part, rest);
+    Value first = add(low, before);
+    Value size = add(whole, arith::ExtUIOp::create(builder, loc, builder.getI32Type(), hasMore));
+    return {first, add(first, size)};
+  }
+
   /// `blockOf`: the index and the kind of the block of an iteration.
   void emitLoop(Value low, Value high,
                 llvm::function_ref<std::pair<Value, Value>(OpBuilder &, Value)> blockOf) {
+    if (!loop.getPart().empty())
+      std::tie(low, high) = shareOf(low, high);
     auto newLoop = scf::ForOp::create(builder, loc, low, high, one, loop.getInit());
     Block *body = newLoop.getBody();
     if (!body->empty() && body->back().hasTrait<OpTrait::IsTerminator>())

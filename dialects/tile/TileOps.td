@@ -97,6 +97,22 @@ def Tile_WorkOp : Tile_Op<"work", [Pure]> {
   let assemblyFormat = "(`item` $item^)? attr-dict `:` type($block)";
 }
 
+def Tile_WorkPartOp : Tile_Op<"work_part", [Pure]> {
+  let summary = "the work map of split keys: a block of rows, and which part of its keys";
+  let description = [{
+    There are `parts` times as many work items as `tile.work` has: item i is part i / n of the block that
+    `tile.work` gives for item i mod n, where n is how many it has. `tile.blocks` of that part goes over
+    a share of the block's keys.
+
+    `parts` is made of a template's parameters; `tile-bind` makes it a number.
+
+    Example: `%rows, %part = tile.work_part of parts : !tile.block<query, 64>`
+  }];
+  let arguments = (ins AnyAttr:$parts);
+  let results = (outs Tile_BlockType:$block, I32:$part);
+  let assemblyFormat = "`of` custom<Extent>($parts) attr-dict `:` type($block)";
+}
+
 def Tile_BlockOp : Tile_Op<"block", [Pure]> {
   let summary = "a block by its coordinates: what tile.coordinates says of it";
   let description = [{
@@ -180,6 +196,9 @@ def Tile_BlocksOp : Tile_Op<"blocks", [
       run; it is partial if it holds a key of an interval in `drops`, or reaches beyond Sk;
     - `among`: what `tile.find_blocks` found.
 
+    With `part (%p, %n)` the loop goes over share p of n of the blocks that run: in their order, and of one block more in
+    the first shares where they do not divide. A share may be empty.
+
     The transpose is the loop over the blocks of queries that a block of keys needs. Its intervals are of
     queries, inside [0, Sq]; a block that reaches beyond Sq is partial. The type of `rows` says which it is.
 
@@ -195,7 +214,8 @@ def Tile_BlocksOp : Tile_Op<"blocks", [
     ```
   }];
   let arguments = (ins Tile_BlockType:$rows, Variadic<AnyType>:$init, Variadic<I32>:$runs,
-                       Variadic<I32>:$drops, Optional<Tile_FoundBlocksType>:$among);
+                       Variadic<I32>:$drops, Optional<Tile_FoundBlocksType>:$among,
+                       Variadic<I32>:$part);
   let results = (outs Variadic<AnyType>:$results);
   let regions = (region SizedRegion<1>:$body);
   let hasCustomAssemblyFormat = 1;

@@ -129,7 +129,7 @@ static ParseResult parseIntervals(OpAsmParser &parser, StringRef keyword,
 
 // tile.blocks %keys, %partial of %rows : type -> type
 //   (`carry` `(` %arg = %init : type, ... `)`)? (`runs` `(` %low, %high, ... `)`)?
-//   (`drops` `(` %low, %high, ... `)`)? (`among` %found)? body attributes?
+//   (`drops` `(` %low, %high, ... `)`)? (`among` %found)? (`part` `(` %p, %n `)`)? body attributes?
 ParseResult BlocksOp::parse(OpAsmParser &parser, OperationState &result) {
   Builder builder(parser.getContext());
   SmallVector<OpAsmParser::Argument> arguments(2);
@@ -142,7 +142,7 @@ ParseResult BlocksOp::parse(OpAsmParser &parser, OperationState &result) {
     return failure();
   arguments[1].type = builder.getI1Type();
 
-  SmallVector<OpAsmParser::UnresolvedOperand> init, runs, drops, among;
+  SmallVector<OpAsmParser::UnresolvedOperand> init, runs, drops, among, part;
   if (succeeded(parser.parseOptionalKeyword("carry"))) {
     auto parseCarried = [&] {
       OpAsmParser::Argument &argument = arguments.emplace_back();
@@ -158,6 +158,8 @@ ParseResult BlocksOp::parse(OpAsmParser &parser, OperationState &result) {
   SMLoc amongLoc = parser.getCurrentLocation();
   if (succeeded(parser.parseOptionalKeyword("among")) && parser.parseOperand(among.emplace_back()))
     return failure();
+  if (parseIntervals(parser, "part", part))
+    return failure();
   for (const OpAsmParser::Argument &argument : ArrayRef(arguments).drop_front(2))
     result.addTypes(argument.type);
 
@@ -172,11 +174,13 @@ ParseResult BlocksOp::parse(OpAsmParser &parser, OperationState &result) {
       parser.resolveOperands(init, result.types, parser.getCurrentLocation(), result.operands) ||
       parser.resolveOperands(runs, i32, result.operands) ||
       parser.resolveOperands(drops, i32, result.operands) ||
-      parser.resolveOperands(among, found, result.operands))
+      parser.resolveOperands(among, found, result.operands) ||
+      parser.resolveOperands(part, i32, result.operands))
     return failure();
   result.addAttribute(getOperandSegmentSizeAttr(),
                       builder.getDenseI32ArrayAttr({1, int32_t(init.size()), int32_t(runs.size()),
-                                                    int32_t(drops.size()), int32_t(among.size())}));
+                                                    int32_t(drops.size()), int32_t(among.size()),
+                                                    int32_t(part.size())}));
   Region *body = result.addRegion();
   if (parser.parseRegion(*body, arguments) || parser.parseOptionalAttrDict(result.attributes))
     return failure();
@@ -202,6 +206,8 @@ void BlocksOp::print(OpAsmPrinter &printer) {
     printer << " drops (" << getDrops() << ')';
   if (getAmong())
     printer << " among " << getAmong();
+  if (!getPart().empty())
+    printer << " part (" << getPart() << ')';
   printer << ' ';
   printer.printRegion(getBody(), /*printEntryBlockArgs=*/false,
                       /*printBlockTerminators=*/!getResults().empty());
@@ -220,6 +226,9 @@ LogicalResult BlocksOp::verify() {
     if (intervals.size() % 2 != 0)
       return emitOpError() << "expected intervals (low, high, ...), got " << intervals.size()
                            << " values; give each low end its high end";
+  if (!getPart().empty() && getPart().size() != 2)
+    return emitOpError() << "expected a part and the number of parts, got " << getPart().size()
+                         << " values; write part (%p, %n)";
   if (getAmong() && !(getRuns().empty() && getDrops().empty()))
     return emitOpError() << "expected either runs and drops or found blocks, got both; the found "
                             "blocks know which are partial";

@@ -127,3 +127,20 @@ tile.kernel @descending(%low: i32, %high: i32, %x: f32)
     tile.yield %c : f32
   }
 }
+
+// A part of the blocks: shares differ by one, the larger ones come first.
+// CHECK-LABEL: tile.kernel @part
+tile.kernel @part(%low: i32, %high: i32, %p: i32, %n: i32) {
+  %rows = tile.work : !tile.block<query, 64>
+  // CHECK: %[[COUNT:.*]] = arith.subi %[[END:.*]], %[[FIRST:.*]] : i32
+  // CHECK: %[[WHOLE:.*]] = arith.divui %[[COUNT]], %n
+  // CHECK: %[[REST:.*]] = arith.remui %[[COUNT]], %n
+  // CHECK: %[[ALL:.*]] = arith.muli %[[WHOLE]], %p
+  // CHECK: %[[MORE:.*]] = arith.minui %p, %[[REST]]
+  // CHECK: %[[BEFORE:.*]] = arith.addi %[[ALL]], %[[MORE]]
+  // CHECK: %[[FROM:.*]] = arith.addi %[[FIRST]], %[[BEFORE]]
+  // CHECK: scf.for %{{.*}} = %[[FROM]] to
+  tile.blocks %keys, %partial of %rows : !tile.block<query, 64> -> !tile.block<key, 32> runs (%low, %high) part (%p, %n) {
+    tile.yield
+  }
+}

@@ -86,13 +86,23 @@ KernelSignature::KernelSignature(tile::KernelOp kernel) {
 
 Expression workItems(tile::KernelOp kernel) {
   tile::BlockType block;
+  int64_t parts = 1;
   kernel.walk([&](tile::WorkOp work) { block = work.getBlock().getType(); });
+  kernel.walk([&](tile::WorkPartOp work) {
+    block = work.getBlock().getType();
+    parts = *tile::staticExtent(work.getParts());
+  });
+  std::string rows = std::to_string(block.getPositions());
+  auto times = [&](const std::string &items) {
+    return Expression::parse(parts == 1 ? items : "(* " + std::to_string(parts) + " " + items + ")")
+        .value();
+  };
+  if (block.getAxis() == tile::Axis::Key)
+    return times("(* (ceildiv Sk " + rows + ") (* B Hkv))");
   std::string packs = "H";
   if (block.getHeadCount() > 1)
     packs = "(* Hkv (ceildiv (ceildiv H Hkv) " + std::to_string(block.getHeadCount()) + "))";
-  return Expression::parse("(* (ceildiv Sq " + std::to_string(block.getPositions()) + ") (* B " +
-                           packs + "))")
-      .value();
+  return times("(* (ceildiv Sq " + rows + ") (* B " + packs + "))");
 }
 
 } // namespace tesela

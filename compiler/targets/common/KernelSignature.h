@@ -59,7 +59,8 @@ private:
 };
 
 /// The number of work items of a bound kernel: `(* (ceildiv Sq block_m) (* B H))`, or with packs of
-/// heads in the place of H.
+/// heads in the place of H; of blocks of keys `(* (ceildiv Sk block_n) (* B Hkv))`; with the parts of a
+/// tile.work_part as a factor.
 Expression workItems(tile::KernelOp kernel);
 
 } // namespace tesela

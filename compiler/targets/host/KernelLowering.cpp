@@ -77,6 +77,17 @@ LogicalResult KernelLowering::lowerOperation(Operation &op) {
                                             work.getBlock().getType(), /*groupKeys=*/0);
         return success();
       })
+      .Case([&](tile::WorkPartOp work) {
+        tile::BlockType type = work.getBlock().getType();
+        Location loc = builder_.getLoc();
+        Value items = emitWorkItems(builder_, loc, extents_, type);
+        Value part = arith::DivUIOp::create(builder_, item_, items);
+        Value item = arith::SubIOp::create(builder_, item_, builder_.multiply(part, items));
+        scalars_.map(work.getPart(), part);
+        blocks_[work.getBlock()] =
+            emitWork(builder_, loc, item, extents_, type, /*groupKeys=*/0);
+        return success();
+      })
       .Case([&](tile::BlockAtOp at) {
         BlockCoordinates rows = blocks_.lookup(at.getRows());
         tile::BlockType type = at.getBlock().getType();

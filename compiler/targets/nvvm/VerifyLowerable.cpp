@@ -22,6 +22,10 @@ LogicalResult verify(tile::WorkOp work) {
                             << "; work items of keys run on the host alone";
 }
 
+LogicalResult verify(tile::WorkPartOp work) {
+  return work.emitOpError() << "has no lowering for GPUs so far; split keys on the host";
+}
+
 LogicalResult verify(tile::BlockAtOp at) {
   tile::BlockType block = at.getBlock().getType();
   if (block.getAxis() == tile::Axis::Key)
@@ -50,6 +54,15 @@ LogicalResult verify(tile::LoadOp load) {
   return success();
 }
 
+/// They leave through a buffer of 16-bit elements.
+LogicalResult verify(tile::StoreOp store) {
+  auto type = cast<tile::TileType>(store.getTile().getType());
+  if (type.getRank() == 1 || type.getElementType().getIntOrFloatBitWidth() == 16)
+    return success();
+  return store.emitOpError() << "expected a tile of 16-bit elements, got " << type
+                             << "; convert it with tile.convert, or run it on the host";
+}
+
 LogicalResult verify(tile::DotOp dot) {
   if (dot.getLeftTransposed())
     return dot.emitOpError() << "expected a left operand that is not transposed; compute the "
@@ -66,7 +79,8 @@ LogicalResult verify(tile::DotOp dot) {
 LogicalResult verifyLowerable(tile::KernelOp kernel) {
   WalkResult result = kernel.walk([](Operation *op) {
     LogicalResult verified = llvm::TypeSwitch<Operation *, LogicalResult>(op)
-                                 .Case<tile::BlockAtOp, tile::DotOp, tile::LoadOp, tile::WorkOp>(
+                                 .Case<tile::BlockAtOp, tile::DotOp, tile::LoadOp, tile::StoreOp, tile::WorkOp,
+                  tile::WorkPartOp>(
                                      [](auto each) { return verify(each); })
                                  .Default([](Operation *) { return success(); });
     return failed(verified) ? WalkResult::interrupt() : WalkResult::advance();

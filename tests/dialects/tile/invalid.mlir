@@ -383,7 +383,7 @@ tile.kernel @k() {
 tile.kernel @k(%found: !tile.found_blocks<32, query>) {
   %rows = tile.work : !tile.block<query, 64>
   // expected-error @+1 {{expected found blocks '!tile.found_blocks<32>' as the loop goes over '!tile.block<key, 32>', got '!tile.found_blocks<32, query>'}}
-  "tile.blocks"(%rows, %found) <{operandSegmentSizes = array<i32: 1, 0, 0, 0, 1>}> ({
+  "tile.blocks"(%rows, %found) <{operandSegmentSizes = array<i32: 1, 0, 0, 0, 1, 0>}> ({
   ^body(%keys: !tile.block<key, 32>, %partial: i1):
     "tile.yield"() : () -> ()
   }) : (!tile.block<query, 64>, !tile.found_blocks<32, query>) -> ()
@@ -394,7 +394,7 @@ tile.kernel @k(%found: !tile.found_blocks<32, query>) {
 tile.kernel @k(%low: i32) {
   %rows = tile.work : !tile.block<query, 8>
   // expected-error @+1 {{expected intervals (low, high, ...), got 1 values; give each low end its high end}}
-  "tile.blocks"(%rows, %low) <{operandSegmentSizes = array<i32: 1, 0, 1, 0, 0>}> ({
+  "tile.blocks"(%rows, %low) <{operandSegmentSizes = array<i32: 1, 0, 1, 0, 0, 0>}> ({
   ^body(%keys: !tile.block<key, 8>, %partial: i1):
     "tile.yield"() : () -> ()
   }) : (!tile.block<query, 8>, i32) -> ()
@@ -511,5 +511,15 @@ tile.kernel @values_of_columns(%a: !tile.tile<[16, 32], f32>, %b: !tile.tile<[1,
   %d = tile.map %a, %b : (!tile.tile<[16, 32], f32>, !tile.tile<[1, 16], f32>) -> !tile.tile<[16, 32], f32> {
   ^body(%x: f32, %y: f32, %row: i32, %column: i32):
     tile.yield %x : f32
+  }
+}
+
+// -----
+
+tile.kernel @half_a_part(%part: i32) {
+  %rows = tile.work : !tile.block<query, 8>
+  // expected-error @+1 {{expected a part and the number of parts, got 1 values; write part (%p, %n)}}
+  tile.blocks %keys, %partial of %rows : !tile.block<query, 8> -> !tile.block<key, 16> part (%part) {
+    tile.yield
   }
 }

@@ -231,3 +231,15 @@ tile.kernel @orientations(%x: !tile.view<[?, ?, ?, 16], f32>, %lse: !tile.view<[
   // CHECK: tile.dot %{{.*}} transposed, %{{.*}} plus
   %dq = tile.dot %y transposed, %k plus %none : (!tile.tile<[32, 8], f32>, !tile.tile<[32, 16], f32>, !tile.tile<[8, 16], f32>) -> !tile.tile<[8, 16], f32>
 }
+
+// A share of a block's keys.
+// CHECK-LABEL: tile.kernel @split<parts>
+tile.kernel @split<parts>() {
+  // CHECK: %[[ROWS:.*]], %[[PART:.*]] = tile.work_part of 2 * parts : <query, 8>
+  %rows, %part = tile.work_part of 2 * parts : !tile.block<query, 8>
+  %parts = tile.number 2 * parts
+  // CHECK: tile.blocks %{{.*}}, %{{.*}} of %[[ROWS]] : !tile.block<query, 8> -> !tile.block<key, 16> part (%[[PART]], %{{.*}}) {
+  tile.blocks %keys, %partial of %rows : !tile.block<query, 8> -> !tile.block<key, 16> part (%part, %parts) {
+    tile.yield
+  }
+}

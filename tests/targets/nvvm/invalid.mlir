@@ -1,4 +1,4 @@
-// RUN: tesela-opt %s --split-input-file --verify-diagnostics --pipe-assign-fragments --pipe-lower-to-nvvm
+// RUN: tesela-opt %s --split-input-file --verify-diagnostics --pipe-verify-lowerable --pipe-assign-fragments --pipe-lower-to-nvvm
 
 // expected-error @+1 {{expected a kernel with the attribute 'schedule', a #tile.schedule}}
 tile.kernel @no_schedule() {
@@ -76,4 +76,20 @@ tile.kernel @values_of_columns(%x: !tile.view<[?, ?, ?], f32>) attributes {pipe.
   %rows = tile.work : !tile.block<query, 64>
   // expected-error @+1 {{expected a value for each row}}
   %X = tile.load %x[%rows] : !tile.view<[?, ?, ?], f32>[!tile.block<query, 64>] -> !tile.tile<[1, 64], f32>
+}
+
+// -----
+
+tile.kernel @parts_of_keys() attributes {pipe.shared_bytes = 0 : i64, schedule = #tile.schedule<block_m = 64, block_n = 64, stages = 1, warps = 4, q_in_registers = false>} {
+  // expected-error @+1 {{has no lowering for GPUs so far; split keys on the host}}
+  %rows, %part = tile.work_part of 4 : !tile.block<query, 64>
+}
+
+// -----
+
+tile.kernel @exact_output(%o: !tile.view<[?, ?, ?, 64], f32>) attributes {pipe.shared_bytes = 0 : i64, schedule = #tile.schedule<block_m = 64, block_n = 64, stages = 1, warps = 4, q_in_registers = false>} {
+  %rows = tile.work : !tile.block<query, 64>
+  %O = tile.constant 0.0 : !tile.tile<[64, 64], f32>
+  // expected-error @+1 {{expected a tile of 16-bit elements}}
+  tile.store %O, %o[%rows] : !tile.tile<[64, 64], f32>, !tile.view<[?, ?, ?, 64], f32>[!tile.block<query, 64>]
 }
