@@ -12,6 +12,7 @@
 #include "analysis/TileProgram.h"
 #include "attn/Attn.h"
 #include "driver/ChosenKernel.h"
+#include "driver/Interface.h"
 #include "driver/LargeStack.h"
 #include "driver/Summaries.h"
 #include "driver/Templates.h"
@@ -81,11 +82,15 @@ private:
   Status run(llvm::function_ref<void(OpPassManager &)> addPasses, const char *stage,
              Verify verify = Verify::inDebugBuilds);
   Error failure(const char *stage);
-  Status checkParameterBytes();
+  Status checkParameterBytes(const KernelSignature &signature);
   Status addSummaryKernels();
   std::string moduleText();
-  /// The main kernel; those of summaries come behind it.
-  tile::KernelOp kernel() { return *module->getOps<tile::KernelOp>().begin(); }
+  /// The template's kernels; those of summaries come behind them.
+  SmallVector<tile::KernelOp> kernels() {
+    auto all = llvm::to_vector(module->getOps<tile::KernelOp>());
+    all.truncate(kernelCount);
+    return all;
+  }
 
   /// Notes the time since the last note under `stage`.
   void note(const char *stage) {
@@ -107,7 +112,9 @@ private:
   VariantTraits traits;
   Schedule schedule;
   OwningOpRef<ModuleOp> module;
-  std::optional<KernelSignature> signature;
+  size_t kernelCount = 0;                  ///< of the template
+  std::vector<KernelSignature> signatures; ///< of its kernels
+  Interface interface;
   SummaryPlan summaries;
   std::map<std::string, int64_t> sharedBytes;
   ChipFacts chip{};
@@ -232,8 +239,8 @@ Status Compilation::bind() {
   templateFile = source->file;
   OwningOpRef<ModuleOp> templates =
       parseSourceString<ModuleOp>(source->text, &context, "forward.mlir");
-  if (templates && !llvm::hasSingleElement(templates->getOps<tile::KernelOp>()))
-    templates->emitError() << "there must be one tile.kernel";
+  if (templates && templates->getOps<tile::KernelOp>().empty())
+    templates->emitError() << "there must be a tile.kernel";
   if (!messages.empty())
     return failure("template");
   auto attribute = dyn_cast_or_null<tile::ScheduleAttr>(
@@ -244,6 +251,7 @@ Status Compilation::bind() {
     kernel->remove();
     kernel.setScheduleAttr(attribute);
     module->push_back(kernel);
+    ++kernelCount;
   }
   note("template");
 
@@ -261,6 +269,12 @@ Status Compilation::bind() {
                           "bind", Verify::always);
       !status)
     return status;
+  Result<Interface> declared = interfaceOf(kernels(), variant.parameters);
+  if (!declared) {
+    messages = declared.error().message();
+    return failure("interface");
+  }
+  interface = std::move(*declared);
   return run(
       [](OpPassManager &passes) {
         passes.addPass(createTileInlineVariant());
@@ -269,10 +283,10 @@ Status Compilation::bind() {
       "variant");
 }
 
-Status Compilation::checkParameterBytes() {
+Status Compilation::checkParameterBytes(const KernelSignature &signature) {
   constexpr int64_t limit = 4096; // of a kernel, in CUDA's C++ Programming Guide
   int64_t bytes = 0;
-  for (const ArgumentSlot &slot : signature->slots()) {
+  for (const ArgumentSlot &slot : signature.slots()) {
     using Kind = ArgumentSlot::Kind;
     bool wide = slot.kind == Kind::data || slot.kind == Kind::stride || slot.kind == Kind::counter;
     bool isMap = slot.kind == Kind::tensorMap;
@@ -288,12 +302,12 @@ Status Compilation::checkParameterBytes() {
                   specification.variantFile, bytes, limit));
 }
 
-/// The summaries that the kernel reads by now are made by kernels of their own.
+/// The summaries that kernels read by now are made by kernels of their own.
 Status Compilation::addSummaryKernels() {
-  signature.emplace(kernel());
-  if (Status status = checkParameterBytes(); !status)
-    return status;
-  if (summariesOf(kernel()).empty())
+  for (tile::KernelOp kernel : kernels())
+    if (Status status = checkParameterBytes(signatures.emplace_back(kernel)); !status)
+      return status;
+  if (!needSummaries(kernels()))
     return Status::success();
   Result<Template> source = summaryTemplate();
   if (!source)
@@ -307,7 +321,7 @@ Status Compilation::addSummaryKernels() {
     parsed->emitError() << "there must be one tile.kernel";
   if (!isOne)
     return failure("summary");
-  FailureOr<SummaryPlan> plan = addSummaries(kernel(), *parsed);
+  FailureOr<SummaryPlan> plan = addSummaries(kernels(), *parsed);
   if (failed(plan))
     return failure("summary");
   summaries = std::move(*plan);
@@ -390,19 +404,22 @@ Artifact Compilation::makeArtifact() {
   artifact.headDimV = specification.headDimV;
   artifact.schedule = schedule.text();
   artifact.scoreIsIdentity = variant.scoreIsIdentity();
-  artifact.parameters = variant.parameters;
-  Launch launch{.kernel = kernel().getSymName().str(),
-                .items = workItems(kernel()),
-                .extents = {},
-                .summarizes = "",
-                .persistent = schedule.persistent,
-                .threads = int(schedule.threads()),
-                .sharedBytes = 0,
-                .workspaceBytes = 0,
-                .slots = signature->slots()};
+  artifact.tensors = interface.tensors;
+  artifact.parameters = interface.parameters;
   artifact.workspaces = summaries.workspaces;
+  artifact.workspaces.insert(artifact.workspaces.end(), interface.workspaces.begin(),
+                             interface.workspaces.end());
   artifact.launches = summaries.launches;
-  artifact.launches.push_back(std::move(launch));
+  for (auto [kernel, signature] : llvm::zip(kernels(), signatures))
+    artifact.launches.push_back({.kernel = kernel.getSymName().str(),
+                                 .items = workItems(kernel),
+                                 .extents = {},
+                                 .summarizes = "",
+                                 .persistent = schedule.persistent,
+                                 .threads = int(schedule.threads()),
+                                 .sharedBytes = 0,
+                                 .workspaceBytes = 0,
+                                 .slots = signature.slots()});
   return artifact;
 }
 

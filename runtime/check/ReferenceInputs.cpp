@@ -24,7 +24,8 @@ Result<ReferenceInputs> referenceInputs(const KernelOptions &options,
       parseVariant(options.variantText, options.variantFile, constantsOf(options));
   if (!variant)
     return variant.error();
-  Signature signature{options.inputType, options.headDimQk, options.headDimV, variant->parameters};
+  Signature signature = Signature::ofAttention(options.inputType, options.headDimQk,
+                                               options.headDimV, variant->parameters);
   Result<CheckedArguments> checked = checkArguments(signature, arguments, {alignment, false});
   if (!checked)
     return checked.error();
