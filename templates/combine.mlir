@@ -6,7 +6,8 @@
 // A sink is a part more, with the output 0: no part has it, so that it counts once.
 //
 // A work item owns block_m rows of one head and walks over the parts. The parts are batches: part p
-// of batch b is batch p · B + b of the views, so they are [P, B, H, Sq, D] and [P, B, H, Sq].
+// of batch b is batch p · B + b of the views, so they are [P, B, H, Sq, D] and [P, B, H, Sq]; nothing
+// checks that P is `parts`.
 // m, l: running maxima of L_p and sums of exp(L_p - m); o: the unscaled output. What a part without
 // keys (L_p = -inf) left in O_p does not matter.
 tile.kernel @combine<block_m, d_v, output>(

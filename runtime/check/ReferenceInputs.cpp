@@ -16,6 +16,8 @@ namespace tesela {
 
 Result<ReferenceInputs> referenceInputs(const KernelOptions &options,
                                         const LaunchArguments &arguments, int alignment) {
+  if (Status status = checkIsAttention(options, "a reference"); !status)
+    return status.error();
   KernelOptions anywhere = options;
   anywhere.target = "host"; // a reference is of no target
   if (Result<KernelSpecification> valid = makeSpecification(anywhere, "host"); !valid)
