@@ -9,11 +9,11 @@
 
 // D: a work item owns block_m rows of a head.
 tile.kernel @backward_rows<block_m, d_v, padded_v, input>(
-    %o: !tile.view<[?, ?, ?, d_v], input>, %do: !tile.view<[?, ?, ?, d_v], input>,
-    %delta: !tile.view<[?, ?, ?], f32>) {
+    in %o: !tile.view<[B, H, Sq, d_v], input>, in %do: !tile.view<[B, H, Sq, d_v], input>,
+    workspace %delta: !tile.view<[B, H, Sq], f32, contiguous>) {
   %rows = tile.work : !tile.block<query, block_m>
-  %O = tile.load %o[%rows] : !tile.view<[?, ?, ?, d_v], input>[!tile.block<query, block_m>] -> !tile.tile<[block_m, padded_v], input>
-  %dO = tile.load %do[%rows] : !tile.view<[?, ?, ?, d_v], input>[!tile.block<query, block_m>] -> !tile.tile<[block_m, padded_v], input>
+  %O = tile.load %o[%rows] : !tile.view<[B, H, Sq, d_v], input>[!tile.block<query, block_m>] -> !tile.tile<[block_m, padded_v], input>
+  %dO = tile.load %do[%rows] : !tile.view<[B, H, Sq, d_v], input>[!tile.block<query, block_m>] -> !tile.tile<[block_m, padded_v], input>
   %Of = tile.convert %O : !tile.tile<[block_m, padded_v], input> -> !tile.tile<[block_m, padded_v], f32>
   %dOf = tile.convert %dO : !tile.tile<[block_m, padded_v], input> -> !tile.tile<[block_m, padded_v], f32>
   %product = tile.map %Of, %dOf : (!tile.tile<[block_m, padded_v], f32>, !tile.tile<[block_m, padded_v], f32>) -> !tile.tile<[block_m, padded_v], f32> {
@@ -24,19 +24,19 @@ tile.kernel @backward_rows<block_m, d_v, padded_v, input>(
   %zero = tile.constant 0.0 : !tile.tile<[block_m], f32>
   %shares = tile.reduce add %product from %zero : !tile.tile<[block_m, padded_v], f32> -> !tile.tile<[block_m], f32>
   %D = tile.total %shares : !tile.tile<[block_m], f32> -> !tile.tile<[block_m], f32>
-  tile.store %D, %delta[%rows] : !tile.tile<[block_m], f32>, !tile.view<[?, ?, ?], f32>[!tile.block<query, block_m>]
+  tile.store %D, %delta[%rows] : !tile.tile<[block_m], f32>, !tile.view<[B, H, Sq], f32, contiguous>[!tile.block<query, block_m>]
 }
 
 // dK and dV: a work item owns block_n keys of a key/value head and walks over the blocks of queries
 // that need them, of each query head in turn. The rows of its tiles are keys.
 tile.kernel @backward_keys<block_m, block_n, d_qk, d_v, padded_qk, padded_v, input>(
-    %q: !tile.view<[?, ?, ?, d_qk], input>, %k: !tile.view<[?, ?, ?, d_qk], input>,
-    %v: !tile.view<[?, ?, ?, d_v], input>, %do: !tile.view<[?, ?, ?, d_v], input>,
-    %lse: !tile.view<[?, ?, ?], f32>, %delta: !tile.view<[?, ?, ?], f32>,
-    %dk: !tile.view<[?, ?, ?, d_qk], input>, %dv: !tile.view<[?, ?, ?, d_v], input>, %scale: f32) {
+    in %q: !tile.view<[B, H, Sq, d_qk], input>, in %k: !tile.view<[B, Hkv, Sk, d_qk], input>,
+    in %v: !tile.view<[B, Hkv, Sk, d_v], input>, in %do: !tile.view<[B, H, Sq, d_v], input>,
+    in %lse: !tile.view<[B, H, Sq], f32, contiguous>, workspace %delta: !tile.view<[B, H, Sq], f32, contiguous>,
+    out %dk: !tile.view<[B, Hkv, Sk, d_qk], input>, out %dv: !tile.view<[B, Hkv, Sk, d_v], input>, %scale: f32) {
   %keys = tile.work : !tile.block<key, block_n>
-  %K = tile.load %k[%keys] : !tile.view<[?, ?, ?, d_qk], input>[!tile.block<key, block_n>] -> !tile.tile<[block_n, padded_qk], input>
-  %V = tile.load %v[%keys] : !tile.view<[?, ?, ?, d_v], input>[!tile.block<key, block_n>] -> !tile.tile<[block_n, padded_v], input>
+  %K = tile.load %k[%keys] : !tile.view<[B, Hkv, Sk, d_qk], input>[!tile.block<key, block_n>] -> !tile.tile<[block_n, padded_qk], input>
+  %V = tile.load %v[%keys] : !tile.view<[B, Hkv, Sk, d_v], input>[!tile.block<key, block_n>] -> !tile.tile<[block_n, padded_v], input>
   %none = arith.constant 0 : i32
   %one = arith.constant 1 : i32
   %heads = tile.extent "H"
@@ -53,10 +53,10 @@ tile.kernel @backward_keys<block_m, block_n, d_qk, d_v, padded_qk, padded_v, inp
       %batch, %head, %kv_head, %first = tile.coordinates %first_head : !tile.block<query, block_m>
       %own_head = arith.addi %head, %g : i32
       %queries = tile.block %batch, %own_head, %first : !tile.block<query, block_m>
-      %Q = tile.load %q[%queries] : !tile.view<[?, ?, ?, d_qk], input>[!tile.block<query, block_m>] -> !tile.tile<[block_m, padded_qk], input>
-      %dO = tile.load %do[%queries] : !tile.view<[?, ?, ?, d_v], input>[!tile.block<query, block_m>] -> !tile.tile<[block_m, padded_v], input>
-      %L = tile.load %lse[%queries] : !tile.view<[?, ?, ?], f32>[!tile.block<query, block_m>] -> !tile.tile<[1, block_m], f32>
-      %D = tile.load %delta[%queries] : !tile.view<[?, ?, ?], f32>[!tile.block<query, block_m>] -> !tile.tile<[1, block_m], f32>
+      %Q = tile.load %q[%queries] : !tile.view<[B, H, Sq, d_qk], input>[!tile.block<query, block_m>] -> !tile.tile<[block_m, padded_qk], input>
+      %dO = tile.load %do[%queries] : !tile.view<[B, H, Sq, d_v], input>[!tile.block<query, block_m>] -> !tile.tile<[block_m, padded_v], input>
+      %L = tile.load %lse[%queries] : !tile.view<[B, H, Sq], f32, contiguous>[!tile.block<query, block_m>] -> !tile.tile<[1, block_m], f32>
+      %D = tile.load %delta[%queries] : !tile.view<[B, H, Sq], f32, contiguous>[!tile.block<query, block_m>] -> !tile.tile<[1, block_m], f32>
       %KQ = tile.dot %K, %Q transposed plus %S0 : (!tile.tile<[block_n, padded_qk], input>, !tile.tile<[block_m, padded_qk], input>, !tile.tile<[block_n, block_m], f32>) -> !tile.tile<[block_n, block_m], f32>
       %T = tile.score %KQ scaled by %scale at %keys, %queries : !tile.tile<[block_n, block_m], f32>, !tile.block<key, block_n>, !tile.block<query, block_m>
       %S = tile.mask %T if %partial at %keys, %queries : !tile.tile<[block_n, block_m], f32>, !tile.block<key, block_n>, !tile.block<query, block_m>
@@ -97,28 +97,28 @@ tile.kernel @backward_keys<block_m, block_n, d_qk, d_v, padded_qk, padded_v, inp
   }
   %dKi = tile.convert %dKs : !tile.tile<[block_n, padded_qk], f32> -> !tile.tile<[block_n, padded_qk], input>
   %dVi = tile.convert %dV : !tile.tile<[block_n, padded_v], f32> -> !tile.tile<[block_n, padded_v], input>
-  tile.store %dKi, %dk[%keys] : !tile.tile<[block_n, padded_qk], input>, !tile.view<[?, ?, ?, d_qk], input>[!tile.block<key, block_n>]
-  tile.store %dVi, %dv[%keys] : !tile.tile<[block_n, padded_v], input>, !tile.view<[?, ?, ?, d_v], input>[!tile.block<key, block_n>]
+  tile.store %dKi, %dk[%keys] : !tile.tile<[block_n, padded_qk], input>, !tile.view<[B, Hkv, Sk, d_qk], input>[!tile.block<key, block_n>]
+  tile.store %dVi, %dv[%keys] : !tile.tile<[block_n, padded_v], input>, !tile.view<[B, Hkv, Sk, d_v], input>[!tile.block<key, block_n>]
 }
 
 // dQ: a work item owns block_m queries of a head and walks over the blocks of keys that they need.
 tile.kernel @backward_queries<block_m, block_n, d_qk, d_v, padded_qk, padded_v, input>(
-    %q: !tile.view<[?, ?, ?, d_qk], input>, %k: !tile.view<[?, ?, ?, d_qk], input>,
-    %v: !tile.view<[?, ?, ?, d_v], input>, %do: !tile.view<[?, ?, ?, d_v], input>,
-    %lse: !tile.view<[?, ?, ?], f32>, %delta: !tile.view<[?, ?, ?], f32>,
-    %dq: !tile.view<[?, ?, ?, d_qk], input>, %scale: f32) {
+    in %q: !tile.view<[B, H, Sq, d_qk], input>, in %k: !tile.view<[B, Hkv, Sk, d_qk], input>,
+    in %v: !tile.view<[B, Hkv, Sk, d_v], input>, in %do: !tile.view<[B, H, Sq, d_v], input>,
+    in %lse: !tile.view<[B, H, Sq], f32, contiguous>, workspace %delta: !tile.view<[B, H, Sq], f32, contiguous>,
+    out %dq: !tile.view<[B, H, Sq, d_qk], input>, %scale: f32) {
   %queries = tile.work : !tile.block<query, block_m>
-  %Q = tile.load %q[%queries] : !tile.view<[?, ?, ?, d_qk], input>[!tile.block<query, block_m>] -> !tile.tile<[block_m, padded_qk], input>
-  %dO = tile.load %do[%queries] : !tile.view<[?, ?, ?, d_v], input>[!tile.block<query, block_m>] -> !tile.tile<[block_m, padded_v], input>
-  %L = tile.load %lse[%queries] : !tile.view<[?, ?, ?], f32>[!tile.block<query, block_m>] -> !tile.tile<[block_m], f32>
-  %D = tile.load %delta[%queries] : !tile.view<[?, ?, ?], f32>[!tile.block<query, block_m>] -> !tile.tile<[block_m], f32>
+  %Q = tile.load %q[%queries] : !tile.view<[B, H, Sq, d_qk], input>[!tile.block<query, block_m>] -> !tile.tile<[block_m, padded_qk], input>
+  %dO = tile.load %do[%queries] : !tile.view<[B, H, Sq, d_v], input>[!tile.block<query, block_m>] -> !tile.tile<[block_m, padded_v], input>
+  %L = tile.load %lse[%queries] : !tile.view<[B, H, Sq], f32, contiguous>[!tile.block<query, block_m>] -> !tile.tile<[block_m], f32>
+  %D = tile.load %delta[%queries] : !tile.view<[B, H, Sq], f32, contiguous>[!tile.block<query, block_m>] -> !tile.tile<[block_m], f32>
   %S0 = tile.constant 0.0 : !tile.tile<[block_m, block_n], f32>
   %dQ0 = tile.constant 0.0 : !tile.tile<[block_m, padded_qk], f32>
 
   %dQ = tile.blocks %keys, %partial of %queries : !tile.block<query, block_m> -> !tile.block<key, block_n>
       carry (%dQ1 = %dQ0 : !tile.tile<[block_m, padded_qk], f32>) {
-    %K = tile.load %k[%keys] : !tile.view<[?, ?, ?, d_qk], input>[!tile.block<key, block_n>] -> !tile.tile<[block_n, padded_qk], input>
-    %V = tile.load %v[%keys] : !tile.view<[?, ?, ?, d_v], input>[!tile.block<key, block_n>] -> !tile.tile<[block_n, padded_v], input>
+    %K = tile.load %k[%keys] : !tile.view<[B, Hkv, Sk, d_qk], input>[!tile.block<key, block_n>] -> !tile.tile<[block_n, padded_qk], input>
+    %V = tile.load %v[%keys] : !tile.view<[B, Hkv, Sk, d_v], input>[!tile.block<key, block_n>] -> !tile.tile<[block_n, padded_v], input>
     %QK = tile.dot %Q, %K transposed plus %S0 : (!tile.tile<[block_m, padded_qk], input>, !tile.tile<[block_n, padded_qk], input>, !tile.tile<[block_m, block_n], f32>) -> !tile.tile<[block_m, block_n], f32>
     %T = tile.score %QK scaled by %scale at %queries, %keys : !tile.tile<[block_m, block_n], f32>, !tile.block<query, block_m>, !tile.block<key, block_n>
     %S = tile.mask %T if %partial at %queries, %keys : !tile.tile<[block_m, block_n], f32>, !tile.block<query, block_m>, !tile.block<key, block_n>
@@ -154,5 +154,5 @@ tile.kernel @backward_queries<block_m, block_n, d_qk, d_v, padded_qk, padded_v, 
     tile.yield %y : f32
   }
   %dQi = tile.convert %dQs : !tile.tile<[block_m, padded_qk], f32> -> !tile.tile<[block_m, padded_qk], input>
-  tile.store %dQi, %dq[%queries] : !tile.tile<[block_m, padded_qk], input>, !tile.view<[?, ?, ?, d_qk], input>[!tile.block<query, block_m>]
+  tile.store %dQi, %dq[%queries] : !tile.tile<[block_m, padded_qk], input>, !tile.view<[B, H, Sq, d_qk], input>[!tile.block<query, block_m>]
 }

@@ -6,12 +6,15 @@
 // A sink is a part more, with the output 0: no part has it, so that it counts once.
 //
 // A work item owns block_m rows of one head and walks over the parts. The parts are batches: part p
-// of batch b is batch p · B + b of the views, so they are [P, B, H, Sq, D] and [P, B, H, Sq].
+// of batch b is batch p · B + b of the views, so they are [P, B, H, Sq, D] and [P, B, H, Sq]; nothing
+// checks that P is `parts`.
 // m, l: running maxima of L_p and sums of exp(L_p - m); o: the unscaled output. What a part without
 // keys (L_p = -inf) left in O_p does not matter.
 tile.kernel @combine<block_m, d_v, output>(
-    %o_parts: !tile.view<[?, ?, ?, d_v], f32>, %lse_parts: !tile.view<[?, ?, ?], f32>,
-    %o: !tile.view<[?, ?, ?, d_v], output>, %lse: !tile.view<[?, ?, ?], f32>, %$parts: i32) {
+    in %o_parts: !tile.view<[?, H, Sq, d_v], f32>,
+    in %lse_parts: !tile.view<[?, H, Sq], f32, contiguous>,
+    out %o: !tile.view<[B, H, Sq, d_v], output>,
+    out %lse: !tile.view<[B, H, Sq], f32, contiguous>, %$parts: i32) {
   %rows = tile.work : !tile.block<query, block_m>
   %batch, %head, %kv_head, %first = tile.coordinates %rows : !tile.block<query, block_m>
   %batches = tile.extent "B"
@@ -37,8 +40,8 @@ tile.kernel @combine<block_m, d_v, output>(
     %before = arith.muli %p, %batches : i32
     %part_batch = arith.addi %before, %batch : i32
     %part = tile.block %part_batch, %head, %first : !tile.block<query, block_m>
-    %L = tile.load %lse_parts[%part] : !tile.view<[?, ?, ?], f32>[!tile.block<query, block_m>] -> !tile.tile<[block_m], f32>
-    %X = tile.load %o_parts[%part] : !tile.view<[?, ?, ?, d_v], f32>[!tile.block<query, block_m>] -> !tile.tile<[block_m, d_v], f32>
+    %L = tile.load %lse_parts[%part] : !tile.view<[?, H, Sq], f32, contiguous>[!tile.block<query, block_m>] -> !tile.tile<[block_m], f32>
+    %X = tile.load %o_parts[%part] : !tile.view<[?, H, Sq, d_v], f32>[!tile.block<query, block_m>] -> !tile.tile<[block_m, d_v], f32>
     %m2 = tile.map %m1, %L : (!tile.tile<[block_m], f32>, !tile.tile<[block_m], f32>) -> !tile.tile<[block_m], f32> {
     ^body(%x: f32, %y: f32, %row: i32, %column: i32):
       %max = arith.maxnumf %x, %y : f32
@@ -100,6 +103,6 @@ tile.kernel @combine<block_m, d_v, output>(
     tile.yield %y : f32
   }
   %Yi = tile.convert %Y : !tile.tile<[block_m, d_v], f32> -> !tile.tile<[block_m, d_v], output>
-  tile.store %Yi, %o[%rows] : !tile.tile<[block_m, d_v], output>, !tile.view<[?, ?, ?, d_v], output>[!tile.block<query, block_m>]
-  tile.store %L, %lse[%rows] : !tile.tile<[block_m], f32>, !tile.view<[?, ?, ?], f32>[!tile.block<query, block_m>]
+  tile.store %Yi, %o[%rows] : !tile.tile<[block_m, d_v], output>, !tile.view<[B, H, Sq, d_v], output>[!tile.block<query, block_m>]
+  tile.store %L, %lse[%rows] : !tile.tile<[block_m], f32>, !tile.view<[B, H, Sq], f32, contiguous>[!tile.block<query, block_m>]
 }

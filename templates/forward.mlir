@@ -8,11 +8,11 @@
 // m, l: running row maxima and sums; o: the unscaled output. Heads are padded to the columns that
 // matrix instructions take (padded_qk, padded_v): with zeros as they are loaded, cut as they are stored.
 tile.kernel @forward<block_m, block_n, heads, d_qk, d_v, padded_qk, padded_v, input>(
-    %q: !tile.view<[?, ?, ?, d_qk], input>, %k: !tile.view<[?, ?, ?, d_qk], input>,
-    %v: !tile.view<[?, ?, ?, d_v], input>, %o: !tile.view<[?, ?, ?, d_v], input>,
-    %lse: !tile.view<[?, ?, ?], f32>, %scale: f32) {
+    in %q: !tile.view<[B, H, Sq, d_qk], input>, in %k: !tile.view<[B, Hkv, Sk, d_qk], input>,
+    in %v: !tile.view<[B, Hkv, Sk, d_v], input>, out %o: !tile.view<[B, H, Sq, d_v], input>,
+    out %lse: !tile.view<[B, H, Sq], f32, contiguous>, %scale: f32) {
   %rows = tile.work : !tile.block<query, block_m, heads>
-  %Q = tile.load %q[%rows] : !tile.view<[?, ?, ?, d_qk], input>[!tile.block<query, block_m, heads>] -> !tile.tile<[block_m, padded_qk], input>
+  %Q = tile.load %q[%rows] : !tile.view<[B, H, Sq, d_qk], input>[!tile.block<query, block_m, heads>] -> !tile.tile<[block_m, padded_qk], input>
   %factor = tile.exponent_factor %scale
   %m0 = tile.constant 0xFF800000 : !tile.tile<[block_m], f32> // -inf
   %l0 = tile.constant 0.0 : !tile.tile<[block_m], f32>
@@ -22,14 +22,14 @@ tile.kernel @forward<block_m, block_n, heads, d_qk, d_v, padded_qk, padded_v, in
   %m, %l, %O = tile.blocks %keys, %partial of %rows : !tile.block<query, block_m, heads> -> !tile.block<key, block_n>
       carry (%m1 = %m0 : !tile.tile<[block_m], f32>, %l1 = %l0 : !tile.tile<[block_m], f32>,
              %O1 = %O0 : !tile.tile<[block_m, padded_v], f32>) {
-    %K = tile.load %k[%keys] : !tile.view<[?, ?, ?, d_qk], input>[!tile.block<key, block_n>] -> !tile.tile<[block_n, padded_qk], input>
+    %K = tile.load %k[%keys] : !tile.view<[B, Hkv, Sk, d_qk], input>[!tile.block<key, block_n>] -> !tile.tile<[block_n, padded_qk], input>
     %QK = tile.dot %Q, %K transposed plus %S0 : (!tile.tile<[block_m, padded_qk], input>, !tile.tile<[block_n, padded_qk], input>, !tile.tile<[block_m, block_n], f32>) -> !tile.tile<[block_m, block_n], f32>
     %T = tile.score %QK scaled by %scale at %rows, %keys : !tile.tile<[block_m, block_n], f32>, !tile.block<query, block_m, heads>, !tile.block<key, block_n>
     %S = tile.mask %T if %partial at %rows, %keys : !tile.tile<[block_m, block_n], f32>, !tile.block<query, block_m, heads>, !tile.block<key, block_n>
     %P, %m2, %l2, %alpha = tile.softmax_step %S, %m1, %l1 factor %factor : !tile.tile<[block_m, block_n], f32>, !tile.tile<[block_m], f32>
     %O2 = tile.rescale %O1 by %alpha : !tile.tile<[block_m, padded_v], f32>, !tile.tile<[block_m], f32>
     %Pi = tile.convert %P : !tile.tile<[block_m, block_n], f32> -> !tile.tile<[block_m, block_n], input>
-    %V = tile.load %v[%keys] : !tile.view<[?, ?, ?, d_v], input>[!tile.block<key, block_n>] -> !tile.tile<[block_n, padded_v], input>
+    %V = tile.load %v[%keys] : !tile.view<[B, Hkv, Sk, d_v], input>[!tile.block<key, block_n>] -> !tile.tile<[block_n, padded_v], input>
     %O3 = tile.dot %Pi, %V plus %O2 : (!tile.tile<[block_m, block_n], input>, !tile.tile<[block_n, padded_v], input>, !tile.tile<[block_m, padded_v], f32>) -> !tile.tile<[block_m, padded_v], f32>
     tile.yield %m2, %l2, %O3 : !tile.tile<[block_m], f32>, !tile.tile<[block_m], f32>, !tile.tile<[block_m, padded_v], f32>
   }
@@ -37,6 +37,6 @@ tile.kernel @forward<block_m, block_n, heads, d_qk, d_v, padded_qk, padded_v, in
   %z = tile.sink at %rows : !tile.block<query, block_m, heads> -> !tile.tile<[block_m], f32>
   %Y, %L = tile.finish %O, %m, %l factor %factor sink %z : !tile.tile<[block_m, padded_v], f32>, !tile.tile<[block_m], f32>, !tile.tile<[block_m], f32>
   %Yi = tile.convert %Y : !tile.tile<[block_m, padded_v], f32> -> !tile.tile<[block_m, padded_v], input>
-  tile.store %Yi, %o[%rows] : !tile.tile<[block_m, padded_v], input>, !tile.view<[?, ?, ?, d_v], input>[!tile.block<query, block_m, heads>]
-  tile.store %L, %lse[%rows] : !tile.tile<[block_m], f32>, !tile.view<[?, ?, ?], f32>[!tile.block<query, block_m, heads>]
+  tile.store %Yi, %o[%rows] : !tile.tile<[block_m, padded_v], input>, !tile.view<[B, H, Sq, d_v], input>[!tile.block<query, block_m, heads>]
+  tile.store %L, %lse[%rows] : !tile.tile<[block_m], f32>, !tile.view<[B, H, Sq], f32, contiguous>[!tile.block<query, block_m, heads>]
 }

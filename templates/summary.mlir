@@ -14,7 +14,7 @@
 // repeats the last element. x's first axis tells low from high where it is a summary itself, and planes
 // is 1; of a captured tensor planes is 0 and both are read at once.
 tile.kernel @summary<block_m, rows, columns, planes, element, is_float>(
-    %$x: !tile.view<[?, ?, ?, ?, ?], element>, %summary: !tile.view<[?, ?, ?], i32>) {
+    %$x: !tile.view<[?, ?, ?, ?, ?], element>, out %summary: !tile.view<[?, ?, ?], i32, contiguous>) {
   %granules = tile.work : !tile.block<query, block_m>
   %batch, %head, %kv_head, %first = tile.coordinates %granules : !tile.block<query, block_m>
   %batches = tile.extent "B"
@@ -101,6 +101,6 @@ tile.kernel @summary<block_m, rows, columns, planes, element, is_float>(
   %most = tile.total %high {kind = 0 : i32} : !tile.tile<[block_m], i32> -> !tile.tile<[block_m], i32>
   %high_batch = arith.addi %batches, %batch : i32
   %above = tile.block %high_batch, %head, %first : !tile.block<query, block_m>
-  tile.store %least, %summary[%granules] : !tile.tile<[block_m], i32>, !tile.view<[?, ?, ?], i32>[!tile.block<query, block_m>]
-  tile.store %most, %summary[%above] : !tile.tile<[block_m], i32>, !tile.view<[?, ?, ?], i32>[!tile.block<query, block_m>]
+  tile.store %least, %summary[%granules] : !tile.tile<[block_m], i32>, !tile.view<[?, ?, ?], i32, contiguous>[!tile.block<query, block_m>]
+  tile.store %most, %summary[%above] : !tile.tile<[block_m], i32>, !tile.view<[?, ?, ?], i32, contiguous>[!tile.block<query, block_m>]
 }

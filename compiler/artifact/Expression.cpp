@@ -12,7 +12,6 @@ namespace tesela {
 
 namespace {
 
-constexpr std::string_view extentNames[] = {"B", "H", "Hkv", "Sq", "Sk"};
 /// Far above what a grid needs; keeps a hostile text from exhausting the stack.
 constexpr int maxDepth = 64;
 
@@ -136,6 +135,16 @@ Result<Expression> Expression::parse(std::string_view text) {
   expression.nodes_ = std::move(parser.nodes);
   expression.captureAxes_ = std::move(parser.captureAxes);
   return expression;
+}
+
+std::optional<int> Expression::extentIndex() const {
+  bool isOne = nodes_.size() == 1 && nodes_[0].kind == Node::extent;
+  return isOne ? std::optional<int>(int(nodes_[0].value)) : std::nullopt;
+}
+
+std::optional<int64_t> Expression::constant() const {
+  bool isNumber = nodes_.size() == 1 && nodes_[0].kind == Node::constant;
+  return isNumber ? std::optional<int64_t>(nodes_[0].value) : std::nullopt;
 }
 
 int64_t Expression::evaluate(const Extents &extents,

@@ -19,7 +19,7 @@ namespace tesela {
 namespace {
 
 constexpr std::string_view magic("TESELA\0A", 8);
-constexpr uint32_t formatVersion = 5;
+constexpr uint32_t formatVersion = 6;
 constexpr size_t headerSize = 8 + 4 + 8;
 constexpr size_t digestSize = 32;
 
@@ -136,9 +136,22 @@ template <typename Stream> void fields(Stream &stream, Expression &expression) {
   stream.field(expression);
 }
 
+template <typename Stream> void fields(Stream &stream, std::optional<Expression> &expression) {
+  stream.optional(expression, [&](Expression &value) { stream.field(value); });
+}
+
+template <typename Stream> void fields(Stream &stream, TensorArgument &tensor) {
+  stream.field(tensor.name);
+  stream.enumeration(tensor.type, ElementType::boolean);
+  stream.enumeration(tensor.role, TensorArgument::Role::out);
+  stream.list(tensor.extents, 1);
+  stream.field(tensor.contiguous);
+}
+
 template <typename Stream> void fields(Stream &stream, Workspace &workspace) {
   stream.field(workspace.name);
   stream.list(workspace.extents, 8);
+  stream.enumeration(workspace.type, ElementType::boolean);
 }
 
 template <typename Stream> void fields(Stream &stream, ArgumentSlot &slot) {
@@ -183,11 +196,12 @@ template <typename Stream> void fields(Stream &stream, Artifact &artifact) {
   stream.field(artifact.headDimV);
   stream.field(artifact.schedule);
   stream.field(artifact.scoreIsIdentity);
+  stream.list(artifact.tensors, 25);
   stream.list(artifact.parameters, 22);
   stream.enumeration(artifact.format, CodeFormat::cubin);
   stream.field(artifact.code);
   stream.list(artifact.launches, 61);
-  stream.list(artifact.workspaces, 16);
+  stream.list(artifact.workspaces, 20);
   stream.optional(artifact.resources, [&](Resources &resources) {
     stream.field(resources.registers);
     stream.field(resources.spillBytes);

@@ -6,6 +6,7 @@
 
 #include <bit>
 #include <map>
+#include <set>
 
 namespace tesela {
 
@@ -15,6 +16,9 @@ std::string KernelSpecification::canonicalText() const {
   std::string text = "target " + target.name() + "\ninput " +
                      std::string(elementTypeName(inputType)) + "\nhead_dim_qk " +
                      std::to_string(headDimQk) + "\nhead_dim_v " + std::to_string(headDimV);
+  text += "\nalgorithm " + std::to_string(algorithm.size()) + " " + algorithm;
+  for (const std::string &binding : std::multiset(bindings.begin(), bindings.end()))
+    text += "\nbinding " + std::to_string(binding.size()) + " " + binding;
   text += "\nexpected_length " + std::to_string(std::bit_width(uint64_t(expectedLength)));
   uint64_t queries = expectedQueries > 0 ? std::bit_ceil(uint64_t(expectedQueries)) : 0;
   text += "\nexpected_queries " + std::to_string(queries);

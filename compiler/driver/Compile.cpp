@@ -12,8 +12,10 @@
 #include "analysis/TileProgram.h"
 #include "attn/Attn.h"
 #include "driver/ChosenKernel.h"
+#include "driver/Interface.h"
 #include "driver/LargeStack.h"
 #include "driver/Summaries.h"
+#include "driver/TemplateBindings.h"
 #include "driver/Templates.h"
 #include "frontend/Constants.h"
 #include "frontend/emit/Emit.h"
@@ -28,6 +30,7 @@
 #include "mlir/AsmParser/AsmParser.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Parser/Parser.h"
@@ -81,11 +84,18 @@ private:
   Status run(llvm::function_ref<void(OpPassManager &)> addPasses, const char *stage,
              Verify verify = Verify::inDebugBuilds);
   Error failure(const char *stage);
-  Status checkParameterBytes();
+  Status checkParameterBytes(const KernelSignature &signature);
   Status addSummaryKernels();
+  Status checkHooks();
+  Status checkProducts();
+  Status checkSharedBytes();
   std::string moduleText();
-  /// The main kernel; those of summaries come behind it.
-  tile::KernelOp kernel() { return *module->getOps<tile::KernelOp>().begin(); }
+  /// The template's kernels; those of summaries come behind them.
+  SmallVector<tile::KernelOp> kernels() {
+    auto all = llvm::to_vector(module->getOps<tile::KernelOp>());
+    all.truncate(kernelCount);
+    return all;
+  }
 
   /// Notes the time since the last note under `stage`.
   void note(const char *stage) {
@@ -107,7 +117,9 @@ private:
   VariantTraits traits;
   Schedule schedule;
   OwningOpRef<ModuleOp> module;
-  std::optional<KernelSignature> signature;
+  size_t kernelCount = 0;                  ///< of the template
+  std::vector<KernelSignature> signatures; ///< of its kernels
+  Interface interface;
   SummaryPlan summaries;
   std::map<std::string, int64_t> sharedBytes;
   ChipFacts chip{};
@@ -122,6 +134,12 @@ Error Compilation::failure(const char *stage) {
                  fmt::format("the template {} cannot be compiled, in stage '{}': {}; mend it, or "
                              "use the built-in one",
                              templateFile, stage, messages));
+  if (!specification.isAttention())
+    return Error(Code::invalidArgument,
+                 fmt::format("the template '{}' cannot be compiled for {}, in stage '{}': {}; bind "
+                             "other values, or choose another schedule",
+                             specification.algorithm, specification.target.name(), stage,
+                             messages));
   return Error(Code::defect, fmt::format("{}: the compiler failed in stage '{}': {}; this is a "
                                          "defect of Tesela, please report it with the variant",
                                          specification.variantFile, stage, messages));
@@ -194,7 +212,8 @@ Status Compilation::choose() {
             .readsBooleans = readsBooleans(variant),
             .hasReductions = std::ranges::any_of(variant.nodes, isReductionForPairs)};
   // Roles and the host ask for the form of its tiles.
-  bool asksForTiles = specification.target.kind == Target::Kind::host || chip.acceleratedPtx != 0;
+  bool asksForTiles = specification.isAttention();
+  asksForTiles &= specification.target.kind == Target::Kind::host || chip.acceleratedPtx != 0;
   if (asksForTiles && (traits.isMasked || traits.hasScore)) {
     Result<std::unique_ptr<TileProgram>> tiles =
         TileProgram::create(variant, context, {.queries = 128, .keys = narrowestBlock});
@@ -213,27 +232,74 @@ Status Compilation::choose() {
   return Status::success();
 }
 
+/// Whether there is no variant: a template without its hooks needs none.
+static bool hasNoVariant(const KernelSpecification &specification) {
+  return !specification.isAttention() && llvm::StringRef(specification.variantText).trim().empty();
+}
+
 Status Compilation::parse() {
-  Result<Variant> parsed =
-      parseVariant(specification.variantText, specification.variantFile, specification.constants);
+  bool isNone = hasNoVariant(specification);
+  Result<Variant> parsed = parseVariant(isNone ? "attention none() {}" : specification.variantText,
+                                        specification.variantFile, specification.constants);
   if (!parsed)
     return parsed.error();
   variant = std::move(*parsed);
   module = emitVariant(variant, context);
+  if (isNone) // only now: its kernel may have that name
+    variant.name = specification.algorithm;
   note("parse");
   return Status::success();
 }
 
+Status Compilation::checkHooks() {
+  if (!hasNoVariant(specification))
+    return Status::success();
+  WalkResult found = module->walk([](Operation *op) {
+    return isa<tile::ScoreOp, tile::MaskOp>(op) ? WalkResult::interrupt() : WalkResult::advance();
+  });
+  if (!found.wasInterrupted())
+    return Status::success();
+  return Error(
+      Code::invalidArgument,
+      fmt::format("the template '{}' asks a variant for its score or mask, and there is no "
+                  "variant: write one, `attention name() {{}}` for neither",
+                  specification.algorithm));
+}
+
+/// What no other check tells of a template: a GPU's matrix instructions take 16 of the depth and of
+/// the columns at a time, and no more than 256 columns (PTX ISA, 9.7.14, 9.7.15).
+Status Compilation::checkProducts() {
+  if (isHost())
+    return Status::success();
+  Status status = Status::success();
+  module->walk([&](tile::DotOp dot) {
+    auto a = cast<tile::TileType>(dot.getA().getType());
+    auto result = cast<tile::TileType>(dot.getResult().getType());
+    int64_t rows = result.getExtent(0), columns = result.getExtent(1);
+    int64_t depth = a.getExtent(0) == rows ? a.getExtent(1) : a.getExtent(0);
+    if (rows % 16 == 0 && columns % 16 == 0 && depth % 16 == 0 && columns <= 256)
+      return WalkResult::advance();
+    status =
+        Error(Code::invalidArgument,
+              fmt::format("the template '{}' has a product of {} x {} by {} x {}: on a GPU "
+                          "tile.dot takes extents that are multiples of 16, and 256 columns at "
+                          "most; bind other extents, or compile for the host",
+                          specification.algorithm, rows, depth, depth, columns));
+    return WalkResult::interrupt();
+  });
+  return status;
+}
+
 Status Compilation::bind() {
-  context.loadDialect<tile::TileDialect, math::MathDialect>();
-  Result<Template> source = forwardTemplate();
+  context.loadDialect<tile::TileDialect, math::MathDialect, scf::SCFDialect>();
+  Result<Template> source = findTemplate(specification.algorithm);
   if (!source)
     return source.error();
   templateFile = source->file;
   OwningOpRef<ModuleOp> templates =
-      parseSourceString<ModuleOp>(source->text, &context, "forward.mlir");
-  if (templates && !llvm::hasSingleElement(templates->getOps<tile::KernelOp>()))
-    templates->emitError() << "there must be one tile.kernel";
+      parseSourceString<ModuleOp>(source->text, &context, specification.algorithm + ".mlir");
+  if (templates && templates->getOps<tile::KernelOp>().empty())
+    templates->emitError() << "there must be a tile.kernel";
   if (!messages.empty())
     return failure("template");
   auto attribute = dyn_cast_or_null<tile::ScheduleAttr>(
@@ -244,23 +310,30 @@ Status Compilation::bind() {
     kernel->remove();
     kernel.setScheduleAttr(attribute);
     module->push_back(kernel);
+    ++kernelCount;
   }
   note("template");
 
+  if (Status status = checkHooks(); !status)
+    return status;
+  Result<std::vector<std::string>> bindings = templateBindings(specification, kernels());
+  if (!bindings)
+    return bindings.error();
   TileBindOptions options;
-  std::vector<std::string> bindings = {
-      fmt::format("d_qk={}", specification.headDimQk),
-      fmt::format("d_v={}", specification.headDimV),
-      fmt::format("padded_qk={}", paddedHeadDim(specification.headDimQk)),
-      fmt::format("padded_v={}", paddedHeadDim(specification.headDimV)),
-      fmt::format("input={}", elementTypeName(specification.inputType)),
-  };
-  options.bindings.assign(bindings.begin(), bindings.end());
+  options.bindings.assign(bindings->begin(), bindings->end());
   // What a template says of its tiles can be judged once they have extents, and passes trust it.
   if (Status status = run([&](OpPassManager &passes) { passes.addPass(createTileBind(options)); },
                           "bind", Verify::always);
       !status)
     return status;
+  if (Status status = checkProducts(); !status)
+    return status;
+  Result<Interface> declared = interfaceOf(kernels(), variant.parameters);
+  if (!declared) {
+    messages = declared.error().message();
+    return failure("interface");
+  }
+  interface = std::move(*declared);
   return run(
       [](OpPassManager &passes) {
         passes.addPass(createTileInlineVariant());
@@ -269,10 +342,10 @@ Status Compilation::bind() {
       "variant");
 }
 
-Status Compilation::checkParameterBytes() {
+Status Compilation::checkParameterBytes(const KernelSignature &signature) {
   constexpr int64_t limit = 4096; // of a kernel, in CUDA's C++ Programming Guide
   int64_t bytes = 0;
-  for (const ArgumentSlot &slot : signature->slots()) {
+  for (const ArgumentSlot &slot : signature.slots()) {
     using Kind = ArgumentSlot::Kind;
     bool wide = slot.kind == Kind::data || slot.kind == Kind::stride || slot.kind == Kind::counter;
     bool isMap = slot.kind == Kind::tensorMap;
@@ -288,14 +361,14 @@ Status Compilation::checkParameterBytes() {
                   specification.variantFile, bytes, limit));
 }
 
-/// The summaries that the kernel reads by now are made by kernels of their own.
+/// The summaries that kernels read by now are made by kernels of their own.
 Status Compilation::addSummaryKernels() {
-  signature.emplace(kernel());
-  if (Status status = checkParameterBytes(); !status)
-    return status;
-  if (summariesOf(kernel()).empty())
+  for (tile::KernelOp kernel : kernels())
+    if (Status status = checkParameterBytes(signatures.emplace_back(kernel)); !status)
+      return status;
+  if (!needSummaries(kernels()))
     return Status::success();
-  Result<Template> source = summaryTemplate();
+  Result<Template> source = findTemplate("summary");
   if (!source)
     return source.error();
   if (!source->file.empty())
@@ -307,7 +380,7 @@ Status Compilation::addSummaryKernels() {
     parsed->emitError() << "there must be one tile.kernel";
   if (!isOne)
     return failure("summary");
-  FailureOr<SummaryPlan> plan = addSummaries(kernel(), *parsed);
+  FailureOr<SummaryPlan> plan = addSummaries(kernels(), *parsed);
   if (failed(plan))
     return failure("summary");
   summaries = std::move(*plan);
@@ -344,11 +417,24 @@ Status Compilation::lowerPipe() {
         addPipePasses(passes);
       },
       "pipe");
-  if (status.ok())
-    for (auto each : module->getOps<tile::KernelOp>())
-      sharedBytes[each.getSymName().str()] =
-          each->getAttrOfType<IntegerAttr>(sharedBytesAttr).getInt();
-  return status;
+  if (!status)
+    return status;
+  for (auto each : module->getOps<tile::KernelOp>())
+    sharedBytes[each.getSymName().str()] =
+        each->getAttrOfType<IntegerAttr>(sharedBytesAttr).getInt();
+  return checkSharedBytes();
+}
+
+/// Those of attention were counted as its schedule was chosen.
+Status Compilation::checkSharedBytes() {
+  for (const auto &[symbol, bytes] : sharedBytes)
+    if (!specification.isAttention() && bytes > chip.blockShared)
+      return Error(Code::invalidArgument,
+                   fmt::format("schedule: the kernel '{}' needs {} bytes of shared memory, sm_{} "
+                               "gives a thread block {}; take a smaller block_m, block_n or fewer "
+                               "stages",
+                               symbol, bytes, chip.sm, chip.blockShared));
+  return Status::success();
 }
 
 Status Compilation::lowerNVVM() {
@@ -383,26 +469,29 @@ std::string Compilation::moduleText() {
 
 Artifact Compilation::makeArtifact() {
   Artifact artifact;
-  artifact.variantName = variant.name;
+  artifact.variantName = variant.name; // without one: the algorithm's
   artifact.target = specification.target;
   artifact.inputType = specification.inputType;
   artifact.headDimQk = specification.headDimQk;
   artifact.headDimV = specification.headDimV;
   artifact.schedule = schedule.text();
   artifact.scoreIsIdentity = variant.scoreIsIdentity();
-  artifact.parameters = variant.parameters;
-  Launch launch{.kernel = kernel().getSymName().str(),
-                .items = workItems(kernel()),
-                .extents = {},
-                .summarizes = "",
-                .persistent = schedule.persistent,
-                .threads = int(schedule.threads()),
-                .sharedBytes = 0,
-                .workspaceBytes = 0,
-                .slots = signature->slots()};
+  artifact.tensors = interface.tensors;
+  artifact.parameters = interface.parameters;
   artifact.workspaces = summaries.workspaces;
+  artifact.workspaces.insert(artifact.workspaces.end(), interface.workspaces.begin(),
+                             interface.workspaces.end());
   artifact.launches = summaries.launches;
-  artifact.launches.push_back(std::move(launch));
+  for (auto [kernel, signature] : llvm::zip(kernels(), signatures))
+    artifact.launches.push_back({.kernel = kernel.getSymName().str(),
+                                 .items = workItems(kernel),
+                                 .extents = {},
+                                 .summarizes = "",
+                                 .persistent = schedule.persistent,
+                                 .threads = int(schedule.threads()),
+                                 .sharedBytes = 0,
+                                 .workspaceBytes = 0,
+                                 .slots = signature.slots()});
   return artifact;
 }
 

@@ -30,7 +30,7 @@ public:
       : summary(summary), element(element), rank(summary.axes.size()) {}
 
   Workspace workspace(int64_t level) const {
-    Workspace workspace{summaryName(summary.capture, level), {expression("2")}};
+    Workspace workspace{summaryName(summary.capture, level), {expression("2")}, ElementType::i32};
     for (size_t i = 0; i + 2 < rank; ++i)
       workspace.extents.push_back(expression(extent(i)));
     if (rank >= 2)
@@ -133,11 +133,48 @@ static FailureOr<OwningOpRef<ModuleOp>> instantiate(ModuleOp source, const std::
   return copy;
 }
 
-FailureOr<SummaryPlan> addSummaries(tile::KernelOp main, ModuleOp source) {
+bool needSummaries(ArrayRef<tile::KernelOp> kernels) {
+  return llvm::any_of(kernels, [](tile::KernelOp kernel) { return !summariesOf(kernel).empty(); });
+}
+
+namespace {
+/// A summary and the element type of its captured tensor.
+struct TypedSummary {
+  CaptureSummary summary;
+  Type element;
+};
+} // namespace
+
+/// Those that any of `kernels` reads, each once, with all levels that are read.
+static FailureOr<std::vector<TypedSummary>> mergedSummaries(ArrayRef<tile::KernelOp> kernels) {
+  std::vector<TypedSummary> merged;
+  for (tile::KernelOp kernel : kernels)
+    for (const CaptureSummary &summary : summariesOf(kernel)) {
+      auto view = cast<tile::ViewType>(kernel.getArgument(summary.capture).getType());
+      auto known = llvm::find_if(merged, [&](const TypedSummary &each) {
+        return each.summary.capture == summary.capture;
+      });
+      if (known == merged.end()) {
+        merged.push_back({summary, view.getElementType()});
+        continue;
+      }
+      if (known->summary.axes != summary.axes || known->summary.rows != summary.rows)
+        return kernel.emitError() << "the kernels of the template read '" << summary.capture
+                                  << "' in boxes of different axes; read it in one kernel, or in "
+                                     "both by rows or by columns";
+      known->summary.levels = std::max(known->summary.levels, summary.levels);
+    }
+  return merged;
+}
+
+FailureOr<SummaryPlan> addSummaries(ArrayRef<tile::KernelOp> kernels, ModuleOp source) {
+  FailureOr<std::vector<TypedSummary>> merged = mergedSummaries(kernels);
+  if (failed(merged))
+    return failure();
   SummaryPlan plan;
-  for (const CaptureSummary &summary : summariesOf(main)) {
-    auto view = cast<tile::ViewType>(main.getArgument(summary.capture).getType());
-    SummaryLaunches launches(summary, view.getElementType());
+  ModuleOp module = kernels.front()->getParentOfType<ModuleOp>();
+  for (const auto &[summary, element] : *merged) {
+    SummaryLaunches launches(summary, element);
     for (int64_t level = 0; level < summary.levels; ++level) {
       FailureOr<OwningOpRef<ModuleOp>> copy =
           instantiate(source, launches.symbol(level), launches.bindings(level));
@@ -145,7 +182,7 @@ FailureOr<SummaryPlan> addSummaries(tile::KernelOp main, ModuleOp source) {
         return failure();
       tile::KernelOp kernel = *(*copy)->getOps<tile::KernelOp>().begin();
       kernel->remove();
-      main->getParentOfType<ModuleOp>().push_back(kernel);
+      module.push_back(kernel);
       plan.workspaces.push_back(launches.workspace(level));
       plan.launches.push_back(launches.launch(level, kernel));
     }

@@ -14,16 +14,20 @@
 
 namespace tesela {
 
-/// What a plan has beside its main launch.
+/// What a plan has beside its main launches.
 struct SummaryPlan {
   std::vector<Workspace> workspaces;
-  std::vector<Launch> launches; ///< in order, before the main one
+  std::vector<Launch> launches; ///< in order, before the main ones
 };
 
-/// Puts a kernel behind `main` for each level of each summary that it reads (CaptureSummary.h),
-/// made of the one tile.kernel of `source`, the parsed templates/summary.mlir, whose parameters it
-/// binds. Fails with a diagnostic.
-mlir::FailureOr<SummaryPlan> addSummaries(tile::KernelOp main, mlir::ModuleOp source);
+/// Whether one of `kernels` reads a summary (CaptureSummary.h).
+bool needSummaries(llvm::ArrayRef<tile::KernelOp> kernels);
+
+/// Puts a kernel behind `kernels` for each level of each summary that they read, made of the one
+/// tile.kernel of `source`, the parsed templates/summary.mlir, whose parameters it binds. Fails
+/// with a diagnostic.
+mlir::FailureOr<SummaryPlan> addSummaries(llvm::ArrayRef<tile::KernelOp> kernels,
+                                          mlir::ModuleOp source);
 
 } // namespace tesela
 

@@ -9,6 +9,8 @@
 
 #include <string>
 
+#include <string>
+
 namespace tesela {
 
 struct Template {
@@ -16,12 +18,10 @@ struct Template {
   std::string file; ///< empty: the one in the library
 };
 
-/// templates/forward.mlir: the one in the library, or the file in the folder that
-/// setTemplateFolder (Compile.h) named.
-Result<Template> forwardTemplate();
-
-/// templates/summary.mlir: the one in the library, or that folder's where it has one.
-Result<Template> summaryTemplate();
+/// templates/NAME.mlir, a name of letters, digits and underscores: the file in the folder that
+/// setTemplateFolder (Compile.h) named, or the one in the library. The folder of those who name one
+/// has a forward.mlir; of the others it may have any.
+Result<Template> findTemplate(const std::string &name);
 
 } // namespace tesela
 

@@ -402,6 +402,17 @@ static Schedule multiplyHeuristic(const KernelSpecification &specification,
   return schedule;
 }
 
+/// For the kernels of a template that is not attention, whose needs no rule here knows: blocks that
+/// every target takes, as four warps or as warpgroups with roles.
+static Schedule templateHeuristic(const Schedule &wanted) {
+  Schedule schedule;
+  schedule.blockM = wanted.consumers > 0 ? 64 * wanted.consumers : 64;
+  schedule.blockN = 64;
+  schedule.stages = 2;
+  schedule.warps = wanted.consumers > 0 ? 4 * wanted.consumers : 4;
+  return schedule;
+}
+
 static Error reject(std::string message) {
   return Error(Code::invalidArgument, "schedule: " + message);
 }
@@ -430,6 +441,8 @@ static bool usesVectors(const Schedule &schedule) {
 
 static Status checkShared(const Schedule &schedule, const KernelSpecification &specification,
                           const ChipFacts &chip) {
+  if (!specification.isAttention())
+    return Status::success(); // counted once it is lowered
   int64_t bytes = sharedBytes(schedule, specification);
   if (bytes > chip.blockShared)
     return reject(
@@ -457,7 +470,9 @@ static Status checkRoles(const Schedule &schedule, const KernelSpecification &sp
                     schedule.blockM, schedule.warps));
   if (schedule.blockN % 16 != 0 || schedule.blockN > 256)
     return reject(fmt::format("block_n is a multiple of 16 up to 256, not {}", schedule.blockN));
-  int64_t held = heldRegisters(schedule.blockN, specification.headDimV, schedule.overlap);
+  int64_t held = specification.isAttention()
+                     ? heldRegisters(schedule.blockN, specification.headDimV, schedule.overlap)
+                     : 0;
   if (held > tileRegisters[schedule.consumers])
     return reject(
         fmt::format("keeps {} values in the registers of a thread, of which {} can hold tiles "
@@ -504,6 +519,8 @@ static Status checkCuda(const Schedule &schedule, const KernelSpecification &spe
                     rowStep, schedule.warps * 32, schedule.blockM, schedule.blockN));
   if (Status status = checkShared(schedule, specification, chip); !status)
     return status;
+  if (!specification.isAttention())
+    return Status::success();
   // Accumulators of S and O, and Q where it is kept, must fit the 255 registers of a thread.
   int64_t strips = schedule.blockM / (16 * schedule.warps);
   int64_t registers =
@@ -562,7 +579,7 @@ static Result<Schedule> chooseHostSchedule(const KernelSpecification &specificat
   Schedule schedule;
   schedule.blockM = choices.blockM;
   schedule.blockN = choices.blockN;
-  schedule.heads = choices.heads;
+  schedule.heads = specification.isAttention() ? choices.heads : 1;
   schedule.lanes = choices.lanes;
   schedule.productRows = choices.productRows;
   schedule.productVectors = choices.productVectors;
@@ -587,17 +604,20 @@ Result<Schedule> chooseSchedule(const KernelSpecification &specification,
   // first.
   Schedule wanted;
   wanted.queryStages = 0;
-  wanted.consumers = chip->acceleratedPtx != 0 ? consumersFor(specification, variant) : 0;
+  bool hasRoles = chip->acceleratedPtx != 0 && specification.isAttention();
+  wanted.consumers = hasRoles ? consumersFor(specification, variant) : 0;
   // The rounds of a reduction have no registers for the last block's P beside this block's S
   // (AssemblyTest).
   wanted.overlap = !variant.hasReductions;
   if (Status status = overrideSchedule(wanted, specification.schedule); !status)
     return status.error();
-  Schedule schedule = wanted.consumers > 0 ? roleHeuristic(specification, variant, *chip, wanted)
-                                           : multiplyHeuristic(specification, variant, *chip);
+  Schedule schedule = !specification.isAttention() ? templateHeuristic(wanted)
+                      : wanted.consumers > 0 ? roleHeuristic(specification, variant, *chip, wanted)
+                                             : multiplyHeuristic(specification, variant, *chip);
   if (Status status = overrideSchedule(schedule, specification.schedule); !status)
     return status.error();
-  if (wanted.queryStages == 0) // not overridden: what the other choices leave room for
+  if (wanted.queryStages == 0 &&
+      specification.isAttention()) // not overridden: what the other choices leave room for
     schedule.queryStages = queryStagesFor(schedule, specification, variant, *chip);
   if (Status status = checkCuda(schedule, specification, *chip); !status)
     return status.error();

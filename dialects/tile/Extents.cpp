@@ -39,6 +39,11 @@ std::optional<int64_t> tesela::tile::staticExtent(Attribute extent) {
   return std::nullopt;
 }
 
+llvm::ArrayRef<llvm::StringRef> tesela::tile::launchExtents() {
+  static constexpr llvm::StringRef names[] = {"B", "H", "Hkv", "Sq", "Sk"};
+  return names;
+}
+
 bool tesela::tile::isDynamicExtent(Attribute extent) {
   auto number = dyn_cast<IntegerAttr>(extent);
   return number && number.getInt() == ShapedType::kDynamic;

@@ -5,7 +5,7 @@
 //
 // An extent is an attribute:
 //   IntegerAttr (i64)    a number; ShapedType::kDynamic is `?`, known at launch
-//   SymbolAttr           a template's parameter
+//   SymbolAttr           a template's parameter, or of a view an extent of the launch
 //   ExtentExprAttr       left + right, left * right, left ceildiv right
 //
 //===----------------------------------------------------------------------===//
@@ -24,6 +24,9 @@ mlir::Attribute getExtent(mlir::MLIRContext *context, int64_t value);
 
 /// `extent`'s number; nothing where it is `?` or holds a symbol.
 std::optional<int64_t> staticExtent(mlir::Attribute extent);
+
+/// The extents of a launch: B H Hkv Sq Sk, in the order in which kernels take them.
+llvm::ArrayRef<llvm::StringRef> launchExtents();
 
 /// Whether `extent` is `?`.
 bool isDynamicExtent(mlir::Attribute extent);

@@ -42,6 +42,14 @@ def Tile_ExtentExprAttr : Tile_Attr<"ExtentExpr", "extent"> {
   let hasCustomAssemblyFormat = 1;
 }
 
+def Tile_Role : I32EnumAttr<"Role", "what a launch does with a tensor", [
+    I32EnumAttrCase<"In", 0, "in">,
+    I32EnumAttrCase<"Out", 1, "out">,
+    I32EnumAttrCase<"Workspace", 2, "workspace">]> {
+  let cppNamespace = "::tesela::tile";
+  let genSpecializedAttr = 0;
+}
+
 def Tile_Reference : I32EnumAttr<"Reference", "what the exponents of a row are relative to", [
     I32EnumAttrCase<"Follow", 0, "follow">,
     I32EnumAttrCase<"Lazy", 1, "lazy">,

@@ -25,26 +25,38 @@ def Tile_KernelOp : Tile_Op<"kernel", [
     DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
   let summary = "a kernel, or the template of one";
   let description = [{
-    Runs once for each work item. The names of the arguments are theirs to the
-    caller too: `q k v o lse scale` are the launch's tensors and the softmax
-    scale, those of a variant's parameters begin with `$`. The order of the
-    arguments is the order of the launch's slots (see `KernelSignature.h`).
+    Runs once for each work item. The arguments are the kernel's interface: the
+    launch plan, the checks of a launch's arguments and the launchers follow from
+    their names, types and roles alone. The order of the arguments is the order of
+    the launch's slots (see `KernelSignature.h`).
+
+    | argument | what it is to the caller |
+    |---|---|
+    | `in %x: view` | a tensor that the caller passes under this name |
+    | `out %x: view` | likewise, which the kernel writes |
+    | `workspace %x: view` | f32 or i32 in the plan's own memory: one kernel writes it, later ones read it; all its extents are known |
+    | `%$x: view` | a captured tensor, of the variant or of the template |
+    | `%$x: i32`, `%$x: f32` | a scalar, likewise |
+    | `%scale: f32` | the softmax scale: the one scalar that every launch has |
+
+    A view without a role stands in hand-written tests alone: it has no caller.
 
     `<...>` lists the parameters of a template; a bound kernel has none, and its
     `schedule` says how it runs.
 
     Example:
     ```mlir
-    tile.kernel @copy<rows, d, input>(%q: !tile.view<[?, ?, ?, d], input>,
-                                      %o: !tile.view<[?, ?, ?, d], input>) {
+    tile.kernel @copy<rows, d, input>(in %x: !tile.view<[B, H, Sq, d], input>,
+                                      out %y: !tile.view<[B, H, Sq, d], input>) {
       %block = tile.work : !tile.block<query, rows>
-      %x = tile.load %q[%block] : !tile.view<[?, ?, ?, d], input>[!tile.block<query, rows>] -> !tile.tile<[rows, d], input>
-      tile.store %x, %o[%block] : !tile.tile<[rows, d], input>, !tile.view<[?, ?, ?, d], input>[!tile.block<query, rows>]
+      %tile = tile.load %x[%block] : !tile.view<[B, H, Sq, d], input>[!tile.block<query, rows>] -> !tile.tile<[rows, d], input>
+      tile.store %tile, %y[%block] : !tile.tile<[rows, d], input>, !tile.view<[B, H, Sq, d], input>[!tile.block<query, rows>]
     }
     ```
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, StrArrayAttr:$parameters,
-                       StrArrayAttr:$argument_names, OptionalAttr<Tile_ScheduleAttr>:$schedule);
+                       StrArrayAttr:$argument_names, OptionalAttr<StrArrayAttr>:$argument_roles,
+                       OptionalAttr<Tile_ScheduleAttr>:$schedule);
   let regions = (region SizedRegion<1>:$body);
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;
@@ -53,6 +65,10 @@ def Tile_KernelOp : Tile_Op<"kernel", [
     ::llvm::StringRef getArgumentName(unsigned index) {
       return ::llvm::cast<::mlir::StringAttr>(getArgumentNames()[index]).getValue();
     }
+    /// Captured tensors and the scalars of a variant or a template: their names begin with `$`.
+    bool isParameter(unsigned index) { return getArgumentName(index).starts_with("$"); }
+    /// Nothing of parameters, scalars, and views without one.
+    std::optional<Role> getArgumentRole(unsigned index);
     /// The argument of that name, or null.
     ::mlir::BlockArgument getArgument(::llvm::StringRef name);
     /// Appends an argument of that name.

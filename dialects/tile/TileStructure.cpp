@@ -7,6 +7,7 @@
 // tile.kernel and tile.blocks.
 //
 //===----------------------------------------------------------------------===//
+#include "tile/Extents.h"
 #include "tile/Tile.h"
 
 #include "mlir/IR/Builders.h"
@@ -26,10 +27,20 @@ BlockArgument KernelOp::getArgument(StringRef name) {
   return {};
 }
 
+std::optional<Role> KernelOp::getArgumentRole(unsigned index) {
+  std::optional<ArrayAttr> roles = getArgumentRoles();
+  return roles ? symbolizeRole(cast<StringAttr>((*roles)[index]).getValue()) : std::nullopt;
+}
+
 BlockArgument KernelOp::addArgument(StringRef name, Type type, Location loc) {
-  SmallVector<Attribute> names(getArgumentNames().begin(), getArgumentNames().end());
-  names.push_back(StringAttr::get(getContext(), name));
-  setArgumentNamesAttr(ArrayAttr::get(getContext(), names));
+  auto append = [&](ArrayAttr texts, StringRef text) {
+    SmallVector<Attribute> appended(texts.begin(), texts.end());
+    appended.push_back(StringAttr::get(getContext(), text));
+    return ArrayAttr::get(getContext(), appended);
+  };
+  setArgumentNamesAttr(append(getArgumentNames(), name));
+  if (std::optional<ArrayAttr> roles = getArgumentRoles())
+    setArgumentRolesAttr(append(*roles, ""));
   return getBodyBlock().addArgument(type, loc);
 }
 
@@ -38,7 +49,7 @@ void KernelOp::getAsmBlockArgumentNames(Region &region, OpAsmSetValueNameFn setN
     setName(argument, getArgumentName(index));
 }
 
-// tile.kernel @name `<` parameters `>` `(` %name: type, ... `)` attributes? body
+// tile.kernel @name `<` parameters `>` `(` role? %name: type, ... `)` attributes? body
 ParseResult KernelOp::parse(OpAsmParser &parser, OperationState &result) {
   Builder builder(parser.getContext());
   StringAttr name;
@@ -60,12 +71,29 @@ ParseResult KernelOp::parse(OpAsmParser &parser, OperationState &result) {
   result.addAttribute(getParametersAttrName(result.name), builder.getArrayAttr(parameters));
 
   SmallVector<OpAsmParser::Argument> arguments;
-  if (parser.parseArgumentList(arguments, AsmParser::Delimiter::Paren, /*allowType=*/true))
+  SmallVector<Attribute> names, roles;
+  bool hasRoles = false;
+  auto parseArgument = [&] {
+    SMLoc loc = parser.getCurrentLocation();
+    StringRef role;
+    if (succeeded(parser.parseOptionalKeyword(&role)) && !symbolizeRole(role)) {
+      parser.emitError(loc) << "the role of an argument is in, out or workspace, not '" << role
+                            << "'";
+      return failure();
+    }
+    if (parser.parseArgument(arguments.emplace_back(), /*allowType=*/true))
+      return failure();
+    hasRoles |= !role.empty();
+    roles.push_back(builder.getStringAttr(role));
+    names.push_back(
+        builder.getStringAttr(arguments.back().ssaName.name.drop_front())); // without '%'
+    return success();
+  };
+  if (parser.parseCommaSeparatedList(AsmParser::Delimiter::Paren, parseArgument))
     return failure();
-  SmallVector<Attribute> names;
-  for (const OpAsmParser::Argument &argument : arguments)
-    names.push_back(builder.getStringAttr(argument.ssaName.name.drop_front())); // without '%'
   result.addAttribute(getArgumentNamesAttrName(result.name), builder.getArrayAttr(names));
+  if (hasRoles)
+    result.addAttribute(getArgumentRolesAttrName(result.name), builder.getArrayAttr(roles));
 
   if (parser.parseOptionalAttrDictWithKeyword(result.attributes))
     return failure();
@@ -87,14 +115,88 @@ void KernelOp::print(OpAsmPrinter &printer) {
     printer << '>';
   }
   printer << '(';
-  llvm::interleaveComma(getBody().getArguments(), printer,
-                        [&](BlockArgument argument) { printer.printRegionArgument(argument); });
+  llvm::interleaveComma(getBody().getArguments(), printer, [&](BlockArgument argument) {
+    if (std::optional<Role> role = getArgumentRole(argument.getArgNumber()))
+      printer << stringifyRole(*role) << ' ';
+    printer.printRegionArgument(argument);
+  });
   printer << ')';
   printer.printOptionalAttrDictWithKeyword(
-      (*this)->getAttrs(),
-      {getSymNameAttrName(), getParametersAttrName(), getArgumentNamesAttrName()});
+      (*this)->getAttrs(), {getSymNameAttrName(), getParametersAttrName(),
+                            getArgumentNamesAttrName(), getArgumentRolesAttrName()});
   printer << ' ';
   printer.printRegion(getBody(), /*printEntryBlockArgs=*/false, /*printBlockTerminators=*/false);
+}
+
+/// The names that stand in `extent`.
+static void collectSymbols(Attribute extent, SmallVectorImpl<StringRef> &names) {
+  if (auto symbol = dyn_cast<SymbolAttr>(extent)) {
+    names.push_back(symbol.getName());
+  } else if (auto expression = dyn_cast<ExtentExprAttr>(extent)) {
+    collectSymbols(expression.getLeft(), names);
+    collectSymbols(expression.getRight(), names);
+  }
+}
+
+/// A view of the kernel's own: no captured tensor.
+static LogicalResult verifyView(KernelOp kernel, unsigned index, ViewType view) {
+  auto emitError = [&] {
+    return kernel.emitOpError() << "argument '" << kernel.getArgumentName(index) << "' ";
+  };
+  for (Attribute extent : view.getExtents()) {
+    SmallVector<StringRef> names;
+    collectSymbols(extent, names);
+    for (StringRef name : names)
+      if (!llvm::is_contained(launchExtents(), name) &&
+          !llvm::is_contained(kernel.getParameters(), StringAttr::get(kernel.getContext(), name)))
+        return emitError() << "has the extent '" << name
+                           << "', expected a parameter of the template or an extent of the launch "
+                              "(B, H, Hkv, Sq, Sk); list it among the parameters, or write '?' for "
+                              "any extent";
+  }
+  if (view.getRank() == 3 && !view.getContiguous())
+    return emitError() << "is a view of rank 3 with strides, expected one without gaps: loads and "
+                          "stores take a number for each row from "
+                          "!tile.view<[B, H, Sq], f32, contiguous>";
+  if (kernel.getArgumentRole(index) != Role::Workspace)
+    return success();
+  if (llvm::any_of(view.getExtents(), isDynamicExtent))
+    return emitError() << "is a workspace with an extent '?', expected extents that say how large "
+                          "it is; name extents of the launch";
+  Type element = view.getElementType();
+  if (!element.isF32() && !element.isInteger(32) && !isa<ElementParamType>(element))
+    return emitError() << "is a workspace of " << element << ", expected f32 or i32";
+  return success();
+}
+
+/// The interface: roles where they belong, and extents that mean something to the caller.
+static LogicalResult verifyInterface(KernelOp kernel) {
+  if (std::optional<ArrayAttr> roles = kernel.getArgumentRoles()) {
+    if (roles->size() != kernel.getArgumentNames().size())
+      return kernel.emitOpError() << "expected a role for each of "
+                                  << kernel.getArgumentNames().size() << " arguments, got "
+                                  << roles->size() << "; \"\" is none";
+    for (Attribute role : *roles)
+      if (!cast<StringAttr>(role).empty() && !symbolizeRole(cast<StringAttr>(role).getValue()))
+        return kernel.emitOpError() << "expected roles in, out or workspace, got " << role;
+  }
+  for (Attribute parameter : kernel.getParameters())
+    if (llvm::is_contained(launchExtents(), cast<StringAttr>(parameter).getValue()))
+      return kernel.emitOpError() << "the parameter " << parameter
+                                  << " has the name of an extent of the launch (B, H, Hkv, Sq, "
+                                     "Sk); rename it";
+  for (auto [index, argument] : llvm::enumerate(kernel.getBody().getArguments())) {
+    auto view = dyn_cast<ViewType>(argument.getType());
+    bool isOwn = view && !kernel.isParameter(index);
+    if (std::optional<Role> role = kernel.getArgumentRole(index); role && !isOwn)
+      return kernel.emitOpError() << "argument '" << kernel.getArgumentName(index)
+                                  << "' has the role '" << stringifyRole(*role)
+                                  << "', which views of the kernel's own have; leave it out of "
+                                  << (view ? "captured tensors" : "scalars");
+    if (isOwn && failed(verifyView(kernel, index, view)))
+      return failure();
+  }
+  return success();
 }
 
 LogicalResult KernelOp::verify() {
@@ -105,7 +207,7 @@ LogicalResult KernelOp::verify() {
   for (Attribute name : getArgumentNames())
     if (!names.insert(cast<StringAttr>(name).getValue()).second)
       return emitOpError() << "two arguments are named " << name << "; names are unique";
-  return success();
+  return verifyInterface(*this);
 }
 
 //===----------------------------------------------------------------------===//

@@ -127,10 +127,13 @@ Type ViewType::parse(AsmParser &parser) {
   Type elementType;
   SMLoc loc = parser.getCurrentLocation();
   if (parser.parseLess() || parseExtentList(parser, extents) || parser.parseComma() ||
-      parseElementType(parser, elementType) || parser.parseGreater())
+      parseElementType(parser, elementType))
+    return {};
+  bool contiguous = succeeded(parser.parseOptionalComma());
+  if ((contiguous && parser.parseKeyword("contiguous")) || parser.parseGreater())
     return {};
   return getChecked([&] { return parser.emitError(loc); }, parser.getContext(), extents,
-                    elementType);
+                    elementType, contiguous);
 }
 
 void ViewType::print(AsmPrinter &printer) const {
@@ -138,11 +141,11 @@ void ViewType::print(AsmPrinter &printer) const {
   printExtentList(printer, getExtents());
   printer << ", ";
   printElementType(printer, getElementType());
-  printer << '>';
+  printer << (getContiguous() ? ", contiguous>" : ">");
 }
 
 LogicalResult ViewType::verify(function_ref<InFlightDiagnostic()> emitError, ArrayRef<Attribute>,
-                               Type elementType) {
+                               Type elementType, bool) {
   if (!isa<ElementParamType, FloatType, IntegerType>(elementType))
     return emitError() << "a view holds floats, integers or a parameter's type, not "
                        << elementType;

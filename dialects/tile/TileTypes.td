@@ -51,15 +51,26 @@ def Tile_TileType : Tile_Type<"Tile", "tile"> {
 def Tile_ViewType : Tile_Type<"View", "view"> {
   let summary = "a strided global tensor";
   let description = [{
-    Extents known only at launch are written `?`. Strides are arguments of the
-    launch and no part of the type. Query, key, value and output views are
-    [batch, head, position, D] whatever the strides, with the last stride 1.
+    An extent is a number, a parameter of the template, an extent of the launch (`B H Hkv Sq Sk`)
+    or what is computed of these; `?` is any. Those that name extents of the launch are what the
+    launch's arguments are held against.
+
+    Strides are arguments of the launch and no part of the type. Views that are loaded and stored
+    in tiles are [batch, head, position, D] whatever the strides, with the last stride 1. A
+    `contiguous` view is row-major without gaps, so that the kernel takes no strides; of rank 3 it
+    is [batch, head, position], a number for each row.
     A captured tensor of bool is a view of i8.
 
-    Examples: `!tile.view<[?, ?, ?, d_qk], input>`, `!tile.view<[?], f32>`
+    Examples: `!tile.view<[B, Hkv, Sk, d_qk], input>`, `!tile.view<[B, H, Sq], f32, contiguous>`,
+    `!tile.view<[?], f32>`
   }];
   let parameters = (ins ArrayRefParameter<"::mlir::Attribute">:$extents,
-                        "::mlir::Type":$elementType);
+                        "::mlir::Type":$elementType,
+                        DefaultValuedParameter<"bool", "false">:$contiguous);
+  let builders = [TypeBuilder<(ins "::llvm::ArrayRef<::mlir::Attribute>":$extents,
+                                   "::mlir::Type":$elementType), [{
+    return $_get($_ctxt, extents, elementType, /*contiguous=*/false);
+  }]>];
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{

@@ -155,6 +155,8 @@ Result<Explanation> explain(const KernelOptions &options, const ExplainArguments
     return status.error();
   if (Status status = ThreadPool::checkThreads(threads); !status)
     return status.error();
+  if (Status status = checkIsAttention(options, "the picture of a mask's tiles"); !status)
+    return status.error();
   Result<KernelSpecification> specification = makeSpecification(options, "host");
   if (!specification)
     return specification.error();

@@ -79,8 +79,10 @@ Result<std::shared_ptr<const LoadedKernel>> loadKernel(const Artifact &artifact,
 
 namespace {
 
-/// The variant's name, for events: "" where the text has errors.
+/// The variant's name, for events: "" where the text has errors; without a variant the template's.
 std::string nameOf(const KernelSpecification &specification) {
+  if (specification.variantText.empty() && !specification.isAttention())
+    return specification.algorithm;
   ParseOutcome outcome = parseWithDiagnostics(specification.variantText, specification.variantFile);
   return outcome.variant ? outcome.variant->name : "";
 }
@@ -211,7 +213,7 @@ private:
 
   Result<std::shared_ptr<const LoadedKernel>> load(const Artifact &artifact) const {
     std::unique_ptr<FirstLaunch> firstLaunch;
-    if (context.verify)
+    if (context.verify && specification.isAttention()) // else there is no reference
       firstLaunch = std::make_unique<FirstLaunch>(optionsOf(specification), context.oracles,
                                                   context.threads, context.events);
     return loadKernel(artifact, *context.backend, std::move(firstLaunch));

@@ -65,6 +65,10 @@ loadKernel(const Artifact &artifact, const Backend &backend,
 /// The options that `specification` was made of, without a schedule.
 KernelOptions optionsOf(const KernelSpecification &specification);
 
+/// Code::unsupported where `options` name another template than attention's, of which there is no
+/// `what` ("a bundle").
+Status checkIsAttention(const KernelOptions &options, const std::string &what);
+
 /// The values of `options` as the compiler takes them.
 std::vector<ConstantValue> constantsOf(const KernelOptions &options);
 

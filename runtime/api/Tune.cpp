@@ -22,6 +22,8 @@ Result<TuneReport> tune(const Context &context, const KernelOptions &options,
   if (!(tuning.seconds > 0))
     return Error(Code::invalidArgument, "the time for tuning is " + std::to_string(tuning.seconds) +
                                             " seconds, it must be more than 0");
+  if (Status status = checkIsAttention(options, "tuning"); !status)
+    return status.error();
   UnfinishedWork work;
   if (Status status = work.mayBegin(); !status)
     return status.error();

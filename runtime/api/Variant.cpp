@@ -54,6 +54,8 @@ std::vector<ConstantValue> constantsOf(const KernelOptions &options) {
 
 KernelOptions optionsOf(const KernelSpecification &specification) {
   KernelOptions options;
+  options.algorithm = specification.algorithm;
+  options.bindings = specification.bindings;
   options.variantText = specification.variantText;
   options.variantFile = specification.variantFile;
   options.inputType = specification.inputType;
@@ -92,6 +94,8 @@ Result<KernelSpecification> makeSpecification(const KernelOptions &options,
                    ", it must be that which a sequence of a launch tends to have, or 0 where that "
                    "is not known");
   KernelSpecification specification;
+  specification.algorithm = options.algorithm;
+  specification.bindings = options.bindings;
   specification.variantText = options.variantText;
   specification.variantFile = options.variantFile;
   specification.inputType = options.inputType;
@@ -103,6 +107,14 @@ Result<KernelSpecification> makeSpecification(const KernelOptions &options,
   specification.target = *target;
   specification.constants = constantsOf(options);
   return specification;
+}
+
+Status checkIsAttention(const KernelOptions &options, const std::string &what) {
+  if (options.algorithm == forwardAlgorithm)
+    return Status::success();
+  return Error(Code::unsupported, what + " is of attention, the algorithm '" + forwardAlgorithm +
+                                      "', not of '" + options.algorithm +
+                                      "': name no other algorithm");
 }
 
 static Result<std::string> emitCubin(const KernelSpecification &specification) {

@@ -57,7 +57,8 @@ private:
   }
 
   double scoreOf(const Point &point) const {
-    const auto &[q, k, v, o, lse] = inputs.arguments.tensors;
+    const Tensor &q = inputs.arguments.tensors[AttentionTensors::q];
+    const Tensor &k = inputs.arguments.tensors[AttentionTensors::k];
     auto offset = [](const Tensor &tensor, int64_t h, int64_t position, const Point &at) {
       return at.b * tensor.strides[0] + h * tensor.strides[1] + position * tensor.strides[2];
     };

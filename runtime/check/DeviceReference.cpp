@@ -21,7 +21,9 @@ namespace {
 
 OracleArguments oracleArguments(const ReferenceInputs &inputs) {
   const CheckedArguments &checked = inputs.arguments;
-  const auto &[q, k, v, o, lse] = checked.tensors;
+  const Tensor &q = checked.tensors[AttentionTensors::q];
+  const Tensor &k = checked.tensors[AttentionTensors::k];
+  const Tensor &v = checked.tensors[AttentionTensors::v];
   auto address = [](const Tensor &tensor) {
     return uint64_t(reinterpret_cast<uintptr_t>(tensor.data));
   };

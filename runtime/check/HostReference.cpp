@@ -51,7 +51,7 @@ public:
   HostReferenceRun(const ReferenceInputs &inputs, const Interpreter &interpreter,
                    const RowList &rows, Reference &reference)
       : arguments(inputs.arguments), extents(inputs.arguments.extents), interpreter(interpreter),
-        rows(rows), reference(reference), headDimQk(inputs.arguments.tensors[0].extents[3]),
+        rows(rows), reference(reference), headDimQk(inputs.arguments.tensors[AttentionTensors::q].extents[3]),
         headDimV(reference.Dv) {}
 
   Status run(ThreadPool &pool) {
@@ -68,8 +68,8 @@ public:
           continue;
         Status loaded = pool.run(extents.Sk, 0, [&](int64_t k, void *) {
           float *v = &head.v[k * headDimV];
-          loadRow(arguments.tensors[1], b, hkv, k, &head.k[k * headDimQk]);
-          loadRow(arguments.tensors[2], b, hkv, k, v);
+          loadRow(arguments.tensors[AttentionTensors::k], b, hkv, k, &head.k[k * headDimQk]);
+          loadRow(arguments.tensors[AttentionTensors::v], b, hkv, k, v);
           head.squares[k] = sumOfSquares(v, headDimV);
         });
         if (!loaded)
@@ -145,7 +145,7 @@ private:
     std::vector<double> query(headDimQk);
     std::vector<Kept> kept;
     for (int32_t q : task.queries) {
-      loadRow(arguments.tensors[0], b, h, q, loaded.data());
+      loadRow(arguments.tensors[AttentionTensors::q], b, h, q, loaded.data());
       std::copy(loaded.begin(), loaded.end(), query.begin());
       kept.clear();
       for (int32_t k = 0; k < extents.Sk; ++k) {

@@ -16,6 +16,8 @@ namespace tesela {
 
 Result<ReferenceInputs> referenceInputs(const KernelOptions &options,
                                         const LaunchArguments &arguments, int alignment) {
+  if (Status status = checkIsAttention(options, "a reference"); !status)
+    return status.error();
   KernelOptions anywhere = options;
   anywhere.target = "host"; // a reference is of no target
   if (Result<KernelSpecification> valid = makeSpecification(anywhere, "host"); !valid)
@@ -24,7 +26,8 @@ Result<ReferenceInputs> referenceInputs(const KernelOptions &options,
       parseVariant(options.variantText, options.variantFile, constantsOf(options));
   if (!variant)
     return variant.error();
-  Signature signature{options.inputType, options.headDimQk, options.headDimV, variant->parameters};
+  Signature signature = Signature::ofAttention(options.inputType, options.headDimQk,
+                                               options.headDimV, variant->parameters);
   Result<CheckedArguments> checked = checkArguments(signature, arguments, {alignment, false});
   if (!checked)
     return checked.error();

@@ -9,123 +9,110 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
-#include <span>
 
 namespace tesela {
 
 namespace {
-
-constexpr const char *axisNames[] = {"batch", "head", "length", "head dimension"};
 
 /// Kernels keep extents in i32.
 constexpr int64_t maxExtent = std::numeric_limits<int32_t>::max();
 /// Kernels add a block's rows, keys or prefetched blocks to a position in i32.
 constexpr int64_t maxLength = (int64_t(1) << 31) - 4096;
 
+/// The launch's extents by their index.
+enum ExtentIndex { batch, heads, kvHeads, queries, keys };
+
 Error invalid(const std::string &message) { return Error(Code::invalidArgument, message); }
 
-/// A tensor of rank 4 in the kernel's type, with extents that kernels can count.
-Status checkShape(const char *name, const Tensor &tensor, ElementType type) {
-  auto is = [&] { return std::string(name) + " is " + describe(tensor); };
-  if (tensor.type != type)
-    return invalid(is() + ", the kernel was compiled for " + std::string(elementTypeName(type)) +
-                   ": convert it, or compile for " + std::string(elementTypeName(tensor.type)));
-  if (tensor.rank != 4)
-    return invalid(is() + ", its rank must be 4: [batch, heads, length, head dimension]");
-  for (int axis = 0; axis < 4; ++axis) {
-    int64_t limit = axis == 2 ? maxLength : maxExtent;
+/// Views of rank 4 are [batch, head, position, D].
+std::string axisName(const DeclaredTensor &declared, int axis) {
+  constexpr const char *names[] = {"batch", "head", "length", "head dimension"};
+  return declared.axes.size() == 4 ? names[axis] : "axis " + std::to_string(axis);
+}
+
+int64_t limitOf(const DeclaredAxis &axis) {
+  bool isLength = axis.kind == DeclaredAxis::Kind::extent && axis.value >= queries;
+  return isLength ? maxLength : maxExtent;
+}
+
+std::string is(const DeclaredTensor &declared, const Tensor &tensor) {
+  return declared.name + " is " + describe(tensor);
+}
+
+/// A tensor of the declared type and rank, with extents that kernels can count.
+Status checkShape(const DeclaredTensor &declared, const Tensor &tensor) {
+  if (tensor.type != declared.type)
+    return invalid(is(declared, tensor) + ", the kernel was compiled for " +
+                   std::string(elementTypeName(declared.type)) + ": convert it, or compile for " +
+                   std::string(elementTypeName(tensor.type)));
+  int rank = int(declared.axes.size());
+  if (tensor.rank != rank)
+    return invalid(is(declared, tensor) + ", its rank must be " + std::to_string(rank) +
+                   (rank == 4 ? ": [batch, heads, length, head dimension]" : ""));
+  for (int axis = 0; axis < rank; ++axis) {
+    int64_t limit = limitOf(declared.axes[axis]);
     if (tensor.extents[axis] < 0 || tensor.extents[axis] > limit)
-      return invalid(is() + ", its " + axisNames[axis] + " extent must lie in [0, " +
-                     std::to_string(limit) + "]: split what is longer over several launches");
+      return invalid(is(declared, tensor) + ", its " + axisName(declared, axis) +
+                     " extent must lie in [0, " + std::to_string(limit) +
+                     "]: split what is longer over several launches");
   }
   return Status::success();
 }
 
-Status checkExtent(const char *name, int axis, int64_t actual, int64_t expected,
-                   const char *source) {
-  if (actual == expected)
-    return Status::success();
-  return invalid(std::string(name) + " has the " + axisNames[axis] + " extent " +
-                 std::to_string(actual) + ", " + source + " has " + std::to_string(expected) +
-                 ": they must agree");
-}
-
-/// Address and strides of q, k, v or o. Sets the strides of extents of 1 to 0 (the last to 1).
-Status checkLayout(const char *name, Tensor &tensor, int alignment, bool written) {
-  for (int axis = 0; axis < 4; ++axis)
+/// Address and strides. Sets the strides of extents of 1 to 0 (the last to 1).
+Status checkLayout(const DeclaredTensor &declared, Tensor &tensor, int alignment) {
+  const std::string &name = declared.name;
+  int last = tensor.rank - 1;
+  for (int axis = 0; axis <= last; ++axis)
     if (tensor.extents[axis] == 1)
-      tensor.strides[axis] = axis == 3 ? 1 : 0;
+      tensor.strides[axis] = axis == last ? 1 : 0;
   if (hasNoElements(tensor))
     return Status::success();
   if (!tensor.data)
-    return invalid(std::string(name) + " has no address: pass the " + describe(tensor) +
+    return invalid(name + " has no address: pass the " + describe(tensor) +
                    " in the device's memory");
   int64_t elementBytes = elementSize(tensor.type);
   int64_t needed = alignment ? alignment : elementBytes;
   if (uint64_t address = reinterpret_cast<uintptr_t>(tensor.data); address % needed)
-    return invalid(std::string(name) + "'s address is " + std::to_string(address % needed) +
+    return invalid(name + "'s address is " + std::to_string(address % needed) +
                    " bytes past a multiple of " + std::to_string(needed) +
                    ": copy the tensor to aligned memory");
-  if (tensor.strides[3] != 1)
-    return invalid(std::string(name) + "'s last stride is " + std::to_string(tensor.strides[3]) +
-                   ", it must be 1: make the head dimension contiguous");
+  if (tensor.strides[last] != 1)
+    return invalid(name + "'s last stride is " + std::to_string(tensor.strides[last]) +
+                   ", it must be 1: make the " + axisName(declared, last) + " contiguous");
   auto strideIs = [&](int axis) {
-    return std::string(name) + "'s " + axisNames[axis] + " stride is " +
+    return name + "'s " + axisName(declared, axis) + " stride is " +
            std::to_string(tensor.strides[axis]) + " elements";
   };
-  for (int axis = 0; axis < 3; ++axis)
+  for (int axis = 0; axis < last; ++axis)
     if (tensor.strides[axis] < 0)
       return invalid(strideIs(axis) + ", it must not be negative: copy the tensor");
   // From here a stride in bytes fits 63 bits.
   if (!spanFits(tensor))
-    return checkSpan(std::string(name) + " is " + describe(tensor), tensor);
-  for (int axis = 0; axis < 3; ++axis) {
+    return checkSpan(is(declared, tensor), tensor);
+  for (int axis = 0; axis < last; ++axis) {
     int64_t stride = tensor.strides[axis];
     if (stride * elementBytes % needed)
       return invalid(strideIs(axis) + " = " + std::to_string(stride * elementBytes) +
                      " bytes, it must be a multiple of " + std::to_string(needed) +
                      " bytes: pad the rows or copy the tensor");
-    if (written && stride == 0 && tensor.extents[axis] > 1)
+    if (declared.isWritten && stride == 0 && tensor.extents[axis] > 1)
       return invalid(strideIs(axis) + ", so several results share one place: give each its own");
-  }
-  return Status::success();
-}
-
-Status checkLse(const Tensor &lse, const Extents &extents) {
-  int64_t expected[] = {extents.B, extents.H, extents.Sq};
-  auto is = [&] { return "lse is " + describe(lse); };
-  auto shape = [&] { return fmt::format("[{}, {}, {}]", expected[0], expected[1], expected[2]); };
-  bool fits = lse.type == ElementType::f32 && lse.rank == 3;
-  for (int axis = 0; fits && axis < 3; ++axis)
-    fits = lse.extents[axis] == expected[axis];
-  if (!fits)
-    return invalid(is() + ", it must be f32" + shape() + ": [batch, heads, queries]");
-  if (hasNoElements(lse))
-    return Status::success();
-  if (!spanFits(lse))
-    return checkSpan(is(), lse);
-  if (!lse.data)
-    return invalid("lse has no address: pass f32" + shape() + " in the device's memory");
-  if (reinterpret_cast<uintptr_t>(lse.data) % 4)
-    return invalid("lse's address must be a multiple of 4 bytes");
-  int64_t stride = 1;
-  for (int axis = 2; axis >= 0; --axis) {
-    if (lse.extents[axis] != 1 && lse.strides[axis] != stride)
-      return invalid("lse's stride of axis " + std::to_string(axis) + " is " +
-                     std::to_string(lse.strides[axis]) + ", it must be " + std::to_string(stride) +
-                     ": lse is written without gaps");
-    stride *= lse.extents[axis];
   }
   return Status::success();
 }
 
 Result<float> checkScale(std::optional<double> scale, int headDim) {
   if (!scale)
-    return float(1.0 / std::sqrt(double(headDim)));
+    return headDim > 0 ? float(1.0 / std::sqrt(double(headDim))) : 1.0f;
   float rounded = float(*scale);
   auto is = [&] { return "the scale is " + fmt::format("{}", *scale); };
+  if (headDim == 0)
+    return invalid(is() + ", and the kernel has none: leave it out");
   if (!std::isfinite(rounded))
     return invalid(is() + ", it must be finite");
   if (*scale < 0)
@@ -137,64 +124,259 @@ Result<float> checkScale(std::optional<double> scale, int headDim) {
   return rounded;
 }
 
+/// Takes the tensors that a signature declares and binds the launch's extents: the first tensor
+/// that names one tells it, all others must agree.
+class TensorChecker {
+public:
+  TensorChecker(const Signature &signature, const LaunchArguments &arguments,
+                const ArgumentRules &rules, CheckedArguments &checked)
+      : signature(signature), arguments(arguments), rules(rules), checked(checked) {}
+
+  Status run() {
+    checked.tensors.reset(signature.tensors.size());
+    for (auto step : {&TensorChecker::take, &TensorChecker::checkShapes, &TensorChecker::agree,
+                      &TensorChecker::bindRest, &TensorChecker::checkMemory})
+      if (Status status = (this->*step)(); !status)
+        return status;
+    return Status::success();
+  }
+
+private:
+  const Signature &signature;
+  const LaunchArguments &arguments;
+  const ArgumentRules &rules;
+  CheckedArguments &checked;
+  std::array<int64_t, 5> values{};
+  std::array<const DeclaredTensor *, 5> sources{}; ///< who told an extent; null: nobody
+
+  bool isLookedAt(const DeclaredTensor &declared) const {
+    return rules.checkResults || !declared.isWritten;
+  }
+
+  /// Runs `check` on the tensors that are looked at and have strides, or have none, in order.
+  template <typename Check> Status forEach(bool contiguous, const Check &check) {
+    for (size_t i = 0; i < signature.tensors.size(); ++i) {
+      const DeclaredTensor &declared = signature.tensors[i];
+      if (declared.contiguous != contiguous || !isLookedAt(declared))
+        continue;
+      if (Status status = check(declared, checked.tensors[i]); !status)
+        return status;
+    }
+    return Status::success();
+  }
+
+  Status take() {
+    for (size_t i = 0; i < signature.tensors.size(); ++i)
+      if (auto member = signature.tensors[i].member)
+        checked.tensors[i] = arguments.*member;
+    bool isAttention = signature.tensors.size() == std::size(tensorMembers) &&
+                       std::ranges::all_of(signature.tensors, &DeclaredTensor::member);
+    return isAttention && arguments.tensors.empty() ? Status::success() : takeNamed();
+  }
+
+  const DeclaredTensor *find(std::string_view name) const {
+    for (const DeclaredTensor &declared : signature.tensors)
+      if (declared.name == name)
+        return &declared;
+    return nullptr;
+  }
+
+  Status takeNamed() {
+    auto isGiven = [](const Tensor &tensor) { return tensor.data || tensor.rank > 0; };
+    auto unknown = [&](std::string_view name) {
+      return invalid(fmt::format("there is no tensor '{}'; the kernel's tensors are {}", name,
+                                 signature.names()));
+    };
+    for (const TensorMember &each : tensorMembers)
+      if (isGiven(arguments.*each.member) && !find(each.name))
+        return unknown(each.name);
+    for (const NamedTensor &each : arguments.tensors) {
+      const DeclaredTensor *declared = find(each.name);
+      if (!declared)
+        return unknown(each.name);
+      Tensor &tensor = checked.tensors[declared - signature.tensors.data()];
+      if (isGiven(tensor))
+        return invalid("the tensor '" + each.name + "' is given twice: pass it once");
+      tensor = each.tensor;
+    }
+    for (size_t i = 0; i < signature.tensors.size(); ++i)
+      if (!isGiven(checked.tensors[i]) && isLookedAt(signature.tensors[i]))
+        return invalid("the tensor '" + signature.tensors[i].name +
+                       "' is missing: pass it by name; the kernel's tensors are " +
+                       signature.names());
+    return Status::success();
+  }
+
+  Status checkShapes() { return forEach(/*contiguous=*/false, checkShape); }
+
+  Status agree() {
+    return forEach(/*contiguous=*/false, [&](const DeclaredTensor &declared, Tensor &tensor) {
+      for (int axis = 0; axis < tensor.rank; ++axis)
+        if (Status status = agreeOn(declared, tensor, axis); !status)
+          return status;
+      return Status::success();
+    });
+  }
+
+  Status agreeOn(const DeclaredTensor &declared, const Tensor &tensor, int axis) {
+    const DeclaredAxis &expected = declared.axes[axis];
+    int64_t actual = tensor.extents[axis], value = expected.value;
+    const std::string *source = nullptr;
+    if (expected.kind == DeclaredAxis::Kind::extent) {
+      if (!bind(declared, expected, actual))
+        return Status::success();
+      value = values[expected.value];
+      source = &sources[expected.value]->name;
+    } else if (expected.kind != DeclaredAxis::Kind::number) {
+      return Status::success();
+    }
+    if (actual == value)
+      return Status::success();
+    return invalid(declared.name + " has the " + axisName(declared, axis) + " extent " +
+                   std::to_string(actual) + ", " + (source ? *source : "the kernel") + " has " +
+                   std::to_string(value) + ": they must agree");
+  }
+
+  /// False where nobody had told the extent: `actual` is it now.
+  bool bind(const DeclaredTensor &declared, const DeclaredAxis &axis, int64_t actual) {
+    if (sources[axis.value])
+      return true;
+    sources[axis.value] = &declared;
+    values[axis.value] = actual;
+    return false;
+  }
+
+  /// What only tensors without strides name; what nobody names is 1, and of key heads there are as
+  /// many as of query heads. Then what is computed of all.
+  Status bindRest() {
+    Status bound =
+        forEach(/*contiguous=*/true, [&](const DeclaredTensor &declared, Tensor &tensor) {
+          for (size_t axis = 0; axis < declared.axes.size(); ++axis) {
+            const DeclaredAxis &expected = declared.axes[axis];
+            if (expected.kind != DeclaredAxis::Kind::extent || sources[expected.value])
+              continue;
+            if (tensor.rank != int(declared.axes.size()) || tensor.extents[axis] < 0 ||
+                tensor.extents[axis] > limitOf(expected))
+              return checkShape(declared, tensor);
+            bind(declared, expected, tensor.extents[axis]);
+          }
+          return Status::success();
+        });
+    if (!bound)
+      return bound;
+    for (int index : {batch, heads, kvHeads, queries, keys})
+      if (!sources[index])
+        values[index] = index == kvHeads ? values[heads] : 1;
+    if (sources[heads] && sources[kvHeads] && values[heads] > 0 &&
+        (values[kvHeads] == 0 || values[heads] % values[kvHeads]))
+      return invalid(sources[heads]->name + " has " + std::to_string(values[heads]) +
+                     " heads and " + sources[kvHeads]->name + " has " +
+                     std::to_string(values[kvHeads]) +
+                     ": the first must be a multiple of the second");
+    checked.extents = {int32_t(values[batch]), int32_t(values[heads]), int32_t(values[kvHeads]),
+                       int32_t(values[queries]), int32_t(values[keys])};
+    return forEach(/*contiguous=*/false,
+                   [&](const DeclaredTensor &declared, Tensor &tensor) -> Status {
+                     for (int axis = 0; axis < tensor.rank; ++axis) {
+                       const DeclaredAxis &expected = declared.axes[axis];
+                       if (expected.kind != DeclaredAxis::Kind::computed)
+                         continue;
+                       int64_t value = expected.expression.evaluate(checked.extents);
+                       if (tensor.extents[axis] != value)
+                         return invalid(is(declared, tensor) + ", its " + axisName(declared, axis) +
+                                        " extent must be " + expected.expression.text() + " = " +
+                                        std::to_string(value));
+                     }
+                     return Status::success();
+                   });
+  }
+
+  Status checkMemory() {
+    Status strided =
+        forEach(/*contiguous=*/false, [&](const DeclaredTensor &declared, Tensor &tensor) {
+          return checkLayout(declared, tensor, rules.alignment);
+        });
+    if (!strided)
+      return strided;
+    return forEach(/*contiguous=*/true, [&](const DeclaredTensor &declared, Tensor &tensor) {
+      return checkContiguous(declared, tensor);
+    });
+  }
+
+  /// The extent of `axis`; nothing where any is right.
+  std::optional<int64_t> expectedExtent(const DeclaredAxis &axis) const {
+    switch (axis.kind) {
+    case DeclaredAxis::Kind::any:
+      return std::nullopt;
+    case DeclaredAxis::Kind::number:
+      return axis.value;
+    case DeclaredAxis::Kind::extent:
+      return values[axis.value];
+    case DeclaredAxis::Kind::computed:
+      return axis.expression.evaluate(checked.extents);
+    }
+    return std::nullopt;
+  }
+
+  /// "f32[2, 6, 5]", and what the axes are: "[batch, heads, queries]".
+  std::pair<std::string, std::string> expectedShape(const DeclaredTensor &declared) const {
+    constexpr const char *names[] = {"batch", "heads", "key/value heads", "queries", "keys"};
+    std::string shape, meaning;
+    for (const DeclaredAxis &axis : declared.axes) {
+      std::optional<int64_t> value = expectedExtent(axis);
+      std::string number = value ? std::to_string(*value) : "any";
+      shape += (shape.empty() ? "" : ", ") + number;
+      meaning += meaning.empty() ? "" : ", ";
+      meaning += axis.kind == DeclaredAxis::Kind::extent     ? names[axis.value]
+                 : axis.kind == DeclaredAxis::Kind::computed ? axis.expression.text()
+                                                             : number;
+    }
+    return {std::string(elementTypeName(declared.type)) + "[" + shape + "]", "[" + meaning + "]"};
+  }
+
+  Status checkContiguous(const DeclaredTensor &declared, const Tensor &tensor) const {
+    const std::string &name = declared.name;
+    int rank = int(declared.axes.size());
+    bool fits = tensor.type == declared.type && tensor.rank == rank;
+    for (int axis = 0; fits && axis < rank; ++axis) {
+      std::optional<int64_t> expected = expectedExtent(declared.axes[axis]);
+      int64_t actual = tensor.extents[axis];
+      fits = expected ? actual == *expected : actual >= 0 && actual <= maxExtent;
+    }
+    if (!fits) {
+      auto [shape, meaning] = expectedShape(declared);
+      return invalid(is(declared, tensor) + ", it must be " + shape + ": " + meaning);
+    }
+    if (hasNoElements(tensor))
+      return Status::success();
+    if (!spanFits(tensor))
+      return checkSpan(is(declared, tensor), tensor);
+    if (!tensor.data)
+      return invalid(name + " has no address: pass " + expectedShape(declared).first +
+                     " in the device's memory");
+    size_t elementBytes = elementSize(tensor.type);
+    if (reinterpret_cast<uintptr_t>(tensor.data) % elementBytes)
+      return invalid(name + "'s address must be a multiple of " + std::to_string(elementBytes) +
+                     " bytes");
+    int64_t stride = 1;
+    for (int axis = rank - 1; axis >= 0; --axis) {
+      if (tensor.extents[axis] != 1 && tensor.strides[axis] != stride)
+        return invalid(name + "'s stride of axis " + std::to_string(axis) + " is " +
+                       std::to_string(tensor.strides[axis]) + ", it must be " +
+                       std::to_string(stride) + ": " + name + " is " +
+                       (declared.isWritten ? "written" : "read") + " without gaps");
+      stride *= tensor.extents[axis];
+    }
+    return Status::success();
+  }
+};
+
 } // namespace
 
 Status checkArguments(const Signature &signature, const LaunchArguments &arguments,
                       const ArgumentRules &rules, CheckedArguments &checked) {
-  checked.tensors = {arguments.q, arguments.k, arguments.v, arguments.o, arguments.lse};
-  auto &[q, k, v, o, lse] = checked.tensors;
-  struct Named {
-    const char *name;
-    Tensor *tensor;
-    bool written;
-  };
-  const Named all[] = {{"q", &q, false}, {"k", &k, false}, {"v", &v, false}, {"o", &o, true}};
-  const std::span<const Named> looked(all, rules.checkResults ? 4 : 3);
-  for (const Named &each : looked)
-    if (Status status = checkShape(each.name, *each.tensor, signature.inputType); !status)
-      return status;
-
-  struct Agreement {
-    const char *name;
-    const Tensor *tensor;
-    int axis;
-    int64_t expected;
-    const char *source;
-  };
-  const Agreement agreements[] = {
-      {"q", &q, 3, signature.headDimQk, "the kernel"},
-      {"k", &k, 0, q.extents[0], "q"},
-      {"k", &k, 3, signature.headDimQk, "the kernel"},
-      {"v", &v, 0, q.extents[0], "q"},
-      {"v", &v, 1, k.extents[1], "k"},
-      {"v", &v, 2, k.extents[2], "k"},
-      {"v", &v, 3, signature.headDimV, "the kernel"},
-      {"o", &o, 0, q.extents[0], "q"},
-      {"o", &o, 1, q.extents[1], "q"},
-      {"o", &o, 2, q.extents[2], "q"},
-      {"o", &o, 3, signature.headDimV, "the kernel"},
-  };
-  for (const Agreement &each : std::span(agreements, rules.checkResults ? 11 : 7))
-    if (Status status = checkExtent(each.name, each.axis, each.tensor->extents[each.axis],
-                                    each.expected, each.source);
-        !status)
-      return status;
-
-  int64_t heads = q.extents[1], kvHeads = k.extents[1];
-  if (heads > 0 && (kvHeads == 0 || heads % kvHeads))
-    return invalid("q has " + std::to_string(heads) + " heads and k has " +
-                   std::to_string(kvHeads) + ": the first must be a multiple of the second");
-  checked.extents = {int32_t(q.extents[0]), int32_t(heads), int32_t(kvHeads), int32_t(q.extents[2]),
-                     int32_t(k.extents[2])};
-
-  for (const Named &each : looked)
-    if (Status status = checkLayout(each.name, *each.tensor, rules.alignment, each.written);
-        !status)
-      return status;
-  if (rules.checkResults)
-    if (Status status = checkLse(lse, checked.extents); !status)
-      return status;
-
+  if (Status status = TensorChecker(signature, arguments, rules, checked).run(); !status)
+    return status;
   Result<float> scale = checkScale(arguments.scale, signature.headDimQk);
   if (!scale)
     return scale.error();

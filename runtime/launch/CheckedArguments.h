@@ -6,36 +6,25 @@
 #define TESELA_LAUNCH_CHECKEDARGUMENTS_H
 
 #include "launch/ShortArray.h"
-#include "tesela/Kernel.h"
-#include "tesela/compiler/Artifact.h"
-
-#include <array>
-#include <vector>
+#include "launch/Signature.h"
 
 namespace tesela {
-
-/// What a launch's arguments are held against.
-struct Signature {
-  ElementType inputType = ElementType::bf16;
-  int headDimQk = 0, headDimV = 0;
-  std::vector<Parameter> parameters;
-};
 
 /// Which rules apply besides those of the shapes.
 struct ArgumentRules {
   int alignment = 0;        ///< bytes, of addresses and strides; 0: the element's
-  bool checkResults = true; ///< false: o and lse are not looked at
+  bool checkResults = true; ///< false: what the kernel writes is not looked at
 };
 
 /// A launch of a variant with no more parameters than this allocates nothing; those of the library
-/// have 4 at most.
-constexpr size_t usualParameters = 16;
+/// have 4 at most. Likewise for the tensors of a kernel; the library's templates have 5 at most.
+constexpr size_t usualParameters = 16, usualTensors = 10;
 
 /// Arguments that fit: what a kernel needs, by position.
 struct CheckedArguments {
   Extents extents;
-  /// q k v o lse. The strides of extents of 1 are 0.
-  std::array<Tensor, 5> tensors;
+  /// By the signature's tensors. The strides of extents of 1 are 0.
+  ShortArray<Tensor, usualTensors> tensors;
   float scale = 1;
   /// By parameter: a scalar's 32 bits (i32 or f32), or 0.
   ShortArray<uint32_t, usualParameters> scalarBits;

@@ -14,6 +14,11 @@
 
 namespace tesela {
 
+/// What to do about a launch that is too large.
+static constexpr const char *ofExtents =
+    "split the batch, the heads or the queries over several launches";
+static constexpr const char *ofCaptures = "put the captured tensor's leading axes together";
+
 int LaunchPlan::parameterIndex(const Artifact &artifact, std::string_view name) {
   for (size_t i = 0; i < artifact.parameters.size(); ++i)
     if (name == "$" + artifact.parameters[i].name)
@@ -75,30 +80,43 @@ Result<LaunchPlan::Slot> LaunchPlan::resolve(const ArgumentSlot &slot, const Art
     return fits ? Result<Slot>(resolved) : defect();
   }
   resolved.owner = Owner::tensor;
-  constexpr std::string_view tensors[] = {"q", "k", "v", "o", "lse"};
-  for (int i = 0; i < 5; ++i)
-    if (slot.name == tensors[i])
-      resolved.index = i;
-  if (slot.kind == Kind::tensorMap) {
-    bool fits = elementSize(artifact.inputType) == 2 && resolved.index >= 0 && resolved.index < 4 &&
-                slot.axis >= 1 && slot.axis <= 256 && slot.heads >= 1 && slot.heads <= 256 &&
-                (slot.heads == 1 || slot.name == "q" || slot.name == "o");
-    return fits ? Result<Slot>(resolved) : defect();
+  for (size_t i = 0; i < artifact.tensors.size(); ++i)
+    if (slot.name == artifact.tensors[i].name) {
+      resolved.index = int(i);
+      return fitsTensor(slot, artifact.tensors[i]) ? Result<Slot>(resolved) : defect();
+    }
+  return defect();
+}
+
+bool LaunchPlan::fitsTensor(const ArgumentSlot &slot, const TensorArgument &tensor) {
+  using Kind = ArgumentSlot::Kind;
+  // What a copy in boxes takes: [batch, head, position, D].
+  bool hasBoxes = tensor.extents.size() == 4 && !tensor.contiguous;
+  switch (slot.kind) {
+  case Kind::data:
+    return true;
+  case Kind::stride:
+  case Kind::extent:
+    return slot.axis >= 0 && slot.axis < int(tensor.extents.size());
+  case Kind::coordinateStep:
+    return hasBoxes && (slot.axis == 0 || slot.axis == 1);
+  case Kind::tensorMap: {
+    // The heads of a box share a key/value head: those are query heads.
+    bool hasQueryHeads = hasBoxes && tensor.extents[1] && tensor.extents[1]->text() == "H";
+    return hasBoxes && elementSize(tensor.type) == 2 && slot.axis >= 1 && slot.axis <= 256 &&
+           slot.heads >= 1 && slot.heads <= 256 && (slot.heads == 1 || hasQueryHeads);
   }
-  if (slot.kind == Kind::coordinateStep) {
-    bool fits = resolved.index >= 0 && resolved.index < 4 && (slot.axis == 0 || slot.axis == 1);
-    return fits ? Result<Slot>(resolved) : defect();
+  default:
+    return false;
   }
-  bool axisFits = slot.axis >= 0 && slot.axis < (resolved.index == 4 ? 3 : 4);
-  if (resolved.index < 0 || slot.kind == Kind::scalar || (slot.kind != Kind::data && !axisFits))
-    return defect();
-  return resolved;
 }
 
 Result<LaunchPlan> LaunchPlan::create(const Artifact &artifact) {
   LaunchPlan plan;
-  plan.signature_ = {artifact.inputType, artifact.headDimQk, artifact.headDimV,
-                     artifact.parameters};
+  Result<Signature> signature = Signature::of(artifact);
+  if (!signature)
+    return signature.error();
+  plan.signature_ = std::move(*signature);
   // A grid's x extent is below 2^31. Expressions hold what leaves 64 bits at the largest number.
   plan.maxItems = artifact.target.kind == Target::Kind::cuda
                       ? std::numeric_limits<int32_t>::max()
@@ -130,13 +148,17 @@ Result<LaunchPlan> LaunchPlan::create(const Artifact &artifact) {
     plan.steps.push_back(std::move(step));
   }
   for (const Workspace &workspace : artifact.workspaces) {
-    Result<std::vector<BoundExpression>> shape = bind(workspace.extents, artifact);
-    if (!shape)
-      return shape.error();
-    if (shape->empty() || shape->size() > Tensor::maxRank)
+    Result<std::vector<BoundExpression>> extents = bind(workspace.extents, artifact);
+    if (!extents)
+      return extents.error();
+    if (extents->empty() || extents->size() > Tensor::maxRank)
       return Error(Code::defect, "the workspace " + workspace.name + " has " +
-                                     std::to_string(shape->size()) + " axes");
-    plan.workspaceShapes.push_back(std::move(*shape));
+                                     std::to_string(extents->size()) + " axes");
+    if (workspace.type != ElementType::i32 && workspace.type != ElementType::f32)
+      return Error(Code::defect, "the workspace " + workspace.name + " holds " +
+                                     std::string(elementTypeName(workspace.type)) +
+                                     ", not i32 or f32");
+    plan.workspaceShapes.push_back({workspace.name, workspace.type, std::move(*extents)});
   }
   return plan;
 }
@@ -158,9 +180,12 @@ Result<Extents> LaunchPlan::extentsOf(const Step &step, const CheckedArguments &
   for (int i = 0; i < 5; ++i) {
     int64_t value = step.extents[i].evaluate(arguments);
     if (value < 0 || value > std::numeric_limits<int32_t>::max())
-      return Error(Code::unsupported,
-                   "the summary of a captured tensor has an extent of " + std::to_string(value) +
-                       ", it must lie in [0, 2147483647]: put the tensor's leading axes together");
+      return Error(
+          Code::unsupported,
+          (step.summarizes < 0 ? "a launch of the kernel has an extent of "
+                               : "the summary of a captured tensor has an extent of ") +
+              std::to_string(value) + ", it must lie in [0, 2147483647]: " +
+              (step.summarizes < 0 ? ofExtents : "put the tensor's leading axes together"));
     values[i] = int32_t(value);
   }
   return Extents{values[0], values[1], values[2], values[3], values[4]};
@@ -170,26 +195,29 @@ Status LaunchPlan::layOut(const CheckedArguments &arguments, LaunchSizes &sizes)
   sizes.workspaces.reset(workspaceShapes.size());
   int64_t end = 0;
   for (size_t i = 0; i < workspaceShapes.size(); ++i) {
-    const Shape &shape = workspaceShapes[i];
+    const BoundWorkspace &workspace = workspaceShapes[i];
     Tensor &tensor = sizes.workspaces[i];
     tensor.data = reinterpret_cast<void *>(end);
-    tensor.type = ElementType::i32;
-    tensor.rank = int(shape.size());
+    tensor.type = workspace.type;
+    tensor.rank = int(workspace.extents.size());
     int64_t elements = 1, bytes;
     bool fits = true;
     for (int axis = tensor.rank - 1; axis >= 0; --axis) {
-      int64_t extent = shape[axis].evaluate(arguments);
+      int64_t extent = workspace.extents[axis].evaluate(arguments);
       fits &= extent >= 0 && extent <= std::numeric_limits<int32_t>::max();
       tensor.extents[axis] = extent;
       tensor.strides[axis] = elements;
       fits &= !__builtin_mul_overflow(elements, extent, &elements);
     }
-    fits &= !__builtin_mul_overflow(elements, 4, &bytes) &&
+    fits &= !__builtin_mul_overflow(elements, int64_t(elementSize(tensor.type)), &bytes) &&
             !__builtin_add_overflow(bytes, workspaceAlignment - 1, &bytes) &&
             !__builtin_add_overflow(end, bytes / workspaceAlignment * workspaceAlignment, &end);
     if (!fits)
-      return Error(Code::unsupported, "the summary of a captured tensor has more elements than 64 "
-                                      "bits can count the bytes of: make the tensor smaller");
+      return Error(Code::unsupported,
+                   (workspace.isSummary() ? "the summary of a captured tensor"
+                                          : "the workspace '" + workspace.name + "'") +
+                       " has more elements than 64 bits can count the bytes of: " +
+                       (workspace.isSummary() ? "make the tensor smaller" : ofExtents));
   }
   sizes.workspaceBytes = size_t(end);
   return Status::success();
@@ -236,10 +264,6 @@ static Error tooManyItems(int64_t items, int64_t maxItems, const char *remedy) {
                                       ": " + remedy);
 }
 
-static constexpr const char *ofExtents =
-    "split the batch, the heads or the queries over several launches";
-static constexpr const char *ofCaptures = "put the captured tensor's leading axes together";
-
 Status LaunchPlan::checkItems(const Extents &extents) const {
   for (const Step &step : steps)
     if (int64_t items = step.items.evaluate(extents); step.extents.empty() && items > maxItems)
@@ -252,7 +276,7 @@ Status LaunchPlan::measure(const CheckedArguments &arguments, LaunchSizes &sizes
   for (bool summaries : {false, true}) // what the launch's own extents say first
     for (size_t i = 0; i < steps.size(); ++i) {
       const Step &step = steps[i];
-      if (step.extents.empty() == summaries)
+      if ((step.summarizes >= 0) != summaries)
         continue;
       Result<Extents> extents = extentsOf(step, arguments);
       if (!extents)
@@ -444,7 +468,8 @@ Status LaunchPlan::launchStep(size_t index, const Call &call) const {
       continue;
     }
     Result<TensorTiling> tiling =
-        tensorTiling(call.arguments, slot.index, slot.axis, slot.heads, call.code.addressOfZero());
+        tensorTiling(call.arguments, slot.index, signature_.tensors[slot.index].name, slot.axis,
+                     slot.heads, call.code.addressOfZero());
     if (!tiling)
       return tiling.error();
     if (Status status = call.code.encodeTensorMap(*tiling, *map); !status)

@@ -67,7 +67,7 @@ private:
   enum class Owner { extents, tensor, parameter, workspace };
   struct Slot {
     ArgumentSlot::Kind kind;
-    Owner owner; ///< `index` counts q k v o lse, parameters or workspaces
+    Owner owner; ///< `index` counts the artifact's tensors, parameters or workspaces
     int index;
     int axis, heads;
   };
@@ -83,10 +83,16 @@ private:
     int summarizes;                       ///< a parameter; -1: none
     std::vector<Slot> slots;
   };
-  using Shape = std::vector<BoundExpression>;
+  struct BoundWorkspace {
+    std::string name;
+    ElementType type;
+    std::vector<BoundExpression> extents;
+    bool isSummary() const { return name.starts_with('$'); }
+  };
 
   static int parameterIndex(const Artifact &artifact, std::string_view name);
   static Result<Slot> resolve(const ArgumentSlot &slot, const Artifact &artifact);
+  static bool fitsTensor(const ArgumentSlot &slot, const TensorArgument &tensor);
   static Result<std::vector<BoundExpression>> bind(const std::vector<Expression> &expressions,
                                                    const Artifact &artifact);
   static Result<Extents> extentsOf(const Step &step, const CheckedArguments &arguments);
@@ -110,7 +116,7 @@ private:
   Signature signature_;
   int64_t maxItems = 0; ///< a launch
   std::vector<Step> steps;
-  std::vector<Shape> workspaceShapes;
+  std::vector<BoundWorkspace> workspaceShapes;
   bool usesCounter = false;
 };
 

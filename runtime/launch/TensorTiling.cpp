@@ -11,16 +11,17 @@ namespace tesela {
 /// A tensor map's strides are below this (CUDA Driver API, cuTensorMapEncodeTiled).
 static constexpr uint64_t strideLimit = uint64_t(1) << 40;
 
-static Error refused(int index, int axis, uint64_t strideBytes, const std::string &reason) {
-  constexpr const char *tensors[] = {"q", "k", "v", "o"};
+static Error refused(std::string_view name, int axis, uint64_t strideBytes,
+                     const std::string &reason) {
   constexpr const char *axes[] = {"batch", "head", "length"};
-  return Error(Code::unsupported, std::string(tensors[index]) + "'s " + axes[axis] + " stride is " +
+  return Error(Code::unsupported, std::string(name) + "'s " + axes[axis] + " stride is " +
                                       std::to_string(strideBytes) + " bytes, " + reason +
                                       ": copy the tensor");
 }
 
-Result<TensorTiling> tensorTiling(const CheckedArguments &arguments, int index, int boxRows,
-                                  int boxHeads, uint64_t addressOfZeros) {
+Result<TensorTiling> tensorTiling(const CheckedArguments &arguments, int index,
+                                  std::string_view name, int boxRows, int boxHeads,
+                                  uint64_t addressOfZeros) {
   const Tensor &tensor = arguments.tensors[index];
   uint64_t elementBytes = elementSize(tensor.type);
   // What an axis of extent 1 is given: no step is ever taken along it, but a stride must be
@@ -41,17 +42,17 @@ Result<TensorTiling> tensorTiling(const CheckedArguments &arguments, int index, 
     if (tensor.extents[axis] == 1)
       continue;
     if (stride == 0 && axis == 2)
-      return refused(index, axis, 0, "tensor copies need positions that lie apart");
+      return refused(name, axis, 0, "tensor copies need positions that lie apart");
     // Of a box with several heads, those that share a key/value head.
     bool ofBox = boxHeads > 1 && axis == 1;
     uint64_t sharing = ofBox ? arguments.extents.H / arguments.extents.Hkv : 1;
     if (stride == 0 && sharing > 1)
-      return refused(index, axis, 0, "copies of several heads need heads that lie apart");
+      return refused(name, axis, 0, "copies of several heads need heads that lie apart");
     if (stride == 0)
       continue;
     tiling.sharing *= sharing;
     if (stride >= strideLimit / elementBytes / sharing)
-      return refused(index, axis, stride * elementBytes, "tensor copies take less than 2^40");
+      return refused(name, axis, stride * elementBytes, "tensor copies take less than 2^40");
     tiling.extents[3 - axis] = uint64_t(tensor.extents[axis]);
     tiling.strideBytes[2 - axis] = stride * elementBytes;
   }

@@ -10,13 +10,14 @@
 
 namespace tesela {
 
-/// How tensor `index` (0..3: q k v o) of `arguments` is copied in boxes of `boxRows`
-/// positions of `boxHeads` heads. An axis of stride 0 has the extent 1: see coordinateStep. A
-/// tensor without elements is one row of zeros, which lies at `addressOfZeros`. Does not allocate.
-/// Code::unsupported: positions, or the heads of a box, that share one place, or a stride of 2^40
-/// bytes or more.
-Result<TensorTiling> tensorTiling(const CheckedArguments &arguments, int index, int boxRows,
-                                  int boxHeads, uint64_t addressOfZeros);
+/// How tensor `index` of `arguments`, [batch, head, position, D] and called `name`, is copied in
+/// boxes of `boxRows` positions of `boxHeads` heads. An axis of stride 0 has the extent 1: see
+/// coordinateStep. A tensor without elements is one row of zeros, which lies at `addressOfZeros`.
+/// Does not allocate. Code::unsupported: positions, or the heads of a box, that share one place, or
+/// a stride of 2^40 bytes or more.
+Result<TensorTiling> tensorTiling(const CheckedArguments &arguments, int index,
+                                  std::string_view name, int boxRows, int boxHeads,
+                                  uint64_t addressOfZeros);
 
 /// What an index of `axis` (0 = batch, 1 = head) of `tensor` is multiplied by to be a
 /// coordinate in its tensor map: 0 where the stride is 0, else 1.

@@ -128,7 +128,8 @@ Result<Kernel> ContextTuning::request(const KernelSpecification &specification,
   UnfinishedWork work;
   if (Status status = work.mayBegin(); !status)
     return status.error();
-  bool isOff = mode == Tuning::off || !specification.schedule.empty() || templateFolderInUse();
+  bool isOff = mode == Tuning::off || !specification.schedule.empty() || templateFolderInUse() ||
+               !specification.isAttention();
   if (isOff)
     return requestKernel(context, specification, limits);
   std::string kernel = recordKernel(specification);

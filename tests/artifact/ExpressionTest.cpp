@@ -104,4 +104,16 @@ TEST(Expression, RandomOnesAgreeWithPlainArithmetic) {
   }
 }
 
+TEST(Expression, NamesAndNumbersAreKnown) {
+  auto parse = [](const char *text) { return *Expression::parse(text); };
+  EXPECT_EQ(parse("Hkv").extentIndex(), 2);
+  EXPECT_EQ(parse("Hkv").constant(), std::nullopt);
+  EXPECT_EQ(parse("64").constant(), 64);
+  EXPECT_EQ(parse("64").extentIndex(), std::nullopt);
+  EXPECT_EQ(parse("(* Sq 1)").extentIndex(), std::nullopt);
+  EXPECT_EQ(parse("$doc.1").constant(), std::nullopt);
+  EXPECT_TRUE(parse("Sq") == parse("Sq"));
+  EXPECT_FALSE(parse("Sq") == parse("Sk"));
+}
+
 } // namespace

@@ -29,6 +29,16 @@ Artifact fullArtifact() {
   artifact.headDimV = 128;
   artifact.schedule = "block_m = 128";
   artifact.scoreIsIdentity = true;
+  artifact.tensors = {
+      {"parts",
+       ElementType::f32,
+       TensorArgument::Role::in,
+       {std::nullopt, expression("H"), expression("(ceildiv Sq 64)"), expression("8")}},
+      {"lse",
+       ElementType::bf16,
+       TensorArgument::Role::out,
+       {expression("B"), expression("Sq")},
+       true}};
   artifact.parameters = {{"window", ElementType::i32, false, false, {}, 1024.0},
                          {"cap", ElementType::f32, false, false, {}, std::nullopt},
                          {"slope",
@@ -56,7 +66,8 @@ Artifact fullArtifact() {
   summary.summarizes = "$slope";
   artifact.launches = {summary, launch};
   artifact.workspaces = {
-      {"$slope.summary0", {expression("2"), expression("(ceildiv $slope.1 16)")}}};
+      {"$slope.summary0", {expression("2"), expression("(ceildiv $slope.1 16)")}},
+      {"sums", {expression("(* B Sq)")}, ElementType::f32}};
   artifact.resources = Resources{168, 12};
   return artifact;
 }
@@ -88,7 +99,21 @@ TEST(Serialize, WhatIsWrittenReadsBack) {
   EXPECT_EQ(read->launches[0].summarizes, "$slope");
   ASSERT_EQ(read->launches[0].extents.size(), 5u);
   EXPECT_EQ(read->launches[0].extents[0].evaluate({}, std::vector<int64_t>{5}), 15);
-  ASSERT_EQ(read->workspaces.size(), 1u);
+  ASSERT_EQ(read->tensors.size(), 2u);
+  EXPECT_EQ(read->tensors[0].name, "parts");
+  EXPECT_EQ(read->tensors[0].type, ElementType::f32);
+  EXPECT_EQ(read->tensors[0].role, TensorArgument::Role::in);
+  ASSERT_EQ(read->tensors[0].extents.size(), 4u);
+  EXPECT_FALSE(read->tensors[0].extents[0].has_value());
+  EXPECT_EQ(read->tensors[0].extents[2]->text(), "(ceildiv Sq 64)");
+  EXPECT_FALSE(read->tensors[0].contiguous);
+  EXPECT_EQ(read->tensors[1].type, ElementType::bf16);
+  EXPECT_EQ(read->tensors[1].role, TensorArgument::Role::out);
+  EXPECT_TRUE(read->tensors[1].contiguous);
+  ASSERT_EQ(read->workspaces.size(), 2u);
+  EXPECT_EQ(read->workspaces[0].type, ElementType::i32);
+  EXPECT_EQ(read->workspaces[1].name, "sums");
+  EXPECT_EQ(read->workspaces[1].type, ElementType::f32);
   EXPECT_EQ(read->workspaces[0].name, "$slope.summary0");
   ASSERT_EQ(read->workspaces[0].extents.size(), 2u);
   EXPECT_EQ(read->workspaces[0].extents[1].text(), "(ceildiv $slope.1 16)");
@@ -151,6 +176,17 @@ TEST(Serialize, AnUnknownKindOfSlotIsDamage) {
   Result<Artifact> read = Artifact::deserialize(artifact.serialize());
   ASSERT_FALSE(read.ok());
   EXPECT_NE(read.error().message().find("not well-formed"), std::string::npos);
+}
+
+TEST(Serialize, AnUnknownRoleOrTypeIsDamage) {
+  Artifact role = fullArtifact(), type = fullArtifact();
+  role.tensors[0].role = TensorArgument::Role(2);
+  type.workspaces[1].type = ElementType(77);
+  for (const Artifact &artifact : {role, type}) {
+    Result<Artifact> read = Artifact::deserialize(artifact.serialize());
+    ASSERT_FALSE(read.ok());
+    EXPECT_NE(read.error().message().find("not well-formed"), std::string::npos);
+  }
 }
 
 TEST(Serialize, AnotherFormatIsNamed) {

@@ -53,6 +53,10 @@ TEST(Specification, EveryFieldButTheFileIsInTheCanonicalText) {
   changed([](auto &s) { s.expectedLength = 1024; });
   changed([](auto &s) { s.expectedQueries = 1; });
   changed([](auto &s) { s.expectedQueries = 4; });
+  changed([](auto &s) { s.algorithm = "matmul"; });
+  changed([](auto &s) { s.bindings = {"columns=64"}; });
+  changed([](auto &s) { s.bindings = {"columns=64", "rows=2"}; });
+  changed([](auto &s) { s.bindings = {"columns=64\nbinding 6 rows=2"}; });
   changed([](auto &s) { s.constants = {{"w", 1}}; });
   changed([](auto &s) { s.constants = {{"w", 2}}; });
   changed([](auto &s) { s.constants = {{"x", 1}}; });
@@ -62,8 +66,10 @@ TEST(Specification, EveryFieldButTheFileIsInTheCanonicalText) {
   changed([](auto &s) { s.schedule = "\nvariant 19\n"; });
 }
 
-TEST(Specification, TheOrderOfConstantsDoesNotMatter) {
+TEST(Specification, TheOrderOfConstantsAndBindingsDoesNotMatter) {
   KernelSpecification one, other;
+  one.bindings = {"columns=64", "rows=2"};
+  other.bindings = {"rows=2", "columns=64"};
   one.constants = {{"w", 1}, {"x", 2}};
   other.constants = {{"x", 2}, {"w", 1}};
   EXPECT_EQ(one.canonicalText(), other.canonicalText());

@@ -109,4 +109,102 @@ TEST_F(TemplateTest, OneOfAUsersOwnThatIsValidCompiles) {
   }
 }
 
+/// Sums the rows of x in one kernel, and adds them to the elements in another.
+constexpr const char *twoKernels = R"(
+tile.kernel @sums<block_m, d_qk>(
+    in %x: !tile.view<[B, H, Sq, d_qk], f32>,
+    workspace %sums: !tile.view<[B, H, Sq], f32, contiguous>) {
+  %rows = tile.work : !tile.block<query, block_m>
+  %X = tile.load %x[%rows] : !tile.view<[B, H, Sq, d_qk], f32>[!tile.block<query, block_m>] -> !tile.tile<[block_m, d_qk], f32>
+  %none = tile.constant 0.0 : !tile.tile<[block_m], f32>
+  %s = tile.reduce add %X from %none : !tile.tile<[block_m, d_qk], f32> -> !tile.tile<[block_m], f32>
+  tile.store %s, %sums[%rows] : !tile.tile<[block_m], f32>, !tile.view<[B, H, Sq], f32, contiguous>[!tile.block<query, block_m>]
+}
+tile.kernel @adds<block_m, d_qk, input>(
+    in %x: !tile.view<[B, H, Sq, d_qk], f32>,
+    workspace %sums: !tile.view<[B, H, Sq], f32, contiguous>,
+    out %y: !tile.view<[B, H, Sq, d_qk], input>, %$factor: f32) {
+  %rows = tile.work : !tile.block<query, block_m>
+  %X = tile.load %x[%rows] : !tile.view<[B, H, Sq, d_qk], f32>[!tile.block<query, block_m>] -> !tile.tile<[block_m, d_qk], f32>
+  %s = tile.load %sums[%rows] : !tile.view<[B, H, Sq], f32, contiguous>[!tile.block<query, block_m>] -> !tile.tile<[block_m], f32>
+  %Y = tile.map %X, %s : (!tile.tile<[block_m, d_qk], f32>, !tile.tile<[block_m], f32>) -> !tile.tile<[block_m, d_qk], f32> {
+  ^body(%a: f32, %b: f32, %row: i32, %column: i32):
+    %scaled = arith.mulf %b, %$factor : f32
+    %sum = arith.addf %a, %scaled : f32
+    tile.yield %sum : f32
+  }
+  %Yi = tile.convert %Y : !tile.tile<[block_m, d_qk], f32> -> !tile.tile<[block_m, d_qk], input>
+  tile.store %Yi, %y[%rows] : !tile.tile<[block_m, d_qk], input>, !tile.view<[B, H, Sq, d_qk], input>[!tile.block<query, block_m>]
+}
+)";
+
+TEST_F(TemplateTest, APlanHasTheLaunchesAndTheInterfaceOfItsKernels) {
+  std::ofstream(folder / "forward.mlir") << twoKernels;
+  for (Target target : {Target{Target::Kind::host, 0}, Target{Target::Kind::cuda, 80}}) {
+    KernelSpecification wanted = specification(target);
+    wanted.variantText = "attention rows() {}";
+    Result<Artifact> artifact = compile(wanted);
+    ASSERT_TRUE(artifact.ok()) << artifact.error().message();
+    ASSERT_EQ(artifact->launches.size(), 2u);
+    EXPECT_EQ(artifact->launches[0].kernel, "sums");
+    EXPECT_EQ(artifact->launches[1].kernel, "adds");
+    ASSERT_EQ(artifact->tensors.size(), 2u);
+    EXPECT_EQ(artifact->tensors[0].name, "x");
+    EXPECT_EQ(artifact->tensors[0].role, TensorArgument::Role::in);
+    EXPECT_EQ(artifact->tensors[0].type, ElementType::f32);
+    ASSERT_EQ(artifact->tensors[0].extents.size(), 4u);
+    EXPECT_EQ(artifact->tensors[0].extents[2]->text(), "Sq");
+    EXPECT_EQ(artifact->tensors[0].extents[3]->text(), "64");
+    EXPECT_EQ(artifact->tensors[1].name, "y");
+    EXPECT_EQ(artifact->tensors[1].role, TensorArgument::Role::out);
+    EXPECT_EQ(artifact->tensors[1].type, ElementType::bf16);
+    ASSERT_EQ(artifact->workspaces.size(), 1u);
+    EXPECT_EQ(artifact->workspaces[0].name, "sums");
+    EXPECT_EQ(artifact->workspaces[0].type, ElementType::f32);
+    EXPECT_EQ(artifact->workspaces[0].extents[1].text(), "H");
+    ASSERT_EQ(artifact->parameters.size(), 1u);
+    EXPECT_EQ(artifact->parameters[0].name, "factor");
+    EXPECT_FALSE(artifact->parameters[0].isCapture);
+  }
+}
+
+TEST_F(InvalidTemplate, OneWhoseInterfaceSaysTooLittleIsASentence) {
+  auto refusal = [&](const std::string &from, const std::string &to) {
+    std::string text = twoKernels;
+    size_t at = text.rfind(from); // of the second kernel
+    EXPECT_NE(at, std::string::npos);
+    std::ofstream(folder / "forward.mlir") << text.replace(at, from.size(), to);
+    Result<Artifact> artifact = compile(specification({Target::Kind::host, 0}));
+    EXPECT_EQ(artifact.code(), Code::invalidArgument);
+    return artifact ? "" : artifact.error().message();
+  };
+  auto expect = [](const std::string &message, const std::string &part) {
+    EXPECT_NE(message.find(part), std::string::npos) << message;
+  };
+  expect(refusal("out %y", "%y"),
+         "the argument 'y' of the kernel 'adds' has no role: write in, out or workspace before it");
+  expect(refusal("%$factor: f32)", "%factor: f32, %$factor: f32)"),
+         "the argument 'factor' of the kernel 'adds' is a scalar without '$'");
+  expect(refusal("%$factor: f32)", "%$factor: f32, %$t: !tile.view<[H * 2], f32>)"),
+         "the argument '$t' of the kernel 'adds' has an extent that is computed");
+  expect(refusal("%$factor: f32)", "%$factor: f32, workspace %rest: !tile.view<[B], f32>, "
+                                   "in %other: !tile.view<[B], i64>)"),
+         "the argument 'other' of the kernel 'adds' has an element type that no tensor has");
+}
+
+TEST_F(InvalidTemplate, KernelsThatDeclareATensorInTwoWaysAreASentence) {
+  std::string text = twoKernels;
+  std::string from = "in %x: !tile.view<[B, H, Sq, d_qk], f32>";
+  text.replace(text.find(from), from.size(), "in %x: !tile.view<[?, H, Sq, d_qk], f32>");
+  from = "%x[%rows] : !tile.view<[B,";
+  text.replace(text.find(from), from.size(), "%x[%rows] : !tile.view<[?,");
+  std::ofstream(folder / "forward.mlir") << text;
+  Result<Artifact> artifact = compile(specification({Target::Kind::host, 0}));
+  ASSERT_FALSE(artifact.ok());
+  EXPECT_NE(artifact.error().message().find("the argument 'x' of the kernel 'adds' is declared in "
+                                            "another way by a kernel before"),
+            std::string::npos)
+      << artifact.error().message();
+}
+
 } // namespace

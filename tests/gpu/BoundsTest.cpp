@@ -74,11 +74,11 @@ std::string probe(const BoundsCase &of, ElementType type) {
   std::string view =
       "!tile.view<[" + commas(rank, [](size_t) { return "?"; }) + "], " + element + ">";
   std::ostringstream text;
-  text << R"(!queries = !tile.view<[?, ?, ?, d_qk], input>
+  text << R"(!queries = !tile.view<[B, H, Sq, d_v], input>
 tile.kernel @forward<block_m, block_n, d_qk, d_v, padded_qk, padded_v, input>(
-    %q: !tile.view<[?, ?, ?, d_qk], input>, %k: !tile.view<[?, ?, ?, d_qk], input>,
-    %v: !tile.view<[?, ?, ?, d_v], input>, %o: !tile.view<[?, ?, ?, d_v], input>,
-    %lse: !tile.view<[?, ?, ?], f32>, %scale: f32, %$x: )"
+    in %q: !tile.view<[B, H, Sq, d_qk], input>, in %k: !tile.view<[B, Hkv, Sk, d_qk], input>,
+    in %v: !tile.view<[B, Hkv, Sk, d_v], input>, out %o: !queries,
+    out %lse: !tile.view<[B, H, Sq], f32, contiguous>, %scale: f32, %$x: )"
        << view << R"(, %$boxes: !tile.view<[?, ?], i32>) {
   %rows = tile.work : !tile.block<query, block_m>
   %batch, %head, %kv_head, %first = tile.coordinates %rows : !tile.block<query, block_m>

@@ -1,23 +1,23 @@
-//===- TemplatesTest.cpp - Templates without attention on a GPU -----------===//
+//===- TemplatesTest.cpp - Templates without attention --------------------===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// templates/matmul.mlir and templates/combine.mlir against plain loops. The build has written them
-// as artifacts (tests/targets/nvvm/WriteArtifacts.cpp) to a folder, which $TESELA_ARTIFACTS may
-// name.
+// templates/matmul.mlir and templates/combine.mlir through the public API, on the host and on a
+// GPU, against plain loops: compiled by name, launched with tensors by name.
 //
 //===----------------------------------------------------------------------===//
-#include "backend/Backend.h"
+#include "ForwardCase.h"
+
+#include "tesela/Bundle.h"
+#include "tesela/Explain.h"
+#include "tesela/Tune.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 #include <limits>
-#include <map>
 #include <random>
 
 using namespace tesela;
@@ -26,254 +26,306 @@ namespace {
 
 constexpr float infinity = std::numeric_limits<float>::infinity();
 
-/// A view [B, H, S, D] of elements in the device's memory, as a kernel gets it.
-struct View {
-  void *data = nullptr;
-  std::array<int64_t, 3> strides = {}; ///< of batch, head, position
-  std::array<int64_t, 4> extents = {}; ///< for its tensor map
-};
-
-std::vector<float> randomValues(size_t count, unsigned seed) {
-  std::mt19937 random(seed);
-  std::uniform_real_distribution<float> uniform(-1, 1);
-  std::vector<float> values(count);
-  for (float &value : values)
-    value = bf16ToFloat(floatToBf16(uniform(random)));
-  return values;
+void store(const Tensor &tensor, int64_t offset, float value) {
+  if (tensor.type == ElementType::f32) {
+    static_cast<float *>(tensor.data)[offset] = value;
+    return;
+  }
+  static_cast<uint16_t *>(tensor.data)[offset] =
+      tensor.type == ElementType::bf16 ? floatToBf16(value) : floatToF16(value);
 }
 
-std::vector<uint16_t> rounded(const std::vector<float> &values) {
-  std::vector<uint16_t> bits;
-  for (float value : values)
-    bits.push_back(floatToBf16(value));
-  return bits;
+float load(const Tensor &tensor, int64_t offset) {
+  if (tensor.type == ElementType::f32)
+    return static_cast<const float *>(tensor.data)[offset];
+  uint16_t bits = static_cast<const uint16_t *>(tensor.data)[offset];
+  return tensor.type == ElementType::bf16 ? bf16ToFloat(bits) : f16ToFloat(bits);
 }
 
-class Templates : public testing::Test {
+class TemplatesTest : public testing::TestWithParam<const char *> {
 protected:
-  std::shared_ptr<Backend> backend;
-  Artifact artifact;
-  std::shared_ptr<const LoadedCode> code;
-  bool entered = false; ///< the device is current, until the test ends
-  std::vector<void *> allocations;
+  const Context *context = nullptr;
+  std::mt19937 random{7};
 
   void SetUp() override {
-    Result<std::vector<Device>> devices = cudaDevices();
-    if (!devices)
-      GTEST_SKIP() << devices.error().message();
-    Result<std::shared_ptr<Backend>> created = createCudaBackend(devices->front());
-    ASSERT_TRUE(created.ok()) << created.error().message();
-    backend = *created;
+    std::string reason;
+    context = testContext(GetParam(), reason);
+    if (!context)
+      GTEST_SKIP() << reason;
   }
-  void TearDown() override {
-    if (entered)
-      code->leave();
-    for (void *address : allocations)
-      backend->release(address);
+  bool onGpu() const { return context->device().kind == Device::Kind::cuda; }
+
+  /// Numbers that every type holds, where `tensor` has elements.
+  void fill(const Tensor &tensor) {
+    std::uniform_int_distribution<int> uniform(-64, 64);
+    size_t count = tensor.spanBytes() / elementSize(tensor.type);
+    for (size_t i = 0; i < count; ++i)
+      store(tensor, int64_t(i), float(uniform(random)) / 64);
   }
 
-  void load(const std::string &name) {
-    const char *folder = std::getenv("TESELA_ARTIFACTS");
-    std::ifstream file(std::string(folder ? folder : TESELA_TEST_ARTIFACTS) + "/" + name +
-                           ".artifact",
-                       std::ios::binary);
-    Result<Artifact> read =
-        Artifact::deserialize(std::string(std::istreambuf_iterator<char>(file), {}));
-    ASSERT_TRUE(read.ok()) << read.error().message();
-    Result<Artifact> assembled = backend->assemble(*read, {});
-    ASSERT_TRUE(assembled.ok()) << assembled.error().message();
-    artifact = *assembled;
-    Result<std::shared_ptr<const LoadedCode>> loaded = backend->load(artifact);
-    ASSERT_TRUE(loaded.ok()) << loaded.error().message();
-    code = *loaded;
-    Result<bool> made = code->enter();
-    ASSERT_TRUE(made.ok()) << made.error().message();
-    entered = *made;
+  std::optional<Kernel> compile(const KernelOptions &options) {
+    Result<Kernel> kernel = context->compile(options);
+    EXPECT_TRUE(kernel.ok()) << (kernel ? "" : kernel.error().message());
+    return kernel ? std::optional<Kernel>(*kernel) : std::nullopt;
   }
 
-  template <typename T> void *onDevice(const std::vector<T> &values) {
-    size_t bytes = std::max<size_t>(values.size(), 1) * sizeof(T);
-    Result<void *> address = backend->allocate(bytes);
-    EXPECT_TRUE(address.ok()) << (address ? "" : address.error().message());
-    allocations.push_back(*address);
-    EXPECT_TRUE(
-        backend->copyToDevice(*address, values.data(), values.size() * sizeof(T), nullptr).ok());
-    return *address;
+  static KernelOptions productOptions(ElementType type, int columns, const std::string &schedule) {
+    KernelOptions options;
+    options.algorithm = "matmul";
+    options.bindings = {"columns=" + std::to_string(columns)};
+    options.inputType = type;
+    options.schedule = schedule;
+    return options;
   }
 
-  template <typename T> std::vector<T> fromDevice(const void *address, size_t count) {
-    std::vector<T> values(count);
-    EXPECT_TRUE(backend->copyToHost(values.data(), address, count * sizeof(T), nullptr).ok());
-    return values;
-  }
-
-  void run(const Extents &extents, const std::map<std::string, View> &views,
-           const std::map<std::string, int32_t> &integers) {
-    using Kind = ArgumentSlot::Kind;
-    const Launch &launch = artifact.launches.front();
-    std::vector<uint64_t> values(launch.slots.size());
-    std::vector<TensorMap> maps(launch.slots.size());
-    std::vector<void *> pointers(launch.slots.size());
-    const int32_t ofLaunch[] = {extents.B, extents.H, extents.Hkv, extents.Sq, extents.Sk};
-    for (size_t i = 0; i < launch.slots.size(); ++i) {
-      const ArgumentSlot &slot = launch.slots[i];
-      pointers[i] = &values[i];
-      switch (slot.kind) {
-      case Kind::data:
-        values[i] = reinterpret_cast<uintptr_t>(views.at(slot.name).data);
-        break;
-      case Kind::stride:
-        values[i] = views.at(slot.name).strides[slot.axis];
-        break;
-      case Kind::coordinateStep:
-        values[i] = views.at(slot.name).strides[slot.axis] != 0;
-        break;
-      case Kind::extent:
-        values[i] = ofLaunch[slot.axis];
-        break;
-      case Kind::scalar:
-        values[i] = uint32_t(integers.at(slot.name));
-        break;
-      case Kind::tensorMap:
-        encode(views.at(slot.name), slot.axis, maps[i]);
-        pointers[i] = &maps[i];
-        break;
-      default:
-        FAIL() << "the template asks for a slot of kind " << int(slot.kind);
-      }
-    }
-    Status launched = code->launch(0, launch.items.evaluate(extents), pointers.data(), nullptr);
-    ASSERT_TRUE(launched.ok()) << launched.error().message();
-    Status done = backend->synchronize(nullptr);
-    ASSERT_TRUE(done.ok()) << done.error().message();
-  }
-
-  void encode(const View &view, int boxRows, TensorMap &map) {
-    TensorTiling tiling{view.data, ElementType::bf16, {}, {}, uint32_t(boxRows)};
-    tiling.extents[0] = view.extents[3];
-    for (int axis = 0; axis < 3; ++axis) {
-      bool moves = view.strides[axis] != 0;
-      tiling.extents[3 - axis] = moves ? view.extents[axis] : 1;
-      tiling.strideBytes[2 - axis] = 2 * (moves ? view.strides[axis] : 8);
-    }
-    Status status = code->encodeTensorMap(tiling, map);
-    ASSERT_TRUE(status.ok()) << status.error().message();
-  }
-
-  /// C = A B in panels of 128 columns. What stands behind A's columns is NaN.
-  void expectProduct(int rows, int depth) {
-    SCOPED_TRACE(testing::Message() << rows << " rows, depth " << depth);
-    constexpr int columns = 128, panels = 3, width = columns * panels;
-    int strideA = (depth + 15) / 8 * 8; // rows begin at multiples of 16 bytes
-    std::vector<float> a = randomValues(size_t(rows) * strideA, 7);
-    std::vector<float> b = randomValues(size_t(depth) * width, 8);
-    for (int row = 0; row < rows; ++row)
-      for (int x = depth; x < strideA; ++x)
-        a[row * strideA + x] = NAN;
-    // One row more than the result has: it stays as it is.
-    std::vector<uint16_t> untouched(size_t(rows + 1) * width, 0xffff);
-    View viewA{onDevice(rounded(a)), {0, 0, strideA}, {1, panels, rows, depth}};
-    View viewB{onDevice(rounded(b)), {0, columns, width}, {1, panels, depth, columns}};
-    View viewO{onDevice(untouched), {0, columns, width}, {1, panels, rows, columns}};
-    run({1, panels, panels, rows, depth}, {{"a", viewA}, {"b", viewB}, {"o", viewO}}, {});
-    if (HasFatalFailure())
-      return;
-    std::vector<uint16_t> result = fromDevice<uint16_t>(viewO.data, untouched.size());
-    for (int row = 0; row < rows; ++row)
-      for (int column = 0; column < width; ++column) {
-        double sum = 0, size = 0;
-        for (int x = 0; x < depth; ++x) {
-          double term = double(a[row * strideA + x]) * b[x * width + column];
-          sum += term;
-          size += std::abs(term);
-        }
-        // bf16 has 8 bits: rounding moves by 2^-8 of the value at most; f32's sums beside it.
-        ASSERT_NEAR(bf16ToFloat(result[row * width + column]), sum,
-                    0x1p-8 * std::abs(sum) + 0x1p-20 * size + 1e-30)
-            << "row " << row << ", column " << column;
-      }
-    for (int column = 0; column < width; ++column)
-      ASSERT_EQ(result[rows * width + column], 0xffff) << "behind the last row";
-  }
+  void expectProducts(ElementType type, int columns, const std::string &schedule);
+  void expectProduct(const Kernel &kernel, ElementType type, int columns, int rows, int depth);
+  void expectCombination(ElementType type, bool hasSink);
+  std::string refusal(const KernelOptions &options);
 };
 
-TEST_F(Templates, MatmulIsAProduct) {
-  load("matmul_stages");
-  if (HasFatalFailure())
-    return;
-  for (int depth : {1, 31, 64, 200, 513})
-    for (int rows : {1, 128, 301})
-      expectProduct(rows, depth);
+/// C = A B in two panels of columns. What stands behind A's columns is NaN.
+void TemplatesTest::expectProduct(const Kernel &kernel, ElementType type, int columns, int rows,
+                                  int depth) {
+  SCOPED_TRACE(testing::Message() << rows << " rows, depth " << depth);
+  constexpr int panels = 2;
+  int width = columns * panels;
+  int strideA = (depth + 15) / 8 * 8; // rows begin at multiples of 16 bytes
+  Tensor a = Tensor::bhsd(nullptr, type, 1, 1, rows, strideA);
+  TestTensor memoryA(*context, a);
+  fill(memoryA.host());
+  for (int row = 0; row < rows; ++row)
+    for (int x = depth; x < strideA; ++x)
+      store(memoryA.host(), row * strideA + x, NAN);
+  Tensor b = Tensor::bshd(nullptr, type, 1, panels, depth, columns);
+  TestTensor memoryB(*context, b),
+      memoryO(*context, Tensor::bshd(nullptr, type, 1, panels, rows, columns));
+  fill(memoryB.host());
+  ASSERT_TRUE(memoryA.upload().ok() && memoryB.upload().ok() && memoryO.poison().ok());
+
+  LaunchArguments arguments;
+  Tensor viewA = memoryA.device(); // the same rows for every panel
+  viewA.extents = {1, panels, rows, depth};
+  viewA.strides = {0, 0, strideA, 1};
+  arguments.tensors = {{"a", viewA}, {"b", memoryB.device()}, {"o", memoryO.device()}};
+  Status launched = kernel.launch(arguments);
+  ASSERT_TRUE(launched.ok()) << launched.error().message();
+  ASSERT_TRUE(context->synchronize().ok() && memoryO.download().ok());
+  EXPECT_TRUE(memoryO.guardIsIntact());
+
+  Tensor inA = memoryA.host(), inB = memoryB.host(), out = memoryO.host();
+  double rounding = type == ElementType::f32 ? 0 : type == ElementType::bf16 ? 0x1p-8 : 0x1p-11;
+  for (int row = 0; row < rows; ++row)
+    for (int column = 0; column < width; ++column) {
+      double sum = 0, size = 0;
+      for (int x = 0; x < depth; ++x) {
+        double term = double(load(inA, row * strideA + x)) * load(inB, x * width + column);
+        sum += term;
+        size += std::abs(term);
+      }
+      ASSERT_NEAR(load(out, row * width + column), sum,
+                  rounding * std::abs(sum) + 0x1p-20 * size + 1e-30)
+          << "row " << row << ", column " << column;
+    }
 }
 
-TEST_F(Templates, MatmulWithRolesIsAProduct) {
-  if (backend->device().sm != 90)
-    GTEST_SKIP() << backend->device().name << " has no warpgroup products: they need sm_90";
-  load("matmul_roles");
-  if (HasFatalFailure())
+void TemplatesTest::expectProducts(ElementType type, int columns, const std::string &schedule) {
+  SCOPED_TRACE(testing::Message() << elementTypeName(type) << ", " << schedule);
+  std::optional<Kernel> kernel = compile(productOptions(type, columns, schedule));
+  if (!kernel)
     return;
-  for (int depth : {1, 31, 64, 200, 513})
-    for (int rows : {1, 128, 301})
-      expectProduct(rows, depth);
+  EXPECT_EQ(kernel->info().variantName, "matmul");
+  for (int depth : {1, 31, 64, 200})
+    for (int rows : {1, 128, 301}) {
+      expectProduct(*kernel, type, columns, rows, depth);
+      if (HasFatalFailure())
+        return;
+    }
 }
 
-// One part without keys for some rows, all for others; what such a part left is NaN.
-TEST_F(Templates, CombineIsASoftmaxOverParts) {
-  load("combine");
-  if (HasFatalFailure())
+TEST_P(TemplatesTest, MatmulIsAProduct) {
+  if (!onGpu()) {
+    for (ElementType type : {ElementType::f32, ElementType::bf16})
+      for (const char *schedule : {"", "block_m = 16, block_n = 32", "lanes = 1", "lanes = 4"})
+        expectProducts(type, 24, schedule);
     return;
-  constexpr int B = 2, H = 3, Sq = 101, D = 128;
-  constexpr int lines = B * H * Sq;
+  }
+  for (ElementType type : {ElementType::bf16, ElementType::f16})
+    for (const char *schedule : {"", "block_m = 128, block_n = 64, stages = 3, warps = 4"})
+      expectProducts(type, 128, schedule);
+  if (context->device().sm == 90)
+    expectProducts(ElementType::bf16, 128,
+                   "block_m = 128, block_n = 64, stages = 4, warps = 8, consumers = 2");
+}
+
+// One part without keys for some rows, all for others; what such a part left is NaN. A sink counts
+// once, whatever the number of parts, and alone where no part has keys.
+void TemplatesTest::expectCombination(ElementType type, bool hasSink) {
+  constexpr int B = 2, H = 3, Sq = 101, D = 64, lines = B * H * Sq;
+  KernelOptions options;
+  options.algorithm = "combine";
+  options.headDimV = D;
+  options.bindings = {"output=" + std::string(elementTypeName(type))};
+  if (hasSink)
+    options.variantText = "attention a(z: f32[B, H]) { sink = q % 5 == 0 ? -inf : z[b, h] - q }";
+  std::optional<Kernel> kernel = compile(options);
+  if (!kernel)
+    return;
+  TestTensor sinks(*context, Tensor::contiguous(nullptr, ElementType::f32, {B, H}));
+  const float z[B * H] = {0, 10, -30, 5, 1, 2};
+  std::memcpy(sinks.host().data, z, sizeof z);
+  ASSERT_TRUE(sinks.upload().ok());
   for (int parts : {0, 1, 2, 7}) {
     SCOPED_TRACE(testing::Message() << parts << " parts");
-    std::vector<float> lse = randomValues(parts * lines, 9);
-    std::vector<float> o = randomValues(size_t(parts) * lines * D, 10);
+    TestTensor oParts(*context,
+                      Tensor::bhsd(nullptr, ElementType::f32, int64_t(parts) * B, H, Sq, D));
+    TestTensor lseParts(*context,
+                        Tensor::contiguous(nullptr, ElementType::f32, {int64_t(parts) * B, H, Sq}));
+    TestTensor o(*context, Tensor::bhsd(nullptr, type, B, H, Sq, D));
+    TestTensor lse(*context, Tensor::contiguous(nullptr, ElementType::f32, {B, H, Sq}));
+    Tensor inO = oParts.host(), inLse = lseParts.host();
+    fill(inO);
+    fill(inLse);
     for (int part = 0; part < parts; ++part)
       for (int line = 0; line < lines; ++line) {
-        float &value = lse[part * lines + line];
-        value *= 60; // the weights are far apart
-        if (line % 7 == 0 || (line + part) % 3 == 0) {
-          value = -infinity;
-          std::fill_n(o.begin() + size_t(part * lines + line) * D, D, NAN);
-        }
+        int64_t place = part * lines + line;
+        bool hasKeys = line % 7 != 0 && (line + part) % 3 != 0;
+        // The weights are far apart.
+        store(inLse, place, hasKeys ? 60 * load(inLse, place) : -infinity);
+        for (int x = 0; x < D && !hasKeys; ++x)
+          store(inO, place * D + x, NAN);
       }
-    std::array<int64_t, 3> strides = {H * Sq * D, Sq * D, D};
-    View viewO{onDevice(std::vector<uint16_t>(lines * D, 0xffff)), strides};
-    View viewLse{onDevice(std::vector<float>(lines, NAN))};
-    run({B, H, H, Sq, 1},
-        {{"o_parts", {onDevice(o), strides}},
-         {"lse_parts", {onDevice(lse)}},
-         {"o", viewO},
-         {"lse", viewLse}},
-        {{"$parts", parts}});
-    if (HasFatalFailure())
-      return;
-    std::vector<uint16_t> outO = fromDevice<uint16_t>(viewO.data, lines * D);
-    std::vector<float> outLse = fromDevice<float>(viewLse.data, lines);
+    ASSERT_TRUE(oParts.upload().ok() && lseParts.upload().ok() && o.poison().ok() &&
+                lse.poison().ok());
+    LaunchArguments arguments;
+    arguments.o = o.device();
+    arguments.lse = lse.device();
+    arguments.tensors = {{"o_parts", oParts.device()}, {"lse_parts", lseParts.device()}};
+    arguments.scalars = {{"parts", double(parts)}};
+    if (hasSink)
+      arguments.captures = {{"z", sinks.device()}};
+    Status launched = kernel->launch(arguments);
+    ASSERT_TRUE(launched.ok()) << launched.error().message();
+    ASSERT_TRUE(context->synchronize().ok() && o.download().ok() && lse.download().ok());
+    Tensor outO = o.host(), outLse = lse.host();
     for (int line = 0; line < lines; ++line) {
-      double largest = -infinity, sum = 0;
+      int q = line % Sq;
+      double sink = hasSink && q % 5 != 0 ? double(z[line / Sq]) - q : -infinity;
+      double largest = sink;
       for (int part = 0; part < parts; ++part)
-        largest = std::max(largest, double(lse[part * lines + line]));
+        largest = std::max(largest, double(load(inLse, part * lines + line)));
+      double sum = largest > -infinity ? std::exp(sink - largest) : 0;
       std::vector<double> expected(D, 0.0);
       for (int part = 0; part < parts && largest > -infinity; ++part) {
-        double weight = std::exp(lse[part * lines + line] - largest);
+        int64_t place = part * lines + line;
+        double weight = std::exp(load(inLse, place) - largest);
         sum += weight;
         for (int x = 0; x < D && weight > 0; ++x)
-          expected[x] += weight * o[size_t(part * lines + line) * D + x];
+          expected[x] += weight * load(inO, place * D + x);
       }
       if (sum == 0) {
-        ASSERT_EQ(outLse[line], -infinity) << "line " << line;
+        ASSERT_EQ(load(outLse, line), -infinity) << "line " << line;
         for (int x = 0; x < D; ++x)
-          ASSERT_EQ(bf16ToFloat(outO[line * D + x]), 0.0f) << "line " << line;
+          ASSERT_EQ(load(outO, line * D + x), 0.0f) << "line " << line;
         continue;
       }
-      ASSERT_NEAR(outLse[line], largest + std::log(sum), 1e-4) << "line " << line;
+      ASSERT_NEAR(load(outLse, line), largest + std::log(sum), 1e-4) << "line " << line;
       for (int x = 0; x < D; ++x)
-        ASSERT_NEAR(bf16ToFloat(outO[line * D + x]), expected[x] / sum,
+        ASSERT_NEAR(load(outO, line * D + x), expected[x] / sum,
                     0x1p-8 * std::abs(expected[x] / sum) + 1e-4)
             << "line " << line << ", column " << x;
     }
   }
 }
+
+TEST_P(TemplatesTest, CombineIsASoftmaxOverParts) {
+  expectCombination(ElementType::bf16, /*hasSink=*/false);
+  expectCombination(ElementType::f32, /*hasSink=*/false);
+}
+
+TEST_P(TemplatesTest, CombineAddsASinkOnce) {
+  expectCombination(ElementType::bf16, /*hasSink=*/true);
+}
+
+// What the template declares is what is asked of the arguments.
+TEST_P(TemplatesTest, WrongTensorsAreSentences) {
+  std::optional<Kernel> kernel = compile(productOptions(ElementType::bf16, 64, ""));
+  ASSERT_TRUE(kernel);
+  TestTensor memory(*context, Tensor::bhsd(nullptr, ElementType::bf16, 1, 2, 64, 64));
+  auto says = [&](const std::vector<NamedTensor> &tensors, const std::string &part) {
+    LaunchArguments arguments;
+    arguments.tensors = tensors;
+    Status status = kernel->launch(arguments);
+    EXPECT_EQ(status.code(), Code::invalidArgument);
+    EXPECT_NE(status.error().message().find(part), std::string::npos) << status.error().message();
+  };
+  Tensor good = memory.device(), wide = good, deep = good;
+  wide.extents[3] = 32;
+  deep.extents[2] = 32;
+  says({{"a", good}, {"b", good}}, "the tensor 'o' is missing: pass it by name; the kernel's "
+                                   "tensors are a, b, o");
+  says({{"a", good}, {"b", good}, {"c", good}},
+       "there is no tensor 'c'; the kernel's tensors are a, b, o");
+  says({{"a", good}, {"b", wide}, {"o", good}},
+       "b has the head dimension extent 32, the kernel has 64: they must agree");
+  says({{"a", good}, {"b", deep}, {"o", good}}, "b has the length extent 32, a has 64");
+}
+
+std::string TemplatesTest::refusal(const KernelOptions &options) {
+  Result<Kernel> kernel = context->compile(options);
+  EXPECT_FALSE(kernel.ok());
+  return kernel ? "" : kernel.error().message();
+}
+
+TEST_P(TemplatesTest, WhatCannotBeCompiledIsASentence) {
+  auto expect = [](const std::string &message, const std::string &part) {
+    EXPECT_NE(message.find(part), std::string::npos) << message;
+  };
+  KernelOptions options = productOptions(ElementType::bf16, 64, "");
+  auto with = [&](const std::vector<std::string> &bindings) {
+    KernelOptions changed = options;
+    changed.bindings = bindings;
+    return refusal(changed);
+  };
+  expect(with({}), "the parameter 'columns' of the template 'matmul' has no value: bind it");
+  expect(with({"columns"}), "the binding 'columns' is not name=value");
+  expect(with({"columns=wide"}), "the binding 'columns=wide' is not name=value");
+  expect(with({"columns=64", "columns=64"}), "the parameter 'columns' is bound twice");
+  expect(with({"colums=64"}), "the template 'matmul' has no parameter 'colums' to bind; it has "
+                              "columns");
+  expect(with({"columns=64", "input=f16"}), "the parameter 'input' follows from the options");
+  expect(with({"columns=0"}), "an extent of a tile is positive, this one is 0");
+  options.algorithm = "product";
+  expect(refusal(options), "there is no template 'product'; there are combine, forward, matmul");
+  options.algorithm = "../templates/matmul";
+  expect(refusal(options), "there is no template '../templates/matmul'");
+  options = KernelOptions();
+  options.bindings = {"columns=64"};
+  options.variantText = "attention full() {}";
+  expect(refusal(options),
+         "the template 'forward' has no parameter 'columns' to bind; it has none");
+  options = productOptions(ElementType::bf16, 64, "block_k = 3");
+  expect(refusal(options), "schedule: 'block_k' is no choice of a schedule");
+}
+
+TEST_P(TemplatesTest, WhatIsOfAttentionAloneIsRefused) {
+  KernelOptions options = productOptions(ElementType::bf16, 64, "");
+  auto expect = [](const auto &result, const std::string &what) {
+    ASSERT_FALSE(result.ok());
+    EXPECT_EQ(result.code(), Code::unsupported);
+    EXPECT_EQ(result.error().message(), what + " is of attention, the algorithm 'forward', not of "
+                                               "'matmul': name no other algorithm");
+  };
+  expect(explain(options, {}), "the picture of a mask's tiles");
+  expect(tune(*context, options, TuneShape()), "tuning");
+  BundleOptions bundle;
+  bundle.kernel = options;
+  bundle.targets = {"host"};
+  expect(exportBundle(bundle, testing::TempDir() + "/no_bundle"), "a bundle");
+  expect(hostReference(options, {}), "a reference");
+}
+
+INSTANTIATE_TEST_SUITE_P(Host, TemplatesTest, testing::Values("host"));
+INSTANTIATE_TEST_SUITE_P(Gpu, TemplatesTest, testing::Values("cuda"));
 
 } // namespace

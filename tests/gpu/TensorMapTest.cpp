@@ -7,6 +7,8 @@
 // every box of k to o, by the runtime's own way from an artifact to a launch.
 //
 //===----------------------------------------------------------------------===//
+#include "../AttentionTensors.h"
+
 #include "backend/Backend.h"
 #include "launch/LaunchPlan.h"
 
@@ -99,6 +101,7 @@ Artifact copyArtifact(ElementType type) {
   artifact.target = {Target::Kind::cuda, 90};
   artifact.inputType = type;
   artifact.headDimQk = artifact.headDimV = headDim;
+  artifact.tensors = test::attentionTensors(type, headDim, headDim);
   artifact.format = CodeFormat::ptx;
   artifact.code = copyBoxes;
   Launch launch;
@@ -167,7 +170,7 @@ protected:
     given.lse =
         onDevice(Tensor::contiguous(nullptr, ElementType::f32, {k.extents[0], k.extents[1], rows}));
     Result<CheckedArguments> checked =
-        checkArguments({type, int(headDim), int(headDim), {}}, given, {16, true});
+        checkArguments(Signature::ofAttention(type, int(headDim), int(headDim), {}), given, {16, true});
     EXPECT_TRUE(checked.ok()) << (checked ? "" : checked.error().message());
     return *checked;
   }

@@ -22,15 +22,13 @@ alignas(16) char memory[64];
 
 class ArgumentsTest : public testing::Test {
 protected:
-  Signature signature{
-      ElementType::bf16,
-      64,
-      32,
+  Signature signature = Signature::ofAttention(
+      ElementType::bf16, 64, 32,
       {{"window", ElementType::i32, false, false, {}, 8.0},
        {"cap", ElementType::f32, false, false, {}, std::nullopt},
        {"slope", ElementType::f32, true, false, {{1, "H", 0}}, std::nullopt},
        {"table", ElementType::i32, true, false, {{2, "n", 1}, {1, "n", 0}}, std::nullopt},
-       {"fixed", ElementType::f32, true, false, {{0, "", 3}, {1, "Sk", -1}}, std::nullopt}}};
+       {"fixed", ElementType::f32, true, false, {{0, "", 3}, {1, "Sk", -1}}, std::nullopt}});
   ArgumentRules rules{16, true};
   LaunchArguments arguments = good();
 
@@ -231,6 +229,100 @@ TEST_F(ArgumentsTest, StridesThatLeave63BitsAreRefused) {
   EXPECT_SAYS(a.lse.strides[0] = largest, "lse is f32[2, 6, 5] with the strides");
   EXPECT_SAYS(a.captures[0].tensor.strides[0] = smallest, "'slope' is f32[6] with the strides");
   EXPECT_SAYS(a.captures[1].tensor.strides[1] = largest / 8, "'table' is i32[9, 4] with");
+}
+
+/// A kernel that is no attention: its tensors come by name.
+class NamedTensorsTest : public ArgumentsTest {
+protected:
+  NamedTensorsTest() {
+    auto declared = [](const char *name, ElementType type, TensorArgument::Role role,
+                       const std::vector<const char *> &axes, bool contiguous = false) {
+      TensorArgument tensor{name, type, role, {}, contiguous};
+      for (const char *axis : axes)
+        tensor.extents.push_back(*axis == '?' ? std::nullopt
+                                              : std::optional(*Expression::parse(axis)));
+      return tensor;
+    };
+    using Role = TensorArgument::Role;
+    Artifact artifact;
+    artifact.variantName = "product";
+    artifact.tensors = {
+        declared("a", ElementType::bf16, Role::in, {"B", "H", "Sq", "Sk"}),
+        declared("b", ElementType::bf16, Role::in, {"B", "Hkv", "Sk", "24"}),
+        declared("o", ElementType::f32, Role::out, {"B", "H", "Sq", "24"}),
+        declared("sums", ElementType::f32, Role::in, {"?", "(ceildiv Sq 4)"}, /*contiguous=*/true),
+        declared("rows", ElementType::i32, Role::in, {"?", "(* 2 Sk)"})};
+    Result<Signature> made = Signature::of(artifact);
+    EXPECT_TRUE(made.ok());
+    signature = *made;
+    arguments = LaunchArguments();
+    arguments.o = Tensor::bhsd(memory, ElementType::f32, 2, 6, 5, 24);
+    arguments.tensors = {{"rows", Tensor::contiguous(memory, ElementType::i32, {1, 14})},
+                         {"a", Tensor::bhsd(memory, ElementType::bf16, 2, 6, 5, 7)},
+                         {"b", Tensor::bhsd(memory, ElementType::bf16, 2, 3, 7, 24)},
+                         {"sums", Tensor::contiguous(memory, ElementType::f32, {9, 2})}};
+    rules.alignment = 0;
+  }
+  enum { rows, a, b, sums };
+};
+
+TEST_F(NamedTensorsTest, BindTheLaunchsExtents) {
+  Result<CheckedArguments> checked = checkArguments(signature, arguments, rules);
+  ASSERT_TRUE(checked.ok()) << checked.error().message();
+  EXPECT_EQ(checked->extents.B, 2);
+  EXPECT_EQ(checked->extents.H, 6);
+  EXPECT_EQ(checked->extents.Hkv, 3);
+  EXPECT_EQ(checked->extents.Sq, 5);
+  EXPECT_EQ(checked->extents.Sk, 7);
+  EXPECT_EQ(checked->tensors[1].extents[3], 24); // b, in the order of the declaration
+  EXPECT_EQ(checked->tensors[2].type, ElementType::f32);
+}
+
+TEST_F(NamedTensorsTest, NamesAreThoseThatTheKernelDeclares) {
+  EXPECT_SAYS(a.tensors[b].name = "c",
+              "there is no tensor 'c'; the kernel's tensors are a, b, o, sums, rows");
+  EXPECT_SAYS(a.q = a.o, "there is no tensor 'q'; the kernel's tensors are a, b, o, sums, rows");
+  EXPECT_SAYS(a.tensors.pop_back(), "the tensor 'sums' is missing: pass it by name; the kernel's "
+                                    "tensors are a, b, o, sums, rows");
+  EXPECT_SAYS(a.tensors.push_back(a.tensors[1]), "the tensor 'a' is given twice: pass it once");
+  EXPECT_SAYS(a.tensors.push_back({"o", a.o}), "the tensor 'o' is given twice: pass it once");
+  EXPECT_EQ(message([](LaunchArguments &a) {
+              a.tensors.push_back({"o", a.o});
+              a.o = {};
+            }),
+            "");
+}
+
+TEST_F(NamedTensorsTest, ExtentsAgree) {
+  EXPECT_SAYS(a.tensors[b].tensor.extents[2] = 8,
+              "b has the length extent 8, a has 7: they must agree");
+  EXPECT_SAYS(a.tensors[b].tensor.extents[3] = 25,
+              "b has the head dimension extent 25, the kernel has 24: they must agree");
+  EXPECT_SAYS(a.tensors[b].tensor.extents[1] = 4,
+              "a has 6 heads and b has 4: the first must be a multiple of the second");
+  EXPECT_SAYS(a.o.type = ElementType::bf16,
+              "o is bf16[2, 6, 5, 24], the kernel was compiled for f32");
+  EXPECT_SAYS(a.tensors[rows].tensor.extents[1] = 15,
+              "rows is i32[1, 15], its axis 1 extent must be (* 2 Sk) = 14");
+  EXPECT_SAYS(a.tensors[rows].tensor.rank = 3, "its rank must be 2");
+  EXPECT_SAYS(a.tensors[sums].tensor.extents[1] = 3,
+              "sums is f32[9, 3], it must be f32[any, 2]: [any, (ceildiv Sq 4)]");
+  EXPECT_SAYS(a.tensors[sums].tensor.strides[0] = 3,
+              "sums's stride of axis 0 is 3, it must be 2: sums is read without gaps");
+  EXPECT_SAYS(a.scale = 0.5, "the scale is 0.5, and the kernel has none: leave it out");
+}
+
+TEST_F(NamedTensorsTest, OnlyTensorsWithoutGapsNameAnExtent) {
+  signature.tensors = {signature.tensors[2]}; // o
+  signature.tensors[0].contiguous = true;
+  arguments.tensors.clear();
+  Result<CheckedArguments> checked = checkArguments(signature, arguments, rules);
+  ASSERT_TRUE(checked.ok()) << checked.error().message();
+  EXPECT_EQ(checked->extents.H, 6);
+  EXPECT_EQ(checked->extents.Hkv, 6); // nobody names it: that of the queries
+  EXPECT_EQ(checked->extents.Sq, 5);
+  EXPECT_EQ(checked->extents.Sk, 1);
+  EXPECT_SAYS(a.o.extents[2] = -1, "its length extent must lie in [0, 2147479552]");
 }
 
 } // namespace

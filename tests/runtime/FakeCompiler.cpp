@@ -4,6 +4,8 @@
 //===----------------------------------------------------------------------===//
 #include "FakeCompiler.h"
 
+#include "../AttentionTensors.h"
+
 #include "frontend/Parser.h"
 #include "tesela/compiler/ScheduleCandidates.h"
 
@@ -116,6 +118,8 @@ Artifact artifact(const KernelSpecification &specification) {
   artifact.headDimQk = specification.headDimQk;
   artifact.headDimV = specification.headDimV;
   artifact.schedule = "rows = 1";
+  artifact.tensors = test::attentionTensors(specification.inputType, specification.headDimQk,
+                                            specification.headDimV);
   artifact.parameters = {{"window", ElementType::i32, false, false, {}, 1024.0},
                          {"slope", ElementType::f32, true, false, {{1, "H", 0}}, std::nullopt}};
   std::ifstream file(TESELA_TEST_HOST_OBJECT, std::ios::binary);

@@ -7,6 +7,8 @@
 // parameters. tests/gpu checks that a GPU reads through the maps what it should.
 //
 //===----------------------------------------------------------------------===//
+#include "../AttentionTensors.h"
+
 #include "driver/EncodeTensorMap.h"
 #include "launch/LaunchPlan.h"
 #include "launch/TensorTiling.h"
@@ -14,6 +16,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <functional>
 
 using namespace tesela;
 
@@ -39,7 +42,7 @@ LaunchArguments tensors(bool bshd, int64_t batch, int64_t heads, int64_t kvHeads
 
 CheckedArguments checked(const LaunchArguments &arguments) {
   Result<CheckedArguments> result =
-      checkArguments({ElementType::bf16, 64, 128, {}}, arguments, {16, true});
+      checkArguments(Signature::ofAttention(ElementType::bf16, 64, 128, {}), arguments, {16, true});
   EXPECT_TRUE(result.ok()) << (result ? "" : result.error().message());
   return *result;
 }
@@ -49,13 +52,13 @@ constexpr uint64_t zeros = 4096; // where rows of zeros would lie
 
 TEST(TensorTiling, BothLayouts) {
   Result<TensorTiling> tiling =
-      tensorTiling(checked(tensors(false, 2, 6, 3, 5, 7)), v, 64, 1, zeros);
+      tensorTiling(checked(tensors(false, 2, 6, 3, 5, 7)), v, "v", 64, 1, zeros);
   ASSERT_TRUE(tiling.ok());
   EXPECT_EQ(tiling->address, memory + 32);
   EXPECT_EQ(tiling->extents, (Extents4{128, 7, 3, 2}));
   EXPECT_EQ(tiling->strideBytes, (Strides3{256, 7 * 256, 3 * 7 * 256}));
   EXPECT_EQ(tiling->boxRows, 64u);
-  tiling = tensorTiling(checked(tensors(true, 2, 6, 3, 5, 7)), q, 128, 1, zeros);
+  tiling = tensorTiling(checked(tensors(true, 2, 6, 3, 5, 7)), q, "q", 128, 1, zeros);
   ASSERT_TRUE(tiling.ok());
   EXPECT_EQ(tiling->extents, (Extents4{64, 5, 6, 2}));
   EXPECT_EQ(tiling->strideBytes, (Strides3{6 * 128, 128, 5 * 6 * 128}));
@@ -65,7 +68,7 @@ TEST(TensorTiling, AnAxisOfStrideZeroHasOneIndex) {
   LaunchArguments arguments = tensors(false, 2, 6, 3, 5, 7);
   arguments.k.strides[1] = 0;
   CheckedArguments fits = checked(arguments);
-  Result<TensorTiling> tiling = tensorTiling(fits, k, 64, 1, zeros);
+  Result<TensorTiling> tiling = tensorTiling(fits, k, "k", 64, 1, zeros);
   ASSERT_TRUE(tiling.ok());
   EXPECT_EQ(tiling->extents, (Extents4{64, 7, 1, 2}));
   EXPECT_EQ(tiling->strideBytes, (Strides3{128, 128, 3 * 7 * 128}));
@@ -76,7 +79,7 @@ TEST(TensorTiling, AnAxisOfStrideZeroHasOneIndex) {
 
 TEST(TensorTiling, ExtentsOf1NeedNoStride) {
   Result<TensorTiling> tiling =
-      tensorTiling(checked(tensors(true, 1, 1, 1, 1, 1)), v, 64, 1, zeros);
+      tensorTiling(checked(tensors(true, 1, 1, 1, 1, 1)), v, "v", 64, 1, zeros);
   ASSERT_TRUE(tiling.ok());
   EXPECT_EQ(tiling->extents, (Extents4{128, 1, 1, 1}));
   EXPECT_EQ(tiling->strideBytes, (Strides3{256, 256, 256}));
@@ -84,7 +87,7 @@ TEST(TensorTiling, ExtentsOf1NeedNoStride) {
 
 TEST(TensorTiling, HeadsOfABoxShareAKeyHead) {
   CheckedArguments fits = checked(tensors(true, 2, 6, 2, 5, 7));
-  Result<TensorTiling> tiling = tensorTiling(fits, q, 16, 4, zeros);
+  Result<TensorTiling> tiling = tensorTiling(fits, q, "q", 16, 4, zeros);
   ASSERT_TRUE(tiling.ok());
   EXPECT_EQ(tiling->extents, (Extents4{64, 5, 6, 2}));
   EXPECT_EQ(tiling->boxRows, 16u);
@@ -93,28 +96,28 @@ TEST(TensorTiling, HeadsOfABoxShareAKeyHead) {
   // Heads in one place: of those that share a key head there is no box; a head each is fine.
   LaunchArguments arguments = tensors(false, 2, 6, 2, 5, 7);
   arguments.q.strides[1] = 0;
-  tiling = tensorTiling(checked(arguments), q, 16, 4, zeros);
+  tiling = tensorTiling(checked(arguments), q, "q", 16, 4, zeros);
   ASSERT_FALSE(tiling.ok());
   EXPECT_EQ(tiling.error().message(), "q's head stride is 0 bytes, copies of several heads need "
                                       "heads that lie apart: copy the tensor");
   arguments = tensors(false, 2, 6, 6, 5, 7);
   arguments.q.strides[1] = 0;
-  tiling = tensorTiling(checked(arguments), q, 16, 4, zeros);
+  tiling = tensorTiling(checked(arguments), q, "q", 16, 4, zeros);
   ASSERT_TRUE(tiling.ok());
   EXPECT_EQ(tiling->extents, (Extents4{64, 5, 1, 2}));
   EXPECT_EQ(tiling->sharing, 1u);
   // The stride from one key head's to the next counts, too.
   arguments = tensors(false, 1, 6, 2, 5, 7);
   arguments.q.strides[1] = int64_t(1) << 38;
-  EXPECT_TRUE(tensorTiling(checked(arguments), q, 16, 1, zeros).ok());
-  EXPECT_EQ(tensorTiling(checked(arguments), q, 16, 4, zeros).code(), Code::unsupported);
+  EXPECT_TRUE(tensorTiling(checked(arguments), q, "q", 16, 1, zeros).ok());
+  EXPECT_EQ(tensorTiling(checked(arguments), q, "q", 16, 4, zeros).code(), Code::unsupported);
 }
 
 TEST(TensorTiling, NoKeysStillHaveAMap) {
   LaunchArguments arguments = tensors(false, 2, 6, 3, 5, 0);
   arguments.k.data = nullptr;
   arguments.k.strides = {3, 3, 3, 3};
-  Result<TensorTiling> tiling = tensorTiling(checked(arguments), k, 64, 1, zeros);
+  Result<TensorTiling> tiling = tensorTiling(checked(arguments), k, "k", 64, 1, zeros);
   ASSERT_TRUE(tiling.ok());
   EXPECT_EQ(reinterpret_cast<uintptr_t>(tiling->address), zeros);
   EXPECT_EQ(tiling->extents, (Extents4{64, 1, 1, 1}));
@@ -124,19 +127,19 @@ TEST(TensorTiling, NoKeysStillHaveAMap) {
 TEST(TensorTiling, WhatAMapCannotSayIsASentence) {
   LaunchArguments arguments = tensors(false, 2, 6, 3, 5, 7);
   arguments.k.strides[2] = 0;
-  Result<TensorTiling> tiling = tensorTiling(checked(arguments), k, 64, 1, zeros);
+  Result<TensorTiling> tiling = tensorTiling(checked(arguments), k, "k", 64, 1, zeros);
   ASSERT_FALSE(tiling.ok());
   EXPECT_EQ(tiling.code(), Code::unsupported);
   EXPECT_EQ(tiling.error().message(), "k's length stride is 0 bytes, tensor copies need positions "
                                       "that lie apart: copy the tensor");
   arguments = tensors(false, 2, 6, 3, 5, 7);
   arguments.v.strides[0] = int64_t(1) << 39;
-  tiling = tensorTiling(checked(arguments), v, 64, 1, zeros);
+  tiling = tensorTiling(checked(arguments), v, "v", 64, 1, zeros);
   ASSERT_FALSE(tiling.ok());
   EXPECT_EQ(tiling.error().message(), "v's batch stride is 1099511627776 bytes, tensor copies take "
                                       "less than 2^40: copy the tensor");
   arguments.v.strides[0] -= 8;
-  EXPECT_TRUE(tensorTiling(checked(arguments), v, 64, 1, zeros).ok());
+  EXPECT_TRUE(tensorTiling(checked(arguments), v, "v", 64, 1, zeros).ok());
 }
 
 /// What the driver was asked for last.
@@ -233,6 +236,7 @@ Artifact artifactWith(std::vector<ArgumentSlot> slots) {
   artifact.target = {Target::Kind::cuda, 90};
   artifact.headDimQk = 64;
   artifact.headDimV = 128;
+  artifact.tensors = test::attentionTensors(ElementType::bf16, 64, 128);
   Launch launch;
   launch.kernel = "copy";
   launch.items = *Expression::parse("(* B H)");
@@ -337,10 +341,39 @@ TEST(LaunchPlan, SlotsThatCannotBeAreDefects) {
     EXPECT_EQ(plan.code(), Code::defect);
   }
   Artifact single = artifactWith({{Kind::tensorMap, "q", 64}});
-  single.inputType = ElementType::f32;
+  single.tensors = test::attentionTensors(ElementType::f32, 64, 128);
   EXPECT_EQ(LaunchPlan::create(single).code(), Code::defect);
   std::vector<ArgumentSlot> many(9, {Kind::tensorMap, "q", 64});
   EXPECT_EQ(LaunchPlan::create(artifactWith(many)).code(), Code::defect);
+}
+
+TEST(LaunchPlan, TensorsThatCannotBeAreDefects) {
+  auto refusal = [](const std::function<void(Artifact &)> &change) {
+    Artifact artifact = artifactWith({});
+    change(artifact);
+    Result<LaunchPlan> plan = LaunchPlan::create(artifact);
+    EXPECT_EQ(plan.code(), Code::defect);
+    return plan ? "" : plan.error().message();
+  };
+  auto has = [](const std::string &message, const std::string &part) {
+    return message.find(part) != std::string::npos;
+  };
+  EXPECT_TRUE(has(refusal([](Artifact &a) { a.tensors.push_back(a.tensors[0]); }),
+                  "declares the tensor 'q' twice"));
+  EXPECT_TRUE(has(refusal([](Artifact &a) { a.tensors[1].extents.clear(); }),
+                  "declares the tensor 'k' with 0 axes"));
+  EXPECT_TRUE(has(refusal([](Artifact &a) { a.tensors[1].extents.resize(9); }), "with 9 axes"));
+  EXPECT_TRUE(
+      has(refusal([](Artifact &a) { a.tensors[0].extents[2] = *Expression::parse("$t.0"); }),
+          "with the extent '$t.0'"));
+  EXPECT_TRUE(has(refusal([](Artifact &a) {
+                    a.workspaces = {{"sums", {*Expression::parse("Sq")}, ElementType::bf16}};
+                  }),
+                  "the workspace sums holds bf16, not i32 or f32"));
+  EXPECT_TRUE(has(refusal([](Artifact &a) {
+                    a.launches[0].slots = {{Kind::stride, "x", 0}};
+                  }),
+                  "for 'x', axis 0, which it does not have"));
 }
 
 } // namespace

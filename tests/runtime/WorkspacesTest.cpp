@@ -405,6 +405,55 @@ TEST_F(WorkspacesTest, WhatIsTooLargeIsRefused) {
   EXPECT_TRUE(launch().ok());
 }
 
+/// Two main launches: one writes sums: f32[B, H, Sq], the other reads it.
+Artifact twoKernels() {
+  Artifact artifact;
+  artifact.variantName = "two";
+  artifact.target = {Target::Kind::cuda, 90};
+  Launch first;
+  first.kernel = "first";
+  first.items = expression("(* (ceildiv Sq 4) (* B H))");
+  first.slots = {{Kind::data, "sums", 0}, {Kind::extent, "", 3}};
+  Launch second;
+  second.kernel = "second";
+  second.items = expression("(* (ceildiv Sk 2) (* B Hkv))");
+  second.slots = {{Kind::data, "sums", 0}, {Kind::stride, "sums", 1}, {Kind::data, "$unused", 0}};
+  artifact.launches = {first, second};
+  artifact.parameters = {{"unused", ElementType::i32, true, false, {{1, "n", 0}}, std::nullopt}};
+  artifact.workspaces = {
+      {"rows", {expression("3")}, ElementType::i32},
+      {"sums", {expression("B"), expression("H"), expression("Sq")}, ElementType::f32}};
+  return artifact;
+}
+
+TEST_F(WorkspacesTest, MainLaunchesShareATemplatesWorkspace) {
+  plan = *LaunchPlan::create(twoKernels());
+  code.sizes = {{8, 4}, {8, 8, 8}};
+  shape(1, 1);
+  arguments.captures[0].rank = 1;
+  ASSERT_TRUE(launch().ok());
+  ASSERT_EQ(code.records.size(), 2u);
+  EXPECT_EQ(code.records[0].items, 2 * 6);
+  EXPECT_EQ(code.records[1].items, 4 * 6); // each has its own grid
+  EXPECT_EQ(code.records[0].values[0], code.records[1].values[0]);
+  EXPECT_EQ(code.records[0].values[0] % 256, 0);
+  EXPECT_EQ(code.records[1].values[1], 5);        // H's stride: Sq
+  EXPECT_EQ(sizes().workspaceBytes, 256u + 256u); // 12 bytes, 6 * 5 * 4 bytes
+  arguments.capturesUnchanged = true;             // says nothing of what kernels hand to each other
+  ASSERT_TRUE(launch().ok());
+  EXPECT_EQ(code.records.size(), 2u);
+  // Too large for 64 bits, and no summary.
+  Artifact large = twoKernels();
+  large.workspaces[1].extents = {expression("Sq"), expression("Sq"), expression("Sq")};
+  for (Launch &each : large.launches)
+    each.items = expression("1");
+  arguments.extents.Sq = std::numeric_limits<int32_t>::max();
+  plan = *LaunchPlan::create(large);
+  EXPECT_EQ(launch().error().message(),
+            "the workspace 'sums' has more elements than 64 bits can count the bytes of: split the "
+            "batch, the heads or the queries over several launches");
+}
+
 TEST(LaunchPlan, WorkspacesThatCannotBeAreDefects) {
   auto code = [](auto change) {
     Artifact artifact = summarized();

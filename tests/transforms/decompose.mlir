@@ -16,7 +16,7 @@ tile.kernel @rescale(%v: !tile.view<[?, ?, ?, 32], f32>) {
 
 // The maximum; the reference that is 0 in rows without keys; 2^(c·x - r); the sum that starts from α·l.
 // CHECK-LABEL: tile.kernel @softmax_step
-tile.kernel @softmax_step(%factor: f32, %v: !tile.view<[?, ?, ?], f32>) {
+tile.kernel @softmax_step(%factor: f32, %v: !tile.view<[?, ?, ?], f32, contiguous>) {
   %rows = tile.work : !tile.block<query, 64>
   %s = tile.constant 0.0 : !tile.tile<[64, 32], f32>
   %m = tile.constant 0.0 : !tile.tile<[64], f32>

@@ -4,7 +4,7 @@
 // CHECK-LABEL: tile.kernel @small
 // CHECK-SAME: %$doc.summary0: !tile.view<[?, ?, ?], i32>
 // CHECK-SAME: tile.summaries = [{axes = array<i64: 0, 1>, capture = "$doc", levels = 1 : i64, rows = 1 : i64}]
-tile.kernel @small(%$doc: !tile.view<[?, ?], i32>, %o: !tile.view<[?, ?, ?], f32>, %b: i32, %first: i32, %last: i32) {
+tile.kernel @small(%$doc: !tile.view<[?, ?], i32>, %o: !tile.view<[?, ?, ?], f32, contiguous>, %b: i32, %first: i32, %last: i32) {
   // CHECK: %[[BELOW:.*]] = arith.minsi %b,
   // CHECK: %[[BATCH:.*]] = arith.maxsi %[[BELOW]],
   // CHECK: %[[LOW:.*]] = arith.shrsi %first

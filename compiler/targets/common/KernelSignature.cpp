@@ -12,10 +12,8 @@ using namespace mlir;
 
 namespace tesela {
 
-static constexpr llvm::StringLiteral extentNames[] = {"B", "H", "Hkv", "Sq", "Sk"};
-
 unsigned KernelSignature::extent(llvm::StringRef name) {
-  return llvm::find(extentNames, name) - std::begin(extentNames);
+  return llvm::find(tile::launchExtents(), name) - tile::launchExtents().begin();
 }
 
 /// The blocks of queries of the view that are loaded or stored; null where there are none.
@@ -35,6 +33,12 @@ void KernelSignature::add(ArgumentSlot::Kind kind, std::string name, int axis, T
   types_.push_back(type);
 }
 
+/// Whether warpgroups with roles copy the view's tiles: 16-bit rows, in boxes.
+static bool isCopied(tile::KernelOp kernel, BlockArgument argument, tile::ViewType view) {
+  return !kernel.isParameter(argument.getArgNumber()) && view.getRank() == 4 &&
+         !view.getContiguous() && view.getElementType().getIntOrFloatBitWidth() == 16;
+}
+
 KernelSignature::KernelSignature(tile::KernelOp kernel) {
   using Kind = ArgumentSlot::Kind;
   MLIRContext *context = kernel.getContext();
@@ -46,13 +50,15 @@ KernelSignature::KernelSignature(tile::KernelOp kernel) {
     ViewSlots &view = views_.emplace_back();
     view.data = slots_.size();
     auto viewType = dyn_cast<tile::ViewType>(argument.getType());
+    bool isParameter = kernel.isParameter(argument.getArgNumber());
     if (!viewType) {
-      add(name == "scale" ? Kind::scale : Kind::scalar, name, 0, argument.getType());
+      bool isScale = !isParameter && argument.getType().isF32();
+      add(isScale ? Kind::scale : Kind::scalar, name, 0, argument.getType());
       continue;
     }
     add(Kind::data, name, 0, Type());
-    bool isCapture = name.starts_with("$");
-    int strides = isCapture ? viewType.getRank() : viewType.getRank() == 4 ? 3 : 0;
+    bool isCapture = isParameter;
+    int strides = viewType.getContiguous() ? 0 : viewType.getRank() - !isCapture;
     for (int axis = 0; axis < strides; ++axis) {
       if (isCapture) {
         view.extents.push_back(slots_.size());
@@ -68,7 +74,7 @@ KernelSignature::KernelSignature(tile::KernelOp kernel) {
   for (BlockArgument argument : kernel.getBodyBlock().getArguments()) {
     auto viewType = dyn_cast<tile::ViewType>(argument.getType());
     std::string name = kernel.getArgumentName(argument.getArgNumber()).str();
-    if (!viewType || viewType.getRank() != 4 || name.starts_with("$"))
+    if (!viewType || !isCopied(kernel, argument, viewType))
       continue;
     // Boxes of what one copy moves: a warpgroup's rows of a block of queries, a whole block of
     // keys.

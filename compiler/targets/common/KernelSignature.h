@@ -7,11 +7,12 @@
 //
 //   B H Hkv Sq Sk                      five i32
 //   then for each argument of tile.kernel, in order
-//     a view named q k v o             address, strides of batch, head, position (i64)
-//     a view named lse                 address; contiguous [B, H, Sq]
+//     a view                           address, strides of all axes but the last (i64)
+//     a contiguous view                address
 //     a view named $capture            address, then extent (i32) and stride (i64) of each axis
-//     a scalar named $parameter, scale its value (f32 or i32)
-//   then, where the schedule has consumers, for each of q k v o
+//     a scalar named $parameter        its value (f32 or i32)
+//     another scalar                   the softmax scale (f32)
+//   then, where the schedule has consumers, for each 16-bit view of rank 4
 //     its tensor map, and the coordinate steps of batch and head (i32)
 //   then, where it is persistent, the address of the launch's counter
 //
@@ -29,9 +30,9 @@ namespace tesela {
 /// Where the parts of an argument stand among a kernel's slots.
 struct ViewSlots {
   unsigned data = 0;
-  std::vector<unsigned> strides; ///< empty for lse
+  std::vector<unsigned> strides; ///< empty for a contiguous view
   std::vector<unsigned> extents; ///< captures only
-  unsigned tensorMap = 0;        ///< q k v o with tensor maps only; the two steps follow it
+  unsigned tensorMap = 0;        ///< views with tensor maps only; the two steps follow it
 };
 
 class KernelSignature {

@@ -23,6 +23,12 @@ struct CaptureArgument {
   Tensor tensor; ///< in the device's memory; any strides that are not negative
 };
 
+/// A tensor by the name under which a kernel's template declares it.
+struct NamedTensor {
+  std::string name;
+  Tensor tensor;
+};
+
 /// Memory of the device that the caller lends a launch. It must stay as it is until the launch has
 /// ended on the device; launches that may run at the same time need one each.
 struct LaunchWorkspace {
@@ -42,6 +48,10 @@ struct LaunchWorkspace {
 /// a stride of 0. Sq and Sk are at most 2^31 - 4096, a tensor's elements fewer than
 /// 2^63 and less than 2^63 bytes apart. B = 0 or Sq = 0 launches nothing; Sk = 0 gives O = 0 and
 /// LSE = -inf.
+///
+/// That is attention. Every other template declares tensors of its own, with their types and axes
+/// (templates/matmul.mlir, say): those whose names are none of these five are passed in `tensors`. The first that names an extent tells it, the others must agree. The
+/// rules of addresses and strides are the same; a tensor that is declared contiguous has no gaps.
 struct LaunchArguments {
   Tensor q, k, v, o, lse;
   /// The softmax scale, finite and positive; 1/sqrt(Dqk) where absent. For a
@@ -49,6 +59,7 @@ struct LaunchArguments {
   std::optional<double> scale;
   std::vector<ScalarArgument> scalars; ///< those with a default may be left out
   std::vector<CaptureArgument> captures;
+  std::vector<NamedTensor> tensors = {}; ///< those that have no member here
   /// What the kernel computes of captured tensors lies here, and the launch allocates no device memory
   /// for it: for those who manage the device's memory.
   LaunchWorkspace workspace = {};

@@ -50,11 +50,11 @@ tile.kernel @k(%v: !tile.view<[?, ?, ?, 64], bf16>, %i: i32) {
 
 // -----
 
-tile.kernel @k(%v: !tile.view<[?, ?, ?], bf16>, %i: i32) {
+tile.kernel @k(%v: !tile.view<[?, ?, ?], bf16, contiguous>, %i: i32) {
   %b = pipe.alloc : !pipe.buffer<1, [8, 64], bf16>
   %rows = tile.work : !tile.block<query, 8>
   // expected-error @+1 {{expected a block of the shape and type of a stage}}
-  pipe.copy %v[%rows] to %b[%i] : !tile.view<[?, ?, ?], bf16>[!tile.block<query, 8>], !pipe.buffer<1, [8, 64], bf16>
+  pipe.copy %v[%rows] to %b[%i] : !tile.view<[?, ?, ?], bf16, contiguous>[!tile.block<query, 8>], !pipe.buffer<1, [8, 64], bf16>
 }
 
 // -----

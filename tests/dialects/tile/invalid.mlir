@@ -51,6 +51,72 @@ tile.kernel @k(%x: !tile.tile<[*], f32>) {}
 
 // -----
 
+// expected-error @+1 {{the role of an argument is in, out or workspace, not 'inout'}}
+tile.kernel @k(inout %x: !tile.view<[B, H, Sq, 64], f32>) {}
+
+// -----
+
+// expected-error @+1 {{argument 'scale' has the role 'in', which views of the kernel's own have; leave it out of scalars}}
+tile.kernel @k(in %scale: f32) {}
+
+// -----
+
+// expected-error @+1 {{argument '$t' has the role 'in', which views of the kernel's own have; leave it out of captured tensors}}
+tile.kernel @k(in %$t: !tile.view<[B], f32>) {}
+
+// -----
+
+// expected-error @+1 {{argument 'x' has the extent 'batch', expected a parameter of the template or an extent of the launch (B, H, Hkv, Sq, Sk); list it among the parameters, or write '?' for any extent}}
+tile.kernel @k<d>(in %x: !tile.view<[batch, H, Sq, d], f32>) {}
+
+// -----
+
+// expected-error @+1 {{argument 'x' has the extent 'rows'}}
+tile.kernel @k(in %x: !tile.view<[B, H, (rows ceildiv 64) * 2, 64], f32>) {}
+
+// -----
+
+// expected-error @+1 {{the parameter "Sk" has the name of an extent of the launch (B, H, Hkv, Sq, Sk); rename it}}
+tile.kernel @k<Sk>() {}
+
+// -----
+
+// expected-error @+1 {{argument 'lse' is a view of rank 3 with strides, expected one without gaps}}
+tile.kernel @k(out %lse: !tile.view<[B, H, Sq], f32>) {}
+
+// -----
+
+// expected-error @+1 {{argument 'w' is a workspace with an extent '?', expected extents that say how large it is; name extents of the launch}}
+tile.kernel @k(workspace %w: !tile.view<[B, H, ?, 64], f32>) {}
+
+// -----
+
+// expected-error @+1 {{argument 'w' is a workspace of 'bf16', expected f32 or i32}}
+tile.kernel @k(workspace %w: !tile.view<[B, H, Sq, 64], bf16>) {}
+
+// -----
+
+// expected-error @+1 {{expected 'contiguous'}}
+tile.kernel @k(in %x: !tile.view<[B, H, Sq], f32, dense>) {}
+
+// -----
+
+// expected-error @+1 {{'tile.kernel' op expected a role for each of 1 arguments, got 0; "" is none}}
+"tile.kernel"() ({
+^body(%x: f32):
+  "tile.return"() : () -> ()
+}) {sym_name = "k", parameters = [], argument_names = ["x"], argument_roles = []} : () -> ()
+
+// -----
+
+// expected-error @+1 {{'tile.kernel' op expected roles in, out or workspace, got "inout"}}
+"tile.kernel"() ({
+^body(%x: f32):
+  "tile.return"() : () -> ()
+}) {sym_name = "k", parameters = [], argument_names = ["x"], argument_roles = ["inout"]} : () -> ()
+
+// -----
+
 // expected-error @+1 {{'tile.kernel' op expected a name for each of 1 arguments, got 0}}
 "tile.kernel"() ({
 ^body(%x: f32):
@@ -99,20 +165,20 @@ tile.kernel @k(%v: !tile.view<[?, ?, ?, 64], f32>, %i: i32) {
 
 // -----
 
-tile.kernel @k(%v: !tile.view<[?, ?, ?], f32>, %i: i32) {
+tile.kernel @k(%v: !tile.view<[?, ?, ?], f32, contiguous>, %i: i32) {
   %b = tile.work : !tile.block<query, 8>
   %columns = tile.block_at %i of %b : !tile.block<query, 8> -> !tile.block<key, 16>
-  // expected-error @+1 {{expected a view [batch, head, position, D] of which to take columns, got '!tile.view<[?, ?, ?], f32>'}}
-  %x = tile.load %v[%b, %columns] : !tile.view<[?, ?, ?], f32>[!tile.block<query, 8>, !tile.block<key, 16>] -> !tile.tile<[8, 16], f32>
+  // expected-error @+1 {{expected a view [batch, head, position, D] of which to take columns, got '!tile.view<[?, ?, ?], f32, contiguous>'}}
+  %x = tile.load %v[%b, %columns] : !tile.view<[?, ?, ?], f32, contiguous>[!tile.block<query, 8>, !tile.block<key, 16>] -> !tile.tile<[8, 16], f32>
 }
 
 // -----
 
-tile.kernel @k(%v: !tile.view<[?, ?, ?], f32>) {
+tile.kernel @k(%v: !tile.view<[?, ?, ?], f32, contiguous>) {
   %b = tile.work : !tile.block<query, 8>
   %x = tile.constant 0.0 : !tile.tile<[8], f16>
   // expected-error @+1 {{expected elements 'f32', got 'f16'; convert them with tile.convert}}
-  tile.store %x, %v[%b] : !tile.tile<[8], f16>, !tile.view<[?, ?, ?], f32>[!tile.block<query, 8>]
+  tile.store %x, %v[%b] : !tile.tile<[8], f16>, !tile.view<[?, ?, ?], f32, contiguous>[!tile.block<query, 8>]
 }
 
 // -----

@@ -3,15 +3,22 @@
 // RUN: tesela-opt %s --mlir-print-op-generic | tesela-opt | FileCheck %s
 
 // The example of tile.kernel.
-// CHECK-LABEL: tile.kernel @copy<rows, d, input>(%q: !tile.view<[?, ?, ?, d], input>, %o: !tile.view<[?, ?, ?, d], input>) {
-tile.kernel @copy<rows, d, input>(%q: !tile.view<[?, ?, ?, d], input>,
-                                  %o: !tile.view<[?, ?, ?, d], input>) {
+// CHECK-LABEL: tile.kernel @copy<rows, d, input>(in %x: !tile.view<[B, H, Sq, d], input>, out %y: !tile.view<[B, H, Sq, d], input>) {
+tile.kernel @copy<rows, d, input>(in %x: !tile.view<[B, H, Sq, d], input>,
+                                  out %y: !tile.view<[B, H, Sq, d], input>) {
   // CHECK: %[[BLOCK:.*]] = tile.work : <query, rows>
   %block = tile.work : !tile.block<query, rows>
-  // CHECK: %[[X:.*]] = tile.load %q[%[[BLOCK]]] : <[?, ?, ?, d], input>[<query, rows>] -> !tile.tile<[rows, d], input>
-  %x = tile.load %q[%block] : !tile.view<[?, ?, ?, d], input>[!tile.block<query, rows>] -> !tile.tile<[rows, d], input>
-  // CHECK: tile.store %[[X]], %o[%[[BLOCK]]] : !tile.tile<[rows, d], input>, <[?, ?, ?, d], input>[<query, rows>]
-  tile.store %x, %o[%block] : !tile.tile<[rows, d], input>, !tile.view<[?, ?, ?, d], input>[!tile.block<query, rows>]
+  // CHECK: %[[X:.*]] = tile.load %x[%[[BLOCK]]] : <[B, H, Sq, d], input>[<query, rows>] -> !tile.tile<[rows, d], input>
+  %tile = tile.load %x[%block] : !tile.view<[B, H, Sq, d], input>[!tile.block<query, rows>] -> !tile.tile<[rows, d], input>
+  // CHECK: tile.store %[[X]], %y[%[[BLOCK]]] : !tile.tile<[rows, d], input>, <[B, H, Sq, d], input>[<query, rows>]
+  tile.store %tile, %y[%block] : !tile.tile<[rows, d], input>, !tile.view<[B, H, Sq, d], input>[!tile.block<query, rows>]
+}
+
+// An interface: roles, extents of the launch and what is computed of them, contiguous views.
+// CHECK-LABEL: tile.kernel @interface<d, input>(in %x: !tile.view<[B, Hkv, Sk, d], input>, in %any: !tile.view<[?, 4, Sq, d + 8], input>, workspace %sums: !tile.view<[B, H, Sq ceildiv 64, 2], f32>, out %lse: !tile.view<[B, H, Sq], f32, contiguous>, %$n: i32, %scale: f32) {
+tile.kernel @interface<d, input>(in %x: !tile.view<[B, Hkv, Sk, d], input>, in %any: !tile.view<[?, 4, Sq, d + 8], input>,
+                                 workspace %sums: !tile.view<[B, H, Sq ceildiv 64, 2], f32>,
+                                 out %lse: !tile.view<[B, H, Sq], f32, contiguous>, %$n: i32, %scale: f32) {
 }
 
 // Extents that are computed; unequal symbols are unknown, not wrong.
@@ -29,9 +36,9 @@ tile.kernel @parametric<m, n, d, input>(%q: !tile.view<[?, ?, ?, d], input>) {
 }
 
 // CHECK-LABEL: tile.kernel @bound
-// CHECK-SAME: (%q: !tile.view<[?, ?, ?, 32], bf16>, %lse: !tile.view<[?, ?, ?], f32>, %scale: f32, %$t: !tile.view<[?, ?], i32>)
+// CHECK-SAME: (%q: !tile.view<[?, ?, ?, 32], bf16>, %lse: !tile.view<[?, ?, ?], f32, contiguous>, %scale: f32, %$t: !tile.view<[?, ?], i32>)
 // CHECK-SAME: attributes {schedule = #tile.schedule<block_m = 64, block_n = 16, stages = 2, warps = 4, q_in_registers = false>}
-tile.kernel @bound(%q: !tile.view<[?, ?, ?, 32], bf16>, %lse: !tile.view<[?, ?, ?], f32>, %scale: f32,
+tile.kernel @bound(%q: !tile.view<[?, ?, ?, 32], bf16>, %lse: !tile.view<[?, ?, ?], f32, contiguous>, %scale: f32,
                    %$t: !tile.view<[?, ?], i32>)
     attributes {schedule = #tile.schedule<block_m = 64, block_n = 16, stages = 2, warps = 4, q_in_registers = false>} {
   %rows = tile.work : !tile.block<query, 64>
@@ -115,8 +122,8 @@ tile.kernel @bound(%q: !tile.view<[?, ?, ?, 32], bf16>, %lse: !tile.view<[?, ?, 
   %y, %l = tile.finish %o, %m, %m factor %factor : !tile.tile<[64, 32], f32>, !tile.tile<[64], f32>
   // CHECK: tile.convert %{{.*}} : !tile.tile<[64, 32], f32> -> !tile.tile<[64, 32], bf16>
   %yi = tile.convert %y : !tile.tile<[64, 32], f32> -> !tile.tile<[64, 32], bf16>
-  // CHECK: tile.store %{{.*}}, %lse[%{{.*}}] : !tile.tile<[64], f32>, <[?, ?, ?], f32>[<query, 64>]
-  tile.store %l, %lse[%rows] : !tile.tile<[64], f32>, !tile.view<[?, ?, ?], f32>[!tile.block<query, 64>]
+  // CHECK: tile.store %{{.*}}, %lse[%{{.*}}] : !tile.tile<[64], f32>, <[?, ?, ?], f32, contiguous>[<query, 64>]
+  tile.store %l, %lse[%rows] : !tile.tile<[64], f32>, !tile.view<[?, ?, ?], f32, contiguous>[!tile.block<query, 64>]
   // A loop without carried values.
   // CHECK: tile.blocks %{{.*}}, %{{.*}} of %{{.*}} : !tile.block<query, 64> -> !tile.block<key, 16> {
   // CHECK-NEXT: }
@@ -203,13 +210,13 @@ tile.kernel @phases(%period: i32, %factor: i32) {
 // Blocks by their coordinates, values of columns, products of either operand transposed, and scores whose
 // rows are keys.
 // CHECK-LABEL: tile.kernel @orientations
-tile.kernel @orientations(%x: !tile.view<[?, ?, ?, 16], f32>, %lse: !tile.view<[?, ?, ?], f32>, %i: i32, %scale: f32, %partial: i1) {
+tile.kernel @orientations(%x: !tile.view<[?, ?, ?, 16], f32>, %lse: !tile.view<[?, ?, ?], f32, contiguous>, %i: i32, %scale: f32, %partial: i1) {
   // CHECK: %[[KEYS:.*]] = tile.work : <key, 32>
   %keys = tile.work : !tile.block<key, 32>
   // CHECK: %[[QUERIES:.*]] = tile.block %i, %i, %i : <query, 8>
   %queries = tile.block %i, %i, %i : !tile.block<query, 8>
-  // CHECK: tile.load %lse[%[[QUERIES]]] : <[?, ?, ?], f32>[<query, 8>] -> !tile.tile<[1, 8], f32>
-  %l = tile.load %lse[%queries] : !tile.view<[?, ?, ?], f32>[!tile.block<query, 8>] -> !tile.tile<[1, 8], f32>
+  // CHECK: tile.load %lse[%[[QUERIES]]] : <[?, ?, ?], f32, contiguous>[<query, 8>] -> !tile.tile<[1, 8], f32>
+  %l = tile.load %lse[%queries] : !tile.view<[?, ?, ?], f32, contiguous>[!tile.block<query, 8>] -> !tile.tile<[1, 8], f32>
   %q = tile.load %x[%queries] : !tile.view<[?, ?, ?, 16], f32>[!tile.block<query, 8>] -> !tile.tile<[8, 16], f32>
   %k = tile.load %x[%keys] : !tile.view<[?, ?, ?, 16], f32>[!tile.block<key, 32>] -> !tile.tile<[32, 16], f32>
   %zero = tile.constant 0.0 : !tile.tile<[32, 8], f32>

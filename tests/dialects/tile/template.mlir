@@ -6,7 +6,7 @@
 // CHECK: tile.dot
 // CHECK-SAME: !tile.tile<[block_m, padded_qk], input>, !tile.tile<[block_n, padded_qk], input>
 
-// BOUND: tile.kernel @forward(%q: !tile.view<[?, ?, ?, 120], f16>
+// BOUND: tile.kernel @forward(in %q: !tile.view<[B, H, Sq, 120], f16>
 // BOUND: tile.dot
 // BOUND-SAME: !tile.tile<[64, 128], f16>, !tile.tile<[32, 128], f16>
 // BOUND-NOT: {{d_qk|padded}}

@@ -18,7 +18,7 @@ static const char *core = R"(
 !row = !tile.tile<[{M}], f32>
 !qkView = !tile.view<[?, ?, ?, {DQ}], {T}>
 !voView = !tile.view<[?, ?, ?, {DV}], {T}>
-!lseView = !tile.view<[?, ?, ?], f32>
+!lseView = !tile.view<[?, ?, ?], f32, contiguous>
 !rows = !tile.block<query, {M}>
 !keys = !tile.block<key, {N}>
 tile.kernel @forward(%q: !qkView, %k: !qkView, %v: !voView, %o: !voView, %lse: !lseView, %scale: f32)

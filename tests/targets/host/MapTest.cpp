@@ -14,7 +14,7 @@ using namespace tesela::test;
 
 static const char *mapCore = R"(
 !view = !tile.view<[?, ?, ?, {D}], f32>
-!lseView = !tile.view<[?, ?, ?], f32>
+!lseView = !tile.view<[?, ?, ?], f32, contiguous>
 !rows = !tile.block<query, {M}>
 !tile = !tile.tile<[{M}, {D}], f32>
 !row = !tile.tile<[{M}], f32>
@@ -78,7 +78,7 @@ TEST(HostMap, AgreesWithALoop) {
 
 static const char *reduceCore = R"(
 !view = !tile.view<[?, ?, ?, {D}], f32>
-!lseView = !tile.view<[?, ?, ?], f32>
+!lseView = !tile.view<[?, ?, ?], f32, contiguous>
 !rows = !tile.block<query, 16>
 !tile = !tile.tile<[16, {D}], f32>
 !row = !tile.tile<[16], f32>

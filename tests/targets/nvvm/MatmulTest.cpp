@@ -4,18 +4,13 @@
 //===----------------------------------------------------------------------===//
 //
 // The test that this is a compiler: matrix products, the combination of partial results and the
-// summaries of captures, through the passes of attention, down to PTX.
+// summaries of captures, through the pipeline of attention, down to PTX.
+// tests/gpu/TemplatesTest.cpp runs them.
 //
 //===----------------------------------------------------------------------===//
 #include "Ptxas.h"
-#include "TemplateArtifact.h"
 
-#include "targets/common/KernelSignature.h"
-
-#include "mlir/AsmParser/AsmParser.h"
-#include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/IR/BuiltinOps.h"
-#include "mlir/Parser/Parser.h"
+#include "tesela/compiler/Compile.h"
 
 #include <gtest/gtest.h>
 
@@ -29,15 +24,35 @@ bool contains(const std::string &text, const std::string &part) {
   return text.find(part) != std::string::npos;
 }
 
-std::string ptxOfTemplate(const std::string &file, const std::vector<std::string> &bindings, int sm,
-                          const std::string &schedule) {
-  Result<Artifact> artifact = templateArtifact(file, bindings, sm, schedule);
+/// What templates take of a specification here.
+struct Wanted {
+  const char *algorithm;
+  std::vector<std::string> bindings;
+  std::string type = "bf16";
+  int headDimV = 128;
+};
+
+Artifact artifactOf(const Wanted &wanted, int sm, const std::string &schedule) {
+  KernelSpecification specification;
+  specification.algorithm = wanted.algorithm;
+  specification.bindings = wanted.bindings;
+  specification.inputType = *parseElementType(wanted.type);
+  specification.headDimV = wanted.headDimV;
+  specification.target = {Target::Kind::cuda, sm};
+  specification.schedule = schedule;
+  Result<Artifact> artifact = compile(specification);
   EXPECT_TRUE(artifact.ok()) << (artifact ? "" : artifact.error().message());
-  return artifact ? artifact->code : "";
+  return artifact ? *artifact : Artifact();
 }
 
-std::string ptxOfProducts(const std::string &type, int sm, const std::string &schedule = "") {
-  return ptxOfTemplate(TESELA_TEST_MATMUL, {"d=64", "input=" + type}, sm, schedule);
+/// The products of this folder's matmul.mlir.
+std::string ptxOfProducts(const std::string &type, int sm,
+                          const std::string &schedule = "block_m = 128, block_n = 64, stages = 2, "
+                                                        "warps = 4, q_in_registers = true") {
+  setTemplateFolder(TESELA_TEST_FOLDER);
+  std::string ptx = artifactOf({"matmul", {"d=64"}, type}, sm, schedule).code;
+  setTemplateFolder("");
+  return ptx;
 }
 
 TEST(Matmul, BecomesPtx) {
@@ -54,8 +69,8 @@ TEST(Matmul, BecomesPtx) {
     }
 }
 
-constexpr const char *withRoles = "#tile.schedule<block_m = 128, block_n = 128, stages = 2, "
-                                  "warps = 8, q_in_registers = false, consumers = 2>";
+constexpr const char *withRoles =
+    "block_m = 128, block_n = 128, stages = 2, warps = 8, consumers = 2";
 
 TEST(Matmul, BecomesPtxWithRoles) {
   for (const char *type : {"bf16", "f16"}) {
@@ -86,31 +101,62 @@ TEST(Matmul, Assembles) {
 // templates/matmul.mlir: C = A B over blocks of the depth
 //===----------------------------------------------------------------------===//
 
+constexpr const char *matmulWithStages = "block_m = 128, block_n = 64, stages = 3, warps = 4";
+constexpr const char *matmulWithRoles =
+    "block_m = 128, block_n = 64, stages = 4, warps = 8, consumers = 2";
+
 std::string ptxOfProduct(const std::string &type, int sm, const std::string &schedule) {
-  return ptxOfTemplate(TESELA_TEST_TEMPLATES "/matmul.mlir", {"columns=128", "input=" + type}, sm,
-                       schedule);
+  return artifactOf({"matmul", {"columns=128"}, type}, sm, schedule).code;
 }
 
 // What a tensor copy moves follows from how a view is used, not from its name.
 TEST(DepthBlocks, BoxesFollowFromTheBlocks) {
-  mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
-  context.loadDialect<tile::TileDialect, mlir::arith::ArithDialect>();
-  auto module =
-      mlir::parseSourceFile<mlir::ModuleOp>(TESELA_TEST_TEMPLATES "/matmul.mlir", &context);
-  ASSERT_TRUE(module);
-  tile::KernelOp kernel = *module->getOps<tile::KernelOp>().begin();
-  kernel->setAttr("schedule", mlir::parseAttribute(withRoles, &context)); // block_n = 128
   std::map<std::string, int> rows;
-  KernelSignature signature(kernel);
-  for (const ArgumentSlot &slot : signature.slots())
+  Artifact artifact = artifactOf({"matmul", {"columns=64"}}, 90, withRoles); // block_n = 128
+  ASSERT_EQ(artifact.launches.size(), 1u);
+  for (const ArgumentSlot &slot : artifact.launches[0].slots)
     if (slot.kind == ArgumentSlot::Kind::tensorMap)
       rows[slot.name] = slot.axis;
   EXPECT_EQ(rows, (std::map<std::string, int>{{"a", 64}, {"b", 128}, {"o", 64}}));
 }
 
+std::string refusalOfProduct(int columns, int sm, const std::string &schedule) {
+  KernelSpecification specification;
+  specification.algorithm = "matmul";
+  specification.bindings = {"columns=" + std::to_string(columns)};
+  specification.target = {Target::Kind::cuda, sm};
+  specification.schedule = schedule;
+  Result<Artifact> artifact = compile(specification);
+  EXPECT_EQ(artifact.code(), Code::invalidArgument);
+  return artifact ? "" : artifact.error().message();
+}
+
+// Attention's rules of a schedule do not hold for other templates: what one needs is counted.
+TEST(DepthBlocks, TooMuchSharedMemoryIsASentence) {
+  std::string message =
+      refusalOfProduct(128, 120, "block_m = 128, block_n = 128, stages = 3, warps = 4");
+  EXPECT_TRUE(contains(message, "schedule: the kernel 'matmul' needs")) << message;
+  EXPECT_TRUE(contains(message, "take a smaller block_m, block_n or fewer stages")) << message;
+}
+
+TEST(DepthBlocks, ExtentsThatNoInstructionTakesAreASentence) {
+  for (int columns : {7, 24, 512}) {
+    std::string message = refusalOfProduct(columns, 90, "");
+    EXPECT_TRUE(contains(message, "has a product of 64 x 64 by 64 x " + std::to_string(columns) +
+                                      ": on a GPU tile.dot takes extents that are multiples of 16"))
+        << message;
+  }
+}
+
+// A product needs no variant; a template that asks for one says so.
+TEST(DepthBlocks, AttentionNeedsAVariant) {
+  KernelSpecification specification;
+  EXPECT_EQ(compile(specification).code(), Code::invalidVariant);
+}
+
 TEST(DepthBlocks, BecomePtx) {
   for (const char *type : {"bf16", "f16"})
-    for (int sm : {80, 120}) {
+    for (int sm : {80, 90}) {
       std::string ptx = ptxOfProduct(type, sm, matmulWithStages);
       EXPECT_TRUE(contains(ptx, ".visible .entry matmul("));
       EXPECT_TRUE(contains(ptx, std::string("mma.sync.aligned.m16n8k16.row.col.f32.") + type));
@@ -141,8 +187,9 @@ TEST(DepthBlocks, Assemble) {
   if (!hasPtxas())
     GTEST_SKIP() << noPtxas;
   expectClean(ptxOfProduct("bf16", 90, matmulWithRoles));
-  for (int sm : {80, 120})
-    expectClean(ptxOfProduct("bf16", sm, matmulWithStages));
+  expectClean(ptxOfProduct("bf16", 80, matmulWithStages));
+  for (int sm : {80, 90, 120}) // what the target chooses
+    expectClean(ptxOfProduct("bf16", sm, ""));
 }
 
 //===----------------------------------------------------------------------===//
@@ -150,8 +197,7 @@ TEST(DepthBlocks, Assemble) {
 //===----------------------------------------------------------------------===//
 
 std::string ptxOfCombine(const std::string &type, int columns, int sm) {
-  return ptxOfTemplate(TESELA_TEST_TEMPLATES "/combine.mlir",
-                       {"d_v=" + std::to_string(columns), "output=" + type}, sm, combineSchedule);
+  return artifactOf({"combine", {"output=" + type}, "bf16", columns}, sm, "stages = 1").code;
 }
 
 TEST(Combine, BecomesPtx) {
@@ -181,13 +227,12 @@ TEST(Combine, Assembles) {
 //===----------------------------------------------------------------------===//
 
 std::string ptxOfSummary(int rows, int columns, int planes, int isFloat, int sm) {
-  return ptxOfTemplate(TESELA_TEST_TEMPLATES "/summary.mlir",
-                       {"rows=" + std::to_string(rows), "columns=" + std::to_string(columns),
-                        "planes=" + std::to_string(planes), isFloat ? "element=f32" : "element=i32",
-                        "is_float=" + std::to_string(isFloat)},
-                       sm,
-                       "#tile.schedule<block_m = 64, block_n = 64, stages = 1, warps = 4, "
-                       "q_in_registers = false>");
+  return artifactOf({"summary",
+                     {"rows=" + std::to_string(rows), "columns=" + std::to_string(columns),
+                      "planes=" + std::to_string(planes), isFloat ? "element=f32" : "element=i32",
+                      "is_float=" + std::to_string(isFloat)}},
+                    sm, "stages = 1")
+      .code;
 }
 
 TEST(Summary, BecomesPtx) {

@@ -40,7 +40,7 @@
 !row = !tile.tile<[192], f32, #pipe.rows<warps = 12, shares = false>>
 !shares = !tile.tile<[192], f32, #pipe.rows<warps = 12, shares = true>>
 
-tile.kernel @forward(%q: !heads, %k: !heads, %v: !heads, %o: !heads, %lse: !tile.view<[?, ?, ?], f32>, %scale: f32)
+tile.kernel @forward(%q: !heads, %k: !heads, %v: !heads, %o: !heads, %lse: !tile.view<[?, ?, ?], f32, contiguous>, %scale: f32)
     attributes {schedule = #tile.schedule<block_m = 192, block_n = 80, stages = 2, warps = 12, q_in_registers = false, consumers = 3, overlap = true, persistent = true, output_buffer = true>} {
   %q_buffer = pipe.alloc : !q
   %q_channel = pipe.open : !three_parts
@@ -298,7 +298,7 @@ tile.kernel @forward(%q: !heads, %k: !heads, %v: !heads, %o: !heads, %lse: !tile
       pipe.drain // the last item's output
       pipe.write %Y16 to %o_buffer[%zero] : !O16, !q
       pipe.empty_out %o_buffer to %o[%rows] : !q, !heads[!rows]
-      tile.store %L, %lse[%rows] : !row, !tile.view<[?, ?, ?], f32>[!rows]
+      tile.store %L, %lse[%rows] : !row, !tile.view<[?, ?, ?], f32, contiguous>[!rows]
       scf.yield %qn1, %kn_end, %vn4, %in : i32, i32, i32, i32
     }
     pipe.drain

@@ -72,10 +72,10 @@ tile.kernel @exact_products() attributes {pipe.shared_bytes = 0 : i64, schedule 
 
 // -----
 
-tile.kernel @values_of_columns(%x: !tile.view<[?, ?, ?], f32>) attributes {pipe.shared_bytes = 0 : i64, schedule = #tile.schedule<block_m = 64, block_n = 64, stages = 1, warps = 4, q_in_registers = false>} {
+tile.kernel @values_of_columns(%x: !tile.view<[?, ?, ?], f32, contiguous>) attributes {pipe.shared_bytes = 0 : i64, schedule = #tile.schedule<block_m = 64, block_n = 64, stages = 1, warps = 4, q_in_registers = false>} {
   %rows = tile.work : !tile.block<query, 64>
   // expected-error @+1 {{expected a value for each row}}
-  %X = tile.load %x[%rows] : !tile.view<[?, ?, ?], f32>[!tile.block<query, 64>] -> !tile.tile<[1, 64], f32>
+  %X = tile.load %x[%rows] : !tile.view<[?, ?, ?], f32, contiguous>[!tile.block<query, 64>] -> !tile.tile<[1, 64], f32>
 }
 
 // -----

@@ -23,7 +23,7 @@
 // The second row's first maximum is of -8 and, shared with the first row, 0.
 // CHECK: arith.maxnumf %[[A]],
 // CHECK: arith.maxnumf %{{.*}}, %[[A]] :
-tile.kernel @diagonals(%o: !tile.view<[?, ?, ?], f32>, %first: f32, %$t: !tile.view<[?, ?], f32>, %h: i32, %i: i32)
+tile.kernel @diagonals(%o: !tile.view<[?, ?, ?], f32, contiguous>, %first: f32, %$t: !tile.view<[?, ?], f32>, %h: i32, %i: i32)
     attributes {schedule = #tile.schedule<block_m = 64, block_n = 16, stages = 1, warps = 4, q_in_registers = false>} {
   %rows = tile.work : !tile.block<query, 64>
   %x = tile.constant 0.0 : !tile.tile<[64, 16], f32>
@@ -39,7 +39,7 @@ tile.kernel @diagonals(%o: !tile.view<[?, ?, ?], f32>, %first: f32, %$t: !tile.v
   }
   %zero = tile.constant 0.0 : !tile.tile<[64], f32>
   %m = tile.reduce max %y from %zero : !tile.tile<[64, 16], f32> -> !tile.tile<[64], f32>
-  tile.store %m, %o[%rows] : !tile.tile<[64], f32>, !tile.view<[?, ?, ?], f32>[!tile.block<query, 64>]
+  tile.store %m, %o[%rows] : !tile.tile<[64], f32>, !tile.view<[?, ?, ?], f32, contiguous>[!tile.block<query, 64>]
 }
 
 // 0 <= h, h < n0, 15 <= i, i < n1 - 63, and a last stride of 1.
@@ -51,13 +51,13 @@ tile.kernel @diagonals(%o: !tile.view<[?, ?, ?], f32>, %first: f32, %$t: !tile.v
 // CHECK: arith.cmpi sge, %[[I:.*]], %c15_i32
 // CHECK: arith.cmpi slt, %[[I]], %[[END]]
 // CHECK: scf.if
-tile.kernel @covers(%o: !tile.view<[?, ?, ?], f32>, %$t: !tile.view<[?, ?], f32>, %h: i32, %i: i32)
+tile.kernel @covers(%o: !tile.view<[?, ?, ?], f32, contiguous>, %$t: !tile.view<[?, ?], f32>, %h: i32, %i: i32)
     attributes {schedule = #tile.schedule<block_m = 64, block_n = 16, stages = 1, warps = 4, q_in_registers = false>} {
   %rows = tile.work : !tile.block<query, 64>
   %zero = tile.constant 0.0 : !tile.tile<[64], f32>
   %covered = tile.covers %$t[%h, %i] low [0, -15] high [0, 63] : !tile.view<[?, ?], f32>
   scf.if %covered {
-    tile.store %zero, %o[%rows] : !tile.tile<[64], f32>, !tile.view<[?, ?, ?], f32>[!tile.block<query, 64>]
+    tile.store %zero, %o[%rows] : !tile.tile<[64], f32>, !tile.view<[?, ?, ?], f32, contiguous>[!tile.block<query, 64>]
   }
 }
 
@@ -70,7 +70,7 @@ tile.kernel @covers(%o: !tile.view<[?, ?, ?], f32>, %$t: !tile.view<[?, ?], f32>
 // CHECK: arith.addf %[[REAL]], %cst
 // CHECK-NOT: arith.sitofp
 // CHECK: llvm.return
-tile.kernel @packed(%o: !tile.view<[?, ?, ?], f32>)
+tile.kernel @packed(%o: !tile.view<[?, ?, ?], f32, contiguous>)
     attributes {schedule = #tile.schedule<block_m = 64, block_n = 16, stages = 1, warps = 4, q_in_registers = false, heads = 4>} {
   %rows = tile.work : !tile.block<query, 64, 4>
   %x = tile.constant 0.0 : !tile.tile<[64, 16], f32>
@@ -83,7 +83,7 @@ tile.kernel @packed(%o: !tile.view<[?, ?, ?], f32>)
   }
   %zero = tile.constant 0.0 : !tile.tile<[64], f32>
   %m = tile.reduce max %y from %zero : !tile.tile<[64, 16], f32> -> !tile.tile<[64], f32>
-  tile.store %m, %o[%rows] : !tile.tile<[64], f32>, !tile.view<[?, ?, ?], f32>[!tile.block<query, 64, 4>]
+  tile.store %m, %o[%rows] : !tile.tile<[64], f32>, !tile.view<[?, ?, ?], f32, contiguous>[!tile.block<query, 64, 4>]
 }
 
 // An any() of a mask: each round reads once for all of a lane's columns and rows, and a loop over these
@@ -108,7 +108,7 @@ tile.kernel @packed(%o: !tile.view<[?, ?, ?], f32>)
 // CHECK: arith.andi %{{.*}}, %[[ANY]]#1
 // CHECK-NOT: scf.while
 // CHECK: llvm.return
-tile.kernel @loop_of_a_mask(%o: !tile.view<[?, ?, ?], f32>, %$g: !tile.view<[?], i32>, %n: i32)
+tile.kernel @loop_of_a_mask(%o: !tile.view<[?, ?, ?], f32, contiguous>, %$g: !tile.view<[?], i32>, %n: i32)
     attributes {schedule = #tile.schedule<block_m = 64, block_n = 16, stages = 1, warps = 4, q_in_registers = false>} {
   %rows = tile.work : !tile.block<query, 64>
   %x = tile.constant 0.0 : !tile.tile<[64, 16], f32>
@@ -131,7 +131,7 @@ tile.kernel @loop_of_a_mask(%o: !tile.view<[?, ?, ?], f32>, %$g: !tile.view<[?],
   }
   %zero = tile.constant 0.0 : !tile.tile<[64], f32>
   %m = tile.reduce max %y from %zero : !tile.tile<[64, 16], f32> -> !tile.tile<[64], f32>
-  tile.store %m, %o[%rows] : !tile.tile<[64], f32>, !tile.view<[?, ?, ?], f32>[!tile.block<query, 64>]
+  tile.store %m, %o[%rows] : !tile.tile<[64], f32>, !tile.view<[?, ?, ?], f32, contiguous>[!tile.block<query, 64>]
 }
 
 // A score with a loop: one for all eight elements, two rows and four columns, which share what they read.
@@ -145,7 +145,7 @@ tile.kernel @loop_of_a_mask(%o: !tile.view<[?, ?, ?], f32>, %$g: !tile.view<[?],
 // CHECK: scf.yield
 // CHECK-NOT: scf.while
 // CHECK: llvm.return
-tile.kernel @loop_of_a_score(%o: !tile.view<[?, ?, ?], f32>, %$t: !tile.view<[?, ?], f32>)
+tile.kernel @loop_of_a_score(%o: !tile.view<[?, ?, ?], f32, contiguous>, %$t: !tile.view<[?, ?], f32>)
     attributes {schedule = #tile.schedule<block_m = 64, block_n = 16, stages = 1, warps = 4, q_in_registers = false>} {
   %rows = tile.work : !tile.block<query, 64>
   %x = tile.constant 0.0 : !tile.tile<[64, 16], f32>
@@ -163,7 +163,7 @@ tile.kernel @loop_of_a_score(%o: !tile.view<[?, ?, ?], f32>, %$t: !tile.view<[?,
   }
   %zero = tile.constant 0.0 : !tile.tile<[64], f32>
   %m = tile.reduce max %y from %zero : !tile.tile<[64, 16], f32> -> !tile.tile<[64], f32>
-  tile.store %m, %o[%rows] : !tile.tile<[64], f32>, !tile.view<[?, ?, ?], f32>[!tile.block<query, 64>]
+  tile.store %m, %o[%rows] : !tile.tile<[64], f32>, !tile.view<[?, ?, ?], f32, contiguous>[!tile.block<query, 64>]
 }
 
 // A tile of i1 is a word a row. Of `column < end || id[row] == column * column && row >= 8` words say what
@@ -179,7 +179,7 @@ tile.kernel @loop_of_a_score(%o: !tile.view<[?, ?, ?], f32>, %$t: !tile.view<[?,
 // CHECK: %[[FIRST:.*]] = arith.andi %[[PINNED]], %c1_i32
 // CHECK: %[[KEPT:.*]] = arith.cmpi ne, %[[FIRST]], %c0_i32
 // CHECK: arith.select %[[KEPT]], %{{.*}}, %{{.*}} : f32
-tile.kernel @words(%o: !tile.view<[?, ?, ?], f32>, %$id: !tile.view<[?], i32>, %end: i32)
+tile.kernel @words(%o: !tile.view<[?, ?, ?], f32, contiguous>, %$id: !tile.view<[?], i32>, %end: i32)
     attributes {schedule = #tile.schedule<block_m = 64, block_n = 16, stages = 1, warps = 4, q_in_registers = false>} {
   %rows = tile.work : !tile.block<query, 64>
   %x = tile.constant 1.0 : !tile.tile<[64, 16], f32>
@@ -203,7 +203,7 @@ tile.kernel @words(%o: !tile.view<[?, ?, ?], f32>, %$id: !tile.view<[?], i32>, %
   }
   %zero = tile.constant 0.0 : !tile.tile<[64], f32>
   %m = tile.reduce max %y from %zero : !tile.tile<[64, 16], f32> -> !tile.tile<[64], f32>
-  tile.store %m, %o[%rows] : !tile.tile<[64], f32>, !tile.view<[?, ?, ?], f32>[!tile.block<query, 64>]
+  tile.store %m, %o[%rows] : !tile.tile<[64], f32>, !tile.view<[?, ?, ?], f32, contiguous>[!tile.block<query, 64>]
 }
 
 // What repeats itself along a row: one pattern before the loop, of which each of a lane's rows takes two lanes' words
@@ -216,7 +216,7 @@ tile.kernel @words(%o: !tile.view<[?, ?, ?], f32>, %$id: !tile.view<[?], i32>, %
 // CHECK-COUNT-8: shfl.sync.idx
 // CHECK-NOT: shfl.sync.idx
 // CHECK: scf.yield
-tile.kernel @patterns(%o: !tile.view<[?, ?, ?], f32>, %period: i32, %factor: i32, %n: i32)
+tile.kernel @patterns(%o: !tile.view<[?, ?, ?], f32, contiguous>, %period: i32, %factor: i32, %n: i32)
     attributes {schedule = #tile.schedule<block_m = 64, block_n = 192, stages = 1, warps = 4, q_in_registers = false>} {
   %rows = tile.work : !tile.block<query, 64>
   %x = tile.constant 0.0 : !tile.tile<[64, 192], f32>
@@ -237,5 +237,5 @@ tile.kernel @patterns(%o: !tile.view<[?, ?, ?], f32>, %period: i32, %factor: i32
     %next = tile.reduce max %y from %most : !tile.tile<[64, 192], f32> -> !tile.tile<[64], f32>
     scf.yield %next : !tile.tile<[64], f32>
   }
-  tile.store %m, %o[%rows] : !tile.tile<[64], f32>, !tile.view<[?, ?, ?], f32>[!tile.block<query, 64>]
+  tile.store %m, %o[%rows] : !tile.tile<[64], f32>, !tile.view<[?, ?, ?], f32, contiguous>[!tile.block<query, 64>]
 }

@@ -44,11 +44,11 @@ tile.kernel @ends(%k: !tile.view<[?, ?, ?, 64], f16>, %low: i32, %one: i32)
 // -----
 
 // Rows have no buffer that a tensor copy could fill.
-tile.kernel @rows(%x: !tile.view<[?, ?, ?], f32>)
+tile.kernel @rows(%x: !tile.view<[?, ?, ?], f32, contiguous>)
     attributes {schedule = #tile.schedule<block_m = 64, block_n = 64, stages = 2, warps = 4, q_in_registers = false, consumers = 1>} {
   %rows = tile.work : !tile.block<query, 64>
   // expected-error @+1 {{a producer loads tiles of two extents and 16-bit elements, got '!tile.tile<[64], f32>'}}
-  %X = tile.load %x[%rows] : !tile.view<[?, ?, ?], f32>[!tile.block<query, 64>] -> !tile.tile<[64], f32>
+  %X = tile.load %x[%rows] : !tile.view<[?, ?, ?], f32, contiguous>[!tile.block<query, 64>] -> !tile.tile<[64], f32>
 }
 
 // -----

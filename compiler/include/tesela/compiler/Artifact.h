@@ -24,6 +24,7 @@
 #include "tesela/ElementType.h"
 #include "tesela/Status.h"
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -42,6 +43,9 @@ struct Extents {
   int32_t Sk = 0;  ///< keys
 };
 
+/// Their names, in the order in which kernels take them.
+inline constexpr std::array<std::string_view, 5> extentNames = {"B", "H", "Hkv", "Sq", "Sk"};
+
 /// An axis of a captured tensor.
 struct CaptureAxis {
   std::string name; ///< "$doc"
@@ -58,6 +62,10 @@ public:
   const std::string &text() const { return text_; }
   /// The axes of captured tensors that the expression names.
   const std::vector<CaptureAxis> &captureAxes() const { return captureAxes_; }
+  /// The index in extentNames where the expression is one of these names, or the number that it is.
+  std::optional<int> extentIndex() const;
+  std::optional<int64_t> constant() const;
+  bool operator==(const Expression &other) const { return text_ == other.text_; }
   /// `captureExtents`: of captureAxes(), in their order.
   int64_t evaluate(const Extents &extents, std::span<const int64_t> captureExtents = {}) const;
 
@@ -83,8 +91,8 @@ struct ArgumentSlot {
     extent = 2, ///< i32: tensor `name`'s extent of `axis`; name "" with axis 0..4 is B H Hkv Sq Sk
     scalar = 3, ///< 4 bytes, f32 or i32: the scalar parameter `name`
     scale = 4,  ///< f32: the softmax scale
-    /// 128 bytes by value, aligned to 64: a CUtensorMap of `name` (q k v o), for copies by the tensor
-    /// memory accelerator (sm_90 and later). Tiled, of rank 4: [D, S, heads, batch], innermost first,
+    /// 128 bytes by value, aligned to 64: a CUtensorMap of the tensor `name`, whose axes are [batch,
+    /// head, position, D] and whose elements have 16 bits, for copies by the tensor memory accelerator (sm_90 and later). Tiled, of rank 4: [D, S, heads, batch], innermost first,
     /// with the tensor's own strides; the box is {64, `axis`, 1, 1} elements, so `axis` is the box's
     /// positions, 1..256; 128-byte swizzle, zeros outside. An axis of stride 0 has the extent 1 in the
     /// map: its coordinate is index * coordinateStep. A tensor without elements has the map of one
@@ -103,14 +111,13 @@ struct ArgumentSlot {
     counter = 7,
   };
   Kind kind;
-  /// q k v o lse, the name of a variant's parameter (prefixed by "$" to keep
-  /// the two apart: "$window", "$slope"), or that of a workspace, which is as a capture is.
+  /// That of one of Artifact::tensors, of a parameter (prefixed by "$" to keep the two apart:
+  /// "$window", "$slope"), or of a workspace, which is as a capture is.
   std::string name;
-  /// q k v o: 0 = batch, 1 = head, 2 = position (the last stride is 1); tensorMap: the box's
-  /// positions. Captures: the axis; -1 is one that the tensor does not have, with extent 1 and
-  /// stride 0. lse is always contiguous [B, H, Sq] and has no stride.
+  /// The axis; tensorMap: the box's positions. Captures and workspaces: -1 is an axis that the tensor
+  /// does not have, with extent 1 and stride 0.
   int axis = 0;
-  int heads = 1; ///< tensorMap of q or o: the box's heads
+  int heads = 1; ///< tensorMap of a tensor with query heads: the box's heads
 };
 
 /// Counters in device memory for the launches of one node of a graph, one for each instance of the
@@ -124,10 +131,24 @@ struct CounterTable {
   static constexpr int entryBytes = 16, bytes = entries * entryBytes;
 };
 
-/// An i32 tensor without gaps that one launch writes and later ones read.
+/// A tensor that the caller passes, as a template declares it (tile.kernel).
+struct TensorArgument {
+  enum class Role : int { in = 0, out = 1 }; ///< out: the kernel writes it
+  std::string name;
+  ElementType type = ElementType::bf16;
+  Role role = Role::in;
+  /// One an axis, over the launch's extents; nothing: any extent. The first tensor that names an
+  /// extent tells it, the others have to agree. An extent that none names is 1, Hkv is H.
+  std::vector<std::optional<Expression>> extents;
+  bool contiguous = false; ///< row-major without gaps; else of any strides, the last of which is 1
+};
+
+/// A tensor without gaps, of i32 or f32, that one launch writes and later ones read.
 struct Workspace {
-  std::string name; ///< "$doc.summary0": no parameter's, since it has a dot
+  /// A template's own name, or "$doc.summary0", which is no parameter's, since it has a dot.
+  std::string name;
   std::vector<Expression> extents;
+  ElementType type = ElementType::i32;
 };
 
 /// A kernel and how it is launched.
@@ -195,15 +216,16 @@ struct Resources {
 struct Artifact {
   std::string variantName;
   Target target;
-  ElementType inputType = ElementType::bf16; ///< q, k, v and o
+  ElementType inputType = ElementType::bf16; ///< what the kernel was asked for; so is the next line
   int headDimQk = 0, headDimV = 0;
   std::string schedule; ///< the chosen #tile.schedule, as text
   /// The score is `s` itself: the kernel then folds the scale into the softmax.
   bool scoreIsIdentity = false;
-  std::vector<Parameter> parameters;
+  std::vector<TensorArgument> tensors;
+  std::vector<Parameter> parameters; ///< the variant's, then the template's own
   CodeFormat format = CodeFormat::hostObject;
   std::string code;
-  std::vector<Launch> launches; ///< the last one writes the results
+  std::vector<Launch> launches; ///< in order: summaries, then the template's kernels
   std::vector<Workspace> workspaces;
   std::optional<Resources> resources;
 

@@ -19,12 +19,22 @@
 
 namespace tesela {
 
+/// The template of attention, which a specification has where it names no other.
+inline constexpr const char *forwardAlgorithm = "forward";
+
 /// Everything a kernel is compiled for. What is not here (batch, heads, lengths,
 /// strides, scale, scalars, captures) is an argument of the launch.
 struct KernelSpecification {
-  std::string variantText;                   ///< one `attention name(...) { ... }`
+  /// The name of a template: templates/forward.mlir, matmul.mlir, combine.mlir; or that of a file
+  /// in the folder that setTemplateFolder names.
+  std::string algorithm = forwardAlgorithm;
+  /// The values of the template's parameters that do not follow from the fields below (d_qk, d_v,
+  /// input) or from the schedule, as "name=value": "columns=64", "output=bf16".
+  std::vector<std::string> bindings;
+  /// One `attention name(...) { ... }`; may be empty where the template has no score and no mask.
+  std::string variantText;
   std::string variantFile = "variant";       ///< its name in diagnostics
-  ElementType inputType = ElementType::bf16; ///< q, k, v, o: f32 (host only), f16, bf16
+  ElementType inputType = ElementType::bf16; ///< `input`: f32 (host only), f16, bf16
   int headDimQk = 128;                       ///< a multiple of 8 up to 256; so is headDimV
   int headDimV = 128;
   Target target;
@@ -44,6 +54,9 @@ struct KernelSpecification {
   /// All of the above as text, without the file's name: what a cache keys on
   /// (together with compilerVersion() of the target's kind).
   std::string canonicalText() const;
+
+  /// Whether it is attention, which has a reference, a tuner and pictures of its tiles.
+  bool isAttention() const { return algorithm == forwardAlgorithm; }
 };
 
 /// Changes whenever the same specification may give other code: with the compiler's sources, with

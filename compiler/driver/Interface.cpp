@@ -1,0 +1,174 @@
+//===----------------------------------------------------------------------===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#include "driver/Interface.h"
+
+#include "tile/Extents.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+using namespace mlir;
+
+namespace tesela {
+
+namespace {
+
+std::optional<ElementType> elementTypeOf(Type type) {
+  if (type.isF32())
+    return ElementType::f32;
+  if (type.isF16())
+    return ElementType::f16;
+  if (type.isBF16())
+    return ElementType::bf16;
+  if (type.isInteger(32))
+    return ElementType::i32;
+  if (type.isInteger(8)) // as a bool lies in memory
+    return ElementType::boolean;
+  return std::nullopt;
+}
+
+/// An extent that is bound, in the prefix form of Expression.
+std::string prefixText(Attribute extent) {
+  if (auto number = dyn_cast<IntegerAttr>(extent))
+    return std::to_string(number.getInt());
+  if (auto symbol = dyn_cast<tile::SymbolAttr>(extent))
+    return symbol.getName().str();
+  auto expression = cast<tile::ExtentExprAttr>(extent);
+  return fmt::format("({} {} {})", tile::stringifyExtentOperator(expression.getOp()).str(),
+                     prefixText(expression.getLeft()), prefixText(expression.getRight()));
+}
+
+class Collector {
+public:
+  explicit Collector(const std::vector<Parameter> &variant) { interface.parameters = variant; }
+
+  Status add(tile::KernelOp kernel) {
+    for (BlockArgument argument : kernel.getBodyBlock().getArguments())
+      if (Status status = add(kernel, argument); !status)
+        return status;
+    return Status::success();
+  }
+
+  Interface interface;
+
+private:
+  static Error invalid(tile::KernelOp kernel, const std::string &name, const std::string &what) {
+    return Error(Code::invalidArgument, fmt::format("the argument '{}' of the kernel '{}' {}", name,
+                                                    kernel.getSymName().str(), what));
+  }
+
+  Status add(tile::KernelOp kernel, BlockArgument argument) {
+    unsigned index = argument.getArgNumber();
+    std::string name = kernel.getArgumentName(index).str();
+    auto view = dyn_cast<tile::ViewType>(argument.getType());
+    if (kernel.isParameter(index))
+      return addParameter(kernel, name.substr(1), argument.getType());
+    if (!view) {
+      if (name == "scale" && argument.getType().isF32())
+        return Status::success();
+      return invalid(kernel, name,
+                     "is a scalar without '$': put it before the name, and the caller passes the "
+                     "scalar; without it there is the softmax scale alone, 'scale: f32'");
+    }
+    std::optional<ElementType> type = elementTypeOf(view.getElementType());
+    if (!type)
+      return invalid(kernel, name,
+                     "has an element type that no tensor has: take f32, f16, bf16, "
+                     "i32 or i8");
+    std::optional<tile::Role> role = kernel.getArgumentRole(index);
+    if (!role)
+      return invalid(kernel, name, "has no role: write in, out or workspace before it");
+    if (*role == tile::Role::Workspace)
+      return addWorkspace(kernel, name, view, *type);
+    return addTensor(kernel, name, view, *type, *role);
+  }
+
+  Status addTensor(tile::KernelOp kernel, const std::string &name, tile::ViewType view,
+                   ElementType type, tile::Role role) {
+    using Role = TensorArgument::Role;
+    TensorArgument tensor{
+        name, type, role == tile::Role::Out ? Role::out : Role::in, {}, view.getContiguous()};
+    for (Attribute extent : view.getExtents())
+      tensor.extents.push_back(tile::isDynamicExtent(extent)
+                                   ? std::nullopt
+                                   : std::optional(Expression::parse(prefixText(extent)).value()));
+    auto known = std::ranges::find(interface.tensors, name, &TensorArgument::name);
+    if (known == interface.tensors.end()) {
+      interface.tensors.push_back(std::move(tensor));
+      return Status::success();
+    }
+    if (known->type != tensor.type || known->contiguous != tensor.contiguous ||
+        known->extents != tensor.extents)
+      return differs(kernel, name);
+    if (tensor.role == Role::out)
+      known->role = Role::out;
+    return Status::success();
+  }
+
+  Status addWorkspace(tile::KernelOp kernel, const std::string &name, tile::ViewType view,
+                      ElementType type) {
+    Workspace workspace{name, {}, type};
+    for (Attribute extent : view.getExtents())
+      workspace.extents.push_back(Expression::parse(prefixText(extent)).value());
+    auto known = std::ranges::find(interface.workspaces, name, &Workspace::name);
+    if (known == interface.workspaces.end())
+      interface.workspaces.push_back(std::move(workspace));
+    else if (known->type != workspace.type || known->extents != workspace.extents)
+      return differs(kernel, name);
+    return Status::success();
+  }
+
+  static Error differs(tile::KernelOp kernel, const std::string &name) {
+    return invalid(kernel, name,
+                   "is declared in another way by a kernel before: one name is one tensor, of one "
+                   "element type, with the same extents");
+  }
+
+  /// A variant's is there by now; else the template's own, whose view says what the language's
+  /// declarations say of a variant's.
+  Status addParameter(tile::KernelOp kernel, const std::string &name, Type type) {
+    if (std::ranges::count(interface.parameters, name, &Parameter::name))
+      return Status::success();
+    Parameter parameter;
+    parameter.name = name;
+    auto view = dyn_cast<tile::ViewType>(type);
+    std::optional<ElementType> element = elementTypeOf(view ? view.getElementType() : type);
+    if (!element || (!view && *element != ElementType::f32 && *element != ElementType::i32))
+      return invalid(kernel, "$" + name,
+                     "has a type that no parameter has: scalars are f32 or i32");
+    parameter.type = *element;
+    parameter.isCapture = bool(view);
+    for (int64_t axis = 0; view && axis < view.getRank(); ++axis) {
+      Attribute extent = view.getExtents()[axis];
+      if (auto symbol = dyn_cast<tile::SymbolAttr>(extent))
+        parameter.extents.push_back({1, symbol.getName().str(), 0});
+      else if (tile::isDynamicExtent(extent)) // a name that nothing else has: it fits all extents
+        parameter.extents.push_back({1, fmt::format("{}.{}", name, axis), 0});
+      else if (std::optional<int64_t> number = tile::staticExtent(extent);
+               number && *number <= INT32_MAX)
+        parameter.extents.push_back({0, "", int32_t(*number)});
+      else
+        return invalid(kernel, "$" + name,
+                       "has an extent that is computed: a captured tensor's "
+                       "are names, numbers or '?'");
+    }
+    interface.parameters.push_back(std::move(parameter));
+    return Status::success();
+  }
+};
+
+} // namespace
+
+Result<Interface> interfaceOf(ArrayRef<tile::KernelOp> kernels,
+                              const std::vector<Parameter> &variant) {
+  Collector collector(variant);
+  for (tile::KernelOp kernel : kernels)
+    if (Status status = collector.add(kernel); !status)
+      return status.error();
+  return std::move(collector.interface);
+}
+
+} // namespace tesela

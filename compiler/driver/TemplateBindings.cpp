@@ -1,0 +1,94 @@
+//===----------------------------------------------------------------------===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#include "driver/TemplateBindings.h"
+
+#include "schedule/Schedule.h"
+
+#include "llvm/ADT/StringRef.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <limits>
+
+using namespace mlir;
+
+namespace tesela {
+
+static Error invalid(const std::string &message) { return Error(Code::invalidArgument, message); }
+
+/// A number, or an element type.
+static bool isValue(StringRef text) {
+  int64_t number;
+  if (!text.getAsInteger(10, number))
+    return number >= 0 && number <= std::numeric_limits<int32_t>::max();
+  constexpr StringRef types[] = {"f32", "f16", "bf16", "i8", "i32"};
+  return llvm::is_contained(types, text);
+}
+
+/// The names of the kernels' parameters, each once.
+static std::vector<std::string> parametersOf(ArrayRef<tile::KernelOp> kernels) {
+  std::vector<std::string> names;
+  for (tile::KernelOp kernel : kernels)
+    for (Attribute parameter : const_cast<tile::KernelOp &>(kernel).getParameters()) {
+      std::string name = cast<StringAttr>(parameter).getValue().str();
+      if (!llvm::is_contained(names, name))
+        names.push_back(std::move(name));
+    }
+  return names;
+}
+
+Result<std::vector<std::string>> templateBindings(const KernelSpecification &specification,
+                                                  ArrayRef<tile::KernelOp> kernels) {
+  const std::string &algorithm = specification.algorithm;
+  std::vector<std::string> bindings = {
+      fmt::format("d_qk={}", specification.headDimQk),
+      fmt::format("d_v={}", specification.headDimV),
+      fmt::format("padded_qk={}", paddedHeadDim(specification.headDimQk)),
+      fmt::format("padded_v={}", paddedHeadDim(specification.headDimV)),
+      fmt::format("input={}", elementTypeName(specification.inputType)),
+  };
+  // What has a value, and what of it is no caller's to give.
+  std::vector<std::string> bound = {"block_m", "block_n", "heads"};
+  for (const std::string &binding : bindings)
+    bound.push_back(binding.substr(0, binding.find('=')));
+  size_t derived = bound.size();
+  std::vector<std::string> parameters = parametersOf(kernels), own;
+  for (const std::string &parameter : parameters)
+    if (!llvm::is_contained(bound, parameter))
+      own.push_back(parameter);
+
+  for (const std::string &binding : specification.bindings) {
+    auto [name, value] = StringRef(binding).split('=');
+    if (name.empty() || !isValue(value))
+      return invalid(
+          fmt::format("the binding '{}' is not name=value, with a whole number or one of "
+                      "f32, f16, bf16, i8 and i32: write for example columns=64",
+                      binding));
+    size_t place = llvm::find(bound, name.str()) - bound.begin();
+    if (place < derived)
+      return invalid(
+          fmt::format("the parameter '{}' follows from the options of the kernel or from "
+                      "its schedule: leave it out of the bindings",
+                      name.str()));
+    if (place < bound.size())
+      return invalid(fmt::format("the parameter '{}' is bound twice: bind it once", name.str()));
+    if (!llvm::is_contained(own, name))
+      return invalid(fmt::format(
+          "the template '{}' has no parameter '{}' to bind; {}", algorithm, name.str(),
+          own.empty() ? "it has none" : fmt::format("it has {}", fmt::join(own, ", "))));
+    bound.push_back(name.str());
+    bindings.push_back(binding);
+  }
+  for (const std::string &parameter : own)
+    if (!llvm::is_contained(bound, parameter))
+      return invalid(fmt::format("the parameter '{}' of the template '{}' has no value: bind it, "
+                                 "for example {}=64",
+                                 parameter, algorithm, parameter));
+  return bindings;
+}
+
+} // namespace tesela

@@ -1,0 +1,24 @@
+//===- TemplateBindings.h - Values of a template's parameters ---*- C++ -*-===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#ifndef TESELA_COMPILER_DRIVER_TEMPLATEBINDINGS_H
+#define TESELA_COMPILER_DRIVER_TEMPLATEBINDINGS_H
+
+#include "tesela/compiler/Compile.h"
+#include "tile/Tile.h"
+
+#include <string>
+#include <vector>
+
+namespace tesela {
+
+/// `name=value` for the parameters of `kernels`, as tile-bind takes them: those that follow from
+/// the specification's fields, then its bindings. The schedule gives block_m, block_n and heads.
+/// Code::invalidArgument where a parameter is left without a value, or a binding is none of theirs.
+Result<std::vector<std::string>> templateBindings(const KernelSpecification &specification,
+                                                  llvm::ArrayRef<tile::KernelOp> kernels);
+
+} // namespace tesela
+
+#endif // TESELA_COMPILER_DRIVER_TEMPLATEBINDINGS_H

@@ -1,0 +1,84 @@
+//===----------------------------------------------------------------------===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#include "launch/Signature.h"
+
+#include <algorithm>
+
+namespace tesela {
+
+static DeclaredAxis declaredAxis(const std::optional<Expression> &extent) {
+  if (!extent)
+    return {};
+  if (std::optional<int> index = extent->extentIndex())
+    return {DeclaredAxis::Kind::extent, *index, {}};
+  if (std::optional<int64_t> number = extent->constant())
+    return {DeclaredAxis::Kind::number, *number, {}};
+  return {DeclaredAxis::Kind::computed, 0, *extent};
+}
+
+static DeclaredTensor declaredTensor(const TensorArgument &argument) {
+  DeclaredTensor tensor{argument.name, argument.type, argument.role == TensorArgument::Role::out,
+                        argument.contiguous};
+  for (const std::optional<Expression> &extent : argument.extents)
+    tensor.axes.push_back(declaredAxis(extent));
+  for (const TensorMember &each : tensorMembers)
+    if (tensor.name == each.name)
+      tensor.member = each.member;
+  return tensor;
+}
+
+Result<Signature> Signature::of(const Artifact &artifact) {
+  Signature signature;
+  for (const TensorArgument &argument : artifact.tensors) {
+    auto defect = [&](const std::string &what) {
+      return Error(Code::defect, "the artifact of '" + artifact.variantName +
+                                     "' declares the tensor '" + argument.name + "' " + what);
+    };
+    if (argument.extents.empty() || argument.extents.size() > Tensor::maxRank)
+      return defect("with " + std::to_string(argument.extents.size()) + " axes");
+    if (std::ranges::any_of(signature.tensors,
+                            [&](const DeclaredTensor &each) { return each.name == argument.name; }))
+      return defect("twice");
+    for (const std::optional<Expression> &extent : argument.extents)
+      if (extent && !extent->captureAxes().empty())
+        return defect("with the extent '" + extent->text() + "'");
+    signature.tensors.push_back(declaredTensor(argument));
+  }
+  signature.parameters = artifact.parameters;
+  for (const Launch &launch : artifact.launches)
+    for (const ArgumentSlot &slot : launch.slots)
+      if (slot.kind == ArgumentSlot::Kind::scale)
+        signature.headDimQk = artifact.headDimQk;
+  return signature;
+}
+
+Signature Signature::ofAttention(ElementType inputType, int headDimQk, int headDimV,
+                                 std::vector<Parameter> parameters) {
+  using Role = TensorArgument::Role;
+  auto tensor = [](const char *name, ElementType type, Role role,
+                   const std::vector<std::string> &extents, bool contiguous = false) {
+    TensorArgument argument{name, type, role, {}, contiguous};
+    for (const std::string &extent : extents)
+      argument.extents.emplace_back(Expression::parse(extent).value());
+    return declaredTensor(argument);
+  };
+  std::string qk = std::to_string(headDimQk), v = std::to_string(headDimV);
+  return {{tensor("q", inputType, Role::in, {"B", "H", "Sq", qk}),
+           tensor("k", inputType, Role::in, {"B", "Hkv", "Sk", qk}),
+           tensor("v", inputType, Role::in, {"B", "Hkv", "Sk", v}),
+           tensor("o", inputType, Role::out, {"B", "H", "Sq", v}),
+           tensor("lse", ElementType::f32, Role::out, {"B", "H", "Sq"}, /*contiguous=*/true)},
+          std::move(parameters),
+          headDimQk};
+}
+
+std::string Signature::names() const {
+  std::string text;
+  for (const DeclaredTensor &tensor : tensors)
+    text += (text.empty() ? "" : ", ") + tensor.name;
+  return text;
+}
+
+} // namespace tesela
