@@ -89,6 +89,7 @@ private:
   Status checkHooks();
   Status checkProducts();
   Status checkSharedBytes();
+  Status checkLowerable();
   std::string moduleText();
   /// The template's kernels; those of summaries come behind them.
   SmallVector<tile::KernelOp> kernels() {
@@ -410,7 +411,19 @@ Status Compilation::lowerCore() {
       "core");
 }
 
+/// What the target lacks is no defect of the template or of the compiler.
+Status Compilation::checkLowerable() {
+  for (auto kernel : module->getOps<tile::KernelOp>())
+    if (failed(verifyLowerable(kernel)))
+      return Error(Code::unsupported,
+                   fmt::format("the template '{}' does not run on {}: {}", specification.algorithm,
+                               specification.target.name(), messages));
+  return Status::success();
+}
+
 Status Compilation::lowerPipe() {
+  if (Status status = checkLowerable(); !status)
+    return status;
   Status status = run(
       [](OpPassManager &passes) {
         passes.nest<tile::KernelOp>().addPass(createTileSplitReads());

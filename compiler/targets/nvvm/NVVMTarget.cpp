@@ -28,7 +28,6 @@ namespace tesela {
 
 void addPipePasses(OpPassManager &passes) {
   OpPassManager &kernels = passes.nest<tile::KernelOp>();
-  kernels.addPass(createPipeVerifyLowerable());
   kernels.addPass(createPipeAssignFragments());
   kernels.addPass(createPipeRotateLoop());
   kernels.addPass(createPipeOverlapProducts());

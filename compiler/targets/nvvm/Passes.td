@@ -15,8 +15,8 @@ include "mlir/Pass/PassBase.td"
 def PipeVerifyLowerable : Pass<"pipe-verify-lowerable", "::tesela::tile::KernelOp"> {
   let summary = "refuse what this target cannot lower";
   let description = [{
-    Changes nothing. Runs before all others, in every build, so that what a template asks of the target is refused at the
-    op that asks it, with the remedy.
+    Changes nothing. The compiler asks the same before the passes below run, in every build (`verifyLowerable`), so that
+    what a template asks of the target is refused at the op that asks it, with the remedy.
 
     ```mlir
     // error: 'tile.dot' op expected a left operand that is not transposed; …
