@@ -6,6 +6,7 @@
 
 #include "bundle/CLaunches.h"
 #include "bundle/CNames.h"
+#include "bundle/CTensors.h"
 #include "bundle/LauncherTemplates.h"
 #include "driver/DriverApi.h"
 
@@ -151,7 +152,8 @@ std::string wordsOf(const std::string &code) {
 }
 
 /// A template's text with `@key@` replaced, without the lines between `@if function` and `@end`
-/// where `generated` calls no such function.
+/// where `generated` calls no such function, and between `@unless function` and `@end` where it
+/// does.
 std::string fill(std::string_view text, const std::map<std::string, std::string> &values,
                  const std::string &generated) {
   std::string filled;
@@ -162,6 +164,10 @@ std::string fill(std::string_view text, const std::map<std::string, std::string>
     begin = end + 1;
     if (line.starts_with("@if ")) {
       isLeftOut = generated.find(line.substr(4) + "(") == generated.npos;
+      continue;
+    }
+    if (line.starts_with("@unless ")) {
+      isLeftOut = generated.find(line.substr(8) + "(") != generated.npos;
       continue;
     }
     if (line == "@end") {
@@ -188,12 +194,16 @@ std::string fill(std::string_view text, const std::map<std::string, std::string>
 Result<std::vector<TextFile>> makeCLauncher(const std::string &name, const std::string &version,
                                             const std::vector<CLauncherTarget> &targets) {
   const Artifact &any = *targets.front().artifact;
-  std::vector<std::string> members = memberNames(any.parameters, name);
+  Result<CTensors> tensors = writeTensors(name, any);
+  if (!tensors)
+    return tensors.error();
+  MemberNames names = memberNames(any.tensors, any.parameters, name);
+  const std::vector<std::string> &members = names.parameters;
   std::string launches, rows, list;
   size_t mostLaunches = 1, mostWorkspaces = 1;
   std::vector<TextFile> files;
   for (const CLauncherTarget &target : targets) {
-    Result<CLaunches> written = writeLaunches(name, target, members);
+    Result<CLaunches> written = writeLaunches(name, target, names);
     if (!written)
       return written.error();
     launches += written->functions;
@@ -205,17 +215,21 @@ Result<std::vector<TextFile>> makeCLauncher(const std::string &name, const std::
     files.push_back({name + "_" + targetName + ".inc", wordsOf(target.artifact->code)});
   }
   std::string captures = checkCaptures(name, any.parameters, members);
-  bool isHalf = any.inputType == ElementType::f16;
+  bool isHalf = tensors->type == ElementType::f16;
   const std::map<std::string, std::string> values{
       {"name", name},
       {"variant", any.variantName},
       {"version", version},
       {"targets", list},
       {"target_list", list},
-      {"input_type", std::string(elementTypeName(any.inputType))},
-      {"input_bytes", std::to_string(elementSize(any.inputType))},
+      {"kind", tensors->hasScale ? "Attention" : "The kernel"},
+      {"input_type", std::string(elementTypeName(tensors->type))},
+      {"input_bytes", std::to_string(elementSize(tensors->type))},
       {"head_dim_qk", std::to_string(any.headDimQk)},
-      {"head_dim_v", std::to_string(any.headDimV)},
+      {"first_tensor", names.tensors.front()},
+      {"tensor_fields", tensors->fields},
+      {"tensor_views", tensors->views},
+      {"tensor_checks", tensors->checks},
       {"parameter_fields", parameterFields(any.parameters, members)},
       {"capture_views", captureViews(any.parameters)},
       {"most_launches", std::to_string(mostLaunches)},
@@ -228,7 +242,7 @@ Result<std::vector<TextFile>> makeCLauncher(const std::string &name, const std::
       {"default_scale", floatText(float(1.0 / std::sqrt(double(any.headDimQk))))},
       {"default_scalars", defaultScalars(any.parameters, members)},
   };
-  std::string generated = launches + captures, source;
+  std::string generated = launches + captures + tensors->checks, source;
   for (const char *part : {launcherDriver, launcherChecks, launcherLaunches, launcherFunctions})
     source += fill(part, values, generated);
   files.insert(files.begin(), {{name + ".h", fill(launcherHeader, values, generated)},

@@ -19,8 +19,7 @@ namespace {
 /// no launcher knows.
 class Writer {
 public:
-  Writer(const std::string &name, const CLauncherTarget &target,
-         const std::vector<std::string> &members)
+  Writer(const std::string &name, const CLauncherTarget &target, const MemberNames &members)
       : name(name), artifact(*target.artifact), architecture(target.architecture),
         prefix(target.artifact->target.name()), members(members) {}
 
@@ -47,7 +46,7 @@ private:
   const Artifact &artifact;
   const std::string &architecture;
   std::string prefix;
-  const std::vector<std::string> &members;
+  const MemberNames &members;
 
   void fail(const std::string &what) {
     if (problem.empty())
@@ -126,18 +125,23 @@ private:
     return "c->capture_" + std::string(slotName.substr(1));
   }
 
-  /// The view that a slot is about; empty for lse.
+  /// The view that a slot is about; of a tensor without gaps only the address is known.
   std::string view(const std::string &slotName) {
     for (size_t i = 0; i < artifact.workspaces.size(); ++i)
       if (artifact.workspaces[i].name == slotName)
         return fmt::format("c->workspaces[{}]", i);
     if (slotName.starts_with('$'))
       return captureView(slotName);
-    if (slotName == "lse")
-      return "";
-    if (slotName != "q" && slotName != "k" && slotName != "v" && slotName != "o")
-      fail("the tensor " + slotName);
-    return "c->" + slotName;
+    for (size_t i = 0; i < artifact.tensors.size(); ++i)
+      if (artifact.tensors[i].name == slotName)
+        return (artifact.tensors[i].contiguous ? "c->arguments->" : "c->") + members.tensors[i];
+    fail("the tensor " + slotName);
+    return "";
+  }
+  bool isContiguous(const std::string &slotName) const {
+    return std::any_of(
+        artifact.tensors.begin(), artifact.tensors.end(),
+        [&](const TensorArgument &tensor) { return tensor.contiguous && tensor.name == slotName; });
   }
 
   std::string workspaceBytes() {
@@ -173,18 +177,17 @@ private:
         return {};
       }
       return {parameter->type == ElementType::i32 ? "int32_t" : "float",
-              "c->arguments->" + members[index]};
+              "c->arguments->" + members.parameters[index]};
     }
     if (slot.kind == Kind::extent && slot.name.empty()) {
-      constexpr const char *names[] = {"B", "H", "Hkv", "Sq", "Sk"};
-      return {"int32_t", std::string("x.") + names[slot.axis]};
+      return {"int32_t", "x." + std::string(extentNames[slot.axis])};
     }
     std::string of = view(slot.name);
-    if (of.empty() && slot.kind != Kind::data)
-      fail("an extent or a stride of lse");
+    bool isPointer = isContiguous(slot.name);
+    if (isPointer && slot.kind != Kind::data)
+      fail("an extent or a stride of " + slot.name);
     if (slot.kind == Kind::data)
-      return {"device_pointer",
-              of.empty() ? "(device_pointer)(uintptr_t)c->arguments->lse" : of + ".address"};
+      return {"device_pointer", isPointer ? "(device_pointer)(uintptr_t)" + of : of + ".address"};
     if (slot.kind == Kind::coordinateStep)
       return {"int32_t", fmt::format("{}.strides[{}] != 0", of, slot.axis)};
     if (slot.kind == Kind::stride)
@@ -264,7 +267,7 @@ private:
 } // namespace
 
 Result<CLaunches> writeLaunches(const std::string &name, const CLauncherTarget &target,
-                                const std::vector<std::string> &members) {
+                                const MemberNames &members) {
   Writer writer(name, target, members);
   CLaunches launches = writer.write();
   if (!writer.problem.empty())

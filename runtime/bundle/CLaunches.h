@@ -6,6 +6,7 @@
 #define TESELA_BUNDLE_CLAUNCHES_H
 
 #include "bundle/CLauncher.h"
+#include "bundle/CNames.h"
 
 #include <string>
 #include <vector>
@@ -17,9 +18,9 @@ struct CLaunches {
   std::string functions, row;
 };
 
-/// `members`: of the arguments, by parameter.
+/// `members`: of the arguments.
 Result<CLaunches> writeLaunches(const std::string &name, const CLauncherTarget &target,
-                                const std::vector<std::string> &members);
+                                const MemberNames &members);
 
 } // namespace tesela
 

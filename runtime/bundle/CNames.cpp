@@ -124,7 +124,15 @@ static constexpr std::string_view takenByC[] = {
 };
 
 static constexpr std::string_view takenByArguments[] = {
-    "q", "k", "v", "o", "lse", "scale", "workspace", "workspace_bytes", "captures_unchanged",
+    "scale",
+    "workspace",
+    "workspace_bytes",
+    "captures_unchanged",
+};
+
+/// What the launcher's functions call things where they have a tensor's name, too.
+static constexpr std::string_view takenByFunctions[] = {
+    "c", "x", "kernel", "arguments", "stream", "error", "status", "counter", "workspaces", "sizes",
 };
 
 /// Headers that a launcher, or the program around it, includes: with the bundle's folder among the
@@ -166,28 +174,41 @@ bool isHeaderOfC(std::string_view name) {
          std::end(takenByHeaders);
 }
 
-std::vector<std::string> memberNames(const std::vector<Parameter> &parameters,
-                                     std::string_view bundle) {
+MemberNames memberNames(const std::vector<TensorArgument> &tensors,
+                        const std::vector<Parameter> &parameters, std::string_view bundle) {
   auto isTaken = [&](std::string_view name) { // the launcher's types are NAME_tensor, NAME_kernel
     bool isType = name.starts_with(bundle) && name.substr(bundle.size()).starts_with('_') &&
                   !name.ends_with('_');
     return isType || tesela::isTaken(name);
   };
-  std::set<std::string> used; // a name that is free stays the parameter's
-  for (const Parameter &parameter : parameters)
-    if (!isTaken(parameter.name))
-      used.insert(parameter.name);
-  std::vector<std::string> names;
-  for (const Parameter &parameter : parameters) {
-    std::string name = parameter.name;
-    if (isTaken(name)) {
+  auto isCapture = [&](std::string_view name) { // the launcher's own name for a captured tensor
+    return std::ranges::any_of(parameters, [&](const Parameter &parameter) {
+      return name == "capture_" + parameter.name;
+    });
+  };
+  auto isTakenForTensors = [&](std::string_view name) {
+    return isTaken(name) || isCapture(name) || std::ranges::count(takenByFunctions, name) > 0;
+  };
+  std::set<std::string> used; // a name that is free stays the tensor's, then the parameter's
+  auto freeName = [&](std::string name, const auto &isTaken) {
+    if (isTaken(name) || used.contains(name)) {
       name = (name.starts_with('_') ? "p" : "") + name + "_";
       while (isTaken(name) || used.contains(name))
         name += '_';
-      used.insert(name);
     }
-    names.push_back(std::move(name));
-  }
+    used.insert(name);
+    return name;
+  };
+  MemberNames names;
+  for (const TensorArgument &tensor : tensors)
+    names.tensors.push_back(freeName(tensor.name, isTakenForTensors));
+  std::set<std::string> kept; // parameters' own names go before those that are made
+  for (const Parameter &parameter : parameters)
+    if (!isTaken(parameter.name) && used.insert(parameter.name).second)
+      kept.insert(parameter.name);
+  for (const Parameter &parameter : parameters)
+    names.parameters.push_back(kept.contains(parameter.name) ? parameter.name
+                                                             : freeName(parameter.name, isTaken));
   return names;
 }
 

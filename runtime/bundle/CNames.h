@@ -20,11 +20,14 @@ bool isCName(std::string_view name);
 /// Whether a header `name`.h would hide one of the system's.
 bool isHeaderOfC(std::string_view name);
 
-/// What the members of the launcher's arguments are called, by parameter: as the parameters, with
-/// an underscore behind names that are taken: by the other members, by C's and C++'s keywords, by
-/// macros and types of the C library or what looks like them, by the launcher of `bundle`.
-std::vector<std::string> memberNames(const std::vector<Parameter> &parameters,
-                                     std::string_view bundle);
+/// What the members of the launcher's arguments are called, by tensor and by parameter: as these,
+/// with an underscore behind names that are taken: by the other members, by C's and C++'s keywords,
+/// by macros and types of the C library or what looks like them, by the launcher of `bundle`.
+struct MemberNames {
+  std::vector<std::string> tensors, parameters;
+};
+MemberNames memberNames(const std::vector<TensorArgument> &tensors,
+                        const std::vector<Parameter> &parameters, std::string_view bundle);
 
 } // namespace tesela
 

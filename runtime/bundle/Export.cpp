@@ -106,8 +106,6 @@ Result<BundleInfo> exportBundle(const BundleOptions &options, const std::string 
     return status.error();
   if (Status status = checkTargets(options); !status)
     return status.error();
-  if (Status status = checkIsAttention(options.kernel, "a bundle"); !status)
-    return status.error();
   if (!options.name.empty() && !isCName(options.name))
     return Error(Code::invalidArgument,
                  "the name '" + options.name +

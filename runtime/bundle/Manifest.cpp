@@ -106,6 +106,17 @@ static ordered_json describe(const ArgumentSlot &slot) {
   return described;
 }
 
+static ordered_json describe(const TensorArgument &tensor) {
+  ordered_json extents = ordered_json::array();
+  for (const std::optional<Expression> &extent : tensor.extents)
+    extents.push_back(extent ? extent->text() : "?");
+  return {{"name", tensor.name},
+          {"type", elementTypeName(tensor.type)},
+          {"role", tensor.role == TensorArgument::Role::out ? "out" : "in"},
+          {"extents", std::move(extents)},
+          {"contiguous", tensor.contiguous}};
+}
+
 static ordered_json describe(const Launch &launch, const Target &target) {
   ordered_json described{{"kernel", launch.kernel}, {"items", launch.items.text()}};
   if (!launch.extents.empty())
@@ -149,7 +160,9 @@ static ordered_json describe(const BundleTarget &target, const Artifact &artifac
     launches.push_back(describe(launch, artifact.target));
   ordered_json &workspaces = described["workspaces"] = ordered_json::array();
   for (const Workspace &workspace : artifact.workspaces)
-    workspaces.push_back({{"name", workspace.name}, {"extents", textsOf(workspace.extents)}});
+    workspaces.push_back({{"name", workspace.name},
+                          {"type", elementTypeName(workspace.type)},
+                          {"extents", textsOf(workspace.extents)}});
   return described;
 }
 
@@ -157,7 +170,10 @@ std::string writeManifest(const BundleInfo &info, const ManifestDetails &details
   ordered_json constants = ordered_json::object();
   for (const ConstantValue &constant : details.constants)
     constants[constant.name] = fmt::format("{}", constant.value);
-  ordered_json parameters = ordered_json::array();
+  ordered_json tensors = ordered_json::array(), parameters = ordered_json::array();
+  if (!details.artifacts.empty())
+    for (const TensorArgument &tensor : details.artifacts.front().tensors)
+      tensors.push_back(describe(tensor));
   if (!details.artifacts.empty())
     for (const Parameter &parameter : details.artifacts.front().parameters)
       parameters.push_back(describe(parameter));
@@ -177,6 +193,7 @@ std::string writeManifest(const BundleInfo &info, const ManifestDetails &details
       {"head_dim_qk", info.headDimQk},
       {"head_dim_v", info.headDimV},
       {"constants", constants},
+      {"tensors", tensors},
       {"parameters", parameters},
       {"targets", targets},
       {"c_files", details.cFiles},

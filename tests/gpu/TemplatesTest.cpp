@@ -319,10 +319,6 @@ TEST_P(TemplatesTest, WhatIsOfAttentionAloneIsRefused) {
   };
   expect(explain(options, {}), "the picture of a mask's tiles");
   expect(tune(*context, options, TuneShape()), "tuning");
-  BundleOptions bundle;
-  bundle.kernel = options;
-  bundle.targets = {"host"};
-  expect(exportBundle(bundle, testing::TempDir() + "/no_bundle"), "a bundle");
   expect(hostReference(options, {}), "a reference");
 }
 

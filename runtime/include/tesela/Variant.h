@@ -62,7 +62,7 @@ struct KernelOptions {
   /// The template: attention; "matmul" and "combine", whose files in templates/ say what they
   /// compute; or a file NAME.mlir of useTemplateFolder's. The tensors of a launch are those that it
   /// declares (LaunchArguments::tensors). All but attention may do without a variant where they
-  /// have no score and no mask, and have no reference, no tuned schedules and no bundles.
+  /// have no score and no mask, and have no reference and no tuned schedules.
   std::string algorithm = "forward";
   /// Values of the template's own parameters, as "name=value": "columns=64", "output=bf16".
   std::vector<std::string> bindings = {};

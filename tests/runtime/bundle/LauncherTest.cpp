@@ -20,6 +20,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <sstream>
 
 using namespace tesela;
 
@@ -489,6 +490,60 @@ TEST_P(LauncherTest, WhatTheDriverRefuses) {
 TEST(Launcher, CompilesUnderAnyName) {
   for (const char *name : {"call", "check", "choose", "entry", "error", "sm_90"})
     EXPECT_TRUE(Exported(plans[4], name).library) << name;
+}
+
+std::string textOf(const std::filesystem::path &path) {
+  std::ostringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
+}
+
+// Fields and checks are those that the template declares.
+TEST(Launcher, IsMadeOfATemplatesTensors) {
+  std::string folder = (std::filesystem::temp_directory_path() / "tesela-XXXXXX").string();
+  ASSERT_TRUE(mkdtemp(folder.data()));
+  BundleOptions options;
+  options.kernel.algorithm = "matmul";
+  options.kernel.bindings = {"columns=64"};
+  options.targets = {"sm_80", "host"};
+  options.ptx = true;
+  Result<BundleInfo> info = exportBundle(options, folder);
+  ASSERT_TRUE(info.ok()) << info.error().message();
+  EXPECT_EQ(info->name, "matmul");
+  std::string header = textOf(folder + "/matmul.h"), source = textOf(folder + "/matmul.c");
+  for (const char *line :
+       {"  matmul_tensor a; /* [B, H, Sq, Sk] */", "arguments.a = ...",
+        "  matmul_tensor b; /* [B, Hkv, Sk, 64]; H is a multiple of Hkv */",
+        "  matmul_tensor o; /* [B, H, Sq, 64]: written */", "The kernel 'matmul'"})
+    EXPECT_NE(header.find(line), std::string::npos) << line << "\n" << header;
+  for (const char *other : {"scale", "softmax", " lse", "matmul_tensor q"})
+    EXPECT_EQ(header.find(other), std::string::npos) << other << "\n" << header;
+  EXPECT_NE(source.find("check_extent(\"b\", &arguments->b, 2, arguments->a.extents[3], \"a\""),
+            std::string::npos);
+  std::string command = "cc -std=c99 -Wall -Wextra -Werror -pedantic -fsyntax-only -I " + folder +
+                        " " + folder + "/matmul.c";
+  EXPECT_EQ(std::system(command.c_str()), 0);
+  auto manifest = nlohmann::json::parse(textOf(folder + "/manifest.json"));
+  EXPECT_EQ(manifest["tensors"][1], (nlohmann::json{{"name", "b"},
+                                                    {"type", "bf16"},
+                                                    {"role", "in"},
+                                                    {"extents", {"B", "Hkv", "Sk", "64"}},
+                                                    {"contiguous", false}}));
+  std::filesystem::remove_all(folder);
+}
+
+TEST(Launcher, TensorsThatItCannotCheckAreASentence) {
+  BundleOptions options;
+  options.kernel.algorithm = "combine";
+  options.kernel.bindings = {"output=bf16"};
+  options.targets = {"sm_80"};
+  options.ptx = true;
+  Result<BundleInfo> info = exportBundle(options, "/nowhere");
+  ASSERT_EQ(info.code(), Code::unsupported);
+  EXPECT_EQ(info.error().message(),
+            "the kernel 'combine' has views of several element types, such "
+            "as 'o', for which there is no launcher in C: export it for the "
+            "host alone");
 }
 
 TEST(Launcher, DoesNotHideAHeader) {

@@ -16,10 +16,23 @@ TEST(CNames, MembersOfTheArguments) {
   for (const char *name : {"window", "int", "scale", "scale_", "class", "_x", "workspace", "linux",
                            "SIZE_MAX", "int32_t", "A", "own_tensor", "owner"})
     parameters.push_back({.name = name, .extents = {}, .defaultValue = {}});
-  EXPECT_EQ(memberNames(parameters, "own"),
+  EXPECT_EQ(memberNames({}, parameters, "own").parameters,
             (std::vector<std::string>{"window", "int_", "scale__", "scale_", "class_", "p_x_",
                                       "workspace_", "linux_", "SIZE_MAX_", "int32_t_", "A",
                                       "own_tensor_", "owner"}));
+}
+
+TEST(CNames, TensorsComeFirst) {
+  std::vector<TensorArgument> tensors;
+  for (const char *name : {"q", "int", "kernel", "x", "capture_t", "b"})
+    tensors.push_back({.name = name, .extents = {}});
+  std::vector<Parameter> parameters;
+  for (const char *name : {"q", "b", "kernel", "t"})
+    parameters.push_back({.name = name, .extents = {}, .defaultValue = {}});
+  MemberNames names = memberNames(tensors, parameters, "own");
+  EXPECT_EQ(names.tensors,
+            (std::vector<std::string>{"q", "int_", "kernel_", "x_", "capture_t_", "b"}));
+  EXPECT_EQ(names.parameters, (std::vector<std::string>{"q_", "b_", "kernel", "t"}));
 }
 
 TEST(CNames, OfBundles) {
