@@ -16,7 +16,10 @@ namespace {
 
 class TemplateTest : public testing::Test {
 protected:
-  std::filesystem::path folder = std::filesystem::path(testing::TempDir()) / "tesela_template_test";
+  // Tests run at the same time, in processes of their own.
+  std::filesystem::path folder = std::filesystem::path(testing::TempDir()) /
+                                 (std::string("tesela_template_test_") +
+                                  testing::UnitTest::GetInstance()->current_test_info()->name());
 
   void SetUp() override {
     std::filesystem::create_directories(folder);

@@ -108,7 +108,7 @@ tile.kernel @forward<block_m, block_n, d_qk, d_v, padded_qk, padded_v, input>(
     tile.yield %y : f32
   }
   %out = tile.convert %bytes : !tile.tile<[block_m, padded_v], f32> -> !tile.tile<[block_m, padded_v], input>
-  tile.store %out, %o[%rows] : !tile.tile<[block_m, padded_v], input>, !tile.view<[?, ?, ?, d_v], input>[!tile.block<query, block_m>]
+  tile.store %out, %o[%rows] : !tile.tile<[block_m, padded_v], input>, !queries[!tile.block<query, block_m>]
 }
 )";
   return text.str();
