@@ -50,8 +50,9 @@ struct LaunchWorkspace {
 /// LSE = -inf.
 ///
 /// That is attention. Every other template declares tensors of its own, with their types and axes
-/// (templates/matmul.mlir, say): those whose names are none of these five are passed in `tensors`. The first that names an extent tells it, the others must agree. The
-/// rules of addresses and strides are the same; a tensor that is declared contiguous has no gaps.
+/// (templates/matmul.mlir, say): those whose names are none of these five are passed in `tensors`.
+/// The first tensor that names an extent tells it, the others must agree. The rules of addresses and
+/// strides are the same; a tensor that is declared contiguous has no gaps.
 struct LaunchArguments {
   Tensor q, k, v, o, lse;
   /// The softmax scale, finite and positive; 1/sqrt(Dqk) where absent. For a
