@@ -49,6 +49,14 @@ def Pipe_RowsAttr : Pipe_Attr<"Rows", "rows"> {
   let assemblyFormat = "`<` struct(params) `>`";
 }
 
+def Pipe_ColumnsAttr : Pipe_Attr<"Columns", "columns"> {
+  let summary = "a value for each column of an accumulator, in registers";
+  let description = [{
+    Lane t holds columns 2(t mod 4) and the next of each 8 columns, for all its rows: register
+    `2 · (c/8) + (odd column)`.
+  }];
+}
+
 def Pipe_SharedAttr : Pipe_Attr<"Shared", "shared"> {
   let summary = "a tile that lies in a buffer in shared memory";
 }

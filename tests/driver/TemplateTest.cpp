@@ -213,13 +213,14 @@ TEST_F(InvalidTemplate, KernelsThatDeclareATensorInTwoWaysAreASentence) {
 // What a GPU lacks is no defect: a sentence names the template, the target and the op's remedy.
 TEST(Templates, AGpuRefusesWhatItCannotLower) {
   KernelSpecification specification;
-  specification.algorithm = "backward";
+  specification.algorithm = "forward_split";
+  specification.bindings = {"parts=4"};
   specification.variantText = "attention causal() { mask = q >= k }";
   specification.target = {Target::Kind::cuda, 90};
   Result<Artifact> artifact = compile(specification);
   ASSERT_FALSE(artifact.ok());
   EXPECT_EQ(artifact.error().code(), Code::unsupported);
-  EXPECT_NE(artifact.error().message().find("the template 'backward' does not run on sm_90: "),
+  EXPECT_NE(artifact.error().message().find("the template 'forward_split' does not run on sm_90: "),
             std::string::npos)
       << artifact.error().message();
   specification.target = {};

@@ -23,6 +23,8 @@ struct CompileOptions : KernelChoice {
   int64_t headDim = 128;
   std::optional<int64_t> headDimV;    ///< as headDim
   std::vector<std::string> constants; ///< "name=value" of const parameters
+  std::string algorithm = "forward";  ///< the template
+  std::vector<std::string> bindings;  ///< "name=value" of its own parameters
 };
 
 struct ExportOptions {

@@ -64,6 +64,8 @@ int compile(const CompileOptions &options) {
   kernel.headDimQk = static_cast<int>(options.headDim);
   kernel.headDimV = static_cast<int>(options.headDimV.value_or(options.headDim));
   kernel.schedule = options.schedule;
+  kernel.algorithm = options.algorithm;
+  kernel.bindings = options.bindings;
   std::optional<ElementType> type = parseElementType(options.dtype);
   if (!type)
     return report(

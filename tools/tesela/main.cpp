@@ -352,6 +352,15 @@ void addCompile(CLI::App &app, CompileOptions &options) {
   addType(command, options.dtype);
   addHeadDimensions(command, options.headDim, options.headDimV);
   addConstants(command, options.constants);
+  command
+      ->add_option("--algorithm", options.algorithm,
+                   "The template: forward, backward, forward_split, combine, matmul, or one's own")
+      ->type_name("NAME")
+      ->capture_default_str();
+  command
+      ->add_option("--bind", options.bindings,
+                   "name=value of a template's own parameter; may be repeated")
+      ->type_name("NAME=VALUE");
 }
 
 void addExport(CLI::App &app, ExportOptions &options) {

@@ -96,10 +96,13 @@ private:
       auto type = dyn_cast<tile::TileType>(value.getType());
       if (!type)
         return;
-      Attribute encoding =
-          type.getRank() == 1
-              ? Attribute(pipe::RowsAttr::get(&getContext(), warps, shares.contains(value)))
-              : Attribute(pipe::AccumulatorAttr::get(&getContext(), warps));
+      Attribute encoding;
+      if (type.getRank() == 1)
+        encoding = pipe::RowsAttr::get(&getContext(), warps, shares.contains(value));
+      else if (type.isSingleRow())
+        encoding = pipe::ColumnsAttr::get(&getContext());
+      else
+        encoding = pipe::AccumulatorAttr::get(&getContext(), warps);
       value.setType(type.withEncoding(encoding));
     };
     getOperation().walk([&](Operation *op) {

@@ -72,8 +72,9 @@ LogicalResult KernelLowering::lowerFindBlocks(tile::FindBlocksOp op) {
   if (consumers == 0)
     memory = add(memory, multiply(warp, constant(4 * BlockFinder::memoryWords)));
   Finder target(*this, memory);
+  bool isOfKeys = op.getFound().getType().getAxis() == tile::Axis::Key;
   BlockFinder finder(builder, loc, op, target, valueOf(op.getLow()), valueOf(op.getHigh()),
-                     extents().Sk);
+                     isOfKeys ? extents().Sk : extents().Sq);
   values[op.getCount()] = {finder.count()};
   finders.insert({op.getFound(), {finder, memory}});
   return target.result();

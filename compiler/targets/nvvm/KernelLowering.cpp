@@ -78,8 +78,10 @@ SmallVector<Type> KernelLowering::typesOf(Type type) {
   if (!tile)
     return isa<tile::BlockType>(type) ? SmallVector<Type>(4, builder.getI32Type())
                                       : SmallVector<Type>{type};
-  FragmentShape shape(tile, warps);
   Type element = tile.getElementType();
+  if (isa<pipe::ColumnsAttr>(tile.getEncoding()))
+    return SmallVector<Type>(tile.getExtent(1) / 4, element);
+  FragmentShape shape(tile, warps);
   if (isa<pipe::RowsAttr>(tile.getEncoding()))
     return SmallVector<Type>(shape.rows(), element);
   if (element.isInteger(1))
@@ -205,13 +207,16 @@ LogicalResult KernelLowering::lower(Operation *op) {
         BlockCoordinates block = emitWork(builder, loc, item, extents(), work.getBlock().getType(),
                                           kernel.getScheduleAttr().getGroupKeys());
         values[work] = {block.batch, block.head, block.first, block.limit};
-        noteKvHead(work, block.head);
+        if (work.getBlock().getType().getAxis() == tile::Axis::Query)
+          noteKvHead(work, block.head);
         return success();
       })
       .Case([&](tile::BlockOp block) {
+        bool isQuery = block.getBlock().getType().getAxis() == tile::Axis::Query;
         values[block] = {valueOf(block.getBatch()), valueOf(block.getHead()),
-                         valueOf(block.getFirst()), extents().Sq};
-        noteKvHead(block, valueOf(block.getHead()));
+                         valueOf(block.getFirst()), isQuery ? extents().Sq : extents().Sk};
+        if (isQuery)
+          noteKvHead(block, valueOf(block.getHead()));
         return success();
       })
       .Case([&](tile::WorkItemsOp count) {
@@ -220,10 +225,14 @@ LogicalResult KernelLowering::lower(Operation *op) {
         return success();
       })
       .Case([&](tile::BlockAtOp at) {
-        BlockCoordinates queries = blockOf(at.getRows());
+        tile::BlockType type = at.getBlock().getType();
+        BlockCoordinates rows = blockOf(at.getRows());
         BlockCoordinates block =
-            emitBlockAt(builder, loc, queries, kvHeadOf(at.getRows()), valueOf(at.getIndex()),
-                        extents(), at.getBlock().getType().getRows());
+            type.getAxis() == tile::Axis::Query
+                ? emitQueriesAt(builder, loc, rows, valueOf(at.getIndex()), extents(),
+                                type.getPositions())
+                : emitBlockAt(builder, loc, rows, kvHeadOf(at.getRows()), valueOf(at.getIndex()),
+                              extents(), type.getRows());
         values[at] = {block.batch, block.head, block.first, block.limit};
         return success();
       })

@@ -10,6 +10,7 @@
 //                                   i1: the words of each row that the lane holds (ColumnWords.h)
 //   !tile.tile, #pipe.operand       a pair in each i32
 //   !tile.tile, #pipe.rows          one f32 or i32 a row that the lane holds
+//   !tile.tile, #pipe.columns       one f32 a column that the lane holds
 //   !tile.tile, #pipe.shared        the i32 address of the stage in shared memory
 //   !tile.block                     batch, head, first, limit (i32)
 //   !pipe.buffer                    the i32 address of its first stage
@@ -110,6 +111,7 @@ private:
   void lowerStore(pipe::StoreOp op);
   void lowerRowStore(tile::StoreOp op);
   void lowerLoad(tile::LoadOp op);
+  void lowerColumnLoad(tile::LoadOp op);
   /// Where row `row` of a block lies in a contiguous [B, H, Sq] view.
   mlir::Value rowAddress(mlir::Value view, const BlockCoordinates &block, mlir::Value row);
   mlir::Value emitRead(tile::ReadOp op, mlir::ValueRange indices);
@@ -189,6 +191,8 @@ private:
   void lowerTotal(tile::TotalOp op);
   void lowerAnyPositive(tile::AnyPositiveOp op);
   void lowerConvertElements(tile::ConvertOp op);
+  /// The two f32 of a register that holds two elements of 16 bits.
+  Values unpackPair(mlir::Type element, mlir::Value pair);
 
   // Helpers
   PtxInstructions ptx() { return PtxInstructions(builder, loc); }

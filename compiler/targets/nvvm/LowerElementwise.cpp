@@ -24,6 +24,23 @@ void KernelLowering::lowerConstant(tile::ConstantOp op) {
   values[op] = Values(typesOf(type).size(), value);
 }
 
+Values KernelLowering::unpackPair(Type element, Value pair) {
+  Type f32 = builder.getF32Type();
+  if (element.isBF16()) // the upper half of an f32
+    return {arith::BitcastOp::create(builder, loc, f32,
+                                     arith::ShLIOp::create(builder, loc, pair, constant(16))),
+            arith::BitcastOp::create(
+                builder, loc, f32,
+                arith::AndIOp::create(builder, loc, pair, constant(int32_t(0xFFFF0000))))};
+  Value halves = LLVM::BitcastOp::create(builder, loc, VectorType::get(2, element), pair);
+  Values result;
+  for (int64_t odd = 0; odd < 2; ++odd) {
+    Value half = LLVM::ExtractElementOp::create(builder, loc, halves, constant(odd));
+    result.push_back(arith::ExtFOp::create(builder, loc, f32, half));
+  }
+  return result;
+}
+
 /// NaN loses against every number.
 Value KernelLowering::combine(tile::Reduction kind, Value a, Value b) {
   bool isInteger = a.getType().isInteger(32);
@@ -86,6 +103,15 @@ void KernelLowering::lowerAnyPositive(tile::AnyPositiveOp op) {
 void KernelLowering::lowerConvertElements(tile::ConvertOp op) {
   const Values &source = valuesOf(op.getSource());
   Type element = cast<tile::TileType>(op.getType()).getElementType();
+  Type given = cast<tile::TileType>(op.getSource().getType()).getElementType();
+  if (element.isF32()) {
+    Values elements;
+    for (Value pair : source)
+      for (Value half : unpackPair(given, pair))
+        elements.push_back(half);
+    values[op] = elements;
+    return;
+  }
   Values pairs;
   for (size_t index = 0; index < source.size(); index += 2)
     pairs.push_back(ptx().packPair(element, source[index], source[index + 1]));

@@ -169,6 +169,8 @@ bool KernelLowering::MapElements::isOfWords(Value source) {
 }
 
 Value KernelLowering::MapElements::elementOf(Value source, const Element &at) {
+  if (isa<pipe::ColumnsAttr>(cast<tile::TileType>(source.getType()).getEncoding()))
+    return lowering.valuesOf(source)[2 * at.group + at.odd];
   if (!isOfWords(source))
     return lowering.valuesOf(source)[indexOf(at)];
   // Pinned, or else the bits of all elements, of which other maps ask too, would be taken apart

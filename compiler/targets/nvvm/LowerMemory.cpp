@@ -181,30 +181,60 @@ Value KernelLowering::rowAddress(Value view, const BlockCoordinates &block, Valu
   return advance(slots[viewOf(view).data], builder.getF32Type(), add(start, wide(row)));
 }
 
+/// A value for each column, from a contiguous [B, H, Sq] view. Columns beyond the end read the last
+/// one, and are 0.
+void KernelLowering::lowerColumnLoad(tile::LoadOp op) {
+  BlockCoordinates block = blockOf(op.getBlock());
+  int64_t columns = cast<tile::TileType>(op.getType()).getExtent(1);
+  Value last = arith::SubIOp::create(
+      builder, loc, arith::SubIOp::create(builder, loc, block.limit, block.first), constant(1));
+  Value start = rowAddress(op.getView(), block, constant(0));
+  Values results;
+  for (int64_t group = 0; group < columns / 8; ++group)
+    for (int64_t odd = 0; odd < 2; ++odd) {
+      Value column = add(firstColumn, constant(8 * group + odd));
+      Value held = arith::MinSIOp::create(builder, loc, column, last);
+      Value loaded = LLVM::LoadOp::create(builder, loc, builder.getF32Type(),
+                                          advance(start, builder.getF32Type(), wide(held)));
+      Value exists = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::sle, column, last);
+      results.push_back(arith::SelectOp::create(builder, loc, exists, loaded, number(0)));
+    }
+  values[op] = results;
+}
+
 /// A tile that is used element by element comes straight into the registers of its fragment: a row
-/// slice from a contiguous [B, H, Sq] view, a tile in pairs of columns.
+/// slice from a contiguous [B, H, Sq] view, a tile in pairs of columns, of which those that the
+/// view lacks are 0.
 void KernelLowering::lowerLoad(tile::LoadOp op) {
   auto type = cast<tile::TileType>(op.getType());
+  if (type.isSingleRow())
+    return lowerColumnLoad(op);
   FragmentShape shape = shapeOf(op.getTile());
   bool isRow = type.getRank() == 1;
   BlockCoordinates block = blockOf(op.getBlock());
-  Type element = builder.getF32Type(), pair = VectorType::get(2, element);
+  Type element = type.getElementType();
+  bool isNarrow = !element.isF32(); // a pair is one register
+  Type pair = isNarrow ? Type(builder.getI32Type()) : VectorType::get(2, element);
+  int64_t registersOfPair = isNarrow ? 1 : 2, groups = shape.groups();
   Value rowStride, target;
   if (isRow) {
     target = rowAddress(op.getView(), block, firstRow);
   } else {
+    groups = *op.getView().getType().getStaticExtent(3) / 8;
     rowStride = slots[viewOf(op.getView()).strides[2]];
     target = advance(blockAddress(op.getView(), block, element), element,
                      add(multiply(wide(firstRow), rowStride), wide(firstColumn)));
   }
   Value rowsLeft = arith::SubIOp::create(builder, loc, block.limit, add(block.first, firstRow));
-  Values results(typesOf(type).size());
+  SmallVector<Type> registers = typesOf(type);
+  Value zero = isNarrow ? constant(0) : number(0);
+  Values results(registers.size(), zero);
   for (int64_t strip = 0; strip < shape.strips; ++strip)
     for (int64_t half = 0; half < 2; ++half) {
       int64_t row = shape.firstRow(strip) + 8 * half;
       Value exists =
           arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::sgt, rowsLeft, constant(row));
-      SmallVector<Type> types(isRow ? 1 : shape.groups() * 2, element);
+      SmallVector<Type> types(isRow ? 1 : groups * registersOfPair, registers.front());
       auto branch = scf::IfOp::create(builder, loc, types, exists, /*withElseRegion=*/true);
       OpBuilder::InsertionGuard guard(builder);
       builder.setInsertionPointToStart(branch.thenBlock());
@@ -214,20 +244,24 @@ void KernelLowering::lowerLoad(tile::LoadOp op) {
                                               advance(target, element, constant(row, 64))));
       } else {
         Value start = advance(target, element, multiply(constant(row, 64), rowStride));
-        for (int64_t group = 0; group < shape.groups(); ++group) {
+        for (int64_t group = 0; group < groups; ++group) {
           Value two = LLVM::LoadOp::create(builder, loc, pair,
                                            advance(start, element, constant(8 * group, 64)),
-                                           /*alignment=*/8);
-          for (int64_t odd = 0; odd < 2; ++odd)
+                                           /*alignment=*/isNarrow ? 4 : 8);
+          if (isNarrow)
+            loaded.push_back(two);
+          for (int64_t odd = 0; !isNarrow && odd < 2; ++odd)
             loaded.push_back(LLVM::ExtractElementOp::create(builder, loc, two, constant(odd)));
         }
       }
       scf::YieldOp::create(builder, loc, loaded);
       builder.setInsertionPointToStart(branch.elseBlock());
-      scf::YieldOp::create(builder, loc, Values(types.size(), number(0)));
-      for (auto [index, value] : llvm::enumerate(branch.getResults()))
-        results[isRow ? strip * 2 + half
-                      : (strip * shape.groups() + index / 2) * 4 + half * 2 + index % 2] = value;
+      scf::YieldOp::create(builder, loc, Values(types.size(), zero));
+      for (auto [index, value] : llvm::enumerate(branch.getResults())) {
+        int64_t group = index / registersOfPair, odd = index % registersOfPair;
+        int64_t place = (strip * shape.groups() + group) * 2 + half;
+        results[isRow ? strip * 2 + half : place * registersOfPair + odd] = value;
+      }
     }
   values[op] = results;
 }

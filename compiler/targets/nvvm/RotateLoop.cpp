@@ -66,8 +66,11 @@ struct PipeRotateLoop : impl::PipeRotateLoopBase<PipeRotateLoop> {
     };
     widenBuffers(group);
 
-    // Before the loop: the first n - 1 blocks, ahead of what is awaited there.
+    // Before the loop: the first n - 1 blocks, ahead of what is awaited there; in another loop's
+    // round, after the last round's stages have been read.
     OpBuilder before(loop);
+    if (isa<scf::ForOp>(loop->getParentOp()))
+      pipe::BarrierOp::create(before, loc);
     pipe::WaitOp earlierWait;
     for (Operation *op = loop->getPrevNode(); op && !earlierWait; op = op->getPrevNode())
       earlierWait = dyn_cast<pipe::WaitOp>(op);

@@ -14,12 +14,17 @@ namespace tesela {
 
 namespace {
 
+bool hasRoles(Operation *op) {
+  tile::ScheduleAttr schedule = op->getParentOfType<tile::KernelOp>().getScheduleAttr();
+  return schedule && schedule.getConsumers() > 0;
+}
+
 LogicalResult verify(tile::WorkOp work) {
   tile::BlockType block = work.getBlock().getType();
-  if (block.getAxis() == tile::Axis::Query)
+  if (block.getAxis() == tile::Axis::Query || !hasRoles(work))
     return success();
   return work.emitOpError() << "expected a block of queries, got " << block
-                            << "; work items of keys run on the host alone";
+                            << "; work items of keys take consumers = 0";
 }
 
 LogicalResult verify(tile::WorkPartOp work) {
@@ -28,10 +33,18 @@ LogicalResult verify(tile::WorkPartOp work) {
 
 LogicalResult verify(tile::BlockAtOp at) {
   tile::BlockType block = at.getBlock().getType();
-  if (block.getAxis() == tile::Axis::Key)
+  if (block.getAxis() == tile::Axis::Key || !hasRoles(at))
     return success();
   return at.emitOpError() << "expected a block of keys, got " << block
-                          << "; loops over queries run on the host alone";
+                          << "; loops over queries take consumers = 0";
+}
+
+LogicalResult verify(tile::MapOp map) {
+  auto type = cast<tile::TileType>(map.getType());
+  if (!type.isSingleRow())
+    return success();
+  return map.emitOpError() << "expected a tile of more than one row, got " << type
+                           << "; values of columns are loaded, and read by other maps";
 }
 
 /// Tiles that products read go through shared memory, others straight into registers.
@@ -39,15 +52,21 @@ LogicalResult verify(tile::LoadOp load) {
   if (llvm::any_of(load->getUsers(), llvm::IsaPred<tile::DotOp>))
     return success();
   auto type = cast<tile::TileType>(load.getType());
-  if (type.isSingleRow())
+  if (type.isSingleRow() && hasRoles(load))
     return load.emitOpError() << "expected a value for each row, got " << type
-                              << "; values of columns are for the host alone";
-  if (!type.getElementType().isF32())
-    return load.emitOpError() << "expected elements f32, got " << type.getElementType()
-                              << "; a tile of them is loaded for tile.dot alone";
+                              << "; values of columns take consumers = 0";
   if (load.getColumns())
     return load.emitOpError() << "expected all columns of the view, got a block of them, which is "
                                  "loaded for tile.dot alone";
+  std::optional<int64_t> columns =
+      load.getView().getType().getRank() == 4 ? load.getView().getType().getStaticExtent(3) : 8;
+  if (!columns || *columns % 8 != 0)
+    return load.emitOpError() << "expected a view whose columns are a multiple of 8, got "
+                              << load.getView().getType();
+  Type element = type.getElementType();
+  if (!element.isF32() && (type.getRank() == 1 || !(element.isF16() || element.isBF16())))
+    return load.emitOpError() << "expected elements f32, or f16 or bf16 of two extents, got "
+                              << element;
   if (load.getBlock().getType().getHeadCount() > 1)
     return load.emitOpError() << "expected a block of one head, got " << load.getBlock().getType()
                               << ", which is loaded for tile.dot alone";
@@ -78,11 +97,11 @@ LogicalResult verify(tile::DotOp dot) {
 
 LogicalResult verifyLowerable(tile::KernelOp kernel) {
   WalkResult result = kernel.walk([](Operation *op) {
-    LogicalResult verified = llvm::TypeSwitch<Operation *, LogicalResult>(op)
-                                 .Case<tile::BlockAtOp, tile::DotOp, tile::LoadOp, tile::StoreOp, tile::WorkOp,
-                  tile::WorkPartOp>(
-                                     [](auto each) { return verify(each); })
-                                 .Default([](Operation *) { return success(); });
+    LogicalResult verified =
+        llvm::TypeSwitch<Operation *, LogicalResult>(op)
+            .Case<tile::BlockAtOp, tile::DotOp, tile::LoadOp, tile::MapOp, tile::StoreOp,
+                  tile::WorkOp, tile::WorkPartOp>([](auto each) { return verify(each); })
+            .Default([](Operation *) { return success(); });
     return failed(verified) ? WalkResult::interrupt() : WalkResult::advance();
   });
   return failure(result.wasInterrupted());

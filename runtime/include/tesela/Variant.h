@@ -59,8 +59,8 @@ struct KernelOptions {
   /// Empty: the context's device. Else an older one that the device can run, as
   /// "sm_80" on an sm_90.
   std::string target;
-  /// The template: attention; "backward", its gradients, and "forward_split", attention over parts of
-  /// the keys, both on the host so far; "combine" and "matmul"; or a file NAME.mlir of
+  /// The template: attention; "backward", its gradients; "forward_split", attention over parts of
+  /// the keys, on the host so far; "combine" and "matmul"; or a file NAME.mlir of
   /// useTemplateFolder's. The files in templates/ say what each computes. The tensors of a launch are those that it
   /// declares (LaunchArguments::tensors). All but attention may do without a variant where they
   /// have no score and no mask, and have no reference and no tuned schedules.

@@ -1,7 +1,7 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# Forward kernels for sm_80 on an emulator (ptx_emulator.py), against attention in double precision:
+# Kernels for sm_80 on an emulator (ptx_emulator.py), against attention and its gradients in double precision:
 # `emulated_kernels_test.py PATH-OF-TESELA [unittest options]`. No GPU. Skipped, with exit code 77,
 # where no Python has NumPy.
 #
@@ -237,6 +237,131 @@ class Kernels(unittest.TestCase):
 
         with self.assertRaisesRegex(RuntimeError, "lanes of a warp are missing"):
             problem.error(lose_lanes)
+
+
+class Memory:
+    """Tensors side by side in one memory, with what is no number between them."""
+
+    def __init__(self, tensors):
+        data, self.tensors, self.address = bytearray(), tensors, {}
+        for name, values in tensors.items():
+            data.extend(b"\xff" * (-len(data) % 256))
+            self.address[name] = BASE + len(data)
+            data.extend(values.tobytes() + b"\xff" * 256)
+        self.bytes = np.frombuffer(bytes(data), np.uint8).copy()
+
+    def read(self, name):
+        values, first = self.tensors[name], self.address[name] - BASE
+        return self.bytes[first : first + values.nbytes].view(values.dtype).reshape(values.shape)
+
+
+class Gradients(unittest.TestCase):
+    """templates/backward.mlir: three kernels."""
+
+    def command(self, text, head_dim, schedule, stage):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "variant.attn")
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(text)
+            command = [TESELA, "compile", path, "--algorithm", "backward", "--target", "sm_80"]
+            command += ["--head-dim", str(head_dim), "--schedule", schedule, "--emit", stage]
+            return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+    def expect(self, text, mask, score=None, slope=None, captures=None, head_dim=64, kv_heads=1,
+               queries=70, keys=150, schedule="stages = 2"):
+        heads, scale = 2, 1 / np.sqrt(head_dim)
+        random = np.random.default_rng(3)
+
+        def tensor(count, length):
+            return to_bf16(random.standard_normal((1, count, length, head_dim)))
+
+        bits = {"q": tensor(heads, queries), "k": tensor(kv_heads, keys),
+                "v": tensor(kv_heads, keys), "do": tensor(heads, queries)}
+        q, k, v, d_output = (from_bf16(values)[0].astype(np.float64) for values in bits.values())
+        row, column = np.mgrid[:queries, :keys]
+        expected = {"dq": np.zeros_like(q), "dk": np.zeros_like(k), "dv": np.zeros_like(v)}
+        output, lse = np.zeros_like(q), np.zeros((heads, queries))
+        for h in range(heads):
+            shared = h // (heads // kv_heads)
+            s = scale * q[h] @ k[shared].T
+            scores = np.where(mask(h, row, column), score(h, row, column, s) if score else s, -np.inf)
+            sums = np.exp(scores)
+            total = sums.sum(axis=1)
+            p = sums / np.where(total > 0, total, 1)[:, None]
+            with np.errstate(divide="ignore"):
+                lse[h] = np.log(total)
+            output[h] = from_bf16(to_bf16(p @ v[shared]))
+            delta = (output[h] * d_output[h]).sum(axis=1)
+            ds = p * (d_output[h] @ v[shared].T - delta[:, None]) * scale
+            ds *= slope(h, s) if slope else 1
+            expected["dq"][h] = ds @ k[shared]
+            expected["dk"][shared] += ds.T @ q[h]
+            expected["dv"][shared] += p.T @ d_output[h]
+
+        captures = {"$" + name: values for name, values in (captures or {}).items()}
+        memory = Memory({
+            **bits, "o": to_bf16(output)[None], "lse": lse.astype(np.float32),
+            "delta": np.full(lse.shape, np.nan, np.float32),
+            **{"d" + name: np.full(bits[name].shape, 0x7FFF, np.uint16) for name in "qkv"},
+            **captures, "": np.array([-(2**31), 2**31 - 1], np.int32),
+        })
+        tile = self.command(text, head_dim, schedule, "tile")
+        ptx = self.command(text, head_dim, schedule, "ptx")
+        block_m, block_n, warps = (
+            int(re.search(name + r" = (\d+)", tile).group(1))
+            for name in ("block_m", "block_n", "warps")
+        )
+        of_queries, of_keys = heads * -(-queries // block_m), kv_heads * -(-keys // block_n)
+        for kernel, blocks in (("backward_rows", of_queries), ("backward_keys", of_keys),
+                               ("backward_queries", of_queries)):
+            start = tile.index("@" + kernel + "(")
+            signature = tile[start : tile.index("attributes", start)]
+            parameters = [1, heads, kv_heads, queries, keys]
+            for name, type_ in re.findall(r"%(\$?\w+): (!tile\.view<[^>]*>|f32)", signature):
+                if name == "scale":
+                    parameters.append(int(np.float32(scale).view(np.uint32)))
+                    continue
+                parameters.append(memory.address[name])
+                values = memory.tensors[name]
+                if name in captures:
+                    for extent, stride in zip(values.shape, values.strides):
+                        parameters += [extent, stride // 4]
+                elif "contiguous" not in type_:
+                    parameters += [stride // 2 for stride in values.strides[:3]]
+            types = parameter_types(ptx, kernel)
+            while len(parameters) < len(types):
+                parameters += [memory.address[""], 2, 1]
+                while len(parameters) < len(types) and not types[len(parameters)][1]:
+                    parameters += [1, 0]
+            Emulator(ptx, kernel, blocks, 32 * warps, parameters, memory.bytes, BASE).run()
+        for name, values in expected.items():
+            error = from_bf16(memory.read(name))[0] - values
+            # 2^-9 of P, of dS and of the result; 0.0026 is the most that was seen.
+            self.assertLess(np.linalg.norm(error) / np.linalg.norm(values), 0.005, (text, name))
+
+    def test_variants(self):
+        causal = "attention causal() { mask = q >= k }"
+
+        def everything(h, q, k):
+            return np.ones(q.shape, bool)
+
+        self.expect("attention full() {}", everything)
+        self.expect(causal, lambda h, q, k: q >= k, schedule="stages = 1")
+        self.expect(causal, lambda h, q, k: q >= k, kv_heads=2, head_dim=128, queries=130, keys=130,
+                    schedule="stages = 1")
+        self.expect(causal, lambda h, q, k: q >= k, head_dim=40)
+        self.expect("attention window() { mask = q + 60 >= k && q + 60 - k < 30 }",
+                    lambda h, q, k: (q + 60 >= k) & (q + 60 - k < 30))
+        document = np.repeat(np.arange(20), 13)[:150].astype(np.int32)
+        self.expect("attention documents(doc: i32[Sk]) { mask = doc[q + 7] == doc[k] }",
+                    lambda h, q, k: document[np.minimum(q + 7, 149)] == document[k],
+                    captures={"doc": document})
+        slope = np.array([0.25, 0.0625], np.float32)
+        self.expect("attention alibi(slope: f32[H]) { score = s + slope[h] * (k - q) }", everything,
+                    score=lambda h, q, k, s: s + slope[h] * (k - q), captures={"slope": slope})
+        self.expect("attention softcap() { score = 1.5 * tanh(s / 1.5) }", everything,
+                    score=lambda h, q, k, s: 1.5 * np.tanh(s / 1.5),
+                    slope=lambda h, s: 1 - np.tanh(s / 1.5) ** 2)
 
 
 if __name__ == "__main__":

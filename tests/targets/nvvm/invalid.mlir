@@ -21,10 +21,10 @@ tile.kernel @no_lowering(%scale: f32) attributes {pipe.shared_bytes = 0 : i64, s
 
 // -----
 
-tile.kernel @half(%x: !tile.view<[?, ?, ?, 64], f16>, %o: !tile.view<[?, ?, ?, 64], f16>) attributes {pipe.shared_bytes = 0 : i64, schedule = #tile.schedule<block_m = 64, block_n = 64, stages = 1, warps = 4, q_in_registers = false>} {
+tile.kernel @odd_columns(%x: !tile.view<[?, ?, ?, 60], f16>, %o: !tile.view<[?, ?, ?, 60], f16>) attributes {pipe.shared_bytes = 0 : i64, schedule = #tile.schedule<block_m = 64, block_n = 64, stages = 1, warps = 4, q_in_registers = false>} {
   %rows = tile.work : !tile.block<query, 64>
-  // expected-error @+1 {{expected elements f32, got 'f16'; a tile of them is loaded for tile.dot alone}}
-  %X = tile.load %x[%rows] : !tile.view<[?, ?, ?, 64], f16>[!tile.block<query, 64>] -> !tile.tile<[64, 64], f16>
+  // expected-error @+1 {{expected a view whose columns are a multiple of 8}}
+  %X = tile.load %x[%rows] : !tile.view<[?, ?, ?, 60], f16>[!tile.block<query, 64>] -> !tile.tile<[64, 64], f16>
 }
 
 // -----
@@ -38,17 +38,17 @@ tile.kernel @columns(%x: !tile.view<[?, ?, ?, ?], f32>, %i: i32) attributes {pip
 
 // -----
 
-tile.kernel @keys() attributes {pipe.shared_bytes = 0 : i64, schedule = #tile.schedule<block_m = 64, block_n = 64, stages = 1, warps = 4, q_in_registers = false>} {
-  // expected-error @+1 {{expected a block of queries, got '!tile.block<key, 64>'; work items of keys run on the host alone}}
+tile.kernel @keys() attributes {pipe.shared_bytes = 0 : i64, schedule = #tile.schedule<block_m = 64, block_n = 64, stages = 1, warps = 4, q_in_registers = false, consumers = 1>} {
+  // expected-error @+1 {{expected a block of queries, got '!tile.block<key, 64>'; work items of keys take consumers = 0}}
   %rows = tile.work : !tile.block<key, 64>
 }
 
 // -----
 
-tile.kernel @queries(%index: i32) attributes {pipe.shared_bytes = 0 : i64, schedule = #tile.schedule<block_m = 64, block_n = 64, stages = 1, warps = 4, q_in_registers = false>} {
+tile.kernel @queries(%index: i32) attributes {pipe.shared_bytes = 0 : i64, schedule = #tile.schedule<block_m = 64, block_n = 64, stages = 1, warps = 4, q_in_registers = false, consumers = 1>} {
   %rows = tile.work : !tile.block<query, 64>
   %keys = tile.block_at %index of %rows : !tile.block<query, 64> -> !tile.block<key, 64>
-  // expected-error @+1 {{expected a block of keys, got '!tile.block<query, 64>'; loops over queries run on the host alone}}
+  // expected-error @+1 {{expected a block of keys, got '!tile.block<query, 64>'; loops over queries take consumers = 0}}
   %queries = tile.block_at %index of %keys : !tile.block<key, 64> -> !tile.block<query, 64>
 }
 
@@ -72,7 +72,7 @@ tile.kernel @exact_products() attributes {pipe.shared_bytes = 0 : i64, schedule 
 
 // -----
 
-tile.kernel @values_of_columns(%x: !tile.view<[?, ?, ?], f32, contiguous>) attributes {pipe.shared_bytes = 0 : i64, schedule = #tile.schedule<block_m = 64, block_n = 64, stages = 1, warps = 4, q_in_registers = false>} {
+tile.kernel @values_of_columns(%x: !tile.view<[?, ?, ?], f32, contiguous>) attributes {pipe.shared_bytes = 0 : i64, schedule = #tile.schedule<block_m = 64, block_n = 64, stages = 1, warps = 4, q_in_registers = false, consumers = 1>} {
   %rows = tile.work : !tile.block<query, 64>
   // expected-error @+1 {{expected a value for each row}}
   %X = tile.load %x[%rows] : !tile.view<[?, ?, ?], f32, contiguous>[!tile.block<query, 64>] -> !tile.tile<[1, 64], f32>
@@ -92,4 +92,15 @@ tile.kernel @exact_output(%o: !tile.view<[?, ?, ?, 64], f32>) attributes {pipe.s
   %O = tile.constant 0.0 : !tile.tile<[64, 64], f32>
   // expected-error @+1 {{expected a tile of 16-bit elements}}
   tile.store %O, %o[%rows] : !tile.tile<[64, 64], f32>, !tile.view<[?, ?, ?, 64], f32>[!tile.block<query, 64>]
+}
+
+// -----
+
+tile.kernel @map_of_columns() attributes {pipe.shared_bytes = 0 : i64, schedule = #tile.schedule<block_m = 64, block_n = 64, stages = 1, warps = 4, q_in_registers = false>} {
+  // expected-error @+1 {{expected a tile of more than one row}}
+  %x = tile.map : () -> !tile.tile<[1, 64], f32> {
+  ^body(%row: i32, %column: i32):
+    %one = arith.constant 1.0 : f32
+    tile.yield %one : f32
+  }
 }
