@@ -30,7 +30,7 @@ public:
       : summary(summary), element(element), rank(summary.axes.size()) {}
 
   Workspace workspace(int64_t level) const {
-    Workspace workspace{summaryName(summary.capture, level), {expression("2")}, ElementType::i32};
+    Workspace workspace{summaryName(summary, level), {expression("2")}, ElementType::i32};
     for (size_t i = 0; i + 2 < rank; ++i)
       workspace.extents.push_back(expression(extent(i)));
     if (rank >= 2)
@@ -40,7 +40,11 @@ public:
   }
 
   std::string symbol(int64_t level) const {
-    return fmt::format("summary{}_{}", level, summary.capture.substr(1));
+    // "summary0_doc" of "$doc.summary0", and what tells it from others of the tensor.
+    std::string shape =
+        summaryName(summary, level).substr(summary.capture.size() + sizeof(".summary0") - 1);
+    llvm::replace(shape, '.', '_');
+    return fmt::format("summary{}_{}{}", level, summary.capture.substr(1), shape);
   }
 
   std::vector<std::string> bindings(int64_t level) const {
@@ -67,10 +71,10 @@ public:
     launch.slots = KernelSignature(kernel).slots();
     for (ArgumentSlot &slot : launch.slots) {
       if (slot.name == "summary")
-        slot.name = summaryName(summary.capture, level);
+        slot.name = summaryName(summary, level);
       if (slot.name != "$x")
         continue;
-      slot.name = level == 0 ? summary.capture : summaryName(summary.capture, level - 1);
+      slot.name = level == 0 ? summary.capture : summaryName(summary, level - 1);
       if (slot.kind != ArgumentSlot::Kind::data)
         slot.axis = sourceAxis(level, slot.axis);
     }
@@ -146,34 +150,26 @@ struct TypedSummary {
 } // namespace
 
 /// Those that any of `kernels` reads, each once, with all levels that are read.
-static FailureOr<std::vector<TypedSummary>> mergedSummaries(ArrayRef<tile::KernelOp> kernels) {
+static std::vector<TypedSummary> mergedSummaries(ArrayRef<tile::KernelOp> kernels) {
   std::vector<TypedSummary> merged;
   for (tile::KernelOp kernel : kernels)
     for (const CaptureSummary &summary : summariesOf(kernel)) {
       auto view = cast<tile::ViewType>(kernel.getArgument(summary.capture).getType());
       auto known = llvm::find_if(merged, [&](const TypedSummary &each) {
-        return each.summary.capture == summary.capture;
+        return summaryName(each.summary, 0) == summaryName(summary, 0);
       });
-      if (known == merged.end()) {
+      if (known == merged.end())
         merged.push_back({summary, view.getElementType()});
-        continue;
-      }
-      if (known->summary.axes != summary.axes || known->summary.rows != summary.rows)
-        return kernel.emitError() << "the kernels of the template read '" << summary.capture
-                                  << "' in boxes of different axes; read it in one kernel, or in "
-                                     "both by rows or by columns";
-      known->summary.levels = std::max(known->summary.levels, summary.levels);
+      else
+        known->summary.levels = std::max(known->summary.levels, summary.levels);
     }
   return merged;
 }
 
 FailureOr<SummaryPlan> addSummaries(ArrayRef<tile::KernelOp> kernels, ModuleOp source) {
-  FailureOr<std::vector<TypedSummary>> merged = mergedSummaries(kernels);
-  if (failed(merged))
-    return failure();
   SummaryPlan plan;
   ModuleOp module = kernels.front()->getParentOfType<ModuleOp>();
-  for (const auto &[summary, element] : *merged) {
+  for (const auto &[summary, element] : mergedSummaries(kernels)) {
     SummaryLaunches launches(summary, element);
     for (int64_t level = 0; level < summary.levels; ++level) {
       FailureOr<OwningOpRef<ModuleOp>> copy =

@@ -5,6 +5,8 @@
 #include "transforms/CaptureSummary.h"
 
 #include "mlir/IR/Builders.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/raw_ostream.h"
 
 using namespace mlir;
 
@@ -12,8 +14,15 @@ namespace tesela {
 
 static constexpr StringLiteral summariesAttr = "tile.summaries";
 
-std::string summaryName(StringRef capture, int64_t level) {
-  return (capture + ".summary" + Twine(level)).str();
+std::string summaryName(const CaptureSummary &summary, int64_t level) {
+  std::string name = summary.capture + ".summary" + std::to_string(level);
+  if (summary.rows > 1)
+    name += "." + std::to_string(summary.rows);
+  if (!llvm::is_sorted(summary.axes)) {
+    llvm::raw_string_ostream stream(name);
+    llvm::interleave(summary.axes, stream << ".axes", "_");
+  }
+  return name;
 }
 
 void setSummaries(tile::KernelOp kernel, ArrayRef<CaptureSummary> summaries) {

@@ -57,8 +57,10 @@ struct CaptureSummary {
   int64_t levels = 1;              ///< that are read: 1 or 2
 };
 
-/// The argument that a level comes as.
-std::string summaryName(llvm::StringRef capture, int64_t level);
+/// The argument that a level comes as: "$doc.summary0"; with rows, or with axes in another order
+/// than the tensor's, "$pairs.summary0.64", "$pairs.summary0.64.axes1_0". The kernels of a template
+/// may read one tensor in boxes of different axes, and each has its own summary then.
+std::string summaryName(const CaptureSummary &summary, int64_t level);
 
 /// What `tile-lower-bounds` noted of `kernel`, in the order of its arguments.
 std::vector<CaptureSummary> summariesOf(tile::KernelOp kernel);

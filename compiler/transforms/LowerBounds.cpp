@@ -209,8 +209,8 @@ struct TileLowerBounds : impl::TileLowerBoundsBase<TileLowerBounds> {
         summary.axes.push_back(axis);
     llvm::append_range(summary.axes, extended);
     summary.rows = extended.size() == 2 ? granuleRows : 1;
-    StringRef capture = getOperation().getArgumentName(cast<BlockArgument>(view).getArgNumber());
-    summary.capture = capture.str();
+    summary.capture =
+        getOperation().getArgumentName(cast<BlockArgument>(view).getArgNumber()).str();
 
     Value levels[2];
     for (tile::BoundsOp op : ops) {
@@ -223,7 +223,7 @@ struct TileLowerBounds : impl::TileLowerBoundsBase<TileLowerBounds> {
         BoundsEmitter emitter(op, summary);
         Value &level = levels[emitter.level()];
         if (!level)
-          level = addArgument(capture, emitter.level(), type.getRank() + 1);
+          level = addArgument(summary, emitter.level(), type.getRank() + 1);
         emitter.emit(level);
       }
     }
@@ -233,11 +233,11 @@ struct TileLowerBounds : impl::TileLowerBoundsBase<TileLowerBounds> {
     return summary;
   }
 
-  Value addArgument(StringRef capture, int64_t level, int64_t rank) {
+  Value addArgument(const CaptureSummary &summary, int64_t level, int64_t rank) {
     Builder builder(&getContext());
     SmallVector<Attribute> extents(rank, tile::getExtent(&getContext(), ShapedType::kDynamic));
     auto type = tile::ViewType::get(&getContext(), extents, builder.getI32Type());
-    return getOperation().addArgument(summaryName(capture, level), type, getOperation().getLoc());
+    return getOperation().addArgument(summaryName(summary, level), type, getOperation().getLoc());
   }
 
   static void readElement(tile::BoundsOp op) {

@@ -58,9 +58,9 @@ tile.kernel @coarse(%$doc: !tile.view<[?], f32>, %first: i32, %last: i32) {
 tile.kernel @matrix(%$m: !tile.view<[?, ?, ?], i32>, %i: i32, %h: i32, %j: i32, %k: i32, %l: i32) {
   // CHECK: arith.minsi %h,
   // CHECK: %[[H:.*]] = arith.maxsi
-  // CHECK-COUNT-20: tile.read %$m.summary0[%{{.*}}, %[[H]],
+  // CHECK-COUNT-20: tile.read %$m.summary0.64.axes1_0_2[%{{.*}}, %[[H]],
   // CHECK: scf.for
-  // CHECK-COUNT-24: tile.read %$m.summary0
+  // CHECK-COUNT-24: tile.read %$m.summary0.64.axes1_0_2
   // CHECK-NOT: tile.read
   %a, %z = tile.bounds %$m[%i, %h, %k] to [%j, %h, %l] within [64, 1, 64] : !tile.view<[?, ?, ?], i32> -> i32
   %b, %y = tile.bounds %$m[%i, %h, %k] to [%j, %h, %l] within [128, 1, 176] : !tile.view<[?, ?, ?], i32> -> i32
