@@ -75,7 +75,8 @@ SmallVector<Values> KernelLowering::MapElements::reductionWords(scf::ForOp loop)
                     evaluate(used, scalars, common);
                 lowering.emitInBody(op, &scalars);
               }
-              return scalars.lookup(reduction.condition);
+              // It may stand before the loop: then it asks for nothing of the round.
+              return evaluate(reduction.condition, scalars, common);
             });
         Values next = {lowering.add(carried.front(), step)};
         for (auto [number, ofRow] : llvm::enumerate(words))
