@@ -27,40 +27,40 @@ tile.kernel @backward_rows<block_m, d_v, padded_v, input>(
   tile.store %D, %delta[%rows] : !tile.tile<[block_m], f32>, !tile.view<[B, H, Sq], f32, contiguous>[!tile.block<query, block_m>]
 }
 
-// dK and dV: a work item owns block_n keys of a key/value head and walks over the blocks of queries
+// dK and dV: a work item owns block_m keys of a key/value head and walks over the blocks of queries
 // that need them, of each query head in turn. The rows of its tiles are keys.
 tile.kernel @backward_keys<block_m, block_n, d_qk, d_v, padded_qk, padded_v, input>(
     in %q: !tile.view<[B, H, Sq, d_qk], input>, in %k: !tile.view<[B, Hkv, Sk, d_qk], input>,
     in %v: !tile.view<[B, Hkv, Sk, d_v], input>, in %do: !tile.view<[B, H, Sq, d_v], input>,
     in %lse: !tile.view<[B, H, Sq], f32, contiguous>, workspace %delta: !tile.view<[B, H, Sq], f32, contiguous>,
     out %dk: !tile.view<[B, Hkv, Sk, d_qk], input>, out %dv: !tile.view<[B, Hkv, Sk, d_v], input>, %scale: f32) {
-  %keys = tile.work : !tile.block<key, block_n>
-  %K = tile.load %k[%keys] : !tile.view<[B, Hkv, Sk, d_qk], input>[!tile.block<key, block_n>] -> !tile.tile<[block_n, padded_qk], input>
-  %V = tile.load %v[%keys] : !tile.view<[B, Hkv, Sk, d_v], input>[!tile.block<key, block_n>] -> !tile.tile<[block_n, padded_v], input>
+  %keys = tile.work : !tile.block<key, block_m>
+  %K = tile.load %k[%keys] : !tile.view<[B, Hkv, Sk, d_qk], input>[!tile.block<key, block_m>] -> !tile.tile<[block_m, padded_qk], input>
+  %V = tile.load %v[%keys] : !tile.view<[B, Hkv, Sk, d_v], input>[!tile.block<key, block_m>] -> !tile.tile<[block_m, padded_v], input>
   %none = arith.constant 0 : i32
   %one = arith.constant 1 : i32
   %heads = tile.extent "H"
   %kv_heads = tile.extent "Hkv"
   %sharing = arith.divui %heads, %kv_heads : i32
-  %S0 = tile.constant 0.0 : !tile.tile<[block_n, block_m], f32>
-  %dK0 = tile.constant 0.0 : !tile.tile<[block_n, padded_qk], f32>
-  %dV0 = tile.constant 0.0 : !tile.tile<[block_n, padded_v], f32>
+  %S0 = tile.constant 0.0 : !tile.tile<[block_m, block_n], f32>
+  %dK0 = tile.constant 0.0 : !tile.tile<[block_m, padded_qk], f32>
+  %dV0 = tile.constant 0.0 : !tile.tile<[block_m, padded_v], f32>
 
   %dK, %dV = scf.for %g = %none to %sharing step %one iter_args(%dKh = %dK0, %dVh = %dV0)
-      -> (!tile.tile<[block_n, padded_qk], f32>, !tile.tile<[block_n, padded_v], f32>) : i32 {
-    %dKg, %dVg = tile.blocks %first_head, %partial of %keys : !tile.block<key, block_n> -> !tile.block<query, block_m>
-        carry (%dK1 = %dKh : !tile.tile<[block_n, padded_qk], f32>, %dV1 = %dVh : !tile.tile<[block_n, padded_v], f32>) {
-      %batch, %head, %kv_head, %first = tile.coordinates %first_head : !tile.block<query, block_m>
+      -> (!tile.tile<[block_m, padded_qk], f32>, !tile.tile<[block_m, padded_v], f32>) : i32 {
+    %dKg, %dVg = tile.blocks %first_head, %partial of %keys : !tile.block<key, block_m> -> !tile.block<query, block_n>
+        carry (%dK1 = %dKh : !tile.tile<[block_m, padded_qk], f32>, %dV1 = %dVh : !tile.tile<[block_m, padded_v], f32>) {
+      %batch, %head, %kv_head, %first = tile.coordinates %first_head : !tile.block<query, block_n>
       %own_head = arith.addi %head, %g : i32
-      %queries = tile.block %batch, %own_head, %first : !tile.block<query, block_m>
-      %Q = tile.load %q[%queries] : !tile.view<[B, H, Sq, d_qk], input>[!tile.block<query, block_m>] -> !tile.tile<[block_m, padded_qk], input>
-      %dO = tile.load %do[%queries] : !tile.view<[B, H, Sq, d_v], input>[!tile.block<query, block_m>] -> !tile.tile<[block_m, padded_v], input>
-      %L = tile.load %lse[%queries] : !tile.view<[B, H, Sq], f32, contiguous>[!tile.block<query, block_m>] -> !tile.tile<[1, block_m], f32>
-      %D = tile.load %delta[%queries] : !tile.view<[B, H, Sq], f32, contiguous>[!tile.block<query, block_m>] -> !tile.tile<[1, block_m], f32>
-      %KQ = tile.dot %K, %Q transposed plus %S0 : (!tile.tile<[block_n, padded_qk], input>, !tile.tile<[block_m, padded_qk], input>, !tile.tile<[block_n, block_m], f32>) -> !tile.tile<[block_n, block_m], f32>
-      %T = tile.score %KQ scaled by %scale at %keys, %queries : !tile.tile<[block_n, block_m], f32>, !tile.block<key, block_n>, !tile.block<query, block_m>
-      %S = tile.mask %T if %partial at %keys, %queries : !tile.tile<[block_n, block_m], f32>, !tile.block<key, block_n>, !tile.block<query, block_m>
-      %P = tile.map %S, %L : (!tile.tile<[block_n, block_m], f32>, !tile.tile<[1, block_m], f32>) -> !tile.tile<[block_n, block_m], f32> {
+      %queries = tile.block %batch, %own_head, %first : !tile.block<query, block_n>
+      %Q = tile.load %q[%queries] : !tile.view<[B, H, Sq, d_qk], input>[!tile.block<query, block_n>] -> !tile.tile<[block_n, padded_qk], input>
+      %dO = tile.load %do[%queries] : !tile.view<[B, H, Sq, d_v], input>[!tile.block<query, block_n>] -> !tile.tile<[block_n, padded_v], input>
+      %L = tile.load %lse[%queries] : !tile.view<[B, H, Sq], f32, contiguous>[!tile.block<query, block_n>] -> !tile.tile<[1, block_n], f32>
+      %D = tile.load %delta[%queries] : !tile.view<[B, H, Sq], f32, contiguous>[!tile.block<query, block_n>] -> !tile.tile<[1, block_n], f32>
+      %KQ = tile.dot %K, %Q transposed plus %S0 : (!tile.tile<[block_m, padded_qk], input>, !tile.tile<[block_n, padded_qk], input>, !tile.tile<[block_m, block_n], f32>) -> !tile.tile<[block_m, block_n], f32>
+      %T = tile.score %KQ scaled by %scale at %keys, %queries : !tile.tile<[block_m, block_n], f32>, !tile.block<key, block_m>, !tile.block<query, block_n>
+      %S = tile.mask %T if %partial at %keys, %queries : !tile.tile<[block_m, block_n], f32>, !tile.block<key, block_m>, !tile.block<query, block_n>
+      %P = tile.map %S, %L : (!tile.tile<[block_m, block_n], f32>, !tile.tile<[1, block_n], f32>) -> !tile.tile<[block_m, block_n], f32> {
       ^body(%s: f32, %l: f32, %row: i32, %column: i32):
         %lowest = arith.constant 0xFF800000 : f32
         %masked = arith.cmpf oeq, %s, %lowest : f32
@@ -70,10 +70,10 @@ tile.kernel @backward_keys<block_m, block_n, d_qk, d_v, padded_qk, padded_v, inp
         %p = arith.select %masked, %zero, %power : f32
         tile.yield %p : f32
       }
-      %Pi = tile.convert %P : !tile.tile<[block_n, block_m], f32> -> !tile.tile<[block_n, block_m], input>
-      %dV2 = tile.dot %Pi, %dO plus %dV1 : (!tile.tile<[block_n, block_m], input>, !tile.tile<[block_m, padded_v], input>, !tile.tile<[block_n, padded_v], f32>) -> !tile.tile<[block_n, padded_v], f32>
-      %dP = tile.dot %V, %dO transposed plus %S0 : (!tile.tile<[block_n, padded_v], input>, !tile.tile<[block_m, padded_v], input>, !tile.tile<[block_n, block_m], f32>) -> !tile.tile<[block_n, block_m], f32>
-      %dS = tile.map %P, %dP, %D : (!tile.tile<[block_n, block_m], f32>, !tile.tile<[block_n, block_m], f32>, !tile.tile<[1, block_m], f32>) -> !tile.tile<[block_n, block_m], f32> {
+      %Pi = tile.convert %P : !tile.tile<[block_m, block_n], f32> -> !tile.tile<[block_m, block_n], input>
+      %dV2 = tile.dot %Pi, %dO plus %dV1 : (!tile.tile<[block_m, block_n], input>, !tile.tile<[block_n, padded_v], input>, !tile.tile<[block_m, padded_v], f32>) -> !tile.tile<[block_m, padded_v], f32>
+      %dP = tile.dot %V, %dO transposed plus %S0 : (!tile.tile<[block_m, padded_v], input>, !tile.tile<[block_n, padded_v], input>, !tile.tile<[block_m, block_n], f32>) -> !tile.tile<[block_m, block_n], f32>
+      %dS = tile.map %P, %dP, %D : (!tile.tile<[block_m, block_n], f32>, !tile.tile<[block_m, block_n], f32>, !tile.tile<[1, block_n], f32>) -> !tile.tile<[block_m, block_n], f32> {
       ^body(%p: f32, %dp: f32, %d: f32, %row: i32, %column: i32):
         %less = arith.subf %dp, %d : f32
         %product = arith.mulf %p, %less : f32
@@ -82,23 +82,23 @@ tile.kernel @backward_keys<block_m, block_n, d_qk, d_v, padded_qk, padded_v, inp
         %ds = arith.select %masked, %zero, %product : f32
         tile.yield %ds : f32
       }
-      %dX = tile.score_gradient %dS of %KQ scaled by %scale at %keys, %queries : !tile.tile<[block_n, block_m], f32>, !tile.block<key, block_n>, !tile.block<query, block_m>
-      %dXi = tile.convert %dX : !tile.tile<[block_n, block_m], f32> -> !tile.tile<[block_n, block_m], input>
-      %dK2 = tile.dot %dXi, %Q plus %dK1 : (!tile.tile<[block_n, block_m], input>, !tile.tile<[block_m, padded_qk], input>, !tile.tile<[block_n, padded_qk], f32>) -> !tile.tile<[block_n, padded_qk], f32>
-      tile.yield %dK2, %dV2 : !tile.tile<[block_n, padded_qk], f32>, !tile.tile<[block_n, padded_v], f32>
+      %dX = tile.score_gradient %dS of %KQ scaled by %scale at %keys, %queries : !tile.tile<[block_m, block_n], f32>, !tile.block<key, block_m>, !tile.block<query, block_n>
+      %dXi = tile.convert %dX : !tile.tile<[block_m, block_n], f32> -> !tile.tile<[block_m, block_n], input>
+      %dK2 = tile.dot %dXi, %Q plus %dK1 : (!tile.tile<[block_m, block_n], input>, !tile.tile<[block_n, padded_qk], input>, !tile.tile<[block_m, padded_qk], f32>) -> !tile.tile<[block_m, padded_qk], f32>
+      tile.yield %dK2, %dV2 : !tile.tile<[block_m, padded_qk], f32>, !tile.tile<[block_m, padded_v], f32>
     }
-    scf.yield %dKg, %dVg : !tile.tile<[block_n, padded_qk], f32>, !tile.tile<[block_n, padded_v], f32>
+    scf.yield %dKg, %dVg : !tile.tile<[block_m, padded_qk], f32>, !tile.tile<[block_m, padded_v], f32>
   }
 
-  %dKs = tile.map %dK : (!tile.tile<[block_n, padded_qk], f32>) -> !tile.tile<[block_n, padded_qk], f32> {
+  %dKs = tile.map %dK : (!tile.tile<[block_m, padded_qk], f32>) -> !tile.tile<[block_m, padded_qk], f32> {
   ^body(%x: f32, %row: i32, %column: i32):
     %y = arith.mulf %x, %scale : f32
     tile.yield %y : f32
   }
-  %dKi = tile.convert %dKs : !tile.tile<[block_n, padded_qk], f32> -> !tile.tile<[block_n, padded_qk], input>
-  %dVi = tile.convert %dV : !tile.tile<[block_n, padded_v], f32> -> !tile.tile<[block_n, padded_v], input>
-  tile.store %dKi, %dk[%keys] : !tile.tile<[block_n, padded_qk], input>, !tile.view<[B, Hkv, Sk, d_qk], input>[!tile.block<key, block_n>]
-  tile.store %dVi, %dv[%keys] : !tile.tile<[block_n, padded_v], input>, !tile.view<[B, Hkv, Sk, d_v], input>[!tile.block<key, block_n>]
+  %dKi = tile.convert %dKs : !tile.tile<[block_m, padded_qk], f32> -> !tile.tile<[block_m, padded_qk], input>
+  %dVi = tile.convert %dV : !tile.tile<[block_m, padded_v], f32> -> !tile.tile<[block_m, padded_v], input>
+  tile.store %dKi, %dk[%keys] : !tile.tile<[block_m, padded_qk], input>, !tile.view<[B, Hkv, Sk, d_qk], input>[!tile.block<key, block_m>]
+  tile.store %dVi, %dv[%keys] : !tile.tile<[block_m, padded_v], input>, !tile.view<[B, Hkv, Sk, d_v], input>[!tile.block<key, block_m>]
 }
 
 // dQ: a work item owns block_m queries of a head and walks over the blocks of keys that they need.

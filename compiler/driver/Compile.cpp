@@ -128,6 +128,10 @@ private:
   std::unique_ptr<llvm::Module> llvmModule;
 };
 
+static bool hasProducts(tile::KernelOp kernel) {
+  return kernel.walk([](tile::DotOp) { return WalkResult::interrupt(); }).wasInterrupted();
+}
+
 /// What stopped a stage: a fault of the user's own template, else a defect.
 Error Compilation::failure(const char *stage) {
   if (!templateFile.empty())
@@ -303,13 +307,17 @@ Status Compilation::bind() {
     templates->emitError() << "there must be a tile.kernel";
   if (!messages.empty())
     return failure("template");
-  auto attribute = dyn_cast_or_null<tile::ScheduleAttr>(
-      parseAttribute("#tile.schedule<" + schedule.text() + ">", &context));
-  if (!attribute)
+  auto attribute = [&](const Schedule &each) {
+    return dyn_cast_or_null<tile::ScheduleAttr>(
+        parseAttribute("#tile.schedule<" + each.text() + ">", &context));
+  };
+  tile::ScheduleAttr scheduled = attribute(schedule),
+                     withoutRoles = attribute(schedule.withoutRoles());
+  if (!scheduled || !withoutRoles)
     return failure("schedule");
   for (auto kernel : llvm::make_early_inc_range(templates->getOps<tile::KernelOp>())) {
     kernel->remove();
-    kernel.setScheduleAttr(attribute);
+    kernel.setScheduleAttr(hasProducts(kernel) ? scheduled : withoutRoles);
     module->push_back(kernel);
     ++kernelCount;
   }
@@ -495,16 +503,19 @@ Artifact Compilation::makeArtifact() {
   artifact.workspaces.insert(artifact.workspaces.end(), interface.workspaces.begin(),
                              interface.workspaces.end());
   artifact.launches = summaries.launches;
-  for (auto [kernel, signature] : llvm::zip(kernels(), signatures))
+  for (auto [kernel, signature] : llvm::zip(kernels(), signatures)) {
+    bool hasRoles = kernel.getScheduleAttr().getConsumers() > 0;
+    Schedule own = hasRoles ? schedule : schedule.withoutRoles();
     artifact.launches.push_back({.kernel = kernel.getSymName().str(),
                                  .items = workItems(kernel),
                                  .extents = {},
                                  .summarizes = "",
-                                 .persistent = schedule.persistent,
-                                 .threads = int(schedule.threads()),
+                                 .persistent = own.persistent,
+                                 .threads = int(own.threads()),
                                  .sharedBytes = 0,
                                  .workspaceBytes = 0,
                                  .slots = signature.slots()});
+  }
   return artifact;
 }
 

@@ -51,6 +51,14 @@ std::string Schedule::text() const {
   return text;
 }
 
+Schedule Schedule::withoutRoles() const {
+  Schedule plain = *this;
+  plain.consumers = 0;
+  plain.overlap = plain.turns = plain.persistent = plain.outputBuffer = false;
+  plain.queryStages = 1;
+  return plain;
+}
+
 namespace {
 /// The fields that a text can name, but for `reference`.
 struct Flag {

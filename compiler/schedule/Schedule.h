@@ -32,6 +32,10 @@ struct Schedule {
   /// Threads of a GPU's thread block.
   int64_t threads() const { return consumers > 0 ? 128 * (consumers + 1) : 32 * warps; }
 
+  /// The same blocks and warps without roles: of a kernel without products, whose loads and stores
+  /// the warps do themselves.
+  Schedule withoutRoles() const;
+
   /// The attribute's body: "block_m = 128, block_n = 64, …".
   std::string text() const;
   /// Every choice that the target has, also those that text() leaves out as defaults: as overrides

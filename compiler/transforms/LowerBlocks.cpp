@@ -2,6 +2,7 @@
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
+#include "tile/EmptyRange.h"
 #include "transforms/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -160,7 +161,8 @@ private:
     return partial;
   }
 
-  /// The iterations of this loop's part. Shares differ by one iteration, the larger ones come first.
+  /// The iterations of this loop's part. Shares differ by one iteration, the larger ones come
+  /// first.
   std::pair<Value, Value> shareOf(Value low, Value high) {
     Value part = loop.getPart()[0], parts = loop.getPart()[1], count = subtract(high, low);
     Value whole = arith::DivUIOp::create(builder, loc, count, parts);
@@ -180,6 +182,8 @@ private:
     if (!loop.getPart().empty())
       std::tie(low, high) = shareOf(low, high);
     auto newLoop = scf::ForOp::create(builder, loc, low, high, one, loop.getInit());
+    if (loop.getPart().empty() && loop->hasAttr(tile::dropsEmptyAttr))
+      newLoop->setAttr(tile::dropsEmptyAttr, builder.getUnitAttr());
     Block *body = newLoop.getBody();
     if (!body->empty() && body->back().hasTrait<OpTrait::IsTerminator>())
       body->back().erase(); // without carried values the builder has made one

@@ -6,6 +6,7 @@
 #include "analysis/SeldomMap.h"
 #include "analysis/UsedValues.h"
 #include "attn/Attn.h"
+#include "tile/EmptyRange.h"
 #include "transforms/MaskTranslation.h"
 #include "transforms/Passes.h"
 #include "transforms/TileEmitter.h"
@@ -41,7 +42,7 @@ public:
     auto blocks = dyn_cast<tile::BlocksOp>(mask->getParentOp());
     isFound = blocks && blocks.getAmong();
     hasRoles = schedule && schedule.getConsumers() > 0;
-    isAhead = isFound && hasRoles && schedule.getOverlap();
+    isAhead = isFound && hasRoles && schedule.getOverlap() && loop != mask;
   }
 
   void run() {
@@ -55,6 +56,8 @@ public:
     OpBuilder builder(mask);
     Value masked = mask.getSource();
     auto emitHere = [&](OpBuilder &inner) {
+      if (loop == mask) // ahead of the branch that `inner` writes into
+        outside.setInsertionPoint(inner.getInsertionBlock()->getParentOp());
       auto column = tile::CoordinatesOp::create(inner, loc, mask.getColumns());
       Value limit =
           tile::ExtentOp::create(inner, loc, inner.getI32Type(), mask.rowsAreKeys() ? "Sq" : "Sk");
@@ -501,8 +504,11 @@ struct TileLowerMasks : impl::TileLowerMasksBase<TileLowerMasks> {
   void runOnOperation() override {
     SmallVector<tile::MaskOp> masks;
     getOperation().walk([&](tile::MaskOp mask) { masks.push_back(mask); });
-    for (tile::MaskOp mask : masks)
+    for (tile::MaskOp mask : masks) {
+      if (auto loop = dyn_cast<tile::BlocksOp>(mask->getParentOp()))
+        loop->setAttr(tile::dropsEmptyAttr, UnitAttr::get(&getContext()));
       MaskLowering(mask).run();
+    }
   }
 };
 

@@ -39,8 +39,11 @@ struct TileSplitReads : impl::TileSplitReadsBase<TileSplitReads> {
       positions[body.getArgument(coordinates)] = {Value(), 1, 0};
     positions[body.getArgument(coordinates + 1)] = {Value(), 0, 1};
 
-    SmallVector<tile::ReadOp> reads;
-    Value covered;
+    SmallVector<tile::ReadOp> reads, pairs;
+    Value covered, paired;
+    auto both = [&](Value a, Value b) {
+      return a ? builder.createOrFold<arith::AndIOp>(map.getLoc(), a, b) : b;
+    };
     for (Operation &op : body.without_terminator()) {
       if (op.getNumResults() == 1 && isRowPosition(op.getResult(0), map)) {
         positions[op.getResult(0)] = {Value(), 1, 0};
@@ -60,9 +63,11 @@ struct TileSplitReads : impl::TileSplitReadsBase<TileSplitReads> {
         continue;
       if (read && !llvm::all_of(operands, [](const Position &p) { return p.isUniform(); })) {
         reads.push_back(read);
-        Value inside = covers(builder, read, operands, map);
-        covered =
-            covered ? builder.createOrFold<arith::AndIOp>(op.getLoc(), covered, inside) : inside;
+        covered = both(covered, covers(builder, read, operands, map, /*pairs=*/false));
+        if (comesInPairs(read, operands)) {
+          pairs.push_back(read);
+          paired = both(paired, covers(builder, read, operands, map, /*pairs=*/true));
+        }
       } else if (matchPattern(&op, m_Constant())) {
         positions[op.getResult(0)] = {builder.clone(op)->getResult(0)};
       } else if (std::optional<Position> sum = combinePositions(op, operands, builder)) {
@@ -71,24 +76,45 @@ struct TileSplitReads : impl::TileSplitReadsBase<TileSplitReads> {
     }
     if (reads.empty())
       return;
-    auto branch = scf::IfOp::create(builder, map.getLoc(), map.getType(), covered,
+    setSeldom(moveIntoBranch(builder, map, covered));
+    for (tile::ReadOp read : reads)
+      read.setCovered(true);
+    if (!paired)
+      return;
+    builder.setInsertionPoint(map);
+    moveIntoBranch(builder, map, paired);
+    for (tile::ReadOp read : pairs)
+      read.setPaired(true);
+  }
+
+  /// Leaves `map` where `condition` holds, and gives its copy where it does not.
+  static tile::MapOp moveIntoBranch(OpBuilder &builder, tile::MapOp map, Value condition) {
+    auto branch = scf::IfOp::create(builder, map.getLoc(), map.getType(), condition,
                                     /*withElseRegion=*/true);
     map->replaceAllUsesWith(branch);
     OpBuilder other = branch.getElseBodyBuilder();
-    auto clamping = cast<tile::MapOp>(other.clone(*map));
-    setSeldom(clamping);
-    scf::YieldOp::create(other, map.getLoc(), clamping.getResult());
-    for (tile::ReadOp read : reads)
-      read.setCovered(true);
+    auto copy = cast<tile::MapOp>(other.clone(*map));
+    scf::YieldOp::create(other, map.getLoc(), copy.getResult());
     OpBuilder then = branch.getThenBodyBuilder();
     map->remove();
     then.insert(map);
     scf::YieldOp::create(then, map.getLoc(), map.getResult());
+    return copy;
+  }
+
+  /// Whether the elements of two columns beside each other may come in one load: two of 16 bits
+  /// make a register, and a load for each would take the load units as long as the products take
+  /// the tensor cores (docs/performance.md, learned_bias).
+  static bool comesInPairs(tile::ReadOp read, ArrayRef<Position> indices) {
+    Type element = read.getView().getType().getElementType();
+    return (element.isF16() || element.isBF16()) && indices.back().row == 0 &&
+           indices.back().column == 1 &&
+           llvm::all_of(indices.drop_back(), [](const Position &p) { return p.column == 0; });
   }
 
   /// Whether all that `read` reads for the elements of a tile is inside its view.
   static Value covers(OpBuilder &builder, tile::ReadOp read, ArrayRef<Position> indices,
-                      tile::MapOp map) {
+                      tile::MapOp map, bool pairs) {
     auto type = cast<tile::TileType>(map.getType());
     int64_t rows = type.getExtent(0) / headsOfRows(map);
     SmallVector<Value> bases;
@@ -100,7 +126,7 @@ struct TileSplitReads : impl::TileSplitReadsBase<TileSplitReads> {
       high.push_back(index.highest(rows, type.getExtent(1)));
     }
     return tile::CoversOp::create(builder, read.getLoc(), builder.getI1Type(), read.getView(),
-                                  bases, low, high);
+                                  bases, low, high, pairs);
   }
 };
 

@@ -8,6 +8,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <sstream>
 
 using namespace tesela;
@@ -217,6 +218,8 @@ TEST(Templates, AGpuRefusesWhatItCannotLower) {
   specification.bindings = {"parts=4"};
   specification.variantText = "attention causal() { mask = q >= k }";
   specification.target = {Target::Kind::cuda, 90};
+  EXPECT_TRUE(compile(specification).ok());
+  specification.schedule = "consumers = 2, persistent = true";
   Result<Artifact> artifact = compile(specification);
   ASSERT_FALSE(artifact.ok());
   EXPECT_EQ(artifact.error().code(), Code::unsupported);
@@ -224,7 +227,37 @@ TEST(Templates, AGpuRefusesWhatItCannotLower) {
             std::string::npos)
       << artifact.error().message();
   specification.target = {};
+  specification.schedule.clear();
   EXPECT_TRUE(compile(specification).ok());
+}
+
+// Of an empty share of the blocks an overlapped loop would compute the first one all the same.
+TEST(Templates, OverlapIsRefusedForASplitLoop) {
+  KernelSpecification specification;
+  specification.algorithm = "forward_split";
+  specification.bindings = {"parts=4"};
+  specification.variantText = "attention causal() { mask = q >= k }";
+  specification.target = {Target::Kind::cuda, 90};
+  specification.schedule = "consumers = 2, overlap = true";
+  Result<Artifact> artifact = compile(specification);
+  ASSERT_FALSE(artifact.ok());
+  EXPECT_NE(artifact.error().message().find("give the schedule overlap = false"), std::string::npos)
+      << artifact.error().message();
+}
+
+// A captured tensor that the kernels of a plan read in boxes of different axes has several summaries.
+TEST(Templates, AKernelThatReadsByRowsHasItsOwnSummary) {
+  KernelSpecification specification;
+  specification.algorithm = "backward";
+  specification.variantText = "attention clusters(cluster: i32[B, H, Sk]) {\n"
+                              "  mask = q >= k && cluster[b, h, q] == cluster[b, h, k]\n}";
+  Result<Artifact> artifact = compile(specification);
+  ASSERT_TRUE(artifact.ok()) << artifact.error().message();
+  std::set<std::string> names;
+  for (const Workspace &workspace : artifact->workspaces)
+    names.insert(workspace.name);
+  EXPECT_TRUE(names.count("$cluster.summary0") && names.count("$cluster.summary0.64"))
+      << testing::PrintToString(names);
 }
 
 } // namespace

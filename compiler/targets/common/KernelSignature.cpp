@@ -4,6 +4,8 @@
 //===----------------------------------------------------------------------===//
 #include "targets/common/KernelSignature.h"
 
+#include "pipe/Pipe.h"
+#include "targets/common/LoadUses.h"
 #include "tile/Extents.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -16,27 +18,38 @@ unsigned KernelSignature::extent(llvm::StringRef name) {
   return llvm::find(tile::launchExtents(), name) - tile::launchExtents().begin();
 }
 
-/// The blocks of queries of the view that are loaded or stored; null where there are none.
-static tile::BlockType queriesOf(BlockArgument view) {
+/// Whether warpgroups with roles copy the view's tiles: 16-bit rows, in boxes.
+static bool isCopied(tile::KernelOp kernel, BlockArgument argument, tile::ViewType view) {
+  return !kernel.isParameter(argument.getArgNumber()) && view.getRank() == 4 &&
+         !view.getContiguous() && view.getElementType().getIntOrFloatBitWidth() == 16;
+}
+
+/// Rows of a view that one tensor copy moves, and of how many heads: a warpgroup's rows of what is
+/// stored or a left operand, a whole block of what every warpgroup reads. No rows where none are
+/// moved.
+static std::pair<int64_t, int64_t> boxOf(BlockArgument view, int64_t consumers) {
+  int64_t rows = 0, heads = 1;
   for (Operation *user : view.getUsers()) {
+    auto load = dyn_cast<tile::LoadOp>(user);
     auto types = user->getOperandTypes();
-    auto block = llvm::find_if(types, llvm::IsaPred<tile::BlockType>); // of the rows
-    if (block != types.end() && cast<tile::BlockType>(*block).getAxis() == tile::Axis::Query)
-      return cast<tile::BlockType>(*block);
+    auto found = llvm::find_if(types, llvm::IsaPred<tile::BlockType>); // of the rows
+    if (found == types.end() || (load && !isReadByProduct(load)))
+      continue;
+    auto block = cast<tile::BlockType>(*found);
+    auto fill = dyn_cast<pipe::FillOp>(user);
+    int64_t parts = fill   ? fill.getChannel().getType().getParts()
+                    : load ? (isReadByRows(load) ? consumers : 1)
+                           : consumers;
+    rows = std::max(rows, block.getRows() / parts);
+    heads = std::max(heads, block.getHeadCount());
   }
-  return {};
+  return {rows, heads};
 }
 
 void KernelSignature::add(ArgumentSlot::Kind kind, std::string name, int axis, Type type,
                           int heads) {
   slots_.push_back({kind, std::move(name), axis, heads});
   types_.push_back(type);
-}
-
-/// Whether warpgroups with roles copy the view's tiles: 16-bit rows, in boxes.
-static bool isCopied(tile::KernelOp kernel, BlockArgument argument, tile::ViewType view) {
-  return !kernel.isParameter(argument.getArgNumber()) && view.getRank() == 4 &&
-         !view.getContiguous() && view.getElementType().getIntOrFloatBitWidth() == 16;
 }
 
 KernelSignature::KernelSignature(tile::KernelOp kernel) {
@@ -76,11 +89,9 @@ KernelSignature::KernelSignature(tile::KernelOp kernel) {
     std::string name = kernel.getArgumentName(argument.getArgNumber()).str();
     if (!viewType || !isCopied(kernel, argument, viewType))
       continue;
-    // Boxes of what one copy moves: a warpgroup's rows of a block of queries, a whole block of
-    // keys.
-    tile::BlockType queries = queriesOf(argument);
-    int64_t rows = queries ? 64 : schedule.getBlockN();
-    int64_t heads = queries ? tile::staticExtent(queries.getHeads()).value_or(1) : 1;
+    auto [rows, heads] = boxOf(argument, schedule.getConsumers());
+    if (rows == 0)
+      continue;
     views_[argument.getArgNumber()].tensorMap = slots_.size();
     add(Kind::tensorMap, name, rows / heads, Type(), heads);
     add(Kind::coordinateStep, name, 0, i32);

@@ -2,6 +2,7 @@
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
+#include "targets/common/LoadUses.h"
 #include "targets/nvvm/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -22,7 +23,10 @@ struct PipeAssignFragments : impl::PipeAssignFragmentsBase<PipeAssignFragments> 
       kernel.emitError() << "expected a kernel with the attribute 'schedule', a #tile.schedule";
       return signalPassFailure();
     }
+    // One pass runs on one kernel after the other.
     warps = kernel.getScheduleAttr().getWarps();
+    shares.clear();
+    bufferOf.clear();
     findShares();
     assignRegisters();
     if (kernel.getScheduleAttr().getConsumers() > 0)
@@ -172,11 +176,6 @@ private:
       load.erase();
   }
 
-  /// What no product reads goes from the view into registers.
-  static bool isReadByProduct(tile::LoadOp load) {
-    return llvm::any_of(load->getUsers(), llvm::IsaPred<tile::DotOp>);
-  }
-
   void bufferLoads() {
     SmallVector<Block *> blocks;
     getOperation().walk([&](Block *block) { blocks.push_back(block); });
@@ -215,15 +214,15 @@ private:
     }
   }
 
-  /// Tiles of two extents leave through a buffer, in rows of 16-byte stores. It takes the place
+  /// Tiles of 16-bit elements leave through a buffer, in rows of 16-byte stores. It takes the place
   /// of one that the kernel has read for the last time.
   void bufferStores() {
     SmallVector<tile::StoreOp> stores;
     getOperation().walk([&](tile::StoreOp store) { stores.push_back(store); });
     for (tile::StoreOp store : stores) {
       auto type = cast<tile::TileType>(store.getTile().getType());
-      if (type.getRank() != 2)
-        continue;
+      if (type.getRank() != 2 || type.getElementType().isF32())
+        continue; // straight from the registers
       OpBuilder builder(store);
       Location loc = store.getLoc();
       Value buffer = allocate(type, loc, findPlace(store, type));

@@ -63,8 +63,10 @@ ExtentValues KernelLowering::extents() {
   return {slots[0], slots[1], slots[2], slots[3], slots[4]};
 }
 
-void KernelLowering::noteKvHead(Value block, Value head) {
-  kvHeads[block] = emitKvHead(builder, loc, head, extents());
+void KernelLowering::setBlock(TypedValue<tile::BlockType> block, const BlockCoordinates &at) {
+  values[block] = {at.batch, at.head, at.first, at.limit};
+  if (block.getType().getAxis() == tile::Axis::Query)
+    kvHeads[block] = emitKvHead(builder, loc, at.head, extents());
 }
 
 Value KernelLowering::kvHeadOf(Value block) {
@@ -206,17 +208,24 @@ LogicalResult KernelLowering::lower(Operation *op) {
                                     : NVVM::BlockIdXOp::create(builder, loc, builder.getI32Type());
         BlockCoordinates block = emitWork(builder, loc, item, extents(), work.getBlock().getType(),
                                           kernel.getScheduleAttr().getGroupKeys());
-        values[work] = {block.batch, block.head, block.first, block.limit};
-        if (work.getBlock().getType().getAxis() == tile::Axis::Query)
-          noteKvHead(work, block.head);
+        setBlock(work.getBlock(), block);
+        return success();
+      })
+      .Case([&](tile::WorkPartOp work) {
+        tile::BlockType type = work.getBlock().getType();
+        Value item = NVVM::BlockIdXOp::create(builder, loc, builder.getI32Type());
+        Value items = emitWorkItems(builder, loc, extents(), type);
+        Value part = arith::DivUIOp::create(builder, loc, item, items);
+        Value inPart = arith::RemUIOp::create(builder, loc, item, items);
+        values[work.getPart()] = {part};
+        setBlock(work.getBlock(), emitWork(builder, loc, inPart, extents(), type,
+                                           kernel.getScheduleAttr().getGroupKeys()));
         return success();
       })
       .Case([&](tile::BlockOp block) {
         bool isQuery = block.getBlock().getType().getAxis() == tile::Axis::Query;
-        values[block] = {valueOf(block.getBatch()), valueOf(block.getHead()),
-                         valueOf(block.getFirst()), isQuery ? extents().Sq : extents().Sk};
-        if (isQuery)
-          noteKvHead(block, valueOf(block.getHead()));
+        setBlock(block, {valueOf(block.getBatch()), valueOf(block.getHead()),
+                         valueOf(block.getFirst()), isQuery ? extents().Sq : extents().Sk});
         return success();
       })
       .Case([&](tile::WorkItemsOp count) {
@@ -264,7 +273,7 @@ LogicalResult KernelLowering::lower(Operation *op) {
       .Case([&](pipe::StoreOp store) { return done((lowerStore(store), 0)); })
       .Case([&](pipe::ConvertOp convert) { return lowerConvertEncoding(convert); })
       .Case([&](tile::LoadOp load) { return done((lowerLoad(load), 0)); })
-      .Case([&](tile::StoreOp store) { return done((lowerRowStore(store), 0)); })
+      .Case([&](tile::StoreOp store) { return done((lowerRegisterStore(store), 0)); })
       .Case([&](pipe::OpenOp open) {
         values[open] = {add(sharedBase, constant(*open.getOffset()))};
         return success();

@@ -109,7 +109,7 @@ private:
   void lowerCopy(pipe::CopyOp op);
   void lowerWrite(pipe::WriteOp op);
   void lowerStore(pipe::StoreOp op);
-  void lowerRowStore(tile::StoreOp op);
+  void lowerRegisterStore(tile::StoreOp op);
   void lowerLoad(tile::LoadOp op);
   void lowerColumnLoad(tile::LoadOp op);
   /// Where row `row` of a block lies in a contiguous [B, H, Sq] view.
@@ -117,9 +117,11 @@ private:
   mlir::Value emitRead(tile::ReadOp op, mlir::ValueRange indices);
   mlir::Value emitElement(tile::ReadOp op, mlir::Value address);
   void lowerCovers(tile::CoversOp op);
-  /// A covered read of the element whose indices are lane[axis] + offset[axis].
-  mlir::Value emitCoveredRead(tile::ReadOp op, mlir::ValueRange lane,
-                              llvm::ArrayRef<int64_t> offset);
+  /// Where the element of a covered read lies whose indices are lane[axis] + offset[axis].
+  mlir::Value coveredAddress(tile::ReadOp op, mlir::ValueRange lane,
+                             llvm::ArrayRef<int64_t> offset);
+  /// The elements of a paired read there and in the next column.
+  Values emitCoveredPair(tile::ReadOp op, mlir::ValueRange lane, llvm::ArrayRef<int64_t> offset);
 
   // LowerDot.cpp
   mlir::LogicalResult lowerDot(tile::DotOp op);
@@ -201,7 +203,7 @@ private:
   BlockCoordinates blockOf(mlir::Value block);
   /// Divides for the key/value head of a block of queries where the block becomes known: a loop
   /// that asks for it would divide for each block, since LLVM moves no division out of one.
-  void noteKvHead(mlir::Value block, mlir::Value head);
+  void setBlock(mlir::TypedValue<tile::BlockType> block, const BlockCoordinates &at);
   mlir::Value kvHeadOf(mlir::Value block);
   ExtentValues extents();
   llvm::SmallVector<mlir::Type> typesOf(mlir::Type type);

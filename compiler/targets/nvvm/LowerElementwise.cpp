@@ -104,6 +104,10 @@ void KernelLowering::lowerConvertElements(tile::ConvertOp op) {
   const Values &source = valuesOf(op.getSource());
   Type element = cast<tile::TileType>(op.getType()).getElementType();
   Type given = cast<tile::TileType>(op.getSource().getType()).getElementType();
+  if (element == given) {
+    values[op] = Values(source);
+    return;
+  }
   if (element.isF32()) {
     Values elements;
     for (Value pair : source)

@@ -210,6 +210,11 @@ void KernelLowering::MapElements::prepareElement(Element &at, Operation &op) {
   }
   auto read = dyn_cast<tile::ReadOp>(op);
   if (read && read.getCovered()) {
+    Pair &pair = pairs[read];
+    if (read.getPaired() && at.odd == 1 && pair.first == indexOf(at) - 1) {
+      at.scalars.map(result, pair.elements[1]);
+      return;
+    }
     Values lane;
     SmallVector<int64_t> offset;
     for (Value index : read.getIndices()) {
@@ -217,7 +222,12 @@ void KernelLowering::MapElements::prepareElement(Element &at, Operation &op) {
       lane.push_back(place ? place->lane : ofElement(at, index));
       offset.push_back(place ? offsetOf(*place, at) : 0);
     }
-    at.scalars.map(result, lowering.emitCoveredRead(read, lane, offset));
+    if (read.getPaired() && at.odd == 0) {
+      pair = {indexOf(at), lowering.emitCoveredPair(read, lane, offset)};
+      at.scalars.map(result, pair.elements[0]);
+      return;
+    }
+    at.scalars.map(result, lowering.emitElement(read, lowering.coveredAddress(read, lane, offset)));
     return;
   }
   for (Value used : valuesUsedBy(op))

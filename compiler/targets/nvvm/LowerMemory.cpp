@@ -266,16 +266,26 @@ void KernelLowering::lowerLoad(tile::LoadOp op) {
   values[op] = results;
 }
 
-/// A row slice goes into a contiguous [B, H, Sq] view; the first lane of four stores. Rows of one
-/// head lie side by side there.
-void KernelLowering::lowerRowStore(tile::StoreOp op) {
+/// What goes straight from the registers of its fragment: a row slice into a contiguous [B, H, Sq]
+/// view, where the first lane of four stores and rows of one head lie side by side; f32 of two
+/// extents in pairs of the columns that the view has.
+void KernelLowering::lowerRegisterStore(tile::StoreOp op) {
   FragmentShape shape = shapeOf(op.getTile());
   Value firstRow = ptx().pinned(this->firstRow), firstColumn = ptx().pinned(this->firstColumn);
-  const Values &rows = valuesOf(op.getTile());
+  const Values &registers = valuesOf(op.getTile());
   BlockCoordinates block = blockOf(op.getBlock());
   int64_t heads = op.getBlock().getType().getHeadCount();
   Type element = builder.getF32Type();
-  Value target = rowAddress(op.getView(), block, firstRow);
+  tile::ViewType view = op.getView().getType();
+  bool isRow = cast<tile::TileType>(op.getTile().getType()).getRank() == 1;
+  // Row 0 of the head and the position, and how far apart rows of a head are.
+  auto address = [&](const BlockCoordinates &at, Value row) {
+    if (isRow)
+      return rowAddress(op.getView(), at, row);
+    Value rows = multiply(wide(row), slots[viewOf(op.getView()).strides[2]]);
+    return advance(blockAddress(op.getView(), at, element), element, add(rows, wide(firstColumn)));
+  };
+  Value target = address(block, firstRow);
   Value isFirst =
       arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, firstColumn, constant(0));
   Value rowsLeft = arith::SubIOp::create(builder, loc, block.limit, add(block.first, firstRow));
@@ -288,14 +298,33 @@ void KernelLowering::lowerRowStore(tile::StoreOp op) {
             arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::sgt, rowsLeft, constant(row));
       else
         at = emitRow(builder, loc, block, add(firstRow, constant(row)), heads, extents());
-      Value stores = arith::AndIOp::create(builder, loc, at.exists, isFirst);
+      Value stores =
+          isRow ? arith::AndIOp::create(builder, loc, at.exists, isFirst).getResult() : at.exists;
       auto branch = scf::IfOp::create(builder, loc, stores, /*withElseRegion=*/false);
       OpBuilder::InsertionGuard guard(builder);
       builder.setInsertionPointToStart(branch.thenBlock());
-      Value address =
-          heads == 1 ? advance(target, element, constant(row, 64))
-                     : rowAddress(op.getView(), {block.batch, at.head, at.position}, constant(0));
-      LLVM::StoreOp::create(builder, loc, rows[strip * 2 + half], address);
+      Value start;
+      if (heads > 1) {
+        start = address({block.batch, at.head, at.position}, constant(0));
+      } else {
+        Value below = constant(row, 64);
+        if (!isRow)
+          below = multiply(below, slots[viewOf(op.getView()).strides[2]]);
+        start = advance(target, element, below);
+      }
+      if (isRow) {
+        LLVM::StoreOp::create(builder, loc, registers[strip * 2 + half], start);
+        continue;
+      }
+      for (int64_t group = 0; group < *view.getStaticExtent(3) / 8; ++group) {
+        int64_t place = ((strip * shape.groups() + group) * 2 + half) * 2;
+        Value pair = LLVM::PoisonOp::create(builder, loc, VectorType::get(2, element));
+        for (int64_t odd = 0; odd < 2; ++odd)
+          pair = LLVM::InsertElementOp::create(builder, loc, pair, registers[place + odd],
+                                               constant(odd));
+        LLVM::StoreOp::create(builder, loc, pair, advance(start, element, constant(8 * group, 64)),
+                              /*alignment=*/8);
+      }
     }
 }
 
@@ -359,12 +388,24 @@ void KernelLowering::lowerCovers(tile::CoversOp op) {
     covered = arith::AndIOp::create(builder, loc, covered, above);
     covered = arith::AndIOp::create(builder, loc, covered, below);
   }
+  if (op.getPairs()) {
+    int64_t size = op.getView().getType().getElementType().getIntOrFloatBitWidth() / 8;
+    Value address = LLVM::PtrToIntOp::create(builder, loc, builder.getI64Type(), slots[parts.data]);
+    Value odd = arith::AndIOp::create(builder, loc, address, constant(size, 64));
+    for (unsigned stride : ArrayRef(parts.strides).drop_back())
+      odd = arith::OrIOp::create(
+          builder, loc, odd, arith::AndIOp::create(builder, loc, slots[stride], constant(1, 64)));
+    Value last = arith::AndIOp::create(builder, loc, valueOf(op.getIndices().back()), constant(1));
+    odd = arith::OrIOp::create(builder, loc, odd, wide(last));
+    Value areEven = compare(arith::CmpIPredicate::eq, odd, constant(0, 64));
+    covered = arith::AndIOp::create(builder, loc, covered, areEven);
+  }
   values[op] = {covered};
 }
 
 /// The lane's address is the same for all elements of a map; the last axis's offset is a constant
 /// of the load.
-Value KernelLowering::emitCoveredRead(tile::ReadOp op, ValueRange lane, ArrayRef<int64_t> offset) {
+Value KernelLowering::coveredAddress(tile::ReadOp op, ValueRange lane, ArrayRef<int64_t> offset) {
   const ViewSlots &parts = viewOf(op.getView());
   Value start = constant(0, 64), rows = constant(0, 64);
   for (auto [axis, index] : llvm::enumerate(lane.drop_back())) {
@@ -376,7 +417,18 @@ Value KernelLowering::emitCoveredRead(tile::ReadOp op, ValueRange lane, ArrayRef
   start = add(start, wide(lane.back()));
   Type type = op.getView().getType().getElementType();
   Value address = advance(advance(slots[parts.data], type, start), type, rows);
-  return emitElement(op, advance(address, type, constant(offset.back(), 64)));
+  return advance(address, type, constant(offset.back(), 64));
+}
+
+Values KernelLowering::emitCoveredPair(tile::ReadOp op, ValueRange lane, ArrayRef<int64_t> offset) {
+  auto load = LLVM::LoadOp::create(builder, loc, builder.getI32Type(),
+                                   coveredAddress(op, lane, offset), /*alignment=*/4);
+  load.setInvariant(true); // no kernel writes to a capture
+  Values elements = unpackPair(op.getView().getType().getElementType(), load);
+  if (!op.getElement().getType().isF32()) // the bits are asked for
+    for (Value &element : elements)
+      element = arith::BitcastOp::create(builder, loc, builder.getI32Type(), element);
+  return elements;
 }
 
 } // namespace tesela::nvvm

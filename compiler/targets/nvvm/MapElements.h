@@ -165,6 +165,12 @@ private:
   /// By reduction: the words of each row.
   llvm::DenseMap<mlir::Value, llvm::SmallVector<Values>> reductions;
   llvm::DenseSet<mlir::Operation *> needed;
+  /// Of a paired read: what it gave for an element and for the next one, by the first's number.
+  struct Pair {
+    int64_t first = -1;
+    Values elements;
+  };
+  llvm::DenseMap<mlir::Operation *, Pair> pairs;
 };
 
 } // namespace tesela::nvvm

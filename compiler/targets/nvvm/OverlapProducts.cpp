@@ -5,6 +5,7 @@
 #include "analysis/UsedValues.h"
 #include "targets/nvvm/IterationSlice.h"
 #include "targets/nvvm/Passes.h"
+#include "tile/EmptyRange.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/IRMapping.h"
@@ -30,9 +31,19 @@ struct PipeOverlapProducts : impl::PipeOverlapProductsBase<PipeOverlapProducts> 
     if (!schedule || !schedule.getOverlap())
       return;
     auto loops = llvm::to_vector(getOperation().getBodyBlock().getOps<scf::ForOp>());
-    for (scf::ForOp loop : loops)
-      if (std::optional<Products> products = findProducts(loop))
-        overlap(loop, *products, schedule.getTurns());
+    for (scf::ForOp loop : loops) {
+      std::optional<Products> products = findProducts(loop);
+      if (!products)
+        continue;
+      if (!loop->hasAttr(tile::dropsEmptyAttr)) {
+        loop.emitError() << "expected a loop that drops what it computes of an empty range (`"
+                         << tile::dropsEmptyAttr
+                         << "`), since its first iteration always runs; give the schedule overlap "
+                            "= false";
+        return signalPassFailure();
+      }
+      overlap(loop, *products, schedule.getTurns());
+    }
   }
 
   /// Nothing where the loop is not of the form that Passes.td shows.

@@ -86,11 +86,11 @@ def PipeOverlapProducts : Pass<"pipe-overlap-products", "::tesela::tile::KernelO
     the next, so that the tensor cores work while that first product's result is used. Each is awaited where it is
     first used: what needs neither runs beside both. The first
     iteration stands before the loop without the last product, which follows behind the loop; a sum that
-    begins with zeros is not scaled there. The loop runs at least once: of an empty range its first block is computed, all of whose elements the
-    kernel must drop by itself.
+    begins with zeros is not scaled there. The loop runs at least once: of an empty range its first block is computed. So it must have the attribute
+    `tile.drops_empty` (tile/EmptyRange.h): such a block changes nothing. Another loop is an error.
 
     ```mlir
-    // before
+    // before; the loop has `tile.drops_empty`
     scf.for %j = %low to %high iter_args(%O = %zero) {
       %K = tile.load %k[%keys_j]
       %S = tile.dot %Q, %K transposed plus %none

@@ -12,6 +12,7 @@
 // have one thing to wait for.
 //
 //===----------------------------------------------------------------------===//
+#include "targets/common/LoadUses.h"
 #include "targets/nvvm/Passes.h"
 #include "targets/nvvm/RoleRegisters.h"
 
@@ -38,14 +39,13 @@ enum class RoleKind { Finder, Producer, Consumers };
 /// How many uses of each channel a role has made, as i32 values, by the channel's number.
 using Uses = SmallVector<Value>;
 
-struct PipeSplitRoles : impl::PipeSplitRolesBase<PipeSplitRoles> {
-  void runOnOperation() override {
-    tile::KernelOp kernel = getOperation();
-    schedule = kernel.getScheduleAttr();
-    if (!schedule || schedule.getConsumers() == 0)
-      return;
-    if (kernel.walk(checkLoad).wasInterrupted())
-      return signalPassFailure();
+/// One kernel.
+class RoleSplitter {
+public:
+  explicit RoleSplitter(tile::KernelOp kernel)
+      : kernel(kernel), schedule(kernel.getScheduleAttr()) {}
+
+  LogicalResult run() {
     int64_t consumers = schedule.getConsumers();
     Block &body = kernel.getBodyBlock();
     Operation *first = &body.front();
@@ -54,14 +54,13 @@ struct PipeSplitRoles : impl::PipeSplitRolesBase<PipeSplitRoles> {
     openChannels(builder);
     openFinds(builder);
     if (failed_)
-      return signalPassFailure();
+      return failure();
     if (schedule.getPersistent())
       items = openNumbers(builder, loc, /*stages=*/2, /*words=*/4);
 
     auto roles = pipe::RolesOp::create(builder, loc, /*producer_registers=*/0, consumers,
                                        /*consumer_registers=*/0);
     auto rest = llvm::make_range(first->getIterator(), body.getTerminator()->getIterator());
-    work = {};
     kernel.walk([&](tile::WorkOp op) { work = op; });
     auto writeAhead = [&](RoleKind role, Region &region) {
       OpBuilder ahead = OpBuilder::atBlockEnd(&region.emplaceBlock());
@@ -94,8 +93,7 @@ struct PipeSplitRoles : impl::PipeSplitRolesBase<PipeSplitRoles> {
                 inside.setInsertionPointToEnd(block);
               });
     pipe::DrainOp::create(computes, loc);
-    if (failed_)
-      signalPassFailure();
+    return failure(failed_);
   }
 
 private:
@@ -103,8 +101,9 @@ private:
   struct Lane {
     pipe::AllocOp buffer;
     pipe::OpenOp channel;
-    unsigned number; ///< in Uses
-    bool inLoop;     ///< a loop loads it: all warpgroups read it to the end
+    unsigned number;          ///< in Uses
+    bool inLoop;              ///< a loop loads it: all warpgroups read it to the end
+    bool takesOutput = false; ///< an output leaves over it
   };
 
   static Value constant(OpBuilder &builder, Location loc, int64_t value) {
@@ -115,27 +114,12 @@ private:
     return arith::AddIOp::create(builder, loc, value, constant(builder, loc, 1));
   }
 
-  /// A left operand: each warpgroup reads its own rows alone, and need not wait for the others'.
-  static bool isReadByRows(tile::LoadOp load) {
-    return llvm::all_of(load->getUses(), [](OpOperand &use) {
-      return isa<tile::DotOp, pipe::DotStartOp>(use.getOwner()) && use.getOperandNumber() == 0;
-    });
-  }
-
-  /// What is no operand of a product has no buffer to come through.
-  static WalkResult checkLoad(tile::LoadOp load) {
-    auto type = cast<tile::TileType>(load.getType());
-    if (type.getRank() == 2 && !type.getElementType().isF32())
-      return WalkResult::advance();
-    load.emitError() << "a producer loads tiles of two extents and 16-bit elements, got " << type
-                     << "; give the schedule no consumers";
-    return WalkResult::interrupt();
-  }
-
   void openChannels(OpBuilder &builder) {
     findCarriers();
-    getOperation().walk([&](tile::LoadOp load) {
-      bool isInLoop = load->getParentOp() != getOperation();
+    kernel.walk([&](tile::LoadOp load) {
+      if (!isReadByProduct(load))
+        return; // the consumers load it themselves
+      bool isInLoop = load->getParentOp() != kernel;
       int64_t stages = isInLoop ? schedule.getStages() : schedule.getQueryStages();
       auto known = lanes.find(load.getView());
       if (known != lanes.end()) {
@@ -144,17 +128,17 @@ private:
         stages = known->second.inLoop ? schedule.getStages() : schedule.getQueryStages();
         auto channel = known->second.channel.getChannel().getType();
         known->second.channel.getChannel().setType(pipe::ChannelType::get(
-            &getContext(), stages, isReadByRows(load) ? channel.getParts() : 1,
+            kernel.getContext(), stages, isReadByRows(load) ? channel.getParts() : 1,
             channel.getWords()));
         if (carried.contains(load) != (channel.getWords() > 0))
           fail(load, "of its view's loads some tell consumers of a found block, others do not");
         known->second.buffer.getBuffer().setType(
-            pipe::BufferType::get(&getContext(), stages, type.getRows(), type.getColumns(),
+            pipe::BufferType::get(kernel.getContext(), stages, type.getRows(), type.getColumns(),
                                   type.getElementType(), /*panels=*/true));
         return;
       }
       auto type = cast<tile::TileType>(load.getType());
-      auto buffer = pipe::BufferType::get(&getContext(), stages, type.getExtent(0),
+      auto buffer = pipe::BufferType::get(kernel.getContext(), stages, type.getExtent(0),
                                           type.getExtent(1), type.getElementType(),
                                           /*panels=*/true);
       Location loc = load.getLoc();
@@ -162,28 +146,32 @@ private:
       int64_t parts = isReadByRows(load) ? schedule.getConsumers() : 1;
       int64_t words = carried.contains(load) ? 2 : 0;
       auto open = pipe::OpenOp::create(
-          builder, loc, pipe::ChannelType::get(&getContext(), stages, parts, words), IntegerAttr());
+          builder, loc, pipe::ChannelType::get(kernel.getContext(), stages, parts, words),
+          IntegerAttr());
       lanes.insert({load.getView(), {alloc, open, unsigned(lanes.size()), isInLoop}});
     });
   }
 
   pipe::OpenOp openNumbers(OpBuilder &builder, Location loc, int64_t stages, int64_t words) {
-    auto type = pipe::ChannelType::get(&getContext(), stages, /*parts=*/1, words);
+    auto type = pipe::ChannelType::get(kernel.getContext(), stages, /*parts=*/1, words);
     return pipe::OpenOp::create(builder, loc, type, IntegerAttr());
   }
 
   /// The first load of each found block of which consumers need to know more than its loads give.
   void findCarriers() {
-    getOperation().walk([&](tile::FoundBlockOp found) {
+    kernel.walk([&](tile::FoundBlockOp found) {
       tile::LoadOp first;
       bool isForLoads = true;
-      for (Operation *user : found->getUsers()) {
-        isForLoads &= isa<tile::BlockAtOp>(user);
-        for (Operation *reader : user->getUsers()) {
-          auto load = dyn_cast<tile::LoadOp>(reader);
-          isForLoads &= bool(load);
-          if (load && load->getBlock() == found->getBlock() &&
-              (!first || load->isBeforeInBlock(first)))
+      SmallVector<Operation *> worklist{found};
+      while (!worklist.empty()) {
+        for (Operation *user : worklist.pop_back_val()->getUsers()) {
+          auto load = dyn_cast<tile::LoadOp>(user);
+          if (isa<tile::BlockAtOp, tile::BlockOp, tile::CoordinatesOp>(user))
+            worklist.push_back(user);
+          else if (!load || !isReadByProduct(load))
+            isForLoads = false;
+          else if (load->getBlock() == found->getBlock() &&
+                   (!first || load->isBeforeInBlock(first)))
             first = load;
         }
       }
@@ -198,11 +186,11 @@ private:
 
   /// The finder tells all how many blocks there are, and the producer of each.
   void openFinds(OpBuilder &builder) {
-    getOperation().walk([&](tile::FindBlocksOp find) {
+    kernel.walk([&](tile::FindBlocksOp find) {
       if (!counts)
         counts = openNumbers(builder, find.getLoc(), /*stages=*/2, /*words=*/1);
     });
-    getOperation().walk([&](tile::FoundBlockOp found) {
+    kernel.walk([&](tile::FoundBlockOp found) {
       if (!blocks)
         blocks = openNumbers(builder, found.getLoc(), foundAhead, /*words=*/2);
     });
@@ -246,7 +234,7 @@ private:
     SmallVector<Type> given(uses.size() + (leads ? 1 : 3), i32);
     auto loop = scf::WhileOp::create(builder, loc, given, start);
 
-    OpBuilder before(&getContext()), inside(&getContext());
+    OpBuilder before(kernel.getContext()), inside(kernel.getContext());
     SmallVector<Location> locations(given.size(), loc);
     Block *condition =
         before.createBlock(&loop.getBefore(), {}, SmallVector<Type>(start.size(), i32),
@@ -269,8 +257,8 @@ private:
     uses.assign(arguments.end() - uses.size(), arguments.end());
     Value rows =
         leads ? Value(tile::WorkOp::create(inside, loc, work.getBlock().getType(), arguments[0]))
-              : Value(tile::BlockOp::create(inside, loc, work.getBlock().getType(),
-                                                 arguments[0], arguments[1], arguments[2]));
+              : Value(tile::BlockOp::create(inside, loc, work.getBlock().getType(), arguments[0],
+                                            arguments[1], arguments[2]));
     mapping.map(work.getBlock(), rows);
     body(inside, mapping, uses);
     SmallVector<Value> yielded(uses);
@@ -306,7 +294,11 @@ private:
   }
 
   static bool hasLoads(Operation *op) {
-    return op->walk([](tile::LoadOp) { return WalkResult::interrupt(); }).wasInterrupted();
+    return op
+        ->walk([](tile::LoadOp load) {
+          return isReadByProduct(load) ? WalkResult::interrupt() : WalkResult::advance();
+        })
+        .wasInterrupted();
   }
 
   static bool hasFinds(Operation *op) {
@@ -321,7 +313,11 @@ private:
         numbers.push_back(number);
     };
     if (role != RoleKind::Finder)
-      loop.walk([&](tile::LoadOp load) { add(lanes.find(load.getView())->second.number); });
+      loop.walk([&](tile::LoadOp load) {
+        if (isReadByProduct(load))
+          add(lanes.find(load.getView())->second.number);
+      });
+    loop.walk([&](tile::FindBlocksOp) { add(countsNumber()); });
     if (role != RoleKind::Consumers && hasFinds(loop))
       add(blocksNumber());
     return numbers;
@@ -341,15 +337,14 @@ private:
                  Uses &uses) {
     auto isKnown = [&](Value value) {
       return isa<tile::ViewType>(value.getType()) || mapping.contains(value) ||
-             (isa<BlockArgument>(value) &&
-              value.getParentBlock() == &getOperation().getBodyBlock());
+             (isa<BlockArgument>(value) && value.getParentBlock() == &kernel.getBodyBlock());
     };
     bool finds = role == RoleKind::Finder;
     for (Operation &op : source) {
       Location loc = op.getLoc();
       bool hasWork = finds ? hasFinds(&op) : hasLoads(&op);
       if (auto load = dyn_cast<tile::LoadOp>(op)) {
-        if (finds)
+        if (finds || !isReadByProduct(load))
           continue;
         if (!isKnown(load.getBlock()) || (load.getColumns() && !isKnown(load.getColumns())))
           fail(load, "its block follows from what only consumers compute");
@@ -442,7 +437,7 @@ private:
 
   void receiveAll(Block &block, Uses &uses) {
     for (Operation &op : llvm::make_early_inc_range(block)) {
-      if (auto load = dyn_cast<tile::LoadOp>(op))
+      if (auto load = dyn_cast<tile::LoadOp>(op); load && isReadByProduct(load))
         receive(load, uses);
       else if (auto find = dyn_cast<tile::FindBlocksOp>(op))
         receive(find, uses);
@@ -499,8 +494,9 @@ private:
         builder, loc, use, constant(builder, loc, lane.buffer.getBuffer().getType().getStages()));
     await(load, use);
     auto type = cast<tile::TileType>(load.getType());
-    Value tile = pipe::SlotOp::create(
-        builder, loc, type.withEncoding(pipe::SharedAttr::get(&getContext())), lane.buffer, stage);
+    Value tile = pipe::SlotOp::create(builder, loc,
+                                      type.withEncoding(pipe::SharedAttr::get(kernel.getContext())),
+                                      lane.buffer, stage);
     load.replaceAllUsesWith(tile);
     // A buffer that is filled once is never overwritten by another block.
     if (items || lane.inLoop || load->getParentOfType<scf::ForOp>() ||
@@ -547,18 +543,20 @@ private:
   void emitStores(Block &block) {
     for (auto store : llvm::make_early_inc_range(block.getOps<tile::StoreOp>())) {
       auto type = cast<tile::TileType>(store.getTile().getType());
-      if (type.getRank() != 2)
-        continue;
+      if (type.getRank() != 2 || type.getElementType().isF32())
+        continue; // straight from the registers
       OpBuilder builder(store);
       Location loc = store.getLoc();
-      auto bufferType = pipe::BufferType::get(&getContext(), 1, type.getExtent(0),
+      auto bufferType = pipe::BufferType::get(kernel.getContext(), 1, type.getExtent(0),
                                               type.getExtent(1), type.getElementType(), true);
       Lane *over = nullptr;
       if (!schedule.getOutputBuffer())
         for (auto &[view, lane] : lanes)
           if (!over && lane.channel.getChannel().getType().getParts() == schedule.getConsumers() &&
-              !lane.inLoop && lane.buffer.getBuffer().getType() == bufferType)
+              !lane.inLoop && !lane.takesOutput && lane.buffer.getBuffer().getType() == bufferType)
             over = &lane;
+      if (over)
+        over->takesOutput = true;
       OpBuilder outside(block.getParent()->getParentOfType<pipe::RolesOp>());
       Value buffer = pipe::AllocOp::create(
           outside, loc, bufferType, over ? over->buffer.getBuffer() : Value(), IntegerAttr());
@@ -576,6 +574,7 @@ private:
     }
   }
 
+  tile::KernelOp kernel;
   tile::ScheduleAttr schedule;
   llvm::MapVector<Value, Lane> lanes; ///< by view
   tile::WorkOp work;
@@ -584,6 +583,14 @@ private:
   llvm::DenseMap<Operation *, tile::FoundBlockOp> carried; ///< by the load that it comes with
   llvm::DenseMap<Operation *, ValueRange> numbers; ///< what the producer is told of a found block
   bool failed_ = false;
+};
+
+struct PipeSplitRoles : impl::PipeSplitRolesBase<PipeSplitRoles> {
+  void runOnOperation() override {
+    tile::ScheduleAttr schedule = getOperation().getScheduleAttr();
+    if (schedule && schedule.getConsumers() > 0 && failed(RoleSplitter(getOperation()).run()))
+      signalPassFailure();
+  }
 };
 
 } // namespace

@@ -2,6 +2,7 @@
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
+#include "targets/common/LoadUses.h"
 #include "targets/nvvm/Passes.h"
 
 #include "llvm/ADT/TypeSwitch.h"
@@ -14,29 +15,13 @@ namespace tesela {
 
 namespace {
 
-bool hasRoles(Operation *op) {
-  tile::ScheduleAttr schedule = op->getParentOfType<tile::KernelOp>().getScheduleAttr();
-  return schedule && schedule.getConsumers() > 0;
-}
-
-LogicalResult verify(tile::WorkOp work) {
-  tile::BlockType block = work.getBlock().getType();
-  if (block.getAxis() == tile::Axis::Query || !hasRoles(work))
-    return success();
-  return work.emitOpError() << "expected a block of queries, got " << block
-                            << "; work items of keys take consumers = 0";
-}
-
+/// The channel of work items brings a block's coordinates and no part.
 LogicalResult verify(tile::WorkPartOp work) {
-  return work.emitOpError() << "has no lowering for GPUs so far; split keys on the host";
-}
-
-LogicalResult verify(tile::BlockAtOp at) {
-  tile::BlockType block = at.getBlock().getType();
-  if (block.getAxis() == tile::Axis::Key || !hasRoles(at))
+  tile::ScheduleAttr schedule = work->getParentOfType<tile::KernelOp>().getScheduleAttr();
+  if (!schedule || !schedule.getPersistent())
     return success();
-  return at.emitOpError() << "expected a block of keys, got " << block
-                          << "; loops over queries take consumers = 0";
+  return work.emitOpError() << "expected a schedule with persistent = false, got true; "
+                               "work items with a part are one a thread block";
 }
 
 LogicalResult verify(tile::MapOp map) {
@@ -49,12 +34,9 @@ LogicalResult verify(tile::MapOp map) {
 
 /// Tiles that products read go through shared memory, others straight into registers.
 LogicalResult verify(tile::LoadOp load) {
-  if (llvm::any_of(load->getUsers(), llvm::IsaPred<tile::DotOp>))
+  if (isReadByProduct(load))
     return success();
   auto type = cast<tile::TileType>(load.getType());
-  if (type.isSingleRow() && hasRoles(load))
-    return load.emitOpError() << "expected a value for each row, got " << type
-                              << "; values of columns take consumers = 0";
   if (load.getColumns())
     return load.emitOpError() << "expected all columns of the view, got a block of them, which is "
                                  "loaded for tile.dot alone";
@@ -73,13 +55,14 @@ LogicalResult verify(tile::LoadOp load) {
   return success();
 }
 
-/// They leave through a buffer of 16-bit elements.
+/// Tiles of 16-bit elements leave through a buffer, others straight from the registers.
 LogicalResult verify(tile::StoreOp store) {
   auto type = cast<tile::TileType>(store.getTile().getType());
-  if (type.getRank() == 1 || type.getElementType().getIntOrFloatBitWidth() == 16)
+  Type element = type.getElementType();
+  if (type.getRank() == 1 || element.isF32() || element.isF16() || element.isBF16())
     return success();
-  return store.emitOpError() << "expected a tile of 16-bit elements, got " << type
-                             << "; convert it with tile.convert, or run it on the host";
+  return store.emitOpError() << "expected a tile of elements f32, f16 or bf16, got " << type
+                             << "; convert it with tile.convert";
 }
 
 LogicalResult verify(tile::DotOp dot) {
@@ -99,8 +82,8 @@ LogicalResult verifyLowerable(tile::KernelOp kernel) {
   WalkResult result = kernel.walk([](Operation *op) {
     LogicalResult verified =
         llvm::TypeSwitch<Operation *, LogicalResult>(op)
-            .Case<tile::BlockAtOp, tile::DotOp, tile::LoadOp, tile::MapOp, tile::StoreOp,
-                  tile::WorkOp, tile::WorkPartOp>([](auto each) { return verify(each); })
+            .Case<tile::DotOp, tile::LoadOp, tile::MapOp, tile::StoreOp, tile::WorkPartOp>(
+                [](auto each) { return verify(each); })
             .Default([](Operation *) { return success(); });
     return failed(verified) ? WalkResult::interrupt() : WalkResult::advance();
   });

@@ -9,6 +9,8 @@
 //===----------------------------------------------------------------------===//
 #include "AttentionCase.h"
 
+#include "../../GradientRule.h"
+
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -80,23 +82,11 @@ Gradients gradientsOf(const AttentionCase &test, const Values &dO, bool base) {
   return g;
 }
 
-/// Each row's error is no more than twice that of the honest kernel, twice what the result's
-/// rounding leaves, and what sums in f32 leave: 4 units of what they add.
-void expectGradient(const char *name, const Problem &problem, const std::vector<float> &out,
-                    const Values &reference, const Values &base, const Values &sizes, int dim) {
-  ASSERT_EQ(out.size(), reference.size());
-  for (size_t first = 0; first < out.size(); first += dim) {
-    double error = 0, honest = 0, rounding = 0, sums = 0;
-    for (size_t i = first; i < first + dim; ++i) {
-      ASSERT_FALSE(std::isnan(out[i])) << name << ", row " << first / dim;
-      error += std::pow(out[i] - reference[i], 2);
-      honest += std::pow(base[i] - reference[i], 2);
-      rounding += std::pow(rounded(problem.type, reference[i] + 0.3) - 0.3 - reference[i], 2);
-      sums += std::pow(4 * 0x1p-24 * sizes[i], 2);
-    }
-    ASSERT_LE(std::sqrt(error), 2 * std::sqrt(honest) + 2 * std::sqrt(rounding) + std::sqrt(sums))
-        << name << ", row " << first / dim;
-  }
+void expectGradient(const char *name, const Problem &problem, const std::vector<char> &out,
+                    const GradientReference &reference, int dim) {
+  std::string fault = gradientFault(decode(problem.type, out), reference, dim,
+                                    [&](double value) { return rounded(problem.type, value); });
+  EXPECT_EQ(fault, "") << name;
 }
 
 class Backward : public testing::TestWithParam<Problem> {};
@@ -135,12 +125,9 @@ TEST_P(Backward, HoldsTheRule) {
   }
   Gradients reference = gradientsOf(test, dOutput, /*base=*/false),
             base = gradientsOf(test, dOutput, /*base=*/true);
-  expectGradient("dq", problem, decode(problem.type, dq), reference.dq, base.dq, reference.sizeOfDq,
-                 problem.dQk);
-  expectGradient("dk", problem, decode(problem.type, dk), reference.dk, base.dk, reference.sizeOfDk,
-                 problem.dQk);
-  expectGradient("dv", problem, decode(problem.type, dv), reference.dv, base.dv, reference.sizeOfDv,
-                 problem.dV);
+  expectGradient("dq", problem, dq, {reference.dq, base.dq, reference.sizeOfDq}, problem.dQk);
+  expectGradient("dk", problem, dk, {reference.dk, base.dk, reference.sizeOfDk}, problem.dQk);
+  expectGradient("dv", problem, dv, {reference.dv, base.dv, reference.sizeOfDv}, problem.dV);
 }
 
 constexpr const char *full = "attention full() {}";

@@ -38,22 +38,6 @@ tile.kernel @columns(%x: !tile.view<[?, ?, ?, ?], f32>, %i: i32) attributes {pip
 
 // -----
 
-tile.kernel @keys() attributes {pipe.shared_bytes = 0 : i64, schedule = #tile.schedule<block_m = 64, block_n = 64, stages = 1, warps = 4, q_in_registers = false, consumers = 1>} {
-  // expected-error @+1 {{expected a block of queries, got '!tile.block<key, 64>'; work items of keys take consumers = 0}}
-  %rows = tile.work : !tile.block<key, 64>
-}
-
-// -----
-
-tile.kernel @queries(%index: i32) attributes {pipe.shared_bytes = 0 : i64, schedule = #tile.schedule<block_m = 64, block_n = 64, stages = 1, warps = 4, q_in_registers = false, consumers = 1>} {
-  %rows = tile.work : !tile.block<query, 64>
-  %keys = tile.block_at %index of %rows : !tile.block<query, 64> -> !tile.block<key, 64>
-  // expected-error @+1 {{expected a block of keys, got '!tile.block<query, 64>'; loops over queries take consumers = 0}}
-  %queries = tile.block_at %index of %keys : !tile.block<key, 64> -> !tile.block<query, 64>
-}
-
-// -----
-
 tile.kernel @left_transposed(%a: !tile.view<[?, ?, ?, 64], f16>) attributes {pipe.shared_bytes = 0 : i64, schedule = #tile.schedule<block_m = 64, block_n = 64, stages = 1, warps = 4, q_in_registers = false>} {
   %rows = tile.work : !tile.block<query, 64>
   %A = tile.load %a[%rows] : !tile.view<[?, ?, ?, 64], f16>[!tile.block<query, 64>] -> !tile.tile<[64, 64], f16>
@@ -72,26 +56,21 @@ tile.kernel @exact_products() attributes {pipe.shared_bytes = 0 : i64, schedule 
 
 // -----
 
-tile.kernel @values_of_columns(%x: !tile.view<[?, ?, ?], f32, contiguous>) attributes {pipe.shared_bytes = 0 : i64, schedule = #tile.schedule<block_m = 64, block_n = 64, stages = 1, warps = 4, q_in_registers = false, consumers = 1>} {
-  %rows = tile.work : !tile.block<query, 64>
-  // expected-error @+1 {{expected a value for each row}}
-  %X = tile.load %x[%rows] : !tile.view<[?, ?, ?], f32, contiguous>[!tile.block<query, 64>] -> !tile.tile<[1, 64], f32>
-}
-
-// -----
-
-tile.kernel @parts_of_keys() attributes {pipe.shared_bytes = 0 : i64, schedule = #tile.schedule<block_m = 64, block_n = 64, stages = 1, warps = 4, q_in_registers = false>} {
-  // expected-error @+1 {{has no lowering for GPUs so far; split keys on the host}}
+tile.kernel @parts_of_keys() attributes {pipe.shared_bytes = 0 : i64, schedule = #tile.schedule<block_m = 64, block_n = 64, stages = 1, warps = 4, q_in_registers = false, consumers = 1, persistent = true>} {
+  // expected-error @+1 {{expected a schedule with persistent = false, got true; work items with a part are one a thread block}}
   %rows, %part = tile.work_part of 4 : !tile.block<query, 64>
 }
 
 // -----
 
-tile.kernel @exact_output(%o: !tile.view<[?, ?, ?, 64], f32>) attributes {pipe.shared_bytes = 0 : i64, schedule = #tile.schedule<block_m = 64, block_n = 64, stages = 1, warps = 4, q_in_registers = false>} {
+tile.kernel @numbers_of_pairs(%o: !tile.view<[?, ?, ?, 64], i32>) attributes {pipe.shared_bytes = 0 : i64, schedule = #tile.schedule<block_m = 64, block_n = 64, stages = 1, warps = 4, q_in_registers = false>} {
   %rows = tile.work : !tile.block<query, 64>
-  %O = tile.constant 0.0 : !tile.tile<[64, 64], f32>
-  // expected-error @+1 {{expected a tile of 16-bit elements}}
-  tile.store %O, %o[%rows] : !tile.tile<[64, 64], f32>, !tile.view<[?, ?, ?, 64], f32>[!tile.block<query, 64>]
+  %O = tile.map : () -> !tile.tile<[64, 64], i32> {
+  ^body(%row: i32, %column: i32):
+    tile.yield %row : i32
+  }
+  // expected-error @+1 {{expected a tile of elements f32, f16 or bf16, got '!tile.tile<[64, 64], i32>'; convert it with tile.convert}}
+  tile.store %O, %o[%rows] : !tile.tile<[64, 64], i32>, !tile.view<[?, ?, ?, 64], i32>[!tile.block<query, 64>]
 }
 
 // -----

@@ -81,7 +81,7 @@ tile.kernel @two(%q: !tile.view<[?, ?, ?, 64], f16>, %k: !tile.view<[?, ?, ?, 64
     %V = tile.load %v[%keys] : !tile.view<[?, ?, ?, 64], f16>[!tile.block<key, 64>] -> !tile.tile<[64, 64], f16>
     %O2 = tile.dot %P, %V plus %O1 : (!tile.tile<[64, 64], f16>, !tile.tile<[64, 64], f16>, !tile.tile<[64, 64], f32>) -> !tile.tile<[64, 64], f32>
     scf.yield %O2 : !tile.tile<[64, 64], f32>
-  }
+  } {tile.drops_empty}
   %Oh = tile.convert %O : !tile.tile<[64, 64], f32> -> !tile.tile<[64, 64], f16>
   tile.store %Oh, %o[%rows] : !tile.tile<[64, 64], f16>, !tile.view<[?, ?, ?, 64], f16>[!tile.block<query, 64>]
 }
@@ -106,7 +106,7 @@ tile.kernel @one(%q: !tile.view<[?, ?, ?, 64], f16>, %k: !tile.view<[?, ?, ?, 64
     %V = tile.load %v[%keys] : !tile.view<[?, ?, ?, 64], f16>[!tile.block<key, 64>] -> !tile.tile<[64, 64], f16>
     %O2 = tile.dot %P, %V plus %O1 : (!tile.tile<[64, 64], f16>, !tile.tile<[64, 64], f16>, !tile.tile<[64, 64], f32>) -> !tile.tile<[64, 64], f32>
     scf.yield %O2 : !tile.tile<[64, 64], f32>
-  }
+  } {tile.drops_empty}
   %Oh = tile.convert %O : !tile.tile<[64, 64], f32> -> !tile.tile<[64, 64], f16>
   tile.store %Oh, %o[%rows] : !tile.tile<[64, 64], f16>, !tile.view<[?, ?, ?, 64], f16>[!tile.block<query, 64>]
 }
@@ -136,7 +136,7 @@ tile.kernel @stages(%q: !tile.view<[?, ?, ?, 64], f16>, %k: !tile.view<[?, ?, ?,
     %V = tile.load %v[%keys] : !tile.view<[?, ?, ?, 64], f16>[!tile.block<key, 64>] -> !tile.tile<[64, 64], f16>
     %O2 = tile.dot %P, %V plus %O1 : (!tile.tile<[64, 64], f16>, !tile.tile<[64, 64], f16>, !tile.tile<[64, 64], f32>) -> !tile.tile<[64, 64], f32>
     scf.yield %O2 : !tile.tile<[64, 64], f32>
-  }
+  } {tile.drops_empty}
   %Oh = tile.convert %O : !tile.tile<[64, 64], f32> -> !tile.tile<[64, 64], f16>
   tile.store %Oh, %o[%rows] : !tile.tile<[64, 64], f16>, !tile.view<[?, ?, ?, 64], f16>[!tile.block<query, 64>]
 }

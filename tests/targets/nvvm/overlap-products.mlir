@@ -71,7 +71,7 @@ tile.kernel @two(%q: !tile.view<[?, ?, ?, 64], f16>, %k: !tile.view<[?, ?, ?, 64
     %V = tile.load %v[%keys] : !tile.view<[?, ?, ?, 64], f16>[!tile.block<key, 64>] -> !tile.tile<[64, 64], f16>
     %O2 = tile.dot %P, %V plus %T : (!tile.tile<[64, 64], f16>, !tile.tile<[64, 64], f16>, !tile.tile<[64, 64], f32>) -> !tile.tile<[64, 64], f32>
     scf.yield %d, %O2 : i32, !tile.tile<[64, 64], f32>
-  }
+  } {tile.drops_empty}
   // CHECK: tile.convert %[[O]]
   %R = tile.convert %O : !tile.tile<[64, 64], f32> -> !tile.tile<[64, 64], f16>
   tile.store %R, %o[%rows] : !tile.tile<[64, 64], f16>, !tile.view<[?, ?, ?, 64], f16>[!tile.block<query, 64>]
@@ -103,7 +103,7 @@ tile.kernel @zero(%q: !tile.view<[?, ?, ?, 64], f16>, %k: !tile.view<[?, ?, ?, 6
     %V = tile.load %v[%keys] : !tile.view<[?, ?, ?, 64], f16>[!tile.block<key, 64>] -> !tile.tile<[64, 64], f16>
     %O2 = tile.dot %P, %V plus %T : (!tile.tile<[64, 64], f16>, !tile.tile<[64, 64], f16>, !tile.tile<[64, 64], f32>) -> !tile.tile<[64, 64], f32>
     scf.yield %O2 : !tile.tile<[64, 64], f32>
-  }
+  } {tile.drops_empty}
 }
 
 // -----
@@ -133,7 +133,7 @@ tile.kernel @bias(%q: !tile.view<[?, ?, ?, 64], f16>, %k: !tile.view<[?, ?, ?, 6
     %V = tile.load %v[%keys] : !tile.view<[?, ?, ?, 64], f16>[!tile.block<key, 64>] -> !tile.tile<[64, 64], f16>
     %O2 = tile.dot %P, %V plus %T : (!tile.tile<[64, 64], f16>, !tile.tile<[64, 64], f16>, !tile.tile<[64, 64], f32>) -> !tile.tile<[64, 64], f32>
     scf.yield %O2 : !tile.tile<[64, 64], f32>
-  }
+  } {tile.drops_empty}
 }
 
 // -----
@@ -150,7 +150,7 @@ tile.kernel @one(%k: !tile.view<[?, ?, ?, 64], f16>, %low: i32, %high: i32, %one
     %K = tile.load %k[%keys] : !tile.view<[?, ?, ?, 64], f16>[!tile.block<key, 64>] -> !tile.tile<[64, 64], f16>
     %O2 = tile.dot %K, %K transposed plus %O1 : (!tile.tile<[64, 64], f16>, !tile.tile<[64, 64], f16>, !tile.tile<[64, 64], f32>) -> !tile.tile<[64, 64], f32>
     scf.yield %O2 : !tile.tile<[64, 64], f32>
-  }
+  } {tile.drops_empty}
 }
 
 // -----
@@ -170,7 +170,7 @@ tile.kernel @carried(%k: !tile.view<[?, ?, ?, 64], f16>, %v: !tile.view<[?, ?, ?
     %V = tile.load %v[%keys] : !tile.view<[?, ?, ?, 64], f16>[!tile.block<key, 64>] -> !tile.tile<[64, 64], f16>
     %O2 = tile.dot %P, %V plus %O1 : (!tile.tile<[64, 64], f16>, !tile.tile<[64, 64], f16>, !tile.tile<[64, 64], f32>) -> !tile.tile<[64, 64], f32>
     scf.yield %O2 : !tile.tile<[64, 64], f32>
-  }
+  } {tile.drops_empty}
 }
 
 // -----
@@ -191,7 +191,7 @@ tile.kernel @shared(%q: !tile.view<[?, ?, ?, 64], f16>, %k: !tile.view<[?, ?, ?,
     %P = tile.convert %S : !tile.tile<[64, 64], f32> -> !tile.tile<[64, 64], f16>
     %O2 = tile.dot %P, %K plus %O1 : (!tile.tile<[64, 64], f16>, !tile.tile<[64, 64], f16>, !tile.tile<[64, 64], f32>) -> !tile.tile<[64, 64], f32>
     scf.yield %O2 : !tile.tile<[64, 64], f32>
-  }
+  } {tile.drops_empty}
 }
 
 // -----
@@ -214,7 +214,7 @@ tile.kernel @unasked(%q: !tile.view<[?, ?, ?, 64], f16>, %k: !tile.view<[?, ?, ?
     %V = tile.load %v[%keys] : !tile.view<[?, ?, ?, 64], f16>[!tile.block<key, 64>] -> !tile.tile<[64, 64], f16>
     %O2 = tile.dot %P, %V plus %O1 : (!tile.tile<[64, 64], f16>, !tile.tile<[64, 64], f16>, !tile.tile<[64, 64], f32>) -> !tile.tile<[64, 64], f32>
     scf.yield %O2 : !tile.tile<[64, 64], f32>
-  }
+  } {tile.drops_empty}
 }
 
 // -----
@@ -242,7 +242,7 @@ tile.kernel @turns(%q: !tile.view<[?, ?, ?, 64], f16>, %k: !tile.view<[?, ?, ?, 
     %V = tile.load %v[%keys] : !tile.view<[?, ?, ?, 64], f16>[!tile.block<key, 64>] -> !tile.tile<[64, 64], f16>
     %O2 = tile.dot %P, %V plus %O1 : (!tile.tile<[128, 64], f16>, !tile.tile<[64, 64], f16>, !tile.tile<[128, 64], f32>) -> !tile.tile<[128, 64], f32>
     scf.yield %O2 : !tile.tile<[128, 64], f32>
-  }
+  } {tile.drops_empty}
   %R = tile.convert %O : !tile.tile<[128, 64], f32> -> !tile.tile<[128, 64], f16>
   tile.store %R, %o[%rows] : !tile.tile<[128, 64], f16>, !tile.view<[?, ?, ?, 64], f16>[!tile.block<query, 128>]
 }
@@ -272,7 +272,7 @@ tile.kernel @carried(%q: !tile.view<[?, ?, ?, 64], f16>, %k: !tile.view<[?, ?, ?
     %V = tile.load %v[%keys] : !tile.view<[?, ?, ?, 64], f16>[!tile.block<key, 64>] -> !tile.tile<[64, 64], f16>
     %O2 = tile.dot %P, %V plus %O1 : (!tile.tile<[64, 64], f16>, !tile.tile<[64, 64], f16>, !tile.tile<[64, 64], f32>) -> !tile.tile<[64, 64], f32>
     scf.yield %S, %O2 : !tile.tile<[64, 64], f32>, !tile.tile<[64, 64], f32>
-  }
+  } {tile.drops_empty}
   %R = tile.convert %O : !tile.tile<[64, 64], f32> -> !tile.tile<[64, 64], f16>
   tile.store %R, %o[%rows] : !tile.tile<[64, 64], f16>, !tile.view<[?, ?, ?, 64], f16>[!tile.block<query, 64>]
 }

@@ -3,11 +3,13 @@
 // Which consumers await the load depends on what only they know.
 tile.kernel @branch(%k: !tile.view<[?, ?, ?, 64], f16>, %test: i1, %index: i32)
     attributes {schedule = #tile.schedule<block_m = 64, block_n = 64, stages = 2, warps = 4, q_in_registers = false, consumers = 1>} {
+  %none = tile.constant 0.0 : !tile.tile<[64, 64], f32>
   %rows = tile.work : !tile.block<query, 64>
   %keys = tile.block_at %index of %rows : !tile.block<query, 64> -> !tile.block<key, 64>
   // expected-error @+1 {{loads inside it have no place in a producer's program}}
   scf.if %test {
     %K = tile.load %k[%keys] : !tile.view<[?, ?, ?, 64], f16>[!tile.block<key, 64>] -> !tile.tile<[64, 64], f16>
+    %S = tile.dot %K, %K transposed plus %none : (!tile.tile<[64, 64], f16>, !tile.tile<[64, 64], f16>, !tile.tile<[64, 64], f32>) -> !tile.tile<[64, 64], f32>
   }
 }
 
@@ -16,6 +18,7 @@ tile.kernel @branch(%k: !tile.view<[?, ?, ?, 64], f16>, %test: i1, %index: i32)
 // A block that follows from tiles is unknown to the producer.
 tile.kernel @block(%k: !tile.view<[?, ?, ?, 64], f16>)
     attributes {schedule = #tile.schedule<block_m = 64, block_n = 64, stages = 2, warps = 4, q_in_registers = false, consumers = 1>} {
+  %none = tile.constant 0.0 : !tile.tile<[64, 64], f32>
   %rows = tile.work : !tile.block<query, 64>
   %x = tile.constant 0.0 : !tile.tile<[64], f32, #pipe.rows<warps = 4, shares = false>>
   %test = tile.any_positive %x group : !tile.tile<[64], f32, #pipe.rows<warps = 4, shares = false>>
@@ -23,6 +26,7 @@ tile.kernel @block(%k: !tile.view<[?, ?, ?, 64], f16>)
   %keys = tile.block_at %index of %rows : !tile.block<query, 64> -> !tile.block<key, 64>
   // expected-error @+1 {{its block follows from what only consumers compute}}
   %K = tile.load %k[%keys] : !tile.view<[?, ?, ?, 64], f16>[!tile.block<key, 64>] -> !tile.tile<[64, 64], f16>
+  %S = tile.dot %K, %K transposed plus %none : (!tile.tile<[64, 64], f16>, !tile.tile<[64, 64], f16>, !tile.tile<[64, 64], f32>) -> !tile.tile<[64, 64], f32>
 }
 
 // -----
@@ -30,6 +34,7 @@ tile.kernel @block(%k: !tile.view<[?, ?, ?, 64], f16>)
 // So are the ends of a loop.
 tile.kernel @ends(%k: !tile.view<[?, ?, ?, 64], f16>, %low: i32, %one: i32)
     attributes {schedule = #tile.schedule<block_m = 64, block_n = 64, stages = 2, warps = 4, q_in_registers = false, consumers = 1>} {
+  %none = tile.constant 0.0 : !tile.tile<[64, 64], f32>
   %rows = tile.work : !tile.block<query, 64>
   %x = tile.constant 0.0 : !tile.tile<[64], f32, #pipe.rows<warps = 4, shares = false>>
   %test = tile.any_positive %x group : !tile.tile<[64], f32, #pipe.rows<warps = 4, shares = false>>
@@ -38,17 +43,8 @@ tile.kernel @ends(%k: !tile.view<[?, ?, ?, 64], f16>, %low: i32, %one: i32)
   scf.for %j = %low to %high step %one : i32 {
     %keys = tile.block_at %j of %rows : !tile.block<query, 64> -> !tile.block<key, 64>
     %K = tile.load %k[%keys] : !tile.view<[?, ?, ?, 64], f16>[!tile.block<key, 64>] -> !tile.tile<[64, 64], f16>
+    %S = tile.dot %K, %K transposed plus %none : (!tile.tile<[64, 64], f16>, !tile.tile<[64, 64], f16>, !tile.tile<[64, 64], f32>) -> !tile.tile<[64, 64], f32>
   }
-}
-
-// -----
-
-// Rows have no buffer that a tensor copy could fill.
-tile.kernel @rows(%x: !tile.view<[?, ?, ?], f32, contiguous>)
-    attributes {schedule = #tile.schedule<block_m = 64, block_n = 64, stages = 2, warps = 4, q_in_registers = false, consumers = 1>} {
-  %rows = tile.work : !tile.block<query, 64>
-  // expected-error @+1 {{a producer loads tiles of two extents and 16-bit elements, got '!tile.tile<[64], f32>'}}
-  %X = tile.load %x[%rows] : !tile.view<[?, ?, ?], f32, contiguous>[!tile.block<query, 64>] -> !tile.tile<[64], f32>
 }
 
 // -----
@@ -79,6 +75,7 @@ tile.kernel @alone(%low: i32, %high: i32)
 tile.kernel @some(%k: !tile.view<[?, ?, ?, 64], f16>, %low: i32, %high: i32)
     attributes {schedule = #tile.schedule<block_m = 64, block_n = 64, stages = 2, warps = 4, q_in_registers = false, consumers = 1>} {
   %zero = arith.constant 0 : i32
+  %none = tile.constant 0.0 : !tile.tile<[64, 64], f32>
   %rows = tile.work : !tile.block<query, 64>
   %found, %n = tile.find_blocks from %low to %high : !tile.found_blocks<64> one {
   ^bb0(%first: i32, %last: i32):
@@ -92,10 +89,12 @@ tile.kernel @some(%k: !tile.view<[?, ?, ?, 64], f16>, %low: i32, %high: i32)
   %j, %partial = tile.found_block %found[%zero] : !tile.found_blocks<64>
   %keys = tile.block_at %j of %rows : !tile.block<query, 64> -> !tile.block<key, 64>
   %K = tile.load %k[%keys] : !tile.view<[?, ?, ?, 64], f16>[!tile.block<key, 64>] -> !tile.tile<[64, 64], f16>
+  %S = tile.dot %K, %K transposed plus %none : (!tile.tile<[64, 64], f16>, !tile.tile<[64, 64], f16>, !tile.tile<[64, 64], f32>) -> !tile.tile<[64, 64], f32>
   scf.if %partial {
     pipe.barrier
   }
   %first_keys = tile.block_at %zero of %rows : !tile.block<query, 64> -> !tile.block<key, 64>
   // expected-error @+1 {{of its view's loads some tell consumers of a found block, others do not}}
   %K0 = tile.load %k[%first_keys] : !tile.view<[?, ?, ?, 64], f16>[!tile.block<key, 64>] -> !tile.tile<[64, 64], f16>
+  %S0 = tile.dot %K0, %K0 transposed plus %none : (!tile.tile<[64, 64], f16>, !tile.tile<[64, 64], f16>, !tile.tile<[64, 64], f32>) -> !tile.tile<[64, 64], f32>
 }

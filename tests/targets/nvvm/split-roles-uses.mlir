@@ -51,5 +51,6 @@ tile.kernel @counts(%k: !tile.view<[?, ?, ?, 64], f16>, %low: i32, %high: i32, %
   scf.for %j = %low to %high step %one : i32 {
     %keys = tile.block_at %j of %rows : !tile.block<query, 64> -> !tile.block<key, 64>
     %D = tile.load %k[%keys] : !tile.view<[?, ?, ?, 64], f16>[!tile.block<key, 64>] -> !tile.tile<[64, 64], f16>
+    %U = tile.dot %D, %D transposed plus %none : (!tile.tile<[64, 64], f16>, !tile.tile<[64, 64], f16>, !tile.tile<[64, 64], f32, #pipe.accumulator<warps = 4>>) -> !tile.tile<[64, 64], f32, #pipe.accumulator<warps = 4>>
   }
 }

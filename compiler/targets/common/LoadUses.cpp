@@ -1,0 +1,23 @@
+//===- LoadUses.cpp - How products read what is loaded ----------*- C++ -*-===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#include "targets/common/LoadUses.h"
+
+#include "pipe/Pipe.h"
+
+using namespace mlir;
+
+namespace tesela {
+
+bool isReadByProduct(tile::LoadOp load) {
+  return llvm::any_of(load->getUsers(), llvm::IsaPred<tile::DotOp, pipe::DotStartOp>);
+}
+
+bool isReadByRows(tile::LoadOp load) {
+  return llvm::all_of(load->getUses(), [](OpOperand &use) {
+    return isa<tile::DotOp, pipe::DotStartOp>(use.getOwner()) && use.getOperandNumber() == 0;
+  });
+}
+
+} // namespace tesela

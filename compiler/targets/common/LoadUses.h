@@ -1,0 +1,26 @@
+//===- LoadUses.h - How products read what is loaded ------------*- C++ -*-===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Where a loaded tile goes follows from the products that read it.
+//
+//===----------------------------------------------------------------------===//
+#ifndef TESELA_COMPILER_TARGETS_COMMON_LOADUSES_H
+#define TESELA_COMPILER_TARGETS_COMMON_LOADUSES_H
+
+#include "tile/Tile.h"
+
+namespace tesela {
+
+/// Whether it is an operand of a product: then it goes through shared memory, else straight into
+/// registers.
+bool isReadByProduct(tile::LoadOp load);
+
+/// Whether it is a left operand and nothing else: a warpgroup reads its own rows alone, and need not
+/// wait for the others'.
+bool isReadByRows(tile::LoadOp load);
+
+} // namespace tesela
+
+#endif // TESELA_COMPILER_TARGETS_COMMON_LOADUSES_H
