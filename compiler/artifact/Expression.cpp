@@ -142,6 +142,14 @@ std::optional<int> Expression::extentIndex() const {
   return isOne ? std::optional<int>(int(nodes_[0].value)) : std::nullopt;
 }
 
+std::vector<int> Expression::extents() const {
+  std::vector<int> indices;
+  for (const Node &node : nodes_)
+    if (node.kind == Node::extent && std::ranges::find(indices, int(node.value)) == indices.end())
+      indices.push_back(int(node.value));
+  return indices;
+}
+
 std::optional<int64_t> Expression::constant() const {
   bool isNumber = nodes_.size() == 1 && nodes_[0].kind == Node::constant;
   return isNumber ? std::optional<int64_t>(nodes_[0].value) : std::nullopt;

@@ -404,6 +404,7 @@ Status Compilation::lowerCore() {
         kernels.addPass(createTileLowerMasks());
         kernels.addPass(createTileLowerBlocks());
         kernels.addPass(createTileLowerBounds());
+        kernels.addPass(createTileSequenceExtents());
       },
       "tile");
   if (status.ok())

@@ -65,9 +65,12 @@ struct TileKeyRanges : impl::TileKeyRangesBase<TileKeyRanges> {
     int64_t rows = block.getPositions();
     ColumnRange hull = regions.hull();
     Type i32 = builder.getI32Type();
+    Value high = narrow(builder, loc, hull.high), low = narrow(builder, loc, hull.low);
+    bool isOfKeys = block.getAxis() == tile::Axis::Key;
+    Value below = tile::ExtentOp::create(builder, loc, i32, isOfKeys ? "Sk" : "Sq");
     auto find = tile::FindBlocksOp::create(
         builder, loc, tile::FoundBlocksType::get(builder.getContext(), rows, block.getAxis()), i32,
-        narrow(builder, loc, hull.low), narrow(builder, loc, hull.high), isDescending(loop));
+        low, high, below, isDescending(loop));
     builder.setInsertionPoint(find); // what tests use that is the same for all columns
     for (auto [region, count] : {std::pair(&find.getOne(), rows),
                                  {&find.getMany(), rows * tile::FindBlocksOp::blocksAtOnce}}) {

@@ -176,6 +176,25 @@ def TileLowerMasks : Pass<"tile-lower-masks", "::tesela::tile::KernelOp"> {
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
 }
 
+def TileSequenceExtents : Pass<"tile-sequence-extents", "::tesela::tile::KernelOp"> {
+  let summary = "give a sequence's extents to all that asks for Sq and Sk";
+  let description = [{
+    In a kernel with a `tile.sequence` the extents Sq and Sk that the hooks, the loops and the masks ask for are those of the
+    sequence. Other kernels stay as they are.
+
+    ```mlir
+    // before
+    %rows = tile.sequence %item from %from of %queries, %keys : !tile.block<query, 64>
+    %n = tile.extent "Sk"
+    … %n
+    // after
+    %rows = tile.sequence %item from %from of %queries, %keys : !tile.block<query, 64>
+    … %keys
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
+}
+
 def TileDecompose : Pass<"tile-decompose", "::tesela::tile::KernelOp"> {
   let summary = "turn the steps of attention into maps and reductions";
   let description = [{

@@ -70,6 +70,49 @@ LogicalResult ExtentOp::verify() {
                        << '"';
 }
 
+//===----------------------------------------------------------------------===//
+// Sequences of different lengths
+//===----------------------------------------------------------------------===//
+
+LogicalResult SequenceOp::verify() {
+  if (getRows().getType().getAxis() == Axis::Query)
+    return success();
+  return emitOpError() << "expected a block of queries, got " << getRows().getType();
+}
+
+static LogicalResult verifyPlaced(Operation *op, ViewType view, ViewType result) {
+  int64_t rank = view.getRank();
+  bool isSame = result.getRank() == rank && result.getElementType() == view.getElementType() &&
+                !view.getContiguous() && !result.getContiguous();
+  if (isSame && rank == 4)
+    isSame = mayBeEqual(view.getExtents()[3], result.getExtents()[3]);
+  if (isSame)
+    return success();
+  return op->emitOpError() << "expected a result of the same rank, elements and columns as the "
+                              "view, neither of them contiguous, got "
+                           << view << " and " << result;
+}
+
+LogicalResult RaggedOp::verify() {
+  ViewType view = getView().getType();
+  if ((view.getRank() != 3 && view.getRank() != 4) || staticExtent(view.getExtents()[0]) != 1)
+    return emitOpError() << "expected a view [1, heads, tokens(, D)], got " << view;
+  return verifyPlaced(*this, view, getResult().getType());
+}
+
+LogicalResult PagedOp::verify() {
+  ViewType view = getView().getType(), table = getTable().getType();
+  if (view.getRank() != 4)
+    return emitOpError() << "expected a view [pages, heads, page, D], got " << view;
+  std::optional<int64_t> page = staticExtent(view.getExtents()[2]);
+  if (isDynamicExtent(view.getExtents()[2]) || (page && (*page < 16 || *page % 16 != 0)))
+    return emitOpError() << "expected pages of a multiple of 16 rows, got " << view
+                         << "; bind another page";
+  if (table.getRank() != 2 || !table.getElementType().isInteger(32))
+    return emitOpError() << "expected a table [batch, pages] of i32, got " << table;
+  return verifyPlaced(*this, view, getResult().getType());
+}
+
 /// `columns`: null where the tile has all of the view's.
 static LogicalResult verifyAccess(Operation *op, ViewType view, BlockType block, BlockType columns,
                                   TileType tile) {

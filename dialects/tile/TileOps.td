@@ -142,6 +142,59 @@ def Tile_BlockOp : Tile_Op<"block", [Pure]> {
   let assemblyFormat = "$batch `,` $head `,` $first attr-dict `:` type($block)";
 }
 
+def Tile_SequenceOp : Tile_Op<"sequence", [Pure, AllTypesMatch<["rows", "block"]>]> {
+  let summary = "the same rows, of a sequence with lengths of its own";
+  let description = [{
+    Where the sequences of a batch differ in length, the launch's Sq and Sk are upper bounds. Of a work item's block
+    this op gives the block in the sequence: its positions begin `from` later, and it ends at
+
+        Sq = from + queries      Sk = keys
+
+    which are the sequence's extents from here on: those of the blocks that follow from this one, of loops and of hooks
+    (`tile-sequence-extents`). Where a block has no rows, let `keys` be 0, and no block of keys runs.
+
+    A kernel has one at most, for its work item's block of queries. Positions say nothing of memory: what views say of it is
+    `tile.ragged`'s and `tile.paged`'s part.
+
+    Example: `%rows = tile.sequence %item from %cached of %queries, %keys : !tile.block<query, 64>`
+  }];
+  let arguments = (ins Tile_BlockType:$rows, I32:$from, I32:$queries, I32:$keys);
+  let results = (outs Tile_BlockType:$block);
+  let assemblyFormat = "$rows `from` $from `of` $queries `,` $keys attr-dict `:` type($rows)";
+  let hasVerifier = 1;
+}
+
+def Tile_RaggedOp : Tile_Op<"ragged", [Pure]> {
+  let summary = "a sequence's rows of a tensor that holds all sequences one after the other";
+  let description = [{
+    `result[b, h, i, j] = view[0, h, shift + i, j]`, and likewise without the last axis: the view's only batch has the tokens of all
+    sequences. `shift` is where the sequence begins, less its first position. Rows beyond the sequence's end are the next one's: they are
+    never written, and blocks of keys have zeros in their place.
+
+    Example: `%Q = tile.ragged %q from %shift : !tile.view<[1, H, ?, 64], bf16> -> !tile.view<[B, H, Sq, 64], bf16>`
+  }];
+  let arguments = (ins Tile_ViewType:$view, I32:$shift);
+  let results = (outs Tile_ViewType:$result);
+  let assemblyFormat = "$view `from` $shift attr-dict `:` type($view) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def Tile_PagedOp : Tile_Op<"paged", [Pure]> {
+  let summary = "a sequence's rows of a tensor of pages";
+  let description = [{
+    `result[b, h, i, j] = view[table[batch, i / page], h, i mod page, j]`, where `page` is the view's third extent, a multiple of
+    16. What lies at the sequence's end and beyond is never read, nor is its page looked up: such rows are zeros.
+
+    Example: `%K = tile.paged %k by %table[%b] : !tile.view<[?, Hkv, 16, 64], bf16>, !tile.view<[?, ?], i32> -> !tile.view<[B, Hkv, Sk, 64], bf16>`
+  }];
+  let arguments = (ins Tile_ViewType:$view, Tile_ViewType:$table, I32:$batch);
+  let results = (outs Tile_ViewType:$result);
+  let assemblyFormat = [{
+    $view `by` $table `[` $batch `]` attr-dict `:` type($view) `,` type($table) `->` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
 def Tile_WorkItemsOp : Tile_Op<"work_items", [Pure]> {
   let summary = "how many work items of `rows` queries, or keys, the launch has";
   let arguments = (ins TypeAttrOf<Tile_BlockType>:$rows);
@@ -179,10 +232,16 @@ def Tile_CoordinatesOp : Tile_Op<"coordinates", [Pure]> {
 }
 
 def Tile_ExtentOp : Tile_Op<"extent", [Pure]> {
-  let summary = "an extent of the launch: B, H, Hkv, Sq or Sk";
-  let arguments = (ins StrAttr:$name);
+  let summary = "an extent: B, H, Hkv, Sq or Sk";
+  let description = [{
+    That of the launch; in a kernel with a `tile.sequence` Sq and Sk are the sequence's, and with `of_launch` the
+    launch's.
+
+    Example: `%n = tile.extent "Sq"`
+  }];
+  let arguments = (ins StrAttr:$name, UnitAttr:$of_launch);
   let results = (outs I32:$result);
-  let assemblyFormat = "$name attr-dict";
+  let assemblyFormat = "$name (`of_launch` $of_launch^)? attr-dict";
   let hasVerifier = 1;
 }
 
@@ -250,7 +309,7 @@ def Tile_FindBlocksOp : Tile_Op<"find_blocks", [RecursiveMemoryEffects]> {
     nothing in it is kept. A test gets the first and the last key of a box, the last one below Sk, and yields whether
     a pair of it may be kept and whether a pair may be dropped. `one` tests a block; `many`, the same test,
     32 blocks at once, so that what is empty far and wide costs little. Both are pure. `descending`: the last block
-    is found first. For the transpose read queries for keys and Sq for Sk.
+    is found first. For the transpose read queries for keys and Sq for Sk. `below` is Sk; without it, the launch's.
 
     Example:
     ```mlir
@@ -267,11 +326,11 @@ def Tile_FindBlocksOp : Tile_Op<"find_blocks", [RecursiveMemoryEffects]> {
     }
     ```
   }];
-  let arguments = (ins I32:$low, I32:$high, UnitAttr:$descending);
+  let arguments = (ins I32:$low, I32:$high, Optional<I32>:$below, UnitAttr:$descending);
   let results = (outs Tile_FoundBlocksType:$found, I32:$count);
   let regions = (region SizedRegion<1>:$one, SizedRegion<1>:$many);
   let assemblyFormat = [{
-    `from` $low `to` $high (`descending` $descending^)? attr-dict `:` type($found) `one` $one `many` $many
+    `from` $low `to` $high (`below` $below^)? (`descending` $descending^)? attr-dict `:` type($found) `one` $one `many` $many
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = "static constexpr int64_t blocksAtOnce = 32;";

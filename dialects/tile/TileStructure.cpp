@@ -154,10 +154,6 @@ static LogicalResult verifyView(KernelOp kernel, unsigned index, ViewType view) 
                               "(B, H, Hkv, Sq, Sk); list it among the parameters, or write '?' for "
                               "any extent";
   }
-  if (view.getRank() == 3 && !view.getContiguous())
-    return emitError() << "is a view of rank 3 with strides, expected one without gaps: loads and "
-                          "stores take a number for each row from "
-                          "!tile.view<[B, H, Sq], f32, contiguous>";
   if (kernel.getArgumentRole(index) != Role::Workspace)
     return success();
   if (llvm::any_of(view.getExtents(), isDynamicExtent))

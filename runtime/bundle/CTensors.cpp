@@ -135,6 +135,9 @@ private:
       text += fmt::format("  c->x.{} = (int32_t){};\n", extentNames[extent], valueOf(extent));
     forEach(/*contiguous=*/false, [&](size_t i) {
       const TensorArgument &tensor = artifact.tensors[i];
+      if (tensor.extents.size() != 4)
+        fail(fmt::format("the tensor '{}' of rank {} with strides", tensor.name,
+                         tensor.extents.size()));
       text +=
           checked(fmt::format("check_layout(\"{0}\", &arguments->{1}, {2:d}, &c->{1}, error)",
                               tensor.name, members[i], tensor.role == TensorArgument::Role::out));

@@ -8,6 +8,7 @@
 #include "launch/TensorSpan.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -37,6 +38,13 @@ std::string axisName(const DeclaredTensor &declared, int axis) {
 int64_t limitOf(const DeclaredAxis &axis) {
   bool isLength = axis.kind == DeclaredAxis::Kind::extent && axis.value >= queries;
   return isLength ? maxLength : maxExtent;
+}
+
+const char *meaningOf(int extent) {
+  constexpr const char *meanings[] = {
+      "the number of sequences", "the number of query heads", "the number of key/value heads",
+      "the most queries of a sequence", "the most keys of a sequence"};
+  return meanings[extent];
 }
 
 std::string is(const DeclaredTensor &declared, const Tensor &tensor) {
@@ -134,8 +142,9 @@ public:
 
   Status run() {
     checked.tensors.reset(signature.tensors.size());
-    for (auto step : {&TensorChecker::take, &TensorChecker::checkShapes, &TensorChecker::agree,
-                      &TensorChecker::bindRest, &TensorChecker::checkMemory})
+    for (auto step :
+         {&TensorChecker::takeExtents, &TensorChecker::take, &TensorChecker::checkShapes,
+          &TensorChecker::agree, &TensorChecker::bindRest, &TensorChecker::checkMemory})
       if (Status status = (this->*step)(); !status)
         return status;
     return Status::success();
@@ -147,7 +156,7 @@ private:
   const ArgumentRules &rules;
   CheckedArguments &checked;
   std::array<int64_t, 5> values{};
-  std::array<const DeclaredTensor *, 5> sources{}; ///< who told an extent; null: nobody
+  std::array<const char *, 5> sources{}; ///< who told an extent; null: nobody
 
   bool isLookedAt(const DeclaredTensor &declared) const {
     return rules.checkResults || !declared.isWritten;
@@ -161,6 +170,25 @@ private:
         continue;
       if (Status status = check(declared, checked.tensors[i]); !status)
         return status;
+    }
+    return Status::success();
+  }
+
+  Status takeExtents() {
+    for (const NamedExtent &each : arguments.extents) {
+      auto found = std::ranges::find(extentNames, each.name);
+      size_t index = found - extentNames.begin();
+      if (found == extentNames.end())
+        return invalid("there is no extent '" + each.name + "'; a launch has " +
+                       fmt::format("{}", fmt::join(extentNames, ", ")));
+      if (sources[index])
+        return invalid("the extent " + each.name + " is given twice: pass it once");
+      int64_t limit = index >= queries ? maxLength : maxExtent;
+      if (each.value < 0 || each.value > limit)
+        return invalid(fmt::format("the extent {} is {}, it must lie in [0, {}]", each.name,
+                                   each.value, limit));
+      sources[index] = "the launch's extents";
+      values[index] = each.value;
     }
     return Status::success();
   }
@@ -221,19 +249,19 @@ private:
   Status agreeOn(const DeclaredTensor &declared, const Tensor &tensor, int axis) {
     const DeclaredAxis &expected = declared.axes[axis];
     int64_t actual = tensor.extents[axis], value = expected.value;
-    const std::string *source = nullptr;
+    const char *source = nullptr;
     if (expected.kind == DeclaredAxis::Kind::extent) {
       if (!bind(declared, expected, actual))
         return Status::success();
       value = values[expected.value];
-      source = &sources[expected.value]->name;
+      source = sources[expected.value];
     } else if (expected.kind != DeclaredAxis::Kind::number) {
       return Status::success();
     }
     if (actual == value)
       return Status::success();
     return invalid(declared.name + " has the " + axisName(declared, axis) + " extent " +
-                   std::to_string(actual) + ", " + (source ? *source : "the kernel") + " has " +
+                   std::to_string(actual) + ", " + (source ? source : "the kernel") + " has " +
                    std::to_string(value) + ": they must agree");
   }
 
@@ -241,13 +269,13 @@ private:
   bool bind(const DeclaredTensor &declared, const DeclaredAxis &axis, int64_t actual) {
     if (sources[axis.value])
       return true;
-    sources[axis.value] = &declared;
+    sources[axis.value] = declared.name.c_str();
     values[axis.value] = actual;
     return false;
   }
 
-  /// What only tensors without strides name; what nobody names is 1, and of key heads there are as
-  /// many as of query heads. Then what is computed of all.
+  /// What only tensors without strides name; what nobody names and no kernel needs is 1, and of key
+  /// heads there are as many as of query heads. Then what is computed of all.
   Status bindRest() {
     Status bound =
         forEach(/*contiguous=*/true, [&](const DeclaredTensor &declared, Tensor &tensor) {
@@ -264,14 +292,18 @@ private:
         });
     if (!bound)
       return bound;
+    for (int index : signature.asked)
+      if (!sources[index])
+        return invalid(fmt::format("the extent {0} is missing, which no tensor tells: pass it by "
+                                   "name among the launch's extents, {0} being {1}",
+                                   extentNames[index], meaningOf(index)));
     for (int index : {batch, heads, kvHeads, queries, keys})
       if (!sources[index])
         values[index] = index == kvHeads ? values[heads] : 1;
     if (sources[heads] && sources[kvHeads] && values[heads] > 0 &&
         (values[kvHeads] == 0 || values[heads] % values[kvHeads]))
-      return invalid(sources[heads]->name + " has " + std::to_string(values[heads]) +
-                     " heads and " + sources[kvHeads]->name + " has " +
-                     std::to_string(values[kvHeads]) +
+      return invalid(std::string(sources[heads]) + " has " + std::to_string(values[heads]) +
+                     " heads and " + sources[kvHeads] + " has " + std::to_string(values[kvHeads]) +
                      ": the first must be a multiple of the second");
     checked.extents = {int32_t(values[batch]), int32_t(values[heads]), int32_t(values[kvHeads]),
                        int32_t(values[queries]), int32_t(values[keys])};
@@ -294,7 +326,9 @@ private:
   Status checkMemory() {
     Status strided =
         forEach(/*contiguous=*/false, [&](const DeclaredTensor &declared, Tensor &tensor) {
-          return checkLayout(declared, tensor, rules.alignment);
+          // Rows are copied in chunks; numbers are read one by one.
+          bool hasRows = declared.axes.size() == 4;
+          return checkLayout(declared, tensor, hasRows ? rules.alignment : 0);
         });
     if (!strided)
       return strided;

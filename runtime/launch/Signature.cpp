@@ -29,6 +29,28 @@ static DeclaredTensor declaredTensor(const TensorArgument &argument) {
   return tensor;
 }
 
+/// Those of the grids of the plan's own launches, and of captured tensors. Where nobody tells Hkv
+/// it is H.
+static std::vector<int> askedExtents(const Artifact &artifact) {
+  std::array<bool, extentNames.size()> isTold{}, isNeeded{};
+  for (const TensorArgument &tensor : artifact.tensors)
+    for (const std::optional<Expression> &extent : tensor.extents)
+      if (std::optional<int> index = extent ? extent->extentIndex() : std::nullopt)
+        isTold[*index] = true;
+  for (const Launch &launch : artifact.launches)
+    for (int index : launch.extents.empty() ? launch.items.extents() : std::vector<int>())
+      isNeeded[index] = true;
+  for (const Parameter &parameter : artifact.parameters)
+    for (const CaptureExtent &extent : parameter.extents)
+      if (auto index = std::ranges::find(extentNames, extent.name); index != extentNames.end())
+        isNeeded[index - extentNames.begin()] = true;
+  std::vector<int> asked;
+  for (int index = 0; index < int(extentNames.size()); ++index)
+    if (isNeeded[index] && !isTold[index] && extentNames[index] != "Hkv")
+      asked.push_back(index);
+  return asked;
+}
+
 Result<Signature> Signature::of(const Artifact &artifact) {
   Signature signature;
   for (const TensorArgument &argument : artifact.tensors) {
@@ -51,6 +73,7 @@ Result<Signature> Signature::of(const Artifact &artifact) {
     for (const ArgumentSlot &slot : launch.slots)
       if (slot.kind == ArgumentSlot::Kind::scale)
         signature.headDimQk = artifact.headDimQk;
+  signature.asked = askedExtents(artifact);
   return signature;
 }
 

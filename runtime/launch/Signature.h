@@ -37,7 +37,7 @@ struct DeclaredTensor {
   ElementType type = ElementType::f32;
   bool isWritten = false;
   bool contiguous = false; ///< row-major without gaps; else the last stride is 1
-  std::vector<DeclaredAxis> axes;
+  std::vector<DeclaredAxis> axes = {};
   /// The member of that name; null: there is none, it is passed among `tensors`.
   Tensor LaunchArguments::*member = nullptr;
 };
@@ -53,6 +53,10 @@ struct Signature {
   /// That of attention, for those who have arguments and no artifact.
   static Signature ofAttention(ElementType inputType, int headDimQk, int headDimV,
                                std::vector<Parameter> parameters);
+
+  /// The extents, by their index, that no tensor tells and that the launch cannot do without: the
+  /// caller gives them (LaunchArguments::extents).
+  std::vector<int> asked = {};
 
   /// "q, k, v, o, lse".
   std::string names() const;

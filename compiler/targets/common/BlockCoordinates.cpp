@@ -1,4 +1,4 @@
-//===- BlockCoordinates.cpp - Blocks as four numbers ------------*- C++ -*-===//
+//===- BlockCoordinates.cpp - Blocks as five numbers ------------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -98,7 +98,7 @@ BlockCoordinates emitWork(OpBuilder &builder, Location loc, Value item, const Ex
     Value head = subtract(item, multiply(index, heads));
     Value batch = divide(head, extents.Hkv);
     return {batch, subtract(head, multiply(batch, extents.Hkv)),
-            multiply(index, constant(builder, loc, block.getRows())), extents.Sk};
+            multiply(index, constant(builder, loc, block.getRows())), extents.Sk, extents.Sq};
   }
   int64_t heads = block.getHeadCount(), positions = block.getPositions();
   Value one = constant(builder, loc, 1);
@@ -127,7 +127,7 @@ BlockCoordinates emitWork(OpBuilder &builder, Location loc, Value item, const Ex
     head = arith::AddIOp::create(builder, loc, multiply(kvHead, emitSharing(builder, loc, extents)),
                                  inSharing);
   }
-  return {batch, head, first, extents.Sq};
+  return {batch, head, first, extents.Sq, extents.Sk};
 }
 
 RowCoordinates emitRow(OpBuilder &builder, Location loc, const BlockCoordinates &block, Value row,
@@ -154,16 +154,23 @@ Value emitKvHead(OpBuilder &builder, Location loc, Value head, const ExtentValue
 }
 
 BlockCoordinates emitBlockAt(OpBuilder &builder, Location loc, const BlockCoordinates &queries,
-                             Value kvHead, Value index, const ExtentValues &extents, int64_t rows) {
+                             Value kvHead, Value index, int64_t rows) {
   Value first = arith::MulIOp::create(builder, loc, index, constant(builder, loc, rows));
-  return {queries.batch, kvHead, first, extents.Sk};
+  return {queries.batch, kvHead, first, queries.other, queries.limit};
+}
+
+BlockCoordinates emitSequence(OpBuilder &builder, Location loc, const BlockCoordinates &rows,
+                              Value from, Value queries, Value keys) {
+  Value first = arith::AddIOp::create(builder, loc, rows.first, from);
+  Value limit = arith::AddIOp::create(builder, loc, from, queries);
+  return {rows.batch, rows.head, first, limit, keys};
 }
 
 BlockCoordinates emitQueriesAt(OpBuilder &builder, Location loc, const BlockCoordinates &keys,
                                Value index, const ExtentValues &extents, int64_t positions) {
   Value head = arith::MulIOp::create(builder, loc, keys.head, emitSharing(builder, loc, extents));
   Value first = arith::MulIOp::create(builder, loc, index, constant(builder, loc, positions));
-  return {keys.batch, head, first, extents.Sq};
+  return {keys.batch, head, first, keys.other, keys.limit};
 }
 
 } // namespace tesela

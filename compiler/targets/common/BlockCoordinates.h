@@ -1,4 +1,4 @@
-//===- BlockCoordinates.h - Blocks as four numbers --------------*- C++ -*-===//
+//===- BlockCoordinates.h - Blocks as five numbers --------------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -18,7 +18,9 @@ namespace tesela {
 
 /// What a !tile.block lowers to, each an i32.
 struct BlockCoordinates {
-  mlir::Value batch, head, first, limit = {};
+  mlir::Value batch, head, first;
+  mlir::Value limit = {}; ///< where the block's positions end: Sq, or Sk
+  mlir::Value other = {}; ///< where those of the other axis end
 };
 
 /// The launch's extents, each an i32.
@@ -53,7 +55,13 @@ mlir::Value emitKvHead(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value
 /// tile.block_at, of a block of keys; `kvHead` is that of `queries`.
 BlockCoordinates emitBlockAt(mlir::OpBuilder &builder, mlir::Location loc,
                              const BlockCoordinates &queries, mlir::Value kvHead, mlir::Value index,
-                             const ExtentValues &extents, int64_t rows);
+                             int64_t rows);
+
+/// tile.sequence: `rows` in a sequence of `queries` queries, the first at position `from`, and of
+/// `keys` keys.
+BlockCoordinates emitSequence(mlir::OpBuilder &builder, mlir::Location loc,
+                              const BlockCoordinates &rows, mlir::Value from, mlir::Value queries,
+                              mlir::Value keys);
 
 /// tile.block_at, of a block of queries of `positions` each: those of the first query head that
 /// shares the key/value head of `keys`.

@@ -6,6 +6,7 @@
 
 #include "pipe/Pipe.h"
 #include "targets/common/LoadUses.h"
+#include "targets/common/ViewPlace.h"
 #include "tile/Extents.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -24,12 +25,21 @@ static bool isCopied(tile::KernelOp kernel, BlockArgument argument, tile::ViewTy
          !view.getContiguous() && view.getElementType().getIntOrFloatBitWidth() == 16;
 }
 
-/// Rows of a view that one tensor copy moves, and of how many heads: a warpgroup's rows of what is
-/// stored or a left operand, a whole block of what every warpgroup reads. No rows where none are
-/// moved.
-static std::pair<int64_t, int64_t> boxOf(BlockArgument view, int64_t consumers) {
-  int64_t rows = 0, heads = 1;
-  for (Operation *user : view.getUsers()) {
+/// What one tensor copy moves.
+struct Box {
+  int64_t rows = 0; ///< none: nothing is copied
+  int64_t heads = 1;
+  bool endsInside = false; ///< the rows at a block's end are copied one by one
+};
+
+/// A warpgroup's rows of what is stored or a left operand, a whole block of what every warpgroup
+/// reads, or what of it lies together.
+static Box boxOf(BlockArgument view, int64_t consumers) {
+  Box box;
+  for (Operation *user : accessesOf(view)) {
+    auto store = dyn_cast<tile::StoreOp>(user);
+    if (store && store.getView() != view)
+      continue; // goes straight from the registers
     auto load = dyn_cast<tile::LoadOp>(user);
     auto types = user->getOperandTypes();
     auto found = llvm::find_if(types, llvm::IsaPred<tile::BlockType>); // of the rows
@@ -40,10 +50,18 @@ static std::pair<int64_t, int64_t> boxOf(BlockArgument view, int64_t consumers) 
     int64_t parts = fill   ? fill.getChannel().getType().getParts()
                     : load ? (isReadByRows(load) ? consumers : 1)
                            : consumers;
-    rows = std::max(rows, block.getRows() / parts);
-    heads = std::max(heads, block.getHeadCount());
+    int64_t rows = block.getRows() / parts;
+    if (Value placed = load   ? load.getView()
+                       : fill ? fill.getView()
+                              : Value();
+        placed && endsInside(placed, block)) {
+      box.endsInside = true;
+      rows = rowsTogether(placed, block);
+    }
+    box.rows = std::max(box.rows, rows);
+    box.heads = std::max(box.heads, block.getHeadCount());
   }
-  return {rows, heads};
+  return box;
 }
 
 void KernelSignature::add(ArgumentSlot::Kind kind, std::string name, int axis, Type type,
@@ -70,10 +88,11 @@ KernelSignature::KernelSignature(tile::KernelOp kernel) {
       continue;
     }
     add(Kind::data, name, 0, Type());
-    bool isCapture = isParameter;
-    int strides = viewType.getContiguous() ? 0 : viewType.getRank() - !isCapture;
+    // Numbers are read one by one, at indices that are clamped; other views by blocks of rows.
+    bool isRead = isParameter || viewType.getElementType().isInteger();
+    int strides = viewType.getContiguous() ? 0 : viewType.getRank() - !isRead;
     for (int axis = 0; axis < strides; ++axis) {
-      if (isCapture) {
+      if (isRead) {
         view.extents.push_back(slots_.size());
         add(Kind::extent, name, axis, i32);
       }
@@ -89,13 +108,17 @@ KernelSignature::KernelSignature(tile::KernelOp kernel) {
     std::string name = kernel.getArgumentName(argument.getArgNumber()).str();
     if (!viewType || !isCopied(kernel, argument, viewType))
       continue;
-    auto [rows, heads] = boxOf(argument, schedule.getConsumers());
-    if (rows == 0)
+    Box box = boxOf(argument, schedule.getConsumers());
+    if (box.rows == 0)
       continue;
     views_[argument.getArgNumber()].tensorMap = slots_.size();
-    add(Kind::tensorMap, name, rows / heads, Type(), heads);
+    add(Kind::tensorMap, name, box.rows / box.heads, Type(), box.heads);
     add(Kind::coordinateStep, name, 0, i32);
     add(Kind::coordinateStep, name, 1, i32);
+    if (!box.endsInside)
+      continue;
+    views_[argument.getArgNumber()].rowMap = slots_.size();
+    add(Kind::tensorMap, name, 1, Type());
   }
   if (schedule.getPersistent())
     add(Kind::counter, "", 0, Type());

@@ -83,8 +83,9 @@ LogicalResult KernelLowering::lowerFindBlocks(tile::FindBlocksOp op) {
   }
   Finder target(*this, memory);
   bool isOfKeys = op.getFound().getType().getAxis() == tile::Axis::Key;
+  Value below = op.getBelow() ? scalar(op.getBelow()) : isOfKeys ? extents_.Sk : extents_.Sq;
   BlockFinder finder(builder_, op.getLoc(), op, target, scalar(op.getLow()), scalar(op.getHigh()),
-                     isOfKeys ? extents_.Sk : extents_.Sq);
+                     below);
   scalars_.map(op.getCount(), finder.count());
   finders_.insert({op.getFound(), {finder, memory}});
   return target.result();

@@ -84,8 +84,7 @@ LogicalResult KernelLowering::lowerOperation(Operation &op) {
         Value part = arith::DivUIOp::create(builder_, item_, items);
         Value item = arith::SubIOp::create(builder_, item_, builder_.multiply(part, items));
         scalars_.map(work.getPart(), part);
-        blocks_[work.getBlock()] =
-            emitWork(builder_, loc, item, extents_, type, /*groupKeys=*/0);
+        blocks_[work.getBlock()] = emitWork(builder_, loc, item, extents_, type, /*groupKeys=*/0);
         return success();
       })
       .Case([&](tile::BlockAtOp at) {
@@ -99,13 +98,22 @@ LogicalResult KernelLowering::lowerOperation(Operation &op) {
         }
         Value kvHead = emitKvHead(builder_, builder_.getLoc(), rows.head, extents_);
         blocks_[at.getBlock()] = emitBlockAt(builder_, builder_.getLoc(), rows, kvHead,
-                                             scalar(at.getIndex()), extents_, type.getRows());
+                                             scalar(at.getIndex()), type.getRows());
         return success();
       })
+      .Case([&](tile::SequenceOp sequence) {
+        blocks_[sequence.getBlock()] = emitSequence(
+            builder_, builder_.getLoc(), blocks_.lookup(sequence.getRows()),
+            scalar(sequence.getFrom()), scalar(sequence.getQueries()), scalar(sequence.getKeys()));
+        return success();
+      })
+      // What they say of memory is asked where it is accessed.
+      .Case<tile::RaggedOp, tile::PagedOp>([](auto) { return success(); })
       .Case([&](tile::BlockOp block) {
         bool isQuery = block.getBlock().getType().getAxis() == tile::Axis::Query;
         blocks_[block] = {scalar(block.getBatch()), scalar(block.getHead()),
-                          scalar(block.getFirst()), isQuery ? extents_.Sq : extents_.Sk};
+                          scalar(block.getFirst()), isQuery ? extents_.Sq : extents_.Sk,
+                          isQuery ? extents_.Sk : extents_.Sq};
         return success();
       })
       .Case([&](tile::FindBlocksOp find) { return lowerFindBlocks(find); })

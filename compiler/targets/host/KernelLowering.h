@@ -78,6 +78,8 @@ private:
   /// The element of `view` at `indices`: i32 scalars, or vectors for a gather.
   mlir::Value lowerRead(tile::ReadOp op, mlir::ValueRange indices);
   mlir::Value rowAddress(mlir::Value view, const BlockCoordinates &block, mlir::Value row);
+  /// The page of a position that exists, and the row in it; i64 values.
+  std::pair<mlir::Value, mlir::Value> placeInPage(tile::PagedOp op, mlir::Value position);
   /// Writes `body` (of the row, and of where it lies in `view`) for each row of a block that
   /// exists.
   void forEachRow(mlir::Value view, mlir::Value block, int64_t rows,

@@ -2,6 +2,7 @@
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
+#include "targets/common/ViewPlace.h"
 #include "targets/host/KernelLowering.h"
 #include "targets/host/SmallFloats.h"
 
@@ -23,23 +24,46 @@ Value KernelLowering::existingRows(const BlockCoordinates &block, int64_t rows) 
 }
 
 Value KernelLowering::rowAddress(Value view, const BlockCoordinates &block, Value row) {
-  auto argument = cast<BlockArgument>(view);
-  const ViewSlots &slots = signature_.view(argument.getArgNumber());
+  ViewPlace viewPlace = placeOf(view);
+  const ViewSlots &slots = signature_.view(viewPlace.argument.getArgNumber());
   Type element = storageType(cast<tile::ViewType>(view.getType()).getElementType());
   auto wide = [&](Value value) -> Value {
     return arith::ExtSIOp::create(builder_, builder_.getI64Type(), value);
   };
   Value position = builder_.add(wide(block.first), row);
+  Value outer = wide(block.batch);
+  if (viewPlace.ragged) {
+    outer = builder_.i64(0);
+    position = builder_.add(position, wide(scalar(viewPlace.ragged.getShift())));
+  } else if (viewPlace.paged) {
+    std::tie(outer, position) = placeInPage(viewPlace.paged, position);
+  }
   Value index;
   if (slots.strides.empty()) { // contiguous [B, H, Sq]
     index = builder_.add(builder_.multiply(wide(block.batch), wide(extents_.H)), wide(block.head));
     index = builder_.add(builder_.multiply(index, wide(extents_.Sq)), position);
   } else {
-    index = builder_.multiply(wide(block.batch), slots_[slots.strides[0]]);
+    index = builder_.multiply(outer, slots_[slots.strides[0]]);
     index = builder_.add(index, builder_.multiply(wide(block.head), slots_[slots.strides[1]]));
-    index = builder_.add(index, builder_.multiply(position, slots_[slots.strides[2]]));
+    bool hasRowStride = slots.strides.size() > 2; // else a row is one number
+    index = builder_.add(index, hasRowStride ? builder_.multiply(position, slots_[slots.strides[2]])
+                                             : position);
   }
   return builder_.address(slots_[slots.data], element, index);
+}
+
+std::pair<Value, Value> KernelLowering::placeInPage(tile::PagedOp op, Value position) {
+  Value rows = builder_.i64(*op.getView().getType().getStaticExtent(2));
+  Value number = arith::DivUIOp::create(builder_, position, rows);
+  const ViewSlots &table =
+      signature_.view(cast<BlockArgument>(Value(op.getTable())).getArgNumber());
+  Value batch = arith::ExtSIOp::create(builder_, builder_.getI64Type(), scalar(op.getBatch()));
+  Value line = builder_.multiply(batch, slots_[table.strides[0]]);
+  Value index = builder_.add(line, builder_.multiply(number, slots_[table.strides[1]]));
+  Type i32 = builder_.getI32Type();
+  Value page = builder_.load(i32, builder_.address(slots_[table.data], i32, index));
+  return {arith::ExtSIOp::create(builder_, builder_.getI64Type(), page),
+          arith::RemUIOp::create(builder_, position, rows)};
 }
 
 void KernelLowering::forEachRow(Value view, Value blockValue, int64_t rows,

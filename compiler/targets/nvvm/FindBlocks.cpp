@@ -73,8 +73,8 @@ LogicalResult KernelLowering::lowerFindBlocks(tile::FindBlocksOp op) {
     memory = add(memory, multiply(warp, constant(4 * BlockFinder::memoryWords)));
   Finder target(*this, memory);
   bool isOfKeys = op.getFound().getType().getAxis() == tile::Axis::Key;
-  BlockFinder finder(builder, loc, op, target, valueOf(op.getLow()), valueOf(op.getHigh()),
-                     isOfKeys ? extents().Sk : extents().Sq);
+  Value below = op.getBelow() ? valueOf(op.getBelow()) : isOfKeys ? extents().Sk : extents().Sq;
+  BlockFinder finder(builder, loc, op, target, valueOf(op.getLow()), valueOf(op.getHigh()), below);
   values[op.getCount()] = {finder.count()};
   finders.insert({op.getFound(), {finder, memory}});
   return target.result();

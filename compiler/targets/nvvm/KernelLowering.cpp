@@ -56,7 +56,7 @@ Value KernelLowering::advance(Value pointer, Type element, Value index) {
 
 BlockCoordinates KernelLowering::blockOf(Value block) {
   const Values &parts = valuesOf(block);
-  return {parts[0], parts[1], parts[2], parts[3]};
+  return {parts[0], parts[1], parts[2], parts[3], parts[4]};
 }
 
 ExtentValues KernelLowering::extents() {
@@ -64,7 +64,7 @@ ExtentValues KernelLowering::extents() {
 }
 
 void KernelLowering::setBlock(TypedValue<tile::BlockType> block, const BlockCoordinates &at) {
-  values[block] = {at.batch, at.head, at.first, at.limit};
+  values[block] = {at.batch, at.head, at.first, at.limit, at.other};
   if (block.getType().getAxis() == tile::Axis::Query)
     kvHeads[block] = emitKvHead(builder, loc, at.head, extents());
 }
@@ -78,7 +78,7 @@ Value KernelLowering::kvHeadOf(Value block) {
 SmallVector<Type> KernelLowering::typesOf(Type type) {
   auto tile = dyn_cast<tile::TileType>(type);
   if (!tile)
-    return isa<tile::BlockType>(type) ? SmallVector<Type>(4, builder.getI32Type())
+    return isa<tile::BlockType>(type) ? SmallVector<Type>(5, builder.getI32Type())
                                       : SmallVector<Type>{type};
   Type element = tile.getElementType();
   if (isa<pipe::ColumnsAttr>(tile.getEncoding()))
@@ -95,9 +95,18 @@ SmallVector<Type> KernelLowering::typesOf(Type type) {
 
 Value KernelLowering::blockAddress(Value view, const BlockCoordinates &block, Type element) {
   const ViewSlots &parts = viewOf(view);
-  Value offset = multiply(wide(block.batch), slots[parts.strides[0]]);
+  ViewPlace place = placeOf(view);
+  Value outer = block.batch, row = block.first;
+  if (place.ragged) {
+    outer = constant(0);
+    row = add(row, valueOf(place.ragged.getShift()));
+  } else if (place.paged) {
+    std::tie(outer, row) = placeInPage(place.paged, block);
+  }
+  Value offset = multiply(wide(outer), slots[parts.strides[0]]);
   offset = add(offset, multiply(wide(block.head), slots[parts.strides[1]]));
-  offset = add(offset, multiply(wide(block.first), slots[parts.strides[2]]));
+  bool hasRowStride = parts.strides.size() > 2; // else a row is one number
+  offset = add(offset, hasRowStride ? multiply(wide(row), slots[parts.strides[2]]) : wide(row));
   return advance(slots[parts.data], element, offset);
 }
 
@@ -146,7 +155,7 @@ void KernelLowering::createFunction() {
     // No two tensors of a launch overlap where one is written.
     function.setArgAttr(slot, LLVM::LLVMDialect::getNoAliasAttrName(), builder.getUnitAttr());
     Value view = kernel.getArgument(signature.slots()[slot].name);
-    if (!llvm::any_of(view.getUsers(),
+    if (!llvm::any_of(accessesOf(view),
                       llvm::IsaPred<tile::StoreOp, pipe::StoreOp, pipe::EmptyOutOp>))
       function.setArgAttr(slot, LLVM::LLVMDialect::getReadonlyAttrName(), builder.getUnitAttr());
   }
@@ -224,10 +233,20 @@ LogicalResult KernelLowering::lower(Operation *op) {
       })
       .Case([&](tile::BlockOp block) {
         bool isQuery = block.getBlock().getType().getAxis() == tile::Axis::Query;
-        setBlock(block, {valueOf(block.getBatch()), valueOf(block.getHead()),
-                         valueOf(block.getFirst()), isQuery ? extents().Sq : extents().Sk});
+        setBlock(block,
+                 {valueOf(block.getBatch()), valueOf(block.getHead()), valueOf(block.getFirst()),
+                  isQuery ? extents().Sq : extents().Sk, isQuery ? extents().Sk : extents().Sq});
         return success();
       })
+      .Case([&](tile::SequenceOp sequence) {
+        setBlock(sequence.getBlock(),
+                 emitSequence(builder, loc, blockOf(sequence.getRows()),
+                              valueOf(sequence.getFrom()), valueOf(sequence.getQueries()),
+                              valueOf(sequence.getKeys())));
+        return success();
+      })
+      // What they say of memory is asked where it is accessed.
+      .Case<tile::RaggedOp, tile::PagedOp>([](auto) { return success(); })
       .Case([&](tile::WorkItemsOp count) {
         values[count] = {
             emitWorkItems(builder, loc, extents(), cast<tile::BlockType>(count.getRows()))};
@@ -236,13 +255,12 @@ LogicalResult KernelLowering::lower(Operation *op) {
       .Case([&](tile::BlockAtOp at) {
         tile::BlockType type = at.getBlock().getType();
         BlockCoordinates rows = blockOf(at.getRows());
-        BlockCoordinates block =
-            type.getAxis() == tile::Axis::Query
-                ? emitQueriesAt(builder, loc, rows, valueOf(at.getIndex()), extents(),
-                                type.getPositions())
-                : emitBlockAt(builder, loc, rows, kvHeadOf(at.getRows()), valueOf(at.getIndex()),
-                              extents(), type.getRows());
-        values[at] = {block.batch, block.head, block.first, block.limit};
+        BlockCoordinates block = type.getAxis() == tile::Axis::Query
+                                     ? emitQueriesAt(builder, loc, rows, valueOf(at.getIndex()),
+                                                     extents(), type.getPositions())
+                                     : emitBlockAt(builder, loc, rows, kvHeadOf(at.getRows()),
+                                                   valueOf(at.getIndex()), type.getRows());
+        values[at] = {block.batch, block.head, block.first, block.limit, block.other};
         return success();
       })
       .Case([&](tile::FindBlocksOp find) { return lowerFindBlocks(find); })

@@ -12,7 +12,7 @@
 //   !tile.tile, #pipe.rows          one f32 or i32 a row that the lane holds
 //   !tile.tile, #pipe.columns       one f32 a column that the lane holds
 //   !tile.tile, #pipe.shared        the i32 address of the stage in shared memory
-//   !tile.block                     batch, head, first, limit (i32)
+//   !tile.block                     batch, head, first, limit, other (i32)
 //   !pipe.buffer                    the i32 address of its first stage
 //   !tile.view                      nothing: its parts are arguments of the function
 //   else                            itself
@@ -27,6 +27,7 @@
 #include "targets/common/BlockCoordinates.h"
 #include "targets/common/BlockFinder.h"
 #include "targets/common/KernelSignature.h"
+#include "targets/common/ViewPlace.h"
 #include "targets/nvvm/ColumnWords.h"
 #include "targets/nvvm/PtxInstructions.h"
 
@@ -112,7 +113,10 @@ private:
   void lowerRegisterStore(tile::StoreOp op);
   void lowerLoad(tile::LoadOp op);
   void lowerColumnLoad(tile::LoadOp op);
-  /// Where row `row` of a block lies in a contiguous [B, H, Sq] view.
+  /// The page of a block's first row, and the row in it. Of a row that does not exist, that of the
+  /// last one that does.
+  std::pair<mlir::Value, mlir::Value> placeInPage(tile::PagedOp op, const BlockCoordinates &block);
+  /// Where row `row` of a block lies in a [B, H, Sq] view.
   mlir::Value rowAddress(mlir::Value view, const BlockCoordinates &block, mlir::Value row);
   mlir::Value emitRead(tile::ReadOp op, mlir::ValueRange indices);
   mlir::Value emitElement(tile::ReadOp op, mlir::Value address);
@@ -138,6 +142,8 @@ private:
   void lowerAwait(pipe::AwaitOp op);
   void lowerRelease(pipe::ReleaseOp op);
   void lowerFill(pipe::FillOp op);
+  /// A fill of a block that may end inside its tensor (ViewPlace.h).
+  void fillToTheEnd(pipe::FillOp op, mlir::Value target, mlir::Value barrier);
   void lowerSend(pipe::SendOp op);
   void lowerReceive(pipe::ReceiveOp op);
   void lowerFirstItem(pipe::FirstItemOp op);
@@ -212,7 +218,7 @@ private:
   }
   /// The slots of the view `view`.
   const ViewSlots &viewOf(mlir::Value view) {
-    return signature.view(llvm::cast<mlir::BlockArgument>(view).getArgNumber());
+    return signature.view(placeOf(view).argument.getArgNumber());
   }
   mlir::Value constant(int64_t value, unsigned bits = 32);
   mlir::Value number(float value);

@@ -111,6 +111,17 @@ void KernelLowering::forEachChunk(Value bufferValue, Value stage, Value view, Va
     }
     return;
   }
+  if (placeOf(view).paged) { // each row may lie in another page
+    for (int64_t index = 0; index < deal.rows; ++index) {
+      BlockCoordinates at = block;
+      at.first = add(block.first, add(row, constant(index * deal.rowStep)));
+      Value exists =
+          arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, at.first, at.limit);
+      Value start = blockAddress(view, at, element);
+      moveRow(index, advance(start, element, wide(firstColumn)), exists);
+    }
+    return;
+  }
   Value rowStride = slots[viewOf(view).strides[2]];
   Value global = advance(blockAddress(view, block, element), element,
                          add(multiply(wide(row), rowStride), wide(firstColumn)));
@@ -175,7 +186,26 @@ void KernelLowering::lowerStore(pipe::StoreOp op) {
                storeChunk);
 }
 
+std::pair<Value, Value> KernelLowering::placeInPage(tile::PagedOp op,
+                                                    const BlockCoordinates &block) {
+  Value rows = constant(*op.getView().getType().getStaticExtent(2));
+  Value last = arith::SubIOp::create(builder, loc, block.limit, constant(1));
+  Value held = arith::MinSIOp::create(builder, loc, block.first, last);
+  held = arith::MaxSIOp::create(builder, loc, held, constant(0)); // of a sequence without rows
+  Value number = arith::DivUIOp::create(builder, loc, held, rows);
+  const ViewSlots &table = viewOf(op.getTable());
+  Value line = multiply(wide(valueOf(op.getBatch())), slots[table.strides[0]]);
+  Value index = add(line, multiply(wide(number), slots[table.strides[1]]));
+  Type i32 = builder.getI32Type();
+  auto load = LLVM::LoadOp::create(builder, loc, i32, advance(slots[table.data], i32, index));
+  load.setInvariant(true);
+  return {load, arith::RemUIOp::create(builder, loc, held, rows)};
+}
+
 Value KernelLowering::rowAddress(Value view, const BlockCoordinates &block, Value row) {
+  if (!viewOf(view).strides.empty())
+    return advance(blockAddress(view, block, builder.getF32Type()), builder.getF32Type(),
+                   wide(row));
   Value line = add(multiply(wide(block.batch), wide(extents().H)), wide(block.head));
   Value start = add(multiply(line, wide(extents().Sq)), wide(block.first));
   return advance(slots[viewOf(view).data], builder.getF32Type(), add(start, wide(row)));
@@ -266,17 +296,18 @@ void KernelLowering::lowerLoad(tile::LoadOp op) {
   values[op] = results;
 }
 
-/// What goes straight from the registers of its fragment: a row slice into a contiguous [B, H, Sq]
-/// view, where the first lane of four stores and rows of one head lie side by side; f32 of two
-/// extents in pairs of the columns that the view has.
+/// What goes straight from the registers of its fragment: a row slice, where the first lane of four
+/// stores and rows of one head lie side by side; what has two extents in pairs of the columns that
+/// the view has.
 void KernelLowering::lowerRegisterStore(tile::StoreOp op) {
   FragmentShape shape = shapeOf(op.getTile());
   Value firstRow = ptx().pinned(this->firstRow), firstColumn = ptx().pinned(this->firstColumn);
   const Values &registers = valuesOf(op.getTile());
   BlockCoordinates block = blockOf(op.getBlock());
   int64_t heads = op.getBlock().getType().getHeadCount();
-  Type element = builder.getF32Type();
   tile::ViewType view = op.getView().getType();
+  Type element = view.getElementType();
+  bool isNarrow = !element.isF32(); // a pair is one register
   bool isRow = cast<tile::TileType>(op.getTile().getType()).getRank() == 1;
   // Row 0 of the head and the position, and how far apart rows of a head are.
   auto address = [&](const BlockCoordinates &at, Value row) {
@@ -317,13 +348,17 @@ void KernelLowering::lowerRegisterStore(tile::StoreOp op) {
         continue;
       }
       for (int64_t group = 0; group < *view.getStaticExtent(3) / 8; ++group) {
-        int64_t place = ((strip * shape.groups() + group) * 2 + half) * 2;
+        int64_t place = (strip * shape.groups() + group) * 2 + half;
+        Value target = advance(start, element, constant(8 * group, 64));
+        if (isNarrow) {
+          LLVM::StoreOp::create(builder, loc, registers[place], target, /*alignment=*/4);
+          continue;
+        }
         Value pair = LLVM::PoisonOp::create(builder, loc, VectorType::get(2, element));
         for (int64_t odd = 0; odd < 2; ++odd)
-          pair = LLVM::InsertElementOp::create(builder, loc, pair, registers[place + odd],
+          pair = LLVM::InsertElementOp::create(builder, loc, pair, registers[2 * place + odd],
                                                constant(odd));
-        LLVM::StoreOp::create(builder, loc, pair, advance(start, element, constant(8 * group, 64)),
-                              /*alignment=*/8);
+        LLVM::StoreOp::create(builder, loc, pair, target, /*alignment=*/8);
       }
     }
 }

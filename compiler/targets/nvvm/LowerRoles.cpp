@@ -175,6 +175,10 @@ Values KernelLowering::tensorCoordinates(Value view, Value blockValue, Value col
   BlockCoordinates block = blockOf(blockValue);
   int64_t heads = cast<tile::BlockType>(blockValue.getType()).getHeadCount();
   Value position = add(block.first, emitRowPlace(builder, loc, row, heads).position);
+  if (tile::RaggedOp ragged = placeOf(view).ragged) {
+    block.batch = constant(0);
+    position = add(position, valueOf(ragged.getShift()));
+  }
   if (heads == 1)
     return {column, position, multiply(block.head, slots[map + 2]),
             multiply(block.batch, slots[map + 1])};
@@ -197,6 +201,8 @@ void KernelLowering::lowerFill(pipe::FillOp op) {
   onRoleThread([&] {
     putNumbers(op.getValues(), op.getChannel(), op.getUse());
     ptx().arriveExpecting(barrier, buffer.getStageBytes() / parts);
+    if (endsInside(op.getView(), op.getBlock().getType()))
+      return fillToTheEnd(op, target, barrier);
     Value map = slots[viewOf(op.getView()).tensorMap];
     for (int64_t column = 0; column < buffer.getColumns(); column += panelColumns) {
       int64_t offset = (column / panelColumns * buffer.getRows() + firstRow) * panelRowBytes;
@@ -207,6 +213,61 @@ void KernelLowering::lowerFill(pipe::FillOp op) {
                          tensorCoordinates(op.getView(), op.getBlock(), first, constant(firstRow)),
                          barrier);
     }
+  });
+}
+
+/// Rows that lie together come in one copy, if all exist; those at the end of a sequence one by
+/// one. A row that does not exist is asked for in front of the tensor, where the copy engine finds
+/// zeros.
+void KernelLowering::fillToTheEnd(pipe::FillOp op, Value target, Value barrier) {
+  auto buffer = op.getBuffer().getType();
+  Value view = op.getView();
+  BlockCoordinates block = blockOf(op.getBlock());
+  const ViewSlots &parts = viewOf(view);
+  ViewPlace place = placeOf(view);
+  auto copy = [&](Value map, Value row, Value exists) {
+    BlockCoordinates at = block;
+    at.first = add(block.first, row);
+    Value outer = constant(0), position;
+    if (place.paged)
+      std::tie(outer, position) = placeInPage(place.paged, at);
+    else
+      position = add(at.first, valueOf(place.ragged.getShift()));
+    position = arith::SelectOp::create(builder, loc, exists, position, constant(-512));
+    for (int64_t column = 0; column < buffer.getColumns(); column += panelColumns) {
+      Value address = add(target, multiply(row, constant(panelRowBytes)));
+      address = add(address, constant(column / panelColumns * buffer.getRows() * panelRowBytes));
+      ptx().copyTensorIn(address, map,
+                         {constant(column), position,
+                          multiply(block.head, slots[parts.tensorMap + 2]),
+                          multiply(outer, slots[parts.tensorMap + 1])},
+                         barrier);
+    }
+  };
+  auto forRows = [&](Value low, Value high, int64_t step, llvm::function_ref<void(Value)> body) {
+    auto loop = scf::ForOp::create(builder, loc, low, high, constant(step));
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(loop.getBody());
+    body(loop.getInductionVar());
+  };
+  Value existing = arith::SubIOp::create(builder, loc, block.limit, block.first);
+  int64_t together = rowsTogether(view, op.getBlock().getType());
+  forRows(constant(0), constant(buffer.getRows()), together, [&](Value row) {
+    auto compare = [&](arith::CmpIPredicate predicate, Value a, Value b) -> Value {
+      return arith::CmpIOp::create(builder, loc, predicate, a, b);
+    };
+    Value end = add(row, constant(together));
+    Value isInside = compare(arith::CmpIPredicate::sle, end, existing);
+    Value isBehind = compare(arith::CmpIPredicate::sge, row, existing);
+    Value isAlike = arith::OrIOp::create(builder, loc, isInside, isBehind);
+    auto branch = scf::IfOp::create(builder, loc, isAlike, /*withElseRegion=*/true);
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(branch.thenBlock());
+    copy(slots[parts.tensorMap], row, isInside);
+    builder.setInsertionPointToStart(branch.elseBlock());
+    forRows(row, end, 1, [&](Value each) {
+      copy(slots[parts.rowMap], each, compare(arith::CmpIPredicate::slt, each, existing));
+    });
   });
 }
 

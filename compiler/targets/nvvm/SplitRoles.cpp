@@ -336,7 +336,7 @@ private:
   void emitAhead(RoleKind role, OpBuilder &builder, Range &&source, IRMapping &mapping,
                  Uses &uses) {
     auto isKnown = [&](Value value) {
-      return isa<tile::ViewType>(value.getType()) || mapping.contains(value) ||
+      return mapping.contains(value) ||
              (isa<BlockArgument>(value) && value.getParentBlock() == &kernel.getBodyBlock());
     };
     bool finds = role == RoleKind::Finder;
@@ -346,7 +346,9 @@ private:
       if (auto load = dyn_cast<tile::LoadOp>(op)) {
         if (finds || !isReadByProduct(load))
           continue;
-        if (!isKnown(load.getBlock()) || (load.getColumns() && !isKnown(load.getColumns())))
+        if (!isKnown(load.getView()))
+          fail(load, "where its view lies follows from what only consumers compute");
+        else if (!isKnown(load.getBlock()) || (load.getColumns() && !isKnown(load.getColumns())))
           fail(load, "its block follows from what only consumers compute");
         else
           emitFills(builder, load, mapping, uses);
@@ -391,9 +393,9 @@ private:
     for (int64_t part = 0; part < lane.channel.getChannel().getType().getParts(); ++part) {
       pipe::AcquireOp::create(builder, loc, lane.channel, use, part);
       Value columns = load.getColumns() ? mapping.lookup(load.getColumns()) : Value();
-      pipe::FillOp::create(builder, loc, load.getView(), mapping.lookup(load.getBlock()), columns,
-                           lane.buffer, lane.channel, use, part,
-                           numbers.lookup(carried.lookup(load)));
+      pipe::FillOp::create(builder, loc, mapping.lookupOrDefault(load.getView()),
+                           mapping.lookup(load.getBlock()), columns, lane.buffer, lane.channel, use,
+                           part, numbers.lookup(carried.lookup(load)));
     }
     use = increment(builder, loc, use);
   }
@@ -475,7 +477,8 @@ private:
   static void eraseUnused(Block &block) {
     SmallVector<Operation *> ops;
     block.walk([&](Operation *op) {
-      if (isa<tile::BlockAtOp, tile::FoundBlockOp, tile::FindBlocksOp>(op))
+      if (isa<tile::BlockAtOp, tile::FoundBlockOp, tile::FindBlocksOp, tile::RaggedOp,
+              tile::PagedOp>(op))
         ops.push_back(op);
     });
     for (Operation *op : llvm::reverse(ops))
@@ -543,7 +546,8 @@ private:
   void emitStores(Block &block) {
     for (auto store : llvm::make_early_inc_range(block.getOps<tile::StoreOp>())) {
       auto type = cast<tile::TileType>(store.getTile().getType());
-      if (type.getRank() != 2 || type.getElementType().isF32())
+      bool isDense = isa<BlockArgument>(store.getView()); // a copy would reach into other sequences
+      if (type.getRank() != 2 || type.getElementType().isF32() || !isDense)
         continue; // straight from the registers
       OpBuilder builder(store);
       Location loc = store.getLoc();

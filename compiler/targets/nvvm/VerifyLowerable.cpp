@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 #include "targets/common/LoadUses.h"
+#include "targets/common/ViewPlace.h"
 #include "targets/nvvm/Passes.h"
 
 #include "llvm/ADT/TypeSwitch.h"
@@ -32,10 +33,24 @@ LogicalResult verify(tile::MapOp map) {
                            << "; values of columns are loaded, and read by other maps";
 }
 
+/// The copy engine brings rows of queries as they lie side by side, those behind a sequence's end
+/// with them: in a left operand each row is on its own, and pages lie apart.
+LogicalResult verifyFill(tile::LoadOp load) {
+  tile::ScheduleAttr schedule = load->getParentOfType<tile::KernelOp>().getScheduleAttr();
+  ViewPlace place = placeOf(load.getView());
+  bool isApart = place.paged || (place.ragged && !isReadByRows(load));
+  if (!schedule || schedule.getConsumers() == 0 || !isApart ||
+      load.getBlock().getType().getAxis() == tile::Axis::Key)
+    return success();
+  return load.emitOpError() << "expected blocks of keys, or a left operand of tile.dot from a "
+                               "dense or ragged view, got "
+                            << load.getBlock().getType() << "; take consumers = 0";
+}
+
 /// Tiles that products read go through shared memory, others straight into registers.
 LogicalResult verify(tile::LoadOp load) {
   if (isReadByProduct(load))
-    return success();
+    return verifyFill(load);
   auto type = cast<tile::TileType>(load.getType());
   if (load.getColumns())
     return load.emitOpError() << "expected all columns of the view, got a block of them, which is "

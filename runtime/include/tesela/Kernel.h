@@ -29,6 +29,12 @@ struct NamedTensor {
   Tensor tensor;
 };
 
+/// An extent of the launch, by its name: B, H, Hkv, Sq or Sk.
+struct NamedExtent {
+  std::string name;
+  int64_t value = 0;
+};
+
 /// Memory of the device that the caller lends a launch. It must stay as it is until the launch has
 /// ended on the device; launches that may run at the same time need one each.
 struct LaunchWorkspace {
@@ -51,8 +57,8 @@ struct LaunchWorkspace {
 ///
 /// That is attention. Every other template declares tensors of its own, with their types and axes
 /// (templates/matmul.mlir, say): those whose names are none of these five are passed in `tensors`.
-/// The first tensor that names an extent tells it, the others must agree. The rules of addresses and
-/// strides are the same; a tensor that is declared contiguous has no gaps.
+/// The first tensor that names an extent tells it, the others must agree. The rules of addresses
+/// and strides are the same; a tensor that is declared contiguous has no gaps.
 struct LaunchArguments {
   Tensor q, k, v, o, lse;
   /// The softmax scale, finite and positive; 1/sqrt(Dqk) where absent. For a
@@ -61,15 +67,18 @@ struct LaunchArguments {
   std::vector<ScalarArgument> scalars; ///< those with a default may be left out
   std::vector<CaptureArgument> captures;
   std::vector<NamedTensor> tensors = {}; ///< those that have no member here
-  /// What the kernel computes of captured tensors lies here, and the launch allocates no device memory
-  /// for it: for those who manage the device's memory.
+  /// The extents that no tensor tells; one that a tensor tells must agree. Of sequences of
+  /// different lengths, B is their number, Sq and Sk those of the longest, or more.
+  std::vector<NamedExtent> extents = {};
+  /// What the kernel computes of captured tensors lies here, and the launch allocates no device
+  /// memory for it: for those who manage the device's memory.
   LaunchWorkspace workspace = {};
   /// No captured tensor's elements have changed since this kernel's last launch on this stream, or
-  /// in this workspace where one is given, which nothing else has written since (a replay of a graph
-  /// that was captured with it included).
-  /// What the kernel computes of the tensors alone (the summaries that tell it which tiles a mask
-  /// empties) is then kept for those that are passed with the same address, extents and strides.
-  /// Never needed for a right result, and wrong results where it is not true.
+  /// in this workspace where one is given, which nothing else has written since (a replay of a
+  /// graph that was captured with it included). What the kernel computes of the tensors alone (the
+  /// summaries that tell it which tiles a mask empties) is then kept for those that are passed with
+  /// the same address, extents and strides. Never needed for a right result, and wrong results
+  /// where it is not true.
   bool capturesUnchanged = false;
 };
 

@@ -81,8 +81,46 @@ tile.kernel @k<Sk>() {}
 
 // -----
 
-// expected-error @+1 {{argument 'lse' is a view of rank 3 with strides, expected one without gaps}}
-tile.kernel @k(out %lse: !tile.view<[B, H, Sq], f32>) {}
+// A key block ends where a sequence of keys does by itself.
+tile.kernel @k(%keys: !tile.block<key, 64>, %n: i32) {
+  // expected-error @+1 {{expected a block of queries, got '!tile.block<key, 64>'}}
+  %rows = tile.sequence %keys from %n of %n, %n : !tile.block<key, 64>
+}
+
+// -----
+
+tile.kernel @k(in %x: !tile.view<[B, H, ?, 64], f32>, %n: i32) {
+  // expected-error @+1 {{expected a view [1, heads, tokens(, D)], got '!tile.view<[B, H, ?, 64], f32>'}}
+  %y = tile.ragged %x from %n : !tile.view<[B, H, ?, 64], f32> -> !tile.view<[B, H, Sq, 64], f32>
+}
+
+// -----
+
+tile.kernel @k(in %x: !tile.view<[1, H, ?, 64], f32>, %n: i32) {
+  // expected-error @+1 {{expected a result of the same rank, elements and columns as the view, neither of them contiguous}}
+  %y = tile.ragged %x from %n : !tile.view<[1, H, ?, 64], f32> -> !tile.view<[B, H, Sq, 32], f32>
+}
+
+// -----
+
+tile.kernel @k(in %x: !tile.view<[?, H, 20, 64], f32>, in %t: !tile.view<[B, ?], i32>, %b: i32) {
+  // expected-error @+1 {{expected pages of a multiple of 16 rows, got '!tile.view<[?, H, 20, 64], f32>'; bind another page}}
+  %y = tile.paged %x by %t[%b] : !tile.view<[?, H, 20, 64], f32>, !tile.view<[B, ?], i32> -> !tile.view<[B, H, Sk, 64], f32>
+}
+
+// -----
+
+tile.kernel @k(in %x: !tile.view<[?, H, 16, 64], f32>, in %t: !tile.view<[B], i32>, %b: i32) {
+  // expected-error @+1 {{expected a table [batch, pages] of i32, got '!tile.view<[B], i32>'}}
+  %y = tile.paged %x by %t[%b] : !tile.view<[?, H, 16, 64], f32>, !tile.view<[B], i32> -> !tile.view<[B, H, Sk, 64], f32>
+}
+
+// -----
+
+tile.kernel @k(in %x: !tile.view<[?, H, 16], f32>, in %t: !tile.view<[B, ?], i32>, %b: i32) {
+  // expected-error @+1 {{expected a view [pages, heads, page, D], got '!tile.view<[?, H, 16], f32>'}}
+  %y = tile.paged %x by %t[%b] : !tile.view<[?, H, 16], f32>, !tile.view<[B, ?], i32> -> !tile.view<[B, H, Sk], f32>
+}
 
 // -----
 

@@ -157,6 +157,33 @@ tile.kernel @transpose(%low: i32, %high: i32) {
   }
 }
 
+// Sequences of different lengths, in tensors of tokens and of pages.
+// CHECK-LABEL: tile.kernel @sequences
+tile.kernel @sequences<page>(in %q: !tile.view<[1, H, ?, 64], f16>, in %k: !tile.view<[?, Hkv, page, 64], f16>,
+    in %table: !tile.view<[B, ?], i32>, %batch: i32, %from: i32, %length: i32) {
+  %item = tile.work : !tile.block<query, 64>
+  // CHECK: %[[LAUNCH:.*]] = tile.extent "Sq" of_launch
+  %queries = tile.extent "Sq" of_launch
+  // CHECK: %[[ROWS:.*]] = tile.sequence %{{.*}} from %from of %[[LAUNCH]], %length : <query, 64>
+  %rows = tile.sequence %item from %from of %queries, %length : !tile.block<query, 64>
+  // CHECK: %[[QS:.*]] = tile.ragged %q from %from : <[1, H, ?, 64], f16> -> <[B, H, Sq, 64], f16>
+  %qs = tile.ragged %q from %from : !tile.view<[1, H, ?, 64], f16> -> !tile.view<[B, H, Sq, 64], f16>
+  // CHECK: %{{.*}} = tile.paged %k by %table[%batch] : <[?, Hkv, page, 64], f16>, <[B, ?], i32> -> <[B, Hkv, Sk, 64], f16>
+  %ks = tile.paged %k by %table[%batch] : !tile.view<[?, Hkv, page, 64], f16>, !tile.view<[B, ?], i32> -> !tile.view<[B, Hkv, Sk, 64], f16>
+  // CHECK: tile.load %[[QS]][%[[ROWS]]]
+  %Q = tile.load %qs[%rows] : !tile.view<[B, H, Sq, 64], f16>[!tile.block<query, 64>] -> !tile.tile<[64, 64], f16>
+  // CHECK: tile.find_blocks from %from to %length below %length : <64> one {
+  %found, %count = tile.find_blocks from %from to %length below %length : !tile.found_blocks<64> one {
+  ^bb0(%first: i32, %last: i32):
+    %keeps = arith.constant true
+    tile.yield %keeps, %keeps : i1, i1
+  } many {
+  ^bb0(%first: i32, %last: i32):
+    %keeps = arith.constant true
+    tile.yield %keeps, %keeps : i1, i1
+  }
+}
+
 // Encodings, and attributes outside of types.
 // CHECK-LABEL: tile.kernel @attributes
 // CHECK-SAME: a = #tile.symbol<"d">

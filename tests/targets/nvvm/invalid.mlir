@@ -83,3 +83,14 @@ tile.kernel @map_of_columns() attributes {pipe.shared_bytes = 0 : i64, schedule 
     tile.yield %one : f32
   }
 }
+
+// -----
+
+tile.kernel @paged_queries(%x: !tile.view<[?, H, 16, 64], f16>, %table: !tile.view<[B, ?], i32>, %b: i32) attributes {pipe.shared_bytes = 0 : i64, schedule = #tile.schedule<block_m = 64, block_n = 64, stages = 1, warps = 4, q_in_registers = false, consumers = 1>} {
+  %rows = tile.work : !tile.block<query, 64>
+  %none = tile.constant 0.0 : !tile.tile<[64, 64], f32>
+  %xs = tile.paged %x by %table[%b] : !tile.view<[?, H, 16, 64], f16>, !tile.view<[B, ?], i32> -> !tile.view<[B, H, Sq, 64], f16>
+  // expected-error @+1 {{expected blocks of keys, or a left operand of tile.dot from a dense or ragged view, got '!tile.block<query, 64>'; take consumers = 0}}
+  %X = tile.load %xs[%rows] : !tile.view<[B, H, Sq, 64], f16>[!tile.block<query, 64>] -> !tile.tile<[64, 64], f16>
+  %S = tile.dot %X, %X transposed plus %none : (!tile.tile<[64, 64], f16>, !tile.tile<[64, 64], f16>, !tile.tile<[64, 64], f32>) -> !tile.tile<[64, 64], f32>
+}

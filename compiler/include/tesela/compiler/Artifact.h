@@ -64,6 +64,8 @@ public:
   const std::vector<CaptureAxis> &captureAxes() const { return captureAxes_; }
   /// The index in extentNames where the expression is one of these names, or the number that it is.
   std::optional<int> extentIndex() const;
+  /// The indices in extentNames of the extents that the expression names.
+  std::vector<int> extents() const;
   std::optional<int64_t> constant() const;
   bool operator==(const Expression &other) const { return text_ == other.text_; }
   /// `captureExtents`: of captureAxes(), in their order.
@@ -84,27 +86,34 @@ private:
 /// One kernel parameter and where its value comes from.
 struct ArgumentSlot {
   enum class Kind : int {
-    /// 8 bytes: the address of tensor `name`. A capture without elements comes with the address of a
+    /// 8 bytes: the address of tensor `name`. A capture without elements comes with the address of
+    /// a
     /// zero of its type and with all its strides 0, so that kernels read 0 without a branch.
     data = 0,
     stride = 1, ///< i64: tensor `name`'s stride of `axis`, in elements
     extent = 2, ///< i32: tensor `name`'s extent of `axis`; name "" with axis 0..4 is B H Hkv Sq Sk
     scalar = 3, ///< 4 bytes, f32 or i32: the scalar parameter `name`
     scale = 4,  ///< f32: the softmax scale
-    /// 128 bytes by value, aligned to 64: a CUtensorMap of the tensor `name`, whose axes are [batch,
-    /// head, position, D] and whose elements have 16 bits, for copies by the tensor memory accelerator (sm_90 and later). Tiled, of rank 4: [D, S, heads, batch], innermost first,
-    /// with the tensor's own strides; the box is {64, `axis`, 1, 1} elements, so `axis` is the box's
-    /// positions, 1..256; 128-byte swizzle, zeros outside. An axis of stride 0 has the extent 1 in the
+    /// 128 bytes by value, aligned to 64: a CUtensorMap of the tensor `name`, whose axes are
+    /// [batch,
+    /// head, position, D] and whose elements have 16 bits, for copies by the tensor memory
+    /// accelerator (sm_90 and later). Tiled, of rank 4: [D, S, heads, batch], innermost first,
+    /// with the tensor's own strides; the box is {64, `axis`, 1, 1} elements, so `axis` is the
+    /// box's
+    /// positions, 1..256; 128-byte swizzle, zeros outside. An axis of stride 0 has the extent 1 in
+    /// the
     /// map: its coordinate is index * coordinateStep. A tensor without elements has the map of one
     /// row of zeros.
     /// With `heads` above 1, of rank 5: [D, H / Hkv, S, Hkv, batch], whose box is
-    /// {64, `heads`, `axis`, 1, 1}: what several query heads of one key/value head have at a position
+    /// {64, `heads`, `axis`, 1, 1}: what several query heads of one key/value head have at a
+    /// position
     /// lies together, and nothing of the next one's comes with them.
     tensorMap = 5,
     /// i32: what an index of `axis` (0 = batch, 1 = head) is multiplied by to be a coordinate of
     /// `name`'s tensorMap: 1, or 0 where the stride is 0.
     coordinateStep = 6,
-    /// 8 bytes: the address of two u32 in device memory, 0 when the launch begins and again when it has
+    /// 8 bytes: the address of two u32 in device memory, 0 when the launch begins and again when it
+    /// has
     /// ended, which no other launch that may run at the same time shares. Or the address of a
     /// CounterTable, plus 1: for a launch that is captured into a graph, of which several instances
     /// may run at the same time.
@@ -114,8 +123,8 @@ struct ArgumentSlot {
   /// That of one of Artifact::tensors, of a parameter (prefixed by "$" to keep the two apart:
   /// "$window", "$slope"), or of a workspace, which is as a capture is.
   std::string name;
-  /// The axis; tensorMap: the box's positions. Captures and workspaces: -1 is an axis that the tensor
-  /// does not have, with extent 1 and stride 0.
+  /// The axis; tensorMap: the box's positions. Captures and workspaces: -1 is an axis that the
+  /// tensor does not have, with extent 1 and stride 0.
   int axis = 0;
   int heads = 1; ///< tensorMap of a tensor with query heads: the box's heads
 };
@@ -123,8 +132,8 @@ struct ArgumentSlot {
 /// Counters in device memory for the launches of one node of a graph, one for each instance of the
 /// graph. An entry is a u64, the instance's grid number plus 1, or 0 where the entry is free; then
 /// the two u32 of ArgumentSlot::Kind::counter. The grid number (PTX: %gridid) is the same each time
-/// that an instance runs its node, and no other's. A kernel takes the first entry that is its own or
-/// free, and never gives it back: so all thread blocks of a launch find the same one. Where all
+/// that an instance runs its node, and no other's. A kernel takes the first entry that is its own
+/// or free, and never gives it back: so all thread blocks of a launch find the same one. Where all
 /// entries are others', the launch goes without a counter. All zeros at first.
 struct CounterTable {
   static constexpr int entries = 64; ///< instances of a graph are few; docs/decisions/launch.md
@@ -138,7 +147,8 @@ struct TensorArgument {
   ElementType type = ElementType::bf16;
   Role role = Role::in;
   /// One an axis, over the launch's extents; nothing: any extent. The first tensor that names an
-  /// extent tells it, the others have to agree. An extent that none names is 1, Hkv is H.
+  /// extent tells it, the others have to agree. One that none names comes with the launch where a
+  /// grid or a captured tensor needs it; elsewhere it is 1. Hkv is H.
   std::vector<std::optional<Expression>> extents;
   bool contiguous = false; ///< row-major without gaps; else of any strides, the last of which is 1
 };
@@ -153,17 +163,17 @@ struct Workspace {
 
 /// A kernel and how it is launched.
 struct Launch {
-  std::string kernel;        ///< symbol in the code
-  Expression items;          ///< work items: the grid's x extent; 0 means: nothing to launch
+  std::string kernel; ///< symbol in the code
+  Expression items;   ///< work items: the grid's x extent; 0 means: nothing to launch
   /// What B H Hkv Sq Sk are to this launch's items and slots; none: the plan's own extents.
   std::vector<Expression> extents;
-  /// The name of the captured tensor that alone decides what the launch writes; "": there is none. The
-  /// launch is left out where the caller says that the tensor did not change.
+  /// The name of the captured tensor that alone decides what the launch writes; "": there is none.
+  /// The launch is left out where the caller says that the tensor did not change.
   std::string summarizes;
   /// The grid has a block for each multiprocessor at most, which take items from a counter (GPU).
   bool persistent = false;
-  int threads = 0;           ///< threads a block (GPU)
-  int64_t sharedBytes = 0;   ///< dynamic shared memory a block (GPU)
+  int threads = 0;            ///< threads a block (GPU)
+  int64_t sharedBytes = 0;    ///< dynamic shared memory a block (GPU)
   int64_t workspaceBytes = 0; ///< scratch of one worker (host)
   std::vector<ArgumentSlot> slots;
 };
@@ -182,8 +192,9 @@ struct Parameter {
   std::string name;
   ElementType type = ElementType::f32;
   bool isCapture = false;
-  bool isConstant = false; ///< a scalar that a specification gives, not a launch; none in an artifact
-  std::vector<CaptureExtent> extents;  ///< captures: one an axis
+  bool isConstant =
+      false; ///< a scalar that a specification gives, not a launch; none in an artifact
+  std::vector<CaptureExtent> extents; ///< captures: one an axis
   /// Scalars: the default value (an i32 exactly, an f32 as its double).
   std::optional<double> defaultValue;
 };
