@@ -59,14 +59,14 @@ BoxTest::BoxTest(Region &region, Yielded last, const llvm::DenseSet<Value> &ofRo
       continue;
     }
     Step step{.function = laneFunctionOf(op),
-              .bounds = dyn_cast<tile::BoundsOp>(op),
+              .look = isa<tile::BoundsOp, tile::HasElementOp>(op) ? &op : nullptr,
               .isFixed = !dependsOnRows};
-    if (!step.function && !step.bounds) {
+    if (!step.function && !step.look) {
       unknownOp = op.getName().getStringRef();
       return;
     }
     step.firstOperand = int(operands.size());
-    for (Value operand : step.bounds ? op.getOperands().drop_front() : op.getOperands())
+    for (Value operand : step.look ? op.getOperands().drop_front() : op.getOperands())
       operands.push_back(read(operand, step.isFixed));
     step.end = int(operands.size());
     step.result = places;
@@ -112,7 +112,7 @@ void TestedBoxes::setUp(ArrayRef<int64_t> firsts) {
   filled = count;
 }
 
-void TestedBoxes::runSteps(int64_t count, Bounds bounds, bool fixed) {
+void TestedBoxes::runSteps(int64_t count, Look look, bool fixed) {
   SmallVector<const Scalar *> operands;
   for (const BoxTest::Step &step : test.steps) {
     if (step.isFixed != fixed)
@@ -123,12 +123,12 @@ void TestedBoxes::runSteps(int64_t count, Bounds bounds, bool fixed) {
     if (step.function)
       step.function(at(step.result), operands.data(), count);
     else
-      bounds(step.bounds, operands.data(), operands.data() + operands.size() / 2, count,
-             at(step.result), at(step.result + 1));
+      look(step.look, operands.data(), count, at(step.result),
+           step.look->getNumResults() > 1 ? at(step.result + 1) : nullptr);
   }
 }
 
-void TestedBoxes::loadFixed(Bounds bounds) {
+void TestedBoxes::loadFixed(Look look) {
   for (auto [box, first] : llvm::enumerate(boxes)) {
     std::vector<Scalar> &results = fixed[size_t(first / mostBoxes)];
     if (!results.empty())
@@ -139,7 +139,7 @@ void TestedBoxes::loadFixed(Bounds bounds) {
          block < (first / mostBoxes + 1) * mostBoxes && block * extent < columns; ++block)
       beside.push_back(block);
     setUp(beside);
-    runSteps(int64_t(beside.size()), bounds, /*fixed=*/true);
+    runSteps(int64_t(beside.size()), look, /*fixed=*/true);
     for (int place : test.fixedResults)
       results.insert(results.end(), at(place), at(place) + mostBoxes);
   }
@@ -157,16 +157,16 @@ void TestedBoxes::loadFixed(Bounds bounds) {
   }
 }
 
-void TestedBoxes::run(Bounds bounds, llvm::function_ref<void(int64_t, bool, bool)> visit) {
+void TestedBoxes::run(Look look, llvm::function_ref<void(int64_t, bool, bool)> visit) {
   int64_t count = int64_t(boxes.size());
   if (keepFixed) {
-    loadFixed(bounds);
+    loadFixed(look);
     setUp(boxes);
   } else {
     setUp(boxes);
-    runSteps(count, bounds, /*fixed=*/true);
+    runSteps(count, look, /*fixed=*/true);
   }
-  runSteps(count, bounds, /*fixed=*/false);
+  runSteps(count, look, /*fixed=*/false);
   const Scalar *keeps = at(test.yields[BoxTest::keeps]), *drops = at(test.yields[BoxTest::drops]);
   for (int64_t box = 0; box < count; ++box)
     visit(boxes[size_t(box)], keeps[box].integer != 0, drops[box].integer != 0);

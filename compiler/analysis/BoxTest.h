@@ -34,8 +34,8 @@ public:
 
 private:
   struct Step {
-    LaneFunction function = nullptr; ///< null: of `bounds`
-    tile::BoundsOp bounds;
+    LaneFunction function = nullptr; ///< null: of `look`
+    mlir::Operation *look = nullptr; ///< at captured tensors: tile.bounds, tile.has_element
     bool isFixed = false;
     int result = 0;                ///< a place; of bounds, the largest is at the next one
     int firstOperand = 0, end = 0; ///< in `operands`
@@ -69,20 +69,21 @@ public:
   void add(int64_t first) { boxes.push_back(first); }
   bool isFull() const { return int64_t(boxes.size()) == mostBoxes; }
 
-  using Bounds = llvm::function_ref<void(tile::BoundsOp op, const Scalar *const *low,
-                                         const Scalar *const *high, int64_t count, Scalar *least,
-                                         Scalar *largest)>;
+  /// Computes the results of tile.bounds or tile.has_element for `count` boxes. `operands`: those
+  /// after the view; `second`: of the second result, where there is one.
+  using Look = llvm::function_ref<void(mlir::Operation *op, const Scalar *const *operands,
+                                       int64_t count, Scalar *first, Scalar *second)>;
   /// Tests what was added and calls `visit` for each box with what the test says of it; then there
-  /// is room for others. `bounds` computes tile.bounds.
-  void run(Bounds bounds, llvm::function_ref<void(int64_t first, bool keeps, bool drops)> visit);
+  /// is room for others.
+  void run(Look look, llvm::function_ref<void(int64_t first, bool keeps, bool drops)> visit);
 
 private:
   Scalar *at(int place) { return values.data() + place * mostBoxes; }
   /// Gives the boxes from `firsts` on their ends, and what is the same for all.
   void setUp(llvm::ArrayRef<int64_t> firsts);
-  void runSteps(int64_t count, Bounds bounds, bool fixed);
+  void runSteps(int64_t count, Look look, bool fixed);
   /// Brings the results of fixed steps for `boxes` into their places.
-  void loadFixed(Bounds bounds);
+  void loadFixed(Look look);
 
   const BoxTest &test;
   const int64_t blocks, extent, columns;

@@ -413,11 +413,10 @@ bool BoxValues::takesEveryRemainder(attn::FloorModOp op, ColumnBox *box) {
          std::abs(form->column) == 1;
 }
 
-/// The ends of a read, in the element's type.
-std::optional<std::pair<Value, Value>> BoxValues::readBounds(tile::ReadOp read, ColumnBox *box) {
+BoxValues::ReadBox BoxValues::boxOf(tile::ReadOp read, ColumnBox *box) {
   WideArithmetic at(box->builder, wide.loc);
-  SmallVector<Value> low, high;
-  SmallVector<int64_t> within;
+  ReadBox result;
+  auto &[low, high, within] = result;
   for (Value index : read.getIndices()) {
     if (isUniform(index)) {
       low.push_back(hoist(index));
@@ -435,6 +434,13 @@ std::optional<std::pair<Value, Value>> BoxValues::readBounds(tile::ReadOp read, 
                  std::abs(form->row) + std::abs(form->column) == 1;
     within.push_back(!steps ? 0 : form->column ? box->count : frame.rows);
   }
+  return result;
+}
+
+/// The ends of a read, in the element's type.
+std::optional<std::pair<Value, Value>> BoxValues::readBounds(tile::ReadOp read, ColumnBox *box) {
+  WideArithmetic at(box->builder, wide.loc);
+  auto [low, high, within] = boxOf(read, box);
   Type type = read.getElement().getType();
   auto bounds = tile::BoundsOp::create(at.builder, read.getLoc(), type, type, read.getView(), low,
                                        high, within);
@@ -503,8 +509,33 @@ BoxTruth BoxValues::findTruth(Value value, ColumnBox *box) {
       });
 }
 
+/// Whether what the rounds of a reduction read may be equal to `other`; null: `read` is no such
+/// read.
+Value BoxValues::mayRoundsMeet(Value value, Value other, ColumnBox *box) {
+  auto read = value.getDefiningOp<tile::ReadOp>();
+  if (!read || !read->getParentOfType<attn::ReduceOp>())
+    return {};
+  std::optional<BoxInterval> ends = interval(other, box);
+  if (!ends)
+    return {};
+  WideArithmetic at(box->builder, wide.loc);
+  ReadBox elements = boxOf(read, box);
+  return tile::HasElementOp::create(at.builder, read.getLoc(), at.builder.getI1Type(),
+                                    read.getView(), elements.low, elements.high,
+                                    at.narrow(ends->low), at.narrow(ends->high));
+}
+
 BoxTruth BoxValues::compareIntegers(arith::CmpIOp op, ColumnBox *box) {
   WideArithmetic at(box->builder, wide.loc);
+  for (auto [read, other] : {std::pair(op.getLhs(), op.getRhs()), {op.getRhs(), op.getLhs()}}) {
+    bool isEquality = op.getPredicate() == arith::CmpIPredicate::eq ||
+                      op.getPredicate() == arith::CmpIPredicate::ne;
+    Value mayMeet = isEquality ? mayRoundsMeet(read, other, box) : Value();
+    if (mayMeet && op.getPredicate() == arith::CmpIPredicate::eq)
+      return {mayMeet, Value()};
+    if (mayMeet)
+      return {Value(), mayMeet};
+  }
   std::optional<BoxInterval> bounds; // of left - right
   std::optional<LinearForm> a = linear(op.getLhs()), b = linear(op.getRhs()), form;
   if (a && b)

@@ -36,6 +36,8 @@
 //                           0 · ∞: where the ends allow it, nothing is claimed
 //   a < b, ... on i32       of the difference, linear where it is; on f32 a comparison with a NaN
 //                           is false, and != is true
+//   t[i, ...] == x          in the rounds of a reduction: whether one of the box's elements lies in
+//   of i32                  x's interval (tile.has_element), since rounds read what is unrelated
 //   && || ! == != on bool   three-valued (Kleene)
 //   i of a reduction        [0, bound - 1]: what it reduces is bounded once for all of its rounds
 //   any, all                may be true where a round may be; any also may be false where every
@@ -150,7 +152,13 @@ private:
   BoxTruth compareIntegers(mlir::arith::CmpIOp op, ColumnBox *box);
   BoxTruth compareNumbers(mlir::arith::CmpFOp op, ColumnBox *box);
   bool takesEveryRemainder(attn::FloorModOp op, ColumnBox *box);
+  struct ReadBox {
+    llvm::SmallVector<mlir::Value> low, high; ///< i32
+    llvm::SmallVector<int64_t> within;        ///< as tile.bounds has it
+  };
+  ReadBox boxOf(tile::ReadOp op, ColumnBox *box);
   std::optional<std::pair<mlir::Value, mlir::Value>> readBounds(tile::ReadOp op, ColumnBox *box);
+  mlir::Value mayRoundsMeet(mlir::Value read, mlir::Value other, ColumnBox *box);
   void lose(mlir::Operation *op, llvm::StringRef reason);
 
   mlir::Block &body;

@@ -231,8 +231,8 @@ void TileProgram::execute(Operation &op) {
   }
   if (auto find = dyn_cast<tile::FindBlocksOp>(op))
     return executeFind(find);
-  if (auto bounds = dyn_cast<tile::BoundsOp>(op))
-    return executeBounds(bounds);
+  if (isa<tile::BoundsOp, tile::HasElementOp>(op))
+    return executeLook(op);
   if (auto visited = dyn_cast<tile::FoundBlockOp>(op)) {
     const VisitedBlock &block = found[integer(visited.getNumber())];
     values[visited.getIndex()].integer = block.index;
@@ -368,18 +368,52 @@ void TileProgram::lookAt(tile::BoundsOp op, const Scalar *const *low, const Scal
   }
 }
 
-void TileProgram::executeBounds(tile::BoundsOp op) {
-  SmallVector<Scalar> ends;
-  for (OperandRange indices : {op.getLow(), op.getHigh()})
-    for (Value index : indices)
-      ends.push_back(values.lookup(index));
+void TileProgram::hasElement(tile::HasElementOp op, const Scalar *const *operands, int64_t count,
+                             Scalar *result) {
+  size_t axes = op.getLow().size();
+  const Scalar *const *low = operands, *const *high = operands + axes;
+  const Scalar *least = operands[2 * axes], *largest = operands[2 * axes + 1];
+  SmallVector<int64_t> index(axes), extents(axes);
+  for (int64_t box = 0; box < count; ++box) {
+    int64_t elements = 1;
+    for (size_t axis = 0; axis < axes; ++axis) {
+      uint32_t further = uint32_t(high[axis][box].integer) - uint32_t(low[axis][box].integer);
+      extents[axis] = std::min<int64_t>(further, op.mostElements) + 1;
+      elements = std::min(elements * extents[axis], op.mostElements + 1);
+    }
+    bool found = elements > op.mostElements;
+    for (int64_t element = 0; element < elements && !found; ++element) {
+      int64_t rest = element;
+      for (size_t axis = 0; axis < axes; ++axis) {
+        index[axis] = low[axis][box].integer + rest % extents[axis];
+        rest /= extents[axis];
+      }
+      int64_t value = elementAt(op.getView(), index).integer;
+      found = least[box].integer <= value && value <= largest[box].integer;
+    }
+    result[box].integer = found;
+  }
+}
+
+void TileProgram::look(Operation *op, const Scalar *const *operands, int64_t count, Scalar *first,
+                       Scalar *second) {
+  if (auto bounds = dyn_cast<tile::BoundsOp>(op))
+    boundsOf(bounds, operands, operands + bounds.getLow().size(), count, first, second);
+  else
+    hasElement(cast<tile::HasElementOp>(op), operands, count, first);
+}
+
+void TileProgram::executeLook(Operation &op) {
+  SmallVector<Scalar> operands;
+  for (Value operand : op.getOperands().drop_front())
+    operands.push_back(values.lookup(operand));
   SmallVector<const Scalar *> lanes;
-  for (const Scalar &end : ends)
-    lanes.push_back(&end);
-  Scalar least{.integer = 0}, largest{.integer = 0};
-  boundsOf(op, lanes.data(), lanes.data() + op.getLow().size(), 1, &least, &largest);
-  values[op.getLeast()] = least;
-  values[op.getLargest()] = largest;
+  for (const Scalar &operand : operands)
+    lanes.push_back(&operand);
+  Scalar results[] = {{.integer = 0}, {.integer = 0}};
+  look(&op, lanes.data(), 1, &results[0], &results[1]);
+  for (auto [result, value] : llvm::zip(op.getResults(), results))
+    values[result] = value;
 }
 
 //===----------------------------------------------------------------------===//

@@ -101,10 +101,15 @@ private:
   void executeWhile(mlir::scf::WhileOp loop);
   void executeReduce(attn::ReduceOp op);
   void executeFind(tile::FindBlocksOp op);
-  void executeBounds(tile::BoundsOp op);
+  void executeLook(mlir::Operation &op);
+  /// As TestedBoxes::Look says.
+  void look(mlir::Operation *op, const Scalar *const *operands, int64_t count, Scalar *first,
+            Scalar *second);
   /// Of `count` boxes, the ends of each axis one box after the other.
   void boundsOf(tile::BoundsOp op, const Scalar *const *low, const Scalar *const *high,
                 int64_t count, Scalar *least, Scalar *largest);
+  void hasElement(tile::HasElementOp op, const Scalar *const *operands, int64_t count,
+                  Scalar *result);
   /// By looking at each element.
   void lookAt(tile::BoundsOp op, const Scalar *const *low, const Scalar *const *high, int64_t box,
               Scalar &least, Scalar &largest);

@@ -179,15 +179,15 @@ void TileProgram::listFound() {
   }
   beginBoxes(*testOfOne, *testedBlocks);
   beginBoxes(*testOfMany, *testedGroups);
-  auto bounds = [&](auto... arguments) { boundsOf(arguments...); };
+  auto looks = [&](auto... arguments) { look(arguments...); };
   auto testBlocks = [&] {
-    testedBlocks->run(bounds, [&](int64_t index, bool keeps, bool drops) {
+    testedBlocks->run(looks, [&](int64_t index, bool keeps, bool drops) {
       if (keeps)
         found.push_back({index, drops || isBroken(index, 1)});
     });
   };
   auto testGroups = [&] {
-    testedGroups->run(bounds, [&](int64_t group, bool keeps, bool) {
+    testedGroups->run(looks, [&](int64_t group, bool keeps, bool) {
       for (int64_t index = group; keeps && index < std::min(group + atOnce, endCandidate);
            ++index) {
         testedBlocks->add(index);

@@ -8,6 +8,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Transforms/RegionUtils.h"
 #include "llvm/ADT/MapVector.h"
 
 #include <cmath>
@@ -168,10 +169,79 @@ private:
   Value view;
 };
 
+/// Writes one tile.has_element: a loop over each axis in which the box extends, where it is small.
+class ElementsEmitter {
+public:
+  explicit ElementsEmitter(tile::HasElementOp op) : op(op), builder(op), loc(op.getLoc()) {}
+
+  void emit() {
+    Value count = constant(1), most = constant(tile::HasElementOp::mostElements);
+    for (auto [low, high] : llvm::zip(op.getLow(), op.getHigh())) {
+      indices.push_back(low);
+      if (low == high)
+        continue;
+      axes.push_back(indices.size() - 1);
+      // Right as an unsigned number, however far the ends are apart.
+      Value further = arith::SubIOp::create(builder, loc, high, low);
+      further = arith::MinUIOp::create(builder, loc, further, most);
+      extents.push_back(arith::AddIOp::create(builder, loc, further, constant(1)));
+      count = arith::MulIOp::create(builder, loc, count, extents.back());
+    }
+    Value isSmall = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::sle, count, most);
+    auto branch = scf::IfOp::create(builder, loc, builder.getI1Type(), isSmall,
+                                    /*withElseRegion=*/true);
+    builder.setInsertionPointToStart(branch.thenBlock());
+    scf::YieldOp::create(builder, loc, over(0));
+    builder.setInsertionPointToStart(branch.elseBlock());
+    scf::YieldOp::create(builder, loc, truth(true));
+    op.replaceAllUsesWith(branch.getResult(0));
+    op.erase();
+  }
+
+private:
+  Value constant(int64_t value) { return arith::ConstantIntOp::create(builder, loc, value, 32); }
+  Value truth(bool value) { return arith::ConstantIntOp::create(builder, loc, value, 1); }
+
+  /// Whether an element lies in the interval, of the axes from the `depth`-th that extends on.
+  Value over(size_t depth) {
+    if (depth == axes.size()) {
+      Value element =
+          tile::ReadOp::create(builder, loc, builder.getI32Type(), op.getView(), indices);
+      auto compare = [&](arith::CmpIPredicate predicate, Value end) -> Value {
+        return arith::CmpIOp::create(builder, loc, predicate, element, end);
+      };
+      Value isAbove = compare(arith::CmpIPredicate::sge, op.getLeast());
+      Value isBelow = compare(arith::CmpIPredicate::sle, op.getLargest());
+      return arith::AndIOp::create(builder, loc, isAbove, isBelow);
+    }
+    auto loop =
+        scf::ForOp::create(builder, loc, constant(0), extents[depth], constant(1), truth(false));
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(loop.getBody());
+    Value &index = indices[axes[depth]], low = index;
+    index = arith::AddIOp::create(builder, loc, low, loop.getInductionVar());
+    Value found = arith::OrIOp::create(builder, loc, loop.getRegionIterArg(0), over(depth + 1));
+    index = low;
+    scf::YieldOp::create(builder, loc, found);
+    return loop.getResult(0);
+  }
+
+  tile::HasElementOp op;
+  OpBuilder builder;
+  Location loc;
+  SmallVector<Value> indices, extents;
+  SmallVector<size_t> axes; ///< in which the box extends
+};
+
 struct TileLowerBounds : impl::TileLowerBoundsBase<TileLowerBounds> {
   void runOnOperation() override {
+    // Tests are written with more than they yield, and loops that nobody needs would stay.
+    IRRewriter rewriter(&getContext());
+    getOperation().walk(
+        [&](tile::FindBlocksOp find) { (void)runRegionDCE(rewriter, find->getRegions()); });
     llvm::MapVector<Value, SmallVector<tile::BoundsOp>> byView;
     getOperation().walk([&](tile::BoundsOp op) { byView[op.getView()].push_back(op); });
+    getOperation().walk([](tile::HasElementOp op) { ElementsEmitter(op).emit(); });
     SmallVector<CaptureSummary> summaries;
     for (auto &[view, ops] : byView)
       if (std::optional<CaptureSummary> summary = lower(view, ops))

@@ -263,7 +263,7 @@ def TileLowerBounds : Pass<"tile-lower-bounds", "::tesela::tile::KernelOp"> {
   let description = [{
     `tile.bounds` becomes reads of the tensor's summary, an argument of the kernel that other launches fill
     (see `CaptureSummary.h`), all at once where the box is small; a box of one element becomes a read of the tensor
-    itself. Of a box that extends in more than two axes nothing is known. The kernel's attribute
+    itself. `tile.has_element` becomes loops over the box's elements. Of a box that extends in more than two axes nothing is known. The kernel's attribute
     `tile.summaries` says which summaries it reads.
 
     ```mlir

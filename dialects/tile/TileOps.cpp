@@ -170,6 +170,17 @@ LogicalResult BoundsOp::verify() {
   return success();
 }
 
+LogicalResult HasElementOp::verify() {
+  ViewType view = getView().getType();
+  size_t rank = view.getRank();
+  if (getLow().size() != rank || getHigh().size() != rank)
+    return emitOpError() << "expected " << rank << " low and high ends, got " << getLow().size()
+                         << " and " << getHigh().size();
+  if (view.getReadType() && view.getReadType().isInteger(32))
+    return success();
+  return emitOpError() << "expected a view of i32, got " << view;
+}
+
 LogicalResult ViewExtentOp::verify() {
   if (int64_t(getAxis()) < getView().getType().getRank())
     return success();

@@ -452,6 +452,24 @@ def Tile_BoundsOp : Tile_Op<"bounds", [Pure, SameVariadicOperandSize, AllTypesMa
   let hasVerifier = 1;
 }
 
+def Tile_HasElementOp : Tile_Op<"has_element", [Pure, AttrSizedOperandSegments]> {
+  let summary = "whether an element of a small box of a view lies in an interval";
+  let description = [{
+    True where least <= view[i, …] <= largest holds for an element of the box, whose indices are those of `tile.bounds`; and
+    true where the box has more than 128 of them (high - low + 1 in each axis, multiplied): nobody looks at so many. Of elements that
+    have nothing to do with each other bounds say little, since nearly all that they might be equal to lies between them.
+
+    Example: `%h = tile.has_element %t[%b, %low] to [%b, %high] between %first, %last : !tile.view<[?, ?], i32>`
+  }];
+  let arguments = (ins Tile_ViewType:$view, Variadic<I32>:$low, Variadic<I32>:$high, I32:$least, I32:$largest);
+  let results = (outs I1:$result);
+  let assemblyFormat = [{
+    $view `[` $low `]` `to` `[` $high `]` `between` $least `,` $largest attr-dict `:` type($view)
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = "static constexpr int64_t mostElements = 128;";
+}
+
 def Tile_ViewExtentOp : Tile_Op<"view_extent", [Pure]> {
   let summary = "an extent of a view of a captured tensor";
   let description = [{

@@ -163,6 +163,52 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto &info) { return std::string(info.param.name); });
 
 //===----------------------------------------------------------------------===//
+// Rounds of a reduction
+//===----------------------------------------------------------------------===//
+
+// Each block of positions sees blocks by chance, which have nothing to do with each other: no tile
+// runs that none of them is in.
+TEST_F(Sharpness, BlocksByChanceAreExact) {
+  constexpr int32_t sq = 1024, sk = 900, most = 8;
+  std::mt19937 random(3);
+  std::vector<int32_t> chosen(sq * most);
+  for (int32_t &each : chosen)
+    each = int32_t(random() % 30);
+  for (TileBlocks blocks : {TileBlocks{64, 64}, {128, 96}, {32, 48}})
+    for (tile::Axis axis : {tile::Axis::Query, tile::Axis::Key}) {
+      blocks.rows = axis;
+      std::unique_ptr<TileProgram> program =
+          programOf("attention m(chosen: i32[N, M], w: i32, n: i32) {\n"
+                    "  mask = any(i < n: chosen[q / w, i] == k / w)\n}\n",
+                    blocks);
+      ASSERT_EQ(program->form(), TileForm::classified);
+      for (auto [w, n] : {std::pair(64, 1), {64, 3}, {32, most}, {100, 2}, {64, 0}}) {
+        Bindings bindings{.extents = {1, 1, 1, sq, sk}, .parameters = {}};
+        bindings.parameters = {{.scalar = 0, .capture = {chosen.data(), {sq, most}, {most, 1}}},
+                               {.scalar = double(w), .capture = {}},
+                               {.scalar = double(n), .capture = {}}};
+        Result<Interpreter> interpreter = Interpreter::create(variant, bindings);
+        ASSERT_TRUE(interpreter.ok()) << interpreter.error().message();
+        DenseTiles dense(*interpreter, blocks, sq, sk);
+        int32_t extent = int32_t(axis == tile::Axis::Query ? blocks.queries : blocks.keys);
+        for (int32_t first = 0; first < (axis == tile::Axis::Query ? sq : sk); first += extent) {
+          SCOPED_TRACE(testing::Message() << "blocks of " << w << ", " << n << " by chance, tile "
+                                          << blocks.queries << " x " << blocks.keys << ", first "
+                                          << first);
+          Result<std::vector<VisitedBlock>> visited = program->evaluate(bindings, {}, first);
+          ASSERT_TRUE(visited.ok()) << visited.error().message();
+          std::vector<int64_t> indices, needed;
+          for (const VisitedBlock &block : *visited)
+            indices.push_back(block.index);
+          for (const VisitedBlock &block : dense.neededBy(axis, first / extent))
+            needed.push_back(block.index);
+          ASSERT_EQ(indices, needed);
+        }
+      }
+    }
+}
+
+//===----------------------------------------------------------------------===//
 // Documents
 //===----------------------------------------------------------------------===//
 

@@ -89,3 +89,46 @@ tile.kernel @without(%$m: !tile.view<[?, ?, ?], f32>, %i: i32, %j: i32) {
   scf.if %e {
   }
 }
+
+// -----
+
+// Each element of a small box is looked at, by a loop over each axis in which it extends; of a larger one nothing is known.
+// CHECK-LABEL: tile.kernel @elements
+// CHECK-NOT: summary
+// CHECK: %[[MOST:.*]] = arith.constant 128 : i32
+// CHECK: %[[FURTHER:.*]] = arith.subi %last, %first
+// CHECK: %[[CUT:.*]] = arith.minui %[[FURTHER]], %[[MOST]]
+// CHECK: %[[COUNT:.*]] = arith.addi %[[CUT]]
+// CHECK: %[[SMALL:.*]] = arith.cmpi sle, %{{.*}}, %[[MOST]]
+// CHECK: scf.if %[[SMALL]] -> (i1)
+// CHECK:   scf.for %[[I:.*]] = %{{.*}} to %[[COUNT]]
+// CHECK:     %[[INDEX:.*]] = arith.addi %first, %[[I]]
+// CHECK:     %[[ELEMENT:.*]] = tile.read %$chance[%b, %[[INDEX]]]
+// CHECK:     arith.cmpi sge, %[[ELEMENT]], %low
+// CHECK:     arith.cmpi sle, %[[ELEMENT]], %high
+// CHECK: } else {
+// CHECK:   arith.constant true
+// CHECK-NOT: tile.has_element
+tile.kernel @elements(%$chance: !tile.view<[?, ?], i32>, %b: i32, %first: i32, %last: i32, %low: i32, %high: i32) {
+  %h = tile.has_element %$chance[%b, %first] to [%b, %last] between %low, %high : !tile.view<[?, ?], i32>
+  scf.if %h {
+  }
+}
+
+// -----
+
+// Tests are written with more than they yield: what nobody needs is not looked at.
+// CHECK-LABEL: tile.kernel @unneeded
+// CHECK-NOT: scf.for
+tile.kernel @unneeded(%$chance: !tile.view<[?], i32>, %first: i32, %last: i32) {
+  %found, %count = tile.find_blocks from %first to %last : !tile.found_blocks<64> one {
+  ^bb0(%low: i32, %high: i32):
+    %h = tile.has_element %$chance[%first] to [%last] between %low, %high : !tile.view<[?], i32>
+    %t = arith.constant true
+    tile.yield %t, %t : i1, i1
+  } many {
+  ^bb0(%low: i32, %high: i32):
+    %t = arith.constant true
+    tile.yield %t, %t : i1, i1
+  }
+}

@@ -580,6 +580,20 @@ tile.kernel @k(%v: !tile.view<[?], f32>, %i: i32) {
 
 // -----
 
+tile.kernel @k(in %v: !tile.view<[?, ?], i32>, %i: i32) {
+  // expected-error @+1 {{expected 2 low and high ends, got 1 and 1}}
+  %h = tile.has_element %v[%i] to [%i] between %i, %i : !tile.view<[?, ?], i32>
+}
+
+// -----
+
+tile.kernel @k(in %v: !tile.view<[?], f32>, %i: i32) {
+  // expected-error @+1 {{expected a view of i32, got '!tile.view<[?], f32>'}}
+  %h = tile.has_element %v[%i] to [%i] between %i, %i : !tile.view<[?], f32>
+}
+
+// -----
+
 tile.kernel @truths() {
   // expected-error @+1 {{expected elements that are numbers, got '!tile.tile<[8, 8], i1>'; a tile of i1 is made and read by tile.map}}
   %x = tile.constant 1.0 : !tile.tile<[8, 8], i1>

@@ -54,6 +54,8 @@ tile.kernel @bound(%q: !tile.view<[?, ?, ?, 32], bf16>, %lse: !tile.view<[?, ?, 
   %n = tile.view_extent %$t axis 1 : !tile.view<[?, ?], i32>
   // CHECK: tile.bounds %$t[%[[BATCH]], %[[HEAD]]] to{{ ?}}[%[[BATCH]], %{{.*}}] within [1, 0] : <[?, ?], i32> -> i32
   %least, %largest = tile.bounds %$t[%batch, %head] to [%batch, %n] within [1, 0] : !tile.view<[?, ?], i32> -> i32
+  // CHECK: tile.has_element %$t[%[[BATCH]], %[[HEAD]]] to{{ ?}}[%[[BATCH]], %{{.*}}] between %{{.*}}, %{{.*}} : <[?, ?], i32>
+  %has = tile.has_element %$t[%batch, %head] to [%batch, %n] between %least, %largest : !tile.view<[?, ?], i32>
   // CHECK: tile.covers %$t[%[[BATCH]], %[[HEAD]]] low [0, -3] high [1, 3] : <[?, ?], i32>
   %covered = tile.covers %$t[%batch, %head] low [0, -3] high [1, 3] : !tile.view<[?, ?], i32>
   // CHECK: tile.exponent_factor %scale
