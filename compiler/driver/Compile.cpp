@@ -201,6 +201,15 @@ static bool readsBooleans(const Variant &variant) {
   });
 }
 
+/// Whether the score reads elements of 16 bits at the key.
+static bool readsHalves(const Variant &variant) {
+  return std::ranges::any_of(variant.nodesOf(variant.score), [&](NodeId id) {
+    const Node &node = variant.nodes[id];
+    return node.op == Operator::read && elementSize(variant.parameters[node.integer].type) == 2 &&
+           (node.indices >> static_cast<int>(Index::k) & 1) != 0;
+  });
+}
+
 /// Keys of the narrowest block that is chosen where nobody asks for one: what needs no test of
 /// these (a remainder by a divisor that is no larger) needs none of wider blocks. All else has one
 /// form for blocks of every extent.
@@ -215,6 +224,7 @@ Status Compilation::choose() {
             .hasExactScore = variant.scoreIsExact,
             .hasCaptures = std::ranges::any_of(variant.parameters, &Parameter::isCapture),
             .readsBooleans = readsBooleans(variant),
+            .readsHalves = readsHalves(variant),
             .hasReductions = std::ranges::any_of(variant.nodes, isReductionForPairs)};
   // Roles and the host ask for the form of its tiles.
   bool asksForTiles = specification.isAttention();

@@ -50,6 +50,7 @@ struct VariantTraits {
   bool hasExactScore = false; ///< of these: computed as masks are
   bool hasCaptures = false;   ///< a parameter is a captured tensor
   bool readsBooleans = false; ///< of these: of bool
+  bool readsHalves = false;   ///< its score reads an element of 16 bits for each pair
   /// The mask's tiles lie in several runs of keys, are partial on both sides, or are tested one by
   /// one.
   bool isScattered = false;

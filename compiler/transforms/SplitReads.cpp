@@ -39,8 +39,8 @@ struct TileSplitReads : impl::TileSplitReadsBase<TileSplitReads> {
       positions[body.getArgument(coordinates)] = {Value(), 1, 0};
     positions[body.getArgument(coordinates + 1)] = {Value(), 0, 1};
 
-    SmallVector<tile::ReadOp> reads, pairs;
-    Value covered, paired;
+    SmallVector<tile::ReadOp> reads, chunks;
+    Value covered, chunked;
     auto both = [&](Value a, Value b) {
       return a ? builder.createOrFold<arith::AndIOp>(map.getLoc(), a, b) : b;
     };
@@ -63,10 +63,10 @@ struct TileSplitReads : impl::TileSplitReadsBase<TileSplitReads> {
         continue;
       if (read && !llvm::all_of(operands, [](const Position &p) { return p.isUniform(); })) {
         reads.push_back(read);
-        covered = both(covered, covers(builder, read, operands, map, /*pairs=*/false));
-        if (comesInPairs(read, operands)) {
-          pairs.push_back(read);
-          paired = both(paired, covers(builder, read, operands, map, /*pairs=*/true));
+        covered = both(covered, covers(builder, read, operands, map, /*chunks=*/false));
+        if (comesInChunks(read, operands)) {
+          chunks.push_back(read);
+          chunked = both(chunked, covers(builder, read, operands, map, /*chunks=*/true));
         }
       } else if (matchPattern(&op, m_Constant())) {
         positions[op.getResult(0)] = {builder.clone(op)->getResult(0)};
@@ -79,12 +79,12 @@ struct TileSplitReads : impl::TileSplitReadsBase<TileSplitReads> {
     setSeldom(moveIntoBranch(builder, map, covered));
     for (tile::ReadOp read : reads)
       read.setCovered(true);
-    if (!paired)
+    if (!chunked)
       return;
     builder.setInsertionPoint(map);
-    moveIntoBranch(builder, map, paired);
-    for (tile::ReadOp read : pairs)
-      read.setPaired(true);
+    moveIntoBranch(builder, map, chunked);
+    for (tile::ReadOp read : chunks)
+      read.setChunked(true);
   }
 
   /// Leaves `map` where `condition` holds, and gives its copy where it does not.
@@ -102,10 +102,10 @@ struct TileSplitReads : impl::TileSplitReadsBase<TileSplitReads> {
     return copy;
   }
 
-  /// Whether the elements of two columns beside each other may come in one load: two of 16 bits
-  /// make a register, and a load for each would take the load units as long as the products take
-  /// the tensor cores (docs/performance.md, learned_bias).
-  static bool comesInPairs(tile::ReadOp read, ArrayRef<Position> indices) {
+  /// Whether the elements of eight columns beside each other may come in one load: a load for each
+  /// pair, one to a register, takes the first cache twice as long as the products take the tensor
+  /// cores (docs/performance.md, learned_bias).
+  static bool comesInChunks(tile::ReadOp read, ArrayRef<Position> indices) {
     Type element = read.getView().getType().getElementType();
     return (element.isF16() || element.isBF16()) && indices.back().row == 0 &&
            indices.back().column == 1 &&
@@ -114,7 +114,7 @@ struct TileSplitReads : impl::TileSplitReadsBase<TileSplitReads> {
 
   /// Whether all that `read` reads for the elements of a tile is inside its view.
   static Value covers(OpBuilder &builder, tile::ReadOp read, ArrayRef<Position> indices,
-                      tile::MapOp map, bool pairs) {
+                      tile::MapOp map, bool chunks) {
     auto type = cast<tile::TileType>(map.getType());
     int64_t rows = type.getExtent(0) / headsOfRows(map);
     SmallVector<Value> bases;
@@ -126,7 +126,7 @@ struct TileSplitReads : impl::TileSplitReadsBase<TileSplitReads> {
       high.push_back(index.highest(rows, type.getExtent(1)));
     }
     return tile::CoversOp::create(builder, read.getLoc(), builder.getI1Type(), read.getView(),
-                                  bases, low, high, pairs);
+                                  bases, low, high, chunks);
   }
 };
 

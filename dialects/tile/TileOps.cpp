@@ -198,9 +198,9 @@ LogicalResult ReadOp::verify() {
     return emitOpError() << "expected an element " << expected << ", as those of "
                          << getView().getType() << " come, got " << getElement().getType();
   Type held = getView().getType().getElementType();
-  if (getPaired() && !(getCovered() && (held.isF16() || held.isBF16())))
+  if (getChunked() && !(getCovered() && (held.isF16() || held.isBF16())))
     return emitOpError() << "expected a covered read of f16 or bf16, got one of " << held
-                         << (getCovered() ? "" : " that is not covered") << "; leave out `paired`";
+                         << (getCovered() ? "" : " that is not covered") << "; leave out `chunked`";
   return success();
 }
 

@@ -398,11 +398,11 @@ def Tile_ReadOp : Tile_Op<"read", [Pure]> {
     Example: `%kept = tile.read %block[%b, %i] : !tile.view<[?, ?], i8> -> i32`
 
     `covered` says that a `tile.covers` holds for the index, or that it was clamped and the view has no gaps:
-    then it needs no clamp, and neighbours in the last axis lie side by side. `paired`, of elements of 16 bits that
-    are covered, says the same of a `tile.covers` with `pairs`, and that the last index is a column of the tile more than
-    a number that is the same for all: then the elements of columns 2j and 2j + 1 come together.
+    then it needs no clamp, and neighbours in the last axis lie side by side. `chunked`, of elements of 16 bits that
+    are covered, says the same of a `tile.covers` with `chunks`, and that the last index is a column of the tile more than
+    a number that is the same for all: then the elements of columns 8j to 8j + 7 lie in 16 bytes that one load brings.
   }];
-  let arguments = (ins Tile_ViewType:$view, Variadic<I32>:$indices, UnitAttr:$covered, UnitAttr:$paired);
+  let arguments = (ins Tile_ViewType:$view, Variadic<I32>:$indices, UnitAttr:$covered, UnitAttr:$chunked);
   let results = (outs AnyTypeOf<[F32, I32]>:$element);
   let assemblyFormat = "$view `[` $indices `]` attr-dict `:` type($view) `->` type($element)";
   let hasVerifier = 1;
@@ -485,13 +485,13 @@ def Tile_CoversOp : Tile_Op<"covers", [Pure]> {
   let summary = "whether a box of a view is inside it, its rows packed";
   let description = [{
     True where 0 <= index + low and index + high < extent hold in every axis, and the elements of the
-    last axis lie side by side in memory (stride 1). With `pairs` also every even column of the box begins at a
-    multiple of twice the element's size: the address, all other strides and the last index are even in elements.
+    last axis lie side by side in memory (stride 1). With `chunks` also each eighth column of the box begins at a
+    multiple of eight times the element's size: the address, all other strides and the last index are multiples of eight elements.
 
     Example: `%c = tile.covers %t[%h, %i] low [0, -31] high [0, 63] : !tile.view<[?, ?], f32>`
   }];
   let arguments = (ins Tile_ViewType:$view, Variadic<I32>:$indices, DenseI64ArrayAttr:$low,
-                       DenseI64ArrayAttr:$high, UnitAttr:$pairs);
+                       DenseI64ArrayAttr:$high, UnitAttr:$chunks);
   let results = (outs I1:$result);
   let assemblyFormat = [{
     $view `[` $indices `]` `low` $low `high` $high attr-dict `:` type($view)

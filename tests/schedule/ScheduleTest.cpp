@@ -148,6 +148,32 @@ TEST(Schedule, ReductionsHaveTwoConsumersWithoutOverlap) {
   }
 }
 
+// Tiles by chance keep little of a wide block.
+TEST(Schedule, TestedReductionsAreNarrow) {
+  for (int headDim : {64, 128}) {
+    Schedule schedule = chosenForLength(headDim, headDim, 0,
+                                        {.isMasked = true,
+                                         .hasCaptures = true,
+                                         .isScattered = true,
+                                         .isTested = true,
+                                         .hasReductions = true});
+    EXPECT_EQ(schedule.blockN, 64) << headDim;
+    EXPECT_EQ(schedule.consumers, 2) << headDim;
+  }
+}
+
+// 16 bytes of a row are eight columns of four lanes.
+TEST(Schedule, HalvesOfPairsHaveTwoConsumers) {
+  VariantTraits variant{.hasScore = true, .hasCaptures = true};
+  EXPECT_EQ(chosenForLength(128, 128, 0, variant).consumers, 3);
+  variant.readsHalves = true;
+  for (int headDim : {64, 128}) {
+    Schedule schedule = chosenForLength(headDim, headDim, 0, variant);
+    EXPECT_EQ(schedule.consumers, 2) << headDim;
+    EXPECT_EQ(schedule.blockN, 128) << headDim;
+  }
+}
+
 /// What `target` runs for launches of `queries` queries and many keys.
 Schedule chosenForQueries(const std::string &target, int headDim, int64_t queries) {
   KernelSpecification specification = specificationFor(target, headDim);

@@ -61,3 +61,26 @@ tile.kernel @packed(%table: !tile.view<[?], f32>, %slope: !tile.view<[?], f32>, 
   }
   tile.store %y, %v[%rows] : !tile.tile<[8, 16], f32>, !tile.view<[?, ?, ?, 16], f32>[!tile.block<query, 8, 4>]
 }
+
+// Eight elements of 16 bits beside each other come in one load where each eighth column is aligned; the other two copies are for
+// tiles that are covered but not aligned, and for the rest.
+// CHECK-LABEL: tile.kernel @chunks
+tile.kernel @chunks(%bias: !tile.view<[?, ?, ?], bf16>, %h: i32, %q: i32, %k: i32, %v: !tile.view<[?, ?, ?, 32], f32>) {
+  %rows = tile.work : !tile.block<query, 8>
+  %x = tile.constant 0.0 : !tile.tile<[8, 32], f32>
+  // CHECK: %[[COVERED:.*]] = tile.covers %bias[%h, %q, %k] low [0, 0, 0] high [0, 7, 31] :
+  // CHECK: %[[CHUNKED:.*]] = tile.covers %bias[%h, %q, %k] low [0, 0, 0] high [0, 7, 31] {chunks} :
+  // CHECK: scf.if %[[COVERED]]
+  // CHECK: scf.if %[[CHUNKED]]
+  // CHECK: tile.read {{.*}} {chunked, covered}
+  // CHECK: tile.read {{.*}} {covered}
+  // CHECK: tile.map {{.*}} {tile.seldom}
+  %y = tile.map %x : (!tile.tile<[8, 32], f32>) -> !tile.tile<[8, 32], f32> {
+  ^bb0(%e: f32, %row: i32, %column: i32):
+    %i = arith.addi %q, %row : i32
+    %j = arith.addi %k, %column : i32
+    %t = tile.read %bias[%h, %i, %j] : !tile.view<[?, ?, ?], bf16> -> f32
+    tile.yield %t : f32
+  }
+  tile.store %y, %v[%rows] : !tile.tile<[8, 32], f32>, !tile.view<[?, ?, ?, 32], f32>[!tile.block<query, 8>]
+}

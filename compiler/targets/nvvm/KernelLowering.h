@@ -124,8 +124,10 @@ private:
   /// Where the element of a covered read lies whose indices are lane[axis] + offset[axis].
   mlir::Value coveredAddress(tile::ReadOp op, mlir::ValueRange lane,
                              llvm::ArrayRef<int64_t> offset);
-  /// The elements of a paired read there and in the next column.
-  Values emitCoveredPair(tile::ReadOp op, mlir::ValueRange lane, llvm::ArrayRef<int64_t> offset);
+  /// The eight elements that the lane has there and in the next three groups of columns, of a
+  /// chunked read.
+  Values emitCoveredChunk(tile::ReadOp op, mlir::ValueRange lane, llvm::ArrayRef<int64_t> offset);
+  void exchange(mlir::Value &first, mlir::Value &second, mlir::Value isUpper, int64_t bit);
 
   // LowerDot.cpp
   mlir::LogicalResult lowerDot(tile::DotOp op);

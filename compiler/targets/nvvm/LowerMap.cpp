@@ -210,9 +210,13 @@ void KernelLowering::MapElements::prepareElement(Element &at, Operation &op) {
   }
   auto read = dyn_cast<tile::ReadOp>(op);
   if (read && read.getCovered()) {
-    Pair &pair = pairs[read];
-    if (read.getPaired() && at.odd == 1 && pair.first == indexOf(at) - 1) {
-      at.scalars.map(result, pair.elements[1]);
+    constexpr int64_t groupsOfChunk = 4;
+    int64_t first = at.group / groupsOfChunk * groupsOfChunk;
+    bool isChunked = read.getChunked() && first + groupsOfChunk <= shape.groups();
+    Chunk &chunk = chunks[{read, &at.row - rows.data()}];
+    int64_t inChunk = 2 * (at.group - first) + at.odd;
+    if (isChunked && chunk.first == first) {
+      at.scalars.map(result, chunk.elements[inChunk]);
       return;
     }
     Values lane;
@@ -222,9 +226,11 @@ void KernelLowering::MapElements::prepareElement(Element &at, Operation &op) {
       lane.push_back(place ? place->lane : ofElement(at, index));
       offset.push_back(place ? offsetOf(*place, at) : 0);
     }
-    if (read.getPaired() && at.odd == 0) {
-      pair = {indexOf(at), lowering.emitCoveredPair(read, lane, offset)};
-      at.scalars.map(result, pair.elements[0]);
+    if (isChunked) {
+      // As many columns ahead of the element as the chunk's first is.
+      offset.back() -= 8 * (at.group - first) + at.odd;
+      chunk = {first, lowering.emitCoveredChunk(read, lane, offset)};
+      at.scalars.map(result, chunk.elements[inChunk]);
       return;
     }
     at.scalars.map(result, lowering.emitElement(read, lowering.coveredAddress(read, lane, offset)));

@@ -423,17 +423,20 @@ void KernelLowering::lowerCovers(tile::CoversOp op) {
     covered = arith::AndIOp::create(builder, loc, covered, above);
     covered = arith::AndIOp::create(builder, loc, covered, below);
   }
-  if (op.getPairs()) {
+  if (op.getChunks()) {
     int64_t size = op.getView().getType().getElementType().getIntOrFloatBitWidth() / 8;
+    auto remainder = [&](Value number, int64_t divisor) -> Value {
+      Value low = arith::ConstantIntOp::create(builder, loc, number.getType(), divisor - 1);
+      return arith::AndIOp::create(builder, loc, number, low);
+    };
     Value address = LLVM::PtrToIntOp::create(builder, loc, builder.getI64Type(), slots[parts.data]);
-    Value odd = arith::AndIOp::create(builder, loc, address, constant(size, 64));
+    Value left = remainder(address, 8 * size);
     for (unsigned stride : ArrayRef(parts.strides).drop_back())
-      odd = arith::OrIOp::create(
-          builder, loc, odd, arith::AndIOp::create(builder, loc, slots[stride], constant(1, 64)));
-    Value last = arith::AndIOp::create(builder, loc, valueOf(op.getIndices().back()), constant(1));
-    odd = arith::OrIOp::create(builder, loc, odd, wide(last));
-    Value areEven = compare(arith::CmpIPredicate::eq, odd, constant(0, 64));
-    covered = arith::AndIOp::create(builder, loc, covered, areEven);
+      left = arith::OrIOp::create(builder, loc, left, remainder(slots[stride], 8));
+    Value last = remainder(valueOf(op.getIndices().back()), 8);
+    left = arith::OrIOp::create(builder, loc, left, wide(last));
+    Value areAligned = compare(arith::CmpIPredicate::eq, left, constant(0, 64));
+    covered = arith::AndIOp::create(builder, loc, covered, areAligned);
   }
   values[op] = {covered};
 }
@@ -455,15 +458,48 @@ Value KernelLowering::coveredAddress(tile::ReadOp op, ValueRange lane, ArrayRef<
   return advance(address, type, constant(offset.back(), 64));
 }
 
-Values KernelLowering::emitCoveredPair(tile::ReadOp op, ValueRange lane, ArrayRef<int64_t> offset) {
-  auto load = LLVM::LoadOp::create(builder, loc, builder.getI32Type(),
-                                   coveredAddress(op, lane, offset), /*alignment=*/4);
+/// A lane's accumulator has columns 2c and 2c + 1 of each eight, c being its place among the four
+/// lanes of a row. The four load eight columns each, 8c to 8c + 7, and exchange: then lane c has
+/// pair c of what each loaded. The number of a pair is the number of who loaded it.
+Values KernelLowering::emitCoveredChunk(tile::ReadOp op, ValueRange lane,
+                                        ArrayRef<int64_t> offset) {
+  Values start(lane);
+  start.back() = add(start.back(), multiply(firstColumn, constant(3)));
+  auto four = VectorType::get(4, builder.getI32Type());
+  auto load = LLVM::LoadOp::create(builder, loc, four, coveredAddress(op, start, offset),
+                                   /*alignment=*/16);
   load.setInvariant(true); // no kernel writes to a capture
-  Values elements = unpackPair(op.getView().getType().getElementType(), load);
-  if (!op.getElement().getType().isF32()) // the bits are asked for
-    for (Value &element : elements)
-      element = arith::BitcastOp::create(builder, loc, builder.getI32Type(), element);
+  Values pairs;
+  for (int64_t number = 0; number < 4; ++number)
+    pairs.push_back(LLVM::ExtractElementOp::create(builder, loc, load, constant(number)));
+  for (int64_t bit : {1, 2}) {
+    Value place = arith::AndIOp::create(builder, loc, this->lane, constant(bit));
+    Value isUpper =
+        arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ne, place, constant(0));
+    for (int64_t number = 0; number < 4; ++number)
+      if ((number & bit) == 0)
+        exchange(pairs[number], pairs[number + bit], isUpper, bit);
+  }
+  Values elements;
+  for (Value pair : pairs)
+    for (Value element : unpackPair(op.getView().getType().getElementType(), pair))
+      elements.push_back(
+          op.getElement().getType().isF32() // else the bits are asked for
+              ? element
+              : arith::BitcastOp::create(builder, loc, builder.getI32Type(), element));
   return elements;
+}
+
+/// Of two lanes whose numbers differ in `bit` the lower one gives its `second` for the upper one's
+/// `first`.
+void KernelLowering::exchange(Value &first, Value &second, Value isUpper, int64_t bit) {
+  auto select = [&](Value a, Value b) -> Value {
+    return arith::SelectOp::create(builder, loc, isUpper, a, b);
+  };
+  Value received = ptx().shuffleXor(select(first, second), bit);
+  Value kept = first;
+  first = select(received, kept);
+  second = select(second, received);
 }
 
 } // namespace tesela::nvvm

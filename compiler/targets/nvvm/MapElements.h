@@ -165,12 +165,12 @@ private:
   /// By reduction: the words of each row.
   llvm::DenseMap<mlir::Value, llvm::SmallVector<Values>> reductions;
   llvm::DenseSet<mlir::Operation *> needed;
-  /// Of a paired read: what it gave for an element and for the next one, by the first's number.
-  struct Pair {
+  /// What a chunked read gave last in a row, from group `first` on.
+  struct Chunk {
     int64_t first = -1;
     Values elements;
   };
-  llvm::DenseMap<mlir::Operation *, Pair> pairs;
+  llvm::DenseMap<std::pair<mlir::Operation *, int64_t>, Chunk> chunks; ///< by read and row
 };
 
 } // namespace tesela::nvvm
