@@ -9,7 +9,6 @@
 #include "tesela/compiler/Compile.h"
 
 #include "SourceDigest.h"
-#include "analysis/TileProgram.h"
 #include "attn/Attn.h"
 #include "driver/ChosenKernel.h"
 #include "driver/Interface.h"
@@ -26,6 +25,7 @@
 #include "targets/nvvm/Passes.h"
 #include "transforms/CaptureSummary.h"
 #include "transforms/Passes.h"
+#include "visits/TileProgram.h"
 
 #include "mlir/AsmParser/AsmParser.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"

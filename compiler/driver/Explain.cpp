@@ -4,9 +4,9 @@
 //===----------------------------------------------------------------------===//
 #include "tesela/compiler/Explain.h"
 
-#include "analysis/TileProgram.h"
 #include "driver/ChosenKernel.h"
 #include "driver/LargeStack.h"
+#include "visits/TileProgram.h"
 
 #include "mlir/IR/MLIRContext.h"
 

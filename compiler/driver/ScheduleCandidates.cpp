@@ -4,11 +4,11 @@
 //===----------------------------------------------------------------------===//
 #include "tesela/compiler/ScheduleCandidates.h"
 
-#include "analysis/TileProgram.h"
 #include "driver/ChosenKernel.h"
 #include "driver/LargeStack.h"
 #include "schedule/Candidates.h"
 #include "schedule/CostModel.h"
+#include "visits/TileProgram.h"
 
 #include "mlir/IR/MLIRContext.h"
 

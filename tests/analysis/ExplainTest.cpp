@@ -4,10 +4,10 @@
 //===----------------------------------------------------------------------===//
 #include "RandomMask.h"
 
-#include "analysis/LostProofs.h"
 #include "frontend/Parser.h"
 #include "tesela/compiler/Compile.h"
 #include "tesela/compiler/Explain.h"
+#include "visits/LostProofs.h"
 
 #include <gtest/gtest.h>
 

@@ -13,8 +13,8 @@
 //===----------------------------------------------------------------------===//
 #include "RandomMask.h"
 
-#include "analysis/TileProgram.h"
 #include "frontend/Parser.h"
+#include "visits/TileProgram.h"
 
 #include "mlir/IR/MLIRContext.h"
 

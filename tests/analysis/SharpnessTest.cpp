@@ -8,8 +8,8 @@
 // keys. Masks of documents: as good to 2 %.
 //
 //===----------------------------------------------------------------------===//
-#include "analysis/TileProgram.h"
 #include "frontend/Parser.h"
+#include "visits/TileProgram.h"
 
 #include "mlir/IR/MLIRContext.h"
 
@@ -192,9 +192,9 @@ TEST_F(Sharpness, BlocksByChanceAreExact) {
         DenseTiles dense(*interpreter, blocks, sq, sk);
         int32_t extent = int32_t(axis == tile::Axis::Query ? blocks.queries : blocks.keys);
         for (int32_t first = 0; first < (axis == tile::Axis::Query ? sq : sk); first += extent) {
-          SCOPED_TRACE(testing::Message() << "blocks of " << w << ", " << n << " by chance, tile "
-                                          << blocks.queries << " x " << blocks.keys << ", first "
-                                          << first);
+          SCOPED_TRACE(testing::Message()
+                       << "blocks of " << w << ", " << n << " by chance, tile " << blocks.queries
+                       << " x " << blocks.keys << ", first " << first);
           Result<std::vector<VisitedBlock>> visited = program->evaluate(bindings, {}, first);
           ASSERT_TRUE(visited.ok()) << visited.error().message();
           std::vector<int64_t> indices, needed;

@@ -10,8 +10,8 @@
 //===----------------------------------------------------------------------===//
 #include "RandomMask.h"
 
-#include "analysis/TileProgram.h"
 #include "frontend/Parser.h"
+#include "visits/TileProgram.h"
 
 #include "mlir/IR/MLIRContext.h"
 

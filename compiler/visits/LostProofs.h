@@ -2,8 +2,8 @@
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
-#ifndef TESELA_COMPILER_ANALYSIS_LOSTPROOFS_H
-#define TESELA_COMPILER_ANALYSIS_LOSTPROOFS_H
+#ifndef TESELA_COMPILER_VISITS_LOSTPROOFS_H
+#define TESELA_COMPILER_VISITS_LOSTPROOFS_H
 
 #include "frontend/Variant.h"
 #include "tesela/TileMap.h"
@@ -30,4 +30,4 @@ std::vector<LostProof> findLostProofs(const Variant &variant, mlir::ModuleOp inl
 
 } // namespace tesela
 
-#endif // TESELA_COMPILER_ANALYSIS_LOSTPROOFS_H
+#endif // TESELA_COMPILER_VISITS_LOSTPROOFS_H

@@ -2,8 +2,8 @@
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
-#ifndef TESELA_COMPILER_ANALYSIS_LANES_H
-#define TESELA_COMPILER_ANALYSIS_LANES_H
+#ifndef TESELA_COMPILER_VISITS_LANES_H
+#define TESELA_COMPILER_VISITS_LANES_H
 
 #include "mlir/IR/Operation.h"
 
@@ -26,4 +26,4 @@ LaneFunction laneFunctionOf(mlir::Operation &op);
 
 } // namespace tesela
 
-#endif // TESELA_COMPILER_ANALYSIS_LANES_H
+#endif // TESELA_COMPILER_VISITS_LANES_H

@@ -2,14 +2,14 @@
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
-#include "analysis/TileProgram.h"
+#include "visits/TileProgram.h"
 
-#include "analysis/LostProofs.h"
 #include "attn/Arithmetic.h"
 #include "attn/Attn.h"
 #include "frontend/emit/Emit.h"
 #include "transforms/CaptureSummary.h"
 #include "transforms/Passes.h"
+#include "visits/LostProofs.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"

@@ -2,11 +2,11 @@
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
-#ifndef TESELA_COMPILER_ANALYSIS_BOXTEST_H
-#define TESELA_COMPILER_ANALYSIS_BOXTEST_H
+#ifndef TESELA_COMPILER_VISITS_BOXTEST_H
+#define TESELA_COMPILER_VISITS_BOXTEST_H
 
-#include "analysis/Lanes.h"
 #include "tile/Tile.h"
+#include "visits/Lanes.h"
 
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
@@ -98,4 +98,4 @@ private:
 
 } // namespace tesela
 
-#endif // TESELA_COMPILER_ANALYSIS_BOXTEST_H
+#endif // TESELA_COMPILER_VISITS_BOXTEST_H

@@ -2,11 +2,11 @@
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
-#ifndef TESELA_COMPILER_ANALYSIS_CAPTUREBOUNDS_H
-#define TESELA_COMPILER_ANALYSIS_CAPTUREBOUNDS_H
+#ifndef TESELA_COMPILER_VISITS_CAPTUREBOUNDS_H
+#define TESELA_COMPILER_VISITS_CAPTUREBOUNDS_H
 
-#include "analysis/Lanes.h"
 #include "frontend/Interpreter.h"
+#include "visits/Lanes.h"
 
 #include "llvm/ADT/ArrayRef.h"
 
@@ -40,4 +40,4 @@ private:
 
 } // namespace tesela
 
-#endif // TESELA_COMPILER_ANALYSIS_CAPTUREBOUNDS_H
+#endif // TESELA_COMPILER_VISITS_CAPTUREBOUNDS_H

@@ -2,7 +2,7 @@
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
-#include "analysis/LostProofs.h"
+#include "visits/LostProofs.h"
 
 #include "analysis/MaskRegions.h"
 

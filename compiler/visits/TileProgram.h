@@ -8,14 +8,14 @@
 // one block of one launch. So it says what a kernel's own IR does, not what the analysis meant.
 //
 //===----------------------------------------------------------------------===//
-#ifndef TESELA_COMPILER_ANALYSIS_TILEPROGRAM_H
-#define TESELA_COMPILER_ANALYSIS_TILEPROGRAM_H
+#ifndef TESELA_COMPILER_VISITS_TILEPROGRAM_H
+#define TESELA_COMPILER_VISITS_TILEPROGRAM_H
 
-#include "analysis/BoxTest.h"
-#include "analysis/CaptureBounds.h"
 #include "frontend/Interpreter.h"
 #include "tesela/TileMap.h"
 #include "tile/Tile.h"
+#include "visits/BoxTest.h"
+#include "visits/CaptureBounds.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -173,4 +173,4 @@ private:
 
 } // namespace tesela
 
-#endif // TESELA_COMPILER_ANALYSIS_TILEPROGRAM_H
+#endif // TESELA_COMPILER_VISITS_TILEPROGRAM_H
