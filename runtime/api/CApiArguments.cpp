@@ -153,7 +153,8 @@ Status ReusedArguments::read(const tesela_tensor_arguments *from, const Device &
        {Given{{"q"}, given.q, &arguments.q}, Given{{"k"}, given.k, &arguments.k},
         Given{{"v"}, given.v, &arguments.v}, Given{{"o", false, true}, given.o, &arguments.o},
         Given{{"lse", false, true}, given.lse, &arguments.lse}}) {
-    if (each.role.isWritten && !needsResults)
+    bool isIgnored = each.role.isWritten && !needsResults;
+    if (isIgnored || (!each.from && given.tensor_count > 0))
       continue;
     if (Status status = readTensor(each.from, each.role, device, *each.to); !status)
       return status;
@@ -162,7 +163,30 @@ Status ReusedArguments::read(const tesela_tensor_arguments *from, const Device &
     arguments.scale = given.scale;
   arguments.capturesUnchanged = given.captures_unchanged != 0;
   arguments.workspace = {given.workspace, given.workspace_bytes};
+  if (Status status = addNamed(given, device); !status)
+    return status;
   return addParameters(given.parameters, given.parameter_count, device);
+}
+
+Status ReusedArguments::addNamed(const tesela_tensor_arguments &given, const Device &device) {
+  if (given.tensor_count > 0 && !given.tensors)
+    return invalid("tensors is NULL, tensor_count is " + std::to_string(given.tensor_count));
+  for (size_t i = 0; i < given.tensor_count; ++i) {
+    const tesela_named_tensor &from = given.tensors[i];
+    if (!from.name)
+      return invalid("tensor " + std::to_string(i) + " has no name");
+    NamedTensor &to = arguments.tensors.emplace_back(NamedTensor{from.name, {}});
+    if (Status status = readTensor(from.tensor, {from.name}, device, to.tensor); !status)
+      return status;
+  }
+  if (given.extent_count > 0 && !given.extents)
+    return invalid("extents is NULL, extent_count is " + std::to_string(given.extent_count));
+  for (size_t i = 0; i < given.extent_count; ++i) {
+    if (!given.extents[i].name)
+      return invalid("extent " + std::to_string(i) + " has no name");
+    arguments.extents.push_back({given.extents[i].name, given.extents[i].value});
+  }
+  return Status::success();
 }
 
 } // namespace tesela::c

@@ -28,7 +28,8 @@ public:
   /// Converts all of a launch by views.
   Status read(const tesela_launch_arguments *from, const KernelInfo &info, const Device &device);
 
-  /// Converts all of a launch by tensors. o and lse may be NULL where `needsResults` is false.
+  /// Converts all of a launch by tensors. o and lse may be NULL where `needsResults` is false, and
+  /// all five where others are given by name.
   Status read(const tesela_tensor_arguments *from, const Device &device, bool needsResults = true);
 
 private:
@@ -39,6 +40,7 @@ private:
   Storage storage;
 
   Status addCapture(const tesela_parameter &parameter, const Device &device);
+  Status addNamed(const tesela_tensor_arguments &given, const Device &device);
 };
 
 } // namespace tesela::c

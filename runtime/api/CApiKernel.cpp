@@ -43,6 +43,17 @@ Status addConstants(const tesela_kernel_options &from, KernelOptions &to) {
   return Status::success();
 }
 
+Status addBindings(const tesela_kernel_options &from, KernelOptions &to) {
+  if (from.binding_count && !from.bindings)
+    return invalid("bindings is NULL, binding_count is " + std::to_string(from.binding_count));
+  for (size_t i = 0; i < from.binding_count; ++i) {
+    if (!from.bindings[i])
+      return invalid("binding " + std::to_string(i) + " is NULL: pass \"name=value\"");
+    to.bindings.push_back(from.bindings[i]);
+  }
+  return Status::success();
+}
+
 tesela_kernel_info kernelInfo(const tesela_kernel &kernel) {
   const KernelInfo &from = kernel.kernel.info();
   auto to = zeroed<tesela_kernel_info>();
@@ -125,23 +136,29 @@ Result<KernelOptions> tesela::c::kernelOptions(const tesela_kernel_options *opti
   tesela_kernel_options given;
   if (Status status = readSized(options, given, "tesela_kernel_options"); !status)
     return status.error();
-  if (!given.variant)
+  if (!given.variant && !given.algorithm)
     return invalid("variant is NULL: pass the variant's text");
   Result<ElementType> type = elementType(given.input_type);
   if (!type)
     return type.error();
   KernelOptions chosen;
-  chosen.variantText = given.variant;
+  chosen.variantText = textOr(given.variant);
   chosen.variantFile = textOr(given.variant_file, "variant");
   chosen.inputType = *type;
-  chosen.headDimQk = given.head_dim_qk;
-  chosen.headDimV = given.head_dim_v;
+  // A product of matrices has no heads, whose dimension would be asked for.
+  if (given.head_dim_qk != 0 || !given.algorithm)
+    chosen.headDimQk = given.head_dim_qk;
+  if (given.head_dim_v != 0 || !given.algorithm)
+    chosen.headDimV = given.head_dim_v;
   chosen.schedule = textOr(given.schedule);
   chosen.expectedLength = given.expected_length;
   chosen.expectedQueries = given.expected_queries;
   chosen.target = textOr(given.target);
   if (given.sizes)
     chosen.sizes = problemSizes(*given.sizes);
+  chosen.algorithm = textOr(given.algorithm, chosen.algorithm.c_str());
+  if (Status status = addBindings(given, chosen); !status)
+    return status.error();
   if (Status status = addConstants(given, chosen); !status)
     return status.error();
   return chosen;

@@ -39,10 +39,10 @@ typedef struct tesela_sizes {
 
 typedef struct tesela_kernel_options {
   size_t size;              /* sizeof(tesela_kernel_options) */
-  const char *variant;      /* the text, `attention name(...) { ... }` */
+  const char *variant;      /* the text, `attention name(...) { ... }`; NULL: see `algorithm` */
   const char *variant_file; /* its name in messages; NULL: "variant" */
   tesela_type input_type;   /* of q, k, v and o: bf16, f16, or f32 (host only) */
-  int head_dim_qk;          /* a multiple of 8 up to 256; so is head_dim_v */
+  int head_dim_qk;          /* a multiple of 8 up to 256, as head_dim_v; 0: the algorithm has none */
   int head_dim_v;
   const char *schedule; /* NULL: chosen by the library */
   /* How many keys launches tend to have; 0: not known, or many. A kernel is right for every length.
@@ -62,6 +62,13 @@ typedef struct tesela_kernel_options {
    * these, if there is one, for all launches; without, each launch has the tuned one for its own
    * sizes, if there is one. */
   const tesela_sizes *sizes;
+  /* What to compute of the variant: NULL or "forward", attention; "backward", its gradients;
+   * "forward_split", "forward_ragged" and "forward_paged"; "combine" and "matmul", which need no
+   * variant; or a template of tesela_use_template_folder's. Each declares tensors of its own, which
+   * tesela_launch_tensors takes (see docs/runtime.md). */
+  const char *algorithm;
+  const char *const *bindings; /* of the template's own parameters, as "page=64" */
+  size_t binding_count;
 } tesela_kernel_options;
 
 typedef struct tesela_kernel tesela_kernel; /* compiled and loaded */
@@ -200,6 +207,19 @@ TESELA_API tesela_code tesela_kernel_workspace_bytes(const tesela_kernel *kernel
                                                      const tesela_launch_arguments *arguments,
                                                      size_t *bytes);
 
+/* A tensor by the name under which the kernel's template declares it, which also says whether it is
+ * written: read_only is not looked at. */
+typedef struct tesela_named_tensor {
+  const char *name;
+  const tesela_tensor *tensor;
+} tesela_named_tensor;
+
+/* An extent of a launch: "B", "H", "Hkv", "Sq" or "Sk". */
+typedef struct tesela_named_extent {
+  const char *name;
+  int64_t value;
+} tesela_named_extent;
+
 /* The same launch by tensors, which bring their types, extents and device with them. */
 typedef struct tesela_tensor_arguments {
   size_t size; /* sizeof(tesela_tensor_arguments) */
@@ -214,6 +234,13 @@ typedef struct tesela_tensor_arguments {
   int captures_unchanged;
   void *workspace;
   size_t workspace_bytes;
+  /* Of an algorithm that declares others than q, k, v, o and lse: these. Then those five may be NULL
+   * where it does not declare them. */
+  const tesela_named_tensor *tensors;
+  size_t tensor_count;
+  /* What no tensor tells: of sequences of different lengths the longest ones, or more. */
+  const tesela_named_extent *extents;
+  size_t extent_count;
 } tesela_tensor_arguments;
 
 TESELA_API tesela_code tesela_launch_tensors(const tesela_kernel *kernel,
