@@ -16,6 +16,7 @@
 #include "driver/Summaries.h"
 #include "driver/TemplateBindings.h"
 #include "driver/Templates.h"
+#include "driver/TraitsOf.h"
 #include "frontend/Constants.h"
 #include "frontend/emit/Emit.h"
 #include "schedule/Schedule.h"
@@ -25,7 +26,6 @@
 #include "targets/nvvm/Passes.h"
 #include "transforms/CaptureSummary.h"
 #include "transforms/Passes.h"
-#include "visits/TileProgram.h"
 
 #include "mlir/AsmParser/AsmParser.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -189,56 +189,14 @@ Status Compilation::checkSpecification() {
   return Status::success();
 }
 
-/// Whether what `node` reduces follows from a key or from its score.
-static bool isReductionForPairs(const Node &node) {
-  return isReduction(node.op) &&
-         (node.dependsOnScore || (node.indices >> static_cast<int>(Index::k) & 1) != 0);
-}
-
-static bool readsBooleans(const Variant &variant) {
-  return std::ranges::any_of(variant.parameters, [](const Parameter &parameter) {
-    return parameter.isCapture && parameter.type == ElementType::boolean;
-  });
-}
-
-/// Whether the score reads elements of 16 bits at the key.
-static bool readsHalves(const Variant &variant) {
-  return std::ranges::any_of(variant.nodesOf(variant.score), [&](NodeId id) {
-    const Node &node = variant.nodes[id];
-    return node.op == Operator::read && elementSize(variant.parameters[node.integer].type) == 2 &&
-           (node.indices >> static_cast<int>(Index::k) & 1) != 0;
-  });
-}
-
-/// Keys of the narrowest block that is chosen where nobody asks for one: what needs no test of
-/// these (a remainder by a divisor that is no larger) needs none of wider blocks. All else has one
-/// form for blocks of every extent.
-static constexpr int64_t narrowestBlock = 32;
-
-/// Nodes of a tested mask beside which the widest blocks spill nothing (AssemblyTest).
-static constexpr size_t shortMask = 20;
-
 Status Compilation::choose() {
-  traits = {.isMasked = !variant.maskIsTrue(),
-            .hasScore = !variant.scoreIsIdentity(),
-            .hasExactScore = variant.scoreIsExact,
-            .hasCaptures = std::ranges::any_of(variant.parameters, &Parameter::isCapture),
-            .readsBooleans = readsBooleans(variant),
-            .readsHalves = readsHalves(variant),
-            .hasReductions = std::ranges::any_of(variant.nodes, isReductionForPairs)};
-  // Roles and the host ask for the form of its tiles.
+  // Roles and the host ask for the form of the mask's tiles.
   bool asksForTiles = specification.isAttention();
   asksForTiles &= specification.target.kind == Target::Kind::host || chip.acceleratedPtx != 0;
-  if (asksForTiles && (traits.isMasked || traits.hasScore)) {
-    Result<std::unique_ptr<TileProgram>> tiles =
-        TileProgram::create(variant, context, {.queries = 128, .keys = narrowestBlock});
-    if (!tiles)
-      return tiles.error();
-    traits.isTested = (*tiles)->form() == TileForm::classified;
-    traits.testsMuch = traits.isTested &&
-                       (traits.readsBooleans || variant.nodesOf(variant.mask).size() > shortMask);
-    traits.isScattered = traits.isTested || (*tiles)->runs() > 1 || (*tiles)->drops() > 1;
-  }
+  Result<VariantTraits> found = traitsOf(variant, asksForTiles, context);
+  if (!found)
+    return found.error();
+  traits = *found;
   Result<Schedule> chosen = chooseSchedule(specification, traits);
   if (!chosen)
     return chosen.error();
