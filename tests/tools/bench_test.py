@@ -6,16 +6,20 @@
 
 import array
 import contextlib
+import importlib
 import importlib.util
 import io
 import json
+import lzma
 import math
 import os
 import random
 import subprocess
 import sys
 import tempfile
+import types
 import unittest
+import unittest.mock
 import xml.etree.ElementTree as ElementTree
 
 BENCH = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tools", "bench")
@@ -24,6 +28,7 @@ sys.path.insert(0, BENCH)
 import c_api
 import cases
 import chart
+import fa3
 import host
 import machine
 import options
@@ -122,6 +127,19 @@ class Summary(unittest.TestCase):
         self.assertEqual(means["cudnn"]["cases"], 2)
         self.assertAlmostEqual(means["cudnn"]["least"], 1.25)
         self.assertNotIn("flex", means)
+
+    def test_flash_attention_3(self):
+        """A column, a ratio and a mean beside cuDNN's, a row of the overview, bars."""
+        results = example()
+        for case, median in zip(results["cases"], (1.0, 4.0, 1.0)):
+            case["engines"]["fa3"] = entry(median)
+        mean = summary.geometric_means(results["cases"])["D 64 full"]["bursts"]["fa3"]
+        self.assertAlmostEqual(mean["mean"], math.sqrt(1.0 * 2.0))
+        lines = tables.speeds(results["cases"], "bursts")
+        head, *_, last = [[cell.strip() for cell in line.split("|")] for line in lines]
+        self.assertEqual(last[head.index("FlashAttention-3") + 1], "1.41")
+        self.assertIn("to FlashAttention-3", tables.overview(results["cases"])[0])
+        self.assertIn("FlashAttention-3, D 64 full, 512: 500 TFLOP/s", chart.svg(results))
 
     def test_sparsity(self):
         full, masked = sparse_example()["cases"]
@@ -364,6 +382,109 @@ class Cases(unittest.TestCase):
         self.assertEqual(case.checked_heads(scores=1), [(0, 0), (1, 63)])
 
 
+@contextlib.contextmanager
+def fa3_folder(library="_C.so", content=b"a library", files=("libcudart.so.12",)):
+    """A folder as --fa3 wants it: `content` under the name `library`, and other files."""
+    with tempfile.TemporaryDirectory() as folder:
+        for name in (library, *files):
+            with open(os.path.join(folder, name), "wb") as file:
+                file.write(content)
+        yield folder
+
+
+class FlashAttention3(unittest.TestCase):
+    def test_masks(self):
+        """Full, causal and a causal window; no score, no other mask."""
+        found = {case.label: fa3.mask(case) for case in cases.variant_cases("bf16")}
+        known = {label: tuple(mask.values()) for label, mask in found.items() if mask}
+        self.assertEqual(
+            known,
+            {"full": (False, -1, -1), "causal": (True, -1, -1), "window 1024": (False, 1023, 0)},
+        )
+        self.assertTrue(all(fa3.mask(case) for case in cases.gqa_cases(None, "f16")))
+        self.assertIsNotNone(fa3.mask(next(options.sparsity.form_cases("bf16"))))
+
+    def test_few_queries(self):
+        """Its masks end at the last key, Tesela's begin at the first."""
+        for case in cases.decode_cases(None, "bf16"):
+            self.assertEqual(fa3.mask(case)["is_causal"], False)
+            self.assertEqual(fa3.splits(case), 0)
+        for variant in (cases.CAUSAL, cases.window(64)):
+            few = cases.Case("", "", variant, 1, 1, 1, 1000, 64, 64, "bf16", few_queries=4)
+            self.assertIsNone(fa3.mask(few))
+        self.assertEqual(fa3.splits(next(cases.gqa_cases(None, "bf16"))), 1)
+
+    def test_missing(self):
+        for library, files, lacks in (
+            ("_C.so", ["libcudart.so.12"], None),
+            ("_C.so.xz", ["libcudart.so.12"], None),
+            ("_C.so.xz", [], "libcudart.so.12"),
+            ("libcudart.so.12", [], "_C.so"),
+        ):
+            with fa3_folder(library, files=files) as folder:
+                self.assertEqual(fa3.missing(folder), lacks)
+
+    def test_unpacked(self):
+        with fa3_folder() as folder, fa3.unpacked(folder) as path:
+            self.assertEqual(path, os.path.join(folder, "_C.so"))
+        whole = bytes(range(256)) * 1000
+        packed = lzma.compress(whole)
+        with unittest.mock.patch.object(fa3, "CHUNK_BYTES", 1000):
+            with fa3_folder("_C.so.xz", packed) as folder, fa3.unpacked(folder) as path:
+                with open(path, "rb") as file:
+                    self.assertEqual(file.read(), whole)
+            self.assertFalse(os.path.exists(path), "the temporary file is removed")
+        for damaged in (b"no archive", packed[:-40]):
+            with fa3_folder("_C.so.xz", damaged) as folder:
+                with self.assertRaisesRegex(OSError, "_C.so.xz is damaged"):
+                    with fa3.unpacked(folder):
+                        pass
+
+    def test_engine(self):
+        """What the library gets, by a PyTorch that notes it: a tensor is its name and its steps."""
+
+        class Tensor(str):
+            def transpose(self, first, second):
+                return Tensor(f"{self} transposed {first} {second}")
+
+            def contiguous(self):
+                return Tensor(f"{self} contiguous")
+
+        torch = unittest.mock.MagicMock(Tensor=Tensor, device=type)
+        torch.cuda.get_device_capability.return_value = (9, 0)
+        torch.ops.flash_attn_3.fwd.return_value = (Tensor("o"), Tensor("lse"))
+        names = ("torch", "torch.nn", "torch.nn.attention", "torch.nn.functional")
+        fakes = {name: unittest.mock.MagicMock() for name in names}
+        with (
+            unittest.mock.patch.dict(sys.modules, {**fakes, "torch": torch}),
+            unittest.mock.patch.object(fa3.ctypes, "CDLL") as cdll,
+            fa3_folder() as folder,
+        ):
+            sys.modules.pop("engines", None)  # what is imported now goes with the patch
+            engines = importlib.import_module("engines")
+            (engine,) = engines.peers(["fa3"], folder)
+        runtime = os.path.join(folder, "libcudart.so.12")
+        cdll.assert_called_once_with(runtime, mode=fa3.ctypes.RTLD_GLOBAL)
+        torch.ops.load_library.assert_called_once_with(os.path.join(folder, "_C.so"))
+
+        sets = {name: [Tensor(f"{name}{i}") for i in range(2)] for name in "qkv"}
+        data = types.SimpleNamespace(**sets, scale=0.25)
+        full, causal, window, alibi, *_ = cases.variant_cases("bf16")
+        self.assertFalse(engine.applies(alibi))
+        self.assertTrue(engine.applies(window))
+        prepared = engine.prepare(window, data)
+        torch.ops.flash_attn_3.fwd.assert_not_called()
+        self.assertEqual(prepared.launch(1), "o transposed 1 2")
+        torch.ops.flash_attn_3.fwd.assert_called_once_with(
+            *(f"{name}1 transposed 1 2 contiguous" for name in "qkv"),
+            is_causal=False, window_size_left=1023, window_size_right=0, softmax_scale=0.25,
+            num_splits=1,
+        )  # fmt: skip
+        torch.cuda.get_device_capability.return_value = (10, 0)
+        with self.assertRaisesRegex(engines.Unavailable, "sm_90, this device is sm_100"):
+            engine.prepare(full, data)
+
+
 class Options(unittest.TestCase):
     def test_defaults(self):
         parsed = options.parse([])
@@ -393,6 +514,16 @@ class Options(unittest.TestCase):
         self.assertTrue({"sparsity D 128 32k", "forms D 128 256k"} <= groups)
         self.assertEqual(parsed.peers, ["fa2"])
 
+    def test_peers(self):
+        """FlashAttention-3 is there where its folder is named."""
+        self.assertEqual(options.parse([]).peers, ["cudnn", "fa2", "flex"])
+        self.assertEqual(options.parse(["--peers", ""]).peers, [])
+        with fa3_folder() as folder:
+            parsed = options.parse(["--fa3", folder])
+            self.assertEqual(parsed.peers, ["cudnn", "fa3", "fa2", "flex"])
+            parsed = options.parse(["--fa3", folder, "--peers", "cudnn,fa3"])
+            self.assertEqual((parsed.peers, parsed.fa3), (["cudnn", "fa3"], folder))
+
     def test_bad(self):
         for bad, remedy in (
             (
@@ -402,7 +533,9 @@ class Options(unittest.TestCase):
             (["--dims", "64/1/2"], "write D, or D_qk/D_v as in 192/128"),
             (["--dims", "64,0"], "'0' is no whole number from 1 to"),
             (["--lengths", "1k"], "'1k' is no whole number from 1 to"),
-            (["--peers", "fa9"], "choose from cudnn, fa2, flex"),
+            (["--peers", "fa9"], "choose from cudnn, fa3, fa2, flex"),
+            (["--peers", "cudnn,fa3"], "'fa3' needs --fa3: name a folder with _C.so"),
+            (["--fa3", "no/such"], "'no/such' has no _C.so: name a folder with _C.so"),
             (["--repetitions", "0"], "'0' is no whole number from 1 to"),
             (["--block-ms", "nan"], "'nan' is no number of milliseconds from 1 to"),
             (["--json", "no/such/folder.json"], "there is no folder 'no/such'"),

@@ -67,11 +67,14 @@ def run(options: argparse.Namespace) -> int:
     try:
         library = c_api.Library(path)
         tesela = engines.Tesela(library, options.schedule)
-        chosen = [tesela, engines.Classified(tesela), *engines.peers(options.peers)]
+        chosen = [tesela, engines.Classified(tesela), *engines.peers(options.peers, options.fa3)]
         if options.prototypes:
             chosen += prototypes.prototypes(options.prototypes)
     except (OSError, AttributeError, c_api.Error) as error:
-        say(f"{error}: name the library by --library, the prototypes' folder by --prototypes")
+        say(
+            f"{error}: name the library by --library, FlashAttention-3's folder by --fa3, the "
+            "prototypes' folder by --prototypes"
+        )
         return ENVIRONMENT
     cases = command_line.chosen_cases(options)
     results = bench.run(cases, library, chosen, options, lambda each: save(each, options))

@@ -22,6 +22,7 @@ import summary
 import tiles
 import timing
 from cases import Case
+from options import PEERS
 
 
 def say(sentence: str) -> None:
@@ -71,7 +72,7 @@ def prepare(
     except Exception as failure:  # whatever a peer or its compiler raises
         reason = f"{type(failure).__name__}: {failure}".strip()
         # A peer that refuses a shape is left out; Tesela and the prototypes must not fail.
-        status = "left out" if engine.name in ("cudnn", "fa2", "flex") else "failed"
+        status = "left out" if engine.name in PEERS else "failed"
         say(f"{status}: {where}: {reason.splitlines()[0]}")
         return None, {"status": status, "reason": reason[:2000]}
     entry = {"status": "ok", "error": error, **prepared.notes}

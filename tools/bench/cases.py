@@ -39,6 +39,7 @@ class Variant:
     # (queries, keys) -> how many pairs the mask keeps; None: they are counted, pair by pair
     kept: Callable[[int, int], int] | None
     plain: str | None = None  # "full" or "causal" where the vendors' kernels know it
+    window: int | None = None  # the width where the mask is a causal window and nothing else
     mask: Callable | None = None  # (b, h, q, k, captured tensor) -> bool
     score: Callable | None = None  # (s, b, h, q, k, captured tensor) -> score
     capture: str | None = None  # the captured tensor's name; it holds f32 or i32
@@ -71,6 +72,7 @@ def window(width: int, classified: str | None = None) -> Variant:
         lambda queries, keys: sum(
             max(0, min(q + 1, keys) - max(0, q - width + 1)) for q in range(queries)
         ),
+        window=width,
         mask=lambda b, h, q, k, none: (q >= k) & (q - k < width),
         classified=classified,
     )

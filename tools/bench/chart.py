@@ -14,6 +14,7 @@ COLOURS = {
     "tesela": "#d9480f",
     "classified": "#f59f00",
     "cudnn": "#1c7ed6",
+    "fa3": "#343a40",
     "flex": "#37b24d",
     "fa2": "#868e96",
     "prototype": "#ae3ec9",

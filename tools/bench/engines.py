@@ -15,6 +15,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import scaled_dot_product_attention
 
 import c_api
+import fa3
 from cases import Case, Setting
 
 TORCH_TYPES = {"bf16": torch.bfloat16, "f16": torch.float16}
@@ -169,6 +170,34 @@ class Sdpa:
         return Prepared(launch)
 
 
+class FlashAttention3:
+    """FlashAttention-3: full, causal and causal windows, on tensors [B, S, H, D]."""
+
+    name = "fa3"
+
+    def __init__(self, folder: str):
+        self.forward = fa3.load(folder)
+
+    def applies(self, case: Case) -> bool:
+        return fa3.mask(case) is not None
+
+    def prepare(self, case: Case, data: Data) -> Prepared:
+        if (capability := torch.cuda.get_device_capability()) != fa3.CAPABILITY:
+            major, minor = capability
+            raise Unavailable(f"its kernels are for sm_90, this device is sm_{major}{minor}")
+        options = {"softmax_scale": data.scale, "num_splits": fa3.splits(case)}
+        options.update(fa3.mask(case))
+        inputs = [
+            [tensor.transpose(1, 2).contiguous() for tensor in tensors]
+            for tensors in zip(data.q, data.k, data.v)
+        ]
+
+        def launch(index):
+            return self.forward(*inputs[index], **options)[0].transpose(1, 2)
+
+        return Prepared(launch)
+
+
 def plain_block_mask(case: Case, setting: Setting, device: torch.device) -> Any:
     """FlexAttention's block mask, not compiled: all pairs stand in memory at once."""
     from torch.nn.attention.flex_attention import create_block_mask
@@ -249,10 +278,11 @@ class Flex:
         return Prepared(launch, notes=notes)
 
 
-def peers(names: Sequence[str]) -> list[Sdpa | Flex]:
-    """The engines of these names, in order: cudnn, fa2, flex."""
+def peers(names: Sequence[str], fa3_folder: str | None) -> list[Sdpa | FlashAttention3 | Flex]:
+    """The engines of these names, in order: cudnn, fa3, fa2, flex. `fa3_folder` has fa3's files."""
     known = {
         "cudnn": lambda: Sdpa("cudnn", SDPBackend.CUDNN_ATTENTION),
+        "fa3": lambda: FlashAttention3(fa3_folder),
         "fa2": lambda: Sdpa("fa2", SDPBackend.FLASH_ATTENTION),
         "flex": Flex,
     }

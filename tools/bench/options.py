@@ -9,12 +9,13 @@ import re
 from collections.abc import Callable, Sequence
 
 import cases
+import fa3
 import library
 import sparsity
 import summary
 
 SHAPES = ("peers", "gqa", "decode", "variants", "sparsity", "forms", "library")
-PEERS = ("cudnn", "fa2", "flex")
+PEERS = ("cudnn", "fa3", "fa2", "flex")
 
 
 def whole_number(text: str) -> int:
@@ -40,6 +41,12 @@ def output(text: str) -> str:
         raise argparse.ArgumentTypeError(
             f"there is no folder '{folder}' for '{text}': make it first"
         )
+    return text
+
+
+def fa3_folder(text: str) -> str:
+    if name := fa3.missing(text):
+        raise argparse.ArgumentTypeError(f"'{text}' has no {name}: name {fa3.SOURCE}")
     return text
 
 
@@ -76,10 +83,10 @@ def parser() -> argparse.ArgumentParser:
     result = argparse.ArgumentParser(
         prog="python3 tools/bench",
         description="Times Tesela beside cuDNN, FlashAttention-2 and FlexAttention, as PyTorch has "
-        "them, in one process on the same tensors. Every result is checked before it is timed. "
-        "The tables go to standard output as Markdown. docs/benchmark.md tells the method. Exit "
-        "status: 0 done, 1 a result was wrong or Tesela was never timed, 2 bad usage, 3 PyTorch, a "
-        "GPU or the library is missing.",
+        "them, and FlashAttention-3, in one process on the same numbers. Every result is checked "
+        "before it is timed. The tables go to standard output as Markdown. docs/benchmark.md tells "
+        "the method. Exit status: 0 done, 1 a result was wrong or Tesela was never timed, 2 bad "
+        "usage, 3 PyTorch, a GPU or the library is missing.",
     )
     add = result.add_argument
     add("--library", default=None, help="libtesela.so; default: as the loader finds it")
@@ -117,7 +124,13 @@ def parser() -> argparse.ArgumentParser:
         help="of the peers' shapes; both is yes where D_qk and D_v differ",
     )
     add("--dtype", choices=("bf16", "f16"), default="bf16")
-    add("--peers", type=names(PEERS), default=list(PEERS), help="cudnn,fa2,flex; '' for none")
+    add(
+        "--peers",
+        type=names(PEERS),
+        default=None,
+        help=f"{','.join(PEERS)}; '' for none; default: all, fa3 only with --fa3",
+    )
+    add("--fa3", type=fa3_folder, metavar="DIR", help=f"what fa3 needs: {fa3.SOURCE}")
     add(
         "--schedule",
         metavar="TEXT",
@@ -157,7 +170,12 @@ def parser() -> argparse.ArgumentParser:
 
 
 def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
-    options = parser().parse_args(arguments)
+    command_line = parser()
+    options = command_line.parse_args(arguments)
+    if options.peers is None:
+        options.peers = [name for name in PEERS if name != "fa3" or options.fa3]
+    elif "fa3" in options.peers and not options.fa3:
+        command_line.error(f"argument --peers: 'fa3' needs --fa3: name {fa3.SOURCE}")
     quick = options.quick
     shapes = options.shapes or ["peers"]
     options.shapes = list(SHAPES) if "all" in shapes else shapes

@@ -9,12 +9,13 @@ from collections.abc import Sequence
 from typing import Any
 
 MODES = ("bursts", "sustained")
-PEERS = ("classified", "cudnn", "fa2", "flex", "prototype")
+PEERS = ("classified", "cudnn", "fa3", "fa2", "flex", "prototype")
 LIBRARY = "library"  # what the groups that hold the library begin with
 NAMES = {
     "tesela": "Tesela",
     "classified": "Tesela, classified",
     "cudnn": "cuDNN",
+    "fa3": "FlashAttention-3",
     "fa2": "FlashAttention-2",
     "flex": "FlexAttention",
     "prototype": "prototype",
