@@ -164,8 +164,7 @@ BoxInterval BoxValues::boundsOf(const LinearForm &form, WideArithmetic &at, Valu
 }
 
 std::optional<LinearForm> BoxValues::difference(const LinearForm &a, const LinearForm &b) {
-  LinearForm form{a.row - b.row,
-                  a.column - b.column,
+  LinearForm form{a - b,
                   sum(wide, a.offset, negated(wide, b.offset)),
                   wide.both(a.fits, b.fits),
                   a.quotient ? a.quotient : b.quotient,
@@ -179,36 +178,33 @@ std::optional<LinearForm> BoxValues::difference(const LinearForm &a, const Linea
     form.quotient = {};
     form.quotientSign = 0;
   }
-  constexpr int64_t most = 1024; // far from the ends of i64 beside i32 values
-  if (std::abs(form.row) > most || std::abs(form.column) > most)
-    return std::nullopt;
-  return form;
+  return form.isSmall() ? std::optional(form) : std::nullopt;
 }
 
 std::optional<LinearForm> BoxValues::findLinear(Value value) {
   Value nothing = wide.constant(0);
   BoxInterval zero{nothing, nothing};
   if (value == row)
-    return LinearForm{1, 0, zero, {}, {}, 0, 0, mostInteger};
+    return LinearForm{{1, 0}, zero, {}, {}, 0, 0, mostInteger};
   if (value == column)
-    return LinearForm{0, 1, zero, {}, {}, 0, 0, mostInteger};
+    return LinearForm{{0, 1}, zero, {}, {}, 0, 0, mostInteger};
   if (value == heads)
-    return LinearForm{0, 0, {wide.wide(frame.head), frame.lastHead}, {}, {}, 0, 0, mostInteger};
+    return LinearForm{{}, {wide.wide(frame.head), frame.lastHead}, {}, {}, 0, 0, mostInteger};
   if (attn::ReduceOp reduce = reductionOf(value)) { // 0 where there is no round
     Value last = wide.max(wide.add(wide.wide(hoist(reduce.getBound())), -1), nothing);
-    return LinearForm{0, 0, {nothing, last}, {}, {}, 0, 0, mostInteger};
+    return LinearForm{{}, {nothing, last}, {}, {}, 0, 0, mostInteger};
   }
   APInt number;
   if (matchPattern(value, m_ConstantInt(&number))) {
     int64_t n = number.getSExtValue();
     Value point = wide.constant(n);
-    return LinearForm{0, 0, {point, point}, {}, {}, 0, n, n};
+    return LinearForm{{}, {point, point}, {}, {}, 0, n, n};
   }
   if (isUniform(value)) {
     Value point = wide.wide(hoist(value));
     bool isExtent =
         llvm::isa_and_present<tile::ExtentOp, tile::ViewExtentOp>(value.getDefiningOp());
-    return LinearForm{0, 0, {point, point}, {}, {}, 0, isExtent ? 0 : leastInteger, mostInteger};
+    return LinearForm{{}, {point, point}, {}, {}, 0, isExtent ? 0 : leastInteger, mostInteger};
   }
 
   Operation *op = value.getDefiningOp();
@@ -216,9 +212,9 @@ std::optional<LinearForm> BoxValues::findLinear(Value value) {
   if (isa<arith::AddIOp, arith::SubIOp>(op)) {
     std::optional<LinearForm> a = linear(op->getOperand(0)), b = linear(op->getOperand(1));
     if (a && b && isa<arith::AddIOp>(op)) {
-      LinearForm opposite{-b->row,  -b->column,  negated(wide, b->offset),
-                          b->fits,  b->quotient, -b->quotientSign,
-                          -b->most, -b->least};
+      LinearForm opposite{*b * -1,     negated(wide, b->offset), b->fits,
+                          b->quotient, -b->quotientSign,         -b->most,
+                          -b->least};
       form = difference(*a, opposite);
     } else if (a && b) {
       form = difference(*a, *b);
@@ -229,13 +225,13 @@ std::optional<LinearForm> BoxValues::findLinear(Value value) {
       std::swap(factor, other);
     std::optional<LinearForm> a;
     if (matchPattern(factor, m_ConstantInt(&number)) && number.getSExtValue() > 0 &&
-        number.getSExtValue() <= 1024)
+        number.getSExtValue() <= ElementMultiples::largest)
       a = linear(other);
     if (a && !a->quotient) {
       int64_t n = number.getSExtValue();
-      form = LinearForm{n * a->row,   n * a->column, scaled(wide, n, a->offset), a->fits, {}, 0,
-                        n * a->least, n * a->most};
-      if (form->row > 1024 || form->column > 1024 || form->row < -1024 || form->column < -1024)
+      form =
+          LinearForm{*a * n, scaled(wide, n, a->offset), a->fits, {}, 0, n * a->least, n * a->most};
+      if (!form->isSmall())
         form.reset();
     }
   } else if (auto divide = dyn_cast<attn::FloorDivOp>(op); divide && dependsOnColumn(value)) {
@@ -243,8 +239,8 @@ std::optional<LinearForm> BoxValues::findLinear(Value value) {
     if (x && x->column && !x->quotient && isUniform(divide.getRhs())) {
       Value divisor = wide.wide(hoist(divide.getRhs()));
       Value isPositive = wide.lessEqual(wide.constant(1), divisor);
-      return LinearForm{0,      0, zero,         wide.both(x->fits, isPositive),
-                        divide, 1, leastInteger, mostInteger};
+      return LinearForm{{},           zero,       wide.both(x->fits, isPositive), divide, 1,
+                        leastInteger, mostInteger};
     }
   }
   if (!form) {
@@ -254,7 +250,7 @@ std::optional<LinearForm> BoxValues::findLinear(Value value) {
       bounds = findInterval(value, &outerBox);
     if (!bounds)
       return std::nullopt;
-    return LinearForm{0, 0, *bounds, {}, {}, 0, leastInteger, mostInteger};
+    return LinearForm{{}, *bounds, {}, {}, 0, leastInteger, mostInteger};
   }
   if (form->least < leastInteger || form->most > mostInteger) {
     BoxInterval bounds = boundsOf(*form, wide, {}, {});

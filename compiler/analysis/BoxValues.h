@@ -49,6 +49,7 @@
 #ifndef TESELA_COMPILER_ANALYSIS_BOXVALUES_H
 #define TESELA_COMPILER_ANALYSIS_BOXVALUES_H
 
+#include "analysis/ElementMultiples.h"
 #include "analysis/WideArithmetic.h"
 #include "attn/Attn.h"
 #include "tile/Tile.h"
@@ -75,8 +76,7 @@ struct BoxTruth {
 };
 
 /// row · x + column · y + offset, and possibly one quotient more: ± ⌊z / C⌋ where z depends on y.
-struct LinearForm {
-  int64_t row = 0, column = 0;
+struct LinearForm : ElementMultiples {
   BoxInterval offset; ///< the same for all columns
   mlir::Value fits;   ///< i1: no step of the kernel's i32 arithmetic wraps; null: none can
   attn::FloorDivOp quotient;

@@ -11,10 +11,6 @@ using namespace mlir;
 
 namespace tesela {
 
-/// With a tile's extents, at most 4096, row · i + column · j then stays far inside 24 bits: exact
-/// in f32 too.
-static constexpr int64_t largestMultiple = 1024;
-
 static std::optional<int64_t> constantOf(const Position &position) {
   APInt value;
   if (!position.isUniform())
@@ -34,13 +30,10 @@ std::optional<Position> combinePositions(Operation &op, ArrayRef<Position> opera
     bool isSum = isa<arith::AddIOp>(op);
     const Position &a = operands[0], &b = operands[1];
     int64_t sign = isSum ? 1 : -1;
-    result.row = a.row + sign * b.row;
-    result.column = a.column + sign * b.column;
-    if (!b.base)
-      result.base = a.base;
-    else if (isSum)
+    result = Position(a.base, a + b * sign);
+    if (b.base && isSum) {
       result.base = a.base ? uniforms.createOrFold<arith::AddIOp>(loc, a.base, b.base) : b.base;
-    else {
+    } else if (b.base) {
       Value from = a.base ? a.base : arith::ConstantIntOp::create(uniforms, loc, 0, 32);
       result.base = uniforms.createOrFold<arith::SubIOp>(loc, from, b.base);
     }
@@ -49,20 +42,17 @@ std::optional<Position> combinePositions(Operation &op, ArrayRef<Position> opera
     if (!left && !right)
       return std::nullopt;
     int64_t factor = right ? *right : *left;
-    if (std::abs(factor) > largestMultiple)
+    if (std::abs(factor) > ElementMultiples::largest)
       return std::nullopt;
     const Position &source = right ? operands[0] : operands[1];
-    result.row = source.row * factor;
-    result.column = source.column * factor;
+    result = Position(Value(), source * factor);
     if (source.base)
       result.base = uniforms.createOrFold<arith::MulIOp>(
           loc, source.base, arith::ConstantIntOp::create(uniforms, loc, factor, 32));
   } else {
     return std::nullopt;
   }
-  if (std::abs(result.row) > largestMultiple || std::abs(result.column) > largestMultiple)
-    return std::nullopt;
-  return result;
+  return result.isSmall() ? std::optional(result) : std::nullopt;
 }
 
 } // namespace tesela

@@ -11,6 +11,8 @@
 #ifndef TESELA_COMPILER_ANALYSIS_POSITIONS_H
 #define TESELA_COMPILER_ANALYSIS_POSITIONS_H
 
+#include "analysis/ElementMultiples.h"
+
 #include "mlir/IR/Builders.h"
 
 #include <optional>
@@ -18,22 +20,15 @@
 namespace tesela {
 
 /// base + row · i + column · j, in i32, for the element (i, j) of a tile.
-struct Position {
-  mlir::Value base; ///< the same for the whole tile; null is 0
-  int64_t row = 0, column = 0;
+struct Position : ElementMultiples {
+  explicit Position(mlir::Value base = {}, ElementMultiples multiples = {})
+      : ElementMultiples(multiples), base(base) {}
 
-  bool isUniform() const { return row == 0 && column == 0; }
-  /// The least and the largest of row · i + column · j over `rows` × `columns` elements.
-  int64_t lowest(int64_t rows, int64_t columns) const {
-    return std::min<int64_t>(row * (rows - 1), 0) + std::min<int64_t>(column * (columns - 1), 0);
-  }
-  int64_t highest(int64_t rows, int64_t columns) const {
-    return std::max<int64_t>(row * (rows - 1), 0) + std::max<int64_t>(column * (columns - 1), 0);
-  }
+  mlir::Value base; ///< the same for the whole tile; null is 0
 };
 
 /// What an i32 op gives for operands that are positions, its base written at `uniforms`; nothing
-/// where that is no position, or where a multiple leaves [-1024, 1024].
+/// where that is no position, or where its multiples are not small.
 std::optional<Position> combinePositions(mlir::Operation &op, llvm::ArrayRef<Position> operands,
                                          mlir::OpBuilder &uniforms);
 

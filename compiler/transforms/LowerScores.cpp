@@ -59,8 +59,8 @@ public:
       else
         translation.setUniform(hook->getArgument(2), query.getHead());
       translation.setUniform(hook->getArgument(3), query.getKvHead());
-      translation.setIndex(hook->getArgument(4), {query.getFirst(), byRow, 1 - byRow});
-      translation.setIndex(hook->getArgument(5), {key.getFirst(), 1 - byRow, byRow});
+      translation.setIndex(hook->getArgument(4), Position(query.getFirst(), {byRow, 1 - byRow}));
+      translation.setIndex(hook->getArgument(5), Position(key.getFirst(), {1 - byRow, byRow}));
       for (Operation &op : hook->without_terminator())
         translation.translate(op);
       form = translation.linear(hook->getTerminator()->getOperand(0));

@@ -29,7 +29,7 @@ std::optional<Position> ScoreTranslation::position(Value value) {
   if (auto found = positions.find(value); found != positions.end())
     return found->second;
   if (isUniform(value))
-    return Position{uniform.lookupOrDefault(value)};
+    return Position(uniform.lookupOrDefault(value));
   return std::nullopt;
 }
 

@@ -36,8 +36,8 @@ struct TileSplitReads : impl::TileSplitReadsBase<TileSplitReads> {
     DenseMap<Value, Position> positions;
     unsigned coordinates = map.getSources().size();
     if (headsOfRows(map) == 1)
-      positions[body.getArgument(coordinates)] = {Value(), 1, 0};
-    positions[body.getArgument(coordinates + 1)] = {Value(), 0, 1};
+      positions[body.getArgument(coordinates)] = Position(Value(), {1, 0});
+    positions[body.getArgument(coordinates + 1)] = Position(Value(), {0, 1});
 
     SmallVector<tile::ReadOp> reads, chunks;
     Value covered, chunked;
@@ -46,7 +46,7 @@ struct TileSplitReads : impl::TileSplitReadsBase<TileSplitReads> {
     };
     for (Operation &op : body.without_terminator()) {
       if (op.getNumResults() == 1 && isRowPosition(op.getResult(0), map)) {
-        positions[op.getResult(0)] = {Value(), 1, 0};
+        positions[op.getResult(0)] = Position(Value(), {1, 0});
         continue;
       }
       SmallVector<Position> operands;
@@ -54,7 +54,7 @@ struct TileSplitReads : impl::TileSplitReadsBase<TileSplitReads> {
         if (isa<tile::ViewType>(operand.getType()))
           continue;
         if (operand.getParentBlock() != &body)
-          operands.push_back({operand});
+          operands.push_back(Position(operand));
         else if (auto known = positions.find(operand); known != positions.end())
           operands.push_back(known->second);
       }
@@ -69,7 +69,7 @@ struct TileSplitReads : impl::TileSplitReadsBase<TileSplitReads> {
           chunked = both(chunked, covers(builder, read, operands, map, /*chunks=*/true));
         }
       } else if (matchPattern(&op, m_Constant())) {
-        positions[op.getResult(0)] = {builder.clone(op)->getResult(0)};
+        positions[op.getResult(0)] = Position(builder.clone(op)->getResult(0));
       } else if (std::optional<Position> sum = combinePositions(op, operands, builder)) {
         positions[op.getResult(0)] = *sum;
       }

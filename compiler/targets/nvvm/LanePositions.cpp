@@ -33,13 +33,13 @@ LanePositions::LanePositions(OpBuilder &builder, tile::MapOp map, const IRMappin
   unsigned coordinates = map.getSources().size();
   DenseMap<Value, Position> positions;
   auto setRow = [&](Value row) {
-    positions[row] = {Value(), 1, 0};
-    known[row] = {firstRow, 1, 0};
+    positions[row] = Position(Value(), {1, 0});
+    known[row] = LanePosition(firstRow, {1, 0});
   };
   if (headsOfRows(map) == 1)
     setRow(body.getArgument(coordinates));
-  positions[body.getArgument(coordinates + 1)] = {Value(), 0, 1};
-  known[body.getArgument(coordinates + 1)] = {firstColumn, 0, 1};
+  positions[body.getArgument(coordinates + 1)] = Position(Value(), {0, 1});
+  known[body.getArgument(coordinates + 1)] = LanePosition(firstColumn, {0, 1});
 
   for (Operation &op : body.without_terminator()) {
     if (op.getNumResults() != 1)
@@ -48,12 +48,12 @@ LanePositions::LanePositions(OpBuilder &builder, tile::MapOp map, const IRMappin
     if (isRowPosition(result, map)) {
       setRow(result);
     } else if (matchPattern(&op, m_Constant()) && result.getType().isInteger(32)) {
-      positions[result] = {builder.clone(op)->getResult(0)};
+      positions[result] = Position(builder.clone(op)->getResult(0));
     } else if (isa<arith::AddIOp, arith::SubIOp, arith::MulIOp>(op)) {
       SmallVector<Position> operands;
       for (Value operand : op.getOperands()) {
         if (operand.getParentBlock() != &body)
-          operands.push_back({outer.lookup(operand)});
+          operands.push_back(Position(outer.lookup(operand)));
         else if (auto found = positions.find(operand); found != positions.end())
           operands.push_back(found->second);
       }
@@ -64,7 +64,7 @@ LanePositions::LanePositions(OpBuilder &builder, tile::MapOp map, const IRMappin
         continue;
       positions[result] = *sum;
       if (!sum->isUniform())
-        known[result] = {laneOf(builder, loc, *sum, firstRow, firstColumn), sum->row, sum->column};
+        known[result] = LanePosition(laneOf(builder, loc, *sum, firstRow, firstColumn), *sum);
     } else if (auto convert = dyn_cast<arith::SIToFPOp>(op)) {
       // Exact (see Positions.cpp), so the sum of the two parts is too.
       auto found = positions.find(convert.getIn());
@@ -72,7 +72,7 @@ LanePositions::LanePositions(OpBuilder &builder, tile::MapOp map, const IRMappin
         continue;
       Value lane =
           arith::SIToFPOp::create(builder, loc, result.getType(), known[convert.getIn()].lane);
-      known[result] = {lane, found->second.row, found->second.column};
+      known[result] = LanePosition(lane, found->second);
     } else if (auto sum = dyn_cast<arith::AddFOp>(op)) {
       auto found = known.find(sum.getRhs());
       if (!bitEnumContainsAll(sum.getFastmath(), arith::FastMathFlags::reassoc) ||
@@ -80,7 +80,7 @@ LanePositions::LanePositions(OpBuilder &builder, tile::MapOp map, const IRMappin
         continue;
       Value lane =
           arith::AddFOp::create(builder, loc, outer.lookup(sum.getLhs()), found->second.lane);
-      known[result] = {lane, found->second.row, found->second.column};
+      known[result] = LanePosition(lane, found->second);
     }
   }
 }

@@ -5,6 +5,7 @@
 #ifndef TESELA_COMPILER_TARGETS_NVVM_LANEPOSITIONS_H
 #define TESELA_COMPILER_TARGETS_NVVM_LANEPOSITIONS_H
 
+#include "analysis/ElementMultiples.h"
 #include "tile/Tile.h"
 
 #include "mlir/IR/IRMapping.h"
@@ -14,9 +15,11 @@ namespace tesela::nvvm {
 
 /// lane + row · i + column · j, of i32 or f32, for the lane's element in row i and column j of
 /// those that it holds.
-struct LanePosition {
+struct LanePosition : ElementMultiples {
+  explicit LanePosition(mlir::Value lane = {}, ElementMultiples multiples = {})
+      : ElementMultiples(multiples), lane(lane) {}
+
   mlir::Value lane;
-  int64_t row = 0, column = 0;
 };
 
 /// The values of a map's body that are linear in the row's position and in the column.

@@ -242,7 +242,7 @@ void KernelLowering::MapElements::prepareElement(Element &at, Operation &op) {
 }
 
 int64_t KernelLowering::MapElements::offsetOf(const LanePosition &place, const Element &at) {
-  return place.row * at.row.position + place.column * at.column();
+  return place.at(at.row.position, at.column());
 }
 
 Value KernelLowering::MapElements::ofElement(Element &at, Value value) {
