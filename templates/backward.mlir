@@ -52,7 +52,7 @@ tile.kernel @backward_keys<block_m, block_n, d_qk, d_v, padded_qk, padded_v, inp
         carry (%dK1 = %dKh : !tile.tile<[block_m, padded_qk], f32>, %dV1 = %dVh : !tile.tile<[block_m, padded_v], f32>) {
       %batch, %head, %kv_head, %first = tile.coordinates %first_head : !tile.block<query, block_n>
       %own_head = arith.addi %head, %g : i32
-      %queries = tile.block %batch, %own_head, %first : !tile.block<query, block_n>
+      %queries = tile.block %first head %own_head of %first_head : !tile.block<query, block_n> -> !tile.block<query, block_n>
       %Q = tile.load %q[%queries] : !tile.view<[B, H, Sq, d_qk], input>[!tile.block<query, block_n>] -> !tile.tile<[block_n, padded_qk], input>
       %dO = tile.load %do[%queries] : !tile.view<[B, H, Sq, d_v], input>[!tile.block<query, block_n>] -> !tile.tile<[block_n, padded_v], input>
       %L = tile.load %lse[%queries] : !tile.view<[B, H, Sq], f32, contiguous>[!tile.block<query, block_n>] -> !tile.tile<[1, block_n], f32>

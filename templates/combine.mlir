@@ -39,7 +39,7 @@ tile.kernel @combine<block_m, d_v, output>(
       -> (!tile.tile<[block_m], f32>, !tile.tile<[block_m], f32>, !tile.tile<[block_m, d_v], f32>) : i32 {
     %before = arith.muli %p, %batches : i32
     %part_batch = arith.addi %before, %batch : i32
-    %part = tile.block %part_batch, %head, %first : !tile.block<query, block_m>
+    %part = tile.block %first batch %part_batch head %head -> !tile.block<query, block_m>
     %L = tile.load %lse_parts[%part] : !tile.view<[?, H, Sq], f32, contiguous>[!tile.block<query, block_m>] -> !tile.tile<[block_m], f32>
     %X = tile.load %o_parts[%part] : !tile.view<[?, H, Sq, d_v], f32>[!tile.block<query, block_m>] -> !tile.tile<[block_m, d_v], f32>
     %m2 = tile.map %m1, %L : (!tile.tile<[block_m], f32>, !tile.tile<[block_m], f32>) -> !tile.tile<[block_m], f32> {

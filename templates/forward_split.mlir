@@ -37,7 +37,7 @@ tile.kernel @forward_split<block_m, block_n, heads, parts, d_qk, d_v, padded_qk,
   %batches = tile.extent "B"
   %before = arith.muli %part, %batches : i32
   %part_batch = arith.addi %before, %batch : i32
-  %results = tile.block %part_batch, %head, %first : !tile.block<query, block_m, heads>
+  %results = tile.block %first batch %part_batch head %head -> !tile.block<query, block_m, heads>
   tile.store %Y, %o_parts[%results] : !tile.tile<[block_m, padded_v], f32>, !tile.view<[parts * B, H, Sq, d_v], f32>[!tile.block<query, block_m, heads>]
   tile.store %L, %lse_parts[%results] : !tile.tile<[block_m], f32>, !tile.view<[parts * B, H, Sq], f32, contiguous>[!tile.block<query, block_m, heads>]
 }

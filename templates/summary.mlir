@@ -100,7 +100,7 @@ tile.kernel @summary<block_m, rows, columns, planes, element, is_float>(
   %least = tile.total %low {kind = 2 : i32} : !tile.tile<[block_m], i32> -> !tile.tile<[block_m], i32>
   %most = tile.total %high {kind = 0 : i32} : !tile.tile<[block_m], i32> -> !tile.tile<[block_m], i32>
   %high_batch = arith.addi %batches, %batch : i32
-  %above = tile.block %high_batch, %head, %first : !tile.block<query, block_m>
+  %above = tile.block %first batch %high_batch head %head -> !tile.block<query, block_m>
   tile.store %least, %summary[%granules] : !tile.tile<[block_m], i32>, !tile.view<[?, ?, ?], i32, contiguous>[!tile.block<query, block_m>]
   tile.store %most, %summary[%above] : !tile.tile<[block_m], i32>, !tile.view<[?, ?, ?], i32, contiguous>[!tile.block<query, block_m>]
 }

@@ -275,14 +275,8 @@ Status Compilation::bind() {
     templates->emitError() << "there must be a tile.kernel";
   if (!messages.empty())
     return failure("template");
-  auto attribute = [&](const Schedule &each) {
-    return dyn_cast_or_null<tile::ScheduleAttr>(
-        parseAttribute("#tile.schedule<" + each.text() + ">", &context));
-  };
-  tile::ScheduleAttr scheduled = attribute(schedule),
-                     withoutRoles = attribute(schedule.withoutRoles());
-  if (!scheduled || !withoutRoles)
-    return failure("schedule");
+  auto scheduled = tile::ScheduleAttr::get(&context, schedule),
+       withoutRoles = tile::ScheduleAttr::get(&context, schedule.withoutRoles());
   for (auto kernel : llvm::make_early_inc_range(templates->getOps<tile::KernelOp>())) {
     kernel->remove();
     kernel.setScheduleAttr(hasProducts(kernel) ? scheduled : withoutRoles);
@@ -415,10 +409,10 @@ Status Compilation::lowerPipe() {
   return checkSharedBytes();
 }
 
-/// Those of attention were counted as its schedule was chosen.
+/// Counted in the IR. What a schedule of attention is chosen by is never less (PtxTest).
 Status Compilation::checkSharedBytes() {
   for (const auto &[symbol, bytes] : sharedBytes)
-    if (!specification.isAttention() && bytes > chip.blockShared)
+    if (bytes > chip.blockShared)
       return Error(Code::invalidArgument,
                    fmt::format("schedule: the kernel '{}' needs {} bytes of shared memory, sm_{} "
                                "gives a thread block {}; take a smaller block_m, block_n or fewer "
@@ -473,7 +467,7 @@ Artifact Compilation::makeArtifact() {
                              interface.workspaces.end());
   artifact.launches = summaries.launches;
   for (auto [kernel, signature] : llvm::zip(kernels(), signatures)) {
-    bool hasRoles = kernel.getScheduleAttr().getConsumers() > 0;
+    bool hasRoles = kernel.getScheduleAttr()->consumers > 0;
     Schedule own = hasRoles ? schedule : schedule.withoutRoles();
     artifact.launches.push_back({.kernel = kernel.getSymName().str(),
                                  .items = workItems(kernel),

@@ -67,7 +67,7 @@ public:
     for (const std::string &text : {batch, rows(), std::string("1"), columns(level), inner})
       launch.extents.push_back(expression(text));
     launch.summarizes = summary.capture;
-    launch.threads = int(32 * kernel.getScheduleAttr().getWarps());
+    launch.threads = int(32 * kernel.getScheduleAttr()->warps);
     launch.slots = KernelSignature(kernel).slots();
     for (ArgumentSlot &slot : launch.slots) {
       if (slot.name == "summary")

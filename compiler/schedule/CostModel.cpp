@@ -92,9 +92,9 @@ private:
   double softmax(double maskOperations) const {
     double elements = double(schedule.blockM) * double(schedule.blockN);
     double operations = launch.scoreOperations + maskOperations +
-                        (schedule.reference == "follow" ? Measured::follow
-                         : schedule.reference == "lazy" ? Measured::lazy
-                                                        : Measured::recompute);
+                        (schedule.reference == ScheduleReference::follow ? Measured::follow
+                         : schedule.reference == ScheduleReference::lazy ? Measured::lazy
+                                                                         : Measured::recompute);
     return elements * ((1 + launch.scoreExponentials) / machine.speeds.exponentials +
                        operations / machine.speeds.additions);
   }
@@ -192,7 +192,7 @@ double predictedMilliseconds(const Schedule &schedule, const CostedLaunch &launc
     double time = item + double(row.full) * full + double(row.partial) * partial;
     // The first reference of a row comes from its first block, which is computed again where that
     // was partial: half of the time with ranges that end in one.
-    if (schedule.reference == "recompute" && isRanged && !schedule.lastKeysFirst)
+    if (schedule.reference == ScheduleReference::recompute && isRanged && !schedule.lastKeysFirst)
       time += 0.25 * partial;
     times.push_back(time);
   }

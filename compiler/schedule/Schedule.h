@@ -13,35 +13,9 @@
 
 #include "tesela/compiler/Compile.h"
 
+#include "tile/Schedule.h"
+
 namespace tesela {
-
-/// The fields of #tile.schedule (TileAttributes.td says what each means).
-struct Schedule {
-  int64_t blockM = 0, blockN = 0, stages = 1, warps = 1;
-  bool qInRegisters = false;
-  int64_t consumers = 0;
-  std::string reference = "follow"; ///< or "lazy", "recompute"
-  bool overlap = false, turns = false, persistent = false, outputBuffer = false;
-  int64_t groupKeys = 0;
-  int64_t heads = 1;
-  int64_t queryStages = 1;
-  bool lastKeysFirst = false;
-  int64_t lanes = 0, productRows = 0, productVectors = 0;
-  bool productPairs = false;
-
-  /// Threads of a GPU's thread block.
-  int64_t threads() const { return consumers > 0 ? 128 * (consumers + 1) : 32 * warps; }
-
-  /// The same blocks and warps without roles: of a kernel without products, whose loads and stores
-  /// the warps do themselves.
-  Schedule withoutRoles() const;
-
-  /// The attribute's body: "block_m = 128, block_n = 64, …".
-  std::string text() const;
-  /// Every choice that the target has, also those that text() leaves out as defaults: as overrides
-  /// they give this schedule whatever a heuristic chooses.
-  std::string pinnedText() const;
-};
 
 /// What of a variant matters to the choice.
 struct VariantTraits {

@@ -57,9 +57,9 @@ struct TileBind : impl::TileBindBase<TileBind> {
 
   LogicalResult bind(tile::KernelOp kernel, llvm::StringMap<Attribute> values) {
     if (tile::ScheduleAttr schedule = kernel.getScheduleAttr()) {
-      values["block_m"] = tile::getExtent(&getContext(), schedule.getBlockM());
-      values["block_n"] = tile::getExtent(&getContext(), schedule.getBlockN());
-      values["heads"] = tile::getExtent(&getContext(), schedule.getHeads());
+      values["block_m"] = tile::getExtent(&getContext(), schedule->blockM);
+      values["block_n"] = tile::getExtent(&getContext(), schedule->blockN);
+      values["heads"] = tile::getExtent(&getContext(), schedule->heads);
     }
     for (Attribute parameter : kernel.getParameters())
       if (!values.count(cast<StringAttr>(parameter).getValue()))
@@ -131,7 +131,8 @@ struct TileBind : impl::TileBindBase<TileBind> {
         op->erase();
         return WalkResult::advance();
       }
-      if (auto work = dyn_cast<tile::WorkPartOp>(op); work && !tile::staticExtent(work.getParts())) {
+      if (auto work = dyn_cast<tile::WorkPartOp>(op);
+          work && !tile::staticExtent(work.getParts())) {
         op->emitError() << "its parts name something that is no parameter of the template";
         return WalkResult::interrupt();
       }

@@ -276,11 +276,11 @@ SoftmaxDecomposition::Step SoftmaxDecomposition::recompute(TileEmitter &emit,
 
 void SoftmaxDecomposition::decompose(tile::SoftmaxStepOp op) {
   tile::ScheduleAttr schedule = op->getParentOfType<tile::KernelOp>().getScheduleAttr();
-  tile::Reference reference = schedule ? schedule.getReference() : tile::Reference::Follow;
+  ScheduleReference reference = schedule ? schedule->reference : ScheduleReference::follow;
   TileEmitter emit(op);
-  Step step = reference == tile::Reference::Lazy        ? lazy(emit, op)
-              : reference == tile::Reference::Recompute ? recompute(emit, op)
-                                                        : follow(emit, op, op.getS());
+  Step step = reference == ScheduleReference::lazy        ? lazy(emit, op)
+              : reference == ScheduleReference::recompute ? recompute(emit, op)
+                                                          : follow(emit, op, op.getS());
   if (step.changed)
     changedBy[step.alpha] = step.changed;
   op.replaceAllUsesWith(ValueRange{step.p, step.m, step.l, step.alpha});

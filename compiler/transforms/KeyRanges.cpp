@@ -55,7 +55,7 @@ struct TileKeyRanges : impl::TileKeyRangesBase<TileKeyRanges> {
 
   static bool isDescending(tile::BlocksOp loop) {
     tile::ScheduleAttr schedule = loop->getParentOfType<tile::KernelOp>().getScheduleAttr();
-    return schedule && schedule.getLastKeysFirst();
+    return schedule && schedule->lastKeysFirst;
   }
 
   static tile::FindBlocksOp emitFind(OpBuilder &builder, MaskRegions &regions,

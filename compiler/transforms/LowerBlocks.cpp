@@ -92,7 +92,7 @@ private:
   /// nothing.
   Value endsOf(BlockInterval blocks) {
     tile::ScheduleAttr schedule = loop->getParentOfType<tile::KernelOp>().getScheduleAttr();
-    if (!schedule || !schedule.getLastKeysFirst())
+    if (!schedule || !schedule->lastKeysFirst)
       return Value();
     Value end = max(blocks.end, add(blocks.first, one));
     return subtract(add(blocks.first, end), one);
@@ -189,7 +189,9 @@ private:
       body->back().erase(); // without carried values the builder has made one
     OpBuilder inner = OpBuilder::atBlockEnd(body);
     auto [index, partial] = blockOf(inner, newLoop.getInductionVar());
-    Value columns = tile::BlockAtOp::create(inner, loc, type, loop.getRows(), index);
+    Value first = arith::MulIOp::create(inner, loc, index, positions);
+    Value columns = tile::BlockOp::create(inner, loc, type, first, /*batch=*/Value(),
+                                          /*head=*/Value(), loop.getRows());
     IRMapping mapping;
     mapping.map(loop.getColumns(), columns);
     mapping.map(loop.getPartial(), partial);

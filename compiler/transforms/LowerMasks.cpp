@@ -41,8 +41,8 @@ public:
     tile::ScheduleAttr schedule = mask->getParentOfType<tile::KernelOp>().getScheduleAttr();
     auto blocks = dyn_cast<tile::BlocksOp>(mask->getParentOp());
     isFound = blocks && blocks.getAmong();
-    hasRoles = schedule && schedule.getConsumers() > 0;
-    isAhead = isFound && hasRoles && schedule.getOverlap() && loop != mask;
+    hasRoles = schedule && schedule->consumers > 0;
+    isAhead = isFound && hasRoles && schedule->overlap && loop != mask;
   }
 
   void run() {

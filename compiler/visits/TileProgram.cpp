@@ -134,7 +134,7 @@ Status TileProgram::lower(MLIRContext &context) {
   kernel.walk([&](tile::MaskOp op) { mask = op; });
   loop = mask->getParentOfType<scf::ForOp>();
   bool ofQueries = blocks.rows == tile::Axis::Query;
-  columns = (ofQueries ? mask.getKeys() : mask.getQueries()).getDefiningOp<tile::BlockAtOp>();
+  columns = (ofQueries ? mask.getKeys() : mask.getQueries()).getDefiningOp<tile::BlockOp>();
   return Status::success();
 }
 
@@ -188,7 +188,8 @@ Result<VisitedBlock> TileProgram::block(int64_t number) {
   run(*loop.getBody());
   if (Status status = finished(); !status)
     return status.error();
-  return VisitedBlock{integer(columns.getIndex()), integer(mask.getPartial()) != 0};
+  int64_t index = integer(columns.getFirst()) / columns.getBlock().getType().getPositions();
+  return VisitedBlock{index, integer(mask.getPartial()) != 0};
 }
 
 Status TileProgram::finished() const {
@@ -219,7 +220,7 @@ void TileProgram::assign(ValueRange to, ValueRange from) {
 
 void TileProgram::execute(Operation &op) {
   // Tiles and blocks have no value here; block() runs the loop over blocks.
-  if (isa<tile::WorkOp, tile::ConstantOp, tile::BlockAtOp, tile::ScoreOp, tile::MaskOp>(op) ||
+  if (isa<tile::WorkOp, tile::ConstantOp, tile::BlockOp, tile::ScoreOp, tile::MaskOp>(op) ||
       &op == loop.getOperation())
     return;
   if (auto coordinates = dyn_cast<tile::CoordinatesOp>(op)) {

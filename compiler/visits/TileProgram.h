@@ -138,9 +138,9 @@ private:
   const TileBlocks blocks;
   std::shared_ptr<mlir::OwningOpRef<mlir::ModuleOp>> module;
   tile::KernelOp kernel;
-  mlir::scf::ForOp loop;   ///< over the blocks of columns
-  tile::MaskOp mask;       ///< in it
-  tile::BlockAtOp columns; ///< in it
+  mlir::scf::ForOp loop; ///< over the blocks of columns
+  tile::MaskOp mask;     ///< in it
+  tile::BlockOp columns; ///< in it
   TileForm form_ = TileForm::everyTile;
   int runs_ = 0, drops_ = 0;
   std::vector<LostProof> lostProofs_;

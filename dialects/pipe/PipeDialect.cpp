@@ -46,7 +46,8 @@ void PipeDialect::initialize() {
 
 int64_t BufferType::getRowBytes() const {
   constexpr int64_t banks = 128; // a row of the banks of shared memory, in bytes
-  return llvm::alignTo(getColumns() * getElementType().getIntOrFloatBitWidth() / 8, banks);
+  int64_t bytes = llvm::alignTo(getColumns() * getElementType().getIntOrFloatBitWidth() / 8, banks);
+  return getElementType().isF32() ? bytes + banks / 4 : bytes;
 }
 
 LogicalResult BufferType::verify(function_ref<InFlightDiagnostic()> emitError, int64_t stages,
@@ -54,8 +55,11 @@ LogicalResult BufferType::verify(function_ref<InFlightDiagnostic()> emitError, i
   if (stages < 1 || rows < 1)
     return emitError() << "expected at least one stage and one row, got " << stages << " and "
                        << rows;
-  if (!elementType.isF16() && !elementType.isBF16())
-    return emitError() << "expected elements f16 or bf16, got " << elementType;
+  if (!elementType.isF16() && !elementType.isBF16() && !elementType.isF32())
+    return emitError() << "expected elements f16, bf16 or f32, got " << elementType;
+  if (elementType.isF32() && panels)
+    return emitError() << "expected a buffer without panels, which tensor copies fill with 16-bit "
+                          "elements, got elements f32";
   if (columns <= 0 || columns % 16 != 0)
     return emitError()
            << "expected columns in multiples of 16, as matrix instructions take them, got "
@@ -245,15 +249,35 @@ LogicalResult FillOp::verify() {
   return verifyBlock(*this, buffer, getView().getType(), getBlock().getType(), getColumns());
 }
 
+/// What each warpgroup of the consumers takes out of a buffer: its own 64 rows.
+static LogicalResult verifyOut(Operation *op, BufferType buffer, tile::ViewType view,
+                               tile::BlockType block) {
+  int64_t count = op->getParentOfType<RolesOp>().getCount();
+  if (buffer.getStages() != 1 || buffer.getRows() != 64 * count)
+    return op->emitOpError() << "expected a buffer of one stage with 64 rows for each of " << count
+                             << " consumers, got " << buffer;
+  return verifyBlock(op, buffer, view, block);
+}
+
 LogicalResult EmptyOutOp::verify() {
   BufferType buffer = getBuffer().getType();
   if (failed(verifyConsumers(*this)) || failed(verifyPanels(*this, buffer)))
     return failure();
-  int64_t count = (*this)->getParentOfType<RolesOp>().getCount();
-  if (buffer.getStages() != 1 || buffer.getRows() != 64 * count)
-    return emitOpError() << "expected a buffer of one stage with 64 rows for each of " << count
-                         << " consumers, got " << buffer;
-  return verifyBlock(*this, buffer, getView().getType(), getBlock().getType());
+  return verifyOut(*this, buffer, getView().getType(), getBlock().getType());
+}
+
+LogicalResult AddOutOp::verify() {
+  BufferType buffer = getBuffer().getType();
+  if (failed(verifyConsumers(*this)))
+    return failure();
+  if (!buffer.getElementType().isF32())
+    return emitOpError() << "expected a buffer of f32, got " << buffer;
+  return verifyOut(*this, buffer, getView().getType(), getBlock().getType());
+}
+
+/// Before the roles are split, all threads of the block compute.
+LogicalResult BarrierOp::verify() {
+  return (*this)->getParentOfType<RolesOp>() ? verifyConsumers(*this) : success();
 }
 
 LogicalResult SlotOp::verify() {

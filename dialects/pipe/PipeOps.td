@@ -58,7 +58,12 @@ def Pipe_WaitOp : Pipe_Op<"wait", [MemoryEffects<[MemRead, MemWrite]>]> {
 
 def Pipe_BarrierOp : Pipe_Op<"barrier", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "waits for all threads of the block and makes shared memory agree";
+  let description = [{
+    Among the consumers' operations of a `pipe.roles`: for all threads of the consumers, which must all come here. What they have
+    written is then seen by their asynchronous products, too.
+  }];
   let assemblyFormat = "attr-dict";
+  let hasVerifier = 1;
 }
 
 def Pipe_SlotOp : Pipe_Op<"slot", [Pure]> {
@@ -126,7 +131,7 @@ def Pipe_DotWaitOp : Pipe_Op<"dot_wait", [MemoryEffects<[MemRead, MemWrite]>]> {
 }
 
 def Pipe_WriteOp : Pipe_Op<"write", [MemoryEffects<[MemWrite]>]> {
-  let summary = "writes a tile of 16-bit elements from registers into a stage of a buffer";
+  let summary = "writes a tile from registers into a stage of a buffer";
   let arguments = (ins Pipe_AnyTile:$tile, Pipe_BufferType:$buffer, I32:$stage);
   let assemblyFormat = "$tile `to` $buffer `[` $stage `]` attr-dict `:` type($tile) `,` type($buffer)";
   let hasVerifier = 1;
@@ -288,6 +293,20 @@ def Pipe_EmptyOutOp : Pipe_Op<"empty_out", [MemoryEffects<[MemRead, MemWrite]>]>
   let description = [{
     Waits for the warpgroup's writes, then one thread starts a tensor copy for each panel. The buffer must
     stay as it is until a `pipe.drain`. Rows from the end of the view on are not stored.
+  }];
+  let arguments = (ins Pipe_BufferType:$buffer, Tile_ViewType:$view, Tile_BlockType:$block);
+  let assemblyFormat = [{
+    $buffer `to` $view `[` $block `]` attr-dict `:` type($buffer) `,` type($view) `[` type($block) `]`
+  }];
+  let hasVerifier = 1;
+}
+
+def Pipe_AddOutOp : Pipe_Op<"add_out", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "each warpgroup of the consumers adds its 64 rows of a buffer to a view";
+  let description = [{
+    `tile.accumulate`'s addition by the copy engine (PTX ISA, "cp.reduce.async.bulk"): waits for the warpgroup's writes, then one
+    thread a row starts the addition of that row. The buffer has elements f32, and must stay as it is until a `pipe.drain`. Rows from the
+    block's limit on are not added.
   }];
   let arguments = (ins Pipe_BufferType:$buffer, Tile_ViewType:$view, Tile_BlockType:$block);
   let assemblyFormat = [{

@@ -72,7 +72,10 @@ def Pipe_BufferType : TypeDef<Pipe_Dialect, "Buffer"> {
     With `panels` a stage is cut into panels of 64 columns, the last one padded, one after the other, each with
     rows of 128 bytes: what tensor copies write (SWIZZLE_128B) and wgmma reads.
 
-    Examples: `!pipe.buffer<2, [64, 80], bf16>`, `!pipe.buffer<2, [80, 128], bf16, panels = true>`
+    A buffer of f32 holds results on their way out: its chunks stand in their order, and a row takes 32 bytes more than a multiple of
+    128, so that four rows of a fragment lie in different banks.
+
+    Examples: `!pipe.buffer<2, [64, 80], bf16>`, `!pipe.buffer<1, [64, 128], f32>`, `!pipe.buffer<2, [80, 128], bf16, panels = true>`
   }];
   let parameters = (ins "int64_t":$stages, "int64_t":$rows, "int64_t":$columns,
                         "::mlir::Type":$elementType,

@@ -5,6 +5,8 @@
 #ifndef TESELA_DIALECTS_TILE_TILE_H
 #define TESELA_DIALECTS_TILE_TILE_H
 
+#include "tile/Schedule.h"
+
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/BuiltinTypes.h"

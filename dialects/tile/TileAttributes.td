@@ -50,19 +50,12 @@ def Tile_Role : I32EnumAttr<"Role", "what a launch does with a tensor", [
   let genSpecializedAttr = 0;
 }
 
-def Tile_Reference : I32EnumAttr<"Reference", "what the exponents of a row are relative to", [
-    I32EnumAttrCase<"Follow", 0, "follow">,
-    I32EnumAttrCase<"Lazy", 1, "lazy">,
-    I32EnumAttrCase<"Recompute", 2, "recompute">]> {
-  let cppNamespace = "::tesela::tile";
-  let genSpecializedAttr = 0;
-}
-
 def Tile_ScheduleAttr : Tile_Attr<"Schedule", "schedule"> {
   let summary = "every choice about how a kernel runs";
   let description = [{
     Chosen once, before bind (compiler/schedule: heuristic, then the caller's overrides),
-    verified against the chip's facts there, and only obeyed afterwards.
+    verified against the chip's facts there, and only obeyed afterwards. The fields, their limits and their defaults
+    stand in ScheduleFields.def; a default may be left out, except those of the first five fields.
 
     | field | meaning |
     |---|---|
@@ -87,24 +80,12 @@ def Tile_ScheduleAttr : Tile_Attr<"Schedule", "schedule"> {
 
     Example: `#tile.schedule<block_m = 128, block_n = 64, stages = 2, warps = 4, q_in_registers = false>`
   }];
-  let parameters = (ins "int64_t":$block_m, "int64_t":$block_n, "int64_t":$stages,
-                        "int64_t":$warps, "bool":$q_in_registers,
-                        DefaultValuedParameter<"int64_t", "0">:$consumers,
-                        DefaultValuedParameter<"::tesela::tile::Reference",
-                                               "::tesela::tile::Reference::Follow">:$reference,
-                        DefaultValuedParameter<"bool", "false">:$overlap,
-                        DefaultValuedParameter<"bool", "false">:$turns,
-                        DefaultValuedParameter<"bool", "false">:$persistent,
-                        DefaultValuedParameter<"bool", "false">:$output_buffer,
-                        DefaultValuedParameter<"int64_t", "0">:$group_keys,
-                        DefaultValuedParameter<"int64_t", "1">:$heads,
-                        DefaultValuedParameter<"int64_t", "1">:$query_stages,
-                        DefaultValuedParameter<"bool", "false">:$last_keys_first,
-                        DefaultValuedParameter<"int64_t", "0">:$lanes,
-                        DefaultValuedParameter<"int64_t", "0">:$product_rows,
-                        DefaultValuedParameter<"int64_t", "0">:$product_vectors,
-                        DefaultValuedParameter<"bool", "false">:$product_pairs);
-  let assemblyFormat = "`<` struct(params) `>`";
+  let parameters = (ins "::tesela::Schedule":$choices);
+  let hasCustomAssemblyFormat = 1;
+  let extraClassDeclaration = [{
+    /// schedule->blockM
+    const ::tesela::Schedule *operator->() const;
+  }];
 }
 
 #endif // TESELA_TILE_ATTRIBUTES

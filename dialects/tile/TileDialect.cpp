@@ -17,6 +17,8 @@ using namespace tesela::tile;
 #define GET_ATTRDEF_CLASSES
 #include "tile/TileAttributes.cpp.inc"
 
+const tesela::Schedule *ScheduleAttr::operator->() const { return &getImpl()->choices; }
+
 void TileDialect::initialize() {
   registerTypes();
   addAttributes<

@@ -93,6 +93,15 @@ static LogicalResult verifyPlaced(Operation *op, ViewType view, ViewType result)
                            << view << " and " << result;
 }
 
+LogicalResult BlockOp::verify() {
+  if (getOf() || (getBatch() && getHead()))
+    return success();
+  return emitOpError() << "expected a batch and a head, or `of` a block that has them, got "
+                       << (getBatch()  ? "no head"
+                           : getHead() ? "no batch"
+                                       : "neither");
+}
+
 LogicalResult RaggedOp::verify() {
   ViewType view = getView().getType();
   if ((view.getRank() != 3 && view.getRank() != 4) || staticExtent(view.getExtents()[0]) != 1)
@@ -155,6 +164,15 @@ LogicalResult LoadOp::verify() {
 LogicalResult StoreOp::verify() {
   return verifyAccess(*this, getView().getType(), getBlock().getType(), BlockType(),
                       cast<TileType>(getTile().getType()));
+}
+
+LogicalResult AccumulateOp::verify() {
+  auto tile = cast<TileType>(getTile().getType());
+  if (tile.getRank() != 2)
+    return emitOpError() << "expected a tile of two extents, got " << tile;
+  if (failed(verifyF32(*this, "tile", tile)))
+    return failure();
+  return verifyAccess(*this, getView().getType(), getBlock().getType(), BlockType(), tile);
 }
 
 LogicalResult BoundsOp::verify() {

@@ -129,17 +129,33 @@ def Tile_WorkPartOp : Tile_Op<"work_part", [Pure]> {
   let assemblyFormat = "`of` custom<Extent>($parts) attr-dict `:` type($block)";
 }
 
-def Tile_BlockOp : Tile_Op<"block", [Pure]> {
-  let summary = "a block by its coordinates: what tile.coordinates says of it";
+def Tile_BlockOp : Tile_Op<"block", [Pure, AttrSizedOperandSegments]> {
+  let summary = "a block of rows from `first` on";
   let description = [{
-    Of queries, `head` is a query head and the rows end at Sq; of keys, it is a key/value head and they
-    end at Sk.
+    A batch, a head and so many rows from `first` on. Rows end at the sequence's Sq, of keys at its Sk. What is not given
+    is that of the block `of`, which is of the same sequence:
 
-    Example: `%rows = tile.block %batch, %head, %first : !tile.block<query, 64>`
+    | | given | of a block on the same axis | of a block on the other axis |
+    |---|---|---|---|
+    | `batch` | that | its batch | its batch |
+    | `head` | that | its head | of keys: the key/value head of its queries; of queries: the first query head that shares its key/value head |
+    | sequence | the launch's | its own | its own |
+
+    Without `of` both `batch` and `head` are needed.
+
+    Examples:
+    ```mlir
+    %rows = tile.block %first batch %batch head %head -> !tile.block<query, 64>
+    %keys = tile.block %key of %rows : !tile.block<query, 64> -> !tile.block<key, 32>
+    %others = tile.block %first head %other of %rows : !tile.block<query, 64> -> !tile.block<query, 64>
+    ```
   }];
-  let arguments = (ins I32:$batch, I32:$head, I32:$first);
+  let arguments = (ins I32:$first, Optional<I32>:$batch, Optional<I32>:$head, Optional<Tile_BlockType>:$of);
   let results = (outs Tile_BlockType:$block);
-  let assemblyFormat = "$batch `,` $head `,` $first attr-dict `:` type($block)";
+  let assemblyFormat = [{
+    $first (`batch` $batch^)? (`head` $head^)? (`of` $of^ `:` type($of))? attr-dict `->` type($block)
+  }];
+  let hasVerifier = 1;
 }
 
 def Tile_SequenceOp : Tile_Op<"sequence", [Pure, AllTypesMatch<["rows", "block"]>]> {
@@ -200,19 +216,6 @@ def Tile_WorkItemsOp : Tile_Op<"work_items", [Pure]> {
   let arguments = (ins TypeAttrOf<Tile_BlockType>:$rows);
   let results = (outs I32:$count);
   let assemblyFormat = "$rows attr-dict";
-}
-
-def Tile_BlockAtOp : Tile_Op<"block_at", [Pure]> {
-  let summary = "the index-th block of keys of a query block's head; or of queries, of a key block's";
-  let description = [{
-    Of keys: batch = the query block's; head = its key/value head; first = index · rows; limit = Sk.
-
-    Of queries: batch = the key block's; head = the first query head that shares its key/value head;
-    first = index · positions; limit = Sq.
-  }];
-  let arguments = (ins Tile_BlockType:$rows, I32:$index);
-  let results = (outs Tile_BlockType:$block);
-  let assemblyFormat = "$index `of` $rows attr-dict `:` type($rows) `->` type($block)";
 }
 
 def Tile_CoordinatesOp : Tile_Op<"coordinates", [Pure]> {
@@ -386,6 +389,20 @@ def Tile_StoreOp : Tile_Op<"store", [MemoryEffects<[MemWrite]>]> {
   let hasVerifier = 1;
 }
 
+def Tile_AccumulateOp : Tile_Op<"accumulate", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "adds a tile to a block of rows of a view";
+  let description = [{
+    `view[batch, head, first + i, j] += tile[i, j]` in f32, where `first + i < limit` and the view has a column j. Work
+    items may add to the same rows: each addition of an element is one step. Their order is not fixed, so that launches may
+    differ in the last bits. What stands there before is the kernel's before, or the caller's.
+
+    Example: `tile.accumulate %dQ, %dq[%rows] : !tile.tile<[64, 128], f32>, !tile.view<[B, H, Sq, 128], f32>[!tile.block<query, 64>]`
+  }];
+  let arguments = (ins Tile_AnyTile:$tile, Tile_ViewType:$view, Tile_BlockType:$block);
+  let assemblyFormat = "$tile `,` $view `[` $block `]` attr-dict `:` type($tile) `,` type($view) `[` type($block) `]`";
+  let hasVerifier = 1;
+}
+
 def Tile_ReadOp : Tile_Op<"read", [Pure]> {
   let summary = "one element of a view, its indices clamped";
   let description = [{
@@ -523,7 +540,8 @@ def Tile_DotOp : Tile_Op<"dot", [Pure]> {
     | f16, bf16 | f32 |
     | f32 (host) | f32 |
 
-    A GPU takes a left operand that is not transposed.
+    An operand may be loaded or computed. What a product cannot read from where it was computed (a right operand, or a left one that
+    is transposed) a GPU brings there through shared memory.
 
     `again`: another product of the same operands is not kept in its place: computing anew costs less than
     the registers.

@@ -140,14 +140,15 @@ void AlgorithmCase::SetUp() {
 }
 
 std::optional<Kernel> AlgorithmCase::compile(const std::string &algorithm, const std::string &text,
-                                             const std::vector<std::string> &bindings) {
+                                             const std::vector<std::string> &bindings,
+                                             std::optional<std::string> schedule) {
   KernelOptions options;
   options.algorithm = algorithm;
   options.bindings = bindings;
   options.variantText = text;
   options.inputType = place.type;
   options.headDimQk = options.headDimV = D;
-  options.schedule = place.schedule;
+  options.schedule = schedule.value_or(place.schedule);
   Result<Kernel> kernel = context->compile(options);
   EXPECT_TRUE(kernel.ok()) << (kernel ? "" : kernel.error().message());
   return kernel ? std::optional<Kernel>(*kernel) : std::nullopt;

@@ -108,8 +108,10 @@ protected:
   AlgorithmCase();
   void SetUp() override;
 
+  /// `schedule`: in place of the place's.
   std::optional<Kernel> compile(const std::string &algorithm, const std::string &text,
-                                const std::vector<std::string> &bindings = {});
+                                const std::vector<std::string> &bindings = {},
+                                std::optional<std::string> schedule = std::nullopt);
   void launch(const Kernel &kernel, const LaunchArguments &arguments);
   /// Captured numbers or integers, of rank 1.
   TestTensor &addVector(ElementType type, const void *data, int extent);

@@ -3,9 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// templates/backward.mlir and forward_split.mlir with combine.mlir: compiled by name, launched with
-// tensors by name, through the pipeline of all kernels, against formulas in double precision. On
-// the host, and on a GPU with mma.sync and with wgmma.
+// templates/backward.mlir, backward_fused.mlir, and forward_split.mlir with combine.mlir: compiled
+// by name, launched with tensors by name, through the pipeline of all kernels, against formulas in
+// double precision. On the host, and on a GPU with mma.sync and with wgmma.
 //
 //===----------------------------------------------------------------------===//
 #include "AlgorithmCase.h"
@@ -34,6 +34,8 @@ protected:
   struct Gradients {
     test::GradientReference dq, dk, dv;
   };
+  /// Compiles and launches `algorithm`, and checks dq, dk and dv.
+  void expectGradients(const std::string &algorithm, const std::string &schedule);
   /// What of them `base` computes goes where.
   void differentiate(const Values &q, const Values &k, const Values &v, const Values &o,
                      const Values &dO, const Values &lse, bool base, Gradients &result);
@@ -80,7 +82,7 @@ void Algorithms::differentiate(const Values &q, const Values &k, const Values &v
       });
 }
 
-TEST_P(Algorithms, Backward) {
+void Algorithms::expectGradients(const std::string &algorithm, const std::string &schedule) {
   ElementType type = place.type;
   Values q(*context, type, B, H, Sq, D), k(*context, type, B, Hkv, Sk, D),
       v(*context, type, B, Hkv, Sk, D), o(*context, type, B, H, Sq, D),
@@ -91,7 +93,7 @@ TEST_P(Algorithms, Backward) {
   std::vector<double> sums;
   o.set(forward(sequences, q, k, v, /*base=*/false, sums));
   lse.set(sums);
-  std::optional<Kernel> kernel = compile("backward", variant.text);
+  std::optional<Kernel> kernel = compile(algorithm, variant.text, {}, schedule);
   ASSERT_TRUE(kernel);
   LaunchArguments arguments;
   arguments.q = q.memory.device(), arguments.k = k.memory.device();
@@ -112,6 +114,20 @@ TEST_P(Algorithms, Backward) {
     expectNear("dk", dk.type, dk.download(), reference.dk);
     expectNear("dv", dv.type, dv.download(), reference.dv);
   }
+}
+
+TEST_P(Algorithms, Backward) { expectGradients("backward", place.schedule); }
+
+// Its tiles of dQ have a row for each query of a block: with warpgroups 64 for each of them. What
+// does not fit in the registers of two of them fits in those of one.
+TEST_P(Algorithms, BackwardFused) {
+  std::string schedule = place.schedule;
+  if (schedule == "consumers = 2")
+    schedule = D > 64 ? "consumers = 1, block_m = 64, block_n = 64, stages = 1"
+                      : "consumers = 2, block_m = 128, block_n = 128, stages = 1";
+  else if (schedule == "consumers = 0")
+    schedule += ", block_m = 64, block_n = 64, warps = 4, stages = 1";
+  expectGradients("backward_fused", schedule);
 }
 
 TEST_P(Algorithms, SplitKeys) {

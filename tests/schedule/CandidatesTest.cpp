@@ -100,7 +100,7 @@ TEST(Candidates, GivenChoicesAreKept) {
   for (const Schedule &schedule :
        schedulesFor(specificationFor(90, 128, "block_n = 64, reference = lazy"))) {
     EXPECT_EQ(schedule.blockN, 64);
-    EXPECT_EQ(schedule.reference, "lazy");
+    EXPECT_EQ(schedule.reference, ScheduleReference::lazy);
   }
   for (const Schedule &schedule : schedulesFor(specificationFor(0, 128, "block_m = 32")))
     EXPECT_EQ(schedule.blockM, 32);

@@ -33,6 +33,6 @@ tile.kernel @scheduled<block_m, block_n>() attributes {schedule = #tile.schedule
 tile.kernel @number<m, d>() {
   // CHECK: %[[N:.*]] = arith.constant 47 : i32
   %n = tile.number d + m
-  // CHECK: tile.block %[[N]], %[[N]], %[[N]]
-  %rows = tile.block %n, %n, %n : !tile.block<query, m>
+  // CHECK: tile.block %[[N]] batch %[[N]] head %[[N]]
+  %rows = tile.block %n batch %n head %n -> !tile.block<query, m>
 }

@@ -19,7 +19,7 @@ score {
 // CHECK-LABEL: tile.kernel @k(%scale: f32, %partial: i1, %i: i32, %$window: i32, %$slope: !tile.view<[?], f32>)
 tile.kernel @k(%scale: f32, %partial: i1, %i: i32) {
   %rows = tile.work : !tile.block<query, 8>
-  %keys = tile.block_at %i of %rows : !tile.block<query, 8> -> !tile.block<key, 8>
+  %keys = tile.block %i of %rows : !tile.block<query, 8> -> !tile.block<key, 8>
   %x = tile.constant 0.0 : !tile.tile<[8, 8], f32>
   // A score that is not s itself carries the scale: the factor is log2(e) alone.
   // CHECK: %[[FACTOR:.*]] = arith.constant 1.44269502 : f32
@@ -56,7 +56,7 @@ score {
 // CHECK-LABEL: tile.kernel @k(%scale: f32, %partial: i1, %i: i32, %$at: !tile.view<[?], i32>)
 tile.kernel @k(%scale: f32, %partial: i1, %i: i32) {
   %rows = tile.work : !tile.block<query, 8>
-  %keys = tile.block_at %i of %rows : !tile.block<query, 8> -> !tile.block<key, 8>
+  %keys = tile.block %i of %rows : !tile.block<query, 8> -> !tile.block<key, 8>
   %x = tile.constant 0.0 : !tile.tile<[8, 8], f32>
   // CHECK: tile.mask {{.*}} do {
   // CHECK: %[[N:.*]] = tile.view_extent %$at axis 0
@@ -82,7 +82,7 @@ score {
 // CHECK-SAME: %$on: !tile.view<[?, ?], i8>, %$half: !tile.view<[?], f16>
 tile.kernel @k(%scale: f32, %partial: i1, %i: i32) {
   %rows = tile.work : !tile.block<query, 8>
-  %keys = tile.block_at %i of %rows : !tile.block<query, 8> -> !tile.block<key, 8>
+  %keys = tile.block %i of %rows : !tile.block<query, 8> -> !tile.block<key, 8>
   %x = tile.constant 0.0 : !tile.tile<[8, 8], f32>
   // CHECK: tile.read %$half[%{{.*}}] : <[?], f16> -> f32
   %s = tile.score %x scaled by %scale at %rows, %keys : !tile.tile<[8, 8], f32>, !tile.block<query, 8>, !tile.block<key, 8>
@@ -111,7 +111,7 @@ score {
 // CHECK-LABEL: tile.kernel @k(%scale: f32, %partial: i1, %i: i32) {
 tile.kernel @k(%scale: f32, %partial: i1, %i: i32) {
   %rows = tile.work : !tile.block<query, 8>
-  %keys = tile.block_at %i of %rows : !tile.block<query, 8> -> !tile.block<key, 8>
+  %keys = tile.block %i of %rows : !tile.block<query, 8> -> !tile.block<key, 8>
   %x = tile.constant 0.0 : !tile.tile<[8, 8], f32>
   // CHECK: %[[LOG2E:.*]] = arith.constant 1.44269502 : f32
   // CHECK: arith.mulf %scale, %[[LOG2E]] : f32
@@ -139,7 +139,7 @@ score {
 // CHECK-LABEL: tile.kernel @k(%scale: f32, %i: i32) {
 tile.kernel @k(%scale: f32, %i: i32) {
   %rows = tile.work : !tile.block<query, 8>
-  %keys = tile.block_at %i of %rows : !tile.block<query, 8> -> !tile.block<key, 8>
+  %keys = tile.block %i of %rows : !tile.block<query, 8> -> !tile.block<key, 8>
   %x = tile.constant 0.0 : !tile.tile<[8, 8], f32>
   // CHECK: tile.score {{.*}} {exact}
   // CHECK-NOT: math.tanh

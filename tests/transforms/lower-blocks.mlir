@@ -9,7 +9,8 @@ tile.kernel @all() {
   // CHECK: arith.divui %[[SK]]
   // CHECK: scf.for %[[J:.*]] = {{.*}} : i32 {
   // CHECK: %[[TRUE:.*]] = arith.constant true
-  // CHECK: %[[KEYS:.*]] = tile.block_at %[[J]] of %{{.*}} : <query, 64> -> <key, 32>
+  // CHECK: %[[FIRST:.*]] = arith.muli %[[J]], %{{.*}} : i32
+  // CHECK-NEXT: %[[KEYS:.*]] = tile.block %[[FIRST]] of %{{.*}} : !tile.block<query, 64> -> <key, 32>
   // CHECK: tile.mask %{{.*}} if %[[TRUE]] at %{{.*}}, %[[KEYS]]
   tile.blocks %keys, %partial of %rows : !tile.block<query, 64> -> !tile.block<key, 32> {
     %t = tile.mask %x if %partial at %rows, %keys : !tile.tile<[64, 32], f32>, !tile.block<query, 64>, !tile.block<key, 32>
@@ -58,7 +59,8 @@ tile.kernel @queries(%low: i32, %high: i32) {
   // CHECK: %[[BROKEN:.*]] = arith.divui %[[SQ]], %[[POSITIONS]]
   // CHECK: scf.for %[[J:.*]] =
   // CHECK: %[[PARTIAL:.*]] = arith.cmpi eq, %[[J]], %[[BROKEN]]
-  // CHECK: %[[QUERIES:.*]] = tile.block_at %[[J]] of %[[ROWS]] : <key, 32> -> <query, 64, 4>
+  // CHECK: %[[FIRST:.*]] = arith.muli %[[J]], %{{.*}} : i32
+  // CHECK-NEXT: %[[QUERIES:.*]] = tile.block %[[FIRST]] of %[[ROWS]] : !tile.block<key, 32> -> <query, 64, 4>
   // CHECK: tile.mask %{{.*}} if %[[PARTIAL]] at %[[QUERIES]], %[[ROWS]]
   tile.blocks %queries, %partial of %rows : !tile.block<key, 32> -> !tile.block<query, 64, 4> runs (%low, %high) {
     %t = tile.mask %x if %partial at %queries, %rows : !tile.tile<[64, 32], f32>, !tile.block<query, 64, 4>, !tile.block<key, 32>
@@ -76,7 +78,8 @@ tile.kernel @runs(%a: i32, %b: i32, %c: i32, %d: i32) {
   // CHECK: %[[FARTHER:.*]] = arith.cmpi sge, %[[N]]
   // CHECK: %[[OFFSET:.*]] = arith.select %[[FARTHER]]
   // CHECK: %[[INDEX:.*]] = arith.addi %[[N]], %[[OFFSET]]
-  // CHECK: tile.block_at %[[INDEX]]
+  // CHECK: %[[FIRST:.*]] = arith.muli %[[INDEX]], %{{.*}} : i32
+  // CHECK-NEXT: tile.block %[[FIRST]]
   tile.blocks %keys, %partial of %rows : !tile.block<query, 64> -> !tile.block<key, 32> runs (%a, %b, %c, %d) {
     %t = tile.mask %x if %partial at %rows, %keys : !tile.tile<[64, 32], f32>, !tile.block<query, 64>, !tile.block<key, 32>
   }
@@ -101,7 +104,8 @@ tile.kernel @found(%low: i32, %high: i32, %limit: i32) {
   }
   // CHECK: scf.for %[[N:.*]] = %{{.*}} to %[[COUNT]]
   // CHECK: %[[INDEX:.*]], %[[PARTIAL:.*]] = tile.found_block %[[FOUND]][%[[N]]]
-  // CHECK: tile.block_at %[[INDEX]]
+  // CHECK: %[[FIRST:.*]] = arith.muli %[[INDEX]], %{{.*}} : i32
+  // CHECK-NEXT: tile.block %[[FIRST]]
   // CHECK: tile.mask %{{.*}} if %[[PARTIAL]]
   tile.blocks %keys, %partial of %rows : !tile.block<query, 64> -> !tile.block<key, 32> among %found {
     %t = tile.mask %x if %partial at %rows, %keys : !tile.tile<[64, 32], f32>, !tile.block<query, 64>, !tile.block<key, 32>
@@ -121,7 +125,8 @@ tile.kernel @descending(%low: i32, %high: i32, %x: f32)
   // CHECK: %[[ENDS:.*]] = arith.subi %[[SUM]]
   // CHECK: scf.for %[[J:.*]] = %[[FIRST]] to %[[END]]
   // CHECK: %[[BLOCK:.*]] = arith.subi %[[ENDS]], %[[J]]
-  // CHECK: tile.block_at %[[BLOCK]]
+  // CHECK: %[[FIRST:.*]] = arith.muli %[[BLOCK]], %{{.*}} : i32
+  // CHECK-NEXT: tile.block %[[FIRST]]
   %r = tile.blocks %keys, %partial of %rows : !tile.block<query, 64> -> !tile.block<key, 32>
       carry (%c = %x : f32) runs (%low, %high) {
     tile.yield %c : f32

@@ -5,8 +5,8 @@
 // CHECK-LABEL: tile.kernel @true
 tile.kernel @true(%partial: i1, %i: i32) {
   %rows = tile.work : !tile.block<query, 8>
-  // CHECK: %[[KEYS:.*]] = tile.block_at
-  %keys = tile.block_at %i of %rows : !tile.block<query, 8> -> !tile.block<key, 16>
+  // CHECK: %[[KEYS:.*]] = tile.block
+  %keys = tile.block %i of %rows : !tile.block<query, 8> -> !tile.block<key, 16>
   // CHECK: %[[X:.*]] = tile.constant
   %x = tile.constant 0.0 : !tile.tile<[8, 16], f32>
   // CHECK: scf.if %partial
@@ -27,8 +27,8 @@ tile.kernel @true(%partial: i1, %i: i32) {
 // CHECK-LABEL: tile.kernel @window
 tile.kernel @window(%window: i32, %i: i32, %partial: i1) {
   %rows = tile.work : !tile.block<query, 8>
-  // CHECK: %[[KEYS:.*]] = tile.block_at
-  %keys = tile.block_at %i of %rows : !tile.block<query, 8> -> !tile.block<key, 16>
+  // CHECK: %[[KEYS:.*]] = tile.block
+  %keys = tile.block %i of %rows : !tile.block<query, 8> -> !tile.block<key, 16>
   %x = tile.constant 0.0 : !tile.tile<[8, 16], f32>
   // CHECK: %{{.*}}, %{{.*}}, %{{.*}}, %[[QUERY:.*]] = tile.coordinates
   // CHECK: %{{.*}}, %{{.*}}, %{{.*}}, %[[FIRST:.*]] = tile.coordinates %[[KEYS]]
@@ -58,7 +58,7 @@ tile.kernel @window(%window: i32, %i: i32, %partial: i1) {
 // CHECK-LABEL: tile.kernel @wraps
 tile.kernel @wraps(%n: i32, %i: i32, %partial: i1) {
   %rows = tile.work : !tile.block<query, 8>
-  %keys = tile.block_at %i of %rows : !tile.block<query, 8> -> !tile.block<key, 16>
+  %keys = tile.block %i of %rows : !tile.block<query, 8> -> !tile.block<key, 16>
   %x = tile.constant 0.0 : !tile.tile<[8, 16], f32>
   // CHECK: %[[SUM:.*]] = arith.addi %{{.*}}, %n : i32
   // CHECK: arith.cmpi sgt, %[[SUM]],
@@ -153,7 +153,7 @@ tile.kernel @remainders(%w: i32, %r: i32) {
 // CHECK-LABEL: tile.kernel @constants
 tile.kernel @constants(%i: i32, %partial: i1) {
   %rows = tile.work : !tile.block<query, 8>
-  %keys = tile.block_at %i of %rows : !tile.block<query, 8> -> !tile.block<key, 16>
+  %keys = tile.block %i of %rows : !tile.block<query, 8> -> !tile.block<key, 16>
   %x = tile.constant 0.0 : !tile.tile<[8, 16], f32>
   // CHECK: scf.if %partial
   // CHECK: arith.divui %{{.*}}, %c100_i32
@@ -190,7 +190,7 @@ tile.kernel @constants(%i: i32, %partial: i1) {
 // CORE-LABEL: tile.kernel @reductions
 tile.kernel @reductions(%n: i32, %i: i32, %partial: i1, %$g: !tile.view<[?], i32>) {
   %rows = tile.work : !tile.block<query, 8>
-  %keys = tile.block_at %i of %rows : !tile.block<query, 8> -> !tile.block<key, 16>
+  %keys = tile.block %i of %rows : !tile.block<query, 8> -> !tile.block<key, 16>
   %x = tile.constant 0.0 : !tile.tile<[8, 16], f32>
   // CHECK: %{{.*}}, %{{.*}}, %{{.*}}, %[[QUERY:.*]] = tile.coordinates
   // CHECK: %[[LISTED:.*]] = tile.map : () -> !tile.tile<[8], i32>
@@ -244,7 +244,7 @@ tile.kernel @reductions(%n: i32, %i: i32, %partial: i1, %$g: !tile.view<[?], i32
 // CHECK-LABEL: tile.kernel @divisor_of_a_row
 tile.kernel @divisor_of_a_row(%i: i32, %partial: i1) {
   %rows = tile.work : !tile.block<query, 8>
-  %keys = tile.block_at %i of %rows : !tile.block<query, 8> -> !tile.block<key, 16>
+  %keys = tile.block %i of %rows : !tile.block<query, 8> -> !tile.block<key, 16>
   %x = tile.constant 0.0 : !tile.tile<[8, 16], f32>
   // CHECK: scf.if %partial
   // CHECK-NOT: scf.if
@@ -373,7 +373,7 @@ tile.kernel @found_remainders(%w: i32, %r: i32, %low: i32, %high: i32) {
 // CHECK-LABEL: tile.kernel @periods
 tile.kernel @periods(%i: i32, %partial: i1) {
   %rows = tile.work : !tile.block<query, 8>
-  %keys = tile.block_at %i of %rows : !tile.block<query, 8> -> !tile.block<key, 16>
+  %keys = tile.block %i of %rows : !tile.block<query, 8> -> !tile.block<key, 16>
   %x = tile.constant 0.0 : !tile.tile<[8, 16], f32>
   // CHECK: %[[ROWS:.*]] = tile.map : () -> !tile.tile<[8], i32>
   // CHECK: %[[DIVISOR:.*]] = arith.constant 3 : i32
@@ -421,7 +421,7 @@ tile.kernel @periods(%i: i32, %partial: i1) {
 // CHECK-LABEL: tile.kernel @rows_of_keys
 tile.kernel @rows_of_keys(%i: i32, %partial: i1) {
   %keys = tile.work : !tile.block<key, 8>
-  %queries = tile.block_at %i of %keys : !tile.block<key, 8> -> !tile.block<query, 16>
+  %queries = tile.block %i of %keys : !tile.block<key, 8> -> !tile.block<query, 16>
   %x = tile.constant 0.0 : !tile.tile<[8, 16], f32>
   // CHECK: %{{.*}}, %{{.*}}, %{{.*}}, %[[KEY:.*]] = tile.coordinates %{{.*}} : <key, 8>
   // CHECK: %{{.*}}, %{{.*}}, %{{.*}}, %[[QUERY:.*]] = tile.coordinates %{{.*}} : <query, 16>

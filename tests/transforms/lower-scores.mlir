@@ -77,7 +77,7 @@ tile.kernel @softcap(%scale: f32, %factor: f32, %cap: f32) {
 // CHECK-LABEL: tile.kernel @kept
 tile.kernel @kept(%scale: f32, %factor: f32, %weight: f32, %i: i32) {
   %rows = tile.work : !tile.block<query, 8>
-  %keys = tile.block_at %i of %rows : !tile.block<query, 8> -> !tile.block<key, 8>
+  %keys = tile.block %i of %rows : !tile.block<query, 8> -> !tile.block<key, 8>
   %m = tile.constant 0.0 : !tile.tile<[8], f32>
   %x = tile.constant 0.0 : !tile.tile<[8, 8], f32>
   // CHECK: %[[A:.*]] = arith.mulf %scale, %weight
@@ -95,7 +95,7 @@ tile.kernel @kept(%scale: f32, %factor: f32, %weight: f32, %i: i32) {
 // CHECK-LABEL: tile.kernel @seen
 tile.kernel @seen(%scale: f32, %factor: f32, %i: i32) {
   %rows = tile.work : !tile.block<query, 8>
-  %keys = tile.block_at %i of %rows : !tile.block<query, 8> -> !tile.block<key, 8>
+  %keys = tile.block %i of %rows : !tile.block<query, 8> -> !tile.block<key, 8>
   %m = tile.constant 0.0 : !tile.tile<[8], f32>
   %x = tile.constant 0.0 : !tile.tile<[8, 8], f32>
   // CHECK: %[[S:.*]] = tile.map
@@ -111,7 +111,7 @@ tile.kernel @seen(%scale: f32, %factor: f32, %i: i32) {
 // CHECK-LABEL: tile.kernel @whole
 tile.kernel @whole(%scale: f32, %n: i32, %i: i32) {
   %rows = tile.work : !tile.block<query, 8>
-  %keys = tile.block_at %i of %rows : !tile.block<query, 8> -> !tile.block<key, 8>
+  %keys = tile.block %i of %rows : !tile.block<query, 8> -> !tile.block<key, 8>
   %x = tile.constant 0.0 : !tile.tile<[8, 8], f32>
   // CHECK: %[[BASE:.*]] = arith.addi %{{.*}}, %n
   // CHECK: tile.map
@@ -142,7 +142,7 @@ tile.kernel @whole(%scale: f32, %n: i32, %i: i32) {
 // CHECK-LABEL: tile.kernel @exact
 tile.kernel @exact(%scale: f32, %factor: f32, %n: f32, %i: i32) {
   %rows = tile.work : !tile.block<query, 8>
-  %keys = tile.block_at %i of %rows : !tile.block<query, 8> -> !tile.block<key, 8>
+  %keys = tile.block %i of %rows : !tile.block<query, 8> -> !tile.block<key, 8>
   %m = tile.constant 0.0 : !tile.tile<[8], f32>
   %x = tile.constant 0.0 : !tile.tile<[8, 8], f32>
   // CHECK: tile.map

@@ -52,7 +52,7 @@ tile.kernel @bf16(%q: !tile.view<[?, ?, ?, 64], bf16>, %k: !tile.view<[?, ?, ?, 
   // CHECK: scf.if %[[STEP]]#4
   // CHECK: tile.map %[[O]], %[[STEP]]#3
   %m, %l, %O = scf.for %j = %low to %high step %one iter_args(%m1 = %m0, %l1 = %l0, %O1 = %O0) -> (!tile.tile<[64], f32>, !tile.tile<[64], f32>, !tile.tile<[64, 64], f32>) : i32 {
-    %keys = tile.block_at %j of %rows : !tile.block<query, 64> -> !tile.block<key, 32>
+    %keys = tile.block %j of %rows : !tile.block<query, 64> -> !tile.block<key, 32>
     %K = tile.load %k[%keys] : !tile.view<[?, ?, ?, 64], bf16>[!tile.block<key, 32>] -> !tile.tile<[32, 64], bf16>
     %S = tile.dot %Q, %K transposed plus %none : (!tile.tile<[64, 64], bf16>, !tile.tile<[32, 64], bf16>, !tile.tile<[64, 32], f32>) -> !tile.tile<[64, 32], f32>
     %T = tile.mask %S if %partial at %rows, %keys : !tile.tile<[64, 32], f32>, !tile.block<query, 64>, !tile.block<key, 32> do {
@@ -135,7 +135,7 @@ tile.kernel @found(%factor: f32, %low: i32, %high: i32, %one: i32)
   }
   %m, %l = scf.for %j = %low to %count step %one iter_args(%m1 = %m0, %l1 = %m0) -> (!tile.tile<[64], f32>, !tile.tile<[64], f32>) : i32 {
     %index, %partial = tile.found_block %found[%j] : !tile.found_blocks<32>
-    %keys = tile.block_at %index of %rows : !tile.block<query, 64> -> !tile.block<key, 32>
+    %keys = tile.block %index of %rows : !tile.block<query, 64> -> !tile.block<key, 32>
     %T = tile.mask %s if %partial at %rows, %keys : !tile.tile<[64, 32], f32>, !tile.block<query, 64>, !tile.block<key, 32>
     %p, %m2, %l2, %alpha = tile.softmax_step %T, %m1, %l1 factor %factor : !tile.tile<[64, 32], f32>, !tile.tile<[64], f32>
     scf.yield %m2, %l2 : !tile.tile<[64], f32>, !tile.tile<[64], f32>

@@ -29,7 +29,7 @@ score {
 // CHECK: arith.mulf %[[DS]], %[[R]]
 tile.kernel @gradient(%scale: f32, %i: i32, %o: !tile.view<[?, ?, ?, 16], f32>) {
   %keys = tile.work : !tile.block<key, 8>
-  %queries = tile.block_at %i of %keys : !tile.block<key, 8> -> !tile.block<query, 16>
+  %queries = tile.block %i of %keys : !tile.block<key, 8> -> !tile.block<query, 16>
   %x = tile.constant 0.0 : !tile.tile<[8, 16], f32>
   %d = tile.score_gradient %x of %x scaled by %scale at %keys, %queries : !tile.tile<[8, 16], f32>, !tile.block<key, 8>, !tile.block<query, 16>
   tile.store %d, %o[%keys] : !tile.tile<[8, 16], f32>, !tile.view<[?, ?, ?, 16], f32>[!tile.block<key, 8>]

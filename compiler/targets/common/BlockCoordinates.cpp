@@ -153,10 +153,30 @@ Value emitKvHead(OpBuilder &builder, Location loc, Value head, const ExtentValue
   return arith::DivUIOp::create(builder, loc, head, emitSharing(builder, loc, extents));
 }
 
-BlockCoordinates emitBlockAt(OpBuilder &builder, Location loc, const BlockCoordinates &queries,
-                             Value kvHead, Value index, int64_t rows) {
-  Value first = arith::MulIOp::create(builder, loc, index, constant(builder, loc, rows));
-  return {queries.batch, kvHead, first, queries.other, queries.limit};
+BlockCoordinates emitBlock(OpBuilder &builder, Location loc, tile::BlockOp op,
+                           const ExtentValues &extents, const BlockOperands &operands) {
+  bool isQuery = op.getBlock().getType().getAxis() == tile::Axis::Query;
+  BlockCoordinates block{Value(), Value(), operands.valueOf(op.getFirst()),
+                         isQuery ? extents.Sq : extents.Sk, isQuery ? extents.Sk : extents.Sq};
+  bool isSameAxis = false;
+  if (op.getOf()) {
+    isSameAxis = op.getOf().getType().getAxis() == op.getBlock().getType().getAxis();
+    BlockCoordinates of = operands.blockOf(op.getOf());
+    block.batch = of.batch;
+    block.head = of.head;
+    block.limit = isSameAxis ? of.limit : of.other;
+    block.other = isSameAxis ? of.other : of.limit;
+  }
+  if (op.getBatch())
+    block.batch = operands.valueOf(op.getBatch());
+  if (op.getHead())
+    block.head = operands.valueOf(op.getHead());
+  else if (!isSameAxis && isQuery)
+    block.head =
+        arith::MulIOp::create(builder, loc, block.head, emitSharing(builder, loc, extents));
+  else if (!isSameAxis)
+    block.head = operands.kvHeadOf(op.getOf());
+  return block;
 }
 
 BlockCoordinates emitSequence(OpBuilder &builder, Location loc, const BlockCoordinates &rows,
@@ -164,13 +184,6 @@ BlockCoordinates emitSequence(OpBuilder &builder, Location loc, const BlockCoord
   Value first = arith::AddIOp::create(builder, loc, rows.first, from);
   Value limit = arith::AddIOp::create(builder, loc, from, queries);
   return {rows.batch, rows.head, first, limit, keys};
-}
-
-BlockCoordinates emitQueriesAt(OpBuilder &builder, Location loc, const BlockCoordinates &keys,
-                               Value index, const ExtentValues &extents, int64_t positions) {
-  Value head = arith::MulIOp::create(builder, loc, keys.head, emitSharing(builder, loc, extents));
-  Value first = arith::MulIOp::create(builder, loc, index, constant(builder, loc, positions));
-  return {keys.batch, head, first, keys.other, keys.limit};
 }
 
 } // namespace tesela

@@ -52,22 +52,21 @@ RowCoordinates emitRow(mlir::OpBuilder &builder, mlir::Location loc, const Block
 mlir::Value emitKvHead(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value head,
                        const ExtentValues &extents);
 
-/// tile.block_at, of a block of keys; `kvHead` is that of `queries`.
-BlockCoordinates emitBlockAt(mlir::OpBuilder &builder, mlir::Location loc,
-                             const BlockCoordinates &queries, mlir::Value kvHead, mlir::Value index,
-                             int64_t rows);
+/// What a lowering knows of the operands of tile.block.
+struct BlockOperands {
+  llvm::function_ref<mlir::Value(mlir::Value)> valueOf;
+  llvm::function_ref<BlockCoordinates(mlir::Value)> blockOf;
+  llvm::function_ref<mlir::Value(mlir::Value)> kvHeadOf; ///< of a block of queries
+};
+/// tile.block.
+BlockCoordinates emitBlock(mlir::OpBuilder &builder, mlir::Location loc, tile::BlockOp op,
+                           const ExtentValues &extents, const BlockOperands &operands);
 
 /// tile.sequence: `rows` in a sequence of `queries` queries, the first at position `from`, and of
 /// `keys` keys.
 BlockCoordinates emitSequence(mlir::OpBuilder &builder, mlir::Location loc,
                               const BlockCoordinates &rows, mlir::Value from, mlir::Value queries,
                               mlir::Value keys);
-
-/// tile.block_at, of a block of queries of `positions` each: those of the first query head that
-/// shares the key/value head of `keys`.
-BlockCoordinates emitQueriesAt(mlir::OpBuilder &builder, mlir::Location loc,
-                               const BlockCoordinates &keys, mlir::Value index,
-                               const ExtentValues &extents, int64_t positions);
 
 } // namespace tesela
 

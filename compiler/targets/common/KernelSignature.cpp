@@ -101,14 +101,14 @@ KernelSignature::KernelSignature(tile::KernelOp kernel) {
     }
   }
   tile::ScheduleAttr schedule = kernel.getScheduleAttr();
-  if (!schedule || schedule.getConsumers() == 0)
+  if (!schedule || schedule->consumers == 0)
     return;
   for (BlockArgument argument : kernel.getBodyBlock().getArguments()) {
     auto viewType = dyn_cast<tile::ViewType>(argument.getType());
     std::string name = kernel.getArgumentName(argument.getArgNumber()).str();
     if (!viewType || !isCopied(kernel, argument, viewType))
       continue;
-    Box box = boxOf(argument, schedule.getConsumers());
+    Box box = boxOf(argument, schedule->consumers);
     if (box.rows == 0)
       continue;
     views_[argument.getArgNumber()].tensorMap = slots_.size();
@@ -120,7 +120,7 @@ KernelSignature::KernelSignature(tile::KernelOp kernel) {
     views_[argument.getArgNumber()].rowMap = slots_.size();
     add(Kind::tensorMap, name, 1, Type());
   }
-  if (schedule.getPersistent())
+  if (schedule->persistent)
     add(Kind::counter, "", 0, Type());
 }
 

@@ -16,7 +16,9 @@ bool isReadByProduct(tile::LoadOp load) {
 
 bool isReadByRows(tile::LoadOp load) {
   return llvm::all_of(load->getUses(), [](OpOperand &use) {
-    return isa<tile::DotOp, pipe::DotStartOp>(use.getOwner()) && use.getOperandNumber() == 0;
+    auto dot = dyn_cast<tile::DotOp>(use.getOwner());
+    return (dot ? !dot.getLeftTransposed() : isa<pipe::DotStartOp>(use.getOwner())) &&
+           use.getOperandNumber() == 0;
   });
 }
 

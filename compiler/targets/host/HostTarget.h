@@ -6,7 +6,7 @@
 // The core is what the passes on tile leave of templates: bound tile.kernels
 // with their schedules whose bodies hold
 //
-//   tile    work work_part block block_at coordinates extent view_extent load store read constant
+//   tile    work work_part block coordinates extent view_extent load store accumulate read constant
 //           dot convert map reduce total return
 //   scf     for (i32 bounds; tiles and scalars carried), if (tiles and scalars as results)
 //   arith   and math on i1, i32, i64, f32

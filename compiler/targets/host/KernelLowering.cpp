@@ -17,12 +17,12 @@ KernelLowering::KernelLowering(tile::KernelOp kernel, const VectorUnit &unit)
   tile::ScheduleAttr schedule = kernel.getScheduleAttr();
   if (!schedule)
     return;
-  if (schedule.getLanes() > 0)
-    unit_.width = schedule.getLanes();
-  if (schedule.getProductRows() > 0)
-    unit_.productRows = schedule.getProductRows();
-  if (schedule.getProductVectors() > 0)
-    unit_.productVectors = schedule.getProductVectors();
+  if (schedule->lanes > 0)
+    unit_.width = schedule->lanes;
+  if (schedule->productRows > 0)
+    unit_.productRows = schedule->productRows;
+  if (schedule->productVectors > 0)
+    unit_.productVectors = schedule->productVectors;
 }
 
 LogicalResult KernelLowering::run() {
@@ -87,20 +87,6 @@ LogicalResult KernelLowering::lowerOperation(Operation &op) {
         blocks_[work.getBlock()] = emitWork(builder_, loc, item, extents_, type, /*groupKeys=*/0);
         return success();
       })
-      .Case([&](tile::BlockAtOp at) {
-        BlockCoordinates rows = blocks_.lookup(at.getRows());
-        tile::BlockType type = at.getBlock().getType();
-        if (type.getAxis() == tile::Axis::Query) {
-          blocks_[at.getBlock()] =
-              emitQueriesAt(builder_, builder_.getLoc(), rows, scalar(at.getIndex()), extents_,
-                            type.getPositions());
-          return success();
-        }
-        Value kvHead = emitKvHead(builder_, builder_.getLoc(), rows.head, extents_);
-        blocks_[at.getBlock()] = emitBlockAt(builder_, builder_.getLoc(), rows, kvHead,
-                                             scalar(at.getIndex()), type.getRows());
-        return success();
-      })
       .Case([&](tile::SequenceOp sequence) {
         blocks_[sequence.getBlock()] = emitSequence(
             builder_, builder_.getLoc(), blocks_.lookup(sequence.getRows()),
@@ -110,10 +96,14 @@ LogicalResult KernelLowering::lowerOperation(Operation &op) {
       // What they say of memory is asked where it is accessed.
       .Case<tile::RaggedOp, tile::PagedOp>([](auto) { return success(); })
       .Case([&](tile::BlockOp block) {
-        bool isQuery = block.getBlock().getType().getAxis() == tile::Axis::Query;
-        blocks_[block] = {scalar(block.getBatch()), scalar(block.getHead()),
-                          scalar(block.getFirst()), isQuery ? extents_.Sq : extents_.Sk,
-                          isQuery ? extents_.Sk : extents_.Sq};
+        Location loc = builder_.getLoc();
+        auto coordinates = [&](Value of) { return blocks_.lookup(of); };
+        auto kvHead = [&](Value of) {
+          return emitKvHead(builder_, loc, blocks_.lookup(of).head, extents_);
+        };
+        blocks_[block] =
+            emitBlock(builder_, loc, block, extents_,
+                      {[&](Value value) { return scalar(value); }, coordinates, kvHead});
         return success();
       })
       .Case([&](tile::FindBlocksOp find) { return lowerFindBlocks(find); })
@@ -147,6 +137,7 @@ LogicalResult KernelLowering::lowerOperation(Operation &op) {
       })
       .Case([&](tile::LoadOp load) { return lowerLoad(load), success(); })
       .Case([&](tile::StoreOp store) { return lowerStore(store), success(); })
+      .Case([&](tile::AccumulateOp op) { return lowerAccumulate(op), success(); })
       .Case([&](tile::DotOp dot) { return lowerDot(dot), success(); })
       .Case([&](tile::MapOp map) { return lowerMap(map); })
       .Case([&](tile::ConvertOp convert) { return lowerConvert(convert), success(); })

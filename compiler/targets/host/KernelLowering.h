@@ -75,6 +75,7 @@ private:
   // LowerMemory.cpp
   void lowerLoad(tile::LoadOp op);
   void lowerStore(tile::StoreOp op);
+  void lowerAccumulate(tile::AccumulateOp op);
   /// The element of `view` at `indices`: i32 scalars, or vectors for a gather.
   mlir::Value lowerRead(tile::ReadOp op, mlir::ValueRange indices);
   mlir::Value rowAddress(mlir::Value view, const BlockCoordinates &block, mlir::Value row);

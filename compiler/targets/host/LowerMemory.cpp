@@ -248,6 +248,20 @@ void KernelLowering::lowerStore(tile::StoreOp op) {
   });
 }
 
+/// Other threads may add to the same rows.
+void KernelLowering::lowerAccumulate(tile::AccumulateOp op) {
+  const TileStorage &tile = storageOf(op.getTile());
+  Type element = op.getView().getType().getElementType();
+  forEachRow(op.getView(), op.getBlock(), tile.rows, [&](Value row, Value address) {
+    builder_.loop(columnsOfView(op.getView(), tile.columns), 1, [&](Value column) {
+      Value value = loadTile(tile, builder_.multiplyAdd(row, tile.columns, column), 0);
+      LLVM::AtomicRMWOp::create(builder_, builder_.getLoc(), LLVM::AtomicBinOp::fadd,
+                                builder_.address(address, element, column), value,
+                                LLVM::AtomicOrdering::monotonic);
+    });
+  });
+}
+
 // All lanes of a gather are read where no extent is 0, and none where one is.
 Value KernelLowering::lowerRead(tile::ReadOp op, ValueRange indices) {
   const ViewSlots &slots = signature_.view(cast<BlockArgument>(Value(op.getView())).getArgNumber());

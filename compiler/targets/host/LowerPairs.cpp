@@ -29,7 +29,7 @@ static bool isWholeLoad(tile::LoadOp load) {
 
 tile::DotOp KernelLowering::pairProductOf(Value tile) {
   tile::ScheduleAttr schedule = kernel_.getScheduleAttr();
-  if (!schedule || !schedule.getProductPairs() || !tile.hasOneUse())
+  if (!schedule || !schedule->productPairs || !tile.hasOneUse())
     return {};
   auto dot = dyn_cast<tile::DotOp>(*tile.user_begin());
   if (!dot || dot.getLeftTransposed() || !dot.getA().hasOneUse() || !dot.getB().hasOneUse())

@@ -24,12 +24,12 @@ struct PipeAssignFragments : impl::PipeAssignFragmentsBase<PipeAssignFragments> 
       return signalPassFailure();
     }
     // One pass runs on one kernel after the other.
-    warps = kernel.getScheduleAttr().getWarps();
+    warps = kernel.getScheduleAttr()->warps;
     shares.clear();
     bufferOf.clear();
     findShares();
     assignRegisters();
-    if (kernel.getScheduleAttr().getConsumers() > 0)
+    if (kernel.getScheduleAttr()->consumers > 0)
       return;
     bufferLoads();
     bufferStores();
@@ -117,7 +117,7 @@ private:
     });
     // Left operands in registers come in the operand's encoding.
     getOperation().walk([&](tile::DotOp dot) {
-      if (dot.getA().getDefiningOp<tile::LoadOp>())
+      if (dot.getA().getDefiningOp<tile::LoadOp>() || dot.getLeftTransposed())
         return;
       OpBuilder builder(dot);
       auto type = cast<tile::TileType>(dot.getA().getType());
@@ -163,13 +163,17 @@ private:
       Value tile = pipe::SlotOp::create(wait, load.getLoc(),
                                         type.withEncoding(pipe::SharedAttr::get(&getContext())),
                                         buffer, zero(wait, loc));
-      bool isLeft = llvm::any_of(load->getUses(), [](OpOperand &use) {
-        return isa<tile::DotOp>(use.getOwner()) && use.getOperandNumber() == 0;
-      });
-      if (isLeft && getOperation().getScheduleAttr().getQInRegisters())
-        tile = pipe::ConvertOp::create(
+      auto isRowsOfProduct = [](OpOperand &use) {
+        auto dot = dyn_cast<tile::DotOp>(use.getOwner());
+        return dot && use.getOperandNumber() == 0 && !dot.getLeftTransposed();
+      };
+      if (llvm::any_of(load->getUses(), isRowsOfProduct) &&
+          getOperation().getScheduleAttr()->qInRegisters) {
+        Value operand = pipe::ConvertOp::create(
             wait, load.getLoc(), type.withEncoding(pipe::OperandAttr::get(&getContext(), warps)),
             tile);
+        load.getTile().replaceUsesWithIf(operand, isRowsOfProduct);
+      }
       load.replaceAllUsesWith(tile);
     }
     for (tile::LoadOp load : loads) // only now: a builder may stand at one of them

@@ -69,6 +69,19 @@ void KernelLowering::setBlock(TypedValue<tile::BlockType> block, const BlockCoor
     kvHeads[block] = emitKvHead(builder, loc, at.head, extents());
 }
 
+void KernelLowering::lowerBlockOp(tile::BlockOp op) {
+  BlockCoordinates at = emitBlock(builder, loc, op, extents(),
+                                  {[&](Value value) { return valueOf(value); },
+                                   [&](Value block) { return blockOf(block); },
+                                   [&](Value block) { return kvHeadOf(block); }});
+  if (op.getHead())
+    return setBlock(op, at);
+  values[op] = {at.batch, at.head, at.first, at.limit, at.other};
+  if (op.getBlock().getType().getAxis() == tile::Axis::Query) // its head follows from `of`
+    kvHeads[op] = op.getOf().getType().getAxis() == tile::Axis::Query ? kvHeadOf(op.getOf())
+                                                                      : blockOf(op.getOf()).head;
+}
+
 Value KernelLowering::kvHeadOf(Value block) {
   if (Value known = kvHeads.lookup(block))
     return known;
@@ -156,7 +169,8 @@ void KernelLowering::createFunction() {
     function.setArgAttr(slot, LLVM::LLVMDialect::getNoAliasAttrName(), builder.getUnitAttr());
     Value view = kernel.getArgument(signature.slots()[slot].name);
     if (!llvm::any_of(accessesOf(view),
-                      llvm::IsaPred<tile::StoreOp, pipe::StoreOp, pipe::EmptyOutOp>))
+                      llvm::IsaPred<tile::AccumulateOp, tile::StoreOp, pipe::AddOutOp,
+                                    pipe::EmptyOutOp, pipe::StoreOp>))
       function.setArgAttr(slot, LLVM::LLVMDialect::getReadonlyAttrName(), builder.getUnitAttr());
   }
   Block *entry = function.addEntryBlock(builder);
@@ -216,7 +230,7 @@ LogicalResult KernelLowering::lower(Operation *op) {
         Value item = work.getItem() ? valueOf(work.getItem())
                                     : NVVM::BlockIdXOp::create(builder, loc, builder.getI32Type());
         BlockCoordinates block = emitWork(builder, loc, item, extents(), work.getBlock().getType(),
-                                          kernel.getScheduleAttr().getGroupKeys());
+                                          kernel.getScheduleAttr()->groupKeys);
         setBlock(work.getBlock(), block);
         return success();
       })
@@ -228,16 +242,10 @@ LogicalResult KernelLowering::lower(Operation *op) {
         Value inPart = arith::RemUIOp::create(builder, loc, item, items);
         values[work.getPart()] = {part};
         setBlock(work.getBlock(), emitWork(builder, loc, inPart, extents(), type,
-                                           kernel.getScheduleAttr().getGroupKeys()));
+                                           kernel.getScheduleAttr()->groupKeys));
         return success();
       })
-      .Case([&](tile::BlockOp block) {
-        bool isQuery = block.getBlock().getType().getAxis() == tile::Axis::Query;
-        setBlock(block,
-                 {valueOf(block.getBatch()), valueOf(block.getHead()), valueOf(block.getFirst()),
-                  isQuery ? extents().Sq : extents().Sk, isQuery ? extents().Sk : extents().Sq});
-        return success();
-      })
+      .Case([&](tile::BlockOp block) { return done((lowerBlockOp(block), 0)); })
       .Case([&](tile::SequenceOp sequence) {
         setBlock(sequence.getBlock(),
                  emitSequence(builder, loc, blockOf(sequence.getRows()),
@@ -250,17 +258,6 @@ LogicalResult KernelLowering::lower(Operation *op) {
       .Case([&](tile::WorkItemsOp count) {
         values[count] = {
             emitWorkItems(builder, loc, extents(), cast<tile::BlockType>(count.getRows()))};
-        return success();
-      })
-      .Case([&](tile::BlockAtOp at) {
-        tile::BlockType type = at.getBlock().getType();
-        BlockCoordinates rows = blockOf(at.getRows());
-        BlockCoordinates block = type.getAxis() == tile::Axis::Query
-                                     ? emitQueriesAt(builder, loc, rows, valueOf(at.getIndex()),
-                                                     extents(), type.getPositions())
-                                     : emitBlockAt(builder, loc, rows, kvHeadOf(at.getRows()),
-                                                   valueOf(at.getIndex()), type.getRows());
-        values[at] = {block.batch, block.head, block.first, block.limit, block.other};
         return success();
       })
       .Case([&](tile::FindBlocksOp find) { return lowerFindBlocks(find); })
@@ -286,12 +283,20 @@ LogicalResult KernelLowering::lower(Operation *op) {
       .Case([&](pipe::CopyOp copy) { return done((lowerCopy(copy), 0)); })
       .Case([&](pipe::CommitOp) { return done((ptx().commitCopies(), 0)); })
       .Case([&](pipe::WaitOp wait) { return done((ptx().waitForCopies(wait.getPending()), 0)); })
-      .Case([&](pipe::BarrierOp) { return done((ptx().barrier(), 0)); })
+      .Case([&](pipe::BarrierOp) { return done((lowerBarrier(), 0)); })
       .Case([&](pipe::WriteOp write) { return done((lowerWrite(write), 0)); })
       .Case([&](pipe::StoreOp store) { return done((lowerStore(store), 0)); })
       .Case([&](pipe::ConvertOp convert) { return lowerConvertEncoding(convert); })
       .Case([&](tile::LoadOp load) { return done((lowerLoad(load), 0)); })
-      .Case([&](tile::StoreOp store) { return done((lowerRegisterStore(store), 0)); })
+      .Case([&](tile::StoreOp store) {
+        lowerRegisterStore(store.getTile(), store.getView(), store.getBlock(), /*adds=*/false);
+        return success();
+      })
+      .Case([&](tile::AccumulateOp addition) {
+        lowerRegisterStore(addition.getTile(), addition.getView(), addition.getBlock(),
+                           /*adds=*/true);
+        return success();
+      })
       .Case([&](pipe::OpenOp open) {
         values[open] = {add(sharedBase, constant(*open.getOffset()))};
         return success();
@@ -314,6 +319,7 @@ LogicalResult KernelLowering::lower(Operation *op) {
       .Case([&](pipe::EndTurnOp) { return done((passTurn(add(warpgroup, constant(1))), 0)); })
       .Case([&](pipe::DrainOp) { return done((lowerDrain(), 0)); })
       .Case([&](pipe::EmptyOutOp out) { return done((lowerEmptyOut(out), 0)); })
+      .Case([&](pipe::AddOutOp out) { return done((lowerAddOut(out), 0)); })
       .Case([&](tile::CoversOp covers) { return done((lowerCovers(covers), 0)); })
       .Case([&](tile::DotOp dot) {
         return consumers > 0 ? lowerWarpgroupDot(dot, /*awaits=*/true) : lowerDot(dot);

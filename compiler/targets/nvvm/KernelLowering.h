@@ -66,8 +66,7 @@ class KernelLowering {
 public:
   KernelLowering(tile::KernelOp kernel, mlir::OpBuilder &builder, bool trapWaits)
       : kernel(kernel), builder(builder), trapWaits(trapWaits), signature(kernel),
-        warps(kernel.getScheduleAttr().getWarps()),
-        consumers(kernel.getScheduleAttr().getConsumers()),
+        warps(kernel.getScheduleAttr()->warps), consumers(kernel.getScheduleAttr()->consumers),
         threads(consumers > 0 ? 128 * (consumers + 1) : 32 * warps) {}
 
   /// Writes the function before the kernel. Fails with a diagnostic.
@@ -109,8 +108,11 @@ private:
                     mlir::Value columns, llvm::function_ref<void(const Chunk &)> body);
   void lowerCopy(pipe::CopyOp op);
   void lowerWrite(pipe::WriteOp op);
+  void lowerWideWrite(pipe::WriteOp op);
   void lowerStore(pipe::StoreOp op);
-  void lowerRegisterStore(tile::StoreOp op);
+  /// tile.store, or tile.accumulate if `adds`.
+  void lowerRegisterStore(mlir::Value tile, mlir::TypedValue<tile::ViewType> view,
+                          mlir::TypedValue<tile::BlockType> block, bool adds);
   void lowerLoad(tile::LoadOp op);
   void lowerColumnLoad(tile::LoadOp op);
   /// The page of a block's first row, and the row in it. Of a row that does not exist, that of the
@@ -134,11 +136,14 @@ private:
   mlir::LogicalResult lowerConvertEncoding(pipe::ConvertOp op);
   /// The left operand's four registers for strip `strip` and columns 16 · `step` on.
   Values leftOperand(mlir::Value tile, int64_t strip, int64_t step);
+  /// Likewise of a left operand that is transposed, and rows 16 · `step` on of it.
+  Values leftTransposed(mlir::Value tile, int64_t strip, int64_t step);
 
   // LowerWarpgroupDot.cpp: tile.dot, which awaits its product, and pipe.dot_start
   template <typename DotOp> mlir::LogicalResult lowerWarpgroupDot(DotOp op, bool awaits);
 
   // LowerRoles.cpp
+  void lowerBarrier();
   mlir::LogicalResult lowerRoles(pipe::RolesOp op);
   void lowerAcquire(pipe::AcquireOp op);
   void lowerAwait(pipe::AwaitOp op);
@@ -152,6 +157,7 @@ private:
   void lowerNextItem(pipe::NextItemOp op);
   void lowerEndItems();
   void lowerEmptyOut(pipe::EmptyOutOp op);
+  void lowerAddOut(pipe::AddOutOp op);
   void lowerDrain();
   // A turn is a named barrier for each warpgroup, on which the one whose turn it is and the one
   // that hands it over meet (HOPPER: a ring of barriers of 256 threads).
@@ -212,6 +218,7 @@ private:
   /// Divides for the key/value head of a block of queries where the block becomes known: a loop
   /// that asks for it would divide for each block, since LLVM moves no division out of one.
   void setBlock(mlir::TypedValue<tile::BlockType> block, const BlockCoordinates &at);
+  void lowerBlockOp(tile::BlockOp op);
   mlir::Value kvHeadOf(mlir::Value block);
   ExtentValues extents();
   llvm::SmallVector<mlir::Type> typesOf(mlir::Type type);

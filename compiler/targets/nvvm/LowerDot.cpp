@@ -55,6 +55,22 @@ static int64_t rowBytesOf(tile::TileType type) {
       .getRowBytes();
 }
 
+/// Of a tile whose rows are the depth: the strip's 16 columns are two chunks beside each other, and
+/// the matrices come transposed. Those of chunk 0 and 1 of rows 0-7, then of rows 8-15.
+Values KernelLowering::leftTransposed(Value tile, int64_t strip, int64_t step) {
+  auto type = cast<tile::TileType>(tile.getType());
+  int64_t rowBytes = rowBytesOf(type);
+  Value lanePart = add(valueOf(tile), laneAddress(builder, loc, lane, Value(), rowBytes,
+                                                  /*rowBit=*/4, /*halfBit=*/3));
+  // As in stepAddress and stepOffset, of a step along the row that the warp decides.
+  Value along = add(warp, constant(strip * warps));
+  Value bits = multiply(arith::AndIOp::create(builder, loc, along, constant(3)), constant(32));
+  Value address = arith::XOrIOp::create(builder, loc, lanePart, bits);
+  Value panel = arith::ShRUIOp::create(builder, loc, along, constant(2));
+  address = add(address, multiply(panel, constant(128)));
+  return ptx().loadMatrices(address, step * 16 * rowBytes, /*transposed=*/true);
+}
+
 Values KernelLowering::leftOperand(Value tile, int64_t strip, int64_t step) {
   auto type = cast<tile::TileType>(tile.getType());
   FragmentShape shape(type, warps);
@@ -93,8 +109,10 @@ LogicalResult KernelLowering::lowerDot(tile::DotOp op) {
   auto left = cast<tile::TileType>(op.getA().getType());
   if (!isa<pipe::SharedAttr>(right.getEncoding()))
     return op.emitOpError() << "expected the right operand in shared memory, got " << right;
+  if (op.getLeftTransposed() && !isa<pipe::SharedAttr>(left.getEncoding()))
+    return op.emitOpError() << "expected the transposed operand in shared memory, got " << left;
   FragmentShape shape = shapeOf(op.getResult());
-  int64_t steps = left.getExtent(1) / 16, pairs = shape.groups() / 2;
+  int64_t steps = left.getExtent(op.getLeftTransposed() ? 0 : 1) / 16, pairs = shape.groups() / 2;
   int64_t rowBytes = rowBytesOf(right);
   bool transposed = op.getTransposed();
   // transposed: the rows of b are columns of the product, two groups of 8, and the depth lies along
@@ -107,7 +125,8 @@ LogicalResult KernelLowering::lowerDot(tile::DotOp op) {
   for (int64_t step = 0; step < steps; ++step) {
     SmallVector<Values> leftRegisters;
     for (int64_t strip = 0; strip < shape.strips; ++strip)
-      leftRegisters.push_back(leftOperand(op.getA(), strip, step));
+      leftRegisters.push_back(op.getLeftTransposed() ? leftTransposed(op.getA(), strip, step)
+                                                     : leftOperand(op.getA(), strip, step));
     for (int64_t pair = 0; pair < pairs; ++pair) {
       int64_t along = transposed ? step : pair, across = transposed ? pair : step;
       Values b = ptx().loadMatrices(stepAddress(builder, loc, lanePart, along),

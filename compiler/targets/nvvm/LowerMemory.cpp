@@ -147,6 +147,8 @@ void KernelLowering::lowerCopy(pipe::CopyOp op) {
 
 void KernelLowering::lowerWrite(pipe::WriteOp op) {
   auto buffer = op.getBuffer().getType();
+  if (buffer.getElementType().isF32())
+    return lowerWideWrite(op);
   FragmentShape shape = shapeOf(op.getTile());
   const Values &pairs = valuesOf(op.getTile());
   int64_t rowBytes = buffer.getPanels() ? 8 * chunkBytes : buffer.getRowBytes();
@@ -169,6 +171,23 @@ void KernelLowering::lowerWrite(pipe::WriteOp op) {
         ptx().storeShared(address, offset, pairs[(strip * shape.groups() + group) * 2 + half]);
       }
   }
+}
+
+/// Elements f32, whose chunks stand in their order.
+void KernelLowering::lowerWideWrite(pipe::WriteOp op) {
+  FragmentShape shape = shapeOf(op.getTile());
+  const Values &elements = valuesOf(op.getTile());
+  int64_t rowBytes = op.getBuffer().getType().getRowBytes();
+  Value base = stageAddress(op.getBuffer(), valueOf(op.getStage()));
+  base = add(base, multiply(firstRow, constant(rowBytes)));
+  base = add(base, multiply(firstColumn, constant(4)));
+  for (int64_t strip = 0; strip < shape.strips; ++strip)
+    for (int64_t group = 0; group < shape.groups(); ++group)
+      for (int64_t half = 0; half < 2; ++half) {
+        int64_t offset = (shape.firstRow(strip) + 8 * half) * rowBytes + group * 8 * 4;
+        auto pair = elements.begin() + (strip * shape.groups() + group) * 4 + half * 2;
+        ptx().storeSharedPair(base, offset, pair[0], pair[1]);
+      }
 }
 
 void KernelLowering::lowerStore(pipe::StoreOp op) {
@@ -299,22 +318,23 @@ void KernelLowering::lowerLoad(tile::LoadOp op) {
 /// What goes straight from the registers of its fragment: a row slice, where the first lane of four
 /// stores and rows of one head lie side by side; what has two extents in pairs of the columns that
 /// the view has.
-void KernelLowering::lowerRegisterStore(tile::StoreOp op) {
-  FragmentShape shape = shapeOf(op.getTile());
+void KernelLowering::lowerRegisterStore(Value tile, TypedValue<tile::ViewType> viewValue,
+                                        TypedValue<tile::BlockType> blockValue, bool adds) {
+  FragmentShape shape = shapeOf(tile);
   Value firstRow = ptx().pinned(this->firstRow), firstColumn = ptx().pinned(this->firstColumn);
-  const Values &registers = valuesOf(op.getTile());
-  BlockCoordinates block = blockOf(op.getBlock());
-  int64_t heads = op.getBlock().getType().getHeadCount();
-  tile::ViewType view = op.getView().getType();
+  const Values &registers = valuesOf(tile);
+  BlockCoordinates block = blockOf(blockValue);
+  int64_t heads = blockValue.getType().getHeadCount();
+  tile::ViewType view = viewValue.getType();
   Type element = view.getElementType();
   bool isNarrow = !element.isF32(); // a pair is one register
-  bool isRow = cast<tile::TileType>(op.getTile().getType()).getRank() == 1;
+  bool isRow = cast<tile::TileType>(tile.getType()).getRank() == 1;
   // Row 0 of the head and the position, and how far apart rows of a head are.
   auto address = [&](const BlockCoordinates &at, Value row) {
     if (isRow)
-      return rowAddress(op.getView(), at, row);
-    Value rows = multiply(wide(row), slots[viewOf(op.getView()).strides[2]]);
-    return advance(blockAddress(op.getView(), at, element), element, add(rows, wide(firstColumn)));
+      return rowAddress(viewValue, at, row);
+    Value rows = multiply(wide(row), slots[viewOf(viewValue).strides[2]]);
+    return advance(blockAddress(viewValue, at, element), element, add(rows, wide(firstColumn)));
   };
   Value target = address(block, firstRow);
   Value isFirst =
@@ -340,7 +360,7 @@ void KernelLowering::lowerRegisterStore(tile::StoreOp op) {
       } else {
         Value below = constant(row, 64);
         if (!isRow)
-          below = multiply(below, slots[viewOf(op.getView()).strides[2]]);
+          below = multiply(below, slots[viewOf(viewValue).strides[2]]);
         start = advance(target, element, below);
       }
       if (isRow) {
@@ -352,6 +372,12 @@ void KernelLowering::lowerRegisterStore(tile::StoreOp op) {
         Value target = advance(start, element, constant(8 * group, 64));
         if (isNarrow) {
           LLVM::StoreOp::create(builder, loc, registers[place], target, /*alignment=*/4);
+          continue;
+        }
+        if (adds) {
+          for (int64_t odd = 0; odd < 2; ++odd)
+            ptx().addGlobal(advance(target, element, constant(odd, 64)),
+                            registers[2 * place + odd]);
           continue;
         }
         Value pair = LLVM::PoisonOp::create(builder, loc, VectorType::get(2, element));

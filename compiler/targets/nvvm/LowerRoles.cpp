@@ -376,9 +376,47 @@ void KernelLowering::lowerEmptyOut(pipe::EmptyOutOp op) {
   });
 }
 
-void KernelLowering::lowerDrain() {
-  onFirstOfWarpgroup([&] { ptx().awaitTensorReads(); });
+/// Each row is a piece of memory of its own, so that nothing behind the block's limit is touched
+/// and any view can be added to.
+void KernelLowering::lowerAddOut(pipe::AddOutOp op) {
+  auto buffer = op.getBuffer().getType();
+  ptx().fenceAsyncProxy();
   ptx().barrier(warpgroupBarrierId(), 128);
+  Value inGroup = arith::AndIOp::create(builder, loc, thread, constant(127));
+  Value row = add(multiply(warpgroup, constant(64)), inGroup);
+  BlockCoordinates block = blockOf(op.getBlock());
+  int64_t heads = op.getBlock().getType().getHeadCount();
+  RowCoordinates at = emitRow(builder, loc, block, row, heads, extents());
+  Value isOfGroup =
+      arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ult, inGroup, constant(64));
+  auto branch =
+      scf::IfOp::create(builder, loc, arith::AndIOp::create(builder, loc, at.exists, isOfGroup),
+                        /*withElseRegion=*/false);
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(branch.thenBlock());
+  BlockCoordinates ofRow = block;
+  ofRow.head = at.head;
+  ofRow.first = at.position;
+  Value global = blockAddress(op.getView(), ofRow, buffer.getElementType());
+  Value source = add(valueOf(op.getBuffer()), multiply(row, constant(buffer.getRowBytes())));
+  ptx().addBulk(global, source, *op.getView().getType().getStaticExtent(3) * 4);
+  ptx().commitTensorCopies();
+}
+
+/// Of copies the first thread of a warpgroup knows, of additions the thread of each row.
+void KernelLowering::lowerDrain() {
+  if (kernel.walk([](pipe::AddOutOp) { return WalkResult::interrupt(); }).wasInterrupted())
+    ptx().awaitTensorReads();
+  else
+    onFirstOfWarpgroup([&] { ptx().awaitTensorReads(); });
+  ptx().barrier(warpgroupBarrierId(), 128);
+}
+
+void KernelLowering::lowerBarrier() {
+  if (consumers == 0)
+    return ptx().barrier();
+  ptx().fenceAsyncProxy();
+  ptx().barrier(constant(1 + 2 * consumers), 128 * consumers); // behind those of the turns
 }
 
 } // namespace tesela::nvvm

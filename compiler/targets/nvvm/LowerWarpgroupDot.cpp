@@ -36,17 +36,34 @@ static SmallVector<int64_t> alongRows(int64_t steps, int64_t rows) {
   return offsets;
 }
 
+/// Offsets of the steps of 16 rows where the rows are the depth.
+static SmallVector<int64_t> alongDepth(int64_t steps) {
+  SmallVector<int64_t> offsets;
+  for (int64_t step = 0; step < steps; ++step)
+    offsets.push_back(step * 2 * eightRows);
+  return offsets;
+}
+
 template <typename DotOp> LogicalResult KernelLowering::lowerWarpgroupDot(DotOp op, bool awaits) {
   auto left = cast<tile::TileType>(op.getA().getType());
   auto right = cast<tile::TileType>(op.getB().getType());
   auto result = cast<tile::TileType>(op.getResult().getType());
   if (!isa<pipe::SharedAttr>(right.getEncoding()))
     return op.emitOpError() << "expected the right operand in shared memory, got " << right;
-  int64_t steps = left.getExtent(1) / 16, rightRows = right.getExtent(0);
+  bool leftTransposed = false;
+  if constexpr (std::is_same_v<DotOp, tile::DotOp>)
+    leftTransposed = op.getLeftTransposed();
+  if (leftTransposed && !isa<pipe::SharedAttr>(left.getEncoding()))
+    return op.emitOpError() << "expected the transposed operand in shared memory, got " << left;
+  int64_t steps = left.getExtent(leftTransposed ? 0 : 1) / 16, rightRows = right.getExtent(0);
 
   Values a;
   SmallVector<int64_t> aOffsets;
-  if (isa<pipe::SharedAttr>(left.getEncoding())) {
+  if (leftTransposed) { // the rows of a are the depth; a warpgroup's 64 columns are a panel
+    Value panel = multiply(warpgroup, constant(left.getExtent(0) * panelRow * 16));
+    a = {descriptor(builder, loc, add(valueOf(op.getA()), panel), /*leading=*/1)};
+    aOffsets = alongDepth(steps);
+  } else if (isa<pipe::SharedAttr>(left.getEncoding())) {
     Value rows = multiply(warpgroup, constant(64 * 128));
     a = {descriptor(builder, loc, add(valueOf(op.getA()), rows), /*leading=*/1)};
     aOffsets = alongRows(steps, left.getExtent(0));
@@ -61,15 +78,14 @@ template <typename DotOp> LogicalResult KernelLowering::lowerWarpgroupDot(DotOp 
     bOffsets = alongRows(steps, rightRows);
   } else { // the rows of b are the depth: 16 a step; panels are `leading` apart
     b = descriptor(builder, loc, valueOf(op.getB()), rightRows * panelRow);
-    for (int64_t step = 0; step < steps; ++step)
-      bOffsets.push_back(step * 2 * eightRows);
+    bOffsets = alongDepth(steps);
   }
 
   auto start = op.getC().template getDefiningOp<tile::ConstantOp>();
   bool fromZero = start && start.getValue().isZero();
   values[op] = ptx().multiplyWarpgroup(
-      right.getElementType(), result.getExtent(1), a, aOffsets, b, bOffsets, !op.getTransposed(),
-      fromZero ? ValueRange() : ValueRange(valuesOf(op.getC())), awaits);
+      right.getElementType(), result.getExtent(1), a, aOffsets, leftTransposed, b, bOffsets,
+      !op.getTransposed(), fromZero ? ValueRange() : ValueRange(valuesOf(op.getC())), awaits);
   return success();
 }
 

@@ -31,10 +31,12 @@ void addPipePasses(OpPassManager &passes) {
   kernels.addPass(createPipeAssignFragments());
   kernels.addPass(createPipeRotateLoop());
   kernels.addPass(createPipeOverlapProducts());
+  kernels.addPass(createPipeStageOperands());
   kernels.addPass(createPipeSplitRoles());
   kernels.addPass(createPipePlaceBuffers());
   kernels.addPass(createPipeVerifyProtocol());
   kernels.addPass(createPipeOverlapItems());
+  kernels.addPass(createPipeRunRoles());
 }
 
 void addNVVMPasses(OpPassManager &passes) {

@@ -171,7 +171,7 @@ struct PipeOverlapItems : impl::PipeOverlapItemsBase<PipeOverlapItems> {
   void runOnOperation() override {
     tile::ScheduleAttr schedule = getOperation().getScheduleAttr();
     // Without queries ahead the first product would wait for them.
-    if (!schedule || !schedule.getOverlap() || schedule.getQueryStages() < 2)
+    if (!schedule || !schedule->overlap || schedule->queryStages < 2)
       return;
     for (auto roles : getOperation().getBodyBlock().getOps<pipe::RolesOp>())
       for (Region *role : {&roles.getProducer(), &roles.getConsumers()})

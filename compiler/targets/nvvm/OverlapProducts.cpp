@@ -28,7 +28,7 @@ struct Products {
 struct PipeOverlapProducts : impl::PipeOverlapProductsBase<PipeOverlapProducts> {
   void runOnOperation() override {
     tile::ScheduleAttr schedule = getOperation().getScheduleAttr();
-    if (!schedule || !schedule.getOverlap())
+    if (!schedule || !schedule->overlap)
       return;
     auto loops = llvm::to_vector(getOperation().getBodyBlock().getOps<scf::ForOp>());
     for (scf::ForOp loop : loops) {
@@ -42,7 +42,7 @@ struct PipeOverlapProducts : impl::PipeOverlapProductsBase<PipeOverlapProducts> 
                             "= false";
         return signalPassFailure();
       }
-      overlap(loop, *products, schedule.getTurns());
+      overlap(loop, *products, schedule->turns);
     }
   }
 
@@ -56,6 +56,8 @@ struct PipeOverlapProducts : impl::PipeOverlapProductsBase<PipeOverlapProducts> 
     auto isLoaded = [&](Value value) {
       return loop.isDefinedOutsideOfLoop(value) || value.getDefiningOp<tile::LoadOp>();
     };
+    if (products.first.getLeftTransposed() || products.last.getLeftTransposed())
+      return std::nullopt;
     if (!isLoaded(products.first.getA()) || !isLoaded(products.first.getB()) ||
         !loop.isDefinedOutsideOfLoop(products.first.getC()))
       return std::nullopt;

@@ -120,6 +120,27 @@ def PipeOverlapProducts : Pass<"pipe-overlap-products", "::tesela::tile::KernelO
                            "::mlir::scf::SCFDialect"];
 }
 
+def PipeStageOperands : Pass<"pipe-stage-operands", "::tesela::tile::KernelOp"> {
+  let summary = "bring computed operands of products to shared memory";
+  let description = [{
+    A matrix instruction takes its right operand from shared memory, and a left one that is transposed too. Where such an operand is
+    computed, all threads write it to a buffer, between two barriers, right before the first product of a block of operations
+    that reads it. Runs behind the passes that move products.
+
+    ```mlir
+    // before
+    %dQ = tile.dot %dS transposed, %K plus %zero : (!tile.tile<[64, 32], bf16, #pipe.accumulator<warps = 4>>, …) -> …
+    // after
+    pipe.barrier
+    pipe.write %dS to %buffer[%none] : …
+    pipe.barrier
+    %staged = pipe.slot %buffer[%none] : … -> !tile.tile<[64, 32], bf16, #pipe.shared>
+    %dQ = tile.dot %staged transposed, %K plus %zero : …
+    ```
+  }];
+  let dependentDialects = ["::tesela::pipe::PipeDialect", "::mlir::arith::ArithDialect"];
+}
+
 def PipeSplitRoles : Pass<"pipe-split-roles", "::tesela::tile::KernelOp"> {
   let summary = "let one warpgroup copy and the others compute";
   let description = [{
@@ -176,7 +197,7 @@ def PipePlaceBuffers : Pass<"pipe-place-buffers", "::tesela::tile::KernelOp"> {
 }
 
 def PipeVerifyProtocol : Pass<"pipe-verify-protocol", "::tesela::tile::KernelOp"> {
-  let summary = "check that roles neither wait for ever nor read what is not there";
+  let summary = "check that the roles use channels alike, for any number of items and iterations";
   let description = [{
     Changes nothing. Of each `pipe.roles`:
 
@@ -188,25 +209,18 @@ def PipeVerifyProtocol : Pass<"pipe-verify-protocol", "::tesela::tile::KernelOp"
     - **C4** One role fills a channel or sends through it, and at least one reads it. Each that does makes the same
       uses in the same loops, which run equally often; fills are awaited, what is sent is received. Nothing of
       this stands in a branch.
-    - **C5** The roles do not wait for each other in a circle.
-    - **C6** A stage is read between its await and its release only; products in flight read until
-      their `pipe.dot_wait`. One channel fills a buffer.
-    - **C7** A product in flight is used by one `pipe.dot_wait` of its block, which leaves no more in flight than
+    - **C5** A product in flight is used by one `pipe.dot_wait` of its block, which leaves no more in flight than
       were started later. Nothing uses what it adds to until then.
-    - **C8** A `pipe.write` is followed by a `pipe.empty_out` and that by a `pipe.drain`; until then nothing
-      writes or reads the buffer.
-    - **C9** What is written over a filled buffer is written while its stage is held, and has left before
-      the release; such a buffer, and one that is filled in parts, is read as a left operand only, of which a warpgroup reads its own rows.
-    - **C10** The registers of the roles do not exceed what the warpgroups entered with.
-    - **C11** Turns are opened once, outside loops; each `pipe.begin_turn` is followed, in its block, by one
+    - **C6** The registers of the roles do not exceed what the warpgroups entered with.
+    - **C7** Turns are opened once, outside loops; each `pipe.begin_turn` is followed, in its block, by one
       `pipe.end_turn` before the next.
+
+    `pipe-run-roles` checks what depends on the order of operations, behind the last pass that changes it.
 
     ```mlir
     pipe.await %c[%n] : !pipe.channel<2>
-    %K = pipe.slot %buffer[%stage] : …
-    pipe.release %c[%n] : !pipe.channel<2>
-    // error: 'tile.dot' op expected to read a stage between its pipe.await and its pipe.release; …
-    %S = tile.dot %Q, %K transposed plus %zero : …
+    // error: 'pipe.await' op expected a pipe.release of the same use behind it, in its block; …
+    scf.yield %n
     ```
   }];
 }
@@ -221,8 +235,8 @@ def PipeOverlapItems : Pass<"pipe-overlap-items", "::tesela::tile::KernelOp"> {
     constants and names, which are made again.
 
     A role's uses of each channel keep their order and number, and only their places between those of other
-    channels change: nothing that the producer waits for is released later than it was. pipe-verify-protocol, which reads
-    roles without branches, runs before.
+    channels change: nothing that the producer waits for is released later than it was. `pipe-verify-protocol`, which reads
+    roles without branches, runs before; `pipe-run-roles` behind it.
 
     ```mlir
     // before
@@ -263,6 +277,33 @@ def PipeOverlapItems : Pass<"pipe-overlap-items", "::tesela::tile::KernelOp"> {
   }];
   let dependentDialects = ["::tesela::pipe::PipeDialect", "::mlir::arith::ArithDialect",
                            "::mlir::scf::SCFDialect"];
+}
+
+def PipeRunRoles : Pass<"pipe-run-roles", "::tesela::tile::KernelOp"> {
+  let summary = "run the roles against each other: nobody waits for ever or reads what is not there";
+  let description = [{
+    Changes nothing. It runs each `pipe.roles` for one, two and three work items and for as many iterations as there are stages and one more,
+    by computing the numbers of uses and stages; tiles stay unknown. It runs behind the last pass that moves an operation. In each run:
+
+    - **R1** A role's uses of a channel count up by one from 0.
+    - **R2** A stage is read between its await and its release only; products in flight read until their `pipe.dot_wait`. One channel fills
+      a buffer. A buffer that is filled in parts, or where an output goes, is read as a left operand only, of which a warpgroup reads its own rows.
+    - **R3** A `pipe.write` is followed by a `pipe.empty_out` or a `pipe.add_out` and that by a `pipe.drain`; until then nothing writes or reads
+      the buffer. What is written over a filled buffer is written while its stage is held, and has left before the release. A buffer that the consumers
+      write to read it themselves has a `pipe.barrier` between the write and the reads, and one between these and the next write.
+    - **R4** What is written has left, and has been copied, before the role ends.
+    - **R5** The roles do not wait for each other in a circle.
+
+    A branch by a value that a run does not know must not contain what others count on.
+
+    ```mlir
+    pipe.await %c[%n] : !pipe.channel<2>
+    %K = pipe.slot %buffer[%stage] : …
+    pipe.release %c[%n] : !pipe.channel<2>
+    // error: 'tile.dot' op expected to read a stage between its pipe.await and its pipe.release; …
+    %S = tile.dot %Q, %K transposed plus %zero : …
+    ```
+  }];
 }
 
 def PipeLowerToNVVM : Pass<"pipe-lower-to-nvvm", "::mlir::ModuleOp"> {

@@ -37,7 +37,7 @@ struct PipePlaceBuffers : impl::PipePlaceBuffersBase<PipePlaceBuffers> {
     // A finder is a warp: each has its own memory, in roles there is one.
     Builder builder(&getContext());
     tile::ScheduleAttr schedule = getOperation().getScheduleAttr();
-    int64_t warps = schedule && schedule.getConsumers() == 0 ? schedule.getWarps() : 1;
+    int64_t warps = schedule && schedule->consumers == 0 ? schedule->warps : 1;
     getOperation().walk([&](tile::FindBlocksOp find) {
       find->setAttr(finderOffsetAttr, builder.getI64IntegerAttr(end));
       end = llvm::alignTo(end + warps * 4 * BlockFinder::memoryWords, 16);

@@ -150,6 +150,11 @@ void PtxInstructions::storeShared(Value base, int64_t offset, Value x) {
        /*hasSideEffects=*/true);
 }
 
+void PtxInstructions::storeSharedPair(Value base, int64_t offset, Value low, Value high) {
+  emit({}, {base, low, high}, "st.shared.v2.f32 " + address(0, offset) + ", {$1,$2};",
+       "r,f,f,~{memory}", /*hasSideEffects=*/true);
+}
+
 Values PtxInstructions::loadShared16Bytes(Value base, int64_t offset) {
   return emit(SmallVector<Type>(4, builder.getI32Type()), base,
               "ld.shared.v4.b32 {$0,$1,$2,$3}, " + address(4, offset) + ";",
@@ -162,6 +167,17 @@ void PtxInstructions::storeGlobal16Bytes(Value global, ValueRange x) {
   operands.push_back(global);
   emit({}, operands, "st.global.v4.b32 [$4], {$0,$1,$2,$3};", "r,r,r,r,l,~{memory}",
        /*hasSideEffects=*/true);
+}
+
+void PtxInstructions::addGlobal(Value global, Value x) {
+  emit({}, {global, x}, "red.global.add.f32 [$0], $1;", "l,f,~{memory}", /*hasSideEffects=*/true);
+}
+
+void PtxInstructions::addBulk(Value global, Value address, int64_t bytes) {
+  std::string size = std::to_string(bytes);
+  emit({}, {global, address},
+       "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [$0], [$1], " + size + ";",
+       "l,r,~{memory}", /*hasSideEffects=*/true);
 }
 
 void PtxInstructions::initBarrier(Value base, int64_t offset, int64_t arrivals) {
@@ -352,7 +368,7 @@ void PtxInstructions::setRegisters(int64_t count, bool increase) {
 }
 
 Values PtxInstructions::multiplyWarpgroup(Type element, int64_t columns, ValueRange a,
-                                          ArrayRef<int64_t> aOffsets, Value b,
+                                          ArrayRef<int64_t> aOffsets, bool aTransposed, Value b,
                                           ArrayRef<int64_t> bOffsets, bool bTransposed,
                                           ValueRange start, bool awaits) {
   int64_t count = columns / 2, steps = bOffsets.size();
@@ -389,7 +405,8 @@ Values PtxInstructions::multiplyWarpgroup(Type element, int64_t columns, ValueRa
       stream << '}';
     }
     stream << ", db, " << (step == 0 && start.empty() ? 0 : 1) << ", 1, 1"
-           << (aInShared ? ", 0" : "") << ", " << (bTransposed ? 1 : 0) << ";\n";
+           << (aInShared ? aTransposed ? ", 1" : ", 0" : "") << ", " << (bTransposed ? 1 : 0)
+           << ";\n";
   }
   stream << " wgmma.commit_group.sync.aligned;\n";
   if (awaits)

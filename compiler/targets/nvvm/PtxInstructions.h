@@ -60,6 +60,8 @@ public:
   mlir::Value anyPositive(mlir::Value x, mlir::Value barrier, int64_t threads);
 
   void storeShared(mlir::Value address, int64_t offset, mlir::Value x);
+  /// Two f32 beside each other, at a multiple of 8.
+  void storeSharedPair(mlir::Value address, int64_t offset, mlir::Value low, mlir::Value high);
   Values loadShared16Bytes(mlir::Value address, int64_t offset);
   // Barriers in shared memory (9.7.13 mbarrier), 8 bytes each.
   void initBarrier(mlir::Value address, int64_t offset, int64_t arrivals);
@@ -77,6 +79,10 @@ public:
   void copyTensorIn(mlir::Value address, mlir::Value map, mlir::ValueRange coordinates,
                     mlir::Value barrier);
   void copyTensorOut(mlir::Value map, mlir::ValueRange coordinates, mlir::Value address);
+  /// Adds `bytes` (a constant, a multiple of 16) of f32 at `address` to those at `global`, both
+  /// multiples of 16 (9.7.9 cp.reduce.async.bulk); commitTensorCopies and awaitTensorReads count
+  /// it.
+  void addBulk(mlir::Value global, mlir::Value address, int64_t bytes);
   void commitTensorCopies();
   /// Until the committed copies out have read shared memory.
   void awaitTensorReads();
@@ -88,9 +94,9 @@ public:
   void arriveAtBarrier(mlir::Value id, int64_t threads);
   /// bar.sync `id` (i32) for `threads` threads.
   void barrier(mlir::Value id, int64_t threads);
-  /// Adds 1 to the first u32 of the launch's counter (ArgumentSlot::Kind::counter); returns what was
-  /// there. Where the launch has none, adds the number of thread blocks to the u32 at `address` in
-  /// shared memory, and returns that.
+  /// Adds 1 to the first u32 of the launch's counter (ArgumentSlot::Kind::counter); returns what
+  /// was there. Where the launch has none, adds the number of thread blocks to the u32 at `address`
+  /// in shared memory, and returns that.
   mlir::Value countUp(mlir::Value counter, mlir::Value address);
   /// Counts the ends in the second u32, from 0 to `last`, and on the last one makes both 0 again.
   void endCount(mlir::Value counter, mlir::Value last);
@@ -120,13 +126,15 @@ public:
   /// (i64) or four registers a step; `start` is empty for 0. Descriptors move by the offsets (in
   /// 16-byte units) of each step.
   Values multiplyWarpgroup(mlir::Type element, int64_t columns, mlir::ValueRange a,
-                           llvm::ArrayRef<int64_t> aOffsets, mlir::Value b,
+                           llvm::ArrayRef<int64_t> aOffsets, bool aTransposed, mlir::Value b,
                            llvm::ArrayRef<int64_t> bOffsets, bool bTransposed,
                            mlir::ValueRange start, bool awaits);
   /// Waits until at most `pending` groups are under way; `sums` are the accumulators that are then
   /// ready.
   Values awaitProducts(int64_t pending, mlir::ValueRange sums);
 
+  /// Adds an f32 to one in global memory, in one step (9.7.13 red).
+  void addGlobal(mlir::Value global, mlir::Value x);
   /// Stores four i32 to 16 bytes of global memory.
   void storeGlobal16Bytes(mlir::Value global, mlir::ValueRange x);
 

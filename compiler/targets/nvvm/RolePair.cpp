@@ -81,7 +81,7 @@ Value Pair::resolve(Value value) {
     // A block of which the coordinates were sent.
     if (auto block = value.getDefiningOp<tile::BlockOp>()) {
       auto place = resolve(block.getFirst()).getDefiningOp<tile::CoordinatesOp>();
-      if (place && resolve(block.getFirst()) == place.getFirst() &&
+      if (place && !block.getOf() && resolve(block.getFirst()) == place.getFirst() &&
           resolve(block.getBatch()) == place.getBatch() &&
           resolve(block.getHead()) == place.getHead())
         return place.getBlock();

@@ -39,7 +39,7 @@ void dealRegisters(pipe::RolesOp roles, tile::ScheduleAttr schedule) {
   int64_t ops = opsOf(roles.getFinder()), reads = 0;
   roles.getProducer().walk([&](tile::ReadOp) { ++reads; });
   // Without overlap the consumers go through the rounds of reductions, which take registers, too.
-  bool isWide = schedule.getBlockN() >= 128 || !schedule.getOverlap();
+  bool isWide = schedule->blockN >= 128 || !schedule->overlap;
   const auto *registers = registersOf;
   if (ops > opsOfLongFinder)
     registers = registersOfLongFinder;
@@ -47,7 +47,7 @@ void dealRegisters(pipe::RolesOp roles, tile::ScheduleAttr schedule) {
     registers = isWide ? registersBesideWideBlocks : registersOfFinder;
   else if (reads > readsOfLongProducer || opsOf(roles.getProducer()) > opsOfLongProducer)
     registers = registersOfLongProducer;
-  auto [producer, consumer] = registers[schedule.getConsumers()];
+  auto [producer, consumer] = registers[schedule->consumers];
   roles.setProducerRegisters(producer);
   roles.setConsumerRegisters(consumer);
 }

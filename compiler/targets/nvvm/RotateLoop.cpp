@@ -26,7 +26,7 @@ struct CopyGroup {
 struct PipeRotateLoop : impl::PipeRotateLoopBase<PipeRotateLoop> {
   void runOnOperation() override {
     tile::ScheduleAttr schedule = getOperation().getScheduleAttr();
-    stages = schedule ? schedule.getStages() : 1;
+    stages = schedule ? schedule->stages : 1;
     if (stages < 2)
       return;
     SmallVector<scf::ForOp> loops;

@@ -46,7 +46,7 @@ public:
       : kernel(kernel), schedule(kernel.getScheduleAttr()) {}
 
   LogicalResult run() {
-    int64_t consumers = schedule.getConsumers();
+    int64_t consumers = schedule->consumers;
     Block &body = kernel.getBodyBlock();
     Operation *first = &body.front();
     OpBuilder builder(first);
@@ -55,7 +55,7 @@ public:
     openFinds(builder);
     if (failed_)
       return failure();
-    if (schedule.getPersistent())
+    if (schedule->persistent)
       items = openNumbers(builder, loc, /*stages=*/2, /*words=*/4);
 
     auto roles = pipe::RolesOp::create(builder, loc, /*producer_registers=*/0, consumers,
@@ -76,7 +76,7 @@ public:
     nvvm::dealRegisters(roles, schedule);
 
     OpBuilder computes = OpBuilder::atBlockEnd(&roles.getConsumers().emplaceBlock());
-    if (schedule.getTurns())
+    if (schedule->turns)
       pipe::OpenTurnsOp::create(computes, loc);
     emitItems(computes, loc, RoleKind::Consumers,
               [&](OpBuilder &inside, IRMapping &mapping, Uses &uses) {
@@ -89,6 +89,7 @@ public:
                 }
                 receiveAll(*block, uses);
                 eraseUnused(*block);
+                emitAdditions(*block);
                 emitStores(*block);
                 inside.setInsertionPointToEnd(block);
               });
@@ -103,6 +104,7 @@ private:
     pipe::OpenOp channel;
     unsigned number;          ///< in Uses
     bool inLoop;              ///< a loop loads it: all warpgroups read it to the end
+    bool isByRows;            ///< a warpgroup reads its own rows of it alone
     bool takesOutput = false; ///< an output leaves over it
   };
 
@@ -120,12 +122,13 @@ private:
       if (!isReadByProduct(load))
         return; // the consumers load it themselves
       bool isInLoop = load->getParentOp() != kernel;
-      int64_t stages = isInLoop ? schedule.getStages() : schedule.getQueryStages();
+      int64_t stages = isInLoop ? schedule->stages : schedule->queryStages;
       auto known = lanes.find(load.getView());
       if (known != lanes.end()) {
         known->second.inLoop |= isInLoop;
+        known->second.isByRows &= isReadByRows(load);
         auto type = known->second.buffer.getBuffer().getType();
-        stages = known->second.inLoop ? schedule.getStages() : schedule.getQueryStages();
+        stages = known->second.inLoop ? schedule->stages : schedule->queryStages;
         auto channel = known->second.channel.getChannel().getType();
         known->second.channel.getChannel().setType(pipe::ChannelType::get(
             kernel.getContext(), stages, isReadByRows(load) ? channel.getParts() : 1,
@@ -143,12 +146,13 @@ private:
                                           /*panels=*/true);
       Location loc = load.getLoc();
       auto alloc = pipe::AllocOp::create(builder, loc, buffer, Value(), IntegerAttr());
-      int64_t parts = isReadByRows(load) ? schedule.getConsumers() : 1;
+      int64_t parts = isReadByRows(load) ? schedule->consumers : 1;
       int64_t words = carried.contains(load) ? 2 : 0;
       auto open = pipe::OpenOp::create(
           builder, loc, pipe::ChannelType::get(kernel.getContext(), stages, parts, words),
           IntegerAttr());
-      lanes.insert({load.getView(), {alloc, open, unsigned(lanes.size()), isInLoop}});
+      lanes.insert(
+          {load.getView(), {alloc, open, unsigned(lanes.size()), isInLoop, isReadByRows(load)}});
     });
   }
 
@@ -166,7 +170,7 @@ private:
       while (!worklist.empty()) {
         for (Operation *user : worklist.pop_back_val()->getUsers()) {
           auto load = dyn_cast<tile::LoadOp>(user);
-          if (isa<tile::BlockAtOp, tile::BlockOp, tile::CoordinatesOp>(user))
+          if (isa<arith::MulIOp, tile::BlockOp, tile::CoordinatesOp>(user))
             worklist.push_back(user);
           else if (!load || !isReadByProduct(load))
             isForLoads = false;
@@ -257,8 +261,8 @@ private:
     uses.assign(arguments.end() - uses.size(), arguments.end());
     Value rows =
         leads ? Value(tile::WorkOp::create(inside, loc, work.getBlock().getType(), arguments[0]))
-              : Value(tile::BlockOp::create(inside, loc, work.getBlock().getType(), arguments[0],
-                                            arguments[1], arguments[2]));
+              : Value(tile::BlockOp::create(inside, loc, work.getBlock().getType(), arguments[2],
+                                            arguments[0], arguments[1], /*of=*/Value()));
     mapping.map(work.getBlock(), rows);
     body(inside, mapping, uses);
     SmallVector<Value> yielded(uses);
@@ -476,10 +480,12 @@ private:
   /// What only loads needed, and the search for it.
   static void eraseUnused(Block &block) {
     SmallVector<Operation *> ops;
-    block.walk([&](Operation *op) {
-      if (isa<tile::BlockAtOp, tile::FoundBlockOp, tile::FindBlocksOp, tile::RaggedOp,
+    block.walk<WalkOrder::PreOrder>([&](Operation *op) {
+      if (isa<arith::MulIOp, tile::BlockOp, tile::FoundBlockOp, tile::FindBlocksOp, tile::RaggedOp,
               tile::PagedOp>(op))
         ops.push_back(op);
+      // The body of a search goes with it.
+      return isa<tile::FindBlocksOp>(op) ? WalkResult::skip() : WalkResult::advance();
     });
     for (Operation *op : llvm::reverse(ops))
       if (op->use_empty())
@@ -541,6 +547,24 @@ private:
     return last;
   }
 
+  /// Additions leave through buffers, which the copy engine must have read before the next.
+  void emitAdditions(Block &block) {
+    SmallVector<tile::AccumulateOp> additions;
+    block.walk([&](tile::AccumulateOp addition) { additions.push_back(addition); });
+    for (tile::AccumulateOp addition : additions) {
+      auto type = cast<tile::TileType>(addition.getTile().getType());
+      Location loc = addition.getLoc();
+      OpBuilder outside(block.getParent()->getParentOfType<pipe::RolesOp>()), builder(addition);
+      auto bufferType = pipe::BufferType::get(kernel.getContext(), 1, type.getExtent(0),
+                                              type.getExtent(1), type.getElementType());
+      Value buffer = pipe::AllocOp::create(outside, loc, bufferType, Value(), IntegerAttr());
+      pipe::DrainOp::create(builder, loc);
+      pipe::WriteOp::create(builder, loc, addition.getTile(), buffer, constant(builder, loc, 0));
+      pipe::AddOutOp::create(builder, loc, buffer, addition.getView(), addition.getBlock());
+      addition.erase();
+    }
+  }
+
   /// Outputs leave through buffers of their own, or over that of the queries: a warpgroup writes
   /// only over its own rows, which it alone has read.
   void emitStores(Block &block) {
@@ -554,10 +578,10 @@ private:
       auto bufferType = pipe::BufferType::get(kernel.getContext(), 1, type.getExtent(0),
                                               type.getExtent(1), type.getElementType(), true);
       Lane *over = nullptr;
-      if (!schedule.getOutputBuffer())
+      if (!schedule->outputBuffer)
         for (auto &[view, lane] : lanes)
-          if (!over && lane.channel.getChannel().getType().getParts() == schedule.getConsumers() &&
-              !lane.inLoop && !lane.takesOutput && lane.buffer.getBuffer().getType() == bufferType)
+          if (!over && lane.isByRows && !lane.inLoop && !lane.takesOutput &&
+              lane.buffer.getBuffer().getType() == bufferType)
             over = &lane;
       if (over)
         over->takesOutput = true;
@@ -592,7 +616,7 @@ private:
 struct PipeSplitRoles : impl::PipeSplitRolesBase<PipeSplitRoles> {
   void runOnOperation() override {
     tile::ScheduleAttr schedule = getOperation().getScheduleAttr();
-    if (schedule && schedule.getConsumers() > 0 && failed(RoleSplitter(getOperation()).run()))
+    if (schedule && schedule->consumers > 0 && failed(RoleSplitter(getOperation()).run()))
       signalPassFailure();
   }
 };

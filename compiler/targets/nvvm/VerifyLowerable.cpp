@@ -19,7 +19,7 @@ namespace {
 /// The channel of work items brings a block's coordinates and no part.
 LogicalResult verify(tile::WorkPartOp work) {
   tile::ScheduleAttr schedule = work->getParentOfType<tile::KernelOp>().getScheduleAttr();
-  if (!schedule || !schedule.getPersistent())
+  if (!schedule || !schedule->persistent)
     return success();
   return work.emitOpError() << "expected a schedule with persistent = false, got true; "
                                "work items with a part are one a thread block";
@@ -39,7 +39,7 @@ LogicalResult verifyFill(tile::LoadOp load) {
   tile::ScheduleAttr schedule = load->getParentOfType<tile::KernelOp>().getScheduleAttr();
   ViewPlace place = placeOf(load.getView());
   bool isApart = place.paged || (place.ragged && !isReadByRows(load));
-  if (!schedule || schedule.getConsumers() == 0 || !isApart ||
+  if (!schedule || schedule->consumers == 0 || !isApart ||
       load.getBlock().getType().getAxis() == tile::Axis::Key)
     return success();
   return load.emitOpError() << "expected blocks of keys, or a left operand of tile.dot from a "
@@ -80,10 +80,24 @@ LogicalResult verify(tile::StoreOp store) {
                              << "; convert it with tile.convert";
 }
 
+/// A row is added from the registers, or as one piece by the copy engine.
+LogicalResult verify(tile::AccumulateOp accumulate) {
+  tile::ViewType view = accumulate.getView().getType();
+  std::optional<int64_t> columns = view.getRank() == 4 ? view.getStaticExtent(3) : std::nullopt;
+  if (columns && *columns % 8 == 0)
+    return success();
+  return accumulate.emitOpError() << "expected a view [batch, head, position, D] with D a multiple "
+                                     "of 8, got "
+                                  << view;
+}
+
 LogicalResult verify(tile::DotOp dot) {
-  if (dot.getLeftTransposed())
-    return dot.emitOpError() << "expected a left operand that is not transposed; compute the "
-                                "product's transpose, or run it on the host";
+  tile::ScheduleAttr schedule = dot->getParentOfType<tile::KernelOp>().getScheduleAttr();
+  auto result = cast<tile::TileType>(dot.getType());
+  if (schedule && result.getExtent(0) % (16 * schedule->warps) != 0)
+    return dot.emitOpError() << "expected a result with 16 rows for each of " << schedule->warps
+                             << " warps, or a multiple of them, got " << result
+                             << "; choose other blocks or fewer warps";
   Type element = cast<tile::TileType>(dot.getA().getType()).getElementType();
   if (element.isF16() || element.isBF16())
     return success();
@@ -97,8 +111,8 @@ LogicalResult verifyLowerable(tile::KernelOp kernel) {
   WalkResult result = kernel.walk([](Operation *op) {
     LogicalResult verified =
         llvm::TypeSwitch<Operation *, LogicalResult>(op)
-            .Case<tile::DotOp, tile::LoadOp, tile::MapOp, tile::StoreOp, tile::WorkPartOp>(
-                [](auto each) { return verify(each); })
+            .Case<tile::AccumulateOp, tile::DotOp, tile::LoadOp, tile::MapOp, tile::StoreOp,
+                  tile::WorkPartOp>([](auto each) { return verify(each); })
             .Default([](Operation *) { return success(); });
     return failed(verified) ? WalkResult::interrupt() : WalkResult::advance();
   });

@@ -9,8 +9,15 @@ tile.kernel @k() {
 // -----
 
 tile.kernel @k() {
-  // expected-error @+1 {{expected elements f16 or bf16, got 'f32'}}
-  %b = pipe.alloc : !pipe.buffer<1, [8, 64], f32>
+  // expected-error @+1 {{expected elements f16, bf16 or f32, got 'i32'}}
+  %b = pipe.alloc : !pipe.buffer<1, [8, 64], i32>
+}
+
+// -----
+
+tile.kernel @k() {
+  // expected-error @+1 {{expected a buffer without panels, which tensor copies fill with 16-bit elements, got elements f32}}
+  %b = pipe.alloc : !pipe.buffer<1, [8, 64], f32, panels = true>
 }
 
 // -----
@@ -43,7 +50,7 @@ tile.kernel @k(%v: !tile.view<[?, ?, ?, 128], bf16>, %i: i32) {
 tile.kernel @k(%v: !tile.view<[?, ?, ?, 64], bf16>, %i: i32) {
   %b = pipe.alloc : !pipe.buffer<1, [8, 64], bf16>
   %rows = tile.work : !tile.block<query, 8>
-  %columns = tile.block_at %i of %rows : !tile.block<query, 8> -> !tile.block<key, 128>
+  %columns = tile.block %i of %rows : !tile.block<query, 8> -> !tile.block<key, 128>
   // expected-error @+1 {{expected a block of the shape and type of a stage}}
   pipe.copy %v[%rows, %columns] to %b[%i] : !tile.view<[?, ?, ?, 64], bf16>[!tile.block<query, 8>, !tile.block<key, 128>], !pipe.buffer<1, [8, 64], bf16>
 }
@@ -308,7 +315,7 @@ tile.kernel @k(%use: i32, %k: !tile.view<[?, ?, ?, 64], f16>) {
   %b = pipe.alloc : !pipe.buffer<2, [64, 64], f16, panels = true>
   %c = pipe.open : !pipe.channel<2 words = 2>
   %rows = tile.work : !tile.block<query, 64>
-  %keys = tile.block_at %use of %rows : !tile.block<query, 64> -> !tile.block<key, 64>
+  %keys = tile.block %use of %rows : !tile.block<query, 64> -> !tile.block<key, 64>
   pipe.roles producer 24 {
     // expected-error @+1 {{expected a channel that carries its 1 numbers (words = 1), got '!pipe.channel<2 words = 2>'}}
     pipe.fill %k[%keys] to %b on %c[%use] with %use : !tile.view<[?, ?, ?, 64], f16>[!tile.block<key, 64>], !pipe.buffer<2, [64, 64], f16, panels = true>, !pipe.channel<2 words = 2>

@@ -9,7 +9,7 @@ tile.kernel @all(%k: !tile.view<[?, ?, ?, 64], bf16>, %o: !tile.view<[?, ?, ?, 6
   // CHECK: %[[O:.*]] = pipe.alloc over %[[K]] : !pipe.buffer<2, [64, 64], bf16>, : <1, [64, 64], bf16>
   %c = pipe.alloc over %b : !pipe.buffer<2, [64, 64], bf16>, : !pipe.buffer<1, [64, 64], bf16>
   %rows = tile.work : !tile.block<query, 64>
-  %keys = tile.block_at %stage of %rows : !tile.block<query, 64> -> !tile.block<key, 64>
+  %keys = tile.block %stage of %rows : !tile.block<query, 64> -> !tile.block<key, 64>
   // CHECK: pipe.copy %k[%[[KEYS:.*]]] to %[[K]][%stage] : <[?, ?, ?, 64], bf16>[<key, 64>], <2, [64, 64], bf16>
   pipe.copy %k[%keys] to %b[%stage] : !tile.view<[?, ?, ?, 64], bf16>[!tile.block<key, 64>], !pipe.buffer<2, [64, 64], bf16>
   // CHECK: pipe.copy %k[%{{.*}}, %[[KEYS]]] to %[[K]][%stage] : <[?, ?, ?, 64], bf16>[<query, 64>, !tile.block<key, 64>], <2, [64, 64], bf16>
@@ -47,7 +47,7 @@ tile.kernel @roles(%k: !tile.view<[?, ?, ?, 128], f16>, %o: !tile.view<[?, ?, ?,
   // CHECK: pipe.open {offset = 73728 : i64} : <1>
   %placed = pipe.open {offset = 73728 : i64} : !pipe.channel<1>
   %rows = tile.work : !tile.block<query, 128>
-  %keys = tile.block_at %use of %rows : !tile.block<query, 128> -> !tile.block<key, 80>
+  %keys = tile.block %use of %rows : !tile.block<query, 128> -> !tile.block<key, 80>
   // CHECK: pipe.roles producer 24 {
   pipe.roles producer 24 {
     // CHECK-NEXT: pipe.acquire %[[C]][%use] : <2>

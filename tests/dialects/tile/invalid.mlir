@@ -196,7 +196,7 @@ tile.kernel @k(%v: !tile.view<[?, ?, ?, 64], f32>) {
 
 tile.kernel @k(%v: !tile.view<[?, ?, ?, 64], f32>, %i: i32) {
   %b = tile.work : !tile.block<query, 8>
-  %columns = tile.block_at %i of %b : !tile.block<query, 8> -> !tile.block<key, 16>
+  %columns = tile.block %i of %b : !tile.block<query, 8> -> !tile.block<key, 16>
   // expected-error @+1 {{the tile of this block of the view: expected extents 8 x 16, got 8 x 64}}
   %x = tile.load %v[%b, %columns] : !tile.view<[?, ?, ?, 64], f32>[!tile.block<query, 8>, !tile.block<key, 16>] -> !tile.tile<[8, 64], f32>
 }
@@ -205,7 +205,7 @@ tile.kernel @k(%v: !tile.view<[?, ?, ?, 64], f32>, %i: i32) {
 
 tile.kernel @k(%v: !tile.view<[?, ?, ?], f32, contiguous>, %i: i32) {
   %b = tile.work : !tile.block<query, 8>
-  %columns = tile.block_at %i of %b : !tile.block<query, 8> -> !tile.block<key, 16>
+  %columns = tile.block %i of %b : !tile.block<query, 8> -> !tile.block<key, 16>
   // expected-error @+1 {{expected a view [batch, head, position, D] of which to take columns, got '!tile.view<[?, ?, ?], f32, contiguous>'}}
   %x = tile.load %v[%b, %columns] : !tile.view<[?, ?, ?], f32, contiguous>[!tile.block<query, 8>, !tile.block<key, 16>] -> !tile.tile<[8, 16], f32>
 }
@@ -395,7 +395,7 @@ tile.kernel @k(%scale: f32) {
 
 tile.kernel @k(%scale: f32, %i: i32) {
   %rows = tile.work : !tile.block<query, 8>
-  %keys = tile.block_at %i of %rows : !tile.block<query, 8> -> !tile.block<key, 4>
+  %keys = tile.block %i of %rows : !tile.block<query, 8> -> !tile.block<key, 4>
   %s = tile.constant 0.0 : !tile.tile<[8, 8], f32>
   // expected-error @+1 {{scores: expected extents 8 x 4, got 8 x 8}}
   %x = tile.score %s scaled by %scale at %rows, %keys : !tile.tile<[8, 8], f32>, !tile.block<query, 8>, !tile.block<key, 4>
@@ -405,7 +405,7 @@ tile.kernel @k(%scale: f32, %i: i32) {
 
 tile.kernel @k(%scale: f32, %i: i32) {
   %rows = tile.work : !tile.block<query, 8>
-  %keys = tile.block_at %i of %rows : !tile.block<query, 8> -> !tile.block<key, 8>
+  %keys = tile.block %i of %rows : !tile.block<query, 8> -> !tile.block<key, 8>
   %s = tile.constant 0.0 : !tile.tile<[8, 8], f16>
   // expected-error @+1 {{scores: expected elements f32, got 'f16'; convert them with tile.convert}}
   %x = tile.score %s scaled by %scale at %rows, %keys : !tile.tile<[8, 8], f16>, !tile.block<query, 8>, !tile.block<key, 8>
@@ -415,7 +415,7 @@ tile.kernel @k(%scale: f32, %i: i32) {
 
 tile.kernel @k(%partial: i1, %i: i32) {
   %rows = tile.work : !tile.block<query, 8>
-  %keys = tile.block_at %i of %rows : !tile.block<query, 8> -> !tile.block<key, 8>
+  %keys = tile.block %i of %rows : !tile.block<query, 8> -> !tile.block<key, 8>
   %s = tile.constant 0.0 : !tile.tile<[8, 8], f32>
   // expected-error @+1 {{expected the body to take ('i32', 'i32', 'i32', 'i32', 'i32'), got ('i32')}}
   %x = tile.mask %s if %partial at %rows, %keys : !tile.tile<[8, 8], f32>, !tile.block<query, 8>, !tile.block<key, 8> do {
@@ -428,7 +428,7 @@ tile.kernel @k(%partial: i1, %i: i32) {
 
 tile.kernel @k(%partial: i1, %i: i32) {
   %rows = tile.work : !tile.block<query, 8>
-  %keys = tile.block_at %i of %rows : !tile.block<query, 8> -> !tile.block<key, 8>
+  %keys = tile.block %i of %rows : !tile.block<query, 8> -> !tile.block<key, 8>
   %s = tile.constant 0.0 : !tile.tile<[8, 8], f32>
   // expected-error @+1 {{expected the body to yield one 'i1'}}
   %x = tile.mask %s if %partial at %rows, %keys : !tile.tile<[8, 8], f32>, !tile.block<query, 8>, !tile.block<key, 8> do {
@@ -610,7 +610,7 @@ tile.kernel @converted(%a: !tile.tile<[8, 8], i1>) {
 
 tile.kernel @packed_columns(%x: !tile.tile<[32, 64], f32>, %i: i32, %partial: i1) {
   %keys = tile.work : !tile.block<key, 32>
-  %queries = tile.block %i, %i, %i : !tile.block<query, 64, 4>
+  %queries = tile.block %i batch %i head %i -> !tile.block<query, 64, 4>
   // expected-error @+1 {{expected columns of one head, got '!tile.block<query, 64, 4>'; several heads can share rows}}
   %t = tile.mask %x if %partial at %keys, %queries : !tile.tile<[32, 64], f32>, !tile.block<key, 32>, !tile.block<query, 64, 4>
 }
@@ -640,4 +640,28 @@ tile.kernel @half_a_part(%part: i32) {
   tile.blocks %keys, %partial of %rows : !tile.block<query, 8> -> !tile.block<key, 16> part (%part) {
     tile.yield
   }
+}
+
+// -----
+
+// expected-error@+1 {{'block_k' is no choice of a schedule; the choices are block_m, block_n, stages}}
+tile.kernel @unknown_choice() attributes {schedule = #tile.schedule<block_m = 64, block_k = 16>} {
+}
+
+// -----
+
+// expected-error@+1 {{stages is a whole number from 1 to 4096, not '0'}}
+tile.kernel @no_stage() attributes {schedule = #tile.schedule<block_m = 64, block_n = 16, stages = 0>} {
+}
+
+// -----
+
+// expected-error@+1 {{block_n is given twice; leave one out}}
+tile.kernel @twice() attributes {schedule = #tile.schedule<block_n = 64, block_n = 16>} {
+}
+
+// -----
+
+// expected-error@+1 {{expected a schedule with warps, got none; add it}}
+tile.kernel @missing() attributes {schedule = #tile.schedule<block_m = 64, block_n = 16, stages = 2>} {
 }

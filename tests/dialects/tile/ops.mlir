@@ -44,8 +44,8 @@ tile.kernel @bound(%q: !tile.view<[?, ?, ?, 32], bf16>, %lse: !tile.view<[?, ?, 
   %rows = tile.work : !tile.block<query, 64>
   // CHECK: %[[BATCH:.*]], %[[HEAD:.*]], %[[KV:.*]], %[[FIRST:.*]] = tile.coordinates %{{.*}} : <query, 64>
   %batch, %head, %kv_head, %first = tile.coordinates %rows : !tile.block<query, 64>
-  // CHECK: tile.block_at %[[FIRST]] of %{{.*}} : <query, 64> -> <key, 16>
-  %other = tile.block_at %first of %rows : !tile.block<query, 64> -> !tile.block<key, 16>
+  // CHECK: tile.block %[[FIRST]] of %{{.*}} : !tile.block<query, 64> -> <key, 16>
+  %other = tile.block %first of %rows : !tile.block<query, 64> -> !tile.block<key, 16>
   // CHECK: tile.extent "Sk"
   %sk = tile.extent "Sk"
   // CHECK: tile.read %$t[%[[BATCH]], %[[HEAD]]] : <[?, ?], i32> -> i32
@@ -242,8 +242,8 @@ tile.kernel @phases(%period: i32, %factor: i32) {
 tile.kernel @orientations(%x: !tile.view<[?, ?, ?, 16], f32>, %lse: !tile.view<[?, ?, ?], f32, contiguous>, %i: i32, %scale: f32, %partial: i1) {
   // CHECK: %[[KEYS:.*]] = tile.work : <key, 32>
   %keys = tile.work : !tile.block<key, 32>
-  // CHECK: %[[QUERIES:.*]] = tile.block %i, %i, %i : <query, 8>
-  %queries = tile.block %i, %i, %i : !tile.block<query, 8>
+  // CHECK: %[[QUERIES:.*]] = tile.block %i batch %i head %i -> <query, 8>
+  %queries = tile.block %i batch %i head %i -> !tile.block<query, 8>
   // CHECK: tile.load %lse[%[[QUERIES]]] : <[?, ?, ?], f32, contiguous>[<query, 8>] -> !tile.tile<[1, 8], f32>
   %l = tile.load %lse[%queries] : !tile.view<[?, ?, ?], f32, contiguous>[!tile.block<query, 8>] -> !tile.tile<[1, 8], f32>
   %q = tile.load %x[%queries] : !tile.view<[?, ?, ?, 16], f32>[!tile.block<query, 8>] -> !tile.tile<[8, 16], f32>

@@ -25,7 +25,7 @@ tile.kernel @dot(%q: !aView, %k: !bView, %o: !oView)
     attributes {schedule = #tile.schedule<block_m = {M}, block_n = 16, stages = 1, warps = 1, q_in_registers = false>} {
   %rows = tile.work : !rows
   %zero = arith.constant 0 : i32
-  %keys = tile.block_at %zero of %rows : !rows -> !keys
+  %keys = tile.block %zero of %rows : !rows -> !keys
   %a = tile.load %q[%rows] : !aView[!rows] -> !a
   %b = tile.load %k[%keys] : !bView[!keys] -> !b
   %c = tile.load %o[%rows] : !oView[!rows] -> !c
@@ -115,8 +115,8 @@ tile.kernel @dot(%q: !aView, %k: !bView, %o: !oView)
     attributes {schedule = #tile.schedule<block_m = {M}, block_n = 16, stages = 1, warps = 1, q_in_registers = false>} {
   %rows = tile.work : !tile.block<query, {M}>
   %zero = arith.constant 0 : i32
-  %ofA = tile.block %zero, %zero, %zero : !tile.block<key, {K}>
-  %ofB = tile.block %zero, %zero, %zero : !tile.block<key, {BR}>
+  %ofA = tile.block %zero batch %zero head %zero -> !tile.block<key, {K}>
+  %ofB = tile.block %zero batch %zero head %zero -> !tile.block<key, {BR}>
   %a = tile.load %q[%ofA] : !aView[!tile.block<key, {K}>] -> !tile.tile<[{K}, {M}], {T}>
   %b = tile.load %k[%ofB] : !bView[!tile.block<key, {BR}>] -> !tile.tile<[{BR}, {BC}], {T}>
   %c = tile.constant 0.5 : !tile.tile<[{M}, {N}], f32>

@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 #include "Ptx.h"
 
+#include "schedule/Schedule.h"
 #include "targets/nvvm/ChipFacts.h"
 
 #include <algorithm>
@@ -587,6 +588,25 @@ TEST_P(PtxChip, HasItsTargetVersionAndSharedMemory) {
     EXPECT_GT(artifact.launches.front().sharedBytes, 0);
     EXPECT_LE(artifact.launches.front().sharedBytes, chip->blockShared);
   }
+}
+
+// The heuristics choose by an estimate, before there is IR in which to count.
+TEST_P(PtxChip, SharedMemoryIsEstimatedWellAndNeverTooLow) {
+  constexpr int64_t mostOfFinder = 4096; // an estimate includes a finder, which few masks have
+  for (int headDim : {64, 72, 128, 192, 256})
+    for (const char *choices : {"", "stages = 1"}) {
+      KernelSpecification specification =
+          specificationOf(causal, headDim, ElementType::bf16, GetParam());
+      specification.schedule = choices;
+      Artifact artifact = compiled(specification);
+      ASSERT_EQ(artifact.launches.size(), 1u);
+      Schedule schedule;
+      ASSERT_TRUE(overrideSchedule(schedule, artifact.schedule).ok());
+      int64_t estimated = sharedBytes(schedule, specification);
+      int64_t counted = artifact.launches.front().sharedBytes;
+      EXPECT_GE(estimated, counted) << "D " << headDim << ", " << artifact.schedule;
+      EXPECT_LE(estimated, counted + mostOfFinder) << "D " << headDim << ", " << artifact.schedule;
+    }
 }
 
 INSTANTIATE_TEST_SUITE_P(All, PtxChip, testing::Values(80, 86, 87, 89, 90, 100, 103, 120),

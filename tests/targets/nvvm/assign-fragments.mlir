@@ -24,14 +24,14 @@ tile.kernel @product(%q: !tile.view<[?, ?, ?, 64], f16>, %k: !tile.view<[?, ?, ?
   // CHECK: %[[QR:.*]] = pipe.convert %[[QS]] : {{.*}} -> !tile.tile<[64, 64], f16, #pipe.operand<warps = 4>>
   // CHECK: scf.for
   %r = scf.for %j = %low to %high step %one iter_args(%acc = %c) -> (!tile.tile<[64, 64], f32>) : i32 {
-    // CHECK: tile.block_at
+    // CHECK: tile.block
     // CHECK-NEXT: pipe.barrier
     // CHECK: pipe.copy %k[%{{.*}}] to %[[K]]
     // CHECK-NEXT: pipe.commit
     // CHECK-NEXT: pipe.wait 0
     // CHECK-NEXT: pipe.barrier
     // CHECK: %[[KS:.*]] = pipe.slot %[[K]]{{.*}} -> !tile.tile<[64, 64], f16, #pipe.shared>
-    %keys = tile.block_at %j of %rows : !tile.block<query, 64> -> !tile.block<key, 64>
+    %keys = tile.block %j of %rows : !tile.block<query, 64> -> !tile.block<key, 64>
     %y = tile.load %k[%keys] : !tile.view<[?, ?, ?, 64], f16>[!tile.block<key, 64>] -> !tile.tile<[64, 64], f16>
     // CHECK: tile.dot %[[QR]], %[[KS]] transposed
     %d = tile.dot %x, %y transposed plus %acc : (!tile.tile<[64, 64], f16>, !tile.tile<[64, 64], f16>, !tile.tile<[64, 64], f32>) -> !tile.tile<[64, 64], f32>

@@ -88,24 +88,24 @@ tile.kernel @forward(%q: !heads, %k: !heads, %v: !heads, %o: !heads, %lse: !tile
       %rounded = arith.addi %Sk, %seventy_nine : i32
       %blocks = arith.divui %rounded, %eighty : i32
       %high = arith.maxsi %blocks, %one : i32
-      %keys0 = tile.block_at %zero of %rows : !rows -> !keys
+      %keys0 = tile.block %zero of %rows : !rows -> !keys
       pipe.acquire %k_channel[%kn] : !two_stages
       pipe.fill %k[%keys0] to %k_buffer on %k_channel[%kn] : !heads[!keys], !kv, !two_stages
       %kn1 = arith.addi %kn, %one : i32
       %n:2 = scf.for %j = %one to %high step %one iter_args(%kn2 = %kn1, %vn2 = %vn) -> (i32, i32) : i32 {
-        %keys = tile.block_at %j of %rows : !rows -> !keys
+        %keys = tile.block %j of %rows : !rows -> !keys
         pipe.acquire %k_channel[%kn2] : !two_stages
         pipe.fill %k[%keys] to %k_buffer on %k_channel[%kn2] : !heads[!keys], !kv, !two_stages
         %kn3 = arith.addi %kn2, %one : i32
         %before = arith.subi %j, %one : i32
-        %keys_before = tile.block_at %before of %rows : !rows -> !keys
+        %keys_before = tile.block %before of %rows : !rows -> !keys
         pipe.acquire %v_channel[%vn2] : !two_stages
         pipe.fill %v[%keys_before] to %v_buffer on %v_channel[%vn2] : !heads[!keys], !kv, !two_stages
         %vn3 = arith.addi %vn2, %one : i32
         scf.yield %kn3, %vn3 : i32, i32
       }
       %last = arith.subi %high, %one : i32
-      %keys_last = tile.block_at %last of %rows : !rows -> !keys
+      %keys_last = tile.block %last of %rows : !rows -> !keys
       pipe.acquire %v_channel[%n#1] : !two_stages
       pipe.fill %v[%keys_last] to %v_buffer on %v_channel[%n#1] : !heads[!keys], !kv, !two_stages
       %vn4 = arith.addi %n#1, %one : i32
@@ -125,7 +125,7 @@ tile.kernel @forward(%q: !heads, %k: !heads, %v: !heads, %o: !heads, %lse: !tile
       scf.condition(%more) %batch, %head, %first, %qn, %kn, %vn, %in1 : i32, i32, i32, i32, i32, i32, i32
     } do {
     ^bb0(%batch: i32, %head: i32, %first_row: i32, %qn: i32, %kn: i32, %vn: i32, %in: i32):
-      %rows = tile.block %batch, %head, %first_row : !rows
+      %rows = tile.block %first_row batch %batch head %head -> !rows
       pipe.await %q_channel[%qn] : !three_parts
       %Q = pipe.slot %q_buffer[%zero] : !q -> !Q
       %S0 = tile.constant 0.0 : !S
@@ -140,7 +140,7 @@ tile.kernel @forward(%q: !heads, %k: !heads, %v: !heads, %o: !heads, %lse: !tile
       %whole = arith.subi %Sk, %eighty : i32 // from here on a block ends behind the last key
 
       // The first block: S, its maxima m and sums l, P. Its product with V is put off.
-      %keys0 = tile.block_at %zero of %rows : !rows -> !keys
+      %keys0 = tile.block %zero of %rows : !rows -> !keys
       %kstage0 = arith.remui %kn, %two : i32
       pipe.await %k_channel[%kn] : !two_stages
       %K0 = pipe.slot %k_buffer[%kstage0] : !kv -> !KV
@@ -183,7 +183,7 @@ tile.kernel @forward(%q: !heads, %k: !heads, %v: !heads, %o: !heads, %lse: !tile
 
       %m, %l, %P, %O, %kn_end, %vn_end = scf.for %j = %one to %high step %one
           iter_args(%m2 = %m1, %l2 = %l1, %P2 = %P1, %O2 = %O0, %kn2 = %kn1, %vn2 = %vn) -> (!row, !shares, !P, !O, i32, i32) : i32 {
-        %keys = tile.block_at %j of %rows : !rows -> !keys
+        %keys = tile.block %j of %rows : !rows -> !keys
         %start = arith.muli %j, %eighty : i32
         %partial = arith.cmpi sgt, %start, %whole : i32
 

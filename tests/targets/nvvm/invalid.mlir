@@ -31,19 +31,19 @@ tile.kernel @odd_columns(%x: !tile.view<[?, ?, ?, 60], f16>, %o: !tile.view<[?, 
 
 tile.kernel @columns(%x: !tile.view<[?, ?, ?, ?], f32>, %i: i32) attributes {pipe.shared_bytes = 0 : i64, schedule = #tile.schedule<block_m = 64, block_n = 64, stages = 1, warps = 4, q_in_registers = false>} {
   %rows = tile.work : !tile.block<query, 64>
-  %columns = tile.block_at %i of %rows : !tile.block<query, 64> -> !tile.block<key, 64>
+  %columns = tile.block %i of %rows : !tile.block<query, 64> -> !tile.block<key, 64>
   // expected-error @+1 {{expected all columns of the view, got a block of them, which is loaded for tile.dot alone}}
   %X = tile.load %x[%rows, %columns] : !tile.view<[?, ?, ?, ?], f32>[!tile.block<query, 64>, !tile.block<key, 64>] -> !tile.tile<[64, 64], f32>
 }
 
 // -----
 
-tile.kernel @left_transposed(%a: !tile.view<[?, ?, ?, 64], f16>) attributes {pipe.shared_bytes = 0 : i64, schedule = #tile.schedule<block_m = 64, block_n = 64, stages = 1, warps = 4, q_in_registers = false>} {
-  %rows = tile.work : !tile.block<query, 64>
-  %A = tile.load %a[%rows] : !tile.view<[?, ?, ?, 64], f16>[!tile.block<query, 64>] -> !tile.tile<[64, 64], f16>
-  %zero = tile.constant 0.0 : !tile.tile<[64, 64], f32>
-  // expected-error @+1 {{expected a left operand that is not transposed; compute the product's transpose, or run it on the host}}
-  %C = tile.dot %A transposed, %A plus %zero : (!tile.tile<[64, 64], f16>, !tile.tile<[64, 64], f16>, !tile.tile<[64, 64], f32>) -> !tile.tile<[64, 64], f32>
+tile.kernel @rows_of_warps(%a: !tile.view<[?, ?, ?, 64], f16>) attributes {pipe.shared_bytes = 0 : i64, schedule = #tile.schedule<block_m = 32, block_n = 64, stages = 1, warps = 4, q_in_registers = false>} {
+  %rows = tile.work : !tile.block<query, 32>
+  %A = tile.load %a[%rows] : !tile.view<[?, ?, ?, 64], f16>[!tile.block<query, 32>] -> !tile.tile<[32, 64], f16>
+  %zero = tile.constant 0.0 : !tile.tile<[32, 32], f32>
+  // expected-error @+1 {{expected a result with 16 rows for each of 4 warps, or a multiple of them, got '!tile.tile<[32, 32], f32>'; choose other blocks or fewer warps}}
+  %C = tile.dot %A, %A transposed plus %zero : (!tile.tile<[32, 64], f16>, !tile.tile<[32, 64], f16>, !tile.tile<[32, 32], f32>) -> !tile.tile<[32, 32], f32>
 }
 
 // -----

@@ -5,15 +5,14 @@
 // Each warpgroup's rows of the left operand are a part of the fill, with the same columns.
 // SPLIT-LABEL: tile.kernel @roles
 // SPLIT: scf.for %[[J:[a-z0-9]+]] =
-// SPLIT: %[[DEPTH:[0-9]+]] = tile.block_at %[[J]] of %[[ROWS:[0-9]+]] :
+// SPLIT: %[[DEPTH:[0-9]+]] = tile.block %[[J]] of %[[ROWS:[0-9]+]] :
 // SPLIT: pipe.fill %a[%[[ROWS]], %[[DEPTH]]] to
 // SPLIT: pipe.fill %a[%[[ROWS]], %[[DEPTH]]] to {{.*}} part 1
 // SPLIT: pipe.fill %b[%[[DEPTH]]] to
 
 // The block's first row is a column of the one tensor and a row of the other.
 // CHECK-LABEL: llvm.func @roles
-// CHECK: scf.for %[[J:[a-z0-9]+]] =
-// CHECK: %[[FIRST:.*]] = arith.muli %[[J]], %{{.*}} : i32
+// CHECK: scf.for %[[FIRST:[a-z0-9]+]] =
 // CHECK: cp.async.bulk.tensor.4d.shared::cluster{{.*}} %{{[^,]*}}, %{{[^,]*}}, %[[FIRST]], %{{[^,]*}},
 // CHECK: cp.async.bulk.tensor.4d.shared::cluster{{.*}} %{{[^,]*}}, %{{[^,]*}}, %[[FIRST]], %{{[^,]*}},
 // CHECK: cp.async.bulk.tensor.4d.shared::cluster{{.*}} %{{[^,]*}}, %{{[^,]*}}, %c0_i32{{[^,]*}}, %[[FIRST]],
@@ -26,7 +25,7 @@ tile.kernel @roles(%a: !tile.view<[?, ?, ?, ?], bf16>, %b: !tile.view<[?, ?, ?, 
   %rows = tile.work : !tile.block<query, 128>
   %C0 = tile.constant 0.0 : !tile.tile<[128, 64], f32>
   %C = scf.for %j = %low to %high step %one iter_args(%C1 = %C0) -> (!tile.tile<[128, 64], f32>) : i32 {
-    %depth = tile.block_at %j of %rows : !tile.block<query, 128> -> !tile.block<key, 64>
+    %depth = tile.block %j of %rows : !tile.block<query, 128> -> !tile.block<key, 64>
     %A = tile.load %a[%rows, %depth] : !tile.view<[?, ?, ?, ?], bf16>[!tile.block<query, 128>, !tile.block<key, 64>] -> !tile.tile<[128, 64], bf16>
     %B = tile.load %b[%depth] : !tile.view<[?, ?, ?, 64], bf16>[!tile.block<key, 64>] -> !tile.tile<[64, 64], bf16>
     %C2 = tile.dot %A, %B plus %C1 : (!tile.tile<[128, 64], bf16>, !tile.tile<[64, 64], bf16>, !tile.tile<[128, 64], f32>) -> !tile.tile<[128, 64], f32>
@@ -49,7 +48,7 @@ tile.kernel @roles(%a: !tile.view<[?, ?, ?, ?], bf16>, %b: !tile.view<[?, ?, ?, 
 tile.kernel @chunks(%a: !tile.view<[?, ?, ?, ?], bf16>, %o: !tile.view<[?, ?, ?, 64], bf16>, %index: i32)
     attributes {schedule = #tile.schedule<block_m = 64, block_n = 64, stages = 1, warps = 4, q_in_registers = false>} {
   %rows = tile.work : !tile.block<query, 64>
-  %depth = tile.block_at %index of %rows : !tile.block<query, 64> -> !tile.block<key, 64>
+  %depth = tile.block %index of %rows : !tile.block<query, 64> -> !tile.block<key, 64>
   %A = tile.load %a[%rows, %depth] : !tile.view<[?, ?, ?, ?], bf16>[!tile.block<query, 64>, !tile.block<key, 64>] -> !tile.tile<[64, 64], bf16>
   %C0 = tile.constant 0.0 : !tile.tile<[64, 64], f32>
   %C = tile.dot %A, %A transposed plus %C0 : (!tile.tile<[64, 64], bf16>, !tile.tile<[64, 64], bf16>, !tile.tile<[64, 64], f32>) -> !tile.tile<[64, 64], f32>

@@ -64,7 +64,7 @@ tile.kernel @products(%q: !tile.view<[?, ?, ?, 128], bf16>, %k: !tile.view<[?, ?
   %S0 = tile.constant 0.0 : !tile.tile<[64, 80], f32>
   %O0 = tile.constant 0.0 : !tile.tile<[64, 128], f32>
   %O = scf.for %j = %low to %high step %one iter_args(%O1 = %O0) -> (!tile.tile<[64, 128], f32>) : i32 {
-    %keys = tile.block_at %j of %rows : !tile.block<query, 64> -> !tile.block<key, 80>
+    %keys = tile.block %j of %rows : !tile.block<query, 64> -> !tile.block<key, 80>
     %K = tile.load %k[%keys] : !tile.view<[?, ?, ?, 128], bf16>[!tile.block<key, 80>] -> !tile.tile<[80, 128], bf16>
     %S = tile.dot %Q, %K transposed plus %S0 : (!tile.tile<[64, 128], bf16>, !tile.tile<[80, 128], bf16>, !tile.tile<[64, 80], f32>) -> !tile.tile<[64, 80], f32>
     %P = tile.convert %S : !tile.tile<[64, 80], f32> -> !tile.tile<[64, 80], bf16>
@@ -84,7 +84,7 @@ tile.kernel @packed(%q: !tile.view<[?, ?, ?, 64], bf16>, %k: !tile.view<[?, ?, ?
     attributes {schedule = #tile.schedule<block_m = 64, block_n = 64, stages = 1, warps = 4, q_in_registers = false, consumers = 1, heads = 4>} {
   %zero = arith.constant 0 : i32
   %rows = tile.work : !tile.block<query, 64, 4>
-  %keys = tile.block_at %zero of %rows : !tile.block<query, 64, 4> -> !tile.block<key, 64>
+  %keys = tile.block %zero of %rows : !tile.block<query, 64, 4> -> !tile.block<key, 64>
   %Q = tile.load %q[%rows] : !tile.view<[?, ?, ?, 64], bf16>[!tile.block<query, 64, 4>] -> !tile.tile<[64, 64], bf16>
   %K = tile.load %k[%keys] : !tile.view<[?, ?, ?, 64], bf16>[!tile.block<key, 64>] -> !tile.tile<[64, 64], bf16>
   %S0 = tile.constant 0.0 : !tile.tile<[64, 64], f32>

@@ -8,7 +8,7 @@ tile.kernel @share(%q: !tile.view<[?, ?, ?, 64], f16>, %v: !tile.view<[?, ?, ?, 
   %none = tile.constant 0.0 : !tile.tile<[64, 64], f32>
   // expected-error @+1 {{expected a loop that drops what it computes of an empty range (`tile.drops_empty`), since its first iteration always runs; give the schedule overlap = false}}
   %O = scf.for %j = %low to %high step %one iter_args(%O1 = %none) -> (!tile.tile<[64, 64], f32>) : i32 {
-    %keys = tile.block_at %j of %rows : !tile.block<query, 64> -> !tile.block<key, 64>
+    %keys = tile.block %j of %rows : !tile.block<query, 64> -> !tile.block<key, 64>
     %K = tile.load %q[%keys] : !tile.view<[?, ?, ?, 64], f16>[!tile.block<key, 64>] -> !tile.tile<[64, 64], f16>
     %S = tile.dot %Q, %K transposed plus %none : (!tile.tile<[64, 64], f16>, !tile.tile<[64, 64], f16>, !tile.tile<[64, 64], f32>) -> !tile.tile<[64, 64], f32>
     %P = tile.convert %S : !tile.tile<[64, 64], f32> -> !tile.tile<[64, 64], f16, #pipe.accumulator<warps = 4>>

@@ -18,7 +18,7 @@ tile.kernel @two(%q: !tile.view<[?, ?, ?, 64], f16>, %k: !tile.view<[?, ?, ?, 64
   %O0 = tile.constant 1.0 : !tile.tile<[64, 64], f32>
   // CHECK: %[[SECOND:.*]] = arith.addi %low, %one
   // CHECK: %[[HIGH:.*]] = arith.maxsi %high, %[[SECOND]]
-  // CHECK: %[[KEYS0:.*]] = tile.block_at %low
+  // CHECK: %[[KEYS0:.*]] = tile.block %low
   // CHECK: %[[K0:.*]] = tile.load %k[%[[KEYS0]]]
   // CHECK: %[[S0:.*]] = tile.dot %[[Q]], %[[K0]] transposed plus %[[NONE]]
   // CHECK-NOT: scf.if
@@ -29,11 +29,11 @@ tile.kernel @two(%q: !tile.view<[?, ?, ?, 64], f16>, %k: !tile.view<[?, ?, ?, 64
   // CHECK: %[[A0:.*]] = pipe.convert %[[P0]]
   // CHECK-NOT: tile.load %v
   // CHECK: %[[R:.*]]:3 = scf.for %[[J:.*]] = %[[SECOND]] to %[[HIGH]] step %one iter_args(%[[N:.*]] = %[[N0]], %[[A:.*]] = %[[A0]], %[[SUM:.*]] = %[[T0]])
-  // CHECK: %[[KEYS:.*]] = tile.block_at %[[J]]
+  // CHECK: %[[KEYS:.*]] = tile.block %[[J]]
   // CHECK: %[[K:.*]] = tile.load %k[%[[KEYS]]]
   // CHECK: %[[FIRST:.*]] = pipe.dot_start %[[Q]], %[[K]] transposed plus %[[NONE]]
   // CHECK: %[[BEFORE:.*]] = arith.subi %[[J]], %one
-  // CHECK: %[[KEYS1:.*]] = tile.block_at %[[BEFORE]]
+  // CHECK: %[[KEYS1:.*]] = tile.block %[[BEFORE]]
   // CHECK: %[[V:.*]] = tile.load %v[%[[KEYS1]]]
   // CHECK: %[[LAST:.*]] = pipe.dot_start %[[A]], %[[V]] plus %[[SUM]]
   // What asks neither product runs beside both.
@@ -47,11 +47,11 @@ tile.kernel @two(%q: !tile.view<[?, ?, ?, 64], f16>, %k: !tile.view<[?, ?, ?, 64
   // CHECK: scf.yield %[[N1]], %[[A1]], %[[T]]
   // CHECK: }
   // CHECK: %[[END:.*]] = arith.subi %[[HIGH]], %one
-  // CHECK: %[[KEYS2:.*]] = tile.block_at %[[END]]
+  // CHECK: %[[KEYS2:.*]] = tile.block %[[END]]
   // CHECK: %[[V2:.*]] = tile.load %v[%[[KEYS2]]]
   // CHECK: %[[O:.*]] = tile.dot %[[R]]#1, %[[V2]] plus %[[R]]#2
   %n, %O = scf.for %j = %low to %high step %one iter_args(%c = %x, %O1 = %O0) -> (i32, !tile.tile<[64, 64], f32>) : i32 {
-    %keys = tile.block_at %j of %rows : !tile.block<query, 64> -> !tile.block<key, 64>
+    %keys = tile.block %j of %rows : !tile.block<query, 64> -> !tile.block<key, 64>
     %K = tile.load %k[%keys] : !tile.view<[?, ?, ?, 64], f16>[!tile.block<key, 64>] -> !tile.tile<[64, 64], f16>
     %S = tile.dot %Q, %K transposed plus %none : (!tile.tile<[64, 64], f16>, !tile.tile<[64, 64], f16>, !tile.tile<[64, 64], f32>) -> !tile.tile<[64, 64], f32>
     %first = arith.cmpi eq, %j, %low : i32
@@ -91,7 +91,7 @@ tile.kernel @zero(%q: !tile.view<[?, ?, ?, 64], f16>, %k: !tile.view<[?, ?, ?, 6
   %O0 = tile.constant 0.0 : !tile.tile<[64, 64], f32>
   // CHECK: scf.for {{.*}} iter_args(%{{.*}} = %{{.*}}, %{{.*}} = %[[O0]])
   %O = scf.for %j = %low to %high step %one iter_args(%O1 = %O0) -> (!tile.tile<[64, 64], f32>) : i32 {
-    %keys = tile.block_at %j of %rows : !tile.block<query, 64> -> !tile.block<key, 64>
+    %keys = tile.block %j of %rows : !tile.block<query, 64> -> !tile.block<key, 64>
     %K = tile.load %k[%keys] : !tile.view<[?, ?, ?, 64], f16>[!tile.block<key, 64>] -> !tile.tile<[64, 64], f16>
     %S = tile.dot %Q, %K transposed plus %none : (!tile.tile<[64, 64], f16>, !tile.tile<[64, 64], f16>, !tile.tile<[64, 64], f32>) -> !tile.tile<[64, 64], f32>
     %T = tile.map %O1, %S : (!tile.tile<[64, 64], f32>, !tile.tile<[64, 64], f32>) -> !tile.tile<[64, 64], f32> {
@@ -121,7 +121,7 @@ tile.kernel @bias(%q: !tile.view<[?, ?, ?, 64], f16>, %k: !tile.view<[?, ?, ?, 6
   // CHECK: %[[T0:.*]] = tile.map %[[O0]]
   // CHECK: scf.for {{.*}} iter_args(%{{.*}} = %{{.*}}, %{{.*}} = %[[T0]])
   %O = scf.for %j = %low to %high step %one iter_args(%O1 = %O0) -> (!tile.tile<[64, 64], f32>) : i32 {
-    %keys = tile.block_at %j of %rows : !tile.block<query, 64> -> !tile.block<key, 64>
+    %keys = tile.block %j of %rows : !tile.block<query, 64> -> !tile.block<key, 64>
     %K = tile.load %k[%keys] : !tile.view<[?, ?, ?, 64], f16>[!tile.block<key, 64>] -> !tile.tile<[64, 64], f16>
     %S = tile.dot %Q, %K transposed plus %none : (!tile.tile<[64, 64], f16>, !tile.tile<[64, 64], f16>, !tile.tile<[64, 64], f32>) -> !tile.tile<[64, 64], f32>
     %T = tile.map %O1, %S : (!tile.tile<[64, 64], f32>, !tile.tile<[64, 64], f32>) -> !tile.tile<[64, 64], f32> {
@@ -146,7 +146,7 @@ tile.kernel @one(%k: !tile.view<[?, ?, ?, 64], f16>, %low: i32, %high: i32, %one
   %rows = tile.work : !tile.block<query, 64>
   %none = tile.constant 0.0 : !tile.tile<[64, 64], f32>
   %O = scf.for %j = %low to %high step %one iter_args(%O1 = %none) -> (!tile.tile<[64, 64], f32>) : i32 {
-    %keys = tile.block_at %j of %rows : !tile.block<query, 64> -> !tile.block<key, 64>
+    %keys = tile.block %j of %rows : !tile.block<query, 64> -> !tile.block<key, 64>
     %K = tile.load %k[%keys] : !tile.view<[?, ?, ?, 64], f16>[!tile.block<key, 64>] -> !tile.tile<[64, 64], f16>
     %O2 = tile.dot %K, %K transposed plus %O1 : (!tile.tile<[64, 64], f16>, !tile.tile<[64, 64], f16>, !tile.tile<[64, 64], f32>) -> !tile.tile<[64, 64], f32>
     scf.yield %O2 : !tile.tile<[64, 64], f32>
@@ -163,7 +163,7 @@ tile.kernel @carried(%k: !tile.view<[?, ?, ?, 64], f16>, %v: !tile.view<[?, ?, ?
   %rows = tile.work : !tile.block<query, 64>
   %none = tile.constant 0.0 : !tile.tile<[64, 64], f32>
   %O = scf.for %j = %low to %high step %one iter_args(%O1 = %none) -> (!tile.tile<[64, 64], f32>) : i32 {
-    %keys = tile.block_at %j of %rows : !tile.block<query, 64> -> !tile.block<key, 64>
+    %keys = tile.block %j of %rows : !tile.block<query, 64> -> !tile.block<key, 64>
     %K = tile.load %k[%keys] : !tile.view<[?, ?, ?, 64], f16>[!tile.block<key, 64>] -> !tile.tile<[64, 64], f16>
     %S = tile.dot %K, %K transposed plus %O1 : (!tile.tile<[64, 64], f16>, !tile.tile<[64, 64], f16>, !tile.tile<[64, 64], f32>) -> !tile.tile<[64, 64], f32>
     %P = tile.convert %S : !tile.tile<[64, 64], f32> -> !tile.tile<[64, 64], f16>
@@ -185,7 +185,7 @@ tile.kernel @shared(%q: !tile.view<[?, ?, ?, 64], f16>, %k: !tile.view<[?, ?, ?,
   %none = tile.constant 0.0 : !tile.tile<[64, 64], f32>
   %O0 = tile.constant 0.0 : !tile.tile<[64, 64], f32>
   %O = scf.for %j = %low to %high step %one iter_args(%O1 = %O0) -> (!tile.tile<[64, 64], f32>) : i32 {
-    %keys = tile.block_at %j of %rows : !tile.block<query, 64> -> !tile.block<key, 64>
+    %keys = tile.block %j of %rows : !tile.block<query, 64> -> !tile.block<key, 64>
     %K = tile.load %k[%keys] : !tile.view<[?, ?, ?, 64], f16>[!tile.block<key, 64>] -> !tile.tile<[64, 64], f16>
     %S = tile.dot %Q, %K transposed plus %none : (!tile.tile<[64, 64], f16>, !tile.tile<[64, 64], f16>, !tile.tile<[64, 64], f32>) -> !tile.tile<[64, 64], f32>
     %P = tile.convert %S : !tile.tile<[64, 64], f32> -> !tile.tile<[64, 64], f16>
@@ -207,7 +207,7 @@ tile.kernel @unasked(%q: !tile.view<[?, ?, ?, 64], f16>, %k: !tile.view<[?, ?, ?
   %none = tile.constant 0.0 : !tile.tile<[64, 64], f32>
   %O0 = tile.constant 0.0 : !tile.tile<[64, 64], f32>
   %O = scf.for %j = %low to %high step %one iter_args(%O1 = %O0) -> (!tile.tile<[64, 64], f32>) : i32 {
-    %keys = tile.block_at %j of %rows : !tile.block<query, 64> -> !tile.block<key, 64>
+    %keys = tile.block %j of %rows : !tile.block<query, 64> -> !tile.block<key, 64>
     %K = tile.load %k[%keys] : !tile.view<[?, ?, ?, 64], f16>[!tile.block<key, 64>] -> !tile.tile<[64, 64], f16>
     %S = tile.dot %Q, %K transposed plus %none : (!tile.tile<[64, 64], f16>, !tile.tile<[64, 64], f16>, !tile.tile<[64, 64], f32>) -> !tile.tile<[64, 64], f32>
     %P = tile.convert %S : !tile.tile<[64, 64], f32> -> !tile.tile<[64, 64], f16>
@@ -235,7 +235,7 @@ tile.kernel @turns(%q: !tile.view<[?, ?, ?, 64], f16>, %k: !tile.view<[?, ?, ?, 
   // CHECK: pipe.dot_start
   // CHECK-NEXT: pipe.end_turn
   %O = scf.for %j = %low to %high step %one iter_args(%O1 = %O0) -> (!tile.tile<[128, 64], f32>) : i32 {
-    %keys = tile.block_at %j of %rows : !tile.block<query, 128> -> !tile.block<key, 64>
+    %keys = tile.block %j of %rows : !tile.block<query, 128> -> !tile.block<key, 64>
     %K = tile.load %k[%keys] : !tile.view<[?, ?, ?, 64], f16>[!tile.block<key, 64>] -> !tile.tile<[64, 64], f16>
     %S = tile.dot %Q, %K transposed plus %none : (!tile.tile<[128, 64], f16>, !tile.tile<[64, 64], f16>, !tile.tile<[128, 64], f32>) -> !tile.tile<[128, 64], f32>
     %P = tile.convert %S : !tile.tile<[128, 64], f32> -> !tile.tile<[128, 64], f16>
@@ -265,7 +265,7 @@ tile.kernel @carried(%q: !tile.view<[?, ?, ?, 64], f16>, %k: !tile.view<[?, ?, ?
   // CHECK: pipe.dot_wait %[[O]] pending 0
   // CHECK: scf.yield %[[DONE]]
   %S1, %O = scf.for %j = %low to %high step %one iter_args(%S0 = %none, %O1 = %none) -> (!tile.tile<[64, 64], f32>, !tile.tile<[64, 64], f32>) : i32 {
-    %keys = tile.block_at %j of %rows : !tile.block<query, 64> -> !tile.block<key, 64>
+    %keys = tile.block %j of %rows : !tile.block<query, 64> -> !tile.block<key, 64>
     %K = tile.load %k[%keys] : !tile.view<[?, ?, ?, 64], f16>[!tile.block<key, 64>] -> !tile.tile<[64, 64], f16>
     %S = tile.dot %Q, %K transposed plus %none : (!tile.tile<[64, 64], f16>, !tile.tile<[64, 64], f16>, !tile.tile<[64, 64], f32>) -> !tile.tile<[64, 64], f32>
     %P = tile.convert %S0 : !tile.tile<[64, 64], f32> -> !tile.tile<[64, 64], f16>

@@ -12,7 +12,7 @@ tile.kernel @three(%k: !tile.view<[?, ?, ?, 64], bf16>, %low: i32, %high: i32, %
   // CHECK: %[[I0:.*]] = arith.addi %low
   // CHECK: %[[HAS0:.*]] = arith.cmpi slt, %[[I0]], %high
   // CHECK: scf.if %[[HAS0]] {
-  // CHECK: tile.block_at %[[I0]]
+  // CHECK: tile.block %[[I0]]
   // CHECK: pipe.copy %k
   // CHECK: }
   // CHECK-NEXT: pipe.commit
@@ -23,7 +23,7 @@ tile.kernel @three(%k: !tile.view<[?, ?, ?, 64], bf16>, %low: i32, %high: i32, %
   pipe.barrier
   // CHECK: scf.for %[[J:.*]] = %low to %high
   scf.for %j = %low to %high step %one : i32 {
-    %keys = tile.block_at %j of %rows : !tile.block<query, 64> -> !tile.block<key, 64>
+    %keys = tile.block %j of %rows : !tile.block<query, 64> -> !tile.block<key, 64>
     // CHECK: pipe.wait 1
     // CHECK-NEXT: pipe.barrier
     // CHECK: %[[DONE:.*]] = arith.subi %[[J]], %low
@@ -31,7 +31,7 @@ tile.kernel @three(%k: !tile.view<[?, ?, ?, 64], bf16>, %low: i32, %high: i32, %
     // CHECK: %[[NEXT:.*]] = arith.addi %[[J]]
     // CHECK: %[[OTHER:.*]] = arith.remui
     // CHECK: arith.cmpi slt, %[[NEXT]], %high
-    // CHECK: tile.block_at %[[NEXT]]
+    // CHECK: tile.block %[[NEXT]]
     // CHECK: pipe.copy %k[%{{.*}}] to %[[K]][%[[OTHER]]]
     // CHECK: pipe.commit
     // CHECK-NOT: pipe.wait
@@ -56,13 +56,13 @@ tile.kernel @one(%k: !tile.view<[?, ?, ?, 64], bf16>, %low: i32, %high: i32, %st
   // CHECK-NEXT: tile.work
   // CHECK-NEXT: scf.for
   scf.for %j = %low to %high step %step : i32 {
-    // CHECK-NEXT: tile.block_at
+    // CHECK-NEXT: tile.block
     // CHECK-NEXT: pipe.barrier
     // CHECK-NEXT: pipe.copy
     // CHECK-NEXT: pipe.commit
     // CHECK-NEXT: pipe.wait 0
     // CHECK-NEXT: pipe.barrier
-    %keys = tile.block_at %j of %rows : !tile.block<query, 64> -> !tile.block<key, 64>
+    %keys = tile.block %j of %rows : !tile.block<query, 64> -> !tile.block<key, 64>
     pipe.barrier
     pipe.copy %k[%keys] to %b[%zero] : !tile.view<[?, ?, ?, 64], bf16>[!tile.block<key, 64>], !pipe.buffer<1, [64, 64], bf16>
     pipe.commit
@@ -79,15 +79,15 @@ tile.kernel @columns(%a: !tile.view<[?, ?, ?, ?], bf16>, %low: i32, %high: i32, 
   // CHECK: %[[ROWS:.*]] = tile.work
   %rows = tile.work : !tile.block<query, 64>
   // CHECK: scf.if
-  // CHECK: %[[FIRST:.*]] = tile.block_at
+  // CHECK: %[[FIRST:.*]] = tile.block
   // CHECK: pipe.copy %a[%[[ROWS]], %[[FIRST]]]
   // CHECK: scf.for %[[J:.*]] = %low to %high
   scf.for %j = %low to %high step %one : i32 {
     // CHECK: %[[NEXT:.*]] = arith.addi %[[J]]
-    // CHECK: %[[AHEAD:.*]] = tile.block_at %[[NEXT]]
+    // CHECK: %[[AHEAD:.*]] = tile.block %[[NEXT]]
     // CHECK: pipe.copy %a[%[[ROWS]], %[[AHEAD]]]
     // CHECK-NOT: pipe.copy
-    %depth = tile.block_at %j of %rows : !tile.block<query, 64> -> !tile.block<key, 64>
+    %depth = tile.block %j of %rows : !tile.block<query, 64> -> !tile.block<key, 64>
     pipe.barrier
     pipe.copy %a[%rows, %depth] to %b[%zero] : !tile.view<[?, ?, ?, ?], bf16>[!tile.block<query, 64>, !tile.block<key, 64>], !pipe.buffer<1, [64, 64], bf16>
     pipe.commit

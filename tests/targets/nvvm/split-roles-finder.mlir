@@ -39,7 +39,7 @@ tile.kernel @found(%q: !tile.view<[?, ?, ?, 64], f16>, %k: !tile.view<[?, ?, ?, 
   // CHECK: %[[COUNT:.*]] = pipe.receive %[[COUNTS]]
   // CHECK: scf.for {{.*}} to %[[COUNT]]
   // CHECK: %[[BLOCK:.*]]:2 = pipe.receive %[[BLOCKS]]
-  // CHECK: %[[KEYS:.*]] = tile.block_at %[[BLOCK]]#0 of %[[ROWS]]
+  // CHECK: %[[KEYS:.*]] = tile.block %[[BLOCK]]#0 of %[[ROWS]]
   // CHECK: pipe.fill %k[%[[KEYS]]] to {{.*}} on %[[KEYS_CHANNEL]][{{.*}}] with %[[BLOCK]]#0, %[[BLOCK]]#1
   // CHECK-NOT: pipe.next_item
   // CHECK: } consumers 1 256 {
@@ -65,7 +65,7 @@ tile.kernel @found(%q: !tile.view<[?, ?, ?, 64], f16>, %k: !tile.view<[?, ?, ?, 
   }
   %O = scf.for %i = %zero to %n step %one iter_args(%O1 = %none) -> (!tile.tile<[64, 64], f32>) : i32 {
     %j, %partial = tile.found_block %found[%i] : !tile.found_blocks<64>
-    %keys = tile.block_at %j of %rows : !tile.block<query, 64> -> !tile.block<key, 64>
+    %keys = tile.block %j of %rows : !tile.block<query, 64> -> !tile.block<key, 64>
     %K = tile.load %k[%keys] : !tile.view<[?, ?, ?, 64], f16>[!tile.block<key, 64>] -> !tile.tile<[64, 64], f16>
     %O2 = tile.dot %Q, %K transposed plus %O1 : (!tile.tile<[64, 64], f16>, !tile.tile<[64, 64], f16>, !tile.tile<[64, 64], f32>) -> !tile.tile<[64, 64], f32>
     %O3 = scf.if %partial -> (!tile.tile<[64, 64], f32>) {

@@ -41,14 +41,14 @@ tile.kernel @items(%q: !tile.view<[?, ?, ?, 64], f16>, %k: !tile.view<[?, ?, ?, 
   // CHECK: %[[MORE:.*]] = arith.cmpi ne, %[[PLACE]]#0
   // CHECK: scf.condition(%[[MORE]]) %[[PLACE]]#1, %[[PLACE]]#2, %[[PLACE]]#3, %[[QN]], %[[KN]]
   // CHECK: ^bb0(%[[B:.*]]: i32, %[[H:.*]]: i32, %[[F:.*]]: i32, %[[QN:.*]]: i32, %[[KN:.*]]: i32, %[[N:.*]]: i32):
-  // CHECK: %[[ROWS:.*]] = tile.block %[[B]], %[[H]], %[[F]]
+  // CHECK: %[[ROWS:.*]] = tile.block %[[F]] batch %[[B]] head %[[H]]
   %rows = tile.work : !tile.block<query, 64>
   // CHECK: pipe.await %[[QC]][%[[QN]]]
   %Q = tile.load %q[%rows] : !tile.view<[?, ?, ?, 64], f16>[!tile.block<query, 64>] -> !tile.tile<[64, 64], f16>
   %none = tile.constant 0.0 : !tile.tile<[64, 64], f32>
   // CHECK: %[[LOOP:.*]]:2 = scf.for {{.*}} iter_args(%{{.*}} = %{{.*}}, %{{.*}} = %[[KN]])
   %O = scf.for %j = %low to %high step %one iter_args(%O1 = %none) -> (!tile.tile<[64, 64], f32>) : i32 {
-    %keys = tile.block_at %j of %rows : !tile.block<query, 64> -> !tile.block<key, 64>
+    %keys = tile.block %j of %rows : !tile.block<query, 64> -> !tile.block<key, 64>
     %K = tile.load %k[%keys] : !tile.view<[?, ?, ?, 64], f16>[!tile.block<key, 64>] -> !tile.tile<[64, 64], f16>
     %O2 = tile.dot %Q, %K transposed plus %O1 : (!tile.tile<[64, 64], f16>, !tile.tile<[64, 64], f16>, !tile.tile<[64, 64], f32>) -> !tile.tile<[64, 64], f32>
     scf.yield %O2 : !tile.tile<[64, 64], f32>
@@ -70,14 +70,14 @@ tile.kernel @items(%q: !tile.view<[?, ?, ?, 64], f16>, %k: !tile.view<[?, ?, ?, 
 
 // Through the queries' buffer: the next item's queries come when the output has left.
 // CHECK-LABEL: tile.kernel @over
-tile.kernel @over(%q: !tile.view<[?, ?, ?, 64], f16>, %o: !tile.view<[?, ?, ?, 64], f16>)
+tile.kernel @over(%q: !tile.view<[?, ?, ?, 64], f16>, %k: !tile.view<[?, ?, ?, 64], f16>, %o: !tile.view<[?, ?, ?, 64], f16>)
     attributes {schedule = #tile.schedule<block_m = 64, block_n = 64, stages = 2, warps = 4, q_in_registers = false, consumers = 1, persistent = true>} {
   // CHECK: %[[Q:.*]] = pipe.alloc
   // CHECK: %[[QC:.*]] = pipe.open
   // CHECK: %[[OUT:.*]] = pipe.alloc over %[[Q]]
   // CHECK: } consumers 1
   // CHECK: pipe.await %[[QC]]
-  // CHECK-NOT: pipe.release
+  // CHECK-NOT: pipe.release %[[QC]]
   // CHECK: pipe.write %{{.*}} to %[[OUT]]
   // CHECK-NEXT: pipe.empty_out %[[OUT]]
   // CHECK-NEXT: pipe.drain
@@ -85,7 +85,10 @@ tile.kernel @over(%q: !tile.view<[?, ?, ?, 64], f16>, %o: !tile.view<[?, ?, ?, 6
   %rows = tile.work : !tile.block<query, 64>
   %Q = tile.load %q[%rows] : !tile.view<[?, ?, ?, 64], f16>[!tile.block<query, 64>] -> !tile.tile<[64, 64], f16>
   %none = tile.constant 0.0 : !tile.tile<[64, 64], f32>
-  %O = tile.dot %Q, %Q transposed plus %none : (!tile.tile<[64, 64], f16>, !tile.tile<[64, 64], f16>, !tile.tile<[64, 64], f32>) -> !tile.tile<[64, 64], f32>
+  %zero = arith.constant 0 : i32
+  %keys = tile.block %zero of %rows : !tile.block<query, 64> -> !tile.block<key, 64>
+  %K = tile.load %k[%keys] : !tile.view<[?, ?, ?, 64], f16>[!tile.block<key, 64>] -> !tile.tile<[64, 64], f16>
+  %O = tile.dot %Q, %K transposed plus %none : (!tile.tile<[64, 64], f16>, !tile.tile<[64, 64], f16>, !tile.tile<[64, 64], f32>) -> !tile.tile<[64, 64], f32>
   %R = tile.convert %O : !tile.tile<[64, 64], f32> -> !tile.tile<[64, 64], f16>
   tile.store %R, %o[%rows] : !tile.tile<[64, 64], f16>, !tile.view<[?, ?, ?, 64], f16>[!tile.block<query, 64>]
 }

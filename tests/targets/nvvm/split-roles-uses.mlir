@@ -22,7 +22,7 @@ tile.kernel @counts(%k: !tile.view<[?, ?, ?, 64], f16>, %low: i32, %high: i32, %
   // CHECK: } consumers 1
   // CHECK: %[[N0:.*]] = arith.constant 0 : i32
   %rows = tile.work : !tile.block<query, 64>
-  %first = tile.block_at %low of %rows : !tile.block<query, 64> -> !tile.block<key, 64>
+  %first = tile.block %low of %rows : !tile.block<query, 64> -> !tile.block<key, 64>
   // CHECK: %[[N1:.*]] = arith.addi %[[N0]]
   // CHECK: pipe.await %[[KC]][%[[N0]]]
   %A = tile.load %k[%first] : !tile.view<[?, ?, ?, 64], f16>[!tile.block<key, 64>] -> !tile.tile<[64, 64], f16>
@@ -32,7 +32,7 @@ tile.kernel @counts(%k: !tile.view<[?, ?, ?, 64], f16>, %low: i32, %high: i32, %
   %S = tile.dot %A, %A transposed plus %none : (!tile.tile<[64, 64], f16>, !tile.tile<[64, 64], f16>, !tile.tile<[64, 64], f32, #pipe.accumulator<warps = 4>>) -> !tile.tile<[64, 64], f32, #pipe.accumulator<warps = 4>>
   // CHECK: %[[N2:.*]]:2 = scf.for {{.*}} iter_args(%{{.*}} = %{{.*}}, %[[N:.*]] = %[[N1]])
   %T = scf.for %j = %low to %high step %one iter_args(%c = %S) -> (!tile.tile<[64, 64], f32, #pipe.accumulator<warps = 4>>) : i32 {
-    %keys = tile.block_at %j of %rows : !tile.block<query, 64> -> !tile.block<key, 64>
+    %keys = tile.block %j of %rows : !tile.block<query, 64> -> !tile.block<key, 64>
     // CHECK: %[[NEXT:.*]] = arith.addi %[[N]]
     // CHECK: pipe.await %[[KC]][%[[N]]]
     %B = tile.load %k[%keys] : !tile.view<[?, ?, ?, 64], f16>[!tile.block<key, 64>] -> !tile.tile<[64, 64], f16>
@@ -49,7 +49,7 @@ tile.kernel @counts(%k: !tile.view<[?, ?, ?, 64], f16>, %low: i32, %high: i32, %
   }
   // CHECK: scf.for {{.*}} iter_args(%[[N:.*]] = %[[N2]]#1)
   scf.for %j = %low to %high step %one : i32 {
-    %keys = tile.block_at %j of %rows : !tile.block<query, 64> -> !tile.block<key, 64>
+    %keys = tile.block %j of %rows : !tile.block<query, 64> -> !tile.block<key, 64>
     %D = tile.load %k[%keys] : !tile.view<[?, ?, ?, 64], f16>[!tile.block<key, 64>] -> !tile.tile<[64, 64], f16>
     %U = tile.dot %D, %D transposed plus %none : (!tile.tile<[64, 64], f16>, !tile.tile<[64, 64], f16>, !tile.tile<[64, 64], f32, #pipe.accumulator<warps = 4>>) -> !tile.tile<[64, 64], f32, #pipe.accumulator<warps = 4>>
   }

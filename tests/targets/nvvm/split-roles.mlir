@@ -25,7 +25,7 @@ tile.kernel @two(%q: !tile.view<[?, ?, ?, 128], f16>, %k: !tile.view<[?, ?, ?, 1
   // CHECK-NEXT: pipe.acquire %[[QC]][%[[ZERO]]] part 1
   // CHECK-NEXT: pipe.fill %q[%[[ROWS]]] to %[[Q]] on %[[QC]][%[[ZERO]]] part 1
   // CHECK: scf.for %[[J:.*]] = %low to %high step %one iter_args(%[[KN:.*]] = %[[ZERO]], %[[VN:.*]] = %[[ZERO]])
-  // CHECK-NEXT: %[[KEYS:.*]] = tile.block_at %[[J]] of %[[ROWS]]
+  // CHECK-NEXT: %[[KEYS:.*]] = tile.block %[[J]] of %[[ROWS]]
   // CHECK-NEXT: pipe.acquire %[[KC]][%[[KN]]]
   // CHECK-NEXT: pipe.fill %k[%[[KEYS]]] to %[[K]] on %[[KC]][%[[KN]]]
   // CHECK: %[[KN1:.*]] = arith.addi %[[KN]]
@@ -45,7 +45,7 @@ tile.kernel @two(%q: !tile.view<[?, ?, ?, 128], f16>, %k: !tile.view<[?, ?, ?, 1
   // CHECK-NOT: pipe.release %[[QC]]
   // CHECK: scf.for {{.*}} iter_args(%{{.*}} = %{{.*}}, %[[KUSE:.*]] = %{{.*}}, %[[VUSE:.*]] = %{{.*}})
   %O = scf.for %j = %low to %high step %one iter_args(%O1 = %O0) -> (!tile.tile<[128, 128], f32>) : i32 {
-    %keys = tile.block_at %j of %rows : !tile.block<query, 128> -> !tile.block<key, 64>
+    %keys = tile.block %j of %rows : !tile.block<query, 128> -> !tile.block<key, 64>
     // CHECK: %[[STAGE:.*]] = arith.remui %[[KUSE]]
     // CHECK-NEXT: pipe.await %[[KC]][%[[KUSE]]]
     // CHECK-NEXT: %[[KT:.*]] = pipe.slot %[[K]][%[[STAGE]]]
@@ -119,7 +119,7 @@ tile.kernel @wider(%q: !tile.view<[?, ?, ?, 64], f16>, %v: !tile.view<[?, ?, ?, 
   %Q = tile.load %q[%rows] : !tile.view<[?, ?, ?, 64], f16>[!tile.block<query, 64>] -> !tile.tile<[64, 64], f16>
   %O0 = tile.constant 0.0 : !tile.tile<[64, 128], f32>
   %O = scf.for %j = %low to %high step %one iter_args(%O1 = %O0) -> (!tile.tile<[64, 128], f32>) : i32 {
-    %keys = tile.block_at %j of %rows : !tile.block<query, 64> -> !tile.block<key, 64>
+    %keys = tile.block %j of %rows : !tile.block<query, 64> -> !tile.block<key, 64>
     %V = tile.load %v[%keys] : !tile.view<[?, ?, ?, 128], f16>[!tile.block<key, 64>] -> !tile.tile<[64, 128], f16>
     %O2 = tile.dot %Q, %V plus %O1 : (!tile.tile<[64, 64], f16>, !tile.tile<[64, 128], f16>, !tile.tile<[64, 128], f32>) -> !tile.tile<[64, 128], f32>
     scf.yield %O2 : !tile.tile<[64, 128], f32>

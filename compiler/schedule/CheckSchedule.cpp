@@ -1,0 +1,156 @@
+//===- CheckSchedule.cpp - What a target can run ----------------*- C++ -*-===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#include "schedule/CheckSchedule.h"
+
+#include "schedule/Heuristics.h"
+
+#include <fmt/format.h>
+
+#include <bit>
+
+namespace tesela {
+
+static Error reject(std::string message) {
+  return Error(Code::invalidArgument, "schedule: " + message);
+}
+
+Status checkHeads(const Schedule &schedule) {
+  if (std::has_single_bit(uint64_t(schedule.heads)) && schedule.heads <= mostHeads &&
+      schedule.blockM % schedule.heads == 0)
+    return Status::success();
+  return reject(
+      fmt::format("heads is a power of two up to {} that divides block_m = {}, not {}: so "
+                  "many query heads share the rows of a block",
+                  mostHeads, schedule.blockM, schedule.heads));
+}
+
+static Status checkShared(const Schedule &schedule, const KernelSpecification &specification,
+                          const ChipFacts &chip) {
+  if (!specification.isAttention())
+    return Status::success(); // counted once it is lowered
+  int64_t bytes = sharedBytes(schedule, specification);
+  if (bytes > chip.blockShared)
+    return reject(
+        fmt::format("needs {} bytes of shared memory, sm_{} gives a thread block {}; take a "
+                    "smaller block_m, block_n or fewer stages",
+                    bytes, chip.sm, chip.blockShared));
+  return Status::success();
+}
+
+/// Warpgroups with roles: wgmma and tensor copies.
+static Status checkRoles(const Schedule &schedule, const KernelSpecification &specification,
+                         const ChipFacts &chip) {
+  if (chip.acceleratedPtx == 0)
+    return reject(
+        fmt::format("consumers is 0 on sm_{}: only sm_90 has warpgroup products", chip.sm));
+  if (schedule.consumers > 3)
+    return reject(
+        fmt::format("consumers is 1, 2 or 3, not {}: a thread block's registers serve no more",
+                    schedule.consumers));
+  if (schedule.blockM != 64 * schedule.consumers || schedule.warps != 4 * schedule.consumers)
+    return reject(
+        fmt::format("{} consumers take block_m = {} (64 rows each) and warps = {}, not {} and "
+                    "{}",
+                    schedule.consumers, 64 * schedule.consumers, 4 * schedule.consumers,
+                    schedule.blockM, schedule.warps));
+  if (schedule.blockN % 16 != 0 || schedule.blockN > 256)
+    return reject(fmt::format("block_n is a multiple of 16 up to 256, not {}", schedule.blockN));
+  int64_t held = specification.isAttention()
+                     ? heldRegisters(schedule.blockN, specification.headDimV, schedule.overlap)
+                     : 0;
+  if (held > tileRegisters[schedule.consumers])
+    return reject(
+        fmt::format("keeps {} values in the registers of a thread, of which {} can hold tiles "
+                    "with {} consumers; take fewer consumers or a smaller block_n",
+                    held, tileRegisters[schedule.consumers], schedule.consumers));
+  if (schedule.turns && (!schedule.overlap || schedule.consumers < 2))
+    return reject("turns need overlap = true and consumers = 2 or 3: they order the products that "
+                  "overlap starts");
+  if (schedule.qInRegisters)
+    return reject(
+        "q_in_registers is false with consumers: their products read it from shared memory");
+  bool hasItems = schedule.persistent && schedule.outputBuffer;
+  if (schedule.queryStages > (hasItems ? 2 : 1))
+    return reject(fmt::format("query_stages is 1, or 2 with persistent = true and output_buffer = "
+                              "true, not {}: only the next work item's queries are loaded ahead",
+                              schedule.queryStages));
+  return checkShared(schedule, specification, chip);
+}
+
+Status checkCuda(const Schedule &schedule, const KernelSpecification &specification,
+                 const ChipFacts &chip) {
+  if (usesScope(schedule, ScheduleScope::host))
+    return reject(fmt::format("{} are choices of the host; leave them out on a GPU",
+                              namesOf(ScheduleScope::host)));
+  if (schedule.consumers > 0)
+    return checkRoles(schedule, specification, chip);
+  if (usesScope(schedule, ScheduleScope::roles))
+    return reject(
+        fmt::format("{} need consumers; take consumers = 2 or 3 on sm_90, or leave them out",
+                    namesOf(ScheduleScope::roles)));
+  if (schedule.warps != 4 && schedule.warps != 8)
+    return reject(fmt::format("warps is 4 or 8, not {}", schedule.warps));
+  if (schedule.blockM % (16 * schedule.warps) != 0)
+    return reject(fmt::format("block_m is a multiple of 16 · warps = {}, not {}: each warp takes "
+                              "whole strips of 16 rows",
+                              16 * schedule.warps, schedule.blockM));
+  if (schedule.blockN % 16 != 0)
+    return reject(fmt::format("block_n is a multiple of 16, not {}", schedule.blockN));
+  // A copy gives eight threads a row, 128 bytes at a time.
+  int64_t rowStep = schedule.warps * 32 / 8;
+  if (schedule.blockN % rowStep != 0 || schedule.blockM % rowStep != 0)
+    return reject(
+        fmt::format("block_m and block_n are multiples of {} here (the rows that {} threads "
+                    "copy at once), not {} and {}",
+                    rowStep, schedule.warps * 32, schedule.blockM, schedule.blockN));
+  if (Status status = checkShared(schedule, specification, chip); !status)
+    return status;
+  if (!specification.isAttention())
+    return Status::success();
+  // Accumulators of S and O, and Q where it is kept, must fit the 255 registers of a thread.
+  int64_t strips = schedule.blockM / (16 * schedule.warps);
+  int64_t registers =
+      strips * (schedule.blockN + paddedHeadDim(specification.headDimV)) / 2 +
+      (schedule.qInRegisters ? strips * paddedHeadDim(specification.headDimQk) / 4 : 0);
+  if (registers > 224)
+    return reject(fmt::format("keeps {} values in the registers of a thread, of which 224 can hold "
+                              "tiles; take more warps, a smaller block_m or block_n, or "
+                              "q_in_registers = false",
+                              registers));
+  return Status::success();
+}
+
+Status checkHost(const Schedule &schedule, ElementType input, const VectorUnit &unit) {
+  // A printed schedule names some of these with the only value that they have here.
+  for (const ScheduleField &field : scheduleFields())
+    if ((field.scope == ScheduleScope::gpu || field.scope == ScheduleScope::roles) &&
+        !field.isDefault(schedule))
+      return reject(
+          fmt::format("{} is a choice of GPU targets: on the host it is {}, not {}; leave "
+                      "it out",
+                      field.name.str(), field.valueOf(Schedule()), field.valueOf(schedule)));
+  if (schedule.blockM % 8 != 0 || schedule.blockN % 16 != 0)
+    return reject(
+        fmt::format("on the host block_m is a multiple of 8 and block_n of 16, not {} and {}",
+                    schedule.blockM, schedule.blockN));
+  if (!std::has_single_bit(uint64_t(schedule.lanes)) || schedule.lanes > unit.width)
+    return reject(fmt::format("lanes is a power of two up to {}, which this CPU's vectors have, "
+                              "not {}",
+                              unit.width, schedule.lanes));
+  int64_t taken = VectorUnit::productRegisters(schedule.productRows, schedule.productVectors);
+  if (taken > unit.registers)
+    return reject(fmt::format("products of {} rows and {} vectors take {} registers, this CPU has "
+                              "{}; take smaller product_rows or product_vectors",
+                              schedule.productRows, schedule.productVectors, taken,
+                              unit.registers));
+  if (schedule.productPairs && input != ElementType::bf16)
+    return reject(fmt::format("product_pairs takes bf16 inputs, not {}; leave it out",
+                              elementTypeName(input)));
+  if (schedule.productPairs && !unit.bf16Pairs)
+    return reject("product_pairs takes a CPU with AVX512-BF16, which this one lacks; leave it out");
+  return Status::success();
+}
+
+} // namespace tesela

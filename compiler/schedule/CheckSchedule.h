@@ -1,0 +1,24 @@
+//===- CheckSchedule.h - What a target can run ------------------*- C++ -*-===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#ifndef TESELA_COMPILER_SCHEDULE_CHECKSCHEDULE_H
+#define TESELA_COMPILER_SCHEDULE_CHECKSCHEDULE_H
+
+#include "schedule/Schedule.h"
+#include "targets/host/VectorUnit.h"
+#include "targets/nvvm/ChipFacts.h"
+
+namespace tesela {
+
+// Each names the choice that is wrong, its limit and what to change.
+
+/// That the heads of a block divide its rows.
+Status checkHeads(const Schedule &schedule);
+Status checkCuda(const Schedule &schedule, const KernelSpecification &specification,
+                 const ChipFacts &chip);
+Status checkHost(const Schedule &schedule, ElementType input, const VectorUnit &unit);
+
+} // namespace tesela
+
+#endif // TESELA_COMPILER_SCHEDULE_CHECKSCHEDULE_H

@@ -1,0 +1,39 @@
+//===- SharedMemory.cpp - What a forward kernel needs of it -----*- C++ -*-===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#include "schedule/Schedule.h"
+
+#include <algorithm>
+
+namespace tesela {
+
+/// Columns with which a head of `headDim` 16-bit elements lies in a buffer: its rows take whole
+/// rows of the banks (`!pipe.buffer`).
+static int64_t bufferColumns(int64_t headDim) { return (headDim + 63) / 64 * 64; }
+
+int64_t sharedBytes(const Schedule &schedule, const KernelSpecification &specification) {
+  int64_t size = elementSize(specification.inputType);
+  // The output leaves through the queries' buffer where it fits, beside it where roles share one of
+  // another shape.
+  bool beside = schedule.consumers > 0 &&
+                (schedule.outputBuffer || specification.headDimQk != specification.headDimV);
+  int64_t columnsQk = bufferColumns(specification.headDimQk),
+          columnsV = bufferColumns(specification.headDimV);
+  int64_t query = schedule.blockM * (beside ? schedule.queryStages * columnsQk + columnsV
+                                            : std::max(columnsQk, columnsV));
+  int64_t keyAndValue = schedule.blockN * (columnsQk + columnsV);
+  int64_t barriers = schedule.consumers > 0
+                         ? 16 * (schedule.consumers * schedule.queryStages + 2 * schedule.stages)
+                         : 0;
+  if (schedule.persistent)
+    barriers += 2 * (16 + 16) + 16; // the channel of work items, and the last one
+  // Where blocks are found one by one: the channels that tell of them, and what comes with their
+  // keys (pipe-split-roles), and the memory of each warp that finds (BlockFinder.h).
+  bool hasRoles = schedule.consumers > 0;
+  int64_t finding = hasRoles ? (16 + 16) * (2 + 32) + 16 * schedule.stages : 0;
+  finding += (hasRoles ? 1 : schedule.warps) * 272;
+  return size * (query + schedule.stages * keyAndValue) + barriers + finding;
+}
+
+} // namespace tesela

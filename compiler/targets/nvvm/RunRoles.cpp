@@ -1,0 +1,388 @@
+//===- RunRoles.cpp - pipe-run-roles ----------------------------*- C++ -*-===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#include "targets/nvvm/RoleRun.h"
+#include "targets/nvvm/RoleSteps.h"
+
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+
+namespace tesela {
+#define GEN_PASS_DEF_PIPERUNROLES
+#include "targets/nvvm/Passes.h.inc"
+
+namespace {
+
+using namespace nvvm;
+
+//===----------------------------------------------------------------------===//
+// One role: R1 to R4
+//===----------------------------------------------------------------------===//
+
+/// The buffer whose place `buffer` takes, or itself.
+Value placeOf(Value buffer) {
+  while (auto alloc = buffer.getDefiningOp<pipe::AllocOp>()) {
+    if (!alloc.getOver())
+      break;
+    buffer = alloc.getOver();
+  }
+  return buffer;
+}
+
+/// What lies in a place.
+struct Places {
+  llvm::DenseMap<Value, Value> filledBy; ///< the channel that fills it
+  llvm::DenseSet<Value> exchanged;       ///< the consumers write it and read it themselves
+  llvm::DenseSet<Value> outputs;         ///< results leave from it
+
+  LogicalResult find(pipe::RolesOp roles);
+};
+
+/// R2: one channel fills a buffer.
+LogicalResult Places::find(pipe::RolesOp roles) {
+  WalkResult result = roles.walk([&](pipe::FillOp fill) {
+    auto [known, isNew] = filledBy.insert({placeOf(fill.getBuffer()), fill.getChannel()});
+    if (known->second == fill.getChannel())
+      return WalkResult::advance();
+    fill.emitOpError() << "expected one channel to fill a buffer, got a second one; the two would "
+                          "write over each other";
+    return WalkResult::interrupt();
+  });
+  roles.walk([&](pipe::WriteOp write) {
+    Value place = placeOf(write.getBuffer());
+    bool isRead = llvm::any_of(write.getBuffer().getUsers(), llvm::IsaPred<pipe::SlotOp>);
+    (isRead && !filledBy.contains(place) ? exchanged : outputs).insert(place);
+  });
+  return failure(result.wasInterrupted());
+}
+
+/// What a role holds while it runs.
+class Holder {
+public:
+  explicit Holder(const Places &places) : places(places) {}
+
+  LogicalResult follow(const Event &event);
+  LogicalResult finish();
+
+private:
+  /// What is read until a product is awaited.
+  struct Product {
+    Operation *start;
+    SmallVector<std::pair<Value, Number>, 2> reads;
+  };
+  enum class Output { free, written, leaving };
+  /// A buffer that the consumers write and read themselves.
+  struct Exchange {
+    bool isWritten = false, isRead = false; ///< since the last barrier
+  };
+
+  LogicalResult countUse(const Event &event);
+  LogicalResult read(const Event &event);
+  LogicalResult release(const Event &event);
+  LogicalResult write(pipe::WriteOp op);
+
+  const Places &places;
+  llvm::DenseMap<std::pair<Value, int64_t>, int64_t> begun; ///< uses of a channel, and its parts
+  llvm::DenseMap<Value, SmallVector<int64_t>> held;         ///< uses that are not released
+  SmallVector<Product> products;
+  llvm::MapVector<Value, std::pair<Output, Operation *>> outputs; ///< by place
+  llvm::MapVector<Value, Exchange> exchanges;                     ///< by place
+};
+
+/// R1.
+LogicalResult Holder::countUse(const Event &event) {
+  Value channel = useOf(event.op).first;
+  int64_t &count = begun[{channel, partOf(event.op)}];
+  if (*event.use != count)
+    return event.op->emitOpError() << "expected use " << count << " of the channel, got "
+                                   << *event.use << "; a role's uses count up by one from 0";
+  ++count;
+  return success();
+}
+
+/// Whether `op` is a product whose right operand lies in `buffer`.
+static bool isRightOperand(Operation *op, Value buffer) {
+  if (!isa<tile::DotOp, pipe::DotStartOp>(op))
+    return false;
+  auto slot = op->getOperand(1).getDefiningOp<pipe::SlotOp>();
+  return slot && slot.getBuffer() == buffer;
+}
+
+/// R2.
+LogicalResult Holder::read(const Event &event) {
+  for (auto [buffer, stage] : event.reads) {
+    Value place = placeOf(buffer);
+    if (places.exchanged.contains(place)) {
+      Exchange &exchange = exchanges[place];
+      if (exchange.isWritten)
+        return event.op->emitOpError() << "expected a pipe.barrier between the pipe.write of this "
+                                          "buffer and what reads it, got none; add it";
+      exchange.isRead = true;
+      continue;
+    }
+    Value channel = places.filledBy.lookup(place);
+    if (!channel)
+      return event.op->emitOpError()
+             << "expected a buffer that the producer fills, got one without "
+                "a pipe.fill; fill it or do not read it";
+    auto isOfStage = [&, stage = stage](int64_t use) {
+      return stage && use % stagesOf(channel) == *stage;
+    };
+    if (llvm::none_of(held[channel], isOfStage))
+      return event.op->emitOpError() << "expected to read a stage between its pipe.await and its "
+                                        "pipe.release; the producer may write it at any other time";
+    bool isByRows = cast<pipe::ChannelType>(channel.getType()).getParts() > 1;
+    if ((isByRows || places.outputs.contains(place)) && isRightOperand(event.op, buffer))
+      return event.op->emitOpError()
+             << "expected nothing but a left operand in a buffer that is filled in parts or where "
+                "an output goes: of a right operand a warpgroup reads the other rows too; give it "
+                "a buffer of its own";
+    if (auto output = outputs.find(place);
+        output != outputs.end() && output->second.first != Output::free)
+      return event.op->emitOpError()
+             << "expected nothing to read the buffer between the pipe.write "
+                "over it and the pipe.drain; read it before";
+  }
+  return success();
+}
+
+LogicalResult Holder::release(const Event &event) {
+  Value channel = useOf(event.op).first;
+  SmallVector<int64_t> &uses = held[channel];
+  auto *found = llvm::find(uses, *event.use);
+  if (found == uses.end())
+    return event.op->emitOpError()
+           << "expected a pipe.await of use " << *event.use << " before its pipe.release, got none";
+  int64_t stage = *event.use % stagesOf(channel);
+  for (const Product &product : products)
+    for (auto [buffer, readStage] : product.reads)
+      if (places.filledBy.lookup(placeOf(buffer)) == channel &&
+          (!readStage || *readStage == stage)) {
+        InFlightDiagnostic error = event.op->emitOpError()
+                                   << "expected a pipe.dot_wait before the release of a stage that "
+                                      "a product reads; the producer may write it from here on";
+        error.attachNote(product.start->getLoc()) << "the product starts here";
+        return failure();
+      }
+  for (auto &[place, output] : outputs)
+    if (output.first != Output::free && places.filledBy.lookup(place) == channel)
+      return event.op->emitOpError() << "expected a pipe.drain before it: the output that lies in "
+                                        "this stage is still being copied";
+  uses.erase(found);
+  return success();
+}
+
+/// R3.
+LogicalResult Holder::write(pipe::WriteOp op) {
+  Value place = placeOf(op.getBuffer());
+  if (places.exchanged.contains(place)) {
+    Exchange &exchange = exchanges[place];
+    if (exchange.isRead)
+      return op.emitOpError() << "expected a pipe.barrier between what reads this buffer and the "
+                                 "next pipe.write, got none; add it";
+    exchange.isWritten = true;
+    return success();
+  }
+  auto &[state, last] = outputs[place];
+  if (state != Output::free)
+    return op.emitOpError() << "expected the buffer's rows to have left before others are written; "
+                               "put pipe.empty_out and pipe.drain before it";
+  if (Value channel = places.filledBy.lookup(place); channel && held[channel].empty())
+    return op.emitOpError() << "expected a stage that the consumers hold, got a buffer that the "
+                               "producer may fill; write between its pipe.await and its "
+                               "pipe.release";
+  state = Output::written;
+  last = op;
+  return success();
+}
+
+LogicalResult Holder::follow(const Event &event) {
+  if (beginsUse(event.op) && failed(countUse(event)))
+    return failure();
+  if (failed(read(event)))
+    return failure();
+  return llvm::TypeSwitch<Operation *, LogicalResult>(event.op)
+      .Case([&](pipe::AwaitOp await) {
+        held[await.getChannel()].push_back(*event.use);
+        return success();
+      })
+      .Case([&](pipe::ReleaseOp) { return release(event); })
+      .Case([&](pipe::DotStartOp start) {
+        products.push_back({start, SmallVector<std::pair<Value, Number>, 2>(event.reads)});
+        return success();
+      })
+      .Case([&](pipe::DotWaitOp wait) {
+        // Products end in their order: all but the last `pending` have.
+        if (wait.getPending() < products.size())
+          products.erase(products.begin(), products.end() - wait.getPending());
+        return success();
+      })
+      .Case([&](pipe::BarrierOp) {
+        for (auto &[place, exchange] : exchanges) {
+          bool isInFlight = llvm::any_of(products, [&, place = place](const Product &product) {
+            return llvm::any_of(product.reads,
+                                [&](auto &read) { return placeOf(read.first) == place; });
+          });
+          exchange = {false, isInFlight};
+        }
+        return success();
+      })
+      .Case([&](pipe::WriteOp op) { return write(op); })
+      .Case<pipe::EmptyOutOp, pipe::AddOutOp>([&](auto out) -> LogicalResult {
+        auto &[state, last] = outputs[placeOf(out.getBuffer())];
+        if (state != Output::written)
+          return out.emitOpError() << "expected a pipe.write to the buffer before it, got none "
+                                      "since it left last; write it first";
+        state = Output::leaving;
+        last = out;
+        return success();
+      })
+      .Case([&](pipe::DrainOp) {
+        for (auto &[place, output] : outputs)
+          if (output.first == Output::leaving)
+            output.first = Output::free;
+        return success();
+      })
+      .Default([](Operation *) { return success(); });
+}
+
+/// R4.
+LogicalResult Holder::finish() {
+  for (auto &[place, output] : outputs)
+    if (output.first == Output::written)
+      return output.second->emitOpError()
+             << "expected a pipe.empty_out of the buffer behind it, got "
+                "none; what is written would be lost";
+    else if (output.first == Output::leaving)
+      return output.second->emitOpError()
+             << "expected a pipe.drain before the role ends, got none; "
+                "shared memory would go while it is copied";
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// All roles: R5
+//===----------------------------------------------------------------------===//
+
+struct RunningRole {
+  StringRef name;
+  std::vector<Event> events;
+  size_t at = 0;
+};
+
+/// What was done to a channel so far. Each role that reads it awaits and releases for itself.
+struct Tokens {
+  int64_t acquired = 0, filled = 0;
+  llvm::SmallDenseMap<RunningRole *, int64_t, 2> awaited, released;
+};
+
+/// Whether `role` gets past its next event.
+bool advance(RunningRole &role, llvm::DenseMap<Value, Tokens> &channels) {
+  Operation *op = role.events[role.at].op;
+  Value channel = useOf(op).first;
+  if (!channel)
+    return true;
+  Tokens &tokens = channels[channel];
+  return llvm::TypeSwitch<Operation *, bool>(op)
+      .Case([&](pipe::AcquireOp acquire) {
+        if (acquire.getPart() > 0)
+          return true;
+        for (auto [reader, count] : tokens.released)
+          if (tokens.acquired - count >= stagesOf(channel))
+            return false;
+        return ++tokens.acquired > 0;
+      })
+      .Case([&](pipe::FillOp fill) { // full with its last part
+        tokens.filled += int64_t(fill.getPart()) + 1 == fill.getChannel().getType().getParts();
+        return true;
+      })
+      .Case([&](pipe::SendOp) { return ++tokens.filled; })
+      .Case([&](pipe::AwaitOp) {
+        return tokens.awaited[&role] < tokens.filled && ++tokens.awaited[&role];
+      })
+      .Case([&](pipe::ReleaseOp) { return ++tokens.released[&role]; })
+      .Case([&](pipe::ReceiveOp) {
+        return tokens.awaited[&role] < tokens.filled && ++tokens.awaited[&role] &&
+               ++tokens.released[&role];
+      })
+      .Default([](Operation *) { return true; });
+}
+
+/// Runs the roles against each other, each as far as it gets. None has a choice, so one order shows
+/// every circle of waits.
+LogicalResult runTogether(MutableArrayRef<RunningRole> roles) {
+  llvm::DenseMap<Value, Tokens> channels;
+  for (RunningRole &role : roles)
+    for (const Event &event : role.events)
+      if (isa<pipe::AwaitOp, pipe::ReceiveOp>(event.op))
+        channels[useOf(event.op).first].released[&role] = 0;
+  for (bool hasMoved = true; hasMoved;) {
+    hasMoved = false;
+    for (RunningRole &role : roles)
+      for (; role.at < role.events.size() && advance(role, channels); ++role.at)
+        hasMoved = true;
+  }
+  std::optional<InFlightDiagnostic> error;
+  for (RunningRole &role : llvm::reverse(roles)) {
+    if (role.at == role.events.size())
+      continue;
+    Operation *op = role.events[role.at].op;
+    if (error)
+      error->attachNote(op->getLoc()) << role.name << " waits here";
+    else
+      error.emplace(op->emitOpError()
+                    << "waits for ever: the roles wait for each other; await in the order in which "
+                       "the producer fills, release earlier, or give the channel more stages");
+  }
+  return failure(error.has_value());
+}
+
+//===----------------------------------------------------------------------===//
+// The pass
+//===----------------------------------------------------------------------===//
+
+LogicalResult run(pipe::RolesOp op, const Scenario &scenario) {
+  Places places;
+  if (failed(places.find(op)))
+    return failure();
+  Sent sent;
+  SmallVector<RunningRole, 3> roles;
+  for (auto [name, region] : {std::pair<StringRef, Region *>("the finder", &op.getFinder()),
+                              {"the producer", &op.getProducer()},
+                              {"the consumers", &op.getConsumers()}}) {
+    if (region->empty())
+      continue;
+    FailureOr<std::vector<Event>> events = runRole(*region, scenario, sent);
+    if (failed(events))
+      return failure();
+    Holder holder(places);
+    for (const Event &event : *events)
+      if (failed(holder.follow(event)))
+        return failure();
+    if (failed(holder.finish()))
+      return failure();
+    roles.push_back({name, std::move(*events)});
+  }
+  return runTogether(roles);
+}
+
+struct PipeRunRoles : impl::PipeRunRolesBase<PipeRunRoles> {
+  void runOnOperation() override {
+    int64_t stages = 1;
+    getOperation().walk(
+        [&](pipe::OpenOp open) { stages = std::max(stages, stagesOf(open.getChannel())); });
+    // One item and none behind it; the step from one to the next; all stages in use.
+    const Scenario scenarios[] = {{1, 1}, {2, 1}, {3, stages + 1}};
+    for (auto roles : getOperation().getBodyBlock().getOps<pipe::RolesOp>())
+      for (const Scenario &scenario : scenarios)
+        if (failed(run(roles, scenario)))
+          return signalPassFailure();
+    markAllAnalysesPreserved();
+  }
+};
+
+} // namespace
+} // namespace tesela

@@ -1,0 +1,70 @@
+//===- StageOperands.cpp - pipe-stage-operands ------------------*- C++ -*-===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#include "targets/nvvm/Passes.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "llvm/ADT/MapVector.h"
+
+using namespace mlir;
+
+namespace tesela {
+#define GEN_PASS_DEF_PIPESTAGEOPERANDS
+#include "targets/nvvm/Passes.h.inc"
+
+namespace {
+
+/// Whether a matrix instruction cannot read the operand from the registers that it was computed in.
+bool needsSharedMemory(OpOperand &operand) {
+  auto dot = dyn_cast<tile::DotOp>(operand.getOwner());
+  if (!dot || operand.get() == dot.getC())
+    return false;
+  auto type = cast<tile::TileType>(operand.get().getType());
+  bool isComputed = isa_and_nonnull<pipe::AccumulatorAttr>(type.getEncoding()) &&
+                    !operand.get().getDefiningOp<tile::LoadOp>();
+  return isComputed && (operand.getOperandNumber() == 1 || dot.getLeftTransposed());
+}
+
+struct PipeStageOperands : impl::PipeStageOperandsBase<PipeStageOperands> {
+  void runOnOperation() override {
+    // In the order of the program: the first product that needs a tile brings it there for all
+    // that follow in its block.
+    llvm::MapVector<std::pair<Value, Block *>, SmallVector<OpOperand *>> readers;
+    getOperation().walk<WalkOrder::PreOrder>([&](tile::DotOp dot) {
+      for (OpOperand &operand : dot->getOpOperands())
+        if (needsSharedMemory(operand))
+          readers[{operand.get(), dot->getBlock()}].push_back(&operand);
+    });
+    for (auto &[tile, operands] : readers)
+      if (failed(stage(tile.first, operands)))
+        return signalPassFailure();
+  }
+
+  LogicalResult stage(Value tile, ArrayRef<OpOperand *> operands) {
+    Operation *first = operands.front()->getOwner();
+    if (first->getParentOfType<scf::IfOp>())
+      return first->emitOpError()
+             << "expected operands that are loaded, or computed in registers where the product "
+                "reads them: under a branch not all threads would bring this one to shared memory";
+    auto type = cast<tile::TileType>(tile.getType());
+    bool inPanels = getOperation().getScheduleAttr()->consumers > 0;
+    OpBuilder top = OpBuilder::atBlockBegin(&getOperation().getBodyBlock()), builder(first);
+    Location loc = first->getLoc();
+    auto bufferType = pipe::BufferType::get(&getContext(), 1, type.getExtent(0), type.getExtent(1),
+                                            type.getElementType(), inPanels);
+    Value buffer = pipe::AllocOp::create(top, loc, bufferType, Value(), IntegerAttr());
+    Value stage = arith::ConstantIntOp::create(builder, loc, 0, 32);
+    pipe::BarrierOp::create(builder, loc); // all have read what stood there
+    pipe::WriteOp::create(builder, loc, tile, buffer, stage);
+    pipe::BarrierOp::create(builder, loc);
+    Value slot = pipe::SlotOp::create(
+        builder, loc, type.withEncoding(pipe::SharedAttr::get(&getContext())), buffer, stage);
+    for (OpOperand *operand : operands)
+      operand->set(slot);
+    return success();
+  }
+};
+
+} // namespace
+} // namespace tesela

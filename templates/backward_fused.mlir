@@ -1,0 +1,126 @@
+// The gradients of attention as backward.mlir has them, with one product for dQ in the kernel of the keys: five
+// products a tile in all where that has seven. A work item of keys computes dSᵀ, and adds its part of dQ = scale · dS K to
+// a sum in f32 that all of them share (FlashAttention-2, arXiv:2307.08691, algorithm 2, line 15).
+//
+// The order of these additions is not fixed, so that the last bits of dQ may differ from launch to launch; dK and dV do not.
+
+// D, and zeros where dQ is summed: a work item owns block_m rows of a head.
+tile.kernel @backward_rows<block_m, d_qk, d_v, padded_qk, padded_v, input>(
+    in %o: !tile.view<[B, H, Sq, d_v], input>, in %do: !tile.view<[B, H, Sq, d_v], input>,
+    workspace %delta: !tile.view<[B, H, Sq], f32, contiguous>,
+    workspace %dq_sum: !tile.view<[B, H, Sq, d_qk], f32>) {
+  %rows = tile.work : !tile.block<query, block_m>
+  %O = tile.load %o[%rows] : !tile.view<[B, H, Sq, d_v], input>[!tile.block<query, block_m>] -> !tile.tile<[block_m, padded_v], input>
+  %dO = tile.load %do[%rows] : !tile.view<[B, H, Sq, d_v], input>[!tile.block<query, block_m>] -> !tile.tile<[block_m, padded_v], input>
+  %Of = tile.convert %O : !tile.tile<[block_m, padded_v], input> -> !tile.tile<[block_m, padded_v], f32>
+  %dOf = tile.convert %dO : !tile.tile<[block_m, padded_v], input> -> !tile.tile<[block_m, padded_v], f32>
+  %product = tile.map %Of, %dOf : (!tile.tile<[block_m, padded_v], f32>, !tile.tile<[block_m, padded_v], f32>) -> !tile.tile<[block_m, padded_v], f32> {
+  ^body(%x: f32, %y: f32, %row: i32, %column: i32):
+    %z = arith.mulf %x, %y : f32
+    tile.yield %z : f32
+  }
+  %zero = tile.constant 0.0 : !tile.tile<[block_m], f32>
+  %shares = tile.reduce add %product from %zero : !tile.tile<[block_m, padded_v], f32> -> !tile.tile<[block_m], f32>
+  %D = tile.total %shares : !tile.tile<[block_m], f32> -> !tile.tile<[block_m], f32>
+  tile.store %D, %delta[%rows] : !tile.tile<[block_m], f32>, !tile.view<[B, H, Sq], f32, contiguous>[!tile.block<query, block_m>]
+  %dQ0 = tile.constant 0.0 : !tile.tile<[block_m, padded_qk], f32>
+  tile.store %dQ0, %dq_sum[%rows] : !tile.tile<[block_m, padded_qk], f32>, !tile.view<[B, H, Sq, d_qk], f32>[!tile.block<query, block_m>]
+}
+
+// dK, dV and the sums of dQ: a work item owns block_m keys of a key/value head and walks over the blocks of queries
+// that need them, of each query head in turn. The rows of its tiles are keys.
+tile.kernel @backward_keys<block_m, block_n, d_qk, d_v, padded_qk, padded_v, input>(
+    in %q: !tile.view<[B, H, Sq, d_qk], input>, in %k: !tile.view<[B, Hkv, Sk, d_qk], input>,
+    in %v: !tile.view<[B, Hkv, Sk, d_v], input>, in %do: !tile.view<[B, H, Sq, d_v], input>,
+    in %lse: !tile.view<[B, H, Sq], f32, contiguous>, workspace %delta: !tile.view<[B, H, Sq], f32, contiguous>,
+    workspace %dq_sum: !tile.view<[B, H, Sq, d_qk], f32>,
+    out %dk: !tile.view<[B, Hkv, Sk, d_qk], input>, out %dv: !tile.view<[B, Hkv, Sk, d_v], input>, %scale: f32) {
+  %keys = tile.work : !tile.block<key, block_m>
+  %K = tile.load %k[%keys] : !tile.view<[B, Hkv, Sk, d_qk], input>[!tile.block<key, block_m>] -> !tile.tile<[block_m, padded_qk], input>
+  %V = tile.load %v[%keys] : !tile.view<[B, Hkv, Sk, d_v], input>[!tile.block<key, block_m>] -> !tile.tile<[block_m, padded_v], input>
+  %none = arith.constant 0 : i32
+  %one = arith.constant 1 : i32
+  %key_batch, %key_head, %key_kv_head, %first_key = tile.coordinates %keys : !tile.block<key, block_m>
+  %key_count = tile.extent "Sk"
+  %heads = tile.extent "H"
+  %kv_heads = tile.extent "Hkv"
+  %sharing = arith.divui %heads, %kv_heads : i32
+  %S0 = tile.constant 0.0 : !tile.tile<[block_m, block_n], f32>
+  %dQ0 = tile.constant 0.0 : !tile.tile<[block_n, padded_qk], f32>
+  %dK0 = tile.constant 0.0 : !tile.tile<[block_m, padded_qk], f32>
+  %dV0 = tile.constant 0.0 : !tile.tile<[block_m, padded_v], f32>
+
+  %dK, %dV = scf.for %g = %none to %sharing step %one iter_args(%dKh = %dK0, %dVh = %dV0)
+      -> (!tile.tile<[block_m, padded_qk], f32>, !tile.tile<[block_m, padded_v], f32>) : i32 {
+    %dKg, %dVg = tile.blocks %first_head, %partial of %keys : !tile.block<key, block_m> -> !tile.block<query, block_n>
+        carry (%dK1 = %dKh : !tile.tile<[block_m, padded_qk], f32>, %dV1 = %dVh : !tile.tile<[block_m, padded_v], f32>) {
+      %batch, %head, %kv_head, %first = tile.coordinates %first_head : !tile.block<query, block_n>
+      %own_head = arith.addi %head, %g : i32
+      %queries = tile.block %first head %own_head of %first_head : !tile.block<query, block_n> -> !tile.block<query, block_n>
+      %Q = tile.load %q[%queries] : !tile.view<[B, H, Sq, d_qk], input>[!tile.block<query, block_n>] -> !tile.tile<[block_n, padded_qk], input>
+      %dO = tile.load %do[%queries] : !tile.view<[B, H, Sq, d_v], input>[!tile.block<query, block_n>] -> !tile.tile<[block_n, padded_v], input>
+      %L = tile.load %lse[%queries] : !tile.view<[B, H, Sq], f32, contiguous>[!tile.block<query, block_n>] -> !tile.tile<[1, block_n], f32>
+      %D = tile.load %delta[%queries] : !tile.view<[B, H, Sq], f32, contiguous>[!tile.block<query, block_n>] -> !tile.tile<[1, block_n], f32>
+      %KQ = tile.dot %K, %Q transposed plus %S0 : (!tile.tile<[block_m, padded_qk], input>, !tile.tile<[block_n, padded_qk], input>, !tile.tile<[block_m, block_n], f32>) -> !tile.tile<[block_m, block_n], f32>
+      %T = tile.score %KQ scaled by %scale at %keys, %queries : !tile.tile<[block_m, block_n], f32>, !tile.block<key, block_m>, !tile.block<query, block_n>
+      %S = tile.mask %T if %partial at %keys, %queries : !tile.tile<[block_m, block_n], f32>, !tile.block<key, block_m>, !tile.block<query, block_n>
+      %P = tile.map %S, %L : (!tile.tile<[block_m, block_n], f32>, !tile.tile<[1, block_n], f32>) -> !tile.tile<[block_m, block_n], f32> {
+      ^body(%s: f32, %l: f32, %row: i32, %column: i32):
+        %lowest = arith.constant 0xFF800000 : f32
+        %masked = arith.cmpf oeq, %s, %lowest : f32
+        %less = arith.subf %s, %l : f32
+        %power = math.exp %less : f32
+        %zero = arith.constant 0.0 : f32
+        %p = arith.select %masked, %zero, %power : f32
+        tile.yield %p : f32
+      }
+      %Pi = tile.convert %P : !tile.tile<[block_m, block_n], f32> -> !tile.tile<[block_m, block_n], input>
+      %dV2 = tile.dot %Pi, %dO plus %dV1 : (!tile.tile<[block_m, block_n], input>, !tile.tile<[block_n, padded_v], input>, !tile.tile<[block_m, padded_v], f32>) -> !tile.tile<[block_m, padded_v], f32>
+      %dP = tile.dot %V, %dO transposed plus %S0 : (!tile.tile<[block_m, padded_v], input>, !tile.tile<[block_n, padded_v], input>, !tile.tile<[block_m, block_n], f32>) -> !tile.tile<[block_m, block_n], f32>
+      %dS = tile.map %P, %dP, %D : (!tile.tile<[block_m, block_n], f32>, !tile.tile<[block_m, block_n], f32>, !tile.tile<[1, block_n], f32>) -> !tile.tile<[block_m, block_n], f32> {
+      ^body(%p: f32, %dp: f32, %d: f32, %row: i32, %column: i32):
+        %less = arith.subf %dp, %d : f32
+        %product = arith.mulf %p, %less : f32
+        // A key beyond the end has a row of K that is 0 and may have a P that is infinite: it is in no sum of dQ.
+        %key = arith.addi %first_key, %row : i32
+        %exists = arith.cmpi slt, %key, %key_count : i32
+        %zero = arith.constant 0.0 : f32
+        %kept = arith.cmpf one, %p, %zero : f32
+        %counts = arith.andi %kept, %exists : i1
+        %ds = arith.select %counts, %product, %zero : f32
+        tile.yield %ds : f32
+      }
+      %dX = tile.score_gradient %dS of %KQ scaled by %scale at %keys, %queries : !tile.tile<[block_m, block_n], f32>, !tile.block<key, block_m>, !tile.block<query, block_n>
+      %dXi = tile.convert %dX : !tile.tile<[block_m, block_n], f32> -> !tile.tile<[block_m, block_n], input>
+      %dK2 = tile.dot %dXi, %Q plus %dK1 : (!tile.tile<[block_m, block_n], input>, !tile.tile<[block_n, padded_qk], input>, !tile.tile<[block_m, padded_qk], f32>) -> !tile.tile<[block_m, padded_qk], f32>
+      %dQ = tile.dot %dXi transposed, %K plus %dQ0 : (!tile.tile<[block_m, block_n], input>, !tile.tile<[block_m, padded_qk], input>, !tile.tile<[block_n, padded_qk], f32>) -> !tile.tile<[block_n, padded_qk], f32>
+      tile.accumulate %dQ, %dq_sum[%queries] : !tile.tile<[block_n, padded_qk], f32>, !tile.view<[B, H, Sq, d_qk], f32>[!tile.block<query, block_n>]
+      tile.yield %dK2, %dV2 : !tile.tile<[block_m, padded_qk], f32>, !tile.tile<[block_m, padded_v], f32>
+    }
+    scf.yield %dKg, %dVg : !tile.tile<[block_m, padded_qk], f32>, !tile.tile<[block_m, padded_v], f32>
+  }
+
+  %dKs = tile.map %dK : (!tile.tile<[block_m, padded_qk], f32>) -> !tile.tile<[block_m, padded_qk], f32> {
+  ^body(%x: f32, %row: i32, %column: i32):
+    %y = arith.mulf %x, %scale : f32
+    tile.yield %y : f32
+  }
+  %dKi = tile.convert %dKs : !tile.tile<[block_m, padded_qk], f32> -> !tile.tile<[block_m, padded_qk], input>
+  %dVi = tile.convert %dV : !tile.tile<[block_m, padded_v], f32> -> !tile.tile<[block_m, padded_v], input>
+  tile.store %dKi, %dk[%keys] : !tile.tile<[block_m, padded_qk], input>, !tile.view<[B, Hkv, Sk, d_qk], input>[!tile.block<key, block_m>]
+  tile.store %dVi, %dv[%keys] : !tile.tile<[block_m, padded_v], input>, !tile.view<[B, Hkv, Sk, d_v], input>[!tile.block<key, block_m>]
+}
+
+// dQ: a work item owns block_m queries of a head.
+tile.kernel @backward_queries<block_m, d_qk, padded_qk, input>(
+    workspace %dq_sum: !tile.view<[B, H, Sq, d_qk], f32>, out %dq: !tile.view<[B, H, Sq, d_qk], input>, %scale: f32) {
+  %queries = tile.work : !tile.block<query, block_m>
+  %dQ = tile.load %dq_sum[%queries] : !tile.view<[B, H, Sq, d_qk], f32>[!tile.block<query, block_m>] -> !tile.tile<[block_m, padded_qk], f32>
+  %dQs = tile.map %dQ : (!tile.tile<[block_m, padded_qk], f32>) -> !tile.tile<[block_m, padded_qk], f32> {
+  ^body(%x: f32, %row: i32, %column: i32):
+    %y = arith.mulf %x, %scale : f32
+    tile.yield %y : f32
+  }
+  %dQi = tile.convert %dQs : !tile.tile<[block_m, padded_qk], f32> -> !tile.tile<[block_m, padded_qk], input>
+  tile.store %dQi, %dq[%queries] : !tile.tile<[block_m, padded_qk], input>, !tile.view<[B, H, Sq, d_qk], input>[!tile.block<query, block_m>]
+}
