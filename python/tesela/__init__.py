@@ -1,0 +1,50 @@
+# Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Tesela compiles attention variants while the program runs.
+
+    import tesela
+
+    window = tesela.variant("sliding_window", window=1024)
+    out = tesela.attention(q, k, v, window)
+
+A mask or a score is a text, a Python function or a name of the library; a kernel for it is compiled
+when it is first needed, and kept on disk. See :func:`variant` and :func:`attention`.
+"""
+
+from tesela import _native
+from tesela._attention import attention
+from tesela._errors import (
+    CancelledError,
+    DeadlineExceededError,
+    DefectError,
+    DriverError,
+    Error,
+    InputOutputError,
+    InvalidArgumentError,
+    InvalidVariantError,
+    NotFoundError,
+    OutOfMemoryError,
+    UnsupportedError,
+)
+from tesela._variant import Parameter, Variant, library, variant
+
+__version__ = _native.version
+
+__all__ = [
+    "CancelledError",
+    "DeadlineExceededError",
+    "DefectError",
+    "DriverError",
+    "Error",
+    "InputOutputError",
+    "InvalidArgumentError",
+    "InvalidVariantError",
+    "NotFoundError",
+    "OutOfMemoryError",
+    "Parameter",
+    "UnsupportedError",
+    "Variant",
+    "attention",
+    "library",
+    "variant",
+]
