@@ -86,7 +86,7 @@ Status readArguments(const tesela_kernel *kernel, const Arguments *from, ReusedA
   if constexpr (std::is_same_v<Arguments, tesela_launch_arguments>)
     return to.read(from, kernel->kernel.info(), kernel->device);
   else
-    return to.read(from, kernel->device);
+    return to.read(from, &kernel->kernel.info(), kernel->device);
 }
 
 template <typename Arguments>
