@@ -85,6 +85,15 @@ PyType_Spec spec = {"tesela._native.Context", sizeof(ContextObject), 0, Py_TPFLA
 
 } // namespace
 
+PyObject *usePtxas(PyObject *, PyObject *path) {
+  const char *text = PyUnicode_AsUTF8AndSize(path, nullptr);
+  if (!text)
+    return nullptr;
+  if (tesela_use_ptxas(text) != TESELA_OK)
+    return raiseLast();
+  Py_RETURN_NONE;
+}
+
 PyObject *devices(PyObject *, PyObject *kind) {
   const char *name = PyUnicode_AsUTF8AndSize(kind, nullptr);
   if (!name)

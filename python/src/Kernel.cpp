@@ -38,9 +38,11 @@ int bucketOf(int64_t queries, int64_t keys) {
   return index;
 }
 
+/// A parameter of a launch.
 struct Slot {
   const char *name;
-  bool isCapture;
+  bool isCapture, hasDefault;
+  double standard;
 };
 
 /// What an object of Python's holds; made and destroyed with it.
@@ -86,7 +88,8 @@ bool readSlots(Kernel &kernel) {
     }
     if (info.is_constant)
       continue;
-    kernel.slots[kernel.slotCount++] = {info.name, info.is_capture != 0};
+    kernel.slots[kernel.slotCount++] = {info.name, info.is_capture != 0, info.has_default != 0,
+                                        info.default_value};
     kernel.captureCount += info.is_capture != 0;
   }
   return true;
@@ -189,20 +192,10 @@ constexpr int usualParameters = 8;
 /// The values of a launch's parameters, by slot.
 class Values {
 public:
-  bool read(const Kernel &kernel, PyObject *values) {
-    if (!PyTuple_Check(values) || PyTuple_Size(values) != kernel.slotCount) {
-      PyErr_Format(PyExc_TypeError, "the values must be a tuple of %zd, not %R", kernel.slotCount,
-                   values);
-      return false;
-    }
-    if (kernel.slotCount > usualParameters && !reserve(kernel.slotCount))
-      return false;
-    for (Py_ssize_t i = 0; i < kernel.slotCount; ++i)
-      if (PyObject *value = PyTuple_GetItem(values, i);
-          value != Py_None && !readOne(kernel.slots[i], value))
-        return false;
-    return true;
-  }
+  /// A value for each.
+  bool read(const Kernel &kernel, PyObject *values) { return read(kernel, values, true); }
+  /// None is left out.
+  bool readGiven(const Kernel &kernel, PyObject *values) { return read(kernel, values, false); }
   const tesela_parameter *data() const { return parameters; }
   size_t size() const { return count; }
 
@@ -214,6 +207,22 @@ private:
   std::unique_ptr<tesela_parameter[]> many;
   std::unique_ptr<tesela_tensor[]> manyTensors;
   std::unique_ptr<Owned[]> manyHolders;
+
+  bool read(const Kernel &kernel, PyObject *values, bool areAllNeeded) {
+    if (!PyTuple_Check(values) || PyTuple_Size(values) != kernel.slotCount) {
+      PyErr_Format(PyExc_TypeError, "the values must be a tuple of %zd, not %R", kernel.slotCount,
+                   values);
+      return false;
+    }
+    if (kernel.slotCount > usualParameters && !reserve(kernel.slotCount))
+      return false;
+    for (Py_ssize_t i = 0; i < kernel.slotCount; ++i) {
+      PyObject *value = PyTuple_GetItem(values, i);
+      if ((value != Py_None || areAllNeeded) && !readOne(kernel.slots[i], value))
+        return false;
+    }
+    return true;
+  }
 
   bool reserve(Py_ssize_t most) {
     many.reset(parameters = new (std::nothrow) tesela_parameter[most]);
@@ -229,7 +238,16 @@ private:
     tesela_parameter &parameter = parameters[count];
     std::memset(static_cast<void *>(&parameter), 0, sizeof parameter);
     parameter.name = slot.name;
-    if (slot.isCapture) {
+    if (value == Py_None) {
+      if (!slot.hasDefault)
+        raise(TESELA_INVALID_ARGUMENT,
+              slot.isCapture ? "the captured tensor '%s' is missing: pass it by its name"
+                             : "the parameter '%s' is missing and has no default: pass it",
+              slot.name);
+      parameter.scalar = slot.standard;
+      if (!slot.hasDefault)
+        return false;
+    } else if (slot.isCapture) {
       if (!readTensor(value, slot.name, tensors[count], holders[count]))
         return false;
       parameter.tensor = &tensors[count];
@@ -256,9 +274,10 @@ public:
   bool read(Kernel &kernel, PyObject *const *arguments) {
     static const char *const names[] = {"q", "k", "v", "o", "lse"};
     int isBshd = PyObject_IsTrue(arguments[7]);
+    bool hasLse = arguments[4] != Py_None;
     if (isBshd < 0)
       return false;
-    for (int i = 0; i < 5; ++i) {
+    for (int i = 0; i < 4 + hasLse; ++i) {
       if (!readTensor(arguments[i], names[i], tensors[i], holders[i]))
         return false;
       if (isBshd && i < 4)
@@ -269,11 +288,12 @@ public:
     given.k = &tensors[1];
     given.v = &tensors[2];
     given.o = &tensors[3];
-    given.lse = &tensors[4];
+    given.lse = hasLse ? &tensors[4] : nullptr;
     if (!readScale(arguments[5]) || !values.read(kernel, arguments[6]))
       return false;
     given.parameters = values.data();
     given.parameter_count = values.size();
+    given.parameters_in_order = 1;
     return true;
   }
   int bucket() const { return bucketOf(tensors[0].extents[2], tensors[1].extents[2]); }
@@ -386,12 +406,70 @@ PyObject *describe(PyObject *self, PyObject *arguments) {
                        "schedule_origin", choosers[info.schedule_origin]);
 }
 
+/// prepare(queries, keys, milliseconds)
+PyObject *prepareInBackground(PyObject *self, PyObject *arguments) {
+  long long queries, keys, milliseconds;
+  if (!PyArg_ParseTuple(arguments, "LLL", &queries, &keys, &milliseconds))
+    return nullptr;
+  Kernel &kernel = kernelOf(self);
+  return prepare(kernel.context->context, optionsFor(kernel, bucketOf(queries, keys)),
+                 milliseconds);
+}
+
+bool readSizes(PyObject *from, tesela_sizes &sizes) {
+  long long numbers[5];
+  if (!PyArg_ParseTuple(from, "LLLLL", &numbers[0], &numbers[1], &numbers[2], &numbers[3],
+                        &numbers[4]))
+    return false;
+  sizes = {numbers[0], numbers[1], numbers[2], numbers[3], numbers[4]};
+  return true;
+}
+
+/// explain(sizes, target, values)
+PyObject *explainTiles(PyObject *self, PyObject *arguments) {
+  PyObject *sizes, *values;
+  const char *target;
+  tesela_sizes given;
+  if (!PyArg_ParseTuple(arguments, "O!sO!", &PyTuple_Type, &sizes, &target, &PyTuple_Type,
+                        &values) ||
+      !readSizes(sizes, given))
+    return nullptr;
+  Kernel &kernel = kernelOf(self);
+  return explain(*kernel.variant, kernel.options, given, target, values);
+}
+
+/// tune(sizes, values, seconds, exhaustive, keep_nothing, progress)
+PyObject *tuneSchedule(PyObject *self, PyObject *arguments) {
+  PyObject *sizes, *given, *progress;
+  auto shape = sized<tesela_tune_shape>();
+  auto tuning = sized<tesela_tune_options>();
+  if (!PyArg_ParseTuple(arguments, "O!OdppO", &PyTuple_Type, &sizes, &given, &tuning.seconds,
+                        &tuning.exhaustive, &tuning.keep_nothing, &progress) ||
+      !readSizes(sizes, shape.sizes))
+    return nullptr;
+  Kernel &kernel = kernelOf(self);
+  Values values;
+  if (!values.readGiven(kernel, given))
+    return nullptr;
+  shape.parameters = values.data();
+  shape.parameter_count = values.size();
+  return tune(kernel.context->context, kernel.options, shape, tuning, progress);
+}
+
 PyMethodDef methods[] = {
     {"launch", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(launch)), METH_FASTCALL,
      "launch(q, k, v, o, lse, scale, values, is_bshd, stream, allocate)"},
     {"address", address, METH_VARARGS,
      "address(queries, keys): the tesela_kernel * for launches of these lengths, as a number; "
      "it lives as long as this object."},
+    {"prepare", prepareInBackground, METH_VARARGS,
+     "prepare(queries, keys, milliseconds): has the kernel for launches of these lengths made in "
+     "the background; a Preparation."},
+    {"explain", explainTiles, METH_VARARGS,
+     "explain((batch, heads, kv_heads, length, kv_length), target, values): an Explanation."},
+    {"tune", tuneSchedule, METH_VARARGS,
+     "tune((batch, heads, kv_heads, length, kv_length), values, seconds, exhaustive, keep_nothing, "
+     "progress): what came of it, a dictionary."},
     {"describe", describe, METH_VARARGS,
      "describe(queries, keys): what is known of the kernel for launches of these lengths."},
     {}};

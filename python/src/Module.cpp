@@ -99,6 +99,12 @@ namespace {
 PyMethodDef methods[] = {
     {"set_errors", setErrors, METH_O, "The classes of exceptions, by the library's codes."},
     {"devices", devices, METH_O, "What there is of a kind of device, as dictionaries."},
+    {"use_ptxas", usePtxas, METH_O, "The ptxas that contexts take which are made from now on."},
+    {"cache_folder", cacheFolder, METH_O, "The folder that a name, or None, stands for."},
+    {"cache_list", cacheList, METH_VARARGS, "cache_list(folder, verify): dictionaries."},
+    {"cache_prune", cachePrune, METH_VARARGS,
+     "cache_prune(folder, most_bytes, most_seconds_old): (kernels, bytes, bytes left). 0: no "
+     "limit; -1, -1: all."},
     {}};
 
 PyModuleDef definition = {PyModuleDef_HEAD_INIT,
@@ -120,6 +126,7 @@ bool addNumbers(PyObject *module) {
                        {"BF16", TESELA_BF16},
                        {"I32", TESELA_I32},
                        {"BOOL", TESELA_BOOL},
+                       {"I64", TESELA_I64},
                        {"UNKNOWN", TESELA_MEMORY_UNKNOWN},
                        {"HOST", TESELA_MEMORY_HOST},
                        {"CUDA", TESELA_MEMORY_CUDA},
@@ -139,7 +146,8 @@ PyMODINIT_FUNC PyInit__native() {
   using namespace tesela::python;
   Owned module(PyModule_Create(&definition));
   if (!module || !addNumbers(module.get()) || !addVariantType(module.get()) ||
-      !addContextType(module.get()) || !addKernelType(module.get()))
+      !addContextType(module.get()) || !addKernelType(module.get()) ||
+      !addPreparationType(module.get()) || !addExplanationType(module.get()))
     return nullptr;
   return module.release();
 }

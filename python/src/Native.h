@@ -102,9 +102,29 @@ struct ContextObject {
 extern PyTypeObject *contextType;
 bool addContextType(PyObject *module);
 PyObject *devices(PyObject *module, PyObject *kind);
+PyObject *usePtxas(PyObject *module, PyObject *path);
 
 extern PyTypeObject *kernelType;
 bool addKernelType(PyObject *module);
+
+bool addPreparationType(PyObject *module);
+/// Has the kernel of `options` made in the background.
+PyObject *prepare(tesela_context *context, const tesela_kernel_options &options,
+                  int64_t milliseconds);
+
+bool addExplanationType(PyObject *module);
+/// `values` are by slot, as a launch's.
+PyObject *explain(const VariantObject &variant, const tesela_kernel_options &options,
+                  const tesela_sizes &sizes, const char *target, PyObject *values);
+
+/// `progress` is a function of (decided, total, speedup, seconds left), or None.
+PyObject *tune(const tesela_context *context, const tesela_kernel_options &options,
+               const tesela_tune_shape &shape, const tesela_tune_options &tuning,
+               PyObject *progress);
+
+PyObject *cacheFolder(PyObject *module, PyObject *folder);
+PyObject *cacheList(PyObject *module, PyObject *arguments);
+PyObject *cachePrune(PyObject *module, PyObject *arguments);
 
 } // namespace tesela::python
 

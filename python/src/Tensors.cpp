@@ -147,6 +147,7 @@ bool readType(PyObject *object, const char *name, const ArrayInterface &array, t
   } const known[] = {{'f', 4, TESELA_F32},
                      {'f', 2, TESELA_F16},
                      {'i', 4, TESELA_I32},
+                     {'i', 8, TESELA_I64},
                      {'b', 1, TESELA_BOOL}};
   bool isInOrder = array.elementBytes == 1 || (array.flags & isNative);
   for (const auto &each : known)
@@ -161,8 +162,8 @@ bool readType(PyObject *object, const char *name, const ArrayInterface &array, t
   Owned text = typeName(object);
   if (text)
     raise(TESELA_UNSUPPORTED,
-          "%s's elements are %U%s, they must be float32, float16, bfloat16 (of ml_dtypes), int32 "
-          "or bool: convert them",
+          "%s's elements are %U%s, they must be float32, float16, bfloat16 (of ml_dtypes), int32, "
+          "int64 or bool: convert them",
           name, text.get(), isInOrder ? "" : " in the other order of bytes");
   return false;
 }

@@ -11,8 +11,9 @@ A mask or a score is a text, a Python function or a name of the library; a kerne
 when it is first needed, and kept on disk. See :func:`variant` and :func:`attention`.
 """
 
-from tesela import _native
+from tesela import _native, cache
 from tesela._attention import attention
+from tesela._devices import Device, devices
 from tesela._errors import (
     CancelledError,
     DeadlineExceededError,
@@ -26,6 +27,8 @@ from tesela._errors import (
     OutOfMemoryError,
     UnsupportedError,
 )
+from tesela._explain import Explanation, HeadTiles
+from tesela._prepare import Preparation, Request, Trial, Tuning, prepare, tune
 from tesela._variant import Parameter, Variant, library, variant
 
 __version__ = _native.version
@@ -34,17 +37,29 @@ __all__ = [
     "CancelledError",
     "DeadlineExceededError",
     "DefectError",
+    "Device",
     "DriverError",
     "Error",
+    "Explanation",
+    "HeadTiles",
     "InputOutputError",
     "InvalidArgumentError",
     "InvalidVariantError",
     "NotFoundError",
     "OutOfMemoryError",
     "Parameter",
+    "Preparation",
+    "Request",
+    "Trial",
+    "Tuning",
     "UnsupportedError",
     "Variant",
     "attention",
+    "cache",
+    "devices",
     "library",
+    "prepare",
+    "sliding_window",
+    "tune",
     "variant",
 ]

@@ -64,8 +64,9 @@ def attention(
         layout: the order of the axes of q, k, v and the result.
         out: where the result is written, of its shape and type; None: a new tensor.
         parameters: values of the variant's parameters, numbers for scalars and tensors on the same
-            device for captured tensors. They replace those that the variant is bound to. A parameter
-            with the name of an argument of this function is given by ``Variant.bind``.
+            device for captured tensors; those of int64 are read as int32, and wrap. They replace
+            those that the variant is bound to. A parameter with the name of an argument of this
+            function is given by ``Variant.bind``.
 
     Returns:
         The result, ``[B, H, Sq, Dv]`` in q's type (``[B, Sq, H, Dv]`` with ``layout="bshd"``); with

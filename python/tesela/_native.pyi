@@ -11,18 +11,25 @@ F16: int
 BF16: int
 I32: int
 BOOL: int
+I64: int
 UNKNOWN: int
 HOST: int
 CUDA: int
 PINNED: int
 MANAGED: int
 
-# A tensor: (address, shape, strides or None, type, memory, device index), or an object with DLPack's
-# C exchange interface (torch.Tensor), or one with __array_struct__ (numpy.ndarray).
+# A tensor: (address, shape, strides or None, type, memory, device index), or an object with
+# DLPack's C exchange interface (torch.Tensor), or one with __array_struct__ (numpy.ndarray).
 Tensor = Any
 
 def set_errors(classes: tuple[type[Exception], ...], /) -> None: ...
 def devices(kind: str, /) -> list[dict[str, Any]]: ...
+def use_ptxas(path: str, /) -> None: ...
+def cache_folder(folder: str | None, /) -> str: ...
+def cache_list(folder: str | None, verify: bool, /) -> list[dict[str, Any]]: ...
+def cache_prune(
+    folder: str | None, most_bytes: int, most_seconds_old: int, /
+) -> tuple[int, int, int]: ...
 
 class Variant:
     def __new__(cls, text: str, file: str, /) -> Variant: ...
@@ -75,7 +82,7 @@ class Kernel:
         k: Tensor,
         v: Tensor,
         o: Tensor,
-        lse: Tensor,
+        lse: Tensor | None,
         scale: float | None,
         values: tuple[Any, ...],
         is_bshd: bool,
@@ -85,3 +92,27 @@ class Kernel:
     ) -> None: ...
     def address(self, queries: int, keys: int, /) -> int: ...
     def describe(self, queries: int, keys: int, /) -> dict[str, Any]: ...
+    def prepare(self, queries: int, keys: int, milliseconds: int, /) -> Preparation: ...
+    def explain(
+        self, sizes: tuple[int, int, int, int, int], target: str, values: tuple[Any, ...], /
+    ) -> Explanation: ...
+    def tune(
+        self,
+        sizes: tuple[int, int, int, int, int],
+        values: tuple[Any, ...],
+        seconds: float,
+        exhaustive: bool,
+        keep_nothing: bool,
+        progress: Callable[[int, int, float, float], object] | None,
+        /,
+    ) -> dict[str, Any]: ...
+
+class Preparation:
+    def wait(self, milliseconds: int, /) -> bool: ...
+    def cancel(self) -> None: ...
+    def check(self) -> None: ...
+
+class Explanation:
+    def describe(self) -> dict[str, Any]: ...
+    def text(self) -> str: ...
+    def svg(self) -> str: ...

@@ -4,14 +4,17 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from tesela import _native
-from tesela._contexts import context
+from tesela._contexts import HOST, context
+from tesela._devices import devices
 from tesela._errors import InvalidArgumentError, NotFoundError
+from tesela._explain import Explanation
 
 _FOLDER = Path(__file__).parent / "share" / "tesela" / "variants"
 _TYPE_NAMES = ("f32", "f16", "bf16", "i32", "bool")
@@ -115,6 +118,53 @@ class Variant:
             InvalidArgumentError: there is no parameter of such a name.
         """
         return Variant(self._program, {**self.bound, **values})
+
+    def explain(
+        self,
+        *,
+        length: int,
+        kv_length: int | None = None,
+        batch: int | None = None,
+        heads: int | None = None,
+        kv_heads: int | None = None,
+        dtype: Any = "bfloat16",
+        head_dim: int = 128,
+        head_dim_v: int | None = None,
+        target: str | None = None,
+        **parameters: Any,
+    ) -> Explanation:
+        """Which tiles of the score matrix a kernel computes. Needs no GPU.
+
+        Args:
+            length: queries.
+            kv_length: keys; None: as length.
+            batch: sequences; None: what the shapes of captured tensors tell, else 1.
+            heads: of queries; None likewise.
+            kv_heads: of keys and values; None: as heads.
+            dtype: of q, k and v.
+            head_dim: of queries and keys.
+            head_dim_v: of values; None: as head_dim.
+            target: what the kernel is for, "host" or "sm_90"; None: the first GPU, else the host.
+            parameters: values of parameters; captured tensors in the host's memory.
+
+        Returns:
+            An :class:`tesela.Explanation`: printed it is a report, a notebook shows the picture.
+        """
+        from tesela._prepare import extents, input_type
+
+        values, constants = self._arguments(parameters)
+        e = extents(
+            self,
+            {**self.bound, **parameters},
+            B=batch,
+            H=heads,
+            Hkv=kv_heads,
+            Sq=length,
+            Sk=length if kv_length is None else kv_length,
+        )
+        kernel = self._kernel(input_type(dtype), head_dim, head_dim_v or head_dim, HOST, constants)
+        sizes = (e["B"], e["H"], e["Hkv"], e["Sq"], e["Sk"])
+        return Explanation(kernel.explain(sizes, target or devices()[0].target, values))
 
     def __repr__(self) -> str:
         values = "".join(f", {name}=..." for name in self.bound)
@@ -252,9 +302,7 @@ def variant(
         NotFoundError: there is no such file, or no such name in the library.
     """
     if callable(source) and not isinstance(source, Variant):
-        from tesela._trace import trace
-
-        text, captured = trace(source, values)
+        text, captured = importlib.import_module("tesela._trace").trace(source, values)
         return Variant(_program_of(text, "variant"), captured)
     found = as_variant(source)
     return found.bind(**values) if values else found

@@ -209,6 +209,10 @@ tesela_code tesela_use_template_folder(const char *folder) {
   });
 }
 
+tesela_code tesela_use_ptxas(const char *path) {
+  return guarded([&] { return usePtxas(textOr(path)); });
+}
+
 tesela_code tesela_kernel_describe(const tesela_kernel *kernel, tesela_kernel_info *info) {
   return guarded([&]() -> Status {
     if (!kernel)

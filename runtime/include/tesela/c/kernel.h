@@ -92,6 +92,11 @@ TESELA_API tesela_code tesela_emit_stage(const tesela_kernel_options *options, c
  * again. For those who write templates. Holds for the whole process. */
 TESELA_API tesela_code tesela_use_template_folder(const char *folder);
 
+/* The ptxas that assembles kernels for GPUs from now on, in contexts that are made then; NULL or "":
+ * the one on PATH, in $CUDA_HOME/bin or in /usr/local/cuda/bin again. TESELA_NOT_FOUND where there
+ * is no program at `path`. Holds for the whole process. */
+TESELA_API tesela_code tesela_use_ptxas(const char *path);
+
 typedef enum tesela_origin TESELA_AS_INT {
   TESELA_COMPILED = 0,
   TESELA_MEMORY_CACHE = 1,
