@@ -49,7 +49,7 @@ def devices() -> tuple[Device, ...]:
 
 
 def device_number(device: str | None) -> int:
-    """A device's name, "host", "cuda" or "cuda:1", as contexts count; None: the first GPU, else the host."""
+    """A name, "host", "cuda" or "cuda:1", as contexts count; None: a GPU, else the host."""
     if device is None:
         return 0 if devices()[0].kind == "cuda" else HOST
     if device in ("host", "cpu"):
