@@ -3,9 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The static libstdc++ and libgcc of a machine with a new glibc ask for two functions that glibc 2.34
-// lacks. Defined here, they are not asked of the machine that Tesela runs on. Of each program and
-// library that is shipped.
+// The static libstdc++ and libgcc of a machine with a new glibc ask for two functions that
+// glibc 2.34 lacks. Defined here, they are not asked of the machine that Tesela runs on. Of each
+// program and library that is shipped.
 //
 //===----------------------------------------------------------------------===//
 #include <dlfcn.h>

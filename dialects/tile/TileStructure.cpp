@@ -77,8 +77,8 @@ ParseResult KernelOp::parse(OpAsmParser &parser, OperationState &result) {
     SMLoc loc = parser.getCurrentLocation();
     StringRef role;
     if (succeeded(parser.parseOptionalKeyword(&role)) && !symbolizeRole(role)) {
-      parser.emitError(loc) << "the role of an argument is in, out, optional or workspace, not '" << role
-                            << "'";
+      parser.emitError(loc) << "the role of an argument is in, out, optional or workspace, not '"
+                            << role << "'";
       return failure();
     }
     if (parser.parseArgument(arguments.emplace_back(), /*allowType=*/true))
@@ -177,7 +177,8 @@ static LogicalResult verifyInterface(KernelOp kernel) {
                                   << roles->size() << "; \"\" is none";
     for (Attribute role : *roles)
       if (!cast<StringAttr>(role).empty() && !symbolizeRole(cast<StringAttr>(role).getValue()))
-        return kernel.emitOpError() << "expected roles in, out, optional or workspace, got " << role;
+        return kernel.emitOpError()
+               << "expected roles in, out, optional or workspace, got " << role;
   }
   for (Attribute parameter : kernel.getParameters())
     if (llvm::is_contained(launchExtents(), cast<StringAttr>(parameter).getValue()))

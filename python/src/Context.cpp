@@ -110,8 +110,7 @@ PyObject *devices(PyObject *, PyObject *kind) {
   Owned result(PyList_New(0));
   for (size_t i = 0; result && i < tesela_devices_count(list); ++i) {
     auto info = sized<tesela_device_info>();
-    Owned item(tesela_devices_describe(list, i, &info) == TESELA_OK ? describe(info)
-                                                                    : raiseLast());
+    Owned item(tesela_devices_describe(list, i, &info) == TESELA_OK ? describe(info) : raiseLast());
     if (!item || PyList_Append(result.get(), item.get()) < 0)
       result = Owned();
   }

@@ -3,8 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// By the C++ API and the command's own report and drawing: what a notebook shows is what the command
-// prints and draws.
+// By the C++ API and the command's own report and drawing: what a notebook shows is what the
+// command prints and draws.
 //
 //===----------------------------------------------------------------------===//
 #include "Native.h"
@@ -28,8 +28,7 @@ struct Explained {
 };
 
 struct ExplanationObject {
-  PyObject_HEAD
-  Explained *explained;
+  PyObject_HEAD Explained *explained;
 };
 
 const Explained &explainedOf(PyObject *self) {
@@ -117,13 +116,11 @@ void destroy(PyObject *object) {
 
 PyObject *describeHead(const Explanation &explanation, size_t index) {
   const HeadTiles &tiles = explanation.map.heads[index];
-  return Py_BuildValue("(iiLLLLy#)", int(tiles.batch), int(tiles.head),
-                       static_cast<long long>(tiles.counts.empty),
-                       static_cast<long long>(tiles.counts.partial),
-                       static_cast<long long>(tiles.counts.full),
-                       static_cast<long long>(explanation.keptPairs[index]),
-                       reinterpret_cast<const char *>(tiles.kinds.data()),
-                       Py_ssize_t(tiles.kinds.size()));
+  return Py_BuildValue(
+      "(iiLLLLy#)", int(tiles.batch), int(tiles.head), static_cast<long long>(tiles.counts.empty),
+      static_cast<long long>(tiles.counts.partial), static_cast<long long>(tiles.counts.full),
+      static_cast<long long>(explanation.keptPairs[index]),
+      reinterpret_cast<const char *>(tiles.kinds.data()), Py_ssize_t(tiles.kinds.size()));
 }
 
 PyObject *describe(PyObject *self, PyObject *) {
@@ -138,15 +135,13 @@ PyObject *describe(PyObject *self, PyObject *) {
   if (!heads)
     return nullptr;
   static const char *const forms[] = {"every tile", "key ranges", "classified tiles"};
-  return Py_BuildValue("{s:s,s:s,s:s,s:L,s:L,s:L,s:L,s:L,s:s,s:s,s:N}", "variant",
-                       explanation.variantName.c_str(), "target", explanation.target.c_str(),
-                       "schedule", explanation.schedule.c_str(), "block_m",
-                       static_cast<long long>(map.blockM), "block_n",
-                       static_cast<long long>(map.blockN), "rows",
-                       static_cast<long long>(map.rows), "columns",
-                       static_cast<long long>(map.columns), "cell",
-                       static_cast<long long>(map.cell), "form", forms[int(map.form)],
-                       "lost_proofs", explanation.lostProofs.c_str(), "heads", heads.release());
+  return Py_BuildValue(
+      "{s:s,s:s,s:s,s:L,s:L,s:L,s:L,s:L,s:s,s:s,s:N}", "variant", explanation.variantName.c_str(),
+      "target", explanation.target.c_str(), "schedule", explanation.schedule.c_str(), "block_m",
+      static_cast<long long>(map.blockM), "block_n", static_cast<long long>(map.blockN), "rows",
+      static_cast<long long>(map.rows), "columns", static_cast<long long>(map.columns), "cell",
+      static_cast<long long>(map.cell), "form", forms[int(map.form)], "lost_proofs",
+      explanation.lostProofs.c_str(), "heads", heads.release());
 }
 
 PyObject *text(PyObject *self, PyObject *) {
@@ -216,13 +211,13 @@ PyObject *explain(const VariantObject &variant, const tesela_kernel_options &giv
     }
     if (!*made)
       return raiseError(made->error());
-    explained->report = {.variantPath = given.variant_file,
-                         .extents = {sizes.batch, sizes.heads, sizes.kv_heads, sizes.length,
-                                     sizes.kv_length},
-                         .Dqk = given.head_dim_qk,
-                         .Dv = given.head_dim_v,
-                         .type = options.inputType,
-                         .explanation = std::move(**made)};
+    explained->report = {
+        .variantPath = given.variant_file,
+        .extents = {sizes.batch, sizes.heads, sizes.kv_heads, sizes.length, sizes.kv_length},
+        .Dqk = given.head_dim_qk,
+        .Dv = given.head_dim_v,
+        .type = options.inputType,
+        .explanation = std::move(**made)};
     return wrap(std::move(explained));
   });
 }

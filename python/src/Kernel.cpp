@@ -14,8 +14,8 @@ PyTypeObject *kernelType;
 
 namespace {
 
-/// What the schedule is chosen for. Every kernel is right for every length, but which schedule is fast
-/// depends on it: few queries let heads share a tile, and few keys are worth other roles
+/// What the schedule is chosen for. Every kernel is right for every length, but which schedule is
+/// fast depends on it: few queries let heads share a tile, and few keys are worth other roles
 /// (compiler/schedule). A bucket's kernel is compiled by the first launch that falls into it.
 struct Bucket {
   int64_t mostQueries, mostKeys;           ///< that belong to it; 0: any number
@@ -25,8 +25,11 @@ constexpr Bucket buckets[] = {
     {1, 0, 1, 0},             // decoding
     {32, 0, 8, 0},            // speculative decoding
     {2048, 2047, 2048, 1024}, // chunks of a prompt
-    {2048, 8191, 2048, 4096}, {2048, 0, 2048, 8192}, {0, 2047, 0, 1024},
-    {0, 8191, 0, 4096},       {0, 0, 0, 8192},
+    {2048, 8191, 2048, 4096},
+    {2048, 0, 2048, 8192},
+    {0, 2047, 0, 1024},
+    {0, 8191, 0, 4096},
+    {0, 0, 0, 8192},
 };
 constexpr int bucketCount = sizeof buckets / sizeof *buckets;
 
@@ -67,8 +70,7 @@ struct Kernel {
 };
 
 struct KernelObject {
-  PyObject_HEAD
-  Kernel *kernel;
+  PyObject_HEAD Kernel *kernel;
 };
 
 Kernel &kernelOf(PyObject *self) { return *reinterpret_cast<KernelObject *>(self)->kernel; }
@@ -318,8 +320,9 @@ private:
   }
 };
 
-/// Device memory that `allocate`, a function of a number of bytes, gives for a launch; none where it
-/// needs none. The memory must stay until the launch is done: that is the caller's allocator's matter.
+/// Device memory that `allocate`, a function of a number of bytes, gives for a launch; none where
+/// it needs none. The memory must stay until the launch is done: that is the caller's allocator's
+/// matter.
 bool lendWorkspace(const tesela_kernel *kernel, PyObject *allocate,
                    tesela_tensor_arguments &arguments, Owned &memory) {
   size_t bytes;

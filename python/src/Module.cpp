@@ -19,9 +19,9 @@ PyObject *lastChain() {
   if (!chain)
     return nullptr;
   for (Py_ssize_t i = 0; i < PyTuple_Size(chain.get()); ++i) {
-    PyObject *link = PyUnicode_DecodeUTF8(tesela_last_error_link(size_t(i)),
-                                          Py_ssize_t(std::strlen(tesela_last_error_link(size_t(i)))),
-                                          "replace");
+    PyObject *link =
+        PyUnicode_DecodeUTF8(tesela_last_error_link(size_t(i)),
+                             Py_ssize_t(std::strlen(tesela_last_error_link(size_t(i)))), "replace");
     if (!link || PyTuple_SetItem(chain.get(), i, link) < 0)
       return nullptr;
   }

@@ -87,8 +87,7 @@ void freeObject(PyObject *object);
 void *asObject(PyObject *object, PyTypeObject *type, const char *name);
 
 struct VariantObject {
-  PyObject_HEAD
-  tesela_variant *variant;
+  PyObject_HEAD tesela_variant *variant;
   PyObject *text; ///< str
   PyObject *file; ///< str
 };
@@ -96,8 +95,7 @@ extern PyTypeObject *variantType;
 bool addVariantType(PyObject *module);
 
 struct ContextObject {
-  PyObject_HEAD
-  tesela_context *context;
+  PyObject_HEAD tesela_context *context;
 };
 extern PyTypeObject *contextType;
 bool addContextType(PyObject *module);

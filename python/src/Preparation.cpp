@@ -11,8 +11,7 @@ namespace {
 PyTypeObject *preparationType;
 
 struct PreparationObject {
-  PyObject_HEAD
-  tesela_preparation *preparation;
+  PyObject_HEAD tesela_preparation *preparation;
 };
 
 tesela_preparation *preparationOf(PyObject *self) {

@@ -55,8 +55,8 @@ const ExchangeInterface *exchangeOf(PyTypeObject *type) {
     if (known[i].type == type)
       return known[i].exchange;
   const ExchangeInterface *exchange = nullptr;
-  Owned capsule(PyObject_GetAttrString(reinterpret_cast<PyObject *>(type),
-                                       "__dlpack_c_exchange_api__"));
+  Owned capsule(
+      PyObject_GetAttrString(reinterpret_cast<PyObject *>(type), "__dlpack_c_exchange_api__"));
   if (capsule)
     exchange = static_cast<const ExchangeInterface *>(
         PyCapsule_GetPointer(capsule.get(), "dlpack_exchange_api"));

@@ -28,21 +28,21 @@ PyObject *describe(const tesela_tune_report *report) {
   for (size_t i = 0; trials && i < result.trial_count; ++i) {
     auto trial = sized<tesela_trial>();
     bool isThere = tesela_tune_report_trial(report, i, &trial) == TESELA_OK;
-    Owned item(isThere ? Py_BuildValue("(sddiis)", trial.schedule, trial.milliseconds,
-                                       trial.speedup, trial.launches, trial.is_heuristic,
-                                       trial.dropped)
-                       : raiseLast());
+    Owned item(isThere
+                   ? Py_BuildValue("(sddiis)", trial.schedule, trial.milliseconds, trial.speedup,
+                                   trial.launches, trial.is_heuristic, trial.dropped)
+                   : raiseLast());
     if (!item || PyList_Append(trials.get(), item.get()) < 0)
       trials = Owned();
   }
   if (!trials)
     return nullptr;
-  return Py_BuildValue("{s:s,s:i,s:i,s:d,s:d,s:d,s:d,s:d,s:i,s:s,s:N}", "schedule",
-                       result.schedule, "is_heuristic", result.is_heuristic, "timed", result.timed,
-                       "milliseconds", result.milliseconds, "speedup", result.speedup,
-                       "over_heuristic", result.over_heuristic, "over_runner_up",
-                       result.over_runner_up, "seconds", result.seconds, "time_up", result.time_up,
-                       "record", result.record, "trials", trials.release());
+  return Py_BuildValue("{s:s,s:i,s:i,s:d,s:d,s:d,s:d,s:d,s:i,s:s,s:N}", "schedule", result.schedule,
+                       "is_heuristic", result.is_heuristic, "timed", result.timed, "milliseconds",
+                       result.milliseconds, "speedup", result.speedup, "over_heuristic",
+                       result.over_heuristic, "over_runner_up", result.over_runner_up, "seconds",
+                       result.seconds, "time_up", result.time_up, "record", result.record, "trials",
+                       trials.release());
 }
 
 } // namespace

@@ -82,8 +82,7 @@ PyObject *parameters(PyObject *self, void *) {
     if (tesela_variant_parameter(variant, size_t(i), &info) != TESELA_OK)
       return raiseLast();
     Owned extents(extentsOf(info));
-    Owned standard(info.has_default ? PyFloat_FromDouble(info.default_value)
-                                    : Py_NewRef(Py_None));
+    Owned standard(info.has_default ? PyFloat_FromDouble(info.default_value) : Py_NewRef(Py_None));
     if (!extents || !standard)
       return nullptr;
     PyObject *item =

@@ -40,8 +40,7 @@ private:
   };
   Storage storage;
 
-  Status addCapture(const tesela_parameter &parameter, std::string_view name,
-                    const Device &device);
+  Status addCapture(const tesela_parameter &parameter, std::string_view name, const Device &device);
   Status addNamed(const tesela_tensor_arguments &given, const Device &device);
 };
 

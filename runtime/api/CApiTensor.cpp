@@ -108,9 +108,9 @@ std::optional<tesela_type> typeOf(dlpack::DataType type) {
   };
   // Libraries from before kDLBool pass bool as u8.
   constexpr Known known[] = {
-      {dlpack::ieeeFloat, 32, TESELA_F32}, {dlpack::ieeeFloat, 16, TESELA_F16},
-      {dlpack::bfloat, 16, TESELA_BF16},   {dlpack::signedInteger, 32, TESELA_I32},
-      {dlpack::boolean, 8, TESELA_BOOL},   {dlpack::unsignedInteger, 8, TESELA_BOOL},
+      {dlpack::ieeeFloat, 32, TESELA_F32},    {dlpack::ieeeFloat, 16, TESELA_F16},
+      {dlpack::bfloat, 16, TESELA_BF16},      {dlpack::signedInteger, 32, TESELA_I32},
+      {dlpack::boolean, 8, TESELA_BOOL},      {dlpack::unsignedInteger, 8, TESELA_BOOL},
       {dlpack::signedInteger, 64, TESELA_I64}};
   for (const Known &each : known)
     if (each.code == type.code && each.bits == type.bits && type.lanes == 1)
@@ -122,9 +122,10 @@ Status convert(const dlpack::Tensor &from, bool readOnly, tesela_tensor *to) {
   auto result = zeroed<tesela_tensor>();
   std::optional<tesela_type> type = typeOf(from.type);
   if (!type)
-    return Error(Code::unsupported, "the DLPack tensor's elements are " + describe(from.type) +
-                                        ", they must be f32, f16, bf16, i32, i64, bool or u8: convert "
-                                        "them");
+    return Error(Code::unsupported,
+                 "the DLPack tensor's elements are " + describe(from.type) +
+                     ", they must be f32, f16, bf16, i32, i64, bool or u8: convert "
+                     "them");
   result.type = *type;
   switch (from.deviceType) {
   case dlpack::cpu:

@@ -174,7 +174,8 @@ private:
 
 } // namespace
 
-/// Whether there is an argument for each parameter, in the parameters' order: then none is searched.
+/// Whether there is an argument for each parameter, in the parameters' order: then none is
+/// searched.
 static bool areInOrder(const std::vector<Parameter> &parameters, const LaunchArguments &arguments) {
   if (arguments.scalars.size() + arguments.captures.size() != parameters.size())
     return false;

@@ -73,9 +73,9 @@ void KernelLowering::forEachRow(Value view, Value blockValue, int64_t rows,
   Value none = builder_.i64(0), positions = existingRows(block, rows / heads);
   const ViewSlots &slots = signature_.view(placeOf(view).argument.getArgNumber());
   if (slots.isOptional) { // a tensor that was left out has no rows
-    Value isLeftOut = LLVM::ICmpOp::create(
-        builder_, LLVM::ICmpPredicate::eq, slots_[slots.data],
-        LLVM::ZeroOp::create(builder_, slots_[slots.data].getType()));
+    Value isLeftOut =
+        LLVM::ICmpOp::create(builder_, LLVM::ICmpPredicate::eq, slots_[slots.data],
+                             LLVM::ZeroOp::create(builder_, slots_[slots.data].getType()));
     positions = arith::SelectOp::create(builder_, isLeftOut, none, positions);
   }
   if (heads == 1)

@@ -321,8 +321,8 @@ void KernelLowering::lowerRegisterStore(tile::StoreOp op) {
       arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, firstColumn, constant(0));
   if (const ViewSlots &parts = viewOf(op.getView()); parts.isOptional) { // and may be left out
     Value none = LLVM::ZeroOp::create(builder, loc, slots[parts.data].getType());
-    Value isThere = LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::ne, slots[parts.data],
-                                         none);
+    Value isThere =
+        LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::ne, slots[parts.data], none);
     isFirst = arith::AndIOp::create(builder, loc, isFirst, isThere);
   }
   Value rowsLeft = arith::SubIOp::create(builder, loc, block.limit, add(block.first, firstRow));
