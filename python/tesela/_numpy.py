@@ -14,7 +14,20 @@ from tesela._contexts import HOST
 from tesela._errors import InvalidArgumentError, UnsupportedError
 from tesela._variant import Variant
 
-_TYPES = {"float32": _native.F32, "float16": _native.F16, "bfloat16": _native.BF16}
+_NAMES = {"float32": _native.F32, "float16": _native.F16, "bfloat16": _native.BF16}
+_types: dict[np.dtype[Any], int] = {}
+"""By types that were seen: their names take microseconds."""
+
+
+def _input_type(dtype: np.dtype[Any]) -> int:
+    found = _NAMES.get(str(dtype))
+    if found is None:
+        raise UnsupportedError(
+            f"q's elements are {dtype}, they must be float32, float16 or bfloat16 (of ml_dtypes): "
+            "convert them"
+        )
+    _types[dtype] = found
+    return found
 
 
 def attention(
@@ -29,26 +42,25 @@ def attention(
     parameters: Mapping[str, Any],
 ) -> Any:
     """See :func:`tesela.attention`."""
-    if q.ndim != 4 or getattr(v, "ndim", None) != 4:
+    shape = q.shape
+    if len(shape) != 4 or getattr(v, "ndim", None) != 4:
         raise InvalidArgumentError(
-            f"q has the shape {q.shape} and v {getattr(v, 'shape', None)}: each must have four "
+            f"q has the shape {shape} and v {getattr(v, 'shape', None)}: each must have four "
             "axes, [batch, heads, length, head dimension], or the order that layout names"
         )
-    input_type = _TYPES.get(str(q.dtype))
+    dtype = q.dtype
+    input_type = _types.get(dtype)
     if input_type is None:
-        raise UnsupportedError(
-            f"q's elements are {q.dtype}, they must be float32, float16 or bfloat16 (of "
-            "ml_dtypes): convert them"
-        )
+        input_type = _input_type(dtype)
     values, constants = variant._arguments(parameters)
     head_dim_v = v.shape[3]
-    kernel = variant._kernel(input_type, q.shape[3], head_dim_v, HOST, constants)
-    heads, queries = (2, 1) if is_bshd else (1, 2)
+    kernel = variant._kernel(input_type, shape[3], head_dim_v, HOST, constants)
     if out is None:
-        out = np.empty((*q.shape[:3], head_dim_v), q.dtype)
+        out = np.empty((*shape[:3], head_dim_v), dtype)
     if not return_lse:
         kernel.launch(q, k, v, out, None, scale, values, is_bshd, 0, None)
         return out
-    lse = np.empty((q.shape[0], q.shape[heads], q.shape[queries]), np.float32)
+    heads, queries = (2, 1) if is_bshd else (1, 2)
+    lse = np.empty((shape[0], shape[heads], shape[queries]), np.float32)
     kernel.launch(q, k, v, out, lse, scale, values, is_bshd, 0, None)
     return out, lse

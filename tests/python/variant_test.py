@@ -53,7 +53,7 @@ def test_the_same_text_has_the_same_kernels() -> None:
 
 
 def test_mistakes() -> None:
-    with pytest.raises(tesela.InvalidVariantError, match=r"variant:1:27: error") as raised:
+    with pytest.raises(tesela.InvalidVariantError, match=r"variant:1:28: error") as raised:
         tesela.variant("attention x() { mask = q > p }")
     assert isinstance(raised.value, ValueError)
     assert "^" in str(raised.value)

@@ -82,9 +82,7 @@ def main():
     shape = (0, 8, 64, 64)
     q, k, v, o = (np.empty(shape, np.float32) for _ in range(4))
     lse = np.empty(shape[:3], np.float32)
-    plain = [
-        (x.ctypes.data, x.shape, tuple(s // 4 for s in x.strides)) for x in (q, k, v, o, lse)
-    ]
+    plain = [(x.ctypes.data, x.shape, tuple(s // 4 for s in x.strides)) for x in (q, k, v, o, lse)]
     full, window = tesela.variant("full"), tesela.variant("sliding_window")
     key = (_native.F32, 64, 64, _contexts.HOST, ())
     kernel = full._kernel(*key)
@@ -92,13 +90,18 @@ def main():
     report("ctypes, addresses, shapes and strides at hand", by_ctypes(kernel, plain))
     flat = [(*each, _native.F32, _native.HOST, 0) for each in plain]
     report("extension, the same", lambda: kernel.launch(*flat, None, (), False, 0, None))
-    report("extension, NumPy's arrays", lambda: kernel.launch(q, k, v, o, lse, None, (), False, 0, None))
+    report(
+        "extension, NumPy's arrays",
+        lambda: kernel.launch(q, k, v, o, lse, None, (), False, 0, None),
+    )
     report("  without lse", lambda: kernel.launch(q, k, v, o, None, None, (), False, 0, None))
     windows = window._kernel(*key)
     report("  a scalar", lambda: windows.launch(q, k, v, o, lse, None, (5,), False, 0, None))
     slope = np.empty(8, np.float32)
     alibi = tesela.variant("alibi")._kernel(*key)
-    report("  a captured tensor", lambda: alibi.launch(q, k, v, o, lse, None, (slope,), False, 0, None))
+    report(
+        "  a captured tensor", lambda: alibi.launch(q, k, v, o, lse, None, (slope,), False, 0, None)
+    )
     report("the kernel's look-up", lambda: full._kernel(*key))
     report("tesela.attention with out", lambda: tesela.attention(q, k, v, full, out=o))
     report("tesela.attention", lambda: tesela.attention(q, k, v, full))
@@ -109,13 +112,13 @@ def main():
     except ImportError:
         return
     tensors = [torch.from_numpy(x) for x in (q, k, v, o, lse)]
-    report("extension, torch's tensors by DLPack's C interface",
-           lambda: kernel.launch(*tensors, None, (), False, 0, None))
+    report(
+        "extension, torch's tensors by DLPack's C interface",
+        lambda: kernel.launch(*tensors, None, (), False, 0, None),
+    )
 
     def by_methods():
-        views = [
-            (x.data_ptr(), x.shape, x.stride(), _native.F32, _native.HOST, 0) for x in tensors
-        ]
+        views = [(x.data_ptr(), x.shape, x.stride(), _native.F32, _native.HOST, 0) for x in tensors]
         kernel.launch(*views, None, (), False, 0, None)
 
     report("  by data_ptr(), shape and stride()", by_methods)
