@@ -60,10 +60,12 @@ class WheelTest(unittest.TestCase):
         subprocess.run([*command, "-q", *arguments], check=True)
 
     def run_in(self, *command):
-        return subprocess.run(
+        ran = subprocess.run(
             [os.path.join(self.bin, command[0]), *command[1:]],
-            check=True, capture_output=True, text=True, env=self.environment, cwd=self.folder.name,
+            capture_output=True, text=True, env=self.environment, cwd=self.folder.name,
         )
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        return ran
 
     def test_name_and_size(self):
         name = os.path.basename(self.wheel)
