@@ -14,7 +14,7 @@ tile.kernel @combine<block_m, d_v, output>(
     in %o_parts: !tile.view<[?, H, Sq, d_v], f32>,
     in %lse_parts: !tile.view<[?, H, Sq], f32, contiguous>,
     out %o: !tile.view<[B, H, Sq, d_v], output>,
-    out %lse: !tile.view<[B, H, Sq], f32, contiguous>, %$parts: i32) {
+    optional %lse: !tile.view<[B, H, Sq], f32, contiguous>, %$parts: i32) {
   %rows = tile.work : !tile.block<query, block_m>
   %batch, %head, %kv_head, %first = tile.coordinates %rows : !tile.block<query, block_m>
   %batches = tile.extent "B"

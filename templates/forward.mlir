@@ -10,7 +10,7 @@
 tile.kernel @forward<block_m, block_n, heads, d_qk, d_v, padded_qk, padded_v, input>(
     in %q: !tile.view<[B, H, Sq, d_qk], input>, in %k: !tile.view<[B, Hkv, Sk, d_qk], input>,
     in %v: !tile.view<[B, Hkv, Sk, d_v], input>, out %o: !tile.view<[B, H, Sq, d_v], input>,
-    out %lse: !tile.view<[B, H, Sq], f32, contiguous>, %scale: f32) {
+    optional %lse: !tile.view<[B, H, Sq], f32, contiguous>, %scale: f32) {
   %rows = tile.work : !tile.block<query, block_m, heads>
   %Q = tile.load %q[%rows] : !tile.view<[B, H, Sq, d_qk], input>[!tile.block<query, block_m, heads>] -> !tile.tile<[block_m, padded_qk], input>
   %factor = tile.exponent_factor %scale

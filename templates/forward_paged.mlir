@@ -7,7 +7,7 @@
 tile.kernel @forward_paged<block_m, block_n, heads, page, d_qk, d_v, padded_qk, padded_v, input>(
     in %q: !tile.view<[B, H, Sq, d_qk], input>, in %k: !tile.view<[?, Hkv, page, d_qk], input>,
     in %v: !tile.view<[?, Hkv, page, d_v], input>, out %o: !tile.view<[B, H, Sq, d_v], input>,
-    out %lse: !tile.view<[B, H, Sq], f32, contiguous>, in %table: !tile.view<[B, ?], i32>,
+    optional %lse: !tile.view<[B, H, Sq], f32, contiguous>, in %table: !tile.view<[B, ?], i32>,
     in %lengths: !tile.view<[B], i32>, in %offsets: !tile.view<[B], i32>, %scale: f32) {
   %item = tile.work : !tile.block<query, block_m, heads>
   %batch, %head, %kv_head, %first = tile.coordinates %item : !tile.block<query, block_m, heads>

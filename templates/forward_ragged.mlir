@@ -8,7 +8,7 @@
 tile.kernel @forward_ragged<block_m, block_n, heads, d_qk, d_v, padded_qk, padded_v, input>(
     in %q: !tile.view<[1, H, ?, d_qk], input>, in %k: !tile.view<[1, Hkv, ?, d_qk], input>,
     in %v: !tile.view<[1, Hkv, ?, d_v], input>, out %o: !tile.view<[1, H, ?, d_v], input>,
-    out %lse: !tile.view<[1, H, ?], f32>, in %starts_q: !tile.view<[B + 1], i32>,
+    optional %lse: !tile.view<[1, H, ?], f32>, in %starts_q: !tile.view<[B + 1], i32>,
     in %starts_k: !tile.view<[B + 1], i32>, in %offsets: !tile.view<[B], i32>, %scale: f32) {
   %item = tile.work : !tile.block<query, block_m, heads>
   %batch, %head, %kv_head, %first = tile.coordinates %item : !tile.block<query, block_m, heads>

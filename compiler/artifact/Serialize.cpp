@@ -19,7 +19,7 @@ namespace tesela {
 namespace {
 
 constexpr std::string_view magic("TESELA\0A", 8);
-constexpr uint32_t formatVersion = 6;
+constexpr uint32_t formatVersion = 7;
 constexpr size_t headerSize = 8 + 4 + 8;
 constexpr size_t digestSize = 32;
 
@@ -146,6 +146,7 @@ template <typename Stream> void fields(Stream &stream, TensorArgument &tensor) {
   stream.enumeration(tensor.role, TensorArgument::Role::out);
   stream.list(tensor.extents, 1);
   stream.field(tensor.contiguous);
+  stream.field(tensor.optional);
 }
 
 template <typename Stream> void fields(Stream &stream, Workspace &workspace) {

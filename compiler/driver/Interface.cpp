@@ -80,7 +80,7 @@ private:
                      "i32 or i8");
     std::optional<tile::Role> role = kernel.getArgumentRole(index);
     if (!role)
-      return invalid(kernel, name, "has no role: write in, out or workspace before it");
+      return invalid(kernel, name, "has no role: write in, out, optional or workspace before it");
     if (*role == tile::Role::Workspace)
       return addWorkspace(kernel, name, view, *type);
     return addTensor(kernel, name, view, *type, *role);
@@ -89,8 +89,13 @@ private:
   Status addTensor(tile::KernelOp kernel, const std::string &name, tile::ViewType view,
                    ElementType type, tile::Role role) {
     using Role = TensorArgument::Role;
-    TensorArgument tensor{
-        name, type, role == tile::Role::Out ? Role::out : Role::in, {}, view.getContiguous()};
+    bool isOptional = role == tile::Role::Optional;
+    TensorArgument tensor{name,
+                          type,
+                          role == tile::Role::Out || isOptional ? Role::out : Role::in,
+                          {},
+                          view.getContiguous(),
+                          isOptional};
     for (Attribute extent : view.getExtents())
       tensor.extents.push_back(tile::isDynamicExtent(extent)
                                    ? std::nullopt
@@ -105,6 +110,7 @@ private:
       return differs(kernel, name);
     if (tensor.role == Role::out)
       known->role = Role::out;
+    known->optional &= tensor.optional; // another kernel needs it
     return Status::success();
   }
 

@@ -45,7 +45,8 @@ def Tile_ExtentExprAttr : Tile_Attr<"ExtentExpr", "extent"> {
 def Tile_Role : I32EnumAttr<"Role", "what a launch does with a tensor", [
     I32EnumAttrCase<"In", 0, "in">,
     I32EnumAttrCase<"Out", 1, "out">,
-    I32EnumAttrCase<"Workspace", 2, "workspace">]> {
+    I32EnumAttrCase<"Workspace", 2, "workspace">,
+    I32EnumAttrCase<"Optional", 3, "optional">]> {
   let cppNamespace = "::tesela::tile";
   let genSpecializedAttr = 0;
 }

@@ -77,8 +77,8 @@ ParseResult KernelOp::parse(OpAsmParser &parser, OperationState &result) {
     SMLoc loc = parser.getCurrentLocation();
     StringRef role;
     if (succeeded(parser.parseOptionalKeyword(&role)) && !symbolizeRole(role)) {
-      parser.emitError(loc) << "the role of an argument is in, out or workspace, not '" << role
-                            << "'";
+      parser.emitError(loc) << "the role of an argument is in, out, optional or workspace, not '"
+                            << role << "'";
       return failure();
     }
     if (parser.parseArgument(arguments.emplace_back(), /*allowType=*/true))
@@ -154,6 +154,9 @@ static LogicalResult verifyView(KernelOp kernel, unsigned index, ViewType view) 
                               "(B, H, Hkv, Sq, Sk); list it among the parameters, or write '?' for "
                               "any extent";
   }
+  if (kernel.getArgumentRole(index) == Role::Optional && view.getRank() != 3)
+    return emitError() << "is optional and of rank " << view.getRank()
+                       << ", expected rank 3: one number a row, which is stored or not";
   if (kernel.getArgumentRole(index) != Role::Workspace)
     return success();
   if (llvm::any_of(view.getExtents(), isDynamicExtent))
@@ -174,7 +177,8 @@ static LogicalResult verifyInterface(KernelOp kernel) {
                                   << roles->size() << "; \"\" is none";
     for (Attribute role : *roles)
       if (!cast<StringAttr>(role).empty() && !symbolizeRole(cast<StringAttr>(role).getValue()))
-        return kernel.emitOpError() << "expected roles in, out or workspace, got " << role;
+        return kernel.emitOpError()
+               << "expected roles in, out, optional or workspace, got " << role;
   }
   for (Attribute parameter : kernel.getParameters())
     if (llvm::is_contained(launchExtents(), cast<StringAttr>(parameter).getValue()))

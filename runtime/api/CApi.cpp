@@ -135,6 +135,8 @@ Status checkIndex(size_t index, size_t count, const char *what) {
 }
 
 Result<ElementType> elementType(int type) {
+  if (type == TESELA_I64)
+    return invalid("the type is i64, which captured tensors alone may have: convert to i32");
   if (type < TESELA_F32 || type > TESELA_BOOL)
     return invalid("the type " + std::to_string(type) + " is none of tesela_type's");
   return ElementType(type);

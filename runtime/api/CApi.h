@@ -130,6 +130,10 @@ struct TensorRole {
   }
 };
 
+/// Kernels read i32: of a captured tensor of i64 the low words, which lie first and twice as far
+/// apart. Anything else stays as it is.
+Status readLowWords(tesela_type &type, int rank, int64_t *strides);
+
 /// A view of the caller's, in the memory of `device`.
 Status readTensor(const tesela_tensor *from, const TensorRole &role, const Device &device,
                   Tensor &to);

@@ -27,20 +27,15 @@ template <typename T> T &takeOut(std::vector<T> &unused, std::vector<T> &used) {
 }
 
 /// The captured tensor that the parameter's own fields give.
-Status readFields(const tesela_parameter &parameter, Tensor &tensor) {
-  TensorRole role{parameter.name, true};
+Status readFields(const tesela_parameter &parameter, const TensorRole &role, Tensor &tensor) {
   auto refuse = [&](const std::string &why) { return invalid(role.text() + why); };
   if (parameter.rank < 0 || parameter.rank > Tensor::maxRank)
     return refuse(" has rank " + std::to_string(parameter.rank) +
                   ", it must lie in [1, 8]; a scalar has rank 0");
   if (!parameter.extents)
     return refuse(" has no extents");
-  Result<ElementType> type = elementType(parameter.type);
-  if (!type)
-    return type.error().within(role.text());
   tensor = Tensor();
   tensor.data = parameter.data;
-  tensor.type = *type;
   tensor.rank = parameter.rank;
   const int64_t *extentsEnd = parameter.extents + parameter.rank;
   bool isCompact = !parameter.strides; // of an empty tensor any strides do
@@ -52,6 +47,13 @@ Status readFields(const tesela_parameter &parameter, Tensor &tensor) {
     if (isCompact && !isEmpty && __builtin_mul_overflow(stride, parameter.extents[axis], &stride))
       return refuse(" is larger than 64 bits can count");
   }
+  tesela_type given = parameter.type;
+  if (Status status = readLowWords(given, tensor.rank, tensor.strides.data()); !status)
+    return status.error().within(role.text());
+  Result<ElementType> type = elementType(given);
+  if (!type)
+    return type.error().within(role.text());
+  tensor.type = *type;
   return Status::success();
 }
 
@@ -88,33 +90,41 @@ ReusedArguments::~ReusedArguments() {
     *kept = std::move(storage);
 }
 
-Status ReusedArguments::addCapture(const tesela_parameter &parameter, const Device &device) {
+Status ReusedArguments::addCapture(const tesela_parameter &parameter, std::string_view name,
+                                   const Device &device) {
   CaptureArgument &capture = takeOut(storage.unusedCaptures, arguments.captures);
-  capture.name = parameter.name;
+  capture.name = name;
+  TensorRole role{capture.name.c_str(), true};
   if (!parameter.tensor)
-    return readFields(parameter, capture.tensor);
-  return readTensor(parameter.tensor, {parameter.name, true}, device, capture.tensor);
+    return readFields(parameter, role, capture.tensor);
+  return readTensor(parameter.tensor, role, device, capture.tensor);
 }
 
 Status ReusedArguments::addParameters(const tesela_parameter *parameters, size_t count,
-                                      const Device &device) {
+                                      const Device &device,
+                                      const std::vector<VariantParameter> *inOrder) {
   if (count > 0 && !parameters)
     return invalid("parameters is NULL, parameter_count is " + std::to_string(count));
+  if (inOrder && count != inOrder->size())
+    return invalid("parameters_in_order is set and parameter_count is " + std::to_string(count) +
+                   ", the kernel has " + std::to_string(inOrder->size()) +
+                   ": pass a value for each");
   for (size_t i = 0; i < count; ++i) {
     const tesela_parameter &parameter = parameters[i];
-    if (!parameter.name)
+    if (!parameter.name && !inOrder)
       return invalid("a parameter has no name");
+    std::string_view name = inOrder ? std::string_view((*inOrder)[i].name) : parameter.name;
     if (parameter.tensor || parameter.rank != 0) {
-      if (Status status = addCapture(parameter, device); !status)
+      if (Status status = addCapture(parameter, name, device); !status)
         return status;
       continue;
     }
     if (parameter.data)
-      return invalid(std::string("the parameter '") + parameter.name +
+      return invalid("the parameter '" + std::string(name) +
                      "' has an address and rank 0: set its rank and extents, or leave data NULL "
                      "where it is a scalar");
     ScalarArgument &scalar = takeOut(storage.unusedScalars, arguments.scalars);
-    scalar.name = parameter.name;
+    scalar.name = name;
     scalar.value = parameter.scalar;
   }
   return Status::success();
@@ -136,11 +146,12 @@ Status ReusedArguments::read(const tesela_launch_arguments *from, const KernelIn
     arguments.scale = given.scale;
   arguments.capturesUnchanged = given.captures_unchanged != 0;
   arguments.workspace = {given.workspace, given.workspace_bytes};
-  return addParameters(given.parameters, given.parameter_count, device);
+  return addParameters(given.parameters, given.parameter_count, device,
+                       given.parameters_in_order ? &info.parameters : nullptr);
 }
 
-Status ReusedArguments::read(const tesela_tensor_arguments *from, const Device &device,
-                             bool needsResults) {
+Status ReusedArguments::read(const tesela_tensor_arguments *from, const KernelInfo *info,
+                             const Device &device) {
   tesela_tensor_arguments given;
   if (Status status = readSized(from, given, "tesela_tensor_arguments"); !status)
     return status;
@@ -153,8 +164,9 @@ Status ReusedArguments::read(const tesela_tensor_arguments *from, const Device &
        {Given{{"q"}, given.q, &arguments.q}, Given{{"k"}, given.k, &arguments.k},
         Given{{"v"}, given.v, &arguments.v}, Given{{"o", false, true}, given.o, &arguments.o},
         Given{{"lse", false, true}, given.lse, &arguments.lse}}) {
-    bool isIgnored = each.role.isWritten && !needsResults;
-    if (isIgnored || (!each.from && given.tensor_count > 0))
+    bool isIgnored = each.role.isWritten && !info;
+    bool mayLack = given.tensor_count > 0 || each.to == &arguments.lse;
+    if (isIgnored || (!each.from && mayLack))
       continue;
     if (Status status = readTensor(each.from, each.role, device, *each.to); !status)
       return status;
@@ -165,7 +177,11 @@ Status ReusedArguments::read(const tesela_tensor_arguments *from, const Device &
   arguments.workspace = {given.workspace, given.workspace_bytes};
   if (Status status = addNamed(given, device); !status)
     return status;
-  return addParameters(given.parameters, given.parameter_count, device);
+  if (given.parameters_in_order && !info)
+    return invalid("parameters_in_order is set, and there is no kernel whose order it would be: "
+                   "name the parameters");
+  return addParameters(given.parameters, given.parameter_count, device,
+                       given.parameters_in_order ? &info->parameters : nullptr);
 }
 
 Status ReusedArguments::addNamed(const tesela_tensor_arguments &given, const Device &device) {

@@ -22,15 +22,16 @@ public:
 
   LaunchArguments arguments;
 
-  /// Converts the parameters of a launch on `device`.
-  Status addParameters(const tesela_parameter *parameters, size_t count, const Device &device);
+  /// Converts the parameters of a launch on `device`. Not null, `inOrder` has their names.
+  Status addParameters(const tesela_parameter *parameters, size_t count, const Device &device,
+                       const std::vector<VariantParameter> *inOrder = nullptr);
 
   /// Converts all of a launch by views.
   Status read(const tesela_launch_arguments *from, const KernelInfo &info, const Device &device);
 
-  /// Converts all of a launch by tensors. o and lse may be NULL where `needsResults` is false, and
-  /// all five where others are given by name.
-  Status read(const tesela_tensor_arguments *from, const Device &device, bool needsResults = true);
+  /// Converts all of a launch by tensors. lse may be NULL, o too where there is no `info` and so no
+  /// kernel that writes them, and all five where others are given by name.
+  Status read(const tesela_tensor_arguments *from, const KernelInfo *info, const Device &device);
 
 private:
   struct Storage {
@@ -39,7 +40,7 @@ private:
   };
   Storage storage;
 
-  Status addCapture(const tesela_parameter &parameter, const Device &device);
+  Status addCapture(const tesela_parameter &parameter, std::string_view name, const Device &device);
   Status addNamed(const tesela_tensor_arguments &given, const Device &device);
 };
 

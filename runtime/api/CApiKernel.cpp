@@ -86,7 +86,7 @@ Status readArguments(const tesela_kernel *kernel, const Arguments *from, ReusedA
   if constexpr (std::is_same_v<Arguments, tesela_launch_arguments>)
     return to.read(from, kernel->kernel.info(), kernel->device);
   else
-    return to.read(from, kernel->device);
+    return to.read(from, &kernel->kernel.info(), kernel->device);
 }
 
 template <typename Arguments>
@@ -207,6 +207,10 @@ tesela_code tesela_use_template_folder(const char *folder) {
     useTemplateFolder(textOr(folder));
     return Status::success();
   });
+}
+
+tesela_code tesela_use_ptxas(const char *path) {
+  return guarded([&] { return usePtxas(textOr(path)); });
 }
 
 tesela_code tesela_kernel_describe(const tesela_kernel *kernel, tesela_kernel_info *info) {

@@ -6,6 +6,7 @@
 #include "api/DLPackAbi.h"
 #include "launch/TensorSpan.h"
 
+#include <bit>
 #include <optional>
 
 using namespace tesela;
@@ -107,9 +108,10 @@ std::optional<tesela_type> typeOf(dlpack::DataType type) {
   };
   // Libraries from before kDLBool pass bool as u8.
   constexpr Known known[] = {
-      {dlpack::ieeeFloat, 32, TESELA_F32}, {dlpack::ieeeFloat, 16, TESELA_F16},
-      {dlpack::bfloat, 16, TESELA_BF16},   {dlpack::signedInteger, 32, TESELA_I32},
-      {dlpack::boolean, 8, TESELA_BOOL},   {dlpack::unsignedInteger, 8, TESELA_BOOL}};
+      {dlpack::ieeeFloat, 32, TESELA_F32},    {dlpack::ieeeFloat, 16, TESELA_F16},
+      {dlpack::bfloat, 16, TESELA_BF16},      {dlpack::signedInteger, 32, TESELA_I32},
+      {dlpack::boolean, 8, TESELA_BOOL},      {dlpack::unsignedInteger, 8, TESELA_BOOL},
+      {dlpack::signedInteger, 64, TESELA_I64}};
   for (const Known &each : known)
     if (each.code == type.code && each.bits == type.bits && type.lanes == 1)
       return each.type;
@@ -120,9 +122,10 @@ Status convert(const dlpack::Tensor &from, bool readOnly, tesela_tensor *to) {
   auto result = zeroed<tesela_tensor>();
   std::optional<tesela_type> type = typeOf(from.type);
   if (!type)
-    return Error(Code::unsupported, "the DLPack tensor's elements are " + describe(from.type) +
-                                        ", they must be f32, f16, bf16, i32, bool or u8: convert "
-                                        "them");
+    return Error(Code::unsupported,
+                 "the DLPack tensor's elements are " + describe(from.type) +
+                     ", they must be f32, f16, bf16, i32, i64, bool or u8: convert "
+                     "them");
   result.type = *type;
   switch (from.deviceType) {
   case dlpack::cpu:
@@ -162,6 +165,19 @@ Status convert(const dlpack::Tensor &from, bool readOnly, tesela_tensor *to) {
 
 namespace tesela::c {
 
+static_assert(std::endian::native == std::endian::little);
+
+Status readLowWords(tesela_type &type, int rank, int64_t *strides) {
+  if (type != TESELA_I64)
+    return Status::success();
+  type = TESELA_I32;
+  for (int axis = 0; axis < rank; ++axis)
+    if (__builtin_mul_overflow(strides[axis], int64_t(2), &strides[axis]))
+      return invalid("the stride of axis " + std::to_string(axis) +
+                     " is larger than 63 bits can count the bytes of");
+  return Status::success();
+}
+
 Status readTensor(const tesela_tensor *from, const TensorRole &role, const Device &device,
                   Tensor &to) {
   tesela_tensor given;
@@ -169,6 +185,9 @@ Status readTensor(const tesela_tensor *from, const TensorRole &role, const Devic
     return status.error().within(role.text());
   if (Status status = checkRank(given.rank); !status)
     return status.error().within(role.text());
+  if (role.isCapture)
+    if (Status status = readLowWords(given.type, given.rank, given.strides); !status)
+      return status.error().within(role.text());
   Result<ElementType> type = elementType(given.type);
   if (!type)
     return type.error().within(role.text());
@@ -208,7 +227,8 @@ tesela_code tesela_tensor_contiguous(void *data, tesela_type type, int rank, con
       return status;
     if (rank > 0 && !extents)
       return invalid("extents is NULL, rank is " + std::to_string(rank));
-    if (Result<ElementType> known = elementType(type); !known)
+    Result<ElementType> known = elementType(type == TESELA_I64 ? TESELA_I32 : type);
+    if (!known)
       return known.error();
     auto result = zeroed<tesela_tensor>();
     result.data = data;

@@ -40,6 +40,8 @@ static std::atomic<bool> folderInUse = false;
 
 bool templateFolderInUse() { return folderInUse; }
 
+Status usePtxas(const std::string &path) { return Ptxas::use(path); }
+
 void useTemplateFolder(const std::string &folder) {
   setTemplateFolder(folder);
   folderInUse = !folder.empty();

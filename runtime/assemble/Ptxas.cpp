@@ -23,7 +23,24 @@ extern char **environ;
 
 namespace tesela {
 
+static std::mutex chosenMutex;
+static std::string chosenPath; ///< what use() named
+
+Status Ptxas::use(const std::string &path) {
+  if (!path.empty() && access(path.c_str(), X_OK) != 0)
+    return Error(Code::notFound, "there is no program ptxas at " + path + ": " +
+                                     std::strerror(errno) + "; pass the path of the file");
+  std::lock_guard lock(chosenMutex);
+  chosenPath = path;
+  return Status::success();
+}
+
 std::optional<Ptxas> Ptxas::find() {
+  {
+    std::lock_guard lock(chosenMutex);
+    if (!chosenPath.empty())
+      return Ptxas(chosenPath);
+  }
   std::string folders = std::getenv("PATH") ? std::getenv("PATH") : "";
   if (const char *home = std::getenv("CUDA_HOME"))
     folders += std::string(":") + home + "/bin";

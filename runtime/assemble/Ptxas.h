@@ -23,8 +23,10 @@ struct Assembled {
 /// registers and spills, and its cubins can be kept.
 class Ptxas {
 public:
-  /// Looks on PATH, in $CUDA_HOME/bin and in /usr/local/cuda/bin.
+  /// The one that use() named; else looks on PATH, in $CUDA_HOME/bin and in /usr/local/cuda/bin.
   static std::optional<Ptxas> find();
+  /// `path` is found from now on, in the whole process; empty: as the environment says.
+  static Status use(const std::string &path);
   explicit Ptxas(std::string path) : path_(std::move(path)) {}
 
   const std::string &path() const { return path_; }

@@ -103,7 +103,9 @@ private:
     return text;
   }
   static const char *isWritten(const TensorArgument &tensor) {
-    return tensor.role == TensorArgument::Role::out ? ": written" : "";
+    return tensor.optional                            ? ": written, but not at NULL"
+           : tensor.role == TensorArgument::Role::out ? ": written"
+                                                      : "";
   }
 
   std::string views() const {
@@ -195,7 +197,9 @@ private:
   std::string contiguousCheck(size_t i) {
     const TensorArgument &tensor = artifact.tensors[i];
     size_t rank = tensor.extents.size();
-    std::string text = fmt::format("  {{\n    int64_t sizes[{}];\n", rank);
+    std::string text =
+        tensor.optional ? fmt::format("  if (arguments->{} != NULL)", members[i]) : " ";
+    text += fmt::format(" {{\n    int64_t sizes[{}];\n", rank);
     for (size_t axis = 0; axis < rank; ++axis) {
       const std::optional<Expression> &extent = tensor.extents[axis];
       std::optional<int> index = extent ? extent->extentIndex() : std::nullopt;

@@ -114,7 +114,8 @@ static ordered_json describe(const TensorArgument &tensor) {
           {"type", elementTypeName(tensor.type)},
           {"role", tensor.role == TensorArgument::Role::out ? "out" : "in"},
           {"extents", std::move(extents)},
-          {"contiguous", tensor.contiguous}};
+          {"contiguous", tensor.contiguous},
+          {"optional", tensor.optional}};
 }
 
 static ordered_json describe(const Launch &launch, const Target &target) {

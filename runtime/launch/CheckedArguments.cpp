@@ -158,15 +158,17 @@ private:
   std::array<int64_t, 5> values{};
   std::array<const char *, 5> sources{}; ///< who told an extent; null: nobody
 
-  bool isLookedAt(const DeclaredTensor &declared) const {
-    return rules.checkResults || !declared.isWritten;
+  bool isLookedAt(size_t index) const {
+    const DeclaredTensor &declared = signature.tensors[index];
+    bool isLeftOut = declared.isOptional && !checked.tensors[index].data;
+    return !isLeftOut && (rules.checkResults || !declared.isWritten);
   }
 
   /// Runs `check` on the tensors that are looked at and have strides, or have none, in order.
   template <typename Check> Status forEach(bool contiguous, const Check &check) {
     for (size_t i = 0; i < signature.tensors.size(); ++i) {
       const DeclaredTensor &declared = signature.tensors[i];
-      if (declared.contiguous != contiguous || !isLookedAt(declared))
+      if (declared.contiguous != contiguous || !isLookedAt(i))
         continue;
       if (Status status = check(declared, checked.tensors[i]); !status)
         return status;
@@ -228,7 +230,7 @@ private:
       tensor = each.tensor;
     }
     for (size_t i = 0; i < signature.tensors.size(); ++i)
-      if (!isGiven(checked.tensors[i]) && isLookedAt(signature.tensors[i]))
+      if (!isGiven(checked.tensors[i]) && isLookedAt(i))
         return invalid("the tensor '" + signature.tensors[i].name +
                        "' is missing: pass it by name; the kernel's tensors are " +
                        signature.names());

@@ -174,8 +174,51 @@ private:
 
 } // namespace
 
+/// Whether there is an argument for each parameter, in the parameters' order: then none is
+/// searched.
+static bool areInOrder(const std::vector<Parameter> &parameters, const LaunchArguments &arguments) {
+  if (arguments.scalars.size() + arguments.captures.size() != parameters.size())
+    return false;
+  auto scalar = arguments.scalars.begin();
+  auto capture = arguments.captures.begin();
+  for (const Parameter &parameter : parameters) {
+    bool isNext = parameter.isCapture
+                      ? capture != arguments.captures.end() && capture++->name == parameter.name
+                      : scalar != arguments.scalars.end() && scalar++->name == parameter.name;
+    if (!isNext)
+      return false;
+  }
+  return true;
+}
+
+static Status checkInOrder(const std::vector<Parameter> &parameters,
+                           const LaunchArguments &arguments, CaptureChecker &captureChecker,
+                           CheckedArguments &checked) {
+  auto scalar = arguments.scalars.begin();
+  auto capture = arguments.captures.begin();
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    if (parameters[i].isCapture) {
+      if (Status status = captureChecker.check(parameters[i], capture->tensor); !status)
+        return status;
+      checked.captures[i] = capture++->tensor;
+      continue;
+    }
+    Result<uint32_t> bits = scalarBits(parameters[i], scalar++->value);
+    if (!bits)
+      return bits.error();
+    checked.scalarBits[i] = *bits;
+  }
+  return Status::success();
+}
+
 Status checkParameters(const std::vector<Parameter> &parameters, const LaunchArguments &arguments,
                        CheckedArguments &checked) {
+  if (areInOrder(parameters, arguments)) {
+    checked.scalarBits.reset(parameters.size());
+    checked.captures.reset(parameters.size());
+    CaptureChecker captureChecker(checked.extents, parameters);
+    return checkInOrder(parameters, arguments, captureChecker, checked);
+  }
   if (Status status = checkNames(arguments.scalars, parameters, false); !status)
     return status;
   if (Status status = checkNames(arguments.captures, parameters, true); !status)

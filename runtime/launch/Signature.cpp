@@ -20,7 +20,7 @@ static DeclaredAxis declaredAxis(const std::optional<Expression> &extent) {
 
 static DeclaredTensor declaredTensor(const TensorArgument &argument) {
   DeclaredTensor tensor{argument.name, argument.type, argument.role == TensorArgument::Role::out,
-                        argument.contiguous};
+                        argument.contiguous, argument.optional};
   for (const std::optional<Expression> &extent : argument.extents)
     tensor.axes.push_back(declaredAxis(extent));
   for (const TensorMember &each : tensorMembers)
@@ -81,8 +81,8 @@ Signature Signature::ofAttention(ElementType inputType, int headDimQk, int headD
                                  std::vector<Parameter> parameters) {
   using Role = TensorArgument::Role;
   auto tensor = [](const char *name, ElementType type, Role role,
-                   const std::vector<std::string> &extents, bool contiguous = false) {
-    TensorArgument argument{name, type, role, {}, contiguous};
+                   const std::vector<std::string> &extents, bool isOfRows = false) {
+    TensorArgument argument{name, type, role, {}, /*contiguous=*/isOfRows, /*optional=*/isOfRows};
     for (const std::string &extent : extents)
       argument.extents.emplace_back(Expression::parse(extent).value());
     return declaredTensor(argument);
@@ -92,7 +92,7 @@ Signature Signature::ofAttention(ElementType inputType, int headDimQk, int headD
            tensor("k", inputType, Role::in, {"B", "Hkv", "Sk", qk}),
            tensor("v", inputType, Role::in, {"B", "Hkv", "Sk", v}),
            tensor("o", inputType, Role::out, {"B", "H", "Sq", v}),
-           tensor("lse", ElementType::f32, Role::out, {"B", "H", "Sq"}, /*contiguous=*/true)},
+           tensor("lse", ElementType::f32, Role::out, {"B", "H", "Sq"}, /*isOfRows=*/true)},
           std::move(parameters),
           headDimQk};
 }

@@ -37,6 +37,7 @@ struct DeclaredTensor {
   ElementType type = ElementType::f32;
   bool isWritten = false;
   bool contiguous = false; ///< row-major without gaps; else the last stride is 1
+  bool isOptional = false; ///< may have no address: then it is not looked at
   std::vector<DeclaredAxis> axes = {};
   /// The member of that name; null: there is none, it is passed among `tensors`.
   Tensor LaunchArguments::*member = nullptr;

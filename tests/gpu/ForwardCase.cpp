@@ -227,6 +227,28 @@ void ForwardCase::check(const Kernel &kernel) {
   Result<Reference> expected = reference();
   ASSERT_TRUE(expected.ok()) << expected.error().message();
   compareWith(*expected);
+  checkWithoutLse(kernel);
+}
+
+/// After a launch with it.
+void ForwardCase::checkWithoutLse(const Kernel &kernel) {
+  auto bytesOf = [](const Tensor &tensor) {
+    return std::string(static_cast<const char *>(tensor.data), tensor.spanBytes());
+  };
+  std::string outputs = bytesOf(o.host());
+  ASSERT_TRUE(o.poison().ok());
+  ASSERT_TRUE(lse.poison().ok());
+  LaunchArguments without = deviceArguments();
+  without.lse.data = nullptr;
+  Status launched = kernel.launch(without);
+  ASSERT_TRUE(launched.ok()) << launched.error().message();
+  Status done = context.synchronize();
+  ASSERT_TRUE(done.ok()) << done.error().message();
+  ASSERT_TRUE(o.download().ok());
+  ASSERT_TRUE(lse.download().ok());
+  EXPECT_TRUE(bytesOf(o.host()) == outputs) << "another output without lse";
+  std::string untouched = bytesOf(lse.host());
+  EXPECT_EQ(untouched, std::string(untouched.size(), char(0xff))) << "lse was written";
 }
 
 void ForwardCase::checkWithNaNRows(const Kernel &kernel) {

@@ -97,6 +97,7 @@ private:
   /// Poisons the results, launches, downloads.
   void launch(const Kernel &kernel);
   void compareWith(const Reference &expected);
+  void checkWithoutLse(const Kernel &kernel);
 
   const Context &context;
   KernelOptions options;

@@ -132,8 +132,34 @@ TEST_F(ArgumentsTest, NothingIsAskedOfEmptyTensors) {
 TEST_F(ArgumentsTest, Lse) {
   EXPECT_SAYS(a.lse.type = ElementType::bf16, "it must be f32[2, 6, 5]");
   EXPECT_SAYS(a.lse.extents[1] = 5, "lse is f32[2, 5, 5], it must be f32[2, 6, 5]");
-  EXPECT_SAYS(a.lse.data = nullptr, "lse has no address");
+  EXPECT_EQ(message([](LaunchArguments &a) { a.lse.data = nullptr; }), "");
+  EXPECT_EQ(message([](LaunchArguments &a) { a.lse = Tensor(); }), "");
   EXPECT_SAYS(a.lse.strides[1] = 8, "lse's stride of axis 1 is 8, it must be 5");
+}
+
+TEST_F(ArgumentsTest, AnOutputThatIsNotOptional) {
+  for (DeclaredTensor &tensor : signature.tensors)
+    tensor.isOptional = false;
+  EXPECT_SAYS(a.lse.data = nullptr, "lse has no address");
+  EXPECT_SAYS(a.lse = Tensor(), "it must be f32[2, 6, 5]");
+}
+
+TEST_F(ArgumentsTest, AllParametersInTheirOrder) {
+  arguments.scalars = {{"window", 3}, {"cap", 2.5}};
+  Result<CheckedArguments> checked = checkArguments(signature, arguments, rules);
+  ASSERT_TRUE(checked.ok()) << checked.error().message();
+  EXPECT_EQ(checked->scalarBits[0], 3u);
+  EXPECT_EQ(checked->scalarBits[1], 0x40200000u);
+  EXPECT_EQ(checked->captures[3].extents[0], 9);
+  EXPECT_SAYS(a.scalars[0].value = 0.5, "the parameter 'window' is 0.5");
+  EXPECT_SAYS(a.captures[0].tensor.extents[0] = 5, "'slope' is f32[5]");
+  // The same in another order.
+  std::swap(arguments.scalars[0], arguments.scalars[1]);
+  std::swap(arguments.captures[0], arguments.captures[2]);
+  Result<CheckedArguments> other = checkArguments(signature, arguments, rules);
+  ASSERT_TRUE(other.ok()) << other.error().message();
+  EXPECT_EQ(other->scalarBits[0], 3u);
+  EXPECT_EQ(other->captures[3].extents[0], 9);
 }
 
 TEST_F(ArgumentsTest, Scale) {

@@ -170,7 +170,133 @@ static void test_kernel(void) {
   tesela_context_destroy(context);
 }
 
+/* What a launch may leave out, and how it may pass parameters: every way gives the same bits. */
+static void test_ways_to_launch(void) {
+  static const char *const text = "attention ways(w: i32 = 9, from: i32[Sk], bias: f32[H], z: f32) {\n"
+                                  "  mask = q - k < w && q >= from[k]\n"
+                                  "  score = s + bias[h] * z\n"
+                                  "}\n";
+  static float q[heads * length * head_dim], o[heads * length * head_dim],
+      expected[heads * length * head_dim], bias[heads] = {0.5f}, lse[heads * length];
+  static int32_t from[length];
+  static int64_t wide[2 * length];
+  const int64_t o_bytes = sizeof o, q_strides[] = {0, length * head_dim, head_dim};
+  const int64_t keys[] = {length}, two[] = {2}, bias_extents[] = {heads};
+  tesela_kernel_options options = kernel_options_of(text, TESELA_F32, head_dim);
+  tesela_context *context = host_context();
+  tesela_kernel *kernel = NULL;
+  tesela_launch_arguments arguments;
+  tesela_parameter parameters[4];
+  tesela_tensor tensor, view, o_view, from_view;
+  tesela_tensor_arguments tensors;
+  const int64_t extents[] = {1, heads, length, head_dim};
+  int i;
+  memset(&view, 0, sizeof view);
+  view.size = sizeof view;
+  expect(tesela_tensor_contiguous(q, TESELA_F32, 4, extents, &view) == TESELA_OK, "a tensor");
+  expect(tesela_fill_normal(&view, 1) == TESELA_OK, "inputs");
+  for (i = 0; i < length; ++i) {
+    from[i] = i % 3 == 0 ? i : -i;
+    wide[2 * i] = from[i] + ((int64_t)(i % 5) << 40); /* wraps to the same */
+    wide[2 * i + 1] = 1000000;
+  }
+  memset(parameters, 0, sizeof parameters);
+  parameters[0].scalar = 9;
+  parameters[0].name = "w";
+  parameters[1].name = "from";
+  parameters[1].data = from;
+  parameters[1].type = TESELA_I32;
+  parameters[1].rank = 1;
+  parameters[1].extents = keys;
+  parameters[2].name = "bias";
+  parameters[2].data = bias;
+  parameters[2].type = TESELA_F32;
+  parameters[2].rank = 1;
+  parameters[2].extents = bias_extents;
+  parameters[3].name = "z";
+  parameters[3].scalar = 2;
+  memset(&arguments, 0, sizeof arguments);
+  arguments.size = sizeof arguments;
+  arguments.batch = 1;
+  arguments.heads = arguments.kv_heads = heads;
+  arguments.length = arguments.kv_length = length;
+  arguments.q.data = q;
+  arguments.q.batch_stride = q_strides[0];
+  arguments.q.head_stride = q_strides[1];
+  arguments.q.length_stride = q_strides[2];
+  arguments.k = arguments.v = arguments.o = arguments.q;
+  arguments.o.data = expected;
+  arguments.lse = lse;
+  arguments.parameters = parameters;
+  arguments.parameter_count = 4;
+  expect(tesela_compile(context, &options, &kernel) == TESELA_OK, "a kernel");
+  expect(tesela_launch(kernel, &arguments, NULL) == TESELA_OK, "a launch");
+  expect(lse[length - 1] != 0, "with its lse");
+
+  arguments.o.data = o;
+  arguments.lse = NULL;
+  memset(o, 0xff, sizeof o);
+  expect(tesela_launch(kernel, &arguments, NULL) == TESELA_OK, "a launch without lse");
+  expect(memcmp(o, expected, (size_t)o_bytes) == 0, "the same bits without lse");
+
+  arguments.parameters_in_order = 1;
+  for (i = 0; i < 4; ++i)
+    parameters[i].name = NULL;
+  memset(o, 0xff, sizeof o);
+  expect(tesela_launch(kernel, &arguments, NULL) == TESELA_OK, "parameters in order");
+  expect(memcmp(o, expected, (size_t)o_bytes) == 0, "the same bits in order");
+  arguments.parameter_count = 3;
+  expect_error(tesela_launch(kernel, &arguments, NULL), TESELA_INVALID_ARGUMENT,
+               "parameter_count is 3, the kernel has 4: pass a value for each");
+  arguments.parameter_count = 4;
+  parameters[3].data = bias;
+  expect_error(tesela_launch(kernel, &arguments, NULL), TESELA_INVALID_ARGUMENT,
+               "the parameter 'z' has an address and rank 0");
+  parameters[3].data = NULL;
+
+  parameters[1].data = wide;
+  parameters[1].type = TESELA_I64;
+  parameters[1].strides = two;
+  memset(o, 0xff, sizeof o);
+  expect(tesela_launch(kernel, &arguments, NULL) == TESELA_OK, "an i64 tensor");
+  expect(memcmp(o, expected, (size_t)o_bytes) == 0, "the same bits by i64");
+
+  memset(&from_view, 0, sizeof from_view);
+  from_view.size = sizeof from_view;
+  expect(tesela_tensor_contiguous(wide, TESELA_I64, 1, keys, &from_view) == TESELA_OK, "i64");
+  from_view.strides[0] = 2;
+  parameters[1].tensor = &from_view;
+  o_view = view;
+  o_view.data = o;
+  memset(&tensors, 0, sizeof tensors);
+  tensors.size = sizeof tensors;
+  tensors.q = tensors.k = tensors.v = &view;
+  tensors.o = &o_view;
+  tensors.parameters = parameters;
+  tensors.parameter_count = 4;
+  tensors.parameters_in_order = 1;
+  memset(o, 0xff, sizeof o);
+  expect(tesela_launch_tensors(kernel, &tensors, NULL) == TESELA_OK, "by tensors, without lse");
+  expect(memcmp(o, expected, (size_t)o_bytes) == 0, "the same bits by tensors");
+  tensor = view;
+  tensor.type = TESELA_I64;
+  tensors.q = &tensor;
+  expect_error(tesela_launch_tensors(kernel, &tensors, NULL), TESELA_INVALID_ARGUMENT,
+               "q: the type is i64, which captured tensors alone may have: convert to i32");
+  tesela_kernel_destroy(kernel);
+  tesela_context_destroy(context);
+}
+
+static void test_ptxas(void) {
+  expect_error(tesela_use_ptxas("/no/such/ptxas"), TESELA_NOT_FOUND,
+               "there is no program ptxas at /no/such/ptxas: No such file");
+  expect(tesela_use_ptxas("/bin/true") == TESELA_OK, "a program");
+  expect(tesela_use_ptxas(NULL) == TESELA_OK, "as the environment says");
+}
+
 int main(void) {
+  test_ways_to_launch();
+  test_ptxas();
   test_programs();
   test_explain();
   test_kernel();

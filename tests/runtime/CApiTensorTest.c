@@ -328,13 +328,14 @@ static void test_dlpack_types(void) {
     uint8_t code, bits;
     tesela_type type;
   } known[] = {{kDLFloat, 32, TESELA_F32}, {kDLFloat, 16, TESELA_F16}, {kDLBfloat, 16, TESELA_BF16},
-               {kDLInt, 32, TESELA_I32},   {kDLBool, 8, TESELA_BOOL},  {kDLUInt, 8, TESELA_BOOL}};
+               {kDLInt, 32, TESELA_I32},   {kDLBool, 8, TESELA_BOOL},  {kDLUInt, 8, TESELA_BOOL},
+               {kDLInt, 64, TESELA_I64}};
   struct {
     uint8_t code, bits;
     uint16_t lanes;
     const char *sentence;
   } unknown[] = {{kDLFloat, 64, 1, "are f64, they must be f32"},
-                 {kDLInt, 64, 1, "are i64"},
+                 {kDLUInt, 64, 1, "are u64"},
                  {kDLUInt, 16, 1, "are u16"},
                  {kDLBool, 1, 1, "are bool of 1 bits"},
                  {kDLComplex, 64, 1, "are complex of 64 bits"},

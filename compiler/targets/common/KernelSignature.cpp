@@ -80,6 +80,7 @@ KernelSignature::KernelSignature(tile::KernelOp kernel) {
     std::string name = kernel.getArgumentName(argument.getArgNumber()).str();
     ViewSlots &view = views_.emplace_back();
     view.data = slots_.size();
+    view.isOptional = kernel.getArgumentRole(argument.getArgNumber()) == tile::Role::Optional;
     auto viewType = dyn_cast<tile::ViewType>(argument.getType());
     bool isParameter = kernel.isParameter(argument.getArgNumber());
     if (!viewType) {

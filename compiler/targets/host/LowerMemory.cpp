@@ -70,9 +70,16 @@ void KernelLowering::forEachRow(Value view, Value blockValue, int64_t rows,
                                 llvm::function_ref<void(Value row, Value address)> body) {
   BlockCoordinates block = blocks_.lookup(blockValue);
   int64_t heads = cast<tile::BlockType>(blockValue.getType()).getHeadCount();
-  Value none = builder_.i64(0);
+  Value none = builder_.i64(0), positions = existingRows(block, rows / heads);
+  const ViewSlots &slots = signature_.view(placeOf(view).argument.getArgNumber());
+  if (slots.isOptional) { // a tensor that was left out has no rows
+    Value isLeftOut =
+        LLVM::ICmpOp::create(builder_, LLVM::ICmpPredicate::eq, slots_[slots.data],
+                             LLVM::ZeroOp::create(builder_, slots_[slots.data].getType()));
+    positions = arith::SelectOp::create(builder_, isLeftOut, none, positions);
+  }
   if (heads == 1)
-    return builder_.loop(none, existingRows(block, rows), 1,
+    return builder_.loop(none, positions, 1,
                          [&](Value row) { body(row, rowAddress(view, block, row)); });
   // The heads from the block's first to the last of its key/value head.
   Value sharing = arith::DivUIOp::create(builder_, extents_.H, extents_.Hkv);
@@ -80,7 +87,7 @@ void KernelLowering::forEachRow(Value view, Value blockValue, int64_t rows,
   Value left = arith::SubIOp::create(builder_, sharing, inSharing);
   left = arith::MinUIOp::create(builder_, left, builder_.i32(heads));
   Value existing = arith::ExtUIOp::create(builder_, builder_.getI64Type(), left);
-  builder_.loop(none, existingRows(block, rows / heads), 1, [&](Value position) {
+  builder_.loop(none, positions, 1, [&](Value position) {
     builder_.loop(none, existing, 1, [&](Value head) {
       BlockCoordinates ofHead = block;
       Value offset = arith::TruncIOp::create(builder_, builder_.getI32Type(), head);

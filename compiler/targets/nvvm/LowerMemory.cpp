@@ -339,6 +339,12 @@ void KernelLowering::lowerRegisterStore(Value tile, TypedValue<tile::ViewType> v
   Value target = address(block, firstRow);
   Value isFirst =
       arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, firstColumn, constant(0));
+  if (const ViewSlots &parts = viewOf(op.getView()); parts.isOptional) { // and may be left out
+    Value none = LLVM::ZeroOp::create(builder, loc, slots[parts.data].getType());
+    Value isThere =
+        LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::ne, slots[parts.data], none);
+    isFirst = arith::AndIOp::create(builder, loc, isFirst, isThere);
+  }
   Value rowsLeft = arith::SubIOp::create(builder, loc, block.limit, add(block.first, firstRow));
   for (int64_t strip = 0; strip < shape.strips; ++strip)
     for (int64_t half = 0; half < 2; ++half) {

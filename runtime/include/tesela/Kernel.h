@@ -46,7 +46,7 @@ struct LaunchWorkspace {
 ///
 ///   q    [B, H,   Sq, Dqk]    k  [B, Hkv, Sk, Dqk]
 ///   o    [B, H,   Sq, Dv]     v  [B, Hkv, Sk, Dv]       all in the kernel's input type
-///   lse  [B, H, Sq] in f32, without gaps, natural logarithm
+///   lse  [B, H, Sq] in f32, without gaps, natural logarithm; without an address: not written
 ///
 /// H is a multiple of Hkv. The last stride is 1. On a GPU the base address and
 /// all other strides are multiples of 16 bytes; on the host, of the element.

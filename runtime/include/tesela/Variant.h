@@ -107,6 +107,11 @@ TESELA_EXPORT Result<std::string> emitStage(const KernelOptions &options, std::s
 /// built-in ones again. For those who write templates. Holds for the whole process.
 TESELA_EXPORT void useTemplateFolder(const std::string &folder);
 
+/// The ptxas that assembles kernels for GPUs from now on, in contexts that are made then; empty:
+/// the one on PATH, in $CUDA_HOME/bin or in /usr/local/cuda/bin again. Code::notFound where there
+/// is no program at `path`. Holds for the whole process.
+TESELA_EXPORT Status usePtxas(const std::string &path);
+
 /// Tesela's version, "0.1.0".
 TESELA_EXPORT std::string version();
 

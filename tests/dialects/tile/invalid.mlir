@@ -51,7 +51,7 @@ tile.kernel @k(%x: !tile.tile<[*], f32>) {}
 
 // -----
 
-// expected-error @+1 {{the role of an argument is in, out or workspace, not 'inout'}}
+// expected-error @+1 {{the role of an argument is in, out, optional or workspace, not 'inout'}}
 tile.kernel @k(inout %x: !tile.view<[B, H, Sq, 64], f32>) {}
 
 // -----
@@ -124,6 +124,11 @@ tile.kernel @k(in %x: !tile.view<[?, H, 16], f32>, in %t: !tile.view<[B, ?], i32
 
 // -----
 
+// expected-error @+1 {{argument 'o' is optional and of rank 4, expected rank 3: one number a row, which is stored or not}}
+tile.kernel @k(optional %o: !tile.view<[B, H, Sq, 64], f32>) {}
+
+// -----
+
 // expected-error @+1 {{argument 'w' is a workspace with an extent '?', expected extents that say how large it is; name extents of the launch}}
 tile.kernel @k(workspace %w: !tile.view<[B, H, ?, 64], f32>) {}
 
@@ -147,7 +152,7 @@ tile.kernel @k(in %x: !tile.view<[B, H, Sq], f32, dense>) {}
 
 // -----
 
-// expected-error @+1 {{'tile.kernel' op expected roles in, out or workspace, got "inout"}}
+// expected-error @+1 {{'tile.kernel' op expected roles in, out, optional or workspace, got "inout"}}
 "tile.kernel"() ({
 ^body(%x: f32):
   "tile.return"() : () -> ()

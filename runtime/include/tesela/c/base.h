@@ -71,7 +71,10 @@ typedef enum tesela_type TESELA_AS_INT {
   TESELA_F16 = 1,
   TESELA_BF16 = 2,
   TESELA_I32 = 3,
-  TESELA_BOOL = 4 /* one byte; 0 is false, all else is true */
+  TESELA_BOOL = 4, /* one byte; 0 is false, all else is true */
+  /* Of captured tensors alone, where a variant declares i32: the low 32 bits of each element are
+   * read, so that values wrap as i32 does. */
+  TESELA_I64 = 5
 } tesela_type;
 
 /* A part of a compilation, in the order in which they ran. */

@@ -92,6 +92,11 @@ TESELA_API tesela_code tesela_emit_stage(const tesela_kernel_options *options, c
  * again. For those who write templates. Holds for the whole process. */
 TESELA_API tesela_code tesela_use_template_folder(const char *folder);
 
+/* The ptxas that assembles kernels for GPUs from now on, in contexts that are made then; NULL or "":
+ * the one on PATH, in $CUDA_HOME/bin or in /usr/local/cuda/bin again. TESELA_NOT_FOUND where there
+ * is no program at `path`. Holds for the whole process. */
+TESELA_API tesela_code tesela_use_ptxas(const char *path);
+
 typedef enum tesela_origin TESELA_AS_INT {
   TESELA_COMPILED = 0,
   TESELA_MEMORY_CACHE = 1,
@@ -150,7 +155,8 @@ TESELA_API tesela_code tesela_kernel_parameter(const tesela_kernel *kernel, size
  *   k    [batch, kv_heads, kv_length, head_dim_qk]
  *   v    [batch, kv_heads, kv_length, head_dim_v]
  *   o    [batch, heads,    length,    head_dim_v]   written
- *   lse  [batch, heads,    length]                  written: f32, natural logarithm, without gaps
+ *   lse  [batch, heads,    length]                  written: f32, natural logarithm, without gaps;
+ *                                                   NULL: it is not, and costs nothing
  *
  * heads is a multiple of kv_heads. The last stride is 1; on a GPU the address and the other strides
  * are multiples of 16 bytes. Strides of extents of 1 are ignored; k and v may repeat heads
@@ -177,7 +183,7 @@ typedef struct tesela_launch_arguments {
   tesela_view k;                      /* [batch, kv_heads, kv_length, head_dim_qk] */
   tesela_view v;                      /* [batch, kv_heads, kv_length, head_dim_v] */
   tesela_view o;                      /* [batch, heads, length, head_dim_v], written */
-  float *lse;                         /* [batch, heads, length] without gaps, written */
+  float *lse;                         /* [batch, heads, length] without gaps, written; or NULL */
   double scale;                       /* finite and positive; 0: 1/sqrt(head_dim_qk) */
   const tesela_parameter *parameters; /* those with a default may be left out */
   size_t parameter_count;
@@ -192,6 +198,9 @@ typedef struct tesela_launch_arguments {
    * with it and without it; the graph owns what the kernel needs besides. */
   void *workspace;
   size_t workspace_bytes;
+  /* Not 0: parameters has a value for each of tesela_kernel_parameter's, in that order, also for
+   * those with a default. Their names are not read, and nothing is searched for. */
+  int parameters_in_order;
 } tesela_launch_arguments;
 
 TESELA_API tesela_code tesela_launch(const tesela_kernel *kernel,
@@ -227,7 +236,7 @@ typedef struct tesela_tensor_arguments {
   const tesela_tensor *k;
   const tesela_tensor *v;
   const tesela_tensor *o;
-  const tesela_tensor *lse;
+  const tesela_tensor *lse; /* NULL, or a tensor without an address: not written */
   double scale; /* as in tesela_launch_arguments, and so is the rest */
   const tesela_parameter *parameters;
   size_t parameter_count;
@@ -241,6 +250,7 @@ typedef struct tesela_tensor_arguments {
   /* What no tensor tells: of sequences of different lengths the longest ones, or more. */
   const tesela_named_extent *extents;
   size_t extent_count;
+  int parameters_in_order; /* as in tesela_launch_arguments */
 } tesela_tensor_arguments;
 
 TESELA_API tesela_code tesela_launch_tensors(const tesela_kernel *kernel,

@@ -47,8 +47,8 @@ TESELA_API tesela_code tesela_tensor_bshd(void *data, tesela_type type, int64_t 
                                           int64_t heads, int64_t length, int64_t head_dim,
                                           tesela_tensor *tensor);
 
-/* DLPack's tensors (https://dmlc.github.io/dlpack): f32, f16, bf16, i32, and bool, which may also
- * be u8; on the CPU or CUDA. The result is a view of the same memory. The caller keeps the
+/* DLPack's tensors (https://dmlc.github.io/dlpack): f32, f16, bf16, i32, i64, and bool, which may
+ * also be u8; on the CPU or CUDA. The result is a view of the same memory. The caller keeps the
  * managed tensor until the last launch that uses the view is done, and calls its deleter: the
  * library takes nothing over. TESELA_UNSUPPORTED names a type or device that is another.
  *

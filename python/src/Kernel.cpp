@@ -1,0 +1,493 @@
+//===- Kernel.cpp - A kernel for all lengths, and its launches --------------===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#include "Native.h"
+
+#include <atomic>
+#include <memory>
+#include <new>
+
+namespace tesela::python {
+
+PyTypeObject *kernelType;
+
+namespace {
+
+/// What the schedule is chosen for. Every kernel is right for every length, but which schedule is
+/// fast depends on it: few queries let heads share a tile, and few keys are worth other roles
+/// (compiler/schedule). A bucket's kernel is compiled by the first launch that falls into it.
+struct Bucket {
+  int64_t mostQueries, mostKeys;           ///< that belong to it; 0: any number
+  int64_t expectedQueries, expectedLength; ///< as tesela_kernel_options has them
+};
+constexpr Bucket buckets[] = {
+    {1, 0, 1, 0},             // decoding
+    {32, 0, 8, 0},            // speculative decoding
+    {2048, 2047, 2048, 1024}, // chunks of a prompt
+    {2048, 8191, 2048, 4096},
+    {2048, 0, 2048, 8192},
+    {0, 2047, 0, 1024},
+    {0, 8191, 0, 4096},
+    {0, 0, 0, 8192},
+};
+constexpr int bucketCount = sizeof buckets / sizeof *buckets;
+
+int bucketOf(int64_t queries, int64_t keys) {
+  int index = 0;
+  while ((buckets[index].mostQueries && queries > buckets[index].mostQueries) ||
+         (buckets[index].mostKeys && keys > buckets[index].mostKeys))
+    ++index;
+  return index;
+}
+
+/// A parameter of a launch.
+struct Slot {
+  const char *name;
+  bool isCapture, hasDefault;
+  double standard;
+};
+
+/// What an object of Python's holds; made and destroyed with it.
+struct Kernel {
+  ContextObject *context;
+  VariantObject *variant;
+  tesela_kernel_options options; ///< without what a bucket expects
+  std::unique_ptr<tesela_parameter[]> constants;
+  std::unique_ptr<Slot[]> slots; ///< the parameters of a launch
+  Py_ssize_t slotCount = 0, captureCount = 0;
+  PyObject *schedule = nullptr, *constantNames = nullptr; ///< their texts
+  std::atomic<tesela_kernel *> ofBucket[bucketCount] = {};
+
+  ~Kernel() {
+    for (auto &kernel : ofBucket)
+      tesela_kernel_destroy(kernel);
+    Py_XDECREF(reinterpret_cast<PyObject *>(variant));
+    Py_XDECREF(reinterpret_cast<PyObject *>(context));
+    Py_XDECREF(schedule);
+    Py_XDECREF(constantNames);
+  }
+};
+
+struct KernelObject {
+  PyObject_HEAD Kernel *kernel;
+};
+
+Kernel &kernelOf(PyObject *self) { return *reinterpret_cast<KernelObject *>(self)->kernel; }
+
+bool readSlots(Kernel &kernel) {
+  size_t count = tesela_variant_parameter_count(kernel.variant->variant);
+  kernel.slots.reset(new (std::nothrow) Slot[count + 1]);
+  if (!kernel.slots) {
+    PyErr_NoMemory();
+    return false;
+  }
+  for (size_t i = 0; i < count; ++i) {
+    auto info = sized<tesela_parameter_info>();
+    if (tesela_variant_parameter(kernel.variant->variant, i, &info) != TESELA_OK) {
+      raiseLast();
+      return false;
+    }
+    if (info.is_constant)
+      continue;
+    kernel.slots[kernel.slotCount++] = {info.name, info.is_capture != 0, info.has_default != 0,
+                                        info.default_value};
+    kernel.captureCount += info.is_capture != 0;
+  }
+  return true;
+}
+
+bool readConstants(Kernel &kernel, PyObject *constants) {
+  Py_ssize_t count = PyTuple_Size(constants);
+  kernel.constants.reset(new (std::nothrow) tesela_parameter[count + 1]);
+  if (count < 0 || !kernel.constants) {
+    PyErr_NoMemory();
+    return false;
+  }
+  for (Py_ssize_t i = 0; i < count; ++i) {
+    tesela_parameter &constant = kernel.constants[i];
+    std::memset(static_cast<void *>(&constant), 0, sizeof constant);
+    if (!PyArg_ParseTuple(PyTuple_GetItem(constants, i), "sd", &constant.name, &constant.scalar))
+      return false;
+  }
+  kernel.options.constants = kernel.constants.get();
+  kernel.options.constant_count = size_t(count);
+  return true;
+}
+
+void destroy(PyObject *object) {
+  delete reinterpret_cast<KernelObject *>(object)->kernel;
+  freeObject(object);
+}
+
+/// Kernel(context, variant, type, head_dim_qk, head_dim_v, constants, schedule)
+PyObject *make(PyTypeObject *type, PyObject *arguments, PyObject *) {
+  PyObject *context, *variant, *constants, *schedule;
+  int inputType, headDimQk, headDimV;
+  if (!PyArg_ParseTuple(arguments, "OOiiiO!U", &context, &variant, &inputType, &headDimQk,
+                        &headDimV, &PyTuple_Type, &constants, &schedule))
+    return nullptr;
+  if (!asObject(context, contextType, "context") || !asObject(variant, variantType, "variant"))
+    return nullptr;
+  auto *allocate = reinterpret_cast<allocfunc>(PyType_GetSlot(type, Py_tp_alloc));
+  Owned self(allocate(type, 0));
+  auto *kernel = self ? new (std::nothrow) Kernel() : nullptr;
+  if (!kernel)
+    return self ? PyErr_NoMemory() : nullptr;
+  reinterpret_cast<KernelObject *>(self.get())->kernel = kernel;
+  kernel->context = reinterpret_cast<ContextObject *>(Py_NewRef(context));
+  kernel->variant = reinterpret_cast<VariantObject *>(Py_NewRef(variant));
+  kernel->schedule = Py_NewRef(schedule);
+  kernel->constantNames = Py_NewRef(constants);
+  kernel->options = sized<tesela_kernel_options>();
+  tesela_kernel_options &options = kernel->options;
+  options.variant = PyUnicode_AsUTF8AndSize(kernel->variant->text, nullptr);
+  options.variant_file = PyUnicode_AsUTF8AndSize(kernel->variant->file, nullptr);
+  options.schedule = PyUnicode_AsUTF8AndSize(schedule, nullptr);
+  options.input_type = tesela_type(inputType);
+  options.head_dim_qk = headDimQk;
+  options.head_dim_v = headDimV;
+  if (!options.schedule || !readSlots(*kernel) || !readConstants(*kernel, constants))
+    return nullptr;
+  return self.release();
+}
+
+tesela_kernel_options optionsFor(const Kernel &kernel, int bucket) {
+  tesela_kernel_options options = kernel.options;
+  options.expected_queries = buckets[bucket].expectedQueries;
+  options.expected_length = buckets[bucket].expectedLength;
+  return options;
+}
+
+/// The bucket's kernel, which is compiled where it is not there; null where that raised.
+tesela_kernel *find(Kernel &kernel, int bucket) {
+  tesela_kernel *found = kernel.ofBucket[bucket].load(std::memory_order_acquire);
+  if (found)
+    return found;
+  tesela_kernel_options options = optionsFor(kernel, bucket);
+  tesela_code code;
+  {
+    WithoutGil others;
+    code = tesela_compile(kernel.context->context, &options, &found);
+  }
+  if (code != TESELA_OK) {
+    raiseLast();
+    return nullptr;
+  }
+  tesela_kernel *before = nullptr; // another thread's may have come first
+  if (kernel.ofBucket[bucket].compare_exchange_strong(before, found))
+    return found;
+  tesela_kernel_destroy(found);
+  return before;
+}
+
+/// [batch, length, heads, head_dim] as [batch, heads, length, head_dim].
+void swapLengthAndHeads(tesela_tensor &tensor) {
+  if (tensor.rank != 4)
+    return; // the library says so
+  std::swap(tensor.extents[1], tensor.extents[2]);
+  std::swap(tensor.strides[1], tensor.strides[2]);
+}
+
+constexpr int usualParameters = 8;
+
+/// The values of a launch's parameters, by slot.
+class Values {
+public:
+  /// A value for each.
+  bool read(const Kernel &kernel, PyObject *values) { return read(kernel, values, true); }
+  /// None is left out.
+  bool readGiven(const Kernel &kernel, PyObject *values) { return read(kernel, values, false); }
+  const tesela_parameter *data() const { return parameters; }
+  size_t size() const { return count; }
+
+private:
+  size_t count = 0;
+  tesela_parameter few[usualParameters], *parameters = few;
+  tesela_tensor fewTensors[usualParameters], *tensors = fewTensors;
+  Owned fewHolders[usualParameters], *holders = fewHolders;
+  std::unique_ptr<tesela_parameter[]> many;
+  std::unique_ptr<tesela_tensor[]> manyTensors;
+  std::unique_ptr<Owned[]> manyHolders;
+
+  bool read(const Kernel &kernel, PyObject *values, bool areAllNeeded) {
+    if (!PyTuple_Check(values) || PyTuple_Size(values) != kernel.slotCount) {
+      PyErr_Format(PyExc_TypeError, "the values must be a tuple of %zd, not %R", kernel.slotCount,
+                   values);
+      return false;
+    }
+    if (kernel.slotCount > usualParameters && !reserve(kernel.slotCount))
+      return false;
+    for (Py_ssize_t i = 0; i < kernel.slotCount; ++i) {
+      PyObject *value = PyTuple_GetItem(values, i);
+      if ((value != Py_None || areAllNeeded) && !readOne(kernel.slots[i], value))
+        return false;
+    }
+    return true;
+  }
+
+  bool reserve(Py_ssize_t most) {
+    many.reset(parameters = new (std::nothrow) tesela_parameter[most]);
+    manyTensors.reset(tensors = new (std::nothrow) tesela_tensor[most]);
+    manyHolders.reset(holders = new (std::nothrow) Owned[most]);
+    if (many && manyTensors && manyHolders)
+      return true;
+    PyErr_NoMemory();
+    return false;
+  }
+
+  bool readOne(const Slot &slot, PyObject *value) {
+    tesela_parameter &parameter = parameters[count];
+    std::memset(static_cast<void *>(&parameter), 0, sizeof parameter);
+    parameter.name = slot.name;
+    if (value == Py_None) {
+      if (!slot.hasDefault)
+        raise(TESELA_INVALID_ARGUMENT,
+              slot.isCapture ? "the captured tensor '%s' is missing: pass it by its name"
+                             : "the parameter '%s' is missing and has no default: pass it",
+              slot.name);
+      parameter.scalar = slot.standard;
+      if (!slot.hasDefault)
+        return false;
+    } else if (slot.isCapture) {
+      if (!readTensor(value, slot.name, tensors[count], holders[count]))
+        return false;
+      parameter.tensor = &tensors[count];
+    } else {
+      parameter.scalar = PyFloat_AsDouble(value);
+      if (parameter.scalar == -1 && PyErr_Occurred()) {
+        PyErr_Clear();
+        raise(TESELA_INVALID_ARGUMENT,
+              "the parameter '%s' is of the type %R, it must be a number: the variant declares a "
+              "scalar",
+              slot.name, Py_TYPE(value));
+        return false;
+      }
+    }
+    ++count;
+    return true;
+  }
+};
+
+/// A launch's arguments as the C API takes them.
+class Launch {
+public:
+  /// q, k, v, o, lse, scale, values, is_bshd
+  bool read(Kernel &kernel, PyObject *const *arguments) {
+    static const char *const names[] = {"q", "k", "v", "o", "lse"};
+    int isBshd = PyObject_IsTrue(arguments[7]);
+    bool hasLse = arguments[4] != Py_None;
+    if (isBshd < 0)
+      return false;
+    for (int i = 0; i < 4 + hasLse; ++i) {
+      if (!readTensor(arguments[i], names[i], tensors[i], holders[i]))
+        return false;
+      if (isBshd && i < 4)
+        swapLengthAndHeads(tensors[i]);
+    }
+    given = sized<tesela_tensor_arguments>();
+    given.q = &tensors[0];
+    given.k = &tensors[1];
+    given.v = &tensors[2];
+    given.o = &tensors[3];
+    given.lse = hasLse ? &tensors[4] : nullptr;
+    if (!readScale(arguments[5]) || !values.read(kernel, arguments[6]))
+      return false;
+    given.parameters = values.data();
+    given.parameter_count = values.size();
+    given.parameters_in_order = 1;
+    return true;
+  }
+  int bucket() const { return bucketOf(tensors[0].extents[2], tensors[1].extents[2]); }
+
+  tesela_tensor_arguments given;
+
+private:
+  tesela_tensor tensors[5];
+  Owned holders[5];
+  Values values;
+
+  bool readScale(PyObject *scale) {
+    if (scale == Py_None)
+      return true;
+    given.scale = PyFloat_AsDouble(scale);
+    if (given.scale == -1 && PyErr_Occurred())
+      return false;
+    if (given.scale == 0)
+      raise(TESELA_INVALID_ARGUMENT,
+            "the scale is 0, it must be positive: for equal weights pass q of zeros");
+    return given.scale != 0;
+  }
+};
+
+/// Device memory that `allocate`, a function of a number of bytes, gives for a launch; none where
+/// it needs none. The memory must stay until the launch is done: that is the caller's allocator's
+/// matter.
+bool lendWorkspace(const tesela_kernel *kernel, PyObject *allocate,
+                   tesela_tensor_arguments &arguments, Owned &memory) {
+  size_t bytes;
+  if (tesela_kernel_workspace_bytes_of_tensors(kernel, &arguments, &bytes) != TESELA_OK) {
+    raiseLast();
+    return false;
+  }
+  if (bytes == 0)
+    return true;
+  Owned size(PyLong_FromSize_t(bytes));
+  memory = Owned(size ? PyObject_CallFunctionObjArgs(allocate, size.get(), nullptr) : nullptr);
+  tesela_tensor view;
+  Owned holder;
+  if (!memory || !readTensor(memory.get(), "the workspace", view, holder))
+    return false;
+  arguments.workspace = view.data;
+  arguments.workspace_bytes = bytes;
+  return true;
+}
+
+/// launch(q, k, v, o, lse, scale, values, is_bshd, stream, allocate)
+PyObject *launch(PyObject *self, PyObject *const *arguments, Py_ssize_t count) {
+  if (count != 10)
+    return PyErr_Format(PyExc_TypeError, "launch takes 10 arguments, not %zd", count);
+  Kernel &kernel = kernelOf(self);
+  Launch launch;
+  if (!launch.read(kernel, arguments))
+    return nullptr;
+  void *stream = PyLong_AsVoidPtr(arguments[8]);
+  if (!stream && PyErr_Occurred())
+    return nullptr;
+  tesela_kernel *chosen = find(kernel, launch.bucket());
+  if (!chosen)
+    return nullptr;
+  Owned workspace;
+  if (arguments[9] != Py_None && kernel.captureCount > 0 &&
+      !lendWorkspace(chosen, arguments[9], launch.given, workspace))
+    return nullptr;
+  tesela_code code;
+  {
+    WithoutGil others;
+    code = tesela_launch_tensors(chosen, &launch.given, stream);
+  }
+  if (code != TESELA_OK)
+    return raiseLast();
+  Py_RETURN_NONE;
+}
+
+bool readLengths(PyObject *arguments, int &bucket) {
+  long long queries, keys;
+  if (!PyArg_ParseTuple(arguments, "LL", &queries, &keys))
+    return false;
+  bucket = bucketOf(queries, keys);
+  return true;
+}
+
+/// address(queries, keys)
+PyObject *address(PyObject *self, PyObject *arguments) {
+  int bucket;
+  if (!readLengths(arguments, bucket))
+    return nullptr;
+  tesela_kernel *kernel = find(kernelOf(self), bucket);
+  return kernel ? PyLong_FromVoidPtr(kernel) : nullptr;
+}
+
+/// describe(queries, keys)
+PyObject *describe(PyObject *self, PyObject *arguments) {
+  int bucket;
+  if (!readLengths(arguments, bucket))
+    return nullptr;
+  tesela_kernel *kernel = find(kernelOf(self), bucket);
+  if (!kernel)
+    return nullptr;
+  auto info = sized<tesela_kernel_info>();
+  if (tesela_kernel_describe(kernel, &info) != TESELA_OK)
+    return raiseLast();
+  static const char *const origins[] = {"compiled", "memory", "disk", "bundle"};
+  static const char *const choosers[] = {"given", "heuristic", "tuned"};
+  return Py_BuildValue("{s:s,s:s,s:s,s:s,s:d,s:i,s:i,s:L,s:i,s:s}", "target", info.target,
+                       "schedule", info.schedule, "assembler", info.assembler, "origin",
+                       origins[info.origin], "compile_ms", info.compile_ms, "registers",
+                       info.registers, "spill_bytes", info.spill_bytes, "shared_bytes",
+                       static_cast<long long>(info.shared_bytes), "threads", info.threads,
+                       "schedule_origin", choosers[info.schedule_origin]);
+}
+
+/// prepare(queries, keys, milliseconds)
+PyObject *prepareInBackground(PyObject *self, PyObject *arguments) {
+  long long queries, keys, milliseconds;
+  if (!PyArg_ParseTuple(arguments, "LLL", &queries, &keys, &milliseconds))
+    return nullptr;
+  Kernel &kernel = kernelOf(self);
+  return prepare(kernel.context->context, optionsFor(kernel, bucketOf(queries, keys)),
+                 milliseconds);
+}
+
+bool readSizes(PyObject *from, tesela_sizes &sizes) {
+  long long numbers[5];
+  if (!PyArg_ParseTuple(from, "LLLLL", &numbers[0], &numbers[1], &numbers[2], &numbers[3],
+                        &numbers[4]))
+    return false;
+  sizes = {numbers[0], numbers[1], numbers[2], numbers[3], numbers[4]};
+  return true;
+}
+
+/// explain(sizes, target, values)
+PyObject *explainTiles(PyObject *self, PyObject *arguments) {
+  PyObject *sizes, *values;
+  const char *target;
+  tesela_sizes given;
+  if (!PyArg_ParseTuple(arguments, "O!sO!", &PyTuple_Type, &sizes, &target, &PyTuple_Type,
+                        &values) ||
+      !readSizes(sizes, given))
+    return nullptr;
+  Kernel &kernel = kernelOf(self);
+  return explain(*kernel.variant, kernel.options, given, target, values);
+}
+
+/// tune(sizes, values, seconds, exhaustive, keep_nothing, progress)
+PyObject *tuneSchedule(PyObject *self, PyObject *arguments) {
+  PyObject *sizes, *given, *progress;
+  auto shape = sized<tesela_tune_shape>();
+  auto tuning = sized<tesela_tune_options>();
+  if (!PyArg_ParseTuple(arguments, "O!OdppO", &PyTuple_Type, &sizes, &given, &tuning.seconds,
+                        &tuning.exhaustive, &tuning.keep_nothing, &progress) ||
+      !readSizes(sizes, shape.sizes))
+    return nullptr;
+  Kernel &kernel = kernelOf(self);
+  Values values;
+  if (!values.readGiven(kernel, given))
+    return nullptr;
+  shape.parameters = values.data();
+  shape.parameter_count = values.size();
+  return tune(kernel.context->context, kernel.options, shape, tuning, progress);
+}
+
+PyMethodDef methods[] = {
+    {"launch", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(launch)), METH_FASTCALL,
+     "launch(q, k, v, o, lse, scale, values, is_bshd, stream, allocate)"},
+    {"address", address, METH_VARARGS,
+     "address(queries, keys): the tesela_kernel * for launches of these lengths, as a number; "
+     "it lives as long as this object."},
+    {"prepare", prepareInBackground, METH_VARARGS,
+     "prepare(queries, keys, milliseconds): has the kernel for launches of these lengths made in "
+     "the background; a Preparation."},
+    {"explain", explainTiles, METH_VARARGS,
+     "explain((batch, heads, kv_heads, length, kv_length), target, values): an Explanation."},
+    {"tune", tuneSchedule, METH_VARARGS,
+     "tune((batch, heads, kv_heads, length, kv_length), values, seconds, exhaustive, keep_nothing, "
+     "progress): what came of it, a dictionary."},
+    {"describe", describe, METH_VARARGS,
+     "describe(queries, keys): what is known of the kernel for launches of these lengths."},
+    {}};
+
+PyType_Slot slots[] = {
+    {Py_tp_doc, const_cast<char *>("A variant for a device, an element type and head dimensions; "
+                                   "for all lengths.")},
+    {Py_tp_new, reinterpret_cast<void *>(make)},
+    {Py_tp_dealloc, reinterpret_cast<void *>(destroy)},
+    {Py_tp_methods, methods},
+    {}};
+PyType_Spec spec = {"tesela._native.Kernel", sizeof(KernelObject), 0, Py_TPFLAGS_DEFAULT, slots};
+
+} // namespace
+
+bool addKernelType(PyObject *module) { return addType(module, spec, "Kernel", kernelType); }
+
+} // namespace tesela::python

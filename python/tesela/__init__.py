@@ -1,0 +1,83 @@
+# Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Tesela compiles attention variants while the program runs.
+
+    import tesela
+
+    window = tesela.variant("sliding_window", window=1024)
+    out = tesela.attention(q, k, v, window)
+
+A mask or a score is a text, a Python function or a name of the library; a kernel for it is compiled
+when it is first needed, and kept on disk. See :func:`variant` and :func:`attention`.
+"""
+
+from tesela import _native, cache
+from tesela._attention import attention
+from tesela._devices import Device, devices
+from tesela._errors import (
+    CancelledError,
+    DeadlineExceededError,
+    DefectError,
+    DriverError,
+    Error,
+    InputOutputError,
+    InvalidArgumentError,
+    InvalidVariantError,
+    NotFoundError,
+    OutOfMemoryError,
+    UnsupportedError,
+)
+from tesela._explain import Explanation, HeadTiles
+from tesela._prepare import Preparation, Request, Trial, Tuning, prepare, tune
+from tesela._trace import TraceError
+from tesela._variant import Parameter, Variant, library, variant
+from tesela.flex import (
+    BlockMask,
+    and_masks,
+    create_block_mask,
+    create_mask,
+    flex_attention,
+    noop_mask,
+    or_masks,
+)
+
+__version__ = _native.version
+
+__all__ = [
+    "BlockMask",
+    "CancelledError",
+    "DeadlineExceededError",
+    "DefectError",
+    "Device",
+    "DriverError",
+    "Error",
+    "Explanation",
+    "HeadTiles",
+    "InputOutputError",
+    "InvalidArgumentError",
+    "InvalidVariantError",
+    "NotFoundError",
+    "OutOfMemoryError",
+    "Parameter",
+    "Preparation",
+    "Request",
+    "TraceError",
+    "Trial",
+    "Tuning",
+    "UnsupportedError",
+    "Variant",
+    "and_masks",
+    "attention",
+    "cache",
+    "create_block_mask",
+    "create_mask",
+    "devices",
+    "flex_attention",
+    "library",
+    "noop_mask",
+    "or_masks",
+    "prepare",
+    "sliding_window",
+    "tune",
+    "variant",
+]

@@ -1,0 +1,91 @@
+# Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Attention over the tensors of any framework."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import Any, Literal
+
+from tesela._errors import InvalidArgumentError
+from tesela._variant import Variant, as_variant
+from tesela._variant import variant as variant_of
+
+Layout = Literal["bhsd", "bshd"]
+
+_FRAMEWORKS = {
+    "numpy": "tesela._numpy",
+    "torch": "tesela.torch",
+    "jax": "tesela.jax",
+    "jaxlib": "tesela.jax",
+}
+"""The module that serves a framework's tensors, by the first word of their type's module."""
+
+_by_type: dict[type, Callable[..., Any]] = {}
+
+
+def _implementation(tensor: Any) -> Callable[..., Any]:
+    """The function for tensors of this type: ``attention`` of its framework's module."""
+    for base in type(tensor).__mro__:
+        module = _FRAMEWORKS.get(base.__module__.partition(".")[0])
+        if module is not None:
+            found: Callable[..., Any] = importlib.import_module(module).attention
+            _by_type[type(tensor)] = found
+            return found
+    raise InvalidArgumentError(
+        f"q is of the type {type(tensor)}, it must be a tensor of NumPy, PyTorch or JAX: convert it"
+    )
+
+
+def attention(
+    q: Any,
+    k: Any,
+    v: Any,
+    variant: Variant | str | Any = "full",
+    *,
+    scale: float | None = None,
+    return_lse: bool = False,
+    layout: Layout = "bhsd",
+    out: Any = None,
+    **parameters: Any,
+) -> Any:
+    """Attention by a variant: ``softmax(score(scale q k^T) where mask) v``.
+
+    Args:
+        q: queries, ``[B, H, Sq, Dqk]``, or ``[B, Sq, H, Dqk]`` with ``layout="bshd"``. Of NumPy,
+            PyTorch or JAX; float16 or bfloat16, on the host also float32. The last stride is 1; on
+            a GPU the address and the other strides are multiples of 16 bytes. Nothing is copied.
+        k: keys, ``[B, Hkv, Sk, Dqk]``, in the same type, on the same device. H is a multiple of
+            Hkv: query head h reads the key head ``h // (H // Hkv)``.
+        v: values, ``[B, Hkv, Sk, Dv]``. Dqk and Dv are multiples of 8 up to 256.
+        variant: a :class:`tesela.Variant`, or what :func:`tesela.variant` takes.
+        scale: of ``q k^T``, finite and positive; None: ``1/sqrt(Dqk)``.
+        return_lse: also give the natural logarithm of each row's sum.
+        layout: the order of the axes of q, k, v and the result.
+        out: where the result is written, of its shape and type; None: a new tensor.
+        parameters: values of the variant's parameters, numbers for scalars and tensors on the same
+            device for captured tensors; those of int64 are read as int32, and wrap. They replace
+            those that the variant is bound to. A parameter with the name of an argument of this
+            function is given by ``Variant.bind``.
+
+    Returns:
+        The result, ``[B, H, Sq, Dv]`` in q's type (``[B, Sq, H, Dv]`` with ``layout="bshd"``); with
+        ``return_lse`` a pair of it and the logarithms, ``[B, H, Sq]`` in float32. A row whose keys
+        are all masked is 0, and its logarithm -inf.
+
+    Raises:
+        InvalidArgumentError: a shape, stride, type or value does not fit; the sentence says which,
+            and what to do.
+        InvalidVariantError: the variant's text has errors.
+        UnsupportedError: the device cannot do it.
+    """
+    function = _by_type.get(type(q)) or _implementation(q)
+    if layout != "bhsd" and layout != "bshd":
+        raise InvalidArgumentError(f"the layout is {layout!r}, it must be 'bhsd' or 'bshd'")
+    if not isinstance(variant, Variant):
+        if callable(variant):  # the parameters are arguments of the function
+            variant, parameters = variant_of(variant, **parameters), {}
+        else:
+            variant = as_variant(variant)
+    return function(q, k, v, variant, scale, return_lse, layout == "bshd", out, parameters)

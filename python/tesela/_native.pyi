@@ -1,0 +1,118 @@
+# Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+from collections.abc import Callable
+from typing import Any
+
+version: str
+
+# Element types and kinds of memory, as tesela/c/base.h and tesela/c/tensor.h number them.
+F32: int
+F16: int
+BF16: int
+I32: int
+BOOL: int
+I64: int
+UNKNOWN: int
+HOST: int
+CUDA: int
+PINNED: int
+MANAGED: int
+
+# A tensor: (address, shape, strides or None, type, memory, device index), or an object with
+# DLPack's C exchange interface (torch.Tensor), or one with __array_struct__ (numpy.ndarray).
+Tensor = Any
+
+def set_errors(classes: tuple[type[Exception], ...], /) -> None: ...
+def devices(kind: str, /) -> list[dict[str, Any]]: ...
+def use_ptxas(path: str, /) -> None: ...
+def cache_folder(folder: str | None, /) -> str: ...
+def cache_list(folder: str | None, verify: bool, /) -> list[dict[str, Any]]: ...
+def cache_prune(
+    folder: str | None, most_bytes: int, most_seconds_old: int, /
+) -> tuple[int, int, int]: ...
+
+class Variant:
+    def __new__(cls, text: str, file: str, /) -> Variant: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def text(self) -> str: ...
+    @property
+    def warnings(self) -> str: ...
+    @property
+    def parameters(
+        self,
+    ) -> tuple[
+        tuple[str, int, bool, bool, float | None, tuple[tuple[str, int, int], ...]], ...
+    ]: ...
+
+class Context:
+    def __new__(
+        cls,
+        device: str,
+        cache_folder: str | None,
+        no_disk_cache: bool,
+        cache_bytes: int,
+        most_kernels: int,
+        threads: int,
+        /,
+    ) -> Context: ...
+    @property
+    def device(self) -> dict[str, Any]: ...
+    @property
+    def compile_count(self) -> int: ...
+    @property
+    def address(self) -> int: ...
+
+class Kernel:
+    def __new__(
+        cls,
+        context: Context,
+        variant: Variant,
+        input_type: int,
+        head_dim_qk: int,
+        head_dim_v: int,
+        constants: tuple[tuple[str, float], ...],
+        schedule: str,
+        /,
+    ) -> Kernel: ...
+    def launch(
+        self,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        o: Tensor,
+        lse: Tensor | None,
+        scale: float | None,
+        values: tuple[Any, ...],
+        is_bshd: bool,
+        stream: int,
+        allocate: Callable[[int], Tensor] | None,
+        /,
+    ) -> None: ...
+    def address(self, queries: int, keys: int, /) -> int: ...
+    def describe(self, queries: int, keys: int, /) -> dict[str, Any]: ...
+    def prepare(self, queries: int, keys: int, milliseconds: int, /) -> Preparation: ...
+    def explain(
+        self, sizes: tuple[int, int, int, int, int], target: str, values: tuple[Any, ...], /
+    ) -> Explanation: ...
+    def tune(
+        self,
+        sizes: tuple[int, int, int, int, int],
+        values: tuple[Any, ...],
+        seconds: float,
+        exhaustive: bool,
+        keep_nothing: bool,
+        progress: Callable[[int, int, float, float], object] | None,
+        /,
+    ) -> dict[str, Any]: ...
+
+class Preparation:
+    def wait(self, milliseconds: int, /) -> bool: ...
+    def cancel(self) -> None: ...
+    def check(self) -> None: ...
+
+class Explanation:
+    def describe(self) -> dict[str, Any]: ...
+    def text(self) -> str: ...
+    def svg(self) -> str: ...

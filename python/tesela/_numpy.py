@@ -1,0 +1,66 @@
+# Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Attention over NumPy's arrays, on the host."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from tesela import _native
+from tesela._contexts import HOST
+from tesela._errors import InvalidArgumentError, UnsupportedError
+from tesela._variant import Variant
+
+_NAMES = {"float32": _native.F32, "float16": _native.F16, "bfloat16": _native.BF16}
+_types: dict[np.dtype[Any], int] = {}
+"""By types that were seen: their names take microseconds."""
+
+
+def _input_type(dtype: np.dtype[Any]) -> int:
+    found = _NAMES.get(str(dtype))
+    if found is None:
+        raise UnsupportedError(
+            f"q's elements are {dtype}, they must be float32, float16 or bfloat16 (of ml_dtypes): "
+            "convert them"
+        )
+    _types[dtype] = found
+    return found
+
+
+def attention(
+    q: np.ndarray[Any, Any],
+    k: Any,
+    v: Any,
+    variant: Variant,
+    scale: float | None,
+    return_lse: bool,
+    is_bshd: bool,
+    out: np.ndarray[Any, Any] | None,
+    parameters: Mapping[str, Any],
+) -> Any:
+    """See :func:`tesela.attention`."""
+    shape = q.shape
+    if len(shape) != 4 or getattr(v, "ndim", None) != 4:
+        raise InvalidArgumentError(
+            f"q has the shape {shape} and v {getattr(v, 'shape', None)}: each must have four "
+            "axes, [batch, heads, length, head dimension], or the order that layout names"
+        )
+    dtype = q.dtype
+    input_type = _types.get(dtype)
+    if input_type is None:
+        input_type = _input_type(dtype)
+    values, constants = variant._arguments(parameters)
+    head_dim_v = v.shape[3]
+    kernel = variant._kernel(input_type, shape[3], head_dim_v, HOST, constants)
+    if out is None:
+        out = np.empty((*shape[:3], head_dim_v), dtype)
+    if not return_lse:
+        kernel.launch(q, k, v, out, None, scale, values, is_bshd, 0, None)
+        return out
+    heads, queries = (2, 1) if is_bshd else (1, 2)
+    lse = np.empty((shape[0], shape[heads], shape[queries]), np.float32)
+    kernel.launch(q, k, v, out, lse, scale, values, is_bshd, 0, None)
+    return out, lse

@@ -1,0 +1,66 @@
+//===- OlderGlibc.cpp - What glibc has only of late -------------------------===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// The static libstdc++ and libgcc of a machine with a new glibc ask for two functions that
+// glibc 2.34 lacks. Defined here, they are not asked of the machine that Tesela runs on. Of each
+// program and library that is shipped.
+//
+//===----------------------------------------------------------------------===//
+#include <dlfcn.h>
+#include <link.h>
+
+#include <cstdint>
+#include <sys/random.h>
+
+#define TESELA_OWN __attribute__((visibility("hidden")))
+
+// glibc 2.36: of std::random_device.
+extern "C" TESELA_OWN uint32_t arc4random() {
+  uint32_t number = 0;
+  while (getrandom(&number, sizeof number, 0) != sizeof number) {
+  }
+  return number;
+}
+
+#if __GLIBC_PREREQ(2, 35)
+
+namespace {
+
+struct Search {
+  uintptr_t address;
+  dl_find_object *found;
+};
+
+int look(dl_phdr_info *info, size_t, void *data) {
+  auto &search = *static_cast<Search *>(data);
+  uintptr_t frames = 0, begin = 0, end = 0;
+  for (int i = 0; i < info->dlpi_phnum; ++i) {
+    const ElfW(Phdr) &segment = info->dlpi_phdr[i];
+    uintptr_t start = info->dlpi_addr + segment.p_vaddr;
+    if (segment.p_type == PT_GNU_EH_FRAME)
+      frames = start;
+    if (segment.p_type == PT_LOAD && search.address - start < segment.p_memsz) {
+      begin = start;
+      end = start + segment.p_memsz;
+    }
+  }
+  if (begin == end || frames == 0)
+    return 0;
+  *search.found = {};
+  search.found->dlfo_map_start = reinterpret_cast<void *>(begin);
+  search.found->dlfo_map_end = reinterpret_cast<void *>(end);
+  search.found->dlfo_eh_frame = reinterpret_cast<void *>(frames);
+  return 1;
+}
+
+} // namespace
+
+// glibc 2.35: of the unwinder, which looks for an object's tables of exceptions.
+extern "C" TESELA_OWN int _dl_find_object(void *address, dl_find_object *result) noexcept {
+  Search search{reinterpret_cast<uintptr_t>(address), result};
+  return dl_iterate_phdr(look, &search) == 1 ? 0 : -1;
+}
+
+#endif

@@ -1,0 +1,96 @@
+# Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Mistakes in the input are sentences, and nothing is printed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+import tesela
+from reference import random
+
+Q = random(1, 4, 8, 64, seed=1)
+K = random(1, 2, 9, 64, seed=2)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ({"q": Q[0]}, r"q has the shape \(4, 8, 64\).*four axes"),
+        ({"q": Q[:, :3]}, "q has 3 heads and k has 2: the first must be a multiple"),
+        ({"k": K[..., :32]}, "k has the head dimension extent 32, the kernel has 64"),
+        ({"v": K[:, :, :8]}, "v has the length extent 8, k has 9"),
+        ({"q": Q.astype(np.float64)}, "q's elements are float64"),
+        ({"v": K.astype(np.float16)}, r"v is f16\[.*compiled for f32"),
+        ({"k": K.astype(">f4")}, "k's elements are >f4 in the other order of bytes"),
+        ({"k": K.astype(np.int64)}, "k.*i64, which captured tensors alone may have"),
+        ({"q": Q[..., ::2], "k": K[..., :32], "v": K[..., :32]}, "q's last stride is 2"),
+        ({"q": Q[:, :, ::-1]}, "q's length stride is -64"),
+        ({"q": [1, 2]}, "q is of the type <class 'list'>"),
+        ({"v": [1, 2]}, "v None"),
+        ({"k": "k"}, "k is of the type <class 'str'>, which is no tensor"),
+        ({"out": Q[:, :, :4].copy()}, "o has the length extent 4, q has 8"),
+        ({"layout": "bhs"}, "the layout is 'bhs'"),
+        ({"windw": 3}, "no parameter 'windw'; it has window"),
+        ({"window": "wide"}, "the parameter 'window' is of the type <class 'str'>"),
+        ({"window": 2.5}, "the parameter 'window' is 2.5, it must be a whole number"),
+        ({"window": np.ones(3)}, "the parameter 'window' is of the type"),
+        ({"variant": "alibi"}, "the captured tensor 'slope' is missing"),
+        ({"variant": "alibi", "slope": 3}, "slope is of the type <class 'int'>"),
+        (
+            {"variant": "alibi", "slope": np.ones(3, np.float32)},
+            r"'slope' is f32\[3\], its extent of axis 0 must be H = 4",
+        ),
+        ({"variant": "attention x(w: i32) { mask = q < w }"}, "'w' is missing and has no default"),
+    ],
+)
+def test_mistakes(arguments: dict[str, Any], sentence: str) -> None:
+    given = {"q": Q, "k": K, "v": K, "variant": "sliding_window", **arguments}
+    with pytest.raises(tesela.Error, match=sentence) as raised:
+        tesela.attention(**given)
+    assert raised.value.chain
+    assert str(raised.value).endswith(raised.value.chain[-1])
+
+
+def test_written_memory_is_writable() -> None:
+    out = np.zeros_like(Q)
+    out.flags.writeable = False
+    with pytest.raises(tesela.InvalidArgumentError, match="o is read-only, and would be written"):
+        tesela.attention(Q, K, K, out=out)
+    assert (out == 0).all()
+
+
+def test_inputs_may_be_read_only() -> None:
+    q = Q.copy()
+    q.flags.writeable = False
+    assert np.isfinite(tesela.attention(q, K, K)).all()
+
+
+def test_classes() -> None:
+    for each, base in (
+        (tesela.InvalidArgumentError, ValueError),
+        (tesela.OutOfMemoryError, MemoryError),
+        (tesela.NotFoundError, LookupError),
+        (tesela.DeadlineExceededError, TimeoutError),
+        (tesela.InputOutputError, OSError),
+    ):
+        assert issubclass(each, tesela.Error)
+        assert issubclass(each, base)
+
+
+def test_nothing_is_printed() -> None:
+    program = """
+import numpy as np, tesela
+q = np.ones((1, 1, 4, 8), np.float32)
+tesela.attention(q, q, q, "causal")
+try:
+    tesela.attention(q, q, q, "alibi")
+except tesela.Error:
+    pass
+"""
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    assert (ran.stdout, ran.stderr) == (b"", b"")

@@ -1,0 +1,129 @@
+# Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Threads, preparation, tuning, devices, the cache."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tesela
+from reference import attention, check, random
+
+
+def test_threads() -> None:
+    """A kernel that nobody has made yet, asked for by all at once, at several lengths."""
+    variant = tesela.variant("attention raced(w: i32) { mask = q - k < w || k == 1 }")
+    failures: list[BaseException] = []
+
+    def work(number: int) -> None:
+        try:
+            for length in (3, 50, 130):
+                q, k, v = (random(1, 2, length, 64, seed=number + i) for i in range(3))
+                out = tesela.attention(q, k, v, variant, w=number)
+                expected, _ = attention(
+                    q, k, v, mask=lambda b, h, q, k: (q - k < number) | (k == 1)
+                )
+                check(out, expected)
+        except BaseException as failure:
+            failures.append(failure)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+
+
+def test_prepare() -> None:
+    from tesela import _contexts
+
+    text = "attention prepared(w: i32 = 5) { mask = q - k < w }"
+    preparation = tesela.prepare(
+        [text, tesela.Request("causal", dtype="float32", head_dim=40, length=1, device="host")],
+        dtype=np.float32,
+        head_dim=64,
+        length=100,
+        device="host",
+    )
+    preparation.wait()
+    assert preparation.done
+    compiled = _contexts.context(_contexts.HOST).compile_count
+    q = random(1, 1, 100, 64, seed=1)
+    check(tesela.attention(q, q, q, text), attention(q, q, q, mask=lambda b, h, q, k: q - k < 5)[0])
+    assert _contexts.context(_contexts.HOST).compile_count == compiled
+
+
+def test_prepare_tells_what_went_wrong() -> None:
+    with pytest.raises(tesela.UnsupportedError, match="head dimension"):
+        tesela.prepare(["causal"], head_dim=300, device="host").wait()
+    with pytest.raises(tesela.InvalidArgumentError, match="the type is float64"):
+        tesela.prepare(["causal"], dtype="float64", device="host")
+
+
+def test_tune() -> None:
+    seen: list[int] = []
+    result = tesela.tune(
+        "causal",
+        length=64,
+        heads=2,
+        head_dim=32,
+        dtype="float32",
+        device="host",
+        seconds=2,
+        keep=False,
+    )
+    assert result.milliseconds > 0
+    assert result.trials
+    assert any(trial.is_heuristic for trial in result.trials)
+    assert result.record == ""
+    assert not seen
+
+
+def test_devices() -> None:
+    *gpus, host = tesela.devices()
+    assert (host.kind, host.target, str(host)) == ("host", "host", "host")
+    assert host.processors > 0 and host.memory_bytes > 0
+    assert all(gpu.kind == "cuda" for gpu in gpus)
+    with pytest.raises(tesela.InvalidArgumentError, match="the device is 'gpu'"):
+        tesela.prepare(["causal"], device="gpu")
+
+
+def test_cache(tmp_path: Path) -> None:
+    program = f"""
+import numpy as np, tesela
+tesela.cache.limits(folder={str(tmp_path)!r}, most_bytes=50_000_000)
+assert tesela.cache.kernels() == []
+q = np.ones((1, 1, 4, 8), np.float32)
+tesela.attention(q, q, q, "causal")
+(kernel,) = tesela.cache.kernels(verify=True)
+assert (kernel.variant, kernel.target, kernel.input_type) == ("causal", "host", "f32")
+assert (kernel.head_dim_qk, kernel.head_dim_v, kernel.damage) == (8, 8, "")
+assert kernel.bytes > 0 and kernel.made <= kernel.used.replace(second=59)
+assert tesela.cache.folder() == {str(tmp_path)!r}
+try:
+    tesela.cache.limits()
+except tesela.InvalidArgumentError as error:
+    assert "set them first" in str(error)
+else:
+    raise AssertionError
+assert tesela.cache.prune(most_bytes=1 << 30) == (0, 0, kernel.bytes)
+assert tesela.cache.clear() == (1, kernel.bytes, 0)
+assert tesela.cache.kernels() == []
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_command() -> None:
+    ran = subprocess.run(
+        [sys.executable, "-m", "tesela", "check", "causal"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "causal" in ran.stdout

@@ -1,0 +1,127 @@
+# Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+# What a call from Python costs: `PYTHONPATH=build/release/python python_binding.py`. Launches of a batch
+# of 0 compute nothing, but everything is read and checked; the times are the lowest of several rounds.
+# docs/decisions/python-binding.md has the figures.
+
+import ctypes
+import timeit
+
+import numpy as np
+
+import tesela
+from tesela import _contexts, _native
+
+CALLS, ROUNDS = 20000, 7
+
+
+class Tensor(ctypes.Structure):
+    """tesela_tensor."""
+
+    _fields_ = [
+        ("size", ctypes.c_size_t),
+        ("data", ctypes.c_void_p),
+        ("type", ctypes.c_int),
+        ("rank", ctypes.c_int),
+        ("extents", ctypes.c_int64 * 8),
+        ("strides", ctypes.c_int64 * 8),
+        ("memory", ctypes.c_int),
+        ("device_index", ctypes.c_int),
+        ("read_only", ctypes.c_int),
+    ]
+
+
+class TensorArguments(ctypes.Structure):
+    """tesela_tensor_arguments."""
+
+    _fields_ = [
+        ("size", ctypes.c_size_t),
+        *((name, ctypes.POINTER(Tensor)) for name in ("q", "k", "v", "o", "lse")),
+        ("scale", ctypes.c_double),
+        ("parameters", ctypes.c_void_p),
+        ("parameter_count", ctypes.c_size_t),
+        ("captures_unchanged", ctypes.c_int),
+        ("workspace", ctypes.c_void_p),
+        ("workspace_bytes", ctypes.c_size_t),
+        ("tensors", ctypes.c_void_p),
+        ("tensor_count", ctypes.c_size_t),
+        ("extents", ctypes.c_void_p),
+        ("extent_count", ctypes.c_size_t),
+        ("parameters_in_order", ctypes.c_int),
+    ]
+
+
+def by_ctypes(kernel, arrays):
+    """A launch as a layer of ctypes would do it: five structures filled, one foreign call."""
+    name = next(line.split()[-1] for line in open("/proc/self/maps") if "libtesela.so" in line)
+    launch = ctypes.CDLL(name).tesela_launch_tensors
+    launch.argtypes = [ctypes.c_void_p, ctypes.POINTER(TensorArguments), ctypes.c_void_p]
+    address = kernel.address(9, 9)
+
+    def call():
+        views = []
+        for address_, shape, strides in arrays:
+            view = Tensor(ctypes.sizeof(Tensor), address_, _native.F32, len(shape))
+            view.extents[: len(shape)] = shape
+            view.strides[: len(shape)] = strides
+            views.append(view)
+        arguments = TensorArguments(ctypes.sizeof(TensorArguments), *map(ctypes.pointer, views))
+        assert launch(address, ctypes.byref(arguments), None) == 0
+
+    return call
+
+
+def report(what, call):
+    call()
+    best = min(timeit.repeat(call, number=CALLS, repeat=ROUNDS)) / CALLS
+    print(f"{what:55} {best * 1e6:6.2f} us")
+
+
+def main():
+    shape = (0, 8, 64, 64)
+    q, k, v, o = (np.empty(shape, np.float32) for _ in range(4))
+    lse = np.empty(shape[:3], np.float32)
+    plain = [(x.ctypes.data, x.shape, tuple(s // 4 for s in x.strides)) for x in (q, k, v, o, lse)]
+    full, window = tesela.variant("full"), tesela.variant("sliding_window")
+    key = (_native.F32, 64, 64, _contexts.HOST, ())
+    kernel = full._kernel(*key)
+
+    report("ctypes, addresses, shapes and strides at hand", by_ctypes(kernel, plain))
+    flat = [(*each, _native.F32, _native.HOST, 0) for each in plain]
+    report("extension, the same", lambda: kernel.launch(*flat, None, (), False, 0, None))
+    report(
+        "extension, NumPy's arrays",
+        lambda: kernel.launch(q, k, v, o, lse, None, (), False, 0, None),
+    )
+    report("  without lse", lambda: kernel.launch(q, k, v, o, None, None, (), False, 0, None))
+    windows = window._kernel(*key)
+    report("  a scalar", lambda: windows.launch(q, k, v, o, lse, None, (5,), False, 0, None))
+    slope = np.empty(8, np.float32)
+    alibi = tesela.variant("alibi")._kernel(*key)
+    report(
+        "  a captured tensor", lambda: alibi.launch(q, k, v, o, lse, None, (slope,), False, 0, None)
+    )
+    report("the kernel's look-up", lambda: full._kernel(*key))
+    report("tesela.attention with out", lambda: tesela.attention(q, k, v, full, out=o))
+    report("tesela.attention", lambda: tesela.attention(q, k, v, full))
+    report("  a scalar", lambda: tesela.attention(q, k, v, window, window=5))
+    report("  by name", lambda: tesela.attention(q, k, v, "full"))
+    try:
+        import torch
+    except ImportError:
+        return
+    tensors = [torch.from_numpy(x) for x in (q, k, v, o, lse)]
+    report(
+        "extension, torch's tensors by DLPack's C interface",
+        lambda: kernel.launch(*tensors, None, (), False, 0, None),
+    )
+
+    def by_methods():
+        views = [(x.data_ptr(), x.shape, x.stride(), _native.F32, _native.HOST, 0) for x in tensors]
+        kernel.launch(*views, None, (), False, 0, None)
+
+    report("  by data_ptr(), shape and stride()", by_methods)
+
+
+main()
