@@ -339,7 +339,7 @@ void KernelLowering::lowerRegisterStore(Value tile, TypedValue<tile::ViewType> v
   Value target = address(block, firstRow);
   Value isFirst =
       arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, firstColumn, constant(0));
-  if (const ViewSlots &parts = viewOf(op.getView()); parts.isOptional) { // and may be left out
+  if (const ViewSlots &parts = viewOf(viewValue); parts.isOptional) { // and may be left out
     Value none = LLVM::ZeroOp::create(builder, loc, slots[parts.data].getType());
     Value isThere =
         LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::ne, slots[parts.data], none);
