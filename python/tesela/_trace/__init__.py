@@ -1,0 +1,42 @@
+# Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Python functions as texts of Tesela's language."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from .error import TraceError
+from .tracer import FLEX_MASK, FLEX_SCORE, traced
+
+__all__ = ["TraceError", "trace", "trace_flex"]
+
+
+def trace(
+    function: Callable[..., Any], arguments: Mapping[str, Any] | None = None
+) -> tuple[str, dict[str, Any]]:
+    """The text of a function, and the values of the text's parameters.
+
+    Args:
+        function: gets the indices by the names of its arguments (`b h hkv q k`, the extents
+            `B H Hkv Sq Sk`, the score `s`, or FlexAttention's `batch head q_idx kv_idx score`). It
+            returns a condition, which is a mask, or a number, which is a score.
+        arguments: values for its other arguments, numbers or tensors.
+
+    Raises:
+        TraceError: at the user's line, with what was found there and what to write instead.
+    """
+    return traced({"": function}, arguments or {}, {})
+
+
+def trace_flex(
+    mask_mod: Callable[..., Any] | None, score_mod: Callable[..., Any] | None
+) -> tuple[str, dict[str, Any]]:
+    """The text of FlexAttention's functions, whose arguments go by their places."""
+    functions = {"mask": mask_mod, "score": score_mod}
+    return traced(
+        {name: function for name, function in functions.items() if function is not None},
+        {},
+        {"mask": FLEX_MASK, "score": FLEX_SCORE},
+    )

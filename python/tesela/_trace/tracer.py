@@ -1,0 +1,492 @@
+# Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Traces functions into a text, and finds the trace of a function that was traced before."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple
+
+from . import arrays, bits, state  # noqa: F401  (arrays enters its functions into the table)
+from .capture import Rewriter
+from .error import TraceError, error, error_of_definition, error_of_exception
+from .graph import BOOL, F32, HIGHEST, I32, LOWEST, Graph, Node
+from .known import leaves_of, value_of
+from .paths import Path, found
+from .replay import Replay
+from .tensors import element_of, is_tensor, rank_of
+from .text import Printer, identifier
+from .value import Array, Traced, Value
+
+#: What the arguments of a traced function may be called, and what they are in the language.
+INDICES: Final = {
+    **{name: name for name in ("b", "h", "hkv", "q", "k", "B", "H", "Hkv", "Sq", "Sk", "s")},
+    **{"batch": "b", "head": "h", "q_idx": "q", "kv_idx": "k", "k_idx": "k", "score": "s"},
+    **{"token_q": "q", "token_kv": "k", "q_head": "h", "kv_head": "hkv"},
+}
+FLEX_MASK: Final = ("b", "h", "q", "k")
+FLEX_SCORE: Final = ("s", "b", "h", "q", "k")
+
+
+class Capture(NamedTuple):
+    """A number or a tensor that a function uses but does not get as an index."""
+
+    path: Path | None  # None: of an argument of the function
+    hint: str
+    element: str  # the element type in the text; of a number I32 or F32
+    rank: int | None  # None: of a number
+    is_scalar: bool  # a tensor without axes, which is read as one with one axis
+    value: Any  # of an argument its value; of what cannot be found again the tensor
+
+
+class Changed(Exception):
+    """A trace does not hold for a function any more."""
+
+
+class Tracer:
+    """Makes one trace: the functions `roots`, and `arguments` for those of their parameters that are no
+    indices.
+    """
+
+    def __init__(self, arguments: Mapping[str, Any]) -> None:
+        self.graph = Graph()
+        self.captures: list[Capture] = []
+        self.conditions: list[tuple[Path, Any]] = []
+        self.decisions: list[tuple[Node, Any]] = []
+        self.is_kept = True
+        self._rewriter = Rewriter(self)
+        self._replay: Replay | None = None
+        self._values: dict[object, Any] = {}
+        self._tensors: dict[int, tuple[Any, Path | None, Array | Value]] = {}
+        self._arguments: dict[str, Any] = {}
+        self._given = arguments
+
+    # What the rewriter asks for
+
+    def require(self, path: Path, value: Any) -> None:
+        """The trace holds only while `path` leads to an equal of `value`."""
+        self.conditions.append((path, value))
+
+    def captured_number(self, path: Path | None, value: int | float, hint: str) -> Any:
+        """A number as a scalar parameter. What no parameter can be is a constant."""
+        is_int = isinstance(value, int)
+        if path is not None and (
+            not LOWEST <= value <= HIGHEST if is_int else abs(value) == float("inf") or value != value
+        ):
+            self.require(path, value)
+            return value
+        index = len(self.captures)
+        type_ = I32 if is_int else F32
+        given = value if path is None else None
+        self.captures.append(Capture(path, hint, type_, None, False, given))
+        self._values[index] = value
+        return Value(self.graph.node("scalar", type_, index))
+
+    def captured_tensor(self, path: Path | None, value: Any, hint: str) -> Any:
+        """A tensor as a captured tensor; one that is found twice is one parameter."""
+        known = self._tensors.get(id(value))
+        if known is not None:
+            if path is not None and known[1] is not None and path is not known[1]:
+                self.conditions.append((path, _Same(known[1])))
+            return known[2]
+        graph, index = self.graph, len(self.captures)
+        element, type_ = element_of(value, hint)
+        rank = rank_of(value)
+        if rank > 8:
+            raise error(f"the tensor '{hint}' has {rank} axes; a captured tensor has at most 8")
+        self.captures.append(
+            Capture(path, hint, element, rank, rank == 0, value if path is None else None)
+        )
+        shape = tuple(value.shape) or (1,)
+        nodes = tuple(graph.node("extent", I32, (index, axis)) for axis in range(len(shape)))
+        self._values.update({(index, axis): int(n) for axis, n in enumerate(shape)})
+
+        def read(indices: tuple[Node, ...]) -> Node:
+            return graph.node("read", type_, index, indices)
+
+        made: Array | Value
+        made = Array(graph, nodes, read, type_) if rank else Value(read((graph.constant(0),)))
+        self._tensors[id(value)] = (value, path, made)
+        return made
+
+    # What traced values ask for
+
+    def foreign(self, value: Any) -> Any:
+        """A tensor that the function made, or came by in a way that is not known: the trace is made
+        again for each call.
+        """
+        if not is_tensor(value):
+            from .frameworks import python_number
+
+            number = python_number(value)
+            if number is not None:
+                return Value(self.graph.constant(number))
+            raise error(
+                f"a traced value was combined with {type(value).__name__} {str(value)[:40]!r}; it "
+                "is combined with numbers, tensors and other traced values"
+            )
+        if rank_of(value) == 0 and str(getattr(value, "device", "cpu")) == "cpu":
+            self.is_kept = False
+            return Value(self.graph.constant(value.item()))
+        self.is_kept = False
+        return self.captured_tensor(None, value, "tensor")
+
+    def decide(self, question: Node) -> bool:
+        """Which way an `if` goes."""
+        if question.uniform:
+            return bool(self.number(question))
+        if self._replay is None:
+            raise error("a traced value has no truth value here")
+        return self._replay.decide(question)
+
+    def number(self, node: Node) -> Any:
+        """The value of a uniform node; the trace holds only while it is the same."""
+        value = value_of(node, self._values)
+        if all(node is not known for known, _ in self.decisions):
+            self.decisions.append((node, value))
+        return value
+
+    # Running
+
+    def run(self, function: Any, path: Path, signature: tuple[str, ...] | None) -> Node:
+        """What a function returns, as a node."""
+        names = _signature(function, signature, self._given)
+        before = state.exchange(self)
+        try:
+            traced = self._rewriter.function(function, path)
+            args = [self._argument(name, keyword) for name, keyword in names if not keyword]
+            named = {name: self._argument(name, keyword) for name, keyword in names if keyword}
+            if signature is not None:
+                args = [self._index(name) for name in signature]
+                named = {}
+            self._replay = Replay(self.graph)
+            return self._replay.result(lambda: self._once(function, traced, args, named))
+        finally:
+            self._replay = None
+            state.exchange(before)
+
+    def _argument(self, name: str, keyword: bool) -> Any:
+        word = INDICES.get(name)
+        if word is not None and name not in self._given:
+            return self._index(word)
+        if name not in self._arguments:
+            value = self._given[name]
+            if isinstance(value, bool) or value is None or isinstance(value, str):
+                made = value
+            elif is_tensor(value):
+                made = self.captured_tensor(None, value, name)
+            else:
+                from .frameworks import python_number
+
+                number = python_number(value)
+                if number is None:
+                    raise error(f"the argument '{name}' is {value!r}; it must be a number or a tensor")
+                made = self.captured_number(None, number, name)
+            self._arguments[name] = made
+        return self._arguments[name]
+
+    def _index(self, word: str) -> Value:
+        return Value(self.graph.name(word, F32 if word == "s" else I32))
+
+    def _once(
+        self, function: Any, traced: Any, args: list[Any], named: dict[str, Any]
+    ) -> Node:
+        try:
+            result = traced(*args, **named)
+        except TraceError:
+            raise
+        except Exception as exception:
+            raise error_of_exception(exception, exception.__traceback__) from exception
+        if isinstance(result, Value):
+            return result.node
+        if isinstance(result, Array):
+            return self._single(function, result)
+        if isinstance(result, (bool, int, float)):
+            return self.graph.constant(result)
+        if result is None:
+            raise error_of_definition("the function returns nothing; a 'return' may miss", function)
+        if isinstance(result, Traced) or is_tensor(result):
+            return self._single(function, self.foreign(result))
+        raise error_of_definition(
+            f"the function returns {type(result).__name__}; a mask returns a condition, "
+            "a score a number",
+            function,
+        )
+
+    def _single(self, function: Any, array: Any) -> Node:
+        if isinstance(array, Value):
+            return array.node
+        from .functions import _is_one
+
+        if all(map(_is_one, array.nodes)):
+            node: Node = array.element((self.graph.constant(0),) * array.ndim)
+            return node
+        raise error_of_definition(
+            f"the function returns a tensor with {array.ndim} axes; it returns one value for a "
+            "query and a key",
+            function,
+        )
+
+
+class _Same:
+    """A condition: what another path leads to."""
+
+    __slots__ = ("path",)
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+
+def _signature(
+    function: Any, signature: tuple[str, ...] | None, given: Mapping[str, Any]
+) -> list[tuple[str, bool]]:
+    """The names that a function is called with, and which of them by name only."""
+    if signature is not None:
+        return []
+    code = getattr(function, "__code__", None)
+    if code is None or not isinstance(function, types.FunctionType):
+        return _inspected(function, given)
+    last = code.co_argcount
+    names = code.co_varnames[: last + code.co_kwonlyargcount]
+    optional = {*names[last - len(function.__defaults__ or ()) : last], *(function.__kwdefaults__ or ())}
+    return _chosen(function, names, names[last:], optional, given)
+
+
+def _inspected(function: Any, given: Mapping[str, Any]) -> list[tuple[str, bool]]:
+    import inspect
+
+    parameters = inspect.signature(function).parameters.values()
+    names = tuple(p.name for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD))
+    only = tuple(p.name for p in parameters if p.kind is p.KEYWORD_ONLY)
+    optional = {p.name for p in parameters if p.default is not p.empty}
+    return _chosen(function, names, only, optional, given)
+
+
+def _chosen(
+    function: Any,
+    names: tuple[str, ...],
+    only: tuple[str, ...],
+    optional: set[str],
+    given: Mapping[str, Any],
+) -> list[tuple[str, bool]]:
+    chosen = []
+    by_name = False
+    for name in names:
+        is_index = name in INDICES and name not in optional
+        if is_index or name in given:
+            chosen.append((name, by_name or name in only))
+        elif name in optional:
+            by_name = True
+        else:
+            near = [word for word in INDICES if word.lower() == name.lower()]
+            raise error_of_definition(
+                f"the function's argument '{name}' is no index and has no value"
+                + (f"; did you mean '{near[0]}'?" if near else "")
+                + f"; the indices are b, h, hkv, q and k, the score is s; give '{name}' a value: "
+                f"tesela.variant(function, {name}=...), or a default",
+                function,
+            )
+    return chosen
+
+
+class Trace:
+    """A text, and where the values of its parameters are found."""
+
+    def __init__(self, tracer: Tracer, name: str, statements: list[tuple[str, Node]]) -> None:
+        used: dict[object, None] = {}
+        for _, node in statements:
+            _collect(node, used, set())
+        indices = sorted(
+            {key[0] if isinstance(key, tuple) else key for key in used}  # type: ignore[type-var]
+        )
+        names: dict[object, str] = {}
+        taken: list[str] = []
+        lines: list[str] = []
+        #: The parameters of the text: names, and where their values are.
+        self.parameters: list[tuple[str, Capture]] = []
+        for index in indices:
+            capture = tracer.captures[index]  # type: ignore[index]
+            own = identifier(capture.hint, taken)
+            taken.append(own)
+            names[("scalar", index)] = names[("read", index)] = own
+            self.parameters.append((own, capture))
+            if capture.rank is None:
+                lines.append(f"{own}: {capture.element}")
+                continue
+            extents = []
+            for axis in range(max(capture.rank, 1)):
+                extent = identifier(f"{own}_{axis}", taken)
+                taken.append(extent)
+                names[("extent", (index, axis))] = extent
+                extents.append("1" if capture.is_scalar else extent)
+            lines.append(f"{own}: {capture.element}[{', '.join(extents)}]")
+        body = Printer(names).body(statements)
+        listed = f"({', '.join(lines)})" if lines else ""
+        self.text = f"attention {identifier(name, ())}{listed} {{\n{body}\n}}\n"
+        self._conditions = list(tracer.conditions)
+        self._decisions = tracer.decisions
+        needed = set[object]().union(*(leaves_of(node) for node, _ in self._decisions), ())
+        self._needed = [(i, c) for i, c in enumerate(tracer.captures) if _is_in(i, needed)]
+        self.is_kept = tracer.is_kept
+
+    def values(self, roots: tuple[Any, ...], arguments: Mapping[str, Any]) -> dict[str, Any] | None:
+        """The values of the parameters now; None where the trace does not hold any more."""
+        try:
+            for path, expected in self._conditions:
+                value = found(roots, path)
+                if value is expected:
+                    continue
+                if type(expected) is _Same:
+                    if value is not found(roots, expected.path):
+                        return None
+                elif type(value) is not type(expected) or value != expected:
+                    return None
+            if self._needed and not self._decided(roots, arguments):
+                return None
+            return {name: _value(c, roots, arguments) for name, c in self.parameters}
+        except (Changed, AttributeError, LookupError, TypeError, ValueError):
+            return None
+
+    def _decided(self, roots: tuple[Any, ...], arguments: Mapping[str, Any]) -> bool:
+        captured: dict[object, Any] = {}
+        for index, capture in self._needed:
+            value = _value(capture, roots, arguments)
+            if capture.rank is None:
+                captured[index] = value
+            else:
+                captured.update({(index, axis): int(n) for axis, n in enumerate(value.shape)})
+        return all(value_of(node, captured) == expected for node, expected in self._decisions)
+
+
+def _is_in(index: int, needed: set[object]) -> bool:
+    return index in needed or any(isinstance(n, tuple) and n[0] == index for n in needed)
+
+
+def _value(capture: Capture, roots: tuple[Any, ...], arguments: Mapping[str, Any]) -> Any:
+    """The value of a capture now."""
+    if capture.path is not None:
+        value = found(roots, capture.path)
+    elif capture.hint in arguments:
+        value = arguments[capture.hint]
+    else:
+        value = capture.value
+    if capture.rank is None:
+        kind = type(value)
+        if kind is not int and kind is not float:
+            from .frameworks import python_number
+
+            value = python_number(value)
+            kind = type(value)
+        if kind is not (int if capture.element == I32 else float):
+            raise Changed
+        if kind is int and not LOWEST <= value <= HIGHEST:
+            raise Changed
+        return value
+    if element_of(value, capture.hint)[0] != capture.element or rank_of(value) != capture.rank:
+        raise Changed
+    return value.reshape(1) if capture.is_scalar else value
+
+
+def _collect(node: Node, used: dict[object, None], seen: set[int]) -> None:
+    if id(node) in seen:
+        return
+    seen.add(id(node))
+    if node.op in ("scalar", "extent", "read"):
+        used[node.payload] = None
+    for arg in node.args:
+        _collect(arg, used, seen)
+
+
+_traces: dict[tuple[object, ...], tuple[tuple[Any, ...], list[Trace]]] = {}
+"""By the code of the functions, with that code: their traces, the latest first. Neither functions nor
+values are kept."""
+
+_MOST_TRACES: Final = 16
+_MOST_FUNCTIONS: Final = 1024
+
+
+def traced(
+    functions: Mapping[str, Callable[..., Any]],
+    arguments: Mapping[str, Any],
+    signatures: Mapping[str, tuple[str, ...]],
+) -> tuple[str, dict[str, Any]]:
+    """The text of functions by statement (`mask`, `score`, `sink`, or "" for what it turns out to be),
+    and the values of its parameters.
+    """
+    roots = tuple(functions.values())
+    codes = tuple(map(_code, roots))
+    key = (*functions, *map(id, codes), *arguments)
+    known = _traces.get(key)
+    if known is not None:
+        for trace in known[1]:
+            values = trace.values(roots, arguments)
+            if values is not None:
+                return trace.text, values
+    trace = _made(functions, arguments, signatures)
+    values = trace.values(roots, arguments)
+    if values is None:
+        raise TraceError("the function changed what it captures while it was traced")
+    if trace.is_kept:
+        if known is None:
+            while len(_traces) >= _MOST_FUNCTIONS:
+                _traces.pop(next(iter(_traces)))
+            known = _traces.setdefault(key, (codes, []))
+        known[1].insert(0, trace)
+        del known[1][_MOST_TRACES:]
+    return trace.text, values
+
+
+def _code(function: Any) -> Any:
+    while True:
+        code = getattr(function, "__code__", None)
+        if code is not None:
+            return code
+        inner = getattr(function, "func", None) or getattr(function, "__wrapped__", None)
+        if inner is None:
+            return type(function)
+        function = inner
+
+
+def _made(
+    functions: Mapping[str, Callable[..., Any]],
+    arguments: Mapping[str, Any],
+    signatures: Mapping[str, tuple[str, ...]],
+) -> Trace:
+    tracer = Tracer(arguments)
+    statements: list[tuple[str, Node]] = []
+    names = []
+    for i, (statement, function) in enumerate(functions.items()):
+        node = tracer.run(function, (_root(i),), signatures.get(statement))
+        node = bits.lowered(tracer.graph, node)
+        statement = statement or ("mask" if node.type == BOOL else "score")
+        if statement == "mask" and node.type != BOOL:
+            raise error_of_definition(
+                "the mask is a number; a mask is a condition: compare it, for example with '!= 0'",
+                function,
+            )
+        if statement == "mask" and _uses_score(node, set()):
+            raise error_of_definition(
+                "the mask depends on the score, which differs between devices in its last bits; "
+                "return where(condition, score, -inf) from a score instead",
+                function,
+            )
+        statements.append((statement, tracer.graph.number(node) if statement != "mask" else node))
+        names.append(getattr(_code(function), "co_name", "function"))
+    name = "_".join("function" if name == "<lambda>" else name for name in names)
+    return Trace(tracer, name, statements)
+
+
+def _uses_score(node: Node, seen: set[int]) -> bool:
+    if id(node) in seen:
+        return False
+    seen.add(id(node))
+    if node.op == "name" and node.payload == "s":
+        return True
+    return any(_uses_score(arg, seen) for arg in node.args)
+
+
+def _root(i: int) -> Callable[[Any], Any]:
+    from .paths import item
+
+    return item(i)
