@@ -77,6 +77,11 @@ class Rewriter:
         if torch is not None and value.__name__ == "apply":  # its forward, which stays PyTorch's own
             forward = owner.forward
             return self.function(forward, (*path, attribute("__self__"), attribute("forward")))
+        return self._left(value, path)
+
+    def _left(self, value: Any, path: Path) -> Any:
+        """A framework's function or object, which is called as it is."""
+        self._registry.require(path, value)
         return frameworks.callable_for(value)
 
     def _object(self, value: Any, path: Path, hint: str) -> Any:
@@ -101,7 +106,7 @@ class Rewriter:
             if isinstance(inner, types.FunctionType):
                 return self.function(inner, (*path, attribute(original)))
         if frameworks.is_frameworks(value):
-            return frameworks.callable_for(value)
+            return self._left(value, path)
         return self._recorder(value, path)
 
     def _method(self, method: types.MethodType, path: Path, hint: str) -> Any:
@@ -111,7 +116,7 @@ class Rewriter:
                 where = (*path, attribute("__self__"), attribute("forward"))
                 return self.function(owner.forward, where)
         if not isinstance(function, types.FunctionType) or _is_left(function):
-            return frameworks.callable_for(method)
+            return self._left(method, path)
         new = self.function(function, (*path, attribute("__func__")))
         if isinstance(owner, type):
             return types.MethodType(new, owner)
@@ -144,7 +149,7 @@ class Rewriter:
         if not isinstance(function, types.FunctionType):
             return self.wrapped(function, path, "function")
         if _is_left(function):
-            known = self._functions[id(function)] = frameworks.callable_for(function)
+            known = self._functions[id(function)] = self._left(function, path)
             return known
         code = function.__code__
         self._registry.require((*path, attribute("__code__")), code)
@@ -153,14 +158,14 @@ class Rewriter:
             "__name__": function.__globals__.get("__name__", "__main__"),
         }
         old = function.__closure__ or ()
-        fresh = [cell for cell in old if id(cell) not in self._cells]
-        for cell in fresh:
-            self._cells[id(cell)] = types.CellType()
+        fresh = [id(cell) not in self._cells for cell in old]
+        for cell in old:
+            self._cells.setdefault(id(cell), types.CellType())
         closure = tuple(self._cells[id(cell)] for cell in old)
         new = types.FunctionType(code, namespace, function.__name__, None, closure)
         self._functions[id(function)] = new  # before what follows: functions may call each other
         for i, cell in enumerate(old):
-            if cell in fresh:
+            if fresh[i]:
                 try:
                     value = cell.cell_contents
                 except ValueError:  # not yet assigned

@@ -18,7 +18,7 @@ from typing import Any, Final
 from . import state
 from .error import is_library
 from .graph import F32
-from .value import TABLE, Array, Traced, Value, call
+from .value import TABLE, Array, Traced, Value, call, find
 
 _JAX: Final = frozenset(("jax", "jaxlib"))
 
@@ -38,10 +38,20 @@ def _instead(function: Any, name: str, framework: str) -> Callable[..., Any]:
         if any(map(is_traced, args)) or any(map(is_traced, kwargs.values())):
             if framework.startswith("jax") and name == "gelu":
                 kwargs.setdefault("approximate", True)
+            if framework == "math." and (find(name) is None or len(args) != 1):
+                args = tuple(map(_as_known, args))
+                return function(*args, **kwargs)
             return call(name, args, kwargs, framework)
         return function(*args, **kwargs)
 
     return chosen
+
+
+def _as_known(value: Any) -> Any:
+    """Captured numbers as they are now; the trace holds while they stay so."""
+    if isinstance(value, (tuple, list)):
+        return type(value)(map(_as_known, value))
+    return value.item() if isinstance(value, Value) else value
 
 
 class _Module:

@@ -9,6 +9,7 @@ same node, so `is` compares them.
 
 from __future__ import annotations
 
+import math
 from typing import Final
 
 from .error import error
@@ -177,7 +178,7 @@ class Graph:
                 return a
             if right == 1 and op in "*/" and b.type == I32:
                 return a
-            if b.type == I32 and op in "+-" and LOWEST < right < 0:
+            if op in "+-" and (LOWEST if b.type == I32 else -math.inf) < right < 0:
                 return self.arithmetic("-" if op == "+" else "+", a, self.constant(-right))
             if a.op == "const" and type_ == I32:
                 folded = _fold(op, int(number_of(a)), int(right))

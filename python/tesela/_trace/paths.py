@@ -51,8 +51,28 @@ def item(key: Any) -> Step:
     return itemgetter(key)
 
 
-def found(root: Any, path: Iterable[Step]) -> Any:
-    """What `path` leads to from `root`."""
-    for step in path:
-        root = step(root)
-    return root
+class Walk:
+    """Several paths from one root, of which what they share is walked once."""
+
+    def __init__(self) -> None:
+        self._places: dict[tuple[int, int], int] = {}
+        self._steps: list[tuple[int, Step]] = []
+
+    def add(self, path: Iterable[Step]) -> int:
+        """The place of a path's end in the result of `ends`."""
+        place = 0
+        for step in path:
+            key = (place, id(step))
+            if key not in self._places:
+                self._steps.append((place, step))
+                self._places[key] = len(self._steps)
+            place = self._places[key]
+        return place
+
+    def ends(self, root: Any) -> list[Any]:
+        """What the paths lead to now."""
+        result = [root]
+        append = result.append
+        for place, step in self._steps:
+            append(step(result[place]))
+        return result

@@ -23,6 +23,9 @@ _ELEMENTS: Final = {
 }
 
 
+_known: dict[Any, tuple[str, str]] = {}
+
+
 def is_tensor(value: Any) -> bool:
     """Whether `value` is a tensor of a framework."""
     torch = state.framework("torch")
@@ -38,6 +41,9 @@ def is_tensor(value: Any) -> bool:
 
 def element_of(value: Any, name: str) -> tuple[str, str]:
     """The element type in the text, and the type of an element that is read."""
+    known = _known.get(value.dtype)
+    if known is not None:
+        return known
     dtype = str(value.dtype).rpartition(".")[2]
     found = _ELEMENTS.get(dtype)
     if found is None:
@@ -46,6 +52,7 @@ def element_of(value: Any, name: str) -> tuple[str, str]:
             f"the elements of the tensor '{name}' are {dtype}; they must be float32, float16, "
             f"bfloat16, int32, int64 or bool: convert it to {remedy}"
         )
+    _known[value.dtype] = found
     return found
 
 

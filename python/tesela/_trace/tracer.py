@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import math
 import types
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
@@ -11,9 +12,10 @@ from typing import Any, Final, NamedTuple
 from . import arrays, bits, state  # noqa: F401  (arrays enters its functions into the table)
 from .capture import Rewriter
 from .error import TraceError, error, error_of_definition, error_of_exception
+from .frameworks import python_number
 from .graph import BOOL, F32, HIGHEST, I32, LOWEST, Graph, Node
 from .known import leaves_of, value_of
-from .paths import Path, found
+from .paths import Path, Walk, item
 from .replay import Replay
 from .tensors import element_of, is_tensor, rank_of
 from .text import Printer, identifier
@@ -32,12 +34,12 @@ FLEX_SCORE: Final = ("s", "b", "h", "q", "k")
 class Capture(NamedTuple):
     """A number or a tensor that a function uses but does not get as an index."""
 
-    path: Path | None  # None: of an argument of the function
+    path: Path | None  # None: of a tensor that cannot be found again
     hint: str
     element: str  # the element type in the text; of a number I32 or F32
     rank: int | None  # None: of a number
     is_scalar: bool  # a tensor without axes, which is read as one with one axis
-    value: Any  # of an argument its value; of what cannot be found again the tensor
+    value: Any  # of what cannot be found again the tensor
 
 
 class Changed(Exception):
@@ -45,14 +47,15 @@ class Changed(Exception):
 
 
 class Tracer:
-    """Makes one trace: the functions `roots`, and `arguments` for those of their parameters that are no
-    indices.
+    """Makes one trace. `arguments`, to which `path` leads, are for the parameters of the functions that
+    are no indices.
     """
 
-    def __init__(self, arguments: Mapping[str, Any]) -> None:
+    def __init__(self, arguments: Mapping[str, Any], path: Path) -> None:
         self.graph = Graph()
         self.captures: list[Capture] = []
         self.conditions: list[tuple[Path, Any]] = []
+        self.shared: list[tuple[Path, Path]] = []
         self.decisions: list[tuple[Node, Any]] = []
         self.is_kept = True
         self._rewriter = Rewriter(self)
@@ -61,6 +64,7 @@ class Tracer:
         self._tensors: dict[int, tuple[Any, Path | None, Array | Value]] = {}
         self._arguments: dict[str, Any] = {}
         self._given = arguments
+        self._given_path = path
 
     # What the rewriter asks for
 
@@ -68,18 +72,15 @@ class Tracer:
         """The trace holds only while `path` leads to an equal of `value`."""
         self.conditions.append((path, value))
 
-    def captured_number(self, path: Path | None, value: int | float, hint: str) -> Any:
+    def captured_number(self, path: Path, value: int | float, hint: str) -> Any:
         """A number as a scalar parameter. What no parameter can be is a constant."""
         is_int = isinstance(value, int)
-        if path is not None and (
-            not LOWEST <= value <= HIGHEST if is_int else abs(value) == float("inf") or value != value
-        ):
+        if not LOWEST <= value <= HIGHEST if is_int else not math.isfinite(value):
             self.require(path, value)
             return value
         index = len(self.captures)
         type_ = I32 if is_int else F32
-        given = value if path is None else None
-        self.captures.append(Capture(path, hint, type_, None, False, given))
+        self.captures.append(Capture(path, hint, type_, None, False, None))
         self._values[index] = value
         return Value(self.graph.node("scalar", type_, index))
 
@@ -88,7 +89,7 @@ class Tracer:
         known = self._tensors.get(id(value))
         if known is not None:
             if path is not None and known[1] is not None and path is not known[1]:
-                self.conditions.append((path, _Same(known[1])))
+                self.shared.append((path, known[1]))
             return known[2]
         graph, index = self.graph, len(self.captures)
         element, type_ = element_of(value, hint)
@@ -117,8 +118,6 @@ class Tracer:
         again for each call.
         """
         if not is_tensor(value):
-            from .frameworks import python_number
-
             number = python_number(value)
             if number is not None:
                 return Value(self.graph.constant(number))
@@ -171,19 +170,8 @@ class Tracer:
         if word is not None and name not in self._given:
             return self._index(word)
         if name not in self._arguments:
-            value = self._given[name]
-            if isinstance(value, bool) or value is None or isinstance(value, str):
-                made = value
-            elif is_tensor(value):
-                made = self.captured_tensor(None, value, name)
-            else:
-                from .frameworks import python_number
-
-                number = python_number(value)
-                if number is None:
-                    raise error(f"the argument '{name}' is {value!r}; it must be a number or a tensor")
-                made = self.captured_number(None, number, name)
-            self._arguments[name] = made
+            path = (*self._given_path, item(name))
+            self._arguments[name] = self._rewriter.wrapped(self._given[name], path, name)
         return self._arguments[name]
 
     def _index(self, word: str) -> Value:
@@ -227,15 +215,6 @@ class Tracer:
             "query and a key",
             function,
         )
-
-
-class _Same:
-    """A condition: what another path leads to."""
-
-    __slots__ = ("path",)
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
 
 
 def _signature(
@@ -324,68 +303,87 @@ class Trace:
         body = Printer(names).body(statements)
         listed = f"({', '.join(lines)})" if lines else ""
         self.text = f"attention {identifier(name, ())}{listed} {{\n{body}\n}}\n"
-        self._conditions = list(tracer.conditions)
+        walk = Walk()
+        self._walk = walk
+        #: Places in the walk, and what must be there: a value, or what is at another place.
+        self._equal: list[tuple[int, Any]] = []
+        self._same: list[tuple[int, int]] = []
+        for path, expected in tracer.conditions:
+            self._equal.append((walk.add(path), expected))
+        for path, other in tracer.shared:
+            self._same.append((walk.add(path), walk.add(other)))
         self._decisions = tracer.decisions
-        needed = set[object]().union(*(leaves_of(node) for node, _ in self._decisions), ())
-        self._needed = [(i, c) for i, c in enumerate(tracer.captures) if _is_in(i, needed)]
+        needed = set[object]().union(*(leaves_of(node) for node, _ in self._decisions))
+        self._parameters = [(name, _Source(c, walk)) for name, c in self.parameters]
+        self._needed = [
+            (i, _Source(c, walk)) for i, c in enumerate(tracer.captures) if _is_in(i, needed)
+        ]
         self.is_kept = tracer.is_kept
 
-    def values(self, roots: tuple[Any, ...], arguments: Mapping[str, Any]) -> dict[str, Any] | None:
+    def values(self, roots: tuple[Any, ...]) -> dict[str, Any] | None:
         """The values of the parameters now; None where the trace does not hold any more."""
         try:
-            for path, expected in self._conditions:
-                value = found(roots, path)
-                if value is expected:
-                    continue
-                if type(expected) is _Same:
-                    if value is not found(roots, expected.path):
-                        return None
-                elif type(value) is not type(expected) or value != expected:
+            ends = self._walk.ends(roots)
+            for place, expected in self._equal:
+                value = ends[place]
+                if value is not expected and (
+                    type(value) is not type(expected) or value != expected
+                ):
                     return None
-            if self._needed and not self._decided(roots, arguments):
+            for place, other in self._same:
+                if ends[place] is not ends[other]:
+                    return None
+            if self._needed and not self._decided(ends):
                 return None
-            return {name: _value(c, roots, arguments) for name, c in self.parameters}
+            return {name: source.value(ends) for name, source in self._parameters}
         except (Changed, AttributeError, LookupError, TypeError, ValueError):
             return None
 
-    def _decided(self, roots: tuple[Any, ...], arguments: Mapping[str, Any]) -> bool:
+    def _decided(self, ends: list[Any]) -> bool:
         captured: dict[object, Any] = {}
-        for index, capture in self._needed:
-            value = _value(capture, roots, arguments)
-            if capture.rank is None:
+        for index, source in self._needed:
+            value = source.value(ends)
+            if source.rank is None:
                 captured[index] = value
             else:
                 captured.update({(index, axis): int(n) for axis, n in enumerate(value.shape)})
         return all(value_of(node, captured) == expected for node, expected in self._decisions)
 
 
-def _is_in(index: int, needed: set[object]) -> bool:
-    return index in needed or any(isinstance(n, tuple) and n[0] == index for n in needed)
+class _Source:
+    """Where the value of a parameter is."""
 
+    __slots__ = ("element", "fixed", "hint", "is_scalar", "place", "rank")
 
-def _value(capture: Capture, roots: tuple[Any, ...], arguments: Mapping[str, Any]) -> Any:
-    """The value of a capture now."""
-    if capture.path is not None:
-        value = found(roots, capture.path)
-    elif capture.hint in arguments:
-        value = arguments[capture.hint]
-    else:
-        value = capture.value
-    if capture.rank is None:
+    def __init__(self, capture: Capture, walk: Walk) -> None:
+        self.place = None if capture.path is None else walk.add(capture.path)
+        self.hint = capture.hint
+        self.element = capture.element
+        self.rank = capture.rank
+        self.is_scalar = capture.is_scalar
+        self.fixed = capture.value
+
+    def value(self, ends: list[Any]) -> Any:
+        """The value now; raises Changed where it is of another kind."""
+        value = self.fixed if self.place is None else ends[self.place]
+        if self.rank is not None:
+            if self.element != element_of(value, self.hint)[0] or self.rank != rank_of(value):
+                raise Changed
+            return value.reshape(1) if self.is_scalar else value
         kind = type(value)
         if kind is not int and kind is not float:
-            from .frameworks import python_number
-
             value = python_number(value)
             kind = type(value)
-        if kind is not (int if capture.element == I32 else float):
-            raise Changed
-        if kind is int and not LOWEST <= value <= HIGHEST:
-            raise Changed
-        return value
-    if element_of(value, capture.hint)[0] != capture.element or rank_of(value) != capture.rank:
+        if kind is int:
+            if self.element == I32 and LOWEST <= value <= HIGHEST:
+                return value
+        elif kind is float and self.element == F32 and math.isfinite(value):
+            return value
         raise Changed
-    return value.reshape(1) if capture.is_scalar else value
+
+
+def _is_in(index: int, needed: set[object]) -> bool:
+    return index in needed or any(isinstance(n, tuple) and n[0] == index for n in needed)
 
 
 def _collect(node: Node, used: dict[object, None], seen: set[int]) -> None:
@@ -414,17 +412,17 @@ def traced(
     """The text of functions by statement (`mask`, `score`, `sink`, or "" for what it turns out to be),
     and the values of its parameters.
     """
-    roots = tuple(functions.values())
-    codes = tuple(map(_code, roots))
+    roots = (*functions.values(), arguments)
+    codes = tuple(map(_code, functions.values()))
     key = (*functions, *map(id, codes), *arguments)
     known = _traces.get(key)
     if known is not None:
         for trace in known[1]:
-            values = trace.values(roots, arguments)
+            values = trace.values(roots)
             if values is not None:
                 return trace.text, values
     trace = _made(functions, arguments, signatures)
-    values = trace.values(roots, arguments)
+    values = trace.values(roots)
     if values is None:
         raise TraceError("the function changed what it captures while it was traced")
     if trace.is_kept:
@@ -453,11 +451,11 @@ def _made(
     arguments: Mapping[str, Any],
     signatures: Mapping[str, tuple[str, ...]],
 ) -> Trace:
-    tracer = Tracer(arguments)
+    tracer = Tracer(arguments, (item(len(functions)),))
     statements: list[tuple[str, Node]] = []
     names = []
     for i, (statement, function) in enumerate(functions.items()):
-        node = tracer.run(function, (_root(i),), signatures.get(statement))
+        node = tracer.run(function, (item(i),), signatures.get(statement))
         node = bits.lowered(tracer.graph, node)
         statement = statement or ("mask" if node.type == BOOL else "score")
         if statement == "mask" and node.type != BOOL:
@@ -484,9 +482,3 @@ def _uses_score(node: Node, seen: set[int]) -> bool:
     if node.op == "name" and node.payload == "s":
         return True
     return any(_uses_score(arg, seen) for arg in node.args)
-
-
-def _root(i: int) -> Callable[[Any], Any]:
-    from .paths import item
-
-    return item(i)
