@@ -94,9 +94,14 @@ class Rewriter:
         if number is not None:
             return self._registry.captured_number(path, number, hint)
         if isinstance(value, functools.partial):
+            names = getattr(getattr(value.func, "__code__", None), "co_varnames", ())
+            names = (*names[: len(value.args)], *(["argument"] * len(value.args)))
             return functools.partial(
                 self.wrapped(value.func, (*path, attribute("func")), hint),
-                *self.wrapped(value.args, (*path, attribute("args")), "argument"),
+                *(
+                    self.wrapped(each, (*path, attribute("args"), item(i)), names[i])
+                    for i, each in enumerate(value.args)
+                ),
                 **self.wrapped(value.keywords, (*path, attribute("keywords")), hint),
             )
         if isinstance(value, types.MethodType):

@@ -8,11 +8,13 @@ import linecache
 import sys
 from types import FrameType, TracebackType
 
+from tesela._errors import InvalidVariantError
+
 #: Packages whose frames are not the user's.
 LIBRARIES = frozenset(sys.stdlib_module_names | {"jax", "jaxlib", "numpy", "torch"}) - {"__main__"}
 
 
-class TraceError(Exception):
+class TraceError(InvalidVariantError):
     """A Python function that does not become a variant.
 
     The message names the user's file and line, says what was found there, and what to write
@@ -76,9 +78,15 @@ def error_of_exception(exception: Exception, trace: TracebackType | None) -> Tra
         if _is_users(trace.tb_frame):
             place = _at(trace.tb_frame, trace.tb_lineno)
         trace = trace.tb_next
-    sentence = (
-        f"{type(exception).__name__}: {exception}; the function was called with traced values, "
-        "which know the operators, indexing, and the elementwise functions of torch, NumPy and "
-        "jax.numpy"
-    )
+    sentence = f"{type(exception).__name__}: {exception}"
+    if isinstance(exception, IndexError):
+        sentence += (
+            "; a NumPy array that the function makes itself cannot be indexed with a traced value: "
+            "make it outside of the function"
+        )
+    elif isinstance(exception, (TypeError, ValueError)):
+        sentence += (
+            "; the function was called with traced values, which know the operators, indexing, and "
+            "the elementwise functions of torch, NumPy and jax.numpy"
+        )
     return TraceError(_message(sentence, place))

@@ -38,7 +38,7 @@ def call(name: str, args: tuple[Any, ...], kwargs: dict[str, Any], framework: st
     if function is None:
         from difflib import get_close_matches
 
-        near = get_close_matches(name.strip("_"), [*TABLE, *ALIASES], 1)
+        near = get_close_matches(name.strip("_"), [*TABLE, *ALIASES], 1, 0.8)
         raise error(
             f"'{framework}{name}' is no function that can be traced"
             + (f"; did you mean '{near[0]}'?" if near else "")
