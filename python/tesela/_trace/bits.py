@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Final
 
 from .error import error
-from .graph import BOOL, I32, Graph, Node, number_of
+from .graph import BOOL, I32, Graph, Node, in_order, number_of
 
 _ALL: Final = 2**32 - 1
 _SIGN: Final = 2**31
@@ -226,25 +226,17 @@ def power(graph: Graph, base: int, exponent: Node) -> Node:
 
 def lowered(graph: Graph, node: Node) -> Node:
     """`node` without `|` and `^` of two i32: a | b is a + b - (a & b), a ^ b is a + b - 2 (a & b)."""
-    known: dict[int, Node] = {}
-
-    def lower(node: Node) -> Node:
-        if not node.args:
-            return node
-        done = known.get(id(node))
-        if done is None:
-            args = tuple(lower(a) for a in node.args)
-            if node.op in _LOGICAL:
-                a, b = args
-                common = _bit_by_bit(graph, a, b, may(a) & may(b))
-                if node.op == "^":
-                    common = graph.arithmetic("*", common, graph.constant(2))
-                done = graph.arithmetic("-", graph.arithmetic("+", a, b), common)
-            elif all(x is y for x, y in zip(args, node.args)):
-                done = node
-            else:
-                done = graph.node(node.op, node.type, node.payload, args)
-            known[id(node)] = done
-        return done
-
-    return lower(node)
+    done: dict[int, Node] = {}
+    for each in in_order((node,)):
+        args = tuple(done[id(arg)] for arg in each.args)
+        new = each
+        if each.op in _LOGICAL:
+            a, b = args
+            common = _bit_by_bit(graph, a, b, may(a) & may(b))
+            if each.op == "^":
+                common = graph.arithmetic("*", common, graph.constant(2))
+            new = graph.arithmetic("-", graph.arithmetic("+", a, b), common)
+        elif args != each.args:
+            new = graph.node(each.op, each.type, each.payload, args)
+        done[id(each)] = new
+    return done[id(node)]

@@ -41,7 +41,10 @@ def _instead(function: Any, name: str, framework: str) -> Callable[..., Any]:
             if framework == "math." and (find(name) is None or len(args) != 1):
                 args = tuple(map(_as_known, args))
                 return function(*args, **kwargs)
-            return call(name, args, kwargs, framework)
+            result = call(name, args, kwargs, framework)
+            if framework == "math." and name in ("floor", "ceil", "trunc"):
+                return TABLE["int"](result)
+            return result
         return function(*args, **kwargs)
 
     return chosen
@@ -146,17 +149,11 @@ def _extreme(name: str) -> Callable[..., Any]:
             return function(*args, **kwargs)
         result = values[0]
         for value in values[1:]:
-            result = TABLE[name](_as_traced(result, value), value)
+            both = isinstance(result, Traced) or isinstance(value, Traced)
+            result = TABLE[name](result, value) if both else function(result, value)
         return result
 
     return chosen
-
-
-def _as_traced(value: Any, other: Any) -> Any:
-    """A number beside a traced value, as one."""
-    if isinstance(value, Traced) or not isinstance(other, Traced):
-        return value
-    return Value(other.graph.constant(value))
 
 
 def _conversion(kind: type) -> Callable[..., Any]:

@@ -378,7 +378,7 @@ def _max(input: Any, other: Any = None, **_: Any) -> Any:
 
 
 def _extreme_of(name: str, input: Any, other: Any) -> Any:
-    if other is None or isinstance(input, Array) and not isinstance(other, Traced):
+    if other is None:
         raise error(f"the {name} of a whole tensor cannot be traced; compute it before")
     return apply(_extreme(name), input, other)
 

@@ -10,6 +10,7 @@ same node, so `is` compares them.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Final
 
 from .error import error
@@ -178,6 +179,8 @@ class Graph:
                 return a
             if right == 1 and op in "*/" and b.type == I32:
                 return a
+            if right == 0 and op == "*" and type_ == I32:
+                return b
             if op in "+-" and (LOWEST if b.type == I32 else -math.inf) < right < 0:
                 return self.arithmetic("-" if op == "+" else "+", a, self.constant(-right))
             if a.op == "const" and type_ == I32:
@@ -326,6 +329,22 @@ class Graph:
 
 def _other(pair: Node, one: Node) -> Node:
     return pair.args[1] if pair.args[0] is one else pair.args[0]
+
+
+def in_order(roots: Iterable[Node]) -> list[Node]:
+    """All nodes below `roots` and these, each after its operands."""
+    order: list[Node] = []
+    seen: set[int] = set()
+    stack = [(root, False) for root in roots]
+    while stack:
+        node, is_done = stack.pop()
+        if is_done:
+            order.append(node)
+        elif id(node) not in seen:
+            seen.add(id(node))
+            stack.append((node, True))
+            stack.extend((arg, False) for arg in reversed(node.args))
+    return order
 
 
 def number_of(node: Node) -> int | float:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-from .graph import BOOL, F32, Node
+from .graph import BOOL, F32, Node, in_order
 
 #: Words of the language, which no parameter may be called.
 WORDS: Final = frozenset(
@@ -70,17 +70,20 @@ class Printer:
 
     def body(self, statements: list[tuple[str, Node]]) -> str:
         """The lines of `let`s and of `mask`, `score` and `sink`."""
-        uses: dict[int, int] = {}
-        order: list[Node] = []
+        order = in_order(node for _, node in statements)
+        uses = dict.fromkeys(map(id, order), 0)
+        for node in order:
+            for arg in node.args:
+                uses[id(arg)] += 1
         for _, node in statements:
-            _count(node, uses, order)
+            uses[id(node)] += 1
         depth: dict[int, int] = {}
         for node in order:
             deep = 1 + max((depth[id(a)] for a in node.args), default=0)
-            often = uses[id(node)] > 1 and node.op not in _LEAVES
-            if (often or deep > _DEEPEST) and not node.bound and not _is_small(node):
-                self._let(node)
-                deep = 1
+            if node.args and not node.bound and not _is_small(node):
+                if uses[id(node)] > 1 or deep > _DEEPEST:
+                    self._let(node)
+                    deep = 1
             depth[id(node)] = deep
         width = max(len(name) for name, _ in statements)
         for name, node in statements:
@@ -161,18 +164,6 @@ def _is_small(node: Node) -> bool:
     return node.op in ("neg", "not", "float") and node.args[0].op in _LEAVES
 
 
-def _count(node: Node, uses: dict[int, int], order: list[Node]) -> None:
-    """Counts the uses of each node below `node`; `order` gets operands before what they are used by."""
-    known = uses.get(id(node))
-    if known is not None:
-        uses[id(node)] = known + 1
-        return
-    uses[id(node)] = 1
-    for arg in node.args:
-        _count(arg, uses, order)
-    order.append(node)
-
-
 def _literal(node: Node, outside: int) -> str:
     value = node.payload
     if node.type == BOOL:
@@ -201,15 +192,10 @@ def _float_text(number: float) -> str:
 def expression(node: Node) -> str:
     """`node` for a person, with captures by number."""
     names: dict[object, str] = {}
-    _name(node, names)
+    for each in in_order((node,)):
+        if each.op in ("scalar", "extent", "read"):
+            names[(each.op, each.payload)] = f"{each.op}_{each.payload}"
     return Printer(names).text(node)
-
-
-def _name(node: Node, names: dict[object, str]) -> None:
-    if node.op in ("scalar", "extent", "read"):
-        names[(node.op, node.payload)] = f"{node.op}_{node.payload}"
-    for arg in node.args:
-        _name(arg, names)
 
 
 __all__ = ["WORDS", "Printer", "expression", "identifier"]

@@ -13,7 +13,7 @@ from . import arrays, bits, state  # noqa: F401  (arrays enters its functions in
 from .capture import Rewriter
 from .error import TraceError, error, error_of_definition, error_of_exception
 from .frameworks import python_number
-from .graph import BOOL, F32, HIGHEST, I32, LOWEST, Graph, Node
+from .graph import BOOL, F32, HIGHEST, I32, LOWEST, Graph, Node, in_order
 from .known import leaves_of, value_of
 from .paths import Path, Walk, item
 from .replay import Replay
@@ -273,19 +273,19 @@ class Trace:
     """A text, and where the values of its parameters are found."""
 
     def __init__(self, tracer: Tracer, name: str, statements: list[tuple[str, Node]]) -> None:
-        used: dict[object, None] = {}
-        for _, node in statements:
-            _collect(node, used, set())
-        indices = sorted(
-            {key[0] if isinstance(key, tuple) else key for key in used}  # type: ignore[type-var]
-        )
+        used: set[int] = set()
+        for node in in_order(node for _, node in statements):
+            if node.op in ("scalar", "read"):
+                used.add(node.payload)  # type: ignore[arg-type]
+            elif node.op == "extent":
+                used.add(node.payload[0])  # type: ignore[index]
         names: dict[object, str] = {}
         taken: list[str] = []
         lines: list[str] = []
         #: The parameters of the text: names, and where their values are.
         self.parameters: list[tuple[str, Capture]] = []
-        for index in indices:
-            capture = tracer.captures[index]  # type: ignore[index]
+        for index in sorted(used):
+            capture = tracer.captures[index]
             own = identifier(capture.hint, taken)
             taken.append(own)
             names[("scalar", index)] = names[("read", index)] = own
@@ -386,16 +386,6 @@ def _is_in(index: int, needed: set[object]) -> bool:
     return index in needed or any(isinstance(n, tuple) and n[0] == index for n in needed)
 
 
-def _collect(node: Node, used: dict[object, None], seen: set[int]) -> None:
-    if id(node) in seen:
-        return
-    seen.add(id(node))
-    if node.op in ("scalar", "extent", "read"):
-        used[node.payload] = None
-    for arg in node.args:
-        _collect(arg, used, seen)
-
-
 _traces: dict[tuple[object, ...], tuple[tuple[Any, ...], list[Trace]]] = {}
 """By the code of the functions, with that code: their traces, the latest first. Neither functions nor
 values are kept."""
@@ -463,7 +453,7 @@ def _made(
                 "the mask is a number; a mask is a condition: compare it, for example with '!= 0'",
                 function,
             )
-        if statement == "mask" and _uses_score(node, set()):
+        if statement == "mask" and _uses_score(node):
             raise error_of_definition(
                 "the mask depends on the score, which differs between devices in its last bits; "
                 "return where(condition, score, -inf) from a score instead",
@@ -475,10 +465,5 @@ def _made(
     return Trace(tracer, name, statements)
 
 
-def _uses_score(node: Node, seen: set[int]) -> bool:
-    if id(node) in seen:
-        return False
-    seen.add(id(node))
-    if node.op == "name" and node.payload == "s":
-        return True
-    return any(_uses_score(arg, seen) for arg in node.args)
+def _uses_score(node: Node) -> bool:
+    return any(each.op == "name" and each.payload == "s" for each in in_order((node,)))
