@@ -105,7 +105,9 @@ def or_masks(*mask_mods: Mod) -> Mod:
 def _check_callable(mask_mods: tuple[Mod, ...]) -> None:
     for mask in mask_mods:
         if not callable(mask):
-            raise InvalidArgumentError(f"a mask is a function of (b, h, q_idx, kv_idx), not {mask!r}")
+            raise InvalidArgumentError(
+                f"a mask is a function of (b, h, q_idx, kv_idx), not {mask!r}"
+            )
 
 
 def _sliced(b: Any, h: Any, q_idx: Any, kv_idx: Any) -> NoReturn:
@@ -117,8 +119,9 @@ def _sliced(b: Any, h: Any, q_idx: Any, kv_idx: Any) -> NoReturn:
 
 
 _TENSORS = frozenset(
-    "kv_num_blocks kv_indices full_kv_num_blocks full_kv_indices q_num_blocks q_indices "
-    "full_q_num_blocks full_q_indices dq_write_order dq_write_order_full dq_kv_order".split()
+    ("kv_num_blocks", "kv_indices", "full_kv_num_blocks", "full_kv_indices", "q_num_blocks")
+    + ("q_indices", "full_q_num_blocks", "full_q_indices")
+    + ("dq_write_order", "dq_write_order_full", "dq_kv_order")
 )
 
 
@@ -164,7 +167,7 @@ class BlockMask:
         """A mask of lists of blocks of keys, as PyTorch's ``BlockMask.from_kv_blocks``.
 
         Args:
-            kv_num_blocks: how many blocks of keys each block of queries has, ``[B, H, rows]``, int32.
+            kv_num_blocks: how many blocks of keys each block of queries has, ``[B, H, rows]``.
             kv_indices: which, ``[B, H, rows, columns]``, int32. In these blocks `mask_mod` decides.
             full_kv_num_blocks: likewise of blocks of which all pairs are kept, or None.
             full_kv_indices: likewise.
@@ -196,7 +199,9 @@ class BlockMask:
 
         The function is computed for all pairs, one row of blocks after another.
         """
-        rows, columns = (-(-n // size) for n, size in zip(self.seq_lengths, self.BLOCK_SIZE))
+        rows, columns = (
+            -(-n // size) for n, size in zip(self.seq_lengths, self.BLOCK_SIZE, strict=True)
+        )
         computed = sum(int(self._row_of_blocks(row).sum()) for row in range(rows))
         blocks = self._batch * self._heads * rows * columns
         return 100.0 * (1 - computed / blocks) if blocks else 0.0
@@ -210,7 +215,7 @@ class BlockMask:
         queries = range(row * size_q, min((row + 1) * size_q, self.seq_lengths[0]))
         kept = _pairs(self.mask_mod, self._batch, self._heads, queries, keys, "cpu")
         kept = torch.nn.functional.pad(kept.any(-2), (0, -keys % size_k))
-        return kept.unflatten(-1, (-1, size_k)).any(-1)
+        return kept.view(*kept.shape[:-1], -1, size_k).any(-1)
 
     def to_dense(self) -> Any:
         """Which blocks have a pair that is kept, ``[B, H, rows, columns]``, a tensor of bools."""
@@ -220,11 +225,11 @@ class BlockMask:
         return torch.stack([self._row_of_blocks(row) for row in range(rows)], -2)
 
     def to(self, device: Any) -> BlockMask:
-        """The mask itself: it has no tensors. Those that its function captures stay where they are."""
+        """The mask itself: it has no tensors. What its function captures stays where it is."""
         return self
 
     def __getitem__(self, index: Any) -> BlockMask:
-        """Selects batches, heads and rows of blocks, as PyTorch's: its ``mask_mod`` must be set then."""
+        """Selects batches, heads and rows of blocks; ``mask_mod`` of the result must be set then."""
         index = index if isinstance(index, tuple) else (index,)
         if len(index) > 3:
             raise IndexError("a BlockMask is indexed by batch, head and row of blocks")
@@ -236,9 +241,7 @@ class BlockMask:
         for axis, each in enumerate(index):
             chosen[axis] = _selected(each, counts[axis])
         length = sum(min((row + 1) * size, queries) - row * size for row in chosen[2])
-        return BlockMask(
-            _sliced, len(chosen[0]), len(chosen[1]), (length, keys), self.BLOCK_SIZE
-        )
+        return BlockMask(_sliced, len(chosen[0]), len(chosen[1]), (length, keys), self.BLOCK_SIZE)
 
     def _adjust(self, new_q_len: int, new_kv_len: int) -> BlockMask:
         """The same function for other lengths."""
@@ -262,7 +265,7 @@ class BlockMask:
 
 def _no_tensors(name: str) -> str:
     return (
-        f"Tesela's BlockMask has no {name}: it holds the function, and the kernel finds the blocks; "
+        f"Tesela's BlockMask has no {name}: it holds a function, and a kernel finds the blocks; "
         "to_dense() computes which blocks are kept"
     )
 
@@ -274,9 +277,11 @@ def _selected(index: Any, count: int) -> Any:
         return range(count)[index : index + 1 or None]
     if isinstance(index, slice):
         return range(count)[index]
-    return [int(i) % count for i in index.nonzero().flatten()] if (
-        str(index.dtype).endswith("bool")
-    ) else [int(i) % count for i in index.flatten()]
+    return (
+        [int(i) % count for i in index.nonzero().flatten()]
+        if (str(index.dtype).endswith("bool"))
+        else [int(i) % count for i in index.flatten()]
+    )
 
 
 def _dense(count: Any, indices: Any) -> Any:
@@ -338,8 +343,8 @@ def create_mask(
     """A mask as a tensor of bools, ``[B, H, Q_LEN, KV_LEN]``, to look at or to test with.
 
     Args:
-        mod_fn: a mask, ``(b, h, q_idx, kv_idx)``, or a score, ``(score, b, h, q_idx, kv_idx)``, which
-            masks where it makes -inf of 0.
+        mod_fn: a mask, ``(b, h, q_idx, kv_idx)``, or a score, ``(score, b, h, q_idx, kv_idx)``,
+            which masks where it makes -inf of 0.
         B: the batch size; None: 1.
         H: the number of query heads; None: 1.
         Q_LEN: the number of queries.
@@ -383,7 +388,7 @@ def create_block_mask(
     compute_dq_write_order: bool = False,
     dq_kv_order: bool = True,
 ) -> BlockMask:
-    """A mask for given lengths. Nothing is computed, and nothing of size Q_LEN or KV_LEN is allocated.
+    """A mask for given lengths. Nothing is computed, and nothing of their size is allocated.
 
     Args:
         mask_mod: a function of ``(b, h, q_idx, kv_idx)`` that is true where a pair is kept.
@@ -429,11 +434,11 @@ def flex_attention(
     """Attention with a score function and a mask.
 
     Args:
-        query: ``[B, Hq, L, E]``, float16 or bfloat16, on the host also float32. Views are not copied.
+        query: ``[B, Hq, L, E]``, float16 or bfloat16, on the host also float32.
         key: ``[B, Hkv, S, E]``, or with a batch of 1.
         value: ``[B, Hkv, S, Ev]``, likewise. E and Ev are multiples of 8 up to 256.
         score_mod: a function of ``(score, b, h, q_idx, kv_idx)``; None: the score stays.
-        block_mask: of :func:`create_block_mask`, for L queries and S keys; None: all pairs are kept.
+        block_mask: of :func:`create_block_mask`, for L queries and S keys; None: keeps all pairs.
         scale: of the products of queries and keys; None: ``1 / sqrt(E)``.
         enable_gqa: whether Hq may be a multiple of Hkv.
         return_lse: also give the logarithms, as PyTorch did before `return_aux`.
@@ -441,17 +446,20 @@ def flex_attention(
         return_aux: what to give beside the result.
 
     Returns:
-        The result, ``[B, Hq, L, Ev]`` in the query's type; with `return_lse` a pair of it and the natural
-        logarithms of the rows' sums, ``[B, Hq, L]`` in float32; with `return_aux` a pair of it and an
-        :class:`AuxOutput`. A row without keys is 0, its logarithm -inf.
+        The result, ``[B, Hq, L, Ev]`` in the query's type. With `return_lse` a pair of it and the
+        natural logarithms of the rows' sums, ``[B, Hq, L]`` in float32; with `return_aux` a pair of it
+        and an :class:`AuxOutput`. A row without keys is 0, its logarithm -inf.
 
     Raises:
         InvalidArgumentError: shapes, types or devices do not fit; the sentence says which.
-        TraceError: a function cannot be traced; the error names its line and says what to write instead.
+        TraceError: a function cannot be traced; the error names its line and says what to write
+            instead.
         UnsupportedError: ``return_aux.max_scores`` was asked for.
     """
     if return_lse and return_aux is not None:
-        raise InvalidArgumentError("return_lse and return_aux were both given; give return_aux only")
+        raise InvalidArgumentError(
+            "return_lse and return_aux were both given; give return_aux only"
+        )
     if return_aux is not None and return_aux.max_scores:
         raise UnsupportedError(
             "Tesela does not give the largest score of each row; ask for lse only"

@@ -396,7 +396,7 @@ def sliding_tiles_2d() -> Case:
 @case
 def sliding_tiles_3d() -> Case:
     canvas, tile, text = (2, 4, 4), (1, 2, 2), 4
-    t, y, x = (c // s for c, s in zip(canvas, tile))
+    t, y, x = (c // s for c, s in zip(canvas, tile, strict=True))
     vision = math.prod(canvas)
 
     def place(index):
@@ -405,7 +405,7 @@ def sliding_tiles_3d() -> Case:
 
     def mask(b, h, q_idx, kv_idx):
         near = kv_idx < vision
-        for mine, other, size in zip(place(q_idx), place(kv_idx), (t, y, x)):
+        for mine, other, size in zip(place(q_idx), place(kv_idx), (t, y, x), strict=True):
             centre = mine.clamp(0, size - 1)
             near = near & ((other - centre).abs() <= 0)
         text_keys = (kv_idx >= vision) & (kv_idx < vision + text)

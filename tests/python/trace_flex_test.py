@@ -16,7 +16,7 @@ import flex_functions
 import numpy as np
 import tesela
 import torch
-from flex_functions import B, H, Case
+from flex_functions import B, Case, H
 from tesela._trace import trace_flex
 from torch._dynamo._trace_wrapped_higher_order_op import TransformGetItemToIndex
 from torch.nn.attention.flex_attention import _vmap_for_bhqkv

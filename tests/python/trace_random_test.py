@@ -8,7 +8,6 @@ import os
 import random
 import sys
 import unittest
-from typing import Any
 
 import numpy as np
 import tesela
@@ -87,9 +86,7 @@ class RandomFunctions(unittest.TestCase):
         table = Table(writer.random)
         m, n = writer.random.randrange(1, 6), writer.random.randrange(0, 3)
         plain = eval(source, {"table": table.values, "m": m, "n": n})
-        expected = np.array(
-            [[bool(plain(q, k)) for k in range(KEYS)] for q in range(QUERIES)]
-        )
+        expected = np.array([[bool(plain(q, k)) for k in range(KEYS)] for q in range(QUERIES)])
         try:
             text, values = trace(eval(source, {"table": table.array, "m": m, "n": n}))
         except TraceError as error:

@@ -1,7 +1,7 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What Python functions become: texts, parameters, traces that are found again, errors at the user's
-line. Needs NumPy only; PyTorch is trace_flex_test.py's, JAX trace_jax_test.py's.
+"""What Python functions become: texts, parameters, traces that are found again, errors at the
+user's line. Needs NumPy only; PyTorch is trace_flex_test.py's, JAX trace_jax_test.py's.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Texts(unittest.TestCase):
     def test_python_operators(self) -> None:
         self.check(lambda q, k: q // 3 == k % 3, "mask = q / 3 == k % 3")
         self.check(lambda q, k: q / 3 > k, "mask = q / 3.0 > k")
-        self.check(lambda q, k: 3 < q + -k, "mask = q + -k > 3")
+        self.check(lambda q, k: q + -k > 3, "mask = q + -k > 3")
         self.check(lambda q, k: divmod(q, 4)[0] == k, "mask = q / 4 == k")
         self.check(lambda q, k: q**2 + 2**3 < k, "mask = q * q + 8 < k")
         self.check(lambda q, k: (q << 3) + (k >> 2) == ~q, "mask = q * 8 + k / 4 == -q - 1")
@@ -69,7 +69,9 @@ class Texts(unittest.TestCase):
         self.check(lambda q, k: ~((q > k) | (k > 3)), "mask = !(q > k || k > 3)")
 
     def test_bools_as_numbers(self) -> None:
-        self.check(lambda q, k: (q > k) + (k > 3) == 1, "mask = (q > k ? 1 : 0) + (k > 3 ? 1 : 0) == 1")
+        self.check(
+            lambda q, k: (q > k) + (k > 3) == 1, "mask = (q > k ? 1 : 0) + (k > 3 ? 1 : 0) == 1"
+        )
         self.check(lambda s, q, k: s * (q > k), "score = s * (q > k ? 1 : 0)")
         self.check(lambda s, q, k: s * int(q > k), "score = s * (q > k ? 1 : 0)")
         self.check(lambda q, k: bool(q % 2), "mask = q % 2 != 0")
@@ -77,15 +79,26 @@ class Texts(unittest.TestCase):
     def test_python_functions(self) -> None:
         self.check(lambda q, k: abs(q - k) < max(q, 3), "mask = abs(q - k) < max(q, 3)")
         self.check(lambda q, k: min(q, k, 7) == 0, "mask = min(min(q, k), 7) == 0")
-        self.check(lambda q, k: int(q / 2) == math.floor(k / 2), "mask = int(q / 2.0) == int(floor(k / 2.0))")
+        self.check(
+            lambda q, k: int(q / 2) == math.floor(k / 2),
+            "mask = int(q / 2.0) == int(floor(k / 2.0))",
+        )
         self.check(lambda s, q: s + math.exp(q), "score = s + exp(q)")
         self.check(lambda s, q: s * float(q), "score = s * q")
 
     def test_numpy_functions(self) -> None:
-        self.check(lambda q, k: np.where(q > k, q, 3) == np.minimum(q, k), "mask = (q > k ? q : 3) == min(q, k)")
-        self.check(lambda q, k: np.logical_and(q > k, np.abs(q - k) < np.int64(5)), "mask = q > k && abs(q - k) < 5")
+        self.check(
+            lambda q, k: np.where(q > k, q, 3) == np.minimum(q, k),
+            "mask = (q > k ? q : 3) == min(q, k)",
+        )
+        self.check(
+            lambda q, k: np.logical_and(q > k, np.abs(q - k) < np.int64(5)),
+            "mask = q > k && abs(q - k) < 5",
+        )
         self.check(lambda s, q: np.float32(2) * s + np.tanh(s), "score = 2.0 * s + tanh(s)")
-        self.check(lambda s: np.clip(s, -1.0, 1.0).astype(np.float32), "score = clamp(s, -1.0, 1.0)")
+        self.check(
+            lambda s: np.clip(s, -1.0, 1.0).astype(np.float32), "score = clamp(s, -1.0, 1.0)"
+        )
 
     def test_conditions_of_python(self) -> None:
         self.check(lambda q, k: 0 <= q - k < 5, "let x0 = q - k; mask = x0 >= 0 && x0 < 5")
@@ -96,7 +109,10 @@ class Texts(unittest.TestCase):
         self.check(lambda q, k: (q > k or k > 3) and q == 0, "mask = (q > k || k > 3) && q == 0")
         self.check(lambda q, k: not q > k, "mask = q <= k")
         self.check(lambda q, k: q in (1, 3), "mask = q == 1 || q == 3")
-        self.check(lambda q, k: any(q == k + i for i in range(3)), "mask = q == k || q == k + 1 || q == k + 2")
+        self.check(
+            lambda q, k: any(q == k + i for i in range(3)),
+            "mask = q == k || q == k + 1 || q == k + 2",
+        )
         self.check(lambda q, k: all([q > k, k > 3]), "mask = q > k && k > 3")
         self.check(lambda q, k: q > k if k > 3 else q == 0, "mask = k > 3 ? q > k : q == 0")
         self.check(lambda s, q, k: s if q >= k else -math.inf, "score = q >= k ? s : -inf")
@@ -118,7 +134,9 @@ class Texts(unittest.TestCase):
         self.assertIn("!(", body(lambda q, k: ~(q / 2 < k)))
 
     def test_what_is_used_twice_is_named(self) -> None:
-        self.check(lambda q, k: (q - k < 5) & (q - k > 2), "let x0 = q - k; mask = x0 < 5 && x0 > 2")
+        self.check(
+            lambda q, k: (q - k < 5) & (q - k > 2), "let x0 = q - k; mask = x0 < 5 && x0 > 2"
+        )
 
     def test_literals(self) -> None:
         self.check(lambda s: s + 1e39 - 1e-50, "score = s + inf - 0.0")
@@ -277,9 +295,18 @@ class Captures(unittest.TestCase):
         check(body(lambda s, b, q: s + t.T[q, 1, b]), "score = s + t[b, 1, q]")
         check(body(lambda s, b, q: s + t[b, 1:, q][q]), "score = s + t[b, q + min(1, t_1), q]")
         check(body(lambda s, b, h: s + t[b, h].sum()), "score = s + sum(i < t_2: t[b, h, i])")
-        check(body(lambda s, b, h: s + (t[b, h] * t[b, 0]).sum()), "score = s + sum(i < t_2: t[b, h, i] * t[b, 0, i])")
-        check(body(lambda s, b, h: s + t[b, h] @ t[b, 0]), "score = s + sum(i < t_2: t[b, h, i] * t[b, 0, i])")
-        check(body(lambda b, q: (t[b] > q).any()), "mask = any(i < t_1: any(i1 < t_2: t[b, i, i1] > q))")
+        check(
+            body(lambda s, b, h: s + (t[b, h] * t[b, 0]).sum()),
+            "score = s + sum(i < t_2: t[b, h, i] * t[b, 0, i])",
+        )
+        check(
+            body(lambda s, b, h: s + t[b, h] @ t[b, 0]),
+            "score = s + sum(i < t_2: t[b, h, i] * t[b, 0, i])",
+        )
+        check(
+            body(lambda b, q: (t[b] > q).any()),
+            "mask = any(i < t_1: any(i1 < t_2: t[b, i, i1] > q))",
+        )
         check(body(lambda s, b: s + t.shape[1] + len(t)), "score = s + t_1 + 2")
         check(body(lambda q, k: np.isin(q, TABLE)), "mask = any(i < TABLE_0: q == TABLE[i])")
 
@@ -311,7 +338,7 @@ class Captures(unittest.TestCase):
 
         function, holder = made()
         before = (function.__code__, function.__closure__, function.__defaults__)
-        text, values = trace(function)
+        _, values = trace(function)
         self.assertEqual(before, (function.__code__, function.__closure__, function.__defaults__))
         del function, values, before
         gc.collect()

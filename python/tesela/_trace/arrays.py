@@ -231,4 +231,3 @@ def _reshape(input: Any, *shape: Any, **_: Any) -> Any:
 @_named("expand", "broadcast_to", "expand_as")
 def _expand(input: Any, *_: Any, **__: Any) -> Any:
     return input
-

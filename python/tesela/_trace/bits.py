@@ -32,7 +32,7 @@ def _may(node: Node) -> int:
     op = node.op
     if op == "const":
         return int(number_of(node)) & _ALL
-    if op in ("index", "extent") or op == "name" and node.payload in _INDICES:
+    if op in ("index", "extent") or (op == "name" and node.payload in _INDICES):
         return _SIGN - 1
     if op == "select":
         return may(node.args[1]) | may(node.args[2])
@@ -163,7 +163,7 @@ def _either(graph: Graph, op: str, a: Node, b: Node) -> Node:
         return graph.arithmetic("+", a, b)
     if a is b:
         return a if op == "|" else graph.constant(0)
-    # Which bits are wanted is known where the value is used: '(x | x << 8) & 0xff' needs half of it.
+    # Which bits are wanted is known where the value is used, as in '(x | x << 8) & 0xff'.
     return graph.node(op, I32, None, (a, b))
 
 
@@ -225,7 +225,9 @@ def power(graph: Graph, base: int, exponent: Node) -> Node:
 
 
 def lowered(graph: Graph, node: Node) -> Node:
-    """`node` without `|` and `^` of two i32: a | b is a + b - (a & b), a ^ b is a + b - 2 (a & b)."""
+    """`node` without `|` and `^` of two i32: `a | b` is `a + b - (a & b)`, `a ^ b` is
+    `a + b - 2 * (a & b)`.
+    """
     done: dict[int, Node] = {}
     for each in in_order((node,)):
         args = tuple(done[id(arg)] for arg in each.args)

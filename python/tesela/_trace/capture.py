@@ -73,10 +73,10 @@ class Rewriter:
 
     def _built_in(self, value: Any, path: Path) -> Any:
         owner = getattr(value, "__self__", None)
-        torch = frameworks.autograd_function(owner)
-        if torch is not None and value.__name__ == "apply":  # its forward, which stays PyTorch's own
-            forward = owner.forward
-            return self.function(forward, (*path, attribute("__self__"), attribute("forward")))
+        autograd = frameworks.autograd_function(owner)
+        if autograd is not None and value.__name__ == "apply":
+            where = (*path, attribute("__self__"), attribute("forward"))
+            return self.function(autograd.forward, where)
         return self._left(value, path)
 
     def _left(self, value: Any, path: Path) -> Any:
@@ -116,10 +116,10 @@ class Rewriter:
 
     def _method(self, method: types.MethodType, path: Path, hint: str) -> Any:
         function, owner = method.__func__, method.__self__
-        if isinstance(owner, type) and frameworks.autograd_function(owner) is not None:
-            if method.__name__ == "apply":
-                where = (*path, attribute("__self__"), attribute("forward"))
-                return self.function(owner.forward, where)
+        autograd = frameworks.autograd_function(owner)
+        if autograd is not None and method.__name__ == "apply":
+            where = (*path, attribute("__self__"), attribute("forward"))
+            return self.function(autograd.forward, where)
         if not isinstance(function, types.FunctionType) or _is_left(function):
             return self._left(method, path)
         new = self.function(function, (*path, attribute("__func__")))
@@ -184,9 +184,7 @@ class Rewriter:
         self._defaults(function, new, path)
         return new
 
-    def _defaults(
-        self, function: types.FunctionType, new: types.FunctionType, path: Path
-    ) -> None:
+    def _defaults(self, function: types.FunctionType, new: types.FunctionType, path: Path) -> None:
         if function.__defaults__:
             last = function.__code__.co_argcount
             names = function.__code__.co_varnames[last - len(function.__defaults__) : last]
@@ -255,8 +253,8 @@ class Recorder:
 
 
 def _is_left(function: types.FunctionType) -> bool:
-    """Whether a function is called as it is: a framework's, unless it calls functions of the user's,
-    as PyTorch's and_masks does.
+    """Whether a function is called as it is: a framework's, unless it calls functions of the
+    user's, as PyTorch's and_masks does.
     """
     module = function.__module__ or ""
     return is_library(module) and not module.startswith("torch.nn.attention.flex_attention")

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """What stands for Python's built-in functions, `math` and jax.numpy while a function is traced.
 
-PyTorch and NumPy hand a traced value to the value itself. `min(q, k)` and `math.exp(x)` would ask it
-for a truth value or a float, and jax.numpy refuses what is no array of its own: a function that runs
-in the trace has others in their places, which look whether an argument is traced.
+PyTorch and NumPy hand a traced value to the value itself. `min(q, k)` and `math.exp(x)` would ask
+it for a truth value or a float, and jax.numpy refuses what is no array of its own. A function that
+is traced has others in their places, which look whether an argument is a traced value.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any, Final
 from . import state
 from .error import is_library
 from .graph import F32
-from .value import TABLE, Array, Traced, Value, call, find
+from .value import TABLE, Traced, Value, call, find
 
 _JAX: Final = frozenset(("jax", "jaxlib"))
 
@@ -99,7 +99,7 @@ def callable_for(value: Any) -> Any:
 
 
 def is_frameworks(value: Any) -> bool:
-    """Whether an object is a framework's, such as a dtype or a device, and not of a user's class."""
+    """Whether an object is a framework's, such as a dtype or a device, and of no class of a user's."""
     kind = type(value)
     root = kind.__module__.partition(".")[0]
     if root in ("torch", "numpy", "jax", "jaxlib"):
@@ -176,7 +176,9 @@ def _is_instance(value: Any, classes: Any) -> bool:
     """isinstance, for which a captured number is one, and a captured object what it is."""
     if isinstance(classes, tuple):
         return any(_is_instance(value, each) for each in classes)
-    kind = _CLASSES.get(classes, classes) if isinstance(classes, types.FunctionType) else classes
+    kind: Any = classes
+    if isinstance(classes, types.FunctionType):
+        kind = _CLASSES[classes]
     if isinstance(value, Traced):
         if isinstance(value, Value) and value.node.op == "scalar":
             return issubclass(float if value.node.type == F32 else int, kind)

@@ -14,7 +14,7 @@ from typing import Any, Final, TypeVar
 
 from . import bits
 from .error import error
-from .graph import BOOL, F32, I32, Graph, Node, number_of
+from .graph import F32, I32, Graph, Node, number_of
 from .value import ALIASES, TABLE, Array, Traced, Value, operand
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -229,9 +229,7 @@ elementwise(_ceil, "ceil", operands=1)
 elementwise(_trunc, "trunc", "fix", operands=1)
 elementwise(_sign, "sign", "sgn", operands=1)
 elementwise(lambda graph, a: graph.arithmetic("*", a, a), "square", operands=1)
-elementwise(
-    lambda graph, a: graph.quotient(_f32(graph, 1), a), "reciprocal", operands=1
-)
+elementwise(lambda graph, a: graph.quotient(_f32(graph, 1), a), "reciprocal", operands=1)
 
 
 def _times(value: Any, factor: Any) -> Any:
@@ -333,12 +331,8 @@ elementwise(
     "isfinite",
     operands=1,
 )
-elementwise(
-    lambda graph, a: graph.compare("==", a, _f32(graph, -math.inf)), "isneginf", operands=1
-)
-elementwise(
-    lambda graph, a: graph.compare("==", a, _f32(graph, math.inf)), "isposinf", operands=1
-)
+elementwise(lambda graph, a: graph.compare("==", a, _f32(graph, -math.inf)), "isneginf", operands=1)
+elementwise(lambda graph, a: graph.compare("==", a, _f32(graph, math.inf)), "isposinf", operands=1)
 
 
 @_named("where", "select")
@@ -462,7 +456,9 @@ def _log1p(graph: Graph, a: Node) -> Node:
     scaled = graph.quotient(
         graph.arithmetic("*", graph.call("log", u), a), graph.arithmetic("-", u, one)
     )
-    plain = graph.either(graph.compare("==", u, one), graph.negation(graph.compare("<", u, _f32(graph, math.inf))))
+    plain = graph.either(
+        graph.compare("==", u, one), graph.negation(graph.compare("<", u, _f32(graph, math.inf)))
+    )
     return graph.select(graph.compare("==", u, one), a, graph.select(plain, u, scaled))
 
 
@@ -472,7 +468,9 @@ def _expm1(graph: Graph, a: Node) -> Node:
     u = graph.call("exp", a)
     less = graph.arithmetic("-", u, one)
     scaled = graph.quotient(graph.arithmetic("*", less, a), graph.call("log", u))
-    ends = graph.either(graph.compare("==", less, _f32(graph, -1)), graph.compare("==", u, _f32(graph, math.inf)))
+    ends = graph.either(
+        graph.compare("==", less, _f32(graph, -1)), graph.compare("==", u, _f32(graph, math.inf))
+    )
     return graph.select(graph.compare("==", u, one), a, graph.select(ends, less, scaled))
 
 
@@ -661,4 +659,3 @@ def _new_full(input: Any, size: Any, fill_value: Any, dtype: Any = None, **_: An
 @_named("new_tensor")
 def _new_tensor(input: Any, data: Any, dtype: Any = None, **_: Any) -> Any:
     return _to(operand(_graph(input), data), dtype)
-

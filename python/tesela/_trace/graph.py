@@ -71,7 +71,7 @@ class Node:
                     bound |= arg.bound
             self.bound = bound
         if args:
-            self.uniform = op != "read" and op != "reduce" and all(a.uniform for a in args)
+            self.uniform: bool = op not in ("read", "reduce") and all(a.uniform for a in args)
         else:
             self.uniform = op in ("const", "scalar", "extent")
 
@@ -79,10 +79,14 @@ class Node:
         if self.op in ("const", "name", "scalar", "extent", "index"):
             return f"{self.op}({self.payload})"
         inner = ", ".join(map(repr, self.args))
-        return f"{self.op}[{self.payload}]({inner})" if self.payload is not None else (
-            f"({inner.replace(', ', f' {self.op} ', 1)})"
-            if len(self.args) == 2
-            else f"{self.op}({inner})"
+        return (
+            f"{self.op}[{self.payload}]({inner})"
+            if self.payload is not None
+            else (
+                f"({inner.replace(', ', f' {self.op} ', 1)})"
+                if len(self.args) == 2
+                else f"{self.op}({inner})"
+            )
         )
 
 
@@ -189,7 +193,7 @@ class Graph:
                     return self.constant(folded)
         elif a.op == "const" and a.type == I32:
             left = number_of(a)
-            if left == 0 and op == "+" or left == 1 and op == "*":
+            if (left == 0 and op == "+") or (left == 1 and op == "*"):
                 return b
             if left == 0 and op == "-":
                 return self.negative(b)

@@ -48,7 +48,7 @@ _FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
 
 
 def value_of(node: Node, captured: Mapping[object, Any]) -> Any:
-    """The value of a uniform node; `captured` has those of `scalar` and `extent` nodes, by payload."""
+    """The value of a uniform node. `captured` has those of captured numbers and extents."""
     op = node.op
     if op == "const":
         return node.payload if node.type == BOOL else number_of(node)

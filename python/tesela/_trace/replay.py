@@ -90,7 +90,7 @@ class Replay:
         )
 
     def _knowing(self, node: Node, question: Node, answer: bool) -> Node:
-        """A condition where the answer to a question is known: `a and b` gives `a` where it is false."""
+        """A condition where an answer is known: `a and b` gives `a`, where that is false."""
         graph = self._graph
         if node is question:
             return graph.constant(answer)

@@ -12,8 +12,10 @@ from .graph import BOOL, F32, Node, in_order
 
 #: Words of the language, which no parameter may be called.
 WORDS: Final = frozenset(
-    "attention let mask score sink const exact true false inf s b h hkv q k B H Hkv Sq Sk int min "
-    "max abs clamp exp log sqrt tanh sin cos floor any all sum i32 f32 f16 bf16 bool".split()
+    ("attention", "let", "mask", "score", "sink", "const", "exact", "true", "false", "inf")
+    + ("s", "b", "h", "hkv", "q", "k", "B", "H", "Hkv", "Sq", "Sk", "int", "min", "max", "abs")
+    + ("clamp", "exp", "log", "sqrt", "tanh", "sin", "cos", "floor", "any", "all", "sum")
+    + ("i32", "f32", "f16", "bf16", "bool")
 )
 
 _LOOSEST: Final = 0
@@ -59,7 +61,7 @@ def identifier(hint: str, taken: Iterable[str]) -> str:
 
 
 class Printer:
-    """Writes the statements of one variant. `names` has what captures, extents and tensors are called."""
+    """Writes the statements of one variant. `names` says what captures are called."""
 
     def __init__(self, names: dict[object, str]) -> None:
         self._names = names
@@ -80,10 +82,10 @@ class Printer:
         depth: dict[int, int] = {}
         for node in order:
             deep = 1 + max((depth[id(a)] for a in node.args), default=0)
-            if node.args and not node.bound and not _is_small(node):
-                if uses[id(node)] > 1 or deep > _DEEPEST:
-                    self._let(node)
-                    deep = 1
+            is_wanted = uses[id(node)] > 1 or deep > _DEEPEST
+            if is_wanted and node.args and not node.bound and not _is_small(node):
+                self._let(node)
+                deep = 1
             depth[id(node)] = deep
         width = max(len(name) for name, _ in statements)
         for name, node in statements:

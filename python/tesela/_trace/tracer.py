@@ -47,8 +47,8 @@ class Changed(Exception):
 
 
 class Tracer:
-    """Makes one trace. `arguments`, to which `path` leads, are for the parameters of the functions that
-    are no indices.
+    """Makes one trace. `arguments`, to which `path` leads, are for the parameters of the functions
+    that are no indices.
     """
 
     def __init__(self, arguments: Mapping[str, Any], path: Path) -> None:
@@ -177,9 +177,7 @@ class Tracer:
     def _index(self, word: str) -> Value:
         return Value(self.graph.name(word, F32 if word == "s" else I32))
 
-    def _once(
-        self, function: Any, traced: Any, args: list[Any], named: dict[str, Any]
-    ) -> Node:
+    def _once(self, function: Any, traced: Any, args: list[Any], named: dict[str, Any]) -> Node:
         try:
             result = traced(*args, **named)
         except TraceError:
@@ -228,7 +226,10 @@ def _signature(
         return _inspected(function, given)
     last = code.co_argcount
     names = code.co_varnames[: last + code.co_kwonlyargcount]
-    optional = {*names[last - len(function.__defaults__ or ()) : last], *(function.__kwdefaults__ or ())}
+    optional = {
+        *names[last - len(function.__defaults__ or ()) : last],
+        *(function.__kwdefaults__ or ()),
+    }
     return _chosen(function, names, names[last:], optional, given)
 
 
@@ -387,8 +388,8 @@ def _is_in(index: int, needed: set[object]) -> bool:
 
 
 _traces: dict[tuple[object, ...], tuple[tuple[Any, ...], list[Trace]]] = {}
-"""By the code of the functions, with that code: their traces, the latest first. Neither functions nor
-values are kept."""
+"""By the code of the functions, with that code: their traces, the latest first. Neither functions
+nor values are kept."""
 
 _MOST_TRACES: Final = 16
 _MOST_FUNCTIONS: Final = 1024
@@ -399,8 +400,8 @@ def traced(
     arguments: Mapping[str, Any],
     signatures: Mapping[str, tuple[str, ...]],
 ) -> tuple[str, dict[str, Any]]:
-    """The text of functions by statement (`mask`, `score`, `sink`, or "" for what it turns out to be),
-    and the values of its parameters.
+    """The text of functions, and the values of its parameters. Functions are given by statement,
+    `mask`, `score` or `sink`, or "" for what it turns out to be.
     """
     roots = (*functions.values(), arguments)
     codes = tuple(map(_code, functions.values()))

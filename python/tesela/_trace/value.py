@@ -51,7 +51,9 @@ def call(name: str, args: tuple[Any, ...], kwargs: dict[str, Any], framework: st
     except TypeError as wrong:
         if wrong.__traceback__ is None or wrong.__traceback__.tb_next is not None:
             raise
-        raise error(f"'{framework}{name}' was called in a way that cannot be traced: {wrong}") from None
+        raise error(
+            f"'{framework}{name}' was called in a way that cannot be traced: {wrong}"
+        ) from None
 
 
 class Traced:
@@ -230,7 +232,7 @@ class Traced:
 
     # What needs a number now
 
-    def __hash__(self) -> NoReturn:  # type: ignore[override]
+    def __hash__(self) -> NoReturn:
         raise error(
             "a traced value was looked for in a set or as the key of a dictionary; "
             "compare it with '==' or 'in (...)', or index a tensor with it"
@@ -250,7 +252,7 @@ class Traced:
     def __array_ufunc__(self, ufunc: Any, method: str, *args: Any, **kwargs: Any) -> Any:
         if method != "__call__":
             raise error(
-                f"'numpy.{ufunc.__name__}.{method}' cannot be traced; write the operators one by one"
+                f"'numpy.{ufunc.__name__}.{method}' cannot be traced; write operators one by one"
             )
         return call(ufunc.__name__, args, kwargs, "numpy.")
 
@@ -346,8 +348,8 @@ class Value(Traced):
 
 
 class Array(Traced):
-    """A tensor of which elements are read one by one: one that the function uses, or what it computes
-    from such.
+    """A tensor of which elements are read one by one: one that the function uses, or what it
+    computes from such.
 
     `shape` are its extents, `element` gives the element at as many indices.
     """
@@ -429,7 +431,7 @@ def _index(array: Array, index: tuple[Any, ...]) -> Any:
     index = (*index[:at], *rest, *index[at + 1 :])
 
     shape: list[Node] = []
-    # What each axis of `array` is read at: a node, or where it is in the new index and its start, step.
+    # What each axis of `array` is read at: a node, or a new axis with a start and a step.
     parts: list[Node | tuple[int, Node, int]] = []
     for each in index:
         if each is None:
@@ -459,9 +461,7 @@ def _index(array: Array, index: tuple[Any, ...]) -> Any:
 
 def _position(graph: Graph, index: Any, extent: Node) -> Node:
     if isinstance(index, Array):
-        raise error(
-            "a tensor was indexed with a whole tensor; index that one first, as in t[i[q]]"
-        )
+        raise error("a tensor was indexed with a whole tensor; index that one first, as in t[i[q]]")
     node = operand(graph, index).node if not isinstance(index, Value) else index.node
     if node.type != I32:
         raise error(
@@ -500,7 +500,7 @@ def _slice(graph: Graph, part: slice, extent: Node) -> tuple[Node, Node, int]:
 
 
 def operand(graph: Graph, x: Any) -> Any:
-    """What stands beside a traced value, as one: a number, or a tensor that the function came upon."""
+    """What stands beside a traced value, as one: a number, or a tensor."""
     if isinstance(x, Traced):
         return x
     if isinstance(x, (bool, int, float)):
