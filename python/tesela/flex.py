@@ -229,7 +229,7 @@ class BlockMask:
         return self
 
     def __getitem__(self, index: Any) -> BlockMask:
-        """Selects batches, heads and rows of blocks; ``mask_mod`` of the result must be set then."""
+        """Selects batches, heads and rows of blocks. The result's ``mask_mod`` must be set then."""
         index = index if isinstance(index, tuple) else (index,)
         if len(index) > 3:
             raise IndexError("a BlockMask is indexed by batch, head and row of blocks")
@@ -447,8 +447,8 @@ def flex_attention(
 
     Returns:
         The result, ``[B, Hq, L, Ev]`` in the query's type. With `return_lse` a pair of it and the
-        natural logarithms of the rows' sums, ``[B, Hq, L]`` in float32; with `return_aux` a pair of it
-        and an :class:`AuxOutput`. A row without keys is 0, its logarithm -inf.
+        natural logarithms of the rows' sums, ``[B, Hq, L]`` in float32; with `return_aux` a pair
+        of it and an :class:`AuxOutput`. A row without keys is 0, its logarithm -inf.
 
     Raises:
         InvalidArgumentError: shapes, types or devices do not fit; the sentence says which.

@@ -47,6 +47,7 @@ class Rewriter:
         self._functions: dict[int, Any] = {}
         self._cells: dict[int, types.CellType] = {}
         self._recorders: dict[int, Recorder] = {}
+        self._globals: dict[tuple[int, str], Any] = {}
 
     def wrapped(self, value: Any, path: Path, hint: str) -> Any:
         """`value` as a traced function sees it; `hint` is what the user calls it."""
@@ -106,10 +107,9 @@ class Rewriter:
             )
         if isinstance(value, types.MethodType):
             return self._method(value, path, hint)
-        for original in ("__wrapped__", "_torchdynamo_orig_callable"):  # functools.cache, jit
-            inner = getattr(value, "__dict__", {}).get(original)
-            if isinstance(inner, types.FunctionType):
-                return self.function(inner, (*path, attribute(original)))
+        original = _original(value)
+        if original is not None:
+            return self.function(getattr(value, original), (*path, attribute(original)))
         if frameworks.is_frameworks(value):
             return self._left(value, path)
         return self._recorder(value, path)
@@ -154,7 +154,13 @@ class Rewriter:
         if not isinstance(function, types.FunctionType):
             return self.wrapped(function, path, "function")
         if _is_left(function):
-            known = self._functions[id(function)] = self._left(function, path)
+            original = _original(function)
+            if original is None:
+                known = self._left(function, path)
+            else:
+                inner = getattr(function, original)
+                known = self.function(inner, (*path, attribute(original)))
+            self._functions[id(function)] = known
             return known
         code = function.__code__
         self._registry.require((*path, attribute("__code__")), code)
@@ -179,8 +185,7 @@ class Rewriter:
                 closure[i].cell_contents = self.wrapped(value, (*path, Cell(i)), name)
         for name in _names(code):
             if name in function.__globals__:
-                value = function.__globals__[name]
-                namespace[name] = self.wrapped(value, (*path, Global(name)), name)
+                namespace[name] = self._global(function, path, name)
         self._defaults(function, new, path)
         return new
 
@@ -250,6 +255,17 @@ class Recorder:
 
     def __setattr__(self, name: str, value: Any) -> NoReturn:
         raise error(f"a traced function cannot set the attribute '{name}'")
+
+
+def _original(wrapper: Any) -> str | None:
+    """The attribute with the user's function that a framework's wrapper holds: functools.cache,
+    torch.compile, torch.no_grad, jax.jit.
+    """
+    for name in ("__wrapped__", "_torchdynamo_orig_callable"):
+        inner = getattr(wrapper, "__dict__", {}).get(name)
+        if isinstance(inner, types.FunctionType) and not _is_left(inner):
+            return name
+    return None
 
 
 def _is_left(function: types.FunctionType) -> bool:

@@ -99,7 +99,7 @@ def callable_for(value: Any) -> Any:
 
 
 def is_frameworks(value: Any) -> bool:
-    """Whether an object is a framework's, such as a dtype or a device, and of no class of a user's."""
+    """Whether an object is a framework's, such as a dtype or a device."""
     kind = type(value)
     root = kind.__module__.partition(".")[0]
     if root in ("torch", "numpy", "jax", "jaxlib"):

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import types
 from collections.abc import Callable, Mapping
@@ -221,8 +222,9 @@ def _signature(
     """The names that a function is called with, and which of them by name only."""
     if signature is not None:
         return []
+    function = getattr(function, "_torchdynamo_orig_callable", function)
     code = getattr(function, "__code__", None)
-    if code is None or not isinstance(function, types.FunctionType):
+    if not isinstance(function, types.FunctionType) or code.co_flags & _ANY_ARGUMENTS:
         return _inspected(function, given)
     last = code.co_argcount
     names = code.co_varnames[: last + code.co_kwonlyargcount]
@@ -233,9 +235,10 @@ def _signature(
     return _chosen(function, names, names[last:], optional, given)
 
 
-def _inspected(function: Any, given: Mapping[str, Any]) -> list[tuple[str, bool]]:
-    import inspect
+_ANY_ARGUMENTS: Final = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
 
+
+def _inspected(function: Any, given: Mapping[str, Any]) -> list[tuple[str, bool]]:
     parameters = inspect.signature(function).parameters.values()
     names = tuple(p.name for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD))
     only = tuple(p.name for p in parameters if p.kind is p.KEYWORD_ONLY)
