@@ -189,6 +189,13 @@ class Rewriter:
         self._defaults(function, new, path)
         return new
 
+    def _global(self, function: types.FunctionType, path: Path, name: str) -> Any:
+        key = (id(function.__globals__), name)
+        if key not in self._globals:
+            value = function.__globals__[name]
+            self._globals[key] = self.wrapped(value, (*path, Global(name)), name)
+        return self._globals[key]
+
     def _defaults(self, function: types.FunctionType, new: types.FunctionType, path: Path) -> None:
         if function.__defaults__:
             last = function.__code__.co_argcount

@@ -430,13 +430,12 @@ def traced(
 
 
 def _code(function: Any) -> Any:
+    """The code of a function, within its wrappers; of an object its type."""
     while True:
-        code = getattr(function, "__code__", None)
-        if code is not None:
-            return code
-        inner = getattr(function, "func", None) or getattr(function, "__wrapped__", None)
+        inner = getattr(function, "_torchdynamo_orig_callable", None)
+        inner = inner or getattr(function, "__wrapped__", None) or getattr(function, "func", None)
         if inner is None:
-            return type(function)
+            return getattr(function, "__code__", None) or type(function)
         function = inner
 
 
