@@ -1,5 +1,6 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+# ruff: noqa: N803 - arguments are called as FlexAttention calls them
 """FlexAttention's interface, computed by Tesela: a program changes its import and nothing else.
 
     from tesela.flex import create_block_mask, flex_attention
@@ -119,9 +120,10 @@ def _sliced(b: Any, h: Any, q_idx: Any, kv_idx: Any) -> NoReturn:
 
 
 _TENSORS = frozenset(
-    ("kv_num_blocks", "kv_indices", "full_kv_num_blocks", "full_kv_indices", "q_num_blocks")
-    + ("q_indices", "full_q_num_blocks", "full_q_indices")
-    + ("dq_write_order", "dq_write_order_full", "dq_kv_order")
+    f"{full}{axis}_{what}"
+    for full in ("", "full_")
+    for axis in ("kv", "q")
+    for what in ("num_blocks", "indices")
 )
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-import torch.nn.functional as F
+import torch.nn.functional as functional
 from torch.nn.attention.flex_attention import and_masks, noop_mask, or_masks
 
 Mod = Callable[..., Any]
@@ -735,17 +735,17 @@ def activation(function: Callable[[Any], Any], offset: float = 1.0) -> Case:
 
 @case
 def activation_gelu() -> Case:
-    return activation(F.gelu)
+    return activation(functional.gelu)
 
 
 @case
 def activation_gelu_tanh() -> Case:
-    return activation(lambda x: F.gelu(x, approximate="tanh"))
+    return activation(lambda x: functional.gelu(x, approximate="tanh"))
 
 
 @case
 def activation_relu() -> Case:
-    return activation(F.relu)
+    return activation(functional.relu)
 
 
 @case
@@ -755,12 +755,12 @@ def activation_sigmoid() -> Case:
 
 @case
 def activation_silu() -> Case:
-    return activation(F.silu)
+    return activation(functional.silu)
 
 
 @case
 def activation_softplus() -> Case:
-    return activation(F.softplus, 0.0)
+    return activation(functional.softplus, 0.0)
 
 
 @case

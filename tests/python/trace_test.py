@@ -1,5 +1,6 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+# ruff: noqa: N803, N806 - H and Sq are called so in the language
 """What Python functions become: texts, parameters, traces that are found again, errors at the
 user's line. Needs NumPy only; PyTorch is trace_flex_test.py's, JAX trace_jax_test.py's.
 """

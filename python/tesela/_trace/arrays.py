@@ -1,5 +1,6 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+# ruff: noqa: A002 - arguments are called as the frameworks call them
 """Functions of whole axes: reductions, which become the language's, and the orders of axes."""
 
 from __future__ import annotations
@@ -7,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from .error import error
-from .functions import _graph, _named, apply
+from .functions import apply, graph_of, named
 from .graph import Graph, Node
 from .value import TABLE, Array, Traced, Value, operand
 
@@ -46,7 +47,7 @@ def _along(kind: str, array: Array, axis: int, keepdim: bool) -> Array:
     return Array(graph, tuple(shape), element)
 
 
-@_named("sum", "nansum")
+@named("sum", "nansum")
 def _sum(
     input: Any, dim: Any = None, keepdim: bool = False, dtype: Any = None, **named: Any
 ) -> Any:
@@ -54,17 +55,17 @@ def _sum(
     return result if dtype is None else TABLE["to"](result, dtype)
 
 
-@_named("any")
+@named("any")
 def _any(input: Any, dim: Any = None, keepdim: bool = False, **named: Any) -> Any:
     return _reduced("any", input, named.get("axis", dim), named.get("keepdims", keepdim))
 
 
-@_named("all")
+@named("all")
 def _all(input: Any, dim: Any = None, keepdim: bool = False, **named: Any) -> Any:
     return _reduced("all", input, named.get("axis", dim), named.get("keepdims", keepdim))
 
 
-@_named("mean")
+@named("mean")
 def _mean(input: Any, dim: Any = None, keepdim: bool = False, **named: Any) -> Any:
     if not isinstance(input, Array):
         return input
@@ -75,20 +76,20 @@ def _mean(input: Any, dim: Any = None, keepdim: bool = False, **named: Any) -> A
     return total
 
 
-@_named("count_nonzero")
+@named("count_nonzero")
 def _count_nonzero(input: Any, dim: Any = None, **named: Any) -> Any:
     return _sum(apply(Graph.boolean, input), named.get("axis", dim))
 
 
-@_named("dot", "vdot", "inner", "vecdot")
+@named("dot", "vdot", "inner", "vecdot")
 def _dot(input: Any, other: Any, **_: Any) -> Any:
-    graph = _graph(input, other)
+    graph = graph_of(input, other)
     return _sum(operand(graph, input) * operand(graph, other), -1)
 
 
-@_named("matmul", "mm", "mv")
+@named("matmul", "mm", "mv")
 def _matmul(input: Any, other: Any, **_: Any) -> Any:
-    graph = _graph(input, other)
+    graph = graph_of(input, other)
     a, b = operand(graph, input), operand(graph, other)
     if not isinstance(a, Array) or not isinstance(b, Array):
         raise error("'@' is of tensors, but one value stands here; write '*'")
@@ -101,9 +102,9 @@ def _matmul(input: Any, other: Any, **_: Any) -> Any:
     return _sum(a[..., :, None] * b[..., None, :, :], -2)
 
 
-@_named("isin")
+@named("isin")
 def _isin(elements: Any, test_elements: Any, **_: Any) -> Any:
-    graph = _graph(elements, test_elements)
+    graph = graph_of(elements, test_elements)
     if isinstance(test_elements, (tuple, list)):
         result: Any = Value(graph.false)
         for each in test_elements:
@@ -113,16 +114,16 @@ def _isin(elements: Any, test_elements: Any, **_: Any) -> Any:
     return _any(operand(graph, elements)[..., None] == tests.reshape(-1), -1)
 
 
-@_named("bucketize", "digitize")
+@named("bucketize", "digitize")
 def _bucketize(input: Any, boundaries: Any, *, right: bool = False, **_: Any) -> Any:
     """How many of the boundaries, which ascend, are below."""
-    graph = _graph(input, boundaries)
+    graph = graph_of(input, boundaries)
     x, bounds = operand(graph, input), operand(graph, boundaries)
     x = x[..., None]
     return _sum(bounds <= x if right else bounds < x, -1)
 
 
-@_named("searchsorted")
+@named("searchsorted")
 def _searchsorted(
     sorted_sequence: Any, input: Any, *, right: bool = False, side: str | None = None, **_: Any
 ) -> Any:
@@ -132,48 +133,48 @@ def _searchsorted(
 # Axes
 
 
-@_named("size")
+@named("size")
 def _size(input: Any, dim: Any = None) -> Any:
     return input.shape if dim is None else input.shape[dim]
 
 
-@_named("dim", "ndimension", "rank")
+@named("dim", "ndimension", "rank")
 def _dim(input: Any) -> int:
     return int(input.ndim)
 
 
-@_named("numel", "nelement")
+@named("numel", "nelement")
 def _numel(input: Any) -> Any:
-    result: Any = Value(_graph(input).constant(1))
+    result: Any = Value(graph_of(input).constant(1))
     for extent in input.shape:
         result = result * extent
     return result
 
 
-@_named("getitem")
+@named("getitem")
 def _getitem(input: Any, index: Any) -> Any:
     indices = index if isinstance(index, tuple) else (index,)
-    return operand(_graph(input, *indices), input)[index]
+    return operand(graph_of(input, *indices), input)[index]
 
 
-@_named("index_select", "take")
+@named("index_select", "take")
 def _index_select(input: Any, *args: Any, **named: Any) -> Any:
     raise error("this reading of a tensor cannot be traced; index it, as in t[i]")
 
 
-@_named("embedding")
+@named("embedding")
 def _embedding(input: Any, weight: Any, *_: Any, **__: Any) -> Any:
     return _getitem(weight, input)
 
 
-@_named("unsqueeze", "expand_dims")
+@named("unsqueeze", "expand_dims")
 def _unsqueeze(input: Any, dim: Any = 0, **named: Any) -> Any:
     dim = named.get("axis", dim)
     at = dim % (input.ndim + 1)
     return input[(slice(None),) * at + (None,)] if input.ndim else input[None]
 
 
-@_named("squeeze")
+@named("squeeze")
 def _squeeze(input: Any, dim: Any = None, **named: Any) -> Any:
     dim = named.get("axis", dim)
     if not isinstance(input, Array):
@@ -183,7 +184,7 @@ def _squeeze(input: Any, dim: Any = None, **named: Any) -> Any:
     return input[(slice(None),) * (dim % input.ndim) + (0,)]
 
 
-@_named("transpose", "swapaxes")
+@named("transpose", "swapaxes")
 def _transpose(input: Any, *dims: Any, **named: Any) -> Any:
     dims = dims or (named.get("dim0"), named.get("dim1"))
     if dims == (None, None):
@@ -196,18 +197,18 @@ def _transpose(input: Any, *dims: Any, **named: Any) -> Any:
     return input.transposed(tuple(order))
 
 
-@_named("t")
+@named("t")
 def _t(input: Any) -> Any:
     return input.T
 
 
-@_named("permute")
+@named("permute")
 def _permute(input: Any, *dims: Any, **named: Any) -> Any:
     order = dims[0] if len(dims) == 1 and not isinstance(dims[0], int) else dims
     return input.transposed(tuple(axis % input.ndim for axis in order or named["dims"]))
 
 
-@_named("flip")
+@named("flip")
 def _flip(input: Any, dims: Any = None, **named: Any) -> Any:
     axes = _axes(input, named.get("axis", dims))
     return input[
@@ -215,7 +216,7 @@ def _flip(input: Any, dims: Any = None, **named: Any) -> Any:
     ]
 
 
-@_named("reshape", "view", "flatten", "ravel", "view_as", "squeeze_")
+@named("reshape", "view", "flatten", "ravel", "view_as", "squeeze_")
 def _reshape(input: Any, *shape: Any, **_: Any) -> Any:
     if not isinstance(input, Traced):
         raise error("a shape cannot be traced here")
@@ -228,6 +229,6 @@ def _reshape(input: Any, *shape: Any, **_: Any) -> Any:
     raise error("a tensor cannot be reshaped in a traced function; reshape it outside")
 
 
-@_named("expand", "broadcast_to", "expand_as")
+@named("expand", "broadcast_to", "expand_as")
 def _expand(input: Any, *_: Any, **__: Any) -> Any:
     return input

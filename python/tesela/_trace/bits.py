@@ -225,8 +225,9 @@ def power(graph: Graph, base: int, exponent: Node) -> Node:
 
 
 def lowered(graph: Graph, node: Node) -> Node:
-    """`node` without `|` and `^` of two i32: `a | b` is `a + b - (a & b)`, `a ^ b` is
-    `a + b - 2 * (a & b)`.
+    """`node` without `|` and `^` of two i32.
+
+    `a | b` is `a + b - (a & b)`, and `a ^ b` is `a + b - 2 * (a & b)`.
     """
     done: dict[int, Node] = {}
     for each in in_order((node,)):

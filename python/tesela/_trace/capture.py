@@ -265,8 +265,9 @@ class Recorder:
 
 
 def _original(wrapper: Any) -> str | None:
-    """The attribute with the user's function that a framework's wrapper holds: functools.cache,
-    torch.compile, torch.no_grad, jax.jit.
+    """The attribute with the user's function that a framework's wrapper holds.
+
+    Such wrappers are made by functools.cache, torch.compile, torch.no_grad and jax.jit.
     """
     for name in ("__wrapped__", "_torchdynamo_orig_callable"):
         inner = getattr(wrapper, "__dict__", {}).get(name)
@@ -276,8 +277,9 @@ def _original(wrapper: Any) -> str | None:
 
 
 def _is_left(function: types.FunctionType) -> bool:
-    """Whether a function is called as it is: a framework's, unless it calls functions of the
-    user's, as PyTorch's and_masks does.
+    """Whether a function is called as it is.
+
+    That is a framework's, unless it calls functions of the user's, as PyTorch's and_masks does.
     """
     module = function.__module__ or ""
     return is_library(module) and not module.startswith("torch.nn.attention.flex_attention")

@@ -12,10 +12,11 @@ from .graph import BOOL, F32, Node, in_order
 
 #: Words of the language, which no parameter may be called.
 WORDS: Final = frozenset(
-    ("attention", "let", "mask", "score", "sink", "const", "exact", "true", "false", "inf")
-    + ("s", "b", "h", "hkv", "q", "k", "B", "H", "Hkv", "Sq", "Sk", "int", "min", "max", "abs")
-    + ("clamp", "exp", "log", "sqrt", "tanh", "sin", "cos", "floor", "any", "all", "sum")
-    + ("i32", "f32", "f16", "bf16", "bool")
+    re.findall(
+        r"\w+",
+        "attention let mask score sink const exact true false inf s b h hkv q k B H Hkv Sq Sk "
+        "int min max abs clamp exp log sqrt tanh sin cos floor any all sum i32 f32 f16 bf16 bool",
+    )
 )
 
 _LOOSEST: Final = 0

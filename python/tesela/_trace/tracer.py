@@ -10,7 +10,7 @@ import types
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
-from . import arrays, bits, state  # noqa: F401  (arrays enters its functions into the table)
+from . import arrays, bits, conversions, special, state  # noqa: F401 - they enter functions
 from .capture import Rewriter
 from .error import TraceError, error, error_of_definition, error_of_exception
 from .frameworks import python_number
@@ -43,13 +43,14 @@ class Capture(NamedTuple):
     value: Any  # of what cannot be found again the tensor
 
 
-class Changed(Exception):
+class ChangedError(Exception):
     """A trace does not hold for a function any more."""
 
 
 class Tracer:
-    """Makes one trace. `arguments`, to which `path` leads, are for the parameters of the functions
-    that are no indices.
+    """Makes one trace.
+
+    `arguments`, to which `path` leads, are for the parameters of the functions that are no indices.
     """
 
     def __init__(self, arguments: Mapping[str, Any], path: Path) -> None:
@@ -115,8 +116,9 @@ class Tracer:
     # What traced values ask for
 
     def foreign(self, value: Any) -> Any:
-        """A tensor that the function made, or came by in a way that is not known: the trace is made
-        again for each call.
+        """A tensor that the function made, or came by in a way that is not known.
+
+        The trace is made again for each call.
         """
         if not is_tensor(value):
             number = python_number(value)
@@ -204,9 +206,9 @@ class Tracer:
     def _single(self, function: Any, array: Any) -> Node:
         if isinstance(array, Value):
             return array.node
-        from .functions import _is_one
+        from .functions import is_one
 
-        if all(map(_is_one, array.nodes)):
+        if all(map(is_one, array.nodes)):
             node: Node = array.element((self.graph.constant(0),) * array.ndim)
             return node
         raise error_of_definition(
@@ -223,8 +225,8 @@ def _signature(
     if signature is not None:
         return []
     function = getattr(function, "_torchdynamo_orig_callable", function)
-    code = getattr(function, "__code__", None)
-    if not isinstance(function, types.FunctionType) or code.co_flags & _ANY_ARGUMENTS:
+    code = function.__code__ if isinstance(function, types.FunctionType) else None
+    if code is None or code.co_flags & _ANY_ARGUMENTS:
         return _inspected(function, given)
     last = code.co_argcount
     names = code.co_varnames[: last + code.co_kwonlyargcount]
@@ -340,7 +342,7 @@ class Trace:
             if self._needed and not self._decided(ends):
                 return None
             return {name: source.value(ends) for name, source in self._parameters}
-        except (Changed, AttributeError, LookupError, TypeError, ValueError):
+        except (ChangedError, AttributeError, LookupError, TypeError, ValueError):
             return None
 
     def _decided(self, ends: list[Any]) -> bool:
@@ -368,11 +370,11 @@ class _Source:
         self.fixed = capture.value
 
     def value(self, ends: list[Any]) -> Any:
-        """The value now; raises Changed where it is of another kind."""
+        """The value now; raises ChangedError where it is of another kind."""
         value = self.fixed if self.place is None else ends[self.place]
         if self.rank is not None:
             if self.element != element_of(value, self.hint)[0] or self.rank != rank_of(value):
-                raise Changed
+                raise ChangedError
             return value.reshape(1) if self.is_scalar else value
         kind = type(value)
         if kind is not int and kind is not float:
@@ -383,7 +385,7 @@ class _Source:
                 return value
         elif kind is float and self.element == F32 and math.isfinite(value):
             return value
-        raise Changed
+        raise ChangedError
 
 
 def _is_in(index: int, needed: set[object]) -> bool:
@@ -403,8 +405,9 @@ def traced(
     arguments: Mapping[str, Any],
     signatures: Mapping[str, tuple[str, ...]],
 ) -> tuple[str, dict[str, Any]]:
-    """The text of functions, and the values of its parameters. Functions are given by statement,
-    `mask`, `score` or `sink`, or "" for what it turns out to be.
+    """The text of functions, and the values of its parameters.
+
+    Functions are given by statement, `mask`, `score` or `sink`, or "" for what it turns out to be.
     """
     roots = (*functions.values(), arguments)
     codes = tuple(map(_code, functions.values()))

@@ -1,7 +1,9 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What a traced function computes with: values in the place of PyTorch's 0-dimensional tensors, and
-arrays, which are never computed as a whole.
+"""What a traced function computes with.
+
+A value is one number or truth value, in the place of a 0-dimensional tensor. An array is a tensor,
+which is never computed as a whole.
 
 All operators, methods and functions of PyTorch, NumPy and JAX end in the table of `functions`, by
 their names.
@@ -348,8 +350,9 @@ class Value(Traced):
 
 
 class Array(Traced):
-    """A tensor of which elements are read one by one: one that the function uses, or what it
-    computes from such.
+    """A tensor of which elements are read one by one.
+
+    The function uses it, or computes it from such.
 
     `shape` are its extents, `element` gives the element at as many indices.
     """
@@ -386,10 +389,11 @@ class Array(Traced):
         return len(self.nodes)
 
     @property
-    def T(self) -> Array:
+    def T(self) -> Array:  # noqa: N802
+        """The axes in the other order."""
         return self.transposed(tuple(reversed(range(self.ndim))))
 
-    mT = T  # of two axes, which is what a mask has
+    mT = T  # noqa: N815 - of two axes
 
     def transposed(self, axes: tuple[int, ...]) -> Array:
         """Axis i of the result is axis `axes[i]` of this."""
