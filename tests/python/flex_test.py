@@ -10,11 +10,15 @@ import unittest
 import warnings
 from typing import Any
 
-import flex_functions
-import tesela
-import torch
-from tesela import flex
-from torch.nn.attention import flex_attention as pytorch
+import pytest
+
+torch = pytest.importorskip("torch", reason="FlexAttention's interface needs PyTorch")
+pytest.importorskip("tesela.torch", reason="FlexAttention's interface needs the PyTorch layer")
+
+import flex_functions  # noqa: E402
+import tesela  # noqa: E402
+from tesela import flex  # noqa: E402
+from torch.nn.attention import flex_attention as pytorch  # noqa: E402
 
 B, HEADS, QUERIES, KEYS = 2, 4, 40, 56
 

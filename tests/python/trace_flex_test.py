@@ -12,14 +12,17 @@ import sys
 import unittest
 from typing import Any
 
-import flex_functions
 import numpy as np
-import tesela
-import torch
-from flex_functions import B, Case, H
-from tesela._trace import trace_flex
-from torch._dynamo._trace_wrapped_higher_order_op import TransformGetItemToIndex
-from torch.nn.attention.flex_attention import _vmap_for_bhqkv
+import pytest
+
+torch = pytest.importorskip("torch", reason="FlexAttention's functions need PyTorch")
+
+import flex_functions  # noqa: E402
+import tesela  # noqa: E402
+from flex_functions import B, Case, H  # noqa: E402
+from tesela._trace import trace_flex  # noqa: E402
+from torch._dynamo._trace_wrapped_higher_order_op import TransformGetItemToIndex  # noqa: E402
+from torch.nn.attention.flex_attention import _vmap_for_bhqkv  # noqa: E402
 
 
 def as_numpy(value: Any) -> Any:

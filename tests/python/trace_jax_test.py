@@ -8,13 +8,16 @@ import sys
 import unittest
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-import tesela
-from jax import lax
-from jax.numpy import where
-from tesela._trace import TraceError, trace
+import pytest
+
+jax = pytest.importorskip("jax", reason="functions of jax.numpy need JAX")
+
+import jax.numpy as jnp  # noqa: E402
+import tesela  # noqa: E402
+from jax import lax  # noqa: E402
+from jax.numpy import where  # noqa: E402
+from tesela._trace import TraceError, trace  # noqa: E402
 
 QUERIES, KEYS = 24, 32
 ids = jnp.arange(KEYS) // 5

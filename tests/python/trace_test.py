@@ -13,6 +13,7 @@ import math
 import sys
 import time
 import unittest
+import unittest.mock
 import weakref
 from typing import Any
 
@@ -346,6 +347,39 @@ class Captures(unittest.TestCase):
         self.assertIsNone(holder())
 
 
+class Attention(unittest.TestCase):
+    """tesela.variant and tesela.attention of functions."""
+
+    def test_arguments_of_a_call(self) -> None:
+        q, k = np.random.default_rng(0).standard_normal((2, 1, 2, 9, 16)).astype(np.float32)
+        slopes = np.float32([0.5, 0.25])
+
+        def score(s: Any, h: Any, q: Any, k: Any, slope: Any, window: int = 5) -> Any:
+            return s + slope[h] * (k - q) if q - k < window else -math.inf
+
+        out = tesela.attention(q, k, k, score, slope=slopes, window=3)
+        bound = tesela.variant(score, slope=slopes, window=7)
+        self.assertEqual(set(bound.bound), {"slope", "window"})
+        np.testing.assert_array_equal(out, tesela.attention(q, k, k, bound, window=3))
+        text = bound.text.replace("window: i32", "window: i32 = 3")
+        np.testing.assert_array_equal(out, tesela.attention(q, k, k, text, slope=slopes))
+
+    def test_new_values_compile_nothing(self) -> None:
+        from tesela._contexts import HOST, context
+
+        q = np.zeros((1, 1, 8, 16), np.float32)
+
+        def made(window: int, table: Any) -> Any:
+            return lambda s, q, k: s + table[q] if q - k < window else -math.inf
+
+        first = tesela.attention(q, q, q, made(3, TABLE))
+        before = context(HOST).compile_count
+        for window in range(1, 9):
+            tesela.attention(q, q, q, made(window, np.ones(window, np.float32)))
+        self.assertEqual(context(HOST).compile_count, before)
+        self.assertEqual(first.shape, q.shape)
+
+
 class Errors(unittest.TestCase):
     def check(self, function: Any, sentence: str, line: str = "", **arguments: Any) -> None:
         with self.assertRaises(TraceError) as caught:
@@ -429,16 +463,15 @@ class Speed(unittest.TestCase):
 
         self.assertLess(min(once() for _ in range(50)), 0.5)
 
-    def test_a_traced_function_is_not_traced_again(self) -> None:
-        calls = []
+    def test_a_function_is_traced_once(self) -> None:
+        def made(window: int) -> Any:
+            return lambda q, k: q - k < window
 
-        def function(q: Any, k: Any) -> Any:
-            calls.append(1)
-            return q >= k
-
-        trace(function)
-        trace(function)
-        self.assertEqual(len(calls), 0)  # its own list holds no call: a traced function has a copy
+        trace(made(1))
+        with unittest.mock.patch.object(tracer, "_made") as again:
+            for window in range(5):
+                trace(made(window))
+            again.assert_not_called()
 
 
 if __name__ == "__main__":
