@@ -164,10 +164,7 @@ class Rewriter:
             return known
         code = function.__code__
         self._registry.require((*path, attribute("__code__")), code)
-        namespace: dict[str, Any] = {
-            "__builtins__": frameworks.BUILTINS,
-            "__name__": function.__globals__.get("__name__", "__main__"),
-        }
+        namespace = _Globals(self, function, path)
         old = function.__closure__ or ()
         fresh = [id(cell) not in self._cells for cell in old]
         for cell in old:
@@ -183,13 +180,11 @@ class Rewriter:
                     continue
                 name = code.co_freevars[i]
                 closure[i].cell_contents = self.wrapped(value, (*path, Cell(i)), name)
-        for name in _names(code):
-            if name in function.__globals__:
-                namespace[name] = self._global(function, path, name)
         self._defaults(function, new, path)
         return new
 
-    def _global(self, function: types.FunctionType, path: Path, name: str) -> Any:
+    def global_name(self, function: types.FunctionType, path: Path, name: str) -> Any:
+        """What a function finds under a name of its module."""
         key = (id(function.__globals__), name)
         if key not in self._globals:
             value = function.__globals__[name]
@@ -285,11 +280,18 @@ def _is_left(function: types.FunctionType) -> bool:
     return is_library(module) and not module.startswith("torch.nn.attention.flex_attention")
 
 
-@functools.lru_cache(maxsize=4096)
-def _names(code: types.CodeType) -> tuple[str, ...]:
-    """The names that a function may look up in its module, and the functions within it."""
-    names = dict.fromkeys(code.co_names)
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            names.update(dict.fromkeys(_names(constant)))
-    return tuple(names)
+class _Globals(dict[str, Any]):
+    """The module of a function that was made anew: a name is wrapped when it is looked up."""
+
+    def __init__(self, rewriter: Rewriter, function: types.FunctionType, path: Path) -> None:
+        name = function.__globals__.get("__name__", "__main__")
+        super().__init__(__builtins__=frameworks.BUILTINS, __name__=name)
+        self._rewriter = rewriter
+        self._function = function
+        self._path = path
+
+    def __missing__(self, name: str) -> Any:
+        if name not in self._function.__globals__:
+            raise KeyError(name)  # Python looks among its own functions then
+        value = self[name] = self._rewriter.global_name(self._function, self._path, name)
+        return value

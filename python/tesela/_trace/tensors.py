@@ -10,8 +10,6 @@ from . import state
 from .error import error
 from .graph import BOOL, F32, I32
 
-_FRAMEWORKS: Final = frozenset(("torch", "numpy", "jax", "jaxlib"))
-
 #: The language's element type of a dtype, and the type of an element that is read.
 _ELEMENTS: Final = {
     "float32": ("f32", F32),
@@ -28,15 +26,12 @@ _known: dict[Any, tuple[str, str]] = {}
 
 def is_tensor(value: Any) -> bool:
     """Whether `value` is a tensor of a framework."""
-    torch = state.framework("torch")
-    if torch is not None and isinstance(value, torch.Tensor):
-        return True
-    if type(value).__module__.partition(".")[0] not in _FRAMEWORKS:
-        return False
-    numpy = state.framework("numpy")
-    if numpy is not None and isinstance(value, numpy.generic):
-        return False
-    return hasattr(value, "shape") and hasattr(value, "dtype")
+    for name, kind in (("torch", "Tensor"), ("numpy", "ndarray")):
+        framework = state.framework(name)
+        if framework is not None and isinstance(value, getattr(framework, kind)):
+            return True
+    is_jax = type(value).__module__.partition(".")[0] in ("jax", "jaxlib")
+    return is_jax and hasattr(value, "shape") and hasattr(value, "dtype")
 
 
 def element_of(value: Any, name: str) -> tuple[str, str]:
