@@ -792,6 +792,20 @@ def temperature_by_query() -> Case:
 
 
 @case
+def arrays() -> Case:
+    table, bounds = floats(H, 12), torch.tensor([3, 9, 20, 31])
+
+    def score_mod(score, b, h, q_idx, kv_idx):
+        flipped = table.flip(0)[h, kv_idx % 12] + table.T[q_idx % 12, h]
+        sums = table[h, 2:9].sum() + table[:, 1::3].mean(-1)[h] + (table[h] * table[0])[-2]
+        products = table[h] @ table[1] + torch.dot(table[h, :4], table.exp()[h, 8:])
+        bucket = torch.bucketize(kv_idx, bounds) + torch.searchsorted(bounds, q_idx, right=True)
+        return score + 0.1 * (flipped + sums + products) + bucket
+
+    return Case(lambda b, h, q_idx, kv_idx: (table[h] > kv_idx - q_idx).any(), score_mod)
+
+
+@case
 def rounding() -> Case:
     def score_mod(score, b, h, q_idx, kv_idx):
         x = (q_idx - kv_idx) / 4

@@ -43,7 +43,7 @@ class Page(unittest.TestCase):
                     with self.assertRaises(tesela.InvalidVariantError) as caught:
                         tesela.variant(names["mask"])
                     self.assertIn(text.rpartition("# ")[2].strip(), str(caught.exception))
-                elif importlib.util.find_spec("tesela.torch") is not None:
+                elif all(map(importlib.util.find_spec, ("torch", "tesela.torch"))):
                     exec(compile(text, PAGE.name, "exec"), names)
                     self.assertEqual(names["out"].shape, (1, 2, 256, 32))
         self.assertEqual(kinds, {"python", "attn", "python-error", "python-torch"})

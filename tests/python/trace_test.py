@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import gc
 import math
+import re
 import sys
 import time
 import unittest
@@ -30,7 +31,7 @@ def body(function: Any, **arguments: Any) -> str:
     """The statements of a function's text, which the library accepts."""
     text, _ = trace(function, arguments)
     tesela.variant(text)
-    return "; ".join(line.strip() for line in text.splitlines()[1:-1])
+    return re.sub(" +", " ", "; ".join(line.strip() for line in text.splitlines()[1:-1]))
 
 
 def other_way(condition: bool) -> bool:
@@ -51,6 +52,18 @@ class Texts(unittest.TestCase):
     def test_a_condition_is_a_mask_and_a_number_a_score(self) -> None:
         self.check(lambda q, k: q > k, "mask = q > k")
         self.check(lambda s, q, k: s - q * k, "score = s - q * k")
+
+    def test_a_mask_a_score_and_a_sink(self) -> None:
+        sinks = np.zeros(2, np.float32)
+        self.check(
+            lambda q, k: q >= k,
+            "mask = q >= k; score = s * scale; sink = sinks[h]",
+            score=lambda s, scale: s * scale,
+            sink=lambda h: sinks[h],
+            scale=0.5,
+        )
+        with self.assertRaisesRegex(TraceError, "the score is given twice"):
+            trace(lambda s: s, {"score": lambda s: s})
 
     def test_extents_and_heads_by_name(self) -> None:
         self.check(lambda q, k, Sq, Sk: q + Sk - Sq >= k, "mask = q + Sk - Sq >= k")

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from .error import TraceError
-from .tracer import FLEX_MASK, FLEX_SCORE, traced
+from .tracer import FLEX_MASK, FLEX_SCORE, STATEMENTS, traced
 
 __all__ = ["TraceError", "trace", "trace_flex"]
 
@@ -22,12 +22,17 @@ def trace(
         function: gets the indices by the names of its arguments (`b h hkv q k`, the extents
             `B H Hkv Sq Sk`, the score `s`, or FlexAttention's `batch head q_idx kv_idx score`). It
             returns a condition, which is a mask, or a number, which is a score.
-        arguments: values for its other arguments, numbers or tensors.
+        arguments: values for its other arguments, numbers or tensors. A function under the name
+            `mask`, `score` or `sink`, which no argument may have, is that statement of the text.
 
     Raises:
         TraceError: at the user's line, with what was found there and what to write instead.
     """
-    return traced({"": function}, arguments or {}, {})
+    if not arguments:
+        return traced({"": function}, {}, {})
+    others = {name: f for name, f in arguments.items() if name in STATEMENTS and callable(f)}
+    rest = {name: value for name, value in arguments.items() if name not in others}
+    return traced({"": function, **others}, rest, {})
 
 
 def trace_flex(

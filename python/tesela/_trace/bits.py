@@ -164,6 +164,7 @@ def _either(graph: Graph, op: str, a: Node, b: Node) -> Node:
     if a is b:
         return a if op == "|" else graph.constant(0)
     # Which bits are wanted is known where the value is used, as in '(x | x << 8) & 0xff'.
+    graph.has_bits = True
     return graph.node(op, I32, None, (a, b))
 
 
@@ -229,6 +230,8 @@ def lowered(graph: Graph, node: Node) -> Node:
 
     `a | b` is `a + b - (a & b)`, and `a ^ b` is `a + b - 2 * (a & b)`.
     """
+    if not graph.has_bits:
+        return node
     done: dict[int, Node] = {}
     for each in in_order((node,)):
         args = tuple(done[id(arg)] for arg in each.args)

@@ -28,6 +28,9 @@ _NEGATED: Final = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<="
 _MIRRORED: Final = {"==": "==", "!=": "!=", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
 
 
+_NOTHING: Final[frozenset[object]] = frozenset()
+
+
 class Node:
     """An expression.
 
@@ -44,36 +47,58 @@ class Node:
 
     `bound` is whether an index of a reduction outside of the node is used, `uniform` whether the
     value is known when the function is traced: it depends on captured numbers and shapes only.
+    `number` counts the graph's nodes; operands have lower ones.
     """
 
-    __slots__ = ("args", "bound", "graph", "may", "op", "payload", "type", "uniform")
+    __slots__ = (
+        "args",
+        "bound",
+        "graph",
+        "has_score",
+        "may",
+        "number",
+        "op",
+        "payload",
+        "type",
+        "uniform",
+    )
 
     def __init__(
-        self, graph: Graph, op: str, type_: str, payload: object, args: tuple[Node, ...]
+        self,
+        graph: Graph,
+        number: int,
+        op: str,
+        type_: str,
+        payload: object,
+        args: tuple[Node, ...],
     ) -> None:
         self.graph = graph
+        self.number = number
         self.op = op
         self.type = type_
         self.payload = payload
         self.args = args
         self.may: int | None = None
-        if op == "index":
-            self.bound: frozenset[object] = frozenset((payload,))
-        elif op == "reduce":
-            assert isinstance(payload, tuple)
-            self.bound = args[0].bound | args[1].bound - {payload[1]}
-        elif len(args) == 1:
-            self.bound = args[0].bound
-        else:
-            bound: frozenset[object] = frozenset()
-            for arg in args:
-                if arg.bound:
-                    bound |= arg.bound
-            self.bound = bound
-        if args:
-            self.uniform: bool = op not in ("read", "reduce") and all(a.uniform for a in args)
-        else:
+        if not args:
             self.uniform = op in ("const", "scalar", "extent")
+            own: tuple[object, ...] = (payload,) if op == "index" else ()
+            self.bound = frozenset(own)
+            self.has_score = op == "name" and payload == "s"
+            return
+        uniform = op not in ("read", "reduce")
+        has_score = False
+        bound = _NOTHING
+        for arg in args:
+            uniform = uniform and arg.uniform
+            has_score = has_score or arg.has_score
+            if arg.bound:
+                bound |= arg.bound
+        self.uniform = uniform
+        self.has_score = has_score
+        if op == "reduce":
+            assert isinstance(payload, tuple)
+            bound -= {payload[1]}
+        self.bound = bound
 
     def __repr__(self) -> str:
         if self.op in ("const", "name", "scalar", "extent", "index"):
@@ -96,6 +121,8 @@ class Graph:
     def __init__(self) -> None:
         self._nodes: dict[tuple[object, ...], Node] = {}
         self._depth = 0
+        #: Whether there are nodes that `bits.lowered` must turn into arithmetic.
+        self.has_bits = False
         self.true = self.constant(True)
         self.false = self.constant(False)
 
@@ -105,7 +132,8 @@ class Graph:
         key = (op, type_, payload, *map(id, args))
         known = self._nodes.get(key)
         if known is None:
-            known = self._nodes[key] = Node(self, op, type_, payload, args)
+            known = Node(self, len(self._nodes), op, type_, payload, args)
+            self._nodes[key] = known
         return known
 
     def constant(self, value: Number) -> Node:
@@ -337,18 +365,14 @@ def _other(pair: Node, one: Node) -> Node:
 
 def in_order(roots: Iterable[Node]) -> list[Node]:
     """All nodes below `roots` and these, each after its operands."""
-    order: list[Node] = []
-    seen: set[int] = set()
-    stack = [(root, False) for root in roots]
+    found: dict[int, Node] = {}
+    stack = list(roots)
     while stack:
-        node, is_done = stack.pop()
-        if is_done:
-            order.append(node)
-        elif id(node) not in seen:
-            seen.add(id(node))
-            stack.append((node, True))
-            stack.extend((arg, False) for arg in reversed(node.args))
-    return order
+        node = stack.pop()
+        if node.number not in found:
+            found[node.number] = node
+            stack.extend(node.args)
+    return [found[number] for number in sorted(found)]
 
 
 def number_of(node: Node) -> int | float:

@@ -50,9 +50,11 @@ _DEEPEST: Final = 60
 
 def identifier(hint: str, taken: Iterable[str]) -> str:
     """A name of the language that is like `hint`, and not in `taken`."""
-    name = re.sub(r"\W+", "_", hint, flags=re.ASCII).strip("_") or "value"
-    if name[0].isdigit():
-        name = f"n{name}"
+    name = hint
+    if not (name.isidentifier() and name.isascii()):
+        name = re.sub(r"\W+", "_", hint, flags=re.ASCII).strip("_") or "value"
+        if name[0].isdigit():
+            name = f"n{name}"
     if name not in WORDS and name not in taken:
         return name
     number = 1 if name in WORDS else 2
@@ -71,9 +73,8 @@ class Printer:
         self._lines: list[str] = []
         self._indices: dict[object, str] = {}
 
-    def body(self, statements: list[tuple[str, Node]]) -> str:
-        """The lines of `let`s and of `mask`, `score` and `sink`."""
-        order = in_order(node for _, node in statements)
+    def body(self, statements: list[tuple[str, Node]], order: list[Node]) -> str:
+        """The lines of `let`s and of `mask`, `score` and `sink`; `order` has all nodes."""
         uses = dict.fromkeys(map(id, order), 0)
         for node in order:
             for arg in node.args:

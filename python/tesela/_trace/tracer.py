@@ -28,6 +28,7 @@ INDICES: Final = {
     **{"batch": "b", "head": "h", "q_idx": "q", "kv_idx": "k", "k_idx": "k", "score": "s"},
     **{"token_q": "q", "token_kv": "k", "q_head": "h", "kv_head": "hkv"},
 }
+STATEMENTS: Final = ("mask", "score", "sink")
 FLEX_MASK: Final = ("b", "h", "q", "k")
 FLEX_SCORE: Final = ("s", "b", "h", "q", "k")
 
@@ -280,7 +281,8 @@ class Trace:
 
     def __init__(self, tracer: Tracer, name: str, statements: list[tuple[str, Node]]) -> None:
         used: set[int] = set()
-        for node in in_order(node for _, node in statements):
+        order = in_order(node for _, node in statements)
+        for node in order:
             if node.op in ("scalar", "read"):
                 used.add(node.payload)  # type: ignore[arg-type]
             elif node.op == "extent":
@@ -306,7 +308,7 @@ class Trace:
                 names[("extent", (index, axis))] = extent
                 extents.append("1" if capture.is_scalar else extent)
             lines.append(f"{own}: {capture.element}[{', '.join(extents)}]")
-        body = Printer(names).body(statements)
+        body = Printer(names).body(statements, order)
         listed = f"({', '.join(lines)})" if lines else ""
         self.text = f"attention {identifier(name, ())}{listed} {{\n{body}\n}}\n"
         walk = Walk()
@@ -454,12 +456,14 @@ def _made(
         node = tracer.run(function, (item(i),), signatures.get(statement))
         node = bits.lowered(tracer.graph, node)
         statement = statement or ("mask" if node.type == BOOL else "score")
+        if any(statement == known for known, _ in statements):
+            raise error_of_definition(f"the {statement} is given twice", function)
         if statement == "mask" and node.type != BOOL:
             raise error_of_definition(
                 "the mask is a number; a mask is a condition: compare it, for example with '!= 0'",
                 function,
             )
-        if statement == "mask" and _uses_score(node):
+        if statement == "mask" and node.has_score:
             raise error_of_definition(
                 "the mask depends on the score, which differs between devices in its last bits; "
                 "return where(condition, score, -inf) from a score instead",
@@ -467,9 +471,5 @@ def _made(
             )
         statements.append((statement, tracer.graph.number(node) if statement != "mask" else node))
         names.append(getattr(_code(function), "co_name", "function"))
-    name = "_".join("function" if name == "<lambda>" else name for name in names)
+    name = "_".join(name for name in names if name != "<lambda>") or "function"
     return Trace(tracer, name, statements)
-
-
-def _uses_score(node: Node) -> bool:
-    return any(each.op == "name" and each.payload == "s" for each in in_order((node,)))

@@ -419,7 +419,11 @@ class Array(Traced):
         raise error("a whole tensor is no integer; index it")
 
     def __getitem__(self, index: Any) -> Any:
-        return _index(self, index if isinstance(index, tuple) else (index,))
+        indices = index if isinstance(index, tuple) else (index,)
+        if len(indices) == len(self.nodes) and all(type(i) is Value for i in indices):
+            places = (_position(self.graph, i, n) for i, n in zip(indices, self.nodes, strict=True))
+            return Value(self.element(tuple(places)))
+        return _index(self, indices)
 
 
 def _index(array: Array, index: tuple[Any, ...]) -> Any:
