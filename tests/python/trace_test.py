@@ -148,6 +148,24 @@ class Texts(unittest.TestCase):
         self.check(lambda s, q: s if not q / 2 < 3 else 0.0, "score = q / 2.0 < 3 ? 0.0 : s")
         self.assertIn("!(", body(lambda q, k: ~(q / 2 < k)))
 
+    def test_what_follows_from_an_equality(self) -> None:
+        ids = np.zeros(8, np.int32)
+        starts = np.zeros(8, np.int32)
+
+        def at(x: Any) -> Any:
+            return x - starts[ids[x]]
+
+        self.check(
+            lambda q, k: (ids[q] == ids[k]) & (at(q) >= at(k)) & (at(q) - at(k) < 5),
+            "mask = ids[q] == ids[k] && q >= k && q - k < 5",
+        )
+        self.check(
+            lambda q, k: (at(q) >= at(k)) & (ids[q] == ids[k]),
+            "mask = q >= k && ids[q] == ids[k]",
+        )
+        self.assertIn("starts", body(lambda q, k: (ids[q] <= ids[k]) & (at(q) >= at(k))))
+        self.assertIn("starts", body(lambda q, k: (ids[q] == ids[k]) | (at(q) >= at(k))))
+
     def test_what_is_used_twice_is_named(self) -> None:
         self.check(
             lambda q, k: (q - k < 5) & (q - k > 2), "let x0 = q - k; mask = x0 < 5 && x0 > 2"

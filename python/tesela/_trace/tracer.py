@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from . import arrays, bits, conversions, special, state  # noqa: F401 - they enter functions
 from .capture import Rewriter
+from .equalities import simplified
 from .error import TraceError, error, error_of_definition, error_of_exception
 from .frameworks import python_number
 from .graph import BOOL, F32, HIGHEST, I32, LOWEST, Graph, Node, in_order
@@ -454,7 +455,7 @@ def _made(
     names = []
     for i, (statement, function) in enumerate(functions.items()):
         node = tracer.run(function, (item(i),), signatures.get(statement))
-        node = bits.lowered(tracer.graph, node)
+        node = bits.lowered(tracer.graph, simplified(tracer.graph, node))
         statement = statement or ("mask" if node.type == BOOL else "score")
         if any(statement == known for known, _ in statements):
             raise error_of_definition(f"the {statement} is given twice", function)
