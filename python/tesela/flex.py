@@ -20,12 +20,13 @@ What differs from PyTorch's functions:
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple, NoReturn
 
 from tesela._attention import attention
 from tesela._errors import InvalidArgumentError, UnsupportedError
-from tesela._trace import trace_flex
+from tesela._trace import plan_flex, trace_flex, values
 from tesela._variant import Variant, _program_of, as_variant
 
 __all__ = [
@@ -472,13 +473,53 @@ def flex_attention(
         key = key.expand(batch, -1, -1, -1)
         value = value.expand(batch, -1, -1, -1)
     mask_mod = None if block_mask is None else block_mask.mask_mod
-    variant = _variant_of(mask_mod, score_mod)
+    with_lse = return_lse if return_aux is None else return_aux.lse
+    if _is_compiling():
+        result = _compiled(query, key, value, mask_mod, score_mod, scale, with_lse)
+    else:
+        variant = _variant_of(mask_mod, score_mod)
+        result = attention(query, key, value, variant, scale=scale, return_lse=with_lse)
     if return_aux is None:
-        return attention(query, key, value, variant, scale=scale, return_lse=return_lse)
-    if not return_aux.lse:
-        return attention(query, key, value, variant, scale=scale), AuxOutput()
-    out, lse = attention(query, key, value, variant, scale=scale, return_lse=True)
-    return out, AuxOutput(lse=lse)
+        return result
+    return (result[0], AuxOutput(lse=result[1])) if with_lse else (result, AuxOutput())
+
+
+def _is_compiling() -> bool:
+    """Whether torch.compile follows this call."""
+    torch = sys.modules.get("torch")
+    return torch is not None and bool(torch.compiler.is_compiling())
+
+
+def _compiled(
+    query: Any,
+    key: Any,
+    value: Any,
+    mask_mod: Mod | None,
+    score_mod: Mod | None,
+    scale: float | None,
+    return_lse: bool,
+) -> Any:
+    from tesela.torch import attention as operator  # type: ignore[import-not-found, unused-ignore]
+
+    source, plan = _constant(mask_mod, score_mod)
+    roots = tuple(f for f in (mask_mod, score_mod) if f is not None)
+    given = values(roots, *plan)
+    variant = as_variant(source)
+    result: Any = operator(query, key, value, variant, scale, return_lse, False, None, given)
+    return result
+
+
+def _constant(mask_mod: Mod | None, score_mod: Mod | None) -> tuple[str, Any]:
+    """What is a constant of PyTorch's graph: the variant's source, and where its values are."""
+    if mask_mod is None and score_mod is None:
+        source, plan = "full", ((), (), ())
+    else:
+        source, plan = plan_flex(mask_mod, score_mod)
+    as_variant(source)  # so that it is known to whoever asks
+    return source, plan
+
+
+_constant._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
 
 def _variant_of(mask_mod: Mod | None, score_mod: Mod | None) -> Variant:

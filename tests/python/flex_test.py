@@ -18,6 +18,7 @@ pytest.importorskip("tesela.torch", reason="FlexAttention's interface needs the 
 import flex_functions  # noqa: E402
 import tesela  # noqa: E402
 from tesela import flex  # noqa: E402
+from torch._dynamo.testing import CompileCounter  # noqa: E402
 from torch.nn.attention import flex_attention as pytorch  # noqa: E402
 
 B, HEADS, QUERIES, KEYS = 2, 4, 40, 56
@@ -34,6 +35,7 @@ def tensors(kv_heads: int = HEADS, batch: int = B, queries: int = QUERIES) -> An
 class FlexAttention(unittest.TestCase):
     def setUp(self) -> None:
         warnings.simplefilter("ignore")
+        torch._dynamo.reset()
         pytorch._FLEX_ATTENTION_DISABLE_COMPILE_DEBUG = True
 
     def both(
@@ -115,11 +117,62 @@ class FlexAttention(unittest.TestCase):
             return (q_idx - kv_idx).abs() < window
 
         block_mask = flex.create_block_mask(mask, None, None, QUERIES, KEYS)
-        compiled = torch.compile(flex.flex_attention)
+        compiled = torch.compile(flex.flex_attention, fullgraph=True)
         for each in (5, 8):
             window = each
             expected = flex.flex_attention(q, k, v, None, block_mask)
             self.assertTrue(compiled(q, k, v, None, block_mask).equal(expected))
+
+    def test_a_compiled_model_sees_what_changes(self) -> None:
+        counter = CompileCounter()
+
+        @torch.compile(fullgraph=True, backend=counter)
+        def model(q: Any, k: Any, v: Any, score: Any, mask: Any) -> Any:
+            request = flex.AuxRequest(lse=True)
+            out, aux = flex.flex_attention(q * 2, k, v, score, mask, return_aux=request)
+            return out + aux.lse[..., None]
+
+        def made(window: int, slopes: Any, mode: str) -> Any:
+            def near(b: Any, h: Any, q_idx: Any, kv_idx: Any) -> Any:
+                return (q_idx - kv_idx).abs() < window
+
+            def score(score: Any, b: Any, h: Any, q_idx: Any, kv_idx: Any) -> Any:
+                return score + slopes[h] * (kv_idx - q_idx) if mode == "slope" else score * 2
+
+            mask = flex.and_masks(near, lambda b, h, q_idx, kv_idx: kv_idx >= b)
+            return score, flex.create_block_mask(mask, None, None, QUERIES, KEYS)
+
+        slopes = torch.rand(HEADS)
+        compiled = []
+        for window, table, mode in (
+            (30, slopes, "slope"),
+            (40, slopes, "slope"),
+            (50, slopes * 2, "slope"),
+            (60, slopes, "slope"),
+            (60, slopes, "double"),
+        ):
+            functions = made(window, table, mode)
+            out = model(*tensors(), *functions)
+            q, k, v = tensors()
+            expected, lse = flex.flex_attention(q * 2, k, v, *functions, return_lse=True)
+            self.assertTrue(out.equal(expected + lse[..., None]))
+            compiled.append(counter.frame_count)
+        # The second window makes numbers arguments of the graph; the last mode is another text.
+        self.assertEqual(compiled, [1, 2, 2, 2, 3])
+
+    def test_a_compiled_model_sees_that_one_tensor_became_two(self) -> None:
+        q, k, v = tensors()
+        compiled = torch.compile(flex.flex_attention, fullgraph=True, backend="eager")
+
+        def made(a: Any, b: Any) -> Any:
+            return lambda score, _b, h, q_idx, kv_idx: (
+                score + a[kv_idx] + b[q_idx] * a[q_idx] * kv_idx
+            )
+
+        one, other = torch.rand(2, KEYS)
+        for function in (made(one, one), made(one, other), made(other, other)):
+            expected = flex.flex_attention(q, k, v, function)
+            self.assertTrue(compiled(q, k, v, function).equal(expected))
 
     def test_refusals(self) -> None:
         q, k, v = tensors()

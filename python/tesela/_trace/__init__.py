@@ -7,10 +7,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from .compiled import plan, values
 from .error import TraceError
-from .tracer import FLEX_MASK, FLEX_SCORE, STATEMENTS, traced
+from .tracer import FLEX_MASK, FLEX_SCORE, STATEMENTS, held, traced
 
-__all__ = ["TraceError", "trace", "trace_flex"]
+__all__ = ["TraceError", "plan_flex", "trace", "trace_flex", "values"]
 
 
 def trace(
@@ -39,9 +40,22 @@ def trace_flex(
     mask_mod: Callable[..., Any] | None, score_mod: Callable[..., Any] | None
 ) -> tuple[str, dict[str, Any]]:
     """The text of FlexAttention's functions, whose arguments go by their places."""
+    return traced(_given(mask_mod, score_mod), {}, _FLEX)
+
+
+def plan_flex(
+    mask_mod: Callable[..., Any] | None, score_mod: Callable[..., Any] | None
+) -> tuple[str, tuple[Any, ...]]:
+    """For torch.compile: the text, and what `values` takes behind the functions."""
+    found, _ = held(_given(mask_mod, score_mod), {}, _FLEX)
+    return found.text, tuple(plan(found))
+
+
+_FLEX = {"mask": FLEX_MASK, "score": FLEX_SCORE}
+
+
+def _given(
+    mask_mod: Callable[..., Any] | None, score_mod: Callable[..., Any] | None
+) -> dict[str, Callable[..., Any]]:
     functions = {"mask": mask_mod, "score": score_mod}
-    return traced(
-        {name: function for name, function in functions.items() if function is not None},
-        {},
-        {"mask": FLEX_MASK, "score": FLEX_SCORE},
-    )
+    return {name: function for name, function in functions.items() if function is not None}

@@ -151,6 +151,10 @@ class Tracer:
             self.decisions.append((node, value))
         return value
 
+    def value_of(self, index: int) -> Any:
+        """The value of a captured number."""
+        return self._values[index]
+
     # Running
 
     def run(self, function: Any, path: Path, signature: tuple[str, ...] | None) -> Node:
@@ -317,6 +321,8 @@ class Trace:
         #: Places in the walk, and what must be there: a value, or what is at another place.
         self._equal: list[tuple[int, Any]] = []
         self._same: list[tuple[int, int]] = []
+        self.conditions = tracer.conditions
+        self.shared = tracer.shared
         for path, expected in tracer.conditions:
             self._equal.append((walk.add(path), expected))
         for path, other in tracer.shared:
@@ -326,6 +332,12 @@ class Trace:
         self._parameters = [(name, _Source(c, walk)) for name, c in self.parameters]
         self._needed = [
             (i, _Source(c, walk)) for i, c in enumerate(tracer.captures) if _is_in(i, needed)
+        ]
+        #: Captured numbers and tensors' shapes that the text depends on, by path.
+        self.specialized = [
+            (c.path, tracer.value_of(i))
+            for i, c in enumerate(tracer.captures)
+            if c.path is not None and c.rank is None and _is_in(i, needed)
         ]
         self.is_kept = tracer.is_kept
 
@@ -412,6 +424,16 @@ def traced(
 
     Functions are given by statement, `mask`, `score` or `sink`, or "" for what it turns out to be.
     """
+    trace, values = held(functions, arguments, signatures)
+    return trace.text, values
+
+
+def held(
+    functions: Mapping[str, Callable[..., Any]],
+    arguments: Mapping[str, Any],
+    signatures: Mapping[str, tuple[str, ...]],
+) -> tuple[Trace, dict[str, Any]]:
+    """The trace of functions, which is made where there is none that holds, and the values."""
     roots = (*functions.values(), arguments)
     codes = tuple(map(_code, functions.values()))
     key = (*functions, *map(id, codes), *arguments)
@@ -420,7 +442,7 @@ def traced(
         for trace in known[1]:
             values = trace.values(roots)
             if values is not None:
-                return trace.text, values
+                return trace, values
     trace = _made(functions, arguments, signatures)
     values = trace.values(roots)
     if values is None:
@@ -432,7 +454,7 @@ def traced(
             known = _traces.setdefault(key, (codes, []))
         known[1].insert(0, trace)
         del known[1][_MOST_TRACES:]
-    return trace.text, values
+    return trace, values
 
 
 def _code(function: Any) -> Any:
