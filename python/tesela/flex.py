@@ -193,6 +193,14 @@ class BlockMask:
         """(B, H, Q_LEN, KV_LEN)."""
         return (self._batch, self._heads, *self.seq_lengths)
 
+    @property
+    def variant(self) -> Variant:
+        """The mask as Tesela's variant, with the values that its function captures now.
+
+        ``variant.text`` is its text, ``variant.explain(length=8192)`` its picture.
+        """
+        return _variant_of(self.mask_mod, None)
+
     def numel(self) -> int:
         """The number of pairs."""
         return math.prod(self.shape)
