@@ -19,8 +19,10 @@ What differs from PyTorch's functions:
 
 from __future__ import annotations
 
+import inspect
 import math
 import sys
+import types
 from collections.abc import Callable
 from typing import Any, NamedTuple, NoReturn
 
@@ -192,6 +194,14 @@ class BlockMask:
     def shape(self) -> tuple[int, int, int, int]:
         """(B, H, Q_LEN, KV_LEN)."""
         return (self._batch, self._heads, *self.seq_lengths)
+
+    @property
+    def variant(self) -> Variant:
+        """The mask as Tesela's variant, with the values that its function captures now.
+
+        ``variant.text`` is its text, ``variant.explain(length=8192)`` its picture.
+        """
+        return _variant_of(self.mask_mod, None)
 
     def numel(self) -> int:
         """The number of pairs."""
@@ -371,8 +381,8 @@ def create_mask(
 
 def _positional(function: Mod) -> int:
     """How many arguments a function needs."""
-    import inspect
-
+    if isinstance(function, types.FunctionType) and not hasattr(function, "__wrapped__"):
+        return function.__code__.co_argcount - len(function.__defaults__ or ())
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     parameters = inspect.signature(function).parameters.values()
     return sum(1 for p in parameters if p.default is p.empty and p.kind in kinds)

@@ -268,6 +268,7 @@ class BlockMasks(unittest.TestCase):
     def test_what_it_has_not(self) -> None:
         mask = flex.create_block_mask(flex_functions.causal_mask, 1, 1, 8, 8)
         self.assertIs(mask.to("cuda"), mask)
+        self.assertIn("mask = q >= k", mask.variant.text)
         self.assertFalse(hasattr(mask, "kv_indices"))
         with self.assertRaisesRegex(AttributeError, "has no kv_num_blocks: it holds a function"):
             mask.kv_num_blocks  # noqa: B018
