@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any, Literal
 
 from tesela._errors import InvalidArgumentError
@@ -13,28 +13,34 @@ from tesela._variant import Variant, as_variant
 
 Layout = Literal["bhsd", "bshd"]
 
-_FRAMEWORKS = {
-    "numpy": "tesela._numpy",
-    "torch": "tesela.torch",
-    "jax": "tesela.jax",
-    "jaxlib": "tesela.jax",
-}
+_MODULES = {"numpy": "_numpy", "torch": "torch", "jax": "jax", "jaxlib": "jax"}
 """The module that serves a framework's tensors, by the first word of their type's module."""
 
-_by_type: dict[type, Callable[..., Any]] = {}
+
+_known = SimpleNamespace()
+"""``attention`` of the frameworks that were met, by the framework's name."""
+
+_frameworks: dict[type, str] = {}
+"""The framework's name by a tensor's type."""
 
 
-def _implementation(tensor: Any) -> Callable[..., Any]:
-    """The function for tensors of this type: ``attention`` of its framework's module."""
-    for base in type(tensor).__mro__:
-        module = _FRAMEWORKS.get(base.__module__.partition(".")[0])
+def _framework(type_of_q: type) -> str:
+    """Where ``_known`` has the function for tensors of this type."""
+    found = _frameworks.get(type_of_q)
+    if found is not None:
+        return found
+    for base in type_of_q.__mro__:
+        module = _MODULES.get(base.__module__.partition(".")[0])
         if module is not None:
-            found: Callable[..., Any] = importlib.import_module(module).attention
-            _by_type[type(tensor)] = found
-            return found
+            setattr(_known, module, importlib.import_module(f"tesela.{module}").attention)
+            return _frameworks.setdefault(type_of_q, module)
     raise InvalidArgumentError(
-        f"q is of the type {type(tensor)}, it must be a tensor of NumPy, PyTorch or JAX: convert it"
+        f"q is of the type {type_of_q}, it must be a tensor of NumPy, PyTorch or JAX: convert it"
     )
+
+
+# torch.compile calls it while it traces, and does not look inside.
+_framework._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
 
 def attention(
@@ -79,7 +85,7 @@ def attention(
         InvalidVariantError: the variant's text has errors.
         UnsupportedError: the device cannot do it.
     """
-    function = _by_type.get(type(q)) or _implementation(q)
+    function = getattr(_known, _framework(type(q)))
     if layout != "bhsd" and layout != "bshd":
         raise InvalidArgumentError(f"the layout is {layout!r}, it must be 'bhsd' or 'bshd'")
     return function(

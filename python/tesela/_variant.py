@@ -8,6 +8,8 @@ import importlib
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from threading import Lock
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 from tesela import _native
@@ -236,8 +238,13 @@ def _program_of(text: str, file: str) -> _Program:
     return found
 
 
-_by_source: dict[str, Variant] = {}
-"""Variants without values, by name of the library, text or path."""
+_known = SimpleNamespace()
+"""Variants without values that came from strings; torch.compile follows attributes, but not files."""
+
+_places: dict[str, str] = {}
+"""The attribute of ``_known``, by name of the library, text or path."""
+
+_lock = Lock()
 
 
 def library() -> tuple[str, ...]:
@@ -265,14 +272,28 @@ def _read(source: str | os.PathLike[str]) -> tuple[str, str]:
         ) from error
 
 
+def _load(source: str) -> str:
+    """Where ``_known`` has the variant of a name of the library, a text or a path."""
+    place = _places.get(source)
+    if place is None:
+        found = Variant(_program_of(*_read(source)), {})
+        with _lock:
+            place = f"variant_{len(_places)}"
+            setattr(_known, place, found)
+            _places[source] = place
+    return place
+
+
+# torch.compile calls it while it traces, and does not look inside.
+_load._dynamo_marked_constant = True  # type: ignore[attr-defined]
+
+
 def as_variant(source: Variant | str | os.PathLike[str] | Callable[..., Any]) -> Variant:
     """``source`` as a variant; a text, a name or a path that was seen before is not read again."""
     if isinstance(source, Variant):
         return source
     if isinstance(source, str):
-        found = _by_source.get(source)
-        if found is None:
-            found = _by_source.setdefault(source, Variant(_program_of(*_read(source)), {}))
+        found: Variant = getattr(_known, _load(source))
         return found
     if isinstance(source, os.PathLike):
         return Variant(_program_of(*_read(source)), {})

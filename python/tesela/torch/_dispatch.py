@@ -1,0 +1,115 @@
+# Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""``tesela.attention`` of PyTorch's tensors: the binding at once where that is all that a call is, else
+the operator."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.fx.experimental.symbolic_shapes import has_static_value
+
+from tesela._variant import Variant
+from tesela.torch._launch import launch
+from tesela.torch._operator import ATTENTION, ATTENTION_INTO, refuse_gradients
+
+_PLAIN = frozenset((Tensor, torch.nn.Parameter))
+
+_is_compiling = torch.compiler.is_compiling
+_is_grad_enabled = torch.is_grad_enabled
+_is_profiling = torch.autograd._profiler_enabled
+_is_autocasting = torch._C._is_any_autocast_enabled
+_function_modes = torch._C._len_torch_function_stack
+_dispatch_modes = torch._C._len_torch_dispatch_stack
+_transform = torch._C._functorch.maybe_current_level
+_jit_trace = torch._C._get_tracing_state
+_forward_ad = torch.autograd.forward_ad
+
+
+def _is_observed() -> bool:
+    """Whether anything but a launch is to happen: a profile, a trace, a mode, a transform."""
+    return (
+        _is_profiling()
+        or _is_autocasting()
+        or _function_modes() != 0
+        or _dispatch_modes() != 0
+        or _transform() is not None
+        or _jit_trace() is not None
+        or _forward_ad._current_level >= 0
+    )
+
+
+def _are_plain(values: Any) -> bool:
+    """Whether the tensors among these values are PyTorch's own, without a pending negation."""
+    for value in values:
+        if isinstance(value, Tensor) and (type(value) not in _PLAIN or value.is_neg()):
+            return False
+    return True
+
+
+def _by_operator(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    variant: Variant,
+    scale: float | None,
+    return_lse: bool,
+    is_bshd: bool,
+    out: Tensor | None,
+    parameters: Mapping[str, Any],
+) -> Any:
+    number_names, numbers, tensor_names, tensors = [], [], [], []
+    for name, value in {**variant.bound, **parameters}.items():
+        if isinstance(value, Tensor):
+            tensor_names.append(name)
+            tensors.append(value)
+        elif isinstance(value, float) and not has_static_value(value):
+            # A graph would be compiled for its present value. In a tensor it stays an argument.
+            tensor_names.append(name)
+            tensors.append(torch.ones((), dtype=torch.float64) * value)
+        elif value is not None:
+            number_names.append(name)
+            numbers.append(value)
+    given = (variant.text, number_names, numbers, tensor_names, tensors)
+    if out is not None:
+        lse = ATTENTION_INTO(q, k, v, out, *given, scale, is_bshd, return_lse)
+        return (out, lse) if return_lse else out
+    result, lse = ATTENTION(q, k, v, *given, scale, is_bshd, return_lse)
+    return (result, lse) if return_lse else result
+
+
+def attention(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    variant: Variant,
+    scale: float | None,
+    return_lse: bool,
+    is_bshd: bool,
+    out: Tensor | None,
+    parameters: Mapping[str, Any],
+) -> Any:
+    """What :func:`tesela.attention` calls; see there.
+
+    The dispatcher costs as much as a launch. So an eager call goes around it where nothing would come of
+    it: no autograd, autocast, profile, trace, mode, transform or subclass.
+    """
+    if _is_compiling() or _is_observed():
+        return _by_operator(q, k, v, variant, scale, return_lse, is_bshd, out, parameters)
+    if (
+        type(q) not in _PLAIN
+        or type(k) not in _PLAIN
+        or type(v) not in _PLAIN
+        or q.is_neg()
+        or k.is_neg()
+        or v.is_neg()
+        or not (_are_plain(variant._values) and _are_plain(parameters.values()))
+    ):
+        return _by_operator(q, k, v, variant, scale, return_lse, is_bshd, out, parameters)
+    if _is_grad_enabled():
+        refuse_gradients((q, k, v, *variant._values, *parameters.values()))
+    result, lse = launch(q, k, v, variant, scale, return_lse, is_bshd, out, parameters)
+    return (result, lse) if return_lse else result

@@ -1,0 +1,131 @@
+# Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""A launch over plain tensors: outputs from PyTorch's allocator, the current stream, the binding."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import torch
+from torch import Tensor
+
+from tesela import _native
+from tesela._contexts import HOST
+from tesela._errors import InvalidArgumentError, UnsupportedError
+from tesela._variant import Variant
+
+_CUDA_TYPES: Final = {torch.bfloat16: _native.BF16, torch.float16: _native.F16}
+_HOST_TYPES: Final = {**_CUDA_TYPES, torch.float32: _native.F32}
+
+_allocators: dict[int, Callable[[int], Tensor]] = {}
+"""By CUDA device: device memory that a launch needs besides its tensors."""
+
+
+def input_type(q: Tensor) -> int:
+    """The binding's number of q's element type.
+
+    Raises:
+        UnsupportedError: Tesela has no kernels for it on q's device.
+    """
+    found = (_CUDA_TYPES if q.is_cuda else _HOST_TYPES).get(q.dtype)
+    if found is not None and (q.is_cuda or q.is_cpu):
+        return found
+    if not (q.is_cuda or q.is_cpu):
+        raise UnsupportedError(
+            f"q is on the device '{q.device}'; Tesela computes on 'cpu' and 'cuda': move q, k and v"
+        )
+    if q.dtype is torch.float32:
+        raise UnsupportedError(
+            "q's elements are torch.float32, which only the CPU computes; on CUDA they must be "
+            "torch.bfloat16 or torch.float16: convert q, k and v, or use torch.autocast"
+        )
+    raise UnsupportedError(
+        f"q's elements are {q.dtype}, they must be torch.bfloat16 or torch.float16, on the CPU also "
+        "torch.float32: convert q, k and v"
+    )
+
+
+def check_ranks(q: Tensor, k: Tensor, v: Tensor) -> None:
+    """Raises InvalidArgumentError where one of them does not have four axes."""
+    for name, tensor in (("q", q), ("k", k), ("v", v)):
+        if not isinstance(tensor, Tensor):
+            raise InvalidArgumentError(
+                f"{name} is of the type {type(tensor)}, but q is a torch.Tensor: pass a tensor"
+            )
+        if tensor.dim() != 4:
+            raise InvalidArgumentError(
+                f"{name} has the shape {tuple(tensor.shape)}, it must have four axes: [batch, heads, "
+                "length, head dimension], or the order that layout names"
+            )
+
+
+def new_output(q: Tensor, head_dim_v: int) -> Tensor:
+    """A tensor for the result: q's first three axes in q's order in memory, without gaps."""
+    first, second, third, _ = q.shape
+    if q.stride(1) < q.stride(2):
+        return q.new_empty((first, third, second, head_dim_v)).transpose(1, 2)
+    return q.new_empty((first, second, third, head_dim_v))
+
+
+def new_lse(q: Tensor, is_bshd: bool) -> Tensor:
+    """A tensor for the logarithms, [B, H, Sq] in float32."""
+    first, second, third, _ = q.shape
+    shape = (first, third, second) if is_bshd else (first, second, third)
+    return q.new_empty(shape, dtype=torch.float32)
+
+
+def _allocator(device: int) -> Callable[[int], Tensor]:
+    place = torch.device("cuda", device)
+
+    def allocate(count: int) -> Tensor:
+        return torch.empty(count, dtype=torch.uint8, device=place)
+
+    return _allocators.setdefault(device, allocate)
+
+
+def _plain_value(value: Any) -> Any:
+    """A tensor without axes as a number; reading it waits for its device."""
+    return value.item() if isinstance(value, Tensor) and value.dim() == 0 else value
+
+
+def launch(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    variant: Variant,
+    scale: float | None,
+    return_lse: bool,
+    is_bshd: bool,
+    out: Tensor | None,
+    parameters: Mapping[str, Any],
+) -> tuple[Tensor, Tensor | None]:
+    """Computes attention by the binding, now, on the current stream of q's device.
+
+    Every tensor is a plain one: what PyTorch's dispatcher does besides has been done.
+    """
+    device = q.get_device()
+    kind = _CUDA_TYPES.get(q.dtype) if q.is_cuda else _HOST_TYPES.get(q.dtype)
+    if kind is None or (device == HOST and not q.is_cpu):
+        kind = input_type(q)
+    if q.dim() != 4 or v.dim() != 4:
+        check_ranks(q, k, v)
+    head_dim_qk, head_dim_v = q.shape[3], v.shape[3]
+    values, constants = variant._arguments(parameters)
+    if values:
+        values = tuple([_plain_value(value) for value in values])
+    kernel = variant._kernel(kind, head_dim_qk, head_dim_v, device, constants)
+    if out is not None:
+        torch.autograd.graph.increment_version(out)
+    elif head_dim_v == head_dim_qk and q.is_contiguous():
+        out = torch.empty_like(q)
+    else:
+        out = new_output(q, head_dim_v)
+    lse = new_lse(q, is_bshd)  # FIXME-LSE if return_lse else None
+    if device == HOST:
+        kernel.launch(q, k, v, out, lse, scale, values, is_bshd, 0, None)
+    else:
+        stream = torch._C._cuda_getCurrentRawStream(device)
+        allocate = _allocators.get(device) or _allocator(device)
+        kernel.launch(q, k, v, out, lse, scale, values, is_bshd, stream, allocate)
+    return out, lse

@@ -1,0 +1,133 @@
+# Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The rules of torch.vmap: a mapped axis joins the batch where the variant allows it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from tesela._variant import as_variant
+from tesela.torch._operator import ATTENTION, ATTENTION_INTO, LIBRARY
+
+
+@lru_cache(maxsize=256)
+def _batch_tensors(text: str) -> frozenset[str] | None:
+    """The captured tensors with an axis for the batch; None where the batch's number matters besides.
+
+    A joined batch has other numbers ``b``, and more of them. That changes nothing if all that the text
+    does with b is to index the first axis of tensors that have B there. Conservative: what it cannot
+    read, it takes as another use.
+    """
+    variant = as_variant(text)
+    named = set()
+    for parameter in variant.parameters:
+        if parameter.shape is None:
+            continue
+        first, *others = parameter.shape
+        if first == "B":
+            named.add(parameter.name)
+        elif re.search(r"\bB\b", first):
+            return None
+        if any(re.search(r"\bB\b", extent) for extent in others):
+            return None
+    code = re.sub(r"//[^\n]*", "", text)
+    body = code[code.index("{") :]
+    for name in named:
+        body = re.sub(rf"\b{name}\s*\[\s*b\s*(?=[,\]])", f"{name}[0", body)
+    return None if re.search(r"\b[bB]\b", body) else frozenset(named)
+
+
+def _first(tensor: Tensor, axis: int | None, count: int) -> Tensor:
+    """The mapped axis in front; of a tensor that is not mapped an axis of stride 0."""
+    if axis is None:
+        return tensor.expand(count, *tensor.shape)
+    return tensor.movedim(axis, 0)
+
+
+def _joins(
+    text: str, tensor_names: Sequence[str], axes: Sequence[int | None], tensors: Sequence[Tensor]
+) -> bool:
+    """Whether one launch can do it: no tensor is mapped but those with an axis for the batch."""
+    with_batch = _batch_tensors(text)
+    if with_batch is None:
+        return False
+    return all(
+        name in with_batch or axis is None
+        for name, axis in zip(tensor_names, axes, strict=True)
+    )
+
+
+def _map(operator: Any, written: int, info: Any, in_dims: Any, *arguments: Any) -> Any:
+    """``written``: how many of the leading tensors there are, q, k, v and perhaps out."""
+    count = info.batch_size
+    dense, rest = arguments[:written], arguments[written:]
+    text, number_names, numbers, tensor_names, tensors, scale, is_bshd, return_lse = rest
+    axes = in_dims[written + 4] or [None] * len(tensors)
+    mapped = [
+        _first(tensor, axis, count) for tensor, axis in zip(dense, in_dims[:written], strict=True)
+    ]
+    if written == 4 and in_dims[3] is None:
+        raise RuntimeError("vmap: out is not mapped, but what is written into it is")
+    if _joins(text, tensor_names, axes, tensors):
+        with_batch = _batch_tensors(text) or frozenset()
+        # Where an axis does not join without a copy, reshape makes one.
+        joined = [tensor.reshape(-1, *tensor.shape[2:]) for tensor in mapped]
+        captured = [
+            _first(tensor, axis, count).reshape(-1, *tensor.shape[1 if axis is None else 2 :])
+            if name in with_batch
+            else tensor
+            for name, tensor, axis in zip(tensor_names, tensors, axes, strict=True)
+        ]
+        results = operator(
+            *joined, text, number_names, numbers, tensor_names, captured, scale, is_bshd, return_lse
+        )
+        return _split(results, count)
+    each = [
+        operator(
+            *(tensor[i] for tensor in mapped),
+            text,
+            number_names,
+            numbers,
+            tensor_names,
+            [
+                tensor if axis is None else tensor.select(axis, i)
+                for tensor, axis in zip(tensors, axes, strict=True)
+            ],
+            scale,
+            is_bshd,
+            return_lse,
+        )
+        for i in range(count)
+    ]
+    if isinstance(each[0], Tensor):
+        return torch.stack(each), 0
+    return tuple(torch.stack(parts) for parts in zip(*each, strict=True)), (0, 0)
+
+
+def _split(results: Any, count: int) -> Any:
+    """The batch's first axis apart from the mapped one; an lse that was not asked for is empty."""
+
+    def apart(tensor: Tensor) -> Tensor:
+        return tensor.reshape(count, tensor.shape[0] // count, *tensor.shape[1:])
+
+    if isinstance(results, Tensor):
+        return apart(results), 0
+    return tuple(apart(tensor) for tensor in results), (0, 0)
+
+
+def _map_attention(info: Any, in_dims: Any, *arguments: Any) -> Any:
+    return _map(ATTENTION, 3, info, in_dims, *arguments)
+
+
+def _map_attention_into(info: Any, in_dims: Any, *arguments: Any) -> Any:
+    return _map(ATTENTION_INTO, 4, info, in_dims, *arguments)
+
+
+torch.library.register_vmap(ATTENTION, _map_attention, lib=LIBRARY)
+torch.library.register_vmap(ATTENTION_INTO, _map_attention_into, lib=LIBRARY)
