@@ -1,3 +1,221 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-scaled_dot_product_attention = None
+"""PyTorch's scaled_dot_product_attention, by Tesela's kernels."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Final
+
+import torch
+from torch import Tensor
+
+from tesela._errors import InvalidArgumentError, UnsupportedError
+from tesela._variant import as_variant
+from tesela.torch._dispatch import attention
+from tesela.torch._launch import input_type
+from tesela.torch._operator import refuse_gradients
+from tesela.torch._sdpa_log import record
+
+_MASK_TYPES: Final = {
+    torch.bool: "bool",
+    torch.float32: "f32",
+    torch.float16: "f16",
+    torch.bfloat16: "bf16",
+}
+_EXTENTS: Final = (("B", "b"), ("H", "h"), ("Sq", "q"), ("Sk", "k"))
+_MOST_HEAD_DIM: Final = 256
+
+_mask_texts: dict[tuple[tuple[int, ...], torch.dtype], str] = {}
+
+
+def _mask_text(axes: tuple[int, ...], dtype: torch.dtype) -> str:
+    """The variant for a mask that has these of the axes [b, h, q, k], and is the same along others."""
+    found = _mask_texts.get((axes, dtype))
+    if found is not None:
+        return found
+    extents = ", ".join(_EXTENTS[axis][0] for axis in axes) or "one"
+    indices = ", ".join(_EXTENTS[axis][1] for axis in axes) or "0"
+    along = "".join(_EXTENTS[axis][1] for axis in axes) or "one"
+    is_bool = dtype is torch.bool
+    rule = f"mask = m[{indices}]" if is_bool else f"score = s + m[{indices}]"
+    name = f"sdpa_{'mask' if is_bool else 'bias'}_{along}"
+    text = f"attention {name}(m: {_MASK_TYPES[dtype]}[{extents}]) {{\n  {rule}\n}}\n"
+    return _mask_texts.setdefault((axes, dtype), text)
+
+
+def why_unsupported(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None,
+    dropout_p: float,
+    scale: float | None,
+) -> str | None:
+    """A sentence where Tesela cannot do what PyTorch can; None where it can."""
+    if dropout_p > 0:
+        return f"dropout_p is {dropout_p}; dropout comes with gradients: pass 0"
+    for name, tensor in (("query", query), ("key", key), ("value", value)):
+        if tensor.layout is not torch.strided or tensor.is_nested:
+            return f"{name} is a sparse or nested tensor, it must be a dense one"
+        if tensor.dim() < 2:
+            return f"{name} has {tensor.dim()} axes, it must have [..., length, head dimension]"
+        head_dim = tensor.shape[-1]
+        if head_dim % 8 != 0 or not 0 < head_dim <= _MOST_HEAD_DIM:
+            return (
+                f"{name}'s head dimension is {head_dim}, it must be a multiple of 8 up to "
+                f"{_MOST_HEAD_DIM}"
+            )
+        if tensor.stride(-1) != 1:
+            return f"{name}'s last stride is {tensor.stride(-1)}, it must be 1"
+    if scale is not None and not (math.isfinite(scale) and scale > 0):
+        return f"the scale is {scale}, it must be finite and positive"
+    if attn_mask is not None and attn_mask.dtype not in _MASK_TYPES:
+        known = ", ".join(str(each) for each in _MASK_TYPES)
+        return f"attn_mask's elements are {attn_mask.dtype}, they must be one of {known}"
+    try:
+        if not torch.is_autocast_enabled(query.device.type):
+            input_type(query)
+        refuse_gradients((query, key, value, attn_mask))
+    except UnsupportedError as error:
+        return str(error)
+    return None
+
+
+def _with_batch(tensor: Tensor, lead: Sequence[int], heads: int) -> Tensor:
+    """[..., heads, length, head dimension] as [batch, heads, length, head dimension]."""
+    shape = (*lead, heads, *tensor.shape[-2:])
+    if tuple(tensor.shape) != shape:
+        tensor = tensor.expand(shape)
+    return tensor if len(lead) == 1 else tensor.reshape(-1, *shape[-3:])
+
+
+def _heads(tensor: Tensor) -> int:
+    return tensor.shape[-3] if tensor.dim() > 2 else 1
+
+
+def _as_four_axes(
+    query: Tensor, key: Tensor, value: Tensor, enable_gqa: bool
+) -> tuple[Tensor, Tensor, Tensor, tuple[int, ...]]:
+    """The three as [batch, heads, length, head dimension], and the axes that the batch was."""
+    q_heads, k_heads, v_heads = _heads(query), _heads(key), _heads(value)
+    kv_heads = max(k_heads, v_heads)
+    if enable_gqa:
+        if k_heads != v_heads or q_heads % k_heads != 0:
+            raise UnsupportedError(
+                f"query, key and value have {q_heads}, {k_heads} and {v_heads} heads; with "
+                "enable_gqa key and value have the same number, and query a multiple of it"
+            )
+    elif kv_heads > 1 and q_heads != kv_heads:
+        q_heads = torch.broadcast_shapes((q_heads,), (k_heads,), (v_heads,))[0]
+    lead = torch.broadcast_shapes(query.shape[:-3], key.shape[:-3], value.shape[:-3])
+    four = lead or (1,)
+    return (
+        _with_batch(query, four, q_heads),
+        _with_batch(key, four, kv_heads),
+        _with_batch(value, four, kv_heads),
+        tuple(lead),
+    )
+
+
+def _mask_axes(
+    mask: Tensor, lead: tuple[int, ...], heads: int, queries: int, keys: int
+) -> tuple[tuple[int, ...], Tensor]:
+    """Which of [b, h, q, k] the mask has, and the mask with them alone; it is a view."""
+    full = (*lead, heads, queries, keys)
+    if mask.dim() > len(full) and any(extent != 1 for extent in mask.shape[: -len(full)]):
+        full = (-1,) * mask.dim()  # it has axes that nothing else has: refused below
+    mask = mask.reshape((1,) * (len(full) - mask.dim()) + tuple(mask.shape)[-len(full) :])
+    for axis, (extent, limit) in enumerate(zip(mask.shape, full, strict=True)):
+        if extent != 1 and extent != limit:
+            raise InvalidArgumentError(
+                f"attn_mask has the shape {tuple(mask.shape)}, which cannot be broadcast to "
+                f"{(*lead, heads, queries, keys)}: axis {axis} must be 1 or {limit}"
+            )
+    if len(lead) == 0:
+        mask = mask.unsqueeze(0)
+    elif len(lead) > 1:
+        if any(extent != 1 for extent in mask.shape[:-3]):
+            mask = mask.expand(*lead, *mask.shape[-3:])  # reshape may have to copy it
+        mask = mask.reshape(-1, *mask.shape[-3:])
+    axes = []
+    for axis in (3, 2, 1, 0):
+        if mask.shape[axis] == 1 or mask.stride(axis) == 0:
+            mask = mask.select(axis, 0)
+        else:
+            axes.append(axis)
+    return tuple(reversed(axes)), mask if axes else mask.reshape(1)
+
+
+def compute(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None,
+    is_causal: bool,
+    scale: float | None,
+    enable_gqa: bool,
+) -> Tensor:
+    """What ``why_unsupported`` has nothing against; it records the call."""
+    if attn_mask is not None and is_causal:
+        raise InvalidArgumentError(
+            "attn_mask is given and is_causal is set, only one may be: leave one out"
+        )
+    q, k, v, lead = query, key, value, None
+    if not (q.dim() == k.dim() == v.dim() == 4 and q.shape[:2] == k.shape[:2] == v.shape[:2]):
+        q, k, v, lead = _as_four_axes(query, key, value, enable_gqa)
+    parameters: dict[str, Any] = {}
+    if attn_mask is not None:
+        batch = tuple(q.shape[:1]) if lead is None else lead
+        axes, mask = _mask_axes(attn_mask, batch, q.shape[1], q.shape[2], k.shape[2])
+        variant = as_variant(_mask_text(axes, mask.dtype))
+        parameters["m"] = mask
+    else:
+        variant = as_variant("causal" if is_causal else "full")
+    result: Tensor = attention(q, k, v, variant, scale, False, False, None, parameters)
+    record("tesela", variant.name, None)
+    if lead is None:
+        return result
+    shape = result.shape[1:] if max(query.dim(), key.dim(), value.dim()) > 2 else result.shape[2:]
+    return result.reshape(*lead, *shape)
+
+
+def scaled_dot_product_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Tensor:
+    """``torch.nn.functional.scaled_dot_product_attention``, by Tesela's kernels.
+
+    Args:
+        query: ``[..., H, L, E]``; bfloat16 or float16 on CUDA and the CPU, on the CPU also float32.
+            E is a multiple of 8 up to 256, and the last stride is 1.
+        key: ``[..., H, S, E]``, in the same type, on the same device.
+        value: ``[..., H, S, Ev]``. The leading axes of the three are broadcast. Two and three axes
+            are accepted as in PyTorch, and more than four.
+        attn_mask: bool, true where a query attends to a key; or float32, bfloat16 or float16, which is
+            added to the scores. It is broadcast to ``[..., H, L, S]``; axes along which it is the same
+            take no memory.
+        dropout_p: 0; more is refused until there are gradients.
+        is_causal: query i attends to the keys 0 to i, also where L and S differ.
+        scale: of the scores, finite and positive; None: ``1/sqrt(E)``.
+        enable_gqa: H of query may be a multiple of H of key and value.
+
+    Returns:
+        ``[..., H, L, Ev]`` in the type of query. A query without keys gives 0.
+
+    Raises:
+        UnsupportedError: PyTorch can do it and Tesela cannot; :func:`replace_sdpa` calls PyTorch's
+            function then.
+        InvalidArgumentError: shapes, types or devices do not fit.
+    """
+    reason = why_unsupported(query, key, value, attn_mask, dropout_p, scale)
+    if reason is not None:
+        raise UnsupportedError(reason)
+    return compute(query, key, value, attn_mask, is_causal, scale, enable_gqa)
