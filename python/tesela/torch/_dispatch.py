@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.fx.experimental.symbolic_shapes import has_static_value
 
 from tesela._variant import Variant
-from tesela.torch._launch import launch
+from tesela.torch._launch import check_tensors, launch
 from tesela.torch._operator import ATTENTION, ATTENTION_INTO, refuse_gradients
 
 _PLAIN = frozenset((Tensor, torch.nn.Parameter))
@@ -61,6 +61,7 @@ def _by_operator(
     out: Tensor | None,
     parameters: Mapping[str, Any],
 ) -> Any:
+    check_tensors(q, k, v)
     number_names, numbers, tensor_names, tensors = [], [], [], []
     for name, value in {**variant.bound, **parameters}.items():
         if isinstance(value, Tensor):

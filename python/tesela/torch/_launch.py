@@ -46,8 +46,8 @@ def input_type(q: Tensor) -> int:
     )
 
 
-def check_ranks(q: Tensor, k: Tensor, v: Tensor) -> None:
-    """Raises InvalidArgumentError where one of them does not have four axes."""
+def check_tensors(q: Any, k: Any, v: Any) -> None:
+    """Raises InvalidArgumentError where one of them is no tensor of four axes."""
     for name, tensor in (("q", q), ("k", k), ("v", v)):
         if not isinstance(tensor, Tensor):
             raise InvalidArgumentError(
@@ -109,7 +109,7 @@ def launch(
     if kind is None or (device == HOST and not q.is_cpu):
         kind = input_type(q)
     if q.dim() != 4 or v.dim() != 4:
-        check_ranks(q, k, v)
+        check_tensors(q, k, v)
     head_dim_qk, head_dim_v = q.shape[3], v.shape[3]
     values, constants = variant._arguments(parameters)
     if values:
@@ -128,4 +128,4 @@ def launch(
         stream = torch._C._cuda_getCurrentRawStream(device)
         allocate = _allocators.get(device) or _allocator(device)
         kernel.launch(q, k, v, out, lse, scale, values, is_bshd, stream, allocate)
-    return out, lse
+    return out, lse if return_lse else None  # FIXME-LSE

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from tesela._errors import UnsupportedError
 from tesela._variant import as_variant
-from tesela.torch._launch import check_ranks, input_type, launch, new_lse, new_output
+from tesela.torch._launch import check_tensors, input_type, launch, new_lse, new_output
 
 _VARIANT = "str variant, str[] number_names, Scalar[] numbers, str[] tensor_names, Tensor[] tensors"
 _REST = "float? scale, bool is_bshd, bool return_lse"
@@ -91,7 +91,7 @@ def _fake_lse(q: Tensor, is_bshd: bool, return_lse: bool) -> Tensor:
 
 def _check(q: Tensor, k: Tensor, v: Tensor) -> None:
     """What can be said of tensors without their memory; the launch checks the rest."""
-    check_ranks(q, k, v)
+    check_tensors(q, k, v)
     if q.is_cuda or q.is_cpu:  # not those of torch.device("meta"), which stand for either
         input_type(q)
 

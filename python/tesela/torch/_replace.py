@@ -80,8 +80,8 @@ def replace_sdpa() -> Iterator[Counter[SdpaCall]]:
 
     It holds for all threads of the process, until the ``with`` statement ends. It replaces the
     attribute of ``torch.nn.functional``, so a module that took the function by
-    ``from torch.nn.functional import ...`` before keeps PyTorch's. So does code that torch.compile has
-    compiled before.
+    ``from torch.nn.functional import ...`` before keeps PyTorch's. What torch.compile has compiled
+    before is compiled again.
     """
     before = torch.nn.functional.scaled_dot_product_attention
     torch.nn.functional.scaled_dot_product_attention = _replacement

@@ -124,15 +124,16 @@ def _mask_axes(
 ) -> tuple[tuple[int, ...], Tensor]:
     """Which of [b, h, q, k] the mask has, and the mask with them alone; it is a view."""
     full = (*lead, heads, queries, keys)
-    if mask.dim() > len(full) and any(extent != 1 for extent in mask.shape[: -len(full)]):
-        full = (-1,) * mask.dim()  # it has axes that nothing else has: refused below
-    mask = mask.reshape((1,) * (len(full) - mask.dim()) + tuple(mask.shape)[-len(full) :])
-    for axis, (extent, limit) in enumerate(zip(mask.shape, full, strict=True)):
-        if extent != 1 and extent != limit:
-            raise InvalidArgumentError(
-                f"attn_mask has the shape {tuple(mask.shape)}, which cannot be broadcast to "
-                f"{(*lead, heads, queries, keys)}: axis {axis} must be 1 or {limit}"
-            )
+    shape = (1,) * (len(full) - mask.dim()) + tuple(mask.shape)
+    surplus = len(shape) - len(full)
+    if any(
+        extent not in (1, limit) for extent, limit in zip(shape, (1,) * surplus + full, strict=True)
+    ):
+        raise InvalidArgumentError(
+            f"attn_mask has the shape {tuple(mask.shape)}, which cannot be broadcast to {full}: each "
+            "extent, counted from the last, must be 1 or that of the scores"
+        )
+    mask = mask.reshape(shape[surplus:])
     if len(lead) == 0:
         mask = mask.unsqueeze(0)
     elif len(lead) > 1:

@@ -21,8 +21,8 @@ def _batch_tensors(text: str) -> frozenset[str] | None:
     """The captured tensors with an axis for the batch; None where the batch's number matters besides.
 
     A joined batch has other numbers ``b``, and more of them. That changes nothing if all that the text
-    does with b is to index the first axis of tensors that have B there. Conservative: what it cannot
-    read, it takes as another use.
+    does with b is to index the first axis of tensors that have B there, and indexes it by nothing else.
+    Conservative: what it cannot read, it takes as another use.
     """
     variant = as_variant(text)
     named = set()
@@ -39,8 +39,9 @@ def _batch_tensors(text: str) -> frozenset[str] | None:
     code = re.sub(r"//[^\n]*", "", text)
     body = code[code.index("{") :]
     for name in named:
-        body = re.sub(rf"\b{name}\s*\[\s*b\s*(?=[,\]])", f"{name}[0", body)
-    return None if re.search(r"\b[bB]\b", body) else frozenset(named)
+        body = re.sub(rf"\b{name}\s*\[\s*b\s*(?=[,\]])", "[", body)
+    others = "|".join(("b", "B", *named))
+    return None if re.search(rf"\b({others})\b", body) else frozenset(named)
 
 
 def _first(tensor: Tensor, axis: int | None, count: int) -> Tensor:
@@ -48,6 +49,11 @@ def _first(tensor: Tensor, axis: int | None, count: int) -> Tensor:
     if axis is None:
         return tensor.expand(count, *tensor.shape)
     return tensor.movedim(axis, 0)
+
+
+def _join(tensor: Tensor) -> Tensor:
+    """The mapped axis and the batch as one; a copy where their strides do not allow a view."""
+    return tensor.reshape(tensor.shape[0] * tensor.shape[1], *tensor.shape[2:])
 
 
 def _joins(
@@ -76,12 +82,9 @@ def _map(operator: Any, written: int, info: Any, in_dims: Any, *arguments: Any) 
         raise RuntimeError("vmap: out is not mapped, but what is written into it is")
     if _joins(text, tensor_names, axes, tensors):
         with_batch = _batch_tensors(text) or frozenset()
-        # Where an axis does not join without a copy, reshape makes one.
-        joined = [tensor.reshape(-1, *tensor.shape[2:]) for tensor in mapped]
+        joined = [_join(tensor) for tensor in mapped]
         captured = [
-            _first(tensor, axis, count).reshape(-1, *tensor.shape[1 if axis is None else 2 :])
-            if name in with_batch
-            else tensor
+            _join(_first(tensor, axis, count)) if name in with_batch else tensor
             for name, tensor, axis in zip(tensor_names, tensors, axes, strict=True)
         ]
         results = operator(
