@@ -239,7 +239,7 @@ def _program_of(text: str, file: str) -> _Program:
 
 
 _known = SimpleNamespace()
-"""Variants without values that came from strings; torch.compile follows attributes, but not files."""
+"""Variants that came from strings, without values, where torch.compile can follow."""
 
 _places: dict[str, str] = {}
 """The attribute of ``_known``, by name of the library, text or path."""

@@ -15,8 +15,8 @@ import pytest
 torch = pytest.importorskip("torch", reason="the tests of the PyTorch layer need PyTorch")
 
 import tesela  # noqa: E402
-import torch._dynamo.testing  # noqa: E402
 from torch import Tensor  # noqa: E402
+from torch._dynamo.testing import CompileCounterWithBackend  # noqa: E402
 from torch_tools import check, expected, inputs, random, window  # noqa: E402
 
 LENGTHS = (37, 64, 100, 29)
@@ -34,7 +34,7 @@ def graphs(
 ) -> list[int]:
     """How many graphs there are after each call, whose result must be that of eager mode."""
     torch.compiler.reset()
-    counter = torch._dynamo.testing.CompileCounterWithBackend(backend)
+    counter = CompileCounterWithBackend(backend)
     compiled = torch.compile(function, fullgraph=True, backend=counter, dynamic=dynamic)
     counts = []
     for arguments in calls:
@@ -173,9 +173,10 @@ def test_export() -> None:
 FRESH = """
 import tesela, torch
 q = torch.randn(1, 2, 33, 32)
-f = torch.compile(lambda q: tesela.attention(q, q, q, "causal"), fullgraph=True, backend="aot_eager")
-out = f(q)
-torch.testing.assert_close(out, tesela.attention(q, q, q, "causal"))
+def causal(q):
+    return tesela.attention(q, q, q, "causal")
+out = torch.compile(causal, fullgraph=True, backend="aot_eager")(q)
+torch.testing.assert_close(out, causal(q))
 """
 
 

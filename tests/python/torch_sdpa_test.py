@@ -53,7 +53,9 @@ def test_axes(is_causal: bool, dtype: Any) -> None:
         check(*tensors(*lead, dtype=dtype), is_causal=is_causal)
     check(*tensors(B, H, dtype=dtype), is_causal=is_causal, scale=0.3)
     q, k, v = tensors(B, L, H, dtype=dtype)  # as a model's projections have them: [B, S, H, D]
-    swapped = [each.flatten(1, 2)[:, :20].unflatten(1, (5, 4)).transpose(1, 2) for each in (q, k, v)]
+    swapped = [
+        each.flatten(1, 2)[:, :20].unflatten(1, (5, 4)).transpose(1, 2) for each in (q, k, v)
+    ]
     check(*swapped, is_causal=is_causal)
 
 
@@ -97,7 +99,14 @@ def test_masks(dtype: Any) -> None:
 
 def test_masks_of_other_axes() -> None:
     q, k, v = tensors(3, B, H)
-    for shape in ((L, S), (H, 1, S), (B, 1, 1, S), (3, 1, 1, 1, S), (3, B, H, L, S), (1, B, H, 1, S)):
+    for shape in (
+        (L, S),
+        (H, 1, S),
+        (B, 1, 1, S),
+        (3, 1, 1, 1, S),
+        (3, B, H, L, S),
+        (1, B, H, 1, S),
+    ):
         check(q, k, v, random(*shape, seed=6, dtype=torch.float32) > 0)
     q, k, v = tensors(H)
     check(q, k, v, random(L, S, seed=6, dtype=torch.float32) > 0)
@@ -159,7 +168,7 @@ def test_mistakes() -> None:
         scaled_dot_product_attention(q.requires_grad_(), k, v)
     with pytest.raises(tesela.UnsupportedError, match="head dimension is 31"):
         scaled_dot_product_attention(q[..., :31], k[..., :31], v)
-    with pytest.raises(tesela.UnsupportedError, match="torch.float64"):
+    with pytest.raises(tesela.UnsupportedError, match=r"torch\.float64"):
         scaled_dot_product_attention(q.detach().double(), k.double(), v.double())
     with pytest.raises(tesela.UnsupportedError, match="last stride"):
         scaled_dot_product_attention(q.detach().mT.contiguous().mT, k, v)

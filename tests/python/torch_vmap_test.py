@@ -24,7 +24,9 @@ def check(function: Callable[..., Any], arguments: tuple[Tensor, ...], axes: Any
     with poisoned():
         got = torch.vmap(function, axes)(*arguments)
     each = [
-        function(*(a if d is None else a.select(d, i) for a, d in zip(arguments, axes, strict=True)))
+        function(
+            *(a if d is None else a.select(d, i) for a, d in zip(arguments, axes, strict=True))
+        )
         for i in range(COUNT)
     ]
     if isinstance(got, Tensor):
@@ -83,9 +85,7 @@ def test_the_batch_number_matters(q: Tensor, kv: Tensor, text: str) -> None:
         m = torch.arange(COUNT * count, dtype=torch.int32).reshape(COUNT, count)
         if count == (4 if "2*B" in text else 2):
             check(lambda q, k, m: tesela.attention(q, k, k, text, m=m), (q, kv, m), (0, 0, 0))
-            check(
-                lambda q, k, m: tesela.attention(q, k, k, text, m=m), (q, kv, m[1]), (0, 0, None)
-            )
+            check(lambda q, k, m: tesela.attention(q, k, k, text, m=m), (q, kv, m[1]), (0, 0, None))
 
 
 def test_other_tensors_do_not_join(q: Tensor) -> None:

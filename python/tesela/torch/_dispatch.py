@@ -1,11 +1,10 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""``tesela.attention`` of PyTorch's tensors: the binding at once where that is all that a call is, else
-the operator."""
+"""``tesela.attention`` of PyTorch's tensors: by the binding at once, or by the operator."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import torch
@@ -20,13 +19,13 @@ _PLAIN = frozenset((Tensor, torch.nn.Parameter))
 
 _is_compiling = torch.compiler.is_compiling
 _is_grad_enabled = torch.is_grad_enabled
-_is_profiling = torch.autograd._profiler_enabled
+_is_profiling = torch._C._autograd._profiler_enabled
 _is_autocasting = torch._C._is_any_autocast_enabled
 _function_modes = torch._C._len_torch_function_stack
 _dispatch_modes = torch._C._len_torch_dispatch_stack
 _transform = torch._C._functorch.maybe_current_level
 _jit_trace = torch._C._get_tracing_state
-_forward_ad = torch.autograd.forward_ad
+_forward_ad: Any = torch.autograd.forward_ad
 
 
 def _is_observed() -> bool:
@@ -42,12 +41,13 @@ def _is_observed() -> bool:
     )
 
 
-def _are_plain(values: Any) -> bool:
-    """Whether the tensors among these values are PyTorch's own, without a pending negation."""
-    for value in values:
-        if isinstance(value, Tensor) and (type(value) not in _PLAIN or value.is_neg()):
-            return False
-    return True
+def _is_plain(value: Any) -> bool:
+    """Whether a tensor is PyTorch's own, without a pending negation; other values are."""
+    return not isinstance(value, Tensor) or (type(value) in _PLAIN and not value.is_neg())
+
+
+def _are_plain(values: Iterable[Any]) -> bool:
+    return all(map(_is_plain, values))
 
 
 def _by_operator(
@@ -95,22 +95,25 @@ def attention(
 ) -> Any:
     """What :func:`tesela.attention` calls; see there.
 
-    The dispatcher costs as much as a launch. So an eager call goes around it where nothing would come of
-    it: no autograd, autocast, profile, trace, mode, transform or subclass.
+    The dispatcher costs as much as a launch. So an eager call goes around it where nothing would
+    come of it: no autograd, autocast, profile, trace, mode, transform or subclass.
     """
-    if _is_compiling() or _is_observed():
-        return _by_operator(q, k, v, variant, scale, return_lse, is_bshd, out, parameters)
     if (
-        type(q) not in _PLAIN
+        _is_compiling()
+        or _is_observed()
+        or type(q) not in _PLAIN
         or type(k) not in _PLAIN
         or type(v) not in _PLAIN
         or q.is_neg()
         or k.is_neg()
         or v.is_neg()
-        or not (_are_plain(variant._values) and _are_plain(parameters.values()))
+        or (variant.bound and not _are_plain(variant.bound.values()))
+        or (parameters and not _are_plain(parameters.values()))
     ):
         return _by_operator(q, k, v, variant, scale, return_lse, is_bshd, out, parameters)
     if _is_grad_enabled():
-        refuse_gradients((q, k, v, *variant._values, *parameters.values()))
+        refuse_gradients((q, k, v))
+        if variant.bound or parameters:
+            refuse_gradients((*variant.bound.values(), *parameters.values()))
     result, lse = launch(q, k, v, variant, scale, return_lse, is_bshd, out, parameters)
     return (result, lse) if return_lse else result

@@ -1,6 +1,6 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""A launch over plain tensors: outputs from PyTorch's allocator, the current stream, the binding."""
+"""A launch over plain tensors: PyTorch's allocator for outputs, its current stream, the binding."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def input_type(q: Tensor) -> int:
             "torch.bfloat16 or torch.float16: convert q, k and v, or use torch.autocast"
         )
     raise UnsupportedError(
-        f"q's elements are {q.dtype}, they must be torch.bfloat16 or torch.float16, on the CPU also "
-        "torch.float32: convert q, k and v"
+        f"q's elements are {q.dtype}, they must be torch.bfloat16 or torch.float16, on the CPU "
+        "also torch.float32: convert q, k and v"
     )
 
 
@@ -55,8 +55,8 @@ def check_tensors(q: Any, k: Any, v: Any) -> None:
             )
         if tensor.dim() != 4:
             raise InvalidArgumentError(
-                f"{name} has the shape {tuple(tensor.shape)}, it must have four axes: [batch, heads, "
-                "length, head dimension], or the order that layout names"
+                f"{name} has the shape {tuple(tensor.shape)}, it must have four axes: [batch, "
+                "heads, length, head dimension], or the order that layout names"
             )
 
 
@@ -84,9 +84,12 @@ def _allocator(device: int) -> Callable[[int], Tensor]:
     return _allocators.setdefault(device, allocate)
 
 
-def _plain_value(value: Any) -> Any:
-    """A tensor without axes as a number; reading it waits for its device."""
-    return value.item() if isinstance(value, Tensor) and value.dim() == 0 else value
+def _with_numbers(values: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Tensors without axes as numbers; to read one waits for its device."""
+    return tuple(
+        value.item() if isinstance(value, Tensor) and value.dim() == 0 else value
+        for value in values
+    )
 
 
 def launch(
@@ -112,8 +115,10 @@ def launch(
         check_tensors(q, k, v)
     head_dim_qk, head_dim_v = q.shape[3], v.shape[3]
     values, constants = variant._arguments(parameters)
-    if values:
-        values = tuple([_plain_value(value) for value in values])
+    for value in values:
+        if isinstance(value, Tensor) and value.dim() == 0:
+            values = _with_numbers(values)
+            break
     kernel = variant._kernel(kind, head_dim_qk, head_dim_v, device, constants)
     if out is not None:
         torch.autograd.graph.increment_version(out)

@@ -1,10 +1,10 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The operators ``tesela::attention`` and ``tesela::attention_into``, as PyTorch's dispatcher sees them.
+"""The operators ``tesela::attention`` and ``tesela::attention_into`` of PyTorch's dispatcher.
 
-What a variant is must survive torch.compile, torch.export and another process, so the operators take
-its text. What may change from call to call (numbers, captured tensors) are arguments beside it, under
-their parameters' names.
+What a variant is must survive torch.compile, torch.export and another process, so the operators
+take its text. What may change from call to call (numbers, captured tensors) are arguments beside
+it, under their parameters' names.
 """
 
 from __future__ import annotations
@@ -22,7 +22,11 @@ from tesela.torch._launch import check_tensors, input_type, launch, new_lse, new
 _VARIANT = "str variant, str[] number_names, Scalar[] numbers, str[] tensor_names, Tensor[] tensors"
 _REST = "float? scale, bool is_bshd, bool return_lse"
 
-LIBRARY = torch.library.Library("tesela", "DEF")
+# Their functions have no type hints.
+_torch_library: Any = torch.library
+_forward_ad: Any = torch.autograd.forward_ad
+
+LIBRARY = _torch_library.Library("tesela", "DEF")
 # A launch needs the strides that it was traced with: the last one 1, the others aligned.
 _tags = (torch.Tag.pt2_compliant_tag, getattr(torch.Tag, "needs_exact_strides", None))
 for _schema in (
@@ -113,8 +117,7 @@ def _wants_gradient(value: Any) -> bool:
         return False
     if value.requires_grad and torch.is_grad_enabled():
         return True
-    forward = torch.autograd.forward_ad
-    return forward._current_level >= 0 and forward.unpack_dual(value).tangent is not None
+    return _forward_ad._current_level >= 0 and _forward_ad.unpack_dual(value).tangent is not None
 
 
 def refuse_gradients(values: Iterable[Any]) -> None:
@@ -143,7 +146,7 @@ def _without_gradients(operator: Any) -> Any:
 
 
 def _with_autocast(operator: Any, device: str, key: Any) -> Any:
-    """The rule of autocast: q, k and v in its type, as for PyTorch's attention; no captured tensor."""
+    """The rule of autocast: q, k and v in its type, as for PyTorch's attention."""
 
     def rule(keys: Any, q: Tensor, k: Tensor, v: Tensor, *arguments: Any) -> Any:
         dtype = torch.get_autocast_dtype(device)
@@ -172,5 +175,5 @@ for _device in ("CPU", "CUDA"):
         )
 for _operator in (ATTENTION, ATTENTION_INTO):
     LIBRARY.impl(_operator, _without_gradients(_operator), "Autograd", with_keyset=True)
-torch.library.register_fake(ATTENTION, _fake_attention, lib=LIBRARY)
-torch.library.register_fake(ATTENTION_INTO, _fake_attention_into, lib=LIBRARY)
+_torch_library.register_fake(ATTENTION, _fake_attention, lib=LIBRARY)
+_torch_library.register_fake(ATTENTION_INTO, _fake_attention_into, lib=LIBRARY)

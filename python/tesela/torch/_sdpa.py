@@ -27,11 +27,13 @@ _MASK_TYPES: Final = {
 _EXTENTS: Final = (("B", "b"), ("H", "h"), ("Sq", "q"), ("Sk", "k"))
 _MOST_HEAD_DIM: Final = 256
 
+_broadcast: Any = torch.broadcast_shapes
+
 _mask_texts: dict[tuple[tuple[int, ...], torch.dtype], str] = {}
 
 
 def _mask_text(axes: tuple[int, ...], dtype: torch.dtype) -> str:
-    """The variant for a mask that has these of the axes [b, h, q, k], and is the same along others."""
+    """The variant for a mask with these of the axes [b, h, q, k]; along others it is the same."""
     found = _mask_texts.get((axes, dtype))
     if found is not None:
         return found
@@ -108,8 +110,8 @@ def _as_four_axes(
                 "enable_gqa key and value have the same number, and query a multiple of it"
             )
     elif kv_heads > 1 and q_heads != kv_heads:
-        q_heads = torch.broadcast_shapes((q_heads,), (k_heads,), (v_heads,))[0]
-    lead = torch.broadcast_shapes(query.shape[:-3], key.shape[:-3], value.shape[:-3])
+        q_heads = _broadcast((q_heads,), (k_heads,), (v_heads,))[0]
+    lead = _broadcast(query.shape[:-3], key.shape[:-3], value.shape[:-3])
     four = lead or (1,)
     return (
         _with_batch(query, four, q_heads),
@@ -130,8 +132,8 @@ def _mask_axes(
         extent not in (1, limit) for extent, limit in zip(shape, (1,) * surplus + full, strict=True)
     ):
         raise InvalidArgumentError(
-            f"attn_mask has the shape {tuple(mask.shape)}, which cannot be broadcast to {full}: each "
-            "extent, counted from the last, must be 1 or that of the scores"
+            f"attn_mask has the shape {tuple(mask.shape)}, which cannot be broadcast to {full}: "
+            "each extent, counted from the last, must be 1 or that of the scores"
         )
     mask = mask.reshape(shape[surplus:])
     if len(lead) == 0:
@@ -200,9 +202,8 @@ def scaled_dot_product_attention(
         key: ``[..., H, S, E]``, in the same type, on the same device.
         value: ``[..., H, S, Ev]``. The leading axes of the three are broadcast. Two and three axes
             are accepted as in PyTorch, and more than four.
-        attn_mask: bool, true where a query attends to a key; or float32, bfloat16 or float16, which is
-            added to the scores. It is broadcast to ``[..., H, L, S]``; axes along which it is the same
-            take no memory.
+        attn_mask: bool, true where a query attends to a key; or float32, bfloat16 or float16, which
+            is added to the scores. It is broadcast to ``[..., H, L, S]``, without a copy.
         dropout_p: 0; more is refused until there are gradients.
         is_causal: query i attends to the keys 0 to i, also where L and S differ.
         scale: of the scores, finite and positive; None: ``1/sqrt(E)``.

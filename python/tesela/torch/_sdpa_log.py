@@ -46,8 +46,8 @@ def sdpa_log() -> Iterator[Counter[SdpaCall]]:
     """Counts the calls of :func:`scaled_dot_product_attention` by the path that they took.
 
     It counts those of all threads, through this module's function and through PyTorch's where
-    :func:`replace_sdpa` has replaced it. A call in compiled code counts when it is compiled, once or a few
-    times, and not when it runs.
+    :func:`replace_sdpa` has replaced it. A call in compiled code counts when it is compiled, once
+    or a few times, and not when it runs.
 
         with tesela.torch.sdpa_log() as log:
             model(x)

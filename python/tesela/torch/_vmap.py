@@ -18,11 +18,11 @@ from tesela.torch._operator import ATTENTION, ATTENTION_INTO, LIBRARY
 
 @lru_cache(maxsize=256)
 def _batch_tensors(text: str) -> frozenset[str] | None:
-    """The captured tensors with an axis for the batch; None where the batch's number matters besides.
+    """The captured tensors with an axis for the batch; None where the batch's number matters, too.
 
-    A joined batch has other numbers ``b``, and more of them. That changes nothing if all that the text
-    does with b is to index the first axis of tensors that have B there, and indexes it by nothing else.
-    Conservative: what it cannot read, it takes as another use.
+    A joined batch has other numbers ``b``, and more of them. That changes nothing if all that the
+    text does with b is to index the first axis of tensors that have B there, and if it indexes that
+    axis by nothing else. What this function does not understand, it takes as another use.
     """
     variant = as_variant(text)
     named = set()
@@ -40,8 +40,8 @@ def _batch_tensors(text: str) -> frozenset[str] | None:
     body = code[code.index("{") :]
     for name in named:
         body = re.sub(rf"\b{name}\s*\[\s*b\s*(?=[,\]])", "[", body)
-    others = "|".join(("b", "B", *named))
-    return None if re.search(rf"\b({others})\b", body) else frozenset(named)
+    words = "|".join(("b", "B", *named))
+    return None if re.search(rf"\b({words})\b", body) else frozenset(named)
 
 
 def _first(tensor: Tensor, axis: int | None, count: int) -> Tensor:
@@ -64,8 +64,7 @@ def _joins(
     if with_batch is None:
         return False
     return all(
-        name in with_batch or axis is None
-        for name, axis in zip(tensor_names, axes, strict=True)
+        name in with_batch or axis is None for name, axis in zip(tensor_names, axes, strict=True)
     )
 
 
