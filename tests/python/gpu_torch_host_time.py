@@ -4,8 +4,8 @@
 
     PYTHONPATH=build/release/python python tests/python/gpu_torch_host_time.py
 
-Prints a table in Markdown. The tensors are small, so that the GPU is done before the host; each number
-is the least of several rounds, in microseconds a call.
+Prints a table in Markdown. The tensors are small, so that the GPU is done before the host; each
+number is the least of several rounds, in microseconds a call.
 """
 
 from __future__ import annotations

@@ -96,8 +96,13 @@ def test_out() -> None:
     assert tesela.attention(q, k, v, "causal", out=out) is out
     assert out._version > version
     check(out, expected(q, k, v, mask=causal)[0])
+    with torch.inference_mode():
+        mine = torch.full_like(q, torch.nan)
+        assert torch.equal(tesela.attention(q, k, v, "causal", out=mine), out)
     with pytest.raises(tesela.InvalidArgumentError, match="o"):
         tesela.attention(q, k, v, out=torch.empty(2, 6, 36, 64))
+    with pytest.raises(tesela.UnsupportedError, match="requires gradients"):
+        tesela.attention(q, k, v, out=torch.empty_like(q, requires_grad=True))
 
 
 def test_scale() -> None:
@@ -200,6 +205,12 @@ def test_autocast() -> None:
     assert torch.equal(out, low)
     with torch.autocast("cpu", dtype=torch.float16):
         assert attend(q, k, v).dtype is torch.float16
+        with torch.profiler.profile():  # by the operator
+            assert attend(q, k, v).dtype is torch.float16
+        with torch.autocast("cpu", enabled=False):
+            assert attend(q, k, v).dtype is torch.float32
+    with torch.autocast("cuda", dtype=torch.float16):
+        assert attend(q, k, v).dtype is torch.float32
 
 
 def test_profiler_sees_it() -> None:

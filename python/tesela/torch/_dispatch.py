@@ -13,7 +13,7 @@ from torch.fx.experimental.symbolic_shapes import has_static_value
 
 from tesela._variant import Variant
 from tesela.torch._launch import check_tensors, launch
-from tesela.torch._operator import ATTENTION, ATTENTION_INTO, refuse_gradients
+from tesela.torch._operator import ATTENTION, ATTENTION_INTO, autocast, refuse_gradients
 
 _PLAIN = frozenset((Tensor, torch.nn.Parameter))
 
@@ -29,10 +29,9 @@ _forward_ad: Any = torch.autograd.forward_ad
 
 
 def _is_observed() -> bool:
-    """Whether anything but a launch is to happen: a profile, a trace, a mode, a transform."""
+    """Whether more than a launch is to happen: a profile, a trace, a mode, a transform."""
     return (
         _is_profiling()
-        or _is_autocasting()
         or _function_modes() != 0
         or _dispatch_modes() != 0
         or _transform() is not None
@@ -96,7 +95,8 @@ def attention(
     """What :func:`tesela.attention` calls; see there.
 
     The dispatcher costs as much as a launch. So an eager call goes around it where nothing would
-    come of it: no autograd, autocast, profile, trace, mode, transform or subclass.
+    come of it: no profile, trace, mode, transform or subclass. What the keys of autograd and
+    autocast do is done here.
     """
     if (
         _is_compiling()
@@ -112,8 +112,10 @@ def attention(
     ):
         return _by_operator(q, k, v, variant, scale, return_lse, is_bshd, out, parameters)
     if _is_grad_enabled():
-        refuse_gradients((q, k, v))
+        refuse_gradients((q, k, v, out))
         if variant.bound or parameters:
             refuse_gradients((*variant.bound.values(), *parameters.values()))
+    if _is_autocasting() and torch.is_autocast_enabled(q.device.type):
+        q, k, v = autocast(q.device.type, (q, k, v))
     result, lse = launch(q, k, v, variant, scale, return_lse, is_bshd, out, parameters)
     return (result, lse) if return_lse else result

@@ -11,7 +11,6 @@ import torch
 from torch import Tensor
 
 from tesela import _native
-from tesela._contexts import HOST
 from tesela._errors import InvalidArgumentError, UnsupportedError
 from tesela._variant import Variant
 
@@ -107,10 +106,10 @@ def launch(
 
     Every tensor is a plain one: what PyTorch's dispatcher does besides has been done.
     """
-    device = q.get_device()
-    kind = _CUDA_TYPES.get(q.dtype) if q.is_cuda else _HOST_TYPES.get(q.dtype)
-    if kind is None or (device == HOST and not q.is_cpu):
-        kind = input_type(q)
+    device, is_cuda = q.get_device(), q.is_cuda
+    kind = (_CUDA_TYPES if is_cuda else _HOST_TYPES).get(q.dtype)
+    if kind is None or not (is_cuda or q.is_cpu):
+        kind = input_type(q)  # raises
     if q.dim() != 4 or v.dim() != 4:
         check_tensors(q, k, v)
     head_dim_qk, head_dim_v = q.shape[3], v.shape[3]
@@ -121,13 +120,14 @@ def launch(
             break
     kernel = variant._kernel(kind, head_dim_qk, head_dim_v, device, constants)
     if out is not None:
-        torch.autograd.graph.increment_version(out)
+        if not out.is_inference():
+            torch.autograd.graph.increment_version(out)
     elif head_dim_v == head_dim_qk and q.is_contiguous():
         out = torch.empty_like(q)
     else:
         out = new_output(q, head_dim_v)
     lse = new_lse(q, is_bshd)  # FIXME-LSE if return_lse else None
-    if device == HOST:
+    if not is_cuda:
         kernel.launch(q, k, v, out, lse, scale, values, is_bshd, 0, None)
     else:
         stream = torch._C._cuda_getCurrentRawStream(device)

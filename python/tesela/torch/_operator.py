@@ -145,19 +145,23 @@ def _without_gradients(operator: Any) -> Any:
     return rule
 
 
+def autocast(device: str, tensors: Iterable[Tensor]) -> list[Tensor]:
+    """The tensors in the type of autocast, as for PyTorch's attention: float64 stays."""
+    dtype = torch.get_autocast_dtype(device)
+    return [
+        tensor.to(dtype)
+        if tensor.is_floating_point() and tensor.dtype is not torch.float64
+        else tensor
+        for tensor in tensors
+    ]
+
+
 def _with_autocast(operator: Any, device: str, key: Any) -> Any:
-    """The rule of autocast: q, k and v in its type, as for PyTorch's attention."""
+    """The rule of autocast: q, k and v in its type, captured tensors as they are."""
 
     def rule(keys: Any, q: Tensor, k: Tensor, v: Tensor, *arguments: Any) -> Any:
-        dtype = torch.get_autocast_dtype(device)
-        cast = [
-            tensor.to(dtype)
-            if tensor.is_floating_point() and tensor.dtype is not torch.float64
-            else tensor
-            for tensor in (q, k, v)
-        ]
         with torch._C._ExcludeDispatchKeyGuard(torch._C.DispatchKeySet(key)):
-            return operator(*cast, *arguments)
+            return operator(*autocast(device, (q, k, v)), *arguments)
 
     return rule
 
