@@ -245,3 +245,24 @@ def test_compiled() -> None:
     with tesela.torch.sdpa_log() as log:
         torch.testing.assert_close(compiled(q, k, v, keep[..., :S]).shape, before.shape)
     assert not log
+
+
+def test_compiled_falls_back() -> None:
+    def model(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        return functional.scaled_dot_product_attention(q, k, v) + 1
+
+    torch.compiler.reset()
+    q, k, v = tensors(B, H)
+    compiled = torch.compile(model, fullgraph=True, backend="aot_eager")
+    with tesela.torch.replace_sdpa() as log:
+        compiled(q.double(), k.double(), v.double())
+        assert {call.path for call in log} == {"pytorch"}
+        log.clear()
+        q.requires_grad_()
+        compiled(q, k, v).sum().backward()
+        assert {call.path for call in log} == {"pytorch"}
+        log.clear()
+        with torch.no_grad():
+            torch.testing.assert_close(compiled(q, k, v) - 1, _pytorch(q, k, v))
+        assert {call.path for call in log} == {"tesela"}
+    assert q.grad is not None

@@ -21,25 +21,20 @@ _allocators: dict[int, Callable[[int], Tensor]] = {}
 """By CUDA device: device memory that a launch needs besides its tensors."""
 
 
-def input_type(q: Tensor) -> int:
-    """The binding's number of q's element type.
-
-    Raises:
-        UnsupportedError: Tesela has no kernels for it on q's device.
-    """
-    found = (_CUDA_TYPES if q.is_cuda else _HOST_TYPES).get(q.dtype)
-    if found is not None and (q.is_cuda or q.is_cpu):
-        return found
+def why_no_kernel(q: Tensor) -> str | None:
+    """A sentence where there are no kernels for q's element type and device."""
     if not (q.is_cuda or q.is_cpu):
-        raise UnsupportedError(
+        return (
             f"q is on the device '{q.device}'; Tesela computes on 'cpu' and 'cuda': move q, k and v"
         )
+    if q.dtype in (_CUDA_TYPES if q.is_cuda else _HOST_TYPES):
+        return None
     if q.dtype is torch.float32:
-        raise UnsupportedError(
+        return (
             "q's elements are torch.float32, which only the CPU computes; on CUDA they must be "
             "torch.bfloat16 or torch.float16: convert q, k and v, or use torch.autocast"
         )
-    raise UnsupportedError(
+    return (
         f"q's elements are {q.dtype}, they must be torch.bfloat16 or torch.float16, on the CPU "
         "also torch.float32: convert q, k and v"
     )
@@ -109,7 +104,7 @@ def launch(
     device, is_cuda = q.get_device(), q.is_cuda
     kind = (_CUDA_TYPES if is_cuda else _HOST_TYPES).get(q.dtype)
     if kind is None or not (is_cuda or q.is_cpu):
-        kind = input_type(q)  # raises
+        raise UnsupportedError(why_no_kernel(q) or "")
     if q.dim() != 4 or v.dim() != 4:
         check_tensors(q, k, v)
     head_dim_qk, head_dim_v = q.shape[3], v.shape[3]

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from tesela._errors import UnsupportedError
 from tesela._variant import as_variant
-from tesela.torch._launch import check_tensors, input_type, launch, new_lse, new_output
+from tesela.torch._launch import check_tensors, launch, new_lse, new_output, why_no_kernel
 
 _VARIANT = "str variant, str[] number_names, Scalar[] numbers, str[] tensor_names, Tensor[] tensors"
 _REST = "float? scale, bool is_bshd, bool return_lse"
@@ -96,8 +96,9 @@ def _fake_lse(q: Tensor, is_bshd: bool, return_lse: bool) -> Tensor:
 def _check(q: Tensor, k: Tensor, v: Tensor) -> None:
     """What can be said of tensors without their memory; the launch checks the rest."""
     check_tensors(q, k, v)
-    if q.is_cuda or q.is_cpu:  # not those of torch.device("meta"), which stand for either
-        input_type(q)
+    reason = why_no_kernel(q)
+    if reason is not None and not q.is_meta:  # a meta tensor stands for one of any device
+        raise UnsupportedError(reason)
 
 
 def _fake_attention(q: Tensor, k: Tensor, v: Tensor, *arguments: Any) -> tuple[Tensor, Tensor]:
@@ -120,13 +121,23 @@ def _wants_gradient(value: Any) -> bool:
     return _forward_ad._current_level >= 0 and _forward_ad.unpack_dual(value).tangent is not None
 
 
+def why_no_gradients(values: Iterable[Any]) -> str | None:
+    """A sentence where a gradient of one of them would be asked for."""
+    for value in values:
+        if _wants_gradient(value):
+            return (
+                "an argument of tesela.attention requires gradients, and Tesela has none for "
+                "PyTorch yet: call it under torch.no_grad() or torch.inference_mode(), or detach "
+                "the argument"
+            )
+    return None
+
+
 def refuse_gradients(values: Iterable[Any]) -> None:
     """Raises UnsupportedError where a gradient of one of them would be asked for."""
-    if any(map(_wants_gradient, values)):
-        raise UnsupportedError(
-            "an argument of tesela.attention requires gradients, and Tesela has none for PyTorch "
-            "yet: call it under torch.no_grad() or torch.inference_mode(), or detach the argument"
-        )
+    reason = why_no_gradients(values)
+    if reason is not None:
+        raise UnsupportedError(reason)
 
 
 # The argument that is the list of captured tensors, seen from the end.

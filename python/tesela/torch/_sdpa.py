@@ -14,8 +14,8 @@ from torch import Tensor
 from tesela._errors import InvalidArgumentError, UnsupportedError
 from tesela._variant import as_variant
 from tesela.torch._dispatch import attention
-from tesela.torch._launch import input_type
-from tesela.torch._operator import refuse_gradients
+from tesela.torch._launch import why_no_kernel
+from tesela.torch._operator import why_no_gradients
 from tesela.torch._sdpa_log import record
 
 _MASK_TYPES: Final = {
@@ -47,6 +47,10 @@ def _mask_text(axes: tuple[int, ...], dtype: torch.dtype) -> str:
     return _mask_texts.setdefault((axes, dtype), text)
 
 
+# torch.compile calls it while it traces: what the dictionary has is no guard of a graph.
+_mask_text._dynamo_marked_constant = True  # type: ignore[attr-defined]
+
+
 def why_unsupported(
     query: Tensor,
     key: Tensor,
@@ -76,13 +80,11 @@ def why_unsupported(
     if attn_mask is not None and attn_mask.dtype not in _MASK_TYPES:
         known = ", ".join(str(each) for each in _MASK_TYPES)
         return f"attn_mask's elements are {attn_mask.dtype}, they must be one of {known}"
-    try:
-        if not torch.is_autocast_enabled(query.device.type):
-            input_type(query)
-        refuse_gradients((query, key, value, attn_mask))
-    except UnsupportedError as error:
-        return str(error)
-    return None
+    if not torch.is_autocast_enabled(query.device.type):
+        reason = why_no_kernel(query)
+        if reason is not None:
+            return reason
+    return why_no_gradients((query, key, value, attn_mask))
 
 
 def _with_batch(tensor: Tensor, lead: Sequence[int], heads: int) -> Tensor:
