@@ -121,11 +121,11 @@ def launch(
         out = torch.empty_like(q)
     else:
         out = new_output(q, head_dim_v)
-    lse = new_lse(q, is_bshd)  # FIXME-LSE if return_lse else None
+    lse = new_lse(q, is_bshd) if return_lse else None
     if not is_cuda:
         kernel.launch(q, k, v, out, lse, scale, values, is_bshd, 0, None)
     else:
         stream = torch._C._cuda_getCurrentRawStream(device)
         allocate = _allocators.get(device) or _allocator(device)
         kernel.launch(q, k, v, out, lse, scale, values, is_bshd, stream, allocate)
-    return out, lse if return_lse else None  # FIXME-LSE
+    return out, lse
