@@ -195,6 +195,14 @@ def test_forward_gradients_are_refused() -> None:
         check(attend(q, k, v), expected(q, k, v)[0])
 
 
+def test_gradients_of_functions_are_refused() -> None:
+    q, k, v = inputs()
+    with pytest.raises(tesela.UnsupportedError, match="requires gradients"):
+        torch.func.grad(lambda q: tesela.attention(q, k, v).sum())(q)
+    with pytest.raises(tesela.UnsupportedError, match="requires gradients"):
+        torch.func.jvp(lambda q: tesela.attention(q, k, v), (q,), (torch.ones_like(q),))
+
+
 def test_autocast() -> None:
     q, k, v = inputs()
     with torch.autocast("cpu", dtype=torch.bfloat16):

@@ -115,6 +115,21 @@ def test_captured_tensors() -> None:
     assert graphs(by_argument, [(q, each) for each in slopes]) == ONE
 
 
+def test_another_variant_is_another_graph() -> None:
+    (q,) = queries([37])
+    texts = ["attention t { mask = q >= k }", "attention t { mask = q <= k }"]
+
+    def bound(q: Tensor, variant: Any) -> Any:
+        return tesela.attention(q, q, q, variant)
+
+    variants = [tesela.variant(text) for text in texts]
+    assert graphs(bound, [(q, each) for each in variants + variants]) == [1, 2, 2, 2]
+    assert graphs(bound, [(q, each) for each in texts + texts]) == [1, 2, 2, 2]
+    scalar = "attention t(n: i32 = {}) {{ mask = q + n >= k }}"
+    variants = [tesela.variant(scalar.format(n), n=n) for n in (0, 5)]
+    assert graphs(bound, [(q, each) for each in variants]) == [1, 2]
+
+
 def test_module() -> None:
     class Layer(torch.nn.Module):
         def __init__(self) -> None:

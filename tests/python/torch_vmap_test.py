@@ -96,6 +96,14 @@ def test_other_tensors_do_not_join(q: Tensor) -> None:
     check(sloped, (q, torch.rand(4)), (0, None))
 
 
+def test_scalars(q: Tensor) -> None:
+    def windowed(q: Tensor, size: Tensor) -> Any:
+        return tesela.attention(q, q, q, "sliding_window", window=size)
+
+    check(windowed, (q, torch.tensor([1, 5, 9])), (0, 0))
+    check(windowed, (q, torch.tensor(5)), (0, None))
+
+
 def test_out(q: Tensor) -> None:
     def into(q: Tensor, out: Tensor) -> Tensor:
         tesela.attention(q, q, q, "causal", out=out)
