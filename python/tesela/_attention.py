@@ -16,8 +16,8 @@ Layout = Literal["bhsd", "bshd"]
 _FRAMEWORKS = {
     "numpy": "tesela._numpy",
     "torch": "tesela.torch",
-    "jax": "tesela.jax",
-    "jaxlib": "tesela.jax",
+    "jax": "tesela.jax._operation",
+    "jaxlib": "tesela.jax._operation",
 }
 """The module that serves a framework's tensors, by the first word of their type's module."""
 
