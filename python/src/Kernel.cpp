@@ -33,6 +33,8 @@ constexpr Bucket buckets[] = {
 };
 constexpr int bucketCount = sizeof buckets / sizeof *buckets;
 
+} // namespace
+
 int bucketOf(int64_t queries, int64_t keys) {
   int index = 0;
   while ((buckets[index].mostQueries && queries > buckets[index].mostQueries) ||
@@ -40,6 +42,8 @@ int bucketOf(int64_t queries, int64_t keys) {
     ++index;
   return index;
 }
+
+namespace {
 
 /// A parameter of a launch.
 struct Slot {
@@ -181,13 +185,16 @@ tesela_kernel *find(Kernel &kernel, int bucket) {
   return before;
 }
 
-/// [batch, length, heads, head_dim] as [batch, heads, length, head_dim].
+} // namespace
+
 void swapLengthAndHeads(tesela_tensor &tensor) {
   if (tensor.rank != 4)
     return; // the library says so
   std::swap(tensor.extents[1], tensor.extents[2]);
   std::swap(tensor.strides[1], tensor.strides[2]);
 }
+
+namespace {
 
 constexpr int usualParameters = 8;
 

@@ -42,6 +42,13 @@ PyObject *errorClass(tesela_code code) {
   return type ? type : PyExc_RuntimeError;
 }
 
+tesela_code errorCode(PyObject *type) {
+  for (int code = 1; code < codeCount; ++code)
+    if (type && errorClasses[code] == type)
+      return tesela_code(code);
+  return TESELA_DEFECT;
+}
+
 PyObject *setErrors(PyObject *, PyObject *classes) {
   if (!PyTuple_Check(classes) || PyTuple_Size(classes) != codeCount)
     return PyErr_Format(PyExc_TypeError, "set_errors takes a tuple of %d classes", codeCount);
@@ -98,6 +105,8 @@ namespace {
 
 PyMethodDef methods[] = {
     {"set_errors", setErrors, METH_O, "The classes of exceptions, by the library's codes."},
+    {"xla_handlers", xlaHandlers, METH_O,
+     "XLA's handlers for the host and for CUDA, as capsules; the argument finds kernels for them."},
     {"devices", devices, METH_O, "What there is of a kind of device, as dictionaries."},
     {"use_ptxas", usePtxas, METH_O, "The ptxas that contexts take which are made from now on."},
     {"cache_folder", cacheFolder, METH_O, "The folder that a name, or None, stands for."},

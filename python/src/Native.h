@@ -61,6 +61,8 @@ template <typename T> T sized() {
 
 /// The class of exceptions for a code; the module's `set_errors` gives them. Null: not given.
 PyObject *errorClass(tesela_code code);
+/// The code of a class of exceptions; TESELA_DEFECT for those that are not the module's.
+tesela_code errorCode(PyObject *type);
 PyObject *setErrors(PyObject *module, PyObject *classes);
 
 /// Raises this thread's last failure of the library and gives null.
@@ -105,6 +107,12 @@ PyObject *usePtxas(PyObject *module, PyObject *path);
 extern PyTypeObject *kernelType;
 bool addKernelType(PyObject *module);
 
+/// Which of a kernel's compilations launches of these lengths run.
+int bucketOf(int64_t queries, int64_t keys);
+
+/// [batch, length, heads, head_dim] as [batch, heads, length, head_dim].
+void swapLengthAndHeads(tesela_tensor &tensor);
+
 bool addPreparationType(PyObject *module);
 /// Has the kernel of `options` made in the background.
 PyObject *prepare(tesela_context *context, const tesela_kernel_options &options,
@@ -123,6 +131,9 @@ PyObject *tune(const tesela_context *context, const tesela_kernel_options &optio
 PyObject *cacheFolder(PyObject *module, PyObject *folder);
 PyObject *cacheList(PyObject *module, PyObject *arguments);
 PyObject *cachePrune(PyObject *module, PyObject *arguments);
+
+/// Handlers for the host and for CUDA, which ask `finder` for kernels.
+PyObject *xlaHandlers(PyObject *module, PyObject *finder);
 
 } // namespace tesela::python
 

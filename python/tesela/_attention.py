@@ -14,7 +14,12 @@ from tesela._variant import variant as variant_of
 
 Layout = Literal["bhsd", "bshd"]
 
-_MODULES = {"numpy": "_numpy", "torch": "torch", "jax": "jax", "jaxlib": "jax"}
+_MODULES = {
+    "numpy": "_numpy",
+    "torch": "torch",
+    "jax": "jax._operation",
+    "jaxlib": "jax._operation",
+}
 """The module that serves a framework's tensors, by the first word of their type's module."""
 
 

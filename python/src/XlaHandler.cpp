@@ -1,0 +1,471 @@
+//===- XlaHandler.cpp - Attention as an operation of XLA --------------------===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// XLA calls a handler on any thread, without Python's lock, with buffers and attributes. All that a
+// call computes stands in its attributes, the variant as its text: a program that was exported, or
+// that JAX took from its cache on disk, runs in any process that has imported tesela.jax. Kernels
+// are kept by these attributes; Python is asked only for one that was not called before.
+//
+//   arguments   q, k, v, then the values of parameters, of which those without axes are scalars
+//   results     o, and lse if it is asked for
+//   attributes  text       of the variant
+//               constants  values of its const parameters, "name=value,..."; as Python wrote them
+//               operands   the names of the parameters among the arguments, "name,..."
+//               names      of the parameters that are plain numbers, "name,..."
+//               numbers    and their values, f64
+//               scale      f64; 0: 1/sqrt(head_dim_qk)
+//               is_bshd    i32: whether q, k, v and o are [batch, length, heads, head_dim]
+//
+//===----------------------------------------------------------------------===//
+#include "Native.h"
+#include "XlaAbi.h"
+
+#include <mutex>
+#include <shared_mutex>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+namespace tesela::python {
+
+namespace {
+
+constexpr int hostDevice = -1; // as tesela._contexts has it
+
+xla::ErrorCode xlaCode(tesela_code code) {
+  switch (code) {
+  case TESELA_INVALID_ARGUMENT:
+  case TESELA_INVALID_VARIANT:
+    return xla::ErrorCode::InvalidArgument;
+  case TESELA_UNSUPPORTED:
+    return xla::ErrorCode::Unimplemented;
+  case TESELA_NOT_FOUND:
+    return xla::ErrorCode::NotFound;
+  case TESELA_OUT_OF_MEMORY:
+    return xla::ErrorCode::ResourceExhausted;
+  case TESELA_DRIVER:
+    return xla::ErrorCode::Unavailable;
+  case TESELA_CANCELLED:
+    return xla::ErrorCode::Cancelled;
+  case TESELA_DEADLINE_EXCEEDED:
+    return xla::ErrorCode::DeadlineExceeded;
+  default:
+    return xla::ErrorCode::Internal;
+  }
+}
+
+xla::Error *fail(const xla::Api *api, tesela_code code, const char *sentence) {
+  xla::ErrorCreate error = {sizeof error, nullptr, sentence, xlaCode(code)};
+  return api->createError(&error);
+}
+
+xla::Error *failWithLast(const xla::Api *api) {
+  return fail(api, tesela_last_error_code(), tesela_last_error());
+}
+
+/// XLA asks for a handler's version before it registers it. False: it is a call.
+bool answersMetadata(xla::CallFrame &frame) {
+  if (!frame.extensions || frame.extensions->type != xla::metadataExtension)
+    return false;
+  auto *extension = reinterpret_cast<xla::MetadataExtension *>(frame.extensions);
+  extension->metadata->version.major = xla::majorVersion;
+  extension->metadata->version.minor = xla::minorVersion;
+  extension->metadata->traits = 0;
+  return true;
+}
+
+struct Attributes {
+  std::string_view text, constants, operands, names;
+  const double *numbers = nullptr;
+  size_t numberCount = 0;
+  double scale = 0;
+  bool isBshd = false;
+
+  void read(const xla::Attributes &given) {
+    for (int64_t i = 0; i < given.count; ++i) {
+      std::string_view name(given.names[i]->data, given.names[i]->length);
+      switch (given.kinds[i]) {
+      case xla::AttributeKind::String:
+        readText(name, *static_cast<const xla::ByteSpan *>(given.items[i]));
+        break;
+      case xla::AttributeKind::Scalar:
+        readScalar(name, *static_cast<const xla::Scalar *>(given.items[i]));
+        break;
+      case xla::AttributeKind::Array:
+        if (name == "numbers") {
+          auto *array = static_cast<const xla::Array *>(given.items[i]);
+          numbers = static_cast<const double *>(array->data);
+          numberCount = array->count;
+        }
+        break;
+      case xla::AttributeKind::Dictionary:
+        break;
+      }
+    }
+  }
+
+private:
+  void readText(std::string_view name, const xla::ByteSpan &value) {
+    std::string_view content(value.data, value.length);
+    if (name == "text")
+      text = content;
+    else if (name == "constants")
+      constants = content;
+    else if (name == "operands")
+      operands = content;
+    else if (name == "names")
+      names = content;
+  }
+  void readScalar(std::string_view name, const xla::Scalar &value) {
+    if (name == "scale")
+      scale = *static_cast<const double *>(value.value);
+    else if (name == "is_bshd")
+      isBshd = *static_cast<const int32_t *>(value.value) != 0;
+  }
+};
+
+bool readType(xla::DataType given, tesela_type &type) {
+  switch (given) {
+  case xla::DataType::F32:
+    type = TESELA_F32;
+    return true;
+  case xla::DataType::F16:
+    type = TESELA_F16;
+    return true;
+  case xla::DataType::BF16:
+    type = TESELA_BF16;
+    return true;
+  case xla::DataType::S32:
+    type = TESELA_I32;
+    return true;
+  case xla::DataType::S64:
+    type = TESELA_I64;
+    return true;
+  case xla::DataType::Pred:
+  case xla::DataType::U8:
+    type = TESELA_BOOL;
+    return true;
+  default:
+    return false;
+  }
+}
+
+/// The value of a scalar in the host's memory.
+double readNumber(const xla::Buffer &buffer) {
+  switch (buffer.type) {
+  case xla::DataType::F32:
+    return double(*static_cast<const float *>(buffer.data));
+  case xla::DataType::S32:
+    return *static_cast<const int32_t *>(buffer.data);
+  default:
+    return *static_cast<const uint8_t *>(buffer.data) != 0;
+  }
+}
+
+std::vector<std::string> split(std::string_view names) {
+  std::vector<std::string> parts;
+  while (!names.empty()) {
+    size_t end = names.find(',');
+    parts.emplace_back(names.substr(0, end));
+    names.remove_prefix(end == std::string_view::npos ? names.size() : end + 1);
+  }
+  return parts;
+}
+
+/// What calls with the same attributes, types and lengths share. It stays for ever, as the programs
+/// of XLA that call it may.
+struct Entry {
+  const tesela_kernel *kernel;
+  std::vector<std::string> operands, names;
+};
+
+PyObject *finder; ///< tesela.jax._finder.find
+
+class Registry {
+public:
+  const Entry *find(const std::string &key) {
+    std::shared_lock<std::shared_mutex> lock(mutex);
+    auto found = entries.find(key);
+    return found == entries.end() ? nullptr : found->second;
+  }
+  const Entry *add(std::string key, Entry &&entry) {
+    auto *made = new Entry(std::move(entry));
+    std::unique_lock<std::shared_mutex> lock(mutex);
+    auto [place, isNew] = entries.try_emplace(std::move(key), made);
+    if (!isNew) // another thread's came first
+      delete made;
+    return place->second;
+  }
+
+private:
+  std::shared_mutex mutex;
+  std::unordered_map<std::string, const Entry *> entries;
+};
+
+/// Never destroyed: XLA's threads may run while the process ends.
+Registry &registry() {
+  static auto *made = new Registry();
+  return *made;
+}
+
+class WithGil {
+public:
+  WithGil() : state(PyGILState_Ensure()) {}
+  WithGil(const WithGil &) = delete;
+  WithGil &operator=(const WithGil &) = delete;
+  ~WithGil() { PyGILState_Release(state); }
+
+private:
+  PyGILState_STATE state;
+};
+
+/// Python's exception as an error of XLA; it is no longer set.
+xla::Error *failWithPython(const xla::Api *api) {
+  PyObject *type, *value, *trace;
+  PyErr_Fetch(&type, &value, &trace);
+  PyErr_NormalizeException(&type, &value, &trace);
+  Owned ofType(type), ofValue(value), ofTrace(trace);
+  Owned text(value ? PyObject_Str(value) : nullptr);
+  const char *sentence = text ? PyUnicode_AsUTF8AndSize(text.get(), nullptr) : nullptr;
+  PyErr_Clear();
+  return fail(api, errorCode(type), sentence ? sentence : "Python failed without a sentence");
+}
+
+/// One call of XLA's.
+class Call {
+public:
+  Call(xla::CallFrame &frame, bool isHost) : frame(frame), api(frame.api), isHost(isHost) {}
+
+  xla::Error *run() {
+    attributes.read(frame.attributes);
+    if (xla::Error *error = readDevice())
+      return error;
+    if (xla::Error *error = readTensors())
+      return error;
+    const Entry *entry;
+    if (xla::Error *error = findKernel(entry))
+      return error;
+    readParameters(*entry);
+    return launch(entry->kernel);
+  }
+
+private:
+  static constexpr int operandsBegin = 3; // after q, k and v
+
+  xla::CallFrame &frame;
+  const xla::Api *api;
+  bool isHost;
+  Attributes attributes;
+  int32_t device = hostDevice;
+  void *stream = nullptr;
+  tesela_tensor_arguments given = sized<tesela_tensor_arguments>();
+  std::vector<tesela_tensor> tensors; ///< the arguments, then the results
+  std::vector<tesela_parameter> parameters;
+
+  const xla::Buffer &argument(size_t index) const {
+    return *static_cast<const xla::Buffer *>(frame.arguments.items[index]);
+  }
+  size_t argumentCount() const { return size_t(frame.arguments.count); }
+
+  xla::Error *readDevice() {
+    if (isHost)
+      return nullptr;
+    xla::StreamGet ofStream = {sizeof ofStream, nullptr, frame.context, nullptr};
+    if (xla::Error *error = api->getStream(&ofStream))
+      return error;
+    xla::DeviceOrdinalGet ofDevice = {sizeof ofDevice, nullptr, frame.context, 0};
+    if (xla::Error *error = api->getDeviceOrdinal(&ofDevice))
+      return error;
+    stream = ofStream.stream;
+    device = ofDevice.ordinal;
+    return nullptr;
+  }
+
+  xla::Error *readTensor(const xla::Buffer &buffer) {
+    tesela_tensor &tensor = tensors.emplace_back(sized<tesela_tensor>());
+    tesela_type type;
+    if (!readType(buffer.type, type))
+      return fail(api, TESELA_UNSUPPORTED,
+                  "an array's elements are of a type that Tesela does not have: it has float32, "
+                  "float16, bfloat16, int32, int64 and bool");
+    // A scalar that a GPU's kernel reads is a captured tensor of one element.
+    const int64_t one = 1;
+    int rank = buffer.rank ? int(buffer.rank) : 1;
+    const int64_t *extents = buffer.rank ? buffer.extents : &one;
+    if (tesela_tensor_contiguous(buffer.data, type, rank, extents, &tensor) != TESELA_OK)
+      return failWithLast(api);
+    tensor.memory = isHost ? TESELA_MEMORY_HOST : TESELA_MEMORY_CUDA;
+    tensor.device_index = isHost ? 0 : device;
+    return nullptr;
+  }
+
+  xla::Error *readTensors() {
+    int64_t results = frame.results.count;
+    if (argumentCount() < operandsBegin || results < 1 || results > 2)
+      return fail(api, TESELA_INVALID_ARGUMENT,
+                  "tesela_attention is called with other arrays than tesela.jax calls it with");
+    tensors.reserve(argumentCount() + size_t(results));
+    for (size_t i = 0; i < argumentCount(); ++i)
+      if (xla::Error *error = readTensor(argument(i)))
+        return error;
+    for (int64_t i = 0; i < results; ++i)
+      if (xla::Error *error = readTensor(*static_cast<xla::Buffer *>(frame.results.items[i])))
+        return error;
+    tesela_tensor &q = tensors[0], &k = tensors[1], &v = tensors[2], &o = tensors[argumentCount()];
+    if (q.rank != 4 || k.rank != 4 || v.rank != 4)
+      return fail(api, TESELA_INVALID_ARGUMENT, "q, k and v must have four axes");
+    for (tesela_tensor *shared : {&k, &v})
+      if (shared->extents[0] == 1) { // for all batches
+        shared->extents[0] = q.extents[0];
+        shared->strides[0] = 0;
+      }
+    if (attributes.isBshd)
+      for (tesela_tensor *tensor : {&q, &k, &v, &o})
+        swapLengthAndHeads(*tensor);
+    given.q = &q;
+    given.k = &k;
+    given.v = &v;
+    given.o = &o;
+    given.lse = results == 2 ? &tensors[argumentCount() + 1] : nullptr;
+    given.scale = attributes.scale;
+    return nullptr;
+  }
+
+  int64_t queries() const { return tensors[0].extents[2]; }
+  int64_t keys() const { return tensors[1].extents[2]; }
+  int64_t headDimQk() const { return tensors[0].extents[3]; }
+  int64_t headDimV() const { return tensors[2].extents[3]; }
+
+  /// Whether the argument is a scalar which the kernel must read itself.
+  bool isLifted(size_t index) const { return !isHost && argument(index).rank == 0; }
+
+  /// All that the kernel depends on.
+  std::string key() const {
+    const int64_t numbers[] = {
+        device, tensors[0].type, headDimQk(), headDimV(), bucketOf(queries(), keys()),
+    };
+    std::string key;
+    key.reserve(sizeof numbers + attributes.text.size() + attributes.constants.size() +
+                attributes.operands.size() + attributes.names.size() + argumentCount() + 4);
+    key.append(reinterpret_cast<const char *>(numbers), sizeof numbers);
+    for (size_t i = operandsBegin; i < argumentCount(); ++i)
+      key.push_back(isLifted(i) ? 'l' : 'c');
+    for (std::string_view text :
+         {attributes.operands, attributes.names, attributes.constants, attributes.text})
+      key.append(1, '\0').append(text);
+    return key;
+  }
+
+  xla::Error *findKernel(const Entry *&entry) {
+    std::string name = key();
+    entry = registry().find(name);
+    return entry ? nullptr : makeEntry(std::move(name), entry);
+  }
+
+  /// Asks Python, which compiles the kernel where it is not there.
+  xla::Error *makeEntry(std::string name, const Entry *&entry) {
+    Entry made = {nullptr, split(attributes.operands), split(attributes.names)};
+    if (made.operands.size() + operandsBegin != argumentCount() ||
+        made.names.size() != attributes.numberCount)
+      return fail(api, TESELA_INVALID_ARGUMENT,
+                  "tesela_attention has other parameters than tesela.jax calls it with");
+    std::string lifted;
+    for (size_t i = 0; i < made.operands.size(); ++i)
+      if (isLifted(i + operandsBegin))
+        lifted.append(lifted.empty() ? "" : ",").append(made.operands[i]);
+    if (!Py_IsInitialized())
+      return fail(api, TESELA_CANCELLED, "Python has ended: no kernel can be made any more");
+    WithGil gil;
+    Owned kernel(PyObject_CallFunction(
+        finder, "s#s#s#iLLiLL", attributes.text.data(), Py_ssize_t(attributes.text.size()),
+        attributes.constants.data(), Py_ssize_t(attributes.constants.size()), lifted.data(),
+        Py_ssize_t(lifted.size()), int(tensors[0].type), static_cast<long long>(headDimQk()),
+        static_cast<long long>(headDimV()), int(device), static_cast<long long>(queries()),
+        static_cast<long long>(keys())));
+    made.kernel =
+        kernel ? static_cast<const tesela_kernel *>(PyLong_AsVoidPtr(kernel.get())) : nullptr;
+    if (!made.kernel)
+      return failWithPython(api);
+    entry = registry().add(std::move(name), std::move(made));
+    return nullptr;
+  }
+
+  void readParameters(const Entry &entry) {
+    parameters.reserve(entry.operands.size() + entry.names.size());
+    auto add = [&](const std::string &name) -> tesela_parameter & {
+      tesela_parameter &parameter = parameters.emplace_back();
+      parameter.name = name.c_str();
+      return parameter;
+    };
+    for (size_t i = 0; i < entry.operands.size(); ++i) {
+      const xla::Buffer &buffer = argument(operandsBegin + i);
+      tesela_parameter &parameter = add(entry.operands[i]);
+      if (buffer.rank == 0 && isHost)
+        parameter.scalar = readNumber(buffer);
+      else
+        parameter.tensor = &tensors[operandsBegin + i];
+    }
+    for (size_t i = 0; i < entry.names.size(); ++i)
+      add(entry.names[i]).scalar = attributes.numbers[i];
+    given.parameters = parameters.data();
+    given.parameter_count = parameters.size();
+  }
+
+  xla::Error *launch(const tesela_kernel *kernel) {
+    xla::MemoryFree memory = {sizeof memory, nullptr, frame.context, 0, nullptr};
+    if (!isHost && argumentCount() > operandsBegin)
+      if (xla::Error *error = lendWorkspace(kernel, memory))
+        return error;
+    xla::Error *error =
+        tesela_launch_tensors(kernel, &given, stream) == TESELA_OK ? nullptr : failWithLast(api);
+    if (!memory.data)
+      return error;
+    // XLA's allocator gives it to what comes later on the stream only.
+    xla::Error *whileFreeing = api->free(&memory);
+    if (!error || !whileFreeing)
+      return error ? error : whileFreeing;
+    xla::ErrorDestroy second = {sizeof second, nullptr, whileFreeing};
+    api->destroyError(&second);
+    return error;
+  }
+
+  /// Kernels whose masks read captured tensors need memory; it comes from XLA's allocator.
+  xla::Error *lendWorkspace(const tesela_kernel *kernel, xla::MemoryFree &memory) {
+    size_t bytes;
+    if (tesela_kernel_workspace_bytes_of_tensors(kernel, &given, &bytes) != TESELA_OK)
+      return failWithLast(api);
+    if (bytes == 0)
+      return nullptr;
+    constexpr size_t multiple = 256;    // the library's
+    constexpr size_t xlaAlignment = 16; // the most that XLA promises
+    memory.bytes = bytes + multiple;
+    xla::MemoryAllocate request = {sizeof request, nullptr,      frame.context,
+                                   memory.bytes,   xlaAlignment, nullptr};
+    if (xla::Error *error = api->allocate(&request))
+      return error;
+    memory.data = request.data;
+    auto address = reinterpret_cast<uintptr_t>(request.data);
+    given.workspace = reinterpret_cast<void *>((address + multiple - 1) / multiple * multiple);
+    given.workspace_bytes = bytes;
+    return nullptr;
+  }
+};
+
+template <bool isHost> xla::Error *handle(xla::CallFrame *frame) {
+  return answersMetadata(*frame) ? nullptr : Call(*frame, isHost).run();
+}
+
+} // namespace
+
+PyObject *xlaHandlers(PyObject *, PyObject *newFinder) {
+  Py_INCREF(newFinder);
+  Py_XDECREF(std::exchange(finder, newFinder));
+  Owned host(PyCapsule_New(reinterpret_cast<void *>(handle<true>), nullptr, nullptr));
+  Owned cuda(PyCapsule_New(reinterpret_cast<void *>(handle<false>), nullptr, nullptr));
+  return host && cuda ? PyTuple_Pack(2, host.get(), cuda.get()) : nullptr;
+}
+
+} // namespace tesela::python

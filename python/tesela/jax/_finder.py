@@ -1,0 +1,64 @@
+# Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What XLA's handler asks for a kernel that it was not called with before."""
+
+from __future__ import annotations
+
+from tesela import _native
+from tesela._errors import InvalidVariantError, UnsupportedError
+from tesela._variant import Variant
+from tesela.jax._rewrite import program_of, with_captured_scalars
+
+_found: list[_native.Kernel] = []
+"""Programs of XLA may call a kernel for as long as the process lives."""
+
+
+def constants_text(constants: tuple[tuple[str, float], ...]) -> str:
+    """Values of const parameters, as an attribute of the operation."""
+    return ",".join(f"{name}={value!r}" for name, value in constants)
+
+
+def _constants(text: str) -> tuple[tuple[str, float], ...]:
+    pairs = (each.partition("=") for each in text.split(",") if each)
+    return tuple((name, float(value)) for name, _, value in pairs)
+
+
+def find(
+    text: str,
+    constants: str,
+    scalars: str,
+    input_type: int,
+    head_dim_qk: int,
+    head_dim_v: int,
+    device: int,
+    queries: int,
+    keys: int,
+) -> int:
+    """The ``tesela_kernel *`` for calls of these attributes, types and lengths.
+
+    Args:
+        text: of the variant.
+        constants: what ``constants_text`` gave.
+        input_type: of q, k and v, as ``_native`` numbers it.
+        head_dim_qk: the last extent of q and k.
+        head_dim_v: the last extent of v.
+        scalars: the names of scalars whose values are in a GPU's memory, ``"name,..."``: the kernel
+            reads them as captured tensors.
+        device: the host or CUDA's ordinal.
+        queries: Sq.
+        keys: Sk.
+    """
+    if scalars:
+        try:
+            text = with_captured_scalars(text, tuple(scalars.split(",")))
+            program_of(text)
+        except InvalidVariantError as error:
+            raise UnsupportedError(
+                f"the values of {scalars} are arrays of JAX in a GPU's memory, and this variant "
+                f"cannot read them there: pass plain numbers. {error}"
+            ) from error
+    variant = Variant(program_of(text), {})
+    kernel = variant._kernel(input_type, head_dim_qk, head_dim_v, device, _constants(constants))
+    address = kernel.address(queries, keys)
+    _found.append(kernel)
+    return address

@@ -1,0 +1,329 @@
+# Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Attention as an operation of XLA."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, NoReturn
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from tesela import _native
+from tesela._errors import InvalidArgumentError, UnsupportedError
+from tesela._variant import Parameter, Variant
+from tesela.jax._finder import constants_text, find
+from tesela.jax._rewrite import program_of, with_batch_axis, with_named_axes
+from tesela.jax._sharding import divisible
+
+_TARGET = "tesela_attention"
+_INPUT_TYPES = ("float32", "float16", "bfloat16")
+_SCALAR_TYPES = {"i32": "int32", "f32": "float32", "bool": "bool"}
+_CAPTURED_TYPES = ("float32", "float16", "bfloat16", "int32", "int64", "bool", "uint8")
+
+_host, _cuda = _native.xla_handlers(find)
+jax.ffi.register_ffi_target(_TARGET, _host, platform="cpu")
+jax.ffi.register_ffi_target(_TARGET, _cuda, platform="CUDA")
+
+
+class _Operation(NamedTuple):
+    """What of a call is no array. Two that are equal are one program of XLA's."""
+
+    text: str
+    constants: tuple[tuple[str, float], ...]
+    operands: tuple[str, ...]
+    """The names of the parameters whose values are arrays."""
+    numbers: tuple[tuple[str, float], ...]
+    """The values of the others."""
+    scale: float
+    is_bshd: bool
+    return_lse: bool
+
+
+def attention(
+    q: Any,
+    k: Any,
+    v: Any,
+    variant: Variant,
+    scale: float | None,
+    return_lse: bool,
+    is_bshd: bool,
+    out: Any,
+    parameters: Mapping[str, Any],
+) -> Any:
+    """See :func:`tesela.jax.attention`."""
+    if out is not None:
+        raise InvalidArgumentError("arrays of JAX are never written: leave out=None away")
+    q, k, v = (each if isinstance(each, jax.Array) else jnp.asarray(each) for each in (q, k, v))
+    has_batch = not q.ndim == k.ndim == v.ndim == 3
+    if not has_batch:
+        q, k, v = (jnp.expand_dims(each, 0) for each in (q, k, v))
+    _check(q, k, v, is_bshd)
+    operands, numbers, constants = _values(variant, parameters)
+    operation = _Operation(
+        variant.text,
+        constants,
+        tuple(operands),
+        tuple(numbers.items()),
+        _scale(scale),
+        is_bshd,
+        return_lse,
+    )
+    results = _jitted(operation, q, k, v, *operands.values())
+    if not has_batch:
+        results = [jnp.squeeze(each, 0) for each in results]
+    return tuple(results) if return_lse else results[0]
+
+
+def _scale(scale: Any) -> float:
+    """As the handler takes it: 0 for 1/sqrt(Dqk)."""
+    if scale is None:
+        return 0.0
+    if isinstance(scale, jax.core.Tracer):
+        raise InvalidArgumentError(
+            "the scale is a traced value of JAX, it must be a number: make it a static argument of "
+            "jax.jit, or multiply q by it and pass scale=1"
+        )
+    if not 0 < float(scale) < math.inf:
+        raise InvalidArgumentError(
+            f"the scale is {float(scale)}, it must be finite and positive: for equal weights pass "
+            "q of zeros"
+        )
+    return float(scale)
+
+
+def _check(q: jax.Array, k: jax.Array, v: jax.Array, is_bshd: bool) -> None:
+    """What JAX can know before anything runs; the library checks it and the rest again."""
+    heads, length = (2, 1) if is_bshd else (1, 2)
+    axes = (
+        "[batch, length, heads, head dimension]"
+        if is_bshd
+        else ("[batch, heads, length, head dimension]")
+    )
+    if not q.ndim == k.ndim == v.ndim == 4:
+        raise InvalidArgumentError(
+            f"the shapes are q {q.shape}, k {k.shape} and v {v.shape}: each must have the axes "
+            f"{axes}, or all three the same without the batch"
+        )
+    if q.dtype.name not in _INPUT_TYPES or not q.dtype == k.dtype == v.dtype:
+        raise UnsupportedError(
+            f"the elements are {q.dtype} in q, {k.dtype} in k and {v.dtype} in v, they must be all "
+            "float32, all float16 or all bfloat16: convert them"
+        )
+    fits = (
+        k.shape[0] == q.shape[0]
+        and k.shape[:3] == v.shape[:3]
+        and k.shape[3] == q.shape[3]
+        and (q.shape[heads] % k.shape[heads] == 0 if k.shape[heads] else q.shape[heads] == 0)
+    )
+    if not fits:
+        raise InvalidArgumentError(
+            f"the shapes q {q.shape}, k {k.shape} and v {v.shape} do not fit, {axes}: the batch of "
+            "all three, the head dimension of q and k, and the heads and the length of k and v are "
+            f"equal, and the heads of q (axis {heads}) are a multiple of those of k; axis {length} "
+            "is the length"
+        )
+
+
+def _values(
+    variant: Variant, parameters: Mapping[str, Any]
+) -> tuple[dict[str, jax.Array], dict[str, float], tuple[tuple[str, float], ...]]:
+    """The values that are arrays and those that are numbers, by name; and the constants."""
+    program = variant._program
+    for name in program.constants:
+        if isinstance(parameters.get(name), jax.core.Tracer):
+            raise InvalidArgumentError(
+                f"the parameter '{name}' is a traced value of JAX, but it is const, compiled into "
+                "the kernel: make it a static argument of jax.jit"
+            )
+    values, constants = variant._arguments(parameters)
+    given = dict(zip(program.slots, values, strict=True))
+    operands: dict[str, jax.Array] = {}
+    numbers: dict[str, float] = {}
+    for parameter in program.parameters:
+        value = given.get(parameter.name)
+        if parameter.constant or (value is None and parameter.default is not None):
+            continue
+        if value is None:
+            raise InvalidArgumentError(
+                f"the parameter '{parameter.name}' has no value and no default: pass "
+                f"{parameter.name}=..."
+            )
+        if parameter.shape is not None:
+            operands[parameter.name] = _captured(parameter, value)
+        elif isinstance(value, jax.Array):
+            operands[parameter.name] = _scalar(parameter, value)
+        else:
+            numbers[parameter.name] = _number(parameter, value)
+    return operands, numbers, constants
+
+
+def _captured(parameter: Parameter, value: Any) -> jax.Array:
+    try:
+        array = jnp.asarray(value)
+    except TypeError as error:
+        raise InvalidArgumentError(
+            f"the captured tensor '{parameter.name}' is a {type(value)}, it must be an array "
+            "of JAX or NumPy: convert it"
+        ) from error
+    if array.dtype.name not in _CAPTURED_TYPES:
+        raise UnsupportedError(
+            f"the elements of the captured tensor '{parameter.name}' are {array.dtype}, they must "
+            f"be one of {', '.join(_CAPTURED_TYPES)}: convert them"
+        )
+    assert parameter.shape is not None
+    if array.ndim != len(parameter.shape):
+        raise InvalidArgumentError(
+            f"the captured tensor '{parameter.name}' has the shape {array.shape}, it must have "
+            f"{len(parameter.shape)} axes, [{', '.join(parameter.shape)}]"
+        )
+    return array
+
+
+def _scalar(parameter: Parameter, value: jax.Array) -> jax.Array:
+    """A scalar that only the device knows."""
+    if value.ndim != 0:
+        raise InvalidArgumentError(
+            f"the parameter '{parameter.name}' has the shape {value.shape}, it must be a number or "
+            "an array without axes: the variant declares a scalar"
+        )
+    wanted = jnp.dtype(_SCALAR_TYPES[parameter.type])
+    if wanted.kind != "f" and jnp.issubdtype(value.dtype, jnp.floating):
+        raise InvalidArgumentError(
+            f"the parameter '{parameter.name}' is a {value.dtype}, it must be a whole number: the "
+            f"variant declares it {parameter.type}; convert it with astype({wanted.name!r})"
+        )
+    return value.astype(wanted)
+
+
+def _number(parameter: Parameter, value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError) as error:
+        raise InvalidArgumentError(
+            f"the parameter '{parameter.name}' is a {type(value)}, it must be a number: the "
+            "variant declares a scalar"
+        ) from error
+
+
+def _refuse_gradient(*_: Any) -> NoReturn:
+    raise UnsupportedError(
+        "tesela.attention has no gradients yet: keep it out of what jax.grad, jax.jvp and "
+        "jax.linearize differentiate, for example with jax.lax.stop_gradient around q, k and v"
+    )
+
+
+def _call(operation: _Operation, *arrays: jax.Array) -> Sequence[jax.Array]:
+    """The operation with its rules for JAX's transformations."""
+
+    @jax.custom_jvp
+    def differentiable(*arrays: jax.Array) -> Sequence[jax.Array]:
+        mapped: Sequence[jax.Array] = mappable(*arrays)
+        return mapped
+
+    @jax.custom_batching.custom_vmap
+    def mappable(*arrays: jax.Array) -> Sequence[jax.Array]:
+        launch = functools.partial(_launch, operation)
+        return divisible(
+            launch,
+            operation.text,
+            operation.operands,
+            operation.is_bshd,
+            operation.return_lse,
+            arrays,
+        )(*arrays)
+
+    differentiable.defjvp(_refuse_gradient)
+    mappable.def_vmap(functools.partial(_map, operation))
+    results: Sequence[jax.Array] = differentiable(*arrays)
+    return results
+
+
+_jitted = jax.jit(_call, static_argnums=0)
+
+
+def _launch(operation: _Operation, *arrays: jax.Array) -> Sequence[jax.Array]:
+    q, _, v = arrays[:3]
+    heads, length = (2, 1) if operation.is_bshd else (1, 2)
+    results = [_like(arrays, (*q.shape[:3], v.shape[3]), q.dtype)]
+    if operation.return_lse:
+        results.append(_like(arrays, (q.shape[0], q.shape[heads], q.shape[length]), jnp.float32))
+    launch: Any = jax.ffi.ffi_call(_TARGET, results)
+    given: Sequence[jax.Array] = launch(
+        *arrays,
+        text=operation.text,
+        constants=constants_text(operation.constants),
+        operands=",".join(operation.operands),
+        names=",".join(name for name, _ in operation.numbers),
+        numbers=np.array([value for _, value in operation.numbers], np.float64),
+        scale=np.float64(operation.scale),
+        is_bshd=np.int32(operation.is_bshd),
+    )
+    return given
+
+
+def _like(arrays: Sequence[jax.Array], shape: tuple[int, ...], dtype: Any) -> Any:
+    """A result's type: inside jax.shard_map it varies over the axes over which any array does."""
+    types: list[Any] = [jax.typeof(each) for each in arrays]
+    struct: Any = jax.ShapeDtypeStruct
+    is_old = hasattr(types[0], "vma")  # before jax 0.10
+    axes: frozenset[Any] = frozenset().union(
+        *(each.vma if is_old else each.manual_axis_type.varying for each in types)
+    )
+    if not axes:
+        return struct(shape, dtype)
+    spec: Any = jax.sharding.PartitionSpec
+    place = jax.sharding.NamedSharding(types[0].sharding.mesh, spec())
+    if is_old:
+        return struct(shape, dtype, sharding=place, vma=axes)
+    manual: Any = jax.sharding.ManualAxisType
+    return struct(shape, dtype, sharding=place, manual_axis_type=manual(varying=axes))
+
+
+def _map(
+    operation: _Operation,
+    axis_size: int,
+    is_batched: Sequence[bool],
+    *arrays: jax.Array,
+) -> tuple[Sequence[jax.Array], Sequence[bool]]:
+    """jax.vmap: one launch for all batches, which are put in front of the one that is there."""
+    single = [
+        each.shape[1:] if is_mapped else each.shape
+        for each, is_mapped in zip(arrays, is_batched, strict=True)
+    ]
+    batch = single[0][0]
+    axis = 2 if operation.is_bshd else 1
+    shapes = tuple(zip(operation.operands, single[3:], strict=True))
+    text = with_named_axes(operation.text, shapes, batch, single[0][axis], single[1][axis])
+    parameters = {each.name: each for each in program_of(text).parameters}
+
+    def fold(array: jax.Array, is_mapped: bool, has_batch: bool = True) -> jax.Array:
+        """[axis_size * batch, ...] of an array that lacks none, one or both of these axes."""
+        if not is_mapped:
+            array = jnp.expand_dims(array, 0)
+        if not has_batch:
+            array = jnp.expand_dims(array, 1)
+        full = jnp.broadcast_to(array, (axis_size, batch, *array.shape[2:]))
+        return jnp.reshape(full, (axis_size * batch, *array.shape[2:]))
+
+    folded = [fold(arrays[0], is_batched[0])]
+    for array, is_mapped in zip(arrays[1:3], is_batched[1:3], strict=True):
+        # The handler reads one batch of k or v for all without a copy.
+        is_shared = not is_mapped and array.shape[0] == 1
+        folded.append(array if is_shared else fold(array, is_mapped))
+    mapped = []
+    for name, array, is_mapped in zip(operation.operands, arrays[3:], is_batched[3:], strict=True):
+        shape = parameters[name].shape
+        has_batch = shape is not None and shape[0] == "B"
+        if is_mapped and not has_batch:
+            mapped.append(name)
+        folded.append(fold(array, is_mapped, has_batch) if is_mapped or has_batch else array)
+    larger = operation._replace(text=with_batch_axis(text, tuple(mapped)))
+    results = [
+        jnp.reshape(each, (axis_size, batch, *each.shape[1:])) for each in _call(larger, *folded)
+    ]
+    return results, [True] * len(results)

@@ -1,0 +1,192 @@
+# Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""tesela.jax.attention on CUDA. Needs a GPU and JAX's plugin for it (pip install 'jax[cuda13]')."""
+
+import re
+
+import pytest
+import tesela
+from jax_support import jax, jnp, np, positions, reference
+from tesela import _native
+
+
+def gpus():
+    try:
+        return jax.devices("cuda")
+    except RuntimeError as error:
+        pytest.skip(f"JAX finds no CUDA device: {error}")
+
+
+@pytest.fixture
+def gpu():
+    return gpus()[0]
+
+
+def inputs(device, shape, dtype="bfloat16", seed=0):
+    batch, heads, kv_heads, queries, keys, dim, dim_v = shape
+    generator = np.random.default_rng(seed)
+    shapes = (
+        (batch, heads, queries, dim),
+        (batch, kv_heads, keys, dim),
+        (batch, kv_heads, keys, dim_v),
+    )
+    return [
+        jax.device_put(jnp.asarray(generator.standard_normal(each), dtype), device)
+        for each in shapes
+    ]
+
+
+def expected(q, k, v, mask=True, score=lambda s: s):
+    arrays = (np.asarray(each).astype(np.float32) for each in (q, k, v))
+    return reference.attention(*arrays, mask=lambda *_: mask, score=lambda s, *_: score(s))
+
+
+def check(actual, wanted, device=None):
+    o, lse = actual
+    assert device is None or o.devices() == {device}
+    reference.check(np.asarray(o), wanted[0])
+    reference.check_lse(np.asarray(lse), wanted[1])
+
+
+SHAPES = [
+    (1, 1, 1, 1, 1, 64, 64),
+    (2, 4, 2, 37, 53, 64, 64),
+    (2, 8, 1, 300, 517, 128, 64),
+    (1, 4, 4, 1, 1000, 128, 128),
+    (1, 2, 2, 2100, 2100, 64, 64),
+]
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_causal(gpu, shape, dtype):
+    q, k, v = inputs(gpu, shape, dtype)
+    rows, columns = positions(shape[3], shape[4])
+    call = jax.jit(lambda *a: tesela.attention(*a, "causal", return_lse=True))
+    check(call(q, k, v), expected(q, k, v, rows >= columns), gpu)
+    only = jax.jit(lambda *a: tesela.attention(*a, "causal"))(q, k, v)
+    reference.check(np.asarray(only), expected(q, k, v, rows >= columns)[0])
+
+
+def test_bshd(gpu):
+    q, k, v = inputs(gpu, (2, 8, 2, 300, 517, 128, 64))
+    swapped = [jnp.swapaxes(each, 1, 2) for each in (q, k, v)]
+    o, lse = tesela.attention(*swapped, "causal", layout="bshd", return_lse=True)
+    rows, columns = positions(300, 517)
+    check((jnp.swapaxes(o, 1, 2), lse), expected(q, k, v, rows >= columns), gpu)
+
+
+def test_documents_need_a_workspace(gpu):
+    """A mask that reads a captured tensor: the memory for its summaries is XLA's."""
+    q, k, v = inputs(gpu, (2, 4, 2, 700, 700, 64, 64))
+    text = "attention packed(id: i32[B, Sk]) { mask = id[b, q] == id[b, k] && q >= k }"
+    call = jax.jit(lambda q, k, v, ids: tesela.attention(q, k, v, text, id=ids, return_lse=True))
+    rows, columns = positions(700, 700)
+    for seed in range(3):  # the memory is used again
+        ids = np.sort(np.random.default_rng(seed).integers(0, 5, (2, 700)), axis=1)
+        same = ids[:, None, :, None] == ids[:, None, None, :]
+        check(
+            call(q, k, v, jnp.asarray(ids, jnp.int32)),
+            expected(q, k, v, same & (rows >= columns)),
+        )
+
+
+def test_scalars_on_the_device(gpu):
+    q, k, v = inputs(gpu, (2, 4, 2, 700, 700, 64, 64))
+    text = """attention both(window: i32, cap: f32 = 5) {
+      mask  = q >= k && q - k < window
+      score = cap * tanh(s / cap)
+    }"""
+    call = jax.jit(
+        lambda q, k, v, w, c: tesela.attention(q, k, v, text, window=w, cap=c, return_lse=True)
+    )
+    rows, columns = positions(700, 700)
+    for window, cap in ((1, 2.0), (100, 3.0), (5000, 1.0)):
+        mask = (rows >= columns) & (rows - columns < window)
+        wanted = expected(q, k, v, mask, lambda s, cap=cap: cap * np.tanh(s / cap))
+        check(call(q, k, v, window, cap), wanted)  # traced: read by the kernel
+        check(tesela.attention(q, k, v, text, window=window, cap=cap, return_lse=True), wanted)
+    assert call._cache_size() == 1
+
+
+def test_reductions_need_numbers(gpu):
+    q, k, v = inputs(gpu, (1, 2, 2, 64, 64, 64, 64))
+    text = "attention some(t: i32[N], most: i32) { mask = any(i < most: t[i] == k) }"
+    table = jax.device_put(jnp.arange(4, dtype=jnp.int32), gpu)
+    tesela.attention(q, k, v, text, t=table, most=3).block_until_ready()
+    with pytest.raises(jax.errors.JaxRuntimeError, match=r"most.*plain numbers"):
+        tesela.attention(q, k, v, text, t=table, most=jnp.int32(3)).block_until_ready()
+
+
+def test_float32_is_refused(gpu):
+    q, k, v = inputs(gpu, (1, 2, 2, 64, 64, 64, 64), "float32")
+    with pytest.raises(jax.errors.JaxRuntimeError, match=r"f32"):
+        tesela.attention(q, k, v).block_until_ready()
+
+
+def test_inside_a_program(gpu):
+    """Operations of XLA before and after it on the stream, in a loop; XLA makes graphs of some."""
+    q, k, v = inputs(gpu, (1, 4, 4, 256, 256, 64, 64))
+    rows, columns = positions(256, 256)
+
+    def step(carry, window):
+        o, lse = tesela.attention(carry, k, v, "sliding_window", window=window, return_lse=True)
+        return carry * 0.5, (o * 1, lse)
+
+    _, (o, lse) = jax.jit(lambda q: jax.lax.scan(step, q, jnp.asarray([3, 30, 300])))(q)
+    for index, window in enumerate((3, 30, 300)):
+        mask = (rows >= columns) & (rows - columns < window)
+        check((o[index], lse[index]), expected(q * 0.5**index, k, v, mask))
+
+
+def test_vmap(gpu):
+    q, k, v = inputs(gpu, (1, 4, 2, 300, 300, 64, 64))
+    queries = jnp.stack([q, q * 0.5, q * 2])
+    rows, columns = positions(300, 300)
+    call = jax.jit(
+        jax.vmap(
+            lambda q, w: tesela.attention(q, k, v, "sliding_window", window=w, return_lse=True)
+        )
+    )
+    o, lse = call(queries, jnp.asarray([5, 50, 500]))
+    for index, window in enumerate((5, 50, 500)):
+        mask = (rows >= columns) & (rows - columns < window)
+        check((o[index], lse[index]), expected(queries[index], k, v, mask))
+
+
+def test_host_and_device_in_one_process(gpu):
+    host = jax.devices("cpu")[0]
+    q, k, v = inputs(gpu, (1, 2, 2, 64, 64, 64, 64))
+    on_host = [jax.device_put(each, host) for each in (q, k, v)]
+    wanted = expected(q, k, v)
+    check(tesela.attention(q, k, v, return_lse=True), wanted, gpu)
+    check(tesela.attention(*on_host, return_lse=True), wanted, host)
+
+
+def test_several_devices():
+    devices = gpus()
+    if len(devices) < 2:
+        pytest.skip("there is one GPU, this needs two")
+    mesh = jax.make_mesh(
+        (2,), ("x",), axis_types=(jax.sharding.AxisType.Auto,), devices=devices[:2]
+    )
+    q, k, v = inputs(devices[1], (2, 4, 2, 300, 300, 64, 64))
+    rows, columns = positions(300, 300)
+    wanted = expected(q, k, v, rows >= columns)
+    check(tesela.attention(q, k, v, "causal", return_lse=True), wanted, devices[1])
+    spec = jax.sharding.PartitionSpec("x")
+    local = jax.shard_map(
+        lambda *a: tesela.attention(*a, "causal", return_lse=True),
+        mesh=mesh,
+        in_specs=(spec,) * 3,
+        out_specs=(spec, spec),
+    )
+    check(jax.jit(local)(q, k, v), wanted)
+    sharded = jax.device_put((q, k, v), jax.sharding.NamedSharding(mesh, spec))
+    call = jax.jit(lambda *a: tesela.attention(*a, "causal", return_lse=True))
+    assert not re.search(r"all-gather", call.lower(*sharded).compile().as_text())
+    check(call(*sharded), wanted)
+
+
+def test_the_library_sees_the_gpu(gpu):
+    assert _native.devices("cuda"), "JAX has a GPU, and Tesela finds none"
