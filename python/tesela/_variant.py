@@ -51,7 +51,7 @@ def _extent_text(name: str, coefficient: int, offset: int) -> str:
 class _Program:
     """A checked text and its kernels, which variants with other values share."""
 
-    __slots__ = ("constants", "kernels", "native", "parameters", "slots")
+    __slots__ = ("constants", "kernels", "native", "parameters", "place", "slots")
 
     def __init__(self, text: str, file: str) -> None:
         self.native = _native.Variant(text, file)
@@ -66,6 +66,7 @@ class _Program:
             for name, kind, is_capture, constant, default, extents in self.native.parameters
         )
         self.slots = tuple(each.name for each in self.parameters if not each.constant)
+        self.place = {name: slot for slot, name in enumerate(self.slots)}
         self.constants = tuple(each.name for each in self.parameters if each.constant)
         self.kernels: dict[tuple[Any, ...], _native.Kernel] = {}
 
@@ -180,19 +181,16 @@ class Variant:
         """The values of a launch by slot, and the constants, with a call's own parameters."""
         if not parameters:
             return self._values, self._constants
-        program = self._program
+        place = self._program.place
+        values = list(self._values)
         constants = self._constants
-        for name in parameters:
-            if name in program.slots:
-                continue
-            if name not in program.constants:
-                raise InvalidArgumentError(_unknown(program, name))
-            constants = self.bind(**parameters)._constants
-        values = tuple(
-            parameters.get(name, bound)
-            for name, bound in zip(program.slots, self._values, strict=True)
-        )
-        return values, constants
+        for name, value in parameters.items():
+            slot = place.get(name)
+            if slot is not None:
+                values[slot] = value
+            else:  # a constant, or nothing that there is
+                constants = self.bind(**parameters)._constants
+        return tuple(values), constants
 
     def _kernel(
         self,
