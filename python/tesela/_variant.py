@@ -51,10 +51,13 @@ def _extent_text(name: str, coefficient: int, offset: int) -> str:
 class _Program:
     """A checked text and its kernels, which variants with other values share."""
 
-    __slots__ = ("constants", "kernels", "native", "parameters", "place", "slots")
+    __slots__ = ("constants", "kernels", "line", "native", "parameters", "place", "slots")
 
     def __init__(self, text: str, file: str) -> None:
         self.native = _native.Variant(text, file)
+        # PyTorch's compiler writes the arguments of operators into comments of the code that it makes,
+        # where a line that ends too early is a syntax error.
+        self.line = " ".join(" ".join(line.split("//")[0] for line in text.splitlines()).split())
         self.parameters = tuple(
             Parameter(
                 name,
@@ -233,6 +236,7 @@ def _program_of(text: str, file: str) -> _Program:
     found = _programs.get(text)
     if found is None:
         found = _programs.setdefault(text, _Program(text, file))
+        _programs.setdefault(found.line, found)
     return found
 
 

@@ -186,7 +186,8 @@ TEST_F(InvalidTemplate, OneWhoseInterfaceSaysTooLittleIsASentence) {
     EXPECT_NE(message.find(part), std::string::npos) << message;
   };
   expect(refusal("out %y", "%y"),
-         "the argument 'y' of the kernel 'adds' has no role: write in, out or workspace before it");
+         "the argument 'y' of the kernel 'adds' has no role: write in, out, optional or "
+         "workspace before it");
   expect(refusal("%$factor: f32)", "%factor: f32, %$factor: f32)"),
          "the argument 'factor' of the kernel 'adds' is a scalar without '$'");
   expect(refusal("%$factor: f32)", "%$factor: f32, %$t: !tile.view<[H * 2], f32>)"),

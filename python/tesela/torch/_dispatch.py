@@ -74,7 +74,7 @@ def _by_operator(
         elif value is not None:
             number_names.append(name)
             numbers.append(value)
-    given = (variant.text, number_names, numbers, tensor_names, tensors)
+    given = (variant._program.line, number_names, numbers, tensor_names, tensors)
     if out is not None:
         lse = ATTENTION_INTO(q, k, v, out, *given, scale, is_bshd, return_lse)
         return (out, lse) if return_lse else out

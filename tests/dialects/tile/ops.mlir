@@ -18,7 +18,7 @@ tile.kernel @copy<rows, d, input>(in %x: !tile.view<[B, H, Sq, d], input>,
 // CHECK-LABEL: tile.kernel @interface<d, input>(in %x: !tile.view<[B, Hkv, Sk, d], input>, in %any: !tile.view<[?, 4, Sq, d + 8], input>, workspace %sums: !tile.view<[B, H, Sq ceildiv 64, 2], f32>, optional %lse: !tile.view<[B, H, Sq], f32, contiguous>, %$n: i32, %scale: f32) {
 tile.kernel @interface<d, input>(in %x: !tile.view<[B, Hkv, Sk, d], input>, in %any: !tile.view<[?, 4, Sq, d + 8], input>,
                                  workspace %sums: !tile.view<[B, H, Sq ceildiv 64, 2], f32>,
-                                 out %lse: !tile.view<[B, H, Sq], f32, contiguous>, %$n: i32, %scale: f32) {
+                                 optional %lse: !tile.view<[B, H, Sq], f32, contiguous>, %$n: i32, %scale: f32) {
 }
 
 // Extents that are computed; unequal symbols are unknown, not wrong.
