@@ -29,11 +29,22 @@ from tesela._errors import (
 )
 from tesela._explain import Explanation, HeadTiles
 from tesela._prepare import Preparation, Request, Trial, Tuning, prepare, tune
+from tesela._trace import TraceError
 from tesela._variant import Parameter, Variant, library, variant
+from tesela.flex import (
+    BlockMask,
+    and_masks,
+    create_block_mask,
+    create_mask,
+    flex_attention,
+    noop_mask,
+    or_masks,
+)
 
 __version__ = _native.version
 
 __all__ = [
+    "BlockMask",
     "CancelledError",
     "DeadlineExceededError",
     "DefectError",
@@ -50,14 +61,21 @@ __all__ = [
     "Parameter",
     "Preparation",
     "Request",
+    "TraceError",
     "Trial",
     "Tuning",
     "UnsupportedError",
     "Variant",
+    "and_masks",
     "attention",
     "cache",
+    "create_block_mask",
+    "create_mask",
     "devices",
+    "flex_attention",
     "library",
+    "noop_mask",
+    "or_masks",
     "prepare",
     "sliding_window",
     "tune",

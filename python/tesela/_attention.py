@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from tesela._errors import InvalidArgumentError
 from tesela._variant import Variant, as_variant
+from tesela._variant import variant as variant_of
 
 Layout = Literal["bhsd", "bshd"]
 
@@ -88,6 +89,9 @@ def attention(
     function = getattr(_known, _framework(type(q)))
     if layout != "bhsd" and layout != "bshd":
         raise InvalidArgumentError(f"the layout is {layout!r}, it must be 'bhsd' or 'bshd'")
-    return function(
-        q, k, v, as_variant(variant), scale, return_lse, layout == "bshd", out, parameters
-    )
+    if not isinstance(variant, Variant):
+        if callable(variant):  # the parameters are arguments of the function
+            variant, parameters = variant_of(variant, **parameters), {}
+        else:
+            variant = as_variant(variant)
+    return function(q, k, v, variant, scale, return_lse, layout == "bshd", out, parameters)

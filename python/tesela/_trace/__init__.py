@@ -1,0 +1,61 @@
+# Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Python functions as texts of Tesela's language."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from .compiled import plan, values
+from .error import TraceError
+from .tracer import FLEX_MASK, FLEX_SCORE, STATEMENTS, held, traced
+
+__all__ = ["TraceError", "plan_flex", "trace", "trace_flex", "values"]
+
+
+def trace(
+    function: Callable[..., Any], arguments: Mapping[str, Any] | None = None
+) -> tuple[str, dict[str, Any]]:
+    """The text of a function, and the values of the text's parameters.
+
+    Args:
+        function: gets the indices by the names of its arguments (`b h hkv q k`, the extents
+            `B H Hkv Sq Sk`, the score `s`, or FlexAttention's `batch head q_idx kv_idx score`). It
+            returns a condition, which is a mask, or a number, which is a score.
+        arguments: values for its other arguments, numbers or tensors. A function under the name
+            `mask`, `score` or `sink`, which no argument may have, is that statement of the text.
+
+    Raises:
+        TraceError: at the user's line, with what was found there and what to write instead.
+    """
+    if not arguments:
+        return traced({"": function}, {}, {})
+    others = {name: f for name, f in arguments.items() if name in STATEMENTS and callable(f)}
+    rest = {name: value for name, value in arguments.items() if name not in others}
+    return traced({"": function, **others}, rest, {})
+
+
+def trace_flex(
+    mask_mod: Callable[..., Any] | None, score_mod: Callable[..., Any] | None
+) -> tuple[str, dict[str, Any]]:
+    """The text of FlexAttention's functions, whose arguments go by their places."""
+    return traced(_given(mask_mod, score_mod), {}, _FLEX)
+
+
+def plan_flex(
+    mask_mod: Callable[..., Any] | None, score_mod: Callable[..., Any] | None
+) -> tuple[str, tuple[Any, ...]]:
+    """For torch.compile: the text, and what `values` takes behind the functions."""
+    found, _ = held(_given(mask_mod, score_mod), {}, _FLEX)
+    return found.text, tuple(plan(found))
+
+
+_FLEX = {"mask": FLEX_MASK, "score": FLEX_SCORE}
+
+
+def _given(
+    mask_mod: Callable[..., Any] | None, score_mod: Callable[..., Any] | None
+) -> dict[str, Callable[..., Any]]:
+    functions = {"mask": mask_mod, "score": score_mod}
+    return {name: function for name, function in functions.items() if function is not None}

@@ -1,0 +1,234 @@
+# Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+# ruff: noqa: A002 - arguments are called as the frameworks call them
+"""Functions of whole axes: reductions, which become the language's, and the orders of axes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .error import error
+from .functions import apply, graph_of, named
+from .graph import Graph, Node
+from .value import TABLE, Array, Traced, Value, operand
+
+
+def _axes(array: Array, dim: Any) -> list[int]:
+    if dim is None:
+        return list(range(array.ndim))
+    axes = [dim] if isinstance(dim, int) else list(dim)
+    return sorted(axis % array.ndim for axis in axes)
+
+
+def _reduced(kind: str, input: Any, dim: Any, keepdim: bool) -> Any:
+    if not isinstance(input, Array):
+        if isinstance(input, (tuple, list)):
+            raise error(f"{kind}() of a list cannot be traced; write Python's own {kind}()")
+        return input if kind == "sum" else apply(Graph.boolean, input)
+    array = input
+    for axis in reversed(_axes(array, dim)):
+        array = _along(kind, array, axis, keepdim)
+    return array if array.nodes else Value(array.element(()))
+
+
+def _along(kind: str, array: Array, axis: int, keepdim: bool) -> Array:
+    graph, extent, inner = array.graph, array.nodes[axis], array.element
+    shape = list(array.nodes)
+    if keepdim:
+        shape[axis] = graph.constant(1)
+    else:
+        del shape[axis]
+
+    def element(indices: tuple[Node, ...]) -> Node:
+        after = indices[axis + 1 :] if keepdim else indices[axis:]
+        index = graph.enter()
+        return graph.leave(kind, extent, inner((*indices[:axis], index, *after)))
+
+    return Array(graph, tuple(shape), element)
+
+
+@named("sum", "nansum")
+def _sum(
+    input: Any, dim: Any = None, keepdim: bool = False, dtype: Any = None, **named: Any
+) -> Any:
+    result = _reduced("sum", input, named.get("axis", dim), named.get("keepdims", keepdim))
+    return result if dtype is None else TABLE["to"](result, dtype)
+
+
+@named("any")
+def _any(input: Any, dim: Any = None, keepdim: bool = False, **named: Any) -> Any:
+    return _reduced("any", input, named.get("axis", dim), named.get("keepdims", keepdim))
+
+
+@named("all")
+def _all(input: Any, dim: Any = None, keepdim: bool = False, **named: Any) -> Any:
+    return _reduced("all", input, named.get("axis", dim), named.get("keepdims", keepdim))
+
+
+@named("mean")
+def _mean(input: Any, dim: Any = None, keepdim: bool = False, **named: Any) -> Any:
+    if not isinstance(input, Array):
+        return input
+    dim = named.get("axis", dim)
+    total = _sum(input, dim, keepdim)
+    for axis in _axes(input, dim):
+        total = total / Value(input.nodes[axis])
+    return total
+
+
+@named("count_nonzero")
+def _count_nonzero(input: Any, dim: Any = None, **named: Any) -> Any:
+    return _sum(apply(Graph.boolean, input), named.get("axis", dim))
+
+
+@named("dot", "vdot", "inner", "vecdot")
+def _dot(input: Any, other: Any, **_: Any) -> Any:
+    graph = graph_of(input, other)
+    return _sum(operand(graph, input) * operand(graph, other), -1)
+
+
+@named("matmul", "mm", "mv")
+def _matmul(input: Any, other: Any, **_: Any) -> Any:
+    graph = graph_of(input, other)
+    a, b = operand(graph, input), operand(graph, other)
+    if not isinstance(a, Array) or not isinstance(b, Array):
+        raise error("'@' is of tensors, but one value stands here; write '*'")
+    if a.ndim == b.ndim == 1:
+        return _dot(a, b)
+    if b.ndim == 1:
+        return _sum(a * b, -1)
+    if a.ndim == 1:
+        return _sum(a[:, None] * b, -2)
+    return _sum(a[..., :, None] * b[..., None, :, :], -2)
+
+
+@named("isin")
+def _isin(elements: Any, test_elements: Any, **_: Any) -> Any:
+    graph = graph_of(elements, test_elements)
+    if isinstance(test_elements, (tuple, list)):
+        result: Any = Value(graph.false)
+        for each in test_elements:
+            result = result | (elements == each)
+        return result
+    tests = operand(graph, test_elements)
+    return _any(operand(graph, elements)[..., None] == tests.reshape(-1), -1)
+
+
+@named("bucketize", "digitize")
+def _bucketize(input: Any, boundaries: Any, *, right: bool = False, **_: Any) -> Any:
+    """How many of the boundaries, which ascend, are below."""
+    graph = graph_of(input, boundaries)
+    x, bounds = operand(graph, input), operand(graph, boundaries)
+    x = x[..., None]
+    return _sum(bounds <= x if right else bounds < x, -1)
+
+
+@named("searchsorted")
+def _searchsorted(
+    sorted_sequence: Any, input: Any, *, right: bool = False, side: str | None = None, **_: Any
+) -> Any:
+    return _bucketize(input, sorted_sequence, right=right or side == "right")
+
+
+# Axes
+
+
+@named("size")
+def _size(input: Any, dim: Any = None) -> Any:
+    return input.shape if dim is None else input.shape[dim]
+
+
+@named("dim", "ndimension", "rank")
+def _dim(input: Any) -> int:
+    return int(input.ndim)
+
+
+@named("numel", "nelement")
+def _numel(input: Any) -> Any:
+    result: Any = Value(graph_of(input).constant(1))
+    for extent in input.shape:
+        result = result * extent
+    return result
+
+
+@named("getitem")
+def _getitem(input: Any, index: Any) -> Any:
+    indices = index if isinstance(index, tuple) else (index,)
+    return operand(graph_of(input, *indices), input)[index]
+
+
+@named("index_select", "take")
+def _index_select(input: Any, *args: Any, **named: Any) -> Any:
+    raise error("this reading of a tensor cannot be traced; index it, as in t[i]")
+
+
+@named("embedding")
+def _embedding(input: Any, weight: Any, *_: Any, **__: Any) -> Any:
+    return _getitem(weight, input)
+
+
+@named("unsqueeze", "expand_dims")
+def _unsqueeze(input: Any, dim: Any = 0, **named: Any) -> Any:
+    dim = named.get("axis", dim)
+    at = dim % (input.ndim + 1)
+    return input[(slice(None),) * at + (None,)] if input.ndim else input[None]
+
+
+@named("squeeze")
+def _squeeze(input: Any, dim: Any = None, **named: Any) -> Any:
+    dim = named.get("axis", dim)
+    if not isinstance(input, Array):
+        return input
+    if dim is None:
+        raise error("squeeze() needs the axis here; index the tensor with 0 instead")
+    return input[(slice(None),) * (dim % input.ndim) + (0,)]
+
+
+@named("transpose", "swapaxes")
+def _transpose(input: Any, *dims: Any, **named: Any) -> Any:
+    dims = dims or (named.get("dim0"), named.get("dim1"))
+    if dims == (None, None):
+        return input.T
+    if len(dims) == 1:
+        return _permute(input, *dims)
+    order = list(range(input.ndim))
+    a, b = dims[0] % input.ndim, dims[1] % input.ndim
+    order[a], order[b] = b, a
+    return input.transposed(tuple(order))
+
+
+@named("t")
+def _t(input: Any) -> Any:
+    return input.T
+
+
+@named("permute")
+def _permute(input: Any, *dims: Any, **named: Any) -> Any:
+    order = dims[0] if len(dims) == 1 and not isinstance(dims[0], int) else dims
+    return input.transposed(tuple(axis % input.ndim for axis in order or named["dims"]))
+
+
+@named("flip")
+def _flip(input: Any, dims: Any = None, **named: Any) -> Any:
+    axes = _axes(input, named.get("axis", dims))
+    return input[
+        tuple(slice(None, None, -1) if axis in axes else slice(None) for axis in range(input.ndim))
+    ]
+
+
+@named("reshape", "view", "flatten", "ravel", "view_as", "squeeze_")
+def _reshape(input: Any, *shape: Any, **_: Any) -> Any:
+    if not isinstance(input, Traced):
+        raise error("a shape cannot be traced here")
+    sizes = shape[0] if shape and isinstance(shape[0], (tuple, list)) else shape
+    if isinstance(input, Value):
+        if all(isinstance(n, int) and abs(n) == 1 for n in sizes):
+            return input[(None,) * len(sizes)]
+    elif isinstance(input, Array) and input.ndim == 1 and tuple(sizes) in ((-1,), ()):
+        return input
+    raise error("a tensor cannot be reshaped in a traced function; reshape it outside")
+
+
+@named("expand", "broadcast_to", "expand_as")
+def _expand(input: Any, *_: Any, **__: Any) -> Any:
+    return input

@@ -1,0 +1,416 @@
+# Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+# ruff: noqa: A001, A002 - arguments are called as the frameworks call them
+"""What PyTorch's, NumPy's and jax.numpy's functions are in Tesela's language.
+
+`TABLE` has each by one name; `ALIASES` has the other names that the frameworks use. Where they give
+one name to two things, PyTorch decides.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from . import bits
+from .error import error
+from .graph import F32, I32, Graph, Node, number_of
+from .value import ALIASES, TABLE, Array, Traced, Value, operand
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+def named(*names: str) -> Callable[[_F], _F]:
+    def enter(function: _F) -> _F:
+        TABLE[names[0]] = function
+        ALIASES.update((name, names[0]) for name in names[1:])
+        return function
+
+    return enter
+
+
+def graph_of(*operands: Any) -> Graph:
+    for x in operands:
+        if isinstance(x, Traced):
+            return x.graph
+    raise error("a function of traced values was called without one")
+
+
+def apply(function: Callable[..., Node], *operands: Any) -> Any:
+    """`function(graph, *nodes)` of each element of the operands, as NumPy broadcasts them."""
+    graph = graph_of(*operands)
+    traced = [operand(graph, x) for x in operands]
+    if not any(isinstance(x, Array) for x in traced):
+        return Value(function(graph, *(x.node for x in traced)))
+    ndim = max(x.ndim for x in traced)
+    shape = tuple(_extent(graph, traced, axis) for axis in range(-ndim, 0))
+
+    def element(indices: tuple[Node, ...]) -> Node:
+        return function(graph, *(_at(x, indices) for x in traced))
+
+    return Array(graph, shape, element)
+
+
+def _extent(graph: Graph, operands: list[Any], axis: int) -> Node:
+    extents = [x.nodes[axis] for x in operands if isinstance(x, Array) and x.ndim >= -axis]
+    first = extents[0]
+    if all(each is first for each in extents):
+        return first
+    for each in extents:
+        if not is_one(each):
+            return each
+    return first
+
+
+def is_one(extent: Node) -> bool:
+    return Value(extent) == 1 if extent.op != "const" else number_of(extent) == 1
+
+
+def _at(x: Any, indices: tuple[Node, ...]) -> Node:
+    if isinstance(x, Value):
+        return x.node
+    own = indices[len(indices) - x.ndim :]
+    zero = x.graph.constant(0)
+    result: Node = x.element(
+        tuple(
+            zero if n.op == "const" and number_of(n) == 1 else i
+            for i, n in zip(own, x.nodes, strict=True)
+        )
+    )
+    return result
+
+
+def elementwise(function: Callable[..., Node], *names: str, operands: int) -> None:
+    """Enters `function(graph, *nodes)` under `names`."""
+    if operands == 1:
+
+        def unary(input: Any, **_: Any) -> Any:
+            return apply(function, input)
+
+        named(*names)(unary)
+    else:
+
+        def binary(input: Any, other: Any, **_: Any) -> Any:
+            return apply(function, input, other)
+
+        named(*names)(binary)
+
+
+def f32(graph: Graph, value: float) -> Node:
+    return graph.constant(float(value))
+
+
+# Arithmetic
+
+
+def _op(op: str) -> Callable[..., Node]:
+    return lambda graph, a, b: graph.arithmetic(op, a, b)
+
+
+def _floor_divide(graph: Graph, a: Node, b: Node) -> Node:
+    a, b = graph.number(a), graph.number(b)
+    if a.type == b.type == I32:
+        return graph.arithmetic("/", a, b)
+    return graph.call("floor", graph.quotient(a, b))
+
+
+def _remainder(graph: Graph, a: Node, b: Node) -> Node:
+    """With the divisor's sign."""
+    a, b = graph.number(a), graph.number(b)
+    if a.type == b.type == I32:
+        return graph.arithmetic("%", a, b)
+    return graph.arithmetic("-", a, graph.arithmetic("*", _floor_divide(graph, a, b), b))
+
+
+def _truncated(graph: Graph, a: Node, b: Node) -> Node:
+    """A quotient that is rounded towards zero."""
+    a, b = graph.number(a), graph.number(b)
+    if not a.type == b.type == I32:
+        return _trunc(graph, graph.quotient(a, b))
+    size = graph.arithmetic("/", graph.absolute(a), graph.absolute(b))
+    zero = graph.constant(0)
+    differ = graph.compare("!=", graph.compare("<", a, zero), graph.compare("<", b, zero))
+    return graph.select(differ, graph.negative(size), size)
+
+
+def _fmod(graph: Graph, a: Node, b: Node) -> Node:
+    """With the dividend's sign."""
+    return graph.arithmetic("-", a, graph.arithmetic("*", _truncated(graph, a, b), b))
+
+
+def _trunc(graph: Graph, a: Node) -> Node:
+    if a.type != F32:
+        return graph.number(a)
+    return graph.select(graph.compare("<", a, f32(graph, 0)), _ceil(graph, a), _floor(graph, a))
+
+
+def _floor(graph: Graph, a: Node) -> Node:
+    return graph.call("floor", a) if a.type == F32 else graph.number(a)
+
+
+def _ceil(graph: Graph, a: Node) -> Node:
+    if a.type != F32:
+        return graph.number(a)
+    return graph.negative(graph.call("floor", graph.negative(a)))
+
+
+def _round(graph: Graph, a: Node) -> Node:
+    """To the nearest, a half to the even one."""
+    if a.type != F32:
+        return graph.number(a)
+    low = graph.call("floor", a)
+    rest = graph.arithmetic("-", a, low)
+    half, one = f32(graph, 0.5), f32(graph, 1)
+    odd = graph.compare("!=", _remainder(graph, low, f32(graph, 2)), f32(graph, 0))
+    up = graph.either(
+        graph.compare(">", rest, half), graph.both(graph.compare("==", rest, half), odd)
+    )
+    return graph.select(up, graph.arithmetic("+", low, one), low)
+
+
+def _power(graph: Graph, a: Node, b: Node) -> Node:
+    a, b = graph.number(a), graph.number(b)
+    if b.op == "const":
+        exponent = number_of(b)
+        if exponent == 0.5:
+            return graph.call("sqrt", a)
+        if float(exponent).is_integer() and 0 <= abs(exponent) <= 64:
+            if b.type == F32:
+                a = graph.floating(a)
+            result = _product(graph, a, int(abs(exponent)))
+            return graph.quotient(graph.constant(1), result) if exponent < 0 else result
+    if a.op == "const":
+        base = number_of(a)
+        if isinstance(base, int) and b.type == I32:
+            return bits.power(graph, base, b)
+        if base > 0:
+            return graph.call("exp", graph.arithmetic("*", b, f32(graph, math.log(base))))
+    if a.type == b.type == I32:
+        raise error(
+            "an integer to a power that is traced cannot be traced unless the base is a number; "
+            "write torch.exp(y * torch.log(x)), or a table"
+        )
+    return graph.call("exp", graph.arithmetic("*", b, graph.call("log", a)))
+
+
+def _product(graph: Graph, a: Node, count: int) -> Node:
+    result = f32(graph, 1) if a.type == F32 else graph.constant(1)
+    first = True
+    while count:
+        if count & 1:
+            result = a if first else graph.arithmetic("*", result, a)
+            first = False
+        count >>= 1
+        if count:
+            a = graph.arithmetic("*", a, a)
+    return result
+
+
+def _sign(graph: Graph, a: Node) -> Node:
+    a = graph.number(a)
+    zero, one = graph.constant(0), graph.constant(1)
+    sign = graph.select(
+        graph.compare(">", a, zero),
+        one,
+        graph.select(graph.compare("<", a, zero), graph.constant(-1), zero),
+    )
+    return graph.floating(sign) if a.type == F32 else sign
+
+
+elementwise(_op("*"), "mul", "multiply", "rmul", operands=2)
+elementwise(_remainder, "remainder", "mod", operands=2)
+elementwise(_fmod, "fmod", "rem", operands=2)
+elementwise(_power, "pow", "power", "float_power", operands=2)
+elementwise(lambda graph, a: graph.negative(a), "neg", "negative", operands=1)
+elementwise(lambda graph, a: graph.number(a), "positive", "pos", operands=1)
+elementwise(lambda graph, a: graph.absolute(a), "abs", "absolute", "fabs", operands=1)
+elementwise(_floor, "floor", operands=1)
+elementwise(_ceil, "ceil", operands=1)
+elementwise(_trunc, "trunc", "fix", operands=1)
+elementwise(_sign, "sign", "sgn", operands=1)
+elementwise(lambda graph, a: graph.arithmetic("*", a, a), "square", operands=1)
+elementwise(lambda graph, a: graph.quotient(f32(graph, 1), a), "reciprocal", operands=1)
+
+
+def _times(value: Any, factor: Any) -> Any:
+    return value if isinstance(factor, int) and factor == 1 else value * factor
+
+
+@named("add", "radd", "iadd")
+def _add(input: Any, other: Any, *, alpha: Any = 1, **_: Any) -> Any:
+    return apply(_op("+"), input, _times(other, alpha))
+
+
+@named("sub", "subtract", "isub")
+def _subtract(input: Any, other: Any, *, alpha: Any = 1, **_: Any) -> Any:
+    return apply(_op("-"), input, _times(other, alpha))
+
+
+@named("rsub")
+def _rsub(input: Any, other: Any, **_: Any) -> Any:
+    return apply(_op("-"), other, input)
+
+
+@named("div", "divide", "true_divide", "truediv")
+def _divide(input: Any, other: Any, *, rounding_mode: str | None = None, **_: Any) -> Any:
+    by_mode = {None: Graph.quotient, "floor": _floor_divide, "trunc": _truncated}
+    return apply(by_mode[rounding_mode], input, other)
+
+
+@named("rdiv", "rtruediv")
+def _rdivide(input: Any, other: Any) -> Any:
+    return _divide(other, input)
+
+
+elementwise(_floor_divide, "floor_divide", "floordiv", operands=2)
+
+
+@named("rfloordiv", "rfloor_divide")
+def _rfloordiv(input: Any, other: Any) -> Any:
+    return apply(_floor_divide, other, input)
+
+
+@named("rmod", "rremainder")
+def _rmod(input: Any, other: Any) -> Any:
+    return apply(_remainder, other, input)
+
+
+@named("rpow")
+def _rpow(input: Any, other: Any) -> Any:
+    return apply(_power, other, input)
+
+
+@named("round", "rint", "around")
+def _rounded(input: Any, decimals: int = 0, **_: Any) -> Any:
+    if decimals:
+        raise error("round() to decimals cannot be traced; scale the value instead")
+    return apply(_round, input)
+
+
+# Truth and bits
+
+
+def _comparison(op: str) -> Callable[..., Node]:
+    return lambda graph, a, b: graph.compare(op, a, b)
+
+
+elementwise(_comparison("=="), "eq", "equal", operands=2)
+elementwise(_comparison("!="), "ne", "not_equal", operands=2)
+elementwise(_comparison("<"), "lt", "less", operands=2)
+elementwise(_comparison("<="), "le", "less_equal", operands=2)
+elementwise(_comparison(">"), "gt", "greater", operands=2)
+elementwise(_comparison(">="), "ge", "greater_equal", operands=2)
+elementwise(bits.both, "bitwise_and", "and", "rand", "iand", operands=2)
+elementwise(bits.either, "bitwise_or", "or", "ror", "ior", operands=2)
+elementwise(bits.differing, "bitwise_xor", "xor", "rxor", "ixor", operands=2)
+elementwise(bits.inverted, "bitwise_not", "invert", "bitwise_invert", operands=1)
+elementwise(bits.shift_left, "bitwise_left_shift", "lshift", "left_shift", operands=2)
+elementwise(bits.shift_right, "bitwise_right_shift", "rshift", "right_shift", operands=2)
+elementwise(lambda graph, a, b: graph.both(a, b), "logical_and", operands=2)
+elementwise(lambda graph, a, b: graph.either(a, b), "logical_or", operands=2)
+elementwise(
+    lambda graph, a, b: graph.compare("!=", graph.boolean(a), graph.boolean(b)),
+    "logical_xor",
+    operands=2,
+)
+elementwise(lambda graph, a: graph.negation(a), "logical_not", operands=1)
+
+
+def _is_nan(graph: Graph, a: Node) -> Node:
+    return graph.compare("!=", a, a) if a.type == F32 else graph.false
+
+
+def _is_infinite(graph: Graph, a: Node) -> Node:
+    return graph.compare("==", graph.absolute(graph.floating(a)), f32(graph, math.inf))
+
+
+elementwise(_is_nan, "isnan", operands=1)
+elementwise(_is_infinite, "isinf", operands=1)
+elementwise(
+    lambda graph, a: graph.compare("<", graph.absolute(graph.floating(a)), f32(graph, math.inf)),
+    "isfinite",
+    operands=1,
+)
+elementwise(lambda graph, a: graph.compare("==", a, f32(graph, -math.inf)), "isneginf", operands=1)
+elementwise(lambda graph, a: graph.compare("==", a, f32(graph, math.inf)), "isposinf", operands=1)
+
+
+@named("where", "select")
+def _where(condition: Any, input: Any = None, other: Any = None, **named: Any) -> Any:
+    input, other = named.get("x", input), named.get("y", other)
+    if input is None or other is None:
+        raise error("where() with a condition only gives indices, which cannot be traced")
+    if not isinstance(condition, Traced):
+        return input if bool(condition) else other
+    return apply(Graph.select, condition, input, other)
+
+
+@named("masked_fill")
+def _masked_fill(input: Any, mask: Any, value: Any) -> Any:
+    return apply(Graph.select, mask, value, input)
+
+
+# Bounds
+
+
+def _extreme(name: str) -> Callable[..., Node]:
+    return lambda graph, a, b: graph.extreme(name, a, b)
+
+
+elementwise(_extreme("min"), "minimum", "fmin", operands=2)
+elementwise(_extreme("max"), "maximum", "fmax", operands=2)
+
+
+@named("min", "amin")
+def _min(input: Any, other: Any = None, **_: Any) -> Any:
+    return _extreme_of("min", input, other)
+
+
+@named("max", "amax")
+def _max(input: Any, other: Any = None, **_: Any) -> Any:
+    return _extreme_of("max", input, other)
+
+
+def _extreme_of(name: str, input: Any, other: Any) -> Any:
+    if other is None:
+        raise error(f"the {name} of a whole tensor cannot be traced; compute it before")
+    return apply(_extreme(name), input, other)
+
+
+@named("clamp", "clip")
+def _clamp(input: Any, min: Any = None, max: Any = None, **named: Any) -> Any:
+    low, high = named.get("a_min", min), named.get("a_max", max)
+    if low is not None and high is not None:
+        return apply(_clamped, input, low, high)
+    if low is not None:
+        return apply(_extreme("max"), input, low)
+    return input if high is None else apply(_extreme("min"), input, high)
+
+
+def _clamped(graph: Graph, x: Node, low: Node, high: Node) -> Node:
+    x, low, high = graph.number(x), graph.number(low), graph.number(high)
+    type_ = I32 if x.type == low.type == high.type == I32 else F32
+    if x.op == "float" and F32 in (low.type, high.type):
+        x = x.args[0]
+    return graph.node("call", type_, "clamp", (x, low, high))
+
+
+@named("clamp_min")
+def _clamp_min(input: Any, min: Any) -> Any:
+    return _clamp(input, min)
+
+
+@named("clamp_max")
+def _clamp_max(input: Any, max: Any) -> Any:
+    return _clamp(input, None, max)
+
+
+@named("nan_to_num")
+def _nan_to_num(input: Any, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
+    most = 3.4028234663852886e38
+    posinf = most if posinf is None else posinf
+    neginf = -most if neginf is None else neginf
+    number = _where(TABLE["isnan"](input), 0.0 if nan is None else nan, input)
+    number = _where(TABLE["isposinf"](number), posinf, number)
+    return _where(TABLE["isneginf"](number), neginf, number)

@@ -1,0 +1,516 @@
+# Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What a traced function computes with.
+
+A value is one number or truth value, in the place of a 0-dimensional tensor. An array is a tensor,
+which is never computed as a whole.
+
+All operators, methods and functions of PyTorch, NumPy and JAX end in the table of `functions`, by
+their names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final, NoReturn
+
+from . import state
+from .error import TraceAttributeError, error
+from .graph import BOOL, F32, I32, Graph, Node, number_of
+
+#: `functions.TABLE`, which fills it: the functions need the classes of this file.
+TABLE: Final[dict[str, Callable[..., Any]]] = {}
+
+#: The name in `TABLE` of a function by which a framework calls it.
+ALIASES: Final[dict[str, str]] = {}
+
+_DTYPES: Final = {I32: "int32", F32: "float32", BOOL: "bool"}
+
+
+def find(name: str) -> Callable[..., Any] | None:
+    """The function of the table that has a framework's name: `torch.clip`, `Tensor.__rsub__`."""
+    if name.startswith("__") and name.endswith("__"):
+        name = name[2:-2]
+    return TABLE.get(ALIASES.get(name, name))
+
+
+def call(name: str, args: tuple[Any, ...], kwargs: dict[str, Any], framework: str = "") -> Any:
+    """Calls the function that has a framework's name."""
+    function = find(name)
+    if function is None:
+        from difflib import get_close_matches
+
+        near = get_close_matches(name.strip("_"), [*TABLE, *ALIASES], 1, 0.8)
+        raise error(
+            f"'{framework}{name}' is no function that can be traced"
+            + (f"; did you mean '{near[0]}'?" if near else "")
+            + "; write it with operators, where, minimum, maximum, clamp, abs, floor, exp, log, "
+            "sqrt, tanh, sin and cos"
+        )
+    kwargs.pop("out", None)
+    try:
+        return function(*args, **kwargs)
+    except TypeError as wrong:
+        if wrong.__traceback__ is None or wrong.__traceback__.tb_next is not None:
+            raise
+        raise error(
+            f"'{framework}{name}' was called in a way that cannot be traced: {wrong}"
+        ) from None
+
+
+class Traced:
+    """What values and arrays have in common: operators, methods, protocols of the frameworks."""
+
+    __slots__ = ()
+    graph: Graph
+
+    # Operators
+
+    def __add__(self, other: Any) -> Any:
+        return TABLE["add"](self, other)
+
+    def __radd__(self, other: Any) -> Any:
+        return TABLE["add"](other, self)
+
+    def __sub__(self, other: Any) -> Any:
+        return TABLE["sub"](self, other)
+
+    def __rsub__(self, other: Any) -> Any:
+        return TABLE["sub"](other, self)
+
+    def __mul__(self, other: Any) -> Any:
+        return TABLE["mul"](self, other)
+
+    def __rmul__(self, other: Any) -> Any:
+        return TABLE["mul"](other, self)
+
+    def __truediv__(self, other: Any) -> Any:
+        return TABLE["div"](self, other)
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return TABLE["div"](other, self)
+
+    def __floordiv__(self, other: Any) -> Any:
+        return TABLE["floor_divide"](self, other)
+
+    def __rfloordiv__(self, other: Any) -> Any:
+        return TABLE["floor_divide"](other, self)
+
+    def __mod__(self, other: Any) -> Any:
+        return TABLE["remainder"](self, other)
+
+    def __rmod__(self, other: Any) -> Any:
+        return TABLE["remainder"](other, self)
+
+    def __divmod__(self, other: Any) -> Any:
+        return self // other, self % other
+
+    def __rdivmod__(self, other: Any) -> Any:
+        return other // self, other % self
+
+    def __pow__(self, other: Any) -> Any:
+        return TABLE["pow"](self, other)
+
+    def __rpow__(self, other: Any) -> Any:
+        return TABLE["pow"](other, self)
+
+    def __matmul__(self, other: Any) -> Any:
+        return TABLE["matmul"](self, other)
+
+    def __rmatmul__(self, other: Any) -> Any:
+        return TABLE["matmul"](other, self)
+
+    def __and__(self, other: Any) -> Any:
+        return TABLE["bitwise_and"](self, other)
+
+    def __rand__(self, other: Any) -> Any:
+        return TABLE["bitwise_and"](other, self)
+
+    def __or__(self, other: Any) -> Any:
+        return TABLE["bitwise_or"](self, other)
+
+    def __ror__(self, other: Any) -> Any:
+        return TABLE["bitwise_or"](other, self)
+
+    def __xor__(self, other: Any) -> Any:
+        return TABLE["bitwise_xor"](self, other)
+
+    def __rxor__(self, other: Any) -> Any:
+        return TABLE["bitwise_xor"](other, self)
+
+    def __lshift__(self, other: Any) -> Any:
+        return TABLE["bitwise_left_shift"](self, other)
+
+    def __rlshift__(self, other: Any) -> Any:
+        return TABLE["bitwise_left_shift"](other, self)
+
+    def __rshift__(self, other: Any) -> Any:
+        return TABLE["bitwise_right_shift"](self, other)
+
+    def __rrshift__(self, other: Any) -> Any:
+        return TABLE["bitwise_right_shift"](other, self)
+
+    def __lt__(self, other: Any) -> Any:
+        return TABLE["lt"](self, other)
+
+    def __le__(self, other: Any) -> Any:
+        return TABLE["le"](self, other)
+
+    def __gt__(self, other: Any) -> Any:
+        return TABLE["gt"](self, other)
+
+    def __ge__(self, other: Any) -> Any:
+        return TABLE["ge"](self, other)
+
+    def __eq__(self, other: Any) -> Any:
+        return False if _is_no_operand(other) else TABLE["eq"](self, other)
+
+    def __ne__(self, other: Any) -> Any:
+        return True if _is_no_operand(other) else TABLE["ne"](self, other)
+
+    def __neg__(self) -> Any:
+        return TABLE["neg"](self)
+
+    def __pos__(self) -> Any:
+        return self
+
+    def __invert__(self) -> Any:
+        return TABLE["bitwise_not"](self)
+
+    def __abs__(self) -> Any:
+        return TABLE["abs"](self)
+
+    def __round__(self, digits: Any = None) -> Any:
+        return self._whole("round", digits)
+
+    def __floor__(self) -> Any:
+        return self._whole("floor", None)
+
+    def __ceil__(self) -> Any:
+        return self._whole("ceil", None)
+
+    def __trunc__(self) -> Any:
+        return self._whole("trunc", None)
+
+    def _whole(self, name: str, digits: Any) -> Any:
+        """Python's rounding functions, which give an integer."""
+        if digits is not None:
+            raise error("round() to a number of digits cannot be traced; scale the value instead")
+        return TABLE["int"](TABLE[name](self))
+
+    # Methods and attributes
+
+    def __getattr__(self, name: str) -> Any:
+        function = None if name.startswith("__") else find(name)
+        if function is None or name.endswith("_"):
+            hint = "; a traced value cannot be changed in place" if name.endswith("_") else ""
+            raise error(
+                f"'.{name}' is no attribute of a traced value{hint}; it has operators and the "
+                "elementwise methods of a tensor",
+                TraceAttributeError,
+            )
+
+        def method(*args: Any, **kwargs: Any) -> Any:
+            return call(name, (self, *args), kwargs, ".")
+
+        return method
+
+    @property
+    def dtype(self) -> Any:
+        """PyTorch's, where it is loaded, else NumPy's."""
+        name = _DTYPES[self.element_type()]
+        framework = state.framework("torch") or state.framework("numpy")
+        return name if framework is None else getattr(framework, name)
+
+    @property
+    def device(self) -> Any:
+        """PyTorch's device of the host: what is made for a traced value is a constant."""
+        torch = state.framework("torch")
+        return "cpu" if torch is None else torch.device("cpu")
+
+    def element_type(self) -> str:
+        """The language's type."""
+        raise NotImplementedError
+
+    # What needs a number now
+
+    def __hash__(self) -> NoReturn:
+        raise error(
+            "a traced value was looked for in a set or as the key of a dictionary; "
+            "compare it with '==' or 'in (...)', or index a tensor with it"
+        )
+
+    def __setitem__(self, index: Any, value: Any) -> NoReturn:
+        raise error("a traced function cannot change a tensor; use where(condition, value, other)")
+
+    # Protocols of the frameworks
+
+    @classmethod
+    def __torch_function__(
+        cls, function: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        return call(function.__name__, args, dict(kwargs or {}), "torch.")
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *args: Any, **kwargs: Any) -> Any:
+        if method != "__call__":
+            raise error(
+                f"'numpy.{ufunc.__name__}.{method}' cannot be traced; write operators one by one"
+            )
+        return call(ufunc.__name__, args, kwargs, "numpy.")
+
+    def __array_function__(
+        self, function: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        return call(function.__name__, args, dict(kwargs), "numpy.")
+
+    def __jax_array__(self) -> NoReturn:
+        raise error(
+            "jax.numpy met a traced value in a way that cannot be traced; call functions as "
+            "jnp.name(...), or use operators and tesela.where, minimum, maximum"
+        )
+
+
+def _is_no_operand(other: Any) -> bool:
+    return other is None or isinstance(other, (str, bytes, type))
+
+
+class Value(Traced):
+    """One number or truth value: `node` of the graph."""
+
+    __slots__ = ("graph", "node")
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        self.graph = node.graph
+
+    def element_type(self) -> str:
+        return self.node.type
+
+    def __repr__(self) -> str:
+        from .text import expression
+
+        return f"<traced {self.node.type}: {expression(self.node)}>"
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return ()
+
+    @property
+    def ndim(self) -> int:
+        return 0
+
+    def __bool__(self) -> bool:
+        node = self.graph.boolean(self.node)
+        if node.op == "const":
+            return bool(node.payload)
+        return state.current().decide(node)
+
+    def __index__(self) -> int:
+        value = self._known(
+            "was used where Python needs an integer, such as range() or the index of a list or "
+            "NumPy array that the function made itself; make a tensor outside of the function and "
+            "index that, or write a condition"
+        )
+        if not isinstance(value, int):
+            raise TypeError(f"a float ({value}) is no index")
+        return value
+
+    def __int__(self) -> int:
+        return int(self._known("was given to int(); write x.int() or torch.floor(x)"))
+
+    def __float__(self) -> float:
+        return float(
+            self._known(
+                "was given to a function of Python's numbers; use the function of torch, NumPy "
+                "or jax.numpy"
+            )
+        )
+
+    def item(self) -> Any:
+        """The number, of what is known when the function is traced."""
+        return self._known("was asked for its number; leave '.item()' out")
+
+    def _known(self, otherwise: str) -> Any:
+        if self.node.op == "const":
+            return number_of(self.node) if self.node.type != BOOL else self.node.payload
+        if self.node.uniform:
+            return state.current().number(self.node)
+        raise error(f"a value that differs from pair to pair {otherwise}")
+
+    def __len__(self) -> NoReturn:
+        raise error("a traced value has no length")
+
+    def __iter__(self) -> NoReturn:
+        raise error("a traced value is one number, which cannot be taken apart")
+
+    def __getitem__(self, index: Any) -> Any:
+        if index in ((), ...):
+            return self
+        return Array(self.graph, (), lambda _: self.node)[index]
+
+
+class Array(Traced):
+    """A tensor of which elements are read one by one.
+
+    The function uses it, or computes it from such.
+
+    `shape` are its extents, `element` gives the element at as many indices.
+    """
+
+    __slots__ = ("_type", "element", "graph", "nodes")
+
+    def __init__(
+        self,
+        graph: Graph,
+        shape: tuple[Node, ...],
+        element: Callable[[tuple[Node, ...]], Node],
+        type_: str | None = None,
+    ) -> None:
+        self.graph = graph
+        self.nodes = shape
+        self.element = element
+        self._type = type_
+
+    def element_type(self) -> str:
+        if self._type is None:
+            zero = self.graph.constant(0)
+            self._type = self.element((zero,) * len(self.nodes)).type
+        return self._type
+
+    def __repr__(self) -> str:
+        return f"<traced array of {self.ndim} axes>"
+
+    @property
+    def shape(self) -> tuple[Value, ...]:
+        return tuple(Value(n) for n in self.nodes)
+
+    @property
+    def ndim(self) -> int:
+        return len(self.nodes)
+
+    @property
+    def T(self) -> Array:  # noqa: N802
+        """The axes in the other order."""
+        return self.transposed(tuple(reversed(range(self.ndim))))
+
+    mT = T  # noqa: N815 - of two axes
+
+    def transposed(self, axes: tuple[int, ...]) -> Array:
+        """Axis i of the result is axis `axes[i]` of this."""
+        shape = tuple(self.nodes[axis] for axis in axes)
+        old = self.element
+
+        def element(indices: tuple[Node, ...]) -> Node:
+            return old(tuple(indices[axes.index(axis)] for axis in range(len(axes))))
+
+        return Array(self.graph, shape, element, self._type)
+
+    def __len__(self) -> int:
+        return Value(self.nodes[0]).__index__()
+
+    def __iter__(self) -> Iterator[Any]:
+        for i in range(len(self)):
+            yield self[i]
+
+    def __bool__(self) -> bool:
+        raise error("a whole tensor is no condition; index it, or use .any() or .all()")
+
+    def __index__(self) -> int:
+        raise error("a whole tensor is no integer; index it")
+
+    def __getitem__(self, index: Any) -> Any:
+        indices = index if isinstance(index, tuple) else (index,)
+        if len(indices) == len(self.nodes) and all(type(i) is Value for i in indices):
+            places = (_position(self.graph, i, n) for i, n in zip(indices, self.nodes, strict=True))
+            return Value(self.element(tuple(places)))
+        return _index(self, indices)
+
+
+def _index(array: Array, index: tuple[Any, ...]) -> Any:
+    """`array[index]`. Axes that a value indexes go, those of slices and None stay."""
+    graph = array.graph
+    wanted = sum(1 for i in index if i is not None and i is not ...)
+    if wanted > array.ndim:
+        raise error(f"a tensor with {array.ndim} axes was read with {wanted} indices")
+    if ... not in [i for i in index if i is None or i is ...]:
+        index = (*index, ...)
+    at = [i is ... for i in index].index(True)
+    rest = (slice(None),) * (array.ndim - wanted)
+    index = (*index[:at], *rest, *index[at + 1 :])
+
+    shape: list[Node] = []
+    # What each axis of `array` is read at: a node, or a new axis with a start and a step.
+    parts: list[Node | tuple[int, Node, int]] = []
+    for each in index:
+        if each is None:
+            shape.append(graph.constant(1))
+            continue
+        extent = array.nodes[len(parts)]
+        if isinstance(each, slice):
+            start, length, step = _slice(graph, each, extent)
+            parts.append((len(shape), start, step))
+            shape.append(length)
+        else:
+            parts.append(_position(graph, each, extent))
+
+    def element(indices: tuple[Node, ...]) -> Node:
+        old = []
+        for part in parts:
+            if isinstance(part, Node):
+                old.append(part)
+                continue
+            axis, start, step = part
+            scaled = graph.arithmetic("*", indices[axis], graph.constant(step))
+            old.append(graph.arithmetic("+", scaled, start))
+        return array.element(tuple(old))
+
+    return Array(graph, tuple(shape), element, array._type) if shape else Value(element(()))
+
+
+def _position(graph: Graph, index: Any, extent: Node) -> Node:
+    if isinstance(index, Array):
+        raise error("a tensor was indexed with a whole tensor; index that one first, as in t[i[q]]")
+    node = operand(graph, index).node if not isinstance(index, Value) else index.node
+    if node.type != I32:
+        raise error(
+            f"an index is an integer, but {'a bool' if node.type == BOOL else 'an f32'} stands "
+            "here; write x.int() to make an integer of it"
+        )
+    if node.op == "const" and number_of(node) < 0:
+        return graph.arithmetic("+", extent, node)
+    return node
+
+
+def _slice(graph: Graph, part: slice, extent: Node) -> tuple[Node, Node, int]:
+    step = 1 if part.step is None else int(part.step)
+    if step == -1 and part.start is None and part.stop is None:
+        return graph.arithmetic("-", extent, graph.constant(1)), extent, -1
+    if step < 1:
+        raise error("a slice of a traced tensor has a positive step")
+    zero = graph.constant(0)
+
+    def end(value: Any, otherwise: Node) -> Node:
+        if value is None:
+            return otherwise
+        node = operand(graph, value).node
+        if node.op == "const" and number_of(node) < 0:
+            return graph.extreme("max", graph.arithmetic("+", extent, node), zero)
+        return graph.extreme("min", node, extent)
+
+    if part.start is None and part.stop is None and step == 1:
+        return zero, extent, 1
+    start = end(part.start, zero)
+    length = graph.arithmetic("-", end(part.stop, extent), start)
+    if step > 1:
+        length = graph.arithmetic("+", length, graph.constant(step - 1))
+        length = graph.arithmetic("/", length, graph.constant(step))
+    return start, length, step
+
+
+def operand(graph: Graph, x: Any) -> Any:
+    """What stands beside a traced value, as one: a number, or a tensor."""
+    if isinstance(x, Traced):
+        return x
+    if isinstance(x, (bool, int, float)):
+        return Value(graph.constant(x))
+    return state.current().foreign(x)
