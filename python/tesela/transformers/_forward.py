@@ -154,7 +154,8 @@ def attention_forward(
             values[parameter], kinds[parameter] = view, (axes, view.dtype)
     sinks: _Kind = None
     if s_aux is not None:
-        values["layer_sinks"], sinks = s_aux.reshape(-1), ((1,), s_aux.dtype)
+        logits = _checked("the layer's sinks", s_aux).reshape(-1)
+        values["layer_sinks"], sinks = logits, ((1,), logits.dtype)
     if softcap is not None:
         values["layer_softcap"] = softcap
 
