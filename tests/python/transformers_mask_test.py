@@ -16,7 +16,7 @@ import tesela  # noqa: E402
 import tesela.transformers  # noqa: E402
 import transformers_tools as tools  # noqa: E402
 from torch_tools import check, expected, inputs, poisoned, random  # noqa: E402
-from transformers import CompileConfig, LlamaConfig, masking_utils  # noqa: E402
+from transformers import CompileConfig, LlamaConfig, LlamaForCausalLM, masking_utils  # noqa: E402
 
 tesela.transformers.register()
 Mask = tesela.transformers.Mask
@@ -137,11 +137,13 @@ def test_the_offset_of_a_static_cache_is_copied() -> None:
 
 @pytest.mark.parametrize(
     ("is_capped", "bias_shape", "has_sinks", "kind"),
-    itertools.product(
-        (False, True),
-        (None, (1, 6, 37, 61), (2, 1, 37, 64)),
-        (False, True),
-        ("object", "bool", "float", "none"),
+    list(
+        itertools.product(
+            (False, True),
+            (None, (1, 6, 37, 61), (2, 1, 37, 64)),
+            (False, True),
+            ("object", "bool", "float", "none"),
+        )
     ),
 )
 def test_what_a_layer_gives(
@@ -262,10 +264,8 @@ def test_dropout_of_a_model() -> None:
         hidden_size=64, num_hidden_layers=1, num_attention_heads=4, vocab_size=97,
         intermediate_size=64, attention_dropout=0.25, attn_implementation="tesela",
     )  # fmt: skip
-    from transformers import LlamaForCausalLM
-
     model = LlamaForCausalLM(config).train()
-    with pytest.raises(tesela.UnsupportedError, match="dropout of 0.25"), torch.no_grad():
+    with pytest.raises(tesela.UnsupportedError, match=r"dropout of 0\.25"), torch.no_grad():
         model(tools.tokens(1, 9))
 
 

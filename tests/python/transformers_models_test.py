@@ -68,7 +68,10 @@ def test_logits_of_encoder(encoder: Any, side: str | None) -> None:
     logits(encoder, side)
 
 
-def test_packed_sequences(decoder: Any) -> None:
+# GPT-OSS does not tell the functions that make its masks where sequences begin.
+@pytest.mark.parametrize("name", [name for name in tools.DECODERS if name != "GPT-OSS"])
+def test_packed_sequences(name: str) -> None:
+    decoder = tools.made(tools.DECODERS[name])
     ids = tools.tokens(1, sum(LENGTHS))
     positions = torch.cat([torch.arange(n) for n in LENGTHS])[None]
 
@@ -94,8 +97,9 @@ def test_generate(decoder: Any, cache: str) -> None:
         settings["cache_implementation"] = cache
 
     def text() -> Any:
-        given = decoder.generate(ids, attention_mask=mask, **settings, output_logits=True,
-                                 return_dict_in_generate=True)
+        given = decoder.generate(
+            ids, attention_mask=mask, **settings, output_logits=True, return_dict_in_generate=True
+        )
         return given.sequences, torch.stack(given.logits)
 
     eager, ours = tools.both(decoder, text)
@@ -124,12 +128,16 @@ def test_t5() -> None:
         model, lambda: model(ids, attention_mask=mask, decoder_input_ids=target).logits
     )
     check(eager, ours)
-    for cache in (None, "static"):
-        settings = {} if cache is None else {"cache_implementation": cache}
+    for cache in ({}, {"cache_implementation": "static"}):
         eager, ours = tools.both(
             model,
-            lambda s=settings: model.generate(
-                ids, attention_mask=mask, max_new_tokens=9, do_sample=False, disable_compile=True, **s
+            lambda cache=cache: model.generate(
+                ids,
+                attention_mask=mask,
+                max_new_tokens=9,
+                do_sample=False,
+                disable_compile=True,
+                **cache,
             ),
         )
         assert torch.equal(eager, ours)
@@ -141,12 +149,11 @@ def test_whisper() -> None:
     target = tools.tokens(2, 11)
     eager, ours = tools.both(model, lambda: model(sound, decoder_input_ids=target).logits)
     check(eager, ours)
-    for cache in (None, "static"):
-        settings = {} if cache is None else {"cache_implementation": cache}
+    for cache in ({}, {"cache_implementation": "static"}):
         eager, ours = tools.both(
             model,
-            lambda s=settings: model.generate(
-                sound, max_new_tokens=9, do_sample=False, disable_compile=True, **s
+            lambda cache=cache: model.generate(
+                sound, max_new_tokens=9, do_sample=False, disable_compile=True, **cache
             ),
         )
         assert torch.equal(eager, ours)

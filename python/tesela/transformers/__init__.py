@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Tesela in the models of Hugging Face's ``transformers``.
 
-    import tesela.transformers
+import tesela.transformers
 
-    tesela.transformers.register()
-    model = AutoModelForCausalLM.from_pretrained(..., attn_implementation="tesela")
+tesela.transformers.register()
+model = AutoModelForCausalLM.from_pretrained(..., attn_implementation="tesela")
 """
 
 from __future__ import annotations

@@ -64,10 +64,10 @@ def _padding(mask: Tensor, kv_length: int, kv_offset: int) -> Callable[..., Any]
         length = mask.shape[-1]
         return None if length >= kv_length + kv_offset else _length_mask_function(length)
     padded = prepare_padding_mask(mask, kv_length, kv_offset)
-    return padding_mask_function(padded)  # type: ignore[no-any-return]
+    return padding_mask_function(padded)  # type: ignore[arg-type]
 
 
-@torch.compiler.disable(
+@torch.compiler.disable(  # type: ignore[no-untyped-call, untyped-decorator]
     reason="Tesela traces a mask's function, which torch.compile cannot follow: it is done eagerly"
 )
 def attention_mask(
@@ -105,5 +105,6 @@ def attention_mask(
         # A copy: the cache counts its own on before the first layer attends.
         q_offset = q_offset.to(torch.int32, copy=True)
     if isinstance(q_offset, Tensor) or q_offset != 0 or kv_offset != 0:
-        mask_function = add_offsets_to_mask_function(mask_function, q_offset, kv_offset)
+        shifted: Callable[..., Any] = add_offsets_to_mask_function
+        mask_function = shifted(mask_function, q_offset, kv_offset)
     return Mask(mask_function, batch_size, (q_length, kv_length))
