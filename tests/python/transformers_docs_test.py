@@ -19,12 +19,14 @@ PAGE = Path(__file__).parents[2] / "docs" / "hugging-face.md"
 def test_examples(capsys: Any) -> None:
     page = PAGE.read_text()
     examples = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
-    assert len(examples) >= 2
+    assert len(examples) >= 3
     names: dict[str, Any] = {}
     for example in examples:
         exec(compile(example, str(PAGE), "exec"), names)
     assert names["out"].isfinite().all()
     assert names["text"].shape == (2, 208)
+    tiles = names["report"].heads[0]
+    assert tiles.empty > 0.9 * (tiles.empty + tiles.partial + tiles.full)
     printed = [line for line in capsys.readouterr().out.splitlines() if line.strip()]
     assert len(printed) == 4
     for line in printed:

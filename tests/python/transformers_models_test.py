@@ -88,23 +88,36 @@ def test_packed_sequences(name: str) -> None:
     differs(eager, together)
 
 
-@pytest.mark.parametrize("cache", ["dynamic", "static"])
-def test_generate(decoder: Any, cache: str) -> None:
-    lengths = [13, 9, 6]
-    ids, mask = tools.tokens(3, 13), tools.padding(lengths, "left")
-    settings = {"max_new_tokens": 12, "do_sample": False, "disable_compile": True}
-    if cache == "static":
+def generate(model: Any, lengths: list[int], cache: str) -> None:
+    ids, mask = tools.tokens(len(lengths), max(lengths)), tools.padding(lengths, "left")
+    settings = {
+        "max_new_tokens": 12,
+        "do_sample": False,
+        "disable_compile": True,
+        "output_logits": True,
+        "return_dict_in_generate": True,
+    }
+    if cache != "dynamic":
         settings["cache_implementation"] = cache
 
     def text() -> Any:
-        given = decoder.generate(
-            ids, attention_mask=mask, **settings, output_logits=True, return_dict_in_generate=True
-        )
+        given = model.generate(ids, attention_mask=mask, **settings)
         return given.sequences, torch.stack(given.logits)
 
-    eager, ours = tools.both(decoder, text)
+    eager, ours = tools.both(model, text)
     assert torch.equal(eager[0], ours[0])
     check(eager[1], ours[1])
+
+
+@pytest.mark.parametrize("cache", ["dynamic", "static"])
+def test_generate(decoder: Any, cache: str) -> None:
+    generate(decoder, [13, 9, 6], cache)
+
+
+@pytest.mark.parametrize("cache", ["dynamic", "static"])
+@pytest.mark.parametrize("name", ["Mistral", "Gemma 2", "Llama 4"])
+def test_generate_until_the_window_is_full(name: str, cache: str) -> None:
+    generate(tools.made(tools.DECODERS[name]), [5, 3], cache)
 
 
 def test_chunks_of_a_prompt(decoder: Any) -> None:

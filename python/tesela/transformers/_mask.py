@@ -20,6 +20,7 @@ from transformers.masking_utils import (
 from transformers.utils.import_utils import is_tracing
 
 from tesela._trace import trace_flex
+from tesela._variant import Variant, as_variant
 from tesela.flex import BlockMask
 
 
@@ -39,6 +40,11 @@ class Mask(BlockMask, flex_attention.BlockMask):  # type: ignore[misc]
     ) -> None:
         super().__init__(mask_function, batch, 1, seq_lengths)
         self.text, self.values = trace_flex(mask_function, None)
+
+    @property
+    def variant(self) -> Variant:
+        """The mask as a variant, bound to the values: it can be explained, or used by itself."""
+        return as_variant(self.text).bind(**self.values)
 
     def contiguous(self) -> Mask:
         """The mask itself, which ``generate`` asks for."""
