@@ -135,6 +135,17 @@ def test_the_offset_of_a_static_cache_is_copied() -> None:
     assert torch.equal(dense(mask, 1, 1, 37, 61), wanted)
 
 
+def test_to_another_device() -> None:
+    padding = torch.tensor([[False, True, True]])
+    mask = tesela.transformers.attention_mask(1, 3, 3, torch.tensor(2), attention_mask=padding)
+    moved = mask.to("meta", non_blocking=True)
+    assert moved.text is mask.text
+    assert moved.shape == mask.shape
+    for name in ("q_offset", "padding_mask"):
+        assert moved.values[name].is_meta
+        assert mask.values[name].is_cpu
+
+
 @pytest.mark.parametrize(
     ("is_capped", "bias_shape", "has_sinks", "kind"),
     list(

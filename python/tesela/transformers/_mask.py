@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from typing import Any
 
@@ -45,6 +46,15 @@ class Mask(BlockMask, flex_attention.BlockMask):  # type: ignore[misc]
     def variant(self) -> Variant:
         """The mask as a variant, bound to the values: it can be explained, or used by itself."""
         return as_variant(self.text).bind(**self.values)
+
+    def to(self, device: Any, **unused: Any) -> Mask:
+        """The mask with its tensors on a device: a model may have its layers on several."""
+        moved = copy.copy(self)
+        moved.values = {
+            name: value.to(device) if isinstance(value, Tensor) else value
+            for name, value in self.values.items()
+        }
+        return moved
 
     def contiguous(self) -> Mask:
         """The mask itself, which ``generate`` asks for."""
