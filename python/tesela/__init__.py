@@ -77,7 +77,6 @@ __all__ = [
     "noop_mask",
     "or_masks",
     "prepare",
-    "sliding_window",
     "tune",
     "variant",
 ]
