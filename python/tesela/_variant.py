@@ -55,8 +55,8 @@ class _Program:
 
     def __init__(self, text: str, file: str) -> None:
         self.native = _native.Variant(text, file)
-        # PyTorch's compiler writes the arguments of operators into comments of the code that it makes,
-        # where a line that ends too early is a syntax error.
+        # PyTorch's compiler writes the arguments of operators into comments of the code that it
+        # makes, where a text of several lines is a syntax error.
         self.line = " ".join(" ".join(line.split("//")[0] for line in text.splitlines()).split())
         self.parameters = tuple(
             Parameter(

@@ -340,9 +340,9 @@ void KernelLowering::lowerRegisterStore(Value tile, TypedValue<tile::ViewType> v
   Value isFirst =
       arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, firstColumn, constant(0));
   if (const ViewSlots &parts = viewOf(viewValue); parts.isOptional) { // and may be left out
-    Value none = LLVM::ZeroOp::create(builder, loc, slots[parts.data].getType());
-    Value isThere =
-        LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::ne, slots[parts.data], none);
+    Value data = ptx().pinned(slots[parts.data]),
+          none = LLVM::ZeroOp::create(builder, loc, data.getType());
+    Value isThere = LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::ne, data, none);
     isFirst = arith::AndIOp::create(builder, loc, isFirst, isThere);
   }
   Value rowsLeft = arith::SubIOp::create(builder, loc, block.limit, add(block.first, firstRow));

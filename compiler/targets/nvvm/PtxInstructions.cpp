@@ -351,7 +351,10 @@ Value PtxInstructions::opaque(Value x) {
 }
 
 Value PtxInstructions::pinned(Value x) {
-  return emit(x.getType(), x, "mov.b32 $0, $1;", "=r,r", /*hasSideEffects=*/true).front();
+  bool isPointer = isa<LLVM::LLVMPointerType>(x.getType());
+  return emit(x.getType(), x, isPointer ? "mov.b64 $0, $1;" : "mov.b32 $0, $1;",
+              isPointer ? "=l,l" : "=r,r", /*hasSideEffects=*/true)
+      .front();
 }
 
 Value PtxInstructions::uniform(Value x) {

@@ -113,7 +113,7 @@ public:
   void keepLoop();
   /// `x` (i32), of which LLVM knows nothing more: not that it counts a loop's iterations.
   mlir::Value opaque(mlir::Value x);
-  /// `x` (i32), known only from here on: LLVM may not move what follows from it before a loop,
+  /// `x` (i32 or a pointer), known only from here on: LLVM may not move what follows from it before a loop,
   /// where it would hold registers.
   mlir::Value pinned(mlir::Value x);
   /// The warp's common value of `x` (i32), known to be the same in all lanes.

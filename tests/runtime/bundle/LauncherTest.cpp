@@ -529,7 +529,8 @@ TEST(Launcher, IsMadeOfATemplatesTensors) {
                                                     {"type", "bf16"},
                                                     {"role", "in"},
                                                     {"extents", {"B", "Hkv", "Sk", "64"}},
-                                                    {"contiguous", false}}));
+                                                    {"contiguous", false},
+                                                    {"optional", false}}));
   std::filesystem::remove_all(folder);
 }
 

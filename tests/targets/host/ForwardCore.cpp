@@ -44,7 +44,8 @@ tile.kernel @forward(%q: !qkView, %k: !qkView, %v: !voView, %o: !voView, %lse: !
   %blocks = arith.ceildivsi %end, %blockN : i32
   %m, %l, %O = scf.for %index = %c0 to %blocks step %c1
       iter_args(%m1 = %m0, %l1 = %l0, %O1 = %O0) -> (!row, !row, !oTile) : i32 {
-    %keys = tile.block %index of %rows : !rows -> !keys
+    %key = arith.muli %index, %blockN : i32
+    %keys = tile.block %key of %rows : !rows -> !keys
     %b2, %h2, %kv2, %firstKey = tile.coordinates %keys : !keys
     %K = tile.load %k[%keys] : !qkView[!keys] -> !kTile
     %QK = tile.dot %Q, %K transposed plus %S0 : (!qTile, !kTile, !sTile) -> !sTile

@@ -93,8 +93,8 @@ TEST(HostMemory, RowsBehindTheLimitLoadAsZeros) {
 tile.kernel @keys(%k: !view, %o: !view)
     attributes {schedule = #tile.schedule<block_m = 16, block_n = 16, stages = 1, warps = 1, q_in_registers = false>} {
   %rows = tile.work : !rows
-  %one = arith.constant 1 : i32
-  %keys = tile.block %one of %rows : !rows -> !keys
+  %second = arith.constant 16 : i32
+  %keys = tile.block %second of %rows : !rows -> !keys
   %x = tile.load %k[%keys] : !view[!keys] -> !tile
   tile.store %x, %o[%rows] : !tile, !view[!rows]
 }
