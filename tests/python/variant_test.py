@@ -96,3 +96,17 @@ def test_explain_for_a_gpu_that_is_not_there() -> None:
     told = tesela.variant("sliding_window", window=512).explain(length=8192, target="sm_90")
     assert told.target == "sm_90"
     assert told.heads[0].empty > told.heads[0].full > 0
+
+
+def test_a_text_in_one_line_is_the_same_variant() -> None:
+    text = """// a comment { before
+    attention near(w: i32 = 3) { // and one behind
+      mask = q >= k && // in the middle
+             q - k < w
+    }"""
+    line = tesela.variant(text)._program.line
+    assert line == "attention near(w: i32 = 3) { mask = q >= k && q - k < w }"
+    again = tesela.variant(line)
+    assert again.parameters == tesela.variant(text).parameters
+    q = np.random.default_rng(1).standard_normal((1, 2, 9, 16)).astype(np.float32)
+    assert (tesela.attention(q, q, q, line) == tesela.attention(q, q, q, text)).all()
