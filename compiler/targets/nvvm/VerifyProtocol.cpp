@@ -10,10 +10,6 @@
 //===----------------------------------------------------------------------===//
 #include "targets/nvvm/RolePair.h"
 
-#include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/IR/Matchers.h"
-#include "llvm/ADT/TypeSwitch.h"
-
 using namespace mlir;
 
 namespace tesela {
@@ -24,7 +20,7 @@ namespace {
 
 using namespace nvvm;
 
-/// C7.
+/// C5.
 LogicalResult checkProducts(pipe::RolesOp roles) {
   WalkResult result = roles.getConsumers().walk([&](Operation *op) {
     if (auto wait = dyn_cast<pipe::DotWaitOp>(op))
@@ -53,7 +49,7 @@ LogicalResult checkProducts(pipe::RolesOp roles) {
   return failure(result.wasInterrupted());
 }
 
-/// C11.
+/// C7.
 LogicalResult checkTurns(Block &block, bool isInLoop, bool &areOpen) {
   pipe::BeginTurnOp turn;
   for (Operation &op : block) {
@@ -124,7 +120,7 @@ LogicalResult compare(ArrayRef<Role *> roles, ArrayRef<Value> channels) {
 }
 
 LogicalResult verify(pipe::RolesOp op) {
-  if (failed(op.verify())) // C10
+  if (failed(op.verify())) // C6
     return failure();
   Role finder("the finder"), producer("the producer"), consumers("the consumers");
   SmallVector<Role *> roles;
