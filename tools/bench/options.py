@@ -16,6 +16,7 @@ import summary
 
 SHAPES = ("peers", "gqa", "decode", "variants", "sparsity", "forms", "library")
 PEERS = ("cudnn", "fa3", "fa2", "flex")
+PASSES = ("forward", "backward")
 
 
 def whole_number(text: str) -> int:
@@ -91,6 +92,13 @@ def parser() -> argparse.ArgumentParser:
     add = result.add_argument
     add("--library", default=None, help="libtesela.so; default: as the loader finds it")
     add(
+        "--pass",
+        dest="pass_name",
+        choices=PASSES,
+        default="forward",
+        help="attention, or the gradients of q, k and v alone; default: forward",
+    )
+    add(
         "--shapes",
         type=names((*SHAPES, "all")),
         default=None,
@@ -137,6 +145,12 @@ def parser() -> argparse.ArgumentParser:
         help="choices of Tesela's schedule for all cases, as tesela_compile takes them: "
         "'block_n = 64'; default: Tesela chooses",
     )
+    add(
+        "--deterministic-schedule",
+        metavar="TEXT",
+        help="the same for the deterministic gradients, whose kernels are others; default: that of "
+        "--schedule",
+    )
     add("--prototypes", metavar="DIR", help="a folder of cubins with its spec.json, timed as well")
     add(
         "--mode",
@@ -176,6 +190,12 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
         options.peers = [name for name in PEERS if name != "fa3" or options.fa3]
     elif "fa3" in options.peers and not options.fa3:
         command_line.error(f"argument --peers: 'fa3' needs --fa3: name {fa3.SOURCE}")
+    if options.pass_name == "backward" and options.prototypes:
+        command_line.error("argument --prototypes: they are of the forward pass; leave it out")
+    if options.pass_name == "forward" and options.deterministic_schedule:
+        command_line.error("argument --deterministic-schedule: it needs --pass backward")
+    if options.deterministic_schedule is None:
+        options.deterministic_schedule = options.schedule
     quick = options.quick
     shapes = options.shapes or ["peers"]
     options.shapes = list(SHAPES) if "all" in shapes else shapes
