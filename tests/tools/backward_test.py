@@ -47,6 +47,7 @@ class Gradients(unittest.TestCase):
         import reference
 
         cls.torch, cls.backward, cls.gradients = torch, backward, gradients
+        torch.set_num_threads(1)  # the tensors are small, and other tests run beside this one
         torch.set_grad_enabled(False)
         cls.addClassCleanup(torch.set_grad_enabled, True)
         patches = (

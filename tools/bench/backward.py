@@ -26,6 +26,9 @@ class Data(engines.Data):
         super().__init__(case, seed, device)
         shape = (case.batch, case.heads, case.queries, case.head_dim_v)
         self.do = [self.normal(*shape) for _ in range(self.count)]
+        # (batch, key head) -> its gradients for the first set, which gradients.py computes once for
+        # all engines.
+        self.references: dict[tuple[int, int], tuple[torch.Tensor, ...]] = {}
 
 
 class Tesela:

@@ -86,8 +86,11 @@ def errors(case: Case, data: Data, found: tuple[torch.Tensor, ...]) -> dict[str,
     dq, dk, dv = found
     group = case.heads // case.kv_heads
     worst = torch.zeros(3, dtype=torch.float64, device=dq.device)
-    for batch, kv_head in case.checked_heads(SCORES_IN_ALL, key_heads=True):
-        expected_q, *expected = of_head(case, data, batch, kv_head)
+    for place in case.checked_heads(SCORES_IN_ALL, key_heads=True):
+        batch, kv_head = place
+        if place not in data.references:
+            data.references[place] = of_head(case, data, batch, kv_head)
+        expected_q, *expected = data.references[place]
         heads = range(kv_head * group, (kv_head + 1) * group)
         shares = [
             torch.stack([largest_share(dq[batch, h], expected_q[i]) for i, h in enumerate(heads)])

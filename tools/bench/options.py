@@ -83,10 +83,10 @@ def names(allowed: Sequence[str]) -> Callable[[str], list[str]]:
 def parser() -> argparse.ArgumentParser:
     result = argparse.ArgumentParser(
         prog="python3 tools/bench",
-        description="Times Tesela beside cuDNN, FlashAttention-2 and FlexAttention, as PyTorch has "
-        "them, and FlashAttention-3, in one process on the same numbers. Every result is checked "
-        "before it is timed. The tables go to standard output as Markdown. docs/benchmark.md tells "
-        "the method. Exit status: 0 done, 1 a result was wrong or Tesela was never timed, 2 bad "
+        description="Times Tesela, forward or backward, beside cuDNN, FlashAttention-2 and "
+        "FlexAttention, as PyTorch has them, and FlashAttention-3, in one process on the same "
+        "numbers. Every result is checked before it is timed. The tables go to standard output as "
+        "Markdown. docs/benchmark.md tells the method. Exit status: 0 done, 1 a result was wrong or Tesela was never timed, 2 bad "
         "usage, 3 PyTorch, a GPU or the library is missing.",
     )
     add = result.add_argument

@@ -7,8 +7,8 @@
 #     PYTHONPATH=build/release/python python3 tools/bench/transformers_prefill.py
 #
 # Every case of every implementation has a process of its own, whose caches are empty. The first
-# call is the first forward pass in it, with all that it compiles, after a matrix product has brought
-# up CUDA. The time is the median of forward passes by CUDA events. The peak is what PyTorch's
+# call is the first forward pass in it, with all that it compiles, after a matrix product has begun
+# CUDA. The time is the median of forward passes by CUDA events. The peak is what PyTorch's
 # allocator has at most during a pass, less what it has before. --tiny tries all of this out on the
 # CPU, with small layers; its figures say nothing. Exit status: 0 done, 1 an implementation failed,
 # 2 bad usage, 3 a GPU or a package is missing.
