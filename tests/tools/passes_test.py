@@ -1,11 +1,12 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# The benchmark's backward pass on the CPU, with Tesela's host target: `backward_test.py
-# PATH-OF-LIBTESELA [unittest options]`. No GPU. Needs PyTorch.
+# The benchmark on the CPU, with the host target and the peers that PyTorch has there, above all its
+# backward pass: `passes_test.py PATH-OF-LIBTESELA [unittest options]`. No GPU. Needs PyTorch.
 
 import argparse
 import contextlib
+import dataclasses
 import importlib.util
 import io
 import math
@@ -241,12 +242,46 @@ class Gradients(unittest.TestCase):
         prepared = self.backward.Prepared(changing, deterministic=True)
         self.assertIn("dv has other bits", self.gradients.check(case, data, prepared)[0])
 
-    def test_run(self):
-        """A case from its preparation to the tables, the peer a wrong one and a right one."""
+
+def by_wall_clock(launch, count, sets, untimed=0):
+    start = time.perf_counter()
+    for index in range(count):
+        launch(index % sets)
+    return 1e3 * (time.perf_counter() - start)
+
+
+@unittest.skipUnless(TORCH, "PyTorch is not installed")
+class Run(unittest.TestCase):
+    """Cases from their preparation to the tables."""
+
+    def results(self, pass_name, chosen, engines):
+        import torch
+
         import bench
         import timing
 
-        backward = self.backward
+        torch.set_grad_enabled(False)
+        self.addCleanup(torch.set_grad_enabled, True)
+        options = argparse.Namespace(
+            pass_name=pass_name, seed=SEED, modes=("bursts", "sustained"), repetitions=2, rounds=1,
+            block_ms=5.0, schedule=None, deterministic_schedule=None, dtype="bf16",
+        )  # fmt: skip
+        versions = dict.fromkeys(("device", "uuid", "torch", "cudnn", "triton"))
+        versions["tesela"] = {"version": "1", "source": "none"}
+        whole = bench.PASSES[pass_name]
+        on_cpu = dataclasses.replace(whole, data=lambda *given: whole.data(*given, "cpu"))
+        with (
+            unittest.mock.patch.object(timing, "launches_ms", by_wall_clock),
+            unittest.mock.patch.object(bench, "versions", lambda library: versions),
+            unittest.mock.patch.object(bench.machine, "gpu_state", lambda uuid: None),
+            unittest.mock.patch.dict(bench.PASSES, {pass_name: on_cpu}),
+            contextlib.redirect_stderr(io.StringIO()),
+        ):
+            return bench.run(chosen, None, engines, options, lambda results: None)
+
+    def test_backward(self):
+        """Beside a peer that is right and one that is wrong."""
+        import backward
 
         class Right(backward.Sdpa):
             OPERATORS = dict.fromkeys(("fa2", "cudnn"), backward.Sdpa.OPERATORS["cpu"])
@@ -256,39 +291,9 @@ class Gradients(unittest.TestCase):
                 launch = super().prepare(case, data).launch
                 return backward.Prepared(lambda index: tuple(2 * each for each in launch(index)))
 
-        right, wrong = Right("fa2"), Wrong("cudnn")
-
-        def by_wall_clock(launch, count, sets, untimed=0):
-            start = time.perf_counter()
-            for index in range(count):
-                launch(index % sets)
-            return 1e3 * (time.perf_counter() - start)
-
-        options = argparse.Namespace(
-            pass_name="backward", seed=SEED, modes=("bursts", "sustained"), repetitions=2, rounds=1,
-            block_ms=5.0, schedule=None, deterministic_schedule=None, dtype="bf16",
-        )  # fmt: skip
+        ours = backward.tesela(c_api.Library(LIBRARY), None, None, "host")
         chosen = [small(cases.FULL, type_name="bf16"), small(cases.window(40), type_name="bf16")]
-        versions = dict.fromkeys(("device", "uuid", "torch", "cudnn", "triton"))
-        versions["tesela"] = {"version": "1", "source": "none"}
-        patches = (
-            unittest.mock.patch.object(timing, "launches_ms", by_wall_clock),
-            unittest.mock.patch.object(bench, "versions", lambda library: versions),
-            unittest.mock.patch.object(bench.machine, "gpu_state", lambda uuid: None),
-            unittest.mock.patch.dict(
-                bench.PASSES,
-                backward=bench.dataclasses.replace(
-                    bench.PASSES["backward"],
-                    data=lambda case, seed: backward.Data(case, seed, "cpu"),
-                ),
-            ),
-            contextlib.redirect_stderr(io.StringIO()),
-        )
-        with contextlib.ExitStack() as stack:
-            for patch in patches:
-                stack.enter_context(patch)
-            engines = [*self.ours, right, wrong]
-            results = bench.run(chosen, None, engines, options, lambda results: None)
+        results = self.results("backward", chosen, [*ours, Right("fa2"), Wrong("cudnn")])
         full, window = results["cases"]
         self.assertEqual(full["flops"], 10 * 64 * 2 * 2 * 130 * 130)
         self.assertEqual(full["engines"]["cudnn"]["status"], "wrong")
@@ -306,6 +311,31 @@ class Gradients(unittest.TestCase):
             "Ratios of Tesela, deterministic: geometric mean (least)", "full, deterministic, D 64",
         ):  # fmt: skip
             self.assertIn(part, text)
+
+    def test_forward(self):
+        """With a case that Tesela refuses: nothing is compared there."""
+        from torch.nn.attention import SDPBackend
+
+        import engines
+
+        tesela = engines.Tesela(c_api.Library(LIBRARY), None, "host")
+        peer = engines.Sdpa("fa2", SDPBackend.FLASH_ATTENTION)
+        chosen = [
+            small(cases.CAUSAL, type_name="bf16"),
+            small(cases.FULL, type_name="bf16", dims=(60, 60)),
+        ]
+        results = self.results("forward", chosen, [tesela, engines.Classified(tesela), peer])
+        causal, refused = results["cases"]
+        self.assertEqual(causal["flops"], 4 * 64 * 2 * 2 * 130 * 130 / 2)
+        self.assertEqual(causal["engines"]["fa2"]["sustained"]["count"], 1)
+        self.assertGreater(causal["engines"]["tesela"]["tile_flops"], 0)
+        self.assertGreater(summary.ratio(causal, "fa2", "bursts"), 0)
+        self.assertEqual([*refused["engines"]], ["tesela"])
+        self.assertEqual(refused["engines"]["tesela"]["status"], "left out")
+        text = tables.markdown(results)
+        self.assertIn("The forward pass.", text)
+        self.assertNotIn("errors of dq", text)
+        self.assertNotIn("Ratios of Tesela, deterministic", text)
 
 
 if __name__ == "__main__":
