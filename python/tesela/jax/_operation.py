@@ -344,11 +344,19 @@ def _varying(array: jax.Array) -> frozenset[Any]:
 def _alike(arrays: Sequence[jax.Array]) -> Sequence[jax.Array]:
     """The arrays, varying over the same axes: JAX then sums the gradients of those that did not."""
     axes: frozenset[Any] = frozenset().union(*map(_varying, arrays))
-    cast: Any = jax.lax.pcast
-    return [
-        cast(each, tuple(axes - _varying(each)), to="varying") if axes - _varying(each) else each
-        for each in arrays
-    ]
+
+    def cast(array: jax.Array) -> jax.Array:
+        missing = tuple(axes - _varying(array))
+        if not missing:
+            return array
+        lax: Any = jax.lax
+        is_old = not hasattr(lax, "pcast")  # as pvary, its name in the first versions of jax 0.8
+        result: jax.Array = (
+            lax.pvary(array, missing) if is_old else lax.pcast(array, missing, to="varying")
+        )
+        return result
+
+    return [cast(each) for each in arrays]
 
 
 def _like(arrays: Sequence[jax.Array], shape: tuple[int, ...], dtype: Any) -> Any:
