@@ -219,7 +219,8 @@ def exact_gradients(arrays, weight, mask, score=lambda s: s):
 def check_gradients(actual, wanted, dtype):
     for name, got, truth in zip("qkv", actual, wanted, strict=True):
         assert got.dtype == dtype and got.shape == truth.shape
-        largest = np.abs(np.asarray(got).astype(np.float64) - truth).max() / np.abs(truth).max()
+        error = np.abs(np.asarray(got).astype(np.float64) - truth).max()
+        largest = error / max(np.abs(truth).max(), 0.5)  # a row with one key has dq = 0
         limit = {"float16": 4e-3, "bfloat16": 3e-2}[dtype]
         assert largest <= limit, f"the largest error of d{name} is {largest}"
 
