@@ -75,6 +75,7 @@ class Kernel:
         head_dim_v: int,
         constants: tuple[tuple[str, float], ...],
         schedule: str,
+        algorithm: str,
         /,
     ) -> Kernel: ...
     def launch(
@@ -84,6 +85,24 @@ class Kernel:
         v: Tensor,
         o: Tensor,
         lse: Tensor | None,
+        scale: float | None,
+        values: tuple[Any, ...],
+        is_bshd: bool,
+        stream: int,
+        allocate: Callable[[int], Tensor] | None,
+        /,
+    ) -> None: ...
+    def launch_backward(
+        self,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        o: Tensor,
+        lse: Tensor,
+        do: Tensor,
+        dq: Tensor,
+        dk: Tensor,
+        dv: Tensor,
         scale: float | None,
         values: tuple[Any, ...],
         is_bshd: bool,

@@ -69,9 +69,8 @@ def _replacement(
 def replace_sdpa() -> Iterator[Counter[SdpaCall]]:
     """Puts Tesela in the place of ``torch.nn.functional.scaled_dot_product_attention``.
 
-    What Tesela cannot do, and all that requires gradients, still goes to PyTorch's function. The
-    log that the ``with`` statement gives has each such call, with the reason; it is that of
-    :func:`sdpa_log`.
+    What Tesela cannot do still goes to PyTorch's function. The log that the ``with`` statement
+    gives has each such call, with the reason; it is that of :func:`sdpa_log`.
 
         with tesela.torch.replace_sdpa() as log:
             logits = model(tokens)

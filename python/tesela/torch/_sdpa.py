@@ -14,8 +14,8 @@ from torch import Tensor
 from tesela._errors import InvalidArgumentError, UnsupportedError
 from tesela._variant import as_variant
 from tesela.torch._dispatch import attention
+from tesela.torch._gradients import why_no_gradients
 from tesela.torch._launch import why_no_kernel
-from tesela.torch._operator import why_no_gradients
 from tesela.torch._sdpa_log import record
 
 _MASK_TYPES: Final = {
@@ -61,7 +61,7 @@ def why_unsupported(
 ) -> str | None:
     """A sentence where Tesela cannot do what PyTorch can; None where it can."""
     if dropout_p > 0:
-        return f"dropout_p is {dropout_p}; dropout comes with gradients: pass 0"
+        return f"dropout_p is {dropout_p}, and Tesela has no dropout: pass 0"
     for name, tensor in (("query", query), ("key", key), ("value", value)):
         if tensor.layout is not torch.strided or tensor.is_nested:
             return f"{name} is a sparse or nested tensor, it must be a dense one"
@@ -84,7 +84,7 @@ def why_unsupported(
         reason = why_no_kernel(query)
         if reason is not None:
             return reason
-    return why_no_gradients((query, key, value, attn_mask))
+    return why_no_gradients((query, key, value), {"attn_mask": attn_mask})
 
 
 def _with_batch(tensor: Tensor, lead: Sequence[int], heads: int) -> Tensor:
@@ -206,7 +206,7 @@ def scaled_dot_product_attention(
             are accepted as in PyTorch, and more than four.
         attn_mask: bool, true where a query attends to a key; or float32, bfloat16 or float16, which
             is added to the scores. It is broadcast to ``[..., H, L, S]``, without a copy.
-        dropout_p: 0; more is refused until there are gradients.
+        dropout_p: 0; more is refused.
         is_causal: query i attends to the keys 0 to i, also where L and S differ.
         scale: of the scores, finite and positive; None: ``1/sqrt(E)``.
         enable_gqa: H of query may be a multiple of H of key and value.
