@@ -4,6 +4,7 @@
 //===----------------------------------------------------------------------===//
 #include "Native.h"
 
+#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <new>
@@ -312,18 +313,14 @@ public:
       if (i >= forwardTensors)
         named[given.tensor_count++] = {tensorNames[i], &tensors[i]};
     }
-    given.q = &tensors[0];
-    given.k = &tensors[1];
-    given.v = &tensors[2];
-    given.o = &tensors[3];
-    given.lse = arguments[lsePlace] == Py_None ? nullptr : &tensors[lsePlace];
-    given.tensors = named;
-    if (!readScale(rest[0]) || !values.read(kernel, rest[1]))
-      return false;
-    given.parameters = values.data();
-    given.parameter_count = values.size();
-    given.parameters_in_order = 1;
-    return true;
+    return complete(kernel, arguments[lsePlace] != Py_None, rest[0], rest[1]);
+  }
+  /// Views of q, k, v, o and perhaps lse that were read before.
+  bool take(Kernel &kernel, const tesela_tensor *views, bool hasLse, PyObject *scale,
+            PyObject *ofParameters) {
+    given = sized<tesela_tensor_arguments>();
+    std::copy_n(views, hasLse ? forwardTensors : forwardTensors - 1, tensors);
+    return complete(kernel, hasLse, scale, ofParameters);
   }
   int64_t queries() const { return tensors[0].extents[2]; }
   int64_t keys() const { return tensors[1].extents[2]; }
@@ -335,6 +332,21 @@ private:
   Owned holders[backwardTensors];
   tesela_named_tensor named[backwardTensors - forwardTensors];
   Values values;
+
+  bool complete(Kernel &kernel, bool hasLse, PyObject *scale, PyObject *ofParameters) {
+    given.q = &tensors[0];
+    given.k = &tensors[1];
+    given.v = &tensors[2];
+    given.o = &tensors[3];
+    given.lse = hasLse ? &tensors[lsePlace] : nullptr;
+    given.tensors = named;
+    if (!readScale(scale) || !values.read(kernel, ofParameters))
+      return false;
+    given.parameters = values.data();
+    given.parameter_count = values.size();
+    given.parameters_in_order = 1;
+    return true;
+  }
 
   bool readScale(PyObject *scale) {
     if (scale == Py_None)
@@ -349,10 +361,9 @@ private:
   }
 };
 
-/// Device memory that `allocate`, a function of a number of bytes, gives for a launch; none where
-/// it needs none. The memory must stay until the launch is done: that is the caller's allocator's
-/// matter.
-bool lendWorkspace(const tesela_kernel *kernel, PyObject *allocate,
+/// Device memory for a launch, where it needs some. It must stay until the launch is done: that is
+/// the caller's allocator's matter.
+bool lendWorkspace(const tesela_kernel *kernel, const Allocate &allocate,
                    tesela_tensor_arguments &arguments, Owned &memory) {
   size_t bytes;
   if (tesela_kernel_workspace_bytes_of_tensors(kernel, &arguments, &bytes) != TESELA_OK) {
@@ -362,7 +373,9 @@ bool lendWorkspace(const tesela_kernel *kernel, PyObject *allocate,
   if (bytes == 0)
     return true;
   Owned size(PyLong_FromSize_t(bytes));
-  memory = Owned(size ? PyObject_CallFunctionObjArgs(allocate, size.get(), nullptr) : nullptr);
+  memory = Owned(
+      size ? PyObject_CallFunctionObjArgs(allocate.function, size.get(), allocate.device, nullptr)
+           : nullptr);
   tesela_tensor view;
   Owned holder;
   if (!memory || !readTensor(memory.get(), "the workspace", view, holder))
@@ -370,6 +383,25 @@ bool lendWorkspace(const tesela_kernel *kernel, PyObject *allocate,
   arguments.workspace = view.data;
   arguments.workspace_bytes = bytes;
   return true;
+}
+
+bool run(Kernel &kernel, Launch &launch, void *stream, const Allocate &allocate, bool needsMemory) {
+  tesela_kernel *chosen = find(kernel, bucketFor(kernel, launch.queries(), launch.keys()));
+  if (!chosen)
+    return false;
+  Owned workspace;
+  if (allocate.function != Py_None && needsMemory &&
+      !lendWorkspace(chosen, allocate, launch.given, workspace))
+    return false;
+  tesela_code code;
+  {
+    WithoutGil others;
+    code = tesela_launch_tensors(chosen, &launch.given, stream);
+  }
+  if (code == TESELA_OK)
+    return true;
+  raiseLast();
+  return false;
 }
 
 /// The tensors, scale, values, is_bshd, stream, allocate.
@@ -386,20 +418,8 @@ PyObject *launchTensors(PyObject *self, PyObject *const *arguments, Py_ssize_t c
   void *stream = PyLong_AsVoidPtr(streamOf);
   if (!stream && PyErr_Occurred())
     return nullptr;
-  tesela_kernel *chosen = find(kernel, bucketFor(kernel, launch.queries(), launch.keys()));
-  if (!chosen)
+  if (!run(kernel, launch, stream, {allocate, nullptr}, needsMemory))
     return nullptr;
-  Owned workspace;
-  if (allocate != Py_None && needsMemory &&
-      !lendWorkspace(chosen, allocate, launch.given, workspace))
-    return nullptr;
-  tesela_code code;
-  {
-    WithoutGil others;
-    code = tesela_launch_tensors(chosen, &launch.given, stream);
-  }
-  if (code != TESELA_OK)
-    return raiseLast();
   Py_RETURN_NONE;
 }
 
@@ -533,6 +553,16 @@ PyType_Slot slots[] = {
 PyType_Spec spec = {"tesela._native.Kernel", sizeof(KernelObject), 0, Py_TPFLAGS_DEFAULT, slots};
 
 } // namespace
+
+bool launchViews(PyObject *object, const tesela_tensor *views, bool hasLse, PyObject *scale,
+                 PyObject *values, void *stream, const Allocate &allocate) {
+  if (!asObject(object, kernelType, "kernel"))
+    return false;
+  Kernel &kernel = kernelOf(object);
+  Launch launch;
+  return launch.take(kernel, views, hasLse, scale, values) &&
+         run(kernel, launch, stream, allocate, kernel.captureCount > 0);
+}
 
 bool addKernelType(PyObject *module) { return addType(module, spec, "Kernel", kernelType); }
 

@@ -127,6 +127,33 @@ class Kernel:
         /,
     ) -> dict[str, Any]: ...
 
+class Eager:
+    def __new__(
+        cls,
+        types: tuple[Any, ...],
+        empty_host: Callable[..., Tensor],
+        empty_cuda: Callable[..., Tensor],
+        current_device: Callable[[], int] | None,
+        empty_on: Callable[..., Tensor],
+        workspace: Callable[[int, int], Tensor],
+        /,
+    ) -> Eager: ...
+    def attend(
+        self,
+        variant: Any,
+        kernels: dict[tuple[Any, ...], Kernel],
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        out: Tensor | None,
+        scale: float | None,
+        values: tuple[Any, ...],
+        constants: tuple[tuple[str, float], ...],
+        is_bshd: bool,
+        return_lse: bool,
+        /,
+    ) -> tuple[Tensor, Tensor | None] | None: ...
+
 class Preparation:
     def wait(self, milliseconds: int, /) -> bool: ...
     def cancel(self) -> None: ...

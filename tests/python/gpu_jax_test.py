@@ -109,13 +109,19 @@ def test_scalars_on_the_device(gpu):
     assert call._cache_size() == 1
 
 
-def test_reductions_need_numbers(gpu):
-    q, k, v = inputs(gpu, (1, 2, 2, 64, 64, 64, 64))
+def test_bound_of_a_reduction_on_the_device(gpu):
+    """The kernel reads the bound; a value of it is the same for the whole launch."""
+    keys = 517
+    q, k, v = inputs(gpu, (1, 2, 2, 300, keys, 64, 64))
     text = "attention some(t: i32[N], most: i32) { mask = any(i < most: t[i] == k) }"
-    table = jax.device_put(jnp.arange(4, dtype=jnp.int32), gpu)
-    tesela.attention(q, k, v, text, t=table, most=3).block_until_ready()
-    with pytest.raises(jax.errors.JaxRuntimeError, match=r"most.*plain numbers"):
-        tesela.attention(q, k, v, text, t=table, most=jnp.int32(3)).block_until_ready()
+    numbers = np.array([3, 170, keys - 1, 40, 9], np.int32)
+    call = jax.jit(lambda *a: tesela.attention(*a[:3], text, t=a[3], most=a[4], return_lse=True))
+    for most in (-2, 0, 1, 3, 5, 9):
+        kept = np.isin(np.arange(keys), numbers[: max(most, 0)])
+        wanted = expected(q, k, v, kept)
+        check(call(q, k, v, jnp.asarray(numbers), jnp.int32(most)), wanted, gpu)
+        check(tesela.attention(q, k, v, text, t=numbers, most=most, return_lse=True), wanted, gpu)
+    assert call._cache_size() == 1
 
 
 def test_float32_is_refused(gpu):

@@ -43,14 +43,13 @@ def on_device(parameters: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-@pytest.mark.parametrize("dtype", [BF16, F16])
-def test_variants(case: Case, dtype: Any) -> None:
-    q, k, v = on_gpu(**case.sizes, dtype=dtype)
+def test_variants(case: Case) -> None:
+    q, k, v = on_gpu(**case.sizes)
     parameters = on_device(case.parameters())
     grad = gradient_of(q, v)
     actual = gradients(lambda *a: tesela.attention(*a, case.variant, **parameters), (q, k, v), grad)
     wanted = reference_gradients(q, k, v, grad, case, parameters)
-    check(actual, Gradients(*wanted), dtype)
+    check(actual, Gradients(*wanted), BF16)
 
 
 SIZES = [
@@ -66,8 +65,7 @@ SIZES = [
 
 
 @pytest.mark.parametrize("sizes", SIZES, ids=str)
-@pytest.mark.parametrize("dtype", [BF16, F16])
-@pytest.mark.parametrize("layout", ["bhsd", "bshd"])
+@pytest.mark.parametrize(("dtype", "layout"), [(BF16, "bhsd"), (F16, "bshd")])
 def test_sizes(sizes: dict[str, int], dtype: Any, layout: Any) -> None:
     q, k, v = on_gpu(**sizes, dtype=dtype)
     grad = gradient_of(q, v)
@@ -182,7 +180,6 @@ def test_memory() -> None:
     torch.cuda.synchronize()
     rows = q.shape[1] * q.shape[2] * 4
     before = torch.cuda.memory_allocated()
-    free, _ = torch.cuda.mem_get_info()
     out = tesela.attention(*given, "causal")
     kept = torch.cuda.memory_allocated() - before
     assert kept == out.numel() * 2 + rows
@@ -192,7 +189,6 @@ def test_memory() -> None:
     torch.cuda.synchronize()
     results = sum(each.numel() * 2 for each in found)
     assert torch.cuda.max_memory_allocated() - base <= results + rows + (1 << 20)
-    assert free - torch.cuda.mem_get_info()[0] <= (64 << 20)
 
 
 @pytest.mark.parametrize("mode", ["default", "reduce-overhead"])

@@ -41,13 +41,12 @@ def _is_observed() -> bool:
     )
 
 
-def _is_plain(value: Any) -> bool:
-    """Whether a tensor is PyTorch's own, without a pending negation; other values are."""
-    return not isinstance(value, Tensor) or (type(value) in _PLAIN and not value.is_neg())
-
-
 def _are_plain(values: Iterable[Any]) -> bool:
-    return all(map(_is_plain, values))
+    """Whether the tensors among them are PyTorch's own, without a pending negation."""
+    for value in values:
+        if isinstance(value, Tensor) and (type(value) not in _PLAIN or value.is_neg()):
+            return False
+    return True
 
 
 def _by_operator(
