@@ -4,6 +4,7 @@
 //===----------------------------------------------------------------------===//
 #include "Native.h"
 
+#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <new>
@@ -60,7 +61,7 @@ struct Kernel {
   std::unique_ptr<tesela_parameter[]> constants;
   std::unique_ptr<Slot[]> slots; ///< the parameters of a launch
   Py_ssize_t slotCount = 0, captureCount = 0;
-  PyObject *schedule = nullptr, *constantNames = nullptr; ///< their texts
+  PyObject *schedule = nullptr, *algorithm = nullptr, *constantNames = nullptr; ///< their texts
   std::atomic<tesela_kernel *> ofBucket[bucketCount] = {};
 
   ~Kernel() {
@@ -69,6 +70,7 @@ struct Kernel {
     Py_XDECREF(reinterpret_cast<PyObject *>(variant));
     Py_XDECREF(reinterpret_cast<PyObject *>(context));
     Py_XDECREF(schedule);
+    Py_XDECREF(algorithm);
     Py_XDECREF(constantNames);
   }
 };
@@ -124,12 +126,12 @@ void destroy(PyObject *object) {
   freeObject(object);
 }
 
-/// Kernel(context, variant, type, head_dim_qk, head_dim_v, constants, schedule)
+/// Kernel(context, variant, type, head_dim_qk, head_dim_v, constants, schedule, algorithm)
 PyObject *make(PyTypeObject *type, PyObject *arguments, PyObject *) {
-  PyObject *context, *variant, *constants, *schedule;
+  PyObject *context, *variant, *constants, *schedule, *algorithm;
   int inputType, headDimQk, headDimV;
-  if (!PyArg_ParseTuple(arguments, "OOiiiO!U", &context, &variant, &inputType, &headDimQk,
-                        &headDimV, &PyTuple_Type, &constants, &schedule))
+  if (!PyArg_ParseTuple(arguments, "OOiiiO!UU", &context, &variant, &inputType, &headDimQk,
+                        &headDimV, &PyTuple_Type, &constants, &schedule, &algorithm))
     return nullptr;
   if (!asObject(context, contextType, "context") || !asObject(variant, variantType, "variant"))
     return nullptr;
@@ -142,6 +144,7 @@ PyObject *make(PyTypeObject *type, PyObject *arguments, PyObject *) {
   kernel->context = reinterpret_cast<ContextObject *>(Py_NewRef(context));
   kernel->variant = reinterpret_cast<VariantObject *>(Py_NewRef(variant));
   kernel->schedule = Py_NewRef(schedule);
+  kernel->algorithm = Py_NewRef(algorithm);
   kernel->constantNames = Py_NewRef(constants);
   kernel->options = sized<tesela_kernel_options>();
   tesela_kernel_options &options = kernel->options;
@@ -151,9 +154,18 @@ PyObject *make(PyTypeObject *type, PyObject *arguments, PyObject *) {
   options.input_type = tesela_type(inputType);
   options.head_dim_qk = headDimQk;
   options.head_dim_v = headDimV;
-  if (!options.schedule || !readSlots(*kernel) || !readConstants(*kernel, constants))
+  options.algorithm = PyUnicode_AsUTF8AndSize(algorithm, nullptr);
+  if (!options.schedule || !options.algorithm || !readSlots(*kernel) ||
+      !readConstants(*kernel, constants))
     return nullptr;
   return self.release();
+}
+
+/// Which of a kernel's compilations launches of these lengths run. The schedule of gradients is the
+/// same for all lengths.
+int bucketFor(const Kernel &kernel, int64_t queries, int64_t keys) {
+  bool isForward = std::strcmp(kernel.options.algorithm, "forward") == 0;
+  return isForward ? bucketOf(queries, keys) : bucketCount - 1;
 }
 
 tesela_kernel_options optionsFor(const Kernel &kernel, int bucket) {
@@ -276,43 +288,65 @@ private:
   }
 };
 
+/// The tensors of a launch, in the order of its arguments: five of attention, and those of its
+/// gradients besides, which the C API takes by name.
+constexpr const char *tensorNames[] = {"q", "k", "v", "o", "lse", "do", "dq", "dk", "dv"};
+constexpr int forwardTensors = 5, backwardTensors = 9, lsePlace = 4;
+
 /// A launch's arguments as the C API takes them.
 class Launch {
 public:
-  /// q, k, v, o, lse, scale, values, is_bshd
-  bool read(Kernel &kernel, PyObject *const *arguments) {
-    static const char *const names[] = {"q", "k", "v", "o", "lse"};
-    int isBshd = PyObject_IsTrue(arguments[7]);
-    bool hasLse = arguments[4] != Py_None;
+  /// The tensors, scale, values, is_bshd. Without a logarithm to write lse is None.
+  bool read(Kernel &kernel, PyObject *const *arguments, int tensorCount) {
+    PyObject *const *rest = arguments + tensorCount;
+    int isBshd = PyObject_IsTrue(rest[2]);
     if (isBshd < 0)
       return false;
-    for (int i = 0; i < 4 + hasLse; ++i) {
-      if (!readTensor(arguments[i], names[i], tensors[i], holders[i]))
-        return false;
-      if (isBshd && i < 4)
-        swapLengthAndHeads(tensors[i]);
-    }
     given = sized<tesela_tensor_arguments>();
+    for (int i = 0; i < tensorCount; ++i) {
+      if (i == lsePlace && arguments[i] == Py_None)
+        continue;
+      if (!readTensor(arguments[i], tensorNames[i], tensors[i], holders[i]))
+        return false;
+      if (isBshd && i != lsePlace)
+        swapLengthAndHeads(tensors[i]);
+      if (i >= forwardTensors)
+        named[given.tensor_count++] = {tensorNames[i], &tensors[i]};
+    }
+    return complete(kernel, arguments[lsePlace] != Py_None, rest[0], rest[1]);
+  }
+  /// Views of q, k, v, o and perhaps lse that were read before.
+  bool take(Kernel &kernel, const tesela_tensor *views, bool hasLse, PyObject *scale,
+            PyObject *ofParameters) {
+    given = sized<tesela_tensor_arguments>();
+    std::copy_n(views, hasLse ? forwardTensors : forwardTensors - 1, tensors);
+    return complete(kernel, hasLse, scale, ofParameters);
+  }
+  int64_t queries() const { return tensors[0].extents[2]; }
+  int64_t keys() const { return tensors[1].extents[2]; }
+
+  tesela_tensor_arguments given;
+
+private:
+  tesela_tensor tensors[backwardTensors];
+  Owned holders[backwardTensors];
+  tesela_named_tensor named[backwardTensors - forwardTensors];
+  Values values;
+
+  bool complete(Kernel &kernel, bool hasLse, PyObject *scale, PyObject *ofParameters) {
     given.q = &tensors[0];
     given.k = &tensors[1];
     given.v = &tensors[2];
     given.o = &tensors[3];
-    given.lse = hasLse ? &tensors[4] : nullptr;
-    if (!readScale(arguments[5]) || !values.read(kernel, arguments[6]))
+    given.lse = hasLse ? &tensors[lsePlace] : nullptr;
+    given.tensors = named;
+    if (!readScale(scale) || !values.read(kernel, ofParameters))
       return false;
     given.parameters = values.data();
     given.parameter_count = values.size();
     given.parameters_in_order = 1;
     return true;
   }
-  int bucket() const { return bucketOf(tensors[0].extents[2], tensors[1].extents[2]); }
-
-  tesela_tensor_arguments given;
-
-private:
-  tesela_tensor tensors[5];
-  Owned holders[5];
-  Values values;
 
   bool readScale(PyObject *scale) {
     if (scale == Py_None)
@@ -327,10 +361,9 @@ private:
   }
 };
 
-/// Device memory that `allocate`, a function of a number of bytes, gives for a launch; none where
-/// it needs none. The memory must stay until the launch is done: that is the caller's allocator's
-/// matter.
-bool lendWorkspace(const tesela_kernel *kernel, PyObject *allocate,
+/// Device memory for a launch, where it needs some. It must stay until the launch is done: that is
+/// the caller's allocator's matter.
+bool lendWorkspace(const tesela_kernel *kernel, const Allocate &allocate,
                    tesela_tensor_arguments &arguments, Owned &memory) {
   size_t bytes;
   if (tesela_kernel_workspace_bytes_of_tensors(kernel, &arguments, &bytes) != TESELA_OK) {
@@ -340,7 +373,9 @@ bool lendWorkspace(const tesela_kernel *kernel, PyObject *allocate,
   if (bytes == 0)
     return true;
   Owned size(PyLong_FromSize_t(bytes));
-  memory = Owned(size ? PyObject_CallFunctionObjArgs(allocate, size.get(), nullptr) : nullptr);
+  memory = Owned(
+      size ? PyObject_CallFunctionObjArgs(allocate.function, size.get(), allocate.device, nullptr)
+           : nullptr);
   tesela_tensor view;
   Owned holder;
   if (!memory || !readTensor(memory.get(), "the workspace", view, holder))
@@ -350,46 +385,66 @@ bool lendWorkspace(const tesela_kernel *kernel, PyObject *allocate,
   return true;
 }
 
-/// launch(q, k, v, o, lse, scale, values, is_bshd, stream, allocate)
-PyObject *launch(PyObject *self, PyObject *const *arguments, Py_ssize_t count) {
-  if (count != 10)
-    return PyErr_Format(PyExc_TypeError, "launch takes 10 arguments, not %zd", count);
-  Kernel &kernel = kernelOf(self);
-  Launch launch;
-  if (!launch.read(kernel, arguments))
-    return nullptr;
-  void *stream = PyLong_AsVoidPtr(arguments[8]);
-  if (!stream && PyErr_Occurred())
-    return nullptr;
-  tesela_kernel *chosen = find(kernel, launch.bucket());
+bool run(Kernel &kernel, Launch &launch, void *stream, const Allocate &allocate, bool needsMemory) {
+  tesela_kernel *chosen = find(kernel, bucketFor(kernel, launch.queries(), launch.keys()));
   if (!chosen)
-    return nullptr;
+    return false;
   Owned workspace;
-  if (arguments[9] != Py_None && kernel.captureCount > 0 &&
-      !lendWorkspace(chosen, arguments[9], launch.given, workspace))
-    return nullptr;
+  if (allocate.function != Py_None && needsMemory &&
+      !lendWorkspace(chosen, allocate, launch.given, workspace))
+    return false;
   tesela_code code;
   {
     WithoutGil others;
     code = tesela_launch_tensors(chosen, &launch.given, stream);
   }
-  if (code != TESELA_OK)
-    return raiseLast();
+  if (code == TESELA_OK)
+    return true;
+  raiseLast();
+  return false;
+}
+
+/// The tensors, scale, values, is_bshd, stream, allocate.
+PyObject *launchTensors(PyObject *self, PyObject *const *arguments, Py_ssize_t count,
+                        int tensorCount, bool needsMemory) {
+  if (count != tensorCount + 5)
+    return PyErr_Format(PyExc_TypeError, "the launch takes %d arguments, not %zd", tensorCount + 5,
+                        count);
+  PyObject *streamOf = arguments[tensorCount + 3], *allocate = arguments[tensorCount + 4];
+  Kernel &kernel = kernelOf(self);
+  Launch launch;
+  if (!launch.read(kernel, arguments, tensorCount))
+    return nullptr;
+  void *stream = PyLong_AsVoidPtr(streamOf);
+  if (!stream && PyErr_Occurred())
+    return nullptr;
+  if (!run(kernel, launch, stream, {allocate, nullptr}, needsMemory))
+    return nullptr;
   Py_RETURN_NONE;
 }
 
-bool readLengths(PyObject *arguments, int &bucket) {
+/// launch(q, k, v, o, lse, scale, values, is_bshd, stream, allocate)
+PyObject *launch(PyObject *self, PyObject *const *arguments, Py_ssize_t count) {
+  return launchTensors(self, arguments, count, forwardTensors, kernelOf(self).captureCount > 0);
+}
+
+/// launch_backward(q, k, v, o, lse, do, dq, dk, dv, scale, values, is_bshd, stream, allocate)
+PyObject *launchBackward(PyObject *self, PyObject *const *arguments, Py_ssize_t count) {
+  return launchTensors(self, arguments, count, backwardTensors, true);
+}
+
+bool readLengths(PyObject *self, PyObject *arguments, int &bucket) {
   long long queries, keys;
   if (!PyArg_ParseTuple(arguments, "LL", &queries, &keys))
     return false;
-  bucket = bucketOf(queries, keys);
+  bucket = bucketFor(kernelOf(self), queries, keys);
   return true;
 }
 
 /// address(queries, keys)
 PyObject *address(PyObject *self, PyObject *arguments) {
   int bucket;
-  if (!readLengths(arguments, bucket))
+  if (!readLengths(self, arguments, bucket))
     return nullptr;
   tesela_kernel *kernel = find(kernelOf(self), bucket);
   return kernel ? PyLong_FromVoidPtr(kernel) : nullptr;
@@ -398,7 +453,7 @@ PyObject *address(PyObject *self, PyObject *arguments) {
 /// describe(queries, keys)
 PyObject *describe(PyObject *self, PyObject *arguments) {
   int bucket;
-  if (!readLengths(arguments, bucket))
+  if (!readLengths(self, arguments, bucket))
     return nullptr;
   tesela_kernel *kernel = find(kernelOf(self), bucket);
   if (!kernel)
@@ -422,7 +477,7 @@ PyObject *prepareInBackground(PyObject *self, PyObject *arguments) {
   if (!PyArg_ParseTuple(arguments, "LLL", &queries, &keys, &milliseconds))
     return nullptr;
   Kernel &kernel = kernelOf(self);
-  return prepare(kernel.context->context, optionsFor(kernel, bucketOf(queries, keys)),
+  return prepare(kernel.context->context, optionsFor(kernel, bucketFor(kernel, queries, keys)),
                  milliseconds);
 }
 
@@ -469,6 +524,10 @@ PyObject *tuneSchedule(PyObject *self, PyObject *arguments) {
 PyMethodDef methods[] = {
     {"launch", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(launch)), METH_FASTCALL,
      "launch(q, k, v, o, lse, scale, values, is_bshd, stream, allocate)"},
+    {"launch_backward", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(launchBackward)),
+     METH_FASTCALL,
+     "launch_backward(q, k, v, o, lse, do, dq, dk, dv, scale, values, is_bshd, stream, allocate); "
+     "of a kernel of the algorithm \"backward\""},
     {"address", address, METH_VARARGS,
      "address(queries, keys): the tesela_kernel * for launches of these lengths, as a number; "
      "it lives as long as this object."},
@@ -485,8 +544,8 @@ PyMethodDef methods[] = {
     {}};
 
 PyType_Slot slots[] = {
-    {Py_tp_doc, const_cast<char *>("A variant for a device, an element type and head dimensions; "
-                                   "for all lengths.")},
+    {Py_tp_doc, const_cast<char *>("A variant for a device, an element type and head dimensions, "
+                                   "or its gradients; for all lengths.")},
     {Py_tp_new, reinterpret_cast<void *>(make)},
     {Py_tp_dealloc, reinterpret_cast<void *>(destroy)},
     {Py_tp_methods, methods},
@@ -494,6 +553,16 @@ PyType_Slot slots[] = {
 PyType_Spec spec = {"tesela._native.Kernel", sizeof(KernelObject), 0, Py_TPFLAGS_DEFAULT, slots};
 
 } // namespace
+
+bool launchViews(PyObject *object, const tesela_tensor *views, bool hasLse, PyObject *scale,
+                 PyObject *values, void *stream, const Allocate &allocate) {
+  if (!asObject(object, kernelType, "kernel"))
+    return false;
+  Kernel &kernel = kernelOf(object);
+  Launch launch;
+  return launch.take(kernel, views, hasLse, scale, values) &&
+         run(kernel, launch, stream, allocate, kernel.captureCount > 0);
+}
 
 bool addKernelType(PyObject *module) { return addType(module, spec, "Kernel", kernelType); }
 

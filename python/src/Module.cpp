@@ -155,8 +155,9 @@ PyMODINIT_FUNC PyInit__native() {
   using namespace tesela::python;
   Owned module(PyModule_Create(&definition));
   if (!module || !addNumbers(module.get()) || !addVariantType(module.get()) ||
-      !addContextType(module.get()) || !addKernelType(module.get()) ||
-      !addPreparationType(module.get()) || !addExplanationType(module.get()))
+      !addContextType(module.get()) || !addEagerType(module.get()) ||
+      !addKernelType(module.get()) || !addPreparationType(module.get()) ||
+      !addExplanationType(module.get()))
     return nullptr;
   return module.release();
 }

@@ -79,6 +79,9 @@ PyObject *raise(tesela_code code, const char *format, ...);
 /// `holder` gets what must live as long as the view is used.
 bool readTensor(PyObject *object, const char *name, tesela_tensor &tensor, Owned &holder);
 
+/// The stream on which the framework of a tensor computes on a GPU now; false where it raised.
+bool readCurrentStream(PyObject *tensor, int device, void *&stream);
+
 /// Adds a type to the module; its place in `type` stays for ever.
 bool addType(PyObject *module, PyType_Spec &spec, const char *name, PyTypeObject *&type);
 
@@ -106,6 +109,19 @@ PyObject *usePtxas(PyObject *module, PyObject *path);
 
 extern PyTypeObject *kernelType;
 bool addKernelType(PyObject *module);
+
+/// What gives device memory: a function of a number of bytes and, unless it is null, `device`.
+struct Allocate {
+  PyObject *function, *device; ///< a function None gives none
+};
+
+/// Launches a kernel of attention over views of q, k, v and o, with the axes [batch, heads, length,
+/// head_dim], and perhaps of lse, [batch, heads, length]; false where it raised. The rest is as for
+/// Kernel.launch.
+bool launchViews(PyObject *kernel, const tesela_tensor *views, bool hasLse, PyObject *scale,
+                 PyObject *values, void *stream, const Allocate &allocate);
+
+bool addEagerType(PyObject *module);
 
 /// Which of a kernel's compilations launches of these lengths run.
 int bucketOf(int64_t queries, int64_t keys);

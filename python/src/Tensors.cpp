@@ -221,4 +221,16 @@ bool readTensor(PyObject *object, const char *name, tesela_tensor &tensor, Owned
   return array && readArray(object, name, *array, tensor);
 }
 
+bool readCurrentStream(PyObject *tensor, int device, void *&stream) {
+  const ExchangeInterface *exchange = exchangeOf(Py_TYPE(tensor));
+  constexpr int32_t cuda = 2; // of DLPack's devices
+  if (!exchange || !exchange->currentStream)
+    PyErr_Format(PyExc_TypeError, "%R has no current stream", Py_TYPE(tensor));
+  else if (exchange->currentStream(cuda, device, &stream) == 0)
+    return true;
+  else if (!PyErr_Occurred())
+    PyErr_Format(PyExc_BufferError, "DLPack knows no current stream of cuda:%d", device);
+  return false;
+}
+
 } // namespace tesela::python

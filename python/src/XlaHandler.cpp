@@ -10,13 +10,15 @@
 //
 //   arguments   q, k, v, then the values of parameters, of which those without axes are scalars
 //   results     o, and lse if it is asked for
-//   attributes  text       of the variant
+//   attributes  algorithm  "forward", also where there is none; or "backward": the arguments are
+//                          then q, k, v, o, lse, do and the values, the results dq, dk and dv
+//               text       of the variant
 //               constants  values of its const parameters, "name=value,..."; as Python wrote them
 //               operands   the names of the parameters among the arguments, "name,..."
 //               names      of the parameters that are plain numbers, "name,..."
 //               numbers    and their values, f64
 //               scale      f64; 0: 1/sqrt(head_dim_qk)
-//               is_bshd    i32: whether q, k, v and o are [batch, length, heads, head_dim]
+//               is_bshd    i32: whether all of these but lse are [batch, length, heads, head_dim]
 //
 //===----------------------------------------------------------------------===//
 #include "Native.h"
@@ -78,7 +80,7 @@ bool answersMetadata(xla::CallFrame &frame) {
 }
 
 struct Attributes {
-  std::string_view text, constants, operands, names;
+  std::string_view algorithm = "forward", text, constants, operands, names;
   const double *numbers = nullptr;
   size_t numberCount = 0;
   double scale = 0;
@@ -110,7 +112,9 @@ struct Attributes {
 private:
   void readText(std::string_view name, const xla::ByteSpan &value) {
     std::string_view content(value.data, value.length);
-    if (name == "text")
+    if (name == "algorithm")
+      algorithm = content;
+    else if (name == "text")
       text = content;
     else if (name == "constants")
       constants = content;
@@ -253,8 +257,6 @@ public:
   }
 
 private:
-  static constexpr int operandsBegin = 3; // after q, k and v
-
   xla::CallFrame &frame;
   const xla::Api *api;
   bool isHost;
@@ -263,12 +265,16 @@ private:
   void *stream = nullptr;
   tesela_tensor_arguments given = sized<tesela_tensor_arguments>();
   std::vector<tesela_tensor> tensors; ///< the arguments, then the results
+  std::vector<tesela_named_tensor> named;
   std::vector<tesela_parameter> parameters;
 
   const xla::Buffer &argument(size_t index) const {
     return *static_cast<const xla::Buffer *>(frame.arguments.items[index]);
   }
   size_t argumentCount() const { return size_t(frame.arguments.count); }
+  bool isBackward() const { return attributes.algorithm == "backward"; }
+  /// Where the values of parameters begin.
+  size_t operandsBegin() const { return isBackward() ? 6 : 3; }
 
   xla::Error *readDevice() {
     if (isHost)
@@ -303,18 +309,20 @@ private:
   }
 
   xla::Error *readTensors() {
-    int64_t results = frame.results.count;
-    if (argumentCount() < operandsBegin || results < 1 || results > 2)
+    size_t results = size_t(frame.results.count);
+    bool fits = isBackward() ? results == 3 : results == 1 || results == 2;
+    if (argumentCount() < operandsBegin() || !fits)
       return fail(api, TESELA_INVALID_ARGUMENT,
                   "tesela_attention is called with other arrays than tesela.jax calls it with");
-    tensors.reserve(argumentCount() + size_t(results));
+    tensors.reserve(argumentCount() + results);
     for (size_t i = 0; i < argumentCount(); ++i)
       if (xla::Error *error = readTensor(argument(i)))
         return error;
-    for (int64_t i = 0; i < results; ++i)
+    for (size_t i = 0; i < results; ++i)
       if (xla::Error *error = readTensor(*static_cast<xla::Buffer *>(frame.results.items[i])))
         return error;
-    tesela_tensor &q = tensors[0], &k = tensors[1], &v = tensors[2], &o = tensors[argumentCount()];
+    tesela_tensor *result = &tensors[argumentCount()];
+    tesela_tensor &q = tensors[0], &k = tensors[1], &v = tensors[2];
     if (q.rank != 4 || k.rank != 4 || v.rank != 4)
       return fail(api, TESELA_INVALID_ARGUMENT, "q, k and v must have four axes");
     for (tesela_tensor *shared : {&k, &v})
@@ -322,16 +330,31 @@ private:
         shared->extents[0] = q.extents[0];
         shared->strides[0] = 0;
       }
-    if (attributes.isBshd)
-      for (tesela_tensor *tensor : {&q, &k, &v, &o})
-        swapLengthAndHeads(*tensor);
     given.q = &q;
     given.k = &k;
     given.v = &v;
-    given.o = &o;
-    given.lse = results == 2 ? &tensors[argumentCount() + 1] : nullptr;
     given.scale = attributes.scale;
+    if (isBackward())
+      takeBackward(result);
+    else
+      takeForward(result, results);
+    if (attributes.isBshd)
+      for (tesela_tensor &tensor : tensors)
+        if (&tensor < &tensors[operandsBegin()] || &tensor >= result)
+          swapLengthAndHeads(tensor); // but for lse, which has three axes
     return nullptr;
+  }
+
+  void takeForward(tesela_tensor *result, size_t results) {
+    given.o = &result[0];
+    given.lse = results == 2 ? &result[1] : nullptr;
+  }
+  void takeBackward(tesela_tensor *result) {
+    given.o = &tensors[3];
+    given.lse = &tensors[4];
+    named = {{"do", &tensors[5]}, {"dq", &result[0]}, {"dk", &result[1]}, {"dv", &result[2]}};
+    given.tensors = named.data();
+    given.tensor_count = named.size();
   }
 
   int64_t queries() const { return tensors[0].extents[2]; }
@@ -349,12 +372,13 @@ private:
     };
     std::string key;
     key.reserve(sizeof numbers + attributes.text.size() + attributes.constants.size() +
-                attributes.operands.size() + attributes.names.size() + argumentCount() + 4);
+                attributes.operands.size() + attributes.names.size() + attributes.algorithm.size() +
+                argumentCount() + 5);
     key.append(reinterpret_cast<const char *>(numbers), sizeof numbers);
-    for (size_t i = operandsBegin; i < argumentCount(); ++i)
+    for (size_t i = operandsBegin(); i < argumentCount(); ++i)
       key.push_back(isLifted(i) ? 'l' : 'c');
-    for (std::string_view text :
-         {attributes.operands, attributes.names, attributes.constants, attributes.text})
+    for (std::string_view text : {attributes.algorithm, attributes.operands, attributes.names,
+                                  attributes.constants, attributes.text})
       key.append(1, '\0').append(text);
     return key;
   }
@@ -368,23 +392,24 @@ private:
   /// Asks Python, which compiles the kernel where it is not there.
   xla::Error *makeEntry(std::string name, const Entry *&entry) {
     Entry made = {nullptr, split(attributes.operands), split(attributes.names)};
-    if (made.operands.size() + operandsBegin != argumentCount() ||
+    if (made.operands.size() + operandsBegin() != argumentCount() ||
         made.names.size() != attributes.numberCount)
       return fail(api, TESELA_INVALID_ARGUMENT,
                   "tesela_attention has other parameters than tesela.jax calls it with");
     std::string lifted;
     for (size_t i = 0; i < made.operands.size(); ++i)
-      if (isLifted(i + operandsBegin))
+      if (isLifted(i + operandsBegin()))
         lifted.append(lifted.empty() ? "" : ",").append(made.operands[i]);
     if (!Py_IsInitialized())
       return fail(api, TESELA_CANCELLED, "Python has ended: no kernel can be made any more");
     WithGil gil;
     Owned kernel(PyObject_CallFunction(
-        finder, "s#s#s#iLLiLL", attributes.text.data(), Py_ssize_t(attributes.text.size()),
+        finder, "s#s#s#iLLiLLs#", attributes.text.data(), Py_ssize_t(attributes.text.size()),
         attributes.constants.data(), Py_ssize_t(attributes.constants.size()), lifted.data(),
         Py_ssize_t(lifted.size()), int(tensors[0].type), static_cast<long long>(headDimQk()),
         static_cast<long long>(headDimV()), int(device), static_cast<long long>(queries()),
-        static_cast<long long>(keys())));
+        static_cast<long long>(keys()), attributes.algorithm.data(),
+        Py_ssize_t(attributes.algorithm.size())));
     made.kernel =
         kernel ? static_cast<const tesela_kernel *>(PyLong_AsVoidPtr(kernel.get())) : nullptr;
     if (!made.kernel)
@@ -401,12 +426,12 @@ private:
       return parameter;
     };
     for (size_t i = 0; i < entry.operands.size(); ++i) {
-      const xla::Buffer &buffer = argument(operandsBegin + i);
+      const xla::Buffer &buffer = argument(operandsBegin() + i);
       tesela_parameter &parameter = add(entry.operands[i]);
       if (buffer.rank == 0 && isHost)
         parameter.scalar = readNumber(buffer);
       else
-        parameter.tensor = &tensors[operandsBegin + i];
+        parameter.tensor = &tensors[operandsBegin() + i];
     }
     for (size_t i = 0; i < entry.names.size(); ++i)
       add(entry.names[i]).scalar = attributes.numbers[i];
@@ -416,7 +441,7 @@ private:
 
   xla::Error *launch(const tesela_kernel *kernel) {
     xla::MemoryFree memory = {sizeof memory, nullptr, frame.context, 0, nullptr};
-    if (!isHost && argumentCount() > operandsBegin)
+    if (!isHost && (isBackward() || argumentCount() > operandsBegin()))
       if (xla::Error *error = lendWorkspace(kernel, memory))
         return error;
     xla::Error *error =
@@ -432,7 +457,7 @@ private:
     return error;
   }
 
-  /// Kernels whose masks read captured tensors need memory; it comes from XLA's allocator.
+  /// Gradients, and masks that read captured tensors, need memory; it comes from XLA's allocator.
   xla::Error *lendWorkspace(const tesela_kernel *kernel, xla::MemoryFree &memory) {
     size_t bytes;
     if (tesela_kernel_workspace_bytes_of_tensors(kernel, &given, &bytes) != TESELA_OK)

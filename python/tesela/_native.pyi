@@ -75,6 +75,7 @@ class Kernel:
         head_dim_v: int,
         constants: tuple[tuple[str, float], ...],
         schedule: str,
+        algorithm: str,
         /,
     ) -> Kernel: ...
     def launch(
@@ -84,6 +85,24 @@ class Kernel:
         v: Tensor,
         o: Tensor,
         lse: Tensor | None,
+        scale: float | None,
+        values: tuple[Any, ...],
+        is_bshd: bool,
+        stream: int,
+        allocate: Callable[[int], Tensor] | None,
+        /,
+    ) -> None: ...
+    def launch_backward(
+        self,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        o: Tensor,
+        lse: Tensor,
+        do: Tensor,
+        dq: Tensor,
+        dk: Tensor,
+        dv: Tensor,
         scale: float | None,
         values: tuple[Any, ...],
         is_bshd: bool,
@@ -107,6 +126,33 @@ class Kernel:
         progress: Callable[[int, int, float, float], object] | None,
         /,
     ) -> dict[str, Any]: ...
+
+class Eager:
+    def __new__(
+        cls,
+        types: tuple[Any, ...],
+        empty_host: Callable[..., Tensor],
+        empty_cuda: Callable[..., Tensor],
+        current_device: Callable[[], int] | None,
+        empty_on: Callable[..., Tensor],
+        workspace: Callable[[int, int], Tensor],
+        /,
+    ) -> Eager: ...
+    def attend(
+        self,
+        variant: Any,
+        kernels: dict[tuple[Any, ...], Kernel],
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        out: Tensor | None,
+        scale: float | None,
+        values: tuple[Any, ...],
+        constants: tuple[tuple[str, float], ...],
+        is_bshd: bool,
+        return_lse: bool,
+        /,
+    ) -> tuple[Tensor, Tensor | None] | None: ...
 
 class Preparation:
     def wait(self, milliseconds: int, /) -> bool: ...

@@ -202,9 +202,11 @@ class Variant:
         head_dim_v: int,
         device: int,
         constants: tuple[tuple[str, float], ...],
+        algorithm: str = "forward",
     ) -> _native.Kernel:
         """The kernel for all launches of these plain values. Compiles nothing: a launch does."""
-        key = (input_type, head_dim_qk, head_dim_v, device, constants)
+        # python/src/Eager.cpp looks it up by the same key.
+        key = (input_type, head_dim_qk, head_dim_v, device, constants, algorithm)
         found = self._program.kernels.get(key)
         if found is not None:
             return found
@@ -216,6 +218,7 @@ class Variant:
             head_dim_v,
             constants,
             "",
+            algorithm,
         )
         return self._program.kernels.setdefault(key, made)
 

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # The wheel that scripts/wheel made, in a fresh virtual environment with NumPy alone:
-# `wheel_test.py DIST`. Needs PyPI, for NumPy.
+# `wheel_test.py DIST STUB`. STUB is the folder of a CUDA driver that stands for two GPUs of sm_90. Needs PyPI, for NumPy
+# and for NVIDIA's assembler.
 
 import glob
 import os
@@ -13,7 +14,7 @@ import tempfile
 import unittest
 import zipfile
 
-DIST = ""
+DIST = STUB = ""
 
 PROGRAM = """
 import os, sys
@@ -29,6 +30,16 @@ p = np.exp(s - s.max(-1, keepdims=True))
 assert abs(out - p / p.sum(-1, keepdims=True) @ q).max() < 1e-4
 print(tesela.variant("causal").explain(length=256, target="host"))
 assert "<svg" in tesela.variant("causal").explain(length=256, target="sm_90").svg
+"""
+
+ASSEMBLER = """
+import tesela
+from tesela import _native
+
+kernel = tesela.variant("causal")._kernel(_native.BF16, 64, 64, 0, ())
+known = kernel.describe(1024, 1024)
+assert known["target"] == "sm_90" and known["registers"] > 0, known
+print(known["assembler"])
 """
 
 
@@ -59,10 +70,11 @@ class WheelTest(unittest.TestCase):
         command = [os.path.join(cls.bin, "python"), "-m", "pip", "--disable-pip-version-check"]
         subprocess.run([*command, "-q", *arguments], check=True)
 
-    def run_in(self, *command):
+    def run_in(self, *command, environment=None):
         ran = subprocess.run(
             [os.path.join(self.bin, command[0]), *command[1:]],
-            capture_output=True, text=True, env=self.environment, cwd=self.folder.name,
+            capture_output=True, text=True, env=environment or self.environment,
+            cwd=self.folder.name,
         )
         self.assertEqual(ran.returncode, 0, ran.stderr)
         return ran
@@ -95,7 +107,23 @@ class WheelTest(unittest.TestCase):
         self.assertIn("sliding_window", variants)
         self.assertEqual(self.run_in("python", "-m", "tesela", "variants").stdout, variants)
 
+    def test_extra_ptxas(self):
+        """NVIDIA's package is found without the PATH, and is preferred to /usr/local/cuda/bin."""
+        try:
+            self.pip("install", self.wheel + "[ptxas]")
+        except subprocess.CalledProcessError as error:
+            self.skipTest(f"NO PTXAS: PyPI did not give nvidia-cuda-nvcc ({error})")
+        environment = {**self.environment, "LD_LIBRARY_PATH": STUB}
+        told = self.run_in("python", "-c", ASSEMBLER, environment=environment).stdout
+        self.assertRegex(
+            told, "^" + re.escape(self.folder.name) + r"/.*site-packages/nvidia/cu\d+/bin/ptxas\n$"
+        )
+        cubin = os.path.join(self.folder.name, "causal.cubin")
+        self.run_in("tesela", "compile", "causal", "--target", "sm_90", "--emit", "cubin", "-o", cubin)
+        with open(cubin, "rb") as file:
+            self.assertEqual(file.read(4), b"\x7fELF")
+
 
 if __name__ == "__main__":
-    DIST = sys.argv.pop()
+    STUB, DIST = sys.argv.pop(), sys.argv.pop()
     unittest.main()

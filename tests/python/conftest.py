@@ -1,6 +1,6 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Every session has a cache of its own."""
+"""Every session has a cache of its own; several processes may share the tests."""
 
 from __future__ import annotations
 
@@ -9,6 +9,14 @@ import sys
 import tempfile
 from pathlib import Path
 
+import pytest
+
 sys.path.insert(0, str(Path(__file__).parent))
 _cache = tempfile.TemporaryDirectory(prefix="tesela-cache-")
 os.environ["TESELA_CACHE_DIR"] = _cache.name
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """This process' part, number TESELA_TEST_SHARD of TESELA_TEST_SHARDS; see scripts/gpu."""
+    shards = int(os.environ.get("TESELA_TEST_SHARDS", "1"))
+    items[:] = items[int(os.environ.get("TESELA_TEST_SHARD", "0")) :: shards]

@@ -82,13 +82,19 @@ def main() -> int:
         kernel = variant._kernel(_native.BF16, 64, 64, 0, constants)
         out = torch.empty_like(q)
         stream = torch.cuda.current_stream().cuda_stream
-        row("the output: torch.empty_like", lambda: torch.empty_like(q))
+        kernels = variant._program.kernels
         row(
             "binding and launch: Kernel.launch",
             lambda: kernel.launch(q, q, q, out, None, None, values, False, stream, None),
         )
         row(
-            "with output, stream, look-ups",
+            "with the output, the stream, the kernel's look-up: Eager.attend",
+            lambda: _launch._attend(
+                variant, kernels, q, q, q, None, None, values, constants, False, False
+            ),
+        )
+        row(
+            "with the parameters' values",
             lambda: _launch.launch(q, q, q, variant, None, False, False, None, {}),
         )
         row(

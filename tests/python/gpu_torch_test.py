@@ -108,8 +108,6 @@ def test_mistakes() -> None:
     wide = torch.zeros(*q.shape[:3], 72, device="cuda", dtype=BF16)
     with pytest.raises(tesela.InvalidArgumentError, match="16"):
         tesela.attention(wide[..., 1:65], k, v)
-    with pytest.raises(tesela.UnsupportedError, match="requires gradients"):
-        tesela.attention(q.clone().requires_grad_(), k, v)
     torch.cuda.synchronize()  # nothing was launched that is wrong
     check(attend(q, k, v), expected(q, k, v)[0])
 

@@ -217,22 +217,6 @@ def test_threads():
     assert not failures
 
 
-def test_gradients_are_refused():
-    q, k, v = inputs(1, 2, 1, 33, 47, 16, 16)
-
-    def loss(q):
-        return tesela.attention(q, k, v, "causal").sum()
-
-    for function in (loss, jax.jit(loss), lambda q: jax.vmap(loss)(q[None]).sum()):
-        with pytest.raises(tesela.UnsupportedError, match=r"no gradients yet.*stop_gradient"):
-            jax.grad(function)(q)
-    with pytest.raises(tesela.UnsupportedError, match=r"no gradients yet"):
-        jax.jvp(loss, (q,), (q,))
-    # What is not differentiated is not in the way.
-    weighted = jax.grad(lambda q: (q * tesela.attention(jax.lax.stop_gradient(q), k, k)).sum())(q)
-    np.testing.assert_allclose(weighted, expected(q, k, k)[0], atol=3e-6)
-
-
 BAD = [
     ({}, {"q": (2, 4, 37)}, "four axes|the axes"),
     ({}, {"k": (2, 3, 53, 16), "v": (2, 3, 53, 24)}, "multiple"),

@@ -3,6 +3,7 @@
 """jax.vmap over tesela.attention: one launch for all batches."""
 
 import pytest
+import reference
 import tesela
 from jax_support import check, expected, inputs, jax, jnp, np, positions
 from tesela.jax._rewrite import with_batch_axis, with_captured_scalars, with_named_axes
@@ -183,9 +184,9 @@ attention window(window : i32[B]  , t: f32[B,  H ], w: bool[B,Sk]) {
 def test_every_variant_of_the_library_has_a_text_for_captured_scalars(name):
     """What a kernel on CUDA reads where the value of a scalar is on the device."""
     variant = tesela.variant(name)
-    scalars = [each.name for each in variant.parameters if each.shape is None and not each.constant]
-    refused = {"big_bird": "random"}  # it bounds a reduction
-    names = tuple(each for each in scalars if refused.get(name) != each)
+    names = tuple(
+        each.name for each in variant.parameters if each.shape is None and not each.constant
+    )
     lifted = tesela.variant(with_captured_scalars(variant.text, names))
     assert [each.shape for each in lifted.parameters if each.name in names] == [("1",)] * len(names)
 
@@ -197,3 +198,25 @@ def test_captured_scalars_are_the_same_function():
     scalar = tesela.attention(q, k, v, text, window=7)
     captured = tesela.attention(q, k, v, lifted, window=np.asarray([7], np.int32))
     np.testing.assert_array_equal(scalar, captured)
+
+
+@pytest.mark.parametrize("most", [-2, 0, 1, 3, 5, 9])
+def test_a_captured_bound_of_a_reduction(most):
+    q, k, v = (np.asarray(each) for each in inputs(2, 4, 2, 37, 153, 16, 24))
+    text = "attention some(t: i32[N], most: i32) { mask = any(i < most: t[i] == k) }"
+    lifted = with_captured_scalars(text, ("most",))
+    t = np.array([3, 70, 152, 40, 9], np.int32)
+    bound = np.asarray([most], np.int32)
+    o, lse = tesela.attention(q, k, v, lifted, t=t, most=bound, return_lse=True)
+    wanted = expected(q, k, v, np.isin(np.arange(153), t[: max(most, 0)]))
+    reference.check(o, wanted[0])
+    reference.check_lse(lse, wanted[1])
+
+
+def test_a_bound_of_a_reduction_is_not_mapped():
+    """It would differ within one launch."""
+    q, k, v = inputs(2, 4, 2, 37, 53, 16, 24)
+    text = "attention some(t: i32[N], most: i32) { mask = any(i < most: t[i] == k) }"
+    t = jnp.arange(4, dtype=jnp.int32)
+    with pytest.raises(tesela.InvalidVariantError, match="same for the whole launch"):
+        jax.vmap(lambda most: tesela.attention(q, k, v, text, t=t, most=most))(jnp.asarray([1, 2]))

@@ -161,8 +161,9 @@ def test_mistakes_are_found_while_it_compiles() -> None:
         graphs(lambda q: tesela.attention(q, q, q[0]), [(q,)])
     with pytest.raises(Exception, match=r"torch\.float64"):
         graphs(lambda q: tesela.attention(q, q, q), [(q.double(),)])
-    with pytest.raises(Exception, match="requires gradients"):
-        graphs(lambda q: tesela.attention(q, q, q), [(q.clone().requires_grad_(),)])
+    slope = torch.rand(4, requires_grad=True)
+    with pytest.raises(Exception, match=r"'slope' requires a gradient"):
+        graphs(lambda q: tesela.attention(q, q, q, "alibi", slope=slope), [(q,)])
 
 
 class Windowed(torch.nn.Module):

@@ -164,8 +164,8 @@ def test_mistakes() -> None:
         scaled_dot_product_attention(q, k, v, torch.ones(L, S - 1, dtype=torch.bool))
     with pytest.raises(tesela.InvalidArgumentError, match="attn_mask has the shape"):
         scaled_dot_product_attention(q, k, v, torch.ones(2, 1, 1, L, S))
-    with pytest.raises(tesela.UnsupportedError, match="requires gradients"):
-        scaled_dot_product_attention(q.requires_grad_(), k, v)
+    with pytest.raises(tesela.UnsupportedError, match="'attn_mask' requires a gradient"):
+        scaled_dot_product_attention(q, k, v, torch.zeros(L, S, requires_grad=True))
     with pytest.raises(tesela.UnsupportedError, match="head dimension is 31"):
         scaled_dot_product_attention(q[..., :31], k[..., :31], v)
     with pytest.raises(tesela.UnsupportedError, match=r"torch\.float64"):
@@ -180,8 +180,8 @@ def test_replaced() -> None:
         assert functional.scaled_dot_product_attention is not _pytorch
         ours = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
         theirs = functional.scaled_dot_product_attention(q.double(), k.double(), v.double())
-        q.requires_grad_()
-        functional.scaled_dot_product_attention(q, k, v).sum().backward()
+        bias = torch.zeros(L, S, requires_grad=True)
+        functional.scaled_dot_product_attention(q, k, v, bias).sum().backward()
         for arguments, _ in UNSUPPORTED:
             with torch.no_grad():
                 if not {"scale", "attn_mask"} & set(arguments):
@@ -189,12 +189,12 @@ def test_replaced() -> None:
         with pytest.raises(RuntimeError):  # a mistake for PyTorch, too: its own error
             functional.scaled_dot_product_attention(q, k[..., :8], v)
     assert functional.scaled_dot_product_attention is _pytorch
-    assert q.grad is not None
+    assert bias.grad is not None
     assert theirs.dtype is torch.float64
     assert torch.equal(ours, scaled_dot_product_attention(q.detach(), k, v, is_causal=True))
     assert log[SdpaCall("tesela", "causal", None)] == 1
     reasons = [call.reason for call in log if call.path == "pytorch"]
-    for part in ("torch.float64", "requires gradients", "dropout_p is 0.1"):
+    for part in ("torch.float64", "requires a gradient", "dropout_p is 0.1"):
         assert any(part in str(reason) for reason in reasons), reasons
     assert sum(log.values()) == 5
 
@@ -258,11 +258,32 @@ def test_compiled_falls_back() -> None:
         compiled(q.double(), k.double(), v.double())
         assert {call.path for call in log} == {"pytorch"}
         log.clear()
-        q.requires_grad_()
-        compiled(q, k, v).sum().backward()
-        assert {call.path for call in log} == {"pytorch"}
-        log.clear()
-        with torch.no_grad():
-            torch.testing.assert_close(compiled(q, k, v) - 1, _pytorch(q, k, v))
+        torch.testing.assert_close(compiled(q, k, v) - 1, _pytorch(q, k, v))
         assert {call.path for call in log} == {"tesela"}
-    assert q.grad is not None
+
+
+@pytest.mark.parametrize("is_compiled", [False, True])
+@pytest.mark.parametrize("name", ["causal", "bools", "bias", "many heads"])
+def test_gradients(name: str, is_compiled: bool) -> None:
+    q, k, v = tensors(B, H)
+    given: dict[str, Any] = {
+        "causal": {"is_causal": True},
+        "bools": {"attn_mask": torch.rand(B, 1, L, S) > 0.2},
+        "bias": {"attn_mask": torch.randn(H, L, S)},
+        "many heads": {"enable_gqa": True},
+    }[name]
+    if name == "many heads":
+        q = q.repeat(1, 3, 1, 1)
+
+    def model(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        return functional.scaled_dot_product_attention(q, k, v, **given).sin().sum()
+
+    q, k, v = (each.requires_grad_() for each in (q, k, v))
+    wanted = torch.autograd.grad(model(q, k, v), (q, k, v))
+    torch.compiler.reset()
+    with tesela.torch.replace_sdpa() as log:
+        ours = torch.compile(model, fullgraph=True, backend="aot_eager") if is_compiled else model
+        actual = torch.autograd.grad(ours(q, k, v), (q, k, v))
+    assert {call.path for call in log} == {"tesela"}
+    for got, exact in zip(actual, wanted, strict=True):
+        torch.testing.assert_close(got, exact, rtol=1e-4, atol=1e-5)

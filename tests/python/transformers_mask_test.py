@@ -250,13 +250,6 @@ def test_generate_compiles_without_breaks() -> None:
 # What is refused
 
 
-def test_gradients() -> None:
-    model = tools.made(tools.DECODERS["Llama"])
-    model.set_attn_implementation("tesela")
-    with pytest.raises(tesela.UnsupportedError, match=r"requires gradients.*torch.no_grad"):
-        model(tools.tokens(1, 9))
-
-
 def test_refused() -> None:
     q, k, v = inputs()
     for named, sentence in (

@@ -52,6 +52,40 @@ class GpuScript(unittest.TestCase):
             self.assertIn("passed", lines[part], part)
         self.assertIn("0 failed", lines["random-sm90"])
 
+    def package(self, pytest, folder="py"):
+        """A package, and a python3 whose tests end so; it has JAX, but no PyTorch."""
+        os.makedirs(os.path.join(self.folder.name, folder, "tesela"))
+        path = os.path.join(self.folder.name, folder, "tesela", "_native.abi3.so")
+        with open(path, "w", encoding="utf-8"):
+            pass
+        self.write(
+            "python3",
+            "case $* in *\\'torch\\'*) exit 1 ;; *\\'jax\\'*) ;; *pytest*gpu_jax_test.py*)\n"
+            + f"[[ $PYTHONPATH == {self.folder.name}/{folder}* ]] || exit 9\n{pytest} ;; esac",
+        )
+
+    def test_the_package_is_tested(self):
+        for folder in ("python", "py"):
+            self.package("echo 2 passed, 1 skipped in 1.23s", folder)
+            _, lines, _ = self.run_script()
+            self.assertIn("passed", lines["jax"].split())
+            self.assertRegex(lines["jax"], r"[2-8] passed, 0 failed, [1-4] skipped")
+
+    def test_a_failure_in_the_package_is_told(self):
+        self.package("echo '=== 1 failed, 2 passed in 1.23s ==='; exit 1")
+        code, lines, _ = self.run_script()
+        self.assertEqual(code, 1)
+        self.assertIn("FAILED", lines["jax"])
+        self.assertRegex(lines["jax"], "[1-4] failed")
+
+    def test_what_the_package_lacks_is_told(self):
+        _, lines, _ = self.run_script()
+        self.assertRegex(lines["jax"], "skipped .*there is no .*_native.abi3.so")
+        self.package("echo 'SKIPPED [1] a.py:3: no device'; echo 1 skipped in 1.23s")
+        _, lines, _ = self.run_script()
+        self.assertRegex(lines["torch"], "skipped .*no Python here has both torch and pytest")
+        self.assertRegex(lines["jax"], "skipped .*no device")
+
     def test_a_failure_is_told(self):
         self.write("tesela_random_variants", "echo '3 variants on cuda, 1 failed, 1.0 s'; exit 1")
         code, lines, _ = self.run_script()

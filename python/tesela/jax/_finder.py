@@ -33,6 +33,7 @@ def find(
     device: int,
     queries: int,
     keys: int,
+    algorithm: str,
 ) -> int:
     """The ``tesela_kernel *`` for calls of these attributes, types and lengths.
 
@@ -47,6 +48,7 @@ def find(
         device: the host or CUDA's ordinal.
         queries: Sq.
         keys: Sk.
+        algorithm: "forward" or "backward".
     """
     if scalars:
         try:
@@ -58,7 +60,9 @@ def find(
                 f"cannot read them there: pass plain numbers. {error}"
             ) from error
     variant = Variant(program_of(text), {})
-    kernel = variant._kernel(input_type, head_dim_qk, head_dim_v, device, _constants(constants))
+    kernel = variant._kernel(
+        input_type, head_dim_qk, head_dim_v, device, _constants(constants), algorithm
+    )
     address = kernel.address(queries, keys)
     _found.append(kernel)
     return address

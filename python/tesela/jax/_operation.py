@@ -42,6 +42,17 @@ class _Operation(NamedTuple):
     scale: float
     is_bshd: bool
     return_lse: bool
+    algorithm: str = "forward"
+
+    @property
+    def leading(self) -> int:
+        """How many arrays come before the operands: q, k, v, for gradients also o, lse and do."""
+        return 6 if self.algorithm == "backward" else 3
+
+    @property
+    def result_count(self) -> int:
+        """How many: o and perhaps lse, or dq, dk and dv."""
+        return 3 if self.algorithm == "backward" else 1 + self.return_lse
 
 
 def attention(
@@ -210,15 +221,58 @@ def _number(parameter: Parameter, value: Any) -> float:
         ) from error
 
 
-def _refuse_gradient(*_: Any) -> NoReturn:
+def _refuse_second_gradient(*_: Any) -> NoReturn:
     raise UnsupportedError(
-        "tesela.attention has no gradients yet: keep it out of what jax.grad, jax.jvp and "
-        "jax.linearize differentiate, for example with jax.lax.stop_gradient around q, k and v"
+        "the gradients of tesela.attention have no gradients of their own (jax.grad of jax.grad, "
+        "jax.hessian): differentiate once, or compute this attention with jax.numpy"
     )
 
 
 def _call(operation: _Operation, *arrays: jax.Array) -> Sequence[jax.Array]:
     """The operation with its rules for JAX's transformations."""
+
+    @jax.custom_vjp
+    def differentiable(*arrays: jax.Array) -> Sequence[jax.Array]:
+        return _mappable(operation, *arrays)
+
+    def forward(*primals: Any) -> Any:
+        for name, primal in zip(operation.operands, primals[3:], strict=True):
+            if primal.perturbed:
+                raise UnsupportedError(
+                    f"the value of the parameter '{name}' is differentiated, and Tesela computes "
+                    f"gradients of q, k and v only: pass {name}=jax.lax.stop_gradient({name})"
+                )
+        arrays = [each.value for each in primals]
+        o, lse = _mappable(operation._replace(return_lse=True), *arrays)
+        return [o, lse][: operation.result_count], (arrays, o, lse)
+
+    def backward(kept: Any, cotangents: Sequence[Any]) -> tuple[Any, ...]:
+        arrays, o, lse = kept
+        do, *of_lse = cotangents
+        if any(not isinstance(each, _Zero) for each in of_lse):
+            raise UnsupportedError(
+                "a gradient arrives for the logarithms (lse) of tesela.attention, and Tesela "
+                "computes gradients of the result only: use jax.lax.stop_gradient(lse)"
+            )
+        none = (None,) * len(arrays)
+        if isinstance(do, _Zero):
+            return none
+        gradients = _mappable(
+            operation._replace(algorithm="backward"), *arrays[:3], o, lse, do, *arrays[3:]
+        )
+        return (*gradients, *none[3:])
+
+    differentiable.defvjp(forward, backward, symbolic_zeros=True)
+    results: Sequence[jax.Array] = differentiable(*_alike(arrays))
+    return results
+
+
+_jitted = jax.jit(_call, static_argnums=0)
+_Zero: Any = jax.custom_derivatives.SymbolicZero
+
+
+def _mappable(operation: _Operation, *arrays: jax.Array) -> Sequence[jax.Array]:
+    """The operation with its rules but for that of jax.grad."""
 
     @jax.custom_jvp
     def differentiable(*arrays: jax.Array) -> Sequence[jax.Array]:
@@ -227,23 +281,21 @@ def _call(operation: _Operation, *arrays: jax.Array) -> Sequence[jax.Array]:
 
     @jax.custom_batching.custom_vmap
     def mappable(*arrays: jax.Array) -> Sequence[jax.Array]:
-        launch = functools.partial(_launch, operation)
+        launch = _launch_backward if operation.algorithm == "backward" else _launch
         return divisible(
-            launch,
+            functools.partial(launch, operation),
             operation.text,
             operation.operands,
             operation.is_bshd,
-            operation.return_lse,
+            operation.algorithm,
+            operation.result_count,
             arrays,
         )(*arrays)
 
-    differentiable.defjvp(_refuse_gradient)
+    differentiable.defjvp(_refuse_second_gradient)
     mappable.def_vmap(functools.partial(_map, operation))
     results: Sequence[jax.Array] = differentiable(*arrays)
     return results
-
-
-_jitted = jax.jit(_call, static_argnums=0)
 
 
 def _launch(operation: _Operation, *arrays: jax.Array) -> Sequence[jax.Array]:
@@ -252,9 +304,25 @@ def _launch(operation: _Operation, *arrays: jax.Array) -> Sequence[jax.Array]:
     results = [_like(arrays, (*q.shape[:3], v.shape[3]), q.dtype)]
     if operation.return_lse:
         results.append(_like(arrays, (q.shape[0], q.shape[heads], q.shape[length]), jnp.float32))
+    return _launched(operation, results, *arrays)
+
+
+def _launch_backward(operation: _Operation, *arrays: jax.Array) -> Sequence[jax.Array]:
+    q, k, v = arrays[:3]
+    # One batch of k and v may serve all of q's; each of these has its own gradient.
+    shapes = [(q.shape[0], *each.shape[1:]) for each in (q, k, v)]
+    if 0 in q.shape or 0 in k.shape:  # no pair, no gradient
+        return [jnp.zeros(shape, q.dtype) for shape in shapes]
+    return _launched(operation, [_like(arrays, shape, q.dtype) for shape in shapes], *arrays)
+
+
+def _launched(
+    operation: _Operation, results: Sequence[Any], *arrays: jax.Array
+) -> Sequence[jax.Array]:
     launch: Any = jax.ffi.ffi_call(_TARGET, results)
     given: Sequence[jax.Array] = launch(
         *arrays,
+        algorithm=operation.algorithm,
         text=operation.text,
         constants=constants_text(operation.constants),
         operands=",".join(operation.operands),
@@ -266,14 +334,37 @@ def _launch(operation: _Operation, *arrays: jax.Array) -> Sequence[jax.Array]:
     return given
 
 
+def _varying(array: jax.Array) -> frozenset[Any]:
+    """The axes of jax.shard_map's mesh over which an array varies."""
+    kind: Any = jax.typeof(array)
+    axes: frozenset[Any] = kind.vma if hasattr(kind, "vma") else kind.manual_axis_type.varying
+    return axes
+
+
+def _alike(arrays: Sequence[jax.Array]) -> Sequence[jax.Array]:
+    """The arrays, varying over the same axes: JAX then sums the gradients of those that did not."""
+    axes: frozenset[Any] = frozenset().union(*map(_varying, arrays))
+
+    def cast(array: jax.Array) -> jax.Array:
+        missing = tuple(axes - _varying(array))
+        if not missing:
+            return array
+        lax: Any = jax.lax
+        is_old = not hasattr(lax, "pcast")  # as pvary, its name in the first versions of jax 0.8
+        result: jax.Array = (
+            lax.pvary(array, missing) if is_old else lax.pcast(array, missing, to="varying")
+        )
+        return result
+
+    return [cast(each) for each in arrays]
+
+
 def _like(arrays: Sequence[jax.Array], shape: tuple[int, ...], dtype: Any) -> Any:
     """A result's type: inside jax.shard_map it varies over the axes over which any array does."""
     types: list[Any] = [jax.typeof(each) for each in arrays]
     struct: Any = jax.ShapeDtypeStruct
     is_old = hasattr(types[0], "vma")  # before jax 0.10
-    axes: frozenset[Any] = frozenset().union(
-        *(each.vma if is_old else each.manual_axis_type.varying for each in types)
-    )
+    axes: frozenset[Any] = frozenset().union(*map(_varying, arrays))
     if not axes:
         return struct(shape, dtype)
     spec: Any = jax.sharding.PartitionSpec
@@ -297,7 +388,8 @@ def _map(
     ]
     batch = single[0][0]
     axis = 2 if operation.is_bshd else 1
-    shapes = tuple(zip(operation.operands, single[3:], strict=True))
+    leading = operation.leading
+    shapes = tuple(zip(operation.operands, single[leading:], strict=True))
     text = with_named_axes(operation.text, shapes, batch, single[0][axis], single[1][axis])
     parameters = {each.name: each for each in program_of(text).parameters}
 
@@ -315,8 +407,11 @@ def _map(
         # The handler reads one batch of k or v for all without a copy.
         is_shared = not is_mapped and array.shape[0] == 1
         folded.append(array if is_shared else fold(array, is_mapped))
+    folded += map(fold, arrays[3:leading], is_batched[3:leading])
     mapped = []
-    for name, array, is_mapped in zip(operation.operands, arrays[3:], is_batched[3:], strict=True):
+    for name, array, is_mapped in zip(
+        operation.operands, arrays[leading:], is_batched[leading:], strict=True
+    ):
         shape = parameters[name].shape
         has_batch = shape is not None and shape[0] == "B"
         if is_mapped and not has_batch:
@@ -324,6 +419,7 @@ def _map(
         folded.append(fold(array, is_mapped, has_batch) if is_mapped or has_batch else array)
     larger = operation._replace(text=with_batch_axis(text, tuple(mapped)))
     results = [
-        jnp.reshape(each, (axis_size, batch, *each.shape[1:])) for each in _call(larger, *folded)
+        jnp.reshape(each, (axis_size, batch, *each.shape[1:]))
+        for each in _mappable(larger, *folded)
     ]
     return results, [True] * len(results)

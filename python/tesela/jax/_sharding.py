@@ -39,7 +39,8 @@ class _Axes:
         text: str,
         operands: Sequence[str],
         is_bshd: bool,
-        return_lse: bool,
+        algorithm: str,
+        result_count: int,
         q_shape: tuple[int, ...],
         k_shape: tuple[int, ...],
     ) -> None:
@@ -48,6 +49,9 @@ class _Axes:
         is_shared = k_shape[0] == 1 and q_shape[0] != 1
         has_batches = is_only_index(text, "b", "B")
         has_heads = is_only_index(text, "h", "H") and is_only_index(text, "hkv", "Hkv")
+        is_backward = algorithm == "backward"
+        if is_backward and self.kv_heads == 1:  # its gradient is a sum over all heads of q
+            has_heads = False
         b = "b" if has_batches else ""
         h = "h" if has_heads else ""
         g = "g" if has_heads and self.kv_heads != 1 else ""  # one head serves any of q's
@@ -58,11 +62,17 @@ class _Axes:
             return (batch, "", heads, "") if is_bshd else (batch, heads, "", "")
 
         parameters = {each.name: each for each in program_of(text).parameters}
-        self.of_arguments = [four(b, h), four(kv_batch, g), four(kv_batch, g)] + [
-            tuple(letters.get(extent, "") for extent in parameters[name].shape or ())
-            for name in operands
+        results = [four(b, h), (b, h, "")]
+        self.of_arguments = [
+            *(four(b, h), four(kv_batch, g), four(kv_batch, g)),
+            *((*results, four(b, h)) if is_backward else ()),
+            *(
+                tuple(letters.get(extent, "") for extent in parameters[name].shape or ())
+                for name in operands
+            ),
         ]
-        self.of_results = [four(b, h), (b, h, "")][: 2 if return_lse else 1]
+        gradients = [four(b, h), four(b, g), four(b, g)]
+        self.of_results = gradients if is_backward else results[:result_count]
 
     def rule(self) -> Any:
         """For the partitioner Shardy."""
@@ -144,15 +154,17 @@ def divisible(
     text: str,
     operands: Sequence[str],
     is_bshd: bool,
-    return_lse: bool,
+    algorithm: str,
+    result_count: int,
     arrays: Sequence[jax.Array],
 ) -> Callable[..., Sequence[jax.Array]]:
     """``launch``, a function of arrays like these, with the rule."""
     q_shape, k_shape = arrays[0].shape, arrays[1].shape
     axis = 2 if is_bshd else 1
-    shapes = tuple((name, each.shape) for name, each in zip(operands, arrays[3:], strict=True))
+    captured = arrays[len(arrays) - len(operands) :]
+    shapes = tuple((name, each.shape) for name, each in zip(operands, captured, strict=True))
     named = with_named_axes(text, shapes, q_shape[0], q_shape[axis], k_shape[axis])
-    axes = _Axes(named, operands, is_bshd, return_lse, q_shape, k_shape)
+    axes = _Axes(named, operands, is_bshd, algorithm, result_count, q_shape, k_shape)
     of_q: Any = jax.typeof(arrays[0]).sharding
     explicit = [
         name

@@ -7,9 +7,11 @@ PyTorch's users need: :func:`scaled_dot_product_attention`, with the signature a
 PyTorch's function; :func:`replace_sdpa`, which puts it in the place of PyTorch's; and
 :func:`sdpa_log`, which tells which path each call took.
 
-The operators are ``torch.ops.tesela.attention`` and ``torch.ops.tesela.attention_into``.
+The operators are ``torch.ops.tesela.attention``, ``torch.ops.tesela.attention_into`` and
+``torch.ops.tesela.attention_backward``.
 """
 
+from tesela.torch import _gradients as _gradients
 from tesela.torch import _vmap as _vmap
 from tesela.torch._dispatch import attention
 from tesela.torch._replace import replace_sdpa

@@ -13,12 +13,13 @@ from torch.fx.experimental.symbolic_shapes import has_static_value
 
 from tesela._variant import Variant
 from tesela.torch._launch import check_tensors, launch
-from tesela.torch._operator import ATTENTION, ATTENTION_INTO, autocast, refuse_gradients
+from tesela.torch._operator import ATTENTION, ATTENTION_INTO, autocast
 
 _PLAIN = frozenset((Tensor, torch.nn.Parameter))
 
 _is_compiling = torch.compiler.is_compiling
 _is_grad_enabled = torch.is_grad_enabled
+_any_requires_grad: Any = torch._C._any_requires_grad
 _is_profiling = torch._C._autograd._profiler_enabled
 _is_autocasting = torch._C._is_any_autocast_enabled
 _function_modes = torch._C._len_torch_function_stack
@@ -40,13 +41,12 @@ def _is_observed() -> bool:
     )
 
 
-def _is_plain(value: Any) -> bool:
-    """Whether a tensor is PyTorch's own, without a pending negation; other values are."""
-    return not isinstance(value, Tensor) or (type(value) in _PLAIN and not value.is_neg())
-
-
 def _are_plain(values: Iterable[Any]) -> bool:
-    return all(map(_is_plain, values))
+    """Whether the tensors among them are PyTorch's own, without a pending negation."""
+    for value in values:
+        if isinstance(value, Tensor) and (type(value) not in _PLAIN or value.is_neg()):
+            return False
+    return True
 
 
 def _by_operator(
@@ -96,8 +96,8 @@ def attention(
     """What :func:`tesela.attention` calls; see there.
 
     The dispatcher costs as much as a launch. So an eager call goes around it where nothing would
-    come of it: no profile, trace, mode, transform or subclass. What the keys of autograd and
-    autocast do is done here.
+    come of it: no gradient, profile, trace, mode, transform or subclass. What the key of autocast
+    does is done here.
     """
     if (
         _is_compiling()
@@ -112,10 +112,14 @@ def attention(
         or (parameters and not _are_plain(parameters.values()))
     ):
         return _by_operator(q, k, v, variant, scale, return_lse, is_bshd, out, parameters)
-    if _is_grad_enabled():
-        refuse_gradients((q, k, v, out))
-        if variant.bound or parameters:
-            refuse_gradients((*variant.bound.values(), *parameters.values()))
+    if _is_grad_enabled() and (
+        _any_requires_grad(q, k, v, out)
+        or (
+            (variant.bound or parameters)
+            and _any_requires_grad(*variant.bound.values(), *parameters.values())
+        )
+    ):
+        return _by_operator(q, k, v, variant, scale, return_lse, is_bshd, out, parameters)
     if _is_autocasting() and torch.is_autocast_enabled(q.device.type):
         q, k, v = autocast(q.device.type, (q, k, v))
     result, lse = launch(q, k, v, variant, scale, return_lse, is_bshd, out, parameters)

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Final
 
 import torch
@@ -17,8 +18,47 @@ from tesela._variant import Variant
 _CUDA_TYPES: Final = {torch.bfloat16: _native.BF16, torch.float16: _native.F16}
 _HOST_TYPES: Final = {**_CUDA_TYPES, torch.float32: _native.F32}
 
-_allocators: dict[int, Callable[[int], Tensor]] = {}
-"""By CUDA device: device memory that a launch needs besides its tensors."""
+
+def _empty_on(
+    shape: tuple[int, ...], strides: tuple[int, ...], dtype: torch.dtype, device: int
+) -> Tensor:
+    return torch.empty_strided(shape, strides, dtype=dtype, device=torch.device("cuda", device))
+
+
+def _empty_on_current(
+    shape: tuple[int, ...], strides: tuple[int, ...], dtype: torch.dtype
+) -> Tensor:
+    return torch.empty_strided(shape, strides, dtype=dtype, device="cuda")
+
+
+def _empty_on_host(shape: tuple[int, ...], strides: tuple[int, ...], dtype: torch.dtype) -> Tensor:
+    return torch.empty_strided(shape, strides, dtype=dtype, device="cpu")
+
+
+def _workspace(count: int, device: int) -> Tensor:
+    """Device memory that a launch needs besides its tensors."""
+    return torch.empty(count, dtype=torch.uint8, device=torch.device("cuda", device))
+
+
+def _eager(quick: Any) -> _native.Eager:
+    """``quick`` has functions that allocate like the three above, or is None."""
+    types: list[torch.dtype | None] = [None] * (1 + max(_HOST_TYPES.values()))
+    for dtype, number in _HOST_TYPES.items():
+        types[number] = dtype
+    return _native.Eager(
+        tuple(types),
+        getattr(quick, "_empty_strided_cpu", _empty_on_host),
+        getattr(quick, "_empty_strided_cuda", _empty_on_current),
+        getattr(torch._C, "_cuda_getDevice", None),  # not there where PyTorch is built without CUDA
+        _empty_on,
+        _workspace,
+    )
+
+
+# What code that torch.compile made allocates with: it goes around the dispatcher and takes half of
+# the time.
+_quick: Any = getattr(torch._C._dynamo, "guards", None)
+_attend = _eager(_quick).attend
 
 
 def why_no_kernel(q: Tensor) -> str | None:
@@ -70,12 +110,8 @@ def new_lse(q: Tensor, is_bshd: bool) -> Tensor:
 
 
 def _allocator(device: int) -> Callable[[int], Tensor]:
-    place = torch.device("cuda", device)
-
-    def allocate(count: int) -> Tensor:
-        return torch.empty(count, dtype=torch.uint8, device=place)
-
-    return _allocators.setdefault(device, allocate)
+    """Device memory on one device."""
+    return partial(_workspace, device=device)
 
 
 def _with_numbers(values: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -101,31 +137,12 @@ def launch(
 
     Every tensor is a plain one: what PyTorch's dispatcher does besides has been done.
     """
-    device, is_cuda = q.get_device(), q.is_cuda
-    kind = (_CUDA_TYPES if is_cuda else _HOST_TYPES).get(q.dtype)
-    if kind is None or not (is_cuda or q.is_cpu):
-        raise UnsupportedError(why_no_kernel(q) or "")
-    if q.dim() != 4 or v.dim() != 4:
-        check_tensors(q, k, v)
-    head_dim_qk, head_dim_v = q.shape[3], v.shape[3]
     values, constants = variant._arguments(parameters)
-    for value in values:
-        if isinstance(value, Tensor) and value.dim() == 0:
-            values = _with_numbers(values)
-            break
-    kernel = variant._kernel(kind, head_dim_qk, head_dim_v, device, constants)
-    if out is not None:
-        if not out.is_inference():
-            torch.autograd.graph.increment_version(out)
-    elif head_dim_v == head_dim_qk and q.is_contiguous():
-        out = torch.empty_like(q)
-    else:
-        out = new_output(q, head_dim_v)
-    lse = new_lse(q, is_bshd) if return_lse else None
-    if not is_cuda:
-        kernel.launch(q, k, v, out, lse, scale, values, is_bshd, 0, None)
-    else:
-        stream = torch._C._cuda_getCurrentRawStream(device)
-        allocate = _allocators.get(device) or _allocator(device)
-        kernel.launch(q, k, v, out, lse, scale, values, is_bshd, stream, allocate)
-    return out, lse
+    kernels = variant._program.kernels
+    results = _attend(variant, kernels, q, k, v, out, scale, values, constants, is_bshd, return_lse)
+    if results is None:
+        check_tensors(q, k, v)
+        raise UnsupportedError(why_no_kernel(q) or "q, k and v must be dense tensors: convert them")
+    if out is not None and not out.is_inference():
+        torch.autograd.graph.increment_version(out)
+    return results

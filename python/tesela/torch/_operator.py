@@ -1,6 +1,6 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The operators ``tesela::attention`` and ``tesela::attention_into`` of PyTorch's dispatcher.
+"""The operators of PyTorch's dispatcher: attention, attention_into and attention_backward.
 
 What a variant is must survive torch.compile, torch.export and another process, so the operators
 take its text. What may change from call to call (numbers, captured tensors) are arguments beside
@@ -18,13 +18,13 @@ from torch import Tensor
 from tesela._errors import UnsupportedError
 from tesela._variant import as_variant
 from tesela.torch._launch import check_tensors, launch, new_lse, new_output, why_no_kernel
+from tesela.torch._launch_backward import launch_backward, new_gradients
 
 _VARIANT = "str variant, str[] number_names, Scalar[] numbers, str[] tensor_names, Tensor[] tensors"
-_REST = "float? scale, bool is_bshd, bool return_lse"
+_OPTIONS = "float? scale, bool is_bshd"
+_REST = f"{_OPTIONS}, bool return_lse"
 
-# Their functions have no type hints.
-_torch_library: Any = torch.library
-_forward_ad: Any = torch.autograd.forward_ad
+_torch_library: Any = torch.library  # its functions have no type hints
 
 LIBRARY = _torch_library.Library("tesela", "DEF")
 # A launch needs the strides that it was traced with: the last one 1, the others aligned.
@@ -34,11 +34,15 @@ for _schema in (
     f"attention(Tensor q, Tensor k, Tensor v, {_VARIANT}, {_REST}) -> (Tensor, Tensor)",
     # The logarithms alone.
     f"attention_into(Tensor q, Tensor k, Tensor v, Tensor(a!) out, {_VARIANT}, {_REST}) -> Tensor",
+    # The gradients of q, k and v, by that of the result.
+    "attention_backward(Tensor grad, Tensor q, Tensor k, Tensor v, Tensor out, Tensor lse, "
+    f"{_VARIANT}, {_OPTIONS}) -> (Tensor, Tensor, Tensor)",
 ):
     LIBRARY.define(_schema, tags=tuple(tag for tag in _tags if tag is not None))
 
 ATTENTION = torch.ops.tesela.attention.default
 ATTENTION_INTO = torch.ops.tesela.attention_into.default
+ATTENTION_BACKWARD = torch.ops.tesela.attention_backward.default
 
 
 def _given(
@@ -89,6 +93,25 @@ def _attention_into(
     return q.new_empty(0, dtype=torch.float32) if lse is None else lse
 
 
+def _attention_backward(
+    grad: Tensor,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    out: Tensor,
+    lse: Tensor,
+    variant: str,
+    number_names: Sequence[str],
+    numbers: Sequence[Any],
+    tensor_names: Sequence[str],
+    tensors: Sequence[Tensor],
+    scale: float | None,
+    is_bshd: bool,
+) -> tuple[Tensor, Tensor, Tensor]:
+    given = _given(number_names, numbers, tensor_names, tensors)
+    return launch_backward(grad, q, k, v, out, lse, as_variant(variant), scale, is_bshd, given)
+
+
 def _fake_lse(q: Tensor, is_bshd: bool, return_lse: bool) -> Tensor:
     return new_lse(q, is_bshd) if return_lse else q.new_empty(0, dtype=torch.float32)
 
@@ -113,47 +136,11 @@ def _fake_attention_into(q: Tensor, k: Tensor, v: Tensor, out: Tensor, *argument
     return _fake_lse(q, is_bshd, return_lse)
 
 
-def _wants_gradient(value: Any) -> bool:
-    if not isinstance(value, Tensor):
-        return False
-    if value.requires_grad and torch.is_grad_enabled():
-        return True
-    return _forward_ad._current_level >= 0 and _forward_ad.unpack_dual(value).tangent is not None
-
-
-def why_no_gradients(values: Iterable[Any]) -> str | None:
-    """A sentence where a gradient of one of them would be asked for."""
-    for value in values:
-        if _wants_gradient(value):
-            return (
-                "an argument of tesela.attention requires gradients, and Tesela has none for "
-                "PyTorch yet: call it under torch.no_grad() or torch.inference_mode(), or detach "
-                "the argument"
-            )
-    return None
-
-
-def refuse_gradients(values: Iterable[Any]) -> None:
-    """Raises UnsupportedError where a gradient of one of them would be asked for."""
-    reason = why_no_gradients(values)
-    if reason is not None:
-        raise UnsupportedError(reason)
-
-
-# The argument that is the list of captured tensors, seen from the end.
-_TENSORS = -4
-
-
-def _without_gradients(operator: Any) -> Any:
-    """The rule of the key Autograd: a gradient is refused, and then nothing of autograd is left."""
-
-    def rule(keys: Any, *arguments: Any) -> Any:
-        refuse_gradients(
-            [*(each for each in arguments if isinstance(each, Tensor)), *arguments[_TENSORS]]
-        )
-        return operator.redispatch(keys & torch._C._after_autograd_keyset, *arguments)
-
-    return rule
+def _fake_attention_backward(
+    grad: Tensor, q: Tensor, k: Tensor, v: Tensor, *arguments: Any
+) -> tuple[Tensor, Tensor, Tensor]:
+    _check(q, k, v)
+    return new_gradients(q, k, v)
 
 
 def autocast(device: str, tensors: Iterable[Tensor]) -> list[Tensor]:
@@ -180,6 +167,7 @@ def _with_autocast(operator: Any, device: str, key: Any) -> Any:
 for _device in ("CPU", "CUDA"):
     LIBRARY.impl("attention", _attention, _device)
     LIBRARY.impl("attention_into", _attention_into, _device)
+    LIBRARY.impl("attention_backward", _attention_backward, _device)
     for _operator in (ATTENTION, ATTENTION_INTO):
         _key = "Autocast" + _device
         LIBRARY.impl(
@@ -188,7 +176,6 @@ for _device in ("CPU", "CUDA"):
             _key,
             with_keyset=True,
         )
-for _operator in (ATTENTION, ATTENTION_INTO):
-    LIBRARY.impl(_operator, _without_gradients(_operator), "Autograd", with_keyset=True)
 _torch_library.register_fake(ATTENTION, _fake_attention, lib=LIBRARY)
 _torch_library.register_fake(ATTENTION_INTO, _fake_attention_into, lib=LIBRARY)
+_torch_library.register_fake(ATTENTION_BACKWARD, _fake_attention_backward, lib=LIBRARY)

@@ -14,8 +14,8 @@ from torch import Tensor
 from tesela._errors import InvalidArgumentError, UnsupportedError
 from tesela._variant import as_variant
 from tesela.torch._dispatch import attention
+from tesela.torch._gradients import why_no_gradients
 from tesela.torch._launch import why_no_kernel
-from tesela.torch._operator import why_no_gradients
 from tesela.torch._sdpa_log import record
 
 _MASK_TYPES: Final = {
@@ -51,7 +51,7 @@ def _mask_text(axes: tuple[int, ...], dtype: torch.dtype) -> str:
 _mask_text._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
 
-def why_unsupported(
+def _why_unsupported(
     query: Tensor,
     key: Tensor,
     value: Tensor,
@@ -61,7 +61,7 @@ def why_unsupported(
 ) -> str | None:
     """A sentence where Tesela cannot do what PyTorch can; None where it can."""
     if dropout_p > 0:
-        return f"dropout_p is {dropout_p}; dropout comes with gradients: pass 0"
+        return f"dropout_p is {dropout_p}, and Tesela has no dropout: pass 0"
     for name, tensor in (("query", query), ("key", key), ("value", value)):
         if tensor.layout is not torch.strided or tensor.is_nested:
             return f"{name} is a sparse or nested tensor, it must be a dense one"
@@ -84,7 +84,7 @@ def why_unsupported(
         reason = why_no_kernel(query)
         if reason is not None:
             return reason
-    return why_no_gradients((query, key, value, attn_mask))
+    return why_no_gradients((query, key, value), {"attn_mask": attn_mask})
 
 
 def _with_batch(tensor: Tensor, lead: Sequence[int], heads: int) -> Tensor:
@@ -153,7 +153,13 @@ def _mask_axes(
     return tuple(reversed(axes)), mask if axes else mask.reshape(1)
 
 
-def compute(
+def _are_plain(q: Tensor, k: Tensor, v: Tensor) -> bool:
+    """Whether they are [batch, heads, length, head dimension] with equal batches and heads."""
+    a, b, c = q.shape, k.shape, v.shape
+    return len(a) == len(b) == len(c) == 4 and a[0] == b[0] == c[0] and a[1] == b[1] == c[1]
+
+
+def _compute(
     query: Tensor,
     key: Tensor,
     value: Tensor,
@@ -162,13 +168,13 @@ def compute(
     scale: float | None,
     enable_gqa: bool,
 ) -> Tensor:
-    """What ``why_unsupported`` has nothing against; it records the call."""
+    """What ``_why_unsupported`` has nothing against; it records the call."""
     if attn_mask is not None and is_causal:
         raise InvalidArgumentError(
             "attn_mask is given and is_causal is set, only one may be: leave one out"
         )
     q, k, v, lead = query, key, value, None
-    if not (q.dim() == k.dim() == v.dim() == 4 and q.shape[:2] == k.shape[:2] == v.shape[:2]):
+    if not _are_plain(q, k, v):
         q, k, v, lead = _as_four_axes(query, key, value, enable_gqa)
     parameters: dict[str, Any] = {}
     if attn_mask is not None:
@@ -184,6 +190,35 @@ def compute(
         return result
     shape = result.shape[1:] if max(query.dim(), key.dim(), value.dim()) > 2 else result.shape[2:]
     return result.reshape(*lead, *shape)
+
+
+def attempt(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Tensor | str:
+    """The result; or a sentence where Tesela cannot do what PyTorch can."""
+
+    def reason() -> str | None:
+        return _why_unsupported(query, key, value, attn_mask, dropout_p, scale)
+
+    def result() -> Tensor:
+        return _compute(query, key, value, attn_mask, is_causal, scale, enable_gqa)
+
+    if dropout_p > 0 or torch.compiler.is_compiling():
+        return reason() or result()
+    try:  # The launch checks the same, and in less time.
+        return result()
+    except Exception:
+        sentence = reason()
+        if sentence is None:
+            raise
+        return sentence
 
 
 def scaled_dot_product_attention(
@@ -206,7 +241,7 @@ def scaled_dot_product_attention(
             are accepted as in PyTorch, and more than four.
         attn_mask: bool, true where a query attends to a key; or float32, bfloat16 or float16, which
             is added to the scores. It is broadcast to ``[..., H, L, S]``, without a copy.
-        dropout_p: 0; more is refused until there are gradients.
+        dropout_p: 0; more is refused.
         is_causal: query i attends to the keys 0 to i, also where L and S differ.
         scale: of the scores, finite and positive; None: ``1/sqrt(E)``.
         enable_gqa: H of query may be a multiple of H of key and value.
@@ -219,7 +254,7 @@ def scaled_dot_product_attention(
             function then.
         InvalidArgumentError: shapes, types or devices do not fit.
     """
-    reason = why_unsupported(query, key, value, attn_mask, dropout_p, scale)
-    if reason is not None:
-        raise UnsupportedError(reason)
-    return compute(query, key, value, attn_mask, is_causal, scale, enable_gqa)
+    result = attempt(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
+    if isinstance(result, str):
+        raise UnsupportedError(result)
+    return result

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from tesela._variant import as_variant
-from tesela.torch._operator import ATTENTION, ATTENTION_INTO, LIBRARY
+from tesela.torch._operator import ATTENTION, ATTENTION_BACKWARD, ATTENTION_INTO, LIBRARY
 
 
 @lru_cache(maxsize=256)
@@ -68,17 +68,15 @@ def _joins(
     )
 
 
-def _map(operator: Any, written: int, info: Any, in_dims: Any, *arguments: Any) -> Any:
-    """``written``: how many of the leading tensors there are, q, k, v and perhaps out."""
+def _map(operator: Any, leading: int, info: Any, in_dims: Any, *arguments: Any) -> Any:
+    """``leading``: how many tensors come first, those with an axis for the batch in any case."""
     count = info.batch_size
-    dense, rest = arguments[:written], arguments[written:]
-    text, number_names, numbers, tensor_names, tensors, scale, is_bshd, return_lse = rest
-    axes = in_dims[written + 4] or [None] * len(tensors)
+    dense, rest = arguments[:leading], arguments[leading:]
+    text, number_names, numbers, tensor_names, tensors, *options = rest
+    axes = in_dims[leading + 4] or [None] * len(tensors)
     mapped = [
-        _first(tensor, axis, count) for tensor, axis in zip(dense, in_dims[:written], strict=True)
+        _first(tensor, axis, count) for tensor, axis in zip(dense, in_dims[:leading], strict=True)
     ]
-    if written == 4 and in_dims[3] is None:
-        raise RuntimeError("vmap: out is not mapped, but what is written into it is")
     if _joins(text, tensor_names, axes, tensors):
         with_batch = _batch_tensors(text) or frozenset()
         joined = [_join(tensor) for tensor in mapped]
@@ -86,9 +84,7 @@ def _map(operator: Any, written: int, info: Any, in_dims: Any, *arguments: Any) 
             _join(_first(tensor, axis, count)) if name in with_batch else tensor
             for name, tensor, axis in zip(tensor_names, tensors, axes, strict=True)
         ]
-        results = operator(
-            *joined, text, number_names, numbers, tensor_names, captured, scale, is_bshd, return_lse
-        )
+        results = operator(*joined, text, number_names, numbers, tensor_names, captured, *options)
         return _split(results, count)
     each = [
         operator(
@@ -101,15 +97,13 @@ def _map(operator: Any, written: int, info: Any, in_dims: Any, *arguments: Any) 
                 tensor if axis is None else tensor.select(axis, i)
                 for tensor, axis in zip(tensors, axes, strict=True)
             ],
-            scale,
-            is_bshd,
-            return_lse,
+            *options,
         )
         for i in range(count)
     ]
     if isinstance(each[0], Tensor):
         return torch.stack(each), 0
-    return tuple(torch.stack(parts) for parts in zip(*each, strict=True)), (0, 0)
+    return tuple(torch.stack(parts) for parts in zip(*each, strict=True)), (0,) * len(each[0])
 
 
 def _split(results: Any, count: int) -> Any:
@@ -120,7 +114,7 @@ def _split(results: Any, count: int) -> Any:
 
     if isinstance(results, Tensor):
         return apart(results), 0
-    return tuple(apart(tensor) for tensor in results), (0, 0)
+    return tuple(apart(tensor) for tensor in results), (0,) * len(results)
 
 
 def _map_attention(info: Any, in_dims: Any, *arguments: Any) -> Any:
@@ -128,8 +122,15 @@ def _map_attention(info: Any, in_dims: Any, *arguments: Any) -> Any:
 
 
 def _map_attention_into(info: Any, in_dims: Any, *arguments: Any) -> Any:
+    if in_dims[3] is None:
+        raise RuntimeError("vmap: out is not mapped, but what is written into it is")
     return _map(ATTENTION_INTO, 4, info, in_dims, *arguments)
+
+
+def _map_attention_backward(info: Any, in_dims: Any, *arguments: Any) -> Any:
+    return _map(ATTENTION_BACKWARD, 6, info, in_dims, *arguments)
 
 
 torch.library.register_vmap(ATTENTION, _map_attention, lib=LIBRARY)
 torch.library.register_vmap(ATTENTION_INTO, _map_attention_into, lib=LIBRARY)
+torch.library.register_vmap(ATTENTION_BACKWARD, _map_attention_backward, lib=LIBRARY)

@@ -81,8 +81,8 @@ def _refuse(module: Any, dropout: float, others: dict[str, Any]) -> None:
     layer = type(module).__name__
     if dropout > 0:
         raise UnsupportedError(
-            f"{layer} asks for a dropout of {dropout}; dropout comes with gradients: call "
-            "model.eval(), or set the configuration's attention dropout to 0"
+            f"{layer} asks for a dropout of {dropout}, and Tesela has no dropout: set the "
+            "configuration's attention dropout to 0, or call model.eval() where nothing is trained"
         )
     if others.get("output_attentions"):
         raise UnsupportedError(
@@ -135,7 +135,8 @@ def attention_forward(
         of the probabilities.
 
     Raises:
-        UnsupportedError: dropout, output_attentions, a paged cache, or gradients.
+        UnsupportedError: dropout, output_attentions, a paged cache, or a bias or sinks that require
+            a gradient.
         InvalidArgumentError: a shape or a type does not fit.
     """
     _refuse(module, dropout, others)

@@ -196,6 +196,10 @@ class Kernels(unittest.TestCase):
                    lambda h, q, k: document[q] == document[k]
                    or (k // 16 == steps // 8).any() and (q - k) % 3 == 0,
                    {"id": document, "at": steps // 8})
+            # The bound is read by the kernel.
+            expect("attention f(t: i32[M], most: i32[1]) {\n  mask = k < 3 || "
+                   "any(i < most[0]: t[i] == k)\n}",
+                   lambda h, q, k: k < 3 or k in steps[:3], {"t": steps, "most": np.int32([3])})
 
     def test_big_bird(self):
         with open(os.path.join(VARIANTS, "big_bird.attn"), encoding="utf-8") as file:

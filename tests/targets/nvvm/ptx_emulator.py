@@ -15,8 +15,11 @@ import re
 
 import numpy as np
 
-U16, U32, U64, I32, I64, F32 = np.uint16, np.uint32, np.uint64, np.int32, np.int64, np.float32
-TYPES = {"s32": I32, "u32": U32, "b32": U32, "s64": I64, "u64": U64, "b64": U64, "pred": np.bool_}
+U16, U32, U64, I16, I32, I64, F32 = (
+    np.uint16, np.uint32, np.uint64, np.int16, np.int32, np.int64, np.float32
+)
+TYPES = {"s32": I32, "u32": U32, "b32": U32, "s64": I64, "u64": U64, "b64": U64, "pred": np.bool_,
+         "s16": I16, "u16": U16, "b16": U16}
 SHARED_BYTES = 232448
 END = 1 << 40
 BINARY = {
@@ -372,9 +375,10 @@ class Emulator:
         a, b = (self.value(operand, i.type) for operand in i.operands[1:3])
         if i.type == "f32" or i.parts[1] == "lo":
             return a * b
-        wide = I64 if i.type == "s32" else U64
+        wide = I64 if i.type.startswith("s") else U64
         product = a.astype(wide) * b.astype(wide)
-        return product if i.parts[1] == "wide" else (product >> wide(32)).astype(a.dtype)
+        high = wide(8 * a.itemsize)
+        return product if i.parts[1] == "wide" else (product >> high).astype(a.dtype)
 
     def do_fma(self, i):
         a, b, c = (self.value(operand, "f32").astype(np.float64) for operand in i.operands[1:])

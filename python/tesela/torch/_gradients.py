@@ -1,0 +1,171 @@
+# Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The rules of PyTorch's autograd: gradients of q, k and v, by ``tesela::attention_backward``.
+
+The gradients of q, k and v exist. What would need others is refused with a sentence: gradients of
+captured tensors and of the logarithms, forward mode, and gradients of gradients.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NoReturn
+
+import torch
+from torch import Tensor
+from torch._functorch import autograd_function
+from torch.autograd.function import _SingleLevelFunction
+
+from tesela._errors import UnsupportedError
+from tesela.torch._operator import ATTENTION, ATTENTION_BACKWARD, ATTENTION_INTO, LIBRARY
+
+_forward_ad: Any = torch.autograd.forward_ad
+# Its class, and not torch.autograd.Function: the rule runs at one level of torch.func's already.
+_Function: Any = _SingleLevelFunction
+_single_level: Any = autograd_function.enable_single_level_autograd_function  # type: ignore[attr-defined]
+
+_FORWARD_MODE = (
+    "an argument of tesela.attention has a tangent of forward-mode differentiation, which Tesela "
+    "does not compute: differentiate with backward(), torch.autograd.grad or torch.func.grad"
+)
+_OUT = (
+    "out is given to tesela.attention and an argument requires a gradient, but PyTorch "
+    "differentiates only what an operator returns: leave out away, or call it under torch.no_grad()"
+)
+_LSE = (
+    "a gradient arrives for the logarithms (lse) of tesela.attention, and Tesela computes "
+    "gradients of the result only: use lse.detach() where the loss is computed; in compiled code "
+    "detach it before it is returned"
+)
+_SECOND = (
+    "the gradients of tesela.attention have no gradients of their own (double backward): call "
+    "backward() or torch.autograd.grad without create_graph=True, or compute this attention with "
+    "PyTorch's operations"
+)
+
+
+def _captured(name: str) -> str:
+    return (
+        f"the value of the parameter '{name}' requires a gradient, and Tesela computes gradients "
+        f"of q, k and v only: pass it detached, as {name}.detach()"
+    )
+
+
+def _requires_grad(value: Any) -> bool:
+    return isinstance(value, Tensor) and value.requires_grad and torch.is_grad_enabled()
+
+
+def _has_tangent(value: Any) -> bool:
+    return (
+        _forward_ad._current_level >= 0
+        and isinstance(value, Tensor)
+        and _forward_ad.unpack_dual(value).tangent is not None
+    )
+
+
+def why_no_gradients(dense: Sequence[Tensor], parameters: Mapping[str, Any]) -> str | None:
+    """A sentence where a gradient would be asked for that there is not.
+
+    Args:
+        dense: q, k and v.
+        parameters: by name.
+    """
+    if any(map(_has_tangent, (*dense, *parameters.values()))):
+        return _FORWARD_MODE
+    for name, value in parameters.items():
+        if _requires_grad(value):
+            return _captured(name)
+    return None
+
+
+def _redispatch(operator: Any, keys: Any, *arguments: Any) -> Any:
+    with torch._C._AutoDispatchBelowAutograd():
+        return operator.redispatch(keys & torch._C._after_autograd_keyset, *arguments)
+
+
+def _redispatch_of_function(operator: Any, keys: Any, *arguments: Any) -> Any:
+    """From a function's forward, where gradients are off: torch.func's outer levels want theirs."""
+    with torch.enable_grad(), _forward_ad._set_fwd_grad_enabled(True):
+        return _redispatch(operator, keys, *arguments)
+
+
+class _Attention(_Function):  # type: ignore[misc]
+    """Attention whose gradients are asked for: it keeps q, k, v, the result and the logarithms."""
+
+    @staticmethod
+    def forward(ctx: Any, keys: Any, q: Tensor, k: Tensor, v: Tensor, *rest: Any) -> Any:
+        *variant, tensors, scale, is_bshd = rest
+        out, lse = _redispatch_of_function(ATTENTION, keys, q, k, v, *rest, True)
+        ctx.save_for_backward(q, k, v, out, lse, *tensors)
+        ctx.set_materialize_grads(False)
+        ctx.variant, ctx.options = variant, (scale, is_bshd)
+        return out, lse
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor | None, grad_of_lse: Tensor | None) -> Any:
+        if grad_of_lse is not None:
+            raise UnsupportedError(_LSE)
+        none = (None,) * len(ctx.needs_input_grad)
+        if grad is None:
+            return none
+        q, k, v, out, lse, *tensors = ctx.saved_tensors
+        gradients = ATTENTION_BACKWARD(grad, q, k, v, out, lse, *ctx.variant, tensors, *ctx.options)
+        wanted = (
+            gradient if is_needed else None
+            for gradient, is_needed in zip(gradients, ctx.needs_input_grad[1:4], strict=True)
+        )
+        return (None, *wanted, *none[4:])
+
+
+class _Gradients(_Function):  # type: ignore[misc]
+    """Gradients that remember their arguments (create_graph=True)."""
+
+    @staticmethod
+    def forward(ctx: Any, keys: Any, *arguments: Any) -> Any:
+        return _redispatch_of_function(ATTENTION_BACKWARD, keys, *arguments)
+
+    @staticmethod
+    def backward(ctx: Any, *_: Any) -> NoReturn:
+        raise UnsupportedError(_SECOND)
+
+
+def _attention(keys: Any, q: Tensor, k: Tensor, v: Tensor, *rest: Any) -> Any:
+    *given, return_lse = rest
+    tensor_names, tensors = given[3:5]
+    dense = (q, k, v)
+    reason = why_no_gradients(dense, dict(zip(tensor_names, tensors, strict=True)))
+    if reason is not None:
+        raise UnsupportedError(reason)
+    if not any(map(_requires_grad, dense)):
+        return _redispatch(ATTENTION, keys, *dense, *given, return_lse)
+    with _single_level():
+        out, lse = _Attention.apply(keys, *dense, *given)
+    return out, lse if return_lse else q.new_empty(0, dtype=torch.float32)
+
+
+def _attention_into(keys: Any, *arguments: Any) -> Any:
+    dense, tensor_names, tensors = arguments[:4], arguments[7], arguments[8]
+    reason = why_no_gradients(dense, dict(zip(tensor_names, tensors, strict=True)))
+    if reason is None and any(map(_requires_grad, dense)):
+        reason = _OUT
+    if reason is not None:
+        raise UnsupportedError(reason)
+    return _redispatch(ATTENTION_INTO, keys, *arguments)
+
+
+def _attention_backward(keys: Any, *arguments: Any) -> Any:
+    dense = arguments[:6]
+    if any(map(_has_tangent, dense)):
+        raise UnsupportedError(_FORWARD_MODE)
+    if not any(map(_requires_grad, dense)):
+        return _redispatch(ATTENTION_BACKWARD, keys, *arguments)
+    with _single_level():
+        return _Gradients.apply(keys, *arguments)
+
+
+for _operator, _rule in (
+    (ATTENTION, _attention),
+    (ATTENTION_INTO, _attention_into),
+    (ATTENTION_BACKWARD, _attention_backward),
+):
+    LIBRARY.impl(_operator, _rule, "Autograd", with_keyset=True)

@@ -1,0 +1,88 @@
+# Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""A launch of the gradients of q, k and v over plain tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import torch
+from torch import Tensor
+
+from tesela._variant import Variant
+from tesela.torch._launch import (
+    _CUDA_TYPES,
+    _HOST_TYPES,
+    _allocator,
+    _with_numbers,
+    new_output,
+)
+
+_CUDA_ALIGNMENT: Final = 16  # bytes, of addresses and strides
+
+
+def new_gradients(q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Tensors for the gradients: shaped as q, k and v, in their order in memory, without gaps."""
+    dq, dk, dv = (new_output(each, each.shape[3]) for each in (q, k, v))
+    return dq, dk, dv
+
+
+def _is_readable(grad: Tensor) -> bool:
+    """Whether a kernel can read a gradient where it is."""
+    if grad.stride(3) != 1 or 0 in grad.stride():
+        return False
+    if not grad.is_cuda:
+        return True
+    size = grad.element_size()
+    strides = (grad.stride(axis) for axis in range(3) if grad.shape[axis] > 1)
+    return grad.data_ptr() % _CUDA_ALIGNMENT == 0 and all(
+        stride * size % _CUDA_ALIGNMENT == 0 for stride in strides
+    )
+
+
+def launch_backward(
+    grad: Tensor,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    out: Tensor,
+    lse: Tensor,
+    variant: Variant,
+    scale: float | None,
+    is_bshd: bool,
+    parameters: Mapping[str, Any],
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Computes the gradients of q, k and v, on the current stream of q's device.
+
+    Args:
+        grad: the gradient of the result, with any strides: one that a kernel cannot read (expanded,
+            or not aligned) is copied.
+        q: as for the forward launch, and so are k, v, scale, is_bshd and the parameters.
+        k: see q.
+        v: see q.
+        out: the result of the forward launch.
+        lse: its logarithms, [B, H, Sq] in float32.
+        variant: that of the forward launch.
+        scale: see q.
+        is_bshd: see q.
+        parameters: see q.
+    """
+    dq, dk, dv = new_gradients(q, k, v)
+    if q.numel() == 0 or k.numel() == 0:  # no pair, no gradient
+        return dq.zero_(), dk.zero_(), dv.zero_()
+    values, constants = variant._arguments(parameters)
+    values = _with_numbers(values)
+    device, is_cuda = q.get_device(), q.is_cuda
+    kind = (_CUDA_TYPES if is_cuda else _HOST_TYPES)[q.dtype]
+    kernel = variant._kernel(kind, q.shape[3], v.shape[3], device, constants, "backward")
+    if not _is_readable(grad):
+        grad = grad.clone(memory_format=torch.contiguous_format)
+    stream, allocate = 0, None
+    if is_cuda:
+        stream, allocate = torch._C._cuda_getCurrentRawStream(device), _allocator(device)
+    kernel.launch_backward(
+        *(q, k, v, out, lse.contiguous(), grad, dq, dk, dv),
+        *(scale, values, is_bshd, stream, allocate),
+    )
+    return dq, dk, dv

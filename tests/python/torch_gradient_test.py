@@ -1,0 +1,434 @@
+# Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Gradients of q, k and v by PyTorch's autograd, against float64 autograd of plain PyTorch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="the tests of the PyTorch layer need PyTorch")
+
+import tesela  # noqa: E402
+import tesela.torch  # noqa: E402
+from gradient_variants import CASES, Case, reference_gradients  # noqa: E402
+from torch import Tensor  # noqa: E402
+from torch.utils.checkpoint import checkpoint  # noqa: E402
+from torch_gradient_tools import Gradients, check, gradients, leaves  # noqa: E402
+from torch_tools import inputs, random  # noqa: E402
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_variants(case: Case, dtype: torch.dtype) -> None:
+    q, k, v = inputs(**case.sizes, dtype=dtype)
+    parameters = case.parameters()
+    grad = random(*q.shape[:3], v.shape[3], seed=4, dtype=dtype)
+    actual = gradients(
+        lambda q, k, v: tesela.attention(q, k, v, case.variant, **parameters), (q, k, v), grad
+    )
+    check(actual, Gradients(*reference_gradients(q, k, v, grad, case, parameters)), dtype)
+
+
+FULL, CAUSAL = CASES[0], CASES[1]
+SIZES = [
+    {"queries": 1, "keys": 1},
+    {"queries": 300, "keys": 1, "kv_heads": 6},
+    {"queries": 1, "keys": 300, "kv_heads": 1},
+    {"queries": 129, "keys": 257, "head_dim": 72, "head_dim_v": 40},
+    {"queries": 65, "keys": 64, "head_dim": 128, "head_dim_v": 256, "batch": 1},
+    {"queries": 64, "keys": 63, "head_dim": 256, "head_dim_v": 8, "batch": 1, "heads": 2},
+]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("sizes", SIZES, ids=str)
+@pytest.mark.parametrize("layout", ["bhsd", "bshd"])
+def test_sizes(sizes: dict[str, int], dtype: torch.dtype, layout: Any) -> None:
+    q, k, v = inputs(**sizes, dtype=dtype)
+    grad = random(*q.shape[:3], v.shape[3], seed=4, dtype=dtype)
+    wanted = Gradients(*reference_gradients(q, k, v, grad, CAUSAL, {}, scale=0.3))
+
+    def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        if layout == "bhsd":
+            return tesela.attention(q, k, v, "causal", scale=0.3)
+        swapped = (each.transpose(1, 2).contiguous() for each in (q, k, v))
+        return tesela.attention(*swapped, "causal", scale=0.3, layout=layout).transpose(1, 2)
+
+    check(gradients(attend, (q, k, v), grad), wanted, dtype)
+
+
+def test_without_pairs() -> None:
+    q, k, v = inputs(keys=0)
+    dq, dk, dv = gradients(lambda *a: tesela.attention(*a), (q, k, v), torch.ones_like(q))
+    assert (dq == 0).all()
+    assert dk.shape == k.shape and dv.shape == v.shape
+    q, k, v = inputs(queries=0)
+    dq, dk, dv = gradients(lambda *a: tesela.attention(*a), (q, k, v), torch.ones_like(q))
+    assert (dk == 0).all() and (dv == 0).all()
+
+
+def test_gradients_keep_the_order_in_memory() -> None:
+    q, k, v = leaves(*(each.transpose(1, 2).contiguous().transpose(1, 2) for each in inputs()))
+    found = torch.autograd.grad(tesela.attention(q, k, v).sum(), (q, k, v))
+    assert all(each.transpose(1, 2).is_contiguous() for each in found)
+
+
+GRADIENTS: dict[str, Callable[[Tensor], Tensor]] = {
+    "transposed": lambda grad: grad.transpose(1, 2).contiguous().transpose(1, 2),
+    "columns first": lambda grad: grad.mT.contiguous().mT,
+    "every other row": lambda grad: grad.repeat_interleave(2, 2)[:, :, ::2],
+    "padded": lambda grad: torch.nn.functional.pad(grad, (3, 5))[..., 3:-5],
+    "expanded heads": lambda grad: grad[:, :1].expand_as(grad),
+    "expanded rows": lambda grad: grad[:, :, :1].expand_as(grad),
+    "one number": lambda grad: grad[:1, :1, :1, :1].expand_as(grad),
+    "negated": torch._neg_view,
+}
+
+
+@pytest.mark.parametrize("name", GRADIENTS)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_strides_of_the_gradient(name: str, dtype: torch.dtype) -> None:
+    q, k, v = inputs(dtype=dtype)
+    grad = GRADIENTS[name](random(*q.shape, seed=4, dtype=dtype))
+    wanted = gradients(lambda *a: tesela.attention(*a, "causal"), (q, k, v), grad.contiguous())
+    actual = gradients(lambda *a: tesela.attention(*a, "causal"), (q, k, v), grad)
+    assert all(map(torch.equal, actual, wanted))
+
+
+def test_views_and_expanded_heads() -> None:
+    q, k, v = inputs(kv_heads=1)
+    grad = random(*q.shape, seed=4, dtype=q.dtype)
+    wanted = Gradients(*reference_gradients(q, k, v, grad, CAUSAL, {}))
+
+    def expanded(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        wide = torch.cat([q, q], -1)[..., 64:]
+        return tesela.attention(wide, k.expand(2, 6, 61, 64), v.expand(2, 6, 61, 64), "causal")
+
+    check(gradients(expanded, (q, k, v), grad), wanted, q.dtype)
+
+
+@pytest.mark.parametrize("needed", ["q", "k", "v", "qv"])
+def test_only_what_is_asked_for(needed: str) -> None:
+    dense = inputs()
+    everything = gradients(tesela.attention, dense, torch.ones_like(dense[0]))
+    given = [
+        each.clone().requires_grad_(name in needed) for name, each in zip("qkv", dense, strict=True)
+    ]
+    tesela.attention(*given).sum().backward()
+    for name, each, wanted in zip("qkv", given, everything, strict=True):
+        assert (each.grad is not None) == (name in needed)
+        assert each.grad is None or torch.equal(each.grad, wanted)
+
+
+def test_what_is_kept() -> None:
+    """Two tensors besides q, k and v where a gradient is asked for, and nothing without."""
+    q, k, v = inputs()
+    kept: list[Tensor] = []
+
+    def keep(tensor: Tensor) -> Tensor:
+        kept.append(tensor)
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+        tesela.attention(q, k, v)
+        assert not kept
+        out = tesela.attention(q.requires_grad_(), k, v)
+    assert out.requires_grad
+    assert [tuple(each.shape) for each in kept] == [
+        *(tuple(each.shape) for each in (q, k, v, out)),
+        (2, 6, 37),
+    ]
+    with torch.no_grad():
+        assert not tesela.attention(q, k, v).requires_grad
+    with torch.inference_mode():
+        tesela.attention(q, k, v)
+
+
+def test_changed_inputs_are_noticed() -> None:
+    q, k, v = leaves(*inputs())
+    work = k * 1
+    out = tesela.attention(q, work, v)
+    work.add_(1)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        out.sum().backward()
+
+
+def test_equal_bits() -> None:
+    case = next(each for each in CASES if each.name == "documents_causal")
+    q, k, v = inputs(**case.sizes, dtype=torch.bfloat16)
+    grad = random(*q.shape, seed=4, dtype=q.dtype)
+    parameters = case.parameters()
+
+    def once() -> Gradients:
+        return gradients(
+            lambda *a: tesela.attention(*a, case.variant, **parameters), (q, k, v), grad
+        )
+
+    first = once()
+    for _ in range(20):
+        assert all(map(torch.equal, once(), first))
+
+
+def test_gradcheck() -> None:
+    """Finite differences, in float32."""
+    dense = leaves(*inputs(1, 2, 1, 5, 6, head_dim=8))
+    for variant in ("causal", "softcap"):
+        assert torch.autograd.gradcheck(
+            lambda *a, variant=variant: tesela.attention(*a, variant),
+            dense,
+            eps=1e-2,
+            atol=1e-2,
+            rtol=1e-2,
+        )
+
+
+def test_autocast() -> None:
+    q, k, v = inputs()
+    grad = random(*q.shape, seed=4, dtype=torch.bfloat16)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        low = gradients(lambda *a: tesela.attention(*a, "causal"), (q, k, v), grad)
+    halves = tuple(each.bfloat16() for each in (q, k, v))
+    wanted = gradients(lambda *a: tesela.attention(*a, "causal"), halves, grad)
+    for got, exact in zip(low, wanted, strict=True):
+        assert got.dtype is torch.float32
+        assert torch.equal(got, exact.float())
+
+
+@pytest.mark.parametrize("use_reentrant", [False, True])
+def test_checkpoint(use_reentrant: bool) -> None:
+    dense = inputs()
+    grad = random(*dense[0].shape, seed=4, dtype=torch.float32)
+
+    def layer(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        return tesela.attention(q * 2, k, v, "sliding_window", window=9).sin()
+
+    wanted = gradients(layer, dense, grad)
+    actual = gradients(lambda *a: checkpoint(layer, *a, use_reentrant=use_reentrant), dense, grad)
+    assert all(map(torch.equal, actual, wanted))
+
+
+def test_selective_checkpoint_can_keep_it() -> None:
+    from torch.utils.checkpoint import create_selective_checkpoint_contexts
+
+    calls = []
+
+    def policy(context: Any, operator: Any, *arguments: Any, **named: Any) -> Any:
+        from torch.utils.checkpoint import CheckpointPolicy
+
+        is_ours = operator is torch.ops.tesela.attention.default
+        calls.append((is_ours, context.is_recompute))
+        return CheckpointPolicy.MUST_SAVE if is_ours else CheckpointPolicy.PREFER_RECOMPUTE
+
+    dense = inputs()
+    grad = random(*dense[0].shape, seed=4, dtype=torch.float32)
+
+    def layer(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        return tesela.attention(q * 2, k, v, "causal").sin()
+
+    wanted = gradients(layer, dense, grad)
+    actual = gradients(
+        lambda *a: checkpoint(
+            layer,
+            *a,
+            use_reentrant=False,
+            context_fn=lambda: create_selective_checkpoint_contexts(policy),
+        ),
+        dense,
+        grad,
+    )
+    assert (True, False) in calls
+    assert all(map(torch.equal, actual, wanted))
+
+
+def test_opcheck() -> None:
+    q, k, v = leaves(*inputs())
+    text = tesela.variant("sliding_window").text
+    rest = (text, ["window"], [9], [], [], None, False)
+    forward = torch.ops.tesela.attention.default
+    torch.library.opcheck(forward, (q, k, v, *rest, False))
+    # The check of compiled code would want a gradient of the logarithms, too.
+    others = ("test_schema", "test_autograd_registration", "test_faketensor")
+    torch.library.opcheck(forward, (q, k, v, *rest, True), test_utils=others)
+    with torch.no_grad():
+        out, lse = torch.ops.tesela.attention(q, k, v, *rest, True)
+    given = (torch.rand_like(q), *(each.detach() for each in (q, k, v, out, lse)), *rest)
+    torch.library.opcheck(torch.ops.tesela.attention_backward.default, given)
+
+
+# torch.func
+
+
+def loss(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    return tesela.attention(q, k, v, "causal").sin().sum()
+
+
+def test_functions() -> None:
+    dense = inputs()
+    wanted = torch.autograd.grad(loss(*(given := leaves(*dense))), given)
+    for actual in (
+        torch.func.grad(loss, (0, 1, 2))(*dense),
+        torch.func.vjp(loss, *dense)[1](torch.ones(())),
+    ):
+        for got, exact in zip(actual, wanted, strict=True):
+            assert torch.equal(got, exact)
+
+
+def test_vmap_of_gradients() -> None:
+    q, k, v = inputs()
+    many = torch.stack([q, q.flip(0), q * 2])
+    for function in (torch.func.grad(loss, (0, 1, 2)),):
+        mapped = torch.vmap(function, (0, None, None))(many, k, v)
+        for index in range(3):
+            for got, exact in zip(mapped, function(many[index], k, v), strict=True):
+                torch.testing.assert_close(got[index], exact)
+
+
+def test_gradients_of_vmap() -> None:
+    q, k, v = inputs()
+    many = torch.stack([q, q.flip(0), q * 2])
+
+    def mapped(many: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        return torch.vmap(loss, (0, None, None))(many, k, v).sum()
+
+    def looped(many: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        return torch.stack([loss(each, k, v) for each in many]).sum()
+
+    for differentiate in (
+        lambda function: torch.func.grad(function, (0, 1, 2))(many, k, v),
+        lambda function: torch.autograd.grad(function(*(a := leaves(many, k, v))), a),
+    ):
+        for got, exact in zip(differentiate(mapped), differentiate(looped), strict=True):
+            torch.testing.assert_close(got, exact, rtol=1e-5, atol=1e-5)
+
+
+# torch.compile
+
+
+@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
+def test_compiled(backend: str) -> None:
+    def step(q: Tensor, k: Tensor, v: Tensor, slope: Tensor, size: int) -> Tensor:
+        text = """attention both(window: i32, slope: f32[H]) {
+          mask  = q >= k && q - k < window
+          score = s + slope[h] * (k - q)
+        }"""
+        out = tesela.attention(q * 2, k, v, text, window=size, slope=slope)
+        return (out + 1).sin().sum()
+
+    torch.compiler.reset()
+    compiled = torch.compile(step, fullgraph=True, backend=backend, dynamic=True)
+    slope = torch.rand(6)
+    with torch._dynamo.config.patch(error_on_recompile=True):
+        for length, size in ((37, 9), (64, 5), (101, 20)):
+            given = leaves(*inputs(queries=length, keys=length + 3))
+            wanted = torch.autograd.grad(step(*given, slope, size), given)
+            actual = torch.autograd.grad(compiled(*given, slope, size), given)
+            for got, exact in zip(actual, wanted, strict=True):
+                torch.testing.assert_close(got, exact, rtol=1e-5, atol=1e-5)
+
+
+def test_compiled_with_logarithms() -> None:
+    def detached(q: Tensor) -> tuple[Tensor, Tensor]:
+        out, lse = tesela.attention(q, q, q, "causal", return_lse=True)
+        return out, lse.detach()
+
+    torch.compiler.reset()
+    (q,) = leaves(random(2, 4, 37, 32, seed=1, dtype=torch.float32))
+    compiled = torch.compile(detached, fullgraph=True, backend="aot_eager")
+    out, lse = compiled(q)
+    assert not lse.requires_grad
+    (actual,) = torch.autograd.grad(out.sum(), q)
+    (wanted,) = torch.autograd.grad(detached(q)[0].sum(), q)
+    torch.testing.assert_close(actual, wanted)
+
+    def attached(q: Tensor) -> Any:
+        return tesela.attention(q, q, q, "causal", return_lse=True)
+
+    with pytest.raises(Exception, match=r"logarithms.*detach"):
+        torch.compile(attached, fullgraph=True, backend="aot_eager")(q)[0].sum().backward()
+
+
+# What is refused
+
+
+def test_captured_tensors_are_refused() -> None:
+    dense = inputs()
+    slope = torch.rand(6, requires_grad=True)
+    for given in (dense, leaves(*dense)):
+        with pytest.raises(tesela.UnsupportedError, match=r"'slope' requires.*slope\.detach\(\)"):
+            tesela.attention(*given, "alibi", slope=slope)
+        with pytest.raises(tesela.UnsupportedError, match=r"'slope' requires"):
+            tesela.attention(*given, tesela.variant("alibi", slope=slope))
+        with torch.autocast("cpu"), pytest.raises(tesela.UnsupportedError, match="'slope' req"):
+            tesela.attention(*given, "alibi", slope=slope)
+    cap = torch.tensor(5.0, requires_grad=True)
+    with pytest.raises(tesela.UnsupportedError, match=r"'cap' requires"):
+        tesela.attention(*dense, "softcap", cap=cap)
+    sinks = torch.rand(6, dtype=torch.bfloat16, requires_grad=True)
+    with pytest.raises(tesela.UnsupportedError, match=r"'logit' requires"):
+        tesela.attention(*dense, "learned_sinks", logit=sinks)
+    for refused in (
+        lambda: torch.func.grad(lambda s: tesela.attention(*dense, "alibi", slope=s).sum())(
+            slope.detach()
+        ),
+        lambda: torch.compile(
+            lambda s: tesela.attention(*dense, "alibi", slope=s), backend="aot_eager"
+        )(slope),
+    ):
+        with pytest.raises(Exception, match="'slope' requires a gradient"):
+            refused()
+    out = tesela.attention(*leaves(*dense), "alibi", slope=slope.detach())
+    out.sum().backward()
+    with torch.no_grad():
+        tesela.attention(*dense, "alibi", slope=slope)
+
+
+def test_gradients_of_logarithms_are_refused() -> None:
+    q, k, v = leaves(*inputs())
+    out, lse = tesela.attention(q, k, v, return_lse=True)
+    with pytest.raises(tesela.UnsupportedError, match=r"logarithms.*lse\.detach\(\)"):
+        (out.sum() + lse.sum()).backward(retain_graph=True)
+    with pytest.raises(tesela.UnsupportedError, match="logarithms"):
+        lse.sum().backward(retain_graph=True)
+    (out.sum() + lse.detach().sum()).backward()
+    assert q.grad is not None
+
+
+def test_out_is_refused() -> None:
+    q, k, v = leaves(*inputs())
+    with pytest.raises(tesela.UnsupportedError, match=r"out is given.*leave out away"):
+        tesela.attention(q, k, v, out=torch.empty(2, 6, 37, 64))
+    with pytest.raises(tesela.UnsupportedError, match=r"out is given"):
+        tesela.attention(*inputs(), out=torch.empty(2, 6, 37, 64, requires_grad=True))
+    with torch.no_grad():
+        tesela.attention(q, k, v, out=torch.empty(2, 6, 37, 64))
+
+
+def test_forward_mode_is_refused() -> None:
+    q, k, v = inputs()
+    with torch.autograd.forward_ad.dual_level():
+        dual = torch.autograd.forward_ad.make_dual(q, torch.ones_like(q))
+        with pytest.raises(tesela.UnsupportedError, match=r"forward-mode.*backward\(\)"):
+            tesela.attention(dual, k, v)
+        with pytest.raises(tesela.UnsupportedError, match="forward-mode"):
+            tesela.attention(dual, *leaves(k, v))
+    with pytest.raises(tesela.UnsupportedError, match="forward-mode"):
+        torch.func.jvp(lambda q: tesela.attention(q, k, v), (q,), (torch.ones_like(q),))
+
+
+def test_second_gradients_are_refused() -> None:
+    q, k, v = inputs()
+    given = leaves(q, k, v)
+    first = torch.autograd.grad(loss(*given), given, create_graph=True)
+    for got, exact in zip(first, torch.autograd.grad(loss(*given), given), strict=True):
+        assert torch.equal(got, exact)  # the first ones are there
+    with pytest.raises(tesela.UnsupportedError, match=r"double backward.*create_graph"):
+        first[0].sum().backward()
+    with pytest.raises(tesela.UnsupportedError, match="double backward"):
+        torch.func.grad(lambda q: torch.func.grad(loss)(q, k, v).sum())(q)
+    with pytest.raises(tesela.UnsupportedError, match="forward-mode"):
+        torch.func.hessian(loss)(q, k, v)
+    with pytest.raises(tesela.UnsupportedError, match="double backward"):
+        torch.vmap(torch.func.grad(lambda q: torch.func.grad(loss)(q, k, v).sum()))(q[None])
