@@ -185,6 +185,47 @@ def test_gradcheck() -> None:
         )
 
 
+def _value(parameter: Any, extents: dict[str, int]) -> Any:
+    """Of a parameter of the library's: a small number, or a random tensor."""
+    if parameter.shape is None:
+        return min(parameter.default, 5)
+    shape = [extents.get(name, 40) for name in parameter.shape]
+    generator = torch.Generator().manual_seed(len(parameter.name))
+    if parameter.type == "bool":
+        return torch.rand(shape, generator=generator) > 0.4
+    if parameter.type == "i32":
+        return torch.randint(0, 6, shape, generator=generator, dtype=torch.int32)
+    numbers = torch.rand(shape, generator=generator)
+    return numbers.bfloat16() if parameter.type == "bf16" else numbers
+
+
+@pytest.mark.parametrize("name", tesela.library())
+def test_finite_differences_of_the_library(name: str) -> None:
+    """Along one direction of q, of k and of v: a block that is wrong has its part in it."""
+    batch, heads, length, step = 2, 4, 70, 1e-2
+    dense = [each.double() for each in inputs(batch, heads, 2, length, length, head_dim=16)]
+    extents = {"B": batch, "H": heads, "Sq": length, "Sk": length}
+    parameters = tesela.variant(name).parameters
+    variant = tesela.variant(name).bind(**{p.name: _value(p, extents) for p in parameters})
+    grad = random(batch, heads, length, 16, seed=4, dtype=torch.float64)
+
+    def loss(*dense: Tensor) -> Tensor:
+        out = tesela.attention(*(each.float() for each in dense), variant)
+        return (out.double() * grad).sum()
+
+    found = torch.autograd.grad(loss(*(leaf := leaves(*dense))), leaf)
+    for place, gradient in enumerate(found):
+        direction = random(*gradient.shape, seed=5, dtype=torch.float64)
+        moved = [
+            [each + sign * step * direction if i == place else each for i, each in enumerate(dense)]
+            for sign in (1, -1)
+        ]
+        slope = ((loss(*moved[0]) - loss(*moved[1])) / (2 * step)).item()
+        exact = (gradient * direction).sum().item()
+        limit = 1e-2 * gradient.norm().item() + 1e-2
+        assert abs(slope - exact) <= limit, f"d{'qkv'[place]}: {exact}, not {slope}"
+
+
 def test_autocast() -> None:
     q, k, v = inputs()
     grad = random(*q.shape, seed=4, dtype=torch.bfloat16)
