@@ -14,6 +14,7 @@ torch = pytest.importorskip("torch", reason="the tests of the PyTorch layer need
 import tesela  # noqa: E402
 import tesela.torch  # noqa: E402
 from gradient_variants import CASES, Case, reference_gradients  # noqa: E402
+from tesela._contexts import HOST, context  # noqa: E402
 from torch import Tensor  # noqa: E402
 from torch.utils.checkpoint import checkpoint  # noqa: E402
 from torch_gradient_tools import Gradients, check, gradients, leaves  # noqa: E402
@@ -58,6 +59,18 @@ def test_sizes(sizes: dict[str, int], dtype: torch.dtype, layout: Any) -> None:
         return tesela.attention(*swapped, "causal", scale=0.3, layout=layout).transpose(1, 2)
 
     check(gradients(attend, (q, k, v), grad), wanted, dtype)
+
+
+def test_prepared() -> None:
+    """The backward pass finds the kernel that was prepared, and compiles nothing."""
+    text = "attention prepared(w: i32 = 5) { mask = q - k < w }"
+    tesela.prepare(
+        [text], dtype=torch.float32, head_dim=64, length=61, device="host", gradients=True
+    ).wait()
+    before = context(HOST).compile_count
+    q, k, v = leaves(*inputs(queries=61))
+    torch.autograd.grad(tesela.attention(q, k, v, text).sum(), (q, k, v))
+    assert context(HOST).compile_count == before
 
 
 def test_without_pairs() -> None:
