@@ -9,9 +9,8 @@
 #include "frontend/emit/ExpressionText.h"
 #include "transforms/ReverseSweep.h"
 
+#include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/MLIRContext.h"
-#include "llvm/ADT/MapVector.h"
-#include "llvm/Support/raw_ostream.h"
 
 #include <fmt/format.h>
 
@@ -49,7 +48,7 @@ bool isComputedFrom(const Variant &variant, NodeId root, int32_t number) {
 }
 
 Result<Derivatives> textsOf(const Variant &variant, NodeId root, attn::VariantOp op, Block &body,
-                            const char *what) {
+                            const char *what, std::string_view source) {
   std::vector<Found> found;
   SmallVector<attn::RoundsOp> around;
   find(body, around, found);
@@ -60,13 +59,15 @@ Result<Derivatives> textsOf(const Variant &variant, NodeId root, attn::VariantOp
     llvm::append_range(roots, each.partial->getOperands());
   }
   ExpressionText text(op, body, roots);
-  if (!text.isWithinLimits())
-    return Error(Code::unsupported,
-                 fmt::format("{}:{}:{}: the derivatives of the {} are larger than a text may be, "
-                             "which has at most 8192 operators, numbers and names: write parts of "
-                             "it as captured tensors, or nest fewer sums",
-                             variant.file, variant.nodes[root].location.line,
-                             variant.nodes[root].location.column, what));
+  if (!text.isWithinLimits()) {
+    Diagnostics diagnostics(source, variant.file);
+    diagnostics.error({variant.nodes[root].location, 1},
+                      fmt::format("the derivatives of this {} are larger than a text may be, which "
+                                  "has at most 8192 operators, numbers and names; put parts of it "
+                                  "into a captured tensor",
+                                  what));
+    return Error(Code::unsupported, diagnostics.render());
+  }
   Derivatives result;
   result.lets = text.lets();
   std::map<std::string, std::vector<PartialDerivative>> byName;
@@ -132,27 +133,30 @@ std::string notesOf(const Variant &variant, std::string_view text) {
 
 Result<VariantGradient> gradientHere(const Variant &variant, std::string_view text) {
   MLIRContext context(MLIRContext::Threading::DISABLED);
-  std::string messages;
+  Diagnostics diagnostics(text, variant.file);
   ScopedDiagnosticHandler handler(&context, [&](mlir::Diagnostic &diagnostic) {
-    llvm::raw_string_ostream(messages) << diagnostic.getLocation() << ": " << diagnostic;
+    SourceLocation place = variant.location;
+    if (auto location = dyn_cast<FileLineColLoc>(diagnostic.getLocation()))
+      place = {int(location.getLine()), int(location.getColumn())};
+    diagnostics.error({place, 1}, diagnostic.str());
     return success();
   });
   OwningOpRef<ModuleOp> module = emitVariant(variant, context);
   auto op = *module->getOps<attn::VariantOp>().begin();
   FailureOr<attn::GradientOp> gradient = differentiate(op);
-  // A text has no ops without rules: what fails is too large.
+  // Each op of a text has its rule: what fails is too large.
   if (failed(gradient))
-    return Error(Code::unsupported, messages);
+    return Error(Code::unsupported, diagnostics.render());
   VariantGradient result;
   result.name = variant.name;
   Result<Derivatives> ofScore =
-      textsOf(variant, variant.score, op, gradient->getScore().front(), "score");
+      textsOf(variant, variant.score, op, gradient->getScore().front(), "score", text);
   if (!ofScore)
     return ofScore.error();
   result.score = std::move(*ofScore);
   if (variant.sink != kInvalid) {
     Result<Derivatives> ofSink =
-        textsOf(variant, variant.sink, op, gradient->getSink().front(), "sink");
+        textsOf(variant, variant.sink, op, gradient->getSink().front(), "sink", text);
     if (!ofSink)
       return ofSink.error();
     result.sink = std::move(*ofSink);

@@ -259,9 +259,9 @@ private:
     reduce.walk([&](Operation *) { ++copiedOps; });
     if (!failed && copiedOps > kMostCopiedOps) {
       failed = true;
-      reduce.emitOpError() << "makes the derivative larger than " << kMostCopiedOps
-                           << " operations, because sums within sums are copied; nest fewer of "
-                              "them, or make their values captured tensors";
+      reduce.emitError() << "the derivative of this reduction takes more than " << kMostCopiedOps
+                         << " operations, because sums within sums are copied; nest fewer of them, "
+                            "or put their values into a captured tensor";
     }
     return !failed;
   }

@@ -128,13 +128,9 @@ class Check {
 public:
   Check(Launch &launch, RandomSource &random, Tally &tally)
       : launch(launch), random(random), tally(tally) {
-    const Extents &extents = launch.bindings.extents;
-    point.b = random.below(extents.B);
-    point.h = random.below(extents.H);
-    point.hkv = point.h / (extents.H / extents.Hkv);
-    point.q = random.below(extents.Sq);
-    point.k = random.below(extents.Sk);
-    s = std::ldexp(random.between(-12000, 12000), -12);
+    // Where the score is finite, if some of these are such pairs.
+    for (int draw = 0; draw < 10 && (draw == 0 || !std::isfinite(valueOfVariant())); ++draw)
+      choosePair();
   }
 
   /// Of the score, or of the sink. Empty, or what is wrong.
@@ -155,6 +151,16 @@ public:
   }
 
 private:
+  void choosePair() {
+    const Extents &extents = launch.bindings.extents;
+    point.b = random.below(extents.B);
+    point.h = random.below(extents.H);
+    point.hkv = point.h / (extents.H / extents.Hkv);
+    point.q = random.below(extents.Sq);
+    point.k = random.below(extents.Sk);
+    s = std::ldexp(random.between(-12000, 12000), -12);
+  }
+
   std::string byScore(const PartialDerivative &partial) {
     return compare(partial.text, [&](double step) {
       double known = std::exchange(s, s + step);

@@ -60,9 +60,10 @@ class Gradient(unittest.TestCase):
         environment = dict(os.environ, PATH=os.path.dirname(TESELA) + os.pathsep + os.environ["PATH"])
         for block in blocks:
             for command, printed in re.findall(r"\$ (.*)\n((?:(?!\$ ).*\n?)*)", block):
-                done = subprocess.run(["bash", "-c", f"({command}) 2> >(sed '1i\\\\' )"], env=environment,
-                                      capture_output=True, text=True, timeout=60)
-                self.assertEqual(done.stdout, printed)
+                done = subprocess.run(["bash", "-c", command], env=environment, capture_output=True, text=True,
+                                      timeout=60)
+                notes = "\n" + done.stderr if done.stderr else ""
+                self.assertEqual(done.stdout + notes, printed)
 
     def test_sum(self):
         text = read("docs", "gradients.md")
@@ -79,14 +80,15 @@ class Gradient(unittest.TestCase):
 
     def test_numbers_of_the_language(self):
         """What is an f32 stays one, whatever the text of its operands is."""
-        self.assertIn("d t[h] = 1.0 * q * k", self.score("s + t[h] * q * k", "t: f32[H]").replace(" / d ", " d "))
-        self.assertIn("= q / (1.0 * k)\n", self.score("s + t[h] * q / k", "t: f32[H]"))
-        self.assertIn("(k - -2147483648)", self.score("s + t[h] * (k - -2147483648)", "t: f32[H]").replace("= ", "= (").replace("\n", ")\n"))
+        self.assertIn("= 1.0 * k * q\n", self.score("s + t[h] * q * k", "t: f32[H]"))
+        self.assertIn("= 1.0 * q / k\n", self.score("s + t[h] * q / k", "t: f32[H]"))
+        self.assertIn("= k - -2147483648\n", self.score("s + t[h] * (k - -2147483648)", "t: f32[H]"))
+        self.assertIn("= k - 3\n", self.score("s + t[h] * (k + -3)", "t: f32[H]"))
 
     def test_names(self):
         """Indices and lets get names that nothing else has."""
         printed = self.score("s + sum(x < 4: i[x] * j * t1)", "i: f32[4], j: f32, t1: f32")
-        self.assertIn("d score / d i[l] = j * t1    for l < 4\n", printed)
+        self.assertIn("d score / d i[l] = t1 * j    for l < 4\n", printed)
         printed = self.score("tanh(tanh(tanh(s * t1 + 1) * t1 + 1) * t1 + 1)", "t1: f32")
         self.assertIn("let t2 = ", printed)
         self.assertNotIn("let t1 = ", printed)
@@ -103,20 +105,21 @@ class Gradient(unittest.TestCase):
 
     def test_notes(self):
         done = self.call("gradient", "-", text="attention a(t: f32[H]) {\n  score = s + t[int(s)] + floor(q / 2.0)\n}\n")
-        self.assertIn("-:2:17: note: no derivative passes through int()", done.stderr)
+        self.assertIn("<stdin>:2:17: note: no derivative passes through int()", done.stderr)
         self.assertNotIn("floor", done.stderr)  # of nothing that has a derivative
 
     def test_faults(self):
-        self.assertIn("-:1:25: error: 'x' is not in scope", self.call("gradient", "-", code=2, text="attention a { score = s * x }").stderr)
-        nested = "s * t[h]"
-        for depth in range(60):
-            nested = f"sum(i{depth} < 2: t[i{depth}] * {nested} + s)"
+        self.assertIn("<stdin>:1:27: error: 'x' is not in scope", self.call("gradient", "-", code=2, text="attention a { score = s * x }").stderr)
+        nested = "s"
+        for depth in reversed(range(60)):
+            index = " + ".join(f"x{level}" for level in range(depth + 1))
+            nested = f"sum(x{depth} < 2: sin(t[{index}] * {nested} + s))"
         refused = self.call("gradient", "-", code=2, text=f"attention a(t: f32[H]) {{ score = {nested} }}").stderr
-        self.assertRegex(refused, r"-:1:\d+.*operations, because sums within sums are copied; nest fewer")
+        self.assertRegex(refused, r"<stdin>:1:\d+: error: the derivative of this reduction takes more than 65536")
         # As large as a text may be: a derivative of it is larger.
         chain = " * ".join(f"(s + t[{n}])" for n in range(1500))
         refused = self.call("gradient", "-", code=2, text=f"attention a(t: f32[H]) {{ score = {chain} }}").stderr
-        self.assertIn("are larger than a text may be", refused)
+        self.assertRegex(refused, r"<stdin>:1:\d+: error: the derivatives of this score are larger than a text may be")
 
 
 if __name__ == "__main__":
