@@ -9,7 +9,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.fx.experimental.symbolic_shapes import has_static_value
 
 from tesela._variant import Variant
 from tesela.torch._launch import check_tensors, launch
@@ -49,6 +48,13 @@ def _are_plain(values: Iterable[Any]) -> bool:
     return True
 
 
+def _is_static(value: float) -> bool:
+    # The module brings SymPy with it: importing it above made a first call 0.6 s longer.
+    from torch.fx.experimental.symbolic_shapes import has_static_value
+
+    return has_static_value(value)
+
+
 def _by_operator(
     q: Tensor,
     k: Tensor,
@@ -67,7 +73,7 @@ def _by_operator(
         if isinstance(value, Tensor):
             tensor_names.append(name)
             tensors.append(value)
-        elif isinstance(value, float) and not has_static_value(value):
+        elif isinstance(value, float) and _is_compiling() and not _is_static(value):
             # A graph would be compiled for its present value. In a tensor it stays an argument.
             tensor_names.append(name)
             tensors.append(torch.ones((), dtype=torch.float64) * value)
