@@ -45,7 +45,8 @@ _SECOND = (
 def _captured(name: str) -> str:
     return (
         f"the value of the parameter '{name}' requires a gradient, and Tesela computes gradients "
-        f"of q, k and v only: pass it detached, as {name}.detach()"
+        f"of q, k and v only: pass it detached, as {name}.detach(); where a function captures it, "
+        "detach it outside of the function"
     )
 
 
