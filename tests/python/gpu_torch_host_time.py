@@ -106,6 +106,18 @@ def main() -> int:
             lambda: _dispatch._by_operator(q, q, q, variant, None, False, False, None, {}),
         )
     row("tesela.attention, causal, grad mode", lambda: tesela.attention(q, q, q, "causal"))
+    x, grad = q.clone().requires_grad_(), torch.ones_like(q)
+    for name, backend, attend in (
+        ("tesela.attention", SDPBackend.MATH, lambda: tesela.attention(x, x, x, "causal")),
+        ("flash", SDPBackend.FLASH_ATTENTION, lambda: sdpa(x, x, x, is_causal=True)),
+        ("cuDNN", SDPBackend.CUDNN_ATTENTION, lambda: sdpa(x, x, x, is_causal=True)),
+    ):
+        with sdpa_kernel(backend):
+            row(f"{name}, causal, differentiated", attend)
+            row(
+                f"{name}, its forward and backward pass",
+                lambda attend=attend: torch.autograd.grad(attend(), x, grad),
+            )
     return 0
 
 

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from typing import Any
 
@@ -312,6 +313,40 @@ def test_opcheck() -> None:
     torch.library.opcheck(torch.ops.tesela.attention_backward.default, given)
 
 
+def test_profiles_and_modes_see_it() -> None:
+    """An eager call goes around the dispatcher, unless somebody looks; the bits are the same."""
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    seen: list[str] = []
+
+    class Watch(TorchDispatchMode):
+        def __torch_dispatch__(
+            self, function: Any, types: Any, arguments: Any = (), named: Any = None
+        ) -> Any:
+            seen.append(str(function))
+            return function(*arguments, **(named or {}))
+
+    dense = inputs()
+    grad = random(*dense[0].shape, seed=4, dtype=torch.float32)
+    slope = torch.rand(6)
+
+    def attend(*dense: Tensor) -> Tensor:
+        return tesela.attention(*dense, "alibi", slope=slope)
+
+    eager = gradients(attend, dense, grad)
+    with Watch():
+        assert all(map(torch.equal, gradients(attend, dense, grad), eager))
+    out = attend(*(given := leaves(*dense)))
+    with Watch():  # only the backward pass
+        assert all(map(torch.equal, torch.autograd.grad(out, given, grad), eager))
+    assert seen.count("tesela.attention.default") == 1
+    assert seen.count("tesela.attention_backward.default") == 2
+    with torch.profiler.profile() as profile:
+        gradients(attend, dense, grad)
+    events = {event.key for event in profile.key_averages()}
+    assert {"tesela::attention", "tesela::attention_backward"} <= events
+
+
 # torch.func
 
 
@@ -402,6 +437,22 @@ def test_compiled_with_logarithms() -> None:
 
     with pytest.raises(Exception, match=r"logarithms.*detach"):
         torch.compile(attached, fullgraph=True, backend="aot_eager")(q)[0].sum().backward()
+
+
+@pytest.mark.parametrize("is_observed", [False, True])
+def test_compiled_autograd(is_observed: bool) -> None:
+    """The backward pass of an eager call, as one graph."""
+    from torch._dynamo import compiled_autograd
+
+    given = leaves(*inputs())
+    wanted = torch.autograd.grad(loss(*given), given)
+    torch.compiler.reset()
+    with torch.profiler.profile() if is_observed else contextlib.nullcontext():
+        value = loss(*given)
+    with compiled_autograd._enable(torch.compile(backend="aot_eager", fullgraph=True)):
+        value.backward()
+    for each, exact in zip(given, wanted, strict=True):
+        torch.testing.assert_close(each.grad, exact)
 
 
 # What is refused

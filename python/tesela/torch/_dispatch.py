@@ -11,8 +11,10 @@ import torch
 from torch import Tensor
 
 from tesela._variant import Variant
+from tesela.torch._gradients import Function, gradients_for, refuse_gradient_of_logarithms
 from tesela.torch._launch import check_tensors, launch
-from tesela.torch._operator import ATTENTION, ATTENTION_INTO, autocast
+from tesela.torch._launch_backward import launch_backward
+from tesela.torch._operator import ATTENTION, ATTENTION_BACKWARD, ATTENTION_INTO, autocast
 
 _PLAIN = frozenset((Tensor, torch.nn.Parameter))
 
@@ -55,6 +57,23 @@ def _is_static(value: float) -> bool:
     return has_static_value(value)
 
 
+def _for_operator(variant: Variant, parameters: Mapping[str, Any]) -> tuple[Any, ...]:
+    """The variant as operators take it: its text, and the names and values of parameters."""
+    number_names, numbers, tensor_names, tensors = [], [], [], []
+    for name, value in {**variant.bound, **parameters}.items():
+        if isinstance(value, Tensor):
+            tensor_names.append(name)
+            tensors.append(value)
+        elif isinstance(value, float) and _is_compiling() and not _is_static(value):
+            # A graph would be compiled for its present value. In a tensor it stays an argument.
+            tensor_names.append(name)
+            tensors.append(torch.ones((), dtype=torch.float64) * value)
+        elif value is not None:
+            number_names.append(name)
+            numbers.append(value)
+    return variant._program.line, number_names, numbers, tensor_names, tensors
+
+
 def _by_operator(
     q: Tensor,
     k: Tensor,
@@ -68,24 +87,57 @@ def _by_operator(
 ) -> Any:
     if not _is_compiling():  # there the operator says so
         check_tensors(q, k, v)
-    number_names, numbers, tensor_names, tensors = [], [], [], []
-    for name, value in {**variant.bound, **parameters}.items():
-        if isinstance(value, Tensor):
-            tensor_names.append(name)
-            tensors.append(value)
-        elif isinstance(value, float) and _is_compiling() and not _is_static(value):
-            # A graph would be compiled for its present value. In a tensor it stays an argument.
-            tensor_names.append(name)
-            tensors.append(torch.ones((), dtype=torch.float64) * value)
-        elif value is not None:
-            number_names.append(name)
-            numbers.append(value)
-    given = (variant._program.line, number_names, numbers, tensor_names, tensors)
+    given = _for_operator(variant, parameters)
     if out is not None:
         lse = ATTENTION_INTO(q, k, v, out, *given, scale, is_bshd, return_lse)
         return (out, lse) if return_lse else out
     result, lse = ATTENTION(q, k, v, *given, scale, is_bshd, return_lse)
     return (result, lse) if return_lse else result
+
+
+class _Eager(Function):
+    """Attention whose gradients are asked for, as the operator's rule, without the dispatcher."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        variant: Variant,
+        scale: float | None,
+        is_bshd: bool,
+        parameters: Mapping[str, Any],
+    ) -> Any:
+        out, lse = launch(q, k, v, variant, scale, True, is_bshd, None, parameters)
+        given = {**variant.bound, **parameters}
+        ctx.tensors = [name for name, value in given.items() if isinstance(value, Tensor)]
+        ctx.numbers = {name: value for name, value in given.items() if name not in ctx.tensors}
+        ctx.save_for_backward(q, k, v, out, lse, *(given[name] for name in ctx.tensors))
+        ctx.set_materialize_grads(False)
+        ctx.variant, ctx.options = variant, (scale, is_bshd)
+        return out, lse
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor | None, grad_of_lse: Tensor | None) -> Any:
+        refuse_gradient_of_logarithms(grad_of_lse)
+        if grad is None:
+            return gradients_for(ctx, None, 0)
+        q, k, v, out, lse, *tensors = ctx.saved_tensors
+        dense = (grad, q, k, v, out, lse)
+        parameters = {**ctx.numbers, **dict(zip(ctx.tensors, tensors, strict=True))}
+        if (
+            _is_compiling()
+            or _is_observed()
+            or _is_grad_enabled()  # gradients of gradients are to be refused
+            or not _are_plain((*dense, *tensors))
+        ):
+            given = _for_operator(ctx.variant, parameters)
+            gradients = ATTENTION_BACKWARD(*dense, *given, *ctx.options)
+        else:
+            scale, is_bshd = ctx.options
+            gradients = launch_backward(*dense, ctx.variant, scale, is_bshd, parameters)
+        return gradients_for(ctx, gradients, 0)
 
 
 def attention(
@@ -102,8 +154,8 @@ def attention(
     """What :func:`tesela.attention` calls; see there.
 
     The dispatcher costs as much as a launch. So an eager call goes around it where nothing would
-    come of it: no gradient, profile, trace, mode, transform or subclass. What the key of autocast
-    does is done here.
+    come of it: no profile, trace, mode, transform or subclass. What the keys of autograd and
+    autocast do is done here.
     """
     if (
         _is_compiling()
@@ -118,15 +170,17 @@ def attention(
         or (parameters and not _are_plain(parameters.values()))
     ):
         return _by_operator(q, k, v, variant, scale, return_lse, is_bshd, out, parameters)
-    if _is_grad_enabled() and (
-        _any_requires_grad(q, k, v, out)
-        or (
-            (variant.bound or parameters)
-            and _any_requires_grad(*variant.bound.values(), *parameters.values())
-        )
-    ):
+    is_differentiated = _is_grad_enabled() and _any_requires_grad(q, k, v, out)
+    if (is_differentiated and out is not None) or (
+        (variant.bound or parameters)
+        and _is_grad_enabled()
+        and _any_requires_grad(*variant.bound.values(), *parameters.values())
+    ):  # it says why not
         return _by_operator(q, k, v, variant, scale, return_lse, is_bshd, out, parameters)
     if _is_autocasting() and torch.is_autocast_enabled(q.device.type):
         q, k, v = autocast(q.device.type, (q, k, v))
-    result, lse = launch(q, k, v, variant, scale, return_lse, is_bshd, out, parameters)
+    if is_differentiated:
+        result, lse = _Eager.apply(q, k, v, variant, scale, is_bshd, parameters)
+    else:
+        result, lse = launch(q, k, v, variant, scale, return_lse, is_bshd, out, parameters)
     return (result, lse) if return_lse else result

@@ -20,8 +20,6 @@ from tesela._errors import UnsupportedError
 from tesela.torch._operator import ATTENTION, ATTENTION_BACKWARD, ATTENTION_INTO, LIBRARY
 
 _forward_ad: Any = torch.autograd.forward_ad
-# Its class, and not torch.autograd.Function: the rule runs at one level of torch.func's already.
-_Function: Any = _SingleLevelFunction
 _single_level: Any = autograd_function.enable_single_level_autograd_function  # type: ignore[attr-defined]
 
 _FORWARD_MODE = (
@@ -47,7 +45,8 @@ _SECOND = (
 def _captured(name: str) -> str:
     return (
         f"the value of the parameter '{name}' requires a gradient, and Tesela computes gradients "
-        f"of q, k and v only: pass it detached, as {name}.detach()"
+        f"of q, k and v only: pass it detached, as {name}.detach(); where a function captures it, "
+        "detach it outside of the function"
     )
 
 
@@ -78,6 +77,17 @@ def why_no_gradients(dense: Sequence[Tensor], parameters: Mapping[str, Any]) -> 
     return None
 
 
+_OneLevel: Any = _SingleLevelFunction
+_AllLevels: Any = torch.autograd.Function
+
+
+class Function(_OneLevel):  # type: ignore[misc]
+    """A function of autograd at one level: a rule of the dispatcher is at one of torch.func's."""
+
+    # What torch._dynamo.compiled_autograd asks for; only PyTorch's class for all levels has it.
+    _compiled_autograd_key = staticmethod(_AllLevels._compiled_autograd_key)
+
+
 def _redispatch(operator: Any, keys: Any, *arguments: Any) -> Any:
     with torch._C._AutoDispatchBelowAutograd():
         return operator.redispatch(keys & torch._C._after_autograd_keyset, *arguments)
@@ -89,7 +99,24 @@ def _redispatch_of_function(operator: Any, keys: Any, *arguments: Any) -> Any:
         return _redispatch(operator, keys, *arguments)
 
 
-class _Attention(_Function):  # type: ignore[misc]
+def gradients_for(ctx: Any, gradients: Sequence[Tensor] | None, first: int) -> tuple[Any, ...]:
+    """What a function's backward gives, whose arguments have q, k and v from ``first`` on."""
+    count = len(ctx.needs_input_grad)
+    needed = ctx.needs_input_grad[first : first + 3]
+    wanted = [
+        gradient if is_needed else None
+        for gradient, is_needed in zip(gradients or (None,) * 3, needed, strict=True)
+    ]
+    return (*(None,) * first, *wanted, *(None,) * (count - first - 3))
+
+
+def refuse_gradient_of_logarithms(gradient: Tensor | None) -> None:
+    """Raises UnsupportedError where there is one."""
+    if gradient is not None:
+        raise UnsupportedError(_LSE)
+
+
+class _Attention(Function):
     """Attention whose gradients are asked for: it keeps q, k, v, the result and the logarithms."""
 
     @staticmethod
@@ -103,21 +130,15 @@ class _Attention(_Function):  # type: ignore[misc]
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor | None, grad_of_lse: Tensor | None) -> Any:
-        if grad_of_lse is not None:
-            raise UnsupportedError(_LSE)
-        none = (None,) * len(ctx.needs_input_grad)
+        refuse_gradient_of_logarithms(grad_of_lse)
         if grad is None:
-            return none
+            return gradients_for(ctx, None, 1)
         q, k, v, out, lse, *tensors = ctx.saved_tensors
         gradients = ATTENTION_BACKWARD(grad, q, k, v, out, lse, *ctx.variant, tensors, *ctx.options)
-        wanted = (
-            gradient if is_needed else None
-            for gradient, is_needed in zip(gradients, ctx.needs_input_grad[1:4], strict=True)
-        )
-        return (None, *wanted, *none[4:])
+        return gradients_for(ctx, gradients, 1)
 
 
-class _Gradients(_Function):  # type: ignore[misc]
+class _Gradients(Function):
     """Gradients that remember their arguments (create_graph=True)."""
 
     @staticmethod
