@@ -5,6 +5,7 @@
 #ifndef TESELA_TESTS_GRADIENTRULE_H
 #define TESELA_TESTS_GRADIENTRULE_H
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <functional>
@@ -29,7 +30,7 @@ inline std::string gradientFault(const std::vector<float> &out, const GradientRe
            std::to_string(out.size());
   for (size_t first = 0; first < out.size(); first += rowElements) {
     double error = 0, honest = 0, rounding = 0, sums = 0;
-    for (size_t i = first; i < first + rowElements; ++i) {
+    for (size_t i = first; i < std::min(first + rowElements, out.size()); ++i) {
       double exact = reference.exact[i];
       error += std::pow(out[i] - exact, 2);
       honest += std::pow(reference.base[i] - exact, 2);

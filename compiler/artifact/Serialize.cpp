@@ -106,6 +106,9 @@ public:
     if (number > uint64_t(last))
       return fail();
     value = Enum(number);
+    if constexpr (std::is_same_v<Enum, ElementType>)
+      if (elementSize(value) == 0) // its numbers have a gap
+        fail();
   }
   template <typename T> void list(std::vector<T> &values, size_t leastBytes) {
     uint64_t count = number(8);
@@ -142,7 +145,7 @@ template <typename Stream> void fields(Stream &stream, std::optional<Expression>
 
 template <typename Stream> void fields(Stream &stream, TensorArgument &tensor) {
   stream.field(tensor.name);
-  stream.enumeration(tensor.type, ElementType::boolean);
+  stream.enumeration(tensor.type, ElementType::e4m3);
   stream.enumeration(tensor.role, TensorArgument::Role::out);
   stream.list(tensor.extents, 1);
   stream.field(tensor.contiguous);
@@ -152,7 +155,7 @@ template <typename Stream> void fields(Stream &stream, TensorArgument &tensor) {
 template <typename Stream> void fields(Stream &stream, Workspace &workspace) {
   stream.field(workspace.name);
   stream.list(workspace.extents, 8);
-  stream.enumeration(workspace.type, ElementType::boolean);
+  stream.enumeration(workspace.type, ElementType::e4m3);
 }
 
 template <typename Stream> void fields(Stream &stream, ArgumentSlot &slot) {
@@ -182,7 +185,7 @@ template <typename Stream> void fields(Stream &stream, CaptureExtent &extent) {
 
 template <typename Stream> void fields(Stream &stream, Parameter &parameter) {
   stream.field(parameter.name);
-  stream.enumeration(parameter.type, ElementType::boolean);
+  stream.enumeration(parameter.type, ElementType::e4m3);
   stream.field(parameter.isCapture);
   stream.list(parameter.extents, 16);
   stream.optional(parameter.defaultValue, [&](double &value) { stream.field(value); });
@@ -192,7 +195,7 @@ template <typename Stream> void fields(Stream &stream, Artifact &artifact) {
   stream.field(artifact.variantName);
   stream.enumeration(artifact.target.kind, Target::Kind::cuda);
   stream.field(artifact.target.sm);
-  stream.enumeration(artifact.inputType, ElementType::boolean);
+  stream.enumeration(artifact.inputType, ElementType::e4m3);
   stream.field(artifact.headDimQk);
   stream.field(artifact.headDimV);
   stream.field(artifact.schedule);

@@ -23,6 +23,8 @@ std::optional<ElementType> elementTypeOf(Type type) {
     return ElementType::f16;
   if (type.isBF16())
     return ElementType::bf16;
+  if (isa<Float8E4M3FNType>(type))
+    return ElementType::e4m3;
   if (type.isInteger(32))
     return ElementType::i32;
   if (type.isInteger(8)) // as a bool lies in memory
@@ -77,7 +79,7 @@ private:
     if (!type)
       return invalid(kernel, name,
                      "has an element type that no tensor has: take f32, f16, bf16, "
-                     "i32 or i8");
+                     "f8E4M3FN, i32 or i8");
     std::optional<tile::Role> role = kernel.getArgumentRole(index);
     if (!role)
       return invalid(kernel, name, "has no role: write in, out, optional or workspace before it");

@@ -180,7 +180,7 @@ private:
   bool elementType(Parameter &parameter) {
     const Token &token = here();
     auto type = parseElementType(token.text);
-    if (!type) {
+    if (!type || *type == ElementType::e4m3) {
       std::string_view near = nearestName(token.text, {"i32", "f32", "f16", "bf16", "bool"});
       error(token, described(token) + " is no type" +
                        (near.empty() ? "" : "; did you mean '" + std::string(near) + "'?") +

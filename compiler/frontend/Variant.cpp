@@ -33,6 +33,7 @@ ScalarType elementScalar(ElementType type) {
   case ElementType::f32:
   case ElementType::f16:
   case ElementType::bf16:
+  case ElementType::e4m3:
     return ScalarType::f32;
   }
   return ScalarType::f32;

@@ -177,6 +177,8 @@ const char *elementReader(ElementType type) {
     return "I32";
   case ElementType::boolean:
     return "Bool";
+  case ElementType::e4m3:
+    break; // the parser refuses it
   }
   return "";
 }

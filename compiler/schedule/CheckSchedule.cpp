@@ -114,11 +114,11 @@ Status checkCuda(const Schedule &schedule, const KernelSpecification &specificat
   int64_t registers =
       strips * (schedule.blockN + paddedHeadDim(specification.headDimV)) / 2 +
       (schedule.qInRegisters ? strips * paddedHeadDim(specification.headDimQk) / 4 : 0);
-  if (registers > 224)
-    return reject(fmt::format("keeps {} values in the registers of a thread, of which 224 can hold "
+  if (registers > tileRegisters[0])
+    return reject(fmt::format("keeps {} values in the registers of a thread, of which {} can hold "
                               "tiles; take more warps, a smaller block_m or block_n, or "
                               "q_in_registers = false",
-                              registers));
+                              registers, tileRegisters[0]));
   return Status::success();
 }
 

@@ -13,12 +13,14 @@ namespace tesela {
 /// Query heads of a block at most: a tensor copy brings the rows of a warpgroup, which has 64.
 constexpr int64_t mostHeads = 64;
 
-/// Values of tiles that a thread of 1, 2 or 3 consumers can hold beside everything else, where no
-/// finder takes registers (RoleRegisters.h deals 256, 232 or 160).
-inline constexpr int64_t tileRegisters[] = {0, 224, 208, 128};
+/// Values of tiles (pipe-count-registers) that a thread can hold beside everything else: without
+/// roles, of 255 registers; of 1, 2 or 3 consumers, where no finder takes registers
+/// (RoleRegisters.h deals 256, 232 or 160).
+inline constexpr int64_t tileRegisters[] = {224, 224, 208, 128};
 
-/// What a thread of a consumer holds of tiles: accumulators of S and O; and with `overlap` the last
-/// block's P beside this block's S.
+/// What a thread of a consumer of attention will hold of tiles: accumulators of S and O; and with
+/// `overlap` the last block's P beside this block's S. An estimate before there is IR; PtxTest
+/// holds it against what pipe-count-registers counts.
 inline int64_t heldRegisters(int64_t blockN, int64_t headDimV, bool overlap) {
   return (blockN + paddedHeadDim(headDimV)) / 2 + (overlap ? blockN / 4 : 0);
 }

@@ -89,7 +89,8 @@ def attention(
         InvalidArgumentError: a shape, stride, type or value does not fit; the sentence says which,
             and what to do.
         InvalidVariantError: the variant's text has errors.
-        UnsupportedError: the device cannot do it.
+        UnsupportedError: the device cannot do it, or a gradient is asked for that there is not:
+            only q, k and v have gradients, in PyTorch and JAX.
     """
     function = getattr(_known, _framework(type(q)))
     if layout != "bhsd" and layout != "bshd":

@@ -26,7 +26,8 @@ static_assert(int(TESELA_F32) == int(ElementType::f32) &&
               int(TESELA_F16) == int(ElementType::f16) &&
               int(TESELA_BF16) == int(ElementType::bf16) &&
               int(TESELA_I32) == int(ElementType::i32) &&
-              int(TESELA_BOOL) == int(ElementType::boolean));
+              int(TESELA_BOOL) == int(ElementType::boolean) &&
+              int(TESELA_E4M3) == int(ElementType::e4m3));
 
 namespace {
 
@@ -137,7 +138,7 @@ Status checkIndex(size_t index, size_t count, const char *what) {
 Result<ElementType> elementType(int type) {
   if (type == TESELA_I64)
     return invalid("the type is i64, which captured tensors alone may have: convert to i32");
-  if (type < TESELA_F32 || type > TESELA_BOOL)
+  if (elementSize(ElementType(type)) == 0)
     return invalid("the type " + std::to_string(type) + " is none of tesela_type's");
   return ElementType(type);
 }

@@ -72,7 +72,7 @@ std::string nameOf(const Device &device) {
   return device.kind == Device::Kind::host ? "the host" : "cuda:" + std::to_string(device.index);
 }
 
-/// "i64", "f64", "complex of 64 bits", "a type of code 10 and 8 bits".
+/// "i64", "f64", "complex of 64 bits", "a type of code 12 and 8 bits".
 std::string describe(dlpack::DataType type) {
   std::string bits = std::to_string(type.bits);
   std::string text;
@@ -108,10 +108,10 @@ std::optional<tesela_type> typeOf(dlpack::DataType type) {
   };
   // Libraries from before kDLBool pass bool as u8.
   constexpr Known known[] = {
-      {dlpack::ieeeFloat, 32, TESELA_F32},    {dlpack::ieeeFloat, 16, TESELA_F16},
-      {dlpack::bfloat, 16, TESELA_BF16},      {dlpack::signedInteger, 32, TESELA_I32},
-      {dlpack::boolean, 8, TESELA_BOOL},      {dlpack::unsignedInteger, 8, TESELA_BOOL},
-      {dlpack::signedInteger, 64, TESELA_I64}};
+      {dlpack::ieeeFloat, 32, TESELA_F32},     {dlpack::ieeeFloat, 16, TESELA_F16},
+      {dlpack::bfloat, 16, TESELA_BF16},       {dlpack::signedInteger, 32, TESELA_I32},
+      {dlpack::boolean, 8, TESELA_BOOL},       {dlpack::unsignedInteger, 8, TESELA_BOOL},
+      {dlpack::signedInteger, 64, TESELA_I64}, {dlpack::float8E4m3, 8, TESELA_E4M3}};
   for (const Known &each : known)
     if (each.code == type.code && each.bits == type.bits && type.lanes == 1)
       return each.type;
@@ -124,7 +124,7 @@ Status convert(const dlpack::Tensor &from, bool readOnly, tesela_tensor *to) {
   if (!type)
     return Error(Code::unsupported,
                  "the DLPack tensor's elements are " + describe(from.type) +
-                     ", they must be f32, f16, bf16, i32, i64, bool or u8: convert "
+                     ", they must be f32, f16, bf16, e4m3, i32, i64, bool or u8: convert "
                      "them");
   result.type = *type;
   switch (from.deviceType) {

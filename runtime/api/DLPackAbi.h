@@ -24,6 +24,7 @@ enum TypeCode : uint8_t {
   bfloat = 4,
   complex = 5,
   boolean = 6,
+  float8E4m3 = 10, ///< kDLFloat8_e4m3fn, since 1.1
 };
 
 struct DataType {

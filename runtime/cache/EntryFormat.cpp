@@ -118,7 +118,7 @@ Result<EntryHeader> decodeEntryHeader(std::string_view start) {
   header.target = fields.text();
   header.schedule = fields.text();
   if (fields.failed || !fields.bytes.empty() || !isEntryKey(header.key) ||
-      type > uint64_t(ElementType::boolean))
+      type > uint64_t(ElementType::e4m3) || elementSize(header.inputType) == 0)
     return damaged("is not well-formed");
   return header;
 }

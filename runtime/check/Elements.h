@@ -11,13 +11,15 @@
 
 namespace tesela {
 
-/// Element `offset` (in elements) of f32, f16 or bf16 data.
+/// Element `offset` (in elements) of f32, f16, bf16 or e4m3 data.
 inline float loadFloat(const void *data, ElementType type, int64_t offset) {
   switch (type) {
   case ElementType::f16:
     return f16ToFloat(static_cast<const uint16_t *>(data)[offset]);
   case ElementType::bf16:
     return bf16ToFloat(static_cast<const uint16_t *>(data)[offset]);
+  case ElementType::e4m3:
+    return e4m3ToFloat(static_cast<const uint8_t *>(data)[offset]);
   default:
     return static_cast<const float *>(data)[offset];
   }
@@ -30,6 +32,9 @@ inline void storeFloat(void *data, ElementType type, int64_t offset, float value
     return;
   case ElementType::bf16:
     static_cast<uint16_t *>(data)[offset] = floatToBf16(value);
+    return;
+  case ElementType::e4m3:
+    static_cast<uint8_t *>(data)[offset] = floatToE4m3(value);
     return;
   default:
     static_cast<float *>(data)[offset] = value;

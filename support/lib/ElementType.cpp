@@ -21,13 +21,15 @@ std::string_view elementTypeName(ElementType type) {
     return "i32";
   case ElementType::boolean:
     return "bool";
+  case ElementType::e4m3:
+    return "e4m3";
   }
   return "unknown";
 }
 
 std::optional<ElementType> parseElementType(std::string_view name) {
   for (ElementType type : {ElementType::f32, ElementType::f16, ElementType::bf16, ElementType::i32,
-                           ElementType::boolean})
+                           ElementType::boolean, ElementType::e4m3})
     if (name == elementTypeName(type))
       return type;
   return std::nullopt;
@@ -42,6 +44,7 @@ int elementSize(ElementType type) {
   case ElementType::bf16:
     return 2;
   case ElementType::boolean:
+  case ElementType::e4m3:
     return 1;
   }
   return 0;
@@ -84,12 +87,36 @@ uint16_t floatToF16(float value) {
   return sign | uint16_t((bits >> 13) - ((127 - 15) << 10));
 }
 
+float e4m3ToFloat(uint8_t bits) {
+  int exponent = (bits >> 3) & 0xf;
+  float fraction = float(bits & 7);
+  float magnitude =
+      exponent == 0 ? std::ldexp(fraction, -9) : std::ldexp(fraction + 8, exponent - 10);
+  if ((bits & 0x7f) == 0x7f)
+    magnitude = NAN;
+  return bits & 0x80 ? -magnitude : magnitude;
+}
+
+uint8_t floatToE4m3(float value) {
+  uint8_t sign = uint8_t(std::signbit(value) ? 0x80 : 0);
+  if (std::isnan(value))
+    return sign | 0x7f;
+  float magnitude = std::fmin(std::fabs(value), 448.0f);
+  if (magnitude < 0x1p-6f) // subnormal: the unit is 2^-9; rint rounds to even
+    return sign | uint8_t(std::rint(magnitude * 0x1p9f));
+  uint32_t bits = std::bit_cast<uint32_t>(magnitude);
+  bits += 0x7ffff + ((bits >> 20) & 1);
+  return sign | uint8_t((bits >> 20) - ((127 - 7) << 3));
+}
+
 float roundTo(ElementType type, float value) {
   switch (type) {
   case ElementType::bf16:
     return bf16ToFloat(floatToBf16(value));
   case ElementType::f16:
     return f16ToFloat(floatToF16(value));
+  case ElementType::e4m3:
+    return e4m3ToFloat(floatToE4m3(value));
   default:
     return value;
   }

@@ -4,6 +4,8 @@
 //===----------------------------------------------------------------------===//
 #include "AlgorithmCase.h"
 
+#include "check/Elements.h"
+
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -51,22 +53,25 @@ const std::vector<Attention> attentions = {
 
 void PrintTo(const Place &place, std::ostream *stream) { *stream << place.name; }
 
-double roundedTo(ElementType type, double value) {
-  float number = float(value);
-  return type == ElementType::bf16  ? bf16ToFloat(floatToBf16(number))
-         : type == ElementType::f16 ? f16ToFloat(floatToF16(number))
-                                    : number;
-}
+double roundedTo(ElementType type, double value) { return roundTo(type, float(value)); }
 
 //===----------------------------------------------------------------------===//
 // Values
 //===----------------------------------------------------------------------===//
 
+/// Rows of 8-bit elements begin at multiples of 16 bytes, as they must on a GPU.
+static Tensor viewOf(ElementType type, int batches, int heads, int length, int dim, bool bshd) {
+  int columns = type == ElementType::e4m3 ? (dim + 15) / 16 * 16 : dim;
+  Tensor view =
+      (bshd ? Tensor::bshd : Tensor::bhsd)(nullptr, type, batches, heads, length, columns);
+  view.extents[3] = dim;
+  return view;
+}
+
 Values::Values(const Context &context, ElementType type, int batches, int heads, int length,
                int dim, bool bshd)
     : type(type), batches(batches), heads(heads), length(length), dim(dim),
-      memory(context,
-             (bshd ? Tensor::bshd : Tensor::bhsd)(nullptr, type, batches, heads, length, dim)),
+      memory(context, viewOf(type, batches, heads, length, dim, bshd)),
       values(size_t(batches) * heads * length * dim) {}
 
 int64_t Values::offsetOf(size_t index) const {
@@ -83,12 +88,7 @@ void Values::set(const std::vector<double> &from) {
   void *data = memory.host().data;
   for (size_t i = 0; i < values.size(); ++i) {
     values[i] = roundedTo(type, from[i]);
-    float number = float(values[i]);
-    if (type == ElementType::f32)
-      static_cast<float *>(data)[offsetOf(i)] = number;
-    else
-      static_cast<uint16_t *>(data)[offsetOf(i)] =
-          type == ElementType::bf16 ? floatToBf16(number) : floatToF16(number);
+    storeFloat(data, type, offsetOf(i), float(values[i]));
   }
   ASSERT_TRUE(memory.upload().ok());
 }
@@ -106,13 +106,8 @@ std::vector<float> Values::download() {
   EXPECT_TRUE(memory.download().ok() && memory.guardIsIntact());
   const void *data = memory.host().data;
   std::vector<float> result(values.size());
-  for (size_t i = 0; i < result.size(); ++i) {
-    int64_t offset = offsetOf(i);
-    result[i] = type == ElementType::f32 ? static_cast<const float *>(data)[offset]
-                : type == ElementType::bf16
-                    ? bf16ToFloat(static_cast<const uint16_t *>(data)[offset])
-                    : f16ToFloat(static_cast<const uint16_t *>(data)[offset]);
-  }
+  for (size_t i = 0; i < result.size(); ++i)
+    result[i] = loadFloat(data, type, offsetOf(i));
   return result;
 }
 

@@ -277,6 +277,39 @@ class BlockMasks(unittest.TestCase):
         with self.assertRaises(IndexError):
             mask[0, 0, 0, 0]
 
+    def test_gradients(self) -> None:
+        """Against plain PyTorch: FlexAttention itself has no gradients on the CPU."""
+        table = torch.randn(HEADS, KEYS + QUERIES, generator=torch.Generator().manual_seed(1))
+
+        def score(s: Any, b: Any, h: Any, q_idx: Any, kv_idx: Any) -> Any:
+            return torch.tanh(s + table[h, kv_idx - q_idx + QUERIES])
+
+        q, k, v = (each.requires_grad_() for each in tensors(kv_heads=2))
+        mask = flex.create_block_mask(flex_functions.causal_mask, None, None, QUERIES, KEYS)
+
+        def ours(q: Any, k: Any, v: Any) -> Any:
+            return flex.flex_attention(q, k, v, score, mask, enable_gqa=True).sin().sum()
+
+        def plain(q: Any, k: Any, v: Any) -> Any:
+            k, v = (each.repeat_interleave(2, 1) for each in (k, v))
+            rows, columns = torch.arange(QUERIES)[:, None], torch.arange(KEYS)
+            s = torch.tanh(q @ k.mT / 4 + table[:, columns - rows + QUERIES])
+            p = s.masked_fill(columns > rows, -torch.inf).softmax(-1)
+            return (p @ v).sin().sum()
+
+        wanted = torch.autograd.grad(plain(q, k, v), (q, k, v))
+        compiled = torch.compile(ours, fullgraph=True, backend="aot_eager")
+        for function in (ours, compiled):
+            for got, exact in zip(
+                torch.autograd.grad(function(q, k, v), (q, k, v)), wanted, strict=True
+            ):
+                torch.testing.assert_close(got, exact, atol=2e-5, rtol=1e-4)
+        table.requires_grad_()
+        with self.assertRaisesRegex(tesela.UnsupportedError, r"requires a gradient.*detach"):
+            ours(q, k, v)
+        with torch.no_grad():
+            ours(q, k, v)
+
 
 if __name__ == "__main__":
     unittest.main(argv=sys.argv)

@@ -196,3 +196,97 @@ def test_several_devices():
 
 def test_the_library_sees_the_gpu(gpu):
     assert _native.devices("cuda"), "JAX has a GPU, and Tesela finds none"
+
+
+def gradients(function, arrays, weight):
+    def loss(*arrays):
+        return (function(*arrays).astype("float32") * weight).sum()
+
+    return jax.jit(jax.grad(loss, (0, 1, 2)))(*arrays)
+
+
+def exact_gradients(arrays, weight, mask, score=lambda s: s):
+    """dq, dk and dv in double precision."""
+    q, k, v, do = (np.asarray(each).astype(np.float64) for each in (*arrays, weight))
+    shared = q.shape[1] // k.shape[1]
+    k, v = (np.repeat(each, shared, axis=1) for each in (k, v))
+    scale = q.shape[3] ** -0.5
+    s = np.einsum("bhqd,bhkd->bhqk", q, k) * scale
+    s = np.where(np.broadcast_to(mask, s.shape), score(s), -np.inf)
+    p = np.exp(s - s.max(-1, keepdims=True))
+    p /= p.sum(-1, keepdims=True)
+    dp = np.einsum("bhqd,bhkd->bhqk", do, v)
+    ds = p * (dp - (p * dp).sum(-1, keepdims=True)) * scale
+    dk, dv = np.einsum("bhqk,bhqd->bhkd", ds, q), np.einsum("bhqk,bhqd->bhkd", p, do)
+    halves = (each.reshape(each.shape[0], -1, shared, *each.shape[2:]).sum(2) for each in (dk, dv))
+    return (np.einsum("bhqk,bhkd->bhqd", ds, k), *halves)
+
+
+def check_gradients(actual, wanted, dtype):
+    for name, got, truth in zip("qkv", actual, wanted, strict=True):
+        assert got.dtype == dtype and got.shape == truth.shape
+        error = np.abs(np.asarray(got).astype(np.float64) - truth).max()
+        largest = error / max(np.abs(truth).max(), 0.5)  # a row with one key has dq = 0
+        limit = {"float16": 4e-3, "bfloat16": 3e-2}[dtype]
+        assert largest <= limit, f"the largest error of d{name} is {largest}"
+
+
+def weight_of(q, v, dtype):
+    numbers = np.random.default_rng(9).standard_normal((*q.shape[:3], v.shape[-1]))
+    return jnp.asarray(jnp.asarray(numbers, dtype), "float32")
+
+
+@pytest.mark.parametrize("shape", SHAPES[1:], ids=str)
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_gradients(gpu, shape, dtype):
+    arrays = inputs(gpu, shape, dtype)
+    weight = weight_of(arrays[0], arrays[2], dtype)
+    rows, columns = positions(shape[3], shape[4])
+    actual = gradients(lambda *a: tesela.attention(*a, "causal"), arrays, weight)
+    check_gradients(actual, exact_gradients(arrays, weight, rows >= columns), dtype)
+
+
+def test_gradients_with_values_on_the_device(gpu):
+    """A captured tensor, and a scalar that the kernel reads from the device's memory."""
+    arrays = inputs(gpu, (2, 4, 2, 300, 300, 64, 64))
+    weight = weight_of(arrays[0], arrays[2], "bfloat16")
+    text = """attention both(id: i32[B, Sk], window: i32) {
+      mask = id[b, q] == id[b, k] && q >= k && q - k < window
+    }"""
+    ids = np.sort(np.random.default_rng(1).integers(0, 5, (2, 300)), axis=1)
+    rows, columns = positions(300, 300)
+    mask = (ids[:, None, :, None] == ids[:, None, None, :]) & (rows >= columns)
+    call = jax.jit(
+        lambda a, ids, w: gradients(
+            lambda *a: tesela.attention(*a, text, id=ids, window=w), a, weight
+        )
+    )
+    for window in (7, 200):
+        kept = mask & (rows - columns < window)
+        actual = call(arrays, jnp.asarray(ids, jnp.int32), window)
+        check_gradients(actual, exact_gradients(arrays, weight, kept), "bfloat16")
+
+
+def test_vmap_of_gradients(gpu):
+    q, k, v = inputs(gpu, (2, 4, 2, 130, 200, 64, 64))
+    weight = weight_of(q, v, "bfloat16")
+
+    def loss(q, k, v):
+        return (tesela.attention(q, k, v, "causal").astype("float32") * weight).sum()
+
+    many = jnp.stack([q, 2 * q, -q])
+    mapped = jax.jit(jax.vmap(jax.grad(loss, (0, 1, 2)), (0, None, None)))(many, k, v)
+    rows, columns = positions(130, 200)
+    for index in range(3):
+        wanted = exact_gradients((many[index], k, v), weight, rows >= columns)
+        check_gradients([each[index] for each in mapped], wanted, "bfloat16")
+
+
+def test_a_hundred_launches_have_the_same_bits(gpu):
+    arrays = inputs(gpu, (2, 8, 2, 1500, 1500, 128, 128))
+    weight = weight_of(arrays[0], arrays[2], "bfloat16")
+    call = jax.jit(lambda *a: gradients(lambda *a: tesela.attention(*a, "causal"), a, weight))
+    first = [np.asarray(each) for each in call(*arrays)]
+    for _ in range(100):
+        for got, truth in zip(call(*arrays), first, strict=True):
+            np.testing.assert_array_equal(np.asarray(got).view(np.uint16), truth.view(np.uint16))

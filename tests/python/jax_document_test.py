@@ -21,7 +21,7 @@ def test_page():
         names.pop("out", None)
         exec(compile(block, str(PAGE), "exec"), names)
         results.append(names.get("out"))
-    first, tilted, mapped, sharded, _ = results
+    first, tilted, mapped, sharded, *_ = results
     q, k, v = names["q"], names["k"], names["v"]
     rows, columns = positions(512, 512)
 
@@ -36,6 +36,10 @@ def test_page():
     windows = np.asarray([64, 256])[:, None, None, None]
     check(mapped, causal & (rows - columns < windows))
     check(sharded, causal)
+    for name in "qkv":
+        gradient = names[f"d{name}"]
+        assert gradient.shape == names[name].shape and np.isfinite(gradient).all()
+        assert gradient.any()
     assert names["tilted"]._cache_size() == 1
     assert isinstance(sharded, jax.Array)
     assert names["program"].platforms == ("cpu",)

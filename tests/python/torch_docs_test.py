@@ -1,6 +1,6 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The examples of docs/pytorch.md run, one after the other, and print what the page says."""
+"""The examples of docs/pytorch.md and training.md run, and print what the pages say."""
 
 from __future__ import annotations
 
@@ -12,17 +12,18 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="the tests of the PyTorch layer need PyTorch")
 
-PAGE = Path(__file__).parents[2] / "docs" / "pytorch.md"
+DOCS = Path(__file__).parents[2] / "docs"
 
 
-def test_examples(capsys: Any) -> None:
-    page = PAGE.read_text()
+@pytest.mark.parametrize(("name", "least"), [("pytorch.md", 8), ("training.md", 1)])
+def test_examples(capsys: Any, name: str, least: int) -> None:
+    page = (DOCS / name).read_text()
     examples = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
-    assert len(examples) >= 7
+    assert len(examples) >= least
     torch.compiler.reset()
     names: dict[str, Any] = {}
     for example in examples:
-        exec(compile(example, str(PAGE), "exec"), names)
+        exec(compile(example, name, "exec"), names)
         out = names["out"]
         assert out.isfinite().all()
     printed = capsys.readouterr().out.strip().splitlines()

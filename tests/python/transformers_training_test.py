@@ -26,7 +26,8 @@ def gradients(model: Any, implementation: str, mask: Any) -> dict[str, Any]:
     model.set_attn_implementation(implementation)
     model.zero_grad()
     with poisoned():
-        labels = ids if mask is None else ids.masked_fill(mask == 0, -100)
+        # The first token is guessed behind padding: by a query without keys.
+        labels = ids if mask is None else ids.masked_fill(mask.roll(1, 1) * mask == 0, -100)
         model(ids, attention_mask=mask, labels=labels, use_cache=False).loss.backward()
     return {name: each.grad for name, each in model.named_parameters() if each.grad is not None}
 

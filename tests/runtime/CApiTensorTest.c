@@ -329,7 +329,7 @@ static void test_dlpack_types(void) {
     tesela_type type;
   } known[] = {{kDLFloat, 32, TESELA_F32}, {kDLFloat, 16, TESELA_F16}, {kDLBfloat, 16, TESELA_BF16},
                {kDLInt, 32, TESELA_I32},   {kDLBool, 8, TESELA_BOOL},  {kDLUInt, 8, TESELA_BOOL},
-               {kDLInt, 64, TESELA_I64}};
+               {kDLInt, 64, TESELA_I64},   {kDLFloat8_e4m3fn, 8, TESELA_E4M3}};
   struct {
     uint8_t code, bits;
     uint16_t lanes;
@@ -339,7 +339,7 @@ static void test_dlpack_types(void) {
                  {kDLUInt, 16, 1, "are u16"},
                  {kDLBool, 1, 1, "are bool of 1 bits"},
                  {kDLComplex, 64, 1, "are complex of 64 bits"},
-                 {kDLFloat8_e4m3fn, 8, 1, "are a type of code 10 and 8 bits"},
+                 {kDLFloat8_e5m2, 8, 1, "are a type of code 12 and 8 bits"},
                  {kDLFloat, 32, 4, "are f32 in vectors of 4"}};
   struct problem problem;
   struct exported exported;

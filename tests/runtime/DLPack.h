@@ -33,7 +33,8 @@ typedef enum {
   kDLBfloat = 4,
   kDLComplex = 5,
   kDLBool = 6,
-  kDLFloat8_e4m3fn = 10
+  kDLFloat8_e4m3fn = 10,
+  kDLFloat8_e5m2 = 12
 } DLDataTypeCode;
 
 typedef struct {

@@ -16,7 +16,7 @@ namespace {
 
 TEST(ElementType, NamesReadBack) {
   for (ElementType type : {ElementType::f32, ElementType::f16, ElementType::bf16, ElementType::i32,
-                           ElementType::boolean})
+                           ElementType::boolean, ElementType::e4m3})
     EXPECT_EQ(parseElementType(elementTypeName(type)), type);
   EXPECT_FALSE(parseElementType("f64"));
   EXPECT_FALSE(parseElementType(""));
@@ -35,6 +35,32 @@ TEST(ElementType, EverySixteenBitValueSurvivesTheWayThroughF32) {
     else
       EXPECT_EQ(floatToBf16(brain), bits);
   }
+}
+
+TEST(ElementType, EveryE4m3SurvivesTheWayThroughF32) {
+  for (uint32_t bits = 0; bits < 0x100; ++bits) {
+    float value = e4m3ToFloat(uint8_t(bits));
+    EXPECT_EQ(std::isnan(value), (bits & 0x7f) == 0x7f);
+    EXPECT_EQ(std::signbit(value), bits >= 0x80);
+    EXPECT_EQ(floatToE4m3(value), bits);
+  }
+  EXPECT_EQ(e4m3ToFloat(0x01), 0x1p-9f);
+  EXPECT_EQ(e4m3ToFloat(0x08), 0x1p-6f);
+  EXPECT_EQ(e4m3ToFloat(0x38), 1.0f);
+  EXPECT_EQ(e4m3ToFloat(0x7e), 448.0f);
+}
+
+TEST(ElementType, E4m3RoundsToNearestEvenAndStaysFinite) {
+  for (uint32_t bits = 0; bits < 0x7e; ++bits) {
+    float low = e4m3ToFloat(uint8_t(bits)), high = e4m3ToFloat(uint8_t(bits + 1));
+    float middle = (low + high) / 2;
+    EXPECT_EQ(floatToE4m3(middle), bits + (bits & 1)) << bits;
+    EXPECT_EQ(floatToE4m3(std::nextafter(middle, low)), bits);
+    EXPECT_EQ(floatToE4m3(std::nextafter(middle, high)), bits + 1);
+    EXPECT_EQ(floatToE4m3(-middle), (bits + (bits & 1)) | 0x80);
+  }
+  EXPECT_EQ(roundTo(ElementType::e4m3, 449.0f), 448.0f);
+  EXPECT_EQ(roundTo(ElementType::e4m3, -HUGE_VALF), -448.0f);
 }
 
 /// Rounding picks the nearer neighbour, and the even one halfway between.

@@ -141,6 +141,26 @@ class Summary(unittest.TestCase):
         self.assertIn("to FlashAttention-3", tables.overview(results["cases"])[0])
         self.assertIn("FlashAttention-3, D 64 full, 512: 500 TFLOP/s", chart.svg(results))
 
+    def test_deterministic(self):
+        """Tesela's other gradients: beside its faster ones as a peer is, and beside the peers."""
+        results = example()
+        for case, median in zip(results["cases"], (2.0, 2.5, 1.0)):
+            case["engines"]["deterministic"] = entry(median)
+        first, second, _ = results["cases"]
+        self.assertAlmostEqual(summary.ratio(first, "deterministic", "bursts"), 2.0)
+        self.assertAlmostEqual(summary.ratio(second, "cudnn", "bursts", "deterministic"), 1.0)
+        rows = tables.overview(results["cases"], "deterministic")
+        self.assertIn("to cuDNN", rows[0])
+        self.assertNotIn("to Tesela, deterministic", rows[0])
+        self.assertIn("Tesela, deterministic", tables.speeds(results["cases"], "bursts")[0])
+        self.assertIn("Tesela, deterministic, D 64 full, 512", chart.svg(results))
+
+    def test_to_compare(self):
+        out, failed = {"status": "left out"}, {"status": "failed"}
+        self.assertFalse(summary.to_compare({"tesela": out, "deterministic": out}))
+        self.assertTrue(summary.to_compare({"tesela": out, "deterministic": failed}))
+        self.assertFalse(summary.to_compare({"cudnn": failed}))
+
     def test_sparsity(self):
         full, masked = sparse_example()["cases"]
         self.assertAlmostEqual(summary.ratio(masked, "flex", "bursts"), 2.0)
@@ -206,6 +226,15 @@ class Tables(unittest.TestCase):
                 "- Tesela wrong at 2k & <more>: off",
             ],
         )
+
+    def test_errors(self):
+        cases = example()["cases"]
+        errors = {"dq": 2.5e-3, "dk": 3e-3, "dv": 1e-3}
+        cases[0]["engines"]["tesela"]["errors"] = errors
+        rows = self.cells(tables.errors(cases[:1]))
+        self.assertEqual(rows[0][:3], ["", "Tesela", "cuDNN"])
+        self.assertEqual(rows[2][:3], ["512", "2.5e-03 / 3.0e-03 / 1.0e-03", ""])
+        self.assertEqual(tables.errors(example()["cases"]), [])
 
     def test_kernels(self):
         rows = self.cells(tables.kernels(example()["cases"]))[2:]
@@ -348,6 +377,7 @@ class Cases(unittest.TestCase):
         self.assertEqual((full.batch, full.heads), (4, 16))
         self.assertEqual(full.flops, 4 * 4 * 16 * 4096 * 4096 * 128)
         self.assertEqual(causal.flops, full.flops / 2)
+        self.assertEqual(full.backward_flops_of(full.pairs), 2.5 * full.flops)
         window = next(case for case in cases.variant_cases("bf16") if "window" in case.label)
         kept = 1024 * 8192 - 1024 * 1023 // 2
         self.assertEqual(window.flops, 4 * 2 * 16 * kept * 128)
@@ -380,6 +410,11 @@ class Cases(unittest.TestCase):
         everything = [(batch, head) for batch in range(2) for head in range(64)]
         self.assertEqual(case.checked_heads(), everything)
         self.assertEqual(case.checked_heads(scores=1), [(0, 0), (1, 63)])
+        # A head of keys comes with the scores of its eight heads of queries.
+        key_heads = [(batch, head) for batch in range(2) for head in range(8)]
+        scores = 16 * 8 * 8192 * 8192
+        self.assertEqual(case.checked_heads(scores, key_heads=True), key_heads)
+        self.assertEqual(len(case.checked_heads(scores - 1, key_heads=True)), 15)
 
 
 @contextlib.contextmanager
@@ -514,6 +549,15 @@ class Options(unittest.TestCase):
         self.assertTrue({"sparsity D 128 32k", "forms D 128 256k"} <= groups)
         self.assertEqual(parsed.peers, ["fa2"])
 
+    def test_pass(self):
+        """The deterministic gradients have the schedule of the others, unless told otherwise."""
+        self.assertEqual(options.parse([]).pass_name, "forward")
+        parsed = options.parse(["--pass", "backward", "--schedule", "consumers = 0"])
+        self.assertEqual(parsed.pass_name, "backward")
+        self.assertEqual(parsed.deterministic_schedule, "consumers = 0")
+        apart = ["--pass", "backward", "--schedule", "a", "--deterministic-schedule", "b"]
+        self.assertEqual(options.parse(apart).deterministic_schedule, "b")
+
     def test_peers(self):
         """FlashAttention-3 is there where its folder is named."""
         self.assertEqual(options.parse([]).peers, ["cudnn", "fa2", "flex"])
@@ -539,6 +583,9 @@ class Options(unittest.TestCase):
             (["--repetitions", "0"], "'0' is no whole number from 1 to"),
             (["--block-ms", "nan"], "'nan' is no number of milliseconds from 1 to"),
             (["--json", "no/such/folder.json"], "there is no folder 'no/such'"),
+            (["--pass", "both"], "invalid choice: 'both'"),
+            (["--deterministic-schedule", "stages = 1"], "it needs --pass backward"),
+            (["--pass", "backward", "--prototypes", "."], "they are of the forward pass"),
         ):
             done = run(bad)
             self.assertEqual(done.returncode, 2, done.stderr)

@@ -13,7 +13,7 @@ import c_api
 import chart
 import options as command_line
 import tables
-from summary import MODES
+from summary import MODES, OURS
 
 DONE, BAD_RESULT, ENVIRONMENT = 0, 1, 3
 
@@ -41,10 +41,26 @@ def status(results: dict[str, Any]) -> int:
     bad = [entry for entry in entries if entry["status"] in ("wrong", "failed")]
     if bad:
         say(f"{len(bad)} of {len(entries)} results were wrong or failed; they were not timed")
-    if not any(mode in case["engines"]["tesela"] for case in results["cases"] for mode in MODES):
+    ours = [case["engines"].get(name, {}) for case in results["cases"] for name in OURS]
+    if not any(mode in entry for entry in ours for mode in MODES):
         say("Tesela was timed in no case")
         return BAD_RESULT
     return BAD_RESULT if bad or "stopped" in results else DONE
+
+
+def chosen_engines(library: c_api.Library, options: argparse.Namespace) -> list[Any]:
+    # These import PyTorch.
+    import backward
+    import engines
+    import prototypes
+
+    if options.pass_name == "backward":
+        schedules = (options.schedule, options.deterministic_schedule)
+        ours = backward.tesela(library, *schedules, device="cuda")
+        return [*ours, *backward.peers(options.peers, options.fa3)]
+    tesela = engines.Tesela(library, options.schedule)
+    result = [tesela, engines.Classified(tesela), *engines.peers(options.peers, options.fa3)]
+    return result + (prototypes.prototypes(options.prototypes) if options.prototypes else [])
 
 
 def run(options: argparse.Namespace) -> int:
@@ -58,18 +74,12 @@ def run(options: argparse.Namespace) -> int:
         return ENVIRONMENT
     torch.set_grad_enabled(False)
     torch.cuda.init()
-    # These import PyTorch.
-    import bench
-    import engines
-    import prototypes
+    import bench  # imports PyTorch
 
     path = command_line.library_path(options.library)
     try:
         library = c_api.Library(path)
-        tesela = engines.Tesela(library, options.schedule)
-        chosen = [tesela, engines.Classified(tesela), *engines.peers(options.peers, options.fa3)]
-        if options.prototypes:
-            chosen += prototypes.prototypes(options.prototypes)
+        chosen = chosen_engines(library, options)
     except (OSError, AttributeError, c_api.Error) as error:
         say(
             f"{error}: name the library by --library, FlashAttention-3's folder by --fa3, the "

@@ -9,13 +9,16 @@ import random
 import sys
 import time
 from collections.abc import Callable, Sequence
+import dataclasses
 from typing import Any
 
 import torch
 
 import c_api
 
+import backward
 import engines
+import gradients
 import machine
 import reference
 import summary
@@ -23,6 +26,22 @@ import tiles
 import timing
 from cases import Case
 from options import PEERS
+
+
+@dataclasses.dataclass(frozen=True)
+class Pass:
+    """What the two passes of attention are timed and checked with."""
+
+    data: Callable[[Case, int], engines.Data]  # of a case and a seed
+    # (what is wrong with an engine's result, or None; the errors for the JSON)
+    check: Callable[[Case, Any, engines.Prepared], tuple[str | None, dict[str, Any]]]
+    flops_of: Callable[[Case, float], float]  # of a case and a number of pairs
+
+
+PASSES = {
+    "forward": Pass(engines.Data, reference.check, Case.flops_of),
+    "backward": Pass(backward.Data, gradients.check, Case.backward_flops_of),
+}
 
 
 def say(sentence: str) -> None:
@@ -57,25 +76,23 @@ def triton_version() -> str | None:
 
 
 def prepare(
-    engine: Any, case: Case, data: engines.Data
+    engine: Any, case: Case, data: engines.Data, check: Callable
 ) -> tuple[engines.Prepared | None, dict[str, Any]]:
     """(the Prepared or None, its entry in the results). Only a right result is Prepared."""
     where = f"{engine.name}, {case.group}, {case.label}"
     try:
         prepared = engine.prepare(case, data)
-        output = prepared.launch(0)
-        torch.cuda.synchronize()
-        fault, error = reference.fault(case, data, output, prepared.lse(0))
+        fault, errors = check(case, data, prepared)
     except engines.Unavailable as reason:
         say(f"left out: {where}: {reason}")
         return None, {"status": "left out", "reason": str(reason)}
     except Exception as failure:  # whatever a peer or its compiler raises
         reason = f"{type(failure).__name__}: {failure}".strip()
         # A peer that refuses a shape is left out; Tesela and the prototypes must not fail.
-        status = "left out" if engine.name in PEERS else "failed"
+        status = "left out" if engine.name.split("_")[0] in PEERS else "failed"
         say(f"{status}: {where}: {reason.splitlines()[0]}")
         return None, {"status": status, "reason": reason[:2000]}
-    entry = {"status": "ok", "error": error, **prepared.notes}
+    entry = {"status": "ok", **errors, **prepared.notes}
     if fault:
         say(f"WRONG, not timed: {where}: {fault}")
         return None, {**entry, "status": "wrong", "reason": fault}
@@ -85,17 +102,18 @@ def prepare(
 def run_case(
     case: Case, all_engines: Sequence[Any], options: argparse.Namespace, order: random.Random
 ) -> dict[str, Any]:
-    data = engines.Data(case, options.seed)
+    chosen = PASSES[options.pass_name]
+    data = chosen.data(case, options.seed)
     entries, prepared = {}, {}
     for engine in all_engines:
         if not engine.applies(case):
             continue
-        ready, entries[engine.name] = prepare(engine, case, data)
+        if engine.name not in summary.OURS and not summary.to_compare(entries):
+            break
+        ready, entries[engine.name] = prepare(engine, case, data, chosen.check)
         if ready:
             prepared[engine.name] = ready
-        elif engine.name == "tesela" and entries["tesela"]["status"] == "left out":
-            break  # nothing to compare with
-    if "tesela" in prepared or entries["tesela"]["status"] != "left out":
+    if summary.to_compare(entries):
         measured = {}
         if "bursts" in options.modes:
             measured["bursts"] = timing.bursts(prepared, data.count, options.repetitions, order)
@@ -107,19 +125,19 @@ def run_case(
             for name, values in times.items():
                 entries[name][mode] = summary.spread(values)
     counted = case.variant.kept is None
-    for entry in entries.values():
-        if "schedule" in entry and not counted:
-            extents = tiles.extents(entry["schedule"])
-            entry["tiles"], pairs = tiles.needed(case, data.setting, *extents)
-            entry["tile_flops"] = case.flops_of(case.batch * case.heads * pairs)
-    flops = case.flops_of(tiles.kept_pairs(case, data.setting)) if counted else case.flops
+    for name, ready in prepared.items():
+        if ready.tile and not counted:
+            entry = entries[name]
+            entry["tiles"], pairs = tiles.needed(case, data.setting, *ready.tile, data.device)
+            entry["tile_flops"] = chosen.flops_of(case, case.batch * case.heads * pairs)
+    pairs = tiles.kept_pairs(case, data.setting, data.device) if counted else case.pairs
     return {
         "group": case.group,
         "label": case.label,
         "shape": case.describe(),
         "sets_of_inputs": data.count,
         "numbers": data.setting.numbers(),
-        "flops": flops,
+        "flops": chosen.flops_of(case, pairs),
         "engines": entries,
     }
 
@@ -135,12 +153,14 @@ def run(
     order = random.Random(options.seed)
     results = versions(library)
     results["settings"] = {
+        "pass": options.pass_name,
         "modes": list(options.modes),
         "repetitions": options.repetitions,
         "rounds": options.rounds,
         "block_ms": options.block_ms,
         "seed": options.seed,
         "schedule": options.schedule,
+        "deterministic_schedule": options.deterministic_schedule,
         "tolerance": reference.TOLERANCE[options.dtype],
     }
     results["state"] = {"start": machine.gpu_state(results["uuid"])}

@@ -6,12 +6,14 @@
 
 import ctypes
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from ctypes import POINTER, byref, c_char_p, c_double, c_int, c_int64, c_size_t, c_void_p
 from typing import Any
 
 TYPES = {"f32": 0, "f16": 1, "bf16": 2, "i32": 3, "bool": 4}
 INVALID_ARGUMENT, UNSUPPORTED = 1, 3
+# The tensors of a launch that have a place of their own; an algorithm's others go by name.
+MEMBERS = ("q", "k", "v", "o", "lse")
 ORIGINS = ("compiled", "memory cache", "disk cache")
 
 
@@ -46,6 +48,13 @@ class KernelOptions(ctypes.Structure):
         ("schedule", c_char_p),
         ("expected_length", c_int64),
         ("expected_queries", c_int64),
+        ("constants", c_void_p),
+        ("constant_count", c_size_t),
+        ("target", c_char_p),
+        ("sizes", c_void_p),
+        ("algorithm", c_char_p),
+        ("bindings", c_void_p),
+        ("binding_count", c_size_t),
     ]
 
 
@@ -107,6 +116,44 @@ class LaunchArguments(ctypes.Structure):
     ]
 
 
+class Tensor(ctypes.Structure):
+    """A view with its type; strides in elements."""
+
+    _fields_ = [
+        ("size", c_size_t),
+        ("data", c_void_p),
+        ("type", c_int),
+        ("rank", c_int),
+        ("extents", c_int64 * 8),
+        ("strides", c_int64 * 8),
+        ("memory", c_int),
+        ("device_index", c_int),
+        ("read_only", c_int),
+    ]
+
+
+class NamedTensor(ctypes.Structure):
+    _fields_ = [("name", c_char_p), ("tensor", POINTER(Tensor))]
+
+
+class TensorArguments(ctypes.Structure):
+    _fields_ = [
+        ("size", c_size_t),
+        *((name, POINTER(Tensor)) for name in MEMBERS),
+        ("scale", c_double),
+        ("parameters", POINTER(Parameter)),
+        ("parameter_count", c_size_t),
+        ("captures_unchanged", c_int),
+        ("workspace", c_void_p),
+        ("workspace_bytes", c_size_t),
+        ("tensors", POINTER(NamedTensor)),
+        ("tensor_count", c_size_t),
+        ("extents", c_void_p),
+        ("extent_count", c_size_t),
+        ("parameters_in_order", c_int),
+    ]
+
+
 def choice(schedule: str, name: str, default: int | None = None) -> int:
     """The number of a choice in a schedule's text, as `block_m` in "block_m = 128, …"."""
     numbers = re.findall(rf"\b{name} = (\d+)", schedule)
@@ -121,6 +168,15 @@ def contiguous(address: int, shape: Sequence[int]) -> View:
     """The view of memory at `address` that holds [batch, heads, length, head_dim] without gaps."""
     _, heads, length, head_dim = shape
     return View(address, heads * length * head_dim, length * head_dim, head_dim)
+
+
+def tensor(address: int, type_name: str, extents: Sequence[int], strides: Sequence[int]) -> Tensor:
+    result = Tensor(
+        size=ctypes.sizeof(Tensor), data=address, type=TYPES[type_name], rank=len(extents)
+    )
+    result.extents[: len(extents)] = extents
+    result.strides[: len(strides)] = strides
+    return result
 
 
 def scalar(name: str, value: float) -> Parameter:
@@ -152,6 +208,7 @@ class Library:
             ("tesela_kernel_destroy", None, [c_void_p]),
             ("tesela_kernel_describe", c_int, [c_void_p, POINTER(KernelInfo)]),
             ("tesela_launch", c_int, [c_void_p, POINTER(LaunchArguments), c_void_p]),
+            ("tesela_launch_tensors", c_int, [c_void_p, POINTER(TensorArguments), c_void_p]),
         ):
             function = getattr(library, name)
             function.restype, function.argtypes = result, arguments
@@ -197,6 +254,7 @@ class Context:
         schedule: str | None = None,
         expected_length: int = 0,
         expected_queries: int = 0,
+        algorithm: str = "forward",
     ) -> "Kernel":
         options = KernelOptions(
             size=ctypes.sizeof(KernelOptions),
@@ -207,6 +265,7 @@ class Context:
             schedule=schedule.encode() if schedule else None,
             expected_length=expected_length,
             expected_queries=expected_queries,
+            algorithm=algorithm.encode(),
         )
         handle = c_void_p()
         self._library.call("tesela_compile", self._handle, byref(options), byref(handle))
@@ -256,8 +315,39 @@ class Kernel:
             ctypes.sizeof(LaunchArguments), batch, heads, kv_heads, length, kv_length,
             q, k, v, o, lse, scale, values, len(parameters),
         )  # fmt: skip
+        return self._call("tesela_launch", arguments, stream, (values, parameters))
+
+    def tensor_launcher(
+        self,
+        tensors: Mapping[str, Tensor],
+        scale: float = 0.0,
+        parameters: Sequence[Parameter] = (),
+        stream: int | None = None,
+    ) -> Callable[[], None]:
+        """As `launcher`, for an algorithm with tensors of its own: `tensors` has all of them by
+        name, q, k, v, o and lse among them."""
+        pointers = {name: ctypes.pointer(each) for name, each in tensors.items()}
+        members = {name: pointers.pop(name) for name in MEMBERS if name in pointers}
+        named = (NamedTensor * len(pointers))(
+            *(NamedTensor(name.encode(), pointer) for name, pointer in pointers.items())
+        )
+        values = (Parameter * len(parameters))(*parameters)
+        arguments = TensorArguments(
+            size=ctypes.sizeof(TensorArguments),
+            scale=scale,
+            parameters=values,
+            parameter_count=len(parameters),
+            tensors=named,
+            tensor_count=len(named),
+            **members,
+        )
+        return self._call("tesela_launch_tensors", arguments, stream, (values, parameters))
+
+    def _call(
+        self, name: str, arguments: ctypes.Structure, stream: int | None, keep: Any
+    ) -> Callable[[], None]:
         reference = byref(arguments)
-        launch = self._library._library.tesela_launch
+        launch = getattr(self._library._library, name)
 
         def call():
             # Straight to the library: this stands in the timed path.
@@ -265,5 +355,5 @@ class Kernel:
             if code != 0:
                 raise Error(code, self._library._library.tesela_last_error().decode())
 
-        call.keep = (arguments, values, parameters)
+        call.keep = (self, arguments, keep)
         return call

@@ -210,6 +210,11 @@ class Case:
         """Two products: 2 D_qk + 2 D_v operations a pair."""
         return 2 * (self.head_dim_qk + self.head_dim_v) * pairs
 
+    def backward_flops_of(self, pairs: float) -> float:
+        """Five products, those of Q K^T, dO V^T, dV, dQ and dK: 2.5 times as many operations as
+        the forward pass has, where D_qk and D_v are equal."""
+        return (6 * self.head_dim_qk + 4 * self.head_dim_v) * pairs
+
     @property
     def input_bytes(self) -> int:
         q = self.queries * self.heads * self.head_dim_qk
@@ -222,13 +227,15 @@ class Case:
             return 1
         return min(8, -(-2 * cache_bytes // self.input_bytes) + 1)
 
-    def checked_heads(self, scores: int = 2**33) -> list[tuple[int, int]]:
+    def checked_heads(self, scores: int = 2**33, key_heads: bool = False) -> list[tuple[int, int]]:
         """(batch, head) of the heads whose rows the reference computes: all where they have at
-        most `scores` scores together, else the first, the last and some evenly between."""
-        total = self.batch * self.heads
-        count = min(total, max(2, scores // (self.queries * self.length)))
+        most `scores` scores together, else the first, the last and some evenly between. With
+        `key_heads` those of keys, each with the scores of all its query heads."""
+        heads = self.kv_heads if key_heads else self.heads
+        total = self.batch * heads
+        count = min(total, max(2, scores * heads // (self.heads * self.queries * self.length)))
         picked = [i * (total - 1) // max(1, count - 1) for i in range(count)]
-        return [divmod(i, self.heads) for i in picked]
+        return [divmod(i, heads) for i in picked]
 
     def describe(self) -> dict[str, str | int]:
         classified = self.variant.classified

@@ -13,8 +13,10 @@ import summary
 COLOURS = {
     "tesela": "#d9480f",
     "classified": "#f59f00",
+    "deterministic": "#fab005",
     "cudnn": "#1c7ed6",
     "fa3": "#343a40",
+    "fa3_deterministic": "#0b7285",
     "flex": "#37b24d",
     "fa2": "#868e96",
     "prototype": "#ae3ec9",
@@ -127,7 +129,8 @@ def svg(results: dict[str, Any]) -> str:
     height = HEADER + rows * (PANEL_HEIGHT + GAP)
     types = sorted({case["shape"]["dtype"] for case in cases})
     title = (
-        f"Forward attention, TFLOP/s (higher is better): {results['device']}, {', '.join(types)}"
+        f"Attention, {results['settings'].get('pass', 'forward')} pass, TFLOP/s (higher is better): "
+        f"{results['device']}, {', '.join(types)}"
     )
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '

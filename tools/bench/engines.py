@@ -16,9 +16,10 @@ from torch.nn.functional import scaled_dot_product_attention
 
 import c_api
 import fa3
+import tiles
 from cases import Case, Setting
 
-TORCH_TYPES = {"bf16": torch.bfloat16, "f16": torch.float16}
+TORCH_TYPES = {"bf16": torch.bfloat16, "f16": torch.float16, "f32": torch.float32}
 CAPTURE_TYPES = {
     torch.float32: "f32",
     torch.bfloat16: "bf16",
@@ -33,24 +34,46 @@ class Unavailable(RuntimeError):
 
 @dataclass
 class Prepared:
-    launch: Callable[[int], torch.Tensor]  # (index of a set of inputs) -> o
+    # (index of a set of inputs) -> o; of the backward pass -> (dq, dk, dv)
+    launch: Callable[[int], Any]
     # Of the last launch with that set, where it is written.
     lse: Callable[[int], torch.Tensor | None] = lambda index: None
     notes: dict[str, Any] = field(default_factory=dict)  # for the JSON
+    tile: tuple[int, int] | None = None  # how many queries and keys a tile of the kernel has
+    deterministic: bool = False  # whether each launch promises the same bits
+
+
+def synchronize() -> None:
+    """Waits for the GPU where there is one. The CPU's work is done when a call returns."""
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
+
+
+def stream_of(device: str) -> int | None:
+    """The stream that PyTorch works on, as the C API takes it; None on the CPU."""
+    return torch.cuda.current_stream().cuda_stream or None if device == "cuda" else None
+
+
+def cache_bytes(device: str) -> int:
+    """Of the GPU's L2 cache; 0 for the CPU, where no figure is quoted."""
+    if device == "cpu":
+        return 0
+    return getattr(torch.cuda.get_device_properties(0), "L2_cache_size", 50 << 20)
 
 
 class Data:
     """A case's inputs, normal random numbers: as many sets as the L2 cache asks for."""
 
-    def __init__(self, case: Case, seed: int):
-        properties = torch.cuda.get_device_properties(0)
-        generator = torch.Generator(device="cuda")
+    def __init__(self, case: Case, seed: int, device: str = "cuda"):
+        """`device`: "cuda", or "cpu" to try the benchmark out without a GPU."""
+        generator = torch.Generator(device=device)
         generator.manual_seed(seed)
 
         def normal(*shape, dtype=TORCH_TYPES[case.type_name]):
-            return torch.randn(*shape, device="cuda", dtype=dtype, generator=generator)
+            return torch.randn(*shape, device=device, dtype=dtype, generator=generator)
 
-        self.count = case.copies(getattr(properties, "L2_cache_size", 50 << 20))
+        self.device, self.normal = device, normal
+        self.count = case.copies(cache_bytes(device))
         q = (case.batch, case.heads, case.queries, case.head_dim_qk)
         k = (case.batch, case.kv_heads, case.length, case.head_dim_qk)
         v = (case.batch, case.kv_heads, case.length, case.head_dim_v)
@@ -59,7 +82,7 @@ class Data:
         )
         self.scale = case.head_dim_qk**-0.5
         self.setting = case.setting(
-            "cuda", seed, lambda *extents: normal(*extents, dtype=torch.float32)
+            device, seed, lambda *extents: normal(*extents, dtype=torch.float32)
         )
 
 
@@ -78,9 +101,10 @@ def tesela_parameters(setting: Setting) -> list[c_api.Parameter]:
 class Tesela:
     name = "tesela"
 
-    def __init__(self, library: c_api.Library, schedule: str | None):
-        """`schedule`: choices of every kernel's; None leaves them to Tesela."""
-        self.context = library.context("cuda")
+    def __init__(self, library: c_api.Library, schedule: str | None, device: str = "cuda"):
+        """`schedule`: choices of every kernel's; None leaves them to Tesela. `device`: of the
+        library's names for devices."""
+        self.context = library.context(device)
         self.schedule = schedule
 
     def applies(self, case: Case) -> bool:
@@ -89,22 +113,28 @@ class Tesela:
     def prepare(self, case: Case, data: Data) -> Prepared:
         return self.prepare_text(case.variant.text, case, data)
 
-    def prepare_text(self, text: str, case: Case, data: Data) -> Prepared:
+    def compile(
+        self, text: str, case: Case, schedule: str | None, algorithm: str = "forward"
+    ) -> c_api.Kernel:
         try:
-            kernel = self.context.compile(
+            return self.context.compile(
                 text,
                 case.type_name,
                 case.head_dim_qk,
                 case.head_dim_v,
-                self.schedule,
+                schedule,
                 case.length,
                 case.queries,
+                algorithm,
             )
         except c_api.Error as error:
             # An argument is invalid where a schedule does not fit these widths.
             if error.code in (c_api.UNSUPPORTED, c_api.INVALID_ARGUMENT):
                 raise Unavailable(str(error)) from error
             raise
+
+    def prepare_text(self, text: str, case: Case, data: Data) -> Prepared:
+        kernel = self.compile(text, case, self.schedule)
 
         def view(tensor):
             return c_api.View(tensor.data_ptr(), *tensor.stride()[:3])
@@ -121,7 +151,7 @@ class Tesela:
             calls.append(
                 kernel.launcher(
                     shape, view(q), view(k), view(v), view(o), lse.data_ptr(), data.scale,
-                    parameters, torch.cuda.current_stream().cuda_stream or None,
+                    parameters, stream_of(data.device),
                 )  # fmt: skip
             )
 
@@ -129,7 +159,9 @@ class Tesela:
             calls[index]()
             return outputs[index]
 
-        return Prepared(launch, lambda index: logarithms[index], kernel.info())
+        info = kernel.info()
+        tile = tiles.extents(info["schedule"])
+        return Prepared(launch, lambda index: logarithms[index], info, tile)
 
 
 class Classified:
@@ -170,21 +202,27 @@ class Sdpa:
         return Prepared(launch)
 
 
+def expect_sm_90() -> None:
+    """Raises Unavailable where FlashAttention-3's kernels do not run."""
+    if (capability := torch.cuda.get_device_capability()) != fa3.CAPABILITY:
+        major, minor = capability
+        raise Unavailable(f"its kernels are for sm_90, this device is sm_{major}{minor}")
+
+
 class FlashAttention3:
     """FlashAttention-3: full, causal and causal windows, on tensors [B, S, H, D]."""
 
     name = "fa3"
 
-    def __init__(self, folder: str):
-        self.forward = fa3.load(folder)
+    def __init__(self, operators: Any):
+        """`operators`: what fa3.load gives."""
+        self.forward = operators.fwd
 
     def applies(self, case: Case) -> bool:
         return fa3.mask(case) is not None
 
     def prepare(self, case: Case, data: Data) -> Prepared:
-        if (capability := torch.cuda.get_device_capability()) != fa3.CAPABILITY:
-            major, minor = capability
-            raise Unavailable(f"its kernels are for sm_90, this device is sm_{major}{minor}")
+        expect_sm_90()
         options = {"softmax_scale": data.scale, "num_splits": fa3.splits(case)}
         options.update(fa3.mask(case))
         inputs = [
@@ -254,6 +292,17 @@ class Flex:
         return True
 
     def prepare(self, case: Case, data: Data) -> Prepared:
+        attend, options, notes = self.compiled(case, data, case.variant.time_block_mask)
+
+        def launch(index):
+            return attend(data.q[index], data.k[index], data.v[index], **options)
+
+        return Prepared(launch, notes=notes)
+
+    def compiled(
+        self, case: Case, data: Data, time_block_mask: bool
+    ) -> tuple[Callable, dict[str, Any], dict[str, Any]]:
+        """(attention of q, k and v, its options, notes for the JSON)"""
         from torch.nn.attention.flex_attention import flex_attention
 
         setting = data.setting
@@ -263,26 +312,21 @@ class Flex:
         # Every case is compiled for its own extents, as PyTorch advises for speed; the reset
         # keeps one case's specialisations from counting against the next one's limit.
         torch._dynamo.reset()
-        if setting.mask and case.variant.time_block_mask:
+        if setting.mask and time_block_mask:
             options["block_mask"], notes = timed_block_mask(setting.mask, case.queries, case.length)
         elif setting.mask:
             options["block_mask"] = plain_block_mask(case, setting, data.q[0].device)
         if case.heads != case.kv_heads:
             options["enable_gqa"] = True
         attend = flex_attention if setting.sink is None else flex_with_sink(setting.sink)
-        compiled = torch.compile(attend, dynamic=False)
-
-        def launch(index):
-            return compiled(data.q[index], data.k[index], data.v[index], **options)
-
-        return Prepared(launch, notes=notes)
+        return torch.compile(attend, dynamic=False), options, notes
 
 
 def peers(names: Sequence[str], fa3_folder: str | None) -> list[Sdpa | FlashAttention3 | Flex]:
     """The engines of these names, in order: cudnn, fa3, fa2, flex. `fa3_folder` has fa3's files."""
     known = {
         "cudnn": lambda: Sdpa("cudnn", SDPBackend.CUDNN_ATTENTION),
-        "fa3": lambda: FlashAttention3(fa3_folder),
+        "fa3": lambda: FlashAttention3(fa3.load(fa3_folder)),
         "fa2": lambda: Sdpa("fa2", SDPBackend.FLASH_ATTENTION),
         "flex": Flex,
     }

@@ -1,7 +1,7 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# FlashAttention-3's library: which files it needs, how they are loaded, what its forward is told.
+# FlashAttention-3's library: which files it needs, how they are loaded, what its operators get.
 #
 # PyTorch does not have FlashAttention-3. The wheel xformers 0.0.34 has it compiled, as
 # xformers/flash_attn_3/_C.so, against CUDA 12's runtime, which PyTorch for CUDA 13 does not bring:
@@ -13,7 +13,7 @@ import lzma
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from cases import Case
@@ -53,19 +53,19 @@ def unpacked(folder: str) -> Iterator[str]:
         yield file.name
 
 
-def load(folder: str) -> Callable:
-    """FlashAttention-3's forward. OSError where a library does not load."""
+def load(folder: str) -> Any:
+    """FlashAttention-3's operators, `fwd` and `bwd`. OSError where a library does not load."""
     import torch
 
     folder = os.path.abspath(folder)
     ctypes.CDLL(os.path.join(folder, RUNTIME), mode=ctypes.RTLD_GLOBAL)
     with unpacked(folder) as path:  # what is loaded stays when its file is removed
         torch.ops.load_library(path)
-    return torch.ops.flash_attn_3.fwd
+    return torch.ops.flash_attn_3
 
 
 def mask(case: Case) -> dict[str, Any] | None:
-    """The forward's arguments for the case's mask; None where it has no such mask or score."""
+    """The operators' arguments for the case's mask; None where it has no such mask or score."""
     variant = case.variant
     if variant.plain == "full":
         return {"is_causal": False, "window_size_left": -1, "window_size_right": -1}

@@ -1,20 +1,33 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Twenty masks and scores, written as FlexAttention's users write them, by Tesela and by FlexAttention.
+"""Masks and scores, written as FlexAttention's users write them, by Tesela and by FlexAttention.
 
-    python3 tools/bench/flex_functions.py [--json FILE] [--names causal,alibi] [--length 8192]
+    python3 tools/bench/flex_functions.py [--json FILE] [--names "causal;softcap, causal"]
 
-Both get the same function: `tesela.flex_attention` beside compiled `torch.nn.attention.flex_attention`,
-B 2, H 16, D 128, bf16, random data, one GPU. For each function it prints a row of
+Both get the same function: `tesela.flex_attention` beside PyTorch's compiled `flex_attention`, B 2,
+H 16, D 128, bf16, random data, one GPU. For each function it prints a row of
 
 - the time of a call whose mask object exists (median of interleaved calls, CUDA events);
 - the time of a call with a new mask object (compiled `create_block_mask` for FlexAttention);
 - the first call in a fresh process with empty caches, and in a second process with the first one's
-  caches: from the functions to the result, without imports and without making the inputs;
+  caches: from the functions to the result, without the import of the two packages and without
+  making the inputs, with what a compiler imports when it is first needed;
 - the memory that a new mask and a call take beyond the inputs and the result;
 - the largest error over sampled rows against attention in double precision.
 
-It needs PyTorch with CUDA and the package `tesela`.
+The first calls take four new processes a function, some 50 seconds in all, so they can be measured
+for some functions at a time, and the results of several runs can be joined:
+
+    python3 tools/bench/flex_functions.py --columns calls --json calls.json
+    python3 tools/bench/flex_functions.py --columns first --seconds 240 --json first.json
+    python3 tools/bench/flex_functions.py --merge calls.json first.json
+
+A run with `--seconds` begins nothing that it could not end, and says what is left.
+
+It needs PyTorch with CUDA and the package `tesela`; `--merge` needs neither a GPU nor the package.
+`--device cpu` tries the script out; its times say nothing of a GPU. Exit status: 0 done, 1
+something failed or was left for lack of time, 2 bad usage, 3 PyTorch's CUDA or the package is
+missing.
 """
 
 from __future__ import annotations
@@ -29,13 +42,14 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 Mod = Callable[..., Any]
+Results = dict[str, dict[str, dict[str, float]]]  # of each function, of each engine
 B, H, D = 2, 16, 128
 
 
@@ -155,19 +169,25 @@ def functions(length: int, device: str) -> dict[str, Function]:
     }
 
 
-def inputs(length: int) -> list[torch.Tensor]:
-    generator = torch.Generator("cuda").manual_seed(1)
+def inputs(length: int, device: str) -> list[torch.Tensor]:
+    generator = torch.Generator(device).manual_seed(1)
     return [
-        torch.randn(B, H, length, D, generator=generator, device="cuda", dtype=torch.bfloat16)
+        torch.randn(B, H, length, D, generator=generator, device=device, dtype=torch.bfloat16)
         for _ in range(3)
     ]
+
+
+def synchronize() -> None:
+    """Waits for the GPU; the CPU's work is done when a call returns."""
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
 
 
 class Engine:
     """`mask` makes the mask object; `call` is attention with it."""
 
-    def __init__(self, name: str, length: int) -> None:
-        self.length = length
+    def __init__(self, name: str, length: int, device: str) -> None:
+        self.length, self.device = length, device
         if name == "tesela":
             import tesela
 
@@ -183,7 +203,7 @@ class Engine:
         if function.mask is None:
             return None
         heads = H if function.by_head else None
-        return self.create(function.mask, B, heads, self.length, self.length, device="cuda")
+        return self.create(function.mask, B, heads, self.length, self.length, device=self.device)
 
     def call(self, tensors: list[torch.Tensor], function: Function, mask: Any) -> torch.Tensor:
         result = self.attention(*tensors, score_mod=function.score, block_mask=mask)
@@ -195,12 +215,12 @@ def largest_error(tensors: list[torch.Tensor], out: torch.Tensor, function: Func
     """Over some rows of some heads."""
     q, k, v = tensors
     length = q.shape[2]
-    rows = torch.cat([torch.arange(0, 8), torch.arange(0, length, length // 56)]).cuda()
-    keys = torch.arange(length, device="cuda")[None, :]
+    rows = torch.cat([torch.arange(0, 8), torch.arange(0, length, length // 56)]).to(q.device)
+    keys = torch.arange(length, device=q.device)[None, :]
     worst = 0.0
     for b, h in [(0, 0), (1, H - 1)]:
         s = q[b, h][rows].double() @ k[b, h].double().T / math.sqrt(D)
-        place = (torch.tensor(b).cuda(), torch.tensor(h).cuda(), rows[:, None], keys)
+        place = (*torch.tensor([b, h], device=q.device), rows[:, None], keys)
         if function.score is not None:
             s = function.score(s, *place).double()
         if function.mask is not None:
@@ -210,21 +230,46 @@ def largest_error(tensors: list[torch.Tensor], out: torch.Tensor, function: Func
     return worst
 
 
-def first_call(name: str, engine_name: str, length: int) -> float:
+def first_call(name: str, engine_name: str, length: int, device: str) -> float:
     """In this process: from the functions to the result, in milliseconds."""
-    torch.zeros(1, device="cuda")
-    tensors = inputs(length)
-    function = functions(length, "cuda")[name]
-    engine = Engine(engine_name, length)
-    torch.cuda.synchronize()
+    torch.zeros(1, device=device)
+    tensors = inputs(length, device)
+    function = functions(length, device)[name]
+    engine = Engine(engine_name, length, device)
+    synchronize()
     started = time.perf_counter()
     engine.call(tensors, function, engine.mask(function))
-    torch.cuda.synchronize()
+    synchronize()
     return (time.perf_counter() - started) * 1e3
 
 
-def first_calls(name: str, engine: str, length: int) -> tuple[float, float]:
-    """In a fresh process with empty caches, and in a second one."""
+class NoTimeLeft(Exception):
+    """The limit of `--seconds` is reached."""
+
+
+class Clock:
+    """How much is left of `--seconds`; there is no limit without it."""
+
+    def __init__(self, seconds: float | None) -> None:
+        self.end = None if seconds is None else time.monotonic() + seconds
+        self.longest = 0.0  # of what was measured so far
+
+    def left(self) -> float | None:
+        return None if self.end is None else max(0.0, self.end - time.monotonic())
+
+    def begin(self) -> None:
+        """NoTimeLeft where another measurement as long as the longest would not end."""
+        left = self.left()
+        if left is not None and left <= self.longest:
+            raise NoTimeLeft
+
+
+def first_calls(
+    name: str, engine: str, options: argparse.Namespace, clock: Clock
+) -> dict[str, float]:
+    """In a fresh process with empty caches, and in a second one. RuntimeError with a sentence."""
+    clock.begin()
+    started = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         environment = dict(
             os.environ,
@@ -232,20 +277,26 @@ def first_calls(name: str, engine: str, length: int) -> tuple[float, float]:
             TRITON_CACHE_DIR=f"{folder}/triton",
             TESELA_CACHE_DIR=f"{folder}/tesela",
         )
-        times = []
-        for _ in range(2):
-            ran = subprocess.run(
-                [sys.executable, __file__, "--first", name, "--engine", engine]
-                + ["--length", str(length)],
-                env=environment,
-                capture_output=True,
-                text=True,
-            )
-            times.append(float(ran.stdout.split()[-1]) if ran.returncode == 0 else math.nan)
-        return times[0], times[1]
+        command = [sys.executable, __file__, "--first", name, "--engine", engine]
+        command += ["--length", str(options.length), "--device", options.device]
+        times = {}
+        for process in ("first", "second"):
+            try:
+                ran = subprocess.run(
+                    command, env=environment, capture_output=True, text=True, timeout=clock.left()
+                )
+            except subprocess.TimeoutExpired as error:
+                raise NoTimeLeft from error
+            if ran.returncode != 0:
+                raise RuntimeError((ran.stderr.strip().splitlines() or ["no message"])[-1])
+            times[process] = float(ran.stdout.split()[-1])
+    clock.longest = max(clock.longest, time.monotonic() - started)
+    return times
 
 
 def milliseconds(work: Callable[[], Any]) -> float:
+    if not torch.cuda.is_available():
+        return wall_milliseconds(work)
     begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     begin.record()
     work()
@@ -255,17 +306,30 @@ def milliseconds(work: Callable[[], Any]) -> float:
 
 
 def wall_milliseconds(work: Callable[[], Any]) -> float:
-    torch.cuda.synchronize()
+    synchronize()
     started = time.perf_counter()
     work()
-    torch.cuda.synchronize()
+    synchronize()
     return (time.perf_counter() - started) * 1e3
 
 
-def measure(name: str, length: int, repeat: int) -> dict[str, dict[str, float]]:
-    tensors = inputs(length)
-    function = functions(length, "cuda")[name]
-    engines = {each: Engine(each, length) for each in ("tesela", "flex")}
+def memory(engine: Engine, tensors: list[torch.Tensor], function: Function) -> float:
+    """MiB that a new mask and a call take beyond the inputs and the result."""
+    torch.cuda.synchronize()
+    before = torch.cuda.memory_allocated()
+    torch.cuda.reset_peak_memory_stats()
+    mask = engine.mask(function)
+    out = engine.call(tensors, function, mask)
+    torch.cuda.synchronize()
+    taken = torch.cuda.max_memory_allocated() - before - out.numel() * out.element_size()
+    return taken / 2**20
+
+
+def measure(name: str, options: argparse.Namespace) -> dict[str, dict[str, float]]:
+    length, device = options.length, options.device
+    tensors = inputs(length, device)
+    function = functions(length, device)[name]
+    engines = {each: Engine(each, length, device) for each in ENGINES}
     result: dict[str, dict[str, float]] = {}
     masks: dict[str, Any] = {}
     for each, engine in engines.items():
@@ -273,24 +337,16 @@ def measure(name: str, length: int, repeat: int) -> dict[str, dict[str, float]]:
             masks[each] = engine.mask(function)
             out = engine.call(tensors, function, masks[each])
         except Exception as error:  # a peer that refuses is shown, not hidden
-            print(f"{each} refuses '{name}': {str(error).splitlines()[0]}", file=sys.stderr)
+            say(f"{each} refuses '{name}': {(str(error).splitlines() or [repr(error)])[0]}")
             continue
         result[each] = {"error": largest_error(tensors, out, function)}
         del out
-    for each in result:
-        engine = engines[each]
-        torch.cuda.synchronize()
-        before = torch.cuda.memory_allocated()
-        torch.cuda.reset_peak_memory_stats()
-        new = engine.mask(function)
-        out = engine.call(tensors, function, new)
-        torch.cuda.synchronize()
-        taken = torch.cuda.max_memory_allocated() - before - out.numel() * out.element_size()
-        result[each]["memory"] = taken / 2**20
-        del new, out
+    if device == "cuda":
+        for each in result:
+            result[each]["memory"] = memory(engines[each], tensors, function)
     times: dict[str, list[float]] = {each: [] for each in result}
     whole: dict[str, list[float]] = {each: [] for each in result}
-    for _ in range(repeat):
+    for _ in range(options.repeat):
         for each in result:
             engine, mask = engines[each], masks[each]
             call = lambda e=engine, m=mask: e.call(tensors, function, m)  # noqa: E731
@@ -305,58 +361,151 @@ def measure(name: str, length: int, repeat: int) -> dict[str, dict[str, float]]:
     return result
 
 
+ENGINES = ("tesela", "flex")
 COLUMNS = [("call", "call, ms", 3), ("with mask", "with its mask, ms", 3),
            ("first", "first call, ms", 0), ("second", "in a second process, ms", 0),
            ("memory", "memory, MiB", 1), ("error", "error", 5)]  # fmt: skip
 
 
-def table(results: dict[str, dict[str, dict[str, float]]]) -> str:
-    lines = ["| function | " + " | ".join(f"{title}: Tesela | Flex" for _, title, _ in COLUMNS) + " |"]
-    lines.append("|---|" + "---|" * (2 * len(COLUMNS)))
+def table(results: Results) -> str:
+    """The columns that were measured."""
+    columns = [
+        column
+        for column in COLUMNS
+        if any(column[0] in entry for row in results.values() for entry in row.values())
+    ]
+    titles = " | ".join(f"{title}: Tesela | Flex" for _, title, _ in columns)
+    lines = [f"| function | {titles} |", "|---|" + "---|" * (2 * len(columns))]
     for name, row in results.items():
         cells = []
-        for key, _, digits in COLUMNS:
-            for engine in ("tesela", "flex"):
+        for key, _, digits in columns:
+            for engine in ENGINES:
                 value = row.get(engine, {}).get(key, math.nan)
                 cells.append("–" if math.isnan(value) else f"{value:.{digits}f}")
         lines.append(f"| {name} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--json")
-    parser.add_argument("--names", default="", help="joined by semicolons; all of them if empty")
-    parser.add_argument("--length", type=int, default=8192)
-    parser.add_argument("--repeat", type=int, default=15)
-    parser.add_argument("--processes", type=int, default=4, help="first calls at a time; 0: none")
-    parser.add_argument("--first", help=argparse.SUPPRESS)
-    parser.add_argument("--engine", help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    if options.first:
-        print(first_call(options.first, options.engine, options.length))
-        return
-    names = [n for n in options.names.split(";") if n] or list(functions(options.length, "cpu"))
-    results: dict[str, dict[str, dict[str, float]]] = {}
-    for name in names:
-        torch._dynamo.reset()
-        results[name] = measure(name, options.length, options.repeat)
-        if options.json:
-            with open(options.json, "w") as file:
-                json.dump(results, file, indent=1)
-    if options.processes > 0:
-        pairs = [(name, engine) for name in names for engine in results[name]]
+def merged(files: list[str]) -> Results:
+    """The results of several runs. Where two have the same figure the later file's is taken."""
+    results: Results = {}
+    for path in files:
+        with open(path) as file:
+            for name, row in json.load(file).items():
+                for engine, entry in row.items():
+                    results.setdefault(name, {}).setdefault(engine, {}).update(entry)
+    return results
+
+
+def say(sentence: str) -> None:
+    print(f"flex_functions: {sentence}", file=sys.stderr, flush=True)
+
+
+def save(results: Results, path: str | None) -> None:
+    if path:
+        with open(f"{path}.part", "w") as file:
+            json.dump(results, file, indent=1)
+        os.replace(f"{path}.part", path)
+
+
+def run(names: list[str], options: argparse.Namespace) -> tuple[Results, list[str], bool]:
+    """(the results, the functions that no time was left for, whether a first call failed)"""
+    results: Results = {}
+    left: list[str] = []
+    clock = Clock(options.seconds)
+    if "calls" in options.columns:
+        for name in names:
+            started = time.monotonic()
+            try:
+                clock.begin()
+            except NoTimeLeft:
+                left.append(name)
+                continue
+            torch._dynamo.reset()
+            results[name] = measure(name, options)
+            save(results, options.json)
+            clock.longest = max(clock.longest, time.monotonic() - started)
+    failed = False
+    if "first" in options.columns:
+        pairs = [(name, each) for name in names if name not in left for each in ENGINES]
         with ThreadPoolExecutor(options.processes) as pool:
-            firsts = pool.map(lambda pair: first_calls(*pair, options.length), pairs)
-        for (name, engine), (first, second) in zip(pairs, firsts):
-            results[name][engine].update({"first": first, "second": second})
-        if options.json:
-            with open(options.json, "w") as file:
-                json.dump(results, file, indent=1)
-    print(f"{torch.cuda.get_device_name()}, B {B}, H {H}, S {options.length}, D {D}, bf16, "
-          f"PyTorch {torch.__version__}\n")  # fmt: skip
+            jobs = {pool.submit(first_calls, *pair, options, clock): pair for pair in pairs}
+            for job in as_completed(jobs):
+                name, engine = jobs[job]
+                try:
+                    times = job.result()
+                except NoTimeLeft:
+                    left.append(name)
+                except RuntimeError as error:
+                    say(f"the first call of '{name}' by {engine} failed: {error}")
+                    failed = True
+                else:
+                    results.setdefault(name, {}).setdefault(engine, {}).update(times)
+                    save(results, options.json)
+        results = {name: results[name] for name in names if name in results}
+        save(results, options.json)
+    return results, [name for name in names if name in left], failed
+
+
+def parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    add = parser.add_argument
+    add("--json", metavar="FILE", help="for the results; written anew after each function")
+    add("--names", default="", help="joined by semicolons; all of them if empty")
+    add("--columns", nargs="+", choices=("calls", "first"), default=["calls", "first"],
+        help="calls: times, memory and errors; first: first calls; default: both")  # fmt: skip
+    add("--seconds", type=float, help="what would not end in them is left; default: no limit")
+    add("--merge", nargs="+", metavar="FILE", help="only a table of the --json of several runs")
+    add("--length", type=int, default=8192)
+    add("--repeat", type=int, default=15)
+    add("--processes", type=int, default=4, help="first calls at a time")
+    add("--device", choices=("cuda", "cpu"), default="cuda", help="cpu: to try the script out")
+    add("--first", help=argparse.SUPPRESS)
+    add("--engine", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.processes < 1:
+        parser.error(f"argument --processes: {options.processes} is less than 1")
+    if options.length < 56:
+        parser.error(f"argument --length: {options.length} is less than 56")
+    if options.merge and options.json in options.merge:
+        parser.error(f"argument --json: '{options.json}' is one of the files that are merged")
+    known = list(functions(options.length, "cpu"))
+    options.names = [name.strip() for name in options.names.split(";") if name.strip()] or known
+    if unknown := [name for name in options.names if name not in known]:
+        parser.error(f"argument --names: '{unknown[0]}' is unknown: choose from {'; '.join(known)}")
+    return options
+
+
+def main() -> int:
+    options = parse()
+    if options.merge:
+        try:
+            results = merged(options.merge)
+        except (OSError, ValueError, AttributeError) as error:
+            say(f"--merge: {error}: name files that --json wrote")
+            return 2
+        save(results, options.json)
+        print(table(results))
+        return 0
+    if options.device == "cuda" and not torch.cuda.is_available():
+        say("PyTorch finds no CUDA device: name --device cpu to try the script out")
+        return 3
+    try:
+        import tesela  # noqa: F401
+    except ImportError as error:
+        say(f"{error}: set PYTHONPATH to a build's folder python, or install the package")
+        return 3
+    if options.first:
+        print(first_call(options.first, options.engine, options.length, options.device))
+        return 0
+    results, left, failed = run(options.names, options)
+    where = torch.cuda.get_device_name() if options.device == "cuda" else "CPU"
+    print(f"{where}, B {B}, H {H}, S {options.length}, D {D}, bf16, PyTorch {torch.__version__}\n")
     print(table(results))
+    if left:
+        say(f'no time was left for: --names "{";".join(left)}"')
+    return 1 if left or failed else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

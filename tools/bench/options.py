@@ -16,6 +16,7 @@ import summary
 
 SHAPES = ("peers", "gqa", "decode", "variants", "sparsity", "forms", "library")
 PEERS = ("cudnn", "fa3", "fa2", "flex")
+PASSES = ("forward", "backward")
 
 
 def whole_number(text: str) -> int:
@@ -82,14 +83,21 @@ def names(allowed: Sequence[str]) -> Callable[[str], list[str]]:
 def parser() -> argparse.ArgumentParser:
     result = argparse.ArgumentParser(
         prog="python3 tools/bench",
-        description="Times Tesela beside cuDNN, FlashAttention-2 and FlexAttention, as PyTorch has "
-        "them, and FlashAttention-3, in one process on the same numbers. Every result is checked "
-        "before it is timed. The tables go to standard output as Markdown. docs/benchmark.md tells "
-        "the method. Exit status: 0 done, 1 a result was wrong or Tesela was never timed, 2 bad "
+        description="Times Tesela, forward or backward, beside cuDNN, FlashAttention-2 and "
+        "FlexAttention, as PyTorch has them, and FlashAttention-3, in one process on the same "
+        "numbers. Every result is checked before it is timed. The tables go to standard output as "
+        "Markdown. docs/benchmark.md tells the method. Exit status: 0 done, 1 a result was wrong or Tesela was never timed, 2 bad "
         "usage, 3 PyTorch, a GPU or the library is missing.",
     )
     add = result.add_argument
     add("--library", default=None, help="libtesela.so; default: as the loader finds it")
+    add(
+        "--pass",
+        dest="pass_name",
+        choices=PASSES,
+        default="forward",
+        help="attention, or the gradients of q, k and v alone; default: forward",
+    )
     add(
         "--shapes",
         type=names((*SHAPES, "all")),
@@ -137,6 +145,12 @@ def parser() -> argparse.ArgumentParser:
         help="choices of Tesela's schedule for all cases, as tesela_compile takes them: "
         "'block_n = 64'; default: Tesela chooses",
     )
+    add(
+        "--deterministic-schedule",
+        metavar="TEXT",
+        help="the same for the deterministic gradients, whose kernels are others; default: that of "
+        "--schedule",
+    )
     add("--prototypes", metavar="DIR", help="a folder of cubins with its spec.json, timed as well")
     add(
         "--mode",
@@ -176,6 +190,12 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
         options.peers = [name for name in PEERS if name != "fa3" or options.fa3]
     elif "fa3" in options.peers and not options.fa3:
         command_line.error(f"argument --peers: 'fa3' needs --fa3: name {fa3.SOURCE}")
+    if options.pass_name == "backward" and options.prototypes:
+        command_line.error("argument --prototypes: they are of the forward pass; leave it out")
+    if options.pass_name == "forward" and options.deterministic_schedule:
+        command_line.error("argument --deterministic-schedule: it needs --pass backward")
+    if options.deterministic_schedule is None:
+        options.deterministic_schedule = options.schedule
     quick = options.quick
     shapes = options.shapes or ["peers"]
     options.shapes = list(SHAPES) if "all" in shapes else shapes

@@ -11,45 +11,10 @@ import timeit
 import numpy as np
 
 import tesela
+from c_api import Tensor, TensorArguments
 from tesela import _contexts, _native
 
 CALLS, ROUNDS = 500, 200
-
-
-class Tensor(ctypes.Structure):
-    """tesela_tensor."""
-
-    _fields_ = [
-        ("size", ctypes.c_size_t),
-        ("data", ctypes.c_void_p),
-        ("type", ctypes.c_int),
-        ("rank", ctypes.c_int),
-        ("extents", ctypes.c_int64 * 8),
-        ("strides", ctypes.c_int64 * 8),
-        ("memory", ctypes.c_int),
-        ("device_index", ctypes.c_int),
-        ("read_only", ctypes.c_int),
-    ]
-
-
-class TensorArguments(ctypes.Structure):
-    """tesela_tensor_arguments."""
-
-    _fields_ = [
-        ("size", ctypes.c_size_t),
-        *((name, ctypes.POINTER(Tensor)) for name in ("q", "k", "v", "o", "lse")),
-        ("scale", ctypes.c_double),
-        ("parameters", ctypes.c_void_p),
-        ("parameter_count", ctypes.c_size_t),
-        ("captures_unchanged", ctypes.c_int),
-        ("workspace", ctypes.c_void_p),
-        ("workspace_bytes", ctypes.c_size_t),
-        ("tensors", ctypes.c_void_p),
-        ("tensor_count", ctypes.c_size_t),
-        ("extents", ctypes.c_void_p),
-        ("extent_count", ctypes.c_size_t),
-        ("parameters_in_order", ctypes.c_int),
-    ]
 
 
 def by_ctypes(kernel, arrays):

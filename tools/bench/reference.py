@@ -10,7 +10,7 @@
 import torch
 
 from cases import Case
-from engines import Data
+from engines import Data, Prepared, synchronize
 
 ROWS = 128
 TOLERANCE = {"bf16": 1e-2, "f16": 2e-3}
@@ -23,6 +23,13 @@ def block_norms(rows: torch.Tensor) -> torch.Tensor:
     squares = rows.square().sum(dim=1)
     squares = torch.nn.functional.pad(squares, (0, -len(squares) % ROWS))
     return squares.view(-1, ROWS).sum(dim=1).sqrt()
+
+
+def largest_share(found: torch.Tensor, expected: torch.Tensor) -> torch.Tensor:
+    """The largest error in norm of a block of ROWS rows, over the norm of what was expected."""
+    error = block_norms(found.to(expected.dtype) - expected)
+    # Rows that are 0, as those without keys: there is no difference to divide.
+    return torch.where(error == 0, 0.0, error / block_norms(expected)).max()
 
 
 def reference_rows(
@@ -68,13 +75,11 @@ def fault(
         for start in range(0, case.queries, step):
             rows = slice(start, min(start + step, case.queries))
             expected, expected_lse = reference_rows(case, data, batch, head, rows)
-            error = block_norms(output[batch, head, rows].float() - expected)
-            # Rows without keys are 0, their LSE is -inf: there is no difference to divide or take.
-            share = torch.where(error == 0, 0.0, error / block_norms(expected))
-            worst = torch.maximum(worst, share.max())
+            worst = torch.maximum(worst, largest_share(output[batch, head, rows], expected))
             if lse is not None:
                 found = lse[batch, head, rows]
                 excess = (found - expected_lse).abs() - 5e-7 * expected_lse.abs()
+                # A row without keys has an LSE of -inf: there is no difference to take.
                 excess = torch.where(found == expected_lse, 0.0, excess)
                 worst_lse = torch.maximum(worst_lse, excess.max())
     error, tolerance = worst.item(), TOLERANCE[case.type_name]
@@ -87,3 +92,12 @@ def fault(
     if not worst_lse.item() <= LSE_TOLERANCE:
         return f"the LSE is off by {worst_lse.item():.2e}, allowed are {LSE_TOLERANCE:g}", error
     return None, error
+
+
+def check(case: Case, data: Data, prepared: Prepared) -> tuple[str | None, dict]:
+    """(what is wrong with an engine's result for the first set of inputs, or None; its error for
+    the JSON)"""
+    output = prepared.launch(0)
+    synchronize()
+    reason, error = fault(case, data, output, prepared.lse(0))
+    return reason, {"error": error}

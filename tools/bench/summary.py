@@ -9,13 +9,25 @@ from collections.abc import Sequence
 from typing import Any
 
 MODES = ("bursts", "sustained")
-PEERS = ("classified", "cudnn", "fa3", "fa2", "flex", "prototype")
+PEERS = (
+    "classified",
+    "deterministic",
+    "cudnn",
+    "fa3",
+    "fa3_deterministic",
+    "fa2",
+    "flex",
+    "prototype",
+)
+OURS = ("tesela", "classified", "deterministic")
 LIBRARY = "library"  # what the groups that hold the library begin with
 NAMES = {
     "tesela": "Tesela",
     "classified": "Tesela, classified",
+    "deterministic": "Tesela, deterministic",
     "cudnn": "cuDNN",
     "fa3": "FlashAttention-3",
+    "fa3_deterministic": "FlashAttention-3, deterministic",
     "fa2": "FlashAttention-2",
     "flex": "FlexAttention",
     "prototype": "prototype",
@@ -52,9 +64,16 @@ def tflops(case: Result, time: Times) -> float:
     return case["flops"] / time["median_ms"] / 1e9
 
 
-def ratio(case: Result, peer: str, mode: str) -> float | None:
-    """How many times as fast as `peer` Tesela is; None where one of the two was not timed."""
-    ours, theirs = timed(case, "tesela", mode), timed(case, peer, mode)
+def to_compare(entries: dict[str, Any]) -> bool:
+    """Whether one of Tesela's engines was not left out of a case: else there is nothing that peers
+    could be compared with."""
+    return any(entries[name]["status"] != "left out" for name in OURS if name in entries)
+
+
+def ratio(case: Result, peer: str, mode: str, own: str = "tesela") -> float | None:
+    """How many times as fast as `peer` Tesela's engine `own` is; None where one of the two was not
+    timed."""
+    ours, theirs = timed(case, own, mode), timed(case, peer, mode)
     return theirs["median_ms"] / ours["median_ms"] if ours and theirs else None
 
 
@@ -81,17 +100,17 @@ def groups(cases: Sequence[Result]) -> dict[str, list[Result]]:
     return result
 
 
-def ratios(cases: Sequence[Result], peer: str, mode: str) -> list[float]:
-    return [value for case in cases if (value := ratio(case, peer, mode))]
+def ratios(cases: Sequence[Result], peer: str, mode: str, own: str = "tesela") -> list[float]:
+    return [value for case in cases if (value := ratio(case, peer, mode, own))]
 
 
-def geometric_means(cases: Sequence[Result]) -> dict[str, Any]:
-    """{group: {mode: {peer: {mean, least, cases}}}} of Tesela's ratios."""
+def geometric_means(cases: Sequence[Result], own: str = "tesela") -> dict[str, Any]:
+    """{group: {mode: {peer: {mean, least, cases}}}} of the ratios of Tesela's engine `own`."""
     result: dict[str, Any] = {}
     for group, members in groups(cases).items():
         for mode in MODES:
             for peer in PEERS:
-                if values := ratios(members, peer, mode):
+                if peer != own and (values := ratios(members, peer, mode, own)):
                     entry = {
                         "mean": geometric_mean(values),
                         "least": min(values),

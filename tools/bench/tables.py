@@ -167,6 +167,19 @@ def reasons(members: Sequence[Result]) -> list[str]:
     ]
 
 
+def errors(members: Sequence[Result]) -> list[str]:
+    """How far each engine's gradients are from the reference, a case a row."""
+    engines = [name for name in NAMES if any(name in case["engines"] for case in members)]
+    rows = [["", *(NAMES[name] for name in engines)]]
+    for case in members:
+        row = [case["label"]]
+        for name in engines:
+            found = case["engines"].get(name, {}).get("errors")
+            row.append(" / ".join(f"{value:.1e}" for value in found.values()) if found else "")
+        rows.append(row)
+    return table(rows) if any(any(row[1:]) for row in rows[1:]) else []
+
+
 def kernels(cases: Sequence[Result]) -> list[str]:
     """Tesela's kernels, one a row, at their first use: later ones come from memory."""
     rows: dict[tuple[Any, ...], list[Any]] = {}
@@ -178,7 +191,7 @@ def kernels(cases: Sequence[Result]) -> list[str]:
         if shape["head_dim_v"] != shape["head_dim_qk"]:
             dims += f"/{shape['head_dim_v']}"
         facts = ("registers", "spill_bytes", "shared_bytes", "threads")
-        name = shape["variant"] + (", classified" if engine == "classified" else "")
+        name = shape["variant"] + (f", {engine}" if engine != "tesela" else "")
         rows.setdefault(
             (name, dims, shape["dtype"]),
             [
@@ -192,9 +205,9 @@ def kernels(cases: Sequence[Result]) -> list[str]:
     return table([[*head, "compiled in, ms"], *rows.values()], left=2) if rows else []
 
 
-def overview(cases: Sequence[Result]) -> list[str]:
-    """Each group's geometric mean of Tesela's ratios, and the least of them."""
-    means = geometric_means(cases)
+def overview(cases: Sequence[Result], own: str = "tesela") -> list[str]:
+    """Each group's geometric mean of the ratios of Tesela's engine `own`, and the least of them."""
+    means = geometric_means(cases, own)
     found = [(group, mode, means[group][mode]) for group in means for mode in means[group]]
     peers = [peer for peer in PEERS if any(peer in values for _, _, values in found)]
     rows = [["", *(f"to {NAMES[peer]}" for peer in peers)]]
@@ -217,8 +230,9 @@ def markdown(results: dict[str, Any]) -> str:
     lines = [
         f"{results['device']}; Tesela {tesela['version']} ({tesela['source']}), PyTorch "
         f"{results['torch']}, cuDNN {results['cudnn']}, Triton {results['triton']}.",
-        "Figures are the median's TFLOP/s and, in brackets, the distance of the quartiles over the "
-        "median; a ratio says how many times as fast as the peer Tesela is.",
+        f"The {results['settings'].get('pass', 'forward')} pass. Figures are the median's TFLOP/s "
+        "and, in brackets, the distance of the quartiles over the median; a ratio says how many "
+        "times as fast as the peer Tesela is.",
         "",
     ]
     for group, members in groups(cases).items():
@@ -227,8 +241,11 @@ def markdown(results: dict[str, Any]) -> str:
                 rows = library if group.startswith(LIBRARY) else speeds
                 lines += section(f"{group}, {mode}", rows(members, mode))
                 lines += section(f"{group}, {mode}: tiles", tiles(members, mode))
+        lines += section(f"{group}: errors of dq / dk / dv", errors(members))
         lines += section(f"{group}, not timed", reasons(members))
     lines += section("Ratios: geometric mean (least)", overview(cases))
+    own = "deterministic"
+    lines += section(f"Ratios of {NAMES[own]}: geometric mean (least)", overview(cases, own))
     lines += section("Tesela's kernels", kernels(cases))
     if "stopped" in results:
         lines += [f"Stopped at {results['stopped']}", ""]

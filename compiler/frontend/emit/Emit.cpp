@@ -63,6 +63,8 @@ private:
       return builder_.getI32Type();
     case ElementType::boolean:
       return builder_.getI1Type();
+    case ElementType::e4m3:
+      break; // the parser refuses it
     }
     return nullptr;
   }

@@ -300,7 +300,7 @@ Value KernelLowering::lowerRead(tile::ReadOp op, ValueRange indices) {
       builder_, result, addresses, builder_.splat(exists, width), ValueRange(zero),
       builder_.getI32IntegerAttr(stored.getIntOrFloatBitWidth() / 8));
   Value read = isa<FloatType>(element) ? toFloat(builder_, unit_, element, gathered) : gathered;
-  if (stored.isInteger(8))
+  if (element.isInteger(8))
     read = arith::ExtUIOp::create(builder_, i32, read);
   if (isa<FloatType>(element) && op.getElement().getType().isInteger(32))
     read = arith::BitcastOp::create(builder_, i32, read);

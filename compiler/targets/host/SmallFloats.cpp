@@ -1,8 +1,10 @@
-//===- SmallFloats.cpp - bf16 and f16 as f32 --------------------*- C++ -*-===//
+//===- SmallFloats.cpp - bf16, f16 and e4m3 as f32 --------------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 #include "targets/host/SmallFloats.h"
+
+#include "targets/common/Float8.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -100,6 +102,8 @@ Value roundToBf16(CodeBuilder &builder, Bits &b, Value value) {
 } // namespace
 
 Type storageType(Type element) {
+  if (isa<Float8E4M3FNType>(element))
+    return IntegerType::get(element.getContext(), 8);
   return element.isF16() || element.isBF16() ? IntegerType::get(element.getContext(), 16) : element;
 }
 
@@ -107,6 +111,8 @@ Value toFloat(CodeBuilder &builder, const VectorUnit &unit, Type element, Value 
   Bits b(builder, bits.getType());
   if (element.isBF16())
     return b.asFloat(b.left(b.widen(bits), 16));
+  if (isa<Float8E4M3FNType>(element))
+    return float8ToFloat(builder, builder.getLoc(), b.widen(bits));
   if (!element.isF16())
     return bits;
   if (!unit.f16c)
@@ -121,6 +127,10 @@ Value toBits(CodeBuilder &builder, const VectorUnit &unit, Type element, Value v
   Bits b(builder, value.getType());
   if (element.isBF16())
     return b.narrow(b.right(b.asInteger(value), 16));
+  if (isa<Float8E4M3FNType>(element))
+    return arith::TruncIOp::create(builder,
+                                   CodeBuilder::likeShape(value.getType(), builder.getI8Type()),
+                                   floatToFloat8(builder, builder.getLoc(), value));
   if (!element.isF16())
     return value;
   if (!unit.f16c)
@@ -135,6 +145,9 @@ Value roundTo(CodeBuilder &builder, const VectorUnit &unit, Type element, Value 
   Bits b(builder, value.getType());
   if (element.isBF16())
     return roundToBf16(builder, b, value);
+  if (isa<Float8E4M3FNType>(element))
+    return float8ToFloat(builder, builder.getLoc(),
+                         floatToFloat8(builder, builder.getLoc(), value));
   if (!element.isF16())
     return value;
   if (!unit.f16c)

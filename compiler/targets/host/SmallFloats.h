@@ -1,9 +1,9 @@
-//===- SmallFloats.h - bf16 and f16 as f32 ----------------------*- C++ -*-===//
+//===- SmallFloats.h - bf16, f16 and e4m3 as f32 ----------------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Tiles of f16 and bf16 hold f32 values that the format has. Conversions work on
+// Tiles of f16, bf16 and e4m3 hold f32 values that the format has. Conversions work on
 // scalars and vectors and never become calls into a run-time library.
 //
 //===----------------------------------------------------------------------===//
@@ -15,7 +15,7 @@
 
 namespace tesela {
 
-/// The type that a value of `element` is stored as: i16 for f16 and bf16.
+/// The type that a value of `element` is stored as: i16 for f16 and bf16, i8 for e4m3.
 mlir::Type storageType(mlir::Type element);
 
 /// Bits of `element` (of storageType) as f32; exact.
@@ -26,7 +26,7 @@ mlir::Value toFloat(CodeBuilder &builder, const VectorUnit &unit, mlir::Type ele
 mlir::Value toBits(CodeBuilder &builder, const VectorUnit &unit, mlir::Type element,
                    mlir::Value value);
 
-/// The f32 `value` rounded to `element` (f32, f16, bf16), to nearest even; NaN stays NaN.
+/// The f32 `value` rounded to `element` (f32, f16, bf16, e4m3), to nearest even; NaN stays NaN.
 mlir::Value roundTo(CodeBuilder &builder, const VectorUnit &unit, mlir::Type element,
                     mlir::Value value);
 

@@ -219,14 +219,14 @@ private:
   }
 
   /// Tiles of 16-bit elements leave through a buffer, in rows of 16-byte stores. It takes the place
-  /// of one that the kernel has read for the last time.
+  /// of one that the kernel has read for the last time. Others go straight from the registers.
   void bufferStores() {
     SmallVector<tile::StoreOp> stores;
     getOperation().walk([&](tile::StoreOp store) { stores.push_back(store); });
     for (tile::StoreOp store : stores) {
       auto type = cast<tile::TileType>(store.getTile().getType());
-      if (type.getRank() != 2 || type.getElementType().isF32())
-        continue; // straight from the registers
+      if (type.getRank() != 2 || type.getElementType().getIntOrFloatBitWidth() != 16)
+        continue;
       OpBuilder builder(store);
       Location loc = store.getLoc();
       Value buffer = allocate(type, loc, findPlace(store, type));

@@ -51,6 +51,8 @@ Value KernelLowering::wide(Value value) {
 }
 
 Value KernelLowering::advance(Value pointer, Type element, Value index) {
+  if (isa<Float8E4M3FNType>(element)) // LLVM has no such type
+    element = builder.getI8Type();
   return LLVM::GEPOp::create(builder, loc, pointer.getType(), element, pointer, index);
 }
 
@@ -103,7 +105,7 @@ SmallVector<Type> KernelLowering::typesOf(Type type) {
     return SmallVector<Type>(shape.words(), builder.getI32Type());
   if (element.isF32() || element.isInteger(32))
     return SmallVector<Type>(shape.elements(), element);
-  return SmallVector<Type>(shape.elements() / 2, builder.getI32Type());
+  return SmallVector<Type>(shape.elements() / 2, builder.getI32Type()); // pairs
 }
 
 Value KernelLowering::blockAddress(Value view, const BlockCoordinates &block, Type element) {

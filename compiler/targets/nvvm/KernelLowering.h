@@ -207,8 +207,9 @@ private:
   void lowerTotal(tile::TotalOp op);
   void lowerAnyPositive(tile::AnyPositiveOp op);
   void lowerConvertElements(tile::ConvertOp op);
-  /// The two f32 of a register that holds two elements of 16 bits.
+  /// The two f32 of a register that holds two elements of 16 bits, or two of 8 in its lower half.
   Values unpackPair(mlir::Type element, mlir::Value pair);
+  mlir::Value packPair(mlir::Type element, mlir::Value low, mlir::Value high);
 
   // Helpers
   PtxInstructions ptx() { return PtxInstructions(builder, loc); }

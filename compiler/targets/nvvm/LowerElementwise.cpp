@@ -2,6 +2,7 @@
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
+#include "targets/common/Float8.h"
 #include "targets/nvvm/KernelLowering.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -32,6 +33,9 @@ Values KernelLowering::unpackPair(Type element, Value pair) {
             arith::BitcastOp::create(
                 builder, loc, f32,
                 arith::AndIOp::create(builder, loc, pair, constant(int32_t(0xFFFF0000))))};
+  if (isa<Float8E4M3FNType>(element)) // in the lower half
+    return {float8ToFloat(builder, loc, pair),
+            float8ToFloat(builder, loc, arith::ShRUIOp::create(builder, loc, pair, constant(8)))};
   Value halves = LLVM::BitcastOp::create(builder, loc, VectorType::get(2, element), pair);
   Values result;
   for (int64_t odd = 0; odd < 2; ++odd) {
@@ -39,6 +43,13 @@ Values KernelLowering::unpackPair(Type element, Value pair) {
     result.push_back(arith::ExtFOp::create(builder, loc, f32, half));
   }
   return result;
+}
+
+Value KernelLowering::packPair(Type element, Value low, Value high) {
+  if (!isa<Float8E4M3FNType>(element))
+    return ptx().packPair(element, low, high);
+  Value upper = arith::ShLIOp::create(builder, loc, floatToFloat8(builder, loc, high), constant(8));
+  return arith::OrIOp::create(builder, loc, floatToFloat8(builder, loc, low), upper);
 }
 
 /// NaN loses against every number.
@@ -108,17 +119,20 @@ void KernelLowering::lowerConvertElements(tile::ConvertOp op) {
     values[op] = Values(source);
     return;
   }
-  if (element.isF32()) {
-    Values elements;
+  Values elements;
+  if (given.isF32())
+    elements = source;
+  else
     for (Value pair : source)
       for (Value half : unpackPair(given, pair))
         elements.push_back(half);
+  if (element.isF32()) {
     values[op] = elements;
     return;
   }
   Values pairs;
-  for (size_t index = 0; index < source.size(); index += 2)
-    pairs.push_back(ptx().packPair(element, source[index], source[index + 1]));
+  for (size_t index = 0; index < elements.size(); index += 2)
+    pairs.push_back(packPair(element, elements[index], elements[index + 1]));
   values[op] = pairs;
 }
 

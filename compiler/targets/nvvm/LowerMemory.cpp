@@ -2,6 +2,7 @@
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
+#include "targets/common/Float8.h"
 #include "targets/nvvm/KernelLowering.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -263,18 +264,26 @@ void KernelLowering::lowerLoad(tile::LoadOp op) {
   BlockCoordinates block = blockOf(op.getBlock());
   Type element = type.getElementType();
   bool isNarrow = !element.isF32(); // a pair is one register
-  Type pair = isNarrow ? Type(builder.getI32Type()) : VectorType::get(2, element);
+  int64_t pairBytes = 2 * element.getIntOrFloatBitWidth() / 8;
+  Type pair = isNarrow ? Type(builder.getIntegerType(8 * pairBytes)) : VectorType::get(2, element);
   int64_t registersOfPair = isNarrow ? 1 : 2, groups = shape.groups();
+  bool isPaged = bool(placeOf(op.getView()).paged);
   Value rowStride, target;
   if (isRow) {
     target = rowAddress(op.getView(), block, firstRow);
   } else {
     groups = *op.getView().getType().getStaticExtent(3) / 8;
     rowStride = slots[viewOf(op.getView()).strides[2]];
-    target = advance(blockAddress(op.getView(), block, element), element,
-                     add(multiply(wide(firstRow), rowStride), wide(firstColumn)));
+    if (!isPaged)
+      target = advance(blockAddress(op.getView(), block, element), element,
+                       add(multiply(wide(firstRow), rowStride), wide(firstColumn)));
   }
   Value rowsLeft = arith::SubIOp::create(builder, loc, block.limit, add(block.first, firstRow));
+  auto asRegister = [&](Value narrow) -> Value {
+    return narrow.getType().isInteger(32)
+               ? narrow
+               : arith::ExtUIOp::create(builder, loc, builder.getI32Type(), narrow);
+  };
   SmallVector<Type> registers = typesOf(type);
   Value zero = isNarrow ? constant(0) : number(0);
   Values results(registers.size(), zero);
@@ -292,13 +301,20 @@ void KernelLowering::lowerLoad(tile::LoadOp op) {
         loaded.push_back(LLVM::LoadOp::create(builder, loc, element,
                                               advance(target, element, constant(row, 64))));
       } else {
-        Value start = advance(target, element, multiply(constant(row, 64), rowStride));
+        Value start;
+        if (isPaged) { // each row may lie in another page
+          BlockCoordinates at = block;
+          at.first = add(block.first, add(firstRow, constant(row)));
+          start = advance(blockAddress(op.getView(), at, element), element, wide(firstColumn));
+        } else {
+          start = advance(target, element, multiply(constant(row, 64), rowStride));
+        }
         for (int64_t group = 0; group < groups; ++group) {
           Value two = LLVM::LoadOp::create(builder, loc, pair,
                                            advance(start, element, constant(8 * group, 64)),
-                                           /*alignment=*/isNarrow ? 4 : 8);
+                                           /*alignment=*/pairBytes);
           if (isNarrow)
-            loaded.push_back(two);
+            loaded.push_back(asRegister(two));
           for (int64_t odd = 0; !isNarrow && odd < 2; ++odd)
             loaded.push_back(LLVM::ExtractElementOp::create(builder, loc, two, constant(odd)));
         }
@@ -377,7 +393,11 @@ void KernelLowering::lowerRegisterStore(Value tile, TypedValue<tile::ViewType> v
         int64_t place = (strip * shape.groups() + group) * 2 + half;
         Value target = advance(start, element, constant(8 * group, 64));
         if (isNarrow) {
-          LLVM::StoreOp::create(builder, loc, registers[place], target, /*alignment=*/4);
+          int64_t bits = 2 * element.getIntOrFloatBitWidth();
+          Value stored = registers[place];
+          if (bits < 32)
+            stored = arith::TruncIOp::create(builder, loc, builder.getIntegerType(bits), stored);
+          LLVM::StoreOp::create(builder, loc, stored, target, /*alignment=*/bits / 8);
           continue;
         }
         if (adds) {
@@ -399,7 +419,8 @@ void KernelLowering::lowerRegisterStore(Value tile, TypedValue<tile::ViewType> v
 Value KernelLowering::emitElement(tile::ReadOp op, Value address) {
   Type element = op.getView().getType().getElementType();
   Type i32 = builder.getI32Type(), f32 = builder.getF32Type();
-  Type loaded = element.isBF16() ? builder.getI16Type() : element;
+  bool isFloat8 = isa<Float8E4M3FNType>(element);
+  Type loaded = element.isBF16() ? builder.getI16Type() : isFloat8 ? builder.getI8Type() : element;
   auto load = LLVM::LoadOp::create(builder, loc, loaded, address);
   load.setInvariant(true); // no kernel writes to a capture
   Value value = load;
@@ -409,6 +430,8 @@ Value KernelLowering::emitElement(tile::ReadOp op, Value address) {
     value = arith::BitcastOp::create(builder, loc, f32, bits);
   } else if (element.isF16()) {
     value = arith::ExtFOp::create(builder, loc, f32, value);
+  } else if (isFloat8) {
+    value = float8ToFloat(builder, loc, arith::ExtUIOp::create(builder, loc, i32, value));
   } else if (element.isInteger(8)) {
     value = arith::ExtUIOp::create(builder, loc, i32, value);
   }

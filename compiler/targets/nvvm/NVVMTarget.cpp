@@ -37,6 +37,7 @@ void addPipePasses(OpPassManager &passes) {
   kernels.addPass(createPipeVerifyProtocol());
   kernels.addPass(createPipeOverlapItems());
   kernels.addPass(createPipeRunRoles());
+  kernels.addPass(createPipeCountRegisters());
 }
 
 void addNVVMPasses(OpPassManager &passes) {

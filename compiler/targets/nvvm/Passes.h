@@ -19,6 +19,8 @@ namespace tesela {
 
 /// The attribute of a kernel with its bytes of shared memory.
 inline constexpr llvm::StringLiteral sharedBytesAttr = "pipe.shared_bytes";
+/// The most values of tiles that a thread holds at once (pipe-count-registers).
+inline constexpr llvm::StringLiteral tileRegistersAttr = "pipe.tile_registers";
 /// Where a tile.find_blocks has its memory: bytes from the start of the thread block's.
 inline constexpr llvm::StringLiteral finderOffsetAttr = "pipe.finder_offset";
 

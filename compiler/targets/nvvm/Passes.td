@@ -306,6 +306,23 @@ def PipeRunRoles : Pass<"pipe-run-roles", "::tesela::tile::KernelOp"> {
   }];
 }
 
+def PipeCountRegisters : Pass<"pipe-count-registers", "::tesela::tile::KernelOp"> {
+  let summary = "count what a thread holds of tiles";
+  let description = [{
+    The most 32-bit values of tiles that are needed at once by a thread becomes the kernel's attribute
+    `pipe.tile_registers`: accumulators, operands in registers, values of columns. A product in flight holds its
+    left operand until its `pipe.dot_wait`. Constants and what is computed of them, tiles in shared memory and row
+    slices (two values for 16 rows) count nothing.
+
+    ```mlir
+    // before
+    tile.kernel @k(…) attributes {pipe.shared_bytes = 49152 : i64, …}
+    // after
+    tile.kernel @k(…) attributes {pipe.shared_bytes = 49152 : i64, pipe.tile_registers = 96 : i64, …}
+    ```
+  }];
+}
+
 def PipeLowerToNVVM : Pass<"pipe-lower-to-nvvm", "::mlir::ModuleOp"> {
   let summary = "turn kernels into functions of one thread";
   let description = [{

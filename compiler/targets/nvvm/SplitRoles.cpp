@@ -184,7 +184,8 @@ private:
       if (first)
         carried[first] = found;
       else
-        fail(found, "consumers need to know of it, and no load beside it brings it to them");
+        fail(found, "consumers need to know of it, and no load for tile.dot beside it brings it to "
+                    "them; take consumers = 0");
     });
   }
 
@@ -571,7 +572,7 @@ private:
     for (auto store : llvm::make_early_inc_range(block.getOps<tile::StoreOp>())) {
       auto type = cast<tile::TileType>(store.getTile().getType());
       bool isDense = isa<BlockArgument>(store.getView()); // a copy would reach into other sequences
-      if (type.getRank() != 2 || type.getElementType().isF32() || !isDense)
+      if (type.getRank() != 2 || type.getElementType().getIntOrFloatBitWidth() != 16 || !isDense)
         continue; // straight from the registers
       OpBuilder builder(store);
       Location loc = store.getLoc();

@@ -16,6 +16,11 @@ namespace tesela {
 
 namespace {
 
+/// What a tile of two extents may hold in pairs.
+bool isNarrowFloat(Type type) {
+  return type.isF16() || type.isBF16() || isa<Float8E4M3FNType>(type);
+}
+
 /// The channel of work items brings a block's coordinates and no part.
 LogicalResult verify(tile::WorkPartOp work) {
   tile::ScheduleAttr schedule = work->getParentOfType<tile::KernelOp>().getScheduleAttr();
@@ -61,9 +66,14 @@ LogicalResult verify(tile::LoadOp load) {
     return load.emitOpError() << "expected a view whose columns are a multiple of 8, got "
                               << load.getView().getType();
   Type element = type.getElementType();
-  if (!element.isF32() && (type.getRank() == 1 || !(element.isF16() || element.isBF16())))
-    return load.emitOpError() << "expected elements f32, or f16 or bf16 of two extents, got "
-                              << element;
+  if (!element.isF32() && (type.getRank() == 1 || !isNarrowFloat(element)))
+    return load.emitOpError()
+           << "expected elements f32, or f16, bf16 or f8E4M3FN of two extents, got " << element;
+  tile::ScheduleAttr schedule = load->getParentOfType<tile::KernelOp>().getScheduleAttr();
+  if (schedule && !type.isSingleRow() && type.getExtent(0) % (16 * schedule->warps) != 0)
+    return load.emitOpError() << "expected a tile with 16 rows for each of " << schedule->warps
+                              << " warps, or a multiple of them, got " << type
+                              << "; choose other blocks or fewer warps";
   if (load.getBlock().getType().getHeadCount() > 1)
     return load.emitOpError() << "expected a block of one head, got " << load.getBlock().getType()
                               << ", which is loaded for tile.dot alone";
@@ -74,10 +84,10 @@ LogicalResult verify(tile::LoadOp load) {
 LogicalResult verify(tile::StoreOp store) {
   auto type = cast<tile::TileType>(store.getTile().getType());
   Type element = type.getElementType();
-  if (type.getRank() == 1 || element.isF32() || element.isF16() || element.isBF16())
+  if (type.getRank() == 1 || element.isF32() || isNarrowFloat(element))
     return success();
-  return store.emitOpError() << "expected a tile of elements f32, f16 or bf16, got " << type
-                             << "; convert it with tile.convert";
+  return store.emitOpError() << "expected a tile of elements f32, f16, bf16 or f8E4M3FN, got "
+                             << type << "; convert it with tile.convert";
 }
 
 /// A row is added from the registers, or as one piece by the copy engine.

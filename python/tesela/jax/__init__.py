@@ -1,6 +1,6 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Attention over JAX's arrays: under jit, vmap and shard_map, on the CPU and on CUDA.
+"""Attention over JAX's arrays: under jit, grad, vmap and shard_map, on the CPU and on CUDA.
 
 import tesela.jax
 
@@ -73,7 +73,8 @@ def attention(
         InvalidArgumentError: a shape or value does not fit; the sentence says which, and what
             to do.
         InvalidVariantError: the variant's text has errors.
-        UnsupportedError: a type of elements; a gradient; a variant that ``jax.vmap`` cannot map.
+        UnsupportedError: a type of elements; a gradient of a parameter's value or of the
+            logarithms; a variant that ``jax.vmap`` cannot map.
         jax.errors.JaxRuntimeError: what only the launch can know does not fit, such as the extents
             of a captured tensor, or the device cannot do it; it has the library's sentence.
     """

@@ -61,10 +61,11 @@ struct KernelOptions {
   std::string target;
   /// The template: attention; "backward", its gradients; "forward_split", attention over parts of
   /// the keys; "forward_ragged", over sequences of different lengths; "forward_paged", over keys in
-  /// pages; "combine" and "matmul"; or a file NAME.mlir of useTemplateFolder's. The files in
-  /// templates/ say what each computes. The tensors of a launch are those that it declares
-  /// (LaunchArguments::tensors). All but attention may do without a variant where they have no
-  /// score and no mask, and have no reference and no tuned schedules.
+  /// pages; "forward_e4m3", over keys and values of 8 bits; "combine" and
+  /// "matmul"; or a file NAME.mlir of useTemplateFolder's. The files in templates/ say what each
+  /// computes. The tensors of a launch are those that it declares (LaunchArguments::tensors). All
+  /// but attention may do without a variant where they have no score and no mask, and have no
+  /// reference and no tuned schedules.
   std::string algorithm = "forward";
   /// Values of the template's own parameters, as "name=value": "columns=64", "output=bf16".
   std::vector<std::string> bindings = {};

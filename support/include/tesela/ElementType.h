@@ -14,12 +14,22 @@
 namespace tesela {
 
 /// The C API has the same numbers; they are written into artifacts.
-enum class ElementType : int { f32 = 0, f16 = 1, bf16 = 2, i32 = 3, boolean = 4 };
+enum class ElementType : int {
+  f32 = 0,
+  f16 = 1,
+  bf16 = 2,
+  i32 = 3,
+  boolean = 4,
+  /// 8 bits: a sign, 4 of an exponent, 3 of a mantissa; up to 448, no infinity (Micikevicius and
+  /// others, "FP8 Formats for Deep Learning", arXiv:2209.05433; MLIR's f8E4M3FN). Of a template's
+  /// tensors alone: no variant captures it.
+  e4m3 = 6
+};
 
-/// "f32", "f16", "bf16", "i32", "bool".
+/// "f32", "f16", "bf16", "i32", "bool", "e4m3".
 TESELA_EXPORT std::string_view elementTypeName(ElementType type);
 TESELA_EXPORT std::optional<ElementType> parseElementType(std::string_view name);
-/// Bytes of one element; bool takes one, which is false where it is 0.
+/// Bytes of one element; bool takes one, which is false where it is 0. 0: `type` is none of these.
 TESELA_EXPORT int elementSize(ElementType type);
 
 // Conversions between f32 and the 16-bit formats, rounded to nearest even; NaN
@@ -29,7 +39,11 @@ TESELA_EXPORT uint16_t floatToBf16(float value);
 TESELA_EXPORT float f16ToFloat(uint16_t bits);
 TESELA_EXPORT uint16_t floatToF16(float value);
 
-/// `value` rounded to `type` (f32, f16 or bf16) and back.
+// The same for e4m3, where what is larger than 448 becomes 448.
+TESELA_EXPORT float e4m3ToFloat(uint8_t bits);
+TESELA_EXPORT uint8_t floatToE4m3(float value);
+
+/// `value` rounded to `type` (f32, f16, bf16 or e4m3) and back.
 TESELA_EXPORT float roundTo(ElementType type, float value);
 
 } // namespace tesela

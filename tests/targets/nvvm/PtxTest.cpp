@@ -8,7 +8,7 @@
 //===----------------------------------------------------------------------===//
 #include "Ptx.h"
 
-#include "schedule/Schedule.h"
+#include "schedule/Heuristics.h"
 #include "targets/nvvm/ChipFacts.h"
 
 #include <algorithm>
@@ -606,6 +606,30 @@ TEST_P(PtxChip, SharedMemoryIsEstimatedWellAndNeverTooLow) {
       int64_t counted = artifact.launches.front().sharedBytes;
       EXPECT_GE(estimated, counted) << "D " << headDim << ", " << artifact.schedule;
       EXPECT_LE(estimated, counted + mostOfFinder) << "D " << headDim << ", " << artifact.schedule;
+    }
+}
+
+/// What pipe-count-registers counted in the kernel, -1 where there is none.
+int64_t countedRegisters(const KernelSpecification &specification) {
+  Result<std::string> program = emit(specification, Stage::pipe);
+  EXPECT_TRUE(program.ok()) << (program.ok() ? "" : program.error().message());
+  const std::string key = "pipe.tile_registers = ";
+  size_t at = program.ok() ? program->find(key) : std::string::npos;
+  return at == std::string::npos ? -1 : std::stoll(program->substr(at + key.size()));
+}
+
+// So are the registers of warpgroups with roles, exactly.
+TEST(Ptx, RegistersOfRolesAreEstimatedExactly) {
+  for (int headDim : {64, 72, 128, 192, 256})
+    for (const char *choices : {"", "overlap = false", "consumers = 1", "consumers = 2"}) {
+      KernelSpecification specification = specificationOf(causal, headDim, ElementType::bf16, 90);
+      specification.schedule = choices;
+      Artifact artifact = compiled(specification);
+      Schedule schedule;
+      ASSERT_TRUE(overrideSchedule(schedule, artifact.schedule).ok());
+      EXPECT_EQ(countedRegisters(specification),
+                heldRegisters(schedule.blockN, headDim, schedule.overlap))
+          << "D " << headDim << ", " << artifact.schedule;
     }
 }
 

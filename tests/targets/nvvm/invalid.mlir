@@ -69,7 +69,7 @@ tile.kernel @numbers_of_pairs(%o: !tile.view<[?, ?, ?, 64], i32>) attributes {pi
   ^body(%row: i32, %column: i32):
     tile.yield %row : i32
   }
-  // expected-error @+1 {{expected a tile of elements f32, f16 or bf16, got '!tile.tile<[64, 64], i32>'; convert it with tile.convert}}
+  // expected-error @+1 {{expected a tile of elements f32, f16, bf16 or f8E4M3FN, got '!tile.tile<[64, 64], i32>'; convert it with tile.convert}}
   tile.store %O, %o[%rows] : !tile.tile<[64, 64], i32>, !tile.view<[?, ?, ?, 64], i32>[!tile.block<query, 64>]
 }
 

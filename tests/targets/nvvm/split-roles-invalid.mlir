@@ -62,7 +62,7 @@ tile.kernel @alone(%low: i32, %high: i32)
     %t = arith.constant true
     tile.yield %t, %t : i1, i1
   }
-  // expected-error @+1 {{consumers need to know of it, and no load beside it brings it to them}}
+  // expected-error @+1 {{consumers need to know of it, and no load for tile.dot beside it brings it to them; take consumers = 0}}
   %j, %partial = tile.found_block %found[%zero] : !tile.found_blocks<64>
   scf.if %partial {
     pipe.barrier

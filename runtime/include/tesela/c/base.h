@@ -74,7 +74,10 @@ typedef enum tesela_type TESELA_AS_INT {
   TESELA_BOOL = 4, /* one byte; 0 is false, all else is true */
   /* Of captured tensors alone, where a variant declares i32: the low 32 bits of each element are
    * read, so that values wrap as i32 does. */
-  TESELA_I64 = 5
+  TESELA_I64 = 5,
+  /* 8 bits: 4 of an exponent, 3 of a mantissa, up to 448, no infinity. Of tensors of an algorithm
+   * that declares it, which no variant captures. */
+  TESELA_E4M3 = 6
 } tesela_type;
 
 /* A part of a compilation, in the order in which they ran. */

@@ -63,9 +63,9 @@ typedef struct tesela_kernel_options {
    * sizes, if there is one. */
   const tesela_sizes *sizes;
   /* What to compute of the variant: NULL or "forward", attention; "backward", its gradients;
-   * "forward_split", "forward_ragged" and "forward_paged"; "combine" and "matmul", which need no
-   * variant; or a template of tesela_use_template_folder's. Each declares tensors of its own, which
-   * tesela_launch_tensors takes (see docs/runtime.md). */
+   * "forward_split", "forward_ragged", "forward_paged" and "forward_e4m3"; "combine" and "matmul",
+   * which need no variant; or a template of tesela_use_template_folder's. Each declares tensors of
+   * its own, which tesela_launch_tensors takes (see docs/runtime.md). */
   const char *algorithm;
   const char *const *bindings; /* of the template's own parameters, as "page=64" */
   size_t binding_count;
