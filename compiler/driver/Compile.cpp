@@ -11,6 +11,7 @@
 #include "SourceDigest.h"
 #include "attn/Attn.h"
 #include "driver/ChosenKernel.h"
+#include "driver/GradientRoles.h"
 #include "driver/Interface.h"
 #include "driver/LargeStack.h"
 #include "driver/Summaries.h"
@@ -576,7 +577,11 @@ Result<Artifact> compileHere(const KernelSpecification &specification, CompileTi
 
 Result<Artifact> compile(const KernelSpecification &specification, CompileTimes *times,
                          const RequestLimits &limits) {
-  return onLargeStack([&] { return compileHere(specification, times, limits); });
+  return onLargeStack([&] {
+    return withBestRoles<Artifact>(specification, [&](const KernelSpecification &each) {
+      return compileHere(each, times, limits);
+    });
+  });
 }
 
 Result<ChosenKernel> chooseKernel(const KernelSpecification &specification) {
@@ -589,7 +594,11 @@ Result<ChosenKernel> chooseKernel(const KernelSpecification &specification) {
 }
 
 Result<std::string> emit(const KernelSpecification &specification, Stage stage) {
-  return onLargeStack([&] { return Compilation(specification, nullptr).emitStage(stage); });
+  return onLargeStack([&] {
+    return withBestRoles<std::string>(specification, [&](const KernelSpecification &each) {
+      return Compilation(each, nullptr).emitStage(stage);
+    });
+  });
 }
 
 // TESELA_SOURCE_DIGEST is a hash of the compiler's sources, so that no cache outlives a change.

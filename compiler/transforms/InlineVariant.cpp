@@ -6,7 +6,7 @@
 #include "frontend/emit/ExpandArithmetic.h"
 #include "tile/Extents.h"
 #include "transforms/Passes.h"
-#include "transforms/ScoreDerivative.h"
+#include "transforms/ReverseSweep.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -30,12 +30,22 @@ struct TileInlineVariant : impl::TileInlineVariantBase<TileInlineVariant> {
                                  << variants.size();
       return signalPassFailure();
     }
+    // Its score is the derivative; kernels without the hook need none.
+    OwningOpRef<attn::VariantOp> derivative;
+    WalkResult found =
+        getOperation().walk([](tile::ScoreGradientOp) { return WalkResult::interrupt(); });
+    if (found.wasInterrupted()) {
+      derivative = variants.front().clone();
+      if (failed(differentiateByScore(*derivative)))
+        return signalPassFailure();
+    }
     for (auto kernel : getOperation().getOps<tile::KernelOp>())
-      fillHooks(variants.front(), kernel);
+      fillHooks(variants.front(), *derivative, kernel);
     variants.front().erase();
   }
 
-  static void fillHooks(attn::VariantOp variant, tile::KernelOp kernel) {
+  static void fillHooks(attn::VariantOp variant, attn::VariantOp derivative,
+                        tile::KernelOp kernel) {
     // In the order of the variant's parameters, whatever the order of their uses.
     for (Attribute parameter : variant.getParameters())
       addParameter(variant, kernel, parameter);
@@ -54,8 +64,7 @@ struct TileInlineVariant : impl::TileInlineVariantBase<TileInlineVariant> {
         score.erase();
       } else if (auto gradient = dyn_cast<tile::ScoreGradientOp>(op)) {
         if (!identity) {
-          fillHook(variant.getScoreBody(), gradient.getBody(), kernel);
-          differentiate(gradient.getBody().front());
+          fillHook(derivative.getScoreBody(), gradient.getBody(), kernel);
           return;
         }
         gradient.replaceAllUsesWith(gradient.getGradient());

@@ -11,6 +11,26 @@
 
 include "mlir/Pass/PassBase.td"
 
+def AttnDifferentiate : Pass<"attn-differentiate", "::mlir::ModuleOp"> {
+  let summary = "write the derivatives of a variant's score and sink";
+  let description = [{
+    Puts behind each `attn.variant` an `attn.gradient`: the derivatives by `s`, by each f32 scalar and by
+    each element of an f32, f16 or bf16 tensor that is read. `ReverseSweep.h` has the rule of each op.
+
+    ```mlir
+    // before: score = cap * tanh(s / cap)
+    // after, with t = tanh(s / cap)
+    attn.gradient of @softcap score {
+    ^bb0(%s: f32, …):
+      …
+      attn.partial "s" is %a    // 1 - t * t
+      attn.partial "cap" is %b  // t - (1 - t * t) * (s / cap)
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
+}
+
 def TileBind : Pass<"tile-bind", "::mlir::ModuleOp"> {
   let summary = "give a template's parameters their values";
   let description = [{
@@ -37,7 +57,7 @@ def TileInlineVariant : Pass<"tile-inline-variant", "::mlir::ModuleOp"> {
     `tile.mask` and, where there is a sink, `tile.sink`, makes the parameters that they use arguments of
     the kernel (named with a leading `$`) and erases the variant. A score that is `s` itself leaves no op behind where
     the kernel has a `tile.exponent_factor`, which then carries the scale. `tile.score_gradient` gets the derivative of the
-    score (`ScoreDerivative.h`). In masks, and in exact scores,
+    score (`ReverseSweep.h`). In masks, and in exact scores,
     the transcendental functions become their exact form.
 
     ```mlir

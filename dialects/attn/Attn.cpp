@@ -107,15 +107,21 @@ LogicalResult CaptureAttr::verify(function_ref<InFlightDiagnostic()> emitError, 
 //===----------------------------------------------------------------------===//
 
 /// `names`: of the arguments; "s" is f32, the others are i32.
-static LogicalResult verifyBody(VariantOp op, Block &body, StringRef name, StringRef names,
-                                Type yielded) {
-  Builder builder(op.getContext());
+static LogicalResult verifyArguments(Operation *op, Block &body, StringRef name, StringRef names) {
+  Builder builder(op->getContext());
   SmallVector<Type> expected;
   for (StringRef argument : llvm::split(names, ' '))
     expected.push_back(argument == "s" ? Type(builder.getF32Type()) : builder.getI32Type());
   if (!llvm::equal(body.getArgumentTypes(), expected))
-    return op.emitOpError() << "expects the " << name << "'s arguments to be " << expected << " ("
-                            << names << "), but they are " << body.getArgumentTypes();
+    return op->emitOpError() << "expects the " << name << "'s arguments to be " << expected << " ("
+                             << names << "), but they are " << body.getArgumentTypes();
+  return success();
+}
+
+static LogicalResult verifyBody(VariantOp op, Block &body, StringRef name, StringRef names,
+                                Type yielded) {
+  if (failed(verifyArguments(op, body, name, names)))
+    return failure();
   auto yield = dyn_cast_if_present<YieldOp>(body.empty() ? nullptr : &body.back());
   if (!yield)
     return op.emitOpError() << "expects the " << name << " to end with attn.yield";
@@ -233,6 +239,30 @@ LogicalResult ReduceOp::verifyRegions() {
                          << "; any and all join i1, sum joins i32 and f32";
   return success();
 }
+
+//===----------------------------------------------------------------------===//
+// Derivatives
+//===----------------------------------------------------------------------===//
+
+LogicalResult GradientOp::verifyRegions() {
+  if (failed(verifyArguments(*this, getScore().front(), "score", "s b h hkv q k")))
+    return failure();
+  if (getSink().empty())
+    return success();
+  return verifyArguments(*this, getSink().front(), "sink", "b h hkv q");
+}
+
+LogicalResult RoundsOp::verifyRegions() {
+  Block &body = getBody().front();
+  if (body.getArgumentTypes() != TypeRange(getBound().getType()))
+    return emitOpError() << "expects its block to take the index, an i32, but it takes ("
+                         << body.getArgumentTypes() << ")";
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Folding
+//===----------------------------------------------------------------------===//
 
 template <typename Adaptor>
 static OpFoldResult foldInts(Adaptor adaptor, int32_t (*compute)(int32_t, int32_t)) {

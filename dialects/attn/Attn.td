@@ -266,4 +266,72 @@ def Attn_ToIntOp : Attn_Op<"to_int", [Pure]> {
   let hasFolder = 1;
 }
 
+//===----------------------------------------------------------------------===//
+// Derivatives
+//===----------------------------------------------------------------------===//
+
+def Attn_GradientOp : Attn_Op<"gradient", [IsolatedFromAbove, NoTerminator, SingleBlock]> {
+  let summary = "The derivatives of a variant's score and of its sink.";
+  let description = [{
+    Each region is computed for one pair of a query and a key, or for one query, and holds an
+    `attn.partial` for each derivative that is not 0 everywhere. The score's block has the arguments
+    of the variant's score, the sink's those of its sink. `attn-differentiate` writes it.
+
+    Example, of `score = s + slope[h] * (k - q)`:
+    ```mlir
+    attn.gradient of @alibi score {
+    ^bb0(%s: f32, %b: i32, %h: i32, %hkv: i32, %q: i32, %k: i32):
+      %one = arith.constant 1.0 : f32
+      %distance = arith.subi %k, %q : i32
+      %d = arith.sitofp %distance : i32 to f32
+      attn.partial "s" is %one
+      attn.partial "slope"[%h] is %d
+    }
+    ```
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$variant);
+  let regions = (region SizedRegion<1>:$score, AnyRegion:$sink);
+  let assemblyFormat = "`of` $variant attr-dict-with-keyword `score` $score (`sink` $sink^)?";
+  let hasRegionVerifier = 1;
+}
+
+def Attn_PartialOp : Attn_Op<"partial", [ParentOneOf<["GradientOp", "RoundsOp"]>]> {
+  let summary = "The derivative by `s`, by a scalar parameter, or by an element of a captured tensor.";
+  let description = [{
+    With y the score or the sink, and without indices
+
+        ∂y / ∂name = value
+
+    where no two name the same. With indices it is what one read gives to the element that it reads,
+    whose indices are clamped as those of `attn.read` are:
+
+        ∂y / ∂name[clamp(i0, 0, n0 - 1), ...] += value
+
+    Several may name one tensor; within `attn.rounds` each round gives its own.
+
+    Example: `attn.partial "slope"[%h] is %d`
+  }];
+  let arguments = (ins StrAttr:$name, Variadic<I32>:$indices, F32:$value);
+  let assemblyFormat = "$name (`[` $indices^ `]`)? `is` $value attr-dict";
+}
+
+def Attn_RoundsOp : Attn_Op<"rounds", [NoTerminator, SingleBlock, ParentOneOf<["GradientOp", "RoundsOp"]>]> {
+  let summary = "The derivatives by what a sum reads, round by round.";
+  let description = [{
+    Its block, which takes the index, counts for each index from 0 to bound - 1.
+
+    Example, of `score = s + sum(i < 8: table[i] * x)`:
+    ```mlir
+    attn.rounds below %eight {
+    ^bb0(%i: i32):
+      attn.partial "table"[%i] is %x
+    }
+    ```
+  }];
+  let arguments = (ins I32:$bound);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "`below` $bound attr-dict-with-keyword $body";
+  let hasRegionVerifier = 1;
+}
+
 #endif // TESELA_ATTN

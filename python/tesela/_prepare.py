@@ -45,6 +45,7 @@ class Request:
         length: queries that launches will have, about.
         kv_length: keys; None: as length.
         device: "host", "cuda" or "cuda:1"; None: the first GPU, else the host.
+        gradients: whether training needs the kernel of the gradients, too.
     """
 
     variant: Variant | str | Any
@@ -54,6 +55,7 @@ class Request:
     length: int = 4096
     kv_length: int | None = None
     device: str | None = None
+    gradients: bool = False
 
 
 class Preparation:
@@ -128,15 +130,17 @@ def prepare(
             request = Request(request, **common)
         variant = as_variant(request.variant)
         _, constants = variant._arguments({})
-        kernel = variant._kernel(
-            input_type(request.dtype),
-            request.head_dim,
-            request.head_dim_v or request.head_dim,
-            device_number(request.device),
-            constants,
-        )
         keys = request.length if request.kv_length is None else request.kv_length
-        made.append(kernel.prepare(request.length, keys, int(seconds * 1000)))
+        for algorithm in ("forward", "backward")[: 1 + request.gradients]:
+            kernel = variant._kernel(
+                input_type(request.dtype),
+                request.head_dim,
+                request.head_dim_v or request.head_dim,
+                device_number(request.device),
+                constants,
+                algorithm,
+            )
+            made.append(kernel.prepare(request.length, keys, int(seconds * 1000)))
     preparation = Preparation(made)
     if progress:
         preparation.wait(progress=True)

@@ -225,3 +225,30 @@ score {
 ^bb0(%i: i32):
   attn.yield %i : i32
 }
+
+// -----
+
+// expected-error @+1 {{expects the score's arguments to be}}
+attn.gradient of @v score {
+^bb0(%s: f32, %b: i32):
+}
+
+// -----
+
+// expected-error @+1 {{expects the sink's arguments to be}}
+attn.gradient of @v score {
+^bb0(%s: f32, %b: i32, %h: i32, %hkv: i32, %q: i32, %k: i32):
+} sink {
+^bb0(%s: f32):
+}
+
+// -----
+
+attn.gradient of @v score {
+^bb0(%s: f32, %b: i32, %h: i32, %hkv: i32, %q: i32, %k: i32):
+  // expected-error @+1 {{expects its block to take the index, an i32, but it takes ('f32')}}
+  attn.rounds below %b {
+  ^bb0(%i: f32):
+  }
+}
+

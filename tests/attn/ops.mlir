@@ -91,3 +91,24 @@ score {
   %z = attn.read "z"[%h] : f32
   attn.yield %z : f32
 }
+
+// CHECK-LABEL: attn.gradient of @sliding_alibi score {
+// CHECK: ^bb0(%[[S:.*]]: f32, %{{.*}}: i32, %[[H:.*]]: i32, %{{.*}}: i32, %{{.*}}: i32, %{{.*}}: i32):
+// CHECK: attn.partial "s" is %[[S]]
+// CHECK: attn.rounds below %{{.*}} {
+// CHECK: ^bb0(%[[I:.*]]: i32):
+// CHECK: attn.partial "slope"[%[[I]]] is %[[S]]
+// CHECK: } sink {
+// CHECK: attn.partial "slope"[%{{.*}}] is %{{.*}}
+attn.gradient of @sliding_alibi score {
+^bb0(%s: f32, %b: i32, %h: i32, %hkv: i32, %q: i32, %k: i32):
+  attn.partial "s" is %s
+  attn.rounds below %h {
+  ^bb0(%i: i32):
+    attn.partial "slope"[%i] is %s
+  }
+} sink {
+^bb0(%b: i32, %h: i32, %hkv: i32, %q: i32):
+  %x = attn.param "cap" : f32
+  attn.partial "slope"[%h] is %x
+}

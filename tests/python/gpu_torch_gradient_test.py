@@ -206,7 +206,8 @@ def test_compiled_step(mode: str) -> None:
         given = leaves(q.roll(turn, 2), k, v)
         actual = [each.clone() for each in torch.autograd.grad(compiled(*given), given)]
         for got, exact in zip(actual, torch.autograd.grad(step(*given), given), strict=True):
-            torch.testing.assert_close(got, exact, rtol=3e-2, atol=3e-2)
+            error = (got.float() - exact.float()).norm()
+            assert error <= 1e-2 * exact.float().norm()
 
 
 def test_autocast_and_checkpoint() -> None:

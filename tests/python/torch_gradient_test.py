@@ -14,6 +14,7 @@ torch = pytest.importorskip("torch", reason="the tests of the PyTorch layer need
 import tesela  # noqa: E402
 import tesela.torch  # noqa: E402
 from gradient_variants import CASES, Case, reference_gradients  # noqa: E402
+from tesela._contexts import HOST, context  # noqa: E402
 from torch import Tensor  # noqa: E402
 from torch.utils.checkpoint import checkpoint  # noqa: E402
 from torch_gradient_tools import Gradients, check, gradients, leaves  # noqa: E402
@@ -58,6 +59,18 @@ def test_sizes(sizes: dict[str, int], dtype: torch.dtype, layout: Any) -> None:
         return tesela.attention(*swapped, "causal", scale=0.3, layout=layout).transpose(1, 2)
 
     check(gradients(attend, (q, k, v), grad), wanted, dtype)
+
+
+def test_prepared() -> None:
+    """The backward pass finds the kernel that was prepared, and compiles nothing."""
+    text = "attention prepared(w: i32 = 5) { mask = q - k < w }"
+    tesela.prepare(
+        [text], dtype=torch.float32, head_dim=64, length=61, device="host", gradients=True
+    ).wait()
+    before = context(HOST).compile_count
+    q, k, v = leaves(*inputs(queries=61))
+    torch.autograd.grad(tesela.attention(q, k, v, text).sum(), (q, k, v))
+    assert context(HOST).compile_count == before
 
 
 def test_without_pairs() -> None:
@@ -183,6 +196,47 @@ def test_gradcheck() -> None:
             atol=1e-2,
             rtol=1e-2,
         )
+
+
+def _value(parameter: Any, extents: dict[str, int]) -> Any:
+    """Of a parameter of the library's: a small number, or a random tensor."""
+    if parameter.shape is None:
+        return min(parameter.default, 5)
+    shape = [extents.get(name, 40) for name in parameter.shape]
+    generator = torch.Generator().manual_seed(len(parameter.name))
+    if parameter.type == "bool":
+        return torch.rand(shape, generator=generator) > 0.4
+    if parameter.type == "i32":
+        return torch.randint(0, 6, shape, generator=generator, dtype=torch.int32)
+    numbers = torch.rand(shape, generator=generator)
+    return numbers.bfloat16() if parameter.type == "bf16" else numbers
+
+
+@pytest.mark.parametrize("name", tesela.library())
+def test_finite_differences_of_the_library(name: str) -> None:
+    """Along one direction of q, of k and of v: a block that is wrong has its part in it."""
+    batch, heads, length, step = 2, 4, 70, 1e-2
+    dense = [each.double() for each in inputs(batch, heads, 2, length, length, head_dim=16)]
+    extents = {"B": batch, "H": heads, "Sq": length, "Sk": length}
+    parameters = tesela.variant(name).parameters
+    variant = tesela.variant(name).bind(**{p.name: _value(p, extents) for p in parameters})
+    grad = random(batch, heads, length, 16, seed=4, dtype=torch.float64)
+
+    def loss(*dense: Tensor) -> Tensor:
+        out = tesela.attention(*(each.float() for each in dense), variant)
+        return (out.double() * grad).sum()
+
+    found = torch.autograd.grad(loss(*(leaf := leaves(*dense))), leaf)
+    for place, gradient in enumerate(found):
+        direction = random(*gradient.shape, seed=5, dtype=torch.float64)
+        moved = [
+            [each + sign * step * direction if i == place else each for i, each in enumerate(dense)]
+            for sign in (1, -1)
+        ]
+        slope = ((loss(*moved[0]) - loss(*moved[1])) / (2 * step)).item()
+        exact = (gradient * direction).sum().item()
+        limit = 1e-2 * gradient.norm().item() + 1e-2
+        assert abs(slope - exact) <= limit, f"d{'qkv'[place]}: {exact}, not {slope}"
 
 
 def test_autocast() -> None:

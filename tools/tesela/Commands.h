@@ -48,6 +48,11 @@ struct ExplainOptions : KernelChoice, LaunchShape {
   std::string svg, png; ///< paths; empty: no picture
 };
 
+struct GradientOptions {
+  std::string variant;                ///< path, "-" or library name
+  std::vector<std::string> constants; ///< "name=value" of const parameters
+};
+
 struct TuneCommandOptions : KernelChoice, LaunchShape {
   std::string input;            ///< .safetensors with the captures; empty: random ones
   Layout layout = Layout::bhsd; ///< of q, k and v in it
@@ -75,6 +80,9 @@ int exportBundle(const ExportOptions &options);
 
 /// `tesela explain`: what the kernel does with each tile.
 int explain(const ExplainOptions &options);
+
+/// `tesela gradient`: the derivatives of a variant as text.
+int gradient(const GradientOptions &options);
 
 /// `tesela tune`: measures schedules and keeps the fastest, or shows what is kept.
 int tune(const TuneCommandOptions &options);

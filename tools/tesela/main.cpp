@@ -32,6 +32,7 @@ Examples
   tesela run mine.attn --length 4096 --heads 32 --kv-heads 8
   tesela compile causal --target sm_90 --emit ptx
   tesela explain sliding_window --param window=256 --length 4096
+  tesela gradient softcap
   tesela export causal --target sm_80,sm_90 -o causal_bundle
   tesela check *.attn
   tesela COMMAND --help                   the options of one command
@@ -64,6 +65,17 @@ Examples
   tesela explain causal --length 4096
   tesela explain sliding_window --param window=256 --svg window.svg
   tesela explain mine.attn --target sm_90 --input captures.safetensors --json)";
+
+const char *const gradientFooter = R"(
+The derivatives of the score by s, by each f32 scalar and by each element of a float
+tensor that it reads; and those of the sink. A tensor that is read several times has a
+line for each read, and what a sum reads one for all of its rounds ("for i < 8").
+int(), floor, comparisons and masks have no derivative; min, max, clamp, abs and ?: have
+that of the side that is computed.
+
+Examples
+  tesela gradient alibi
+  tesela gradient mine.attn --param cap=30)";
 
 const char *const compileFooter = R"(
 Stages, from the text to the machine
@@ -422,6 +434,17 @@ void addExplain(CLI::App &app, ExplainOptions &options) {
   command->add_flag("--json", options.json, "Print one JSON object, with the kind of every tile");
 }
 
+void addGradient(CLI::App &app, GradientOptions &options) {
+  CLI::App *command =
+      app.add_subcommand("gradient", "Print the derivatives of the score; needs no GPU");
+  command->footer(gradientFooter);
+  command
+      ->add_option("VARIANT", options.variant, "A file, \"-\", or a library variant such as alibi")
+      ->type_name("")
+      ->required();
+  addConstants(command, options.constants);
+}
+
 void addTune(CLI::App &app, TuneCommandOptions &options) {
   CLI::App *command =
       app.add_subcommand("tune", "Measure schedules and keep the fastest for later runs");
@@ -503,6 +526,8 @@ int dispatch(int argc, char **argv) {
   addCompile(app, compileOptions);
   ExplainOptions explainOptions;
   addExplain(app, explainOptions);
+  GradientOptions gradientOptions;
+  addGradient(app, gradientOptions);
   ExportOptions exportOptions;
   addExport(app, exportOptions);
   std::vector<std::string> checked;
@@ -543,12 +568,14 @@ int dispatch(int argc, char **argv) {
     return compile(compileOptions);
   if (app.got_subcommand("explain"))
     return explain(explainOptions);
+  if (app.got_subcommand("gradient"))
+    return gradient(gradientOptions);
   if (app.got_subcommand("export"))
     return exportBundle(exportOptions);
-  return report(
-      tesela::Error(tesela::Code::invalidArgument,
-                    "give a command: run, compile, explain, export, tune, check, cache, devices "
-                    "or variants; see tesela --help."));
+  return report(tesela::Error(
+      tesela::Code::invalidArgument,
+      "give a command: run, compile, explain, gradient, export, tune, check, cache, devices "
+      "or variants; see tesela --help."));
 }
 
 /// Errors without a Status: memory that ran out in a container, say.

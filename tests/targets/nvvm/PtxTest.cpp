@@ -633,6 +633,31 @@ TEST(Ptx, RegistersOfRolesAreEstimatedExactly) {
     }
 }
 
+TEST(Ptx, GradientsHaveRolesWhereTheyFit) {
+  struct {
+    int sm, headDim;
+    const char *schedule, *algorithm;
+    bool hasRoles;
+  } const cases[] = {{90, 64, "", "backward", true},
+                     {90, 128, "stages = 1", "backward", true},
+                     {90, 256, "", "backward", false},      // too much shared memory
+                     {90, 64, "", "backward_fused", false}, // rows that its warps cannot share out
+                     {90, 64, "consumers = 0", "backward", false},
+                     {80, 64, "", "backward", false},
+                     {100, 128, "", "backward", false}};
+  for (const auto &each : cases) {
+    KernelSpecification specification =
+        specificationOf(causal, each.headDim, ElementType::bf16, each.sm);
+    specification.algorithm = each.algorithm;
+    specification.schedule = each.schedule;
+    Artifact artifact = compiled(specification);
+    SCOPED_TRACE(testing::Message()
+                 << "sm_" << each.sm << ", D " << each.headDim << ", " << artifact.schedule);
+    EXPECT_EQ(artifact.schedule.find("consumers = 2") != std::string::npos, each.hasRoles);
+    EXPECT_EQ(artifact.code.find("wgmma") != std::string::npos, each.hasRoles);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(All, PtxChip, testing::Values(80, 86, 87, 89, 90, 100, 103, 120),
                          [](const auto &info) { return "sm_" + std::to_string(info.param); });
 
