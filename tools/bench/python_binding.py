@@ -95,6 +95,18 @@ def main():
         kernel.launch(*views, None, (), False, 0, None)
 
     report("  by data_ptr(), shape and stride()", by_methods)
+    from tesela.torch import scaled_dot_product_attention as sdpa
+
+    q, k, v = (torch.empty(shape) for _ in range(3))
+    bound, slopes = tesela.variant("sliding_window", window=5), torch.empty(8)
+    with_slopes = tesela.variant("alibi", slope=slopes)
+    with torch.no_grad():
+        report("tesela.attention of PyTorch's tensors", lambda: tesela.attention(q, k, v, full))
+        report("  a scalar", lambda: tesela.attention(q, k, v, bound))
+        report("  a scalar of the call", lambda: tesela.attention(q, k, v, bound, window=9))
+        report("  a captured tensor", lambda: tesela.attention(q, k, v, with_slopes))
+        report("  with lse", lambda: tesela.attention(q, k, v, full, return_lse=True))
+        report("  scaled_dot_product_attention", lambda: sdpa(q, k, v))
 
 
 main()
