@@ -202,6 +202,8 @@ class Gradients(unittest.TestCase):
         torch = self.torch
 
         def compiled(case, data, time_block_mask):
+            # Else PyTorch's compiler refuses the second backward pass.
+            self.assertFalse(torch._functorch.config.donated_buffer)
             attend = torch.compile(lambda q, k, v: (q @ k.mT).softmax(-1) @ v, backend="aot_eager")
             return attend, {}, {}
 
