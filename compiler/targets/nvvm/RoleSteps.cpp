@@ -37,8 +37,9 @@ SmallVector<Block *> blocksOf(Operation *loop) {
 /// What other roles or copies wait for is done on every path.
 static LogicalResult checkBranch(Operation *op) {
   WalkResult found = op->walk([](Operation *inner) {
-    if (!useOf(inner).first && !isa<pipe::WriteOp, pipe::EmptyOutOp, pipe::DrainOp,
-                                    pipe::OpenTurnsOp, pipe::BeginTurnOp, pipe::EndTurnOp>(inner))
+    if (!useOf(inner).first &&
+        !isa<pipe::WriteOp, pipe::EmptyOutOp, pipe::AddOutOp, pipe::DrainOp, pipe::BarrierOp,
+             pipe::OpenTurnsOp, pipe::BeginTurnOp, pipe::EndTurnOp>(inner))
       return WalkResult::advance();
     inner->emitOpError() << "expected to stand in no branch, where it may not run while others "
                             "count on it; move it out";

@@ -244,6 +244,29 @@ tile.kernel @k(%q: !tile.view<[?, ?, ?, 64], f16>, %some: i1) {
 
 // -----
 
+// C4: a barrier in a branch.
+tile.kernel @k(%q: !tile.view<[?, ?, ?, 64], f16>, %some: i1) {
+  %rows = tile.work : !tile.block<query, 64>
+  %zero = arith.constant 0 : i32
+  %one = arith.constant 1 : i32
+  %two = arith.constant 2 : i32
+  %b = pipe.alloc : !pipe.buffer<2, [64, 64], f16, panels = true>
+  %c = pipe.open : !pipe.channel<2>
+  pipe.roles producer 56 {
+    pipe.acquire %c[%zero] : !pipe.channel<2>
+    pipe.fill %q[%rows] to %b on %c[%zero] : !tile.view<[?, ?, ?, 64], f16>[!tile.block<query, 64>], !pipe.buffer<2, [64, 64], f16, panels = true>, !pipe.channel<2>
+  } consumers 1 256 {
+    pipe.await %c[%zero] : !pipe.channel<2>
+    scf.if %some {
+      // expected-error @+1 {{expected to stand in no branch, where it may not run while others count on it; move it out}}
+      pipe.barrier
+    }
+    pipe.release %c[%zero] : !pipe.channel<2>
+  }
+}
+
+// -----
+
 // C5: an accumulator is read while a product adds to it.
 tile.kernel @k(%q: !tile.view<[?, ?, ?, 64], f16>) {
   %rows = tile.work : !tile.block<query, 64>
