@@ -4,8 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Mapping
 from typing import Any, Final
 
 import torch
@@ -35,7 +34,7 @@ def _empty_on_host(shape: tuple[int, ...], strides: tuple[int, ...], dtype: torc
     return torch.empty_strided(shape, strides, dtype=dtype, device="cpu")
 
 
-def _workspace(count: int, device: int) -> Tensor:
+def new_workspace(count: int, device: int) -> Tensor:
     """Device memory that a launch needs besides its tensors."""
     return torch.empty(count, dtype=torch.uint8, device=torch.device("cuda", device))
 
@@ -51,7 +50,7 @@ def _eager(quick: Any) -> _native.Eager:
         getattr(quick, "_empty_strided_cuda", _empty_on_current),
         getattr(torch._C, "_cuda_getDevice", None),  # not there where PyTorch is built without CUDA
         _empty_on,
-        _workspace,
+        new_workspace,
     )
 
 
@@ -107,19 +106,6 @@ def new_lse(q: Tensor, is_bshd: bool) -> Tensor:
     first, second, third, _ = q.shape
     shape = (first, third, second) if is_bshd else (first, second, third)
     return q.new_empty(shape, dtype=torch.float32)
-
-
-def _allocator(device: int) -> Callable[[int], Tensor]:
-    """Device memory on one device."""
-    return partial(_workspace, device=device)
-
-
-def _with_numbers(values: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Tensors without axes as numbers; to read one waits for its device."""
-    return tuple(
-        value.item() if isinstance(value, Tensor) and value.dim() == 0 else value
-        for value in values
-    )
 
 
 def launch(

@@ -5,19 +5,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Final
 
 import torch
 from torch import Tensor
 
 from tesela._variant import Variant
-from tesela.torch._launch import (
-    _CUDA_TYPES,
-    _HOST_TYPES,
-    _allocator,
-    _with_numbers,
-    new_output,
-)
+from tesela.torch._launch import _CUDA_TYPES, _HOST_TYPES, new_output, new_workspace
 
 _CUDA_ALIGNMENT: Final = 16  # bytes, of addresses and strides
 
@@ -38,6 +33,14 @@ def _is_readable(grad: Tensor) -> bool:
     strides = (grad.stride(axis) for axis in range(3) if grad.shape[axis] > 1)
     return grad.data_ptr() % _CUDA_ALIGNMENT == 0 and all(
         stride * size % _CUDA_ALIGNMENT == 0 for stride in strides
+    )
+
+
+def _with_numbers(values: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Tensors without axes as numbers; to read one waits for its device."""
+    return tuple(
+        value.item() if isinstance(value, Tensor) and value.dim() == 0 else value
+        for value in values
     )
 
 
@@ -80,7 +83,8 @@ def launch_backward(
         grad = grad.clone(memory_format=torch.contiguous_format)
     stream, allocate = 0, None
     if is_cuda:
-        stream, allocate = torch._C._cuda_getCurrentRawStream(device), _allocator(device)
+        stream = torch._C._cuda_getCurrentRawStream(device)
+        allocate = partial(new_workspace, device=device)
     kernel.launch_backward(
         *(q, k, v, out, lse.contiguous(), grad, dq, dk, dv),
         *(scale, values, is_bshd, stream, allocate),
