@@ -92,7 +92,7 @@ torch._C._dynamo.guards._empty_strided_cuda = quick
 import tesela
 from tesela.torch import _launch
 
-_launch._empty_on, _launch._workspace = elsewhere, workspace
+_launch._empty_on, _launch.new_workspace = elsewhere, workspace
 _launch._attend = _launch._eager(_launch._quick).attend
 q = torch.ones(2, 4, 33, 64, dtype=torch.bfloat16)
 swapped = q.transpose(1, 2).contiguous().transpose(1, 2)
