@@ -52,7 +52,7 @@ int64_t registersOf(Value value) {
   return bits >= 32 ? elements : elements / 2; // pairs
 }
 
-/// Walks backwards with the values that are still needed.
+/// Walks backwards with the tiles that are still needed in registers.
 class Liveness {
 public:
   int64_t most = 0;
@@ -62,27 +62,35 @@ public:
     for (Operation &op : llvm::reverse(block)) {
       for (Value result : op.getResults())
         live.erase(result);
+      if (isa<tile::MapOp, tile::ReduceOp>(op)) { // their bodies compute with elements
+        addAll(op.getOperands(), live);
+        note(live);
+        continue;
+      }
+      llvm::DenseSet<Value> around = live;
+      addUsedAbove(op, live);
+      if (isa<scf::ForOp, scf::WhileOp>(op)) // the next iteration needs what this one read
+        around = live;
       for (Region &region : op.getRegions())
         for (Block &inner : region)
-          if (!isa<tile::MapOp, tile::ReduceOp>(op)) // their bodies compute with elements
-            walk(inner, aroundBody(op, live));
-      for (Region &region : op.getRegions())
-        mlir::visitUsedValuesDefinedAbove(region, [&](OpOperand *use) { live.insert(use->get()); });
-      live.insert(op.operand_begin(), op.operand_end());
+          walk(inner, around);
+      addAll(op.getOperands(), live);
       if (auto wait = dyn_cast<pipe::DotWaitOp>(op))
         if (auto start = wait.getSource().getDefiningOp<pipe::DotStartOp>())
-          live.insert(start.getA());
+          addAll(start.getA(), live);
       note(live);
     }
   }
 
 private:
-  /// What lives behind a body of `op`: a loop's next iteration needs what this one read.
-  static llvm::DenseSet<Value> aroundBody(Operation &op, llvm::DenseSet<Value> live) {
-    if (isa<scf::ForOp, scf::WhileOp>(op))
-      for (Region &region : op.getRegions())
-        mlir::visitUsedValuesDefinedAbove(region, [&](OpOperand *use) { live.insert(use->get()); });
-    return live;
+  static void addAll(ValueRange values, llvm::DenseSet<Value> &live) {
+    for (Value value : values)
+      if (registersOf(value) > 0)
+        live.insert(value);
+  }
+  static void addUsedAbove(Operation &op, llvm::DenseSet<Value> &live) {
+    for (Region &region : op.getRegions())
+      mlir::visitUsedValuesDefinedAbove(region, [&](OpOperand *use) { addAll(use->get(), live); });
   }
 
   void note(const llvm::DenseSet<Value> &live) {
