@@ -4,64 +4,18 @@
 //===----------------------------------------------------------------------===//
 #include "targets/common/Float8.h"
 
-#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "targets/common/FloatBits.h"
 
 using namespace mlir;
 
 namespace tesela {
 
-namespace {
-
-/// Integer and float arithmetic on values of one shape.
-class Bits {
-public:
-  Bits(OpBuilder &builder, Location loc, Type shape)
-      : builder(builder), loc(loc), i32(like(shape, builder.getI32Type())),
-        f32(like(shape, builder.getF32Type())) {}
-
-  Value number(uint32_t value) { return constant(i32, builder.getI32IntegerAttr(int32_t(value))); }
-  Value real(float value) { return constant(f32, builder.getF32FloatAttr(value)); }
-  Value add(Value a, Value b) { return arith::AddIOp::create(builder, loc, a, b); }
-  Value subtract(Value a, Value b) { return arith::SubIOp::create(builder, loc, a, b); }
-  Value mask(Value a, uint32_t b) { return arith::AndIOp::create(builder, loc, a, number(b)); }
-  Value unite(Value a, Value b) { return arith::OrIOp::create(builder, loc, a, b); }
-  Value left(Value a, int n) { return arith::ShLIOp::create(builder, loc, a, number(n)); }
-  Value right(Value a, int n) { return arith::ShRUIOp::create(builder, loc, a, number(n)); }
-  Value below(Value a, uint32_t b) {
-    return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ult, a, number(b));
-  }
-  Value select(Value condition, Value a, Value b) {
-    return arith::SelectOp::create(builder, loc, condition, a, b);
-  }
-  Value asInteger(Value f) { return arith::BitcastOp::create(builder, loc, i32, f); }
-  Value asFloat(Value bits) { return arith::BitcastOp::create(builder, loc, f32, bits); }
-  Value addFloat(Value a, float b) { return arith::AddFOp::create(builder, loc, a, real(b)); }
-
-private:
-  static Type like(Type shape, Type element) {
-    auto vector = dyn_cast<VectorType>(shape);
-    return vector ? Type(vector.clone(element)) : element;
-  }
-  Value constant(Type type, TypedAttr value) {
-    if (auto vector = dyn_cast<VectorType>(type))
-      return arith::ConstantOp::create(builder, loc,
-                                       DenseElementsAttr::get(vector, ArrayRef<Attribute>(value)));
-    return arith::ConstantOp::create(builder, loc, value);
-  }
-
-  OpBuilder &builder;
-  Location loc;
-  Type i32, f32;
-};
-
-constexpr uint32_t quietNaN = 0x7fc00000;
-constexpr int mantissaShift = 23 - 3, signShift = 31 - 7;
-constexpr uint32_t bias = (127 - 7) << 23; // of the exponents
-
-} // namespace
+static constexpr uint32_t quietNaN = 0x7fc00000;
+static constexpr int mantissaShift = 23 - 3, signShift = 31 - 7;
+static constexpr uint32_t bias = (127 - 7) << 23; // of the exponents
 
 Value float8ToFloat(OpBuilder &builder, Location loc, Value bits) {
-  Bits b(builder, loc, bits.getType());
+  FloatBits b(builder, loc, bits.getType());
   Value magnitude = b.mask(bits, 0x7f), moved = b.left(magnitude, mantissaShift);
   Value normal = b.add(moved, b.number(bias));
   // With the exponent 0 the mantissa counts 2^-9: (1 + m/8) 2^-6 - 2^-6.
@@ -73,7 +27,7 @@ Value float8ToFloat(OpBuilder &builder, Location loc, Value bits) {
 }
 
 Value floatToFloat8(OpBuilder &builder, Location loc, Value value) {
-  Bits b(builder, loc, value.getType());
+  FloatBits b(builder, loc, value.getType());
   Value bits = b.asInteger(value), magnitude = b.mask(bits, 0x7fffffff);
   Value odd = b.mask(b.right(magnitude, mantissaShift), 1);
   Value rounded = b.add(b.add(magnitude, odd), b.number((1 << (mantissaShift - 1)) - 1));

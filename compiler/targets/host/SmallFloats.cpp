@@ -5,6 +5,7 @@
 #include "targets/host/SmallFloats.h"
 
 #include "targets/common/Float8.h"
+#include "targets/common/FloatBits.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -14,89 +15,54 @@ namespace tesela {
 
 namespace {
 
-/// Integer arithmetic on the bits of values of one shape.
-class Bits {
-public:
-  Bits(CodeBuilder &builder, Type shape)
-      : builder_(builder), i32_(CodeBuilder::likeShape(shape, builder.getI32Type())),
-        i16_(CodeBuilder::likeShape(shape, builder.getI16Type())),
-        f32_(CodeBuilder::likeShape(shape, builder.getF32Type())) {}
+/// `bits` with the lowest `count` bits rounded away, ties to even.
+Value roundAway(FloatBits &b, Value bits, uint32_t count) {
+  Value odd = b.mask(b.right(bits, count), 1);
+  Value up = b.add(b.add(bits, odd), b.number((1u << (count - 1)) - 1));
+  return b.mask(up, ~((1u << count) - 1));
+}
 
-  Value constant(int64_t value) { return builder_.integer(i32_, value); }
-  Value real(float value) { return builder_.real(f32_, value); }
-  Value add(Value a, int64_t b) { return arith::AddIOp::create(builder_, a, constant(b)); }
-  Value add(Value a, Value b) { return arith::AddIOp::create(builder_, a, b); }
-  Value mask(Value a, int64_t b) { return arith::AndIOp::create(builder_, a, constant(b)); }
-  Value unite(Value a, int64_t b) { return arith::OrIOp::create(builder_, a, constant(b)); }
-  Value unite(Value a, Value b) { return arith::OrIOp::create(builder_, a, b); }
-  Value left(Value a, int64_t n) { return arith::ShLIOp::create(builder_, a, constant(n)); }
-  Value right(Value a, int64_t n) { return arith::ShRUIOp::create(builder_, a, constant(n)); }
-  Value atLeast(Value a, int64_t b) {
-    return arith::CmpIOp::create(builder_, arith::CmpIPredicate::uge, a, constant(b));
-  }
-  Value select(Value condition, Value a, Value b) {
-    return arith::SelectOp::create(builder_, condition, a, b);
-  }
-  Value asInteger(Value f) { return arith::BitcastOp::create(builder_, i32_, f); }
-  Value asFloat(Value bits) { return arith::BitcastOp::create(builder_, f32_, bits); }
-  Value widen(Value bits16) { return arith::ExtUIOp::create(builder_, i32_, bits16); }
-  Value narrow(Value bits32) { return arith::TruncIOp::create(builder_, i16_, bits32); }
-  Value multiply(Value a, float b) { return arith::MulFOp::create(builder_, a, real(b)); }
-
-  /// `bits` with the lowest `count` bits rounded away, ties to even.
-  Value roundAway(Value bits, int64_t count) {
-    Value odd = mask(right(bits, count), 1);
-    Value up = add(add(bits, odd), (int64_t(1) << (count - 1)) - 1);
-    return mask(up, ~((int64_t(1) << count) - 1) & 0xffffffff);
-  }
-
-private:
-  CodeBuilder &builder_;
-  Type i32_, i16_, f32_;
-};
-
-constexpr int64_t signBit = 0x80000000, magnitudeBits = 0x7fffffff, infinity = 0x7f800000;
+constexpr uint32_t signBit = 0x80000000, magnitudeBits = 0x7fffffff, infinity = 0x7f800000;
 
 /// Without F16C: exponents are rebiased by a multiplication, which also makes
 /// f16's subnormal numbers normal.
-Value halfToFloat(Bits &b, Value bits16) {
+Value halfToFloat(FloatBits &b, Value bits16) {
   Value h = b.widen(bits16);
   Value magnitude = b.left(b.mask(h, 0x7fff), 13);
   Value finite = b.asInteger(b.multiply(b.asFloat(magnitude), 0x1p112f));
-  Value special = b.unite(magnitude, infinity);
+  Value special = b.unite(magnitude, b.number(infinity));
   Value chosen = b.select(b.atLeast(magnitude, 0x7c00 << 13), special, finite);
   return b.asFloat(b.unite(chosen, b.left(b.mask(h, 0x8000), 16)));
 }
 
-Value floatToHalf(Bits &b, Value value) {
+Value floatToHalf(FloatBits &b, Value value) {
   Value bits = b.asInteger(value);
   Value magnitude = b.mask(bits, magnitudeBits);
   Value rebiased = b.multiply(b.asFloat(magnitude), 0x1p-112f);
   Value finite = b.right(b.asInteger(rebiased), 13);
-  Value special =
-      b.select(b.atLeast(magnitude, infinity + 1), b.constant(0x7e00), b.constant(0x7c00));
+  Value special = b.select(b.atLeast(magnitude, infinity + 1), b.number(0x7e00), b.number(0x7c00));
   Value chosen = b.select(b.atLeast(magnitude, infinity), special, finite);
-  return b.narrow(b.unite(chosen, b.right(b.mask(bits, signBit), 16)));
+  return b.narrow(b.unite(chosen, b.right(b.mask(bits, signBit), 16)), 16);
 }
 
-Value roundToHalf(CodeBuilder &builder, Bits &b, Value value) {
+Value roundToHalf(CodeBuilder &builder, FloatBits &b, Value value) {
   Value bits = b.asInteger(value);
   Value magnitude = b.mask(bits, magnitudeBits);
-  Value normal = b.roundAway(magnitude, 13);
-  normal = b.select(b.atLeast(normal, 0x47800000), b.constant(infinity), normal); // 2^16
+  Value normal = roundAway(b, magnitude, 13);
+  normal = b.select(b.atLeast(normal, 0x47800000), b.number(infinity), normal); // 2^16
   // Below 2^-14 the unit is 2^-24, which is the unit of [0.5, 1) in f32.
   Value shifted = arith::AddFOp::create(builder, b.asFloat(magnitude), b.real(0.5f));
   Value subnormal = b.asInteger(arith::SubFOp::create(builder, shifted, b.real(0.5f)));
   Value finite = b.select(b.atLeast(magnitude, 0x38800000), normal, subnormal);
-  Value chosen = b.select(b.atLeast(magnitude, infinity + 1), b.constant(0x7fc00000), finite);
+  Value chosen = b.select(b.atLeast(magnitude, infinity + 1), b.number(0x7fc00000), finite);
   return b.asFloat(b.unite(chosen, b.mask(bits, signBit)));
 }
 
-Value roundToBf16(CodeBuilder &builder, Bits &b, Value value) {
+Value roundToBf16(CodeBuilder &builder, FloatBits &b, Value value) {
   Value bits = b.asInteger(value);
   Value isNan = arith::CmpFOp::create(builder, arith::CmpFPredicate::UNO, value, value);
-  Value quiet = b.mask(b.unite(bits, 0x00400000), 0xffff0000);
-  return b.asFloat(b.select(isNan, quiet, b.roundAway(bits, 16)));
+  Value quiet = b.mask(b.unite(bits, b.number(0x00400000)), 0xffff0000);
+  return b.asFloat(b.select(isNan, quiet, roundAway(b, bits, 16)));
 }
 
 } // namespace
@@ -108,7 +74,7 @@ Type storageType(Type element) {
 }
 
 Value toFloat(CodeBuilder &builder, const VectorUnit &unit, Type element, Value bits) {
-  Bits b(builder, bits.getType());
+  FloatBits b(builder, builder.getLoc(), bits.getType());
   if (element.isBF16())
     return b.asFloat(b.left(b.widen(bits), 16));
   if (isa<Float8E4M3FNType>(element))
@@ -124,13 +90,11 @@ Value toFloat(CodeBuilder &builder, const VectorUnit &unit, Type element, Value 
 }
 
 Value toBits(CodeBuilder &builder, const VectorUnit &unit, Type element, Value value) {
-  Bits b(builder, value.getType());
+  FloatBits b(builder, builder.getLoc(), value.getType());
   if (element.isBF16())
-    return b.narrow(b.right(b.asInteger(value), 16));
+    return b.narrow(b.right(b.asInteger(value), 16), 16);
   if (isa<Float8E4M3FNType>(element))
-    return arith::TruncIOp::create(builder,
-                                   CodeBuilder::likeShape(value.getType(), builder.getI8Type()),
-                                   floatToFloat8(builder, builder.getLoc(), value));
+    return b.narrow(floatToFloat8(builder, builder.getLoc(), value), 8);
   if (!element.isF16())
     return value;
   if (!unit.f16c)
@@ -142,7 +106,7 @@ Value toBits(CodeBuilder &builder, const VectorUnit &unit, Type element, Value v
 }
 
 Value roundTo(CodeBuilder &builder, const VectorUnit &unit, Type element, Value value) {
-  Bits b(builder, value.getType());
+  FloatBits b(builder, builder.getLoc(), value.getType());
   if (element.isBF16())
     return roundToBf16(builder, b, value);
   if (isa<Float8E4M3FNType>(element))
