@@ -19,6 +19,7 @@
 #include "driver/Templates.h"
 #include "driver/TraitsOf.h"
 #include "frontend/Constants.h"
+#include "frontend/Dropout.h"
 #include "frontend/emit/Emit.h"
 #include "schedule/Schedule.h"
 #include "targets/common/KernelSignature.h"
@@ -88,6 +89,7 @@ private:
   Status checkParameterBytes(const KernelSignature &signature);
   Status addSummaryKernels();
   Status checkHooks();
+  Status checkDropout();
   Status checkProducts();
   Status checkSharedBytes();
   Status checkLowerable();
@@ -240,6 +242,17 @@ Status Compilation::checkHooks() {
                   specification.algorithm));
 }
 
+/// Not every template has a place for dropout.
+Status Compilation::checkDropout() {
+  auto isHook = [](tile::DropoutOp) { return WalkResult::interrupt(); };
+  if (!specification.dropout || module->walk(isHook).wasInterrupted())
+    return Status::success();
+  return Error(Code::unsupported,
+               fmt::format("the template '{}' has no dropout: leave it out, or take 'forward', "
+                           "'backward' or 'backward_fused'",
+                           specification.algorithm));
+}
+
 /// What no other check tells of a template: a GPU's matrix instructions take 16 of the depth and of
 /// the columns at a time, and no more than 256 columns (PTX ISA, 9.7.14, 9.7.15).
 Status Compilation::checkProducts() {
@@ -288,6 +301,8 @@ Status Compilation::bind() {
 
   if (Status status = checkHooks(); !status)
     return status;
+  if (Status status = checkDropout(); !status)
+    return status;
   Result<std::vector<std::string>> bindings = templateBindings(specification, kernels());
   if (!bindings)
     return bindings.error();
@@ -306,9 +321,13 @@ Status Compilation::bind() {
     return failure("interface");
   }
   interface = std::move(*declared);
+  if (specification.dropout)
+    for (Parameter &parameter : dropoutParameters())
+      interface.parameters.push_back(std::move(parameter));
   return run(
-      [](OpPassManager &passes) {
+      [&](OpPassManager &passes) {
         passes.addPass(createTileInlineVariant());
+        passes.nest<tile::KernelOp>().addPass(createTileLowerDropout({specification.dropout}));
         passes.nest<tile::KernelOp>().addPass(createTileKeyRanges());
       },
       "variant");

@@ -29,7 +29,7 @@ static bool expectedAtMost(const KernelSpecification &specification, int64_t len
 /// leave empty then serve others that read the same keys.
 static int64_t headsFor(const KernelSpecification &specification, int64_t blockM) {
   int64_t queries = fewQueriesOf(specification);
-  if (queries == 0)
+  if (queries == 0 || specification.dropout)
     return 1;
   return std::min<int64_t>(mostHeads, std::bit_floor(uint64_t(blockM / queries)));
 }
@@ -156,6 +156,9 @@ int64_t consumersFor(const KernelSpecification &specification, const VariantTrai
   // Few and often partial blocks, whose bookkeeping takes registers; as the rounds of a reduction
   // do.
   if (variant.isScattered || variant.hasReductions)
+    return 2;
+  // The random numbers of a block's pairs take registers: three spilled 32 to 40 bytes at D 128.
+  if (specification.dropout)
     return 2;
   // Beside wide blocks two hold what chunks of 32 columns bring (learned_bias at D 128: 3.50 ms
   // with three, 2.69 with two; D 64: 2.43 and 2.30).

@@ -59,8 +59,8 @@ struct Kernel {
   VariantObject *variant;
   tesela_kernel_options options; ///< without what a bucket expects
   std::unique_ptr<tesela_parameter[]> constants;
-  std::unique_ptr<Slot[]> slots; ///< the parameters of a launch
-  Py_ssize_t slotCount = 0, captureCount = 0;
+  std::unique_ptr<Slot[]> slots;              ///< the parameters of a launch
+  Py_ssize_t slotCount = 0, captureCount = 0; ///< the captures are the variant's alone
   PyObject *schedule = nullptr, *algorithm = nullptr, *constantNames = nullptr; ///< their texts
   std::atomic<tesela_kernel *> ofBucket[bucketCount] = {};
 
@@ -81,9 +81,16 @@ struct KernelObject {
 
 Kernel &kernelOf(PyObject *self) { return *reinterpret_cast<KernelObject *>(self)->kernel; }
 
+/// Those of a launch with dropout, behind the variant's. The state may be left out.
+constexpr Slot dropoutSlots[] = {
+    {"dropout.p", false, false, 0},          {"dropout.seed", false, false, 0},
+    {"dropout.seed_high", false, true, 0},   {"dropout.offset", false, true, 0},
+    {"dropout.offset_high", false, true, 0}, {"dropout.state", true, true, 0},
+};
+
 bool readSlots(Kernel &kernel) {
   size_t count = tesela_variant_parameter_count(kernel.variant->variant);
-  kernel.slots.reset(new (std::nothrow) Slot[count + 1]);
+  kernel.slots.reset(new (std::nothrow) Slot[count + std::size(dropoutSlots)]);
   if (!kernel.slots) {
     PyErr_NoMemory();
     return false;
@@ -100,6 +107,9 @@ bool readSlots(Kernel &kernel) {
                                         info.default_value};
     kernel.captureCount += info.is_capture != 0;
   }
+  if (kernel.options.dropout)
+    for (const Slot &slot : dropoutSlots)
+      kernel.slots[kernel.slotCount++] = slot;
   return true;
 }
 
@@ -126,12 +136,12 @@ void destroy(PyObject *object) {
   freeObject(object);
 }
 
-/// Kernel(context, variant, type, head_dim_qk, head_dim_v, constants, schedule, algorithm)
+/// Kernel(context, variant, type, head_dim_qk, head_dim_v, constants, schedule, algorithm, dropout)
 PyObject *make(PyTypeObject *type, PyObject *arguments, PyObject *) {
   PyObject *context, *variant, *constants, *schedule, *algorithm;
-  int inputType, headDimQk, headDimV;
-  if (!PyArg_ParseTuple(arguments, "OOiiiO!UU", &context, &variant, &inputType, &headDimQk,
-                        &headDimV, &PyTuple_Type, &constants, &schedule, &algorithm))
+  int inputType, headDimQk, headDimV, drops;
+  if (!PyArg_ParseTuple(arguments, "OOiiiO!UUp", &context, &variant, &inputType, &headDimQk,
+                        &headDimV, &PyTuple_Type, &constants, &schedule, &algorithm, &drops))
     return nullptr;
   if (!asObject(context, contextType, "context") || !asObject(variant, variantType, "variant"))
     return nullptr;
@@ -155,6 +165,7 @@ PyObject *make(PyTypeObject *type, PyObject *arguments, PyObject *) {
   options.head_dim_qk = headDimQk;
   options.head_dim_v = headDimV;
   options.algorithm = PyUnicode_AsUTF8AndSize(algorithm, nullptr);
+  options.dropout = drops;
   if (!options.schedule || !options.algorithm || !readSlots(*kernel) ||
       !readConstants(*kernel, constants))
     return nullptr;
@@ -259,7 +270,12 @@ private:
     tesela_parameter &parameter = parameters[count];
     std::memset(static_cast<void *>(&parameter), 0, sizeof parameter);
     parameter.name = slot.name;
-    if (value == Py_None) {
+    if (value == Py_None && slot.isCapture && slot.hasDefault) { // one without elements
+      tensors[count] = sized<tesela_tensor>();
+      tensors[count].type = TESELA_I32;
+      tensors[count].rank = 1;
+      parameter.tensor = &tensors[count];
+    } else if (value == Py_None) {
       if (!slot.hasDefault)
         raise(TESELA_INVALID_ARGUMENT,
               slot.isCapture ? "the captured tensor '%s' is missing: pass it by its name"

@@ -400,16 +400,17 @@ private:
     for (size_t i = 0; i < made.operands.size(); ++i)
       if (isLifted(i + operandsBegin()))
         lifted.append(lifted.empty() ? "" : ",").append(made.operands[i]);
+    bool drops = std::find(made.names.begin(), made.names.end(), "dropout.p") != made.names.end();
     if (!Py_IsInitialized())
       return fail(api, TESELA_CANCELLED, "Python has ended: no kernel can be made any more");
     WithGil gil;
     Owned kernel(PyObject_CallFunction(
-        finder, "s#s#s#iLLiLLs#", attributes.text.data(), Py_ssize_t(attributes.text.size()),
+        finder, "s#s#s#iLLiLLs#O", attributes.text.data(), Py_ssize_t(attributes.text.size()),
         attributes.constants.data(), Py_ssize_t(attributes.constants.size()), lifted.data(),
         Py_ssize_t(lifted.size()), int(tensors[0].type), static_cast<long long>(headDimQk()),
         static_cast<long long>(headDimV()), int(device), static_cast<long long>(queries()),
         static_cast<long long>(keys()), attributes.algorithm.data(),
-        Py_ssize_t(attributes.algorithm.size())));
+        Py_ssize_t(attributes.algorithm.size()), drops ? Py_True : Py_False));
     made.kernel =
         kernel ? static_cast<const tesela_kernel *>(PyLong_AsVoidPtr(kernel.get())) : nullptr;
     if (!made.kernel)

@@ -76,6 +76,7 @@ class Kernel:
         constants: tuple[tuple[str, float], ...],
         schedule: str,
         algorithm: str,
+        dropout: bool,
         /,
     ) -> Kernel: ...
     def launch(

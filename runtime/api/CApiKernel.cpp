@@ -157,6 +157,7 @@ Result<KernelOptions> tesela::c::kernelOptions(const tesela_kernel_options *opti
   if (given.sizes)
     chosen.sizes = problemSizes(*given.sizes);
   chosen.algorithm = textOr(given.algorithm, chosen.algorithm.c_str());
+  chosen.dropout = given.dropout != 0;
   if (Status status = addBindings(given, chosen); !status)
     return status.error();
   if (Status status = addConstants(given, chosen); !status)

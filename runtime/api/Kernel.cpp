@@ -4,6 +4,7 @@
 //===----------------------------------------------------------------------===//
 #include "api/State.h"
 #include "events/ProfilerRange.h"
+#include "frontend/Dropout.h"
 
 #include <algorithm>
 #include <chrono>
@@ -78,6 +79,16 @@ static Status launchAloud(const LoadedKernel &kernel, TunedKernels *tuned, const
     event.failure = status.error();
   events.emit(event);
   return status;
+}
+
+std::vector<ScalarArgument> dropoutScalars(double probability, uint64_t seed, uint64_t offset) {
+  std::vector<ScalarArgument> scalars;
+  double values[] = {probability, double(uint32_t(seed)), double(seed >> 32),
+                     double(uint32_t(offset)), double(offset >> 32)};
+  for (const Parameter &parameter : dropoutParameters())
+    if (!parameter.isCapture)
+      scalars.push_back({parameter.name, values[scalars.size()]});
+  return scalars;
 }
 
 Status Kernel::launch(const LaunchArguments &arguments, void *stream) const {

@@ -24,6 +24,9 @@ Result<TuneReport> tune(const Context &context, const KernelOptions &options,
                                             " seconds, it must be more than 0");
   if (Status status = checkIsAttention(options, "tuning"); !status)
     return status.error();
+  if (options.dropout)
+    return Error(Code::unsupported, "kernels with dropout are not tuned: tune without dropout, and "
+                                    "give the schedule that was found in the options");
   UnfinishedWork work;
   if (Status status = work.mayBegin(); !status)
     return status.error();

@@ -333,6 +333,7 @@ LogicalResult KernelLowering::lower(Operation *op) {
       })
       .Case([&](tile::ConstantOp constant) { return done((lowerConstant(constant), 0)); })
       .Case([&](tile::MapOp map) { return lowerMap(map); })
+      .Case([&](tile::BernoulliOp random) { return done((lowerBernoulli(random), 0)); })
       .Case([&](tile::ReduceOp reduce) { return done((lowerReduce(reduce), 0)); })
       .Case([&](tile::TotalOp total) { return done((lowerTotal(total), 0)); })
       .Case([&](tile::AnyPositiveOp any) { return done((lowerAnyPositive(any), 0)); })

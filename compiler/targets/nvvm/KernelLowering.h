@@ -200,6 +200,10 @@ private:
   class MapElements;
   mlir::LogicalResult lowerMap(tile::MapOp op);
 
+  // LowerBernoulli.cpp
+  class BernoulliTile;
+  void lowerBernoulli(tile::BernoulliOp op);
+
   // LowerElementwise.cpp
   void lowerConstant(tile::ConstantOp op);
   mlir::Value combine(tile::Reduction kind, mlir::Value a, mlir::Value b);

@@ -324,6 +324,17 @@ Value PtxInstructions::lowBits(Value count) {
   return emitPure("bmsk.clamp.b32 $0, 0, $1;", "=r,r", count.getType(), count);
 }
 
+Value PtxInstructions::permuteBytes(Value low, Value high, Value selector) {
+  return emitPure("prmt.b32 $0, $1, $2, $3;", "=r,r,r,rn", low.getType(), {low, high, selector});
+}
+
+Value PtxInstructions::lessByBit(Value bits, Value than, Value less) {
+  // The majority of ~bits, than, less. An operand's own table: 0xF0, 0xCC, 0xAA.
+  constexpr unsigned table = (0x0F & 0xCC) | (0x0F & 0xAA) | (0xCC & 0xAA);
+  std::string text = ("lop3.b32 $0, $1, $2, $3, " + Twine(table) + ";").str();
+  return emitPure(text, "=r,r,r,r", bits.getType(), {bits, than, less});
+}
+
 Value PtxInstructions::both(Value a, Value b) {
   return emitPure("and.pred $0, $1, $2;", "=b,b,b", a.getType(), {a, b});
 }

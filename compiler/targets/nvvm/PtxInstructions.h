@@ -103,6 +103,12 @@ public:
   /// An i32 whose lowest `count` (i32, not negative) bits are 1, all of them from 32 on (9.7.1
   /// bmsk).
   mlir::Value lowBits(mlir::Value count);
+  /// Four of the eight bytes of `low` and `high` (i32), whose numbers are the lower four digits of
+  /// `selector` in base 16, the lowest byte first (9.7.9 prmt).
+  mlir::Value permuteBytes(mlir::Value low, mlir::Value high, mlir::Value selector);
+  /// Bit by bit of i32: whether a number that begins with `bits` is less than one that begins with
+  /// `than`, where `less` says it of what follows (9.7.8 lop3).
+  mlir::Value lessByBit(mlir::Value bits, mlir::Value than, mlir::Value less);
   /// a && b (i1), of which LLVM knows nothing more: it would make two selects of one on both.
   mlir::Value both(mlir::Value a, mlir::Value b);
   /// Bit `bit` of `word` (i32) && a, likewise: LLVM would shift the bit first.
@@ -113,8 +119,8 @@ public:
   void keepLoop();
   /// `x` (i32), of which LLVM knows nothing more: not that it counts a loop's iterations.
   mlir::Value opaque(mlir::Value x);
-  /// `x` (i32 or a pointer), known only from here on: LLVM may not move what follows from it before a loop,
-  /// where it would hold registers.
+  /// `x` (i32 or a pointer), known only from here on: LLVM may not move what follows from it before
+  /// a loop, where it would hold registers.
   mlir::Value pinned(mlir::Value x);
   /// The warp's common value of `x` (i32), known to be the same in all lanes.
   mlir::Value uniform(mlir::Value x);

@@ -30,7 +30,7 @@ _jit_trace = torch._C._get_tracing_state
 _forward_ad: Any = torch.autograd.forward_ad
 
 
-def _is_observed() -> bool:
+def is_observed() -> bool:
     """Whether more than a launch is to happen: a profile, a trace, a mode, a transform."""
     return (
         _is_profiling()
@@ -128,7 +128,7 @@ class _Eager(Function):
         parameters = {**ctx.numbers, **dict(zip(ctx.tensors, tensors, strict=True))}
         if (
             _is_compiling()
-            or _is_observed()
+            or is_observed()
             or _is_grad_enabled()  # gradients of gradients are to be refused
             or not _are_plain((*dense, *tensors))
         ):
@@ -159,7 +159,7 @@ def attention(
     """
     if (
         _is_compiling()
-        or _is_observed()
+        or is_observed()
         or type(q) not in _PLAIN
         or type(k) not in _PLAIN
         or type(v) not in _PLAIN

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from tesela._errors import UnsupportedError
-from tesela._variant import as_variant
+from tesela._variant import Variant, as_variant
 from tesela.torch._launch import check_tensors, launch, new_lse, new_output, why_no_kernel
 from tesela.torch._launch_backward import launch_backward, new_gradients
 
@@ -56,6 +56,12 @@ def _given(
     )
 
 
+def _variant_of(text: str, given: Mapping[str, Any]) -> Variant:
+    """The variant that an operator is called with: its text does not tell of dropout."""
+    variant = as_variant(text)
+    return variant._dropping({}) if "dropout.p" in given else variant
+
+
 def _attention(
     q: Tensor,
     k: Tensor,
@@ -70,7 +76,8 @@ def _attention(
     return_lse: bool,
 ) -> tuple[Tensor, Tensor]:
     given = _given(number_names, numbers, tensor_names, tensors)
-    out, lse = launch(q, k, v, as_variant(variant), scale, return_lse, is_bshd, None, given)
+    found = _variant_of(variant, given)
+    out, lse = launch(q, k, v, found, scale, return_lse, is_bshd, None, given)
     return out, q.new_empty(0, dtype=torch.float32) if lse is None else lse
 
 
@@ -89,7 +96,7 @@ def _attention_into(
     return_lse: bool,
 ) -> Tensor:
     given = _given(number_names, numbers, tensor_names, tensors)
-    _, lse = launch(q, k, v, as_variant(variant), scale, return_lse, is_bshd, out, given)
+    _, lse = launch(q, k, v, _variant_of(variant, given), scale, return_lse, is_bshd, out, given)
     return q.new_empty(0, dtype=torch.float32) if lse is None else lse
 
 
@@ -109,7 +116,8 @@ def _attention_backward(
     is_bshd: bool,
 ) -> tuple[Tensor, Tensor, Tensor]:
     given = _given(number_names, numbers, tensor_names, tensors)
-    return launch_backward(grad, q, k, v, out, lse, as_variant(variant), scale, is_bshd, given)
+    found = _variant_of(variant, given)
+    return launch_backward(grad, q, k, v, out, lse, found, scale, is_bshd, given)
 
 
 def _fake_lse(q: Tensor, is_bshd: bool, return_lse: bool) -> Tensor:

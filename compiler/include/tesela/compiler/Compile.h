@@ -48,6 +48,10 @@ struct KernelSpecification {
   /// syntax of #tile.schedule's body: "block_m = 128, block_n = 64".
   std::string schedule;
 
+  /// Whether launches drop pairs at random: then the kernel has the scalars of dropoutParameters()
+  /// (frontend/Dropout.h).
+  bool dropout = false;
+
   /// Of the variant's `const` parameters; those with a default may be left out.
   std::vector<ConstantValue> constants;
 
