@@ -100,6 +100,7 @@ class Kernel:
         o: Tensor,
         lse: Tensor,
         do: Tensor,
+        dlse: Tensor | None,
         dq: Tensor,
         dk: Tensor,
         dv: Tensor,

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The rules of PyTorch's autograd: gradients of q, k and v, by ``tesela::attention_backward``.
 
-The gradients of q, k and v exist. What would need others is refused with a sentence: gradients of
-captured tensors and of the logarithms, forward mode, and gradients of gradients.
+The gradients of q, k and v exist, by those of the result and of the logarithms. What would need
+others is refused with a sentence: gradients of captured tensors, forward mode, and gradients of
+gradients.
 """
 
 from __future__ import annotations
@@ -29,11 +30,6 @@ _FORWARD_MODE = (
 _OUT = (
     "out is given to tesela.attention and an argument requires a gradient, but PyTorch "
     "differentiates only what an operator returns: leave out away, or call it under torch.no_grad()"
-)
-_LSE = (
-    "a gradient arrives for the logarithms (lse) of tesela.attention, and Tesela computes "
-    "gradients of the result only: use lse.detach() where the loss is computed; in compiled code "
-    "detach it before it is returned"
 )
 _SECOND = (
     "the gradients of tesela.attention have no gradients of their own (double backward): call "
@@ -110,10 +106,9 @@ def gradients_for(ctx: Any, gradients: Sequence[Tensor] | None, first: int) -> t
     return (*(None,) * first, *wanted, *(None,) * (count - first - 3))
 
 
-def refuse_gradient_of_logarithms(gradient: Tensor | None) -> None:
-    """Raises UnsupportedError where there is one."""
-    if gradient is not None:
-        raise UnsupportedError(_LSE)
+def given_gradient(grad: Tensor | None, out: Tensor) -> Tensor:
+    """The gradient of the result: zeros where only the logarithms have one."""
+    return torch.zeros_like(out) if grad is None else grad
 
 
 class _Attention(Function):
@@ -130,11 +125,11 @@ class _Attention(Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor | None, grad_of_lse: Tensor | None) -> Any:
-        refuse_gradient_of_logarithms(grad_of_lse)
-        if grad is None:
+        if grad is None and grad_of_lse is None:
             return gradients_for(ctx, None, 1)
         q, k, v, out, lse, *tensors = ctx.saved_tensors
-        gradients = ATTENTION_BACKWARD(grad, q, k, v, out, lse, *ctx.variant, tensors, *ctx.options)
+        dense = (given_gradient(grad, out), q, k, v, out, lse, grad_of_lse)
+        gradients = ATTENTION_BACKWARD(*dense, *ctx.variant, tensors, *ctx.options)
         return gradients_for(ctx, gradients, 1)
 
 
@@ -175,7 +170,7 @@ def _attention_into(keys: Any, *arguments: Any) -> Any:
 
 
 def _attention_backward(keys: Any, *arguments: Any) -> Any:
-    dense = arguments[:6]
+    dense = arguments[:7]
     if any(map(_has_tangent, dense)):
         raise UnsupportedError(_FORWARD_MODE)
     if not any(map(_requires_grad, dense)):

@@ -51,6 +51,7 @@ def launch_backward(
     v: Tensor,
     out: Tensor,
     lse: Tensor,
+    grad_of_lse: Tensor | None,
     variant: Variant,
     scale: float | None,
     is_bshd: bool,
@@ -66,6 +67,7 @@ def launch_backward(
         v: see q.
         out: the result of the forward launch.
         lse: its logarithms, [B, H, Sq] in float32.
+        grad_of_lse: the gradient of the logarithms, likewise; None is zeros.
         variant: that of the forward launch.
         scale: see q.
         is_bshd: see q.
@@ -81,12 +83,14 @@ def launch_backward(
     kernel = variant._kernel(kind, q.shape[3], v.shape[3], device, constants, "backward")
     if not _is_readable(grad):
         grad = grad.clone(memory_format=torch.contiguous_format)
+    if grad_of_lse is not None:
+        grad_of_lse = grad_of_lse.contiguous()
     stream, allocate = 0, None
     if is_cuda:
         stream = torch._C._cuda_getCurrentRawStream(device)
         allocate = partial(new_workspace, device=device)
     kernel.launch_backward(
-        *(q, k, v, out, lse.contiguous(), grad, dq, dk, dv),
+        *(q, k, v, out, lse.contiguous(), grad, grad_of_lse, dq, dk, dv),
         *(scale, values, is_bshd, stream, allocate),
     )
     return dq, dk, dv
