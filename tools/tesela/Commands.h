@@ -39,11 +39,14 @@ struct ExportOptions {
   std::optional<int64_t> headDimV;         ///< as headDim
   std::optional<int64_t> length, kvLength; ///< that launches tend to have; kvLength as length
   std::vector<std::string> constants;      ///< "name=value" of const parameters
+  std::string algorithm = "forward";       ///< the template
+  std::vector<std::string> bindings;       ///< "name=value" of its own parameters
 };
 
 struct ExplainOptions : KernelChoice, LaunchShape {
   std::string input;            ///< .safetensors with the captures; empty: random ones
   Layout layout = Layout::bhsd; ///< of q, k and v in it
+  std::string pass = "forward"; ///< or dq, dkdv
   bool json = false;
   std::string svg, png; ///< paths; empty: no picture
 };
