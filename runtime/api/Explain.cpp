@@ -159,7 +159,7 @@ Result<Explanation> explain(const KernelOptions &options, const ExplainArguments
     return status.error();
   KernelOptions ofPass = options;
   if (arguments.pass != TilePass::forward)
-    ofPass.algorithm = "backward";
+    ofPass.algorithm = backwardAlgorithm;
   Result<KernelSpecification> specification = makeSpecification(ofPass, "host");
   if (!specification)
     return specification.error();

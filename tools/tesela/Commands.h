@@ -60,6 +60,7 @@ struct TuneCommandOptions : KernelChoice, LaunchShape {
   std::string input;            ///< .safetensors with the captures; empty: random ones
   Layout layout = Layout::bhsd; ///< of q, k and v in it
   double seconds = 60;
+  bool gradients = false; ///< the schedule of the backward pass
   bool exhaustive = false, show = false, json = false;
   std::string cacheFolder; ///< empty: the library's choice
   bool noCache = false;    ///< the choice is not kept

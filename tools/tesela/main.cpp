@@ -105,6 +105,7 @@ Examples
   tesela tune causal --batch 4 --heads 16 --length 4096
   tesela tune sliding_window --param window=256 --length 16384 --seconds 90
   tesela tune mine.attn --input captures.safetensors --json
+  tesela tune causal --gradients --length 8192
   tesela tune causal --show        what is kept, to pin with --schedule)";
 
 const char *const cacheFooter = R"(
@@ -478,6 +479,8 @@ void addTune(CLI::App &app, TuneCommandOptions &options) {
       ->type_name("FILE");
   addLayout(command, options.layout, "bhsd or bshd: how q, k and v lie in the file");
   addShape(command, options);
+  command->add_flag("--gradients", options.gradients,
+                    "The schedule of the gradients, which run --gradients has");
   command->add_option("--seconds", options.seconds, "How long it may take")
       ->check(silent(CLI::Range(0.1, 1e6)))
       ->type_name("NUMBER")
