@@ -19,13 +19,60 @@ PyTypeObject *eagerType;
 
 constexpr int hostDevice = -1; // as tesela._contexts has it
 
-struct EagerObject {
-  PyObject_HEAD Framework framework;
+/// The kernel of a variant, device, element type and head dimensions.
+struct KernelKey {
+  PyObject *kernels, *constants; ///< the dictionary of the variant, and a part of its keys
+  int64_t headDimQk, headDimV;
+  int type, device;
+
+  bool operator==(const KernelKey &) const = default;
+  size_t place(size_t count) const {
+    auto mixed =
+        (reinterpret_cast<uintptr_t>(kernels) ^ reinterpret_cast<uintptr_t>(constants)) / 16;
+    return (mixed + size_t(headDimQk + headDimV) + size_t(type)) % count;
+  }
 };
 
-const Framework &frameworkOf(PyObject *self) {
-  return reinterpret_cast<EagerObject *>(self)->framework;
-}
+/// The kernels of the last calls: to find one in its dictionary takes a tuple of six objects.
+class RecentKernels {
+public:
+  PyObject *find(const KernelKey &key) const {
+    const Entry &entry = entries[key.place(count)];
+    return entry.key == key ? entry.kernel : nullptr;
+  }
+  void keep(const KernelKey &key, PyObject *kernel) {
+    Entry &entry = entries[key.place(count)];
+    Entry before = std::exchange(entry, {key, Py_NewRef(kernel)});
+    Py_INCREF(key.kernels); // they must not become another's address
+    Py_INCREF(key.constants);
+    before.release();
+  }
+  void release() {
+    for (Entry &entry : entries)
+      std::exchange(entry, {}).release();
+  }
+
+private:
+  struct Entry {
+    KernelKey key;
+    PyObject *kernel;
+    void release() const {
+      Py_XDECREF(key.kernels);
+      Py_XDECREF(key.constants);
+      Py_XDECREF(kernel);
+    }
+  };
+  static constexpr size_t count = 32;
+  Entry entries[count]; ///< all zeros in a new object
+};
+
+struct EagerObject {
+  PyObject_HEAD Framework framework;
+  RecentKernels recent;
+};
+
+EagerObject &eagerOf(PyObject *self) { return *reinterpret_cast<EagerObject *>(self); }
+const Framework &frameworkOf(PyObject *self) { return eagerOf(self).framework; }
 
 PyObject *make(PyTypeObject *type, PyObject *arguments, PyObject *named) {
   Framework framework;
@@ -41,6 +88,7 @@ PyObject *make(PyTypeObject *type, PyObject *arguments, PyObject *named) {
 }
 
 void destroy(PyObject *object) {
+  eagerOf(object).recent.release();
   Py_XDECREF(frameworkOf(object).owner);
   freeObject(object);
 }
@@ -110,8 +158,9 @@ private:
 /// One call.
 class Call {
 public:
-  Call(const Framework &framework, PyObject *const *given)
-      : framework(framework), given{given[0], given[1], given[2], given[3], given[4],
+  Call(EagerObject &eager, PyObject *const *given)
+      : framework(eager.framework),
+        recent(eager.recent), given{given[0], given[1], given[2], given[3], given[4],
                                     given[5], given[6], given[7], given[8]} {}
 
   bool findVariant() { return variant.find(framework, given.variant); }
@@ -170,6 +219,7 @@ private:
   static constexpr const char *inputNames[] = {"q", "k", "v"};
 
   const Framework &framework;
+  RecentKernels &recent;
   const CallArguments given;
   CalledVariant variant;
   tesela_tensor views[5]; ///< q, k, v, o, lse
@@ -180,25 +230,23 @@ private:
   Owned device; ///< its number
   Owned o, lse;
 
-  /// By the key of tesela._variant.Variant._kernel, which makes those that are not there.
   Owned findKernel() {
-    static PyObject *const method = PyUnicode_InternFromString("_kernel");
-    static PyObject *const algorithm = PyUnicode_InternFromString("forward");
-    Owned type(PyLong_FromLong(views[0].type)), headDimQk(PyLong_FromLongLong(views[0].extents[3])),
-        headDimV(PyLong_FromLongLong(views[2].extents[3]));
-    if (!type || !headDimQk || !headDimV)
-      return Owned();
-    Owned key(PyTuple_Pack(6, type.get(), headDimQk.get(), headDimV.get(), device.get(),
-                           variant.constants(), algorithm));
-    if (!key)
-      return Owned();
-    if (PyObject *found = PyDict_GetItemWithError(variant.kernels(), key.get()))
+    KernelKey key = {variant.kernels(),   variant.constants(), views[0].extents[3],
+                     views[2].extents[3], int(views[0].type),  deviceNumber};
+    if (PyObject *found = recent.find(key))
       return Owned(Py_NewRef(found));
-    if (PyErr_Occurred())
-      return Owned();
-    return Owned(PyObject_CallMethodObjArgs(variant.object(), method, type.get(), headDimQk.get(),
-                                            headDimV.get(), device.get(), variant.constants(),
-                                            nullptr));
+    // Its dictionary has it, or it is made.
+    static PyObject *const method = PyUnicode_InternFromString("_kernel");
+    Owned type(PyLong_FromLong(key.type)), headDimQk(PyLong_FromLongLong(key.headDimQk)),
+        headDimV(PyLong_FromLongLong(key.headDimV));
+    Owned kernel(type && headDimQk && headDimV
+                     ? PyObject_CallMethodObjArgs(variant.object(), method, type.get(),
+                                                  headDimQk.get(), headDimV.get(), device.get(),
+                                                  variant.constants(), nullptr)
+                     : nullptr);
+    if (kernel)
+      recent.keep(key, kernel.get());
+    return kernel;
   }
 
   bool chooseEmpty() {
@@ -262,7 +310,7 @@ PyObject *refuse(const char *method, Py_ssize_t count) {
 PyObject *launch(PyObject *self, PyObject *const *given, Py_ssize_t count) {
   if (count != argumentCount)
     return refuse("launch", count);
-  Call call(frameworkOf(self), given);
+  Call call(eagerOf(self), given);
   if (!call.findVariant())
     return nullptr;
   if (!call.readInputs())
@@ -274,7 +322,7 @@ PyObject *launch(PyObject *self, PyObject *const *given, Py_ssize_t count) {
 PyObject *attend(PyObject *self, PyObject *const *given, Py_ssize_t count) {
   if (count != argumentCount)
     return refuse("attend", count);
-  Call call(frameworkOf(self), given);
+  Call call(eagerOf(self), given);
   if (!call.findVariant())
     return nullptr;
   switch (call.lookAround()) {

@@ -213,7 +213,6 @@ class Variant:
         algorithm: str = "forward",
     ) -> _native.Kernel:
         """The kernel for all launches of these plain values. Compiles nothing: a launch does."""
-        # python/src/Eager.cpp looks it up by the same key.
         key = (input_type, head_dim_qk, head_dim_v, device, constants, algorithm)
         found = self._program.kernels.get(key)
         if found is not None:

@@ -69,7 +69,7 @@ class _Eager(Function):
         ):
             gradients = ATTENTION_BACKWARD(*dense, *request)
         else:
-            gradients = launch_backward(*dense, request=from_operator(*request))
+            gradients = launch_backward(*(*dense, from_operator(*request)))
         return gradients_for(ctx, gradients, 0)
 
 

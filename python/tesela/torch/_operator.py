@@ -56,7 +56,7 @@ def _attention_into(q: Tensor, k: Tensor, v: Tensor, out: Tensor, *rest: Any) ->
 
 def _attention_backward(*arguments: Any) -> tuple[Tensor, Tensor, Tensor]:
     dense, request = arguments[:7], arguments[7:]
-    return launch_backward(*dense, request=from_operator(*request))
+    return launch_backward(*(*dense, from_operator(*request)))
 
 
 def _fake_lse(q: Tensor, is_bshd: bool, return_lse: bool) -> Tensor:
