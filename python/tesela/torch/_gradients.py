@@ -19,6 +19,7 @@ from torch.autograd.function import _SingleLevelFunction
 
 from tesela._errors import UnsupportedError
 from tesela.torch._operator import ATTENTION, ATTENTION_BACKWARD, ATTENTION_INTO, LIBRARY
+from tesela.torch._request import tensors_of_operator
 
 _forward_ad: Any = torch.autograd.forward_ad
 _single_level: Any = autograd_function.enable_single_level_autograd_function  # type: ignore[attr-defined]
@@ -106,31 +107,53 @@ def gradients_for(ctx: Any, gradients: Sequence[Tensor] | None, first: int) -> t
     return (*(None,) * first, *wanted, *(None,) * (count - first - 3))
 
 
-def given_gradient(grad: Tensor | None, out: Tensor) -> Tensor:
-    """The gradient of the result: zeros where only the logarithms have one."""
-    return torch.zeros_like(out) if grad is None else grad
+def keep(ctx: Any, dense: Sequence[Any], request: Sequence[Any]) -> None:
+    """Keeps what the gradients are computed of: q, k, v, the result, the logarithms; the request.
+
+    Args:
+        ctx: of the function of autograd whose forward it is.
+        dense: the five.
+        request: as operators take it.
+    """
+    *before, tensors, scale, is_bshd = request
+    ctx.save_for_backward(*dense, *tensors)
+    ctx.set_materialize_grads(False)
+    ctx.request = (before, scale, is_bshd)
+
+
+def kept(ctx: Any, grad: Tensor | None, grad_of_lse: Tensor | None) -> tuple[Any, Any]:
+    """The arguments of ``attention_backward``: the gradients and what ``keep`` kept.
+
+    Args:
+        ctx: see ``keep``.
+        grad: the gradient of the result; None: zeros.
+        grad_of_lse: that of the logarithms.
+
+    Returns:
+        The tensors, and the request.
+    """
+    before, scale, is_bshd = ctx.request
+    q, k, v, out, lse, *tensors = ctx.saved_tensors
+    if grad is None:
+        grad = torch.zeros_like(out)
+    return (grad, q, k, v, out, lse, grad_of_lse), (*before, tensors, scale, is_bshd)
 
 
 class _Attention(Function):
-    """Attention whose gradients are asked for: it keeps q, k, v, the result and the logarithms."""
+    """Attention whose gradients are asked for."""
 
     @staticmethod
-    def forward(ctx: Any, keys: Any, q: Tensor, k: Tensor, v: Tensor, *rest: Any) -> Any:
-        *variant, tensors, scale, is_bshd = rest
-        out, lse = _redispatch_of_function(ATTENTION, keys, q, k, v, *rest, True)
-        ctx.save_for_backward(q, k, v, out, lse, *tensors)
-        ctx.set_materialize_grads(False)
-        ctx.variant, ctx.options = variant, (scale, is_bshd)
+    def forward(ctx: Any, keys: Any, q: Tensor, k: Tensor, v: Tensor, *request: Any) -> Any:
+        out, lse = _redispatch_of_function(ATTENTION, keys, q, k, v, *request, True)
+        keep(ctx, (q, k, v, out, lse), request)
         return out, lse
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor | None, grad_of_lse: Tensor | None) -> Any:
         if grad is None and grad_of_lse is None:
             return gradients_for(ctx, None, 1)
-        q, k, v, out, lse, *tensors = ctx.saved_tensors
-        dense = (given_gradient(grad, out), q, k, v, out, lse, grad_of_lse)
-        gradients = ATTENTION_BACKWARD(*dense, *ctx.variant, tensors, *ctx.options)
-        return gradients_for(ctx, gradients, 1)
+        dense, request = kept(ctx, grad, grad_of_lse)
+        return gradients_for(ctx, ATTENTION_BACKWARD(*dense, *request), 1)
 
 
 class _Gradients(Function):
@@ -146,22 +169,21 @@ class _Gradients(Function):
 
 
 def _attention(keys: Any, q: Tensor, k: Tensor, v: Tensor, *rest: Any) -> Any:
-    *given, return_lse = rest
-    tensor_names, tensors = given[3:5]
+    *request, return_lse = rest
     dense = (q, k, v)
-    reason = why_no_gradients(dense, dict(zip(tensor_names, tensors, strict=True)))
+    reason = why_no_gradients(dense, tensors_of_operator(request))
     if reason is not None:
         raise UnsupportedError(reason)
     if not any(map(_requires_grad, dense)):
-        return _redispatch(ATTENTION, keys, *dense, *given, return_lse)
+        return _redispatch(ATTENTION, keys, *dense, *request, return_lse)
     with _single_level():
-        out, lse = _Attention.apply(keys, *dense, *given)
+        out, lse = _Attention.apply(keys, *dense, *request)
     return out, lse if return_lse else q.new_empty(0, dtype=torch.float32)
 
 
 def _attention_into(keys: Any, *arguments: Any) -> Any:
-    dense, tensor_names, tensors = arguments[:4], arguments[7], arguments[8]
-    reason = why_no_gradients(dense, dict(zip(tensor_names, tensors, strict=True)))
+    dense, request = arguments[:4], arguments[4:]
+    reason = why_no_gradients(dense, tensors_of_operator(request))
     if reason is None and any(map(_requires_grad, dense)):
         reason = _OUT
     if reason is not None:
