@@ -120,7 +120,8 @@ void Backward::holdsTheRule(OfLse kind) {
                     dO = test.encoded(dOutput), o = test.encoded(test.o),
                     dq = poisoned(test.q.size()), dk = poisoned(test.k.size()),
                     dv = poisoned(test.v.size());
-  std::vector<float> lse(test.lse.begin(), test.lse.end()), delta(lse.size(), nan);
+  std::vector<float> lse(test.lse.begin(), test.lse.end()), delta(lse.size(), nan),
+                     rowLse(lse.size(), nan);
   Values dLse = test.randomTensor(e.H, e.Sq, 1, 5);
   for (size_t row = 0; row < lse.size(); ++row)
     dLse[row] = kind == OfLse::leftOut                          ? 0
@@ -141,7 +142,8 @@ void Backward::holdsTheRule(OfLse kind) {
   add("dk", dk.data(), e.Hkv, e.Sk, problem.dQk);
   add("dv", dv.data(), e.Hkv, e.Sk, problem.dV);
   arguments.tensors["lse"] = {lse.data(), {}, {}};
-  arguments.tensors["delta"] = {delta.data(), {}, {}};
+  add("delta", delta.data(), e.H, e.Sq, 1);
+  add("row_lse", rowLse.data(), e.H, e.Sq, 1);
   arguments.tensors["dlse"] = {kind == OfLse::leftOut ? nullptr : dlse.data(), {}, {}};
   for (const char *name : {"backward_rows", "backward_keys", "backward_queries"}) {
     auto kernel = HostKernelUnderTest::compile(attentionCore("backward.mlir", name, problem));
