@@ -26,8 +26,7 @@ inline bool canCutColumns(tile::DotOp dot, int64_t parts) {
   bool isConstantStart = bool(dot.getC().getDefiningOp<tile::ConstantOp>());
   return product.getExtent(0) == 64 && product.getExtent(1) % (64 * parts) == 0 &&
          !dot.getTransposed() && isConstantStart &&
-         llvm::all_of(dot->getUsers(),
-                      llvm::IsaPred<tile::AccumulateOp, pipe::WriteOp, pipe::DotWaitOp>);
+         llvm::all_of(dot->getUsers(), llvm::IsaPred<tile::AccumulateOp, pipe::WriteOp>);
 }
 
 } // namespace tesela::nvvm

@@ -6,7 +6,6 @@
 #include "targets/nvvm/RoleSteps.h"
 
 #include "llvm/ADT/MapVector.h"
-#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -83,6 +82,7 @@ private:
   LogicalResult countUse(const Event &event);
   LogicalResult read(const Event &event);
   LogicalResult release(const Event &event);
+  Exchange *exchangeAt(Operation *op, Value place, Number stage);
   LogicalResult write(pipe::WriteOp op, Number stage);
   LogicalResult await(pipe::DotWaitOp op);
 
@@ -113,19 +113,27 @@ static bool isRightOperand(Operation *op, Value buffer) {
   return slot && slot.getBuffer() == buffer;
 }
 
+/// Null, with a diagnostic at `op`, where the stage is not known.
+Holder::Exchange *Holder::exchangeAt(Operation *op, Value place, Number stage) {
+  if (stage)
+    return &exchanges[{place, *stage}];
+  op->emitOpError() << "expected a stage whose number follows from those before it, got a value "
+                       "that is not known";
+  return nullptr;
+}
+
 /// R2.
 LogicalResult Holder::read(const Event &event) {
   for (auto [buffer, stage] : event.reads) {
     Value place = placeOf(buffer);
     if (places.exchanged.contains(place)) {
-      if (!stage)
-        return event.op->emitOpError() << "expected a stage whose number follows from those before "
-                                          "it, got a value that is not known";
-      Exchange &exchange = exchanges[{place, *stage}];
-      if (exchange.isWritten)
+      Exchange *exchange = exchangeAt(event.op, place, stage);
+      if (!exchange)
+        return failure();
+      if (exchange->isWritten)
         return event.op->emitOpError() << "expected a pipe.barrier between the pipe.write of this "
                                           "buffer and what reads it, got none; add it";
-      exchange.isRead = true;
+      exchange->isRead = true;
       continue;
     }
     Value channel = places.filledBy.lookup(place);
@@ -190,14 +198,13 @@ LogicalResult Holder::write(pipe::WriteOp op, Number stage) {
         return op.emitOpError() << "expected a pipe.barrier between what reads this buffer and an "
                                    "output over it, got none; add it";
   } else if (places.exchanged.contains(place)) {
-    if (!stage)
-      return op.emitOpError() << "expected a stage whose number follows from those before it, got "
-                                 "a value that is not known";
-    Exchange &exchange = exchanges[{place, *stage}];
-    if (exchange.isRead)
+    Exchange *exchange = exchangeAt(op, place, stage);
+    if (!exchange)
+      return failure();
+    if (exchange->isRead)
       return op.emitOpError() << "expected a pipe.barrier between what reads this buffer and the "
                                  "next pipe.write, got none; add it";
-    exchange.isWritten = true;
+    exchange->isWritten = true;
     return success();
   }
   auto &[state, last] = outputs[place];
@@ -214,7 +221,7 @@ LogicalResult Holder::write(pipe::WriteOp op, Number stage) {
 }
 
 /// The pipe.dot_start ops whose products `value` may be.
-static void findStarts(Value value, llvm::SmallSetVector<Operation *, 4> &starts,
+static void findStarts(Value value, llvm::SmallDenseSet<Operation *> &starts,
                        llvm::SmallDenseSet<Value> &seen) {
   if (!seen.insert(value).second)
     return;
@@ -239,7 +246,7 @@ static void findStarts(Value value, llvm::SmallSetVector<Operation *, 4> &starts
 LogicalResult Holder::await(pipe::DotWaitOp op) {
   if (op.getPending() < products.size())
     products.erase(products.begin(), products.end() - op.getPending());
-  llvm::SmallSetVector<Operation *, 4> starts;
+  llvm::SmallDenseSet<Operation *> starts;
   llvm::SmallDenseSet<Value> seen;
   findStarts(op.getSource(), starts, seen);
   for (const Product &product : products)

@@ -13,6 +13,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "targets/common/LoadUses.h"
+#include "targets/nvvm/CarriedCounts.h"
 #include "targets/nvvm/Passes.h"
 #include "targets/nvvm/RoleRegisters.h"
 
@@ -459,12 +460,7 @@ private:
   void receiveInLoop(scf::ForOp loop, Uses &uses) {
     SmallVector<unsigned> numbers = usedIn(loop, RoleKind::Consumers);
     auto start = llvm::map_to_vector(numbers, [&](unsigned number) { return uses[number]; });
-    IRRewriter rewriter(loop);
-    auto yields = [&](OpBuilder &, Location, ArrayRef<BlockArgument> arguments) {
-      return SmallVector<Value>(arguments.begin(), arguments.end()); // replaced below
-    };
-    auto counted = cast<scf::ForOp>(*cast<LoopLikeOpInterface>(*loop).replaceWithAdditionalYields(
-        rewriter, start, /*replaceInitOperandUsesInLoop=*/false, yields));
+    scf::ForOp counted = nvvm::carryMore(loop, start);
     unsigned before = counted.getNumRegionIterArgs() - numbers.size();
     for (auto [index, number] : llvm::enumerate(numbers))
       uses[number] = counted.getRegionIterArg(before + index);

@@ -2,10 +2,10 @@
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
+#include "targets/nvvm/CarriedCounts.h"
 #include "targets/nvvm/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Interfaces/LoopLikeInterface.h"
 #include "llvm/ADT/MapVector.h"
 
 using namespace mlir;
@@ -83,16 +83,10 @@ struct PipeStageOperands : impl::PipeStageOperandsBase<PipeStageOperands> {
     SmallVector<scf::ForOp> loops = {loop};
     while (auto outer = loops.back()->getParentOfType<scf::ForOp>())
       loops.push_back(outer);
-    IRRewriter rewriter(loop.getContext());
-    rewriter.setInsertionPoint(loops.back());
-    Value count = arith::ConstantIntOp::create(rewriter, loop.getLoc(), 0, 32);
+    OpBuilder outside(loops.back());
+    Value count = arith::ConstantIntOp::create(outside, loop.getLoc(), 0, 32);
     for (scf::ForOp &each : llvm::reverse(loops)) {
-      rewriter.setInsertionPoint(each);
-      auto yields = [](OpBuilder &, Location, ArrayRef<BlockArgument> arguments) {
-        return SmallVector<Value>(arguments.begin(), arguments.end()); // replaced below
-      };
-      each = cast<scf::ForOp>(*cast<LoopLikeOpInterface>(*each).replaceWithAdditionalYields(
-          rewriter, count, /*replaceInitOperandUsesInLoop=*/false, yields));
+      each = nvvm::carryMore(each, count);
       count = each.getRegionIterArgs().back();
     }
     Operation *yield = loops.front().getBody()->getTerminator();

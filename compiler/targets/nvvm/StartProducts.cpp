@@ -47,6 +47,10 @@ struct Chain {
   Block &body() { return *loop.getBody(); }
   /// Of the body, or given to it.
   bool isInside(Value value) { return loop.getBodyRegion().isAncestor(value.getParentRegion()); }
+  /// Whether the head needs `argument` of the loop.
+  bool isOfHead(Value argument) {
+    return llvm::any_of(argument.getUsers(), [&](Operation *user) { return head.contains(user); });
+  }
 };
 
 Value channelThatFills(Value buffer) {
@@ -138,8 +142,7 @@ std::optional<Chain> findChain(scf::ForOp loop) {
   }
   // The next head comes before the tail.
   for (auto [argument, yielded] : llvm::zip(loop.getRegionIterArgs(), loop.getYieldedValues()))
-    if (llvm::any_of(argument.getUsers(), [&](Operation *op) { return chain.head.contains(op); }) &&
-        llvm::is_contained(chain.tail, yielded.getDefiningOp()))
+    if (chain.isOfHead(argument) && llvm::is_contained(chain.tail, yielded.getDefiningOp()))
       return std::nullopt;
   return chain;
 }
@@ -242,12 +245,6 @@ void Writer::write(Operation *op) {
 
 /// Writes the loop anew.
 class Rewriter {
-  /// Whether the head needs `argument` of the loop.
-  bool isOfHead(Value argument) {
-    return llvm::any_of(argument.getUsers(),
-                        [&](Operation *user) { return chain.head.contains(user); });
-  }
-
 public:
   explicit Rewriter(Chain &chain) : chain(chain), loc(chain.loop.getLoc()) {}
   void run();
@@ -377,7 +374,7 @@ SmallVector<Value> Rewriter::writeTail(Writer &writer, Value next) {
   if (next) {
     ahead.map(loop.getInductionVar(), next);
     for (auto [argument, yielded] : llvm::zip(loop.getRegionIterArgs(), loop.getYieldedValues()))
-      if (isOfHead(argument))
+      if (chain.isOfHead(argument))
         ahead.map(argument, writer.mapping.lookupOrDefault(yielded));
     // ptxas 13.0 makes all products wait (C7514) where one that started before the loop's exit is
     // awaited behind another that starts there.
