@@ -288,12 +288,23 @@ const LaunchArguments &TuneProblem::next() {
 // Results
 //===----------------------------------------------------------------------===//
 
-namespace {
-struct Results {
-  std::vector<char> o;
-  std::vector<float> lse;
-};
-} // namespace
+Result<TuneProblem::Results> TuneProblem::resultsOf(const Context &context, const Kernel &kernel,
+                                                    const std::vector<size_t> &places) const {
+  for (size_t place : places)
+    if (Status status = context.fill(buffers[place], 0xff, stream()); !status)
+      return status.error();
+  if (Status status = kernel.launch(sets[0].arguments, stream()); !status)
+    return status.error();
+  if (Status status = context.synchronize(stream()); !status)
+    return status.error();
+  Results results;
+  for (size_t place : places) {
+    std::vector<char> &to = results.emplace_back(buffers[place].size());
+    if (Status status = context.copyToHost(to.data(), buffers[place], to.size(), stream()); !status)
+      return status.error();
+  }
+  return results;
+}
 
 /// How far two right results can be apart: twice the rule of docs/numerics.md against the exact
 /// one, with the largest |v| for the sum of p|v|, which is no larger.
@@ -312,28 +323,10 @@ static double gradientTolerance(ElementType type) {
 Status TuneProblem::compareGradients(const Context &context, const Kernel &kernel,
                                      const Kernel &trusted) const {
   const Set &set = sets[0];
-  using Results = std::vector<std::vector<char>>;
-  auto resultsOf = [&](const Kernel &each) -> Result<Results> {
-    for (size_t index : set.gradients)
-      if (Status status = context.fill(buffers[index], 0xff, stream()); !status)
-        return status.error();
-    if (Status status = each.launch(set.arguments, stream()); !status)
-      return status.error();
-    if (Status status = context.synchronize(stream()); !status)
-      return status.error();
-    Results results;
-    for (size_t index : set.gradients) {
-      std::vector<char> &to = results.emplace_back(buffers[index].size());
-      if (Status status = context.copyToHost(to.data(), buffers[index], to.size(), stream());
-          !status)
-        return status.error();
-    }
-    return results;
-  };
-  Result<Results> expected = resultsOf(trusted);
+  Result<Results> expected = resultsOf(context, trusted, set.gradients);
   if (!expected)
     return expected.error();
-  Result<Results> found = resultsOf(kernel);
+  Result<Results> found = resultsOf(context, kernel, set.gradients);
   if (!found)
     return found.error();
   for (size_t i = 0; i < set.gradients.size(); ++i) {
@@ -360,32 +353,18 @@ Status TuneProblem::compare(const Context &context, const Kernel &kernel,
   const Set &set = sets[0];
   if (!set.gradients.empty())
     return compareGradients(context, kernel, trusted);
-  const Buffer &o = buffers[set.o], &lse = buffers[set.lse];
-  auto resultsOf = [&](const Kernel &each) -> Result<Results> {
-    for (const Buffer *buffer : {&o, &lse})
-      if (Status status = context.fill(*buffer, 0xff, stream()); !status)
-        return status.error();
-    if (Status status = each.launch(set.arguments, stream()); !status)
-      return status.error();
-    if (Status status = context.synchronize(stream()); !status)
-      return status.error();
-    Results results{std::vector<char>(o.size()), std::vector<float>(lse.size() / sizeof(float))};
-    if (Status status = context.copyToHost(results.o.data(), o, o.size(), stream()); !status)
-      return status.error();
-    if (Status status = context.copyToHost(results.lse.data(), lse, lse.size(), stream()); !status)
-      return status.error();
-    return results;
-  };
-  Result<Results> expected = resultsOf(trusted);
+  const std::vector<size_t> places = {set.o, set.lse};
+  Result<Results> expected = resultsOf(context, trusted, places);
   if (!expected)
     return expected.error();
-  Result<Results> found = resultsOf(kernel);
+  Result<Results> found = resultsOf(context, kernel, places);
   if (!found)
     return found.error();
 
   double largestLse = 0, lseError = 0;
-  for (size_t i = 0; i < expected->lse.size(); ++i) {
-    double want = expected->lse[i], have = found->lse[i];
+  for (int64_t i = 0; i < set.arguments.lse.elementCount(); ++i) {
+    double want = loadFloat((*expected)[1].data(), ElementType::f32, i),
+           have = loadFloat((*found)[1].data(), ElementType::f32, i);
     if (std::isfinite(want))
       largestLse = std::max(largestLse, std::abs(want));
     if (want == have) // infinities of rows without keys, too
@@ -401,8 +380,8 @@ Status TuneProblem::compare(const Context &context, const Kernel &kernel,
   double error = 0;
   int64_t count = set.arguments.o.elementCount();
   for (int64_t i = 0; i < count; ++i) {
-    double difference = std::abs(double(loadFloat(expected->o.data(), type, i)) -
-                                 double(loadFloat(found->o.data(), type, i)));
+    double difference = std::abs(double(loadFloat((*expected)[0].data(), type, i)) -
+                                 double(loadFloat((*found)[0].data(), type, i)));
     error = std::max(error, std::isnan(difference) ? HUGE_VAL : difference);
   }
   if (error <= allowed && lseError == 0)

@@ -56,6 +56,11 @@ private:
   /// What the gradients read and write besides, o and lse by a launch of attention.
   Status addGradients(const Context &context, const Kernel &attention, const std::vector<char> &dO,
                       Set &set);
+  /// By place, what a launch wrote there.
+  using Results = std::vector<std::vector<char>>;
+  /// Launches with the first set, and reads what `places` in `buffers` got.
+  Result<Results> resultsOf(const Context &context, const Kernel &kernel,
+                            const std::vector<size_t> &places) const;
   Status compareGradients(const Context &context, const Kernel &kernel,
                           const Kernel &trusted) const;
   std::vector<Buffer> buffers;

@@ -17,12 +17,12 @@ from torch import Tensor  # noqa: E402
 from torch.utils.checkpoint import checkpoint  # noqa: E402
 from torch_gradient_tools import (  # noqa: E402
     Gradients,
+    attention_by_parts,
     check,
     exact_loss_gradients,
     gradients,
     leaves,
     loss_gradients,
-    merged,
     z_loss,
 )
 from torch_tools import inputs, random  # noqa: E402
@@ -103,15 +103,8 @@ def test_z_loss(case: Case) -> None:
 
 def test_merged_parts_of_the_keys() -> None:
     dense = on_gpu(queries=300, keys=700, head_dim=128)
-
-    def attend(q: Tensor, k: Tensor, v: Tensor) -> Any:
-        cuts = zip(k.split([300, 1, 399], 2), v.split([300, 1, 399], 2), strict=True)
-        parts = [tesela.attention(q, *each, return_lse=True) for each in cuts]
-        out, lse = merged(*((out.float(), lse) for out, lse in parts))
-        return out.to(q.dtype), lse
-
     check(
-        loss_gradients(attend, dense, z_loss),
+        loss_gradients(attention_by_parts([300, 1, 399]), dense, z_loss),
         exact_loss_gradients(dense, CASES[0], {}, z_loss),
         BF16,
     )

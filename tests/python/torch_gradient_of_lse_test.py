@@ -16,11 +16,11 @@ from gradient_variants import CASES, Case  # noqa: E402
 from tesela import flex  # noqa: E402
 from torch import Tensor  # noqa: E402
 from torch_gradient_tools import (  # noqa: E402
+    attention_by_parts,
     check,
     exact_loss_gradients,
     leaves,
     loss_gradients,
-    merged,
     of_lse,
     z_loss,
 )
@@ -62,17 +62,9 @@ def test_only_the_logarithms(layout: Any) -> None:
 
 @_dtypes
 def test_merged_parts_of_the_keys(dtype: torch.dtype) -> None:
-    """Ring attention on one device: each part of the keys by its own launch."""
     dense = inputs(queries=70, keys=150, dtype=dtype)
-
-    def attend(q: Tensor, k: Tensor, v: Tensor) -> Any:
-        cuts = zip(k.split([64, 1, 85], 2), v.split([64, 1, 85], 2), strict=True)
-        parts = [tesela.attention(q, *each, return_lse=True) for each in cuts]
-        out, lse = merged(*((out.float(), lse) for out, lse in parts))
-        return out.to(q.dtype), lse
-
     check(
-        loss_gradients(attend, dense, z_loss),
+        loss_gradients(attention_by_parts([64, 1, 85]), dense, z_loss),
         exact_loss_gradients(dense, CASES[0], {}, z_loss),
         dtype,
     )

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import tesela
 import torch
 from gradient_variants import Case, Parameters, reference_with_lse
 from torch import Tensor
@@ -101,3 +102,15 @@ def merged(*parts: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
     lse = torch.logsumexp(torch.stack([each for _, each in parts]), 0)
     shares = [(each - lse).exp().unsqueeze(-1) for _, each in parts]
     return sum(out * share for (out, _), share in zip(parts, shares, strict=True)), lse  # type: ignore[return-value]
+
+
+def attention_by_parts(sizes: list[int]) -> Callable[[Tensor, Tensor, Tensor], Any]:
+    """Ring attention on one device: each part of the keys, of these sizes, by its own launch."""
+
+    def attend(q: Tensor, k: Tensor, v: Tensor) -> Any:
+        cuts = zip(k.split(sizes, 2), v.split(sizes, 2), strict=True)
+        parts = [tesela.attention(q, *each, return_lse=True) for each in cuts]
+        out, lse = merged(*((out.float(), lse) for out, lse in parts))
+        return out.to(q.dtype), lse
+
+    return attend
