@@ -106,7 +106,8 @@ class Command(Export):
         for target in manifest["targets"]:
             self.assertEqual([each["kernel"] for each in target["launches"]],
                              ["backward_rows", "backward_keys", "backward_queries"])
-            self.assertEqual([each["name"] for each in target["workspaces"]], ["delta"])
+            self.assertEqual([each["name"] for each in target["workspaces"]],
+                             ["row_lse", "delta"])
 
     def test_templates_parameters(self):
         self.export("causal", "--algorithm", "forward_split", "--bind", "parts=2", "--target", "host",

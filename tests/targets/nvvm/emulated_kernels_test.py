@@ -306,9 +306,11 @@ class Gradients(unittest.TestCase):
 
         dlse[np.isneginf(lse)] = np.nan
         captures = {"$" + name: values for name, values in (captures or {}).items()}
+        of_rows = (1, heads, -(-queries // 128) * 128)  # rows of workspaces begin at 512 bytes
         memory = Memory({
             **bits, "o": to_bf16(output)[None], "lse": lse.astype(np.float32),
-            "delta": np.full(lse.shape, np.nan, np.float32), "dlse": dlse,
+            "dlse": dlse, "delta": np.full(of_rows, np.nan, np.float32),
+            "row_lse": np.full(of_rows, np.nan, np.float32),
             **{"d" + name: np.full(bits[name].shape, 0x7FFF, np.uint16) for name in "qkv"},
             **captures, "": np.array([-(2**31), 2**31 - 1], np.int32),
         })
@@ -335,7 +337,7 @@ class Gradients(unittest.TestCase):
                     for extent, stride in zip(values.shape, values.strides):
                         parameters += [extent, stride // 4]
                 elif "contiguous" not in type_:
-                    parameters += [stride // 2 for stride in values.strides[:3]]
+                    parameters += [stride // values.itemsize for stride in values.strides[:-1]]
             types = parameter_types(ptx, kernel)
             while len(parameters) < len(types):
                 parameters += [memory.address[""], 2, 1]
