@@ -3,10 +3,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 #include "analysis/UsedValues.h"
+#include "targets/common/Additions.h"
 #include "targets/common/Phases.h"
 #include "targets/host/KernelLowering.h"
 #include "targets/host/RowReduction.h"
 #include "targets/host/SmallFloats.h"
+#include "tile/GradientOps.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -67,6 +69,8 @@ struct KernelLowering::VectorBody {
       values.map(read.getElement(), lowering.lowerRead(read, indices));
       return success();
     }
+    if (isa<tile::CollectOp, tile::DepositOp, tile::ExactSumOp>(op))
+      return emitByLane(op);
     if (auto phase = dyn_cast<tile::PhaseOp>(op)) {
       Value sum = builder.add(of(phase.getStart()), of(phase.getColumn()));
       values.map(phase.getPhase(), emitPhase(builder, builder.getLoc(), sum, of(phase.getPeriod()),
@@ -78,6 +82,40 @@ struct KernelLowering::VectorBody {
     Operation *wide = builder.clone(op, values);
     Value result = wide->getResult(0);
     result.setType(CodeBuilder::vectorOf(result.getType(), width));
+    values.map(op.getResult(0), result);
+    return success();
+  }
+
+  /// An addition, which gives what it added, or a sum. `operands`: all but the view.
+  Value emitAtElement(Operation &op, ValueRange operands) {
+    CodeBuilder &builder = lowering.builder_;
+    auto view = llvm::find_if(op.getOperands(),
+                              [](Value operand) { return isa<tile::ViewType>(operand.getType()); });
+    const ViewSlots &slots = lowering.signature_.view(cast<BlockArgument>(*view).getArgNumber());
+    Addressing at{lowering.slots_, slots, /*scope=*/""};
+    if (isa<tile::ExactSumOp>(op))
+      return emitExactSumAt(builder, builder.getLoc(), operands, at);
+    Value always = arith::ConstantIntOp::create(builder, 1, 1);
+    emitAddition(builder, builder.getLoc(), &op, operands.front(), operands.drop_front(), always,
+                 at);
+    return operands.front();
+  }
+
+  /// What no vector instruction does.
+  LogicalResult emitByLane(Operation &op) {
+    CodeBuilder &builder = lowering.builder_;
+    SmallVector<Value> operands;
+    for (Value operand : op.getOperands())
+      if (!isa<tile::ViewType>(operand.getType()))
+        operands.push_back(of(operand));
+    Value result = builder.real(CodeBuilder::vectorOf(builder.getF32Type(), width), 0.0f);
+    for (int64_t lane = 0; lane < width; ++lane) {
+      SmallVector<Value> scalars;
+      for (Value operand : operands)
+        scalars.push_back(LLVM::ExtractElementOp::create(builder, operand, builder.i64(lane)));
+      Value given = emitAtElement(op, scalars);
+      result = LLVM::InsertElementOp::create(builder, result, given, builder.i64(lane));
+    }
     values.map(op.getResult(0), result);
     return success();
   }

@@ -11,10 +11,22 @@ import torch
 from torch import Tensor
 
 from tesela._variant import Variant
-from tesela.torch._gradients import Function, gradients_for, refuse_gradient_of_logarithms
+from tesela.torch._gradients import (
+    Function,
+    gradients_for,
+    refuse_gradient_of_logarithms,
+    trained,
+)
 from tesela.torch._launch import check_tensors, launch
 from tesela.torch._launch_backward import launch_backward
-from tesela.torch._operator import ATTENTION, ATTENTION_BACKWARD, ATTENTION_INTO, autocast
+from tesela.torch._launch_parameters import launch_parameters
+from tesela.torch._operator import (
+    ATTENTION,
+    ATTENTION_BACKWARD,
+    ATTENTION_BACKWARD_PARAMETERS,
+    ATTENTION_INTO,
+    autocast,
+)
 
 _PLAIN = frozenset((Tensor, torch.nn.Parameter))
 
@@ -108,14 +120,18 @@ class _Eager(Function):
         scale: float | None,
         is_bshd: bool,
         parameters: Mapping[str, Any],
+        names: list[str],
+        *_: Tensor,
     ) -> Any:
-        out, lse = launch(q, k, v, variant, scale, True, is_bshd, None, parameters)
         given = {**variant.bound, **parameters}
+        numbers = {name: given[name].item() for name in names if given[name].dim() == 0}
+        values = {**parameters, **numbers} if numbers else parameters
+        out, lse = launch(q, k, v, variant, scale, True, is_bshd, None, values)
         ctx.tensors = [name for name, value in given.items() if isinstance(value, Tensor)]
         ctx.numbers = {name: value for name, value in given.items() if name not in ctx.tensors}
         ctx.save_for_backward(q, k, v, out, lse, *(given[name] for name in ctx.tensors))
         ctx.set_materialize_grads(False)
-        ctx.variant, ctx.options = variant, (scale, is_bshd)
+        ctx.variant, ctx.options, ctx.names = variant, (scale, is_bshd), names
         return out, lse
 
     @staticmethod
@@ -132,12 +148,14 @@ class _Eager(Function):
             or _is_grad_enabled()  # gradients of gradients are to be refused
             or not _are_plain((*dense, *tensors))
         ):
-            given = _for_operator(ctx.variant, parameters)
-            gradients = ATTENTION_BACKWARD(*dense, *given, *ctx.options)
+            given = (*dense, *_for_operator(ctx.variant, parameters), *ctx.options)
+            backward, of_names = ATTENTION_BACKWARD, ATTENTION_BACKWARD_PARAMETERS
         else:
-            scale, is_bshd = ctx.options
-            gradients = launch_backward(*dense, ctx.variant, scale, is_bshd, parameters)
-        return gradients_for(ctx, gradients, 0)
+            given = (*dense, ctx.variant, *ctx.options, parameters)
+            backward, of_names = launch_backward, launch_parameters
+        gradients = backward(*given) if any(ctx.needs_input_grad[:3]) else None
+        of_parameters = of_names(*given, ctx.names) if ctx.names else ()
+        return gradients_for(ctx, gradients, 0, of_parameters)
 
 
 def attention(
@@ -171,16 +189,22 @@ def attention(
     ):
         return _by_operator(q, k, v, variant, scale, return_lse, is_bshd, out, parameters)
     is_differentiated = _is_grad_enabled() and _any_requires_grad(q, k, v, out)
-    if (is_differentiated and out is not None) or (
+    names: list[str] = []
+    if (
         (variant.bound or parameters)
         and _is_grad_enabled()
         and _any_requires_grad(*variant.bound.values(), *parameters.values())
-    ):  # it says why not
+    ):
+        names = trained(variant, {**variant.bound, **parameters})
+        is_differentiated = True
+    if is_differentiated and out is not None:  # it says why not
         return _by_operator(q, k, v, variant, scale, return_lse, is_bshd, out, parameters)
     if _is_autocasting() and torch.is_autocast_enabled(q.device.type):
         q, k, v = autocast(q.device.type, (q, k, v))
     if is_differentiated:
-        result, lse = _Eager.apply(q, k, v, variant, scale, is_bshd, parameters)
+        given = {**variant.bound, **parameters} if names else {}
+        of_names = (given[name] for name in names)
+        result, lse = _Eager.apply(q, k, v, variant, scale, is_bshd, parameters, names, *of_names)
     else:
         result, lse = launch(q, k, v, variant, scale, return_lse, is_bshd, out, parameters)
     return (result, lse) if return_lse else result

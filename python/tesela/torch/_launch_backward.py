@@ -36,7 +36,12 @@ def _is_readable(grad: Tensor) -> bool:
     )
 
 
-def _with_numbers(values: tuple[Any, ...]) -> tuple[Any, ...]:
+def readable(grad: Tensor) -> Tensor:
+    """The gradient, or a copy of it where a kernel cannot read it where it is."""
+    return grad if _is_readable(grad) else grad.clone(memory_format=torch.contiguous_format)
+
+
+def with_numbers(values: tuple[Any, ...]) -> tuple[Any, ...]:
     """Tensors without axes as numbers; to read one waits for its device."""
     return tuple(
         value.item() if isinstance(value, Tensor) and value.dim() == 0 else value
@@ -75,18 +80,16 @@ def launch_backward(
     if q.numel() == 0 or k.numel() == 0:  # no pair, no gradient
         return dq.zero_(), dk.zero_(), dv.zero_()
     values, constants = variant._arguments(parameters)
-    values = _with_numbers(values)
+    values = with_numbers(values)
     device, is_cuda = q.get_device(), q.is_cuda
     kind = (_CUDA_TYPES if is_cuda else _HOST_TYPES)[q.dtype]
     kernel = variant._kernel(kind, q.shape[3], v.shape[3], device, constants, "backward")
-    if not _is_readable(grad):
-        grad = grad.clone(memory_format=torch.contiguous_format)
     stream, allocate = 0, None
     if is_cuda:
         stream = torch._C._cuda_getCurrentRawStream(device)
         allocate = partial(new_workspace, device=device)
     kernel.launch_backward(
-        *(q, k, v, out, lse.contiguous(), grad, dq, dk, dv),
+        *(q, k, v, out, lse.contiguous(), readable(grad), dq, dk, dv),
         *(scale, values, is_bshd, stream, allocate),
     )
     return dq, dk, dv

@@ -1,6 +1,6 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The operators of PyTorch's dispatcher: attention, attention_into and attention_backward.
+"""The operators of PyTorch's dispatcher: attention, attention_into, and those of its gradients.
 
 What a variant is must survive torch.compile, torch.export and another process, so the operators
 take its text. What may change from call to call (numbers, captured tensors) are arguments beside
@@ -19,6 +19,7 @@ from tesela._errors import UnsupportedError
 from tesela._variant import as_variant
 from tesela.torch._launch import check_tensors, launch, new_lse, new_output, why_no_kernel
 from tesela.torch._launch_backward import launch_backward, new_gradients
+from tesela.torch._launch_parameters import launch_parameters
 
 _VARIANT = "str variant, str[] number_names, Scalar[] numbers, str[] tensor_names, Tensor[] tensors"
 _OPTIONS = "float? scale, bool is_bshd"
@@ -37,12 +38,16 @@ for _schema in (
     # The gradients of q, k and v, by that of the result.
     "attention_backward(Tensor grad, Tensor q, Tensor k, Tensor v, Tensor out, Tensor lse, "
     f"{_VARIANT}, {_OPTIONS}) -> (Tensor, Tensor, Tensor)",
+    # Those of some of the parameters that are tensors.
+    "attention_backward_parameters(Tensor grad, Tensor q, Tensor k, Tensor v, Tensor out, "
+    f"Tensor lse, {_VARIANT}, {_OPTIONS}, str[] names) -> Tensor[]",
 ):
     LIBRARY.define(_schema, tags=tuple(tag for tag in _tags if tag is not None))
 
 ATTENTION = torch.ops.tesela.attention.default
 ATTENTION_INTO = torch.ops.tesela.attention_into.default
 ATTENTION_BACKWARD = torch.ops.tesela.attention_backward.default
+ATTENTION_BACKWARD_PARAMETERS = torch.ops.tesela.attention_backward_parameters.default
 
 
 def _given(
@@ -112,6 +117,28 @@ def _attention_backward(
     return launch_backward(grad, q, k, v, out, lse, as_variant(variant), scale, is_bshd, given)
 
 
+def _attention_backward_parameters(
+    grad: Tensor,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    out: Tensor,
+    lse: Tensor,
+    variant: str,
+    number_names: Sequence[str],
+    numbers: Sequence[Any],
+    tensor_names: Sequence[str],
+    tensors: Sequence[Tensor],
+    scale: float | None,
+    is_bshd: bool,
+    names: Sequence[str],
+) -> list[Tensor]:
+    given = _given(number_names, numbers, tensor_names, tensors)
+    return launch_parameters(
+        grad, q, k, v, out, lse, as_variant(variant), scale, is_bshd, given, names
+    )
+
+
 def _fake_lse(q: Tensor, is_bshd: bool, return_lse: bool) -> Tensor:
     return new_lse(q, is_bshd) if return_lse else q.new_empty(0, dtype=torch.float32)
 
@@ -143,6 +170,15 @@ def _fake_attention_backward(
     return new_gradients(q, k, v)
 
 
+def _fake_attention_backward_parameters(
+    grad: Tensor, q: Tensor, k: Tensor, v: Tensor, *arguments: Any
+) -> list[Tensor]:
+    _check(q, k, v)
+    *_, tensor_names, tensors, _, _, names = arguments
+    given = dict(zip(tensor_names, tensors, strict=True))
+    return [torch.empty_like(given[name]) for name in names]
+
+
 def autocast(device: str, tensors: Iterable[Tensor]) -> list[Tensor]:
     """The tensors in the type of autocast, as for PyTorch's attention: float64 stays."""
     dtype = torch.get_autocast_dtype(device)
@@ -168,6 +204,7 @@ for _device in ("CPU", "CUDA"):
     LIBRARY.impl("attention", _attention, _device)
     LIBRARY.impl("attention_into", _attention_into, _device)
     LIBRARY.impl("attention_backward", _attention_backward, _device)
+    LIBRARY.impl("attention_backward_parameters", _attention_backward_parameters, _device)
     for _operator in (ATTENTION, ATTENTION_INTO):
         _key = "Autocast" + _device
         LIBRARY.impl(
@@ -179,3 +216,6 @@ for _device in ("CPU", "CUDA"):
 _torch_library.register_fake(ATTENTION, _fake_attention, lib=LIBRARY)
 _torch_library.register_fake(ATTENTION_INTO, _fake_attention_into, lib=LIBRARY)
 _torch_library.register_fake(ATTENTION_BACKWARD, _fake_attention_backward, lib=LIBRARY)
+_torch_library.register_fake(
+    ATTENTION_BACKWARD_PARAMETERS, _fake_attention_backward_parameters, lib=LIBRARY
+)

@@ -1,0 +1,249 @@
+//===- DecomposePartials.cpp - Sums for parameters --------------*- C++ -*-===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#include "transforms/DecomposePartials.h"
+
+#include "analysis/FollowsFrom.h"
+#include "transforms/TileEmitter.h"
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/IR/PatternMatch.h"
+
+using namespace mlir;
+
+namespace tesela {
+namespace {
+
+bool adds(Operation *op) { return isa<tile::CollectOp, tile::DepositOp>(op); }
+
+/// The ops of a hook that add, or in whose rounds is one that does.
+SmallVector<Operation *> additionsOf(Block &hook) {
+  SmallVector<Operation *> found;
+  for (Operation &op : hook)
+    if (op.walk([](Operation *inner) {
+            return adds(inner) ? WalkResult::interrupt() : WalkResult::advance();
+          }).wasInterrupted())
+      found.push_back(&op);
+  return found;
+}
+
+/// `value` of a hook at `builder`, with all that it follows from. What stands outside of the hook
+/// stays.
+Value copied(Value value, Block &hook, OpBuilder &builder, IRMapping &mapping);
+
+void copyOperands(Operation *op, Block &hook, OpBuilder &builder, IRMapping &mapping) {
+  for (Value used : valuesUsedBy(*op))
+    if (Value copy = copied(used, hook, builder, mapping); copy != used)
+      mapping.map(used, copy);
+}
+
+Value copied(Value value, Block &hook, OpBuilder &builder, IRMapping &mapping) {
+  if (Value known = mapping.lookupOrNull(value))
+    return known;
+  Operation *op = value.getDefiningOp();
+  if (!op || op->getBlock() != &hook)
+    return value;
+  copyOperands(op, hook, builder, mapping);
+  builder.clone(*op, mapping);
+  return mapping.lookup(value);
+}
+
+/// What a pair gives. One that is masked, or has no share in the softmax, gives nothing, whatever
+/// its derivative is.
+Value shareOf(TileEmitter::Scalars at, Value gradient, Value derivative) {
+  return at.select(at.equal(gradient, at.zero()), at.zero(), at.multiply(gradient, derivative));
+}
+
+/// Copies an op that adds, with `gradient` as a factor of what it adds.
+Value copiedAddition(Operation *op, Block &hook, TileEmitter::Scalars at, Value gradient,
+                     IRMapping &mapping) {
+  copyOperands(op, hook, at.builder, mapping);
+  Operation *copy = at.builder.clone(*op, mapping);
+  copy->walk([&](Operation *inner) {
+    if (!adds(inner))
+      return;
+    OpBuilder before(inner);
+    inner->setOperand(0, shareOf({before, at.loc}, gradient, inner->getOperand(0)));
+  });
+  return copy->getResult(0);
+}
+
+/// All of `additions`; the sum of what they give, which a map yields.
+Value copiedAdditions(ArrayRef<Operation *> additions, Block &hook, TileEmitter::Scalars at,
+                      Value gradient, IRMapping &mapping) {
+  Value sum;
+  for (Operation *op : additions) {
+    Value added = copiedAddition(op, hook, at, gradient, mapping);
+    sum = sum ? at.add(sum, added) : added;
+  }
+  return sum;
+}
+
+void perform(TileEmitter &emit, Value additions) {
+  tile::PerformOp::create(emit.builder, emit.loc, additions);
+}
+
+/// The rows of a block of queries.
+struct Rows {
+  tile::CoordinatesOp place;
+  Value end; ///< Sq
+
+  Rows(OpBuilder &builder, Location loc, Value block)
+      : place(tile::CoordinatesOp::create(builder, loc, block)),
+        end(tile::ExtentOp::create(builder, loc, builder.getI32Type(), "Sq")) {}
+
+  Value position(TileEmitter::Scalars at, Value row) {
+    return arith::AddIOp::create(at.builder, at.loc, place.getFirst(), row);
+  }
+  /// 0 where the row does not exist.
+  Value existing(TileEmitter::Scalars at, Value gradient, Value query) {
+    Value exists = arith::CmpIOp::create(at.builder, at.loc, arith::CmpIPredicate::slt, query, end);
+    return at.select(exists, gradient, at.zero());
+  }
+};
+
+class ScorePartials {
+public:
+  explicit ScorePartials(tile::ScorePartialsOp op)
+      : op(op), hook(op.getBody().front()), emit(op), rows(emit.builder, emit.loc, op.getQueries()),
+        keys(tile::CoordinatesOp::create(emit.builder, emit.loc, op.getKeys())) {}
+
+  void run() {
+    SmallVector<Operation *> ofPairs;
+    for (Operation *addition : additionsOf(hook)) {
+      auto collect = dyn_cast<tile::CollectOp>(addition);
+      if (collect && llvm::all_of(collect.getIndices(), [&](Value v) { return isOfRow(v); }))
+        addByRow(collect);
+      else
+        ofPairs.push_back(addition);
+    }
+    if (!ofPairs.empty())
+      addByPair(ofPairs);
+  }
+
+private:
+  /// Whether neither the score nor the key changes `value`.
+  bool isOfRow(Value value) {
+    return !followsFrom(value, [&](Value source) {
+      return source == hook.getArgument(0) || source == hook.getArgument(5);
+    });
+  }
+
+  /// The gradient of a pair's score, and the arguments of the hook in `mapping`.
+  Value enter(TileEmitter::Scalars at, ValueRange elements, Value row, Value column,
+              IRMapping &mapping) {
+    Value query = rows.position(at, row),
+          key = arith::AddIOp::create(at.builder, at.loc, keys.getFirst(), column);
+    mapping.map(hook.getArguments(),
+                ValueRange{at.multiply(op.getScale(), elements[1]), rows.place.getBatch(),
+                           rows.place.getHead(), rows.place.getKvHead(), query, key});
+    return rows.existing(at, elements[0], query);
+  }
+
+  void addByPair(ArrayRef<Operation *> additions) {
+    perform(emit,
+            emit.map(op.getGradient().getType(), {op.getGradient(), op.getSource()},
+                     [&](TileEmitter::Scalars at, ValueRange elements, Value row, Value column) {
+                       IRMapping mapping;
+                       Value gradient = enter(at, elements, row, column, mapping);
+                       return copiedAdditions(additions, hook, at, gradient, mapping);
+                     }));
+  }
+
+  void addByRow(tile::CollectOp collect) {
+    Value shares =
+        emit.map(op.getGradient().getType(), {op.getGradient(), op.getSource()},
+                 [&](TileEmitter::Scalars at, ValueRange elements, Value row, Value column) {
+                   IRMapping mapping;
+                   Value gradient = enter(at, elements, row, column, mapping);
+                   Value derivative = copied(collect.getValue(), hook, at.builder, mapping);
+                   return shareOf(at, gradient, derivative);
+                 });
+    auto tile = cast<tile::TileType>(shares.getType());
+    auto rowType = tile::TileType::get(op.getContext(), tile.getExtents().take_front(1),
+                                       tile.getElementType(), /*encoding=*/Attribute());
+    auto loop = dyn_cast<scf::ForOp>(op->getParentOp());
+    OpBuilder outside(loop ? loop : op.getOperation());
+    Value zero = tile::ConstantOp::create(outside, emit.loc, rowType, outside.getF32FloatAttr(0));
+    auto sumFrom = [&](OpBuilder &builder, Value start) -> Value {
+      return tile::ReduceOp::create(builder, emit.loc, rowType, tile::Reduction::Add, shares,
+                                    start);
+    };
+    if (!loop)
+      return collectRows(collect, emit, rows, sumFrom(emit.builder, zero));
+    IRRewriter rewriter(outside);
+    auto attributes = llvm::to_vector(loop->getDiscardableAttrs());
+    FailureOr<LoopLikeOpInterface> carrying = loop.replaceWithAdditionalYields(
+        rewriter, zero, /*replaceInitOperandUsesInLoop=*/false,
+        [&](OpBuilder &builder, Location, ArrayRef<BlockArgument> carried) {
+          return SmallVector<Value>{sumFrom(builder, carried.front())};
+        });
+    emit.builder.setInsertionPoint(op); // its block is another one now
+    Operation *newLoop = *carrying;
+    for (NamedAttribute attribute : attributes)
+      newLoop->setDiscardableAttr(attribute.getName(), attribute.getValue());
+    TileEmitter behind(newLoop);
+    behind.builder.setInsertionPointAfter(newLoop);
+    collectRows(collect, behind, Rows(behind.builder, emit.loc, op.getQueries()),
+                newLoop->getResults().back());
+  }
+
+  /// Once a row, behind the loop.
+  void collectRows(tile::CollectOp collect, TileEmitter &behind, Rows of, Value shares) {
+    Value sums = tile::TotalOp::create(behind.builder, emit.loc, shares.getType(), shares);
+    Value added =
+        behind.map(shares.getType(), sums,
+                   [&](TileEmitter::Scalars at, ValueRange elements, Value row, Value) -> Value {
+                     IRMapping mapping;
+                     Value query = of.position(at, row);
+                     mapping.map(hook.getArguments().slice(1, 4),
+                                 ValueRange{of.place.getBatch(), of.place.getHead(),
+                                            of.place.getKvHead(), query});
+                     SmallVector<Value> indices;
+                     for (Value index : collect.getIndices())
+                       indices.push_back(copied(index, hook, at.builder, mapping));
+                     return tile::CollectOp::create(at.builder, at.loc, at.builder.getF32Type(),
+                                                    of.existing(at, elements[0], query),
+                                                    collect.getView(), indices);
+                   });
+    perform(behind, added);
+  }
+
+  tile::ScorePartialsOp op;
+  Block &hook;
+  TileEmitter emit;
+  Rows rows;
+  tile::CoordinatesOp keys;
+};
+
+} // namespace
+
+void decompose(tile::ScorePartialsOp op) {
+  if (!op.getBody().empty())
+    ScorePartials(op).run();
+}
+
+void decompose(tile::SinkPartialsOp op) {
+  if (op.getBody().empty())
+    return;
+  Block &hook = op.getBody().front();
+  SmallVector<Operation *> additions = additionsOf(hook);
+  if (additions.empty())
+    return;
+  TileEmitter emit(op);
+  Rows rows(emit.builder, emit.loc, op.getRows());
+  Value added = emit.map(
+      op.getGradient().getType(), op.getGradient(),
+      [&](TileEmitter::Scalars at, ValueRange elements, Value row, Value) {
+        Value query = rows.position(at, row);
+        IRMapping mapping;
+        mapping.map(hook.getArguments(), ValueRange{rows.place.getBatch(), rows.place.getHead(),
+                                                    rows.place.getKvHead(), query});
+        return copiedAdditions(additions, hook, at, rows.existing(at, elements[0], query), mapping);
+      });
+  perform(emit, added);
+}
+
+} // namespace tesela
