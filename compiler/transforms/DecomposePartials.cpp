@@ -104,6 +104,48 @@ struct Rows {
   }
 };
 
+/// By how much the i32 of a hook change from a pair (q, k) to (q + 1, k + 1).
+class DiagonalSteps {
+public:
+  explicit DiagonalSteps(Block &hook) : hook(hook) {
+    for (BlockArgument argument : hook.getArguments().drop_front())
+      steps[argument] = argument.getArgNumber() >= 4;
+    steps[hook.getArgument(0)] = std::nullopt;
+  }
+
+  /// 0 also of another type that does not change; nothing where it is not known.
+  std::optional<uint32_t> of(Value value) {
+    if (value.getParentBlock() != &hook)
+      return 0;
+    auto known = steps.find(value);
+    if (known != steps.end())
+      return known->second;
+    std::optional<uint32_t> step = find(value.getDefiningOp());
+    return steps[value] = step;
+  }
+
+private:
+  std::optional<uint32_t> find(Operation *op) {
+    if (llvm::all_of(valuesUsedBy(*op), [&](Value used) { return of(used) == 0u; }))
+      return 0;
+    bool compares = isa<arith::CmpIOp>(op);
+    if (!isa<arith::AddIOp, arith::SubIOp>(op) && !compares)
+      return std::nullopt;
+    Value a = op->getOperand(0), b = op->getOperand(1);
+    std::optional<uint32_t> stepOfA = of(a), stepOfB = of(b);
+    if (!stepOfA || !stepOfB)
+      return std::nullopt;
+    if (compares) { // two positions, which do not wrap
+      bool arePositions = isa<BlockArgument>(a) && isa<BlockArgument>(b);
+      return arePositions && *stepOfA == *stepOfB ? std::optional<uint32_t>(0) : std::nullopt;
+    }
+    return isa<arith::AddIOp>(op) ? *stepOfA + *stepOfB : *stepOfA - *stepOfB; // as i32 wraps
+  }
+
+  Block &hook;
+  llvm::DenseMap<Value, std::optional<uint32_t>> steps;
+};
+
 class ScorePartials {
 public:
   explicit ScorePartials(tile::ScorePartialsOp op)
@@ -112,22 +154,34 @@ public:
 
   void run() {
     SmallVector<Operation *> ofPairs;
+    DiagonalSteps steps(hook);
     for (Operation *addition : additionsOf(hook)) {
       auto collect = dyn_cast<tile::CollectOp>(addition);
-      if (collect && llvm::all_of(collect.getIndices(), [&](Value v) { return isOfRow(v); }))
-        addByRow(collect);
-      else
+      if (!collect || followsFrom(collect, score))
         ofPairs.push_back(addition);
+      else if (!followsFrom(collect, key))
+        addByRow(collect);
+      else if (!followsFrom(collect, query))
+        addByLine(collect, tile::AddLinesOp::columns);
+      else if (llvm::all_of(collect.getIndices(),
+                            [&](Value index) { return steps.of(index) == 0u; }))
+        addByLine(collect, tile::AddLinesOp::diagonals);
+      else
+        addByLine(collect, tile::AddLinesOp::elements);
     }
     if (!ofPairs.empty())
       addByPair(ofPairs);
   }
 
 private:
-  /// Whether neither the score nor the key changes `value`.
-  bool isOfRow(Value value) {
-    return !followsFrom(value, [&](Value source) {
-      return source == hook.getArgument(0) || source == hook.getArgument(5);
+  // Arguments of the hook.
+  static constexpr unsigned score = 0, query = 4, key = 5;
+
+  /// Whether an argument of the hook changes an index.
+  bool followsFrom(tile::CollectOp collect, unsigned argument) {
+    return llvm::any_of(collect.getIndices(), [&](Value index) {
+      return tesela::followsFrom(index,
+                                 [&](Value each) { return each == hook.getArgument(argument); });
     });
   }
 
@@ -152,15 +206,37 @@ private:
                      }));
   }
 
+  /// What each pair adds.
+  Value shares(tile::CollectOp collect) {
+    return emit.map(op.getGradient().getType(), {op.getGradient(), op.getSource()},
+                    [&](TileEmitter::Scalars at, ValueRange elements, Value row, Value column) {
+                      IRMapping mapping;
+                      Value gradient = enter(at, elements, row, column, mapping);
+                      Value derivative = copied(collect.getValue(), hook, at.builder, mapping);
+                      return shareOf(at, gradient, derivative);
+                    });
+  }
+
+  void addByLine(tile::CollectOp collect, StringRef lines) {
+    auto addition = tile::AddLinesOp::create(emit.builder, emit.loc, lines, shares(collect));
+    Block &body = addition.getBody().emplaceBlock();
+    Type f32 = emit.builder.getF32Type(), i32 = emit.builder.getI32Type();
+    body.addArguments({f32, i32, i32}, {emit.loc, emit.loc, emit.loc});
+    OpBuilder inner = OpBuilder::atBlockEnd(&body);
+    IRMapping mapping;
+    mapping.map(
+        hook.getArguments().slice(1, 5),
+        ValueRange{rows.place.getBatch(), rows.place.getHead(), rows.place.getKvHead(),
+                   rows.position({inner, emit.loc}, body.getArgument(1)),
+                   arith::AddIOp::create(inner, emit.loc, keys.getFirst(), body.getArgument(2))});
+    SmallVector<Value> indices;
+    for (Value index : collect.getIndices())
+      indices.push_back(copied(index, hook, inner, mapping));
+    tile::CollectOp::create(inner, emit.loc, f32, body.getArgument(0), collect.getView(), indices);
+  }
+
   void addByRow(tile::CollectOp collect) {
-    Value shares =
-        emit.map(op.getGradient().getType(), {op.getGradient(), op.getSource()},
-                 [&](TileEmitter::Scalars at, ValueRange elements, Value row, Value column) {
-                   IRMapping mapping;
-                   Value gradient = enter(at, elements, row, column, mapping);
-                   Value derivative = copied(collect.getValue(), hook, at.builder, mapping);
-                   return shareOf(at, gradient, derivative);
-                 });
+    Value shares = this->shares(collect);
     auto tile = cast<tile::TileType>(shares.getType());
     auto rowType = tile::TileType::get(op.getContext(), tile.getExtents().take_front(1),
                                        tile.getElementType(), /*encoding=*/Attribute());

@@ -3,9 +3,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// tile.score_partials and tile.sink_partials as maps. What a row adds to one element, whose index
-// no key changes, is summed in registers over the loop of the keys, and collected once a row; all
-// else is added pair by pair.
+// tile.score_partials and tile.sink_partials as maps and sums. What a row adds to one element,
+// whose index no key changes, is summed in registers over the loop of the keys, and collected once
+// a row; what a column, or a diagonal of a tile adds to one element, once a tile (tile.add_lines);
+// all else is added pair by pair.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TESELA_COMPILER_TRANSFORMS_DECOMPOSEPARTIALS_H

@@ -28,6 +28,20 @@ LogicalResult ExactSumOp::verify() {
   return verifySums(*this, getView().getType(), getIndices().size());
 }
 
+LogicalResult AddLinesOp::verify() {
+  if (!llvm::is_contained({elements, columns, diagonals}, getLines()))
+    return emitOpError() << "expected lines \"elements\", \"columns\" or \"diagonals\", got \""
+                         << getLines() << "\"";
+  auto tile = cast<TileType>(getSource().getType());
+  if (tile.getRank() != 2 || !tile.getElementType().isF32())
+    return emitOpError() << "expected a tile of f32 of two extents, got " << tile;
+  Type f32 = Float32Type::get(getContext()), i32 = IntegerType::get(getContext(), 32);
+  if (getBody().front().getArgumentTypes() != TypeRange({f32, i32, i32}))
+    return emitOpError() << "expected the body to take (f32, i32, i32), got ("
+                         << getBody().front().getArgumentTypes() << ")";
+  return success();
+}
+
 LogicalResult DepositOp::verify() {
   ViewType view = getView().getType();
   if (view.getRank() == int64_t(getIndices().size()) && view.getElementType().isF32())

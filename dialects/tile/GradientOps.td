@@ -78,7 +78,8 @@ def Tile_CollectOp : Tile_Op<"collect", [MemoryEffects<[MemRead, MemWrite]>]> {
     same bits each time. The view holds the sums of all elements of the tensor, `[words, n, …, 2]`: its first and its last axis are
     the sum's own. The result is `value`.
 
-    It stands in hooks, and in the body of a `tile.map` that a `tile.perform` uses: what the body yields follows from its result.
+    It stands in hooks, in `tile.add_lines`, and in the body of a `tile.map` that a `tile.perform` uses: what the body yields follows from
+    its result.
 
     Example: `%c = tile.collect %x into %slope_sums[%h] : !tile.view<[?, ?, ?], i32>`
   }];
@@ -91,10 +92,10 @@ def Tile_CollectOp : Tile_Op<"collect", [MemoryEffects<[MemRead, MemWrite]>]> {
 def Tile_DepositOp : Tile_Op<"deposit", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "adds a number to an element that nobody else adds to at that time";
   let description = [{
-    `view[clamp(i, 0, n - 1), …] += value` in f32, if no extent n is 0. In a kernel each element belongs to one work item, whose loops
-    say the order of the additions, and in a map to one element of the tile. The result is `value`.
+    `view[i, …] += value` in f32; nothing where the value is 0, and an index may be outside of the view only there. In a kernel each element belongs to one
+    work item, whose loops say the order of the additions, and in a map to one element of the tile. The result is `value`.
 
-    It stands where `tile.collect` does.
+    It stands in hooks, and in maps as `tile.collect` does.
 
     Example: `%c = tile.deposit %x into %bias_gradient[%h, %q, %k] : !tile.view<[?, ?, ?], f32>`
   }];
@@ -116,6 +117,38 @@ def Tile_ExactSumOp : Tile_Op<"exact_sum", [Pure]> {
   let results = (outs F32:$result);
   let assemblyFormat = "$view `[` $indices `]` attr-dict `:` type($view)";
   let hasVerifier = 1;
+}
+
+def Tile_AddLinesOp : Tile_Op<"add_lines", [MemoryEffects<[MemRead, MemWrite]>, NoTerminator]> {
+  let summary = "adds the sums of a tile's lines to memory";
+  let description = [{
+    Runs its body, which holds `tile.collect`, once for each line of x: with the sum of the line, and the row and the column
+    of one of its elements.
+
+    | lines | the sum | of each |
+    |---|---|---|
+    | `elements` | x[i, j] | element |
+    | `columns` | Σᵢ x[i, j] | column |
+    | `diagonals` | Σᵢ x[i, i + d] | d |
+
+    The order within a sum is fixed.
+
+    Example:
+    ```mlir
+    tile.add_lines "columns" of %x : !tile.tile<[64, 32], f32> {
+    ^body(%value: f32, %row: i32, %column: i32):
+      %k = arith.addi %first_key, %column : i32
+      %c = tile.collect %value into %sums[%k] : !tile.view<[?, ?, ?], i32>
+    }
+    ```
+  }];
+  let arguments = (ins StrAttr:$lines, Tile_AnyTile:$source);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "$lines `of` $source attr-dict `:` type($source) $body";
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    static constexpr ::llvm::StringLiteral elements = "elements", columns = "columns", diagonals = "diagonals";
+  }];
 }
 
 def Tile_PerformOp : Tile_Op<"perform", [MemoryEffects<[MemRead, MemWrite]>]> {

@@ -13,182 +13,21 @@ torch = pytest.importorskip("torch", reason="the tests of the PyTorch layer need
 
 import tesela  # noqa: E402
 import tesela.torch  # noqa: E402
-from gradient_variants import CASES, Case, Parameters, reference  # noqa: E402
+from gradient_variants import PARAMETER_CASES, Case, reference  # noqa: E402
 from tesela import flex  # noqa: E402
 from torch import Tensor  # noqa: E402
-from torch_gradient_tools import leaves  # noqa: E402
-from torch_tools import inputs, poisoned, random  # noqa: E402
-
-_TOLERANCES = {torch.float32: 1e-5, torch.float16: 4e-3, torch.bfloat16: 2e-2}
+from torch_gradient_tools import check_parameter, check_parameters  # noqa: E402
+from torch_tools import inputs, random  # noqa: E402
 
 
 def _random(*shape: int, seed: int = 7) -> Tensor:
     return torch.randn(shape, generator=torch.Generator().manual_seed(seed))
 
 
-def _causal(_: Parameters, b: Any, h: Any, q: Any, k: Any) -> Any:
-    return q >= k
-
-
-def _features(p: Parameters, s: Tensor, b: Any, h: Any, q: Any, k: Any) -> Tensor:
-    return s + torch.einsum("hiq,hik->hqk", p["a"].to(s), p["c"].to(s))
-
-
-_SQUARE = {"queries": 61, "keys": 61}
-_PARAMETERS = [
-    Case(
-        "a table of distances",
-        "attention distances(table: f32[H, 2*Sk-1]) "
-        "{ mask = q >= k\n score = s + table[h, k - q + Sk - 1] }",
-        _SQUARE,
-        lambda: {"table": _random(6, 121)},
-        mask=_causal,
-        score=lambda p, s, b, h, q, k: s + p["table"][h, k - q + 60],
-    ),
-    Case(
-        "a bias of pairs and heads",
-        "attention biased(bias: f32[H, Sq, Sk]) { mask = q >= k\n score = s + bias[h, q, k] }",
-        {"queries": 70, "keys": 133, "batch": 3},
-        lambda: {"bias": _random(6, 70, 133)},
-        mask=_causal,
-        score=lambda p, s, b, h, q, k: s + p["bias"][h, q, k],
-    ),
-    Case(
-        "a bias in bfloat16, by a product",
-        "attention biased(bias: bf16[B, H, Sq, Sk]) { score = s * bias[b, h, q, k] }",
-        _SQUARE,
-        lambda: {"bias": _random(2, 6, 61, 61).bfloat16()},
-        score=lambda p, s, b, h, q, k: s * p["bias"][b, h, q, k].to(s),
-    ),
-    Case(
-        "a bias of pairs",
-        "attention biased(bias: f32[Sk, Sq]) { score = s + 2 * bias[k, q] }",
-        {"queries": 70, "keys": 133},
-        lambda: {"bias": _random(133, 70)},
-        score=lambda p, s, b, h, q, k: s + 2 * p["bias"][k, q],
-    ),
-    Case(
-        "a bias of key heads",
-        "attention biased(bias: f32[B, Hkv, Sq, Sk]) { score = s + bias[b, hkv, q, k] }",
-        {"queries": 33, "keys": 65},
-        lambda: {"bias": _random(2, 2, 33, 65)},
-        score=lambda p, s, b, h, q, k: s + p["bias"][b, h // 3, q, k],
-    ),
-    Case(
-        "a bias that is read twice",
-        "attention biased(bias: f32[Sq, Sk]) { score = s + bias[q, k] * bias[k, q] }",
-        _SQUARE,
-        lambda: {"bias": _random(61, 61)},
-        score=lambda p, s, b, h, q, k: s + p["bias"][q, k] * p["bias"][k, q],
-    ),
-    Case(
-        "a bias smaller than the lengths",
-        "attention biased(bias: f32[N, M]) { score = s + bias[q, k] }",
-        _SQUARE,
-        lambda: {"bias": _random(20, 17)},
-        score=lambda p, s, b, h, q, k: s + p["bias"][q.clamp_max(19), k.clamp_max(16)],
-    ),
-    Case(
-        "numbers of queries, keys and batches",
-        "attention numbers(a: f32[H, Sq], c: f32[B, Sk], e: f32[B]) "
-        "{ mask = q >= k\n score = s * a[h, q] + c[b, k] - e[b] * k }",
-        _SQUARE,
-        lambda: {"a": _random(6, 61), "c": _random(2, 61), "e": _random(2) / 8},
-        mask=_causal,
-        score=lambda p, s, b, h, q, k: s * p["a"][h, q] + p["c"][b, k] - p["e"][b] * k,
-    ),
-    Case(
-        "a read at what another tensor says",
-        "attention nested(t: f32[H, N], group: i32[Sk]) { score = s + t[h, group[k]] * q }",
-        _SQUARE,
-        lambda: {"t": _random(6, 4) / 16, "group": (torch.arange(61) * 7 % 4).int()},
-        score=lambda p, s, b, h, q, k: s + p["t"][h, p["group"][k].long()] * q,
-    ),
-    Case(
-        "sums of products",
-        "attention features(a: f32[H, N, Sq], c: f32[H, N, Sk]) "
-        "{ score = s + sum(i < N: a[h, i, q] * c[h, i, k]) }",
-        _SQUARE,
-        lambda: {"a": _random(6, 3, 61), "c": _random(6, 3, 61, seed=8)},
-        score=_features,
-    ),
-    Case(
-        "scalars",
-        "attention scalars(cap: f32, lift: f32 = 2) "
-        "{ mask = q >= k\n score = cap * tanh(s / cap) + max(lift * s, 0) }",
-        _SQUARE,
-        lambda: {"cap": torch.tensor(1.5), "lift": torch.tensor(0.5)},
-        mask=_causal,
-        score=lambda p, s, b, h, q, k: (
-            p["cap"] * (s / p["cap"]).tanh() + (p["lift"] * s).clamp_min(0)
-        ),
-    ),
-    Case(
-        "a sink of several parameters, rows without keys",
-        "attention sinks(z: f32[H], w: f32, t: f32[H]) "
-        "{ mask = q >= 20 && q >= k\n score = s * t[h]\n sink = z[h] * w + t[h] }",
-        _SQUARE,
-        lambda: {"z": _random(6), "w": torch.tensor(0.7), "t": _random(6, seed=8)},
-        mask=lambda p, b, h, q, k: (q >= 20) & (q >= k),
-        score=lambda p, s, b, h, q, k: s * p["t"][h],
-        sink=lambda p: p["z"] * p["w"] + p["t"],
-    ),
-    Case(
-        "a masked score that has no derivative",
-        "attention wild(t: f32[Sk]) { mask = q > k\n score = s + log(1.0 * (q - k)) * t[k] }",
-        _SQUARE,
-        lambda: {"t": _random(61)},
-        mask=lambda p, b, h, q, k: q > k,
-        score=lambda p, s, b, h, q, k: s + (q - k).clamp_min(1).to(s).log() * p["t"][k],
-    ),
-    *(case for case in CASES if case.score is not None or case.sink is not None),
-]
-
-
-def _trained(parameters: Parameters) -> dict[str, Tensor]:
-    """The floating-point values as leaves."""
-    return {
-        name: torch.as_tensor(value).detach().clone().requires_grad_()
-        for name, value in parameters.items()
-        if isinstance(value, float) or (isinstance(value, Tensor) and value.is_floating_point())
-    }
-
-
-def _check(actual: Tensor, exact: Tensor, like: Tensor, dtype: torch.dtype) -> None:
-    assert actual.dtype is like.dtype
-    assert actual.shape == like.shape
-    error = actual.double() - exact
-    tolerance = _TOLERANCES[dtype] + _TOLERANCES.get(like.dtype, 0)
-    assert error.norm() <= tolerance * exact.norm() + 1e-6, f"{error.norm()} of {exact.norm()}"
-
-
-@pytest.mark.parametrize("case", _PARAMETERS, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", PARAMETER_CASES, ids=lambda case: case.name)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_variants(case: Case, dtype: torch.dtype) -> None:
-    dense = inputs(**case.sizes, dtype=dtype)
-    parameters = case.parameters()
-    trained = _trained(parameters)
-    if not trained:
-        pytest.skip("nothing that is trained")
-    grad = random(*dense[0].shape[:3], dense[2].shape[3], seed=4, dtype=dtype)
-    given = leaves(*dense)
-    with poisoned():
-        out = tesela.attention(*given, case.variant, **{**parameters, **trained})
-        got = torch.autograd.grad(out, (*given, *trained.values()), grad)
-
-    exact = {name: value.detach().double().requires_grad_() for name, value in trained.items()}
-    wide = [each.detach().double().requires_grad_() for each in dense]
-    wanted = torch.autograd.grad(
-        reference(*wide, case, {**parameters, **exact}), (*wide, *exact.values()), grad.double()
-    )
-    for name, actual, each in zip(trained, got[3:], wanted[3:], strict=True):
-        _check(actual, each, trained[name], dtype)
-    # Without gradients of q, k and v they are the same.
-    with poisoned():
-        out = tesela.attention(*dense, case.variant, **{**parameters, **trained})
-        again = torch.autograd.grad(out, list(trained.values()), grad)
-    for first, second in zip(got[3:], again, strict=True):
-        assert torch.equal(first, second)
+    check_parameters(case, dtype, "cpu")
 
 
 SIZES = [
@@ -236,7 +75,7 @@ def test_sizes(sizes: dict[str, int], is_bshd: bool) -> None:
         grad.double(),
     )
     for name, actual, each in zip(trained, got, wanted, strict=True):
-        _check(actual, each, trained[name], torch.float32)
+        check_parameter(actual, each, trained[name], torch.float32)
 
 
 def test_the_same_bits() -> None:
@@ -267,7 +106,7 @@ def test_strides_and_expanded_captures() -> None:
     for actual, wanted, like in zip(
         got, torch.autograd.grad(exact.sin().sum(), given), (bias, row), strict=True
     ):
-        _check(actual, wanted, like, torch.float32)
+        check_parameter(actual, wanted, like, torch.float32)
 
 
 def test_without_pairs() -> None:

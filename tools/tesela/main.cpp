@@ -366,8 +366,9 @@ void addCompile(CLI::App &app, CompileOptions &options) {
   addConstants(command, options.constants);
   command
       ->add_option("--algorithm", options.algorithm,
-                   "The template: forward, backward, backward_fused, forward_e4m3, forward_paged, "
-                   "forward_ragged, forward_split, combine, matmul, or one's own")
+                   "The template: forward, backward, backward_fused, backward_parameters, "
+                   "forward_e4m3, forward_paged, forward_ragged, forward_split, combine, matmul, "
+                   "or one's own")
       ->type_name("NAME")
       ->capture_default_str();
   command

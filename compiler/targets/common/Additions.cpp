@@ -22,9 +22,8 @@ struct Element {
 };
 } // namespace
 
-/// `first`: the axis of the first index; the view has others, at which it is 0.
-static Element elementAt(OpBuilder &builder, Location loc, ValueRange indices, unsigned first,
-                         Type element, const Addressing &at) {
+/// Word 0 of a sum.
+static Element sumAt(OpBuilder &builder, Location loc, ValueRange indices, const Addressing &at) {
   Type i32 = builder.getI32Type(), i64 = builder.getI64Type();
   auto integer = [&](int64_t value) -> Value {
     return arith::ConstantIntOp::create(builder, loc, i32, value);
@@ -32,7 +31,7 @@ static Element elementAt(OpBuilder &builder, Location loc, ValueRange indices, u
   Value exists = arith::ConstantIntOp::create(builder, loc, 1, 1);
   Value offset = arith::ConstantIntOp::create(builder, loc, i64, 0);
   for (auto [axis, index] : llvm::enumerate(indices)) {
-    Value extent = at.slots[at.view.extents[first + axis]];
+    Value extent = at.slots[at.view.extents[1 + axis]];
     Value some = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::sgt, extent, integer(0));
     exists = arith::AndIOp::create(builder, loc, exists, some);
     Value last = arith::SubIOp::create(builder, loc, extent, integer(1));
@@ -40,37 +39,49 @@ static Element elementAt(OpBuilder &builder, Location loc, ValueRange indices, u
     clamped = arith::MaxSIOp::create(builder, loc, clamped, integer(0));
     Value step =
         arith::MulIOp::create(builder, loc, arith::ExtSIOp::create(builder, loc, i64, clamped),
-                              at.slots[at.view.strides[first + axis]]);
+                              at.slots[at.view.strides[1 + axis]]);
     offset = arith::AddIOp::create(builder, loc, offset, step);
   }
   Value data = at.slots[at.view.data];
-  return {exists, LLVM::GEPOp::create(builder, loc, data.getType(), element, data, offset)};
+  return {exists, LLVM::GEPOp::create(builder, loc, data.getType(), i32, data, offset)};
 }
 
 void emitAddition(OpBuilder &builder, Location loc, Operation *op, Value value, ValueRange indices,
                   Value adds, const Addressing &at) {
   if (isa<tile::CollectOp>(op)) {
-    Element sum = elementAt(builder, loc, indices, 1, builder.getI32Type(), at);
+    Element sum = sumAt(builder, loc, indices, at);
     adds = arith::AndIOp::create(builder, loc, adds, sum.exists);
     return emitExactAddition(builder, loc, adds, value, sum.address,
                              at.slots[at.view.strides.front()], at.scope);
   }
-  Type f32 = builder.getF32Type();
-  Element element = elementAt(builder, loc, indices, 0, f32, at);
+  Type f32 = builder.getF32Type(), i64 = builder.getI64Type();
   Value zero = arith::ConstantFloatOp::create(builder, loc, cast<FloatType>(f32), APFloat(0.0f));
   Value changes = arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::UNE, value, zero);
-  adds = arith::AndIOp::create(builder, loc, adds, element.exists);
   adds = arith::AndIOp::create(builder, loc, adds, changes);
   auto branch = scf::IfOp::create(builder, loc, adds, /*withElseRegion=*/false);
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToStart(branch.thenBlock());
-  Value before = LLVM::LoadOp::create(builder, loc, f32, element.address);
+  Value offset = arith::ConstantIntOp::create(builder, loc, i64, 0);
+  for (auto [axis, index] : llvm::enumerate(indices)) {
+    Value wide = arith::ExtSIOp::create(builder, loc, i64, index);
+    Value step = arith::MulIOp::create(builder, loc, wide, at.slots[at.view.strides[axis]]);
+    offset = arith::AddIOp::create(builder, loc, offset, step);
+  }
+  Value data = at.slots[at.view.data];
+  Value address = LLVM::GEPOp::create(builder, loc, data.getType(), f32, data, offset);
+  if (!at.scope
+           .empty()) { // what one thread adds to one element is in its order, and awaits nothing
+    LLVM::AtomicRMWOp::create(builder, loc, LLVM::AtomicBinOp::fadd, address, value,
+                              LLVM::AtomicOrdering::monotonic, at.scope, /*alignment=*/4);
+    return;
+  }
+  Value before = LLVM::LoadOp::create(builder, loc, f32, address);
   Value sum = arith::AddFOp::create(builder, loc, before, value);
-  LLVM::StoreOp::create(builder, loc, sum, element.address);
+  LLVM::StoreOp::create(builder, loc, sum, address);
 }
 
 Value emitExactSumAt(OpBuilder &builder, Location loc, ValueRange indices, const Addressing &at) {
-  Element sum = elementAt(builder, loc, indices, 1, builder.getI32Type(), at);
+  Element sum = sumAt(builder, loc, indices, at);
   auto branch = scf::IfOp::create(builder, loc, builder.getF32Type(), sum.exists,
                                   /*withElseRegion=*/true);
   OpBuilder::InsertionGuard guard(builder);

@@ -4,8 +4,6 @@
 //===----------------------------------------------------------------------===//
 #include "targets/host/KernelLowering.h"
 
-#include "tile/GradientOps.h"
-
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/MathExtras.h"
@@ -142,6 +140,7 @@ LogicalResult KernelLowering::lowerOperation(Operation &op) {
       .Case([&](tile::AccumulateOp op) { return lowerAccumulate(op), success(); })
       .Case([&](tile::DotOp dot) { return lowerDot(dot), success(); })
       .Case([&](tile::MapOp map) { return lowerMap(map); })
+      .Case([&](tile::AddLinesOp lines) { return lowerAddLines(lines); })
       .Case([](tile::PerformOp) { return success(); }) // the map did it
       .Case([&](tile::ConvertOp convert) { return lowerConvert(convert), success(); })
       .Case([&](tile::ReduceOp reduce) { return lowerReduce(reduce), success(); })

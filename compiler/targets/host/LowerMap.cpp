@@ -3,12 +3,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 #include "analysis/UsedValues.h"
-#include "targets/common/Additions.h"
 #include "targets/common/Phases.h"
 #include "targets/host/KernelLowering.h"
 #include "targets/host/RowReduction.h"
 #include "targets/host/SmallFloats.h"
-#include "tile/GradientOps.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -86,21 +84,6 @@ struct KernelLowering::VectorBody {
     return success();
   }
 
-  /// An addition, which gives what it added, or a sum. `operands`: all but the view.
-  Value emitAtElement(Operation &op, ValueRange operands) {
-    CodeBuilder &builder = lowering.builder_;
-    auto view = llvm::find_if(op.getOperands(),
-                              [](Value operand) { return isa<tile::ViewType>(operand.getType()); });
-    const ViewSlots &slots = lowering.signature_.view(cast<BlockArgument>(*view).getArgNumber());
-    Addressing at{lowering.slots_, slots, /*scope=*/""};
-    if (isa<tile::ExactSumOp>(op))
-      return emitExactSumAt(builder, builder.getLoc(), operands, at);
-    Value always = arith::ConstantIntOp::create(builder, 1, 1);
-    emitAddition(builder, builder.getLoc(), &op, operands.front(), operands.drop_front(), always,
-                 at);
-    return operands.front();
-  }
-
   /// What no vector instruction does.
   LogicalResult emitByLane(Operation &op) {
     CodeBuilder &builder = lowering.builder_;
@@ -113,7 +96,7 @@ struct KernelLowering::VectorBody {
       SmallVector<Value> scalars;
       for (Value operand : operands)
         scalars.push_back(LLVM::ExtractElementOp::create(builder, operand, builder.i64(lane)));
-      Value given = emitAtElement(op, scalars);
+      Value given = lowering.lowerAtElement(op, scalars);
       result = LLVM::InsertElementOp::create(builder, result, given, builder.i64(lane));
     }
     values.map(op.getResult(0), result);

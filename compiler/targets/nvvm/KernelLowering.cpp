@@ -8,7 +8,6 @@
 #include "targets/common/Additions.h"
 #include "targets/common/Phases.h"
 #include "targets/nvvm/Passes.h"
-#include "tile/GradientOps.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
@@ -336,6 +335,7 @@ LogicalResult KernelLowering::lower(Operation *op) {
       })
       .Case([&](tile::ConstantOp constant) { return done((lowerConstant(constant), 0)); })
       .Case([&](tile::MapOp map) { return lowerMap(map); })
+      .Case([&](tile::AddLinesOp lines) { return done((lowerAddLines(lines), 0)); })
       .Case([](tile::PerformOp) { return success(); }) // the map did it
       .Case([&](tile::ReduceOp reduce) { return done((lowerReduce(reduce), 0)); })
       .Case([&](tile::TotalOp total) { return done((lowerTotal(total), 0)); })
