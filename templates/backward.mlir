@@ -1,7 +1,8 @@
 // The gradients of attention (FlashAttention-2, arXiv:2307.08691, algorithm 2), in three kernels. With
-// S = score(scale · Q Kᵀ) where the mask keeps, L the forward pass's log Σ exp S, and dO the gradient of O:
+// S = score(scale · Q Kᵀ) where the mask keeps, L the forward pass's log Σ exp S, dO the gradient of O, and dL that
+// of L, which is 0 where a launch leaves it out:
 //
-//   P = exp(S - L)      dP = dO Vᵀ      D = rowsum(dO ∘ O)      dS = P ∘ (dP - D)
+//   P = exp(S - L)      dP = dO Vᵀ      D = rowsum(dO ∘ O) - dL      dS = P ∘ (dP - D)
 //   dV = Pᵀ dO          dQ = scale · (dS ∘ ∂score/∂s) K         dK = scale · (dS ∘ ∂score/∂s)ᵀ Q
 //
 // P is computed anew from L. A masked pair has P = 0 and no part in any sum. Each work item writes its
@@ -10,7 +11,7 @@
 // D: a work item owns block_m rows of a head.
 tile.kernel @backward_rows<block_m, d_v, padded_v, input>(
     in %o: !tile.view<[B, H, Sq, d_v], input>, in %do: !tile.view<[B, H, Sq, d_v], input>,
-    workspace %delta: !tile.view<[B, H, Sq], f32, contiguous>) {
+    optional %dlse: !tile.view<[B, H, Sq], f32, contiguous>, workspace %delta: !tile.view<[B, H, Sq], f32, contiguous>) {
   %rows = tile.work : !tile.block<query, block_m>
   %O = tile.load %o[%rows] : !tile.view<[B, H, Sq, d_v], input>[!tile.block<query, block_m>] -> !tile.tile<[block_m, padded_v], input>
   %dO = tile.load %do[%rows] : !tile.view<[B, H, Sq, d_v], input>[!tile.block<query, block_m>] -> !tile.tile<[block_m, padded_v], input>
@@ -23,7 +24,13 @@ tile.kernel @backward_rows<block_m, d_v, padded_v, input>(
   }
   %zero = tile.constant 0.0 : !tile.tile<[block_m], f32>
   %shares = tile.reduce add %product from %zero : !tile.tile<[block_m, padded_v], f32> -> !tile.tile<[block_m], f32>
-  %D = tile.total %shares : !tile.tile<[block_m], f32> -> !tile.tile<[block_m], f32>
+  %sum = tile.total %shares : !tile.tile<[block_m], f32> -> !tile.tile<[block_m], f32>
+  %dL = tile.load %dlse[%rows] : !tile.view<[B, H, Sq], f32, contiguous>[!tile.block<query, block_m>] -> !tile.tile<[block_m], f32>
+  %D = tile.map %sum, %dL : (!tile.tile<[block_m], f32>, !tile.tile<[block_m], f32>) -> !tile.tile<[block_m], f32> {
+  ^body(%x: f32, %y: f32, %row: i32, %column: i32):
+    %z = arith.subf %x, %y : f32
+    tile.yield %z : f32
+  }
   tile.store %D, %delta[%rows] : !tile.tile<[block_m], f32>, !tile.view<[B, H, Sq], f32, contiguous>[!tile.block<query, block_m>]
 }
 

@@ -7,7 +7,7 @@
 // D, and zeros where dQ is summed: a work item owns block_m rows of a head.
 tile.kernel @backward_rows<block_m, d_qk, d_v, padded_qk, padded_v, input>(
     in %o: !tile.view<[B, H, Sq, d_v], input>, in %do: !tile.view<[B, H, Sq, d_v], input>,
-    workspace %delta: !tile.view<[B, H, Sq], f32, contiguous>,
+    optional %dlse: !tile.view<[B, H, Sq], f32, contiguous>, workspace %delta: !tile.view<[B, H, Sq], f32, contiguous>,
     workspace %dq_sum: !tile.view<[B, H, Sq, d_qk], f32>) {
   %rows = tile.work : !tile.block<query, block_m>
   %O = tile.load %o[%rows] : !tile.view<[B, H, Sq, d_v], input>[!tile.block<query, block_m>] -> !tile.tile<[block_m, padded_v], input>
@@ -21,7 +21,13 @@ tile.kernel @backward_rows<block_m, d_qk, d_v, padded_qk, padded_v, input>(
   }
   %zero = tile.constant 0.0 : !tile.tile<[block_m], f32>
   %shares = tile.reduce add %product from %zero : !tile.tile<[block_m, padded_v], f32> -> !tile.tile<[block_m], f32>
-  %D = tile.total %shares : !tile.tile<[block_m], f32> -> !tile.tile<[block_m], f32>
+  %sum = tile.total %shares : !tile.tile<[block_m], f32> -> !tile.tile<[block_m], f32>
+  %dL = tile.load %dlse[%rows] : !tile.view<[B, H, Sq], f32, contiguous>[!tile.block<query, block_m>] -> !tile.tile<[block_m], f32>
+  %D = tile.map %sum, %dL : (!tile.tile<[block_m], f32>, !tile.tile<[block_m], f32>) -> !tile.tile<[block_m], f32> {
+  ^body(%x: f32, %y: f32, %row: i32, %column: i32):
+    %z = arith.subf %x, %y : f32
+    tile.yield %z : f32
+  }
   tile.store %D, %delta[%rows] : !tile.tile<[block_m], f32>, !tile.view<[B, H, Sq], f32, contiguous>[!tile.block<query, block_m>]
   %dQ0 = tile.constant 0.0 : !tile.tile<[block_m, padded_qk], f32>
   tile.store %dQ0, %dq_sum[%rows] : !tile.tile<[block_m, padded_qk], f32>, !tile.view<[B, H, Sq, d_qk], f32>[!tile.block<query, block_m>]

@@ -4,12 +4,13 @@
 //
 // where z is the sink of a row, which has a share in the softmax and no value: dz = -exp(z - L) · D.
 //
-// The hooks become additions whose order does not matter, or is fixed: the same launch gives the same bits.
+// D and dL, the gradient of L, are those of backward.mlir. The hooks become additions whose order does not matter, or is fixed: the same launch gives the same bits.
 
 // D, and what rows give: a work item owns block_m rows of a head.
 tile.kernel @parameter_rows<block_m, d_v, padded_v, input>(
     in %o: !tile.view<[B, H, Sq, d_v], input>, in %do: !tile.view<[B, H, Sq, d_v], input>,
-    in %lse: !tile.view<[B, H, Sq], f32, contiguous>, workspace %delta: !tile.view<[B, H, Sq], f32, contiguous>) {
+    in %lse: !tile.view<[B, H, Sq], f32, contiguous>, optional %dlse: !tile.view<[B, H, Sq], f32, contiguous>,
+    workspace %delta: !tile.view<[B, H, Sq], f32, contiguous>) {
   %rows = tile.work : !tile.block<query, block_m>
   %O = tile.load %o[%rows] : !tile.view<[B, H, Sq, d_v], input>[!tile.block<query, block_m>] -> !tile.tile<[block_m, padded_v], input>
   %dO = tile.load %do[%rows] : !tile.view<[B, H, Sq, d_v], input>[!tile.block<query, block_m>] -> !tile.tile<[block_m, padded_v], input>
@@ -23,7 +24,13 @@ tile.kernel @parameter_rows<block_m, d_v, padded_v, input>(
   }
   %zero = tile.constant 0.0 : !tile.tile<[block_m], f32>
   %shares = tile.reduce add %product from %zero : !tile.tile<[block_m, padded_v], f32> -> !tile.tile<[block_m], f32>
-  %D = tile.total %shares : !tile.tile<[block_m], f32> -> !tile.tile<[block_m], f32>
+  %sum = tile.total %shares : !tile.tile<[block_m], f32> -> !tile.tile<[block_m], f32>
+  %dL = tile.load %dlse[%rows] : !tile.view<[B, H, Sq], f32, contiguous>[!tile.block<query, block_m>] -> !tile.tile<[block_m], f32>
+  %D = tile.map %sum, %dL : (!tile.tile<[block_m], f32>, !tile.tile<[block_m], f32>) -> !tile.tile<[block_m], f32> {
+  ^body(%x: f32, %y: f32, %row: i32, %column: i32):
+    %z = arith.subf %x, %y : f32
+    tile.yield %z : f32
+  }
   tile.store %D, %delta[%rows] : !tile.tile<[block_m], f32>, !tile.view<[B, H, Sq], f32, contiguous>[!tile.block<query, block_m>]
   %Z = tile.sink at %rows : !tile.block<query, block_m> -> !tile.tile<[block_m], f32>
   %dZ = tile.map %Z, %L, %D : (!tile.tile<[block_m], f32>, !tile.tile<[block_m], f32>, !tile.tile<[block_m], f32>) -> !tile.tile<[block_m], f32> {

@@ -30,7 +30,7 @@ def Tile_KernelOp : Tile_Op<"kernel", [
     |---|---|
     | `in %x: view` | a tensor that the caller passes under this name |
     | `out %x: view` | likewise, which the kernel writes |
-    | `optional %x: view` | likewise; a launch may leave it out, then nothing is stored. Numbers, one a row: rank 3 |
+    | `optional %x: view` | likewise, written if the kernel stores to it, else read; a launch may leave it out: then nothing is stored, and what is loaded is 0. Numbers, one a row: rank 3 |
     | `workspace %x: view` | f32 or i32 in the plan's own memory: one kernel writes it, later ones read it; all its extents are known |
     | `%$x: view` | a captured tensor, of the variant or of the template |
     | `%$x: i32`, `%$x: f32` | a scalar, likewise |

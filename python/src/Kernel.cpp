@@ -313,13 +313,15 @@ private:
 
 /// The tensors of a launch, in the order of its arguments: five of attention, and those of its
 /// gradients besides, which the C API takes by name.
-constexpr const char *tensorNames[] = {"q", "k", "v", "o", "lse", "do", "dq", "dk", "dv"};
-constexpr int forwardTensors = 5, parametersTensors = 6, backwardTensors = 9, lsePlace = 4;
+constexpr const char *tensorNames[] = {"q", "k", "v", "o", "lse", "do", "dlse", "dq", "dk", "dv"};
+constexpr int forwardTensors = 5, parametersTensors = 7, backwardTensors = 10, lsePlace = 4,
+              dlsePlace = 6;
 
 /// A launch's arguments as the C API takes them.
 class Launch {
 public:
-  /// The tensors, scale, values, is_bshd. Without a logarithm to write lse is None.
+  /// The tensors, scale, values, is_bshd. Without a logarithm to write lse is None, without a
+  /// gradient of it dlse.
   bool read(Kernel &kernel, PyObject *const *arguments, int tensorCount) {
     PyObject *const *rest = arguments + tensorCount;
     int isBshd = PyObject_IsTrue(rest[2]);
@@ -327,11 +329,12 @@ public:
       return false;
     given = sized<tesela_tensor_arguments>();
     for (int i = 0; i < tensorCount; ++i) {
-      if (i == lsePlace && arguments[i] == Py_None)
+      bool isOfRows = i == lsePlace || i == dlsePlace;
+      if (isOfRows && arguments[i] == Py_None)
         continue;
       if (!readTensor(arguments[i], tensorNames[i], tensors[i], holders[i]))
         return false;
-      if (isBshd && i != lsePlace)
+      if (isBshd && !isOfRows)
         swapLengthAndHeads(tensors[i]);
       if (i >= forwardTensors)
         named[given.tensor_count++] = {tensorNames[i], &tensors[i]};
@@ -481,12 +484,12 @@ PyObject *launch(PyObject *self, PyObject *const *arguments, Py_ssize_t count) {
   return launchTensors(self, arguments, count, forwardTensors, kernelOf(self).captureCount > 0);
 }
 
-/// launch_backward(q, k, v, o, lse, do, dq, dk, dv, scale, values, is_bshd, stream, allocate)
+/// launch_backward(q, k, v, o, lse, do, dlse, dq, dk, dv, scale, values, is_bshd, stream, allocate)
 PyObject *launchBackward(PyObject *self, PyObject *const *arguments, Py_ssize_t count) {
   return launchTensors(self, arguments, count, backwardTensors, true);
 }
 
-/// launch_parameters(q, k, v, o, lse, do, scale, values, is_bshd, stream, allocate, names,
+/// launch_parameters(q, k, v, o, lse, do, dlse, scale, values, is_bshd, stream, allocate, names,
 /// gradients)
 PyObject *launchParameters(PyObject *self, PyObject *const *arguments, Py_ssize_t count) {
   return launchTensors(self, arguments, count, parametersTensors, true, /*hasGradients=*/true);
@@ -585,11 +588,11 @@ PyMethodDef methods[] = {
      "launch(q, k, v, o, lse, scale, values, is_bshd, stream, allocate)"},
     {"launch_backward", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(launchBackward)),
      METH_FASTCALL,
-     "launch_backward(q, k, v, o, lse, do, dq, dk, dv, scale, values, is_bshd, stream, allocate); "
-     "of a kernel of the algorithm \"backward\""},
+     "launch_backward(q, k, v, o, lse, do, dlse, dq, dk, dv, scale, values, is_bshd, stream, "
+     "allocate); of a kernel of the algorithm \"backward\""},
     {"launch_parameters",
      reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(launchParameters)), METH_FASTCALL,
-     "launch_parameters(q, k, v, o, lse, do, scale, values, is_bshd, stream, allocate, names, "
+     "launch_parameters(q, k, v, o, lse, do, dlse, scale, values, is_bshd, stream, allocate, names, "
      "gradients); of a kernel of the algorithm \"backward_parameters\""},
     {"address", address, METH_VARARGS,
      "address(queries, keys): the tesela_kernel * for launches of these lengths, as a number; "

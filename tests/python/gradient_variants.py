@@ -41,6 +41,13 @@ def reference(
     q: Tensor, k: Tensor, v: Tensor, case: Case, parameters: Parameters, scale: float | None = None
 ) -> Tensor:
     """Attention by PyTorch's own operations; a row without keys is 0."""
+    return reference_with_lse(q, k, v, case, parameters, scale)[0]
+
+
+def reference_with_lse(
+    q: Tensor, k: Tensor, v: Tensor, case: Case, parameters: Parameters, scale: float | None = None
+) -> tuple[Tensor, Tensor]:
+    """And the logarithms; that of a row without keys is -inf and has no gradient."""
     batch, heads, queries, head_dim = q.shape
     shared = heads // k.shape[1]
     k, v = (each.repeat_interleave(shared, 1) for each in (k, v))
@@ -55,11 +62,12 @@ def reference(
         s = s.masked_fill(~case.mask(parameters, b, h, i, j).expand_as(s), -math.inf)
     if case.sink is not None:
         sink = case.sink(parameters).to(q).view(1, -1, 1, 1).expand(batch, -1, queries, 1)
-        p = torch.cat([s, sink], -1).softmax(-1)[..., :-1]
-    else:
-        is_empty = s.isneginf().all(-1, keepdim=True)
-        p = torch.where(is_empty, 0.0, torch.where(is_empty, 0.0, s).softmax(-1))
-    return p @ v
+        terms = torch.cat([s, sink], -1)
+        return terms.softmax(-1)[..., :-1] @ v, terms.logsumexp(-1)
+    is_empty = s.isneginf().all(-1, keepdim=True)
+    terms = torch.where(is_empty, 0.0, s)
+    p = torch.where(is_empty, 0.0, terms.softmax(-1))
+    return p @ v, torch.where(is_empty.squeeze(-1), -math.inf, terms.logsumexp(-1))
 
 
 def reference_gradients(

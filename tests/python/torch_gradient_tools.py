@@ -5,11 +5,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import tesela
 import torch
-from gradient_variants import Case, reference
+from gradient_variants import Case, Parameters, reference, reference_with_lse
 from torch import Tensor
 from torch_tools import inputs, poisoned, random
 
@@ -96,3 +96,51 @@ def check_parameters(case: Case, dtype: torch.dtype, device: str) -> None:
     for name, actual, second, each in zip(trained, got[3:], again, wanted, strict=True):
         check_parameter(actual, each, trained[name], dtype)
         assert torch.equal(actual, second)
+
+
+# Losses that use the logarithms
+
+Loss = Callable[[Tensor, Tensor], Tensor]
+
+
+def _weights(of: Tensor) -> Tensor:
+    """Numbers in [-1.6, 1.6] that each type has, by no random generator: vmap refuses those."""
+    numbers = torch.arange(of.numel(), device=of.device) * 37 % 101 - 50
+    return (numbers / 32).view(of.shape).to(of.dtype)
+
+
+def z_loss(out: Tensor, lse: Tensor) -> Tensor:
+    """The logarithms' squares beside a loss of the result; rows without keys are left out."""
+    lse = lse.masked_fill(lse.isneginf(), 0.0)
+    return (out * _weights(out)).sum() + 0.5 * lse.square().sum()
+
+
+def of_lse(_: Tensor, lse: Tensor) -> Tensor:
+    """A loss of the logarithms alone."""
+    return (lse.masked_fill(lse.isneginf(), 0.0) * _weights(lse)).sum()
+
+
+def loss_gradients(attend: Callable[..., Any], dense: tuple[Tensor, ...], loss: Loss) -> Gradients:
+    """Those of `loss` of the result and the logarithms, which are poisoned before."""
+    given = leaves(*dense)
+    with poisoned():
+        loss(*attend(*given)).backward()
+    return Gradients(*(each.grad for each in given))
+
+
+def exact_loss_gradients(
+    dense: tuple[Tensor, ...], case: Case, parameters: Parameters, loss: Loss
+) -> Gradients:
+    """The same in float64, by PyTorch's own operations."""
+    given = [each.detach().double().requires_grad_() for each in dense]
+    found = loss(*reference_with_lse(*given, case, parameters))
+    some = torch.autograd.grad(found, given, allow_unused=True)
+    pairs = zip(some, given, strict=True)
+    return Gradients(*(torch.zeros_like(of) if each is None else each for each, of in pairs))
+
+
+def merged(*parts: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+    """Attention over all keys, of attention over parts of them."""
+    lse = torch.logsumexp(torch.stack([each for _, each in parts]), 0)
+    shares = [(each - lse).exp().unsqueeze(-1) for _, each in parts]
+    return sum(out * share for (out, _), share in zip(parts, shares, strict=True)), lse  # type: ignore[return-value]

@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch", reason="the tests of the PyTorch layer need
 
 import tesela  # noqa: E402
 import tesela.torch  # noqa: E402
-from gradient_variants import PARAMETER_CASES, Case, reference  # noqa: E402
+from gradient_variants import PARAMETER_CASES, Case, reference, reference_with_lse  # noqa: E402
 from tesela import flex  # noqa: E402
 from torch import Tensor  # noqa: E402
 from torch_gradient_tools import check_parameter, check_parameters  # noqa: E402
@@ -76,6 +76,30 @@ def test_sizes(sizes: dict[str, int], is_bshd: bool) -> None:
     )
     for name, actual, each in zip(trained, got, wanted, strict=True):
         check_parameter(actual, each, trained[name], torch.float32)
+
+
+def test_losses_of_the_logarithms() -> None:
+    """Also by a sink, and of rows that have nothing but it."""
+    dense = inputs(queries=61, keys=61)
+    case = next(each for each in PARAMETER_CASES if each.name.startswith("a sink of several"))
+    values = case.parameters()
+    trained = {name: value.requires_grad_() for name, value in values.items()}
+    exact = {name: value.detach().double().requires_grad_() for name, value in values.items()}
+    wanted = torch.autograd.grad(
+        of_both(*reference_with_lse(*(each.double() for each in dense), case, exact)),
+        list(exact.values()),
+    )
+    for given in (trained, {**trained, "w": trained["w"].detach().item()}):
+        names = [name for name, value in given.items() if isinstance(value, Tensor)]
+        found = tesela.attention(*dense, case.variant, return_lse=True, **given)
+        got = torch.autograd.grad(of_both(*found), [given[name] for name in names])
+        for name, actual in zip(names, got, strict=True):
+            each = wanted[list(values).index(name)]
+            check_parameter(actual, each, trained[name], torch.float32)
+
+
+def of_both(out: Tensor, lse: Tensor) -> Tensor:
+    return out.sin().sum() + 0.5 * lse.square().sum()
 
 
 def test_the_same_bits() -> None:

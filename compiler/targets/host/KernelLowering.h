@@ -88,6 +88,8 @@ private:
                   llvm::function_ref<void(mlir::Value row, mlir::Value address)> body);
   /// How many rows of the block exist, in [0, rows], as i64.
   mlir::Value existingRows(const BlockCoordinates &block, int64_t rows);
+  /// Those of them that are in memory: all, or none of a tensor that was left out.
+  mlir::Value rowsInMemory(mlir::Value view, const BlockCoordinates &block, int64_t rows);
 
   /// The rows of a tile whose only readers are products that want it transposed, as columns.
   void lowerTransposedLoad(tile::LoadOp op);

@@ -119,6 +119,8 @@ private:
   /// The page of a block's first row, and the row in it. Of a row that does not exist, that of the
   /// last one that does.
   std::pair<mlir::Value, mlir::Value> placeInPage(tile::PagedOp op, const BlockCoordinates &block);
+  /// Whether the launch passed the tensor, as i1; null where every launch does.
+  mlir::Value isPassed(mlir::Value view);
   /// Where row `row` of a block lies in a [B, H, Sq] view.
   mlir::Value rowAddress(mlir::Value view, const BlockCoordinates &block, mlir::Value row);
   mlir::Value emitRead(tile::ReadOp op, mlir::ValueRange indices);

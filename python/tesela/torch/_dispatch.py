@@ -11,12 +11,7 @@ import torch
 from torch import Tensor
 
 from tesela._variant import Variant
-from tesela.torch._gradients import (
-    Function,
-    gradients_for,
-    refuse_gradient_of_logarithms,
-    trained,
-)
+from tesela.torch._gradients import Function, given_gradient, gradients_for, trained
 from tesela.torch._launch import check_tensors, launch
 from tesela.torch._launch_backward import launch_backward
 from tesela.torch._launch_parameters import launch_parameters
@@ -136,11 +131,10 @@ class _Eager(Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor | None, grad_of_lse: Tensor | None) -> Any:
-        refuse_gradient_of_logarithms(grad_of_lse)
-        if grad is None:
+        if grad is None and grad_of_lse is None:
             return gradients_for(ctx, None, 0)
         q, k, v, out, lse, *tensors = ctx.saved_tensors
-        dense = (grad, q, k, v, out, lse)
+        dense = (given_gradient(grad, out), q, k, v, out, lse, grad_of_lse)
         parameters = {**ctx.numbers, **dict(zip(ctx.tensors, tensors, strict=True))}
         if (
             _is_compiling()

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The rules of PyTorch's autograd: gradients by ``tesela::attention_backward`` and ``_parameters``.
 
-There are gradients of q, k and v, and of parameters that are tensors. What would need others is
-refused with a sentence: gradients of the logarithms, forward mode, and gradients of gradients.
+There are gradients of q, k and v, and of parameters that are tensors, by those of the result and of
+the logarithms. What would need others is refused with a sentence: forward mode, and gradients of
+gradients.
 """
 
 from __future__ import annotations
@@ -36,11 +37,6 @@ _FORWARD_MODE = (
 _OUT = (
     "out is given to tesela.attention and an argument requires a gradient, but PyTorch "
     "differentiates only what an operator returns: leave out away, or call it under torch.no_grad()"
-)
-_LSE = (
-    "a gradient arrives for the logarithms (lse) of tesela.attention, and Tesela computes "
-    "gradients of the result only: use lse.detach() where the loss is computed; in compiled code "
-    "detach it before it is returned"
 )
 _TRAINED_TYPES = ("f32", "f16", "bf16")
 _SECOND = (
@@ -138,10 +134,9 @@ def gradients_for(
     return (*(None,) * first, *wanted, *(None,) * between, *of_parameters)
 
 
-def refuse_gradient_of_logarithms(gradient: Tensor | None) -> None:
-    """Raises UnsupportedError where there is one."""
-    if gradient is not None:
-        raise UnsupportedError(_LSE)
+def given_gradient(grad: Tensor | None, out: Tensor) -> Tensor:
+    """The gradient of the result: zeros where only the logarithms have one."""
+    return torch.zeros_like(out) if grad is None else grad
 
 
 class _Attention(Function):
@@ -167,11 +162,11 @@ class _Attention(Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor | None, grad_of_lse: Tensor | None) -> Any:
-        refuse_gradient_of_logarithms(grad_of_lse)
-        if grad is None:
+        if grad is None and grad_of_lse is None:
             return gradients_for(ctx, None, 1)
         q, k, v, out, lse, *tensors = ctx.saved_tensors
-        given = (grad, q, k, v, out, lse, *ctx.variant, tensors, *ctx.options)
+        dense = (given_gradient(grad, out), q, k, v, out, lse, grad_of_lse)
+        given = (*dense, *ctx.variant, tensors, *ctx.options)
         gradients = ATTENTION_BACKWARD(*given) if any(ctx.needs_input_grad[1:4]) else None
         of_parameters = ATTENTION_BACKWARD_PARAMETERS(*given, ctx.names) if ctx.names else ()
         return gradients_for(ctx, gradients, 1, of_parameters)
@@ -217,7 +212,7 @@ def _attention_into(keys: Any, *arguments: Any) -> Any:
 
 def _rule_of_gradients(operator: Any) -> Any:
     def rule(keys: Any, *arguments: Any) -> Any:
-        dense = arguments[:6]
+        dense = arguments[:7]
         if any(map(_has_tangent, dense)):
             raise UnsupportedError(_FORWARD_MODE)
         if not any(map(_requires_grad, dense)):

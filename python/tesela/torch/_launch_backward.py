@@ -56,6 +56,7 @@ def launch_backward(
     v: Tensor,
     out: Tensor,
     lse: Tensor,
+    grad_of_lse: Tensor | None,
     variant: Variant,
     scale: float | None,
     is_bshd: bool,
@@ -71,6 +72,7 @@ def launch_backward(
         v: see q.
         out: the result of the forward launch.
         lse: its logarithms, [B, H, Sq] in float32.
+        grad_of_lse: the gradient of the logarithms, likewise; None is zeros.
         variant: that of the forward launch.
         scale: see q.
         is_bshd: see q.
@@ -84,12 +86,14 @@ def launch_backward(
     device, is_cuda = q.get_device(), q.is_cuda
     kind = (_CUDA_TYPES if is_cuda else _HOST_TYPES)[q.dtype]
     kernel = variant._kernel(kind, q.shape[3], v.shape[3], device, constants, "backward")
+    if grad_of_lse is not None:
+        grad_of_lse = grad_of_lse.contiguous()
     stream, allocate = 0, None
     if is_cuda:
         stream = torch._C._cuda_getCurrentRawStream(device)
         allocate = partial(new_workspace, device=device)
     kernel.launch_backward(
-        *(q, k, v, out, lse.contiguous(), readable(grad), dq, dk, dv),
+        *(q, k, v, out, lse.contiguous(), readable(grad), grad_of_lse, dq, dk, dv),
         *(scale, values, is_bshd, stream, allocate),
     )
     return dq, dk, dv

@@ -23,6 +23,7 @@ def launch_parameters(
     v: Tensor,
     out: Tensor,
     lse: Tensor,
+    grad_of_lse: Tensor | None,
     variant: Variant,
     scale: float | None,
     is_bshd: bool,
@@ -38,6 +39,7 @@ def launch_parameters(
         v: see grad.
         out: see grad.
         lse: see grad.
+        grad_of_lse: see grad.
         variant: see grad.
         scale: see grad.
         is_bshd: see grad.
@@ -60,12 +62,14 @@ def launch_parameters(
     )
     # The gradient of a scalar has one axis.
     results = [q.new_empty(each.shape or (1,), dtype=torch.float32) for each in wanted]
+    if grad_of_lse is not None:
+        grad_of_lse = grad_of_lse.contiguous()
     stream, allocate = 0, None
     if is_cuda:
         stream = torch._C._cuda_getCurrentRawStream(device)
         allocate = partial(new_workspace, device=device)
     kernel.launch_parameters(
-        *(q, k, v, out, lse.contiguous(), readable(grad)),
+        *(q, k, v, out, lse.contiguous(), readable(grad), grad_of_lse),
         *(scale, with_numbers(values), is_bshd, stream, allocate),
         *(tuple(f"d_{name}" for name in names), tuple(results)),
     )

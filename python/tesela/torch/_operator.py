@@ -35,12 +35,12 @@ for _schema in (
     f"attention(Tensor q, Tensor k, Tensor v, {_VARIANT}, {_REST}) -> (Tensor, Tensor)",
     # The logarithms alone.
     f"attention_into(Tensor q, Tensor k, Tensor v, Tensor(a!) out, {_VARIANT}, {_REST}) -> Tensor",
-    # The gradients of q, k and v, by that of the result.
+    # The gradients of q, k and v, by those of the result and of the logarithms.
     "attention_backward(Tensor grad, Tensor q, Tensor k, Tensor v, Tensor out, Tensor lse, "
-    f"{_VARIANT}, {_OPTIONS}) -> (Tensor, Tensor, Tensor)",
+    f"Tensor? grad_of_lse, {_VARIANT}, {_OPTIONS}) -> (Tensor, Tensor, Tensor)",
     # Those of some of the parameters that are tensors.
     "attention_backward_parameters(Tensor grad, Tensor q, Tensor k, Tensor v, Tensor out, "
-    f"Tensor lse, {_VARIANT}, {_OPTIONS}, str[] names) -> Tensor[]",
+    f"Tensor lse, Tensor? grad_of_lse, {_VARIANT}, {_OPTIONS}, str[] names) -> Tensor[]",
 ):
     LIBRARY.define(_schema, tags=tuple(tag for tag in _tags if tag is not None))
 
@@ -105,6 +105,7 @@ def _attention_backward(
     v: Tensor,
     out: Tensor,
     lse: Tensor,
+    grad_of_lse: Tensor | None,
     variant: str,
     number_names: Sequence[str],
     numbers: Sequence[Any],
@@ -114,7 +115,9 @@ def _attention_backward(
     is_bshd: bool,
 ) -> tuple[Tensor, Tensor, Tensor]:
     given = _given(number_names, numbers, tensor_names, tensors)
-    return launch_backward(grad, q, k, v, out, lse, as_variant(variant), scale, is_bshd, given)
+    return launch_backward(
+        *(grad, q, k, v, out, lse, grad_of_lse), as_variant(variant), scale, is_bshd, given
+    )
 
 
 def _attention_backward_parameters(
@@ -124,6 +127,7 @@ def _attention_backward_parameters(
     v: Tensor,
     out: Tensor,
     lse: Tensor,
+    grad_of_lse: Tensor | None,
     variant: str,
     number_names: Sequence[str],
     numbers: Sequence[Any],
@@ -135,7 +139,7 @@ def _attention_backward_parameters(
 ) -> list[Tensor]:
     given = _given(number_names, numbers, tensor_names, tensors)
     return launch_parameters(
-        grad, q, k, v, out, lse, as_variant(variant), scale, is_bshd, given, names
+        *(grad, q, k, v, out, lse, grad_of_lse), as_variant(variant), scale, is_bshd, given, names
     )
 
 

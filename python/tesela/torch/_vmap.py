@@ -77,17 +77,21 @@ def _joins(
 def _map(
     operator: Any, leading: int, info: Any, in_dims: Any, *arguments: Any, joins: bool = True
 ) -> Any:
-    """``leading``: how many tensors come first, those with an axis for the batch in any case."""
+    """``leading``: how many tensors come first, those with an axis for the batch in any case.
+
+    One of them may be None.
+    """
     count = info.batch_size
     dense, rest = arguments[:leading], arguments[leading:]
     text, number_names, numbers, tensor_names, tensors, *options = rest
     axes = in_dims[leading + 4] or [None] * len(tensors)
     mapped = [
-        _first(tensor, axis, count) for tensor, axis in zip(dense, in_dims[:leading], strict=True)
+        None if tensor is None else _first(tensor, axis, count)
+        for tensor, axis in zip(dense, in_dims[:leading], strict=True)
     ]
     if joins and _joins(text, tensor_names, axes, tensors):
         with_batch = _batch_tensors(text) or frozenset()
-        joined = [_join(tensor) for tensor in mapped]
+        joined = [None if tensor is None else _join(tensor) for tensor in mapped]
         captured = [
             _join(_first(tensor, axis, count)) if name in with_batch else tensor
             for name, tensor, axis in zip(tensor_names, tensors, axes, strict=True)
@@ -96,7 +100,7 @@ def _map(
         return _split(results, count)
     each = [
         operator(
-            *(tensor[i] for tensor in mapped),
+            *(None if tensor is None else tensor[i] for tensor in mapped),
             text,
             number_names,
             numbers,
@@ -136,12 +140,12 @@ def _map_attention_into(info: Any, in_dims: Any, *arguments: Any) -> Any:
 
 
 def _map_attention_backward(info: Any, in_dims: Any, *arguments: Any) -> Any:
-    return _map(ATTENTION_BACKWARD, 6, info, in_dims, *arguments)
+    return _map(ATTENTION_BACKWARD, 7, info, in_dims, *arguments)
 
 
 def _map_attention_backward_parameters(info: Any, in_dims: Any, *arguments: Any) -> Any:
     # A launch sums over its batch, and each index of the mapped axis has a gradient of its own.
-    gradients, axes = _map(ATTENTION_BACKWARD_PARAMETERS, 6, info, in_dims, *arguments, joins=False)
+    gradients, axes = _map(ATTENTION_BACKWARD_PARAMETERS, 7, info, in_dims, *arguments, joins=False)
     return list(gradients), list(axes)
 
 
