@@ -191,7 +191,8 @@ def _attention(keys: Any, q: Tensor, k: Tensor, v: Tensor, *rest: Any) -> Any:
     reason = why_no_gradients(dense, parameters)
     if reason is not None:
         raise UnsupportedError(reason)
-    names = trained(as_variant(given[0]), parameters)
+    is_any = any(map(_requires_grad, given[4]))
+    names = trained(as_variant(given[0]), parameters) if is_any else []
     if not names and not any(map(_requires_grad, dense)):
         return _redispatch(ATTENTION, keys, *dense, *given, return_lse)
     with _single_level():
