@@ -650,12 +650,21 @@ Result<Artifact> compile(const KernelSpecification &specification, CompileTimes 
 }
 
 Result<ChosenKernel> chooseKernel(const KernelSpecification &specification) {
-  Compilation compilation(specification, nullptr);
-  for (Status (Compilation::*step)() :
-       {&Compilation::checkSpecification, &Compilation::parse, &Compilation::choose})
-    if (Status status = (compilation.*step)(); !status)
-      return status.error();
-  return compilation.chosen();
+  return withBestRoles<ChosenKernel>(
+      specification, [&](const KernelSpecification &each) -> Result<ChosenKernel> {
+        Compilation compilation(each, nullptr);
+        std::vector<Status (Compilation::*)()> steps = {&Compilation::checkSpecification,
+                                                        &Compilation::parse, &Compilation::choose};
+        // Whether gradients have roles is known when they are lowered.
+        if (&each != &specification)
+          for (auto step : {&Compilation::bind, &Compilation::lowerCore, &Compilation::lowerPipe,
+                            &Compilation::lowerNVVM})
+            steps.push_back(step);
+        for (auto step : steps)
+          if (Status status = (compilation.*step)(); !status)
+            return status.error();
+        return compilation.chosen();
+      });
 }
 
 Result<std::string> emit(const KernelSpecification &specification, Stage stage) {

@@ -4,6 +4,7 @@
 //===----------------------------------------------------------------------===//
 #include "driver/Interface.h"
 
+#include "targets/common/LoadUses.h"
 #include "targets/common/ViewPlace.h"
 #include "tile/Extents.h"
 
@@ -125,8 +126,12 @@ private:
   Status addWorkspace(tile::KernelOp kernel, const std::string &name, tile::ViewType view,
                       ElementType type) {
     Workspace workspace{name, {}, type};
-    for (Attribute extent : view.getExtents())
-      workspace.extents.push_back(Expression::parse(prefixText(extent)).value());
+    for (auto [axis, extent] : llvm::enumerate(view.getExtents())) {
+      std::string text = prefixText(extent);
+      if (axis == 2 && view.getRank() == 3 && !view.getContiguous())
+        text = fmt::format("(* {0} (ceildiv {1} {0}))", workspaceRowElements, text);
+      workspace.extents.push_back(Expression::parse(text).value());
+    }
     auto known = std::ranges::find(interface.workspaces, name, &Workspace::name);
     if (known == interface.workspaces.end())
       interface.workspaces.push_back(std::move(workspace));

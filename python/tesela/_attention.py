@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any, Literal
 
 from tesela._errors import InvalidArgumentError
-from tesela._variant import Variant, as_variant
+from tesela._variant import Variant
 from tesela._variant import variant as variant_of
 
 Layout = Literal["bhsd", "bshd"]
@@ -95,9 +95,6 @@ def attention(
     function = getattr(_known, _framework(type(q)))
     if layout != "bhsd" and layout != "bshd":
         raise InvalidArgumentError(f"the layout is {layout!r}, it must be 'bhsd' or 'bshd'")
-    if not isinstance(variant, Variant):
-        if callable(variant):  # the parameters are arguments of the function
-            variant, parameters = variant_of(variant, **parameters), {}
-        else:
-            variant = as_variant(variant)
+    if callable(variant):  # the parameters are arguments of the function
+        variant, parameters = variant_of(variant, **parameters), {}
     return function(q, k, v, variant, scale, return_lse, layout == "bshd", out, parameters)

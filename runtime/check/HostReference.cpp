@@ -51,7 +51,8 @@ public:
   HostReferenceRun(const ReferenceInputs &inputs, const Interpreter &interpreter,
                    const RowList &rows, Reference &reference)
       : arguments(inputs.arguments), extents(inputs.arguments.extents), interpreter(interpreter),
-        rows(rows), reference(reference), headDimQk(inputs.arguments.tensors[AttentionTensors::q].extents[3]),
+        rows(rows), reference(reference),
+        headDimQk(inputs.arguments.tensors[AttentionTensors::q].extents[3]),
         headDimV(reference.Dv) {}
 
   Status run(ThreadPool &pool) {

@@ -320,8 +320,12 @@ TEST_P(TemplatesTest, WhatIsOfAttentionAloneIsRefused) {
                                                "'matmul': name no other algorithm");
   };
   expect(explain(options, {}), "the picture of a mask's tiles");
-  expect(tune(*context, options, TuneShape()), "tuning");
   expect(hostReference(options, {}), "a reference");
+  Result<TuneReport> tuned = tune(*context, options, TuneShape());
+  EXPECT_EQ(tuned.code(), Code::unsupported);
+  EXPECT_EQ(tuned.error().message(),
+            "tuning is of attention and its gradients, the algorithms "
+            "'forward' and 'backward', not of 'matmul': name one of these");
 }
 
 INSTANTIATE_TEST_SUITE_P(Host, TemplatesTest, testing::Values("host"));

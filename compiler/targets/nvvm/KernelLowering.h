@@ -40,9 +40,16 @@ namespace tesela::nvvm {
 
 /// How the registers of a fragment are counted; see PipeTypes.td for where each lies.
 struct FragmentShape {
+  /// `warps` share the rows; of an accumulator its encoding tells how many of them do, and the
+  /// others have other columns.
   explicit FragmentShape(tile::TileType type, int64_t warps)
-      : strips(type.getExtent(0) / (16 * warps)), warps(warps),
-        columns(type.getRank() == 2 ? type.getExtent(1) : 1) {}
+      : warps(warps), columns(type.getRank() == 2 ? type.getExtent(1) : 1) {
+    if (auto sum = llvm::dyn_cast_or_null<pipe::AccumulatorAttr>(type.getEncoding())) {
+      columns /= warps / sum.getWarps();
+      this->warps = sum.getWarps();
+    }
+    strips = type.getExtent(0) / (16 * this->warps);
+  }
 
   int64_t strips; ///< of 16 rows, of one warp
   int64_t warps;

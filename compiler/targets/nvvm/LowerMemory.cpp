@@ -180,8 +180,13 @@ void KernelLowering::lowerWideWrite(pipe::WriteOp op) {
   const Values &elements = valuesOf(op.getTile());
   int64_t rowBytes = op.getBuffer().getType().getRowBytes();
   Value base = stageAddress(op.getBuffer(), valueOf(op.getStage()));
-  base = add(base, multiply(firstRow, constant(rowBytes)));
-  base = add(base, multiply(firstColumn, constant(4)));
+  Value row = firstRow, column = firstColumn;
+  if (shape.warps < warps) { // the warpgroups have the same rows and other columns
+    row = arith::RemUIOp::create(builder, loc, row, constant(16 * shape.warps));
+    column = add(column, multiply(warpgroup, constant(shape.columns)));
+  }
+  base = add(base, multiply(row, constant(rowBytes)));
+  base = add(base, multiply(column, constant(4)));
   for (int64_t strip = 0; strip < shape.strips; ++strip)
     for (int64_t group = 0; group < shape.groups(); ++group)
       for (int64_t half = 0; half < 2; ++half) {

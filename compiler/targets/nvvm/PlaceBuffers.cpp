@@ -17,8 +17,9 @@ namespace tesela {
 
 namespace {
 
-// What the 128-byte swizzles of all generations need (HOPPER: 8 rows of 128 bytes).
-constexpr int64_t alignment = 1024;
+/// What the 128-byte swizzles of all generations need (HOPPER: 8 rows of 128 bytes). Buffers of f32
+/// have none; the copy engine needs 16 bytes.
+int64_t alignmentOf(pipe::BufferType buffer) { return buffer.getElementType().isF32() ? 16 : 1024; }
 
 struct PipePlaceBuffers : impl::PipePlaceBuffersBase<PipePlaceBuffers> {
   void runOnOperation() override {
@@ -28,9 +29,11 @@ struct PipePlaceBuffers : impl::PipePlaceBuffersBase<PipePlaceBuffers> {
         alloc.setOffset(over.getDefiningOp<pipe::AllocOp>().getOffset());
         return;
       }
+      end = llvm::alignTo(end, alignmentOf(alloc.getBuffer().getType()));
       alloc.setOffset(end);
-      end = llvm::alignTo(end + alloc.getBuffer().getType().getBytes(), alignment);
+      end += alloc.getBuffer().getType().getBytes();
     });
+    end = llvm::alignTo(end, 16);
     getOperation().walk([&](pipe::OpenOp open) {
       open.setOffset(end);
       end += open.getChannel().getType().getBytes();

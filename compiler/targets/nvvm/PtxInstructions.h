@@ -62,6 +62,7 @@ public:
   void storeShared(mlir::Value address, int64_t offset, mlir::Value x);
   /// Two f32 beside each other, at a multiple of 8.
   void storeSharedPair(mlir::Value address, int64_t offset, mlir::Value low, mlir::Value high);
+  Values loadSharedPair(mlir::Value address, int64_t offset);
   Values loadShared16Bytes(mlir::Value address, int64_t offset);
   // Barriers in shared memory (9.7.13 mbarrier), 8 bytes each.
   void initBarrier(mlir::Value address, int64_t offset, int64_t arrivals);
@@ -75,14 +76,18 @@ public:
   /// Arrives and announces `bytes` of copies.
   void arriveExpecting(mlir::Value address, int64_t bytes);
 
+  /// Copies `bytes` (a multiple of 16) from `global` to `address`, both multiples of 16; `barrier`
+  /// counts them (9.7.9 cp.async.bulk).
+  void copyBulkIn(mlir::Value address, mlir::Value global, int64_t bytes, mlir::Value barrier);
   // Tensor copies (9.7.9 cp.async.bulk.tensor), coordinates are i32, innermost first: 4 or 5.
   void copyTensorIn(mlir::Value address, mlir::Value map, mlir::ValueRange coordinates,
                     mlir::Value barrier);
   void copyTensorOut(mlir::Value map, mlir::ValueRange coordinates, mlir::Value address);
-  /// Adds `bytes` (a constant, a multiple of 16) of f32 at `address` to those at `global`, both
+  /// Adds `bytes` (a multiple of 16) of f32 at `address` to those at `global`, both
   /// multiples of 16 (9.7.9 cp.reduce.async.bulk); commitTensorCopies and awaitTensorReads count
   /// it.
-  void addBulk(mlir::Value global, mlir::Value address, int64_t bytes);
+  /// Where `adds` is false nothing happens: no branch stands between products in flight.
+  void addBulk(mlir::Value global, mlir::Value address, mlir::Value bytes, mlir::Value adds);
   void commitTensorCopies();
   /// Until the committed copies out have read shared memory.
   void awaitTensorReads();
@@ -113,8 +118,8 @@ public:
   void keepLoop();
   /// `x` (i32), of which LLVM knows nothing more: not that it counts a loop's iterations.
   mlir::Value opaque(mlir::Value x);
-  /// `x` (i32 or a pointer), known only from here on: LLVM may not move what follows from it before a loop,
-  /// where it would hold registers.
+  /// `x` (i32 or a pointer), known only from here on: LLVM may not move what follows from it before
+  /// a loop, where it would hold registers.
   mlir::Value pinned(mlir::Value x);
   /// The warp's common value of `x` (i32), known to be the same in all lanes.
   mlir::Value uniform(mlir::Value x);

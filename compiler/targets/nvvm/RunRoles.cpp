@@ -6,6 +6,7 @@
 #include "targets/nvvm/RoleSteps.h"
 
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -74,7 +75,7 @@ private:
     SmallVector<std::pair<Value, Number>, 2> reads;
   };
   enum class Output { free, written, leaving };
-  /// A buffer that the consumers write and read themselves.
+  /// A stage of a buffer that the consumers write and read themselves.
   struct Exchange {
     bool isWritten = false, isRead = false; ///< since the last barrier
   };
@@ -82,14 +83,15 @@ private:
   LogicalResult countUse(const Event &event);
   LogicalResult read(const Event &event);
   LogicalResult release(const Event &event);
-  LogicalResult write(pipe::WriteOp op);
+  LogicalResult write(pipe::WriteOp op, Number stage);
+  LogicalResult await(pipe::DotWaitOp op);
 
   const Places &places;
   llvm::DenseMap<std::pair<Value, int64_t>, int64_t> begun; ///< uses of a channel, and its parts
   llvm::DenseMap<Value, SmallVector<int64_t>> held;         ///< uses that are not released
   SmallVector<Product> products;
   llvm::MapVector<Value, std::pair<Output, Operation *>> outputs; ///< by place
-  llvm::MapVector<Value, Exchange> exchanges;                     ///< by place
+  llvm::MapVector<std::pair<Value, int64_t>, Exchange> exchanges; ///< by place and stage
 };
 
 /// R1.
@@ -116,7 +118,10 @@ LogicalResult Holder::read(const Event &event) {
   for (auto [buffer, stage] : event.reads) {
     Value place = placeOf(buffer);
     if (places.exchanged.contains(place)) {
-      Exchange &exchange = exchanges[place];
+      if (!stage)
+        return event.op->emitOpError() << "expected a stage whose number follows from those before "
+                                          "it, got a value that is not known";
+      Exchange &exchange = exchanges[{place, *stage}];
       if (exchange.isWritten)
         return event.op->emitOpError() << "expected a pipe.barrier between the pipe.write of this "
                                           "buffer and what reads it, got none; add it";
@@ -176,10 +181,19 @@ LogicalResult Holder::release(const Event &event) {
 }
 
 /// R3.
-LogicalResult Holder::write(pipe::WriteOp op) {
+LogicalResult Holder::write(pipe::WriteOp op, Number stage) {
   Value place = placeOf(op.getBuffer());
-  if (places.exchanged.contains(place)) {
-    Exchange &exchange = exchanges[place];
+  bool isOutput = llvm::none_of(op.getBuffer().getUsers(), llvm::IsaPred<pipe::SlotOp>);
+  if (isOutput) {
+    for (auto &[other, exchange] : exchanges)
+      if (other.first == place && (exchange.isWritten || exchange.isRead))
+        return op.emitOpError() << "expected a pipe.barrier between what reads this buffer and an "
+                                   "output over it, got none; add it";
+  } else if (places.exchanged.contains(place)) {
+    if (!stage)
+      return op.emitOpError() << "expected a stage whose number follows from those before it, got "
+                                 "a value that is not known";
+    Exchange &exchange = exchanges[{place, *stage}];
     if (exchange.isRead)
       return op.emitOpError() << "expected a pipe.barrier between what reads this buffer and the "
                                  "next pipe.write, got none; add it";
@@ -199,6 +213,43 @@ LogicalResult Holder::write(pipe::WriteOp op) {
   return success();
 }
 
+/// The pipe.dot_start ops whose products `value` may be.
+static void findStarts(Value value, llvm::SmallSetVector<Operation *, 4> &starts,
+                       llvm::SmallDenseSet<Value> &seen) {
+  if (!seen.insert(value).second)
+    return;
+  if (auto start = value.getDefiningOp<pipe::DotStartOp>()) {
+    starts.insert(start);
+  } else if (auto loop = value.getDefiningOp<scf::WhileOp>()) {
+    unsigned index = cast<OpResult>(value).getResultNumber();
+    findStarts(loop.getConditionOp().getArgs()[index], starts, seen);
+  } else if (auto argument = dyn_cast<BlockArgument>(value)) {
+    auto loop = dyn_cast<scf::WhileOp>(argument.getOwner()->getParentOp());
+    unsigned index = argument.getArgNumber();
+    if (loop && argument.getOwner() == loop.getAfterBody()) {
+      findStarts(loop.getConditionOp().getArgs()[index], starts, seen);
+    } else if (loop) {
+      findStarts(loop.getInits()[index], starts, seen);
+      findStarts(loop.getYieldOp().getOperand(index), starts, seen);
+    }
+  }
+}
+
+/// R6. Products end in their order: all but the last `pending` have.
+LogicalResult Holder::await(pipe::DotWaitOp op) {
+  if (op.getPending() < products.size())
+    products.erase(products.begin(), products.end() - op.getPending());
+  llvm::SmallSetVector<Operation *, 4> starts;
+  llvm::SmallDenseSet<Value> seen;
+  findStarts(op.getSource(), starts, seen);
+  for (const Product &product : products)
+    if (starts.contains(product.start))
+      return op.emitOpError() << "expected a product that is not among the " << op.getPending()
+                              << " last ones that started, got one of them; it could still be in "
+                                 "flight";
+  return success();
+}
+
 LogicalResult Holder::follow(const Event &event) {
   if (beginsUse(event.op) && failed(countUse(event)))
     return failure();
@@ -214,23 +265,19 @@ LogicalResult Holder::follow(const Event &event) {
         products.push_back({start, SmallVector<std::pair<Value, Number>, 2>(event.reads)});
         return success();
       })
-      .Case([&](pipe::DotWaitOp wait) {
-        // Products end in their order: all but the last `pending` have.
-        if (wait.getPending() < products.size())
-          products.erase(products.begin(), products.end() - wait.getPending());
-        return success();
-      })
+      .Case([&](pipe::DotWaitOp wait) { return await(wait); })
       .Case([&](pipe::BarrierOp) {
-        for (auto &[place, exchange] : exchanges) {
-          bool isInFlight = llvm::any_of(products, [&, place = place](const Product &product) {
-            return llvm::any_of(product.reads,
-                                [&](auto &read) { return placeOf(read.first) == place; });
+        for (auto &[stage, exchange] : exchanges) {
+          bool isInFlight = llvm::any_of(products, [&, stage = stage](const Product &product) {
+            return llvm::any_of(product.reads, [&](auto &read) {
+              return placeOf(read.first) == stage.first && read.second == stage.second;
+            });
           });
           exchange = {false, isInFlight};
         }
         return success();
       })
-      .Case([&](pipe::WriteOp op) { return write(op); })
+      .Case([&](pipe::WriteOp op) { return write(op, event.use); })
       .Case<pipe::EmptyOutOp, pipe::AddOutOp>([&](auto out) -> LogicalResult {
         auto &[state, last] = outputs[placeOf(out.getBuffer())];
         if (state != Output::written)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import functools
 import math
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, NoReturn
 
@@ -15,7 +16,7 @@ import numpy as np
 
 from tesela import _native
 from tesela._errors import InvalidArgumentError, UnsupportedError
-from tesela._variant import Parameter, Variant
+from tesela._variant import Parameter, Variant, as_variant
 from tesela.jax._finder import constants_text, find
 from tesela.jax._rewrite import program_of, with_batch_axis, with_named_axes
 from tesela.jax._sharding import divisible
@@ -61,7 +62,7 @@ def attention(
     q: Any,
     k: Any,
     v: Any,
-    variant: Variant,
+    variant: Variant | str | os.PathLike[str],
     scale: float | None,
     return_lse: bool,
     is_bshd: bool,
@@ -76,6 +77,7 @@ def attention(
     if not has_batch:
         q, k, v = (jnp.expand_dims(each, 0) for each in (q, k, v))
     _check(q, k, v, is_bshd)
+    variant = as_variant(variant)
     operands, numbers, constants = _values(variant, parameters)
     operation = _Operation(
         variant.text,

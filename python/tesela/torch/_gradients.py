@@ -26,6 +26,7 @@ from tesela.torch._operator import (
     ATTENTION_INTO,
     LIBRARY,
 )
+from tesela.torch._request import tensors_of_operator
 
 _forward_ad: Any = torch.autograd.forward_ad
 _single_level: Any = autograd_function.enable_single_level_autograd_function  # type: ignore[attr-defined]
@@ -134,13 +135,60 @@ def gradients_for(
     return (*(None,) * first, *wanted, *(None,) * between, *of_parameters)
 
 
-def given_gradient(grad: Tensor | None, out: Tensor) -> Tensor:
-    """The gradient of the result: zeros where only the logarithms have one."""
-    return torch.zeros_like(out) if grad is None else grad
+def gradients_by(
+    ctx: Any, backward: Any, of_parameters: Any, given: Sequence[Any], first: int
+) -> tuple[Any, ...]:
+    """What a function's backward gives, computed of what ``keep`` kept.
+
+    Args:
+        ctx: see ``keep``.
+        backward: computes the gradients of q, k and v of ``given``.
+        of_parameters: those of parameters, of ``given`` and their names.
+        given: see ``backward``.
+        first: see ``gradients_for``.
+    """
+    is_needed = any(ctx.needs_input_grad[first : first + 3])
+    gradients = backward(*given) if is_needed else None
+    return gradients_for(
+        ctx, gradients, first, of_parameters(*given, ctx.names) if ctx.names else ()
+    )
+
+
+def keep(ctx: Any, dense: Sequence[Any], request: Sequence[Any], names: list[str]) -> None:
+    """Keeps what the gradients are computed of: q, k, v, the result, the logarithms; the request.
+
+    Args:
+        ctx: of the function of autograd whose forward it is.
+        dense: the five.
+        request: as operators take it.
+        names: of the parameters that are trained.
+    """
+    *before, tensors, scale, is_bshd = request
+    ctx.save_for_backward(*dense, *tensors)
+    ctx.set_materialize_grads(False)
+    ctx.request, ctx.names = (before, scale, is_bshd), names
+
+
+def kept(ctx: Any, grad: Tensor | None, grad_of_lse: Tensor | None) -> tuple[Any, Any]:
+    """The arguments of ``attention_backward``: the gradients and what ``keep`` kept.
+
+    Args:
+        ctx: see ``keep``.
+        grad: the gradient of the result; None: zeros.
+        grad_of_lse: that of the logarithms.
+
+    Returns:
+        The tensors, and the request.
+    """
+    before, scale, is_bshd = ctx.request
+    q, k, v, out, lse, *tensors = ctx.saved_tensors
+    if grad is None:
+        grad = torch.zeros_like(out)
+    return (grad, q, k, v, out, lse, grad_of_lse), (*before, tensors, scale, is_bshd)
 
 
 class _Attention(Function):
-    """Attention whose gradients are asked for: it keeps q, k, v, the result and the logarithms."""
+    """Attention whose gradients are asked for."""
 
     @staticmethod
     def forward(
@@ -149,27 +197,21 @@ class _Attention(Function):
         q: Tensor,
         k: Tensor,
         v: Tensor,
-        given: tuple[Any, ...],
+        request: tuple[Any, ...],
         names: list[str],
         *_: Tensor,
     ) -> Any:
-        *variant, tensors, scale, is_bshd = given
-        out, lse = _redispatch_of_function(ATTENTION, keys, q, k, v, *given, True)
-        ctx.save_for_backward(q, k, v, out, lse, *tensors)
-        ctx.set_materialize_grads(False)
-        ctx.variant, ctx.options, ctx.names = variant, (scale, is_bshd), names
+        out, lse = _redispatch_of_function(ATTENTION, keys, q, k, v, *request, True)
+        keep(ctx, (q, k, v, out, lse), request, names)
         return out, lse
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor | None, grad_of_lse: Tensor | None) -> Any:
         if grad is None and grad_of_lse is None:
             return gradients_for(ctx, None, 1)
-        q, k, v, out, lse, *tensors = ctx.saved_tensors
-        dense = (given_gradient(grad, out), q, k, v, out, lse, grad_of_lse)
-        given = (*dense, *ctx.variant, tensors, *ctx.options)
-        gradients = ATTENTION_BACKWARD(*given) if any(ctx.needs_input_grad[1:4]) else None
-        of_parameters = ATTENTION_BACKWARD_PARAMETERS(*given, ctx.names) if ctx.names else ()
-        return gradients_for(ctx, gradients, 1, of_parameters)
+        dense, request = kept(ctx, grad, grad_of_lse)
+        given = (*dense, *request)
+        return gradients_by(ctx, ATTENTION_BACKWARD, ATTENTION_BACKWARD_PARAMETERS, given, 1)
 
 
 class _Gradients(Function):
@@ -185,26 +227,26 @@ class _Gradients(Function):
 
 
 def _attention(keys: Any, q: Tensor, k: Tensor, v: Tensor, *rest: Any) -> Any:
-    *given, return_lse = rest
-    parameters = dict(zip(*given[3:5], strict=True))
-    dense = (q, k, v)
-    reason = why_no_gradients(dense, parameters)
+    *request, return_lse = rest
+    dense, tensors = (q, k, v), tensors_of_operator(request)
+    reason = why_no_gradients(dense, tensors)
     if reason is not None:
         raise UnsupportedError(reason)
-    is_any = any(map(_requires_grad, given[4]))
-    names = trained(as_variant(given[0]), parameters) if is_any else []
+    is_trained = any(map(_requires_grad, tensors.values()))
+    names = trained(as_variant(request[0]), tensors) if is_trained else []
     if not names and not any(map(_requires_grad, dense)):
-        return _redispatch(ATTENTION, keys, *dense, *given, return_lse)
+        return _redispatch(ATTENTION, keys, *dense, *request, return_lse)
     with _single_level():
-        of_names = (parameters[name] for name in names)
-        out, lse = _Attention.apply(keys, *dense, tuple(given), names, *of_names)
+        of_names = (tensors[name] for name in names)
+        out, lse = _Attention.apply(keys, *dense, tuple(request), names, *of_names)
     return out, lse if return_lse else q.new_empty(0, dtype=torch.float32)
 
 
 def _attention_into(keys: Any, *arguments: Any) -> Any:
-    dense, tensor_names, tensors = arguments[:4], arguments[7], arguments[8]
-    reason = why_no_gradients(dense, dict(zip(tensor_names, tensors, strict=True)))
-    if reason is None and any(map(_requires_grad, (*dense, *tensors))):
+    dense, request = arguments[:4], arguments[4:]
+    tensors = tensors_of_operator(request)
+    reason = why_no_gradients(dense, tensors)
+    if reason is None and any(map(_requires_grad, (*dense, *tensors.values()))):
         reason = _OUT
     if reason is not None:
         raise UnsupportedError(reason)

@@ -4,15 +4,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
 from typing import Any, Final
 
 import torch
 from torch import Tensor
 
-from tesela._variant import Variant
 from tesela.torch._launch import _CUDA_TYPES, _HOST_TYPES, new_output, new_workspace
+from tesela.torch._request import Request
 
 _CUDA_ALIGNMENT: Final = 16  # bytes, of addresses and strides
 
@@ -57,31 +56,26 @@ def launch_backward(
     out: Tensor,
     lse: Tensor,
     grad_of_lse: Tensor | None,
-    variant: Variant,
-    scale: float | None,
-    is_bshd: bool,
-    parameters: Mapping[str, Any],
+    request: Request,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Computes the gradients of q, k and v, on the current stream of q's device.
 
     Args:
         grad: the gradient of the result, with any strides: one that a kernel cannot read (expanded,
             or not aligned) is copied.
-        q: as for the forward launch, and so are k, v, scale, is_bshd and the parameters.
+        q: as for the forward launch, and so are k, v and the request.
         k: see q.
         v: see q.
         out: the result of the forward launch.
         lse: its logarithms, [B, H, Sq] in float32.
         grad_of_lse: the gradient of the logarithms, likewise; None is zeros.
-        variant: that of the forward launch.
-        scale: see q.
-        is_bshd: see q.
-        parameters: see q.
+        request: see q.
     """
     dq, dk, dv = new_gradients(q, k, v)
     if q.numel() == 0 or k.numel() == 0:  # no pair, no gradient
         return dq.zero_(), dk.zero_(), dv.zero_()
-    values, constants = variant._arguments(parameters)
+    variant = request.variant
+    values, constants = variant._arguments(request.parameters)
     values = with_numbers(values)
     device, is_cuda = q.get_device(), q.is_cuda
     kind = (_CUDA_TYPES if is_cuda else _HOST_TYPES)[q.dtype]
@@ -94,6 +88,6 @@ def launch_backward(
         allocate = partial(new_workspace, device=device)
     kernel.launch_backward(
         *(q, k, v, out, lse.contiguous(), readable(grad), grad_of_lse, dq, dk, dv),
-        *(scale, values, is_bshd, stream, allocate),
+        *(request.scale, values, request.is_bshd, stream, allocate),
     )
     return dq, dk, dv

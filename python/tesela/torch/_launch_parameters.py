@@ -4,16 +4,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
 import torch
 from torch import Tensor
 
-from tesela._variant import Variant
 from tesela.torch._launch import _CUDA_TYPES, _HOST_TYPES, new_workspace
 from tesela.torch._launch_backward import readable, with_numbers
+from tesela.torch._request import Request
 
 
 def launch_parameters(
@@ -24,10 +23,7 @@ def launch_parameters(
     out: Tensor,
     lse: Tensor,
     grad_of_lse: Tensor | None,
-    variant: Variant,
-    scale: float | None,
-    is_bshd: bool,
-    parameters: Mapping[str, Any],
+    request: Request,
     names: Sequence[str],
 ) -> list[Tensor]:
     """Computes the gradients of some parameters, on the current stream of q's device.
@@ -40,20 +36,17 @@ def launch_parameters(
         out: see grad.
         lse: see grad.
         grad_of_lse: see grad.
-        variant: see grad.
-        scale: see grad.
-        is_bshd: see grad.
-        parameters: see grad; those of ``names`` are tensors.
+        request: see grad; the parameters of ``names`` are tensors.
         names: of the parameters.
 
     Returns:
         Their gradients, with the shape, the element type and the device of the parameter.
     """
-    given = {**variant.bound, **parameters}
-    wanted: list[Tensor] = [given[name] for name in names]
+    wanted: list[Tensor] = [request.given[name] for name in names]
     if q.numel() == 0 or k.numel() == 0:  # no pair, no gradient
         return [torch.zeros_like(each) for each in wanted]
-    values, constants = variant._arguments(parameters)
+    variant = request.variant
+    values, constants = variant._arguments(request.parameters)
     device, is_cuda = q.get_device(), q.is_cuda
     kernel = variant._kernel(
         (_CUDA_TYPES if is_cuda else _HOST_TYPES)[q.dtype],
@@ -70,7 +63,7 @@ def launch_parameters(
         allocate = partial(new_workspace, device=device)
     kernel.launch_parameters(
         *(q, k, v, out, lse.contiguous(), readable(grad), grad_of_lse),
-        *(scale, with_numbers(values), is_bshd, stream, allocate),
+        *(request.scale, with_numbers(values), request.is_bshd, stream, allocate),
         *(tuple(f"d_{name}" for name in names), tuple(results)),
     )
     return [

@@ -65,8 +65,8 @@ struct KernelOptions {
   /// "forward_paged", over keys in pages; "forward_e4m3", over keys and values of 8 bits; "combine"
   /// and "matmul"; or a file NAME.mlir of useTemplateFolder's. The files in templates/ say what
   /// each computes. The tensors of a launch are those that it declares (LaunchArguments::tensors).
-  /// All but attention may do without a variant where they have no score and no mask, and have no
-  /// reference and no tuned schedules.
+  /// All but attention may do without a variant where they have no score and no mask. Tuned
+  /// schedules are of attention and "backward", references too (Check.h).
   std::string algorithm = "forward";
   /// Values of the template's own parameters, as "name=value": "columns=64", "output=bf16". Of
   /// "backward_parameters" "gradient=slope" for each gradient that is asked for; without one all
