@@ -59,18 +59,15 @@ struct KernelOptions {
   /// Empty: the context's device. Else an older one that the device can run, as
   /// "sm_80" on an sm_90.
   std::string target;
-  /// The template: attention; "backward", its gradients;
-  /// "backward_parameters", those of its scalars and captured tensors; "forward_split", attention
-  /// over parts of the keys; "forward_ragged", over sequences of different lengths;
-  /// "forward_paged", over keys in pages; "forward_e4m3", over keys and values of 8 bits; "combine"
-  /// and "matmul"; or a file NAME.mlir of useTemplateFolder's. The files in templates/ say what
-  /// each computes. The tensors of a launch are those that it declares (LaunchArguments::tensors).
-  /// All but attention may do without a variant where they have no score and no mask. Tuned
-  /// schedules are of attention and "backward", references too (Check.h).
+  /// The template: attention; "backward", its gradients; "forward_split", attention over parts of
+  /// the keys; "forward_ragged", over sequences of different lengths; "forward_paged", over keys in
+  /// pages; "forward_e4m3", over keys and values of 8 bits; "combine" and
+  /// "matmul"; or a file NAME.mlir of useTemplateFolder's. The files in templates/ say what each
+  /// computes. The tensors of a launch are those that it declares (LaunchArguments::tensors). All
+  /// but attention may do without a variant where they have no score and no mask. Tuned schedules
+  /// are of attention and "backward", references too (Check.h).
   std::string algorithm = "forward";
-  /// Values of the template's own parameters, as "name=value": "columns=64", "output=bf16". Of
-  /// "backward_parameters" "gradient=slope" for each gradient that is asked for; without one all
-  /// that there are (docs/gradients.md).
+  /// Values of the template's own parameters, as "name=value": "columns=64", "output=bf16".
   std::vector<std::string> bindings = {};
 };
 

@@ -63,14 +63,11 @@ typedef struct tesela_kernel_options {
    * sizes, if there is one. */
   const tesela_sizes *sizes;
   /* What to compute of the variant: NULL or "forward", attention; "backward", its gradients;
-   * "backward_parameters", those of its scalars and captured tensors; "forward_split",
-   * "forward_ragged", "forward_paged" and "forward_e4m3"; "combine" and "matmul", which need no
-   * variant; or a template of tesela_use_template_folder's. Each declares tensors of its own, which
-   * tesela_launch_tensors takes (see docs/runtime.md). */
+   * "forward_split", "forward_ragged", "forward_paged" and "forward_e4m3"; "combine" and "matmul",
+   * which need no variant; or a template of tesela_use_template_folder's. Each declares tensors of
+   * its own, which tesela_launch_tensors takes (see docs/runtime.md). */
   const char *algorithm;
-  /* Of the template's own parameters, as "page=64"; of "backward_parameters" "gradient=slope" for
-   * each gradient that is asked for, none for all (docs/gradients.md). */
-  const char *const *bindings;
+  const char *const *bindings; /* of the template's own parameters, as "page=64" */
   size_t binding_count;
 } tesela_kernel_options;
 
