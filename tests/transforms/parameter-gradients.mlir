@@ -41,7 +41,7 @@ score {
 // CHECK-SAME: %$gate.sums: !tile.view<[?, ?, ?], i32>
 // CHECK-NOT: z.sums
 // CHECK: tile.score_partials
-// CHECK: tile.collect %{{.*}} into %$slope.sums[%[[H:.*]]]
+// CHECK: tile.collect %{{.*}} into %$slope.sums[%[[H:[a-z0-9_]+]]]
 // CHECK: tile.collect %{{.*}} into %$table.sums[%[[H]], %{{.*}}]
 // CHECK: tile.deposit %{{.*}} into %$bias.gradient[%{{.*}}, %{{.*}}]
 // CHECK: tile.sink_partials
@@ -50,7 +50,6 @@ score {
 // What no key changes is summed over the loop; what each pair has to itself, element by element; the others by lines.
 // LOOP-LABEL: tile.kernel @pairs
 // LOOP: %[[SHARES:.*]] = scf.for {{.*}} iter_args(%[[CARRIED:.*]] = %{{.*}}) -> (!tile.tile<[64], f32>)
-// LOOP: %[[NEXT:.*]] = tile.reduce add %{{.*}} from %[[CARRIED]]
 // LOOP: tile.add_lines "diagonals" of
 // LOOP: tile.collect %{{.*}} into %$table.sums
 // LOOP: tile.add_lines "columns" of
@@ -60,6 +59,7 @@ score {
 // LOOP: %[[ADDED:.*]] = tile.map
 // LOOP: tile.deposit %{{.*}} into %$bias.gradient
 // LOOP: tile.perform %[[ADDED]]
+// LOOP: %[[NEXT:.*]] = tile.reduce add %{{.*}} from %[[CARRIED]]
 // LOOP: scf.yield %[[NEXT]]
 // LOOP: %[[SUMS:.*]] = tile.total %[[SHARES]]
 // LOOP: %[[ROWS:.*]] = tile.map %[[SUMS]]
