@@ -272,7 +272,8 @@ class Gradients(unittest.TestCase):
             return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
     def expect(self, text, mask, score=None, slope=None, captures=None, head_dim=64, kv_heads=1,
-               queries=70, keys=150, schedule="stages = 2"):
+               queries=70, keys=150, schedule="stages = 2", has_dlse=False):
+        """`has_dlse`: with the gradient of lse, which is NaN where a row has no keys."""
         heads, scale = 2, 1 / np.sqrt(head_dim)
         random = np.random.default_rng(3)
 
@@ -285,6 +286,7 @@ class Gradients(unittest.TestCase):
         row, column = np.mgrid[:queries, :keys]
         expected = {"dq": np.zeros_like(q), "dk": np.zeros_like(k), "dv": np.zeros_like(v)}
         output, lse = np.zeros_like(q), np.zeros((heads, queries))
+        dlse = np.float32(random.standard_normal(lse.shape)) * has_dlse
         for h in range(heads):
             shared = h // (heads // kv_heads)
             s = scale * q[h] @ k[shared].T
@@ -295,17 +297,18 @@ class Gradients(unittest.TestCase):
             with np.errstate(divide="ignore"):
                 lse[h] = np.log(total)
             output[h] = from_bf16(to_bf16(p @ v[shared]))
-            delta = (output[h] * d_output[h]).sum(axis=1)
+            delta = (output[h] * d_output[h]).sum(axis=1) - dlse[h]
             ds = p * (d_output[h] @ v[shared].T - delta[:, None]) * scale
             ds *= slope(h, s) if slope else 1
             expected["dq"][h] = ds @ k[shared]
             expected["dk"][shared] += ds.T @ q[h]
             expected["dv"][shared] += p.T @ d_output[h]
 
+        dlse[np.isneginf(lse)] = np.nan
         captures = {"$" + name: values for name, values in (captures or {}).items()}
         memory = Memory({
             **bits, "o": to_bf16(output)[None], "lse": lse.astype(np.float32),
-            "delta": np.full(lse.shape, np.nan, np.float32),
+            "delta": np.full(lse.shape, np.nan, np.float32), "dlse": dlse,
             **{"d" + name: np.full(bits[name].shape, 0x7FFF, np.uint16) for name in "qkv"},
             **captures, "": np.array([-(2**31), 2**31 - 1], np.int32),
         })
@@ -325,7 +328,8 @@ class Gradients(unittest.TestCase):
                 if name == "scale":
                     parameters.append(int(np.float32(scale).view(np.uint32)))
                     continue
-                parameters.append(memory.address[name])
+                is_left_out = name == "dlse" and not has_dlse
+                parameters.append(0 if is_left_out else memory.address[name])
                 values = memory.tensors[name]
                 if name in captures:
                     for extent, stride in zip(values.shape, values.strides):
@@ -356,6 +360,9 @@ class Gradients(unittest.TestCase):
         self.expect(causal, lambda h, q, k: q >= k, head_dim=40)
         self.expect("attention window() { mask = q + 60 >= k && q + 60 - k < 30 }",
                     lambda h, q, k: (q + 60 >= k) & (q + 60 - k < 30))
+        self.expect("attention late() { mask = q >= k + 20 }", lambda h, q, k: q >= k + 20,
+                    has_dlse=True)
+        self.expect("attention full() {}", everything, has_dlse=True, head_dim=40)
         document = np.repeat(np.arange(20), 13)[:150].astype(np.int32)
         self.expect("attention documents(doc: i32[Sk]) { mask = doc[q + 7] == doc[k] }",
                     lambda h, q, k: document[np.minimum(q + 7, 149)] == document[k],
