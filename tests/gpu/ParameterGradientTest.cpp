@@ -146,6 +146,19 @@ const std::vector<Case> cases = {
      }},
 };
 
+Tensor contiguous(ElementType type, const std::vector<int64_t> &extents) {
+  Tensor tensor;
+  tensor.type = type;
+  tensor.rank = int(extents.size());
+  int64_t stride = 1;
+  for (int axis = tensor.rank - 1; axis >= 0; --axis) {
+    tensor.extents[axis] = extents[axis];
+    tensor.strides[axis] = stride;
+    stride *= extents[axis];
+  }
+  return tensor;
+}
+
 using Parameter = std::tuple<Place, int>;
 
 class ParameterGradients : public testing::TestWithParam<Parameter> {
@@ -268,13 +281,13 @@ TEST_P(ParameterGradients, HoldsTheRule) {
   for (const Captured &each : variant.parameters) {
     const std::vector<double> &values = parameters[each.name];
     std::vector<int64_t> shape = each.extents.empty() ? std::vector<int64_t>{1} : each.extents;
-    gradients.emplace_back(*context, Tensor::contiguous(nullptr, f32, shape));
+    gradients.emplace_back(*context, contiguous(f32, shape));
     arguments.tensors.push_back({"d_" + each.name, gradients.back().device()});
     if (each.extents.empty()) {
       arguments.scalars.push_back({each.name, values[0]});
       continue;
     }
-    captures.emplace_back(*context, Tensor::contiguous(nullptr, each.type, shape));
+    captures.emplace_back(*context, contiguous(each.type, shape));
     for (size_t i = 0; i < values.size(); ++i)
       storeFloat(captures.back().host().data, each.type, int64_t(i), float(values[i]));
     ASSERT_TRUE(captures.back().upload().ok());
