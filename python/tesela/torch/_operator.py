@@ -66,7 +66,7 @@ def _attention_backward(*arguments: Any) -> tuple[Tensor, Tensor, Tensor]:
 
 def _attention_backward_parameters(*arguments: Any) -> list[Tensor]:
     dense, request, names = arguments[:7], arguments[7:-1], arguments[-1]
-    return launch_parameters(*(*dense, from_operator(*request)), names)
+    return launch_parameters(*(*dense, from_operator(*request), names))
 
 
 def _fake_lse(q: Tensor, is_bshd: bool, return_lse: bool) -> Tensor:
