@@ -12,6 +12,7 @@
 #include "attn/Attn.h"
 #include "driver/ChosenKernel.h"
 #include "driver/GradientRoles.h"
+#include "driver/GradientSums.h"
 #include "driver/Interface.h"
 #include "driver/LargeStack.h"
 #include "driver/Summaries.h"
@@ -87,6 +88,9 @@ private:
   Error failure(const char *stage);
   Status checkParameterBytes(const KernelSignature &signature);
   Status addSummaryKernels();
+  Result<OwningOpRef<ModuleOp>> parseTemplate(const std::string &name);
+  Status findGradients();
+  Status addGradientKernels();
   Status checkHooks();
   Status checkProducts();
   Status checkSharedBytes();
@@ -123,6 +127,8 @@ private:
   std::vector<KernelSignature> signatures; ///< of its kernels
   Interface interface;
   SummaryPlan summaries;
+  std::vector<ParameterGradient> gradients; ///< that the template's kernels sum
+  GradientSums gradientSums;
   std::map<std::string, int64_t> sharedBytes;
   ChipFacts chip{};
   llvm::LLVMContext llvmContext;
@@ -288,7 +294,9 @@ Status Compilation::bind() {
 
   if (Status status = checkHooks(); !status)
     return status;
-  Result<std::vector<std::string>> bindings = templateBindings(specification, kernels());
+  if (Status status = findGradients(); !status)
+    return status;
+  Result<std::vector<std::string>> bindings = templateBindings(specification, kernels(), gradients);
   if (!bindings)
     return bindings.error();
   TileBindOptions options;
@@ -306,9 +314,12 @@ Status Compilation::bind() {
     return failure("interface");
   }
   interface = std::move(*declared);
+  TileInlineVariantOptions inlining;
+  for (const ParameterGradient &gradient : gradients)
+    inlining.gradients.push_back(gradient.name);
   return run(
-      [](OpPassManager &passes) {
-        passes.addPass(createTileInlineVariant());
+      [&](OpPassManager &passes) {
+        passes.addPass(createTileInlineVariant(inlining));
         passes.nest<tile::KernelOp>().addPass(createTileKeyRanges());
       },
       "variant");
@@ -340,22 +351,62 @@ Status Compilation::addSummaryKernels() {
       return status;
   if (!needSummaries(kernels()))
     return Status::success();
-  Result<Template> source = findTemplate("summary");
+  Result<OwningOpRef<ModuleOp>> parsed = parseTemplate("summary");
+  if (!parsed)
+    return parsed.error();
+  if (!llvm::hasSingleElement((*parsed)->getOps<tile::KernelOp>())) {
+    (*parsed)->emitError() << "there must be one tile.kernel";
+    return failure("summary");
+  }
+  FailureOr<SummaryPlan> plan = addSummaries(kernels(), **parsed);
+  if (failed(plan))
+    return failure("summary");
+  summaries = std::move(*plan);
+  return Status::success();
+}
+
+/// A template that goes with that of the specification.
+Result<OwningOpRef<ModuleOp>> Compilation::parseTemplate(const std::string &name) {
+  Result<Template> source = findTemplate(name);
   if (!source)
     return source.error();
   if (!source->file.empty())
     templateFile = source->file;
   OwningOpRef<ModuleOp> parsed =
-      parseSourceString<ModuleOp>(source->text, &context, "summary.mlir");
-  bool isOne = parsed && llvm::hasSingleElement(parsed->getOps<tile::KernelOp>());
-  if (parsed && !isOne)
-    parsed->emitError() << "there must be one tile.kernel";
-  if (!isOne)
-    return failure("summary");
-  FailureOr<SummaryPlan> plan = addSummaries(kernels(), *parsed);
-  if (failed(plan))
-    return failure("summary");
-  summaries = std::move(*plan);
+      parseSourceString<ModuleOp>(source->text, &context, name + ".mlir");
+  if (!parsed)
+    return failure(name.c_str());
+  return parsed;
+}
+
+/// Of the kernels that sum gradients of parameters.
+Status Compilation::findGradients() {
+  if (!sumsGradients(kernels()))
+    return Status::success();
+  if (schedule.consumers > 0)
+    return Error(Code::unsupported,
+                 fmt::format("the template '{}' runs by mma.sync, and the schedule has consumers = "
+                             "{}: leave them out",
+                             specification.algorithm, schedule.consumers));
+  Result<std::vector<ParameterGradient>> asked =
+      askedGradients(specification, *module->getOps<attn::VariantOp>().begin(), variant.parameters);
+  if (!asked)
+    return asked.error();
+  gradients = std::move(*asked);
+  return Status::success();
+}
+
+/// They clear and round the sums of gradients.
+Status Compilation::addGradientKernels() {
+  if (gradients.empty())
+    return Status::success();
+  Result<OwningOpRef<ModuleOp>> parsed = parseTemplate("exact_sums");
+  if (!parsed)
+    return parsed.error();
+  FailureOr<GradientSums> sums = addGradientSums(gradients, *module, **parsed);
+  if (failed(sums))
+    return failure("gradients");
+  gradientSums = std::move(*sums);
   return Status::success();
 }
 
@@ -372,6 +423,8 @@ Status Compilation::lowerCore() {
       "tile");
   if (status.ok())
     status = addSummaryKernels();
+  if (status.ok())
+    status = addGradientKernels();
   if (!status)
     return status;
   return run(
@@ -466,7 +519,13 @@ Artifact Compilation::makeArtifact() {
   artifact.workspaces = summaries.workspaces;
   artifact.workspaces.insert(artifact.workspaces.end(), interface.workspaces.begin(),
                              interface.workspaces.end());
+  for (const TensorArgument &tensor : gradientSums.tensors)
+    artifact.tensors.push_back(tensor);
+  for (const Workspace &workspace : gradientSums.workspaces)
+    artifact.workspaces.push_back(workspace);
   artifact.launches = summaries.launches;
+  for (const Launch &launch : gradientSums.before)
+    artifact.launches.push_back(launch);
   for (auto [kernel, signature] : llvm::zip(kernels(), signatures)) {
     bool hasRoles = kernel.getScheduleAttr()->consumers > 0;
     Schedule own = hasRoles ? schedule : schedule.withoutRoles();
@@ -479,7 +538,13 @@ Artifact Compilation::makeArtifact() {
                                  .sharedBytes = 0,
                                  .workspaceBytes = 0,
                                  .slots = signature.slots()});
+    nameGradients(artifact.launches.back(), gradients);
+    bool isOfPairs = !gradients.empty() && hasProducts(kernel);
+    if (isOfPairs && llvm::none_of(gradients, [](auto &each) { return each.isInScore; }))
+      artifact.launches.back().items = Expression::parse("0").value();
   }
+  for (const Launch &launch : gradientSums.behind)
+    artifact.launches.push_back(launch);
   return artifact;
 }
 

@@ -76,6 +76,7 @@ class Kernel:
         constants: tuple[tuple[str, float], ...],
         schedule: str,
         algorithm: str,
+        bindings: tuple[str, ...],
         /,
     ) -> Kernel: ...
     def launch(
@@ -109,6 +110,24 @@ class Kernel:
         is_bshd: bool,
         stream: int,
         allocate: Callable[[int], Tensor] | None,
+        /,
+    ) -> None: ...
+    def launch_parameters(
+        self,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        o: Tensor,
+        lse: Tensor,
+        do: Tensor,
+        dlse: Tensor | None,
+        scale: float | None,
+        values: tuple[Any, ...],
+        is_bshd: bool,
+        stream: int,
+        allocate: Callable[[int], Tensor] | None,
+        names: tuple[str, ...],
+        gradients: tuple[Tensor, ...],
         /,
     ) -> None: ...
     def address(self, queries: int, keys: int, /) -> int: ...

@@ -211,9 +211,10 @@ class Variant:
         device: int,
         constants: tuple[tuple[str, float], ...],
         algorithm: str = "forward",
+        bindings: tuple[str, ...] = (),
     ) -> _native.Kernel:
         """The kernel for all launches of these plain values. Compiles nothing: a launch does."""
-        key = (input_type, head_dim_qk, head_dim_v, device, constants, algorithm)
+        key = (input_type, head_dim_qk, head_dim_v, device, constants, algorithm, *bindings)
         found = self._program.kernels.get(key)
         if found is not None:
             return found
@@ -226,6 +227,7 @@ class Variant:
             constants,
             "",
             algorithm,
+            bindings,
         )
         return self._program.kernels.setdefault(key, made)
 

@@ -297,7 +297,8 @@ TEST_P(TemplatesTest, WhatCannotBeCompiledIsASentence) {
   expect(with({"columns=0"}), "an extent of a tile is positive, this one is 0");
   options.algorithm = "product";
   expect(refusal(options),
-         "there is no template 'product'; there are backward, backward_fused, combine, "
+         "there is no template 'product'; there are backward, backward_fused, "
+         "backward_parameters, combine, exact_sums, "
          "forward, forward_e4m3, forward_paged, forward_ragged, forward_split, matmul");
   options.algorithm = "../templates/matmul";
   expect(refusal(options), "there is no template '../templates/matmul'");

@@ -12,13 +12,14 @@ torch = pytest.importorskip("torch", reason="the tests of the PyTorch layer need
 
 import tesela  # noqa: E402
 import tesela.torch  # noqa: E402
-from gradient_variants import CASES, Case, reference_gradients  # noqa: E402
+from gradient_variants import CASES, PARAMETER_CASES, Case, reference_gradients  # noqa: E402
 from torch import Tensor  # noqa: E402
 from torch.utils.checkpoint import checkpoint  # noqa: E402
 from torch_gradient_tools import (  # noqa: E402
     Gradients,
     attention_by_parts,
     check,
+    check_parameters,
     exact_loss_gradients,
     gradients,
     leaves,
@@ -59,6 +60,11 @@ def test_variants(case: Case) -> None:
     actual = gradients(lambda *a: tesela.attention(*a, case.variant, **parameters), (q, k, v), grad)
     wanted = reference_gradients(q, k, v, grad, case, parameters)
     check(actual, Gradients(*wanted), BF16)
+
+
+@pytest.mark.parametrize("case", PARAMETER_CASES, ids=lambda case: case.name)
+def test_parameters(case: Case) -> None:
+    check_parameters(case, BF16, "cuda")
 
 
 SIZES = [

@@ -462,38 +462,6 @@ def test_compiled_autograd(is_observed: bool) -> None:
 # What is refused
 
 
-def test_captured_tensors_are_refused() -> None:
-    dense = inputs()
-    slope = torch.rand(6, requires_grad=True)
-    for given in (dense, leaves(*dense)):
-        with pytest.raises(tesela.UnsupportedError, match=r"'slope' requires.*slope\.detach\(\)"):
-            tesela.attention(*given, "alibi", slope=slope)
-        with pytest.raises(tesela.UnsupportedError, match=r"'slope' requires"):
-            tesela.attention(*given, tesela.variant("alibi", slope=slope))
-        with torch.autocast("cpu"), pytest.raises(tesela.UnsupportedError, match="'slope' req"):
-            tesela.attention(*given, "alibi", slope=slope)
-    cap = torch.tensor(5.0, requires_grad=True)
-    with pytest.raises(tesela.UnsupportedError, match=r"'cap' requires"):
-        tesela.attention(*dense, "softcap", cap=cap)
-    sinks = torch.rand(6, dtype=torch.bfloat16, requires_grad=True)
-    with pytest.raises(tesela.UnsupportedError, match=r"'logit' requires"):
-        tesela.attention(*dense, "learned_sinks", logit=sinks)
-    for refused in (
-        lambda: torch.func.grad(lambda s: tesela.attention(*dense, "alibi", slope=s).sum())(
-            slope.detach()
-        ),
-        lambda: torch.compile(
-            lambda s: tesela.attention(*dense, "alibi", slope=s), backend="aot_eager"
-        )(slope),
-    ):
-        with pytest.raises(Exception, match="'slope' requires a gradient"):
-            refused()
-    out = tesela.attention(*leaves(*dense), "alibi", slope=slope.detach())
-    out.sum().backward()
-    with torch.no_grad():
-        tesela.attention(*dense, "alibi", slope=slope)
-
-
 def test_out_is_refused() -> None:
     q, k, v = leaves(*inputs())
     with pytest.raises(tesela.UnsupportedError, match=r"out is given.*leave out away"):

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 import tesela
 import torch
-from gradient_variants import Case, Parameters, reference_with_lse
+from gradient_variants import Case, Parameters, reference, reference_with_lse
 from torch import Tensor
-from torch_tools import poisoned
+from torch_tools import inputs, poisoned, random
 
 _TOLERANCES = {torch.float32: 5e-5, torch.float16: 4e-3, torch.bfloat16: 3e-2}
 
@@ -54,6 +54,48 @@ def check(actual: Gradients, wanted: Gradients, dtype: torch.dtype) -> None:
         for rows, wanted_rows in zip(error.split(16, 2), exact.cpu().split(16, 2), strict=True):
             norm = max(wanted_rows.norm().item(), 0.25 * wanted_rows.numel() ** 0.5)
             assert rows.norm().item() <= _TOLERANCES[dtype] * norm, f"a block of d{name} is wrong"
+
+
+def check_parameter(actual: Tensor, exact: Tensor, like: Tensor, dtype: torch.dtype) -> None:
+    """A gradient of `like`, of attention in `dtype`."""
+    assert actual.dtype is like.dtype
+    assert actual.shape == like.shape
+    assert actual.device == like.device
+    error = actual.double() - exact
+    tolerance = _TOLERANCES[dtype] + (0 if like.dtype is torch.float32 else _TOLERANCES[like.dtype])
+    assert error.norm() <= tolerance * exact.norm() + 1e-6, f"{error.norm()} of {exact.norm()}"
+
+
+def check_parameters(case: Case, dtype: torch.dtype, device: str) -> None:
+    """All floating-point parameters are trained, with q, k and v and without them."""
+    dense = inputs(**case.sizes, dtype=dtype, device=device)
+    parameters = {
+        name: value.to(device) if isinstance(value, Tensor) else value
+        for name, value in case.parameters().items()
+    }
+    trained = {
+        name: torch.as_tensor(value).detach().clone().requires_grad_()
+        for name, value in parameters.items()
+        if isinstance(value, float) or (isinstance(value, Tensor) and value.is_floating_point())
+    }
+    grad = random(*dense[0].shape[:3], dense[2].shape[3], seed=4, dtype=dtype, device=device)
+    given = leaves(*dense)
+    with poisoned():
+        out = tesela.attention(*given, case.variant, **{**parameters, **trained})
+        got = torch.autograd.grad(out, (*given, *trained.values()), grad)
+        out = tesela.attention(*dense, case.variant, **{**parameters, **trained})
+        again = torch.autograd.grad(out, list(trained.values()), grad)
+
+    exact = {name: value.detach().double().requires_grad_() for name, value in trained.items()}
+    wide = [each.detach().double() for each in dense]
+    wanted = torch.autograd.grad(
+        reference(wide[0], wide[1], wide[2], case, {**parameters, **exact}),
+        list(exact.values()),
+        grad.double(),
+    )
+    for name, actual, second, each in zip(trained, got[3:], again, wanted, strict=True):
+        check_parameter(actual, each, trained[name], dtype)
+        assert torch.equal(actual, second)
 
 
 # Losses that use the logarithms

@@ -26,6 +26,7 @@
 #include "targets/common/KernelSignature.h"
 #include "targets/host/CodeBuilder.h"
 #include "targets/host/VectorUnit.h"
+#include "tile/GradientOps.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -127,6 +128,12 @@ private:
   void lowerConvert(tile::ConvertOp op);
   /// An element, or a vector of them, as `op` rounds it and `storage` holds it.
   mlir::Value converted(tile::ConvertOp op, mlir::Value value, const TileStorage &storage);
+
+  // LowerLines.cpp
+  mlir::LogicalResult lowerAddLines(tile::AddLinesOp op);
+  /// tile.collect, tile.deposit or tile.exact_sum of one element; `operands`: all but the view. An
+  /// addition gives what it added.
+  mlir::Value lowerAtElement(mlir::Operation &op, mlir::ValueRange operands);
 
   // LowerReduce.cpp
   void lowerReduce(tile::ReduceOp op);

@@ -30,6 +30,7 @@
 #include "targets/common/ViewPlace.h"
 #include "targets/nvvm/ColumnWords.h"
 #include "targets/nvvm/PtxInstructions.h"
+#include "tile/GradientOps.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -208,6 +209,10 @@ private:
   // LowerMap.cpp
   class MapElements;
   mlir::LogicalResult lowerMap(tile::MapOp op);
+
+  // LowerLines.cpp
+  class Lines;
+  void lowerAddLines(tile::AddLinesOp op);
 
   // LowerElementwise.cpp
   void lowerConstant(tile::ConstantOp op);

@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 #include "targets/common/BlockFinder.h"
+#include "targets/nvvm/LinesPlace.h"
 #include "targets/nvvm/Passes.h"
 
 #include "mlir/IR/Builders.h"
@@ -44,6 +45,12 @@ struct PipePlaceBuffers : impl::PipePlaceBuffersBase<PipePlaceBuffers> {
     getOperation().walk([&](tile::FindBlocksOp find) {
       find->setAttr(finderOffsetAttr, builder.getI64IntegerAttr(end));
       end = llvm::alignTo(end + warps * 4 * BlockFinder::memoryWords, 16);
+    });
+    // All sums of lines are in one place, one after the other.
+    int64_t linesOffset = llvm::alignTo(end, 16);
+    getOperation().walk([&](tile::AddLinesOp lines) {
+      lines->setAttr(nvvm::linesOffsetAttr, builder.getI64IntegerAttr(linesOffset));
+      end = std::max(end, linesOffset + nvvm::linesBytes(lines));
     });
     std::optional<int64_t> itemOffset;
     getOperation().walk([&](Operation *op) {

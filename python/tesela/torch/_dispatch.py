@@ -17,10 +17,17 @@ import torch
 from torch import Tensor
 
 from tesela._variant import Variant, as_variant
-from tesela.torch._gradients import Function, gradients_for, keep, kept
+from tesela.torch._gradients import Function, gradients_by, gradients_for, keep, kept, trained
 from tesela.torch._launch import EAGER, check_tensors, launch
 from tesela.torch._launch_backward import launch_backward
-from tesela.torch._operator import ATTENTION, ATTENTION_BACKWARD, ATTENTION_INTO, autocast
+from tesela.torch._launch_parameters import launch_parameters
+from tesela.torch._operator import (
+    ATTENTION,
+    ATTENTION_BACKWARD,
+    ATTENTION_BACKWARD_PARAMETERS,
+    ATTENTION_INTO,
+    autocast,
+)
 from tesela.torch._request import Request, from_operator, tensors_of_operator, to_operator
 
 _attend = EAGER.attend
@@ -52,9 +59,25 @@ class _Eager(Function):
     """Attention whose gradients are asked for, as the operator's rule, without the dispatcher."""
 
     @staticmethod
-    def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, request: Request) -> Any:
-        results = launch(q, k, v, request, True, None)
-        keep(ctx, (q, k, v, *results), to_operator(request))
+    def forward(
+        ctx: Any,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        request: Request,
+        names: list[str],
+        *of_names: Tensor,
+    ) -> Any:
+        numbers = {
+            name: value.item()
+            for name, value in zip(names, of_names, strict=True)
+            if value.dim() == 0
+        }
+        plain = request
+        if numbers:
+            plain = request._replace(parameters={**request.parameters, **numbers})
+        results = launch(q, k, v, plain, True, None)
+        keep(ctx, (q, k, v, *results), to_operator(request), names)
         return results
 
     @staticmethod
@@ -67,10 +90,10 @@ class _Eager(Function):
             or _is_grad_enabled()  # gradients of gradients are to be refused
             or _needs_dispatcher(*dense, *tensors_of_operator(request).values())
         ):
-            gradients = ATTENTION_BACKWARD(*dense, *request)
-        else:
-            gradients = launch_backward(*(*dense, from_operator(*request)))
-        return gradients_for(ctx, gradients, 0)
+            given = (*dense, *request)
+            return gradients_by(ctx, ATTENTION_BACKWARD, ATTENTION_BACKWARD_PARAMETERS, given, 0)
+        given = (*dense, from_operator(*request))
+        return gradients_by(ctx, launch_backward, launch_parameters, given, 0)
 
 
 def _by_rules(
@@ -78,14 +101,17 @@ def _by_rules(
 ) -> Any:
     """With what the dispatcher's keys of autograd and autocast do."""
     is_differentiated = _is_grad_enabled() and _any_requires_grad(q, k, v, out)
-    if (is_differentiated and out is not None) or (
-        _is_grad_enabled() and _any_requires_grad(*request.given.values())
-    ):  # it says why not
+    names: list[str] = []
+    if _is_grad_enabled() and _any_requires_grad(*request.given.values()):
+        names = trained(request.variant, request.given)
+        is_differentiated = True
+    if is_differentiated and out is not None:  # it says why not
         return _by_operator(q, k, v, request, return_lse, out)
     if _is_autocasting() and torch.is_autocast_enabled(q.device.type):
         q, k, v = autocast(q.device.type, (q, k, v))
     if is_differentiated:
-        result, lse = _Eager.apply(q, k, v, request)
+        of_names = (request.given[name] for name in names)
+        result, lse = _Eager.apply(q, k, v, request, names, *of_names)
     else:
         result, lse = launch(q, k, v, request, return_lse, out)
     return (result, lse) if return_lse else result

@@ -1,9 +1,9 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The rules of PyTorch's autograd: gradients of q, k and v, by ``tesela::attention_backward``.
+"""The rules of PyTorch's autograd: gradients by ``tesela::attention_backward`` and ``_parameters``.
 
-The gradients of q, k and v exist, by those of the result and of the logarithms. What would need
-others is refused with a sentence: gradients of captured tensors, forward mode, and gradients of
+There are gradients of q, k and v, and of parameters that are tensors, by those of the result and of
+the logarithms. What would need others is refused with a sentence: forward mode, and gradients of
 gradients.
 """
 
@@ -18,7 +18,14 @@ from torch._functorch import autograd_function
 from torch.autograd.function import _SingleLevelFunction
 
 from tesela._errors import UnsupportedError
-from tesela.torch._operator import ATTENTION, ATTENTION_BACKWARD, ATTENTION_INTO, LIBRARY
+from tesela._variant import Variant, as_variant
+from tesela.torch._operator import (
+    ATTENTION,
+    ATTENTION_BACKWARD,
+    ATTENTION_BACKWARD_PARAMETERS,
+    ATTENTION_INTO,
+    LIBRARY,
+)
 from tesela.torch._request import tensors_of_operator
 
 _forward_ad: Any = torch.autograd.forward_ad
@@ -32,19 +39,12 @@ _OUT = (
     "out is given to tesela.attention and an argument requires a gradient, but PyTorch "
     "differentiates only what an operator returns: leave out away, or call it under torch.no_grad()"
 )
+_TRAINED_TYPES = ("f32", "f16", "bf16")
 _SECOND = (
     "the gradients of tesela.attention have no gradients of their own (double backward): call "
     "backward() or torch.autograd.grad without create_graph=True, or compute this attention with "
     "PyTorch's operations"
 )
-
-
-def _captured(name: str) -> str:
-    return (
-        f"the value of the parameter '{name}' requires a gradient, and Tesela computes gradients "
-        f"of q, k and v only: pass it detached, as {name}.detach(); where a function captures it, "
-        "detach it outside of the function"
-    )
 
 
 def _requires_grad(value: Any) -> bool:
@@ -68,10 +68,32 @@ def why_no_gradients(dense: Sequence[Tensor], parameters: Mapping[str, Any]) -> 
     """
     if any(map(_has_tangent, (*dense, *parameters.values()))):
         return _FORWARD_MODE
-    for name, value in parameters.items():
-        if _requires_grad(value):
-            return _captured(name)
     return None
+
+
+def trained(variant: Variant, parameters: Mapping[str, Any]) -> list[str]:
+    """The names of the parameters whose gradients are asked for.
+
+    Args:
+        variant: what has them.
+        parameters: all values by name.
+
+    Raises:
+        UnsupportedError: a parameter has none.
+    """
+    names = [name for name, value in parameters.items() if _requires_grad(value)]
+    declared = {each.name: each for each in variant.parameters} if names else {}
+    for name in names:
+        parameter = declared.get(name)
+        if parameter is None:
+            continue  # the launch says what there is
+        if parameter.constant or parameter.type not in _TRAINED_TYPES:
+            kind = "a compile-time constant" if parameter.constant else f"a {parameter.type}"
+            raise UnsupportedError(
+                f"the value of the parameter '{name}' requires a gradient, and the variant "
+                f"declares it {kind}, which has none: pass it detached, as {name}.detach()"
+            )
+    return names
 
 
 _OneLevel: Any = _SingleLevelFunction
@@ -96,29 +118,55 @@ def _redispatch_of_function(operator: Any, keys: Any, *arguments: Any) -> Any:
         return _redispatch(operator, keys, *arguments)
 
 
-def gradients_for(ctx: Any, gradients: Sequence[Tensor] | None, first: int) -> tuple[Any, ...]:
-    """What a function's backward gives, whose arguments have q, k and v from ``first`` on."""
+def gradients_for(
+    ctx: Any, gradients: Sequence[Tensor] | None, first: int, of_parameters: Sequence[Tensor] = ()
+) -> tuple[Any, ...]:
+    """What a function's backward gives, whose arguments have q, k and v from ``first`` on.
+
+    The last arguments are the parameters that are trained.
+    """
     count = len(ctx.needs_input_grad)
     needed = ctx.needs_input_grad[first : first + 3]
     wanted = [
         gradient if is_needed else None
         for gradient, is_needed in zip(gradients or (None,) * 3, needed, strict=True)
     ]
-    return (*(None,) * first, *wanted, *(None,) * (count - first - 3))
+    between = count - first - 3 - len(of_parameters)
+    return (*(None,) * first, *wanted, *(None,) * between, *of_parameters)
 
 
-def keep(ctx: Any, dense: Sequence[Any], request: Sequence[Any]) -> None:
+def gradients_by(
+    ctx: Any, backward: Any, of_parameters: Any, given: Sequence[Any], first: int
+) -> tuple[Any, ...]:
+    """What a function's backward gives, computed of what ``keep`` kept.
+
+    Args:
+        ctx: see ``keep``.
+        backward: computes the gradients of q, k and v of ``given``.
+        of_parameters: those of parameters, of ``given`` and their names.
+        given: see ``backward``.
+        first: see ``gradients_for``.
+    """
+    is_needed = any(ctx.needs_input_grad[first : first + 3])
+    gradients = backward(*given) if is_needed else None
+    return gradients_for(
+        ctx, gradients, first, of_parameters(*given, ctx.names) if ctx.names else ()
+    )
+
+
+def keep(ctx: Any, dense: Sequence[Any], request: Sequence[Any], names: list[str]) -> None:
     """Keeps what the gradients are computed of: q, k, v, the result, the logarithms; the request.
 
     Args:
         ctx: of the function of autograd whose forward it is.
         dense: the five.
         request: as operators take it.
+        names: of the parameters that are trained.
     """
     *before, tensors, scale, is_bshd = request
     ctx.save_for_backward(*dense, *tensors)
     ctx.set_materialize_grads(False)
-    ctx.request = (before, scale, is_bshd)
+    ctx.request, ctx.names = (before, scale, is_bshd), names
 
 
 def kept(ctx: Any, grad: Tensor | None, grad_of_lse: Tensor | None) -> tuple[Any, Any]:
@@ -143,9 +191,18 @@ class _Attention(Function):
     """Attention whose gradients are asked for."""
 
     @staticmethod
-    def forward(ctx: Any, keys: Any, q: Tensor, k: Tensor, v: Tensor, *request: Any) -> Any:
+    def forward(
+        ctx: Any,
+        keys: Any,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        request: tuple[Any, ...],
+        names: list[str],
+        *_: Tensor,
+    ) -> Any:
         out, lse = _redispatch_of_function(ATTENTION, keys, q, k, v, *request, True)
-        keep(ctx, (q, k, v, out, lse), request)
+        keep(ctx, (q, k, v, out, lse), request, names)
         return out, lse
 
     @staticmethod
@@ -153,15 +210,16 @@ class _Attention(Function):
         if grad is None and grad_of_lse is None:
             return gradients_for(ctx, None, 1)
         dense, request = kept(ctx, grad, grad_of_lse)
-        return gradients_for(ctx, ATTENTION_BACKWARD(*dense, *request), 1)
+        given = (*dense, *request)
+        return gradients_by(ctx, ATTENTION_BACKWARD, ATTENTION_BACKWARD_PARAMETERS, given, 1)
 
 
 class _Gradients(Function):
     """Gradients that remember their arguments (create_graph=True)."""
 
     @staticmethod
-    def forward(ctx: Any, keys: Any, *arguments: Any) -> Any:
-        return _redispatch_of_function(ATTENTION_BACKWARD, keys, *arguments)
+    def forward(ctx: Any, operator: Any, keys: Any, *arguments: Any) -> Any:
+        return tuple(_redispatch_of_function(operator, keys, *arguments))
 
     @staticmethod
     def backward(ctx: Any, *_: Any) -> NoReturn:
@@ -170,40 +228,48 @@ class _Gradients(Function):
 
 def _attention(keys: Any, q: Tensor, k: Tensor, v: Tensor, *rest: Any) -> Any:
     *request, return_lse = rest
-    dense = (q, k, v)
-    reason = why_no_gradients(dense, tensors_of_operator(request))
+    dense, tensors = (q, k, v), tensors_of_operator(request)
+    reason = why_no_gradients(dense, tensors)
     if reason is not None:
         raise UnsupportedError(reason)
-    if not any(map(_requires_grad, dense)):
+    is_trained = any(map(_requires_grad, tensors.values()))
+    names = trained(as_variant(request[0]), tensors) if is_trained else []
+    if not names and not any(map(_requires_grad, dense)):
         return _redispatch(ATTENTION, keys, *dense, *request, return_lse)
     with _single_level():
-        out, lse = _Attention.apply(keys, *dense, *request)
+        of_names = (tensors[name] for name in names)
+        out, lse = _Attention.apply(keys, *dense, tuple(request), names, *of_names)
     return out, lse if return_lse else q.new_empty(0, dtype=torch.float32)
 
 
 def _attention_into(keys: Any, *arguments: Any) -> Any:
     dense, request = arguments[:4], arguments[4:]
-    reason = why_no_gradients(dense, tensors_of_operator(request))
-    if reason is None and any(map(_requires_grad, dense)):
+    tensors = tensors_of_operator(request)
+    reason = why_no_gradients(dense, tensors)
+    if reason is None and any(map(_requires_grad, (*dense, *tensors.values()))):
         reason = _OUT
     if reason is not None:
         raise UnsupportedError(reason)
     return _redispatch(ATTENTION_INTO, keys, *arguments)
 
 
-def _attention_backward(keys: Any, *arguments: Any) -> Any:
-    dense = arguments[:7]
-    if any(map(_has_tangent, dense)):
-        raise UnsupportedError(_FORWARD_MODE)
-    if not any(map(_requires_grad, dense)):
-        return _redispatch(ATTENTION_BACKWARD, keys, *arguments)
-    with _single_level():
-        return _Gradients.apply(keys, *arguments)
+def _rule_of_gradients(operator: Any) -> Any:
+    def rule(keys: Any, *arguments: Any) -> Any:
+        dense = arguments[:7]
+        if any(map(_has_tangent, dense)):
+            raise UnsupportedError(_FORWARD_MODE)
+        if not any(map(_requires_grad, dense)):
+            return _redispatch(operator, keys, *arguments)
+        with _single_level():
+            return _Gradients.apply(operator, keys, *arguments)
+
+    return rule
 
 
 for _operator, _rule in (
     (ATTENTION, _attention),
     (ATTENTION_INTO, _attention_into),
-    (ATTENTION_BACKWARD, _attention_backward),
+    (ATTENTION_BACKWARD, _rule_of_gradients(ATTENTION_BACKWARD)),
+    (ATTENTION_BACKWARD_PARAMETERS, _rule_of_gradients(ATTENTION_BACKWARD_PARAMETERS)),
 ):
     LIBRARY.impl(_operator, _rule, "Autograd", with_keyset=True)

@@ -35,7 +35,12 @@ def _is_readable(grad: Tensor) -> bool:
     )
 
 
-def _with_numbers(values: tuple[Any, ...]) -> tuple[Any, ...]:
+def readable(grad: Tensor) -> Tensor:
+    """The gradient, or a copy of it where a kernel cannot read it where it is."""
+    return grad if _is_readable(grad) else grad.clone(memory_format=torch.contiguous_format)
+
+
+def with_numbers(values: tuple[Any, ...]) -> tuple[Any, ...]:
     """Tensors without axes as numbers; to read one waits for its device."""
     return tuple(
         value.item() if isinstance(value, Tensor) and value.dim() == 0 else value
@@ -71,12 +76,10 @@ def launch_backward(
         return dq.zero_(), dk.zero_(), dv.zero_()
     variant = request.variant
     values, constants = variant._arguments(request.parameters)
-    values = _with_numbers(values)
+    values = with_numbers(values)
     device, is_cuda = q.get_device(), q.is_cuda
     kind = (_CUDA_TYPES if is_cuda else _HOST_TYPES)[q.dtype]
     kernel = variant._kernel(kind, q.shape[3], v.shape[3], device, constants, "backward")
-    if not _is_readable(grad):
-        grad = grad.clone(memory_format=torch.contiguous_format)
     if grad_of_lse is not None:
         grad_of_lse = grad_of_lse.contiguous()
     stream, allocate = 0, None
@@ -84,7 +87,7 @@ def launch_backward(
         stream = torch._C._cuda_getCurrentRawStream(device)
         allocate = partial(new_workspace, device=device)
     kernel.launch_backward(
-        *(q, k, v, out, lse.contiguous(), grad, grad_of_lse, dq, dk, dv),
+        *(q, k, v, out, lse.contiguous(), readable(grad), grad_of_lse, dq, dk, dv),
         *(request.scale, values, request.is_bshd, stream, allocate),
     )
     return dq, dk, dv

@@ -1,6 +1,6 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The operators of PyTorch's dispatcher: attention, attention_into and attention_backward."""
+"""The operators of PyTorch's dispatcher: attention, attention_into, and those of its gradients."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from torch import Tensor
 from tesela._errors import UnsupportedError
 from tesela.torch._launch import check_tensors, launch, new_lse, new_output, why_no_kernel
 from tesela.torch._launch_backward import launch_backward, new_gradients
+from tesela.torch._launch_parameters import launch_parameters
 from tesela.torch._request import SCHEMA, from_operator
 
 _REST = f"{SCHEMA}, bool return_lse"
@@ -30,12 +31,16 @@ for _schema in (
     # The gradients of q, k and v, by those of the result and of the logarithms.
     "attention_backward(Tensor grad, Tensor q, Tensor k, Tensor v, Tensor out, Tensor lse, "
     f"Tensor? grad_of_lse, {SCHEMA}) -> (Tensor, Tensor, Tensor)",
+    # Those of some of the parameters that are tensors.
+    "attention_backward_parameters(Tensor grad, Tensor q, Tensor k, Tensor v, Tensor out, "
+    f"Tensor lse, Tensor? grad_of_lse, {SCHEMA}, str[] names) -> Tensor[]",
 ):
     LIBRARY.define(_schema, tags=tuple(tag for tag in _tags if tag is not None))
 
 ATTENTION = torch.ops.tesela.attention.default
 ATTENTION_INTO = torch.ops.tesela.attention_into.default
 ATTENTION_BACKWARD = torch.ops.tesela.attention_backward.default
+ATTENTION_BACKWARD_PARAMETERS = torch.ops.tesela.attention_backward_parameters.default
 
 
 def _or_empty(lse: Tensor | None, q: Tensor) -> Tensor:
@@ -57,6 +62,11 @@ def _attention_into(q: Tensor, k: Tensor, v: Tensor, out: Tensor, *rest: Any) ->
 def _attention_backward(*arguments: Any) -> tuple[Tensor, Tensor, Tensor]:
     dense, request = arguments[:7], arguments[7:]
     return launch_backward(*(*dense, from_operator(*request)))
+
+
+def _attention_backward_parameters(*arguments: Any) -> list[Tensor]:
+    dense, request, names = arguments[:7], arguments[7:-1], arguments[-1]
+    return launch_parameters(*(*dense, from_operator(*request), names))
 
 
 def _fake_lse(q: Tensor, is_bshd: bool, return_lse: bool) -> Tensor:
@@ -90,6 +100,15 @@ def _fake_attention_backward(
     return new_gradients(q, k, v)
 
 
+def _fake_attention_backward_parameters(
+    grad: Tensor, q: Tensor, k: Tensor, v: Tensor, *arguments: Any
+) -> list[Tensor]:
+    _check(q, k, v)
+    *_, tensor_names, tensors, _, _, names = arguments
+    given = dict(zip(tensor_names, tensors, strict=True))
+    return [torch.empty_like(given[name]) for name in names]
+
+
 def autocast(device: str, tensors: Iterable[Tensor]) -> list[Tensor]:
     """The tensors in the type of autocast, as for PyTorch's attention: float64 stays."""
     dtype = torch.get_autocast_dtype(device)
@@ -115,6 +134,7 @@ for _device in ("CPU", "CUDA"):
     LIBRARY.impl("attention", _attention, _device)
     LIBRARY.impl("attention_into", _attention_into, _device)
     LIBRARY.impl("attention_backward", _attention_backward, _device)
+    LIBRARY.impl("attention_backward_parameters", _attention_backward_parameters, _device)
     for _operator in (ATTENTION, ATTENTION_INTO):
         _key = "Autocast" + _device
         LIBRARY.impl(
@@ -126,3 +146,6 @@ for _device in ("CPU", "CUDA"):
 _torch_library.register_fake(ATTENTION, _fake_attention, lib=LIBRARY)
 _torch_library.register_fake(ATTENTION_INTO, _fake_attention_into, lib=LIBRARY)
 _torch_library.register_fake(ATTENTION_BACKWARD, _fake_attention_backward, lib=LIBRARY)
+_torch_library.register_fake(
+    ATTENTION_BACKWARD_PARAMETERS, _fake_attention_backward_parameters, lib=LIBRARY
+)

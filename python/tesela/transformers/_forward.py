@@ -135,8 +135,7 @@ def attention_forward(
         of the probabilities.
 
     Raises:
-        UnsupportedError: dropout, output_attentions, a paged cache, or a bias or sinks that require
-            a gradient.
+        UnsupportedError: dropout, output_attentions, or a paged cache.
         InvalidArgumentError: a shape or a type does not fit.
     """
     _refuse(module, dropout, others)
