@@ -1,16 +1,21 @@
 // The gradients of attention (FlashAttention-2, arXiv:2307.08691, algorithm 2), in three kernels. With
-// S = score(scale · Q Kᵀ) where the mask keeps, L the forward pass's log Σ exp S, and dO the gradient of O:
+// S = score(scale · Q Kᵀ) where the mask keeps, L the forward pass's log Σ exp S, dO the gradient of O, and dL that
+// of L, which is 0 where a launch leaves it out:
 //
-//   P = exp(S - L)      dP = dO Vᵀ      D = rowsum(dO ∘ O)      dS = P ∘ (dP - D)
+//   P = exp(S - L)      dP = dO Vᵀ      D = rowsum(dO ∘ O) - dL      dS = P ∘ (dP - D)
 //   dV = Pᵀ dO          dQ = scale · (dS ∘ ∂score/∂s) K         dK = scale · (dS ∘ ∂score/∂s)ᵀ Q
+//
+// With dropout, P ∘ kept / (1 - p) stands in dV for P, and dP = kept / (1 - p) ∘ dO Vᵀ.
 //
 // P is computed anew from L. A masked pair has P = 0 and no part in any sum. Each work item writes its
 // own rows, so the same launch gives the same bits.
 
-// D: a work item owns block_m rows of a head.
+// What each row needs: D, and L / ln 2, for powers of two. A row without keys has L = -∞ and gets +∞ instead, so that
+// its P is 0 without a question. A work item owns block_m rows of a head.
 tile.kernel @backward_rows<block_m, d_v, padded_v, input>(
     in %o: !tile.view<[B, H, Sq, d_v], input>, in %do: !tile.view<[B, H, Sq, d_v], input>,
-    workspace %delta: !tile.view<[B, H, Sq], f32, contiguous>) {
+    in %lse: !tile.view<[B, H, Sq], f32, contiguous>, optional %dlse: !tile.view<[B, H, Sq], f32, contiguous>,
+    workspace %row_lse: !tile.view<[B, H, Sq], f32>, workspace %delta: !tile.view<[B, H, Sq], f32>) {
   %rows = tile.work : !tile.block<query, block_m>
   %O = tile.load %o[%rows] : !tile.view<[B, H, Sq, d_v], input>[!tile.block<query, block_m>] -> !tile.tile<[block_m, padded_v], input>
   %dO = tile.load %do[%rows] : !tile.view<[B, H, Sq, d_v], input>[!tile.block<query, block_m>] -> !tile.tile<[block_m, padded_v], input>
@@ -23,8 +28,26 @@ tile.kernel @backward_rows<block_m, d_v, padded_v, input>(
   }
   %zero = tile.constant 0.0 : !tile.tile<[block_m], f32>
   %shares = tile.reduce add %product from %zero : !tile.tile<[block_m, padded_v], f32> -> !tile.tile<[block_m], f32>
-  %D = tile.total %shares : !tile.tile<[block_m], f32> -> !tile.tile<[block_m], f32>
-  tile.store %D, %delta[%rows] : !tile.tile<[block_m], f32>, !tile.view<[B, H, Sq], f32, contiguous>[!tile.block<query, block_m>]
+  %sum = tile.total %shares : !tile.tile<[block_m], f32> -> !tile.tile<[block_m], f32>
+  %dL = tile.load %dlse[%rows] : !tile.view<[B, H, Sq], f32, contiguous>[!tile.block<query, block_m>] -> !tile.tile<[block_m], f32>
+  %D = tile.map %sum, %dL : (!tile.tile<[block_m], f32>, !tile.tile<[block_m], f32>) -> !tile.tile<[block_m], f32> {
+  ^body(%x: f32, %y: f32, %row: i32, %column: i32):
+    %z = arith.subf %x, %y : f32
+    tile.yield %z : f32
+  }
+  tile.store %D, %delta[%rows] : !tile.tile<[block_m], f32>, !tile.view<[B, H, Sq], f32>[!tile.block<query, block_m>]
+  %L = tile.load %lse[%rows] : !tile.view<[B, H, Sq], f32, contiguous>[!tile.block<query, block_m>] -> !tile.tile<[block_m], f32>
+  %L2 = tile.map %L : (!tile.tile<[block_m], f32>) -> !tile.tile<[block_m], f32> {
+  ^body(%l: f32, %row: i32, %column: i32):
+    %lowest = arith.constant 0xFF800000 : f32
+    %highest = arith.constant 0x7F800000 : f32
+    %log2e = arith.constant 1.44269504 : f32
+    %is_empty = arith.cmpf oeq, %l, %lowest : f32
+    %scaled = arith.mulf %l, %log2e : f32
+    %l2 = arith.select %is_empty, %highest, %scaled : f32
+    tile.yield %l2 : f32
+  }
+  tile.store %L2, %row_lse[%rows] : !tile.tile<[block_m], f32>, !tile.view<[B, H, Sq], f32>[!tile.block<query, block_m>]
 }
 
 // dK and dV: a work item owns block_m keys of a key/value head and walks over the blocks of queries
@@ -32,7 +55,7 @@ tile.kernel @backward_rows<block_m, d_v, padded_v, input>(
 tile.kernel @backward_keys<block_m, block_n, d_qk, d_v, padded_qk, padded_v, input>(
     in %q: !tile.view<[B, H, Sq, d_qk], input>, in %k: !tile.view<[B, Hkv, Sk, d_qk], input>,
     in %v: !tile.view<[B, Hkv, Sk, d_v], input>, in %do: !tile.view<[B, H, Sq, d_v], input>,
-    in %lse: !tile.view<[B, H, Sq], f32, contiguous>, workspace %delta: !tile.view<[B, H, Sq], f32, contiguous>,
+    workspace %row_lse: !tile.view<[B, H, Sq], f32>, workspace %delta: !tile.view<[B, H, Sq], f32>,
     out %dk: !tile.view<[B, Hkv, Sk, d_qk], input>, out %dv: !tile.view<[B, Hkv, Sk, d_v], input>, %scale: f32) {
   %keys = tile.work : !tile.block<key, block_m>
   %K = tile.load %k[%keys] : !tile.view<[B, Hkv, Sk, d_qk], input>[!tile.block<key, block_m>] -> !tile.tile<[block_m, padded_qk], input>
@@ -55,20 +78,35 @@ tile.kernel @backward_keys<block_m, block_n, d_qk, d_v, padded_qk, padded_v, inp
       %queries = tile.block %first head %own_head of %first_head : !tile.block<query, block_n> -> !tile.block<query, block_n>
       %Q = tile.load %q[%queries] : !tile.view<[B, H, Sq, d_qk], input>[!tile.block<query, block_n>] -> !tile.tile<[block_n, padded_qk], input>
       %dO = tile.load %do[%queries] : !tile.view<[B, H, Sq, d_v], input>[!tile.block<query, block_n>] -> !tile.tile<[block_n, padded_v], input>
-      %L = tile.load %lse[%queries] : !tile.view<[B, H, Sq], f32, contiguous>[!tile.block<query, block_n>] -> !tile.tile<[1, block_n], f32>
-      %D = tile.load %delta[%queries] : !tile.view<[B, H, Sq], f32, contiguous>[!tile.block<query, block_n>] -> !tile.tile<[1, block_n], f32>
+      %L = tile.load %row_lse[%queries] : !tile.view<[B, H, Sq], f32>[!tile.block<query, block_n>] -> !tile.tile<[1, block_n], f32>
+      %D = tile.load %delta[%queries] : !tile.view<[B, H, Sq], f32>[!tile.block<query, block_n>] -> !tile.tile<[1, block_n], f32>
       %KQ = tile.dot %K, %Q transposed plus %S0 : (!tile.tile<[block_m, padded_qk], input>, !tile.tile<[block_n, padded_qk], input>, !tile.tile<[block_m, block_n], f32>) -> !tile.tile<[block_m, block_n], f32>
       %T = tile.score %KQ scaled by %scale at %keys, %queries : !tile.tile<[block_m, block_n], f32>, !tile.block<key, block_m>, !tile.block<query, block_n>
       %S = tile.mask %T if %partial at %keys, %queries : !tile.tile<[block_m, block_n], f32>, !tile.block<key, block_m>, !tile.block<query, block_n>
-      %P = tile.map %S, %L : (!tile.tile<[block_m, block_n], f32>, !tile.tile<[1, block_n], f32>) -> !tile.tile<[block_m, block_n], f32> {
-      ^body(%s: f32, %l: f32, %row: i32, %column: i32):
-        %lowest = arith.constant 0xFF800000 : f32
-        %masked = arith.cmpf oeq, %s, %lowest : f32
-        %less = arith.subf %s, %l : f32
-        %power = math.exp %less : f32
-        %zero = arith.constant 0.0 : f32
-        %p = arith.select %masked, %zero, %power : f32
-        tile.yield %p : f32
+      %P = scf.if %partial -> (!tile.tile<[block_m, block_n], f32>) {
+        %kept = tile.map %S, %L : (!tile.tile<[block_m, block_n], f32>, !tile.tile<[1, block_n], f32>) -> !tile.tile<[block_m, block_n], f32> {
+        ^body(%s: f32, %l: f32, %row: i32, %column: i32):
+          %log2e = arith.constant 1.44269504 : f32
+          %negated = arith.negf %l : f32
+          %exponent = math.fma %s, %log2e, %negated : f32
+          %power = math.exp2 %exponent : f32
+          %lowest = arith.constant 0xFF800000 : f32
+          %masked = arith.cmpf oeq, %s, %lowest : f32
+          %zero = arith.constant 0.0 : f32
+          %p = arith.select %masked, %zero, %power : f32
+          tile.yield %p : f32
+        }
+        scf.yield %kept : !tile.tile<[block_m, block_n], f32>
+      } else {
+        %all = tile.map %S, %L : (!tile.tile<[block_m, block_n], f32>, !tile.tile<[1, block_n], f32>) -> !tile.tile<[block_m, block_n], f32> {
+        ^body(%s: f32, %l: f32, %row: i32, %column: i32):
+          %log2e = arith.constant 1.44269504 : f32
+          %negated = arith.negf %l : f32
+          %exponent = math.fma %s, %log2e, %negated : f32
+          %power = math.exp2 %exponent : f32
+          tile.yield %power : f32
+        }
+        scf.yield %all : !tile.tile<[block_m, block_n], f32>
       }
       %Pd = tile.dropout %P at %keys, %queries : !tile.tile<[block_m, block_n], f32>, !tile.block<key, block_m>, !tile.block<query, block_n>
       %Pi = tile.convert %Pd : !tile.tile<[block_m, block_n], f32> -> !tile.tile<[block_m, block_n], input>
@@ -76,14 +114,25 @@ tile.kernel @backward_keys<block_m, block_n, d_qk, d_v, padded_qk, padded_v, inp
       %dP = tile.dot %V, %dO transposed plus %S0 : (!tile.tile<[block_m, padded_v], input>, !tile.tile<[block_n, padded_v], input>, !tile.tile<[block_m, block_n], f32>) -> !tile.tile<[block_m, block_n], f32>
       %dPd = tile.dropout %dP at %keys, %queries : !tile.tile<[block_m, block_n], f32>, !tile.block<key, block_m>, !tile.block<query, block_n>
       %dPs = tile.dropout_scale %dPd : !tile.tile<[block_m, block_n], f32>
-      %dS = tile.map %P, %dPs, %D : (!tile.tile<[block_m, block_n], f32>, !tile.tile<[block_m, block_n], f32>, !tile.tile<[1, block_n], f32>) -> !tile.tile<[block_m, block_n], f32> {
-      ^body(%p: f32, %dp: f32, %d: f32, %row: i32, %column: i32):
-        %less = arith.subf %dp, %d : f32
-        %product = arith.mulf %p, %less : f32
-        %zero = arith.constant 0.0 : f32
-        %masked = arith.cmpf oeq, %p, %zero : f32
-        %ds = arith.select %masked, %zero, %product : f32
-        tile.yield %ds : f32
+      %dS = scf.if %partial -> (!tile.tile<[block_m, block_n], f32>) {
+        %kept = tile.map %P, %dPs, %D : (!tile.tile<[block_m, block_n], f32>, !tile.tile<[block_m, block_n], f32>, !tile.tile<[1, block_n], f32>) -> !tile.tile<[block_m, block_n], f32> {
+        ^body(%p: f32, %dp: f32, %d: f32, %row: i32, %column: i32):
+          %less = arith.subf %dp, %d : f32
+          %product = arith.mulf %p, %less : f32
+          %zero = arith.constant 0.0 : f32
+          %masked = arith.cmpf oeq, %p, %zero : f32
+          %ds = arith.select %masked, %zero, %product : f32
+          tile.yield %ds : f32
+        }
+        scf.yield %kept : !tile.tile<[block_m, block_n], f32>
+      } else {
+        %all = tile.map %P, %dPs, %D : (!tile.tile<[block_m, block_n], f32>, !tile.tile<[block_m, block_n], f32>, !tile.tile<[1, block_n], f32>) -> !tile.tile<[block_m, block_n], f32> {
+        ^body(%p: f32, %dp: f32, %d: f32, %row: i32, %column: i32):
+          %less = arith.subf %dp, %d : f32
+          %product = arith.mulf %p, %less : f32
+          tile.yield %product : f32
+        }
+        scf.yield %all : !tile.tile<[block_m, block_n], f32>
       }
       %dX = tile.score_gradient %dS of %KQ scaled by %scale at %keys, %queries : !tile.tile<[block_m, block_n], f32>, !tile.block<key, block_m>, !tile.block<query, block_n>
       %dXi = tile.convert %dX : !tile.tile<[block_m, block_n], f32> -> !tile.tile<[block_m, block_n], input>
@@ -109,13 +158,13 @@ tile.kernel @backward_keys<block_m, block_n, d_qk, d_v, padded_qk, padded_v, inp
 tile.kernel @backward_queries<block_m, block_n, d_qk, d_v, padded_qk, padded_v, input>(
     in %q: !tile.view<[B, H, Sq, d_qk], input>, in %k: !tile.view<[B, Hkv, Sk, d_qk], input>,
     in %v: !tile.view<[B, Hkv, Sk, d_v], input>, in %do: !tile.view<[B, H, Sq, d_v], input>,
-    in %lse: !tile.view<[B, H, Sq], f32, contiguous>, workspace %delta: !tile.view<[B, H, Sq], f32, contiguous>,
+    workspace %row_lse: !tile.view<[B, H, Sq], f32>, workspace %delta: !tile.view<[B, H, Sq], f32>,
     out %dq: !tile.view<[B, H, Sq, d_qk], input>, %scale: f32) {
   %queries = tile.work : !tile.block<query, block_m>
   %Q = tile.load %q[%queries] : !tile.view<[B, H, Sq, d_qk], input>[!tile.block<query, block_m>] -> !tile.tile<[block_m, padded_qk], input>
   %dO = tile.load %do[%queries] : !tile.view<[B, H, Sq, d_v], input>[!tile.block<query, block_m>] -> !tile.tile<[block_m, padded_v], input>
-  %L = tile.load %lse[%queries] : !tile.view<[B, H, Sq], f32, contiguous>[!tile.block<query, block_m>] -> !tile.tile<[block_m], f32>
-  %D = tile.load %delta[%queries] : !tile.view<[B, H, Sq], f32, contiguous>[!tile.block<query, block_m>] -> !tile.tile<[block_m], f32>
+  %L = tile.load %row_lse[%queries] : !tile.view<[B, H, Sq], f32>[!tile.block<query, block_m>] -> !tile.tile<[block_m], f32>
+  %D = tile.load %delta[%queries] : !tile.view<[B, H, Sq], f32>[!tile.block<query, block_m>] -> !tile.tile<[block_m], f32>
   %S0 = tile.constant 0.0 : !tile.tile<[block_m, block_n], f32>
   %dQ0 = tile.constant 0.0 : !tile.tile<[block_m, padded_qk], f32>
 
@@ -126,27 +175,53 @@ tile.kernel @backward_queries<block_m, block_n, d_qk, d_v, padded_qk, padded_v, 
     %QK = tile.dot %Q, %K transposed plus %S0 : (!tile.tile<[block_m, padded_qk], input>, !tile.tile<[block_n, padded_qk], input>, !tile.tile<[block_m, block_n], f32>) -> !tile.tile<[block_m, block_n], f32>
     %T = tile.score %QK scaled by %scale at %queries, %keys : !tile.tile<[block_m, block_n], f32>, !tile.block<query, block_m>, !tile.block<key, block_n>
     %S = tile.mask %T if %partial at %queries, %keys : !tile.tile<[block_m, block_n], f32>, !tile.block<query, block_m>, !tile.block<key, block_n>
-    %P = tile.map %S, %L : (!tile.tile<[block_m, block_n], f32>, !tile.tile<[block_m], f32>) -> !tile.tile<[block_m, block_n], f32> {
-    ^body(%s: f32, %l: f32, %row: i32, %column: i32):
-      %lowest = arith.constant 0xFF800000 : f32
-      %masked = arith.cmpf oeq, %s, %lowest : f32
-      %less = arith.subf %s, %l : f32
-      %power = math.exp %less : f32
-      %zero = arith.constant 0.0 : f32
-      %p = arith.select %masked, %zero, %power : f32
-      tile.yield %p : f32
+    %P = scf.if %partial -> (!tile.tile<[block_m, block_n], f32>) {
+      %kept = tile.map %S, %L : (!tile.tile<[block_m, block_n], f32>, !tile.tile<[block_m], f32>) -> !tile.tile<[block_m, block_n], f32> {
+      ^body(%s: f32, %l: f32, %row: i32, %column: i32):
+        %log2e = arith.constant 1.44269504 : f32
+        %negated = arith.negf %l : f32
+        %exponent = math.fma %s, %log2e, %negated : f32
+        %power = math.exp2 %exponent : f32
+        %lowest = arith.constant 0xFF800000 : f32
+        %masked = arith.cmpf oeq, %s, %lowest : f32
+        %zero = arith.constant 0.0 : f32
+        %p = arith.select %masked, %zero, %power : f32
+        tile.yield %p : f32
+      }
+      scf.yield %kept : !tile.tile<[block_m, block_n], f32>
+    } else {
+      %all = tile.map %S, %L : (!tile.tile<[block_m, block_n], f32>, !tile.tile<[block_m], f32>) -> !tile.tile<[block_m, block_n], f32> {
+      ^body(%s: f32, %l: f32, %row: i32, %column: i32):
+        %log2e = arith.constant 1.44269504 : f32
+        %negated = arith.negf %l : f32
+        %exponent = math.fma %s, %log2e, %negated : f32
+        %power = math.exp2 %exponent : f32
+        tile.yield %power : f32
+      }
+      scf.yield %all : !tile.tile<[block_m, block_n], f32>
     }
     %dP = tile.dot %dO, %V transposed plus %S0 : (!tile.tile<[block_m, padded_v], input>, !tile.tile<[block_n, padded_v], input>, !tile.tile<[block_m, block_n], f32>) -> !tile.tile<[block_m, block_n], f32>
     %dPd = tile.dropout %dP at %queries, %keys : !tile.tile<[block_m, block_n], f32>, !tile.block<query, block_m>, !tile.block<key, block_n>
     %dPs = tile.dropout_scale %dPd : !tile.tile<[block_m, block_n], f32>
-    %dS = tile.map %P, %dPs, %D : (!tile.tile<[block_m, block_n], f32>, !tile.tile<[block_m, block_n], f32>, !tile.tile<[block_m], f32>) -> !tile.tile<[block_m, block_n], f32> {
-    ^body(%p: f32, %dp: f32, %d: f32, %row: i32, %column: i32):
-      %less = arith.subf %dp, %d : f32
-      %product = arith.mulf %p, %less : f32
-      %zero = arith.constant 0.0 : f32
-      %masked = arith.cmpf oeq, %p, %zero : f32
-      %ds = arith.select %masked, %zero, %product : f32
-      tile.yield %ds : f32
+    %dS = scf.if %partial -> (!tile.tile<[block_m, block_n], f32>) {
+      %kept = tile.map %P, %dPs, %D : (!tile.tile<[block_m, block_n], f32>, !tile.tile<[block_m, block_n], f32>, !tile.tile<[block_m], f32>) -> !tile.tile<[block_m, block_n], f32> {
+      ^body(%p: f32, %dp: f32, %d: f32, %row: i32, %column: i32):
+        %less = arith.subf %dp, %d : f32
+        %product = arith.mulf %p, %less : f32
+        %zero = arith.constant 0.0 : f32
+        %masked = arith.cmpf oeq, %p, %zero : f32
+        %ds = arith.select %masked, %zero, %product : f32
+        tile.yield %ds : f32
+      }
+      scf.yield %kept : !tile.tile<[block_m, block_n], f32>
+    } else {
+      %all = tile.map %P, %dPs, %D : (!tile.tile<[block_m, block_n], f32>, !tile.tile<[block_m, block_n], f32>, !tile.tile<[block_m], f32>) -> !tile.tile<[block_m, block_n], f32> {
+      ^body(%p: f32, %dp: f32, %d: f32, %row: i32, %column: i32):
+        %less = arith.subf %dp, %d : f32
+        %product = arith.mulf %p, %less : f32
+        tile.yield %product : f32
+      }
+      scf.yield %all : !tile.tile<[block_m, block_n], f32>
     }
     %dX = tile.score_gradient %dS of %QK scaled by %scale at %queries, %keys : !tile.tile<[block_m, block_n], f32>, !tile.block<query, block_m>, !tile.block<key, block_n>
     %dXi = tile.convert %dX : !tile.tile<[block_m, block_n], f32> -> !tile.tile<[block_m, block_n], input>

@@ -4,10 +4,11 @@
 //
 // The order of these additions is not fixed, so that the last bits of dQ may differ from launch to launch; dK and dV do not.
 
-// D, and zeros where dQ is summed: a work item owns block_m rows of a head.
+// What each row needs (backward.mlir), and zeros where dQ is summed: a work item owns block_m rows of a head.
 tile.kernel @backward_rows<block_m, d_qk, d_v, padded_qk, padded_v, input>(
     in %o: !tile.view<[B, H, Sq, d_v], input>, in %do: !tile.view<[B, H, Sq, d_v], input>,
-    workspace %delta: !tile.view<[B, H, Sq], f32, contiguous>,
+    in %lse: !tile.view<[B, H, Sq], f32, contiguous>, optional %dlse: !tile.view<[B, H, Sq], f32, contiguous>,
+    workspace %row_lse: !tile.view<[B, H, Sq], f32>, workspace %delta: !tile.view<[B, H, Sq], f32>,
     workspace %dq_sum: !tile.view<[B, H, Sq, d_qk], f32>) {
   %rows = tile.work : !tile.block<query, block_m>
   %O = tile.load %o[%rows] : !tile.view<[B, H, Sq, d_v], input>[!tile.block<query, block_m>] -> !tile.tile<[block_m, padded_v], input>
@@ -21,8 +22,26 @@ tile.kernel @backward_rows<block_m, d_qk, d_v, padded_qk, padded_v, input>(
   }
   %zero = tile.constant 0.0 : !tile.tile<[block_m], f32>
   %shares = tile.reduce add %product from %zero : !tile.tile<[block_m, padded_v], f32> -> !tile.tile<[block_m], f32>
-  %D = tile.total %shares : !tile.tile<[block_m], f32> -> !tile.tile<[block_m], f32>
-  tile.store %D, %delta[%rows] : !tile.tile<[block_m], f32>, !tile.view<[B, H, Sq], f32, contiguous>[!tile.block<query, block_m>]
+  %sum = tile.total %shares : !tile.tile<[block_m], f32> -> !tile.tile<[block_m], f32>
+  %dL = tile.load %dlse[%rows] : !tile.view<[B, H, Sq], f32, contiguous>[!tile.block<query, block_m>] -> !tile.tile<[block_m], f32>
+  %D = tile.map %sum, %dL : (!tile.tile<[block_m], f32>, !tile.tile<[block_m], f32>) -> !tile.tile<[block_m], f32> {
+  ^body(%x: f32, %y: f32, %row: i32, %column: i32):
+    %z = arith.subf %x, %y : f32
+    tile.yield %z : f32
+  }
+  tile.store %D, %delta[%rows] : !tile.tile<[block_m], f32>, !tile.view<[B, H, Sq], f32>[!tile.block<query, block_m>]
+  %L = tile.load %lse[%rows] : !tile.view<[B, H, Sq], f32, contiguous>[!tile.block<query, block_m>] -> !tile.tile<[block_m], f32>
+  %L2 = tile.map %L : (!tile.tile<[block_m], f32>) -> !tile.tile<[block_m], f32> {
+  ^body(%l: f32, %row: i32, %column: i32):
+    %lowest = arith.constant 0xFF800000 : f32
+    %highest = arith.constant 0x7F800000 : f32
+    %log2e = arith.constant 1.44269504 : f32
+    %is_empty = arith.cmpf oeq, %l, %lowest : f32
+    %scaled = arith.mulf %l, %log2e : f32
+    %l2 = arith.select %is_empty, %highest, %scaled : f32
+    tile.yield %l2 : f32
+  }
+  tile.store %L2, %row_lse[%rows] : !tile.tile<[block_m], f32>, !tile.view<[B, H, Sq], f32>[!tile.block<query, block_m>]
   %dQ0 = tile.constant 0.0 : !tile.tile<[block_m, padded_qk], f32>
   tile.store %dQ0, %dq_sum[%rows] : !tile.tile<[block_m, padded_qk], f32>, !tile.view<[B, H, Sq, d_qk], f32>[!tile.block<query, block_m>]
 }
@@ -32,7 +51,7 @@ tile.kernel @backward_rows<block_m, d_qk, d_v, padded_qk, padded_v, input>(
 tile.kernel @backward_keys<block_m, block_n, d_qk, d_v, padded_qk, padded_v, input>(
     in %q: !tile.view<[B, H, Sq, d_qk], input>, in %k: !tile.view<[B, Hkv, Sk, d_qk], input>,
     in %v: !tile.view<[B, Hkv, Sk, d_v], input>, in %do: !tile.view<[B, H, Sq, d_v], input>,
-    in %lse: !tile.view<[B, H, Sq], f32, contiguous>, workspace %delta: !tile.view<[B, H, Sq], f32, contiguous>,
+    workspace %row_lse: !tile.view<[B, H, Sq], f32>, workspace %delta: !tile.view<[B, H, Sq], f32>,
     workspace %dq_sum: !tile.view<[B, H, Sq, d_qk], f32>,
     out %dk: !tile.view<[B, Hkv, Sk, d_qk], input>, out %dv: !tile.view<[B, Hkv, Sk, d_v], input>, %scale: f32) {
   %keys = tile.work : !tile.block<key, block_m>
@@ -42,6 +61,10 @@ tile.kernel @backward_keys<block_m, block_n, d_qk, d_v, padded_qk, padded_v, inp
   %one = arith.constant 1 : i32
   %key_batch, %key_head, %key_kv_head, %first_key = tile.coordinates %keys : !tile.block<key, block_m>
   %key_count = tile.extent "Sk"
+  // No block has more rows than this: only the last ones can have keys beyond the end.
+  %most_rows = arith.constant 4096 : i32
+  %farthest = arith.addi %first_key, %most_rows : i32
+  %is_last = arith.cmpi sgt, %farthest, %key_count : i32
   %heads = tile.extent "H"
   %kv_heads = tile.extent "Hkv"
   %sharing = arith.divui %heads, %kv_heads : i32
@@ -59,20 +82,35 @@ tile.kernel @backward_keys<block_m, block_n, d_qk, d_v, padded_qk, padded_v, inp
       %queries = tile.block %first head %own_head of %first_head : !tile.block<query, block_n> -> !tile.block<query, block_n>
       %Q = tile.load %q[%queries] : !tile.view<[B, H, Sq, d_qk], input>[!tile.block<query, block_n>] -> !tile.tile<[block_n, padded_qk], input>
       %dO = tile.load %do[%queries] : !tile.view<[B, H, Sq, d_v], input>[!tile.block<query, block_n>] -> !tile.tile<[block_n, padded_v], input>
-      %L = tile.load %lse[%queries] : !tile.view<[B, H, Sq], f32, contiguous>[!tile.block<query, block_n>] -> !tile.tile<[1, block_n], f32>
-      %D = tile.load %delta[%queries] : !tile.view<[B, H, Sq], f32, contiguous>[!tile.block<query, block_n>] -> !tile.tile<[1, block_n], f32>
+      %L = tile.load %row_lse[%queries] : !tile.view<[B, H, Sq], f32>[!tile.block<query, block_n>] -> !tile.tile<[1, block_n], f32>
+      %D = tile.load %delta[%queries] : !tile.view<[B, H, Sq], f32>[!tile.block<query, block_n>] -> !tile.tile<[1, block_n], f32>
       %KQ = tile.dot %K, %Q transposed plus %S0 : (!tile.tile<[block_m, padded_qk], input>, !tile.tile<[block_n, padded_qk], input>, !tile.tile<[block_m, block_n], f32>) -> !tile.tile<[block_m, block_n], f32>
       %T = tile.score %KQ scaled by %scale at %keys, %queries : !tile.tile<[block_m, block_n], f32>, !tile.block<key, block_m>, !tile.block<query, block_n>
       %S = tile.mask %T if %partial at %keys, %queries : !tile.tile<[block_m, block_n], f32>, !tile.block<key, block_m>, !tile.block<query, block_n>
-      %P = tile.map %S, %L : (!tile.tile<[block_m, block_n], f32>, !tile.tile<[1, block_n], f32>) -> !tile.tile<[block_m, block_n], f32> {
-      ^body(%s: f32, %l: f32, %row: i32, %column: i32):
-        %lowest = arith.constant 0xFF800000 : f32
-        %masked = arith.cmpf oeq, %s, %lowest : f32
-        %less = arith.subf %s, %l : f32
-        %power = math.exp %less : f32
-        %zero = arith.constant 0.0 : f32
-        %p = arith.select %masked, %zero, %power : f32
-        tile.yield %p : f32
+      %P = scf.if %partial -> (!tile.tile<[block_m, block_n], f32>) {
+        %kept = tile.map %S, %L : (!tile.tile<[block_m, block_n], f32>, !tile.tile<[1, block_n], f32>) -> !tile.tile<[block_m, block_n], f32> {
+        ^body(%s: f32, %l: f32, %row: i32, %column: i32):
+          %log2e = arith.constant 1.44269504 : f32
+          %negated = arith.negf %l : f32
+          %exponent = math.fma %s, %log2e, %negated : f32
+          %power = math.exp2 %exponent : f32
+          %lowest = arith.constant 0xFF800000 : f32
+          %masked = arith.cmpf oeq, %s, %lowest : f32
+          %zero = arith.constant 0.0 : f32
+          %p = arith.select %masked, %zero, %power : f32
+          tile.yield %p : f32
+        }
+        scf.yield %kept : !tile.tile<[block_m, block_n], f32>
+      } else {
+        %all = tile.map %S, %L : (!tile.tile<[block_m, block_n], f32>, !tile.tile<[1, block_n], f32>) -> !tile.tile<[block_m, block_n], f32> {
+        ^body(%s: f32, %l: f32, %row: i32, %column: i32):
+          %log2e = arith.constant 1.44269504 : f32
+          %negated = arith.negf %l : f32
+          %exponent = math.fma %s, %log2e, %negated : f32
+          %power = math.exp2 %exponent : f32
+          tile.yield %power : f32
+        }
+        scf.yield %all : !tile.tile<[block_m, block_n], f32>
       }
       %Pd = tile.dropout %P at %keys, %queries : !tile.tile<[block_m, block_n], f32>, !tile.block<key, block_m>, !tile.block<query, block_n>
       %Pi = tile.convert %Pd : !tile.tile<[block_m, block_n], f32> -> !tile.tile<[block_m, block_n], input>
@@ -80,18 +118,30 @@ tile.kernel @backward_keys<block_m, block_n, d_qk, d_v, padded_qk, padded_v, inp
       %dP = tile.dot %V, %dO transposed plus %S0 : (!tile.tile<[block_m, padded_v], input>, !tile.tile<[block_n, padded_v], input>, !tile.tile<[block_m, block_n], f32>) -> !tile.tile<[block_m, block_n], f32>
       %dPd = tile.dropout %dP at %keys, %queries : !tile.tile<[block_m, block_n], f32>, !tile.block<key, block_m>, !tile.block<query, block_n>
       %dPs = tile.dropout_scale %dPd : !tile.tile<[block_m, block_n], f32>
-      %dS = tile.map %P, %dPs, %D : (!tile.tile<[block_m, block_n], f32>, !tile.tile<[block_m, block_n], f32>, !tile.tile<[1, block_n], f32>) -> !tile.tile<[block_m, block_n], f32> {
-      ^body(%p: f32, %dp: f32, %d: f32, %row: i32, %column: i32):
-        %less = arith.subf %dp, %d : f32
-        %product = arith.mulf %p, %less : f32
-        // A key beyond the end has a row of K that is 0 and may have a P that is infinite: it is in no sum of dQ.
-        %key = arith.addi %first_key, %row : i32
-        %exists = arith.cmpi slt, %key, %key_count : i32
-        %zero = arith.constant 0.0 : f32
-        %kept = arith.cmpf one, %p, %zero : f32
-        %counts = arith.andi %kept, %exists : i1
-        %ds = arith.select %counts, %product, %zero : f32
-        tile.yield %ds : f32
+      %has_rest = arith.ori %partial, %is_last : i1
+      %dS = scf.if %has_rest -> (!tile.tile<[block_m, block_n], f32>) {
+        %kept = tile.map %P, %dPs, %D : (!tile.tile<[block_m, block_n], f32>, !tile.tile<[block_m, block_n], f32>, !tile.tile<[1, block_n], f32>) -> !tile.tile<[block_m, block_n], f32> {
+        ^body(%p: f32, %dp: f32, %d: f32, %row: i32, %column: i32):
+          %less = arith.subf %dp, %d : f32
+          %product = arith.mulf %p, %less : f32
+          %zero = arith.constant 0.0 : f32
+          // A key beyond the end has a row of K that is 0 and may have a P that is infinite: it is in no sum of dQ.
+          %key = arith.addi %first_key, %row : i32
+          %exists = arith.cmpi slt, %key, %key_count : i32
+          %nonzero = arith.cmpf one, %p, %zero : f32
+          %counts = arith.andi %nonzero, %exists : i1
+          %ds = arith.select %counts, %product, %zero : f32
+          tile.yield %ds : f32
+        }
+        scf.yield %kept : !tile.tile<[block_m, block_n], f32>
+      } else {
+        %all = tile.map %P, %dPs, %D : (!tile.tile<[block_m, block_n], f32>, !tile.tile<[block_m, block_n], f32>, !tile.tile<[1, block_n], f32>) -> !tile.tile<[block_m, block_n], f32> {
+        ^body(%p: f32, %dp: f32, %d: f32, %row: i32, %column: i32):
+          %less = arith.subf %dp, %d : f32
+          %product = arith.mulf %p, %less : f32
+          tile.yield %product : f32
+        }
+        scf.yield %all : !tile.tile<[block_m, block_n], f32>
       }
       %dX = tile.score_gradient %dS of %KQ scaled by %scale at %keys, %queries : !tile.tile<[block_m, block_n], f32>, !tile.block<key, block_m>, !tile.block<query, block_n>
       %dXi = tile.convert %dX : !tile.tile<[block_m, block_n], f32> -> !tile.tile<[block_m, block_n], input>

@@ -12,6 +12,7 @@
 #include "attn/Attn.h"
 #include "driver/ChosenKernel.h"
 #include "driver/GradientRoles.h"
+#include "driver/GradientSums.h"
 #include "driver/Interface.h"
 #include "driver/LargeStack.h"
 #include "driver/Summaries.h"
@@ -88,6 +89,9 @@ private:
   Error failure(const char *stage);
   Status checkParameterBytes(const KernelSignature &signature);
   Status addSummaryKernels();
+  Result<OwningOpRef<ModuleOp>> parseTemplate(const std::string &name);
+  Status findGradients();
+  Status addGradientKernels();
   Status checkHooks();
   Status checkDropout();
   Status checkProducts();
@@ -125,6 +129,8 @@ private:
   std::vector<KernelSignature> signatures; ///< of its kernels
   Interface interface;
   SummaryPlan summaries;
+  std::vector<ParameterGradient> gradients; ///< that the template's kernels sum
+  GradientSums gradientSums;
   std::map<std::string, int64_t> sharedBytes;
   ChipFacts chip{};
   llvm::LLVMContext llvmContext;
@@ -249,7 +255,7 @@ Status Compilation::checkDropout() {
     return Status::success();
   return Error(Code::unsupported,
                fmt::format("the template '{}' has no dropout: leave it out, or take 'forward', "
-                           "'backward' or 'backward_fused'",
+                           "'backward', 'backward_fused' or 'backward_parameters'",
                            specification.algorithm));
 }
 
@@ -303,7 +309,9 @@ Status Compilation::bind() {
     return status;
   if (Status status = checkDropout(); !status)
     return status;
-  Result<std::vector<std::string>> bindings = templateBindings(specification, kernels());
+  if (Status status = findGradients(); !status)
+    return status;
+  Result<std::vector<std::string>> bindings = templateBindings(specification, kernels(), gradients);
   if (!bindings)
     return bindings.error();
   TileBindOptions options;
@@ -324,9 +332,12 @@ Status Compilation::bind() {
   if (specification.dropout)
     for (Parameter &parameter : dropoutParameters())
       interface.parameters.push_back(std::move(parameter));
+  TileInlineVariantOptions inlining;
+  for (const ParameterGradient &gradient : gradients)
+    inlining.gradients.push_back(gradient.name);
   return run(
       [&](OpPassManager &passes) {
-        passes.addPass(createTileInlineVariant());
+        passes.addPass(createTileInlineVariant(inlining));
         passes.nest<tile::KernelOp>().addPass(createTileLowerDropout({specification.dropout}));
         passes.nest<tile::KernelOp>().addPass(createTileKeyRanges());
       },
@@ -359,22 +370,62 @@ Status Compilation::addSummaryKernels() {
       return status;
   if (!needSummaries(kernels()))
     return Status::success();
-  Result<Template> source = findTemplate("summary");
+  Result<OwningOpRef<ModuleOp>> parsed = parseTemplate("summary");
+  if (!parsed)
+    return parsed.error();
+  if (!llvm::hasSingleElement((*parsed)->getOps<tile::KernelOp>())) {
+    (*parsed)->emitError() << "there must be one tile.kernel";
+    return failure("summary");
+  }
+  FailureOr<SummaryPlan> plan = addSummaries(kernels(), **parsed);
+  if (failed(plan))
+    return failure("summary");
+  summaries = std::move(*plan);
+  return Status::success();
+}
+
+/// A template that goes with that of the specification.
+Result<OwningOpRef<ModuleOp>> Compilation::parseTemplate(const std::string &name) {
+  Result<Template> source = findTemplate(name);
   if (!source)
     return source.error();
   if (!source->file.empty())
     templateFile = source->file;
   OwningOpRef<ModuleOp> parsed =
-      parseSourceString<ModuleOp>(source->text, &context, "summary.mlir");
-  bool isOne = parsed && llvm::hasSingleElement(parsed->getOps<tile::KernelOp>());
-  if (parsed && !isOne)
-    parsed->emitError() << "there must be one tile.kernel";
-  if (!isOne)
-    return failure("summary");
-  FailureOr<SummaryPlan> plan = addSummaries(kernels(), *parsed);
-  if (failed(plan))
-    return failure("summary");
-  summaries = std::move(*plan);
+      parseSourceString<ModuleOp>(source->text, &context, name + ".mlir");
+  if (!parsed)
+    return failure(name.c_str());
+  return parsed;
+}
+
+/// Of the kernels that sum gradients of parameters.
+Status Compilation::findGradients() {
+  if (!sumsGradients(kernels()))
+    return Status::success();
+  if (schedule.consumers > 0)
+    return Error(Code::unsupported,
+                 fmt::format("the template '{}' runs by mma.sync, and the schedule has consumers = "
+                             "{}: leave them out",
+                             specification.algorithm, schedule.consumers));
+  Result<std::vector<ParameterGradient>> asked =
+      askedGradients(specification, *module->getOps<attn::VariantOp>().begin(), variant.parameters);
+  if (!asked)
+    return asked.error();
+  gradients = std::move(*asked);
+  return Status::success();
+}
+
+/// They clear and round the sums of gradients.
+Status Compilation::addGradientKernels() {
+  if (gradients.empty())
+    return Status::success();
+  Result<OwningOpRef<ModuleOp>> parsed = parseTemplate("exact_sums");
+  if (!parsed)
+    return parsed.error();
+  FailureOr<GradientSums> sums = addGradientSums(gradients, *module, **parsed);
+  if (failed(sums))
+    return failure("gradients");
+  gradientSums = std::move(*sums);
   return Status::success();
 }
 
@@ -391,6 +442,8 @@ Status Compilation::lowerCore() {
       "tile");
   if (status.ok())
     status = addSummaryKernels();
+  if (status.ok())
+    status = addGradientKernels();
   if (!status)
     return status;
   return run(
@@ -485,7 +538,13 @@ Artifact Compilation::makeArtifact() {
   artifact.workspaces = summaries.workspaces;
   artifact.workspaces.insert(artifact.workspaces.end(), interface.workspaces.begin(),
                              interface.workspaces.end());
+  for (const TensorArgument &tensor : gradientSums.tensors)
+    artifact.tensors.push_back(tensor);
+  for (const Workspace &workspace : gradientSums.workspaces)
+    artifact.workspaces.push_back(workspace);
   artifact.launches = summaries.launches;
+  for (const Launch &launch : gradientSums.before)
+    artifact.launches.push_back(launch);
   for (auto [kernel, signature] : llvm::zip(kernels(), signatures)) {
     bool hasRoles = kernel.getScheduleAttr()->consumers > 0;
     Schedule own = hasRoles ? schedule : schedule.withoutRoles();
@@ -498,7 +557,13 @@ Artifact Compilation::makeArtifact() {
                                  .sharedBytes = 0,
                                  .workspaceBytes = 0,
                                  .slots = signature.slots()});
+    nameGradients(artifact.launches.back(), gradients);
+    bool isOfPairs = !gradients.empty() && hasProducts(kernel);
+    if (isOfPairs && llvm::none_of(gradients, [](auto &each) { return each.isInScore; }))
+      artifact.launches.back().items = Expression::parse("0").value();
   }
+  for (const Launch &launch : gradientSums.behind)
+    artifact.launches.push_back(launch);
   return artifact;
 }
 
@@ -604,12 +669,21 @@ Result<Artifact> compile(const KernelSpecification &specification, CompileTimes 
 }
 
 Result<ChosenKernel> chooseKernel(const KernelSpecification &specification) {
-  Compilation compilation(specification, nullptr);
-  for (Status (Compilation::*step)() :
-       {&Compilation::checkSpecification, &Compilation::parse, &Compilation::choose})
-    if (Status status = (compilation.*step)(); !status)
-      return status.error();
-  return compilation.chosen();
+  return withBestRoles<ChosenKernel>(
+      specification, [&](const KernelSpecification &each) -> Result<ChosenKernel> {
+        Compilation compilation(each, nullptr);
+        std::vector<Status (Compilation::*)()> steps = {&Compilation::checkSpecification,
+                                                        &Compilation::parse, &Compilation::choose};
+        // Whether gradients have roles is known when they are lowered.
+        if (&each != &specification)
+          for (auto step : {&Compilation::bind, &Compilation::lowerCore, &Compilation::lowerPipe,
+                            &Compilation::lowerNVVM})
+            steps.push_back(step);
+        for (auto step : steps)
+          if (Status status = (compilation.*step)(); !status)
+            return status.error();
+        return compilation.chosen();
+      });
 }
 
 Result<std::string> emit(const KernelSpecification &specification, Stage stage) {

@@ -48,7 +48,18 @@ static std::string render(const std::vector<LostProof> &proofs,
 
 namespace {
 
-/// Some rows of the tiles of one head.
+/// One axis of a map: its blocks, which are `extent` long and cover `length` positions.
+struct BlocksOfAxis {
+  int64_t extent, count, length;
+
+  /// Positions of the blocks from `first` to before `end`.
+  int64_t positions(int64_t first, int64_t end) const {
+    return std::min(end * extent, length) - first * extent;
+  }
+};
+
+/// Some blocks of one head that walk over those of the other axis: rows of the map, or columns
+/// where blocks of keys walk.
 struct Rows {
   size_t head; ///< of TileMap::heads
   Point where;
@@ -60,7 +71,12 @@ struct Rows {
 class TileCount {
 public:
   TileCount(const TileProgram &program, const ExplainRequest &request, TileMap &map)
-      : program(program), request(request), map(map) {}
+      : program(program), request(request), map(map) {
+    walking = {map.blockM, map.rows, request.bindings.extents.Sq};
+    walkedOver = {map.blockN, map.columns, request.bindings.extents.Sk};
+    if (isTransposed())
+      std::swap(walking, walkedOver);
+  }
 
   Status run(const std::vector<Rows> &all) {
     auto count = [&](int64_t item) {
@@ -83,44 +99,44 @@ public:
   }
 
 private:
+  bool isTransposed() const { return map.pass == TilePass::dkdv; }
+
   Status countRows(const Rows &rows) {
-    const Extents &extents = request.bindings.extents;
     TileProgram evaluated(program);
     TileCounts counts; // of tiles that are visited
-    int64_t computedPairs = 0;
+    int64_t computedPairs = 0, cells = (walkedOver.count + map.cell - 1) / map.cell;
     std::vector<uint8_t> kindsOfCells; // a bit for each kind
     for (int64_t row = rows.first; row < rows.end; ++row) {
       Result<llvm::ArrayRef<VisitedRun>> runs =
-          evaluated.evaluateRuns(request.bindings, rows.where, int32_t(row * map.blockM));
+          evaluated.evaluateRuns(request.bindings, rows.where, int32_t(row * walking.extent));
       if (!runs)
         return runs.error();
       if (row % map.cell == 0)
-        kindsOfCells.assign(size_t(map.cellColumns()), 0);
+        kindsOfCells.assign(size_t(cells), 0);
       auto mark = [&](int64_t first, int64_t end, TileKind kind) {
         for (int64_t cell = first / map.cell; first < end && cell <= (end - 1) / map.cell; ++cell)
           kindsOfCells[size_t(cell)] |= uint8_t(1 << int(kind));
       };
-      int64_t queries = std::min(map.blockM, extents.Sq - row * map.blockM), visited = 0;
+      int64_t positions = walking.positions(row, row + 1), visited = 0;
       for (const VisitedRun &run : *runs) {
-        if (run.first < visited || run.end > map.columns)
+        if (run.first < visited || run.end > walkedOver.count)
           return Error(Code::defect,
-                       fmt::format("the kernel visits key blocks {} to {} of {} after block {}; "
-                                   "this is a defect of Tesela, please report it",
-                                   run.first, run.end - 1, map.columns, visited));
+                       fmt::format("the kernel visits blocks {} to {} of {} after block {}; this "
+                                   "is a defect of Tesela, please report it",
+                                   run.first, run.end - 1, walkedOver.count, visited));
         (run.partial ? counts.partial : counts.full) += run.end - run.first;
-        computedPairs += queries * (std::min(run.end * map.blockN, int64_t(extents.Sk)) -
-                                    run.first * map.blockN);
+        computedPairs += positions * walkedOver.positions(run.first, run.end);
         mark(visited, run.first, TileKind::empty);
         mark(run.first, run.end, run.partial ? TileKind::partial : TileKind::full);
         visited = run.end;
       }
-      mark(visited, map.columns, TileKind::empty);
-      if ((row + 1) % map.cell == 0 || row + 1 == map.rows)
+      mark(visited, walkedOver.count, TileKind::empty);
+      if ((row + 1) % map.cell == 0 || row + 1 == walking.count)
         store(map.heads[rows.head], row / map.cell, kindsOfCells);
     }
     std::lock_guard lock(mutex);
     HeadTiles &head = map.heads[rows.head];
-    int64_t tiles = (rows.end - rows.first) * map.columns;
+    int64_t tiles = (rows.end - rows.first) * walkedOver.count;
     head.counts.partial += counts.partial;
     head.counts.full += counts.full;
     head.counts.empty += tiles - counts.partial - counts.full;
@@ -128,14 +144,19 @@ private:
     return Status::success();
   }
 
-  void store(HeadTiles &head, int64_t cellRow, const std::vector<uint8_t> &kindsOfCells) {
-    TileKind *to = head.kinds.data() + cellRow * map.cellColumns();
-    for (uint8_t kinds : kindsOfCells)
-      *to++ = kinds == 1 << int(TileKind::empty)  ? TileKind::empty
-              : kinds == 1 << int(TileKind::full) ? TileKind::full
-                                                  : TileKind::partial;
+  /// The kinds of a row of cells; of a column in the transpose.
+  void store(HeadTiles &head, int64_t line, const std::vector<uint8_t> &kindsOfCells) {
+    int64_t step = isTransposed() ? map.cellColumns() : 1;
+    TileKind *to = head.kinds.data() + line * (isTransposed() ? 1 : map.cellColumns());
+    for (uint8_t kinds : kindsOfCells) {
+      *to = kinds == 1 << int(TileKind::empty)  ? TileKind::empty
+            : kinds == 1 << int(TileKind::full) ? TileKind::full
+                                                : TileKind::partial;
+      to += step;
+    }
   }
 
+  BlocksOfAxis walking, walkedOver;
   const TileProgram &program;
   const ExplainRequest &request;
   TileMap &map;
@@ -157,8 +178,12 @@ static Result<ExplainedTiles> explainHere(const ExplainRequest &request) {
   ExplainedTiles result;
   result.schedule = kernel->schedule.text();
   TileMap &map = result.map;
+  map.pass = request.pass;
+  bool isTransposed = request.pass == TilePass::dkdv;
   map.blockM = kernel->schedule.blockM / kernel->schedule.heads; // positions
   map.blockN = kernel->schedule.blockN;
+  if (isTransposed)
+    std::swap(map.blockM, map.blockN);
   map.rows = (extents.Sq + map.blockM - 1) / map.blockM;
   map.columns = (extents.Sk + map.blockN - 1) / map.blockN;
   bool perBatch = maskUses(variant, {Index::b});
@@ -178,9 +203,12 @@ static Result<ExplainedTiles> explainHere(const ExplainRequest &request) {
     map.cell *= 2;
 
   mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
-  Result<std::unique_ptr<TileProgram>> program = TileProgram::create(
-      variant, context,
-      {.queries = map.blockM, .keys = map.blockN, .heads = kernel->schedule.heads});
+  Result<std::unique_ptr<TileProgram>> program =
+      TileProgram::create(variant, context,
+                          {.queries = map.blockM,
+                           .keys = map.blockN,
+                           .rows = isTransposed ? tile::Axis::Key : tile::Axis::Query,
+                           .heads = kernel->schedule.heads});
   if (!program)
     return program.error();
   map.form = (*program)->form();
@@ -190,17 +218,19 @@ static Result<ExplainedTiles> explainHere(const ExplainRequest &request) {
   (*program)->makeTables(request.bindings);
   std::vector<Rows> all;
   int64_t rowsAtOnce = (rowsOfItem + map.cell - 1) / map.cell * map.cell;
+  int64_t walking = isTransposed ? map.columns : map.rows;
   for (int32_t b = 0; b < batches; ++b)
     for (int32_t h = 0; h < heads; ++h) {
       HeadTiles &headTiles = map.heads.emplace_back();
       headTiles.batch = perBatch ? b : -1;
       headTiles.head = perHead ? h : -1;
       headTiles.kinds.resize(size_t(map.cellRows() * map.cellColumns()));
-      // Heads that share a block of queries share its tiles.
+      // Heads that share a block of queries share its tiles; those that share one of keys, too.
       int32_t sharing = extents.H / extents.Hkv, inSharing = h % sharing;
-      Point where{.b = b, .h = h - inSharing % int32_t(kernel->schedule.heads), .hkv = h / sharing};
-      for (int64_t row = 0; row < map.rows; row += rowsAtOnce)
-        all.push_back({map.heads.size() - 1, where, row, std::min(row + rowsAtOnce, map.rows)});
+      int32_t together = isTransposed ? sharing : int32_t(kernel->schedule.heads);
+      Point where{.b = b, .h = h - inSharing % together, .hkv = h / sharing};
+      for (int64_t row = 0; row < walking; row += rowsAtOnce)
+        all.push_back({map.heads.size() - 1, where, row, std::min(row + rowsAtOnce, walking)});
     }
   if (Status status = TileCount(**program, request, map).run(all); !status)
     return status.error();

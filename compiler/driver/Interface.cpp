@@ -4,6 +4,8 @@
 //===----------------------------------------------------------------------===//
 #include "driver/Interface.h"
 
+#include "targets/common/LoadUses.h"
+#include "targets/common/ViewPlace.h"
 #include "tile/Extents.h"
 
 #include <fmt/format.h>
@@ -85,19 +87,24 @@ private:
       return invalid(kernel, name, "has no role: write in, out, optional or workspace before it");
     if (*role == tile::Role::Workspace)
       return addWorkspace(kernel, name, view, *type);
-    return addTensor(kernel, name, view, *type, *role);
+    return addTensor(kernel, argument, name, *type, *role);
   }
 
-  Status addTensor(tile::KernelOp kernel, const std::string &name, tile::ViewType view,
+  /// Whether the kernel writes the tensor; else it reads it.
+  static bool isStored(BlockArgument view) {
+    return llvm::any_of(accessesOf(view), [](Operation *access) {
+      return isa<tile::StoreOp, tile::AccumulateOp>(access);
+    });
+  }
+
+  Status addTensor(tile::KernelOp kernel, BlockArgument argument, const std::string &name,
                    ElementType type, tile::Role role) {
+    auto view = cast<tile::ViewType>(argument.getType());
     using Role = TensorArgument::Role;
     bool isOptional = role == tile::Role::Optional;
-    TensorArgument tensor{name,
-                          type,
-                          role == tile::Role::Out || isOptional ? Role::out : Role::in,
-                          {},
-                          view.getContiguous(),
-                          isOptional};
+    bool isWritten = isOptional ? isStored(argument) : role == tile::Role::Out;
+    TensorArgument tensor{
+        name, type, isWritten ? Role::out : Role::in, {}, view.getContiguous(), isOptional};
     for (Attribute extent : view.getExtents())
       tensor.extents.push_back(tile::isDynamicExtent(extent)
                                    ? std::nullopt
@@ -119,8 +126,12 @@ private:
   Status addWorkspace(tile::KernelOp kernel, const std::string &name, tile::ViewType view,
                       ElementType type) {
     Workspace workspace{name, {}, type};
-    for (Attribute extent : view.getExtents())
-      workspace.extents.push_back(Expression::parse(prefixText(extent)).value());
+    for (auto [axis, extent] : llvm::enumerate(view.getExtents())) {
+      std::string text = prefixText(extent);
+      if (axis == 2 && view.getRank() == 3 && !view.getContiguous())
+        text = fmt::format("(* {0} (ceildiv {1} {0}))", workspaceRowElements, text);
+      workspace.extents.push_back(Expression::parse(text).value());
+    }
     auto known = std::ranges::find(interface.workspaces, name, &Workspace::name);
     if (known == interface.workspaces.end())
       interface.workspaces.push_back(std::move(workspace));

@@ -114,6 +114,11 @@ Result<std::vector<ScheduleCandidate>> candidatesHere(const CandidateRequest &re
   if (!schedules)
     return schedules.error();
 
+  // What compile() chooses for gradients is known when it is lowered.
+  std::string heuristic = kernel->schedule.pinnedText();
+  if (std::ranges::find(*schedules, heuristic, &Schedule::pinnedText) == schedules->end())
+    schedules->push_back(kernel->schedule);
+
   CostedLaunch launch{.headDimQk = specification.headDimQk,
                       .headDimV = specification.headDimV,
                       .elementBytes = int64_t(elementSize(specification.inputType)),
@@ -135,7 +140,6 @@ Result<std::vector<ScheduleCandidate>> candidatesHere(const CandidateRequest &re
   }
 
   TileCounts tiles(kernel->variant, request.bindings);
-  std::string heuristic = kernel->schedule.pinnedText();
   std::vector<ScheduleCandidate> candidates;
   for (const Schedule &schedule : *schedules) {
     Result<std::vector<RowTiles>> rows = tiles.of(schedule);

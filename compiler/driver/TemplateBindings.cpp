@@ -4,6 +4,7 @@
 //===----------------------------------------------------------------------===//
 #include "driver/TemplateBindings.h"
 
+#include "driver/GradientSums.h"
 #include "schedule/Schedule.h"
 
 #include "llvm/ADT/StringRef.h"
@@ -42,7 +43,8 @@ static std::vector<std::string> parametersOf(ArrayRef<tile::KernelOp> kernels) {
 }
 
 Result<std::vector<std::string>> templateBindings(const KernelSpecification &specification,
-                                                  ArrayRef<tile::KernelOp> kernels) {
+                                                  ArrayRef<tile::KernelOp> kernels,
+                                                  ArrayRef<ParameterGradient> gradients) {
   const std::string &algorithm = specification.algorithm;
   std::vector<std::string> bindings = {
       fmt::format("d_qk={}", specification.headDimQk),
@@ -51,6 +53,12 @@ Result<std::vector<std::string>> templateBindings(const KernelSpecification &spe
       fmt::format("padded_v={}", paddedHeadDim(specification.headDimV)),
       fmt::format("input={}", elementTypeName(specification.inputType)),
   };
+  if (!gradients.empty()) {
+    bool sumsBatches = llvm::any_of(gradients, [](auto &each) { return each.sumsBatches; }),
+         sumsHeads = llvm::any_of(gradients, [](auto &each) { return each.sumsHeads; });
+    bindings.push_back(fmt::format("sum_batches={:d}", sumsBatches));
+    bindings.push_back(fmt::format("sum_heads={:d}", sumsHeads));
+  }
   // What has a value, and what of it is no caller's to give.
   std::vector<std::string> bound = {"block_m", "block_n", "heads"};
   for (const std::string &binding : bindings)
@@ -62,6 +70,8 @@ Result<std::vector<std::string>> templateBindings(const KernelSpecification &spe
       own.push_back(parameter);
 
   for (const std::string &binding : specification.bindings) {
+    if (!gradients.empty() && StringRef(binding).starts_with(gradientBinding))
+      continue; // the gradients say what follows from it
     auto [name, value] = StringRef(binding).split('=');
     if (name.empty() || !isValue(value))
       return invalid(

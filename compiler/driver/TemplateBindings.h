@@ -7,6 +7,7 @@
 
 #include "tesela/compiler/Compile.h"
 #include "tile/Tile.h"
+#include "transforms/ParameterGradients.h"
 
 #include <string>
 #include <vector>
@@ -14,10 +15,12 @@
 namespace tesela {
 
 /// `name=value` for the parameters of `kernels`, as tile-bind takes them: those that follow from
-/// the specification's fields, then its bindings. The schedule gives block_m, block_n and heads.
+/// the specification's fields and from the `gradients` that are asked for, then its bindings. The
+/// schedule gives block_m, block_n and heads.
 /// Code::invalidArgument where a parameter is left without a value, or a binding is none of theirs.
 Result<std::vector<std::string>> templateBindings(const KernelSpecification &specification,
-                                                  llvm::ArrayRef<tile::KernelOp> kernels);
+                                                  llvm::ArrayRef<tile::KernelOp> kernels,
+                                                  llvm::ArrayRef<ParameterGradient> gradients);
 
 } // namespace tesela
 

@@ -91,6 +91,22 @@ Space roleSpace() {
   return space;
 }
 
+/// For the kernels of gradients, which take one schedule together. Most of what does not fit is
+/// known when it is lowered.
+Space gradientSpace(bool hasRoles) {
+  Space space;
+  space.blocks = {{"consumers = 0, block_m = 64, warps = 4",
+                   "consumers = 0, block_m = 128, warps = 4",
+                   "consumers = 0, block_m = 128, warps = 8"},
+                  values("block_n", {32, 64, 96, 128}),
+                  values("stages", {1, 2, 3})};
+  if (hasRoles)
+    append(space.blocks[0],
+           {"consumers = 1, block_m = 64, warps = 4", "consumers = 2, block_m = 128, warps = 8",
+            "consumers = 3, block_m = 192, warps = 12"});
+  return space;
+}
+
 /// Goes through the combinations of `axes` as an odometer does.
 template <typename Visit> void forEach(const std::vector<Axis> &axes, Visit visit) {
   std::vector<size_t> index(axes.size(), 0);
@@ -127,9 +143,13 @@ Result<std::vector<Schedule>> legalSchedules(const KernelSpecification &specific
     Result<ChipFacts> chip = chipFacts(specification.target.sm);
     if (!chip)
       return chip.error();
-    space = chip->acceleratedPtx != 0 ? roleSpace() : multiplySpace();
+    bool hasRoles = chip->acceleratedPtx != 0;
+    space = !specification.isAttention() ? gradientSpace(hasRoles)
+            : hasRoles                   ? roleSpace()
+                                         : multiplySpace();
   }
-  append(space.departures, packedHeads(sharing));
+  if (specification.isAttention())
+    append(space.departures, packedHeads(sharing));
 
   std::vector<Schedule> schedules{*heuristic};
   std::set<std::string> known{heuristic->pinnedText()};

@@ -4,6 +4,7 @@
 //===----------------------------------------------------------------------===//
 #include "analysis/RowMap.h"
 #include "frontend/emit/ExpandArithmetic.h"
+#include "transforms/DecomposePartials.h"
 #include "transforms/DecomposeSoftmax.h"
 #include "transforms/Passes.h"
 #include "transforms/TileEmitter.h"
@@ -26,8 +27,8 @@ struct TileDecompose : impl::TileDecomposeBase<TileDecompose> {
     SmallVector<Operation *> ops;
     bool hasFoundBlocks = false;
     getOperation().walk([&](Operation *op) {
-      if (isa<tile::SoftmaxStepOp, tile::RescaleOp, tile::ScoreGradientOp, tile::SinkOp,
-              tile::FinishOp>(op))
+      if (isa<tile::SoftmaxStepOp, tile::RescaleOp, tile::ScoreGradientOp, tile::ScorePartialsOp,
+              tile::SinkPartialsOp, tile::SinkOp, tile::FinishOp>(op))
         ops.push_back(op);
       hasFoundBlocks |= isa<tile::FoundBlockOp>(op);
     });
@@ -37,6 +38,10 @@ struct TileDecompose : impl::TileDecomposeBase<TileDecompose> {
         decompose(sink);
       else if (auto gradient = dyn_cast<tile::ScoreGradientOp>(op))
         decompose(gradient);
+      else if (auto partials = dyn_cast<tile::ScorePartialsOp>(op))
+        tesela::decompose(partials);
+      else if (auto partials = dyn_cast<tile::SinkPartialsOp>(op))
+        tesela::decompose(partials);
       else if (auto step = dyn_cast<tile::SoftmaxStepOp>(op))
         softmax.decompose(step);
       else if (auto rescale = dyn_cast<tile::RescaleOp>(op))

@@ -5,6 +5,8 @@
 #include "attn/Attn.h"
 #include "frontend/emit/ExpandArithmetic.h"
 #include "tile/Extents.h"
+#include "tile/GradientOps.h"
+#include "transforms/ParameterGradients.h"
 #include "transforms/Passes.h"
 #include "transforms/ReverseSweep.h"
 
@@ -23,6 +25,8 @@ namespace tesela {
 namespace {
 
 struct TileInlineVariant : impl::TileInlineVariantBase<TileInlineVariant> {
+  using Base::Base;
+
   void runOnOperation() override {
     auto variants = llvm::to_vector(getOperation().getOps<attn::VariantOp>());
     if (variants.size() != 1) {
@@ -41,7 +45,59 @@ struct TileInlineVariant : impl::TileInlineVariantBase<TileInlineVariant> {
     }
     for (auto kernel : getOperation().getOps<tile::KernelOp>())
       fillHooks(variants.front(), *derivative, kernel);
+    if (!gradients.empty() && failed(fillPartials(variants.front())))
+      return signalPassFailure();
     variants.front().erase();
+  }
+
+  /// The hooks of kernels that sum the gradients of parameters.
+  LogicalResult fillPartials(attn::VariantOp variant) {
+    FailureOr<attn::GradientOp> gradient = differentiate(variant);
+    if (failed(gradient))
+      return failure();
+    SmallVector<ParameterGradient> asked = parameterGradients(variant, *gradient, gradients);
+    auto fill = [&](Region &source, Region &hook, bool ParameterGradient::*isIn) {
+      auto kernel = hook.getParentOfType<tile::KernelOp>();
+      bool isAsked = false;
+      for (const ParameterGradient &each : asked)
+        if (each.*isIn) {
+          addGradient(each, kernel);
+          isAsked = true;
+        }
+      if (!isAsked)
+        return;
+      Block *body = new Block;
+      hook.push_back(body);
+      IRMapping mapping;
+      for (BlockArgument argument : source.getArguments())
+        mapping.map(argument, body->addArgument(argument.getType(), argument.getLoc()));
+      OpBuilder builder = OpBuilder::atBlockEnd(body);
+      copyBody(source.front(), builder, kernel, mapping);
+      if (variant.getExactScore()) // an index is the one that the score read
+        expandExactMath(hook);
+    };
+    getOperation().walk([&](tile::ScorePartialsOp op) {
+      fill(gradient->getScore(), op.getBody(), &ParameterGradient::isInScore);
+    });
+    getOperation().walk([&](tile::SinkPartialsOp op) {
+      if (!gradient->getSink().empty())
+        fill(gradient->getSink(), op.getBody(), &ParameterGradient::isInSink);
+    });
+    gradient->erase();
+    return success();
+  }
+
+  /// What the gradient is added to becomes an argument of the kernel.
+  static void addGradient(const ParameterGradient &gradient, tile::KernelOp kernel) {
+    if (kernel.getArgument(gradient.viewName()))
+      return;
+    Type element = Float32Type::get(kernel.getContext());
+    if (!gradient.isDirect)
+      element = IntegerType::get(kernel.getContext(), 32);
+    SmallVector<Attribute> extents(gradient.rank + (gradient.isDirect ? 0 : 2),
+                                   tile::getExtent(kernel.getContext(), ShapedType::kDynamic));
+    kernel.addArgument(gradient.viewName(),
+                       tile::ViewType::get(kernel.getContext(), extents, element), kernel.getLoc());
   }
 
   static void fillHooks(attn::VariantOp variant, attn::VariantOp derivative,
@@ -131,10 +187,12 @@ struct TileInlineVariant : impl::TileInlineVariantBase<TileInlineVariant> {
     tile::YieldOp::create(builder, yield->getLoc(), mapping.lookup(yield->getOperand(0)));
   }
 
-  /// All but the terminator.
+  /// All but a terminator.
   static void copyBody(Block &source, OpBuilder &builder, tile::KernelOp kernel,
                        IRMapping &mapping) {
-    for (Operation &op : source.without_terminator()) {
+    for (Operation &op : source) {
+      if (op.hasTrait<OpTrait::IsTerminator>())
+        break;
       Location loc = op.getLoc();
       auto mapped = [&](ValueRange values) {
         return llvm::map_to_vector(values, [&](Value value) { return mapping.lookup(value); });
@@ -162,10 +220,54 @@ struct TileInlineVariant : impl::TileInlineVariantBase<TileInlineVariant> {
         mapping.map(extent.getResult(), value);
       } else if (auto reduce = dyn_cast<attn::ReduceOp>(op)) {
         mapping.map(reduce.getResult(), copyReduction(reduce, builder, kernel, mapping));
+      } else if (auto partial = dyn_cast<attn::PartialOp>(op)) {
+        copyPartial(partial, builder, kernel, mapping);
+      } else if (auto rounds = dyn_cast<attn::RoundsOp>(op)) {
+        copyRounds(rounds, builder, kernel, mapping);
       } else {
         builder.clone(op, mapping);
       }
     }
+  }
+
+  /// An addition, where the gradient is asked for; what it gives.
+  static Value copyPartial(attn::PartialOp partial, OpBuilder &builder, tile::KernelOp kernel,
+                           IRMapping &mapping) {
+    std::string name = ("$" + partial.getName()).str();
+    Value sums = kernel.getArgument(name + ".sums"),
+          direct = kernel.getArgument(name + ".gradient");
+    if (!sums && !direct)
+      return Value();
+    SmallVector<Value> indices;
+    for (Value index : partial.getIndices())
+      indices.push_back(mapping.lookup(index));
+    if (indices.empty()) // of a scalar
+      indices.push_back(arith::ConstantIntOp::create(builder, partial.getLoc(), 0, 32));
+    Value value = mapping.lookup(partial.getValue());
+    Type f32 = builder.getF32Type();
+    if (direct)
+      return tile::DepositOp::create(builder, partial.getLoc(), f32, value, direct, indices);
+    return tile::CollectOp::create(builder, partial.getLoc(), f32, value, sums, indices);
+  }
+
+  /// A loop that adds in each round. What it sums itself is not used.
+  static Value copyRounds(attn::RoundsOp rounds, OpBuilder &builder, tile::KernelOp kernel,
+                          IRMapping &mapping) {
+    Location loc = rounds.getLoc();
+    auto copy = attn::ReduceOp::create(builder, loc, builder.getF32Type(), attn::Reduction::Sum,
+                                       mapping.lookup(rounds.getBound()));
+    OpBuilder::InsertionGuard guard(builder);
+    Block *body = builder.createBlock(&copy.getBody(), {}, builder.getI32Type(), loc);
+    Block &source = rounds.getBody().front();
+    mapping.map(source.getArgument(0), body->getArgument(0));
+    copyBody(source, builder, kernel, mapping);
+    Value sum = arith::ConstantFloatOp::create(builder, loc, builder.getF32Type(), APFloat(0.0f));
+    for (Operation &op : llvm::make_early_inc_range(*body))
+      if (isa<tile::CollectOp, tile::DepositOp>(op) ||
+          (isa<attn::ReduceOp>(op) && op.getResult(0).use_empty() && !isMemoryEffectFree(&op)))
+        sum = arith::AddFOp::create(builder, loc, sum, op.getResult(0));
+    attn::YieldOp::create(builder, loc, sum);
+    return copy.getResult();
   }
 
   static Value copyReduction(attn::ReduceOp reduce, OpBuilder &builder, tile::KernelOp kernel,

@@ -57,7 +57,8 @@ def TileInlineVariant : Pass<"tile-inline-variant", "::mlir::ModuleOp"> {
     `tile.mask` and, where there is a sink, `tile.sink`, makes the parameters that they use arguments of
     the kernel (named with a leading `$`) and erases the variant. A score that is `s` itself leaves no op behind where
     the kernel has a `tile.exponent_factor`, which then carries the scale. `tile.score_gradient` gets the derivative of the
-    score (`ReverseSweep.h`). In masks, and in exact scores,
+    score (`ReverseSweep.h`); `tile.score_partials` and `tile.sink_partials` add to the gradients of the parameters that
+    `gradients` names, in views that become arguments of the kernel (`ParameterGradients.h`). In masks, and in exact scores,
     the transcendental functions become their exact form.
 
     ```mlir
@@ -72,6 +73,8 @@ def TileInlineVariant : Pass<"tile-inline-variant", "::mlir::ModuleOp"> {
     }
     ```
   }];
+  let options = [ListOption<"gradients", "gradients", "std::string",
+                            "parameters whose gradients are asked for">];
   let dependentDialects = ["::tesela::tile::TileDialect", "::mlir::math::MathDialect"];
 }
 

@@ -7,6 +7,7 @@
 
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
+#include "mlir/Interfaces/LoopLikeInterface.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -117,6 +118,9 @@ static LogicalResult verifyTile(Operation *op, BufferType buffer, tile::TileType
 /// `columns`: null where the stage has all of the view's.
 static LogicalResult verifyBlock(Operation *op, BufferType buffer, tile::ViewType view,
                                  tile::BlockType block, Value columns = Value()) {
+  if (view.getRank() == 3 && buffer.getRows() == 1 && buffer.getElementType().isF32() &&
+      tile::staticExtent(block.getExtent()) == buffer.getColumns())
+    return success(); // a value for each row of the block
   bool hasColumns = view.getRank() == 4;
   if (hasColumns && columns)
     hasColumns = tile::staticExtent(cast<tile::BlockType>(columns.getType()).getExtent()) ==
@@ -235,7 +239,8 @@ LogicalResult DrainOp::verify() { return verifyConsumers(*this); }
 
 LogicalResult FillOp::verify() {
   BufferType buffer = getBuffer().getType();
-  if (failed(verifyProducer(*this)) || failed(verifyPanels(*this, buffer)))
+  if (failed(verifyProducer(*this)) ||
+      (getView().getType().getRank() == 4 && failed(verifyPanels(*this, buffer))))
     return failure();
   if (getChannel().getType().getStages() != buffer.getStages())
     return emitOpError() << "expected a channel of the buffer's " << buffer.getStages()
@@ -253,7 +258,8 @@ LogicalResult FillOp::verify() {
 static LogicalResult verifyOut(Operation *op, BufferType buffer, tile::ViewType view,
                                tile::BlockType block) {
   int64_t count = op->getParentOfType<RolesOp>().getCount();
-  if (buffer.getStages() != 1 || buffer.getRows() != 64 * count)
+  bool isCut = isa<AddOutOp>(op) && buffer.getRows() == 64 && buffer.getColumns() % count == 0;
+  if (buffer.getStages() != 1 || (buffer.getRows() != 64 * count && !isCut))
     return op->emitOpError() << "expected a buffer of one stage with 64 rows for each of " << count
                              << " consumers, got " << buffer;
   return verifyBlock(op, buffer, view, block);
@@ -300,12 +306,19 @@ static bool isInFlight(Value value) {
   return encoding && encoding.getInFlight();
 }
 
+/// Waits for a product in flight, or carries it on.
+static bool takesProducts(Operation *op) {
+  return isa<DotWaitOp, LoopLikeOpInterface>(op) ||
+         (op->hasTrait<OpTrait::IsTerminator>() && isa<LoopLikeOpInterface>(op->getParentOp()));
+}
+
 void DotStartOp::build(OpBuilder &builder, OperationState &state, tile::DotOp dot, Value a, Value b,
                        Value c) {
   auto type = cast<tile::TileType>(dot.getType());
   auto encoding = cast<AccumulatorAttr>(type.getEncoding());
   auto inFlight = AccumulatorAttr::get(dot.getContext(), encoding.getWarps(), /*in_flight=*/true);
-  build(builder, state, type.withEncoding(inFlight), a, b, c, dot.getTransposed());
+  build(builder, state, type.withEncoding(inFlight), a, b, c, dot.getLeftTransposed(),
+        dot.getTransposed());
 }
 
 LogicalResult DotStartOp::verify() {
@@ -313,10 +326,10 @@ LogicalResult DotStartOp::verify() {
     return emitOpError() << "expected a result in flight "
                             "(#pipe.accumulator<…, in_flight = true>), got "
                          << getResult().getType();
-  if (!getResult().hasOneUse() || !isa<DotWaitOp>(*getResult().user_begin()) ||
+  if (!getResult().hasOneUse() || !takesProducts(*getResult().user_begin()) ||
       (*getResult().user_begin())->getBlock() != (*this)->getBlock())
     return emitOpError() << "expected one use of the product in flight, by a pipe.dot_wait of the "
-                            "same block";
+                            "same block or by a loop that carries it";
   return success();
 }
 
@@ -324,9 +337,13 @@ LogicalResult DotWaitOp::verify() {
   if (!isInFlight(getSource()) || isInFlight(getResult()))
     return emitOpError() << "expected to take a product in flight and to give it as it is, got "
                          << getSource().getType() << " and " << getResult().getType();
+  // What a loop carries is counted in pipe-run-roles.
+  if (isa<BlockArgument>(getSource()) || getSource().getDefiningOp<LoopLikeOpInterface>())
+    return success();
   auto start = getSource().getDefiningOp<DotStartOp>();
   if (!start)
-    return emitOpError() << "expected the result of a pipe.dot_start";
+    return emitOpError()
+           << "expected the result of a pipe.dot_start, or what a loop carries of one";
   int64_t later = 0;
   for (Operation *op = start->getNextNode(); op && op != getOperation(); op = op->getNextNode())
     later += isa<DotStartOp>(op);
@@ -343,10 +360,13 @@ LogicalResult ConvertOp::verify() {
   if (source.withEncoding({}) != result.withEncoding({}))
     return emitOpError() << "expected to change the encoding only, got " << source << " and "
                          << result;
-  if (!isa_and_nonnull<SharedAttr, AccumulatorAttr>(source.getEncoding()) ||
-      !isa_and_nonnull<OperandAttr>(result.getEncoding()))
+  bool givesColumns = isa_and_nonnull<SharedAttr>(source.getEncoding()) &&
+                      isa_and_nonnull<ColumnsAttr>(result.getEncoding()) && source.isSingleRow();
+  if (!givesColumns && (!isa_and_nonnull<SharedAttr, AccumulatorAttr>(source.getEncoding()) ||
+                        !isa_and_nonnull<OperandAttr>(result.getEncoding())))
     return emitOpError() << "expected to go from #pipe.shared or #pipe.accumulator to "
-                            "#pipe.operand, got "
+                            "#pipe.operand, or with a single row from #pipe.shared to "
+                            "#pipe.columns, got "
                          << source << " and " << result;
   return success();
 }

@@ -85,6 +85,7 @@ def Pipe_ConvertOp : Pipe_Op<"convert", [MemoryEffects<[MemRead]>]> {
     | from | to | by |
     |---|---|---|
     | `#pipe.shared` | `#pipe.operand` | ldmatrix |
+    | `#pipe.shared`, one row of f32 | `#pipe.columns` | loads of two columns |
     | `#pipe.accumulator`, 16-bit elements | `#pipe.operand` | nothing: the registers agree |
   }];
   let arguments = (ins Pipe_AnyTile:$source);
@@ -98,14 +99,16 @@ def Pipe_DotStartOp : Pipe_Op<"dot_start", [MemoryEffects<[MemRead, MemWrite]>]>
   let description = [{
     `tile.dot`'s product, asynchronous (PTX ISA, "wgmma.mma_async"): one group of its own. The result is in
     flight until a `pipe.dot_wait` that covers it. Until then operands in shared memory must stay
-    as they are.
+    as they are. A loop may carry a product in flight to where it is awaited.
 
     Example: `%s = pipe.dot_start %q, %k transposed plus %zero : (…, …, …) -> !tile.tile<[64, 80], f32, #pipe.accumulator<warps = 4, in_flight = true>>`
   }];
-  let arguments = (ins Pipe_AnyTile:$a, Pipe_AnyTile:$b, Pipe_AnyTile:$c, UnitAttr:$transposed);
+  let arguments = (ins Pipe_AnyTile:$a, Pipe_AnyTile:$b, Pipe_AnyTile:$c, UnitAttr:$left_transposed,
+                       UnitAttr:$transposed);
   let results = (outs Pipe_AnyTile:$result);
   let assemblyFormat = [{
-    $a `,` $b (`transposed` $transposed^)? `plus` $c attr-dict `:` functional-type(operands, results)
+    $a (`transposed` $left_transposed^)? `,` $b (`transposed` $transposed^)? `plus` $c attr-dict `:`
+    functional-type(operands, results)
   }];
   let builders = [
     // The product of `dot`, with `a`, `b` and `c` in place of its operands.
@@ -275,7 +278,8 @@ def Pipe_FillOp : Pipe_Op<"fill", [AttrSizedOperandSegments, MemoryEffects<[MemR
   let summary = "the producer copies a block of rows of a view, or a part, into the stage of use n";
   let description = [{
     By tensor copies (PTX ISA, "cp.async.bulk.tensor"), one a panel, which complete the stage's full barrier. Rows from
-    the end of the view on become zeros, and so do columns. `values`, as many as the channel's `words`, go with them.
+    the end of the view on become zeros, and so do columns. Of a view of rank 3, which has a number for each row, the block's come in one
+    piece ("cp.async.bulk"), and what lies behind its end comes with them. `values`, as many as the channel's `words`, go with them.
   }];
   let arguments = (ins Tile_ViewType:$view, Tile_BlockType:$block, Optional<Tile_BlockType>:$columns,
                        Pipe_BufferType:$buffer, Pipe_ChannelType:$channel, I32:$use,
@@ -302,10 +306,11 @@ def Pipe_EmptyOutOp : Pipe_Op<"empty_out", [MemoryEffects<[MemRead, MemWrite]>]>
 }
 
 def Pipe_AddOutOp : Pipe_Op<"add_out", [MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "each warpgroup of the consumers adds its 64 rows of a buffer to a view";
+  let summary = "each warpgroup of the consumers adds its share of a buffer to a view";
   let description = [{
     `tile.accumulate`'s addition by the copy engine (PTX ISA, "cp.reduce.async.bulk"): waits for the warpgroup's writes, then one
-    thread a row starts the addition of that row. The buffer has elements f32, and must stay as it is until a `pipe.drain`. Rows from the
+    thread a row starts the addition of that row. A warpgroup's share are its 64 rows, or, of a buffer of 64 rows in all, its columns of each
+    (`#pipe.accumulator`). The buffer has elements f32, and must stay as it is until a `pipe.drain`. Rows from the
     block's limit on are not added.
   }];
   let arguments = (ins Pipe_BufferType:$buffer, Tile_ViewType:$view, Tile_BlockType:$block);

@@ -19,6 +19,9 @@ def Pipe_AccumulatorAttr : Pipe_Attr<"Accumulator", "accumulator"> {
     (t/4, c + 2(t mod 4)), the next column, and both again 8 rows below: register
     `4 · (strip · columns/8 + c/8) + 2 · (lower rows) + (odd column)`.
 
+    `warps` share the rows. Where the kernel has w times as many warps, each w-th of them holds other columns: warpgroup
+    i of w has columns i · columns/w and those that follow.
+
     `in_flight`: an asynchronous product still writes the registers; only `pipe.dot_wait` may take it.
   }];
   let parameters = (ins "int64_t":$warps, DefaultValuedParameter<"bool", "false">:$in_flight);

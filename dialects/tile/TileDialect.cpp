@@ -2,7 +2,7 @@
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
-#include "tile/Tile.h"
+#include "tile/GradientOps.h"
 
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -28,5 +28,9 @@ void TileDialect::initialize() {
   addOperations<
 #define GET_OP_LIST
 #include "tile/TileOps.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "tile/GradientOps.cpp.inc"
       >();
 }

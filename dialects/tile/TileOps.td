@@ -10,11 +10,7 @@ include "mlir/IR/OpAsmInterface.td"
 include "mlir/IR/SymbolInterfaces.td"
 include "mlir/Interfaces/ControlFlowInterfaces.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
-include "tile/TileTypes.td"
-
-class Tile_Op<string mnemonic, list<Trait> traits = []> : Op<Tile_Dialect, mnemonic, traits>;
-
-def Tile_AnyTile : Type<CPred<"::llvm::isa<::tesela::tile::TileType>($_self)">, "tile">;
+include "tile/TileOpBase.td"
 
 //===----------------------------------------------------------------------===//
 // Kernels
@@ -34,7 +30,7 @@ def Tile_KernelOp : Tile_Op<"kernel", [
     |---|---|
     | `in %x: view` | a tensor that the caller passes under this name |
     | `out %x: view` | likewise, which the kernel writes |
-    | `optional %x: view` | likewise; a launch may leave it out, then nothing is stored. Numbers, one a row: rank 3 |
+    | `optional %x: view` | likewise, written if the kernel stores to it, else read; a launch may leave it out: then nothing is stored, and what is loaded is 0. Numbers, one a row: rank 3 |
     | `workspace %x: view` | f32 or i32 in the plan's own memory: one kernel writes it, later ones read it; all its extents are known |
     | `%$x: view` | a captured tensor, of the variant or of the template |
     | `%$x: i32`, `%$x: f32` | a scalar, likewise |

@@ -156,7 +156,7 @@ static LogicalResult verifyView(KernelOp kernel, unsigned index, ViewType view) 
   }
   if (kernel.getArgumentRole(index) == Role::Optional && view.getRank() != 3)
     return emitError() << "is optional and of rank " << view.getRank()
-                       << ", expected rank 3: one number a row, which is stored or not";
+                       << ", expected rank 3: one number a row, which a launch may leave out";
   if (kernel.getArgumentRole(index) != Role::Workspace)
     return success();
   if (llvm::any_of(view.getExtents(), isDynamicExtent))

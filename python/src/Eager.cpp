@@ -3,12 +3,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What an eager call of a framework does around Kernel.launch: it looks at the tensors, finds the
-// kernel, allocates the outputs and asks for the current stream. Each step in Python would cost as
-// much as the library's own part of a launch.
+// What an eager call of a framework does around Kernel.launch: it looks whether there is more to do
+// than a launch (Besides.cpp), reads the tensors, finds the kernel, allocates the outputs and asks
+// for the current stream. Each step in Python would cost as much as the library's own part of a
+// launch.
 //
 //===----------------------------------------------------------------------===//
-#include "Native.h"
+#include "Framework.h"
 
 namespace tesela::python {
 
@@ -18,54 +19,153 @@ PyTypeObject *eagerType;
 
 constexpr int hostDevice = -1; // as tesela._contexts has it
 
-/// The framework's functions that allocate.
-struct Framework {
-  PyObject *types;         ///< a tuple of its element types, by the library's number
-  PyObject *emptyHost;     ///< (shape, strides, type), in the host's memory
-  PyObject *emptyCuda;     ///< likewise, on the current GPU
-  PyObject *currentDevice; ///< (), the current GPU's number
-  PyObject *emptyOn;       ///< (shape, strides, type, device), on any GPU
-  PyObject *workspace;     ///< (bytes, device), on any GPU
+/// The kernel of a variant, device, element type and head dimensions.
+struct KernelKey {
+  PyObject *kernels, *constants; ///< the dictionary of the variant, and a part of its keys
+  int64_t headDimQk, headDimV;
+  int type, device;
+
+  bool operator==(const KernelKey &) const = default;
+  size_t place(size_t count) const {
+    auto mixed =
+        (reinterpret_cast<uintptr_t>(kernels) ^ reinterpret_cast<uintptr_t>(constants)) / 16;
+    return (mixed + size_t(headDimQk + headDimV) + size_t(type)) % count;
+  }
+};
+
+/// The kernels of the last calls: to find one in its dictionary takes a tuple of six objects.
+class RecentKernels {
+public:
+  PyObject *find(const KernelKey &key) const {
+    const Entry &entry = entries[key.place(count)];
+    return entry.key == key ? entry.kernel : nullptr;
+  }
+  void keep(const KernelKey &key, PyObject *kernel) {
+    Entry &entry = entries[key.place(count)];
+    Entry before = std::exchange(entry, {key, Py_NewRef(kernel)});
+    Py_INCREF(key.kernels); // they must not become another's address
+    Py_INCREF(key.constants);
+    before.release();
+  }
+  void release() {
+    for (Entry &entry : entries)
+      std::exchange(entry, {}).release();
+  }
+
+private:
+  struct Entry {
+    KernelKey key;
+    PyObject *kernel;
+    void release() const {
+      Py_XDECREF(key.kernels);
+      Py_XDECREF(key.constants);
+      Py_XDECREF(kernel);
+    }
+  };
+  static constexpr size_t count = 32;
+  Entry entries[count]; ///< all zeros in a new object
 };
 
 struct EagerObject {
   PyObject_HEAD Framework framework;
+  RecentKernels recent;
 };
 
-/// Eager(types, empty_host, empty_cuda, current_device, empty_on, workspace)
-PyObject *make(PyTypeObject *type, PyObject *arguments, PyObject *) {
-  Framework given;
-  if (!PyArg_ParseTuple(arguments, "O!OOOOO", &PyTuple_Type, &given.types, &given.emptyHost,
-                        &given.emptyCuda, &given.currentDevice, &given.emptyOn, &given.workspace))
+EagerObject &eagerOf(PyObject *self) { return *reinterpret_cast<EagerObject *>(self); }
+const Framework &frameworkOf(PyObject *self) { return eagerOf(self).framework; }
+
+PyObject *make(PyTypeObject *type, PyObject *arguments, PyObject *named) {
+  Framework framework;
+  if (!framework.read(arguments, named))
     return nullptr;
   auto *allocate = reinterpret_cast<allocfunc>(PyType_GetSlot(type, Py_tp_alloc));
   PyObject *self = allocate(type, 0);
-  if (!self)
-    return nullptr;
-  for (PyObject *each : {given.types, given.emptyHost, given.emptyCuda, given.currentDevice,
-                         given.emptyOn, given.workspace})
-    Py_INCREF(each);
-  reinterpret_cast<EagerObject *>(self)->framework = given;
+  if (self)
+    reinterpret_cast<EagerObject *>(self)->framework = framework;
+  else
+    Py_DECREF(framework.owner);
   return self;
 }
 
 void destroy(PyObject *object) {
-  Framework &framework = reinterpret_cast<EagerObject *>(object)->framework;
-  for (PyObject *each : {framework.types, framework.emptyHost, framework.emptyCuda,
-                         framework.currentDevice, framework.emptyOn, framework.workspace})
-    Py_XDECREF(each);
+  eagerOf(object).recent.release();
+  Py_XDECREF(frameworkOf(object).owner);
   freeObject(object);
 }
 
-/// A call's own arguments.
-struct Arguments {
-  PyObject *variant, *kernels, *q, *k, *v, *out, *scale, *values, *constants, *isBshd, *returnLse;
+/// A call's variant, as tesela._variant.Variant has it for a launch, with the call's parameters.
+class CalledVariant {
+public:
+  /// False where it raised.
+  bool find(const Framework &framework, PyObject *given) {
+    PyObject *known = nullptr;
+    if (reinterpret_cast<PyObject *>(Py_TYPE(given)) == framework.variantType)
+      known = given;
+    else if (PyUnicode_CheckExact(given))
+      known = PyDict_GetItemWithError(framework.variants, given);
+    if (known)
+      variant = Owned(Py_NewRef(known));
+    else if (!PyErr_Occurred())
+      variant = Owned(PyObject_CallFunctionObjArgs(framework.asVariant, given, nullptr));
+    static PyObject *const name = PyUnicode_InternFromString("_for_launch");
+    parts = Owned(variant ? PyObject_GetAttr(variant.get(), name) : nullptr);
+    return parts && PyTuple_Size(parts.get()) == partCount;
+  }
+
+  /// Replaces values of the variant's by the call's own; false where it raised.
+  bool replace(PyObject *parameters) {
+    if (PyDict_Size(parameters) == 0)
+      return true;
+    Owned replaced(PyTuple_New(PyTuple_Size(values())));
+    for (Py_ssize_t slot = 0; replaced && slot < PyTuple_Size(values()); ++slot)
+      PyTuple_SetItem(replaced.get(), slot, Py_NewRef(PyTuple_GetItem(values(), slot)));
+    PyObject *name, *value;
+    for (Py_ssize_t place = 0; replaced && PyDict_Next(parameters, &place, &name, &value);) {
+      PyObject *slot = PyDict_GetItemWithError(part(slotsPart), name);
+      if (!slot) // of a constant, or of nothing that there is
+        return !PyErr_Occurred() && replaceConstants(parameters);
+      PyTuple_SetItem(replaced.get(), PyLong_AsSsize_t(slot), Py_NewRef(value));
+    }
+    ownValues = std::move(replaced);
+    return ownValues.get();
+  }
+
+  PyObject *object() const { return variant.get(); }
+  PyObject *bound() const { return part(0); }
+  PyObject *values() const { return ownValues ? ownValues.get() : part(1); }
+  PyObject *constants() const { return ownConstants ? ownConstants.get() : part(2); }
+  PyObject *kernels() const { return part(3); }
+
+private:
+  static constexpr Py_ssize_t slotsPart = 4, partCount = 5;
+  Owned variant, parts, ownValues, ownConstants;
+
+  PyObject *part(Py_ssize_t place) const { return PyTuple_GetItem(parts.get(), place); }
+
+  bool replaceConstants(PyObject *parameters) {
+    static PyObject *const method = PyUnicode_InternFromString("_arguments");
+    Owned both(PyObject_CallMethodObjArgs(object(), method, parameters, nullptr));
+    PyObject *forValues, *forConstants;
+    if (!both || !PyArg_ParseTuple(both.get(), "O!O!", &PyTuple_Type, &forValues, &PyTuple_Type,
+                                   &forConstants))
+      return false;
+    ownValues = Owned(Py_NewRef(forValues));
+    ownConstants = Owned(Py_NewRef(forConstants));
+    return true;
+  }
 };
 
 /// One call.
 class Call {
 public:
-  Call(const Framework &framework, const Arguments &given) : framework(framework), given(given) {}
+  Call(EagerObject &eager, PyObject *const *given)
+      : framework(eager.framework),
+        recent(eager.recent), given{given[0], given[1], given[2], given[3], given[4],
+                                    given[5], given[6], given[7], given[8]} {}
+
+  bool findVariant() { return variant.find(framework, given.variant); }
+
+  Besides lookAround() const { return lookAt(framework, given, variant.bound()); }
 
   /// Whether the tensors are of a kind that kernels are for. Nothing is raised: the caller knows
   /// better what to say.
@@ -83,63 +183,70 @@ public:
     return isHost ? isHalf || q.type == TESELA_F32 : isHalf && q.memory == TESELA_MEMORY_CUDA;
   }
 
-  /// (o, lse or None); null where it raised.
-  PyObject *run() {
-    int isBshd = PyObject_IsTrue(given.isBshd), returnsLse = PyObject_IsTrue(given.returnLse);
+  /// Launches; false where it raised.
+  bool run() {
+    int isBshd = PyObject_IsTrue(given.isBshd);
+    hasLse = PyObject_IsTrue(given.returnLse);
     device = Owned(PyLong_FromLong(deviceNumber));
-    if (isBshd < 0 || returnsLse < 0 || !device)
-      return nullptr;
+    if (isBshd < 0 || hasLse < 0 || !device || !variant.replace(given.parameters))
+      return false;
     Owned kernel = findKernel();
     if (!kernel || (!isHost && !chooseEmpty()))
-      return nullptr;
-    Owned o = given.out == Py_None ? makeOutput() : Owned(Py_NewRef(given.out));
+      return false;
+    o = given.out == Py_None ? makeOutput() : Owned(Py_NewRef(given.out));
     if (!o || !readTensor(o.get(), "o", views[3], holders[3]))
-      return nullptr;
+      return false;
     if (isBshd)
       for (int i = 0; i < 4; ++i)
         swapLengthAndHeads(views[i]);
-    Owned lse = returnsLse ? makeLse() : Owned(Py_NewRef(Py_None));
-    if (!lse || (returnsLse && !readTensor(lse.get(), "lse", views[4], holders[4])))
-      return nullptr;
+    lse = hasLse ? makeLse() : Owned(Py_NewRef(Py_None));
+    if (!lse || (hasLse && !readTensor(lse.get(), "lse", views[4], holders[4])))
+      return false;
     void *stream = nullptr;
     if (!isHost && !readCurrentStream(given.q, deviceNumber, stream))
-      return nullptr;
-    if (!launchViews(kernel.get(), views, returnsLse, given.scale, given.values, stream,
-                     {isHost ? Py_None : framework.workspace, device.get()}))
-      return nullptr;
-    return PyTuple_Pack(2, o.get(), lse.get());
+      return false;
+    return launchViews(kernel.get(), views, hasLse, given.scale, variant.values(), stream,
+                       {isHost ? Py_None : framework.workspace, device.get()}) &&
+           tellOfOutput();
   }
+
+  /// (o, lse or None)
+  PyObject *both() const { return PyTuple_Pack(2, o.get(), lse.get()); }
+  /// o, or (o, lse) where that was asked for.
+  PyObject *results() { return hasLse ? both() : o.release(); }
 
 private:
   static constexpr const char *inputNames[] = {"q", "k", "v"};
 
   const Framework &framework;
-  const Arguments &given;
+  RecentKernels &recent;
+  const CallArguments given;
+  CalledVariant variant;
   tesela_tensor views[5]; ///< q, k, v, o, lse
   Owned holders[5];
   bool isHost = false, isElsewhere = false;
+  int hasLse = 0;
   int deviceNumber = hostDevice;
   Owned device; ///< its number
+  Owned o, lse;
 
-  /// By the key of tesela._variant.Variant._kernel, which makes those that are not there.
   Owned findKernel() {
-    static PyObject *const method = PyUnicode_InternFromString("_kernel");
-    static PyObject *const algorithm = PyUnicode_InternFromString("forward");
-    Owned type(PyLong_FromLong(views[0].type)), headDimQk(PyLong_FromLongLong(views[0].extents[3])),
-        headDimV(PyLong_FromLongLong(views[2].extents[3]));
-    if (!type || !headDimQk || !headDimV)
-      return Owned();
-    Owned key(PyTuple_Pack(6, type.get(), headDimQk.get(), headDimV.get(), device.get(),
-                           given.constants, algorithm));
-    if (!key)
-      return Owned();
-    if (PyObject *found = PyDict_GetItemWithError(given.kernels, key.get()))
+    KernelKey key = {variant.kernels(),   variant.constants(), views[0].extents[3],
+                     views[2].extents[3], int(views[0].type),  deviceNumber};
+    if (PyObject *found = recent.find(key))
       return Owned(Py_NewRef(found));
-    if (PyErr_Occurred())
-      return Owned();
-    return Owned(PyObject_CallMethodObjArgs(given.variant, method, type.get(), headDimQk.get(),
-                                            headDimV.get(), device.get(), given.constants,
-                                            nullptr));
+    // Its dictionary has it, or it is made.
+    static PyObject *const method = PyUnicode_InternFromString("_kernel");
+    Owned type(PyLong_FromLong(key.type)), headDimQk(PyLong_FromLongLong(key.headDimQk)),
+        headDimV(PyLong_FromLongLong(key.headDimV));
+    Owned kernel(type && headDimQk && headDimV
+                     ? PyObject_CallMethodObjArgs(variant.object(), method, type.get(),
+                                                  headDimQk.get(), headDimV.get(), device.get(),
+                                                  variant.constants(), nullptr)
+                     : nullptr);
+    if (kernel)
+      recent.keep(key, kernel.get());
+    return kernel;
   }
 
   bool chooseEmpty() {
@@ -164,7 +271,7 @@ private:
     PyObject *function = isHost        ? framework.emptyHost
                          : isElsewhere ? framework.emptyOn
                                        : framework.emptyCuda;
-    PyObject *elements = PyTuple_GetItem(framework.types, type);
+    PyObject *elements = PyTuple_GetItem(framework.elementTypes, type);
     return Owned(elements
                      ? PyObject_CallFunctionObjArgs(function, shape.get(), strides.get(), elements,
                                                     isElsewhere ? device.get() : nullptr, nullptr)
@@ -183,24 +290,74 @@ private:
     const tesela_tensor &q = views[0];
     return empty(TESELA_F32, {q.extents[0], q.extents[1], q.extents[2]}, {0, 1, 2});
   }
+
+  /// The framework counts what is written to a tensor of the caller's.
+  bool tellOfOutput() const {
+    if (given.out == Py_None)
+      return true;
+    return Owned(PyObject_CallFunctionObjArgs(framework.written, given.out, nullptr)).get();
+  }
 };
 
-/// attend(variant, kernels, q, k, v, out, scale, values, constants, is_bshd, return_lse)
-PyObject *attend(PyObject *self, PyObject *const *given, Py_ssize_t count) {
-  if (count != 11)
-    return PyErr_Format(PyExc_TypeError, "attend takes 11 arguments, not %zd", count);
-  Arguments arguments = {given[0], given[1], given[2], given[3], given[4], given[5],
-                         given[6], given[7], given[8], given[9], given[10]};
-  Call call(reinterpret_cast<EagerObject *>(self)->framework, arguments);
+constexpr Py_ssize_t argumentCount = 9;
+
+PyObject *refuse(const char *method, Py_ssize_t count) {
+  return PyErr_Format(PyExc_TypeError, "%s takes %zd arguments, not %zd", method, argumentCount,
+                      count);
+}
+
+/// launch(q, k, v, variant, scale, return_lse, is_bshd, out, parameters)
+PyObject *launch(PyObject *self, PyObject *const *given, Py_ssize_t count) {
+  if (count != argumentCount)
+    return refuse("launch", count);
+  Call call(eagerOf(self), given);
+  if (!call.findVariant())
+    return nullptr;
   if (!call.readInputs())
     Py_RETURN_NONE;
-  return call.run();
+  return call.run() ? call.both() : nullptr;
+}
+
+/// attend(q, k, v, variant, scale, return_lse, is_bshd, out, parameters)
+PyObject *attend(PyObject *self, PyObject *const *given, Py_ssize_t count) {
+  if (count != argumentCount)
+    return refuse("attend", count);
+  Call call(eagerOf(self), given);
+  if (!call.findVariant())
+    return nullptr;
+  switch (call.lookAround()) {
+  case Besides::Raised:
+    return nullptr;
+  case Besides::Dispatcher:
+    Py_RETURN_NONE;
+  case Besides::Rules:
+    Py_RETURN_FALSE;
+  case Besides::Nothing:
+    break;
+  }
+  if (!call.readInputs())
+    Py_RETURN_FALSE;
+  return call.run() ? call.results() : nullptr;
+}
+
+/// needs_dispatcher(*tensors)
+PyObject *needsDispatcher(PyObject *self, PyObject *const *tensors, Py_ssize_t count) {
+  Besides found = lookAtTensors(frameworkOf(self), tensors, count);
+  return found == Besides::Raised ? nullptr : PyBool_FromLong(found != Besides::Nothing);
 }
 
 PyMethodDef methods[] = {
     {"attend", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(attend)), METH_FASTCALL,
-     "attend(variant, kernels, q, k, v, out, scale, values, constants, is_bshd, return_lse): (o, "
-     "lse or None); None where there are no kernels for such tensors."},
+     "attend(q, k, v, variant, scale, return_lse, is_bshd, out, parameters): o, or (o, lse). None "
+     "where the framework's dispatcher must see the call; False where autograd or autocast has a "
+     "rule for it, or no kernel is for such tensors."},
+    {"launch", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(launch)), METH_FASTCALL,
+     "launch(q, k, v, variant, scale, return_lse, is_bshd, out, parameters): (o, lse or None), "
+     "whatever else sees the call; None where no kernel is for such tensors."},
+    {"needs_dispatcher",
+     reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(needsDispatcher)), METH_FASTCALL,
+     "needs_dispatcher(*tensors): whether the framework's dispatcher must see what is done with "
+     "them."},
     {}};
 
 PyType_Slot slots[] = {{Py_tp_doc, const_cast<char *>("Calls over a framework's tensors.")},

@@ -59,9 +59,11 @@ struct Kernel {
   VariantObject *variant;
   tesela_kernel_options options; ///< without what a bucket expects
   std::unique_ptr<tesela_parameter[]> constants;
+  std::unique_ptr<const char *[]> bindings;
   std::unique_ptr<Slot[]> slots;              ///< the parameters of a launch
   Py_ssize_t slotCount = 0, captureCount = 0; ///< the captures are the variant's alone
-  PyObject *schedule = nullptr, *algorithm = nullptr, *constantNames = nullptr; ///< their texts
+  PyObject *schedule = nullptr, *algorithm = nullptr, *constantNames = nullptr,
+           *bindingTexts = nullptr; ///< their texts
   std::atomic<tesela_kernel *> ofBucket[bucketCount] = {};
 
   ~Kernel() {
@@ -72,6 +74,7 @@ struct Kernel {
     Py_XDECREF(schedule);
     Py_XDECREF(algorithm);
     Py_XDECREF(constantNames);
+    Py_XDECREF(bindingTexts);
   }
 };
 
@@ -131,17 +134,36 @@ bool readConstants(Kernel &kernel, PyObject *constants) {
   return true;
 }
 
+bool readBindings(Kernel &kernel, PyObject *bindings) {
+  Py_ssize_t count = PyTuple_Size(bindings);
+  kernel.bindings.reset(new (std::nothrow) const char *[count + 1]);
+  if (!kernel.bindings) {
+    PyErr_NoMemory();
+    return false;
+  }
+  for (Py_ssize_t i = 0; i < count; ++i) {
+    kernel.bindings[i] = PyUnicode_AsUTF8AndSize(PyTuple_GetItem(bindings, i), nullptr);
+    if (!kernel.bindings[i])
+      return false;
+  }
+  kernel.options.bindings = kernel.bindings.get();
+  kernel.options.binding_count = size_t(count);
+  return true;
+}
+
 void destroy(PyObject *object) {
   delete reinterpret_cast<KernelObject *>(object)->kernel;
   freeObject(object);
 }
 
-/// Kernel(context, variant, type, head_dim_qk, head_dim_v, constants, schedule, algorithm, dropout)
+/// Kernel(context, variant, type, head_dim_qk, head_dim_v, constants, schedule, algorithm,
+/// bindings, dropout)
 PyObject *make(PyTypeObject *type, PyObject *arguments, PyObject *) {
-  PyObject *context, *variant, *constants, *schedule, *algorithm;
+  PyObject *context, *variant, *constants, *schedule, *algorithm, *bindings;
   int inputType, headDimQk, headDimV, drops;
-  if (!PyArg_ParseTuple(arguments, "OOiiiO!UUp", &context, &variant, &inputType, &headDimQk,
-                        &headDimV, &PyTuple_Type, &constants, &schedule, &algorithm, &drops))
+  if (!PyArg_ParseTuple(arguments, "OOiiiO!UUO!p", &context, &variant, &inputType, &headDimQk,
+                        &headDimV, &PyTuple_Type, &constants, &schedule, &algorithm, &PyTuple_Type,
+                        &bindings, &drops))
     return nullptr;
   if (!asObject(context, contextType, "context") || !asObject(variant, variantType, "variant"))
     return nullptr;
@@ -156,6 +178,7 @@ PyObject *make(PyTypeObject *type, PyObject *arguments, PyObject *) {
   kernel->schedule = Py_NewRef(schedule);
   kernel->algorithm = Py_NewRef(algorithm);
   kernel->constantNames = Py_NewRef(constants);
+  kernel->bindingTexts = Py_NewRef(bindings);
   kernel->options = sized<tesela_kernel_options>();
   tesela_kernel_options &options = kernel->options;
   options.variant = PyUnicode_AsUTF8AndSize(kernel->variant->text, nullptr);
@@ -167,7 +190,7 @@ PyObject *make(PyTypeObject *type, PyObject *arguments, PyObject *) {
   options.algorithm = PyUnicode_AsUTF8AndSize(algorithm, nullptr);
   options.dropout = drops;
   if (!options.schedule || !options.algorithm || !readSlots(*kernel) ||
-      !readConstants(*kernel, constants))
+      !readConstants(*kernel, constants) || !readBindings(*kernel, bindings))
     return nullptr;
   return self.release();
 }
@@ -306,13 +329,15 @@ private:
 
 /// The tensors of a launch, in the order of its arguments: five of attention, and those of its
 /// gradients besides, which the C API takes by name.
-constexpr const char *tensorNames[] = {"q", "k", "v", "o", "lse", "do", "dq", "dk", "dv"};
-constexpr int forwardTensors = 5, backwardTensors = 9, lsePlace = 4;
+constexpr const char *tensorNames[] = {"q", "k", "v", "o", "lse", "do", "dlse", "dq", "dk", "dv"};
+constexpr int forwardTensors = 5, parametersTensors = 7, backwardTensors = 10, lsePlace = 4,
+              dlsePlace = 6;
 
 /// A launch's arguments as the C API takes them.
 class Launch {
 public:
-  /// The tensors, scale, values, is_bshd. Without a logarithm to write lse is None.
+  /// The tensors, scale, values, is_bshd. Without a logarithm to write lse is None, without a
+  /// gradient of it dlse.
   bool read(Kernel &kernel, PyObject *const *arguments, int tensorCount) {
     PyObject *const *rest = arguments + tensorCount;
     int isBshd = PyObject_IsTrue(rest[2]);
@@ -320,11 +345,12 @@ public:
       return false;
     given = sized<tesela_tensor_arguments>();
     for (int i = 0; i < tensorCount; ++i) {
-      if (i == lsePlace && arguments[i] == Py_None)
+      bool isOfRows = i == lsePlace || i == dlsePlace;
+      if (isOfRows && arguments[i] == Py_None)
         continue;
       if (!readTensor(arguments[i], tensorNames[i], tensors[i], holders[i]))
         return false;
-      if (isBshd && i != lsePlace)
+      if (isBshd && !isOfRows)
         swapLengthAndHeads(tensors[i]);
       if (i >= forwardTensors)
         named[given.tensor_count++] = {tensorNames[i], &tensors[i]};
@@ -338,6 +364,27 @@ public:
     std::copy_n(views, hasLse ? forwardTensors : forwardTensors - 1, tensors);
     return complete(kernel, hasLse, scale, ofParameters);
   }
+  /// After read(): the gradients of parameters, tensors with these names.
+  bool addGradients(PyObject *names, PyObject *gradients) {
+    size_t count = size_t(PyTuple_Size(names)), first = given.tensor_count;
+    more.reset(new (std::nothrow) More[count]);
+    all.reset(new (std::nothrow) tesela_named_tensor[first + count]);
+    if (!more || !all || size_t(PyTuple_Size(gradients)) != count) {
+      PyErr_SetString(PyExc_TypeError, "the launch takes a tensor for each name");
+      return false;
+    }
+    std::copy_n(named, first, all.get());
+    for (size_t i = 0; i < count; ++i) {
+      const char *name = PyUnicode_AsUTF8AndSize(PyTuple_GetItem(names, Py_ssize_t(i)), nullptr);
+      if (!name || !readTensor(PyTuple_GetItem(gradients, Py_ssize_t(i)), name, more[i].tensor,
+                               more[i].holder))
+        return false;
+      all[first + i] = {name, &more[i].tensor};
+    }
+    given.tensors = all.get();
+    given.tensor_count = first + count;
+    return true;
+  }
   int64_t queries() const { return tensors[0].extents[2]; }
   int64_t keys() const { return tensors[1].extents[2]; }
 
@@ -347,6 +394,12 @@ private:
   tesela_tensor tensors[backwardTensors];
   Owned holders[backwardTensors];
   tesela_named_tensor named[backwardTensors - forwardTensors];
+  struct More {
+    tesela_tensor tensor;
+    Owned holder;
+  };
+  std::unique_ptr<More[]> more;
+  std::unique_ptr<tesela_named_tensor[]> all;
   Values values;
 
   bool complete(Kernel &kernel, bool hasLse, PyObject *scale, PyObject *ofParameters) {
@@ -420,16 +473,19 @@ bool run(Kernel &kernel, Launch &launch, void *stream, const Allocate &allocate,
   return false;
 }
 
-/// The tensors, scale, values, is_bshd, stream, allocate.
+/// The tensors, scale, values, is_bshd, stream, allocate; then, with `hasGradients`, the names of
+/// gradients of parameters and their tensors.
 PyObject *launchTensors(PyObject *self, PyObject *const *arguments, Py_ssize_t count,
-                        int tensorCount, bool needsMemory) {
-  if (count != tensorCount + 5)
-    return PyErr_Format(PyExc_TypeError, "the launch takes %d arguments, not %zd", tensorCount + 5,
-                        count);
+                        int tensorCount, bool needsMemory, bool hasGradients = false) {
+  int expected = tensorCount + 5 + 2 * hasGradients;
+  if (count != expected)
+    return PyErr_Format(PyExc_TypeError, "the launch takes %d arguments, not %zd", expected, count);
   PyObject *streamOf = arguments[tensorCount + 3], *allocate = arguments[tensorCount + 4];
   Kernel &kernel = kernelOf(self);
   Launch launch;
   if (!launch.read(kernel, arguments, tensorCount))
+    return nullptr;
+  if (hasGradients && !launch.addGradients(arguments[expected - 2], arguments[expected - 1]))
     return nullptr;
   void *stream = PyLong_AsVoidPtr(streamOf);
   if (!stream && PyErr_Occurred())
@@ -444,9 +500,15 @@ PyObject *launch(PyObject *self, PyObject *const *arguments, Py_ssize_t count) {
   return launchTensors(self, arguments, count, forwardTensors, kernelOf(self).captureCount > 0);
 }
 
-/// launch_backward(q, k, v, o, lse, do, dq, dk, dv, scale, values, is_bshd, stream, allocate)
+/// launch_backward(q, k, v, o, lse, do, dlse, dq, dk, dv, scale, values, is_bshd, stream, allocate)
 PyObject *launchBackward(PyObject *self, PyObject *const *arguments, Py_ssize_t count) {
   return launchTensors(self, arguments, count, backwardTensors, true);
+}
+
+/// launch_parameters(q, k, v, o, lse, do, dlse, scale, values, is_bshd, stream, allocate, names,
+/// gradients)
+PyObject *launchParameters(PyObject *self, PyObject *const *arguments, Py_ssize_t count) {
+  return launchTensors(self, arguments, count, parametersTensors, true, /*hasGradients=*/true);
 }
 
 bool readLengths(PyObject *self, PyObject *arguments, int &bucket) {
@@ -542,8 +604,12 @@ PyMethodDef methods[] = {
      "launch(q, k, v, o, lse, scale, values, is_bshd, stream, allocate)"},
     {"launch_backward", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(launchBackward)),
      METH_FASTCALL,
-     "launch_backward(q, k, v, o, lse, do, dq, dk, dv, scale, values, is_bshd, stream, allocate); "
-     "of a kernel of the algorithm \"backward\""},
+     "launch_backward(q, k, v, o, lse, do, dlse, dq, dk, dv, scale, values, is_bshd, stream, "
+     "allocate); of a kernel of the algorithm \"backward\""},
+    {"launch_parameters",
+     reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(launchParameters)), METH_FASTCALL,
+     "launch_parameters(q, k, v, o, lse, do, dlse, scale, values, is_bshd, stream, allocate, names, "
+     "gradients); of a kernel of the algorithm \"backward_parameters\""},
     {"address", address, METH_VARARGS,
      "address(queries, keys): the tesela_kernel * for launches of these lengths, as a number; "
      "it lives as long as this object."},

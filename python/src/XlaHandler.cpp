@@ -12,6 +12,7 @@
 //   results     o, and lse if it is asked for
 //   attributes  algorithm  "forward", also where there is none; or "backward": the arguments are
 //                          then q, k, v, o, lse, do and the values, the results dq, dk and dv
+//               has_dlse   i32: whether dlse stands behind do; 0 also where there is none
 //               text       of the variant
 //               constants  values of its const parameters, "name=value,..."; as Python wrote them
 //               operands   the names of the parameters among the arguments, "name,..."
@@ -84,7 +85,7 @@ struct Attributes {
   const double *numbers = nullptr;
   size_t numberCount = 0;
   double scale = 0;
-  bool isBshd = false;
+  bool isBshd = false, hasDlse = false;
 
   void read(const xla::Attributes &given) {
     for (int64_t i = 0; i < given.count; ++i) {
@@ -128,6 +129,8 @@ private:
       scale = *static_cast<const double *>(value.value);
     else if (name == "is_bshd")
       isBshd = *static_cast<const int32_t *>(value.value) != 0;
+    else if (name == "has_dlse")
+      hasDlse = *static_cast<const int32_t *>(value.value) != 0;
   }
 };
 
@@ -274,7 +277,7 @@ private:
   size_t argumentCount() const { return size_t(frame.arguments.count); }
   bool isBackward() const { return attributes.algorithm == "backward"; }
   /// Where the values of parameters begin.
-  size_t operandsBegin() const { return isBackward() ? 6 : 3; }
+  size_t operandsBegin() const { return isBackward() ? 6 + attributes.hasDlse : 3; }
 
   xla::Error *readDevice() {
     if (isHost)
@@ -341,7 +344,7 @@ private:
     if (attributes.isBshd)
       for (tesela_tensor &tensor : tensors)
         if (&tensor < &tensors[operandsBegin()] || &tensor >= result)
-          swapLengthAndHeads(tensor); // but for lse, which has three axes
+          swapLengthAndHeads(tensor); // but for lse and dlse, which have three axes
     return nullptr;
   }
 
@@ -353,6 +356,8 @@ private:
     given.o = &tensors[3];
     given.lse = &tensors[4];
     named = {{"do", &tensors[5]}, {"dq", &result[0]}, {"dk", &result[1]}, {"dv", &result[2]}};
+    if (attributes.hasDlse)
+      named.push_back({"dlse", &tensors[6]});
     given.tensors = named.data();
     given.tensor_count = named.size();
   }

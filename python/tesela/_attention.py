@@ -109,12 +109,9 @@ def attention(
     function = getattr(_known, _framework(type(q)))
     if layout != "bhsd" and layout != "bshd":
         raise InvalidArgumentError(f"the layout is {layout!r}, it must be 'bhsd' or 'bshd'")
-    if not isinstance(variant, Variant):
-        if callable(variant):  # the parameters are arguments of the function
-            variant, parameters = variant_of(variant, **parameters), {}
-        else:
-            variant = as_variant(variant)
+    if callable(variant):  # the parameters are arguments of the function
+        variant, parameters = variant_of(variant, **parameters), {}
     if dropout_p != 0:
         draw = getattr(_known_dropout, _framework(type(q)))
-        variant = variant._dropping({"dropout.p": dropout_p, **draw(q, seed)})
+        variant = as_variant(variant)._dropping({"dropout.p": dropout_p, **draw(q, seed)})
     return function(q, k, v, variant, scale, return_lse, layout == "bshd", out, parameters)

@@ -1,6 +1,6 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 version: str
@@ -76,6 +76,7 @@ class Kernel:
         constants: tuple[tuple[str, float], ...],
         schedule: str,
         algorithm: str,
+        bindings: tuple[str, ...],
         dropout: bool,
         /,
     ) -> Kernel: ...
@@ -101,6 +102,7 @@ class Kernel:
         o: Tensor,
         lse: Tensor,
         do: Tensor,
+        dlse: Tensor | None,
         dq: Tensor,
         dk: Tensor,
         dv: Tensor,
@@ -109,6 +111,24 @@ class Kernel:
         is_bshd: bool,
         stream: int,
         allocate: Callable[[int], Tensor] | None,
+        /,
+    ) -> None: ...
+    def launch_parameters(
+        self,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        o: Tensor,
+        lse: Tensor,
+        do: Tensor,
+        dlse: Tensor | None,
+        scale: float | None,
+        values: tuple[Any, ...],
+        is_bshd: bool,
+        stream: int,
+        allocate: Callable[[int], Tensor] | None,
+        names: tuple[str, ...],
+        gradients: tuple[Tensor, ...],
         /,
     ) -> None: ...
     def address(self, queries: int, keys: int, /) -> int: ...
@@ -131,29 +151,51 @@ class Kernel:
 class Eager:
     def __new__(
         cls,
-        types: tuple[Any, ...],
+        *,
+        element_types: tuple[Any, ...],
         empty_host: Callable[..., Tensor],
         empty_cuda: Callable[..., Tensor],
         current_device: Callable[[], int] | None,
         empty_on: Callable[..., Tensor],
         workspace: Callable[[int, int], Tensor],
-        /,
+        written: Callable[[Tensor], object],
+        tensor_types: tuple[type, ...],
+        is_pending: Callable[[Tensor], bool],
+        observers: tuple[Callable[[], object], ...],
+        forward_mode: Any,
+        is_grad_enabled: Callable[[], bool],
+        is_autocasting: Callable[[], bool],
+        variant_type: type,
+        variants: dict[str, Any],
+        as_variant: Callable[[Any], Any],
     ) -> Eager: ...
     def attend(
         self,
-        variant: Any,
-        kernels: dict[tuple[Any, ...], Kernel],
         q: Tensor,
         k: Tensor,
         v: Tensor,
-        out: Tensor | None,
+        variant: Any,
         scale: float | None,
-        values: tuple[Any, ...],
-        constants: tuple[tuple[str, float], ...],
-        is_bshd: bool,
         return_lse: bool,
+        is_bshd: bool,
+        out: Tensor | None,
+        parameters: Mapping[str, Any],
+        /,
+    ) -> Any: ...
+    def launch(
+        self,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        variant: Any,
+        scale: float | None,
+        return_lse: bool,
+        is_bshd: bool,
+        out: Tensor | None,
+        parameters: Mapping[str, Any],
         /,
     ) -> tuple[Tensor, Tensor | None] | None: ...
+    def needs_dispatcher(self, *tensors: Tensor) -> bool: ...
 
 class Preparation:
     def wait(self, milliseconds: int, /) -> bool: ...

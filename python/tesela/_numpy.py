@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,7 +14,7 @@ from tesela import _native
 from tesela._contexts import HOST
 from tesela._dropout import of_seed
 from tesela._errors import InvalidArgumentError, UnsupportedError
-from tesela._variant import Variant
+from tesela._variant import Variant, as_variant
 
 _NAMES = {"float32": _native.F32, "float16": _native.F16, "bfloat16": _native.BF16}
 _types: dict[np.dtype[Any], int] = {}
@@ -40,7 +41,7 @@ def attention(
     q: np.ndarray[Any, Any],
     k: Any,
     v: Any,
-    variant: Variant,
+    variant: Variant | str | os.PathLike[str],
     scale: float | None,
     return_lse: bool,
     is_bshd: bool,
@@ -58,6 +59,7 @@ def attention(
     input_type = _types.get(dtype)
     if input_type is None:
         input_type = _input_type(dtype)
+    variant = as_variant(variant)
     values, constants = variant._arguments(parameters)
     head_dim_v = v.shape[3]
     kernel = variant._kernel(input_type, shape[3], head_dim_v, HOST, constants)

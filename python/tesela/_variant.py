@@ -117,7 +117,7 @@ class Variant:
     Made by :func:`tesela.variant`. It is immutable, and may be used by several threads at once.
     """
 
-    __slots__ = ("_constants", "_program", "_values", "bound")
+    __slots__ = ("_constants", "_for_launch", "_program", "_values", "bound")
 
     def __init__(self, program: _Program, values: Mapping[str, Any]) -> None:
         known = program.slots + program.constants
@@ -130,6 +130,14 @@ class Variant:
         self._values = tuple(values.get(name) for name in program.slots)
         self._constants = tuple(
             (name, float(values[name])) for name in program.constants if name in values
+        )
+        # What python/src/Eager.cpp reads, at once.
+        self._for_launch = (
+            self.bound,
+            self._values,
+            self._constants,
+            program.kernels,
+            program.place,
         )
 
     @property
@@ -244,10 +252,10 @@ class Variant:
         device: int,
         constants: tuple[tuple[str, float], ...],
         algorithm: str = "forward",
+        bindings: tuple[str, ...] = (),
     ) -> _native.Kernel:
         """The kernel for all launches of these plain values. Compiles nothing: a launch does."""
-        # python/src/Eager.cpp looks it up by the same key.
-        key = (input_type, head_dim_qk, head_dim_v, device, constants, algorithm)
+        key = (input_type, head_dim_qk, head_dim_v, device, constants, algorithm, *bindings)
         found = self._program.kernels.get(key)
         if found is not None:
             return found
@@ -260,6 +268,7 @@ class Variant:
             constants,
             "",
             algorithm,
+            bindings,
             self._program.drops,
         )
         return self._program.kernels.setdefault(key, made)
@@ -290,6 +299,9 @@ _known = SimpleNamespace()
 
 _places: dict[str, str] = {}
 """The attribute of ``_known``, by name of the library, text or path."""
+
+known_variants: dict[str, Variant] = {}
+"""The same variants by name of the library, text or path, for python/src/Eager.cpp."""
 
 _lock = Lock()
 
@@ -327,6 +339,7 @@ def _load(source: str) -> str:
         with _lock:
             place = f"variant_{len(_places)}"
             setattr(_known, place, found)
+            known_variants[source] = found
             _places[source] = place
     return place
 

@@ -157,7 +157,10 @@ Result<Explanation> explain(const KernelOptions &options, const ExplainArguments
     return status.error();
   if (Status status = checkIsAttention(options, "the picture of a mask's tiles"); !status)
     return status.error();
-  Result<KernelSpecification> specification = makeSpecification(options, "host");
+  KernelOptions ofPass = options;
+  if (arguments.pass != TilePass::forward)
+    ofPass.algorithm = backwardAlgorithm;
+  Result<KernelSpecification> specification = makeSpecification(ofPass, "host");
   if (!specification)
     return specification.error();
   Result<Variant> variant =
@@ -179,6 +182,7 @@ Result<Explanation> explain(const KernelOptions &options, const ExplainArguments
   ThreadPool pool(threads);
   ExplainRequest request;
   request.specification = std::move(*specification);
+  request.pass = arguments.pass;
   request.bindings = bindings;
   request.inParallel = [&](int64_t items, const std::function<void(int64_t)> &work) {
     return pool.run(items, 0, [&](int64_t item, void *) { work(item); });

@@ -22,8 +22,12 @@ Result<TuneReport> tune(const Context &context, const KernelOptions &options,
   if (!(tuning.seconds > 0))
     return Error(Code::invalidArgument, "the time for tuning is " + std::to_string(tuning.seconds) +
                                             " seconds, it must be more than 0");
-  if (Status status = checkIsAttention(options, "tuning"); !status)
-    return status.error();
+  if (options.algorithm != forwardAlgorithm && options.algorithm != backwardAlgorithm)
+    return Error(
+        Code::unsupported,
+        "tuning is of attention and its gradients, the algorithms 'forward' and 'backward', "
+        "not of '" +
+            options.algorithm + "': name one of these");
   if (options.dropout)
     return Error(Code::unsupported, "kernels with dropout are not tuned: tune without dropout, and "
                                     "give the schedule that was found in the options");

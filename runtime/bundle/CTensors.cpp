@@ -91,21 +91,21 @@ private:
       constexpr size_t H = 1, Hkv = 2;
       bool tellsHeads = sources[Hkv] == i && sources[H];
       text += fmt::format("  {}_tensor {}; /* {}{}{} */\n", name, members[i], shapeOf(tensor),
-                          tellsHeads ? "; H is a multiple of Hkv" : "", isWritten(tensor));
+                          tellsHeads ? "; H is a multiple of Hkv" : "", use(tensor));
     });
     forEach(/*contiguous=*/true, [&](size_t i) {
       const TensorArgument &tensor = artifact.tensors[i];
       text += fmt::format("  {}void *{};{} /* {} {} without gaps{} */\n",
                           tensor.role == TensorArgument::Role::out ? "" : "const ", members[i],
                           std::string(members[i].size() < 9 ? 9 - members[i].size() : 0, ' '),
-                          elementTypeName(tensor.type), shapeOf(tensor), isWritten(tensor));
+                          elementTypeName(tensor.type), shapeOf(tensor), use(tensor));
     });
     return text;
   }
-  static const char *isWritten(const TensorArgument &tensor) {
-    return tensor.optional                            ? ": written, but not at NULL"
-           : tensor.role == TensorArgument::Role::out ? ": written"
-                                                      : "";
+  static const char *use(const TensorArgument &tensor) {
+    if (tensor.role == TensorArgument::Role::out)
+      return tensor.optional ? ": written, but not at NULL" : ": written";
+    return tensor.optional ? ": zeros at NULL" : "";
   }
 
   std::string views() const {

@@ -61,10 +61,16 @@ bool isNaNRow(const Reference &reference, int64_t row) {
 using RowNames = std::function<std::string(int64_t)>;
 
 /// Why no result can be held against the row. Empty: it can.
-std::string faultOfRow(const Reference &reference, int64_t row, const RowNames &nameOf) {
+std::string faultOfRow(const Reference &reference, int64_t row, bool isGradient,
+                       const RowNames &nameOf) {
   for (int64_t d = 0; d < reference.Dv; ++d) {
     double ref = reference.ref[row * reference.Dv + d],
            base = reference.base[row * reference.Dv + d];
+    if (isGradient && !(std::isfinite(ref) && std::isfinite(base)))
+      return fmt::format("the reference is {}, with a kernel's roundings {}, at {}, d {}: a kept "
+                         "pair's score or derivative, v or the gradient that arrives has a NaN or "
+                         "an infinity; take it out, or mask the pair",
+                         ref, base, nameOf(row), d);
     if (!std::isfinite(ref))
       return fmt::format(
           "the reference is {} at {}, d {}: a kept key's v has a NaN or an infinity; "
@@ -124,7 +130,13 @@ double rowTolerance(const Reference &reference, int64_t row, double largestMagni
          underflow * std::sqrt(double(reference.Dv));
 }
 
-Status checkShapes(const Reference &reference, const Tensor &o, const Tensor &lse) {
+bool hasExtents(const Tensor &tensor, std::initializer_list<int64_t> extents) {
+  return tensor.rank == int(extents.size()) &&
+         std::equal(extents.begin(), extents.end(), tensor.extents.begin());
+}
+
+/// `result`, called `name`, beside the reference's arrays.
+Status checkShape(const Reference &reference, const Tensor &result, std::string_view name) {
   size_t rows = size_t(reference.B * reference.H * reference.Sq), elements = rows * reference.Dv;
   if (reference.ref.size() != elements || reference.base.size() != elements ||
       reference.magnitude.size() != elements || reference.lse.size() != rows ||
@@ -133,16 +145,19 @@ Status checkShapes(const Reference &reference, const Tensor &o, const Tensor &ls
                  fmt::format("an array of the reference is not as long as its B {}, H {}, Sq {} "
                              "and Dv {} say",
                              reference.B, reference.H, reference.Sq, reference.Dv));
-  auto fits = [](const Tensor &tensor, std::initializer_list<int64_t> extents) {
-    return tensor.rank == int(extents.size()) &&
-           std::equal(extents.begin(), extents.end(), tensor.extents.begin());
-  };
-  if (o.type != reference.type || !fits(o, {reference.B, reference.H, reference.Sq, reference.Dv}))
+  if (result.type != reference.type ||
+      !hasExtents(result, {reference.B, reference.H, reference.Sq, reference.Dv}))
     return Error(Code::invalidArgument,
-                 fmt::format("o is {}, the reference is {}[{}, {}, {}, {}]", describe(o),
-                             elementTypeName(reference.type), reference.B, reference.H,
-                             reference.Sq, reference.Dv));
-  if (lse.type != ElementType::f32 || !fits(lse, {reference.B, reference.H, reference.Sq}))
+                 fmt::format("{} is {}, the reference is {}[{}, {}, {}, {}]", name,
+                             describe(result), elementTypeName(reference.type), reference.B,
+                             reference.H, reference.Sq, reference.Dv));
+  return Status::success();
+}
+
+Status checkShapes(const Reference &reference, const Tensor &o, const Tensor &lse) {
+  if (Status status = checkShape(reference, o, "o"); !status)
+    return status;
+  if (lse.type != ElementType::f32 || !hasExtents(lse, {reference.B, reference.H, reference.Sq}))
     return Error(Code::invalidArgument,
                  fmt::format("lse is {}, the reference is f32[{}, {}, {}]", describe(lse),
                              reference.B, reference.H, reference.Sq));
@@ -152,8 +167,10 @@ Status checkShapes(const Reference &reference, const Tensor &o, const Tensor &ls
 /// Holds a result against its reference, row by row.
 class Comparing {
 public:
-  Comparing(const Reference &reference, const Tensor &o, const Tensor &lse, const RowNames &nameOf)
-      : reference(reference), o(o), lse(lse), nameOf(nameOf),
+  /// `lse`: null for a gradient, which has none. `name`: of the result.
+  Comparing(const Reference &reference, const Tensor &o, const Tensor *lse, const RowNames &nameOf,
+            std::string_view name = "o")
+      : reference(reference), o(o), lse(lse), nameOf(nameOf), name(name),
         magnitude(largestOf(reference.magnitude)) {}
 
   /// `areAllRows`: the maxima over the rows are those over all of O.
@@ -164,7 +181,7 @@ public:
       isNaN[row] = isNaNRow(reference, row);
       result.nanRows += isNaN[row];
       if (!isNaN[row])
-        result.failure = faultOfRow(reference, row, nameOf);
+        result.failure = faultOfRow(reference, row, !lse, nameOf);
       if (!result.failure.empty()) {
         result.tolerance = NAN;
         return result;
@@ -177,11 +194,12 @@ public:
         checkNaNs(row);
         continue;
       }
-      checkLse(row);
+      if (lse)
+        checkLse(row);
       checkElements(row);
     }
     if (result.maxError > result.tolerance)
-      fail("o differs by {:.3g} at {}, d {}, the tolerance is {:.3g}", result.maxError,
+      fail("{} differs by {:.3g} at {}, d {}, the tolerance is {:.3g}", name, result.maxError,
            nameOf(worstElement), result.worst[3], result.tolerance);
     if (worstRowExcess > 1)
       failRow();
@@ -193,8 +211,10 @@ public:
 
 private:
   const Reference &reference;
-  const Tensor &o, &lse;
+  const Tensor &o;
+  const Tensor *lse;
   const RowNames &nameOf;
+  const std::string_view name;
   const double magnitude;
   Comparison result;
   double worstLseExcess = -HUGE_VAL, worstRowExcess = -HUGE_VAL;
@@ -215,7 +235,9 @@ private:
     return loadFloat(o.data, o.type,
                      b * o.strides[0] + h * o.strides[1] + q * o.strides[2] + d * o.strides[3]);
   }
-  float lseAt(int64_t row) const { return loadFloat(lse.data, lse.type, elementOffset(lse, row)); }
+  float lseAt(int64_t row) const {
+    return loadFloat(lse->data, lse->type, elementOffset(*lse, row));
+  }
   double refAt(int64_t row, int64_t d) const { return reference.ref[row * reference.Dv + d]; }
 
   void checkNaNs(int64_t row) {
@@ -257,9 +279,10 @@ private:
       double error = std::fabs(double(actual) - refAt(row, d));
       if (std::isnan(actual)) {
         ++result.nanCount;
-        fail("o is NaN at {}, d {}", nameOf(row), d);
+        fail("{} is NaN at {}, d {}", name, nameOf(row), d);
       } else if (empty && actual != 0) {
-        fail("o is {} at {}, d {}, a row without keys: it must be 0", actual, nameOf(row), d);
+        fail("{} is {} at {}, d {}, a row without {}: it must be 0", name, actual, nameOf(row), d,
+             lse ? "keys" : "pairs");
       }
       if (error > result.maxError) {
         auto [b, h, q] = placeOf(row);
@@ -285,10 +308,11 @@ private:
     for (int64_t d = 1; d < reference.Dv; ++d)
       if (error(d) > error(worst))
         worst = d;
-    fail("the norm of o's error in the row {} is {:.3g}, the tolerance is {:.3g} (at d {} o is "
-         "{:.3g}, it must be {:.3g})",
-         nameOf(worstRow), result.rowError, result.rowTolerance, worst, at(worstRow, worst),
-         refAt(worstRow, worst));
+    fail(
+        "the norm of {0}'s error in the row {1} is {2:.3g}, the tolerance is {3:.3g} (at d {4} {0} "
+        "is {5:.3g}, it must be {6:.3g})",
+        name, nameOf(worstRow), result.rowError, result.rowTolerance, worst, at(worstRow, worst),
+        refAt(worstRow, worst));
   }
 };
 
@@ -298,14 +322,27 @@ Result<Comparison> compare(const Reference &reference, const Tensor &o, const Te
   if (Status status = checkShapes(reference, o, lse); !status)
     return status.error();
   auto nameOf = [&](int64_t row) { return rowText(row, reference.H, reference.Sq); };
-  return Comparing(reference, o, lse, nameOf).run(/*areAllRows=*/true);
+  return Comparing(reference, o, &lse, nameOf).run(/*areAllRows=*/true);
+}
+
+Result<Comparison> compareGradient(const Reference &reference, const Tensor &gradient,
+                                   std::string_view name) {
+  if (Status status = checkShape(reference, gradient, name); !status)
+    return status.error();
+  bool isOfKeys = name == "dk" || name == "dv";
+  auto nameOf = [&](int64_t row) {
+    return fmt::format("b {}, {} {}, {} {}", row / reference.Sq / reference.H,
+                       isOfKeys ? "hkv" : "h", row / reference.Sq % reference.H,
+                       isOfKeys ? "k" : "q", row % reference.Sq);
+  };
+  return Comparing(reference, gradient, nullptr, nameOf, name).run(/*areAllRows=*/true);
 }
 
 Result<Comparison> compareRows(const Reference &reference, const Tensor &o, const Tensor &lse,
                                const RowNames &nameOf) {
   if (Status status = checkShapes(reference, o, lse); !status)
     return status.error();
-  return Comparing(reference, o, lse, nameOf).run(/*areAllRows=*/false);
+  return Comparing(reference, o, &lse, nameOf).run(/*areAllRows=*/false);
 }
 
 } // namespace tesela

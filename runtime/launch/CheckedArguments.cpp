@@ -343,6 +343,7 @@ private:
   std::optional<int64_t> expectedExtent(const DeclaredAxis &axis) const {
     switch (axis.kind) {
     case DeclaredAxis::Kind::any:
+    case DeclaredAxis::Kind::captured: // known once captured tensors are (checkLikeCaptures)
       return std::nullopt;
     case DeclaredAxis::Kind::number:
       return axis.value;
@@ -365,12 +366,15 @@ private:
       meaning += meaning.empty() ? "" : ", ";
       meaning += axis.kind == DeclaredAxis::Kind::extent     ? names[axis.value]
                  : axis.kind == DeclaredAxis::Kind::computed ? axis.expression.text()
-                                                             : number;
+                 : axis.kind == DeclaredAxis::Kind::captured
+                     ? "as " + signature.parameters[axis.value].name
+                     : number;
     }
     return {std::string(elementTypeName(declared.type)) + "[" + shape + "]", "[" + meaning + "]"};
   }
 
-  Status checkContiguous(const DeclaredTensor &declared, const Tensor &tensor) const {
+  /// Strides of extents of 1 become those of a tensor without gaps.
+  Status checkContiguous(const DeclaredTensor &declared, Tensor &tensor) const {
     const std::string &name = declared.name;
     int rank = int(declared.axes.size());
     bool fits = tensor.type == declared.type && tensor.rank == rank;
@@ -401,11 +405,34 @@ private:
                        std::to_string(tensor.strides[axis]) + ", it must be " +
                        std::to_string(stride) + ": " + name + " is " +
                        (declared.isWritten ? "written" : "read") + " without gaps");
+      tensor.strides[axis] = stride;
       stride *= tensor.extents[axis];
     }
     return Status::success();
   }
 };
+
+/// Tensors whose extents are those of captured tensors.
+Status checkLikeCaptures(const Signature &signature, const ArgumentRules &rules,
+                         const CheckedArguments &checked) {
+  for (size_t i = 0; i < signature.tensors.size(); ++i) {
+    const DeclaredTensor &declared = signature.tensors[i];
+    if (declared.isWritten && !rules.checkResults)
+      continue;
+    for (size_t axis = 0; axis < declared.axes.size(); ++axis) {
+      const DeclaredAxis &expected = declared.axes[axis];
+      if (expected.kind != DeclaredAxis::Kind::captured)
+        continue;
+      const Tensor &capture = checked.captures[expected.value];
+      int64_t extent = capture.extents[expected.axis];
+      if (checked.tensors[i].extents[axis] != extent)
+        return invalid(is(declared, checked.tensors[i]) + ", its extent of axis " +
+                       std::to_string(axis) + " must be " + std::to_string(extent) +
+                       ", as that of " + signature.parameters[expected.value].name + " is");
+    }
+  }
+  return Status::success();
+}
 
 } // namespace
 
@@ -418,7 +445,9 @@ Status checkArguments(const Signature &signature, const LaunchArguments &argumen
     return scale.error();
   checked.scale = *scale;
   checked.capturesUnchanged = arguments.capturesUnchanged;
-  return checkParameters(signature.parameters, arguments, checked);
+  if (Status status = checkParameters(signature.parameters, arguments, checked); !status)
+    return status;
+  return checkLikeCaptures(signature, rules, checked);
 }
 
 Result<CheckedArguments> checkArguments(const Signature &signature,

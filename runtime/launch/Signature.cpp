@@ -8,9 +8,22 @@
 
 namespace tesela {
 
-static DeclaredAxis declaredAxis(const std::optional<Expression> &extent) {
+/// The axis of a captured tensor that an expression is; null where it is none.
+static const CaptureAxis *captureAxis(const Expression &extent) {
+  const std::vector<CaptureAxis> &axes = extent.captureAxes();
+  bool isOne = axes.size() == 1 &&
+               extent.text() == axes.front().name + "." + std::to_string(axes.front().axis);
+  return isOne ? &axes.front() : nullptr;
+}
+
+static DeclaredAxis declaredAxis(const std::optional<Expression> &extent,
+                                 const std::vector<Parameter> &parameters) {
   if (!extent)
     return {};
+  if (const CaptureAxis *captured = captureAxis(*extent)) {
+    auto parameter = std::ranges::find(parameters, captured->name.substr(1), &Parameter::name);
+    return {DeclaredAxis::Kind::captured, parameter - parameters.begin(), {}, captured->axis};
+  }
   if (std::optional<int> index = extent->extentIndex())
     return {DeclaredAxis::Kind::extent, *index, {}};
   if (std::optional<int64_t> number = extent->constant())
@@ -18,15 +31,25 @@ static DeclaredAxis declaredAxis(const std::optional<Expression> &extent) {
   return {DeclaredAxis::Kind::computed, 0, *extent};
 }
 
-static DeclaredTensor declaredTensor(const TensorArgument &argument) {
+static DeclaredTensor declaredTensor(const TensorArgument &argument,
+                                     const std::vector<Parameter> &parameters = {}) {
   DeclaredTensor tensor{argument.name, argument.type, argument.role == TensorArgument::Role::out,
                         argument.contiguous, argument.optional};
   for (const std::optional<Expression> &extent : argument.extents)
-    tensor.axes.push_back(declaredAxis(extent));
+    tensor.axes.push_back(declaredAxis(extent, parameters));
   for (const TensorMember &each : tensorMembers)
     if (tensor.name == each.name)
       tensor.member = each.member;
   return tensor;
+}
+
+/// Whether it is an axis that a captured tensor has.
+static bool isOfCapture(const Expression &extent, const std::vector<Parameter> &parameters) {
+  const CaptureAxis *axis = captureAxis(extent);
+  return axis && std::ranges::any_of(parameters, [&](const Parameter &parameter) {
+           return "$" + parameter.name == axis->name && parameter.isCapture &&
+                  axis->axis < int(parameter.extents.size());
+         });
 }
 
 /// Those of the grids of the plan's own launches, and of captured tensors. Where nobody tells Hkv
@@ -64,9 +87,9 @@ Result<Signature> Signature::of(const Artifact &artifact) {
                             [&](const DeclaredTensor &each) { return each.name == argument.name; }))
       return defect("twice");
     for (const std::optional<Expression> &extent : argument.extents)
-      if (extent && !extent->captureAxes().empty())
+      if (extent && !extent->captureAxes().empty() && !isOfCapture(*extent, artifact.parameters))
         return defect("with the extent '" + extent->text() + "'");
-    signature.tensors.push_back(declaredTensor(argument));
+    signature.tensors.push_back(declaredTensor(argument, artifact.parameters));
   }
   signature.parameters = artifact.parameters;
   for (const Launch &launch : artifact.launches)

@@ -22,13 +22,15 @@ namespace tesela {
 /// What the extent of a tensor's axis has to be.
 struct DeclaredAxis {
   enum class Kind {
-    any,     ///< whatever it is
-    number,  ///< `value`
-    extent,  ///< that of the launch with the index `value` in B H Hkv Sq Sk
-    computed ///< of those
+    any,      ///< whatever it is
+    number,   ///< `value`
+    extent,   ///< that of the launch with the index `value` in B H Hkv Sq Sk
+    computed, ///< of those
+    captured  ///< that of axis `axis` of the parameter with the index `value`
   } kind = Kind::any;
   int64_t value = 0;
   Expression expression;
+  int axis = 0;
 };
 
 /// A tensor that a caller passes.

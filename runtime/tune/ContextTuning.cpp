@@ -129,7 +129,7 @@ Result<Kernel> ContextTuning::request(const KernelSpecification &specification,
   if (Status status = work.mayBegin(); !status)
     return status.error();
   bool isOff = mode == Tuning::off || !specification.schedule.empty() || templateFolderInUse() ||
-               !specification.isAttention() || specification.dropout;
+               !specification.isTunable();
   if (isOff)
     return requestKernel(context, specification, limits);
   std::string kernel = recordKernel(specification);

@@ -18,6 +18,8 @@
 #include <cstring>
 #include <limits>
 #include <map>
+#include <optional>
+#include <string_view>
 
 namespace tesela {
 
@@ -165,9 +167,12 @@ Result<TuneProblem> TuneProblem::create(const Context &context, const KernelOpti
   Tensor shapes[] = {tensor(e.H, e.Sq, options.headDimQk), tensor(e.Hkv, e.Sk, options.headDimQk),
                      tensor(e.Hkv, e.Sk, options.headDimV), tensor(e.H, e.Sq, options.headDimV),
                      Tensor::contiguous(nullptr, ElementType::f32, {e.B, e.H, e.Sq})};
+  bool isBackward = options.algorithm == backwardAlgorithm;
   int64_t setBytes = 0;
   for (const Tensor &each : shapes)
     setBytes += int64_t(each.spanBytes());
+  if (isBackward) // do, dq, dk and dv
+    setBytes *= 2;
   if (setBytes > memoryBytes)
     return Error(Code::outOfMemory,
                  fmt::format("tuning: the tensors of a launch take {} MiB, {} may be used: tune "
@@ -203,6 +208,18 @@ Result<TuneProblem> TuneProblem::create(const Context &context, const KernelOpti
       return address.error();
     capture.tensor = capture.tensor.at(*address);
   }
+  std::vector<char> dO;
+  std::optional<Kernel> attention;
+  if (isBackward) {
+    KernelOptions forward = options;
+    forward.algorithm = forwardAlgorithm;
+    forward.schedule.clear();
+    Result<Kernel> compiled = context.compile(forward);
+    if (!compiled)
+      return compiled.error();
+    attention = std::move(*compiled);
+    dO = randomBytes(options.inputType, shapes[3].spanBytes(), 999); // others have the first seeds
+  }
   std::vector<char> random[3];
   for (int i = 0; i < 3; ++i)
     random[i] = randomBytes(options.inputType, shapes[i].spanBytes(), uint64_t(i) + 1);
@@ -231,9 +248,35 @@ Result<TuneProblem> TuneProblem::create(const Context &context, const KernelOpti
     }
     arguments.scalars = shape.scalars;
     arguments.captures = captures;
+    if (isBackward)
+      if (Status status = problem.addGradients(context, *attention, dO, set); !status)
+        return status.error();
     problem.sets.push_back(std::move(set));
   }
   return problem;
+}
+
+Status TuneProblem::addGradients(const Context &context, const Kernel &attention,
+                                 const std::vector<char> &dO, Set &set) {
+  LaunchArguments &arguments = set.arguments;
+  if (Status status = attention.launch(arguments, stream()); !status)
+    return status;
+  for (auto [name, like] : {std::pair("do", &arguments.o), std::pair("dq", &arguments.q),
+                            std::pair("dk", &arguments.k), std::pair("dv", &arguments.v)}) {
+    Result<Buffer> buffer = context.allocate(like->spanBytes());
+    if (!buffer)
+      return buffer.error();
+    bool isResult = std::string_view(name) != "do";
+    Status status = isResult ? context.fill(*buffer, 0xff, stream())
+                             : context.copyToDevice(*buffer, dO.data(), dO.size(), stream());
+    if (!status)
+      return status;
+    arguments.tensors.push_back({name, like->at(buffer->data())});
+    if (isResult)
+      set.gradients.push_back(buffers.size());
+    buffers.push_back(std::move(*buffer));
+  }
+  return Status::success();
 }
 
 const LaunchArguments &TuneProblem::next() {
@@ -245,12 +288,23 @@ const LaunchArguments &TuneProblem::next() {
 // Results
 //===----------------------------------------------------------------------===//
 
-namespace {
-struct Results {
-  std::vector<char> o;
-  std::vector<float> lse;
-};
-} // namespace
+Result<TuneProblem::Results> TuneProblem::resultsOf(const Context &context, const Kernel &kernel,
+                                                    const std::vector<size_t> &places) const {
+  for (size_t place : places)
+    if (Status status = context.fill(buffers[place], 0xff, stream()); !status)
+      return status.error();
+  if (Status status = kernel.launch(sets[0].arguments, stream()); !status)
+    return status.error();
+  if (Status status = context.synchronize(stream()); !status)
+    return status.error();
+  Results results;
+  for (size_t place : places) {
+    std::vector<char> &to = results.emplace_back(buffers[place].size());
+    if (Status status = context.copyToHost(to.data(), buffers[place], to.size(), stream()); !status)
+      return status.error();
+  }
+  return results;
+}
 
 /// How far two right results can be apart: twice the rule of docs/numerics.md against the exact
 /// one, with the largest |v| for the sum of p|v|, which is no larger.
@@ -260,35 +314,57 @@ static double tolerance(ElementType type, double largestLse, double largest) {
   return 2 * factor * unit * largest;
 }
 
+/// How far gradients of two kernels may be apart, by the largest number of one of them: roundings
+/// come to a few units of it, and a tile that is wrong to its own size.
+static double gradientTolerance(ElementType type) {
+  return type == ElementType::f32 ? 0x1p-14 : type == ElementType::f16 ? 0x1p-6 : 0x1p-3;
+}
+
+Status TuneProblem::compareGradients(const Context &context, const Kernel &kernel,
+                                     const Kernel &trusted) const {
+  const Set &set = sets[0];
+  Result<Results> expected = resultsOf(context, trusted, set.gradients);
+  if (!expected)
+    return expected.error();
+  Result<Results> found = resultsOf(context, kernel, set.gradients);
+  if (!found)
+    return found.error();
+  for (size_t i = 0; i < set.gradients.size(); ++i) {
+    const NamedTensor &gradient = set.arguments.tensors[i + 1]; // behind do
+    double largest = 0, error = 0;
+    for (int64_t n = 0; n < gradient.tensor.elementCount(); ++n) {
+      double want = loadFloat((*expected)[i].data(), type, n);
+      double difference = std::abs(want - double(loadFloat((*found)[i].data(), type, n)));
+      largest = std::max(largest, std::abs(want));
+      error = std::max(error, std::isnan(difference) ? HUGE_VAL : difference);
+    }
+    double allowed = gradientTolerance(type) * largest;
+    if (error > allowed)
+      return Error(Code::defect,
+                   fmt::format("its result is not the heuristic's: they differ by {:.3g} in {}, "
+                               "where {:.3g} is allowed",
+                               error, gradient.name, allowed));
+  }
+  return Status::success();
+}
+
 Status TuneProblem::compare(const Context &context, const Kernel &kernel,
                             const Kernel &trusted) const {
   const Set &set = sets[0];
-  const Buffer &o = buffers[set.o], &lse = buffers[set.lse];
-  auto resultsOf = [&](const Kernel &each) -> Result<Results> {
-    for (const Buffer *buffer : {&o, &lse})
-      if (Status status = context.fill(*buffer, 0xff, stream()); !status)
-        return status.error();
-    if (Status status = each.launch(set.arguments, stream()); !status)
-      return status.error();
-    if (Status status = context.synchronize(stream()); !status)
-      return status.error();
-    Results results{std::vector<char>(o.size()), std::vector<float>(lse.size() / sizeof(float))};
-    if (Status status = context.copyToHost(results.o.data(), o, o.size(), stream()); !status)
-      return status.error();
-    if (Status status = context.copyToHost(results.lse.data(), lse, lse.size(), stream()); !status)
-      return status.error();
-    return results;
-  };
-  Result<Results> expected = resultsOf(trusted);
+  if (!set.gradients.empty())
+    return compareGradients(context, kernel, trusted);
+  const std::vector<size_t> places = {set.o, set.lse};
+  Result<Results> expected = resultsOf(context, trusted, places);
   if (!expected)
     return expected.error();
-  Result<Results> found = resultsOf(kernel);
+  Result<Results> found = resultsOf(context, kernel, places);
   if (!found)
     return found.error();
 
   double largestLse = 0, lseError = 0;
-  for (size_t i = 0; i < expected->lse.size(); ++i) {
-    double want = expected->lse[i], have = found->lse[i];
+  for (int64_t i = 0; i < set.arguments.lse.elementCount(); ++i) {
+    double want = loadFloat((*expected)[1].data(), ElementType::f32, i),
+           have = loadFloat((*found)[1].data(), ElementType::f32, i);
     if (std::isfinite(want))
       largestLse = std::max(largestLse, std::abs(want));
     if (want == have) // infinities of rows without keys, too
@@ -304,8 +380,8 @@ Status TuneProblem::compare(const Context &context, const Kernel &kernel,
   double error = 0;
   int64_t count = set.arguments.o.elementCount();
   for (int64_t i = 0; i < count; ++i) {
-    double difference = std::abs(double(loadFloat(expected->o.data(), type, i)) -
-                                 double(loadFloat(found->o.data(), type, i)));
+    double difference = std::abs(double(loadFloat((*expected)[0].data(), type, i)) -
+                                 double(loadFloat((*found)[0].data(), type, i)));
     error = std::max(error, std::isnan(difference) ? HUGE_VAL : difference);
   }
   if (error <= allowed && lseError == 0)

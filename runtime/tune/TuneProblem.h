@@ -29,8 +29,8 @@ struct TuneInputs {
 /// mask reads.
 Result<TuneInputs> tuneInputs(const KernelOptions &options, const TuneShape &shape);
 
-/// Several sets of tensors on the device; each launch takes the next one, so that it finds none of
-/// its inputs in a cache.
+/// Several sets of tensors on the device, of attention or of its gradients; each launch takes the
+/// next one, so that it finds none of its inputs in a cache.
 class TuneProblem {
 public:
   static Result<TuneProblem> create(const Context &context, const KernelOptions &options,
@@ -50,8 +50,19 @@ public:
 private:
   struct Set {
     LaunchArguments arguments;
-    size_t o = 0, lse = 0; ///< in `buffers`
+    size_t o = 0, lse = 0;         ///< in `buffers`
+    std::vector<size_t> gradients; ///< likewise: dq, dk and dv, where these are computed
   };
+  /// What the gradients read and write besides, o and lse by a launch of attention.
+  Status addGradients(const Context &context, const Kernel &attention, const std::vector<char> &dO,
+                      Set &set);
+  /// By place, what a launch wrote there.
+  using Results = std::vector<std::vector<char>>;
+  /// Launches with the first set, and reads what `places` in `buffers` got.
+  Result<Results> resultsOf(const Context &context, const Kernel &kernel,
+                            const std::vector<size_t> &places) const;
+  Status compareGradients(const Context &context, const Kernel &kernel,
+                          const Kernel &trusted) const;
   std::vector<Buffer> buffers;
   std::shared_ptr<void> queue; ///< goes before the buffers that its launches use
   std::vector<Set> sets;

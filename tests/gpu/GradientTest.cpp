@@ -14,6 +14,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 
 using namespace tesela;
 
@@ -21,31 +22,95 @@ namespace {
 
 constexpr int B = 2, H = queryHeads, Hkv = keyHeads, Sq = 150, Sk = 201;
 
-class Algorithms : public AlgorithmCase {
-protected:
+std::vector<Sequence> sequencesOf(int keys) {
   std::vector<Sequence> sequences;
-
-  Algorithms() {
-    for (int b = 0; b < B; ++b) {
-      auto row = [b](int row) { return RowPlace{b, row}; };
-      sequences.push_back({Sq, Sk, 0, row, row});
-    }
+  for (int b = 0; b < B; ++b) {
+    auto row = [b](int row) { return RowPlace{b, row}; };
+    sequences.push_back({Sq, keys, 0, row, row});
   }
+  return sequences;
+}
 
-  struct Gradients {
-    test::GradientReference dq, dk, dv;
-  };
-  /// Compiles and launches attention, and checks O and L.
-  void expectForward();
-  /// Compiles and launches `algorithm`, and checks dq, dk and dv.
-  void expectGradients(const std::string &algorithm, const std::string &schedule);
-  /// What of them `base` computes goes where.
-  void differentiate(const Values &q, const Values &k, const Values &v, const Values &o,
-                     const Values &dO, const Values &lse, bool base, Gradients &result);
+/// What a launch of gradients reads and writes.
+struct Tensors {
+  std::vector<Sequence> sequences;
+  Values q, k, v, o, dO, lse, dlse, dq, dk, dv;
+
+  Tensors(const Context &context, ElementType type, int D, int keys = Sk)
+      : sequences(sequencesOf(keys)), q(context, type, B, H, Sq, D),
+        k(context, type, B, Hkv, keys, D), v(context, type, B, Hkv, keys, D),
+        o(context, type, B, H, Sq, D), dO(context, type, B, H, Sq, D),
+        lse(context, ElementType::f32, B, H, Sq, 1), dlse(context, ElementType::f32, B, H, Sq, 1),
+        dq(context, type, B, H, Sq, D), dk(context, type, B, Hkv, keys, D),
+        dv(context, type, B, Hkv, keys, D) {}
+
+  void randomize() { q.randomize(1), k.randomize(2), v.randomize(3), dO.randomize(4); }
+
+  LaunchArguments arguments(bool hasDlse) const {
+    LaunchArguments arguments;
+    arguments.q = q.memory.device(), arguments.k = k.memory.device();
+    arguments.v = v.memory.device(), arguments.o = o.memory.device(), arguments.lse = lse.rows();
+    arguments.tensors = {{"do", dO.memory.device()},
+                         {"dq", dq.memory.device()},
+                         {"dk", dk.memory.device()},
+                         {"dv", dv.memory.device()}};
+    if (hasDlse)
+      arguments.tensors.push_back({"dlse", dlse.rows()});
+    return arguments;
+  }
 };
 
-void Algorithms::differentiate(const Values &q, const Values &k, const Values &v, const Values &o,
-                               const Values &dO, const Values &lse, bool base, Gradients &result) {
+struct Gradients {
+  test::GradientReference dq, dk, dv;
+};
+
+/// The schedule of backward_fused at a place. Its tiles of dQ have a row for each query of a block:
+/// with warpgroups 64 for each of them. What does not fit in the registers of two of them fits in
+/// those of one.
+std::string fusedSchedule(const Place &place) {
+  std::string schedule = place.schedule;
+  if (schedule == "consumers = 2")
+    return place.dim > 64 ? "consumers = 1, block_m = 64, block_n = 64, stages = 1"
+                          : "consumers = 2, block_m = 128, block_n = 128, stages = 1";
+  if (schedule == "consumers = 0")
+    return schedule + ", block_m = 64, block_n = 64, warps = 4, stages = 1";
+  return schedule;
+}
+
+class Algorithms : public AlgorithmCase {
+protected:
+  const std::vector<Sequence> sequences = sequencesOf(Sk);
+
+  /// Compiles and launches attention, and checks O and L.
+  void expectForward();
+  /// Compiles and launches `algorithm`, and checks dq, dk and dv. `hasDlse`: with a gradient of
+  /// lse.
+  void expectGradients(const std::string &algorithm, const std::string &schedule, bool hasDlse);
+  /// o and lse of what q, k and v hold.
+  void attend(Tensors &tensors);
+  /// Launches over poisoned results.
+  void launchGradients(const Kernel &kernel, Tensors &tensors, bool hasDlse);
+  /// What `base` computes of the gradients goes where.
+  void differentiate(const Tensors &tensors, bool base, Gradients &result);
+};
+
+void Algorithms::attend(Tensors &tensors) {
+  std::vector<double> sums;
+  tensors.o.set(forward(tensors.sequences, tensors.q, tensors.k, tensors.v, /*base=*/false, sums));
+  tensors.lse.set(sums);
+}
+
+void Algorithms::launchGradients(const Kernel &kernel, Tensors &tensors, bool hasDlse) {
+  for (Values *result : {&tensors.dq, &tensors.dk, &tensors.dv})
+    ASSERT_TRUE(result->memory.poison().ok());
+  LaunchArguments arguments = tensors.arguments(hasDlse);
+  arguments.scalars = scalars;
+  captures.clear();
+  addCaptures(arguments, tensors.k.length);
+  launch(kernel, arguments);
+}
+
+void Algorithms::differentiate(const Tensors &tensors, bool base, Gradients &result) {
   auto of = [&](test::GradientReference &each, size_t size) -> std::vector<double> & {
     std::vector<double> &values = base ? each.base : each.exact;
     values.assign(size, 0);
@@ -53,15 +118,18 @@ void Algorithms::differentiate(const Values &q, const Values &k, const Values &v
       each.sizes.assign(size, 0);
     return values;
   };
+  const Values &q = tensors.q, &k = tensors.k, &v = tensors.v, &o = tensors.o, &dO = tensors.dO,
+               &lse = tensors.lse, &dlse = tensors.dlse;
   std::vector<double> &dq = of(result.dq, q.values.size()), &dk = of(result.dk, k.values.size()),
                       &dv = of(result.dv, v.values.size());
   auto round = [&](double value) { return base ? roundedTo(place.type, value) : value; };
   auto inFloat = [&](double value) { return base ? double(float(value)) : value; };
   forEachPair(
-      sequences, q, k, [&](const Sequence &each, int i, int j, const Pair &p, double exact) {
+      tensors.sequences, q, k, [&](const Sequence &each, int i, int j, const Pair &p, double exact) {
         size_t row = q.at(each.query(i), p.h), key = k.at(each.key(j), p.h / (H / Hkv));
         double s = inFloat(exact), score = variant.score(p, s), slope = variant.slope(p, s);
         double P = std::exp(inFloat(score) - lse.values[row / D]), dP = 0, delta = 0, size = 0;
+        double ofL = dlse.values[row / D];
         double errorOfP = P * (1 + std::abs(score)); // an error of the score is one of P
         double kept = weight(each.query(i).batch, p);
         for (int x = 0; x < D; ++x) {
@@ -73,7 +141,8 @@ void Algorithms::differentiate(const Values &q, const Values &k, const Values &v
           if (!base)
             result.dv.sizes[key + x] += kept * errorOfP * std::abs(given);
         }
-        double ds = round(P * (dP - inFloat(delta)) * slope);
+        double ds = round(P * (dP - inFloat(inFloat(delta) - ofL)) * slope);
+        size += std::abs(ofL);
         size *= scale * errorOfP * std::abs(slope);
         for (int x = 0; x < D; ++x) {
           dq[row + x] += scale * ds * k.values[key + x];
@@ -102,6 +171,7 @@ void Algorithms::expectForward() {
   arguments.q = q.memory.device(), arguments.k = k.memory.device();
   arguments.v = v.memory.device(), arguments.o = o.memory.device(), arguments.lse = lse.rows();
   arguments.scalars = scalars;
+  captures.clear();
   addCaptures(arguments, Sk);
   launch(*kernel, arguments);
   // Of a row with few keys the honest kernel's error may be nothing, by chance.
@@ -109,53 +179,38 @@ void Algorithms::expectForward() {
   expectLse(lse.download(), sums);
 }
 
-void Algorithms::expectGradients(const std::string &algorithm, const std::string &schedule) {
-  ElementType type = place.type;
-  Values q(*context, type, B, H, Sq, D), k(*context, type, B, Hkv, Sk, D),
-      v(*context, type, B, Hkv, Sk, D), o(*context, type, B, H, Sq, D),
-      dO(*context, type, B, H, Sq, D), lse(*context, ElementType::f32, B, H, Sq, 1),
-      dq(*context, type, B, H, Sq, D), dk(*context, type, B, Hkv, Sk, D),
-      dv(*context, type, B, Hkv, Sk, D);
-  q.randomize(1), k.randomize(2), v.randomize(3), dO.randomize(4);
-  std::vector<double> sums;
-  o.set(forward(sequences, q, k, v, /*base=*/false, sums));
-  lse.set(sums);
+void Algorithms::expectGradients(const std::string &algorithm, const std::string &schedule,
+                                 bool hasDlse) {
+  Tensors tensors(*context, place.type, D);
+  tensors.randomize();
+  if (hasDlse)
+    tensors.dlse.randomize(5);
+  attend(tensors);
   std::optional<Kernel> kernel = compile(algorithm, variant.text, {}, schedule);
   ASSERT_TRUE(kernel);
-  LaunchArguments arguments;
-  arguments.q = q.memory.device(), arguments.k = k.memory.device();
-  arguments.v = v.memory.device(), arguments.o = o.memory.device(), arguments.lse = lse.rows();
-  arguments.tensors = {{"do", dO.memory.device()},
-                       {"dq", dq.memory.device()},
-                       {"dk", dk.memory.device()},
-                       {"dv", dv.memory.device()}};
-  arguments.scalars = scalars;
-  addCaptures(arguments, Sk);
   Gradients reference;
   for (bool base : {false, true})
-    differentiate(q, k, v, o, dO, lse, base, reference);
+    differentiate(tensors, base, reference);
   for (int repeat = 0; repeat < 2; ++repeat) {
-    for (Values *result : {&dq, &dk, &dv})
-      ASSERT_TRUE(result->memory.poison().ok());
-    launch(*kernel, arguments);
-    expectNear("dq", dq.type, dq.download(), reference.dq);
-    expectNear("dk", dk.type, dk.download(), reference.dk);
-    expectNear("dv", dv.type, dv.download(), reference.dv);
+    launchGradients(*kernel, tensors, hasDlse);
+    expectNear("dq", place.type, tensors.dq.download(), reference.dq);
+    expectNear("dk", place.type, tensors.dk.download(), reference.dk);
+    expectNear("dv", place.type, tensors.dv.download(), reference.dv);
   }
 }
 
-TEST_P(Algorithms, Backward) { expectGradients("backward", place.schedule); }
+TEST_P(Algorithms, Backward) { expectGradients("backward", place.schedule, /*hasDlse=*/false); }
 
-// Its tiles of dQ have a row for each query of a block: with warpgroups 64 for each of them. What
-// does not fit in the registers of two of them fits in those of one.
+TEST_P(Algorithms, BackwardWithGradientOfLse) {
+  expectGradients("backward", place.schedule, /*hasDlse=*/true);
+}
+
 TEST_P(Algorithms, BackwardFused) {
-  std::string schedule = place.schedule;
-  if (schedule == "consumers = 2")
-    schedule = D > 64 ? "consumers = 1, block_m = 64, block_n = 64, stages = 1"
-                      : "consumers = 2, block_m = 128, block_n = 128, stages = 1";
-  else if (schedule == "consumers = 0")
-    schedule += ", block_m = 64, block_n = 64, warps = 4, stages = 1";
-  expectGradients("backward_fused", schedule);
+  expectGradients("backward_fused", fusedSchedule(place), /*hasDlse=*/false);
+}
+
+TEST_P(Algorithms, BackwardFusedWithGradientOfLse) {
+  expectGradients("backward_fused", fusedSchedule(place), /*hasDlse=*/true);
 }
 
 // O and the gradients with the pairs that the launch drops left out of the products.
@@ -170,7 +225,8 @@ TEST_P(Algorithms, Dropout) {
     return dropped ? 0 : 1 / (1 - double(float(p)));
   };
   expectForward();
-  expectGradients("backward", place.schedule);
+  expectGradients("backward", place.schedule, /*hasDlse=*/true);
+  expectGradients("backward_fused", fusedSchedule(place), /*hasDlse=*/false);
 }
 
 TEST_P(Algorithms, SplitKeys) {
@@ -212,6 +268,134 @@ TEST_P(Algorithms, SplitKeys) {
   }
 }
 
+/// Of variants that depend on no position.
+class GradientOfLse : public Algorithms {};
+
+// Attention over two parts of the keys, merged by their lse, is attention over all: so are its
+// gradients, which reach each part through its o and its lse.
+TEST_P(GradientOfLse, MergesPartsOfTheKeys) {
+  constexpr int cut = 90;
+  Tensors whole(*context, place.type, D);
+  whole.randomize();
+  attend(whole);
+  Gradients reference;
+  differentiate(whole, /*base=*/false, reference);
+  for (test::GradientReference *each : {&reference.dq, &reference.dk, &reference.dv})
+    each->base.assign(each->exact.size(), 0);
+  std::vector<float> dq(reference.dq.exact.size()), dk(reference.dk.exact.size()), dv(dk.size());
+  std::optional<Kernel> kernel = compile("backward", variant.text);
+  ASSERT_TRUE(kernel);
+  for (auto [first, keys] : {std::pair(0, cut), std::pair(cut, Sk - cut)}) {
+    Tensors part(*context, place.type, D, keys);
+    // Calls `visit` with the index of an element of the part's keys, and of the whole's.
+    auto forEachElement = [&](const std::function<void(size_t, size_t)> &visit) {
+      for (int b = 0; b < B; ++b)
+        for (int h = 0; h < Hkv; ++h)
+          for (int row = 0; row < keys; ++row)
+            for (int x = 0; x < D; ++x)
+              visit(part.k.at({b, row}, h) + x, whole.k.at({b, first + row}, h) + x);
+    };
+    std::vector<double> k(part.k.values.size()), v(k.size());
+    forEachElement([&](size_t inPart, size_t inWhole) {
+      k[inPart] = whole.k.values[inWhole];
+      v[inPart] = whole.v.values[inWhole];
+    });
+    part.q.set(whole.q.values), part.k.set(k), part.v.set(v);
+    attend(part);
+    std::vector<double> dO(part.o.values.size()), dlse(part.lse.values.size(), 0);
+    for (size_t i = 0; i < dO.size(); ++i) {
+      double share = std::exp(part.lse.values[i / D] - whole.lse.values[i / D]);
+      dO[i] = share * whole.dO.values[i];
+      dlse[i / D] += share * whole.dO.values[i] * (part.o.values[i] - whole.o.values[i]);
+    }
+    part.dO.set(dO), part.dlse.set(dlse);
+    launchGradients(*kernel, part, /*hasDlse=*/true);
+    Gradients honest;
+    differentiate(part, /*base=*/false, honest);
+    differentiate(part, /*base=*/true, honest);
+    std::vector<float> dqOfPart = part.dq.download(), dkOfPart = part.dk.download(),
+                       dvOfPart = part.dv.download();
+    for (size_t i = 0; i < dq.size(); ++i) {
+      dq[i] += dqOfPart[i];
+      reference.dq.base[i] += roundedTo(place.type, honest.dq.base[i]);
+    }
+    forEachElement([&](size_t inPart, size_t inWhole) {
+      dk[inWhole] = dkOfPart[inPart];
+      dv[inWhole] = dvOfPart[inPart];
+      reference.dk.base[inWhole] = honest.dk.base[inPart];
+      reference.dv.base[inWhole] = honest.dv.base[inPart];
+    });
+  }
+  // Of a few rows the honest kernel's error may be nothing, by chance.
+  expectNear("dq", place.type, dq, reference.dq, /*rows=*/30);
+  expectNear("dk", place.type, dk, reference.dk, /*rows=*/30);
+  expectNear("dv", place.type, dv, reference.dv, /*rows=*/30);
+}
+
+TEST_P(GradientOfLse, IsZeroWhereItIsLeftOut) {
+  Tensors tensors(*context, place.type, D);
+  tensors.randomize();
+  attend(tensors);
+  std::optional<Kernel> kernel = compile("backward", variant.text);
+  ASSERT_TRUE(kernel);
+  launchGradients(*kernel, tensors, /*hasDlse=*/false);
+  std::vector<std::vector<float>> leftOut;
+  for (Values *result : {&tensors.dq, &tensors.dk, &tensors.dv})
+    leftOut.push_back(result->download());
+  tensors.dlse.set(std::vector<double>(tensors.dlse.values.size(), 0));
+  launchGradients(*kernel, tensors, /*hasDlse=*/true);
+  EXPECT_EQ(tensors.dq.download(), leftOut[0]);
+  EXPECT_EQ(tensors.dk.download(), leftOut[1]);
+  EXPECT_EQ(tensors.dv.download(), leftOut[2]);
+}
+
+TEST_P(GradientOfLse, OfRowsWithoutKeysCountsNowhere) {
+  constexpr int without = 20;
+  Tensors tensors(*context, place.type, D);
+  tensors.randomize();
+  tensors.o.randomize(5);
+  auto isWithout = [&](size_t row) { return int(row % Sq) < without; };
+  std::vector<double> lse(tensors.lse.values.size());
+  for (size_t row = 0; row < lse.size(); ++row)
+    lse[row] = isWithout(row) ? -std::numeric_limits<double>::infinity() : 3;
+  tensors.lse.set(lse);
+  std::optional<Kernel> kernel =
+      compile("backward", "attention late() { mask = q >= k + " + std::to_string(without) + " }");
+  ASSERT_TRUE(kernel);
+  std::vector<std::vector<float>> results;
+  for (double ofRowWithoutKeys : {0.0, std::numeric_limits<double>::quiet_NaN()}) {
+    tensors.dlse.randomize(6);
+    std::vector<double> dlse = tensors.dlse.values;
+    for (size_t row = 0; row < dlse.size(); ++row)
+      if (isWithout(row))
+        dlse[row] = ofRowWithoutKeys;
+    tensors.dlse.set(dlse);
+    launchGradients(*kernel, tensors, /*hasDlse=*/true);
+    for (Values *result : {&tensors.dq, &tensors.dk, &tensors.dv})
+      results.push_back(result->download());
+  }
+  EXPECT_EQ(results[0], results[3]); // a NaN equals nothing
+  EXPECT_EQ(results[1], results[4]);
+  EXPECT_EQ(results[2], results[5]);
+  for (size_t i = 0; i < results[0].size(); ++i)
+    if (isWithout(i / D))
+      ASSERT_EQ(results[0][i], 0) << "element " << i << " of dq";
+}
+
+TEST_P(GradientOfLse, HasTheShapeOfLse) {
+  Tensors tensors(*context, place.type, D);
+  std::optional<Kernel> kernel = compile("backward", variant.text);
+  ASSERT_TRUE(kernel);
+  LaunchArguments arguments = tensors.arguments(/*hasDlse=*/true);
+  arguments.tensors.back().tensor.extents[2] = Sq - 1;
+  Status launched = kernel->launch(arguments);
+  ASSERT_FALSE(launched);
+  EXPECT_NE(launched.error().message().find("dlse is f32[2, 4, 149], it must be f32[2, 4, 150]: "
+                                            "[batch, heads, queries]"),
+            std::string::npos)
+      << launched.error().message();
+}
+
 INSTANTIATE_TEST_SUITE_P(Host, Algorithms,
                          testing::Combine(testing::ValuesIn(hostPlaces),
                                           testing::Range(0, int(attentions.size()))),
@@ -219,6 +403,12 @@ INSTANTIATE_TEST_SUITE_P(Host, Algorithms,
 INSTANTIATE_TEST_SUITE_P(Gpu, Algorithms,
                          testing::Combine(testing::ValuesIn(gpuPlaces),
                                           testing::Range(0, int(attentions.size()))),
+                         nameOfCase);
+INSTANTIATE_TEST_SUITE_P(Host, GradientOfLse,
+                         testing::Combine(testing::ValuesIn(hostPlaces), testing::Values(0, 5)),
+                         nameOfCase);
+INSTANTIATE_TEST_SUITE_P(Gpu, GradientOfLse,
+                         testing::Combine(testing::ValuesIn(gpuPlaces), testing::Values(0, 5)),
                          nameOfCase);
 
 } // namespace

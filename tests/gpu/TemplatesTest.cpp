@@ -297,7 +297,8 @@ TEST_P(TemplatesTest, WhatCannotBeCompiledIsASentence) {
   expect(with({"columns=0"}), "an extent of a tile is positive, this one is 0");
   options.algorithm = "product";
   expect(refusal(options),
-         "there is no template 'product'; there are backward, backward_fused, combine, "
+         "there is no template 'product'; there are backward, backward_fused, "
+         "backward_parameters, combine, exact_sums, "
          "forward, forward_e4m3, forward_paged, forward_ragged, forward_split, matmul");
   options.algorithm = "../templates/matmul";
   expect(refusal(options), "there is no template '../templates/matmul'");
@@ -319,8 +320,12 @@ TEST_P(TemplatesTest, WhatIsOfAttentionAloneIsRefused) {
                                                "'matmul': name no other algorithm");
   };
   expect(explain(options, {}), "the picture of a mask's tiles");
-  expect(tune(*context, options, TuneShape()), "tuning");
   expect(hostReference(options, {}), "a reference");
+  Result<TuneReport> tuned = tune(*context, options, TuneShape());
+  EXPECT_EQ(tuned.code(), Code::unsupported);
+  EXPECT_EQ(tuned.error().message(),
+            "tuning is of attention and its gradients, the algorithms "
+            "'forward' and 'backward', not of 'matmul': name one of these");
 }
 
 INSTANTIATE_TEST_SUITE_P(Host, TemplatesTest, testing::Values("host"));

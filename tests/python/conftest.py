@@ -14,6 +14,8 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 _cache = tempfile.TemporaryDirectory(prefix="tesela-cache-")
 os.environ["TESELA_CACHE_DIR"] = _cache.name
+# A graph that PyTorch kept of an older build calls operators as these were then.
+os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(Path(_cache.name) / "inductor")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -305,10 +305,9 @@ class BlockMasks(unittest.TestCase):
             ):
                 torch.testing.assert_close(got, exact, atol=2e-5, rtol=1e-4)
         table.requires_grad_()
-        with self.assertRaisesRegex(tesela.UnsupportedError, r"requires a gradient.*detach"):
-            ours(q, k, v)
-        with torch.no_grad():
-            ours(q, k, v)
+        (wanted_of_table,) = torch.autograd.grad(plain(q, k, v), table)
+        (got_of_table,) = torch.autograd.grad(ours(q, k, v), table)
+        torch.testing.assert_close(got_of_table, wanted_of_table, atol=2e-5, rtol=1e-4)
 
 
 if __name__ == "__main__":

@@ -205,7 +205,7 @@ def gradients(function, arrays, weight):
     return jax.jit(jax.grad(loss, (0, 1, 2)))(*arrays)
 
 
-def exact_gradients(arrays, weight, mask, score=lambda s: s):
+def exact_gradients(arrays, weight, mask, score=lambda s: s, weight_of_lse=0):
     """dq, dk and dv in double precision."""
     q, k, v, do = (np.asarray(each).astype(np.float64) for each in (*arrays, weight))
     shared = q.shape[1] // k.shape[1]
@@ -216,7 +216,7 @@ def exact_gradients(arrays, weight, mask, score=lambda s: s):
     p = np.exp(s - s.max(-1, keepdims=True))
     p /= p.sum(-1, keepdims=True)
     dp = np.einsum("bhqd,bhkd->bhqk", do, v)
-    ds = p * (dp - (p * dp).sum(-1, keepdims=True)) * scale
+    ds = p * (dp - (p * dp).sum(-1, keepdims=True) + weight_of_lse) * scale
     dk, dv = np.einsum("bhqk,bhqd->bhkd", ds, q), np.einsum("bhqk,bhqd->bhkd", p, do)
     halves = (each.reshape(each.shape[0], -1, shared, *each.shape[2:]).sum(2) for each in (dk, dv))
     return (np.einsum("bhqk,bhkd->bhqd", ds, k), *halves)
@@ -244,6 +244,24 @@ def test_gradients(gpu, shape, dtype):
     rows, columns = positions(shape[3], shape[4])
     actual = gradients(lambda *a: tesela.attention(*a, "causal"), arrays, weight)
     check_gradients(actual, exact_gradients(arrays, weight, rows >= columns), dtype)
+
+
+@pytest.mark.parametrize("shape", SHAPES[1:], ids=str)
+def test_gradients_by_the_logarithms(gpu, shape):
+    arrays = inputs(gpu, shape, "bfloat16")
+    weight = weight_of(arrays[0], arrays[2], "bfloat16")
+    of_lse = jnp.asarray(np.random.default_rng(8).standard_normal((*weight.shape[:3],)), "float32")
+
+    def loss(*arrays):
+        o, lse = tesela.attention(*arrays, "causal", return_lse=True)
+        return (o.astype("float32") * weight).sum() + (lse * of_lse).sum()
+
+    actual = jax.jit(jax.grad(loss, (0, 1, 2)))(*arrays)
+    rows, columns = positions(shape[3], shape[4])
+    wanted = exact_gradients(
+        arrays, weight, rows >= columns, weight_of_lse=np.asarray(of_lse, np.float64)[..., None]
+    )
+    check_gradients(actual, wanted, "bfloat16")
 
 
 def test_gradients_with_values_on_the_device(gpu):

@@ -12,10 +12,20 @@ torch = pytest.importorskip("torch", reason="the tests of the PyTorch layer need
 
 import tesela  # noqa: E402
 import tesela.torch  # noqa: E402
-from gradient_variants import CASES, Case, reference_gradients  # noqa: E402
+from gradient_variants import CASES, PARAMETER_CASES, Case, reference_gradients  # noqa: E402
 from torch import Tensor  # noqa: E402
 from torch.utils.checkpoint import checkpoint  # noqa: E402
-from torch_gradient_tools import Gradients, check, gradients, leaves  # noqa: E402
+from torch_gradient_tools import (  # noqa: E402
+    Gradients,
+    attention_by_parts,
+    check,
+    check_parameters,
+    exact_loss_gradients,
+    gradients,
+    leaves,
+    loss_gradients,
+    z_loss,
+)
 from torch_tools import inputs, random  # noqa: E402
 
 pytestmark = pytest.mark.skipif(
@@ -52,6 +62,11 @@ def test_variants(case: Case) -> None:
     check(actual, Gradients(*wanted), BF16)
 
 
+@pytest.mark.parametrize("case", PARAMETER_CASES, ids=lambda case: case.name)
+def test_parameters(case: Case) -> None:
+    check_parameters(case, BF16, "cuda")
+
+
 SIZES = [
     {"queries": 1, "keys": 1},
     {"queries": 1, "keys": 1000, "batch": 3},
@@ -78,6 +93,36 @@ def test_sizes(sizes: dict[str, int], dtype: Any, layout: Any) -> None:
 
     wanted = Gradients(*reference_gradients(q, k, v, grad, CAUSAL, {}))
     check(gradients(attend, (q, k, v), grad), wanted, dtype)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_z_loss(case: Case) -> None:
+    dense = on_gpu(**case.sizes)
+    parameters = on_device(case.parameters())
+
+    def attend(*dense: Tensor) -> Any:
+        return tesela.attention(*dense, case.variant, return_lse=True, **parameters)
+
+    wanted = exact_loss_gradients(dense, case, parameters, z_loss)
+    check(loss_gradients(attend, dense, z_loss), wanted, BF16)
+
+
+def test_merged_parts_of_the_keys() -> None:
+    dense = on_gpu(queries=300, keys=700, head_dim=128)
+    check(
+        loss_gradients(attention_by_parts([300, 1, 399]), dense, z_loss),
+        exact_loss_gradients(dense, CASES[0], {}, z_loss),
+        BF16,
+    )
+
+
+def test_zeros_of_the_logarithms_give_the_same_bits() -> None:
+    given = leaves(*on_gpu(queries=515, keys=300, head_dim=128))
+    out, lse = tesela.attention(*given, "causal", return_lse=True)
+    grad = gradient_of(out, out)
+    without = torch.autograd.grad(out, given, grad, retain_graph=True)
+    zeros = torch.autograd.grad((out, lse), given, (grad, torch.zeros_like(lse)))
+    assert all(map(torch.equal, zeros, without))
 
 
 def test_without_pairs() -> None:

@@ -20,9 +20,11 @@ import tesela.torch
 import torch
 from tesela import _native
 from tesela.torch import _dispatch, _launch
+from tesela.torch._request import Request
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 CALLS, ROUNDS = 500, 15
+_empty = torch._C._dynamo.guards._empty_strided_cuda
 
 
 def microseconds(function: Callable[[], Any]) -> float:
@@ -78,33 +80,32 @@ def main() -> int:
         row_of_flex(q)
         print("| *parts of causal:* | |")
         variant = tesela.variant("causal")
-        values, constants = variant._arguments({})
-        kernel = variant._kernel(_native.BF16, 64, 64, 0, constants)
+        kernel = variant._kernel(_native.BF16, 64, 64, 0, ())
         out = torch.empty_like(q)
         stream = torch.cuda.current_stream().cuda_stream
-        kernels = variant._program.kernels
+        rest = (variant, None, False, False, None, {})
         row(
             "binding and launch: Kernel.launch",
-            lambda: kernel.launch(q, q, q, out, None, None, values, False, stream, None),
+            lambda: kernel.launch(q, q, q, out, None, None, (), False, stream, None),
         )
         row(
-            "with the output, the stream, the kernel's look-up: Eager.attend",
-            lambda: _launch._attend(
-                variant, kernels, q, q, q, None, None, values, constants, False, False
-            ),
+            "with the output, the stream, the kernel's look-up: Eager.launch",
+            lambda: _launch.EAGER.launch(q, q, q, *rest),
         )
         row(
-            "with the parameters' values",
-            lambda: _launch.launch(q, q, q, variant, None, False, False, None, {}),
+            "with the look whether more is to happen: Eager.attend",
+            lambda: _launch.EAGER.attend(q, q, q, *rest),
         )
         row(
-            "with the look whether anything observes",
-            lambda: _dispatch.attention(q, q, q, variant, None, False, False, None, {}),
+            "with the look whether torch.compile traces",
+            lambda: _dispatch.attention(q, q, q, *rest),
         )
+        request = Request(variant, {}, None, False)
         row(
             "by the dispatcher instead",
-            lambda: _dispatch._by_operator(q, q, q, variant, None, False, False, None, {}),
+            lambda: _dispatch._by_operator(q, q, q, request, False, None),
         )
+        row("an output alone", lambda: _empty((1, 4, 16, 64), (4096, 1024, 64, 1), q.dtype))
     row("tesela.attention, causal, grad mode", lambda: tesela.attention(q, q, q, "causal"))
     x, grad = q.clone().requires_grad_(), torch.ones_like(q)
     for name, backend, attend in (

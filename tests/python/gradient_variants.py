@@ -41,6 +41,13 @@ def reference(
     q: Tensor, k: Tensor, v: Tensor, case: Case, parameters: Parameters, scale: float | None = None
 ) -> Tensor:
     """Attention by PyTorch's own operations; a row without keys is 0."""
+    return reference_with_lse(q, k, v, case, parameters, scale)[0]
+
+
+def reference_with_lse(
+    q: Tensor, k: Tensor, v: Tensor, case: Case, parameters: Parameters, scale: float | None = None
+) -> tuple[Tensor, Tensor]:
+    """And the logarithms; that of a row without keys is -inf and has no gradient."""
     batch, heads, queries, head_dim = q.shape
     shared = heads // k.shape[1]
     k, v = (each.repeat_interleave(shared, 1) for each in (k, v))
@@ -55,11 +62,12 @@ def reference(
         s = s.masked_fill(~case.mask(parameters, b, h, i, j).expand_as(s), -math.inf)
     if case.sink is not None:
         sink = case.sink(parameters).to(q).view(1, -1, 1, 1).expand(batch, -1, queries, 1)
-        p = torch.cat([s, sink], -1).softmax(-1)[..., :-1]
-    else:
-        is_empty = s.isneginf().all(-1, keepdim=True)
-        p = torch.where(is_empty, 0.0, torch.where(is_empty, 0.0, s).softmax(-1))
-    return p @ v
+        terms = torch.cat([s, sink], -1)
+        return terms.softmax(-1)[..., :-1] @ v, terms.logsumexp(-1)
+    is_empty = s.isneginf().all(-1, keepdim=True)
+    terms = torch.where(is_empty, 0.0, s)
+    p = torch.where(is_empty, 0.0, terms.softmax(-1))
+    return p @ v, torch.where(is_empty.squeeze(-1), -math.inf, terms.logsumexp(-1))
 
 
 def reference_gradients(
@@ -229,5 +237,127 @@ CASES = [
         _SQUARE,
         lambda: {"chosen": torch.tensor([3, 50, 17], dtype=torch.int32)},
         mask=lambda p, b, h, q, k: (k == 3) | (k == 50) | (k == 17) | (q == k),
+    ),
+]
+
+
+def _is_float(value: Any) -> bool:
+    return isinstance(value, Tensor) and value.is_floating_point()
+
+
+def _features(p: Parameters, s: Tensor, b: Any, h: Any, q: Any, k: Any) -> Tensor:
+    return s + torch.einsum("hiq,hik->hqk", p["a"].to(s), p["c"].to(s))
+
+
+PARAMETER_CASES = [
+    Case(
+        "a table of distances",
+        "attention distances(table: f32[H, 2*Sk-1]) "
+        "{ mask = q >= k\n score = s + table[h, k - q + Sk - 1] }",
+        _SQUARE,
+        lambda: {"table": _random(6, 121)},
+        mask=_causal,
+        score=lambda p, s, b, h, q, k: s + p["table"][h, k - q + 60],
+    ),
+    Case(
+        "a bias of pairs and heads",
+        "attention biased(bias: f32[H, Sq, Sk]) { mask = q >= k\n score = s + bias[h, q, k] }",
+        {"queries": 70, "keys": 133, "batch": 3},
+        lambda: {"bias": _random(6, 70, 133)},
+        mask=_causal,
+        score=lambda p, s, b, h, q, k: s + p["bias"][h, q, k],
+    ),
+    Case(
+        "a bias in bfloat16, by a product",
+        "attention biased(bias: bf16[B, H, Sq, Sk]) { score = s * bias[b, h, q, k] }",
+        _SQUARE,
+        lambda: {"bias": _random(2, 6, 61, 61).bfloat16()},
+        score=lambda p, s, b, h, q, k: s * p["bias"][b, h, q, k].to(s),
+    ),
+    Case(
+        "a bias of pairs",
+        "attention biased(bias: f32[Sk, Sq]) { score = s + 2 * bias[k, q] }",
+        {"queries": 70, "keys": 133},
+        lambda: {"bias": _random(133, 70)},
+        score=lambda p, s, b, h, q, k: s + 2 * p["bias"][k, q],
+    ),
+    Case(
+        "a bias of key heads",
+        "attention biased(bias: f32[B, Hkv, Sq, Sk]) { score = s + bias[b, hkv, q, k] }",
+        {"queries": 33, "keys": 65},
+        lambda: {"bias": _random(2, 2, 33, 65)},
+        score=lambda p, s, b, h, q, k: s + p["bias"][b, h // 3, q, k],
+    ),
+    Case(
+        "a bias that is read twice",
+        "attention biased(bias: f32[Sq, Sk]) { score = s + bias[q, k] * bias[k, q] }",
+        _SQUARE,
+        lambda: {"bias": _random(61, 61)},
+        score=lambda p, s, b, h, q, k: s + p["bias"][q, k] * p["bias"][k, q],
+    ),
+    Case(
+        "a bias smaller than the lengths",
+        "attention biased(bias: f32[N, M]) { score = s + bias[q, k] }",
+        _SQUARE,
+        lambda: {"bias": _random(20, 17)},
+        score=lambda p, s, b, h, q, k: s + p["bias"][q.clamp_max(19), k.clamp_max(16)],
+    ),
+    Case(
+        "numbers of queries, keys and batches",
+        "attention numbers(a: f32[H, Sq], c: f32[B, Sk], e: f32[B]) "
+        "{ mask = q >= k\n score = s * a[h, q] + c[b, k] - e[b] * k }",
+        _SQUARE,
+        lambda: {"a": _random(6, 61), "c": _random(2, 61), "e": _random(2) / 8},
+        mask=_causal,
+        score=lambda p, s, b, h, q, k: s * p["a"][h, q] + p["c"][b, k] - p["e"][b] * k,
+    ),
+    Case(
+        "a read at what another tensor says",
+        "attention nested(t: f32[H, N], group: i32[Sk]) { score = s + t[h, group[k]] * q }",
+        _SQUARE,
+        lambda: {"t": _random(6, 4) / 16, "group": (torch.arange(61) * 7 % 4).int()},
+        score=lambda p, s, b, h, q, k: s + p["t"][h, p["group"][k].long()] * q,
+    ),
+    Case(
+        "sums of products",
+        "attention features(a: f32[H, N, Sq], c: f32[H, N, Sk]) "
+        "{ score = s + sum(i < N: a[h, i, q] * c[h, i, k]) }",
+        _SQUARE,
+        lambda: {"a": _random(6, 3, 61), "c": _random(6, 3, 61, seed=8)},
+        score=_features,
+    ),
+    Case(
+        "scalars",
+        "attention scalars(cap: f32, lift: f32 = 2) "
+        "{ mask = q >= k\n score = cap * tanh(s / cap) + max(lift * s, 0) }",
+        _SQUARE,
+        lambda: {"cap": torch.tensor(1.5), "lift": torch.tensor(0.5)},
+        mask=_causal,
+        score=lambda p, s, b, h, q, k: (
+            p["cap"] * (s / p["cap"]).tanh() + (p["lift"] * s).clamp_min(0)
+        ),
+    ),
+    Case(
+        "a sink of several parameters, rows without keys",
+        "attention sinks(z: f32[H], w: f32, t: f32[H]) "
+        "{ mask = q >= 20 && q >= k\n score = s * t[h]\n sink = z[h] * w + t[h] }",
+        _SQUARE,
+        lambda: {"z": _random(6), "w": torch.tensor(0.7), "t": _random(6, seed=8)},
+        mask=lambda p, b, h, q, k: (q >= 20) & (q >= k),
+        score=lambda p, s, b, h, q, k: s * p["t"][h],
+        sink=lambda p: p["z"] * p["w"] + p["t"],
+    ),
+    Case(
+        "a masked score that has no derivative",
+        "attention wild(t: f32[Sk]) { mask = q > k\n score = s + log(1.0 * (q - k)) * t[k] }",
+        _SQUARE,
+        lambda: {"t": _random(61)},
+        mask=lambda p, b, h, q, k: q > k,
+        score=lambda p, s, b, h, q, k: s + (q - k).clamp_min(1).to(s).log() * p["t"][k],
+    ),
+    *(
+        case
+        for case in CASES
+        if any(isinstance(x, float) or _is_float(x) for x in case.parameters().values())
     ),
 ]

@@ -161,9 +161,10 @@ def test_mistakes_are_found_while_it_compiles() -> None:
         graphs(lambda q: tesela.attention(q, q, q[0]), [(q,)])
     with pytest.raises(Exception, match=r"torch\.float64"):
         graphs(lambda q: tesela.attention(q, q, q), [(q.double(),)])
-    slope = torch.rand(4, requires_grad=True)
-    with pytest.raises(Exception, match=r"'slope' requires a gradient"):
-        graphs(lambda q: tesela.attention(q, q, q, "alibi", slope=slope), [(q,)])
+    text = "attention local(const reach: f32 = 4) { score = s - reach }"
+    reach = torch.tensor(4.0, requires_grad=True)
+    with pytest.raises(Exception, match=r"'reach' requires a gradient"):
+        graphs(lambda q: tesela.attention(q, q, q, text, reach=reach), [(q,)])
 
 
 class Windowed(torch.nn.Module):

@@ -5,11 +5,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import tesela
 import torch
+from gradient_variants import Case, Parameters, reference, reference_with_lse
 from torch import Tensor
-from torch_tools import poisoned
+from torch_tools import inputs, poisoned, random
 
 _TOLERANCES = {torch.float32: 5e-5, torch.float16: 4e-3, torch.bfloat16: 3e-2}
 
@@ -52,3 +54,105 @@ def check(actual: Gradients, wanted: Gradients, dtype: torch.dtype) -> None:
         for rows, wanted_rows in zip(error.split(16, 2), exact.cpu().split(16, 2), strict=True):
             norm = max(wanted_rows.norm().item(), 0.25 * wanted_rows.numel() ** 0.5)
             assert rows.norm().item() <= _TOLERANCES[dtype] * norm, f"a block of d{name} is wrong"
+
+
+def check_parameter(actual: Tensor, exact: Tensor, like: Tensor, dtype: torch.dtype) -> None:
+    """A gradient of `like`, of attention in `dtype`."""
+    assert actual.dtype is like.dtype
+    assert actual.shape == like.shape
+    assert actual.device == like.device
+    error = actual.double() - exact
+    tolerance = _TOLERANCES[dtype] + (0 if like.dtype is torch.float32 else _TOLERANCES[like.dtype])
+    assert error.norm() <= tolerance * exact.norm() + 1e-6, f"{error.norm()} of {exact.norm()}"
+
+
+def check_parameters(case: Case, dtype: torch.dtype, device: str) -> None:
+    """All floating-point parameters are trained, with q, k and v and without them."""
+    dense = inputs(**case.sizes, dtype=dtype, device=device)
+    parameters = {
+        name: value.to(device) if isinstance(value, Tensor) else value
+        for name, value in case.parameters().items()
+    }
+    trained = {
+        name: torch.as_tensor(value).detach().clone().requires_grad_()
+        for name, value in parameters.items()
+        if isinstance(value, float) or (isinstance(value, Tensor) and value.is_floating_point())
+    }
+    grad = random(*dense[0].shape[:3], dense[2].shape[3], seed=4, dtype=dtype, device=device)
+    given = leaves(*dense)
+    with poisoned():
+        out = tesela.attention(*given, case.variant, **{**parameters, **trained})
+        got = torch.autograd.grad(out, (*given, *trained.values()), grad)
+        out = tesela.attention(*dense, case.variant, **{**parameters, **trained})
+        again = torch.autograd.grad(out, list(trained.values()), grad)
+
+    exact = {name: value.detach().double().requires_grad_() for name, value in trained.items()}
+    wide = [each.detach().double() for each in dense]
+    wanted = torch.autograd.grad(
+        reference(wide[0], wide[1], wide[2], case, {**parameters, **exact}),
+        list(exact.values()),
+        grad.double(),
+    )
+    for name, actual, second, each in zip(trained, got[3:], again, wanted, strict=True):
+        check_parameter(actual, each, trained[name], dtype)
+        assert torch.equal(actual, second)
+
+
+# Losses that use the logarithms
+
+Loss = Callable[[Tensor, Tensor], Tensor]
+
+
+def _weights(of: Tensor) -> Tensor:
+    """Numbers in [-1.6, 1.6] that each type has, by no random generator: vmap refuses those."""
+    numbers = torch.arange(of.numel(), device=of.device) * 37 % 101 - 50
+    return (numbers / 32).view(of.shape).to(of.dtype)
+
+
+def z_loss(out: Tensor, lse: Tensor) -> Tensor:
+    """The logarithms' squares beside a loss of the result; rows without keys are left out."""
+    lse = lse.masked_fill(lse.isneginf(), 0.0)
+    return (out * _weights(out)).sum() + 0.5 * lse.square().sum()
+
+
+def of_lse(_: Tensor, lse: Tensor) -> Tensor:
+    """A loss of the logarithms alone."""
+    return (lse.masked_fill(lse.isneginf(), 0.0) * _weights(lse)).sum()
+
+
+def loss_gradients(attend: Callable[..., Any], dense: tuple[Tensor, ...], loss: Loss) -> Gradients:
+    """Those of `loss` of the result and the logarithms, which are poisoned before."""
+    given = leaves(*dense)
+    with poisoned():
+        loss(*attend(*given)).backward()
+    return Gradients(*(each.grad for each in given))
+
+
+def exact_loss_gradients(
+    dense: tuple[Tensor, ...], case: Case, parameters: Parameters, loss: Loss
+) -> Gradients:
+    """The same in float64, by PyTorch's own operations."""
+    given = [each.detach().double().requires_grad_() for each in dense]
+    found = loss(*reference_with_lse(*given, case, parameters))
+    some = torch.autograd.grad(found, given, allow_unused=True)
+    pairs = zip(some, given, strict=True)
+    return Gradients(*(torch.zeros_like(of) if each is None else each for each, of in pairs))
+
+
+def merged(*parts: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+    """Attention over all keys, of attention over parts of them."""
+    lse = torch.logsumexp(torch.stack([each for _, each in parts]), 0)
+    shares = [(each - lse).exp().unsqueeze(-1) for _, each in parts]
+    return sum(out * share for (out, _), share in zip(parts, shares, strict=True)), lse  # type: ignore[return-value]
+
+
+def attention_by_parts(sizes: list[int]) -> Callable[[Tensor, Tensor, Tensor], Any]:
+    """Ring attention on one device: each part of the keys, of these sizes, by its own launch."""
+
+    def attend(q: Tensor, k: Tensor, v: Tensor) -> Any:
+        cuts = zip(k.split(sizes, 2), v.split(sizes, 2), strict=True)
+        parts = [tesela.attention(q, *each, return_lse=True) for each in cuts]
+        out, lse = merged(*((out.float(), lse) for out, lse in parts))
+        return out.to(q.dtype), lse
+
+    return attend

@@ -163,8 +163,6 @@ def test_mistakes() -> None:
         scaled_dot_product_attention(q, k, v, torch.ones(L, S - 1, dtype=torch.bool))
     with pytest.raises(tesela.InvalidArgumentError, match="attn_mask has the shape"):
         scaled_dot_product_attention(q, k, v, torch.ones(2, 1, 1, L, S))
-    with pytest.raises(tesela.UnsupportedError, match="'attn_mask' requires a gradient"):
-        scaled_dot_product_attention(q, k, v, torch.zeros(L, S, requires_grad=True))
     with pytest.raises(tesela.UnsupportedError, match="head dimension is 31"):
         scaled_dot_product_attention(q[..., :31], k[..., :31], v)
     with pytest.raises(tesela.UnsupportedError, match=r"torch\.float64"):
@@ -190,8 +188,7 @@ def test_replaced() -> None:
     assert torch.equal(ours, scaled_dot_product_attention(q.detach(), k, v, is_causal=True))
     assert log[SdpaCall("tesela", "causal", None)] == 1
     reasons = [call.reason for call in log if call.path == "pytorch"]
-    for part in ("torch.float64", "requires a gradient"):
-        assert any(part in str(reason) for reason in reasons), reasons
+    assert any("torch.float64" in str(reason) for reason in reasons), reasons
     assert sum(log.values()) == 5
 
 

@@ -90,10 +90,10 @@ kept = []
 torch._C._cuda_getDevice = lambda: CURRENT
 torch._C._dynamo.guards._empty_strided_cuda = quick
 import tesela
-from tesela.torch import _launch
+from tesela.torch import _dispatch, _launch
 
 _launch._empty_on, _launch.new_workspace = elsewhere, workspace
-_launch._attend = _launch._eager(_launch._quick).attend
+_dispatch._attend = _launch.make_eager(_launch.QUICK).attend
 q = torch.ones(2, 4, 33, 64, dtype=torch.bfloat16)
 swapped = q.transpose(1, 2).contiguous().transpose(1, 2)
 seen = []

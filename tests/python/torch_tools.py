@@ -12,7 +12,7 @@ import numpy as np
 import reference
 import tesela
 import torch
-from tesela.torch import _launch
+from tesela.torch import _dispatch, _launch
 from torch import Tensor
 
 _TOLERANCES = {torch.float32: 2e-5, torch.float16: 4e-3, torch.bfloat16: 3e-2}
@@ -22,23 +22,34 @@ class _Poison:
     """The functions that outputs of eager calls come from."""
 
     def __getattr__(self, name: str) -> Any:
-        function = getattr(_launch._quick, name)
+        function = getattr(_launch.QUICK, name)
         return lambda *arguments: function(*arguments).fill_(torch.nan)
+
+
+@contextmanager
+def allocating(quick: Any) -> Iterator[None]:
+    """Outputs of eager calls come from the functions that ``quick`` has."""
+    before = _launch._launch, _dispatch._attend
+    eager = _launch.make_eager(quick)
+    _launch._launch, _dispatch._attend = eager.launch, eager.attend
+    try:
+        yield
+    finally:
+        _launch._launch, _dispatch._attend = before
 
 
 @contextmanager
 def poisoned() -> Iterator[None]:
     """New tensors of PyTorch's are full of NaN, so that what is not written shows."""
-    before = torch.are_deterministic_algorithms_enabled(), _launch._attend
+    before = torch.are_deterministic_algorithms_enabled()
     torch.use_deterministic_algorithms(True)
     assert torch.utils.deterministic.fill_uninitialized_memory
     assert torch.empty(8).isnan().all()
-    _launch._attend = _launch._eager(_Poison()).attend
     try:
-        yield
+        with allocating(_Poison()):
+            yield
     finally:
-        torch.use_deterministic_algorithms(before[0])
-        _launch._attend = before[1]
+        torch.use_deterministic_algorithms(before)
 
 
 def random(*shape: int, seed: int, dtype: torch.dtype, device: str = "cpu") -> Tensor:

@@ -19,7 +19,7 @@ torch = pytest.importorskip("torch", reason="FlexAttention's functions need PyTo
 
 import flex_functions  # noqa: E402
 import tesela  # noqa: E402
-from flex_functions import B, Case, H  # noqa: E402
+from flex_cases import B, Case, H  # noqa: E402
 from tesela._trace import trace_flex  # noqa: E402
 from torch._dynamo._trace_wrapped_higher_order_op import TransformGetItemToIndex  # noqa: E402
 from torch.nn.attention.flex_attention import _vmap_for_bhqkv  # noqa: E402

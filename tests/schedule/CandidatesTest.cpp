@@ -96,6 +96,29 @@ TEST(Candidates, ChoicesVary) {
   EXPECT_GE(count(host, &Schedule::productRows), 2u);
 }
 
+// With and without roles; each text is the schedule of any version's heuristic.
+TEST(Candidates, OfGradients) {
+  for (int sm : {0, 80, 90}) {
+    KernelSpecification specification = specificationFor(sm, 128);
+    specification.algorithm = backwardAlgorithm;
+    std::vector<Schedule> schedules = schedulesFor(specification, /*sharing=*/4);
+    ASSERT_GE(schedules.size(), 20u) << "sm " << sm;
+    std::set<int64_t> consumers, stages;
+    for (const Schedule &schedule : schedules) {
+      consumers.insert(schedule.consumers);
+      stages.insert(schedule.stages);
+      EXPECT_EQ(schedule.heads, 1);
+      KernelSpecification pinned = specification;
+      pinned.schedule = schedule.pinnedText();
+      Result<Schedule> again = chooseSchedule(pinned);
+      ASSERT_TRUE(again.ok()) << pinned.schedule << ": " << again.error().message();
+      EXPECT_EQ(again->text(), schedule.text());
+    }
+    EXPECT_EQ(consumers.size(), sm == 90 ? 4u : 1u);
+    EXPECT_EQ(stages.size(), sm == 0 ? 1u : 3u);
+  }
+}
+
 TEST(Candidates, GivenChoicesAreKept) {
   for (const Schedule &schedule :
        schedulesFor(specificationFor(90, 128, "block_n = 64, reference = lazy"))) {

@@ -6,6 +6,7 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -273,6 +274,44 @@ class Run(CommandTest):
         text = self.output("run", "causal", *SMALL, "--verify")
         self.assertRegex(text, r"check +passed: 66 of 66 rows of the first launch, in .* ms")
         self.assertIn("--no-check", self.error("run", "causal", *SMALL, "--verify", "--no-check"))
+
+    def test_gradients(self):
+        for variant, options in [
+            ("causal", []), ("softcap", ["--dtype", "f16"]), ("learned_sinks", ["--dtype", "f32"]),
+            ("alibi", ["--kv-heads", "1", "--kv-length", "70", "--layout", "bshd", "--head-dim-v", "40"]),
+        ]:
+            with self.subTest(variant):
+                report = self.run_json(variant, *SMALL, "--gradients", *options)
+                self.assertEqual(report["pass"], "backward")
+                self.assertTrue(report["check"]["passed"])
+                for name in "dq", "dk", "dv":
+                    check = report["check"][name]
+                    self.assertLessEqual(check["max_error"], check["tolerance"])
+                    self.assertLessEqual(check["row_error"], check["row_tolerance"])
+        text = self.output("run", "causal", *SMALL[2:], "--target", "host", "--gradients",
+                           "--repeat", "2", "--schedule", "block_m = 16")
+        self.assertRegex(text, r"(?m)^check +passed: largest errors dq \S+, tolerance \S+; dk .*; dv "
+                               r".* \(against the interpreter\)$")
+        self.assertIn("kernel     gradients for host", text)
+        self.assertIn("block_m = 16", text)
+        self.assertRegex(text, r"(?m)^speed .*TFLOP/s over the kept pairs")
+        self.assertIn("skipped", self.output("run", "causal", *SMALL, "--gradients", "--no-check"))
+        self.assertIn("--verify", self.error("run", "causal", *SMALL, "--verify", "--gradients"))
+
+    def test_gradients_that_are_wrong(self):
+        """A template of one's own that forgets the scale."""
+        folder = self.path("templates")
+        shutil.copytree(os.path.join(ROOT, "templates"), folder)
+        path = os.path.join(folder, "backward.mlir")
+        with open(path, encoding="utf-8") as file:
+            template = file.read()
+        head, _, last = template.rpartition("arith.mulf %x, %scale : f32")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(head + "arith.addf %x, %x : f32" + last)
+        arguments = ["run", "causal", *SMALL, "--gradients", "--no-cache", "--templates", folder]
+        message = self.error(*arguments, expect=WRONG_RESULT)
+        self.assertRegex(message, r"(?m)^tesela: the gradient dq is wrong: .* b 0, h \d, q \d+")
+        self.assertNotIn("dk", message)
 
     def test_hard_inputs(self):
         report = self.run_json("causal", *SMALL, "--inputs", "jumping", "--dtype", "f16")

@@ -91,6 +91,42 @@ class Explain(command_test.CommandTest):
                 self.assertEqual(flop["all"] - flop["skipped"] - flop["masked"] -
                                  flop["beyond_the_ends"], per_pair * kept * heads)
 
+    def test_kinds_of_gradients_are_those_of_the_dense_mask(self):
+        keeps = lambda q, k: q >= k and q - k < 20
+        for kernel, tile in [("dq", [8, 16]), ("dkdv", [16, 8])]:
+            for length, kv_length in [(64, 64), (61, 83), (16, 100), (40, 0)]:
+                with self.subTest(kernel=kernel, length=length, kv_length=kv_length):
+                    report = self.explain("sliding_window", "--param", "window=20", *self.SMALL,
+                                          "--length", str(length), "--kv-length", str(kv_length),
+                                          "--pass", kernel)
+                    self.assertEqual(report["kernel"]["pass"], kernel)
+                    self.assertEqual(list(report["tile"].values()), tile)
+                    (head,) = report["heads"]
+                    self.assertEqual(head["kinds"], self.dense(report, keeps))
+                    self.assertEqual(head["kept_pairs"],
+                                     sum(keeps(q, k) for q in range(length) for k in range(kv_length)))
+                    products = {"dq": 3, "dkdv": 4}[kernel]
+                    per_tile = products * 2 * 64 * 8 * 16 * report["problem"]["heads"]
+                    self.assertEqual(report["flop"]["skipped"], per_tile * head["empty"])
+
+    def test_gradients_of_heads_that_share_keys(self):
+        """A block of keys visits what any of the query heads that share it needs."""
+        variant = self.file("head.attn", "attention head(reach: i32[H]) { mask = q < reach[h] }\n")
+        captures = self.path("captures.safetensors")
+        safetensors_files.write_safetensors(captures, {"reach": ("I32", [4], struct.pack("<4i", 8, 16, 64, 0))})
+        report = self.explain(variant, *self.SMALL, "--heads", "4", "--kv-heads", "2", "--length", "64",
+                              "--kv-length", "8", "--input", captures, "--pass", "dkdv")
+        kinds = ["".join(head["kinds"]) for head in report["heads"]]
+        self.assertEqual([kind.index("e") if "e" in kind else 4 for kind in kinds], [1, 1, 4, 4])
+
+    def test_passes_for_people(self):
+        arguments = ["explain", "causal", "--target", "sm_90", "--length", "4096"]
+        text = self.output(*arguments, "--pass", "dkdv")
+        self.assertIn("kernel     dkdv for sm_90", text)
+        self.assertIn("closed query ranges, 1 run", text)
+        self.assertIn("kernel     dq for sm_90", self.output(*arguments, "--pass", "dq"))
+        self.assertIn("--pass", self.error(*arguments, "--pass", "dk"))
+
     def test_blocks_of_the_host_follow_the_mask(self):
         for variant, rows in [("causal", 128), ("sliding_window", 64)]:
             report = self.explain(variant, "--target", "host", "--length", "4096", "--heads", "1")

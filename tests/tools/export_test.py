@@ -19,7 +19,7 @@ import unittest
 TESELA = DRIVER = ""
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 EXAMPLE = os.path.join(ROOT, "examples", "aot", "main.c")
-SUCCESS, BAD_INPUT = 0, 2
+SUCCESS, BAD_INPUT, ENVIRONMENT = 0, 2, 3
 STRICT = ["-Wall", "-Wextra", "-Werror", "-pedantic"]
 
 
@@ -93,6 +93,30 @@ class Command(Export):
         self.assertEqual(manifest["targets"][0]["code_format"], "ptx")
         self.assertEqual(manifest["c_files"], ["mine.h", "mine.c", "mine_sm_80.inc"])
 
+    def test_gradients(self):
+        self.export("causal", "--algorithm", "backward", "--target", "sm_80,sm_90,host", "--head-dim",
+                    "64", "--ptx", "-o", "out")
+        manifest = self.manifest("out")
+        self.assertEqual(manifest["name"], "causal_backward")
+        self.assertEqual(manifest["variant"]["name"], "causal")
+        roles = {each["name"]: (each["role"], each["optional"]) for each in manifest["tensors"]}
+        self.assertEqual(roles["lse"], ("in", False))
+        self.assertEqual(roles["dlse"], ("in", True))
+        self.assertEqual([name for name, role in roles.items() if role[0] == "out"], ["dk", "dv", "dq"])
+        for target in manifest["targets"]:
+            self.assertEqual([each["kernel"] for each in target["launches"]],
+                             ["backward_rows", "backward_keys", "backward_queries"])
+            self.assertEqual([each["name"] for each in target["workspaces"]],
+                             ["row_lse", "delta"])
+
+    def test_templates_parameters(self):
+        self.export("causal", "--algorithm", "forward_split", "--bind", "parts=2", "--target", "host",
+                    "-o", "out")
+        self.assertEqual(self.manifest("out")["name"], "causal_forward_split")
+        message = self.export("causal", "--algorithm", "backwards", "--target", "host", "-o", "other",
+                              code=ENVIRONMENT)
+        self.assertIn("there is no template 'backwards'; there are backward,", message)
+
     def test_what_is_refused(self):
         for arguments, sentence in [
             (["causal", "--target", "sm_80"], "--output is required"),
@@ -134,6 +158,25 @@ class Launcher(Export):
         self.compile("use.c", "odd/odd.c", "-Iodd", "-o", "use", "-ldl")
         self.assertEqual(run(os.path.join(self.folder, "use")).stdout,
                          "-2147483648 0.100000001 1 0.0883883461")
+
+    def test_both_passes_in_one_program(self):
+        """That the tensors are C's names, and that a launch may leave dlse out."""
+        for algorithm in "forward", "backward":
+            self.export("causal", "--algorithm", algorithm, "--target", "sm_80,sm_90", "--head-dim",
+                        "64", "--ptx", "-o", algorithm)
+        with open(os.path.join(self.folder, "backward", "causal_backward.h"), encoding="utf-8") as file:
+            header = file.read()
+        self.assertRegex(header, r"const void \*dlse; +/\* f32 \[B, H, Sq\] without gaps: zeros at NULL \*/")
+        self.assertRegex(header, r"const void \*lse; +/\* f32 \[B, H, Sq\] without gaps \*/")
+        self.assertRegex(header, r"causal_backward_tensor do_; /\* \[B, H, Sq, 64\] \*/")
+        self.assertRegex(header, r"causal_backward_tensor dq; /\* \[B, H, Sq, 64\]: written \*/")
+        with open(os.path.join(self.folder, "both.c"), "w", encoding="utf-8") as file:
+            file.write('#include "causal.h"\n#include "causal_backward.h"\n'
+                       "int main(void) {\n  causal_backward_arguments a;\n"
+                       "  causal_backward_set_defaults(&a);\n  return a.dlse != NULL;\n}\n")
+        self.compile("both.c", "forward/causal.c", "backward/causal_backward.c", "-Iforward",
+                     "-Ibackward", "-o", "both", "-ldl")
+        self.assertEqual(run(os.path.join(self.folder, "both")).returncode, 0)
 
     def test_bundles_side_by_side(self):
         for name in "first", "second":

@@ -115,6 +115,40 @@ class Files(command_test.CommandTest):
         self.assert_close(written["o"][2], o)
         self.assert_close(written["lse"][2], lse)
 
+    def test_gradients_of_real_tensors(self):
+        """dq, dk and dv against differences of a loss; dlse is one of the tensors."""
+        rows = self.HEADS * self.QUERIES
+        numbers = random.Random(2)
+        weights = [numbers.choice([-1.0, -0.5, 0.5, 1.0]) for _ in range(rows * self.DIM)]
+        of_lse = [numbers.choice([-2.0, 1.0, 3.0]) for _ in range(rows)]
+
+        def loss():
+            o, lse = self.expected()
+            return (sum(a * b for a, b in zip(o, weights)) +
+                    sum(a * b for a, b in zip(lse, of_lse)))
+
+        tensors = self.tensors()
+        tensors["do"] = ("F32", [1, self.HEADS, self.QUERIES, self.DIM], safetensors_files.floats(weights))
+        tensors["dlse"] = ("F32", [1, self.HEADS, self.QUERIES], safetensors_files.floats(of_lse))
+        self.run_files(tensors, "--gradients")
+        results = safetensors_files.read_safetensors(self.path("out.safetensors"))
+        self.assertEqual(set(results), {"o", "lse", "do", "dq", "dk", "dv"})
+        for name, values in ("dq", self.q), ("dk", self.k), ("dv", self.v):
+            content = results[name][2]
+            actual = struct.unpack(f"<{len(content) // 4}f", content)
+            self.assertEqual(len(actual), len(values))
+            for index in range(0, len(values), len(values) // 8 + 1):
+                known, step = values[index], 1e-4
+                values[index] = known + step
+                above = loss()
+                values[index] = known - step
+                slope = (above - loss()) / (2 * step)
+                values[index] = known
+                self.assertAlmostEqual(actual[index], slope, delta=1e-3, msg=f"{name} {index}")
+        tensors["dlse"] = ("F32", [1, self.HEADS, 3], bytes(24))
+        message = self.run_files(tensors, "--gradients", expect=command_test.BAD_INPUT).stderr.decode()
+        self.assertIn("'dlse' is f32[1, 2, 3], it must be f32[1, 2, 5], as lse is", message)
+
     def test_captures_of_small_types(self):
         """A mask of bytes, biases of bf16 and f16, as a file holds them."""
         generator = random.Random(5)

@@ -66,6 +66,21 @@ class Tune(unittest.TestCase):
         # Another variant, type or width has nothing.
         self.assertIn("Nothing is kept", self.tesela("tune", "full", *SHAPE, "--show").stdout)
 
+    def test_gradients_have_a_schedule_of_their_own(self):
+        tuned = self.tune("alibi", "--gradients")
+        self.assertGreaterEqual(tuned["timed"], 1)
+        for trial in tuned["trials"]:
+            self.assertNotIn("not the heuristic's", trial.get("dropped", ""))
+        kernel = self.run_json("alibi", "--gradients")
+        self.assertEqual(kernel["schedule_origin"], "tuned")
+        self.assertEqual(kernel["tuned_record"], tuned["record"])
+        pinned = self.run_json("alibi", "--gradients", "--schedule", tuned["choice"]["schedule"])
+        self.assertEqual(pinned["schedule"], kernel["schedule"])
+        self.assertEqual(self.run_json("alibi")["schedule_origin"], "heuristic")
+        shown = json.loads(self.tesela("tune", "alibi", "--gradients", *SHAPE, "--show", "--json").stdout)
+        self.assertEqual([each["record"] for each in shown["kept"]], [tuned["record"]])
+        self.assertIn("Nothing is kept", self.tesela("tune", "alibi", *SHAPE, "--show").stdout)
+
     def test_a_given_schedule_is_not_tuned(self):
         kernel = self.run_json("full", "--tuning", "full", "--schedule", "block_m = 32")
         self.assertEqual(kernel["schedule_origin"], "given")

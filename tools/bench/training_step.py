@@ -212,7 +212,12 @@ def run(implementation: str, case: str, options: argparse.Namespace):
     with tempfile.TemporaryDirectory() as folder:
         caches = ("TESELA_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
         environment = {**os.environ, **{name: os.path.join(folder, name) for name in caches}}
-        done = subprocess.run(command, env=environment, capture_output=True, text=True)
+        try:
+            done = subprocess.run(
+                command, env=environment, capture_output=True, text=True, timeout=options.seconds
+            )
+        except subprocess.TimeoutExpired:
+            return f"cut after {options.seconds:g} seconds"
     if done.returncode != 0:
         return (done.stderr.strip().splitlines() or ["no message"])[-1][:160]
     return json.loads(done.stdout.strip().splitlines()[-1])
@@ -229,6 +234,9 @@ def main() -> int:
     parser.add_argument("--cases", nargs="+", choices=CASES, default=list(CASES))
     parser.add_argument(
         "--implementations", nargs="+", choices=IMPLEMENTATIONS, default=list(IMPLEMENTATIONS)
+    )
+    parser.add_argument(
+        "--seconds", type=float, default=120, help="that a process may take; default: 120"
     )
     parser.add_argument("--one", nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args()

@@ -40,11 +40,14 @@ struct ExportOptions {
   std::optional<int64_t> headDimV;         ///< as headDim
   std::optional<int64_t> length, kvLength; ///< that launches tend to have; kvLength as length
   std::vector<std::string> constants;      ///< "name=value" of const parameters
+  std::string algorithm = "forward";       ///< the template
+  std::vector<std::string> bindings;       ///< "name=value" of its own parameters
 };
 
 struct ExplainOptions : KernelChoice, LaunchShape {
   std::string input;            ///< .safetensors with the captures; empty: random ones
   Layout layout = Layout::bhsd; ///< of q, k and v in it
+  std::string pass = "forward"; ///< or dq, dkdv
   bool json = false;
   std::string svg, png; ///< paths; empty: no picture
 };
@@ -58,6 +61,7 @@ struct TuneCommandOptions : KernelChoice, LaunchShape {
   std::string input;            ///< .safetensors with the captures; empty: random ones
   Layout layout = Layout::bhsd; ///< of q, k and v in it
   double seconds = 60;
+  bool gradients = false; ///< the schedule of the backward pass
   bool exhaustive = false, show = false, json = false;
   std::string cacheFolder; ///< empty: the library's choice
   bool noCache = false;    ///< the choice is not kept

@@ -69,6 +69,9 @@ int explain(const ExplainOptions &options) {
                              .kvHeads = extents.Hkv,
                              .length = extents.Sq,
                              .kvLength = extents.Sk,
+                             .pass = options.pass == "dq"     ? TilePass::dq
+                                     : options.pass == "dkdv" ? TilePass::dkdv
+                                                              : TilePass::forward,
                              .scalars = std::move(*scalars),
                              .captures = {},
                              .progress = {}};

@@ -29,7 +29,34 @@ std::string withShare(int64_t part, int64_t whole) {
 
 namespace {
 
-/// Floating-point operations of both products, over whole tiles, of the launch.
+/// "forward", as --pass has it.
+const char *passName(TilePass pass) {
+  switch (pass) {
+  case TilePass::forward:
+    return "forward";
+  case TilePass::dq:
+    return "dq";
+  case TilePass::dkdv:
+    return "dkdv";
+  }
+  return "";
+}
+
+/// Of the products of one pair: S and P V; S, dP and dS K; S, dP, Pᵀ dO and dSᵀ Q.
+double operationsOfPair(const ExplainReport &report) {
+  double dQk = double(report.Dqk), dV = double(report.Dv);
+  switch (report.explanation.map.pass) {
+  case TilePass::forward:
+    return 2 * (dQk + dV);
+  case TilePass::dq:
+    return 2 * (2 * dQk + dV);
+  case TilePass::dkdv:
+    return 2 * (2 * dQk + 2 * dV);
+  }
+  return 0;
+}
+
+/// Floating-point operations of the products, over whole tiles, of the launch.
 struct Work {
   double all = 0;     ///< if every tile were computed
   double skipped = 0; ///< of empty tiles
@@ -42,7 +69,7 @@ struct Work {
 
 Work workOf(const ExplainReport &report) {
   const Explanation &explanation = report.explanation;
-  double perPair = 2 * double(report.Dqk + report.Dv);
+  double perPair = operationsOfPair(report);
   double perTile = perPair * double(explanation.map.blockM) * double(explanation.map.blockN);
   Work work;
   for (size_t i = 0; i < explanation.map.heads.size(); ++i) {
@@ -67,7 +94,8 @@ std::string formText(const TileMap &map) {
   case TileForm::everyTile:
     return "every tile runs";
   case TileForm::keyRanges:
-    return fmt::format("closed key ranges, {} run{}", map.runs, map.runs == 1 ? "" : "s");
+    return fmt::format("closed {} ranges, {} run{}", map.pass == TilePass::dkdv ? "query" : "key",
+                       map.runs, map.runs == 1 ? "" : "s");
   case TileForm::classified:
     return "classified tile by tile";
   }
@@ -137,7 +165,8 @@ std::string formatText(const ExplainReport &report) {
     text += fmt::format("{:<10} {}\n", label, value);
   };
   line("variant", fmt::format("{} ({})", explanation.variantName, report.variantPath));
-  line("kernel", fmt::format("for {}, {}, head dimensions {} and {}", explanation.target,
+  std::string pass = map.pass == TilePass::forward ? "" : fmt::format("{} ", passName(map.pass));
+  line("kernel", fmt::format("{}for {}, {}, head dimensions {} and {}", pass, explanation.target,
                              elementTypeName(report.type), report.Dqk, report.Dv));
   line("problem", fmt::format("B {}  H {}  Hkv {}  Sq {}  Sk {}", e.B, e.H, e.Hkv, e.Sq, e.Sk));
   line("tile", fmt::format("{} queries x {} keys: {} rows of {} tiles", map.blockM, map.blockN,
@@ -209,7 +238,10 @@ std::string formatJson(const ExplainReport &report) {
         {"head_dim_qk", report.Dqk},
         {"head_dim_v", report.Dv},
         {"dtype", std::string(elementTypeName(report.type))}}},
-      {"kernel", {{"target", explanation.target}, {"schedule", explanation.schedule}}},
+      {"kernel",
+       {{"pass", passName(map.pass)},
+        {"target", explanation.target},
+        {"schedule", explanation.schedule}}},
       {"version", version()},
       {"tile", {{"queries", map.blockM}, {"keys", map.blockN}}},
       {"form", formName(map.form)},

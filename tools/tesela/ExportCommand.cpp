@@ -34,7 +34,11 @@ static Result<BundleOptions> bundleOptions(const ExportOptions &options, const V
   bundle.kernel.schedule = options.schedule;
   bundle.kernel.constants = std::move(*constants);
   bundle.targets = options.targets;
-  bundle.name = options.name;
+  bundle.kernel.algorithm = options.algorithm;
+  bundle.kernel.bindings = options.bindings;
+  // A program that trains has the bundles of both passes, side by side.
+  bool isNamed = !options.name.empty() || options.algorithm == "forward";
+  bundle.name = isNamed ? options.name : variant.name + "_" + options.algorithm;
   bundle.ptx = options.ptx;
   return bundle;
 }

@@ -40,9 +40,9 @@ LaunchArguments Problem::hostArguments() const {
 // Memory
 //===----------------------------------------------------------------------===//
 
-/// Whether q, k, v, o and lse (on the host a copy of them, too) and the reference's three arrays in
-/// double fit into the machine. Needs the extents. Memory is promised before it is there, so what
-/// is too much would end the process later, without a word.
+/// Whether q, k, v, o and lse (on the host a copy of them, too), those of gradients and the
+/// references' arrays in double fit into the machine. Needs the extents. Memory is promised before
+/// it is there, so what is too much would end the process later, without a word.
 static Status checkMemory(const Problem &p, const RunOptions &options) {
   double queries = double(p.B) * double(p.H) * double(p.Sq);
   double keys = double(p.B) * double(p.Hkv) * double(p.Sk);
@@ -51,6 +51,11 @@ static Status checkMemory(const Problem &p, const RunOptions &options) {
   bool onHost = options.target == "host" || !cudaDevices();
   double reference =
       options.noCheck || options.verify ? 0 : 3 * sizeof(double) * queries * double(p.Dv);
+  if (options.gradients) { // do, dq, dk and dv; three arrays for each gradient, and rows in f32
+    tensors *= 2;
+    if (reference > 0)
+      reference += (3 * sizeof(double) + sizeof(float)) * (queries + keys) * double(p.Dqk + p.Dv);
+  }
   double needed = (onHost ? 2 : 1) * tensors + reference;
   double machine = double(hostDevice().memoryBytes);
   if (needed <= machine)

@@ -4,6 +4,7 @@
 //===----------------------------------------------------------------------===//
 #include "Commands.h"
 #include "ExitCode.h"
+#include "GradientProblem.h"
 #include "Parameters.h"
 #include "Problem.h"
 #include "RunOptions.h"
@@ -105,6 +106,13 @@ static Status copyResults(const Context &context, const DeviceProblem &device, P
   return context.copyToHost(problem.lse.data(), *device.lse, problem.lse.bytes());
 }
 
+static void noteManyPairs(const Problem &problem) {
+  double pairs = double(problem.B) * double(problem.H) * double(problem.Sq) * double(problem.Sk);
+  if (pairs > manyPairs)
+    note(fmt::format("checking {:.3g} pairs on the host takes a while; --no-check leaves it out.",
+                     pairs));
+}
+
 /// The oracle on the GPU where there is one and it takes the variant, else the interpreter.
 static Result<Reference> makeReference(const Context &context, const KernelOptions &options,
                                        const DeviceProblem &device, const Problem &problem,
@@ -120,10 +128,7 @@ static Result<Reference> makeReference(const Context &context, const KernelOptio
     note(reference.error().message() + ". The interpreter checks instead.");
   }
   name = "interpreter";
-  double pairs = double(problem.B) * double(problem.H) * double(problem.Sq) * double(problem.Sk);
-  if (pairs > manyPairs)
-    note(fmt::format("checking {:.3g} pairs on the host takes a while; --no-check leaves it out.",
-                     pairs));
+  noteManyPairs(problem);
   return hostReference(options, problem.hostArguments(), threads);
 }
 
@@ -168,6 +173,90 @@ static Result<int64_t> reportOutsideReads(const KernelOptions &options, const Pr
   return count;
 }
 
+/// The kernel, the check and the times of the backward pass, whose o and lse the device has.
+static Status runGradients(const RunOptions &options, const Context &context, KernelOptions kernel,
+                           const Problem &problem, const DeviceProblem &device,
+                           GradientProblem &gradients, RunReport &result) {
+  kernel.algorithm = "backward";
+  kernel.schedule = options.schedule;
+  Result<Kernel> compiled = context.compile(kernel);
+  if (!compiled)
+    return compiled.error();
+  result.kernel = compiled->info();
+  result.isBackward = true;
+  Result<DeviceGradients> onDevice = DeviceGradients::create(context, gradients);
+  if (!onDevice)
+    return onDevice.error();
+  LaunchArguments arguments = gradients.arguments(problem, device.arguments);
+  onDevice->place(arguments);
+  if (Status status = compiled->launch(arguments); !status)
+    return status;
+  if (Status status = onDevice->copyResults(context, gradients); !status)
+    return status;
+  if (!options.noCheck) {
+    result.referenceName = "interpreter";
+    noteManyPairs(problem);
+    Result<GradientReference> reference = hostGradientReference(
+        kernel, gradients.arguments(problem, problem.hostArguments()), options.threads);
+    if (!reference)
+      return reference.error();
+    Result<std::vector<std::pair<std::string, Comparison>>> comparisons =
+        gradients.compare(problem, *reference);
+    if (!comparisons)
+      return comparisons.error();
+    result.gradients = std::move(*comparisons);
+    result.keptPairs = reference->dq.keptPairs;
+  }
+  Result<std::vector<double>> times = timeLaunches(context, *compiled, arguments, options.repeat);
+  if (!times)
+    return times.error();
+  result.milliseconds = std::move(*times);
+  return Status::success();
+}
+
+/// The same of the forward pass, whose results are copied to the host by now.
+static Status checkForward(const RunOptions &options, const Context &context, const Kernel &kernel,
+                           const KernelOptions &kernelOptions, const Problem &problem,
+                           const DeviceProblem &device, RunReport &result) {
+  if (!options.noCheck && !options.verify) {
+    Result<Reference> reference = makeReference(context, kernelOptions, device, problem,
+                                                options.threads, result.referenceName);
+    if (!reference)
+      return reference.error();
+    Result<Comparison> comparison = compare(*reference, problem.oView, problem.lse.view());
+    if (!comparison)
+      return comparison.error();
+    result.comparison = std::move(*comparison);
+    result.keptPairs = reference->keptPairs;
+  }
+  Result<std::vector<double>> times =
+      timeLaunches(context, kernel, device.arguments, options.repeat);
+  if (!times)
+    return times.error();
+  result.milliseconds = std::move(*times);
+  return Status::success();
+}
+
+/// "is wrong", or why there is no telling.
+static bool reportFailure(const Comparison &comparison, const std::string &what) {
+  if (comparison.passed)
+    return false;
+  const char *verdict = std::isnan(comparison.tolerance) ? "cannot be checked" : "is wrong";
+  std::fputs(fmt::format("tesela: {} {}: {}\n", what, verdict, comparison.failure).c_str(), stderr);
+  return true;
+}
+
+static std::vector<std::pair<std::string, Tensor>> resultsOf(const Problem &problem,
+                                                             const GradientProblem *gradients) {
+  std::vector<std::pair<std::string, Tensor>> results{{"o", problem.o.view()},
+                                                      {"lse", problem.lse.view()}};
+  if (gradients)
+    for (const auto &[name, tensor] : gradients->tensors)
+      if (name != "dlse")
+        results.emplace_back(name, tensor.view());
+  return results;
+}
+
 /// Results must not take the place of what they were computed from.
 static Status checkOutput(const RunOptions &options) {
   std::error_code error;
@@ -195,6 +284,13 @@ int run(const RunOptions &options) {
 
   if (problem->randomInputs && !options.input.empty())
     note(options.input + " has no q, k and v: they are random.");
+  std::optional<GradientProblem> gradients;
+  if (options.gradients) {
+    Result<GradientProblem> made = makeGradientProblem(options, *problem);
+    if (!made)
+      return made.code() == Code::outOfMemory ? report(made.error()) : reportBadInput(made.error());
+    gradients = std::move(*made);
+  }
 
   RunReport result;
   Result<Context> context = createContext(options, result.verified);
@@ -206,7 +302,8 @@ int run(const RunOptions &options) {
   kernelOptions.inputType = problem->type;
   kernelOptions.headDimQk = static_cast<int>(problem->Dqk);
   kernelOptions.headDimV = static_cast<int>(problem->Dv);
-  kernelOptions.schedule = options.schedule;
+  if (!options.gradients) // else it is the backward pass's
+    kernelOptions.schedule = options.schedule;
   kernelOptions.expectedLength = problem->Sk;
   kernelOptions.expectedQueries = problem->Sq;
   kernelOptions.sizes =
@@ -249,43 +346,29 @@ int run(const RunOptions &options) {
     result.inputs = options.inputs;
   }
 
-  if (!options.noCheck && !options.verify) {
-    Result<Reference> reference = makeReference(*context, kernelOptions, *device, *problem,
-                                                options.threads, result.referenceName);
-    if (!reference)
-      return report(reference.error());
-    Result<Comparison> comparison = compare(*reference, problem->oView, problem->lse.view());
-    if (!comparison)
-      return report(comparison.error());
-    result.comparison = std::move(*comparison);
-    result.keptPairs = reference->keptPairs;
-  }
-
-  Result<std::vector<double>> times =
-      timeLaunches(*context, *kernel, device->arguments, options.repeat);
-  if (!times)
-    return report(times.error());
-  result.milliseconds = std::move(*times);
+  if (Status status = gradients ? runGradients(options, *context, kernelOptions, *problem, *device,
+                                               *gradients, result)
+                                : checkForward(options, *context, *kernel, kernelOptions, *problem,
+                                               *device, result);
+      !status)
+    return report(status.error());
 
   std::string text = options.json ? formatJson(result) : formatText(result);
   print(text);
   if (!options.output.empty())
     if (Status status = writeSafetensors(options.output,
-                                         {{"o", problem->o.view()}, {"lse", problem->lse.view()}});
+                                         resultsOf(*problem, gradients ? &*gradients : nullptr));
         !status)
       return report(status.error());
   if (result.comparison && result.comparison->passed && result.comparison->nanRows > 0)
     note(fmt::format("{} of {} rows are NaN, as they must be: a kept score or the sink is NaN or "
                      "+inf there.",
                      result.comparison->nanRows, problem->B * problem->H * problem->Sq));
-  if (result.comparison && !result.comparison->passed) {
-    const char *verdict =
-        std::isnan(result.comparison->tolerance) ? "cannot be checked" : "is wrong";
-    std::fputs(
-        fmt::format("tesela: the result {}: {}\n", verdict, result.comparison->failure).c_str(),
-        stderr);
+  bool isWrong = result.comparison && reportFailure(*result.comparison, "the result");
+  for (const auto &[name, comparison] : result.gradients)
+    isWrong |= reportFailure(comparison, "the gradient " + name);
+  if (isWrong)
     return exitWrongResult;
-  }
   return outsideReads > 0 ? exitWrongResult : exitSuccess;
 }
 

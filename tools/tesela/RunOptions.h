@@ -44,7 +44,7 @@ struct LaunchShape {
 
 struct RunOptions : KernelChoice, LaunchShape {
   std::string input;  ///< .safetensors with captures, and q, k, v or none; empty: random data
-  std::string output; ///< .safetensors for o and lse; empty: none
+  std::string output; ///< .safetensors for o, lse and gradients; empty: none
   Layout layout = Layout::bhsd;
 
   std::string inputs = "normal"; ///< the kind of random data
@@ -59,6 +59,7 @@ struct RunOptions : KernelChoice, LaunchShape {
   bool verify = false;           ///< the first launch, on a sample of rows
   bool checkReads = false;       ///< report reads outside of captured tensors
   std::optional<int> repeat;     ///< timed launches; as many as fit into a second
+  bool gradients = false;        ///< of q, k and v: the backward pass is checked and timed
   bool json = false;
 };
 

@@ -22,12 +22,15 @@ static double allPairs(const Problem &p) {
 }
 
 /// Floating-point operations of both products over `pairs` (b, h, q, k).
-static double operations(const Problem &p, double pairs) {
-  return 2 * pairs * double(p.Dqk + p.Dv);
+/// Of the two products of attention; of the five that its gradients need: S, dq and dk over the
+/// head dimension of q and k, dP and dv over that of v.
+static double operations(const RunReport &report, double pairs) {
+  double dQk = double(report.problem->Dqk), dV = double(report.problem->Dv);
+  return 2 * pairs * (report.isBackward ? 3 * dQk + 2 * dV : dQk + dV);
 }
 
 static double teraflops(const RunReport &report, double pairs) {
-  return operations(*report.problem, pairs) / (median(report.milliseconds) * 1e9);
+  return operations(report, pairs) / (median(report.milliseconds) * 1e9);
 }
 
 static const char *originName(KernelInfo::Origin origin) {
@@ -102,6 +105,18 @@ static std::string checkLine(const RunReport &report) {
                      c.lseTolerance, report.referenceName);
 }
 
+static std::string gradientsLine(const RunReport &report) {
+  bool passed = true;
+  std::string errors;
+  for (const auto &[name, comparison] : report.gradients) {
+    passed &= comparison.passed;
+    errors += fmt::format("{} {} {:.2e}, tolerance {:.2e}", errors.empty() ? "" : ";", name,
+                          comparison.maxError, comparison.tolerance);
+  }
+  return fmt::format("{}: largest errors{} (against the {})", passed ? "passed" : "FAILED", errors,
+                     report.referenceName);
+}
+
 static std::string speedLine(const RunReport &report) {
   double all = allPairs(*report.problem);
   if (report.keptPairs < 0)
@@ -121,16 +136,18 @@ std::string formatText(const RunReport &report) {
   const Problem &p = *report.problem;
   line("variant", fmt::format("{} ({})", report.kernel.variantName, report.variantPath));
   line("device", fmt::format("{} ({})", report.device.name, report.device.target));
-  line("kernel", fmt::format("for {}, {}, head dimensions {} and {}", report.kernel.target,
-                             elementTypeName(report.kernel.inputType), report.kernel.headDimQk,
-                             report.kernel.headDimV));
+  line("kernel",
+       fmt::format("{}for {}, {}, head dimensions {} and {}", report.isBackward ? "gradients " : "",
+                   report.kernel.target, elementTypeName(report.kernel.inputType),
+                   report.kernel.headDimQk, report.kernel.headDimV));
   line("problem", fmt::format("B {}  H {}  Hkv {}  Sq {}  Sk {}  {}  scale {:.6g}", p.B, p.H, p.Hkv,
                               p.Sq, p.Sk, layoutName(p.layout), p.scale));
   line("schedule", report.kernel.schedule + (report.kernel.tunedRecord.empty() ? "" : " (tuned)"));
   line("compile", compileLine(report.kernel));
   if (std::string resources = resourceLine(report.kernel); !resources.empty())
     line("resources", resources);
-  line("check", report.comparison ? checkLine(report)
+  line("check", report.comparison           ? checkLine(report)
+                : !report.gradients.empty() ? gradientsLine(report)
                 : report.verified
                     ? fmt::format("passed: {} of the first launch, in {:.4g} ms",
                                   report.verified->text, report.verified->milliseconds)
@@ -175,22 +192,38 @@ static ordered_json kernelJson(const KernelInfo &kernel) {
   return json;
 }
 
+static ordered_json errorsJson(const Comparison &c) {
+  ordered_json json = {
+      {"max_error", c.maxError}, {"tolerance", c.tolerance},        {"worst", c.worst},
+      {"row_error", c.rowError}, {"row_tolerance", c.rowTolerance}, {"worst_row", c.worstRow}};
+  return json;
+}
+
 static ordered_json checkJson(const RunReport &report) {
   const Comparison &c = *report.comparison;
-  ordered_json json = {{"passed", c.passed},
-                       {"reference", report.referenceName},
-                       {"max_error", c.maxError},
-                       {"tolerance", c.tolerance},
-                       {"worst", c.worst},
-                       {"row_error", c.rowError},
-                       {"row_tolerance", c.rowTolerance},
-                       {"worst_row", c.worstRow},
-                       {"max_lse_error", c.maxLseError},
-                       {"lse_tolerance", c.lseTolerance},
-                       {"nan_count", c.nanCount},
-                       {"nan_rows", c.nanRows}};
+  ordered_json json = {{"passed", c.passed}, {"reference", report.referenceName}};
+  json.update(errorsJson(c));
+  json.update({{"max_lse_error", c.maxLseError},
+               {"lse_tolerance", c.lseTolerance},
+               {"nan_count", c.nanCount},
+               {"nan_rows", c.nanRows}});
   if (!c.passed)
     json["failure"] = c.failure;
+  return json;
+}
+
+static ordered_json gradientsJson(const RunReport &report) {
+  bool passed = true;
+  ordered_json all;
+  for (const auto &[name, comparison] : report.gradients) {
+    passed &= comparison.passed;
+    ordered_json &each = all[name] = errorsJson(comparison);
+    each["nan_count"] = comparison.nanCount;
+    if (!comparison.passed)
+      each["failure"] = comparison.failure;
+  }
+  ordered_json json = {{"passed", passed}, {"reference", report.referenceName}};
+  json.update(all);
   return json;
 }
 
@@ -229,8 +262,12 @@ std::string formatJson(const RunReport &report) {
     json["problem"]["inputs"] = report.inputs;
   if (report.keptPairs >= 0)
     json["problem"]["kept_pairs"] = report.keptPairs;
+  if (report.isBackward)
+    json["pass"] = "backward";
   if (report.comparison)
     json["check"] = checkJson(report);
+  if (!report.gradients.empty())
+    json["check"] = gradientsJson(report);
   if (report.verified)
     json["verified"] = {{"rows", report.verified->text}, {"ms", report.verified->milliseconds}};
   if (!report.milliseconds.empty())

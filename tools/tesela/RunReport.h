@@ -27,11 +27,14 @@ struct RunReport {
   std::optional<uint64_t> seed; ///< of random data
   std::string inputs;           ///< the kind of random data; empty for a file's
 
-  std::optional<Comparison> comparison; ///< absent with --no-check and --verify
-  std::optional<Event> verified;        ///< with --verify, unless the first launch could not be
-  std::string referenceName;            ///< "interpreter" or "device oracle"
-  int64_t keptPairs = -1;               ///< -1: not counted
-  std::vector<double> milliseconds;     ///< of the timed launches, sorted; may be empty
+  bool isBackward = false;              ///< kernel and times are those of the gradients
+  std::optional<Comparison> comparison; ///< absent with --no-check, --verify and --gradients
+  /// dq, dk and dv; empty without --gradients, and with --no-check.
+  std::vector<std::pair<std::string, Comparison>> gradients;
+  std::optional<Event> verified;    ///< with --verify, unless the first launch could not be
+  std::string referenceName;        ///< "interpreter" or "device oracle"
+  int64_t keptPairs = -1;           ///< -1: not counted
+  std::vector<double> milliseconds; ///< of the timed launches, sorted; may be empty
 };
 
 /// The report as lines for people.

@@ -91,6 +91,8 @@ int tune(const TuneCommandOptions &options) {
   tuned.path = file.path;
   tuned.device = context->device();
   KernelOptions &kernel = tuned.kernel;
+  if (options.gradients)
+    kernel.algorithm = "backward";
   kernel.variantText = file.text;
   kernel.variantFile = file.path;
   kernel.inputType = parseElementType(options.dtype).value_or(ElementType::bf16);

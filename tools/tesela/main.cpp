@@ -46,12 +46,14 @@ The inputs are seeded random numbers. A .safetensors file has the variant's capt
 tensors, by name, and q, k and v or none of them: bf16, f16 or f32, [B, H, S, D],
 or [B, S, H, D] with --layout bshd. The result is held against a reference in
 double precision. Speed counts 2 (Dqk + Dv) operations for each pair (q, k) that
-the mask keeps.
+the mask keeps, with --gradients 2 (3 Dqk + 2 Dv). Then a file may also have do and
+dlse, the gradients of the result and of lse; else do is random, and there is no dlse.
 
 Examples
   tesela run causal --length 4096 --heads 16
   tesela run sliding_window --param window=256 --target host
   tesela run alibi --dtype f16 --head-dim 64 --json
+  tesela run causal --gradients
   tesela run full --input qkv.safetensors --output o.safetensors --layout bshd)";
 
 const char *const explainFooter = R"(
@@ -64,6 +66,7 @@ tensors say of the lengths need not be said again.
 Examples
   tesela explain causal --length 4096
   tesela explain sliding_window --param window=256 --svg window.svg
+  tesela explain causal --pass dkdv
   tesela explain mine.attn --target sm_90 --input captures.safetensors --json)";
 
 const char *const gradientFooter = R"(
@@ -102,6 +105,7 @@ Examples
   tesela tune causal --batch 4 --heads 16 --length 4096
   tesela tune sliding_window --param window=256 --length 16384 --seconds 90
   tesela tune mine.attn --input captures.safetensors --json
+  tesela tune causal --gradients --length 8192
   tesela tune causal --show        what is kept, to pin with --schedule)";
 
 const char *const cacheFooter = R"(
@@ -123,6 +127,7 @@ Code is a cubin where a ptxas is found, else PTX.
 Examples
   tesela export causal --target sm_80,sm_90,host -o causal_bundle
   tesela export documents --target sm_90 --head-dim 64 --name docs_64 -o docs_64
+  tesela export causal --algorithm backward --target sm_90 -o causal_backward
   cc main.c causal_bundle/causal.c -Icausal_bundle -o main)";
 
 /// Options with their default and nothing else: the limits stand in the messages.
@@ -217,6 +222,17 @@ void addConstants(CLI::App *app, std::vector<std::string> &constants) {
       ->allow_extra_args(false);
 }
 
+void addAlgorithm(CLI::App *app, std::string &algorithm, std::vector<std::string> &bindings) {
+  app->add_option("--algorithm", algorithm,
+                  "The template: forward, backward, backward_fused, backward_parameters, "
+                  "forward_e4m3, forward_paged, "
+                  "forward_ragged, forward_split, combine, matmul, or one's own")
+      ->type_name("NAME")
+      ->capture_default_str();
+  app->add_option("--bind", bindings, "name=value of a template's own parameter; may be repeated")
+      ->type_name("NAME=VALUE");
+}
+
 void addKernelChoice(CLI::App *app, KernelChoice &choice) {
   app->add_option("VARIANT", choice.variant, "A file, \"-\", or a library variant such as causal")
       ->type_name("")
@@ -290,7 +306,9 @@ void addRun(CLI::App &app, RunOptions &options) {
   command->add_option("--input", options.input, "Tensors from a .safetensors file")
       ->check(path)
       ->type_name("FILE");
-  command->add_option("--output", options.output, "Write o and lse to a .safetensors file")
+  command
+      ->add_option("--output", options.output,
+                   "Write o and lse (do, dq, dk, dv) to a .safetensors file")
       ->check(path)
       ->type_name("FILE");
   addLayout(command, options.layout, "bhsd or bshd: how q, k, v and o lie in memory");
@@ -345,9 +363,14 @@ void addRun(CLI::App &app, RunOptions &options) {
       ->capture_default_str();
   CLI::Option *noCheck =
       command->add_flag("--no-check", options.noCheck, "Leave out the check against the reference");
+  CLI::Option *verify = command
+                            ->add_flag("--verify", options.verify,
+                                       "Check up to 1024 rows of the first launch, not all")
+                            ->excludes(noCheck);
   command
-      ->add_flag("--verify", options.verify, "Check up to 1024 rows of the first launch, not all")
-      ->excludes(noCheck);
+      ->add_flag("--gradients", options.gradients,
+                 "The gradients of q, k and v: runs both passes, checks and times the backward one")
+      ->excludes(verify);
   command->add_flag("--check-reads", options.checkReads,
                     "Report reads outside of captured tensors; interprets every pair on the host");
   command->add_flag("--json", options.json, "Print one JSON object");
@@ -369,16 +392,7 @@ void addCompile(CLI::App &app, CompileOptions &options) {
   addType(command, options.dtype);
   addHeadDimensions(command, options.headDim, options.headDimV);
   addConstants(command, options.constants);
-  command
-      ->add_option("--algorithm", options.algorithm,
-                   "The template: forward, backward, backward_fused, forward_e4m3, forward_paged, "
-                   "forward_ragged, forward_split, combine, matmul, or one's own")
-      ->type_name("NAME")
-      ->capture_default_str();
-  command
-      ->add_option("--bind", options.bindings,
-                   "name=value of a template's own parameter; may be repeated")
-      ->type_name("NAME=VALUE");
+  addAlgorithm(command, options.algorithm, options.bindings);
   command->add_flag("--dropout", options.dropout, "The kernel drops pairs at random");
 }
 
@@ -402,7 +416,8 @@ void addExport(CLI::App &app, ExportOptions &options) {
       ->type_name("FOLDER");
   command
       ->add_option("--name", options.name,
-                   "What files and C functions are called after (the variant's name)")
+                   "What files and C functions are called after (the variant's name, and the "
+                   "template's where it is not forward)")
       ->type_name("NAME");
   addType(command, options.dtype);
   addHeadDimensions(command, options.headDim, options.headDimV);
@@ -416,6 +431,7 @@ void addExport(CLI::App &app, ExportOptions &options) {
       ->check(extent);
   addSchedule(command, options.schedule);
   addConstants(command, options.constants);
+  addAlgorithm(command, options.algorithm, options.bindings);
   command->add_flag("--ptx", options.ptx,
                     "PTX even where there is a ptxas: newer GPUs run it, too");
 }
@@ -433,6 +449,12 @@ void addExplain(CLI::App &app, ExplainOptions &options) {
       ->type_name("FILE");
   addLayout(command, options.layout, "bhsd or bshd: how q, k and v lie in the file");
   addShape(command, options);
+  command
+      ->add_option("--pass", options.pass,
+                   "forward, or a kernel of the gradients: dq, or dkdv for those of k and v")
+      ->check(silent(CLI::IsMember({"forward", "dq", "dkdv"})))
+      ->type_name("PASS")
+      ->capture_default_str();
   command->add_option("--svg", options.svg, "Draw the mask with its tiles")
       ->check(path)
       ->type_name("FILE");
@@ -464,6 +486,8 @@ void addTune(CLI::App &app, TuneCommandOptions &options) {
       ->type_name("FILE");
   addLayout(command, options.layout, "bhsd or bshd: how q, k and v lie in the file");
   addShape(command, options);
+  command->add_flag("--gradients", options.gradients,
+                    "The schedule of the gradients, which run --gradients has");
   command->add_option("--seconds", options.seconds, "How long it may take")
       ->check(silent(CLI::Range(0.1, 1e6)))
       ->type_name("NUMBER")

@@ -36,7 +36,7 @@ struct ViewSlots {
   std::vector<unsigned> extents; ///< of what is read by its elements
   unsigned tensorMap = 0;        ///< views with tensor maps only; the two steps follow it
   unsigned rowMap = 0;           ///< the map of one row each, where blocks end inside the tensor
-  bool isOptional = false;       ///< its address may be 0: then nothing is stored
+  bool isOptional = false;       ///< its address may be 0: then nothing is stored, and 0 is loaded
 };
 
 class KernelSignature {

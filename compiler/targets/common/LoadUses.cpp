@@ -22,4 +22,15 @@ bool isReadByRows(tile::LoadOp load) {
   });
 }
 
+bool isColumnsOfWorkspace(tile::LoadOp load) {
+  auto type = cast<tile::TileType>(load.getType());
+  tile::ViewType view = load.getView().getType();
+  auto argument = dyn_cast<BlockArgument>(load.getView());
+  if (!argument || view.getRank() != 3 || view.getContiguous() || !type.isSingleRow())
+    return false;
+  auto kernel = load->getParentOfType<tile::KernelOp>();
+  return kernel.getArgumentRole(argument.getArgNumber()) == tile::Role::Workspace &&
+         workspaceRowElements % type.getExtent(1) == 0;
+}
+
 } // namespace tesela

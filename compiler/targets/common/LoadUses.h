@@ -17,9 +17,16 @@ namespace tesela {
 /// registers.
 bool isReadByProduct(tile::LoadOp load);
 
-/// Whether it is a left operand and nothing else: a warpgroup reads its own rows alone, and need not
-/// wait for the others'.
+/// Whether it is a left operand and nothing else: a warpgroup reads its own rows alone, and need
+/// not wait for the others'.
 bool isReadByRows(tile::LoadOp load);
+
+/// Whether it brings a value for each column from a workspace whose rows begin at multiples of
+/// `workspaceRowElements`: then the copy engine can bring all of them in one piece.
+bool isColumnsOfWorkspace(tile::LoadOp load);
+
+/// f32 of a workspace [B, H, Sq] that is not `contiguous`: each row takes a multiple of these.
+inline constexpr int64_t workspaceRowElements = 128;
 
 } // namespace tesela
 

@@ -141,6 +141,8 @@ LogicalResult KernelLowering::lowerOperation(Operation &op) {
       .Case([&](tile::DotOp dot) { return lowerDot(dot), success(); })
       .Case([&](tile::MapOp map) { return lowerMap(map); })
       .Case([&](tile::BernoulliOp random) { return lowerBernoulli(random), success(); })
+      .Case([&](tile::AddLinesOp lines) { return lowerAddLines(lines); })
+      .Case([](tile::PerformOp) { return success(); }) // the map did it
       .Case([&](tile::ConvertOp convert) { return lowerConvert(convert), success(); })
       .Case([&](tile::ReduceOp reduce) { return lowerReduce(reduce), success(); })
       .Case([&](tile::TotalOp total) { return lowerTotal(total), success(); })

@@ -27,6 +27,7 @@
 #include "targets/common/KernelSignature.h"
 #include "targets/host/CodeBuilder.h"
 #include "targets/host/VectorUnit.h"
+#include "tile/GradientOps.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -88,6 +89,8 @@ private:
                   llvm::function_ref<void(mlir::Value row, mlir::Value address)> body);
   /// How many rows of the block exist, in [0, rows], as i64.
   mlir::Value existingRows(const BlockCoordinates &block, int64_t rows);
+  /// Those of them that are in memory: all, or none of a tensor that was left out.
+  mlir::Value rowsInMemory(mlir::Value view, const BlockCoordinates &block, int64_t rows);
 
   /// The rows of a tile whose only readers are products that want it transposed, as columns.
   void lowerTransposedLoad(tile::LoadOp op);
@@ -129,6 +132,12 @@ private:
 
   // LowerBernoulli.cpp
   void lowerBernoulli(tile::BernoulliOp op);
+
+  // LowerLines.cpp
+  mlir::LogicalResult lowerAddLines(tile::AddLinesOp op);
+  /// tile.collect, tile.deposit or tile.exact_sum of one element; `operands`: all but the view. An
+  /// addition gives what it added.
+  mlir::Value lowerAtElement(mlir::Operation &op, mlir::ValueRange operands);
 
   // LowerReduce.cpp
   void lowerReduce(tile::ReduceOp op);

@@ -67,6 +67,8 @@ struct KernelLowering::VectorBody {
       values.map(read.getElement(), lowering.lowerRead(read, indices));
       return success();
     }
+    if (isa<tile::CollectOp, tile::DepositOp, tile::ExactSumOp>(op))
+      return emitByLane(op);
     if (auto phase = dyn_cast<tile::PhaseOp>(op)) {
       Value sum = builder.add(of(phase.getStart()), of(phase.getColumn()));
       values.map(phase.getPhase(), emitPhase(builder, builder.getLoc(), sum, of(phase.getPeriod()),
@@ -78,6 +80,25 @@ struct KernelLowering::VectorBody {
     Operation *wide = builder.clone(op, values);
     Value result = wide->getResult(0);
     result.setType(CodeBuilder::vectorOf(result.getType(), width));
+    values.map(op.getResult(0), result);
+    return success();
+  }
+
+  /// What no vector instruction does.
+  LogicalResult emitByLane(Operation &op) {
+    CodeBuilder &builder = lowering.builder_;
+    SmallVector<Value> operands;
+    for (Value operand : op.getOperands())
+      if (!isa<tile::ViewType>(operand.getType()))
+        operands.push_back(of(operand));
+    Value result = builder.real(CodeBuilder::vectorOf(builder.getF32Type(), width), 0.0f);
+    for (int64_t lane = 0; lane < width; ++lane) {
+      SmallVector<Value> scalars;
+      for (Value operand : operands)
+        scalars.push_back(LLVM::ExtractElementOp::create(builder, operand, builder.i64(lane)));
+      Value given = lowering.lowerAtElement(op, scalars);
+      result = LLVM::InsertElementOp::create(builder, result, given, builder.i64(lane));
+    }
     values.map(op.getResult(0), result);
     return success();
   }

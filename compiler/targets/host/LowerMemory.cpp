@@ -66,18 +66,22 @@ std::pair<Value, Value> KernelLowering::placeInPage(tile::PagedOp op, Value posi
           arith::RemUIOp::create(builder_, position, rows)};
 }
 
+Value KernelLowering::rowsInMemory(Value view, const BlockCoordinates &block, int64_t rows) {
+  Value existing = existingRows(block, rows);
+  const ViewSlots &slots = signature_.view(placeOf(view).argument.getArgNumber());
+  if (!slots.isOptional)
+    return existing;
+  Value isLeftOut =
+      LLVM::ICmpOp::create(builder_, LLVM::ICmpPredicate::eq, slots_[slots.data],
+                           LLVM::ZeroOp::create(builder_, slots_[slots.data].getType()));
+  return arith::SelectOp::create(builder_, isLeftOut, builder_.i64(0), existing);
+}
+
 void KernelLowering::forEachRow(Value view, Value blockValue, int64_t rows,
                                 llvm::function_ref<void(Value row, Value address)> body) {
   BlockCoordinates block = blocks_.lookup(blockValue);
   int64_t heads = cast<tile::BlockType>(blockValue.getType()).getHeadCount();
-  Value none = builder_.i64(0), positions = existingRows(block, rows / heads);
-  const ViewSlots &slots = signature_.view(placeOf(view).argument.getArgNumber());
-  if (slots.isOptional) { // a tensor that was left out has no rows
-    Value isLeftOut =
-        LLVM::ICmpOp::create(builder_, LLVM::ICmpPredicate::eq, slots_[slots.data],
-                             LLVM::ZeroOp::create(builder_, slots_[slots.data].getType()));
-    positions = arith::SelectOp::create(builder_, isLeftOut, none, positions);
-  }
+  Value none = builder_.i64(0), positions = rowsInMemory(view, block, rows / heads);
   if (heads == 1)
     return builder_.loop(none, positions, 1,
                          [&](Value row) { body(row, rowAddress(view, block, row)); });
@@ -228,8 +232,8 @@ void KernelLowering::lowerLoad(tile::LoadOp op) {
     clear(row, left, 1);
   });
   if (!isPacked)
-    builder_.loop(existingRows(blocks_.lookup(op.getBlock()), rows), builder_.i64(rows), 1,
-                  [&](Value row) { clear(row, none, width); });
+    builder_.loop(rowsInMemory(op.getView(), blocks_.lookup(op.getBlock()), rows),
+                  builder_.i64(rows), 1, [&](Value row) { clear(row, none, width); });
 }
 
 void KernelLowering::lowerStore(tile::StoreOp op) {

@@ -4,6 +4,7 @@
 //===----------------------------------------------------------------------===//
 #include "targets/common/LoadUses.h"
 #include "targets/nvvm/Passes.h"
+#include "targets/nvvm/ProductShares.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/ADT/SetVector.h"
@@ -115,6 +116,7 @@ private:
         for (Block &block : region)
           llvm::for_each(block.getArguments(), encode);
     });
+    cutColumns();
     // Left operands in registers come in the operand's encoding.
     getOperation().walk([&](tile::DotOp dot) {
       if (dot.getA().getDefiningOp<tile::LoadOp>() || dot.getLeftTransposed())
@@ -124,6 +126,21 @@ private:
       auto operand = pipe::OperandAttr::get(&getContext(), warps);
       dot.getAMutable().assign(
           pipe::ConvertOp::create(builder, dot.getLoc(), type.withEncoding(operand), dot.getA()));
+    });
+  }
+
+  /// Gives products of few rows, and what they start from, the encoding of whose columns are cut.
+  void cutColumns() {
+    getOperation().walk([&](tile::DotOp dot) {
+      auto type = cast<tile::TileType>(dot.getType());
+      int64_t parts = nvvm::columnParts(type, getOperation().getScheduleAttr());
+      if (parts == 1)
+        return;
+      type = type.withEncoding(pipe::AccumulatorAttr::get(&getContext(), warps / parts));
+      Operation *start = OpBuilder(dot).clone(*dot.getC().getDefiningOp());
+      start->getResult(0).setType(type);
+      dot.getCMutable().assign(start->getResult(0));
+      dot.getResult().setType(type);
     });
   }
 

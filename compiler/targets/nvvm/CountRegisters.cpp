@@ -3,10 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 #include "targets/nvvm/Passes.h"
+#include "targets/nvvm/TileRegisters.h"
 
-#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Builders.h"
-#include "mlir/Transforms/RegionUtils.h"
 
 using namespace mlir;
 
@@ -16,97 +15,10 @@ namespace tesela {
 
 namespace {
 
-int64_t registersOf(Value value);
-
-/// Whether it can be computed where it is read, of what takes no registers: the zeros that a work
-/// item's first block rescales, say.
-bool isComputedAnew(Value value) {
-  auto isFree = [](Value operand) { return registersOf(operand) == 0; };
-  Operation *op = value.getDefiningOp();
-  if (auto branch = dyn_cast_or_null<scf::IfOp>(op)) {
-    unsigned index = cast<OpResult>(value).getResultNumber();
-    return isFree(branch.thenYield().getOperand(index)) &&
-           isFree(branch.elseYield().getOperand(index));
-  }
-  return isa_and_nonnull<tile::ConstantOp>(op) ||
-         (isa_and_nonnull<tile::MapOp>(op) && op->getNumOperands() > 0 &&
-          llvm::all_of(op->getOperands(), isFree));
-}
-
-/// 32-bit registers of a thread that hold `value`.
-int64_t registersOf(Value value) {
-  auto type = dyn_cast<tile::TileType>(value.getType());
-  if (!type || isComputedAnew(value))
-    return 0;
-  if (isa_and_nonnull<pipe::ColumnsAttr>(type.getEncoding()))
-    return type.getExtent(1) / 4; // each of four lanes has a quarter
-  auto accumulator = dyn_cast_or_null<pipe::AccumulatorAttr>(type.getEncoding());
-  auto operand = dyn_cast_or_null<pipe::OperandAttr>(type.getEncoding());
-  if (!accumulator && !operand)
-    return 0;
-  int64_t warps = accumulator ? accumulator.getWarps() : operand.getWarps();
-  int64_t elements = type.getExtent(0) * type.getExtent(1) / (32 * warps);
-  int64_t bits = type.getElementType().getIntOrFloatBitWidth();
-  if (bits == 1)
-    return llvm::divideCeil(elements, 32);
-  return bits >= 32 ? elements : elements / 2; // pairs
-}
-
-/// Walks backwards with the tiles that are still needed in registers.
-class Liveness {
-public:
-  int64_t most = 0;
-
-  void walk(Block &block, llvm::DenseSet<Value> live) {
-    note(live);
-    for (Operation &op : llvm::reverse(block)) {
-      for (Value result : op.getResults())
-        live.erase(result);
-      if (isa<tile::MapOp, tile::ReduceOp>(op)) { // their bodies compute with elements
-        addAll(op.getOperands(), live);
-        note(live);
-        continue;
-      }
-      llvm::DenseSet<Value> around = live;
-      addUsedAbove(op, live);
-      if (isa<scf::ForOp, scf::WhileOp>(op)) // the next iteration needs what this one read
-        around = live;
-      for (Region &region : op.getRegions())
-        for (Block &inner : region)
-          walk(inner, around);
-      addAll(op.getOperands(), live);
-      if (auto wait = dyn_cast<pipe::DotWaitOp>(op))
-        if (auto start = wait.getSource().getDefiningOp<pipe::DotStartOp>())
-          addAll(start.getA(), live);
-      note(live);
-    }
-  }
-
-private:
-  static void addAll(ValueRange values, llvm::DenseSet<Value> &live) {
-    for (Value value : values)
-      if (registersOf(value) > 0)
-        live.insert(value);
-  }
-  static void addUsedAbove(Operation &op, llvm::DenseSet<Value> &live) {
-    for (Region &region : op.getRegions())
-      mlir::visitUsedValuesDefinedAbove(region, [&](OpOperand *use) { addAll(use->get(), live); });
-  }
-
-  void note(const llvm::DenseSet<Value> &live) {
-    int64_t sum = 0;
-    for (Value value : live)
-      sum += registersOf(value);
-    most = std::max(most, sum);
-  }
-};
-
 struct PipeCountRegisters : impl::PipeCountRegistersBase<PipeCountRegisters> {
   void runOnOperation() override {
-    Liveness liveness;
-    liveness.walk(getOperation().getBodyBlock(), {});
-    getOperation()->setAttr(tileRegistersAttr,
-                            Builder(&getContext()).getI64IntegerAttr(liveness.most));
+    int64_t most = nvvm::tileRegisters(getOperation().getBodyBlock());
+    getOperation()->setAttr(tileRegistersAttr, Builder(&getContext()).getI64IntegerAttr(most));
   }
 };
 

@@ -5,6 +5,7 @@
 #include "targets/nvvm/KernelLowering.h"
 
 #include "frontend/emit/ExpandArithmetic.h"
+#include "targets/common/Additions.h"
 #include "targets/common/Phases.h"
 #include "targets/nvvm/Passes.h"
 
@@ -170,9 +171,10 @@ void KernelLowering::createFunction() {
     // No two tensors of a launch overlap where one is written.
     function.setArgAttr(slot, LLVM::LLVMDialect::getNoAliasAttrName(), builder.getUnitAttr());
     Value view = kernel.getArgument(signature.slots()[slot].name);
-    if (!llvm::any_of(accessesOf(view),
-                      llvm::IsaPred<tile::AccumulateOp, tile::StoreOp, pipe::AddOutOp,
-                                    pipe::EmptyOutOp, pipe::StoreOp>))
+    if (!llvm::any_of(
+            accessesOf(view),
+            llvm::IsaPred<tile::AccumulateOp, tile::CollectOp, tile::DepositOp, tile::StoreOp,
+                          pipe::AddOutOp, pipe::EmptyOutOp, pipe::StoreOp>))
       function.setArgAttr(slot, LLVM::LLVMDialect::getReadonlyAttrName(), builder.getUnitAttr());
   }
   Block *entry = function.addEntryBlock(builder);
@@ -334,6 +336,8 @@ LogicalResult KernelLowering::lower(Operation *op) {
       .Case([&](tile::ConstantOp constant) { return done((lowerConstant(constant), 0)); })
       .Case([&](tile::MapOp map) { return lowerMap(map); })
       .Case([&](tile::BernoulliOp random) { return done((lowerBernoulli(random), 0)); })
+      .Case([&](tile::AddLinesOp lines) { return done((lowerAddLines(lines), 0)); })
+      .Case([](tile::PerformOp) { return success(); }) // the map did it
       .Case([&](tile::ReduceOp reduce) { return done((lowerReduce(reduce), 0)); })
       .Case([&](tile::TotalOp total) { return done((lowerTotal(total), 0)); })
       .Case([&](tile::AnyPositiveOp any) { return done((lowerAnyPositive(any), 0)); })
@@ -488,6 +492,24 @@ Value KernelLowering::emitScalar(Operation *op, IRMapping &scalars) {
         for (Value index : read.getIndices())
           indices.push_back(scalars.lookupOrDefault(index));
         return emitRead(read, indices);
+      })
+      .Case<tile::CollectOp, tile::DepositOp, tile::ExactSumOp>([&](auto each) {
+        Values operands;
+        for (Value operand : each->getOperands())
+          if (!isa<tile::ViewType>(operand.getType()))
+            operands.push_back(scalars.lookupOrDefault(operand));
+        Addressing at{slots, viewOf(each.getView()), "device"};
+        if (isa<tile::ExactSumOp>(op))
+          return emitExactSumAt(builder, loc, operands, at);
+        // The four lanes that hold a row hold the same.
+        Value adds = constant(1, 1);
+        auto map = op->getParentOfType<tile::MapOp>();
+        if (cast<tile::TileType>(map.getType()).getRank() == 1)
+          adds = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, firstColumn,
+                                       constant(0));
+        emitAddition(builder, loc, op, operands.front(), ValueRange(operands).drop_front(), adds,
+                     at);
+        return operands.front();
       })
       .Default([&](Operation *other) { return builder.clone(*other, scalars)->getResult(0); });
 }

@@ -30,6 +30,7 @@
 #include "targets/common/ViewPlace.h"
 #include "targets/nvvm/ColumnWords.h"
 #include "targets/nvvm/PtxInstructions.h"
+#include "tile/GradientOps.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -39,9 +40,16 @@ namespace tesela::nvvm {
 
 /// How the registers of a fragment are counted; see PipeTypes.td for where each lies.
 struct FragmentShape {
+  /// `warps` share the rows; of an accumulator its encoding tells how many of them do, and the
+  /// others have other columns.
   explicit FragmentShape(tile::TileType type, int64_t warps)
-      : strips(type.getExtent(0) / (16 * warps)), warps(warps),
-        columns(type.getRank() == 2 ? type.getExtent(1) : 1) {}
+      : warps(warps), columns(type.getRank() == 2 ? type.getExtent(1) : 1) {
+    if (auto sum = llvm::dyn_cast_or_null<pipe::AccumulatorAttr>(type.getEncoding())) {
+      columns /= warps / sum.getWarps();
+      this->warps = sum.getWarps();
+    }
+    strips = type.getExtent(0) / (16 * this->warps);
+  }
 
   int64_t strips; ///< of 16 rows, of one warp
   int64_t warps;
@@ -118,6 +126,8 @@ private:
   /// The page of a block's first row, and the row in it. Of a row that does not exist, that of the
   /// last one that does.
   std::pair<mlir::Value, mlir::Value> placeInPage(tile::PagedOp op, const BlockCoordinates &block);
+  /// Whether the launch passed the tensor, as i1; null where every launch does.
+  mlir::Value isPassed(mlir::Value view);
   /// Where row `row` of a block lies in a [B, H, Sq] view.
   mlir::Value rowAddress(mlir::Value view, const BlockCoordinates &block, mlir::Value row);
   mlir::Value emitRead(tile::ReadOp op, mlir::ValueRange indices);
@@ -203,6 +213,10 @@ private:
   // LowerBernoulli.cpp
   class BernoulliTile;
   void lowerBernoulli(tile::BernoulliOp op);
+
+  // LowerLines.cpp
+  class Lines;
+  void lowerAddLines(tile::AddLinesOp op);
 
   // LowerElementwise.cpp
   void lowerConstant(tile::ConstantOp op);

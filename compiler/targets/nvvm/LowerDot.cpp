@@ -95,8 +95,15 @@ LogicalResult KernelLowering::lowerConvertEncoding(pipe::ConvertOp op) {
     values[op] = registers;
     return success();
   }
-  FragmentShape shape(source, warps);
   Values registers;
+  if (source.isSingleRow()) {
+    Value address = add(valueOf(op.getSource()), multiply(firstColumn, constant(4)));
+    for (int64_t column = 0; column < source.getExtent(1); column += 8)
+      llvm::append_range(registers, ptx().loadSharedPair(address, 4 * column));
+    values[op] = registers;
+    return success();
+  }
+  FragmentShape shape(source, warps);
   for (int64_t strip = 0; strip < shape.strips; ++strip)
     for (int64_t step = 0; step < shape.columns / 16; ++step)
       llvm::append_range(registers, leftOperand(op.getSource(), strip, step));

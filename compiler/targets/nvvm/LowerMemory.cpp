@@ -180,8 +180,13 @@ void KernelLowering::lowerWideWrite(pipe::WriteOp op) {
   const Values &elements = valuesOf(op.getTile());
   int64_t rowBytes = op.getBuffer().getType().getRowBytes();
   Value base = stageAddress(op.getBuffer(), valueOf(op.getStage()));
-  base = add(base, multiply(firstRow, constant(rowBytes)));
-  base = add(base, multiply(firstColumn, constant(4)));
+  Value row = firstRow, column = firstColumn;
+  if (shape.warps < warps) { // the warpgroups have the same rows and other columns
+    row = arith::RemUIOp::create(builder, loc, row, constant(16 * shape.warps));
+    column = add(column, multiply(warpgroup, constant(shape.columns)));
+  }
+  base = add(base, multiply(row, constant(rowBytes)));
+  base = add(base, multiply(column, constant(4)));
   for (int64_t strip = 0; strip < shape.strips; ++strip)
     for (int64_t group = 0; group < shape.groups(); ++group)
       for (int64_t half = 0; half < 2; ++half) {
@@ -231,21 +236,42 @@ Value KernelLowering::rowAddress(Value view, const BlockCoordinates &block, Valu
   return advance(slots[viewOf(view).data], builder.getF32Type(), add(start, wide(row)));
 }
 
+Value KernelLowering::isPassed(Value view) {
+  const ViewSlots &parts = viewOf(view);
+  if (!parts.isOptional)
+    return Value();
+  Value data = ptx().pinned(slots[parts.data]),
+        none = LLVM::ZeroOp::create(builder, loc, data.getType());
+  return LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::ne, data, none);
+}
+
 /// A value for each column, from a contiguous [B, H, Sq] view. Columns beyond the end read the last
-/// one, and are 0.
+/// one, and are 0. So are all of a tensor that was left out, of which none is read.
 void KernelLowering::lowerColumnLoad(tile::LoadOp op) {
   BlockCoordinates block = blockOf(op.getBlock());
   int64_t columns = cast<tile::TileType>(op.getType()).getExtent(1);
   Value last = arith::SubIOp::create(
       builder, loc, arith::SubIOp::create(builder, loc, block.limit, block.first), constant(1));
-  Value start = rowAddress(op.getView(), block, constant(0));
+  Value start = rowAddress(op.getView(), block, constant(0)), passed = isPassed(op.getView());
+  auto load = [&](Value column) -> Value {
+    return LLVM::LoadOp::create(builder, loc, builder.getF32Type(),
+                                advance(start, builder.getF32Type(), wide(column)));
+  };
+  auto loadIfPassed = [&](Value column) -> Value {
+    if (!passed)
+      return load(column);
+    return scf::IfOp::create(
+               builder, loc, passed,
+               [&](OpBuilder &, Location) { scf::YieldOp::create(builder, loc, load(column)); },
+               [&](OpBuilder &, Location) { scf::YieldOp::create(builder, loc, number(0)); })
+        .getResult(0);
+  };
   Values results;
   for (int64_t group = 0; group < columns / 8; ++group)
     for (int64_t odd = 0; odd < 2; ++odd) {
       Value column = add(firstColumn, constant(8 * group + odd));
       Value held = arith::MinSIOp::create(builder, loc, column, last);
-      Value loaded = LLVM::LoadOp::create(builder, loc, builder.getF32Type(),
-                                          advance(start, builder.getF32Type(), wide(held)));
+      Value loaded = loadIfPassed(held);
       Value exists = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::sle, column, last);
       results.push_back(arith::SelectOp::create(builder, loc, exists, loaded, number(0)));
     }
@@ -279,6 +305,8 @@ void KernelLowering::lowerLoad(tile::LoadOp op) {
                        add(multiply(wide(firstRow), rowStride), wide(firstColumn)));
   }
   Value rowsLeft = arith::SubIOp::create(builder, loc, block.limit, add(block.first, firstRow));
+  if (Value passed = isPassed(op.getView())) // else no row is read
+    rowsLeft = arith::SelectOp::create(builder, loc, passed, rowsLeft, constant(0));
   auto asRegister = [&](Value narrow) -> Value {
     return narrow.getType().isInteger(32)
                ? narrow
@@ -355,12 +383,8 @@ void KernelLowering::lowerRegisterStore(Value tile, TypedValue<tile::ViewType> v
   Value target = address(block, firstRow);
   Value isFirst =
       arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, firstColumn, constant(0));
-  if (const ViewSlots &parts = viewOf(viewValue); parts.isOptional) { // and may be left out
-    Value data = ptx().pinned(slots[parts.data]),
-          none = LLVM::ZeroOp::create(builder, loc, data.getType());
-    Value isThere = LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::ne, data, none);
-    isFirst = arith::AndIOp::create(builder, loc, isFirst, isThere);
-  }
+  if (Value passed = isPassed(viewValue))
+    isFirst = arith::AndIOp::create(builder, loc, isFirst, passed);
   Value rowsLeft = arith::SubIOp::create(builder, loc, block.limit, add(block.first, firstRow));
   for (int64_t strip = 0; strip < shape.strips; ++strip)
     for (int64_t half = 0; half < 2; ++half) {

@@ -200,6 +200,13 @@ void KernelLowering::lowerFill(pipe::FillOp op) {
   Value target = stageAddress(op.getBuffer(), stage);
   onRoleThread([&] {
     putNumbers(op.getValues(), op.getChannel(), op.getUse());
+    if (op.getView().getType().getRank() == 3) { // a number for each row, in one piece
+      int64_t bytes = buffer.getColumns() * 4;
+      ptx().arriveExpecting(barrier, bytes);
+      ptx().copyBulkIn(target, rowAddress(op.getView(), blockOf(op.getBlock()), constant(0)), bytes,
+                       barrier);
+      return;
+    }
     ptx().arriveExpecting(barrier, buffer.getStageBytes() / parts);
     if (endsInside(op.getView(), op.getBlock().getType()))
       return fillToTheEnd(op, target, barrier);
@@ -383,23 +390,30 @@ void KernelLowering::lowerAddOut(pipe::AddOutOp op) {
   ptx().fenceAsyncProxy();
   ptx().barrier(warpgroupBarrierId(), 128);
   Value inGroup = arith::AndIOp::create(builder, loc, thread, constant(127));
-  Value row = add(multiply(warpgroup, constant(64)), inGroup);
+  int64_t columns = *op.getView().getType().getStaticExtent(3);
+  Value row = inGroup, first = constant(0), count = constant(columns);
+  if (buffer.getRows() >= 64 * consumers) {
+    row = add(row, multiply(warpgroup, constant(64)));
+  } else { // the warpgroups have other columns
+    int64_t share = buffer.getColumns() / consumers;
+    first = multiply(warpgroup, constant(share));
+    count = arith::SubIOp::create(builder, loc, count, first);
+    count = arith::MinSIOp::create(builder, loc, count, constant(share));
+  }
   BlockCoordinates block = blockOf(op.getBlock());
   int64_t heads = op.getBlock().getType().getHeadCount();
   RowCoordinates at = emitRow(builder, loc, block, row, heads, extents());
   Value isOfGroup =
       arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ult, inGroup, constant(64));
-  auto branch =
-      scf::IfOp::create(builder, loc, arith::AndIOp::create(builder, loc, at.exists, isOfGroup),
-                        /*withElseRegion=*/false);
-  OpBuilder::InsertionGuard guard(builder);
-  builder.setInsertionPointToStart(branch.thenBlock());
+  Value adds = arith::AndIOp::create(builder, loc, at.exists, isOfGroup);
   BlockCoordinates ofRow = block;
   ofRow.head = at.head;
   ofRow.first = at.position;
-  Value global = blockAddress(op.getView(), ofRow, buffer.getElementType());
+  Type element = buffer.getElementType();
+  Value global = advance(blockAddress(op.getView(), ofRow, element), element, wide(first));
   Value source = add(valueOf(op.getBuffer()), multiply(row, constant(buffer.getRowBytes())));
-  ptx().addBulk(global, source, *op.getView().getType().getStaticExtent(3) * 4);
+  source = add(source, multiply(first, constant(4)));
+  ptx().addBulk(global, source, multiply(count, constant(4)), adds);
   ptx().commitTensorCopies();
 }
 

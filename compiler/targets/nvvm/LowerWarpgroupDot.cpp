@@ -50,22 +50,27 @@ template <typename DotOp> LogicalResult KernelLowering::lowerWarpgroupDot(DotOp 
   auto result = cast<tile::TileType>(op.getResult().getType());
   if (!isa<pipe::SharedAttr>(right.getEncoding()))
     return op.emitOpError() << "expected the right operand in shared memory, got " << right;
-  bool leftTransposed = false;
-  if constexpr (std::is_same_v<DotOp, tile::DotOp>)
-    leftTransposed = op.getLeftTransposed();
+  bool leftTransposed = op.getLeftTransposed();
   if (leftTransposed && !isa<pipe::SharedAttr>(left.getEncoding()))
     return op.emitOpError() << "expected the transposed operand in shared memory, got " << left;
   int64_t steps = left.getExtent(leftTransposed ? 0 : 1) / 16, rightRows = right.getExtent(0);
+  int64_t rowWarps = cast<pipe::AccumulatorAttr>(result.getEncoding()).getWarps();
+  int64_t columnParts = warps / rowWarps; // above 1: all warpgroups have the same rows
+  int64_t columns = result.getExtent(1) / columnParts;
 
   Values a;
   SmallVector<int64_t> aOffsets;
   if (leftTransposed) { // the rows of a are the depth; a warpgroup's 64 columns are a panel
-    Value panel = multiply(warpgroup, constant(left.getExtent(0) * panelRow * 16));
-    a = {descriptor(builder, loc, add(valueOf(op.getA()), panel), /*leading=*/1)};
+    Value first = valueOf(op.getA());
+    if (columnParts == 1)
+      first = add(first, multiply(warpgroup, constant(left.getExtent(0) * panelRow * 16)));
+    a = {descriptor(builder, loc, first, /*leading=*/1)};
     aOffsets = alongDepth(steps);
   } else if (isa<pipe::SharedAttr>(left.getEncoding())) {
-    Value rows = multiply(warpgroup, constant(64 * 128));
-    a = {descriptor(builder, loc, add(valueOf(op.getA()), rows), /*leading=*/1)};
+    Value first = valueOf(op.getA());
+    if (columnParts == 1)
+      first = add(first, multiply(warpgroup, constant(64 * 128)));
+    a = {descriptor(builder, loc, first, /*leading=*/1)};
     aOffsets = alongRows(steps, left.getExtent(0));
   } else {
     a = valuesOf(op.getA());
@@ -77,14 +82,17 @@ template <typename DotOp> LogicalResult KernelLowering::lowerWarpgroupDot(DotOp 
     b = descriptor(builder, loc, valueOf(op.getB()), /*leading=*/1);
     bOffsets = alongRows(steps, rightRows);
   } else { // the rows of b are the depth: 16 a step; panels are `leading` apart
-    b = descriptor(builder, loc, valueOf(op.getB()), rightRows * panelRow);
+    Value first = valueOf(op.getB());
+    if (columnParts > 1) // whole panels of 64 columns
+      first = add(first, multiply(warpgroup, constant(columns / 64 * rightRows * panelRow * 16)));
+    b = descriptor(builder, loc, first, rightRows * panelRow);
     bOffsets = alongDepth(steps);
   }
 
   auto start = op.getC().template getDefiningOp<tile::ConstantOp>();
   bool fromZero = start && start.getValue().isZero();
   values[op] = ptx().multiplyWarpgroup(
-      right.getElementType(), result.getExtent(1), a, aOffsets, leftTransposed, b, bOffsets,
+      right.getElementType(), columns, a, aOffsets, leftTransposed, b, bOffsets,
       !op.getTransposed(), fromZero ? ValueRange() : ValueRange(valuesOf(op.getC())), awaits);
   return success();
 }

@@ -36,6 +36,7 @@ void addPipePasses(OpPassManager &passes) {
   kernels.addPass(createPipePlaceBuffers());
   kernels.addPass(createPipeVerifyProtocol());
   kernels.addPass(createPipeOverlapItems());
+  kernels.addPass(createPipeStartProducts());
   kernels.addPass(createPipeRunRoles());
   kernels.addPass(createPipeCountRegisters());
 }

@@ -24,6 +24,10 @@ inline constexpr llvm::StringLiteral tileRegistersAttr = "pipe.tile_registers";
 /// Where a tile.find_blocks has its memory: bytes from the start of the thread block's.
 inline constexpr llvm::StringLiteral finderOffsetAttr = "pipe.finder_offset";
 
+/// On a scf.while and the scf.if around it: they run as a scf.for over a range would
+/// (pipe-start-products).
+inline constexpr llvm::StringLiteral countedAttr = "pipe.counted";
+
 /// Fails, with a diagnostic at the op, where this target has no lowering for what `kernel` asks.
 mlir::LogicalResult verifyLowerable(tile::KernelOp kernel);
 

@@ -127,6 +127,9 @@ def PipeStageOperands : Pass<"pipe-stage-operands", "::tesela::tile::KernelOp"> 
     computed, all threads write it to a buffer, between two barriers, right before the first product of a block of operations
     that reads it. Runs behind the passes that move products.
 
+    With roles, a loop writes to two stages in turn, by a count that all loops around it carry. Then the first barrier is not
+    needed: who writes a stage has passed the barrier of the other one since it was read.
+
     ```mlir
     // before
     %dQ = tile.dot %dS transposed, %K plus %zero : (!tile.tile<[64, 32], bf16, #pipe.accumulator<warps = 4>>, …) -> …
@@ -279,6 +282,60 @@ def PipeOverlapItems : Pass<"pipe-overlap-items", "::tesela::tile::KernelOp"> {
                            "::mlir::scf::SCFDialect"];
 }
 
+def PipeStartProducts : Pass<"pipe-start-products", "::tesela::tile::KernelOp"> {
+  let summary = "let the products of a long chain run beside what does not need them";
+  let description = [{
+    Of each innermost loop of the consumers with three products or more: products become asynchronous, at most two of them in
+    flight. Each is awaited where it is first used, or where a third one starts; stages are released behind that. A product of
+    stages alone, which nothing in the iteration has to be computed for, starts at the top, and the first of these starts in
+    the iteration before: behind the last product of that, so that it runs while the result of the last one is used. So the loop becomes a `scf.while` that
+    ends behind its last product. A branch keeps empty ranges out; it and the loop are marked `pipe.counted`: they run
+    as the loop before did.
+
+    Where a consumer's registers do not hold the tiles that are needed at once then, the loop stays as it is: ptxas would make each
+    product wait for the one before, and spill.
+
+    Runs behind `pipe-verify-protocol`, which reads roles without branches; `pipe-run-roles` checks the result.
+
+    ```mlir
+    // before
+    scf.for %j = %low to %high iter_args(%n, %sum) {
+      pipe.await %q[%n]
+      %Q = pipe.slot …
+      %S = tile.dot %K, %Q transposed plus %zero
+      %P = … %S
+      %dP = tile.dot %V, %Q transposed plus %zero
+      %dS = … %P, %dP
+      %sum1 = tile.dot %dS, %Q plus %sum
+      pipe.release %q[%n]
+      scf.yield %n + 1, %sum1
+    // after
+    scf.if %low < %high {
+      pipe.await %q[%n0]
+      %s0 = pipe.dot_start %K, %Q0 transposed plus %zero
+      scf.while (%j, %n, %sum, %s = %s0) {
+        %dp = pipe.dot_start %V, %Q transposed plus %zero
+        %S = pipe.dot_wait %s pending 1
+        %P = … %S
+        %dP = pipe.dot_wait %dp pending 0
+        %dS = … %P, %dP
+        %sum1 = pipe.dot_start %dS, %Q plus %sum
+        scf.condition(%j + 1 < %high) %j + 1, %n, %sum1
+      } do {
+        pipe.await %q[%n + 1]
+        %s1 = pipe.dot_start %K, %Q1 transposed plus %zero
+        %sum2 = pipe.dot_wait %sum1 pending 1
+        pipe.release %q[%n]
+        scf.yield %j + 1, %n + 1, %sum2, %s1
+      }
+      %sum2 = pipe.dot_wait %sum1 pending 0
+      pipe.release %q[%n]
+    ```
+  }];
+  let dependentDialects = ["::tesela::pipe::PipeDialect", "::mlir::arith::ArithDialect",
+                           "::mlir::scf::SCFDialect"];
+}
+
 def PipeRunRoles : Pass<"pipe-run-roles", "::tesela::tile::KernelOp"> {
   let summary = "run the roles against each other: nobody waits for ever or reads what is not there";
   let description = [{
@@ -290,11 +347,14 @@ def PipeRunRoles : Pass<"pipe-run-roles", "::tesela::tile::KernelOp"> {
       a buffer. A buffer that is filled in parts, or where an output goes, is read as a left operand only, of which a warpgroup reads its own rows.
     - **R3** A `pipe.write` is followed by a `pipe.empty_out` or a `pipe.add_out` and that by a `pipe.drain`; until then nothing writes or reads
       the buffer. What is written over a filled buffer is written while its stage is held, and has left before the release. A buffer that the consumers
-      write to read it themselves has a `pipe.barrier` between the write and the reads, and one between these and the next write.
+      write to read it themselves has a `pipe.barrier` between the write and the reads of a stage, and one between these and the next write
+      or an output over it.
     - **R4** What is written has left, and has been copied, before the role ends.
     - **R5** The roles do not wait for each other in a circle.
+    - **R6** A product that a `pipe.dot_wait` gives is not among the `pending` last ones.
 
-    A branch by a value that a run does not know must not contain what others count on.
+    A branch by a value that a run does not know must not contain what others count on. One that is marked `pipe.counted` is taken, and a loop that is so marked
+    runs as often as a `scf.for` of unknown bounds.
 
     ```mlir
     pipe.await %c[%n] : !pipe.channel<2>

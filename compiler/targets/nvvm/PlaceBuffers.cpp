@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 #include "targets/common/BlockFinder.h"
+#include "targets/nvvm/LinesPlace.h"
 #include "targets/nvvm/Passes.h"
 
 #include "mlir/IR/Builders.h"
@@ -16,8 +17,9 @@ namespace tesela {
 
 namespace {
 
-// What the 128-byte swizzles of all generations need (HOPPER: 8 rows of 128 bytes).
-constexpr int64_t alignment = 1024;
+/// What the 128-byte swizzles of all generations need (HOPPER: 8 rows of 128 bytes). Buffers of f32
+/// have none; the copy engine needs 16 bytes.
+int64_t alignmentOf(pipe::BufferType buffer) { return buffer.getElementType().isF32() ? 16 : 1024; }
 
 struct PipePlaceBuffers : impl::PipePlaceBuffersBase<PipePlaceBuffers> {
   void runOnOperation() override {
@@ -27,9 +29,11 @@ struct PipePlaceBuffers : impl::PipePlaceBuffersBase<PipePlaceBuffers> {
         alloc.setOffset(over.getDefiningOp<pipe::AllocOp>().getOffset());
         return;
       }
+      end = llvm::alignTo(end, alignmentOf(alloc.getBuffer().getType()));
       alloc.setOffset(end);
-      end = llvm::alignTo(end + alloc.getBuffer().getType().getBytes(), alignment);
+      end += alloc.getBuffer().getType().getBytes();
     });
+    end = llvm::alignTo(end, 16);
     getOperation().walk([&](pipe::OpenOp open) {
       open.setOffset(end);
       end += open.getChannel().getType().getBytes();
@@ -41,6 +45,12 @@ struct PipePlaceBuffers : impl::PipePlaceBuffersBase<PipePlaceBuffers> {
     getOperation().walk([&](tile::FindBlocksOp find) {
       find->setAttr(finderOffsetAttr, builder.getI64IntegerAttr(end));
       end = llvm::alignTo(end + warps * 4 * BlockFinder::memoryWords, 16);
+    });
+    // All sums of lines are in one place, one after the other.
+    int64_t linesOffset = llvm::alignTo(end, 16);
+    getOperation().walk([&](tile::AddLinesOp lines) {
+      lines->setAttr(nvvm::linesOffsetAttr, builder.getI64IntegerAttr(linesOffset));
+      end = std::max(end, linesOffset + nvvm::linesBytes(lines));
     });
     std::optional<int64_t> itemOffset;
     getOperation().walk([&](Operation *op) {

@@ -155,6 +155,12 @@ void PtxInstructions::storeSharedPair(Value base, int64_t offset, Value low, Val
        "r,f,f,~{memory}", /*hasSideEffects=*/true);
 }
 
+Values PtxInstructions::loadSharedPair(Value base, int64_t offset) {
+  return emit(SmallVector<Type>(2, builder.getF32Type()), base,
+              "ld.shared.v2.f32 {$0,$1}, " + address(2, offset) + ";", "=f,=f,r,~{memory}",
+              /*hasSideEffects=*/true);
+}
+
 Values PtxInstructions::loadShared16Bytes(Value base, int64_t offset) {
   return emit(SmallVector<Type>(4, builder.getI32Type()), base,
               "ld.shared.v4.b32 {$0,$1,$2,$3}, " + address(4, offset) + ";",
@@ -173,11 +179,10 @@ void PtxInstructions::addGlobal(Value global, Value x) {
   emit({}, {global, x}, "red.global.add.f32 [$0], $1;", "l,f,~{memory}", /*hasSideEffects=*/true);
 }
 
-void PtxInstructions::addBulk(Value global, Value address, int64_t bytes) {
-  std::string size = std::to_string(bytes);
-  emit({}, {global, address},
-       "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [$0], [$1], " + size + ";",
-       "l,r,~{memory}", /*hasSideEffects=*/true);
+void PtxInstructions::addBulk(Value global, Value address, Value bytes, Value adds) {
+  emit({}, {global, address, bytes, adds},
+       "@$3 cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [$0], [$1], $2;",
+       "l,r,r,b,~{memory}", /*hasSideEffects=*/true);
 }
 
 void PtxInstructions::initBarrier(Value base, int64_t offset, int64_t arrivals) {
@@ -243,6 +248,14 @@ void PtxInstructions::copyTensorIn(Value base, Value map, ValueRange coordinates
            "d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [$0], [$1, " +
            coordinateList(2, rank) + "], [$" + std::to_string(2 + rank) + "];",
        constraints + "~{memory}", /*hasSideEffects=*/true);
+}
+
+void PtxInstructions::copyBulkIn(Value base, Value global, int64_t bytes, Value barrier) {
+  emit({}, {base, global, barrier},
+       ("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [$0], [$1], " +
+        Twine(bytes) + ", [$2];")
+           .str(),
+       "r,l,r,~{memory}", /*hasSideEffects=*/true);
 }
 
 void PtxInstructions::copyTensorOut(Value map, ValueRange coordinates, Value base) {

@@ -62,6 +62,7 @@ public:
   void storeShared(mlir::Value address, int64_t offset, mlir::Value x);
   /// Two f32 beside each other, at a multiple of 8.
   void storeSharedPair(mlir::Value address, int64_t offset, mlir::Value low, mlir::Value high);
+  Values loadSharedPair(mlir::Value address, int64_t offset);
   Values loadShared16Bytes(mlir::Value address, int64_t offset);
   // Barriers in shared memory (9.7.13 mbarrier), 8 bytes each.
   void initBarrier(mlir::Value address, int64_t offset, int64_t arrivals);
@@ -75,14 +76,18 @@ public:
   /// Arrives and announces `bytes` of copies.
   void arriveExpecting(mlir::Value address, int64_t bytes);
 
+  /// Copies `bytes` (a multiple of 16) from `global` to `address`, both multiples of 16; `barrier`
+  /// counts them (9.7.9 cp.async.bulk).
+  void copyBulkIn(mlir::Value address, mlir::Value global, int64_t bytes, mlir::Value barrier);
   // Tensor copies (9.7.9 cp.async.bulk.tensor), coordinates are i32, innermost first: 4 or 5.
   void copyTensorIn(mlir::Value address, mlir::Value map, mlir::ValueRange coordinates,
                     mlir::Value barrier);
   void copyTensorOut(mlir::Value map, mlir::ValueRange coordinates, mlir::Value address);
-  /// Adds `bytes` (a constant, a multiple of 16) of f32 at `address` to those at `global`, both
+  /// Adds `bytes` (a multiple of 16) of f32 at `address` to those at `global`, both
   /// multiples of 16 (9.7.9 cp.reduce.async.bulk); commitTensorCopies and awaitTensorReads count
   /// it.
-  void addBulk(mlir::Value global, mlir::Value address, int64_t bytes);
+  /// Where `adds` is false nothing happens: no branch stands between products in flight.
+  void addBulk(mlir::Value global, mlir::Value address, mlir::Value bytes, mlir::Value adds);
   void commitTensorCopies();
   /// Until the committed copies out have read shared memory.
   void awaitTensorReads();

@@ -42,6 +42,7 @@ private:
   LogicalResult run(scf::WhileOp loop);
   LogicalResult run(scf::IfOp branch);
   LogicalResult note(Operation &op);
+  int64_t iterationsOf(Operation *loop);
   Number compute(Operation &op);
   Number valueOf(Value value) {
     APInt constant;
@@ -124,6 +125,8 @@ LogicalResult Run::note(Operation &op) {
   Event event{&op, {}, {}};
   if (Value use = useOf(&op).second)
     event.use = valueOf(use);
+  else if (auto write = dyn_cast<pipe::WriteOp>(op))
+    event.use = valueOf(write.getStage());
   for (Value operand : op.getOperands())
     if (auto slot = operand.getDefiningOp<pipe::SlotOp>())
       event.reads.push_back({slot.getBuffer(), valueOf(slot.getStage())});
@@ -168,22 +171,33 @@ Number Run::compute(Operation &op) {
 }
 
 /// Whether a loop inside of `loop` uses a channel.
-static bool usesChannelsInLoops(scf::ForOp loop) {
-  WalkResult found = loop.getBody()->walk([&](Operation *op) {
-    bool isInLoop = useOf(op).first && op->getParentOfType<scf::ForOp>() != loop;
+static bool usesChannelsInLoops(Operation *loop) {
+  auto loopOf = [](Operation *op) {
+    do
+      op = op->getParentOp();
+    while (op && !isLoop(op));
+    return op;
+  };
+  WalkResult found = loop->walk([&](Operation *op) {
+    bool isInLoop = useOf(op).first && loopOf(op) != loop;
     return isInLoop ? WalkResult::interrupt() : WalkResult::advance();
   });
   return found.wasInterrupted();
 }
 
-LogicalResult Run::run(scf::ForOp loop) {
-  Number low = valueOf(loop.getLowerBound()), high = valueOf(loop.getUpperBound()),
-         step = valueOf(loop.getStep());
+/// Of a loop whose bounds are not known.
+int64_t Run::iterationsOf(Operation *loop) {
   // All stages come into use in the innermost loops over uses; those around them run twice or three
   // times.
   int64_t count =
       usesChannelsInLoops(loop) ? std::min<int64_t>(scenario.iterations, 2) : scenario.iterations;
-  count += executions[loop]++ % 2;
+  return count + executions[loop]++ % 2;
+}
+
+LogicalResult Run::run(scf::ForOp loop) {
+  Number low = valueOf(loop.getLowerBound()), high = valueOf(loop.getUpperBound()),
+         step = valueOf(loop.getStep());
+  int64_t count = iterationsOf(loop);
   bool isKnown = low && high && step && *step > 0;
   if (isKnown)
     count = *low < *high ? (*high - *low + *step - 1) / *step : 0;
@@ -201,11 +215,16 @@ LogicalResult Run::run(scf::ForOp loop) {
 
 LogicalResult Run::run(scf::WhileOp loop) {
   set(loop.getBeforeArguments(), valuesOf(loop.getInits()));
-  while (true) {
+  Number count;
+  if (loop->hasAttr(countedAttr))
+    count = iterationsOf(loop);
+  for (int64_t iteration = 1;; ++iteration) {
     if (failed(run(*loop.getBeforeBody())))
       return failure();
     scf::ConditionOp condition = loop.getConditionOp();
     Number goesOn = valueOf(condition.getCondition());
+    if (!goesOn && count)
+      goesOn = iteration < *count;
     if (!goesOn)
       return loop.emitOpError() << "expected a condition that follows from the work items, got one "
                                    "that is not known";
@@ -223,6 +242,8 @@ LogicalResult Run::run(scf::WhileOp loop) {
 
 LogicalResult Run::run(scf::IfOp branch) {
   Number condition = valueOf(branch.getCondition());
+  if (!condition && branch->hasAttr(countedAttr))
+    condition = 1;
   if (condition) {
     Region &region = *condition ? branch.getThenRegion() : branch.getElseRegion();
     if (region.empty())

@@ -35,7 +35,7 @@ struct Scenario {
 /// An op that a role ran, in order.
 struct Event {
   mlir::Operation *op;
-  Number use; ///< of a channel's op: the number of the use
+  Number use; ///< of a channel's op: the number of the use; of a pipe.write: the stage
   /// The stages that `op` reads through pipe.slot.
   llvm::SmallVector<std::pair<mlir::Value, Number>, 2> reads;
 };

@@ -7,6 +7,8 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
+#include <array>
+
 using namespace mlir;
 
 namespace tesela {
@@ -74,6 +76,8 @@ struct PipeRotateLoop : impl::PipeRotateLoopBase<PipeRotateLoop> {
     pipe::WaitOp earlierWait;
     for (Operation *op = loop->getPrevNode(); op && !earlierWait; op = op->getPrevNode())
       earlierWait = dyn_cast<pipe::WaitOp>(op);
+    if (earlierWait && !areKnownAt(earlierWait, loop))
+      earlierWait = {};
     if (earlierWait)
       before.setInsertionPoint(earlierWait);
     for (int64_t stage = 0; stage + 1 < stages; ++stage) {
@@ -110,6 +114,15 @@ struct PipeRotateLoop : impl::PipeRotateLoopBase<PipeRotateLoop> {
     group.commit.erase();
     for (pipe::CopyOp copy : group.copies)
       copy.erase();
+  }
+
+  /// Whether the loop's bounds stand before `op`, of its block; blocks of copies follow from what
+  /// stands there with them.
+  static bool areKnownAt(Operation *op, scf::ForOp loop) {
+    return llvm::all_of(std::array{loop.getLowerBound(), loop.getUpperBound()}, [&](Value bound) {
+      Operation *source = bound.getDefiningOp();
+      return !source || source->getBlock() != op->getBlock() || source->isBeforeInBlock(op);
+    });
   }
 
   void widenBuffers(CopyGroup &group) {

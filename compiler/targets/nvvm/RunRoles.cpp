@@ -74,7 +74,7 @@ private:
     SmallVector<std::pair<Value, Number>, 2> reads;
   };
   enum class Output { free, written, leaving };
-  /// A buffer that the consumers write and read themselves.
+  /// A stage of a buffer that the consumers write and read themselves.
   struct Exchange {
     bool isWritten = false, isRead = false; ///< since the last barrier
   };
@@ -82,14 +82,16 @@ private:
   LogicalResult countUse(const Event &event);
   LogicalResult read(const Event &event);
   LogicalResult release(const Event &event);
-  LogicalResult write(pipe::WriteOp op);
+  Exchange *exchangeAt(Operation *op, Value place, Number stage);
+  LogicalResult write(pipe::WriteOp op, Number stage);
+  LogicalResult await(pipe::DotWaitOp op);
 
   const Places &places;
   llvm::DenseMap<std::pair<Value, int64_t>, int64_t> begun; ///< uses of a channel, and its parts
   llvm::DenseMap<Value, SmallVector<int64_t>> held;         ///< uses that are not released
   SmallVector<Product> products;
   llvm::MapVector<Value, std::pair<Output, Operation *>> outputs; ///< by place
-  llvm::MapVector<Value, Exchange> exchanges;                     ///< by place
+  llvm::MapVector<std::pair<Value, int64_t>, Exchange> exchanges; ///< by place and stage
 };
 
 /// R1.
@@ -111,16 +113,27 @@ static bool isRightOperand(Operation *op, Value buffer) {
   return slot && slot.getBuffer() == buffer;
 }
 
+/// Null, with a diagnostic at `op`, where the stage is not known.
+Holder::Exchange *Holder::exchangeAt(Operation *op, Value place, Number stage) {
+  if (stage)
+    return &exchanges[{place, *stage}];
+  op->emitOpError() << "expected a stage whose number follows from those before it, got a value "
+                       "that is not known";
+  return nullptr;
+}
+
 /// R2.
 LogicalResult Holder::read(const Event &event) {
   for (auto [buffer, stage] : event.reads) {
     Value place = placeOf(buffer);
     if (places.exchanged.contains(place)) {
-      Exchange &exchange = exchanges[place];
-      if (exchange.isWritten)
+      Exchange *exchange = exchangeAt(event.op, place, stage);
+      if (!exchange)
+        return failure();
+      if (exchange->isWritten)
         return event.op->emitOpError() << "expected a pipe.barrier between the pipe.write of this "
                                           "buffer and what reads it, got none; add it";
-      exchange.isRead = true;
+      exchange->isRead = true;
       continue;
     }
     Value channel = places.filledBy.lookup(place);
@@ -176,14 +189,22 @@ LogicalResult Holder::release(const Event &event) {
 }
 
 /// R3.
-LogicalResult Holder::write(pipe::WriteOp op) {
+LogicalResult Holder::write(pipe::WriteOp op, Number stage) {
   Value place = placeOf(op.getBuffer());
-  if (places.exchanged.contains(place)) {
-    Exchange &exchange = exchanges[place];
-    if (exchange.isRead)
+  bool isOutput = llvm::none_of(op.getBuffer().getUsers(), llvm::IsaPred<pipe::SlotOp>);
+  if (isOutput) {
+    for (auto &[other, exchange] : exchanges)
+      if (other.first == place && (exchange.isWritten || exchange.isRead))
+        return op.emitOpError() << "expected a pipe.barrier between what reads this buffer and an "
+                                   "output over it, got none; add it";
+  } else if (places.exchanged.contains(place)) {
+    Exchange *exchange = exchangeAt(op, place, stage);
+    if (!exchange)
+      return failure();
+    if (exchange->isRead)
       return op.emitOpError() << "expected a pipe.barrier between what reads this buffer and the "
                                  "next pipe.write, got none; add it";
-    exchange.isWritten = true;
+    exchange->isWritten = true;
     return success();
   }
   auto &[state, last] = outputs[place];
@@ -196,6 +217,43 @@ LogicalResult Holder::write(pipe::WriteOp op) {
                                "pipe.release";
   state = Output::written;
   last = op;
+  return success();
+}
+
+/// The pipe.dot_start ops whose products `value` may be.
+static void findStarts(Value value, llvm::SmallDenseSet<Operation *> &starts,
+                       llvm::SmallDenseSet<Value> &seen) {
+  if (!seen.insert(value).second)
+    return;
+  if (auto start = value.getDefiningOp<pipe::DotStartOp>()) {
+    starts.insert(start);
+  } else if (auto loop = value.getDefiningOp<scf::WhileOp>()) {
+    unsigned index = cast<OpResult>(value).getResultNumber();
+    findStarts(loop.getConditionOp().getArgs()[index], starts, seen);
+  } else if (auto argument = dyn_cast<BlockArgument>(value)) {
+    auto loop = dyn_cast<scf::WhileOp>(argument.getOwner()->getParentOp());
+    unsigned index = argument.getArgNumber();
+    if (loop && argument.getOwner() == loop.getAfterBody()) {
+      findStarts(loop.getConditionOp().getArgs()[index], starts, seen);
+    } else if (loop) {
+      findStarts(loop.getInits()[index], starts, seen);
+      findStarts(loop.getYieldOp().getOperand(index), starts, seen);
+    }
+  }
+}
+
+/// R6. Products end in their order: all but the last `pending` have.
+LogicalResult Holder::await(pipe::DotWaitOp op) {
+  if (op.getPending() < products.size())
+    products.erase(products.begin(), products.end() - op.getPending());
+  llvm::SmallDenseSet<Operation *> starts;
+  llvm::SmallDenseSet<Value> seen;
+  findStarts(op.getSource(), starts, seen);
+  for (const Product &product : products)
+    if (starts.contains(product.start))
+      return op.emitOpError() << "expected a product that is not among the " << op.getPending()
+                              << " last ones that started, got one of them; it could still be in "
+                                 "flight";
   return success();
 }
 
@@ -214,23 +272,19 @@ LogicalResult Holder::follow(const Event &event) {
         products.push_back({start, SmallVector<std::pair<Value, Number>, 2>(event.reads)});
         return success();
       })
-      .Case([&](pipe::DotWaitOp wait) {
-        // Products end in their order: all but the last `pending` have.
-        if (wait.getPending() < products.size())
-          products.erase(products.begin(), products.end() - wait.getPending());
-        return success();
-      })
+      .Case([&](pipe::DotWaitOp wait) { return await(wait); })
       .Case([&](pipe::BarrierOp) {
-        for (auto &[place, exchange] : exchanges) {
-          bool isInFlight = llvm::any_of(products, [&, place = place](const Product &product) {
-            return llvm::any_of(product.reads,
-                                [&](auto &read) { return placeOf(read.first) == place; });
+        for (auto &[stage, exchange] : exchanges) {
+          bool isInFlight = llvm::any_of(products, [&, stage = stage](const Product &product) {
+            return llvm::any_of(product.reads, [&](auto &read) {
+              return placeOf(read.first) == stage.first && read.second == stage.second;
+            });
           });
           exchange = {false, isInFlight};
         }
         return success();
       })
-      .Case([&](pipe::WriteOp op) { return write(op); })
+      .Case([&](pipe::WriteOp op) { return write(op, event.use); })
       .Case<pipe::EmptyOutOp, pipe::AddOutOp>([&](auto out) -> LogicalResult {
         auto &[state, last] = outputs[placeOf(out.getBuffer())];
         if (state != Output::written)

@@ -13,6 +13,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "targets/common/LoadUses.h"
+#include "targets/nvvm/CarriedCounts.h"
 #include "targets/nvvm/Passes.h"
 #include "targets/nvvm/RoleRegisters.h"
 
@@ -33,6 +34,9 @@ namespace {
 /// kept of, so that the next item's search runs beside them. A block is sent twice where its keys
 /// and its values are loaded in different rounds.
 constexpr int64_t foundAhead = 32;
+
+/// Whether the producer copies it for the consumers; else they load it themselves.
+bool isBrought(tile::LoadOp load) { return isReadByProduct(load) || isColumnsOfWorkspace(load); }
 
 enum class RoleKind { Finder, Producer, Consumers };
 
@@ -119,7 +123,7 @@ private:
   void openChannels(OpBuilder &builder) {
     findCarriers();
     kernel.walk([&](tile::LoadOp load) {
-      if (!isReadByProduct(load))
+      if (!isBrought(load))
         return; // the consumers load it themselves
       bool isInLoop = load->getParentOp() != kernel;
       int64_t stages = isInLoop ? schedule->stages : schedule->queryStages;
@@ -137,13 +141,13 @@ private:
           fail(load, "of its view's loads some tell consumers of a found block, others do not");
         known->second.buffer.getBuffer().setType(
             pipe::BufferType::get(kernel.getContext(), stages, type.getRows(), type.getColumns(),
-                                  type.getElementType(), /*panels=*/true));
+                                  type.getElementType(), type.getPanels()));
         return;
       }
       auto type = cast<tile::TileType>(load.getType());
       auto buffer = pipe::BufferType::get(kernel.getContext(), stages, type.getExtent(0),
                                           type.getExtent(1), type.getElementType(),
-                                          /*panels=*/true);
+                                          /*panels=*/!type.isSingleRow());
       Location loc = load.getLoc();
       auto alloc = pipe::AllocOp::create(builder, loc, buffer, Value(), IntegerAttr());
       int64_t parts = isReadByRows(load) ? schedule->consumers : 1;
@@ -172,7 +176,7 @@ private:
           auto load = dyn_cast<tile::LoadOp>(user);
           if (isa<arith::MulIOp, tile::BlockOp, tile::CoordinatesOp>(user))
             worklist.push_back(user);
-          else if (!load || !isReadByProduct(load))
+          else if (!load || !isBrought(load))
             isForLoads = false;
           else if (load->getBlock() == found->getBlock() &&
                    (!first || load->isBeforeInBlock(first)))
@@ -301,7 +305,7 @@ private:
   static bool hasLoads(Operation *op) {
     return op
         ->walk([](tile::LoadOp load) {
-          return isReadByProduct(load) ? WalkResult::interrupt() : WalkResult::advance();
+          return isBrought(load) ? WalkResult::interrupt() : WalkResult::advance();
         })
         .wasInterrupted();
   }
@@ -319,7 +323,7 @@ private:
     };
     if (role != RoleKind::Finder)
       loop.walk([&](tile::LoadOp load) {
-        if (isReadByProduct(load))
+        if (isBrought(load))
           add(lanes.find(load.getView())->second.number);
       });
     loop.walk([&](tile::FindBlocksOp) { add(countsNumber()); });
@@ -349,7 +353,7 @@ private:
       Location loc = op.getLoc();
       bool hasWork = finds ? hasFinds(&op) : hasLoads(&op);
       if (auto load = dyn_cast<tile::LoadOp>(op)) {
-        if (finds || !isReadByProduct(load))
+        if (finds || !isBrought(load))
           continue;
         if (!isKnown(load.getView()))
           fail(load, "where its view lies follows from what only consumers compute");
@@ -444,7 +448,7 @@ private:
 
   void receiveAll(Block &block, Uses &uses) {
     for (Operation &op : llvm::make_early_inc_range(block)) {
-      if (auto load = dyn_cast<tile::LoadOp>(op); load && isReadByProduct(load))
+      if (auto load = dyn_cast<tile::LoadOp>(op); load && isBrought(load))
         receive(load, uses);
       else if (auto find = dyn_cast<tile::FindBlocksOp>(op))
         receive(find, uses);
@@ -456,12 +460,7 @@ private:
   void receiveInLoop(scf::ForOp loop, Uses &uses) {
     SmallVector<unsigned> numbers = usedIn(loop, RoleKind::Consumers);
     auto start = llvm::map_to_vector(numbers, [&](unsigned number) { return uses[number]; });
-    IRRewriter rewriter(loop);
-    auto yields = [&](OpBuilder &, Location, ArrayRef<BlockArgument> arguments) {
-      return SmallVector<Value>(arguments.begin(), arguments.end()); // replaced below
-    };
-    auto counted = cast<scf::ForOp>(*cast<LoopLikeOpInterface>(*loop).replaceWithAdditionalYields(
-        rewriter, start, /*replaceInitOperandUsesInLoop=*/false, yields));
+    scf::ForOp counted = nvvm::carryMore(loop, start);
     unsigned before = counted.getNumRegionIterArgs() - numbers.size();
     for (auto [index, number] : llvm::enumerate(numbers))
       uses[number] = counted.getRegionIterArg(before + index);
@@ -507,7 +506,13 @@ private:
     Value tile = pipe::SlotOp::create(builder, loc,
                                       type.withEncoding(pipe::SharedAttr::get(kernel.getContext())),
                                       lane.buffer, stage);
+    Operation *first = firstUse(load);
     load.replaceAllUsesWith(tile);
+    if (type.isSingleRow()) { // into registers where it is needed
+      builder.setInsertionPoint(first);
+      Value columns = pipe::ConvertOp::create(builder, loc, type, tile);
+      tile.replaceAllUsesExcept(columns, columns.getDefiningOp());
+    }
     // A buffer that is filled once is never overwritten by another block.
     if (items || lane.inLoop || load->getParentOfType<scf::ForOp>() ||
         lane.buffer.getBuffer().getType().getStages() > 1) {
@@ -532,6 +537,17 @@ private:
                                           awaited.getResult(1), constant(builder, loc, 0));
     found.getPartial().replaceAllUsesWith(partial);
     found.erase();
+  }
+
+  /// Where, in its block, what `load` gives is read for the first time.
+  static Operation *firstUse(tile::LoadOp load) {
+    Operation *first = load->getBlock()->getTerminator();
+    for (Operation *user : load->getUsers()) {
+      Operation *ancestor = load->getBlock()->findAncestorOpInBlock(*user);
+      if (ancestor->isBeforeInBlock(first))
+        first = ancestor;
+    }
+    return first;
   }
 
   /// Where, in the block of its definition, `tile` is read for the last time; products read until
@@ -587,8 +603,12 @@ private:
       if (over)
         over->takesOutput = true;
       OpBuilder outside(block.getParent()->getParentOfType<pipe::RolesOp>());
-      Value buffer = pipe::AllocOp::create(
-          outside, loc, bufferType, over ? over->buffer.getBuffer() : Value(), IntegerAttr());
+      Value place = over ? Value(over->buffer.getBuffer()) : takeExchange(block, bufferType);
+      bool isOverExchange = place && !over;
+      Value buffer = pipe::AllocOp::create(isOverExchange ? builder : outside, loc, bufferType,
+                                           place, IntegerAttr());
+      if (isOverExchange)
+        pipe::BarrierOp::create(builder, loc); // all warpgroups have read what lies there
       if (items && !over)
         pipe::DrainOp::create(builder, loc); // the last item's rows
       pipe::WriteOp::create(builder, loc, store.getTile(), buffer, constant(builder, loc, 0));
@@ -601,6 +621,24 @@ private:
       }
       store.erase();
     }
+  }
+
+  /// A buffer of `block` as large as `type` through which the consumers hand operands to each
+  /// other, and that no output has taken yet; null where there is none. With several work items the
+  /// next one writes there at any time.
+  Value takeExchange(Block &block, pipe::BufferType type) {
+    if (items || schedule->outputBuffer)
+      return Value();
+    for (auto alloc : block.getOps<pipe::AllocOp>()) {
+      Value buffer = alloc.getBuffer();
+      bool isWritten = llvm::any_of(buffer.getUsers(), llvm::IsaPred<pipe::WriteOp>);
+      bool isRead = llvm::any_of(buffer.getUsers(), llvm::IsaPred<pipe::SlotOp>);
+      bool isTaken = llvm::any_of(buffer.getUsers(), llvm::IsaPred<pipe::AllocOp>);
+      if (isWritten && isRead && !isTaken &&
+          alloc.getBuffer().getType().getBytes() >= type.getBytes())
+        return buffer;
+    }
+    return Value();
   }
 
   tile::KernelOp kernel;

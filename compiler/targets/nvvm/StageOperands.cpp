@@ -2,6 +2,7 @@
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
+#include "targets/nvvm/CarriedCounts.h"
 #include "targets/nvvm/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -48,14 +49,25 @@ struct PipeStageOperands : impl::PipeStageOperandsBase<PipeStageOperands> {
              << "expected operands that are loaded, or computed in registers where the product "
                 "reads them: under a branch not all threads would bring this one to shared memory";
     auto type = cast<tile::TileType>(tile.getType());
-    bool inPanels = getOperation().getScheduleAttr()->consumers > 0;
-    OpBuilder top = OpBuilder::atBlockBegin(&getOperation().getBodyBlock()), builder(first);
+    tile::ScheduleAttr schedule = getOperation().getScheduleAttr();
+    bool hasRoles = schedule->consumers > 0;
+    // A work item begins with the first stage, whatever the one before ended with.
+    int64_t stages = hasRoles && !schedule->persistent && first->getParentOfType<scf::ForOp>() &&
+                             first->getBlock() == tile.getParentBlock()
+                         ? 2
+                         : 1;
     Location loc = first->getLoc();
-    auto bufferType = pipe::BufferType::get(&getContext(), 1, type.getExtent(0), type.getExtent(1),
-                                            type.getElementType(), inPanels);
+    Value count = stages > 1 ? countUses(first->getParentOfType<scf::ForOp>()) : Value();
+    OpBuilder top = OpBuilder::atBlockBegin(&getOperation().getBodyBlock()), builder(first);
+    auto bufferType =
+        pipe::BufferType::get(&getContext(), stages, type.getExtent(0), type.getExtent(1),
+                              type.getElementType(), /*panels=*/hasRoles);
     Value buffer = pipe::AllocOp::create(top, loc, bufferType, Value(), IntegerAttr());
-    Value stage = arith::ConstantIntOp::create(builder, loc, 0, 32);
-    pipe::BarrierOp::create(builder, loc); // all have read what stood there
+    Value stage = arith::ConstantIntOp::create(builder, loc, stages > 1 ? stages : 0, 32);
+    if (stages > 1)
+      stage = arith::RemUIOp::create(builder, loc, count, stage);
+    else
+      pipe::BarrierOp::create(builder, loc); // all have read what stood there
     pipe::WriteOp::create(builder, loc, tile, buffer, stage);
     pipe::BarrierOp::create(builder, loc);
     Value slot = pipe::SlotOp::create(
@@ -63,6 +75,30 @@ struct PipeStageOperands : impl::PipeStageOperandsBase<PipeStageOperands> {
     for (OpOperand *operand : operands)
       operand->set(slot);
     return success();
+  }
+
+  /// How often the body of `loop` has run in the kernel, as an i32 that it and the loops around it
+  /// carry. They are replaced.
+  static Value countUses(scf::ForOp loop) {
+    SmallVector<scf::ForOp> loops = {loop};
+    while (auto outer = loops.back()->getParentOfType<scf::ForOp>())
+      loops.push_back(outer);
+    OpBuilder outside(loops.back());
+    Value count = arith::ConstantIntOp::create(outside, loop.getLoc(), 0, 32);
+    for (scf::ForOp &each : llvm::reverse(loops)) {
+      each = nvvm::carryMore(each, count);
+      count = each.getRegionIterArgs().back();
+    }
+    Operation *yield = loops.front().getBody()->getTerminator();
+    OpBuilder builder(yield);
+    Value one = arith::ConstantIntOp::create(builder, loop.getLoc(), 1, 32);
+    Value next = arith::AddIOp::create(builder, loop.getLoc(), count, one);
+    yield->setOperand(yield->getNumOperands() - 1, next);
+    for (auto [inner, outer] : llvm::zip(loops, llvm::drop_begin(loops))) {
+      Operation *terminator = outer.getBody()->getTerminator();
+      terminator->setOperand(terminator->getNumOperands() - 1, inner.getResults().back());
+    }
+    return count;
   }
 };
 

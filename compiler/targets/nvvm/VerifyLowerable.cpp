@@ -5,6 +5,7 @@
 #include "targets/common/LoadUses.h"
 #include "targets/common/ViewPlace.h"
 #include "targets/nvvm/Passes.h"
+#include "targets/nvvm/ProductShares.h"
 
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -104,7 +105,9 @@ LogicalResult verify(tile::AccumulateOp accumulate) {
 LogicalResult verify(tile::DotOp dot) {
   tile::ScheduleAttr schedule = dot->getParentOfType<tile::KernelOp>().getScheduleAttr();
   auto result = cast<tile::TileType>(dot.getType());
-  if (schedule && result.getExtent(0) % (16 * schedule->warps) != 0)
+  int64_t parts = schedule ? nvvm::columnParts(result, schedule) : 1;
+  bool hasRowsForAll = !schedule || result.getExtent(0) % (16 * schedule->warps / parts) == 0;
+  if (!hasRowsForAll || (parts > 1 && !nvvm::canCutColumns(dot, parts)))
     return dot.emitOpError() << "expected a result with 16 rows for each of " << schedule->warps
                              << " warps, or a multiple of them, got " << result
                              << "; choose other blocks or fewer warps";

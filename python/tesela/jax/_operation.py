@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import functools
 import math
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, NoReturn
 
@@ -15,7 +16,7 @@ import numpy as np
 
 from tesela import _native
 from tesela._errors import InvalidArgumentError, UnsupportedError
-from tesela._variant import _DROPOUT, Parameter, Variant
+from tesela._variant import _DROPOUT, Parameter, Variant, as_variant
 from tesela.jax._finder import constants_text, find
 from tesela.jax._rewrite import program_of, with_batch_axis, with_named_axes
 from tesela.jax._sharding import divisible
@@ -43,11 +44,13 @@ class _Operation(NamedTuple):
     is_bshd: bool
     return_lse: bool
     algorithm: str = "forward"
+    has_dlse: bool = False
+    """Whether a gradient of lse stands behind that of o; for the algorithm "backward"."""
 
     @property
     def leading(self) -> int:
-        """How many arrays come before the operands: q, k, v, for gradients also o, lse and do."""
-        return 6 if self.algorithm == "backward" else 3
+        """How many arrays come before the operands: q, k, v, for gradients o, lse, do, dlse."""
+        return 6 + self.has_dlse if self.algorithm == "backward" else 3
 
     @property
     def result_count(self) -> int:
@@ -76,7 +79,7 @@ def attention(
     q: Any,
     k: Any,
     v: Any,
-    variant: Variant,
+    variant: Variant | str | os.PathLike[str],
     scale: float | None,
     return_lse: bool,
     is_bshd: bool,
@@ -91,6 +94,7 @@ def attention(
     if not has_batch:
         q, k, v = (jnp.expand_dims(each, 0) for each in (q, k, v))
     _check(q, k, v, is_bshd)
+    variant = as_variant(variant)
     operands, numbers, constants = _values(variant, parameters)
     operation = _Operation(
         variant.text,
@@ -265,17 +269,16 @@ def _call(operation: _Operation, *arrays: jax.Array) -> Sequence[jax.Array]:
 
     def backward(kept: Any, cotangents: Sequence[Any]) -> tuple[Any, ...]:
         arrays, o, lse = kept
-        do, *of_lse = cotangents
-        if any(not isinstance(each, _Zero) for each in of_lse):
-            raise UnsupportedError(
-                "a gradient arrives for the logarithms (lse) of tesela.attention, and Tesela "
-                "computes gradients of the result only: use jax.lax.stop_gradient(lse)"
-            )
+        do, *others = cotangents
+        dlse = [each for each in others if not isinstance(each, _Zero)]
         none = (None,) * len(arrays)
         if isinstance(do, _Zero):
-            return none
+            if not dlse:
+                return none
+            do = jnp.zeros_like(o)
         gradients = _mappable(
-            operation._replace(algorithm="backward"), *arrays[:3], o, lse, do, *arrays[3:]
+            operation._replace(algorithm="backward", has_dlse=bool(dlse)),
+            *_alike((*arrays[:3], o, lse, do, *dlse, *arrays[3:])),
         )
         return (*gradients, *none[3:])
 
@@ -347,6 +350,7 @@ def _launched(
         numbers=np.array([value for _, value in operation.numbers], np.float64),
         scale=np.float64(operation.scale),
         is_bshd=np.int32(operation.is_bshd),
+        has_dlse=np.int32(operation.has_dlse),
     )
     return given
 

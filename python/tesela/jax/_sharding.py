@@ -41,6 +41,7 @@ class _Axes:
         operands: Sequence[str],
         is_bshd: bool,
         algorithm: str,
+        leading: int,
         result_count: int,
         q_shape: tuple[int, ...],
         k_shape: tuple[int, ...],
@@ -68,7 +69,7 @@ class _Axes:
         results = [four(b, h), (b, h, "")]
         self.of_arguments = [
             *(four(b, h), four(kv_batch, g), four(kv_batch, g)),
-            *((*results, four(b, h)) if is_backward else ()),
+            *[*results, four(b, h), (b, h, "")][: leading - 3],  # o, lse, do, dlse
             *(
                 tuple(letters.get(extent, "") for extent in parameters[name].shape or ())
                 for name in operands
@@ -164,10 +165,12 @@ def divisible(
     """``launch``, a function of arrays like these, with the rule."""
     q_shape, k_shape = arrays[0].shape, arrays[1].shape
     axis = 2 if is_bshd else 1
-    captured = arrays[len(arrays) - len(operands) :]
-    shapes = tuple((name, each.shape) for name, each in zip(operands, captured, strict=True))
+    leading = len(arrays) - len(operands)
+    shapes = tuple(
+        (name, each.shape) for name, each in zip(operands, arrays[leading:], strict=True)
+    )
     named = with_named_axes(text, shapes, q_shape[0], q_shape[axis], k_shape[axis])
-    axes = _Axes(named, operands, is_bshd, algorithm, result_count, q_shape, k_shape)
+    axes = _Axes(named, operands, is_bshd, algorithm, leading, result_count, q_shape, k_shape)
     of_q: Any = jax.typeof(arrays[0]).sharding
     explicit = [
         name

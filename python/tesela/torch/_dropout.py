@@ -10,16 +10,17 @@ import torch
 from torch import Tensor
 
 from tesela._dropout import of_seed
-from tesela.torch._dispatch import is_observed
+from tesela.torch._launch import EAGER
 
 _is_compiling = torch.compiler.is_compiling
+_needs_dispatcher = EAGER.needs_dispatcher
 
 
 def _needs_tensor(q: Tensor, generator: torch.Generator | None) -> bool:
     """Whether numbers would be the same each time that a graph or compiled code runs."""
     if generator is not None and generator.device.type != "cpu":
         return True  # its numbers are a GPU's
-    if _is_compiling() or is_observed():
+    if _is_compiling() or _needs_dispatcher(q):
         return True
     return q.is_cuda and torch.cuda.is_current_stream_capturing()
 

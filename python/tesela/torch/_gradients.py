@@ -1,9 +1,10 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The rules of PyTorch's autograd: gradients of q, k and v, by ``tesela::attention_backward``.
+"""The rules of PyTorch's autograd: gradients by ``tesela::attention_backward`` and ``_parameters``.
 
-The gradients of q, k and v exist. What would need others is refused with a sentence: gradients of
-captured tensors and of the logarithms, forward mode, and gradients of gradients.
+There are gradients of q, k and v, and of parameters that are tensors, by those of the result and of
+the logarithms. What would need others is refused with a sentence: forward mode, and gradients of
+gradients.
 """
 
 from __future__ import annotations
@@ -17,7 +18,15 @@ from torch._functorch import autograd_function
 from torch.autograd.function import _SingleLevelFunction
 
 from tesela._errors import UnsupportedError
-from tesela.torch._operator import ATTENTION, ATTENTION_BACKWARD, ATTENTION_INTO, LIBRARY
+from tesela._variant import Variant, as_variant
+from tesela.torch._operator import (
+    ATTENTION,
+    ATTENTION_BACKWARD,
+    ATTENTION_BACKWARD_PARAMETERS,
+    ATTENTION_INTO,
+    LIBRARY,
+)
+from tesela.torch._request import tensors_of_operator
 
 _forward_ad: Any = torch.autograd.forward_ad
 _single_level: Any = autograd_function.enable_single_level_autograd_function  # type: ignore[attr-defined]
@@ -30,24 +39,12 @@ _OUT = (
     "out is given to tesela.attention and an argument requires a gradient, but PyTorch "
     "differentiates only what an operator returns: leave out away, or call it under torch.no_grad()"
 )
-_LSE = (
-    "a gradient arrives for the logarithms (lse) of tesela.attention, and Tesela computes "
-    "gradients of the result only: use lse.detach() where the loss is computed; in compiled code "
-    "detach it before it is returned"
-)
+_TRAINED_TYPES = ("f32", "f16", "bf16")
 _SECOND = (
     "the gradients of tesela.attention have no gradients of their own (double backward): call "
     "backward() or torch.autograd.grad without create_graph=True, or compute this attention with "
     "PyTorch's operations"
 )
-
-
-def _captured(name: str) -> str:
-    return (
-        f"the value of the parameter '{name}' requires a gradient, and Tesela computes gradients "
-        f"of q, k and v only: pass it detached, as {name}.detach(); where a function captures it, "
-        "detach it outside of the function"
-    )
 
 
 def _requires_grad(value: Any) -> bool:
@@ -71,10 +68,32 @@ def why_no_gradients(dense: Sequence[Tensor], parameters: Mapping[str, Any]) -> 
     """
     if any(map(_has_tangent, (*dense, *parameters.values()))):
         return _FORWARD_MODE
-    for name, value in parameters.items():
-        if _requires_grad(value):
-            return _captured(name)
     return None
+
+
+def trained(variant: Variant, parameters: Mapping[str, Any]) -> list[str]:
+    """The names of the parameters whose gradients are asked for.
+
+    Args:
+        variant: what has them.
+        parameters: all values by name.
+
+    Raises:
+        UnsupportedError: a parameter has none.
+    """
+    names = [name for name, value in parameters.items() if _requires_grad(value)]
+    declared = {each.name: each for each in variant.parameters} if names else {}
+    for name in names:
+        parameter = declared.get(name)
+        if parameter is None:
+            continue  # the launch says what there is
+        if parameter.constant or parameter.type not in _TRAINED_TYPES:
+            kind = "a compile-time constant" if parameter.constant else f"a {parameter.type}"
+            raise UnsupportedError(
+                f"the value of the parameter '{name}' requires a gradient, and the variant "
+                f"declares it {kind}, which has none: pass it detached, as {name}.detach()"
+            )
+    return names
 
 
 _OneLevel: Any = _SingleLevelFunction
@@ -99,51 +118,108 @@ def _redispatch_of_function(operator: Any, keys: Any, *arguments: Any) -> Any:
         return _redispatch(operator, keys, *arguments)
 
 
-def gradients_for(ctx: Any, gradients: Sequence[Tensor] | None, first: int) -> tuple[Any, ...]:
-    """What a function's backward gives, whose arguments have q, k and v from ``first`` on."""
+def gradients_for(
+    ctx: Any, gradients: Sequence[Tensor] | None, first: int, of_parameters: Sequence[Tensor] = ()
+) -> tuple[Any, ...]:
+    """What a function's backward gives, whose arguments have q, k and v from ``first`` on.
+
+    The last arguments are the parameters that are trained.
+    """
     count = len(ctx.needs_input_grad)
     needed = ctx.needs_input_grad[first : first + 3]
     wanted = [
         gradient if is_needed else None
         for gradient, is_needed in zip(gradients or (None,) * 3, needed, strict=True)
     ]
-    return (*(None,) * first, *wanted, *(None,) * (count - first - 3))
+    between = count - first - 3 - len(of_parameters)
+    return (*(None,) * first, *wanted, *(None,) * between, *of_parameters)
 
 
-def refuse_gradient_of_logarithms(gradient: Tensor | None) -> None:
-    """Raises UnsupportedError where there is one."""
-    if gradient is not None:
-        raise UnsupportedError(_LSE)
+def gradients_by(
+    ctx: Any, backward: Any, of_parameters: Any, given: Sequence[Any], first: int
+) -> tuple[Any, ...]:
+    """What a function's backward gives, computed of what ``keep`` kept.
+
+    Args:
+        ctx: see ``keep``.
+        backward: computes the gradients of q, k and v of ``given``.
+        of_parameters: those of parameters, of ``given`` and their names.
+        given: see ``backward``.
+        first: see ``gradients_for``.
+    """
+    is_needed = any(ctx.needs_input_grad[first : first + 3])
+    gradients = backward(*given) if is_needed else None
+    return gradients_for(
+        ctx, gradients, first, of_parameters(*given, ctx.names) if ctx.names else ()
+    )
+
+
+def keep(ctx: Any, dense: Sequence[Any], request: Sequence[Any], names: list[str]) -> None:
+    """Keeps what the gradients are computed of: q, k, v, the result, the logarithms; the request.
+
+    Args:
+        ctx: of the function of autograd whose forward it is.
+        dense: the five.
+        request: as operators take it.
+        names: of the parameters that are trained.
+    """
+    *before, tensors, scale, is_bshd = request
+    ctx.save_for_backward(*dense, *tensors)
+    ctx.set_materialize_grads(False)
+    ctx.request, ctx.names = (before, scale, is_bshd), names
+
+
+def kept(ctx: Any, grad: Tensor | None, grad_of_lse: Tensor | None) -> tuple[Any, Any]:
+    """The arguments of ``attention_backward``: the gradients and what ``keep`` kept.
+
+    Args:
+        ctx: see ``keep``.
+        grad: the gradient of the result; None: zeros.
+        grad_of_lse: that of the logarithms.
+
+    Returns:
+        The tensors, and the request.
+    """
+    before, scale, is_bshd = ctx.request
+    q, k, v, out, lse, *tensors = ctx.saved_tensors
+    if grad is None:
+        grad = torch.zeros_like(out)
+    return (grad, q, k, v, out, lse, grad_of_lse), (*before, tensors, scale, is_bshd)
 
 
 class _Attention(Function):
-    """Attention whose gradients are asked for: it keeps q, k, v, the result and the logarithms."""
+    """Attention whose gradients are asked for."""
 
     @staticmethod
-    def forward(ctx: Any, keys: Any, q: Tensor, k: Tensor, v: Tensor, *rest: Any) -> Any:
-        *variant, tensors, scale, is_bshd = rest
-        out, lse = _redispatch_of_function(ATTENTION, keys, q, k, v, *rest, True)
-        ctx.save_for_backward(q, k, v, out, lse, *tensors)
-        ctx.set_materialize_grads(False)
-        ctx.variant, ctx.options = variant, (scale, is_bshd)
+    def forward(
+        ctx: Any,
+        keys: Any,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        request: tuple[Any, ...],
+        names: list[str],
+        *_: Tensor,
+    ) -> Any:
+        out, lse = _redispatch_of_function(ATTENTION, keys, q, k, v, *request, True)
+        keep(ctx, (q, k, v, out, lse), request, names)
         return out, lse
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor | None, grad_of_lse: Tensor | None) -> Any:
-        refuse_gradient_of_logarithms(grad_of_lse)
-        if grad is None:
+        if grad is None and grad_of_lse is None:
             return gradients_for(ctx, None, 1)
-        q, k, v, out, lse, *tensors = ctx.saved_tensors
-        gradients = ATTENTION_BACKWARD(grad, q, k, v, out, lse, *ctx.variant, tensors, *ctx.options)
-        return gradients_for(ctx, gradients, 1)
+        dense, request = kept(ctx, grad, grad_of_lse)
+        given = (*dense, *request)
+        return gradients_by(ctx, ATTENTION_BACKWARD, ATTENTION_BACKWARD_PARAMETERS, given, 1)
 
 
 class _Gradients(Function):
     """Gradients that remember their arguments (create_graph=True)."""
 
     @staticmethod
-    def forward(ctx: Any, keys: Any, *arguments: Any) -> Any:
-        return _redispatch_of_function(ATTENTION_BACKWARD, keys, *arguments)
+    def forward(ctx: Any, operator: Any, keys: Any, *arguments: Any) -> Any:
+        return tuple(_redispatch_of_function(operator, keys, *arguments))
 
     @staticmethod
     def backward(ctx: Any, *_: Any) -> NoReturn:
@@ -151,42 +227,49 @@ class _Gradients(Function):
 
 
 def _attention(keys: Any, q: Tensor, k: Tensor, v: Tensor, *rest: Any) -> Any:
-    *given, return_lse = rest
-    tensor_names, tensors = given[3:5]
-    dense = (q, k, v)
-    reason = why_no_gradients(dense, dict(zip(tensor_names, tensors, strict=True)))
+    *request, return_lse = rest
+    dense, tensors = (q, k, v), tensors_of_operator(request)
+    reason = why_no_gradients(dense, tensors)
     if reason is not None:
         raise UnsupportedError(reason)
-    if not any(map(_requires_grad, dense)):
-        return _redispatch(ATTENTION, keys, *dense, *given, return_lse)
+    is_trained = any(map(_requires_grad, tensors.values()))
+    names = trained(as_variant(request[0]), tensors) if is_trained else []
+    if not names and not any(map(_requires_grad, dense)):
+        return _redispatch(ATTENTION, keys, *dense, *request, return_lse)
     with _single_level():
-        out, lse = _Attention.apply(keys, *dense, *given)
+        of_names = (tensors[name] for name in names)
+        out, lse = _Attention.apply(keys, *dense, tuple(request), names, *of_names)
     return out, lse if return_lse else q.new_empty(0, dtype=torch.float32)
 
 
 def _attention_into(keys: Any, *arguments: Any) -> Any:
-    dense, tensor_names, tensors = arguments[:4], arguments[7], arguments[8]
-    reason = why_no_gradients(dense, dict(zip(tensor_names, tensors, strict=True)))
-    if reason is None and any(map(_requires_grad, dense)):
+    dense, request = arguments[:4], arguments[4:]
+    tensors = tensors_of_operator(request)
+    reason = why_no_gradients(dense, tensors)
+    if reason is None and any(map(_requires_grad, (*dense, *tensors.values()))):
         reason = _OUT
     if reason is not None:
         raise UnsupportedError(reason)
     return _redispatch(ATTENTION_INTO, keys, *arguments)
 
 
-def _attention_backward(keys: Any, *arguments: Any) -> Any:
-    dense = arguments[:6]
-    if any(map(_has_tangent, dense)):
-        raise UnsupportedError(_FORWARD_MODE)
-    if not any(map(_requires_grad, dense)):
-        return _redispatch(ATTENTION_BACKWARD, keys, *arguments)
-    with _single_level():
-        return _Gradients.apply(keys, *arguments)
+def _rule_of_gradients(operator: Any) -> Any:
+    def rule(keys: Any, *arguments: Any) -> Any:
+        dense = arguments[:7]
+        if any(map(_has_tangent, dense)):
+            raise UnsupportedError(_FORWARD_MODE)
+        if not any(map(_requires_grad, dense)):
+            return _redispatch(operator, keys, *arguments)
+        with _single_level():
+            return _Gradients.apply(operator, keys, *arguments)
+
+    return rule
 
 
 for _operator, _rule in (
     (ATTENTION, _attention),
     (ATTENTION_INTO, _attention_into),
-    (ATTENTION_BACKWARD, _attention_backward),
+    (ATTENTION_BACKWARD, _rule_of_gradients(ATTENTION_BACKWARD)),
+    (ATTENTION_BACKWARD_PARAMETERS, _rule_of_gradients(ATTENTION_BACKWARD_PARAMETERS)),
 ):
     LIBRARY.impl(_operator, _rule, "Autograd", with_keyset=True)

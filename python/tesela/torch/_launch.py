@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Final
 
 import torch
@@ -12,7 +11,8 @@ from torch import Tensor
 
 from tesela import _native
 from tesela._errors import InvalidArgumentError, UnsupportedError
-from tesela._variant import Variant
+from tesela._variant import Variant, as_variant, known_variants
+from tesela.torch._request import Request
 
 _CUDA_TYPES: Final = {torch.bfloat16: _native.BF16, torch.float16: _native.F16}
 _HOST_TYPES: Final = {**_CUDA_TYPES, torch.float32: _native.F32}
@@ -39,25 +39,48 @@ def new_workspace(count: int, device: int) -> Tensor:
     return torch.empty(count, dtype=torch.uint8, device=torch.device("cuda", device))
 
 
-def _eager(quick: Any) -> _native.Eager:
+def _was_written(tensor: Tensor) -> None:
+    if not tensor.is_inference():
+        torch.autograd.graph.increment_version(tensor)
+
+
+def make_eager(quick: Any) -> _native.Eager:
     """``quick`` has functions that allocate like the three above, or is None."""
     types: list[torch.dtype | None] = [None] * (1 + max(_HOST_TYPES.values()))
     for dtype, number in _HOST_TYPES.items():
         types[number] = dtype
     return _native.Eager(
-        tuple(types),
-        getattr(quick, "_empty_strided_cpu", _empty_on_host),
-        getattr(quick, "_empty_strided_cuda", _empty_on_current),
-        getattr(torch._C, "_cuda_getDevice", None),  # not there where PyTorch is built without CUDA
-        _empty_on,
-        new_workspace,
+        element_types=tuple(types),
+        empty_host=getattr(quick, "_empty_strided_cpu", _empty_on_host),
+        empty_cuda=getattr(quick, "_empty_strided_cuda", _empty_on_current),
+        # Not there where PyTorch is built without CUDA.
+        current_device=getattr(torch._C, "_cuda_getDevice", None),
+        empty_on=_empty_on,
+        workspace=new_workspace,
+        written=_was_written,
+        tensor_types=(Tensor, torch.nn.Parameter),
+        is_pending=Tensor.is_neg,  # a negation that the memory does not have yet
+        observers=(
+            torch._C._autograd._profiler_enabled,
+            torch._C._len_torch_function_stack,
+            torch._C._len_torch_dispatch_stack,
+            torch._C._functorch.maybe_current_level,
+            torch._C._get_tracing_state,
+        ),
+        forward_mode=torch.autograd.forward_ad,
+        is_grad_enabled=torch.is_grad_enabled,
+        is_autocasting=torch._C._is_any_autocast_enabled,
+        variant_type=Variant,
+        variants=known_variants,
+        as_variant=as_variant,
     )
 
 
 # What code that torch.compile made allocates with: it goes around the dispatcher and takes half of
 # the time.
-_quick: Any = getattr(torch._C._dynamo, "guards", None)
-_attend = _eager(_quick).attend
+QUICK: Final[Any] = getattr(torch._C._dynamo, "guards", None)
+EAGER: Final = make_eager(QUICK)
+_launch = EAGER.launch
 
 
 def why_no_kernel(q: Tensor) -> str | None:
@@ -109,26 +132,15 @@ def new_lse(q: Tensor, is_bshd: bool) -> Tensor:
 
 
 def launch(
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    variant: Variant,
-    scale: float | None,
-    return_lse: bool,
-    is_bshd: bool,
-    out: Tensor | None,
-    parameters: Mapping[str, Any],
+    q: Tensor, k: Tensor, v: Tensor, request: Request, return_lse: bool, out: Tensor | None
 ) -> tuple[Tensor, Tensor | None]:
     """Computes attention by the binding, now, on the current stream of q's device.
 
     Every tensor is a plain one: what PyTorch's dispatcher does besides has been done.
     """
-    values, constants = variant._arguments(parameters)
-    kernels = variant._program.kernels
-    results = _attend(variant, kernels, q, k, v, out, scale, values, constants, is_bshd, return_lse)
+    variant, parameters, scale, is_bshd = request
+    results = _launch(q, k, v, variant, scale, return_lse, is_bshd, out, parameters)
     if results is None:
         check_tensors(q, k, v)
         raise UnsupportedError(why_no_kernel(q) or "q, k and v must be dense tensors: convert them")
-    if out is not None and not out.is_inference():
-        torch.autograd.graph.increment_version(out)
     return results

@@ -4,15 +4,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
 from typing import Any, Final
 
 import torch
 from torch import Tensor
 
-from tesela._variant import Variant
 from tesela.torch._launch import _CUDA_TYPES, _HOST_TYPES, new_output, new_workspace
+from tesela.torch._request import Request
 
 _CUDA_ALIGNMENT: Final = 16  # bytes, of addresses and strides
 
@@ -36,7 +35,12 @@ def _is_readable(grad: Tensor) -> bool:
     )
 
 
-def _with_numbers(values: tuple[Any, ...]) -> tuple[Any, ...]:
+def readable(grad: Tensor) -> Tensor:
+    """The gradient, or a copy of it where a kernel cannot read it where it is."""
+    return grad if _is_readable(grad) else grad.clone(memory_format=torch.contiguous_format)
+
+
+def with_numbers(values: tuple[Any, ...]) -> tuple[Any, ...]:
     """Tensors without axes as numbers; to read one waits for its device."""
     return tuple(
         value.item() if isinstance(value, Tensor) and value.dim() == 0 else value
@@ -51,42 +55,39 @@ def launch_backward(
     v: Tensor,
     out: Tensor,
     lse: Tensor,
-    variant: Variant,
-    scale: float | None,
-    is_bshd: bool,
-    parameters: Mapping[str, Any],
+    grad_of_lse: Tensor | None,
+    request: Request,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Computes the gradients of q, k and v, on the current stream of q's device.
 
     Args:
         grad: the gradient of the result, with any strides: one that a kernel cannot read (expanded,
             or not aligned) is copied.
-        q: as for the forward launch, and so are k, v, scale, is_bshd and the parameters.
+        q: as for the forward launch, and so are k, v and the request.
         k: see q.
         v: see q.
         out: the result of the forward launch.
         lse: its logarithms, [B, H, Sq] in float32.
-        variant: that of the forward launch.
-        scale: see q.
-        is_bshd: see q.
-        parameters: see q.
+        grad_of_lse: the gradient of the logarithms, likewise; None is zeros.
+        request: see q.
     """
     dq, dk, dv = new_gradients(q, k, v)
     if q.numel() == 0 or k.numel() == 0:  # no pair, no gradient
         return dq.zero_(), dk.zero_(), dv.zero_()
-    values, constants = variant._arguments(parameters)
-    values = _with_numbers(values)
+    variant = request.variant
+    values, constants = variant._arguments(request.parameters)
+    values = with_numbers(values)
     device, is_cuda = q.get_device(), q.is_cuda
     kind = (_CUDA_TYPES if is_cuda else _HOST_TYPES)[q.dtype]
     kernel = variant._kernel(kind, q.shape[3], v.shape[3], device, constants, "backward")
-    if not _is_readable(grad):
-        grad = grad.clone(memory_format=torch.contiguous_format)
+    if grad_of_lse is not None:
+        grad_of_lse = grad_of_lse.contiguous()
     stream, allocate = 0, None
     if is_cuda:
         stream = torch._C._cuda_getCurrentRawStream(device)
         allocate = partial(new_workspace, device=device)
     kernel.launch_backward(
-        *(q, k, v, out, lse.contiguous(), grad, dq, dk, dv),
-        *(scale, values, is_bshd, stream, allocate),
+        *(q, k, v, out, lse.contiguous(), readable(grad), grad_of_lse, dq, dk, dv),
+        *(request.scale, values, request.is_bshd, stream, allocate),
     )
     return dq, dk, dv

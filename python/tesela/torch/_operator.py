@@ -1,28 +1,22 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The operators of PyTorch's dispatcher: attention, attention_into and attention_backward.
-
-What a variant is must survive torch.compile, torch.export and another process, so the operators
-take its text. What may change from call to call (numbers, captured tensors) are arguments beside
-it, under their parameters' names.
-"""
+"""The operators of PyTorch's dispatcher: attention, attention_into, and those of its gradients."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from tesela._errors import UnsupportedError
-from tesela._variant import Variant, as_variant
 from tesela.torch._launch import check_tensors, launch, new_lse, new_output, why_no_kernel
 from tesela.torch._launch_backward import launch_backward, new_gradients
+from tesela.torch._launch_parameters import launch_parameters
+from tesela.torch._request import SCHEMA, from_operator
 
-_VARIANT = "str variant, str[] number_names, Scalar[] numbers, str[] tensor_names, Tensor[] tensors"
-_OPTIONS = "float? scale, bool is_bshd"
-_REST = f"{_OPTIONS}, bool return_lse"
+_REST = f"{SCHEMA}, bool return_lse"
 
 _torch_library: Any = torch.library  # its functions have no type hints
 
@@ -31,97 +25,52 @@ LIBRARY = _torch_library.Library("tesela", "DEF")
 _tags = (torch.Tag.pt2_compliant_tag, getattr(torch.Tag, "needs_exact_strides", None))
 for _schema in (
     # Without return_lse the second result is empty.
-    f"attention(Tensor q, Tensor k, Tensor v, {_VARIANT}, {_REST}) -> (Tensor, Tensor)",
+    f"attention(Tensor q, Tensor k, Tensor v, {_REST}) -> (Tensor, Tensor)",
     # The logarithms alone.
-    f"attention_into(Tensor q, Tensor k, Tensor v, Tensor(a!) out, {_VARIANT}, {_REST}) -> Tensor",
-    # The gradients of q, k and v, by that of the result.
+    f"attention_into(Tensor q, Tensor k, Tensor v, Tensor(a!) out, {_REST}) -> Tensor",
+    # The gradients of q, k and v, by those of the result and of the logarithms.
     "attention_backward(Tensor grad, Tensor q, Tensor k, Tensor v, Tensor out, Tensor lse, "
-    f"{_VARIANT}, {_OPTIONS}) -> (Tensor, Tensor, Tensor)",
+    f"Tensor? grad_of_lse, {SCHEMA}) -> (Tensor, Tensor, Tensor)",
+    # Those of some of the parameters that are tensors.
+    "attention_backward_parameters(Tensor grad, Tensor q, Tensor k, Tensor v, Tensor out, "
+    f"Tensor lse, Tensor? grad_of_lse, {SCHEMA}, str[] names) -> Tensor[]",
 ):
     LIBRARY.define(_schema, tags=tuple(tag for tag in _tags if tag is not None))
 
 ATTENTION = torch.ops.tesela.attention.default
 ATTENTION_INTO = torch.ops.tesela.attention_into.default
 ATTENTION_BACKWARD = torch.ops.tesela.attention_backward.default
+ATTENTION_BACKWARD_PARAMETERS = torch.ops.tesela.attention_backward_parameters.default
 
 
-def _given(
-    number_names: Sequence[str],
-    numbers: Sequence[Any],
-    tensor_names: Sequence[str],
-    tensors: Sequence[Tensor],
-) -> Mapping[str, Any]:
-    return dict(
-        zip((*number_names, *tensor_names), (*numbers, *tensors), strict=True),
-    )
-
-
-def _variant_of(text: str, given: Mapping[str, Any]) -> Variant:
-    """The variant that an operator is called with: its text does not tell of dropout."""
-    variant = as_variant(text)
-    return variant._dropping({}) if "dropout.p" in given else variant
-
-
-def _attention(
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    variant: str,
-    number_names: Sequence[str],
-    numbers: Sequence[Any],
-    tensor_names: Sequence[str],
-    tensors: Sequence[Tensor],
-    scale: float | None,
-    is_bshd: bool,
-    return_lse: bool,
-) -> tuple[Tensor, Tensor]:
-    given = _given(number_names, numbers, tensor_names, tensors)
-    found = _variant_of(variant, given)
-    out, lse = launch(q, k, v, found, scale, return_lse, is_bshd, None, given)
-    return out, q.new_empty(0, dtype=torch.float32) if lse is None else lse
-
-
-def _attention_into(
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    out: Tensor,
-    variant: str,
-    number_names: Sequence[str],
-    numbers: Sequence[Any],
-    tensor_names: Sequence[str],
-    tensors: Sequence[Tensor],
-    scale: float | None,
-    is_bshd: bool,
-    return_lse: bool,
-) -> Tensor:
-    given = _given(number_names, numbers, tensor_names, tensors)
-    _, lse = launch(q, k, v, _variant_of(variant, given), scale, return_lse, is_bshd, out, given)
+def _or_empty(lse: Tensor | None, q: Tensor) -> Tensor:
     return q.new_empty(0, dtype=torch.float32) if lse is None else lse
 
 
-def _attention_backward(
-    grad: Tensor,
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    out: Tensor,
-    lse: Tensor,
-    variant: str,
-    number_names: Sequence[str],
-    numbers: Sequence[Any],
-    tensor_names: Sequence[str],
-    tensors: Sequence[Tensor],
-    scale: float | None,
-    is_bshd: bool,
-) -> tuple[Tensor, Tensor, Tensor]:
-    given = _given(number_names, numbers, tensor_names, tensors)
-    found = _variant_of(variant, given)
-    return launch_backward(grad, q, k, v, out, lse, found, scale, is_bshd, given)
+def _attention(q: Tensor, k: Tensor, v: Tensor, *rest: Any) -> tuple[Tensor, Tensor]:
+    *request, return_lse = rest
+    out, lse = launch(q, k, v, from_operator(*request), return_lse, None)
+    return out, _or_empty(lse, q)
+
+
+def _attention_into(q: Tensor, k: Tensor, v: Tensor, out: Tensor, *rest: Any) -> Tensor:
+    *request, return_lse = rest
+    _, lse = launch(q, k, v, from_operator(*request), return_lse, out)
+    return _or_empty(lse, q)
+
+
+def _attention_backward(*arguments: Any) -> tuple[Tensor, Tensor, Tensor]:
+    dense, request = arguments[:7], arguments[7:]
+    return launch_backward(*(*dense, from_operator(*request)))
+
+
+def _attention_backward_parameters(*arguments: Any) -> list[Tensor]:
+    dense, request, names = arguments[:7], arguments[7:-1], arguments[-1]
+    return launch_parameters(*(*dense, from_operator(*request), names))
 
 
 def _fake_lse(q: Tensor, is_bshd: bool, return_lse: bool) -> Tensor:
-    return new_lse(q, is_bshd) if return_lse else q.new_empty(0, dtype=torch.float32)
+    return _or_empty(new_lse(q, is_bshd) if return_lse else None, q)
 
 
 def _check(q: Tensor, k: Tensor, v: Tensor) -> None:
@@ -151,6 +100,15 @@ def _fake_attention_backward(
     return new_gradients(q, k, v)
 
 
+def _fake_attention_backward_parameters(
+    grad: Tensor, q: Tensor, k: Tensor, v: Tensor, *arguments: Any
+) -> list[Tensor]:
+    _check(q, k, v)
+    *_, tensor_names, tensors, _, _, names = arguments
+    given = dict(zip(tensor_names, tensors, strict=True))
+    return [torch.empty_like(given[name]) for name in names]
+
+
 def autocast(device: str, tensors: Iterable[Tensor]) -> list[Tensor]:
     """The tensors in the type of autocast, as for PyTorch's attention: float64 stays."""
     dtype = torch.get_autocast_dtype(device)
@@ -176,6 +134,7 @@ for _device in ("CPU", "CUDA"):
     LIBRARY.impl("attention", _attention, _device)
     LIBRARY.impl("attention_into", _attention_into, _device)
     LIBRARY.impl("attention_backward", _attention_backward, _device)
+    LIBRARY.impl("attention_backward_parameters", _attention_backward_parameters, _device)
     for _operator in (ATTENTION, ATTENTION_INTO):
         _key = "Autocast" + _device
         LIBRARY.impl(
@@ -187,3 +146,6 @@ for _device in ("CPU", "CUDA"):
 _torch_library.register_fake(ATTENTION, _fake_attention, lib=LIBRARY)
 _torch_library.register_fake(ATTENTION_INTO, _fake_attention_into, lib=LIBRARY)
 _torch_library.register_fake(ATTENTION_BACKWARD, _fake_attention_backward, lib=LIBRARY)
+_torch_library.register_fake(
+    ATTENTION_BACKWARD_PARAMETERS, _fake_attention_backward_parameters, lib=LIBRARY
+)

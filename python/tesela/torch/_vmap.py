@@ -13,7 +13,13 @@ import torch
 from torch import Tensor
 
 from tesela._variant import as_variant
-from tesela.torch._operator import ATTENTION, ATTENTION_BACKWARD, ATTENTION_INTO, LIBRARY
+from tesela.torch._operator import (
+    ATTENTION,
+    ATTENTION_BACKWARD,
+    ATTENTION_BACKWARD_PARAMETERS,
+    ATTENTION_INTO,
+    LIBRARY,
+)
 
 
 @lru_cache(maxsize=256)
@@ -68,18 +74,24 @@ def _joins(
     )
 
 
-def _map(operator: Any, leading: int, info: Any, in_dims: Any, *arguments: Any) -> Any:
-    """``leading``: how many tensors come first, those with an axis for the batch in any case."""
+def _map(
+    operator: Any, leading: int, info: Any, in_dims: Any, *arguments: Any, joins: bool = True
+) -> Any:
+    """``leading``: how many tensors come first, those with an axis for the batch in any case.
+
+    One of them may be None.
+    """
     count = info.batch_size
     dense, rest = arguments[:leading], arguments[leading:]
     text, number_names, numbers, tensor_names, tensors, *options = rest
     axes = in_dims[leading + 4] or [None] * len(tensors)
     mapped = [
-        _first(tensor, axis, count) for tensor, axis in zip(dense, in_dims[:leading], strict=True)
+        None if tensor is None else _first(tensor, axis, count)
+        for tensor, axis in zip(dense, in_dims[:leading], strict=True)
     ]
-    if _joins(text, tensor_names, axes, tensors):
+    if joins and _joins(text, tensor_names, axes, tensors):
         with_batch = _batch_tensors(text) or frozenset()
-        joined = [_join(tensor) for tensor in mapped]
+        joined = [None if tensor is None else _join(tensor) for tensor in mapped]
         captured = [
             _join(_first(tensor, axis, count)) if name in with_batch else tensor
             for name, tensor, axis in zip(tensor_names, tensors, axes, strict=True)
@@ -88,7 +100,7 @@ def _map(operator: Any, leading: int, info: Any, in_dims: Any, *arguments: Any) 
         return _split(results, count)
     each = [
         operator(
-            *(tensor[i] for tensor in mapped),
+            *(None if tensor is None else tensor[i] for tensor in mapped),
             text,
             number_names,
             numbers,
@@ -128,9 +140,18 @@ def _map_attention_into(info: Any, in_dims: Any, *arguments: Any) -> Any:
 
 
 def _map_attention_backward(info: Any, in_dims: Any, *arguments: Any) -> Any:
-    return _map(ATTENTION_BACKWARD, 6, info, in_dims, *arguments)
+    return _map(ATTENTION_BACKWARD, 7, info, in_dims, *arguments)
+
+
+def _map_attention_backward_parameters(info: Any, in_dims: Any, *arguments: Any) -> Any:
+    # A launch sums over its batch, and each index of the mapped axis has a gradient of its own.
+    gradients, axes = _map(ATTENTION_BACKWARD_PARAMETERS, 7, info, in_dims, *arguments, joins=False)
+    return list(gradients), list(axes)
 
 
 torch.library.register_vmap(ATTENTION, _map_attention, lib=LIBRARY)
 torch.library.register_vmap(ATTENTION_INTO, _map_attention_into, lib=LIBRARY)
 torch.library.register_vmap(ATTENTION_BACKWARD, _map_attention_backward, lib=LIBRARY)
+torch.library.register_vmap(
+    ATTENTION_BACKWARD_PARAMETERS, _map_attention_backward_parameters, lib=LIBRARY
+)

@@ -131,8 +131,7 @@ def attention_forward(
         of the probabilities.
 
     Raises:
-        UnsupportedError: output_attentions, a paged cache, or a bias or sinks that require
-            a gradient.
+        UnsupportedError: output_attentions or a paged cache.
         InvalidArgumentError: a shape or a type does not fit.
     """
     _refuse(module, others)

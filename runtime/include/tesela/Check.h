@@ -112,6 +112,31 @@ struct Comparison {
 TESELA_EXPORT Result<Comparison> compare(const Reference &reference, const Tensor &o,
                                          const Tensor &lse);
 
+/// What a launch of gradients should give: each as a Reference of its tensor, so that H of dk and
+/// dv is Hkv, Sq their length, and Dv the tensor's head dimension. `base` has S, the score and its
+/// derivative in f32, O as the forward pass's `base`, P, dS and O rounded to `type`, and the rest
+/// in double. `magnitude` and `termNorm` are those of the terms that are added, in which dS counts
+/// as P (|dP - D| + |dO ∘ O|), with the norm of dO ∘ O; in f32, where sums are what is rounded, as
+/// P times the magnitudes of all that dP and D add. `lse` is -inf where a row has no pair, else 0.
+struct GradientReference {
+  Reference dq, dk, dv;
+};
+
+/// The gradients of q, k and v by the variant's text: scores and masks as hostReference() has them,
+/// the derivative of the score as variantGradient() gives it, all in double. `arguments` are those
+/// of a launch of "backward", in host memory: `do` and perhaps `dlse` among `tensors`; o, lse, dq,
+/// dk and dv are not looked at. Of `options` the algorithm does not count. `threads` 0: the
+/// hardware's.
+TESELA_EXPORT Result<GradientReference> hostGradientReference(const KernelOptions &options,
+                                                              const LaunchArguments &arguments,
+                                                              int threads = 0);
+
+/// Holds `gradient`, in host memory with any strides, against its part of a GradientReference, by
+/// the rules for O at the top of this file. `name` is "dq", "dk" or "dv", for the sentence. A row
+/// without pairs must be exactly 0. A reference that is not finite does not pass.
+TESELA_EXPORT Result<Comparison> compareGradient(const Reference &reference, const Tensor &gradient,
+                                                 std::string_view name);
+
 /// Fills `tensor` (host memory, f32, f16 or bf16) with normal random numbers of mean 0
 /// and deviation 1, by logical index: the same for every layout, machine and run. All cores take
 /// part where there are many.

@@ -29,8 +29,11 @@ struct ExplainArguments {
   int64_t batch = 1;
   int64_t heads = 1; ///< a multiple of kvHeads
   int64_t kvHeads = 1;
-  int64_t length = 0;                    ///< queries
-  int64_t kvLength = 0;                  ///< keys
+  int64_t length = 0;   ///< queries
+  int64_t kvLength = 0; ///< keys
+  /// Of attention; or of one of the two kernels of its gradients, whose schedule is that of the
+  /// algorithm "backward".
+  TilePass pass = TilePass::forward;
   std::vector<ScalarArgument> scalars;   ///< those with a default may be left out
   std::vector<CaptureArgument> captures; ///< in host memory
   /// Called now and then, from any thread but by one at a time. May be empty.

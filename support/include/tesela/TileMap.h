@@ -19,10 +19,18 @@ enum class TileKind : uint8_t {
   full,    ///< every pair in it is kept: computed without the mask
 };
 
+/// Whose tiles. The gradients (templates/backward.mlir) are two kernels, each with tiles of its
+/// own.
+enum class TilePass : uint8_t {
+  forward, ///< attention: a block of queries walks over blocks of keys
+  dq,      ///< the gradient of q: likewise
+  dkdv,    ///< those of k and v: a block of keys walks over blocks of queries
+};
+
 /// How a kernel finds the tiles that it computes.
 enum class TileForm : uint8_t {
   everyTile, ///< it computes them all
-  keyRanges, ///< by runs of keys, closed formulas in the block of queries
+  keyRanges, ///< by runs of keys (TilePass::dkdv: of queries), closed formulas in the other block
   classified ///< by a test of each tile, or of many at once
 };
 
@@ -59,7 +67,8 @@ struct TileMap {
   /// of several. 1 unless there are too many tiles to tell them one by one.
   int64_t cell = 1;
   TileForm form = TileForm::everyTile;
-  int runs = 0; ///< of keys, at most; of TileForm::keyRanges
+  TilePass pass = TilePass::forward;
+  int runs = 0; ///< of keys, or of queries, at most; of TileForm::keyRanges
   std::vector<HeadTiles> heads;
   std::vector<LostProof> lostProofs; ///< in the order of the text
 

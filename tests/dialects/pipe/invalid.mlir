@@ -110,7 +110,7 @@ tile.kernel @k() {
 
 tile.kernel @k() {
   %t = tile.constant 0.0 : !tile.tile<[64, 64], bf16, #pipe.operand<warps = 4>>
-  // expected-error @+1 {{expected to go from #pipe.shared or #pipe.accumulator to #pipe.operand, got}}
+  // expected-error @+1 {{expected to go from #pipe.shared or #pipe.accumulator to #pipe.operand, or with a single row from #pipe.shared to #pipe.columns, got}}
   %u = pipe.convert %t : !tile.tile<[64, 64], bf16, #pipe.operand<warps = 4>> -> !tile.tile<[64, 64], bf16, #pipe.shared>
 }
 

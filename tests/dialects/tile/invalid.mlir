@@ -124,7 +124,7 @@ tile.kernel @k(in %x: !tile.view<[?, H, 16], f32>, in %t: !tile.view<[B, ?], i32
 
 // -----
 
-// expected-error @+1 {{argument 'o' is optional and of rank 4, expected rank 3: one number a row, which is stored or not}}
+// expected-error @+1 {{argument 'o' is optional and of rank 4, expected rank 3: one number a row, which a launch may leave out}}
 tile.kernel @k(optional %o: !tile.view<[B, H, Sq, 64], f32>) {}
 
 // -----

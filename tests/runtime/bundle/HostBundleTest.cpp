@@ -9,32 +9,38 @@
 
 #include <cmath>
 #include <filesystem>
+#include <tuple>
 #include <vector>
 
 using namespace tesela;
 
 namespace {
 
-/// With a captured tensor whose summary is a launch of its own.
-TEST(HostBundle, ResultsAreRight) {
+/// Exports for the host and a GPU, and loads the kernel for the host.
+Result<Kernel> exportAndLoad(BundleOptions options, const Context &context) {
   std::string folder = (std::filesystem::temp_directory_path() / "tesela-XXXXXX").string();
-  ASSERT_NE(mkdtemp(folder.data()), nullptr);
+  EXPECT_NE(mkdtemp(folder.data()), nullptr);
+  options.targets = {"host", "sm_80"};
+  Result<BundleInfo> info = exportBundle(options, folder);
+  EXPECT_TRUE(info.ok()) << (info ? "" : info.error().message());
+  Result<Kernel> kernel = loadKernel(context, folder);
+  std::filesystem::remove_all(folder);
+  return kernel;
+}
+
+/// With a captured tensor whose summary is a launch of its own; both passes.
+TEST(HostBundle, ResultsAreRight) {
   BundleOptions options;
   options.kernel.variantText =
       "attention documents(id: i32[B, Sk]) { mask = id[b, q] == id[b, k] && q >= k }";
   options.kernel.headDimQk = options.kernel.headDimV = 32;
-  options.targets = {"host", "sm_80"};
   options.kernel.inputType = ElementType::bf16;
-  Result<BundleInfo> info = exportBundle(options, folder);
-  ASSERT_TRUE(info.ok()) << info.error().message();
-
   ContextOptions contextOptions;
   contextOptions.device = "host";
   contextOptions.diskCache = false;
   Result<Context> context = Context::create(contextOptions);
   ASSERT_TRUE(context.ok());
-  Result<Kernel> kernel = loadKernel(*context, folder);
-  std::filesystem::remove_all(folder);
+  Result<Kernel> kernel = exportAndLoad(options, *context);
   ASSERT_TRUE(kernel.ok()) << kernel.error().message();
   EXPECT_EQ(kernel->info().target, "host");
   EXPECT_EQ(context->compileCount(), 0);
@@ -62,6 +68,32 @@ TEST(HostBundle, ResultsAreRight) {
   Result<Comparison> comparison = compare(*reference, arguments.o, arguments.lse);
   ASSERT_TRUE(comparison.ok());
   EXPECT_TRUE(comparison->passed) << comparison->failure;
+
+  options.kernel.algorithm = "backward";
+  Result<Kernel> backward = exportAndLoad(options, *context);
+  ASSERT_TRUE(backward.ok()) << backward.error().message();
+  EXPECT_EQ(context->compileCount(), 0);
+  std::vector<uint16_t> dO(o.size()), dq(q.size(), 0xffff), dk(k.size(), 0xffff),
+      dv(v.size(), 0xffff); // NaN
+  std::vector<float> dlse(lse.size());
+  arguments.tensors = {{"do", arguments.o.at(dO.data())},
+                       {"dlse", arguments.lse.at(dlse.data())},
+                       {"dq", arguments.q.at(dq.data())},
+                       {"dk", arguments.k.at(dk.data())},
+                       {"dv", arguments.v.at(dv.data())}};
+  fillNormal(arguments.tensors[0].tensor, 4);
+  fillNormal(arguments.tensors[1].tensor, 5);
+  launched = backward->launch(arguments);
+  ASSERT_TRUE(launched.ok()) << launched.error().message();
+  Result<GradientReference> gradients = hostGradientReference(options.kernel, arguments, 2);
+  ASSERT_TRUE(gradients.ok()) << gradients.error().message();
+  for (auto [of, index, name] :
+       {std::tuple(&gradients->dq, 2, "dq"), std::tuple(&gradients->dk, 3, "dk"),
+        std::tuple(&gradients->dv, 4, "dv")}) {
+    Result<Comparison> each = compareGradient(*of, arguments.tensors[size_t(index)].tensor, name);
+    ASSERT_TRUE(each.ok());
+    EXPECT_TRUE(each->passed) << name << ": " << each->failure;
+  }
 }
 
 } // namespace

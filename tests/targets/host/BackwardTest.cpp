@@ -29,8 +29,9 @@ struct Gradients {
   Values dq, dk, dv, sizeOfDq, sizeOfDk, sizeOfDv;
 };
 
-/// `base`: as an honest kernel would, with L and D in f32, and P and dS rounded before products.
-Gradients gradientsOf(const AttentionCase &test, const Values &dO, bool base) {
+/// `dL`: of L, a number a row; those of rows without keys count nowhere. `base`: as an honest
+/// kernel would, with L and D in f32, and P and dS rounded before products.
+Gradients gradientsOf(const AttentionCase &test, const Values &dO, const Values &dL, bool base) {
   const AttentionProblem &problem = test.problem;
   const Extents &e = test.e;
   float scale = test.scale;
@@ -48,7 +49,9 @@ Gradients gradientsOf(const AttentionCase &test, const Values &dO, bool base) {
           delta += round(test.o[ofO + x]) * dO[ofO + x];
           sizeOfDelta += std::abs(test.o[ofO + x] * dO[ofO + x]);
         }
-        delta = inFloat(delta);
+        double ofL = dL[test.row(b, e.H, h, e.Sq, i, 1)];
+        delta = inFloat(inFloat(delta) - ofL);
+        sizeOfDelta += std::abs(ofL);
         for (int j = 0; j < e.Sk; ++j) {
           Point at = test.point(b, h, i, j);
           if (!test.interpreter->mask(at))
@@ -89,9 +92,23 @@ void expectGradient(const char *name, const Problem &problem, const std::vector<
   EXPECT_EQ(fault, "") << name;
 }
 
-class Backward : public testing::TestWithParam<Problem> {};
+/// Where the gradient of L comes from.
+enum class OfLse {
+  leftOut, ///< the launch has none
+  random,  ///< as of partial results that are merged; NaN where a row has no keys
+  zLoss,   ///< of a loss 0.5 · L² a row
+};
 
-TEST_P(Backward, HoldsTheRule) {
+class Backward : public testing::TestWithParam<Problem> {
+protected:
+  void holdsTheRule(OfLse kind);
+};
+
+TEST_P(Backward, HoldsTheRule) { holdsTheRule(OfLse::leftOut); }
+TEST_P(Backward, HoldsTheRuleWithGradientOfLse) { holdsTheRule(OfLse::random); }
+TEST_P(Backward, HoldsTheRuleWithZLoss) { holdsTheRule(OfLse::zLoss); }
+
+void Backward::holdsTheRule(OfLse kind) {
   const Problem &problem = GetParam();
   AttentionCase test(problem);
   const Extents &e = problem.extents;
@@ -103,7 +120,15 @@ TEST_P(Backward, HoldsTheRule) {
                     dO = test.encoded(dOutput), o = test.encoded(test.o),
                     dq = poisoned(test.q.size()), dk = poisoned(test.k.size()),
                     dv = poisoned(test.v.size());
-  std::vector<float> lse(test.lse.begin(), test.lse.end()), delta(lse.size(), nan);
+  std::vector<float> lse(test.lse.begin(), test.lse.end()), delta(lse.size(), nan),
+                     rowLse(lse.size(), nan);
+  Values dLse = test.randomTensor(e.H, e.Sq, 1, 5);
+  for (size_t row = 0; row < lse.size(); ++row)
+    dLse[row] = kind == OfLse::leftOut                          ? 0
+                : kind == OfLse::random && std::isinf(lse[row]) ? nan
+                : kind == OfLse::random                         ? dLse[row]
+                                                                : lse[row];
+  std::vector<float> dlse(dLse.begin(), dLse.end());
   HostArguments arguments = test.arguments();
   auto add = [&](const char *name, const void *data, int64_t heads, int64_t length, int64_t dim) {
     arguments.tensors[name] = contiguousTensor(data, heads, length, dim);
@@ -117,14 +142,16 @@ TEST_P(Backward, HoldsTheRule) {
   add("dk", dk.data(), e.Hkv, e.Sk, problem.dQk);
   add("dv", dv.data(), e.Hkv, e.Sk, problem.dV);
   arguments.tensors["lse"] = {lse.data(), {}, {}};
-  arguments.tensors["delta"] = {delta.data(), {}, {}};
+  add("delta", delta.data(), e.H, e.Sq, 1);
+  add("row_lse", rowLse.data(), e.H, e.Sq, 1);
+  arguments.tensors["dlse"] = {kind == OfLse::leftOut ? nullptr : dlse.data(), {}, {}};
   for (const char *name : {"backward_rows", "backward_keys", "backward_queries"}) {
     auto kernel = HostKernelUnderTest::compile(attentionCore("backward.mlir", name, problem));
     ASSERT_TRUE(kernel) << name;
     kernel->run(arguments);
   }
-  Gradients reference = gradientsOf(test, dOutput, /*base=*/false),
-            base = gradientsOf(test, dOutput, /*base=*/true);
+  Gradients reference = gradientsOf(test, dOutput, dLse, /*base=*/false),
+            base = gradientsOf(test, dOutput, dLse, /*base=*/true);
   expectGradient("dq", problem, dq, {reference.dq, base.dq, reference.sizeOfDq}, problem.dQk);
   expectGradient("dk", problem, dk, {reference.dk, base.dk, reference.sizeOfDk}, problem.dQk);
   expectGradient("dv", problem, dv, {reference.dv, base.dv, reference.sizeOfDv}, problem.dV);

@@ -240,6 +240,17 @@ class Emulator:
             memory, index = self.place(space, address + 4 * number, 4, self.active)
             memory[index[self.active]] = self.spread(self.value(operand.strip()))[self.active]
 
+    def do_atom(self, i):
+        """Additions to global memory, of which nobody reads what was there before."""
+        address, is_float = self.addresses(i.operands[1]), i.type == "f32"
+        value = self.spread(self.value(i.operands[2], i.type))
+        memory, index = self.place("global", address, 4, self.active)
+        for thread in np.flatnonzero(self.active):
+            word = memory[index[thread] : index[thread] + (1 if is_float else 2)]
+            word.view(F32 if is_float else U64)[0] += value[thread]
+
+    do_red = do_atom
+
     def do_cp(self, i):
         if i.parts[2] in ("commit_group", "wait_group", "wait_all"):
             return

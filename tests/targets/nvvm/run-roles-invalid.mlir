@@ -480,3 +480,31 @@ tile.kernel @branch(%high: i32, %some: i1) {
     }
   }
 }
+
+// -----
+
+// R6: what a loop carries in flight is the last product that started, and `pending 1` leaves that one running.
+tile.kernel @carried(%q: !tile.view<[?, ?, ?, 64], f16>, %more: i1) {
+  %rows = tile.work : !tile.block<query, 64>
+  %zero = arith.constant 0 : i32
+  %b = pipe.alloc : !pipe.buffer<1, [64, 64], f16, panels = true>
+  %c = pipe.open : !pipe.channel<1>
+  pipe.roles producer 56 {
+    pipe.acquire %c[%zero] : !pipe.channel<1>
+    pipe.fill %q[%rows] to %b on %c[%zero] : !tile.view<[?, ?, ?, 64], f16>[!tile.block<query, 64>], !pipe.buffer<1, [64, 64], f16, panels = true>, !pipe.channel<1>
+  } consumers 1 256 {
+    %none = tile.constant 0.0 : !tile.tile<[64, 64], f32, #pipe.accumulator<warps = 4>>
+    pipe.await %c[%zero] : !pipe.channel<1>
+    %Q = pipe.slot %b[%zero] : !pipe.buffer<1, [64, 64], f16, panels = true> -> !tile.tile<[64, 64], f16, #pipe.shared>
+    %s0 = pipe.dot_start %Q, %Q transposed plus %none : (!tile.tile<[64, 64], f16, #pipe.shared>, !tile.tile<[64, 64], f16, #pipe.shared>, !tile.tile<[64, 64], f32, #pipe.accumulator<warps = 4>>) -> !tile.tile<[64, 64], f32, #pipe.accumulator<warps = 4, in_flight = true>>
+    %end = scf.while (%s = %s0) : (!tile.tile<[64, 64], f32, #pipe.accumulator<warps = 4, in_flight = true>>) -> (!tile.tile<[64, 64], f32, #pipe.accumulator<warps = 4>>) {
+      // expected-error @+1 {{expected a product that is not among the 1 last ones that started, got one of them; it could still be in flight}}
+      %S = pipe.dot_wait %s pending 1 : !tile.tile<[64, 64], f32, #pipe.accumulator<warps = 4, in_flight = true>> -> !tile.tile<[64, 64], f32, #pipe.accumulator<warps = 4>>
+      scf.condition(%more) %S : !tile.tile<[64, 64], f32, #pipe.accumulator<warps = 4>>
+    } do {
+    ^body(%S: !tile.tile<[64, 64], f32, #pipe.accumulator<warps = 4>>):
+      %next = pipe.dot_start %Q, %Q transposed plus %none : (!tile.tile<[64, 64], f16, #pipe.shared>, !tile.tile<[64, 64], f16, #pipe.shared>, !tile.tile<[64, 64], f32, #pipe.accumulator<warps = 4>>) -> !tile.tile<[64, 64], f32, #pipe.accumulator<warps = 4, in_flight = true>>
+      scf.yield %next : !tile.tile<[64, 64], f32, #pipe.accumulator<warps = 4, in_flight = true>>
+    } attributes {pipe.counted}
+  }
+}

@@ -151,7 +151,7 @@ struct TensorArgument {
   /// grid or a captured tensor needs it; elsewhere it is 1. Hkv is H.
   std::vector<std::optional<Expression>> extents;
   bool contiguous = false; ///< row-major without gaps; else of any strides, the last of which is 1
-  bool optional = false;   ///< written, where a launch passes it: kernels do not store to address 0
+  bool optional = false; ///< a launch may pass the address 0: then nothing is stored, and 0 is read
 };
 
 /// A tensor without gaps, of i32 or f32, that one launch writes and later ones read.

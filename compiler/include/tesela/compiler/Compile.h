@@ -21,6 +21,8 @@ namespace tesela {
 
 /// The template of attention, which a specification has where it names no other.
 inline constexpr const char *forwardAlgorithm = "forward";
+/// That of its gradients.
+inline constexpr const char *backwardAlgorithm = "backward";
 
 /// Everything a kernel is compiled for. What is not here (batch, heads, lengths,
 /// strides, scale, scalars, captures) is an argument of the launch.
@@ -59,8 +61,12 @@ struct KernelSpecification {
   /// (together with compilerVersion() of the target's kind).
   std::string canonicalText() const;
 
-  /// Whether it is attention, which has a reference, a tuner and pictures of its tiles.
+  /// Whether it is attention, which has a reference on the device and rules for its schedules.
   bool isAttention() const { return algorithm == forwardAlgorithm; }
+  /// Whether schedules of it can be raced: of attention, and of its gradients.
+  bool isTunable() const {
+    return !dropout && (isAttention() || algorithm == backwardAlgorithm);
+  }
 };
 
 /// Changes whenever the same specification may give other code: with the compiler's sources, with

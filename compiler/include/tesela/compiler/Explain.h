@@ -15,7 +15,9 @@ namespace tesela {
 
 /// A kernel and a launch of it.
 struct ExplainRequest {
+  /// Attention's, or for the other passes that of "backward".
   KernelSpecification specification;
+  TilePass pass = TilePass::forward;
   /// The extents, and a value for each parameter of the variant; they fit it.
   Bindings bindings;
   /// Kinds that the map holds at most, of all heads together: TileMap::cell follows.

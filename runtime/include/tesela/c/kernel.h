@@ -69,9 +69,10 @@ typedef struct tesela_kernel_options {
   const char *algorithm;
   const char *const *bindings; /* of the template's own parameters, as "page=64" */
   size_t binding_count;
-  /* Not 0: launches drop pairs of queries and keys at random, of "forward", "backward" and
-   * "backward_fused". Which pairs follows from a seed and an offset of 64 bits alone, so that both
-   * passes drop the same ones (docs/numerics.md). A launch's parameters are then also the scalars
+  /* Not 0: launches drop pairs of queries and keys at random, of "forward", "backward",
+   * "backward_fused" and "backward_parameters". Which pairs follows from a seed and an offset of 64
+   * bits alone, so that both passes drop the same ones (docs/numerics.md). A launch's parameters
+   * are then also the scalars
    * "dropout.p", the probability, in [0, 1]; "dropout.seed" and "dropout.seed_high", the seed's
    * lower and upper half, each a whole number from 0 to 4294967295; "dropout.offset" and
    * "dropout.offset_high" likewise; and "dropout.state", a captured tensor of 4 i32 that are

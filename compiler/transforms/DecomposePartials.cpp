@@ -1,0 +1,325 @@
+//===- DecomposePartials.cpp - Sums for parameters --------------*- C++ -*-===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#include "transforms/DecomposePartials.h"
+
+#include "analysis/FollowsFrom.h"
+#include "transforms/TileEmitter.h"
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/IR/PatternMatch.h"
+
+using namespace mlir;
+
+namespace tesela {
+namespace {
+
+bool adds(Operation *op) { return isa<tile::CollectOp, tile::DepositOp>(op); }
+
+/// The ops of a hook that add, or in whose rounds is one that does.
+SmallVector<Operation *> additionsOf(Block &hook) {
+  SmallVector<Operation *> found;
+  for (Operation &op : hook)
+    if (op.walk([](Operation *inner) {
+            return adds(inner) ? WalkResult::interrupt() : WalkResult::advance();
+          }).wasInterrupted())
+      found.push_back(&op);
+  return found;
+}
+
+/// `value` of a hook at `builder`, with all that it follows from. What stands outside of the hook
+/// stays.
+Value copied(Value value, Block &hook, OpBuilder &builder, IRMapping &mapping);
+
+void copyOperands(Operation *op, Block &hook, OpBuilder &builder, IRMapping &mapping) {
+  for (Value used : valuesUsedBy(*op))
+    if (Value copy = copied(used, hook, builder, mapping); copy != used)
+      mapping.map(used, copy);
+}
+
+Value copied(Value value, Block &hook, OpBuilder &builder, IRMapping &mapping) {
+  if (Value known = mapping.lookupOrNull(value))
+    return known;
+  Operation *op = value.getDefiningOp();
+  if (!op || op->getBlock() != &hook)
+    return value;
+  copyOperands(op, hook, builder, mapping);
+  builder.clone(*op, mapping);
+  return mapping.lookup(value);
+}
+
+/// What a pair gives. One that is masked, or has no share in the softmax, gives nothing, whatever
+/// its derivative is.
+Value shareOf(TileEmitter::Scalars at, Value gradient, Value derivative) {
+  return at.select(at.equal(gradient, at.zero()), at.zero(), at.multiply(gradient, derivative));
+}
+
+/// Copies an op that adds, with `gradient` as a factor of what it adds.
+Value copiedAddition(Operation *op, Block &hook, TileEmitter::Scalars at, Value gradient,
+                     IRMapping &mapping) {
+  copyOperands(op, hook, at.builder, mapping);
+  Operation *copy = at.builder.clone(*op, mapping);
+  copy->walk([&](Operation *inner) {
+    if (!adds(inner))
+      return;
+    OpBuilder before(inner);
+    inner->setOperand(0, shareOf({before, at.loc}, gradient, inner->getOperand(0)));
+  });
+  return copy->getResult(0);
+}
+
+/// All of `additions`; the sum of what they give, which a map yields.
+Value copiedAdditions(ArrayRef<Operation *> additions, Block &hook, TileEmitter::Scalars at,
+                      Value gradient, IRMapping &mapping) {
+  Value sum;
+  for (Operation *op : additions) {
+    Value added = copiedAddition(op, hook, at, gradient, mapping);
+    sum = sum ? at.add(sum, added) : added;
+  }
+  return sum;
+}
+
+void perform(TileEmitter &emit, Value additions) {
+  tile::PerformOp::create(emit.builder, emit.loc, additions);
+}
+
+/// The rows of a block of queries.
+struct Rows {
+  tile::CoordinatesOp place;
+  Value end; ///< Sq
+
+  Rows(OpBuilder &builder, Location loc, Value block)
+      : place(tile::CoordinatesOp::create(builder, loc, block)),
+        end(tile::ExtentOp::create(builder, loc, builder.getI32Type(), "Sq")) {}
+
+  Value position(TileEmitter::Scalars at, Value row) {
+    return arith::AddIOp::create(at.builder, at.loc, place.getFirst(), row);
+  }
+  /// 0 where the row does not exist.
+  Value existing(TileEmitter::Scalars at, Value gradient, Value query) {
+    Value exists = arith::CmpIOp::create(at.builder, at.loc, arith::CmpIPredicate::slt, query, end);
+    return at.select(exists, gradient, at.zero());
+  }
+};
+
+/// By how much the i32 of a hook change from a pair (q, k) to (q + 1, k + 1).
+class DiagonalSteps {
+public:
+  explicit DiagonalSteps(Block &hook) : hook(hook) {
+    for (BlockArgument argument : hook.getArguments().drop_front())
+      steps[argument] = argument.getArgNumber() >= 4;
+    steps[hook.getArgument(0)] = std::nullopt;
+  }
+
+  /// 0 also of another type that does not change; nothing where it is not known.
+  std::optional<uint32_t> of(Value value) {
+    if (value.getParentBlock() != &hook)
+      return 0;
+    auto known = steps.find(value);
+    if (known != steps.end())
+      return known->second;
+    std::optional<uint32_t> step = find(value.getDefiningOp());
+    return steps[value] = step;
+  }
+
+private:
+  std::optional<uint32_t> find(Operation *op) {
+    if (llvm::all_of(valuesUsedBy(*op), [&](Value used) { return of(used) == 0u; }))
+      return 0;
+    bool compares = isa<arith::CmpIOp>(op);
+    if (!isa<arith::AddIOp, arith::SubIOp>(op) && !compares)
+      return std::nullopt;
+    Value a = op->getOperand(0), b = op->getOperand(1);
+    std::optional<uint32_t> stepOfA = of(a), stepOfB = of(b);
+    if (!stepOfA || !stepOfB)
+      return std::nullopt;
+    if (compares) { // two positions, which do not wrap
+      bool arePositions = isa<BlockArgument>(a) && isa<BlockArgument>(b);
+      return arePositions && *stepOfA == *stepOfB ? std::optional<uint32_t>(0) : std::nullopt;
+    }
+    return isa<arith::AddIOp>(op) ? *stepOfA + *stepOfB : *stepOfA - *stepOfB; // as i32 wraps
+  }
+
+  Block &hook;
+  llvm::DenseMap<Value, std::optional<uint32_t>> steps;
+};
+
+class ScorePartials {
+public:
+  explicit ScorePartials(tile::ScorePartialsOp op)
+      : op(op), hook(op.getBody().front()), emit(op), rows(emit.builder, emit.loc, op.getQueries()),
+        keys(tile::CoordinatesOp::create(emit.builder, emit.loc, op.getKeys())) {}
+
+  void run() {
+    SmallVector<Operation *> ofPairs;
+    DiagonalSteps steps(hook);
+    for (Operation *addition : additionsOf(hook)) {
+      auto collect = dyn_cast<tile::CollectOp>(addition);
+      if (!collect || followsFrom(collect, score))
+        ofPairs.push_back(addition);
+      else if (!followsFrom(collect, key))
+        addByRow(collect);
+      else if (!followsFrom(collect, query))
+        addByLine(collect, tile::AddLinesOp::columns);
+      else if (llvm::all_of(collect.getIndices(),
+                            [&](Value index) { return steps.of(index) == 0u; }))
+        addByLine(collect, tile::AddLinesOp::diagonals);
+      else
+        addByLine(collect, tile::AddLinesOp::elements);
+    }
+    if (!ofPairs.empty())
+      addByPair(ofPairs);
+  }
+
+private:
+  // Arguments of the hook.
+  static constexpr unsigned score = 0, query = 4, key = 5;
+
+  /// Whether an argument of the hook changes an index.
+  bool followsFrom(tile::CollectOp collect, unsigned argument) {
+    return llvm::any_of(collect.getIndices(), [&](Value index) {
+      return tesela::followsFrom(index,
+                                 [&](Value each) { return each == hook.getArgument(argument); });
+    });
+  }
+
+  /// The gradient of a pair's score, and the arguments of the hook in `mapping`.
+  Value enter(TileEmitter::Scalars at, ValueRange elements, Value row, Value column,
+              IRMapping &mapping) {
+    Value query = rows.position(at, row),
+          key = arith::AddIOp::create(at.builder, at.loc, keys.getFirst(), column);
+    mapping.map(hook.getArguments(),
+                ValueRange{at.multiply(op.getScale(), elements[1]), rows.place.getBatch(),
+                           rows.place.getHead(), rows.place.getKvHead(), query, key});
+    return rows.existing(at, elements[0], query);
+  }
+
+  void addByPair(ArrayRef<Operation *> additions) {
+    perform(emit,
+            emit.map(op.getGradient().getType(), {op.getGradient(), op.getSource()},
+                     [&](TileEmitter::Scalars at, ValueRange elements, Value row, Value column) {
+                       IRMapping mapping;
+                       Value gradient = enter(at, elements, row, column, mapping);
+                       return copiedAdditions(additions, hook, at, gradient, mapping);
+                     }));
+  }
+
+  /// What each pair adds.
+  Value shares(tile::CollectOp collect) {
+    return emit.map(op.getGradient().getType(), {op.getGradient(), op.getSource()},
+                    [&](TileEmitter::Scalars at, ValueRange elements, Value row, Value column) {
+                      IRMapping mapping;
+                      Value gradient = enter(at, elements, row, column, mapping);
+                      Value derivative = copied(collect.getValue(), hook, at.builder, mapping);
+                      return shareOf(at, gradient, derivative);
+                    });
+  }
+
+  void addByLine(tile::CollectOp collect, StringRef lines) {
+    auto addition = tile::AddLinesOp::create(emit.builder, emit.loc, lines, shares(collect));
+    Block &body = addition.getBody().emplaceBlock();
+    Type f32 = emit.builder.getF32Type(), i32 = emit.builder.getI32Type();
+    body.addArguments({f32, i32, i32}, {emit.loc, emit.loc, emit.loc});
+    OpBuilder inner = OpBuilder::atBlockEnd(&body);
+    IRMapping mapping;
+    mapping.map(
+        hook.getArguments().slice(1, 5),
+        ValueRange{rows.place.getBatch(), rows.place.getHead(), rows.place.getKvHead(),
+                   rows.position({inner, emit.loc}, body.getArgument(1)),
+                   arith::AddIOp::create(inner, emit.loc, keys.getFirst(), body.getArgument(2))});
+    SmallVector<Value> indices;
+    for (Value index : collect.getIndices())
+      indices.push_back(copied(index, hook, inner, mapping));
+    tile::CollectOp::create(inner, emit.loc, f32, body.getArgument(0), collect.getView(), indices);
+  }
+
+  void addByRow(tile::CollectOp collect) {
+    Value shares = this->shares(collect);
+    auto tile = cast<tile::TileType>(shares.getType());
+    auto rowType = tile::TileType::get(op.getContext(), tile.getExtents().take_front(1),
+                                       tile.getElementType(), /*encoding=*/Attribute());
+    auto loop = dyn_cast<scf::ForOp>(op->getParentOp());
+    OpBuilder outside(loop ? loop : op.getOperation());
+    Value zero = tile::ConstantOp::create(outside, emit.loc, rowType, outside.getF32FloatAttr(0));
+    auto sumFrom = [&](OpBuilder &builder, Value start) -> Value {
+      return tile::ReduceOp::create(builder, emit.loc, rowType, tile::Reduction::Add, shares,
+                                    start);
+    };
+    if (!loop)
+      return collectRows(collect, emit, rows, sumFrom(emit.builder, zero));
+    IRRewriter rewriter(outside);
+    auto attributes = llvm::to_vector(loop->getDiscardableAttrs());
+    FailureOr<LoopLikeOpInterface> carrying = loop.replaceWithAdditionalYields(
+        rewriter, zero, /*replaceInitOperandUsesInLoop=*/false,
+        [&](OpBuilder &builder, Location, ArrayRef<BlockArgument> carried) {
+          return SmallVector<Value>{sumFrom(builder, carried.front())};
+        });
+    emit.builder.setInsertionPoint(op); // its block is another one now
+    Operation *newLoop = *carrying;
+    for (NamedAttribute attribute : attributes)
+      newLoop->setDiscardableAttr(attribute.getName(), attribute.getValue());
+    TileEmitter behind(newLoop);
+    behind.builder.setInsertionPointAfter(newLoop);
+    collectRows(collect, behind, Rows(behind.builder, emit.loc, op.getQueries()),
+                newLoop->getResults().back());
+  }
+
+  /// Once a row, behind the loop.
+  void collectRows(tile::CollectOp collect, TileEmitter &behind, Rows of, Value shares) {
+    Value sums = tile::TotalOp::create(behind.builder, emit.loc, shares.getType(), shares);
+    Value added =
+        behind.map(shares.getType(), sums,
+                   [&](TileEmitter::Scalars at, ValueRange elements, Value row, Value) -> Value {
+                     IRMapping mapping;
+                     Value query = of.position(at, row);
+                     mapping.map(hook.getArguments().slice(1, 4),
+                                 ValueRange{of.place.getBatch(), of.place.getHead(),
+                                            of.place.getKvHead(), query});
+                     SmallVector<Value> indices;
+                     for (Value index : collect.getIndices())
+                       indices.push_back(copied(index, hook, at.builder, mapping));
+                     return tile::CollectOp::create(at.builder, at.loc, at.builder.getF32Type(),
+                                                    of.existing(at, elements[0], query),
+                                                    collect.getView(), indices);
+                   });
+    perform(behind, added);
+  }
+
+  tile::ScorePartialsOp op;
+  Block &hook;
+  TileEmitter emit;
+  Rows rows;
+  tile::CoordinatesOp keys;
+};
+
+} // namespace
+
+void decompose(tile::ScorePartialsOp op) {
+  if (!op.getBody().empty())
+    ScorePartials(op).run();
+}
+
+void decompose(tile::SinkPartialsOp op) {
+  if (op.getBody().empty())
+    return;
+  Block &hook = op.getBody().front();
+  SmallVector<Operation *> additions = additionsOf(hook);
+  if (additions.empty())
+    return;
+  TileEmitter emit(op);
+  Rows rows(emit.builder, emit.loc, op.getRows());
+  Value added = emit.map(
+      op.getGradient().getType(), op.getGradient(),
+      [&](TileEmitter::Scalars at, ValueRange elements, Value row, Value) {
+        Value query = rows.position(at, row);
+        IRMapping mapping;
+        mapping.map(hook.getArguments(), ValueRange{rows.place.getBatch(), rows.place.getHead(),
+                                                    rows.place.getKvHead(), query});
+        return copiedAdditions(additions, hook, at, rows.existing(at, elements[0], query), mapping);
+      });
+  perform(emit, added);
+}
+
+} // namespace tesela

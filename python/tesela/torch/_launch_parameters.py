@@ -1,0 +1,72 @@
+# Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""A launch of the gradients of captured tensors and scalar parameters over plain tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+import torch
+from torch import Tensor
+
+from tesela.torch._launch import _CUDA_TYPES, _HOST_TYPES, new_workspace
+from tesela.torch._launch_backward import readable, with_numbers
+from tesela.torch._request import Request
+
+
+def launch_parameters(
+    grad: Tensor,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    out: Tensor,
+    lse: Tensor,
+    grad_of_lse: Tensor | None,
+    request: Request,
+    names: Sequence[str],
+) -> list[Tensor]:
+    """Computes the gradients of some parameters, on the current stream of q's device.
+
+    Args:
+        grad: as for launch_backward, and so are all others but the last one.
+        q: see grad.
+        k: see grad.
+        v: see grad.
+        out: see grad.
+        lse: see grad.
+        grad_of_lse: see grad.
+        request: see grad; the parameters of ``names`` are tensors.
+        names: of the parameters.
+
+    Returns:
+        Their gradients, with the shape, the element type and the device of the parameter.
+    """
+    wanted: list[Tensor] = [request.given[name] for name in names]
+    if q.numel() == 0 or k.numel() == 0:  # no pair, no gradient
+        return [torch.zeros_like(each) for each in wanted]
+    variant = request.variant
+    values, constants = variant._arguments(request.parameters)
+    device, is_cuda = q.get_device(), q.is_cuda
+    kernel = variant._kernel(
+        (_CUDA_TYPES if is_cuda else _HOST_TYPES)[q.dtype],
+        *(q.shape[3], v.shape[3], device, constants, "backward_parameters"),
+        bindings=tuple(f"gradient={name}" for name in names),
+    )
+    # The gradient of a scalar has one axis.
+    results = [q.new_empty(each.shape or (1,), dtype=torch.float32) for each in wanted]
+    if grad_of_lse is not None:
+        grad_of_lse = grad_of_lse.contiguous()
+    stream, allocate = 0, None
+    if is_cuda:
+        stream = torch._C._cuda_getCurrentRawStream(device)
+        allocate = partial(new_workspace, device=device)
+    kernel.launch_parameters(
+        *(q, k, v, out, lse.contiguous(), readable(grad), grad_of_lse),
+        *(request.scale, with_numbers(values), request.is_bshd, stream, allocate),
+        *(tuple(f"d_{name}" for name in names), tuple(results)),
+    )
+    return [
+        result.reshape(each.shape).to(each.device, each.dtype)
+        for result, each in zip(results, wanted, strict=True)
+    ]

@@ -1,0 +1,347 @@
+//===- ParameterGradientTest.cpp - Gradients of parameters ----------------===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// templates/backward_parameters.mlir by the public API, on the host and on a GPU, against sums in
+// double precision of derivatives that are written out here.
+//
+//===----------------------------------------------------------------------===//
+#include "AlgorithmCase.h"
+
+#include "check/Elements.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <map>
+#include <random>
+
+using namespace tesela;
+
+namespace {
+
+constexpr int B = 2, H = queryHeads, Hkv = keyHeads, Sq = 150, Sk = 201;
+
+/// Where a pair, or a row, stands, and the values of the parameters: of a scalar one.
+struct PairPlace {
+  int b, h, q, k;
+};
+using Parameters = std::map<std::string, std::vector<double>>;
+
+/// What one pair, or row, adds to: an element of a parameter, and the derivative by it.
+struct Read {
+  std::string name;
+  int64_t element;
+  double derivative;
+};
+using Reads = std::vector<Read>;
+
+struct Captured {
+  std::string name;
+  ElementType type;
+  std::vector<int64_t> extents; ///< none: a scalar
+};
+
+struct Case {
+  const char *name, *text;
+  std::vector<Captured> parameters;
+  std::function<bool(const PairPlace &)> keeps;
+  std::function<double(const Parameters &, const PairPlace &, double s)> score;
+  std::function<Reads(const Parameters &, const PairPlace &, double s)> reads;
+  std::function<double(const Parameters &, const PairPlace &)> sink = nullptr;
+  std::function<Reads(const Parameters &, const PairPlace &)> sinkReads = nullptr;
+};
+
+bool all(const PairPlace &) { return true; }
+bool causal(const PairPlace &p) { return p.q >= p.k; }
+constexpr ElementType f32 = ElementType::f32, bf16 = ElementType::bf16;
+
+/// T5's buckets of both directions, up to a distance of 128.
+int bucketOf(int distance) {
+  int size = std::abs(distance),
+      far = 8 + int(std::log(std::max(size, 1) / 8.0) / std::log(16.0) * 8);
+  return (distance > 0 ? 16 : 0) + (size < 8 ? size : std::min(far, 15));
+}
+
+const std::vector<Case> cases = {
+    {"slope",
+     "attention slopes(slope: f32[H]) { mask = q >= k\n score = s + slope[h] * (k - q) }",
+     {{"slope", f32, {H}}},
+     causal,
+     [](const Parameters &t, const PairPlace &p, double s) {
+       return s + t.at("slope")[p.h] * (p.k - p.q);
+     },
+     [](const Parameters &, const PairPlace &p, double) {
+       return Reads{{"slope", p.h, double(p.k - p.q)}};
+     }},
+    {"distances",
+     "attention distances(table: f32[H, N]) { score = s + table[h, k - q + Sq - 1] }",
+     {{"table", f32, {H, Sq + Sk - 1}}},
+     all,
+     [](const Parameters &t, const PairPlace &p, double s) {
+       return s + t.at("table")[p.h * (Sq + Sk - 1) + p.k - p.q + Sq - 1];
+     },
+     [](const Parameters &, const PairPlace &p, double) {
+       return Reads{{"table", p.h * (Sq + Sk - 1) + p.k - p.q + Sq - 1, 1}};
+     }},
+    {"buckets",
+     "attention buckets(table: bf16[H, 32]) {\n"
+     "  let size = abs(k - q)\n"
+     "  let far  = min(8 + int(log(max(size, 1) / 8.0) / log(16.0) * 8), 15)\n"
+     "  exact score = s + table[h, (k > q ? 16 : 0) + (size < 8 ? size : far)]\n}",
+     {{"table", bf16, {H, 32}}},
+     all,
+     [](const Parameters &t, const PairPlace &p, double s) {
+       return s + t.at("table")[p.h * 32 + bucketOf(p.k - p.q)];
+     },
+     [](const Parameters &, const PairPlace &p, double) {
+       return Reads{{"table", p.h * 32 + bucketOf(p.k - p.q), 1}};
+     }},
+    {"bias",
+     "attention biased(bias: f32[H, Sq, Sk]) { mask = q >= k\n score = s + bias[h, q, k] }",
+     {{"bias", f32, {H, Sq, Sk}}},
+     causal,
+     [](const Parameters &t, const PairPlace &p, double s) {
+       return s + t.at("bias")[(int64_t(p.h) * Sq + p.q) * Sk + p.k];
+     },
+     [](const Parameters &, const PairPlace &p, double) {
+       return Reads{{"bias", (int64_t(p.h) * Sq + p.q) * Sk + p.k, 1}};
+     }},
+    {"bias_of_pairs",
+     "attention biased(bias: bf16[Sq, Sk]) { score = s * bias[q, k] }",
+     {{"bias", bf16, {Sq, Sk}}},
+     all,
+     [](const Parameters &t, const PairPlace &p, double s) {
+       return s * t.at("bias")[int64_t(p.q) * Sk + p.k];
+     },
+     [](const Parameters &, const PairPlace &p, double s) {
+       return Reads{{"bias", int64_t(p.q) * Sk + p.k, s}};
+     }},
+    {"scalars_and_keys",
+     "attention mixed(cap: f32, gate: f32[B, Sk]) {\n"
+     "  score = cap * tanh(s / cap) - gate[b, k]\n}",
+     {{"cap", f32, {}}, {"gate", f32, {B, Sk}}},
+     all,
+     [](const Parameters &t, const PairPlace &p, double s) {
+       double cap = t.at("cap")[0];
+       return cap * std::tanh(s / cap) - t.at("gate")[p.b * Sk + p.k];
+     },
+     [](const Parameters &t, const PairPlace &p, double s) {
+       double cap = t.at("cap")[0], y = std::tanh(s / cap);
+       return Reads{{"cap", 0, y - (1 - y * y) * s / cap}, {"gate", p.b * Sk + p.k, -1}};
+     }},
+    {"sink",
+     "attention sinks(z: bf16[H], w: f32) { mask = q >= k + 30\n score = s * w\n sink = z[h] * w }",
+     {{"z", bf16, {H}}, {"w", f32, {}}},
+     [](const PairPlace &p) { return p.q >= p.k + 30; },
+     [](const Parameters &t, const PairPlace &, double s) { return s * t.at("w")[0]; },
+     [](const Parameters &, const PairPlace &, double s) {
+       return Reads{{"w", 0, s}};
+     },
+     [](const Parameters &t, const PairPlace &p) { return t.at("z")[p.h] * t.at("w")[0]; },
+     [](const Parameters &t, const PairPlace &p) {
+       return Reads{{"z", p.h, t.at("w")[0]}, {"w", 0, t.at("z")[p.h]}};
+     }},
+};
+
+Tensor contiguous(ElementType type, const std::vector<int64_t> &extents) {
+  Tensor tensor;
+  tensor.type = type;
+  tensor.rank = int(extents.size());
+  int64_t stride = 1;
+  for (int axis = tensor.rank - 1; axis >= 0; --axis) {
+    tensor.extents[axis] = extents[axis];
+    tensor.strides[axis] = stride;
+    stride *= extents[axis];
+  }
+  return tensor;
+}
+
+using Parameter = std::tuple<Place, int>;
+
+class ParameterGradients : public testing::TestWithParam<Parameter> {
+protected:
+  const Place &place = std::get<0>(GetParam());
+  const Case &variant = cases[std::get<1>(GetParam())];
+  const int D = place.dim;
+  const double scale = double(float(1 / std::sqrt(double(D))));
+  const Context *context = nullptr;
+  Parameters parameters;
+
+  void SetUp() override {
+    std::string reason;
+    context = testContext(place.device, reason, /*verify=*/false);
+    if (!context && std::string(place.device) != "host")
+      GTEST_SKIP() << reason;
+    ASSERT_TRUE(context) << reason;
+    std::mt19937 random(7);
+    std::normal_distribution<double> normal;
+    for (const Captured &each : variant.parameters) {
+      int64_t count = 1;
+      for (int64_t extent : each.extents)
+        count *= extent;
+      for (int64_t i = 0; i < count; ++i)
+        parameters[each.name].push_back(
+            each.extents.empty() ? 1.5 : roundedTo(each.type, normal(random) / 4));
+    }
+  }
+
+  void forEachPair(const Values &q, const Values &k,
+                   const std::function<void(const PairPlace &, double s)> &visit) const {
+    for (int b = 0; b < B; ++b)
+      for (int h = 0; h < H; ++h)
+        for (int i = 0; i < Sq; ++i)
+          for (int j = 0; j < Sk; ++j) {
+            PairPlace at{b, h, i, j};
+            if (!variant.keeps(at))
+              continue;
+            size_t row = q.at({b, i}, h), key = k.at({b, j}, h / (H / Hkv));
+            double s = 0;
+            for (int x = 0; x < D; ++x)
+              s += q.values[row + x] * k.values[key + x];
+            visit(at, s * scale);
+          }
+  }
+};
+
+TEST_P(ParameterGradients, HoldsTheRule) {
+  ElementType type = place.type;
+  Values q(*context, type, B, H, Sq, D), k(*context, type, B, Hkv, Sk, D),
+      v(*context, type, B, Hkv, Sk, D), o(*context, type, B, H, Sq, D),
+      dO(*context, type, B, H, Sq, D), lse(*context, f32, B, H, Sq, 1);
+  q.randomize(1), k.randomize(2), v.randomize(3), dO.randomize(4);
+
+  // The forward pass. No score here is far from 0.
+  std::vector<double> sums(size_t(B) * H * Sq, 0), output(q.values.size(), 0);
+  auto rowOf = [](const PairPlace &p) { return (size_t(p.b) * H + p.h) * Sq + p.q; };
+  auto keyOf = [&](const PairPlace &p) { return v.at({p.b, p.k}, p.h / (H / Hkv)); };
+  forEachPair(q, k, [&](const PairPlace &p, double s) {
+    double weight = std::exp(variant.score(parameters, p, s));
+    sums[rowOf(p)] += weight;
+    for (int x = 0; x < D; ++x)
+      output[rowOf(p) * D + x] += weight * v.values[keyOf(p) + x];
+  });
+  std::vector<double> logarithms(sums.size());
+  for (size_t row = 0; row < sums.size(); ++row) {
+    PairPlace at{int(row / Sq / H), int(row / Sq % H), int(row % Sq), 0};
+    if (variant.sink)
+      sums[row] += std::exp(variant.sink(parameters, at));
+    logarithms[row] = std::log(sums[row]);
+    for (int x = 0; x < D; ++x)
+      output[row * D + x] = sums[row] > 0 ? output[row * D + x] / sums[row] : 0;
+  }
+  o.set(output), lse.set(logarithms);
+
+  // The sums, and those of the magnitudes.
+  Parameters exact, sizes;
+  for (const auto &[name, values] : parameters)
+    exact[name].assign(values.size(), 0), sizes[name].assign(values.size(), 0);
+  std::vector<double> delta(sums.size(), 0), sizeOfDelta(sums.size(), 0);
+  for (size_t i = 0; i < output.size(); ++i) {
+    delta[i / D] += output[i] * dO.values[i];
+    sizeOfDelta[i / D] += std::abs(output[i] * dO.values[i]);
+  }
+  auto add = [&](const Reads &reads, double gradient, double size) {
+    for (const Read &read : reads) {
+      exact[read.name][read.element] += gradient * read.derivative;
+      sizes[read.name][read.element] += std::abs(size * read.derivative);
+    }
+  };
+  forEachPair(q, k, [&](const PairPlace &p, double s) {
+    double P = std::exp(variant.score(parameters, p, s) - logarithms[rowOf(p)]), dP = 0, size = 0;
+    for (int x = 0; x < D; ++x) {
+      double term = dO.values[rowOf(p) * D + x] * v.values[keyOf(p) + x];
+      dP += term, size += std::abs(term);
+    }
+    add(variant.reads(parameters, p, s), P * (dP - delta[rowOf(p)]),
+        P * (size + sizeOfDelta[rowOf(p)]));
+  });
+  for (size_t row = 0; variant.sink && row < sums.size(); ++row) {
+    PairPlace at{int(row / Sq / H), int(row / Sq % H), int(row % Sq), 0};
+    double share = std::exp(variant.sink(parameters, at) - logarithms[row]);
+    add(variant.sinkReads(parameters, at), -share * delta[row], share * sizeOfDelta[row]);
+  }
+
+  KernelOptions options;
+  options.algorithm = "backward_parameters";
+  options.variantText = variant.text;
+  options.inputType = type;
+  options.headDimQk = options.headDimV = D;
+  options.schedule = place.schedule;
+  Result<Kernel> kernel = context->compile(options);
+  ASSERT_TRUE(kernel.ok()) << kernel.error().message();
+  LaunchArguments arguments;
+  arguments.q = q.memory.device(), arguments.k = k.memory.device();
+  arguments.v = v.memory.device(), arguments.o = o.memory.device(), arguments.lse = lse.rows();
+  arguments.tensors = {{"do", dO.memory.device()}};
+  std::vector<TestTensor> captures, gradients;
+  captures.reserve(variant.parameters.size()), gradients.reserve(variant.parameters.size());
+  for (const Captured &each : variant.parameters) {
+    const std::vector<double> &values = parameters[each.name];
+    std::vector<int64_t> shape = each.extents.empty() ? std::vector<int64_t>{1} : each.extents;
+    gradients.emplace_back(*context, contiguous(f32, shape));
+    arguments.tensors.push_back({"d_" + each.name, gradients.back().device()});
+    if (each.extents.empty()) {
+      arguments.scalars.push_back({each.name, values[0]});
+      continue;
+    }
+    captures.emplace_back(*context, contiguous(each.type, shape));
+    for (size_t i = 0; i < values.size(); ++i)
+      storeFloat(captures.back().host().data, each.type, int64_t(i), float(values[i]));
+    ASSERT_TRUE(captures.back().upload().ok());
+    arguments.captures.push_back({each.name, captures.back().device()});
+  }
+
+  // O, which D is made of, is rounded; a GPU's exponentials are approximations.
+  double unit = type == f32 ? 0x1p-21 : type == ElementType::f16 ? 0x1p-11 : 0x1p-9;
+  std::vector<std::vector<char>> first;
+  for (int repeat = 0; repeat < 3; ++repeat) {
+    for (TestTensor &each : gradients)
+      ASSERT_TRUE(each.poison().ok());
+    Status launched = kernel->launch(arguments);
+    ASSERT_TRUE(launched.ok()) << launched.error().message();
+    ASSERT_TRUE(context->synchronize().ok());
+    for (size_t i = 0; i < gradients.size(); ++i) {
+      const std::string &name = variant.parameters[i].name;
+      ASSERT_TRUE(gradients[i].download().ok() && gradients[i].guardIsIntact()) << name;
+      const auto *data = static_cast<const float *>(gradients[i].host().data);
+      for (size_t element = 0; element < exact[name].size(); ++element) {
+        double limit = unit * sizes[name][element] + 1e-30;
+        EXPECT_NEAR(data[element], exact[name][element], limit) << name << " " << element;
+        if (HasFailure())
+          return;
+      }
+      const char *bytes = reinterpret_cast<const char *>(data);
+      if (repeat == 0)
+        first.emplace_back(bytes, bytes + exact[name].size() * sizeof(float));
+      else
+        EXPECT_EQ(std::memcmp(bytes, first[i].data(), first[i].size()), 0)
+            << name << " has other bits in another launch";
+    }
+  }
+}
+
+std::vector<Place> multiplied() {
+  std::vector<Place> places;
+  for (const Place &each : gpuPlaces)
+    if (std::string(each.schedule) == "consumers = 0")
+      places.push_back(each);
+  return places;
+}
+
+std::string nameOf(const testing::TestParamInfo<Parameter> &info) {
+  return std::string(cases[std::get<1>(info.param)].name) + "_" + std::get<0>(info.param).name;
+}
+
+INSTANTIATE_TEST_SUITE_P(Host, ParameterGradients,
+                         testing::Combine(testing::ValuesIn(hostPlaces),
+                                          testing::Range(0, int(cases.size()))),
+                         nameOf);
+INSTANTIATE_TEST_SUITE_P(Gpu, ParameterGradients,
+                         testing::Combine(testing::ValuesIn(multiplied()),
+                                          testing::Range(0, int(cases.size()))),
+                         nameOf);
+
+} // namespace
