@@ -26,19 +26,26 @@ Result<ReferenceInputs> referenceInputs(const KernelOptions &options,
       parseVariant(options.variantText, options.variantFile, constantsOf(options));
   if (!variant)
     return variant.error();
-  std::vector<Parameter> parameters = variant->parameters; // the launch's
-  if (options.dropout)
-    for (Parameter &parameter : dropoutParameters())
-      parameters.push_back(std::move(parameter));
   Signature signature =
-      Signature::ofAttention(options.inputType, options.headDimQk, options.headDimV, parameters);
+      Signature::ofAttention(options.inputType, options.headDimQk, options.headDimV,
+                             parametersOfLaunch(options, *variant));
   Result<CheckedArguments> checked = checkArguments(signature, arguments, {alignment, false});
   if (!checked)
     return checked.error();
-  std::optional<size_t> firstOfDropout;
+  std::optional<size_t> first = firstOfDropout(options, *variant);
+  return ReferenceInputs{std::move(*variant), std::move(*checked), first};
+}
+
+std::vector<Parameter> parametersOfLaunch(const KernelOptions &options, const Variant &variant) {
+  std::vector<Parameter> parameters = variant.parameters;
   if (options.dropout)
-    firstOfDropout = variant->parameters.size();
-  return ReferenceInputs{std::move(*variant), std::move(*checked), firstOfDropout};
+    for (Parameter &parameter : dropoutParameters())
+      parameters.push_back(std::move(parameter));
+  return parameters;
+}
+
+std::optional<size_t> firstOfDropout(const KernelOptions &options, const Variant &variant) {
+  return options.dropout ? std::optional(variant.parameters.size()) : std::nullopt;
 }
 
 std::optional<Dropout> dropoutOf(const ReferenceInputs &inputs) {

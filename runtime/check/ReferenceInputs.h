@@ -22,6 +22,11 @@ struct ReferenceInputs {
   std::optional<size_t> firstOfDropout; ///< the number of its first parameter; nothing without it
 };
 
+/// The parameters of a launch: the variant's, and behind them dropout's where it has one.
+std::vector<Parameter> parametersOfLaunch(const KernelOptions &options, const Variant &variant);
+/// Where a launch's parameters of dropout begin; nothing without it.
+std::optional<size_t> firstOfDropout(const KernelOptions &options, const Variant &variant);
+
 /// The launch's dropout, where it has one. Its state is in host memory.
 std::optional<Dropout> dropoutOf(const ReferenceInputs &inputs);
 
