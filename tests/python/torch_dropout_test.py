@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
@@ -16,63 +15,26 @@ import tesela  # noqa: E402
 import tesela.torch  # noqa: E402
 from torch import Tensor  # noqa: E402
 from torch.utils.checkpoint import checkpoint  # noqa: E402
-from torch_gradient_tools import Gradients, check, gradients  # noqa: E402
+from torch_dropout_tools import (  # noqa: E402
+    CASES,
+    SEED,
+    STATE,
+    WORDS,
+    Case,
+    check_both_passes,
+)
+from torch_gradient_tools import gradients  # noqa: E402
 from torch_tools import inputs, random  # noqa: E402
 
-SEED = 0x123456789ABCDEF0
-WORDS = (SEED & 0xFFFFFFFF, SEED >> 32, 0, 0)
-STATE = torch.tensor([5, -6, 7, -8], dtype=torch.int32)
 B, H, QUERIES, KEYS = 2, 6, 37, 61
-
-
-def plain(q: Tensor, k: Tensor, v: Tensor, weight: Tensor, keep: Tensor, bias: Tensor) -> Tensor:
-    """Attention with weights on the probabilities, in float64."""
-    shared = q.shape[1] // k.shape[1]
-    k, v = (each.repeat_interleave(shared, 1) for each in (k, v))
-    s = q @ k.mT / q.shape[-1] ** 0.5 + bias
-    p = torch.where(keep, s, -torch.inf).softmax(-1)
-    return (torch.where(keep, p, 0) * weight) @ v
-
-
-def weight_of(probability: float, words: Any) -> Tensor:
-    return torch.from_numpy(reference.dropout_weight(probability, words, B, H, QUERIES, KEYS))
-
-
-SLOPE = torch.tensor([0.5, 0.25, 0.125, 0.0625, 0.03, 0.01])
-_i, _j = torch.arange(QUERIES)[:, None], torch.arange(KEYS)
-CASES: list[tuple[str, dict[str, Any], Tensor, Tensor]] = [
-    ("full", {}, torch.ones(QUERIES, KEYS, dtype=torch.bool), torch.zeros(1)),
-    ("causal", {}, _i >= _j, torch.zeros(1)),
-    (
-        "attention alibi(slope: f32[H]) { mask = q + 25 >= k\n score = s + slope[h] * (k - q) }",
-        {"slope": SLOPE},
-        _i + 25 >= _j,
-        SLOPE.double()[:, None, None] * (_j - _i),
-    ),
-]
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("probability", [0.1, 0.5, 1.0])
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case[0][:16])
-def test_both_passes(case: Any, probability: float, dtype: torch.dtype) -> None:
-    variant, parameters, keep, bias = case
-    q, k, v = inputs(dtype=dtype)
-    grad = random(B, H, QUERIES, 64, seed=4, dtype=dtype)
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.variant[:16])
+def test_both_passes(case: Case, probability: float, dtype: torch.dtype) -> None:
     for seed, words in ((SEED, WORDS), (STATE, STATE)):
-        weight = weight_of(probability, words)
-
-        def attend(q: Tensor, k: Tensor, v: Tensor, seed: Any = seed) -> Tensor:
-            return tesela.attention(
-                q, k, v, variant, dropout_p=probability, seed=seed, **parameters
-            )
-
-        exact = [each.double().requires_grad_() for each in (q, k, v)]
-        wanted = plain(*exact, weight, keep, bias)
-        wanted.backward(grad.double())
-        error = (attend(q, k, v).double() - wanted.detach()).abs().max()
-        assert error <= (4e-5 if dtype is torch.float32 else 3e-2)
-        check(gradients(attend, (q, k, v), grad), Gradients(*(x.grad for x in exact)), dtype)
+        check_both_passes(case, inputs(dtype=dtype), probability, seed, words)
 
 
 def test_logarithms_are_those_of_all_pairs() -> None:
@@ -143,6 +105,23 @@ def test_compiled_gradients() -> None:
     got = gradients(torch.compile(attend, backend="aot_eager", fullgraph=True), dense, grad)
     for a, b in zip(wanted, got, strict=True):
         assert torch.equal(a, b)
+
+
+def test_compiled_gradients_of_parameters() -> None:
+    """The pairs of the third kernel, too, where the operator is called with a state."""
+    dense, slope = inputs(), CASES[2].slope
+    assert slope is not None
+    grad = random(B, H, QUERIES, 64, seed=4, dtype=torch.float32)
+
+    def attend(slope: Tensor) -> Tensor:
+        return tesela.attention(*dense, CASES[2].variant, dropout_p=0.3, seed=STATE, slope=slope)
+
+    found = []
+    for function in (attend, torch.compile(attend, backend="aot_eager", fullgraph=True)):
+        given = slope.clone().requires_grad_()
+        function(given).backward(grad)
+        found.append(given.grad)
+    assert torch.equal(*found)
 
 
 def test_mistakes() -> None:
