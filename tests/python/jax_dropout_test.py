@@ -60,6 +60,28 @@ def test_vmap_is_a_larger_batch():
         jax.vmap(attend)(q, k, v, keys)
 
 
+def test_gradients_that_are_mapped_alone():
+    q, k, v = inputs(2, 4, 2, 20, 30, 32, 32)
+    out, gradient = jax.vjp(lambda *x: attend(*x, KEY), q, k, v)
+    many = jnp.stack([out, 2 * out])
+    with pytest.raises(tesela.UnsupportedError, match=r"take jax\.lax\.map"):
+        jax.vmap(gradient)(many)
+    for got, one in zip(jax.lax.map(gradient, many), gradient(out), strict=True):
+        np.testing.assert_allclose(got, jnp.stack([one, 2 * one]), atol=1e-5)
+
+
+def test_mapped_with_gradients():
+    arrays = [each[:, None] for each in inputs(3, 4, 2, 20, 30, 32, 32)]
+
+    def loss(q, k, v):
+        return jnp.square(attend(q, k, v, KEY)).sum()
+
+    mapped = jax.vmap(jax.grad(loss, (0, 1, 2)))(*arrays)
+    together = jax.grad(loss, (0, 1, 2))(*(each[:, 0] for each in arrays))
+    for got, wanted in zip(mapped, together, strict=True):
+        np.testing.assert_allclose(got[:, 0], wanted, atol=1e-5)
+
+
 def test_divided_among_devices():
     q, k, v = inputs(4, 4, 4, 20, 30, 32, 32)
     wanted = attend(q, k, v, KEY)

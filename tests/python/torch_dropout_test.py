@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -27,6 +28,7 @@ from torch_gradient_tools import gradients  # noqa: E402
 from torch_tools import inputs, random  # noqa: E402
 
 B, H, QUERIES, KEYS = 2, 6, 37, 61
+SLOPE = torch.rand(H, generator=torch.Generator().manual_seed(8)) / 8
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
@@ -122,6 +124,45 @@ def test_compiled_gradients_of_parameters() -> None:
         function(given).backward(grad)
         found.append(given.grad)
     assert torch.equal(*found)
+
+
+def test_vmap() -> None:
+    """Each index is a call of its own, in all passes; a number gives all the same pairs."""
+    q, k, v = (each[:, None] for each in inputs(batch=3))
+    slope = torch.stack([SLOPE, SLOPE * 2, SLOPE * 3])
+
+    def loss(q: Tensor, k: Tensor, v: Tensor, slope: Tensor, seed: Any = 5) -> Tensor:
+        out: Tensor = tesela.attention(
+            q, k, v, CASES[2].variant, dropout_p=0.3, seed=seed, slope=slope
+        )
+        return out.square().sum()
+
+    grad = torch.func.grad(loss, (0, 1, 2, 3))
+    one_by_one = [grad(q[i], k[i], v[i], slope[i]) for i in range(3)]
+    for got, *wanted in zip(torch.vmap(grad)(q, k, v, slope), *one_by_one, strict=True):
+        assert torch.equal(got, torch.stack(wanted))
+    grad = torch.func.grad(lambda *x: loss(*x, SLOPE), (0, 1, 2))
+    one_by_one = [grad(q[i], k[i], v[i]) for i in range(3)]
+    for got, *wanted in zip(torch.vmap(grad)(q, k, v), *one_by_one, strict=True):
+        assert torch.equal(got, torch.stack(wanted))
+    with pytest.raises(RuntimeError, match="randomness"):
+        torch.vmap(lambda *x: loss(*x, SLOPE, None))(q, k, v)
+    mapped = torch.vmap(lambda *x: loss(*x, SLOPE, None), randomness="different")
+    same = mapped(*(each[:1].expand_as(each) for each in (q, k, v)))
+    assert same[0] != same[1]
+
+
+def test_gradients_that_are_mapped_alone() -> None:
+    dense = inputs()
+
+    def attend(*dense: Tensor) -> Tensor:
+        return tesela.attention(*dense, "causal", dropout_p=0.3, seed=5)
+
+    out, backward = torch.func.vjp(attend, *dense)
+    grad = random(3, *out.shape, seed=4, dtype=torch.float32)
+    one_by_one = [backward(each) for each in grad]
+    for got, *wanted in zip(torch.vmap(backward)(grad), *one_by_one, strict=True):
+        assert torch.equal(got, torch.stack(wanted))
 
 
 def test_mistakes() -> None:

@@ -411,6 +411,12 @@ def _map(
     axis = 2 if operation.is_bshd else 1
     leading = operation.leading
     shapes = tuple(zip(operation.operands, single[leading:], strict=True))
+    is_backward = operation.algorithm == "backward"
+    if is_backward and "dropout.state" in operation.operands and not is_batched[3]:
+        raise UnsupportedError(
+            "jax.vmap maps the gradients of attention with dropout, and not attention itself, as "
+            "jax.jacrev does: its batches would drop other pairs; take jax.lax.map for these"
+        )
     text = with_named_axes(operation.text, shapes, batch, single[0][axis], single[1][axis])
     parameters = {each.name: each for each in (*program_of(text).parameters, *_DROPOUT)}
 
