@@ -25,6 +25,7 @@
 #include "Native.h"
 #include "XlaAbi.h"
 
+#include <algorithm>
 #include <mutex>
 #include <shared_mutex>
 #include <string>
@@ -405,7 +406,10 @@ private:
     for (size_t i = 0; i < made.operands.size(); ++i)
       if (isLifted(i + operandsBegin()))
         lifted.append(lifted.empty() ? "" : ",").append(made.operands[i]);
-    bool drops = std::find(made.names.begin(), made.names.end(), "dropout.p") != made.names.end();
+    auto hasProbability = [](const std::vector<std::string> &names) {
+      return std::find(names.begin(), names.end(), "dropout.p") != names.end();
+    };
+    bool drops = hasProbability(made.names) || hasProbability(made.operands);
     if (!Py_IsInitialized())
       return fail(api, TESELA_CANCELLED, "Python has ended: no kernel can be made any more");
     WithGil gil;
