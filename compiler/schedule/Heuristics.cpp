@@ -213,12 +213,21 @@ Schedule multiplyHeuristic(const KernelSpecification &specification, const Varia
 
 /// For the kernels of a template that is not attention, whose needs no rule here knows: blocks that
 /// every target takes, as four warps or as warpgroups with roles.
-Schedule templateHeuristic(const Schedule &wanted) {
+Schedule templateHeuristic(const KernelSpecification &specification, const VariantTraits &variant,
+                           const Schedule &wanted) {
   Schedule schedule;
   schedule.blockM = wanted.consumers > 0 ? 64 * wanted.consumers : 64;
   schedule.blockN = 64;
   schedule.stages = 2;
   schedule.warps = wanted.consumers > 0 ? 4 * wanted.consumers : 4;
+  // Rows of work items under a mask are unequal: some heads at once fill the multiprocessors that
+  // one head's shorter rows leave. What a gradient's rows read, and the f32 sums of dQ, stay in the
+  // L2 (HOPPER.md).
+  if (variant.isMasked)
+    schedule.groupKeys =
+        (int64_t(32) << 20) /
+        (elementSize(specification.inputType) * (specification.headDimQk + specification.headDimV) +
+         4 * specification.headDimQk);
   return schedule;
 }
 

@@ -54,7 +54,8 @@ Result<Schedule> chooseSchedule(const KernelSpecification &specification,
   wanted.overlap = !variant.hasReductions;
   if (Status status = overrideSchedule(wanted, specification.schedule); !status)
     return status.error();
-  Schedule schedule = !specification.isAttention() ? templateHeuristic(wanted)
+  Schedule schedule = !specification.isAttention()
+                          ? templateHeuristic(specification, variant, wanted)
                       : wanted.consumers > 0 ? roleHeuristic(specification, variant, *chip, wanted)
                                              : multiplyHeuristic(specification, variant, *chip);
   if (Status status = overrideSchedule(schedule, specification.schedule); !status)

@@ -321,7 +321,7 @@ LogicalResult KernelLowering::lower(Operation *op) {
         return success();
       })
       .Case([&](pipe::EndTurnOp) { return done((passTurn(add(warpgroup, constant(1))), 0)); })
-      .Case([&](pipe::DrainOp) { return done((lowerDrain(), 0)); })
+      .Case([&](pipe::DrainOp drain) { return done((lowerDrain(drain), 0)); })
       .Case([&](pipe::EmptyOutOp out) { return done((lowerEmptyOut(out), 0)); })
       .Case([&](pipe::AddOutOp out) { return done((lowerAddOut(out), 0)); })
       .Case([&](tile::CoversOp covers) { return done((lowerCovers(covers), 0)); })

@@ -155,6 +155,13 @@ void PtxInstructions::storeSharedPair(Value base, int64_t offset, Value low, Val
        "r,f,f,~{memory}", /*hasSideEffects=*/true);
 }
 
+void PtxInstructions::storeShared16Bytes(Value base, int64_t offset, ValueRange x) {
+  SmallVector<Value> operands = {base};
+  operands.append(x.begin(), x.end());
+  emit({}, operands, "st.shared.v4.f32 " + address(0, offset) + ", {$1,$2,$3,$4};",
+       "r,f,f,f,f,~{memory}", /*hasSideEffects=*/true);
+}
+
 Values PtxInstructions::loadSharedPair(Value base, int64_t offset) {
   return emit(SmallVector<Type>(2, builder.getF32Type()), base,
               "ld.shared.v2.f32 {$0,$1}, " + address(2, offset) + ";", "=f,=f,r,~{memory}",

@@ -63,6 +63,8 @@ public:
   /// Two f32 beside each other, at a multiple of 8.
   void storeSharedPair(mlir::Value address, int64_t offset, mlir::Value low, mlir::Value high);
   Values loadSharedPair(mlir::Value address, int64_t offset);
+  /// Four f32 beside each other, at a multiple of 16.
+  void storeShared16Bytes(mlir::Value address, int64_t offset, mlir::ValueRange x);
   Values loadShared16Bytes(mlir::Value address, int64_t offset);
   // Barriers in shared memory (9.7.13 mbarrier), 8 bytes each.
   void initBarrier(mlir::Value address, int64_t offset, int64_t arrivals);

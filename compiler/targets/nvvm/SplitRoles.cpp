@@ -14,6 +14,7 @@
 //===----------------------------------------------------------------------===//
 #include "targets/common/LoadUses.h"
 #include "targets/nvvm/CarriedCounts.h"
+#include "targets/nvvm/FragmentOrder.h"
 #include "targets/nvvm/Passes.h"
 #include "targets/nvvm/RoleRegisters.h"
 
@@ -564,11 +565,14 @@ private:
     return last;
   }
 
-  /// Additions leave through buffers, which the copy engine must have read before the next.
+  /// Additions to workspaces leave through buffers, which the copy engine must have read before the
+  /// next.
   void emitAdditions(Block &block) {
     SmallVector<tile::AccumulateOp> additions;
     block.walk([&](tile::AccumulateOp addition) { additions.push_back(addition); });
     for (tile::AccumulateOp addition : additions) {
+      if (!nvvm::isInFragmentOrder(addition.getView()))
+        continue; // straight from the registers
       auto type = cast<tile::TileType>(addition.getTile().getType());
       Location loc = addition.getLoc();
       OpBuilder outside(block.getParent()->getParentOfType<pipe::RolesOp>()), builder(addition);
@@ -577,7 +581,8 @@ private:
       Value buffer = pipe::AllocOp::create(outside, loc, bufferType, Value(), IntegerAttr());
       pipe::DrainOp::create(builder, loc);
       pipe::WriteOp::create(builder, loc, addition.getTile(), buffer, constant(builder, loc, 0));
-      pipe::AddOutOp::create(builder, loc, buffer, addition.getView(), addition.getBlock());
+      pipe::AddOutOp::create(builder, loc, buffer, addition.getView(), addition.getBlock(),
+                             /*late=*/false);
       addition.erase();
     }
   }
