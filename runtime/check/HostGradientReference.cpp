@@ -95,9 +95,10 @@ double dotOfMagnitudes(const float *a, const float *b, int64_t count) {
 /// What a kept pair adds: P times a row of dO to dv, the derivative of s times a row of k or q to
 /// dq and dk. `base` with a kernel's roundings. `size`: the derivative's size as far as roundings
 /// are relative to it. To 16 bits dS is rounded, and O, from which D is computed: |dP - D| and the
-/// norm of dO ∘ O. In f32 sums are: the magnitudes of all that dP and D add.
+/// norm of dO ∘ O. In f32 sums are: the magnitudes of all that dP and D add. `sizeOfP`: P's own size;
+/// in f32 what the roundings of S and L leave in exp(S - L) is more than one of P.
 struct PairTerms {
-  double p = 0, baseP = 0;
+  double p = 0, baseP = 0, sizeOfP = 0;
   double ds = 0, baseDs = 0, size = 0;
 };
 
@@ -170,6 +171,8 @@ private:
       return false;
     double L = forward.lse[row];
     terms.p = std::exp(t - L);
+    // Four units of the size are allowed (Check.h), so a quarter is one unit.
+    terms.sizeOfP = isF32() ? terms.p * (1 + (std::fabs(t) + std::fabs(L)) / 4) : terms.p;
     double preciseP = baseT == -HUGE_VALF ? 0 : std::exp(double(baseT) - double(float(L)));
     terms.baseP = roundTo(forward.type, float(preciseP));
     double dP = dot(given, ofV, dO.dim);
@@ -181,7 +184,7 @@ private:
     double baseDs = preciseP == 0 ? 0 : preciseP * (dP - double(each.baseDelta)) * baseSlope;
     terms.baseDs = scale * roundTo(forward.type, float(baseDs));
     double ofTerm = isF32() ? dotOfMagnitudes(given, ofV, dO.dim) : std::fabs(dP - each.delta);
-    terms.size = terms.p == 0 ? 0 : scale * terms.p * std::fabs(slope) * (ofTerm + each.size);
+    terms.size = terms.p == 0 ? 0 : scale * terms.sizeOfP * std::fabs(slope) * (ofTerm + each.size);
     return true;
   }
 
@@ -245,7 +248,7 @@ private:
           continue;
         hasPairs = true;
         dk.add(terms.ds, terms.baseDs, terms.size, q.row(at.b, at.h, at.q));
-        dv.add(terms.p, terms.baseP, terms.p, dO.row(at.b, at.h, at.q));
+        dv.add(terms.p, terms.baseP, terms.sizeOfP, dO.row(at.b, at.h, at.q));
       }
     finish(result.dk, row, dk, hasPairs);
     finish(result.dv, row, dv, hasPairs);
