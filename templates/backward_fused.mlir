@@ -24,13 +24,17 @@ tile.kernel @backward_rows<block_m, d_qk, d_v, padded_qk, padded_v, input>(
   %shares = tile.reduce add %product from %zero : !tile.tile<[block_m, padded_v], f32> -> !tile.tile<[block_m], f32>
   %sum = tile.total %shares : !tile.tile<[block_m], f32> -> !tile.tile<[block_m], f32>
   %dL = tile.load %dlse[%rows] : !tile.view<[B, H, Sq], f32, contiguous>[!tile.block<query, block_m>] -> !tile.tile<[block_m], f32>
-  %D = tile.map %sum, %dL : (!tile.tile<[block_m], f32>, !tile.tile<[block_m], f32>) -> !tile.tile<[block_m], f32> {
-  ^body(%x: f32, %y: f32, %row: i32, %column: i32):
+  %L = tile.load %lse[%rows] : !tile.view<[B, H, Sq], f32, contiguous>[!tile.block<query, block_m>] -> !tile.tile<[block_m], f32>
+  %D = tile.map %sum, %dL, %L : (!tile.tile<[block_m], f32>, !tile.tile<[block_m], f32>, !tile.tile<[block_m], f32>) -> !tile.tile<[block_m], f32> {
+  ^body(%x: f32, %y: f32, %l: f32, %row: i32, %column: i32):
+    %lowest = arith.constant 0xFF800000 : f32
+    %is_empty = arith.cmpf oeq, %l, %lowest : f32
     %z = arith.subf %x, %y : f32
-    tile.yield %z : f32
+    %zero_of_row = arith.constant 0.0 : f32
+    %d = arith.select %is_empty, %zero_of_row, %z : f32
+    tile.yield %d : f32
   }
   tile.store %D, %delta[%rows] : !tile.tile<[block_m], f32>, !tile.view<[B, H, Sq], f32>[!tile.block<query, block_m>]
-  %L = tile.load %lse[%rows] : !tile.view<[B, H, Sq], f32, contiguous>[!tile.block<query, block_m>] -> !tile.tile<[block_m], f32>
   %L2 = tile.map %L : (!tile.tile<[block_m], f32>) -> !tile.tile<[block_m], f32> {
   ^body(%l: f32, %row: i32, %column: i32):
     %lowest = arith.constant 0xFF800000 : f32

@@ -7,6 +7,7 @@ from __future__ import annotations
 import importlib
 import os
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from copy import copy
 from pathlib import Path
 from threading import Lock
@@ -16,7 +17,7 @@ from typing import Any, NamedTuple
 from tesela import _native
 from tesela._contexts import HOST, context
 from tesela._devices import devices
-from tesela._errors import InvalidArgumentError, NotFoundError
+from tesela._errors import Error, InvalidArgumentError, NotFoundError
 from tesela._explain import Explanation
 
 _FOLDER = Path(__file__).parent / "share" / "tesela" / "variants"
@@ -272,6 +273,21 @@ class Variant:
             self._program.drops,
         )
         return self._program.kernels.setdefault(key, made)
+
+    def _begin(
+        self, queries: int, keys: int, which: tuple[Any, ...], bindings: tuple[str, ...] = ()
+    ) -> None:
+        """Has a kernel made in the background, the first time that it is asked for.
+
+        Args:
+            queries: how many the next launch has.
+            keys: see queries.
+            which: the arguments of _kernel before the last one.
+            bindings: the last one.
+        """
+        if (*which, *bindings) not in self._program.kernels:
+            with suppress(Error):  # a launch will say what is wrong
+                self._kernel(*which, bindings).prepare(queries, keys, 0)
 
 
 def _unknown(program: _Program, name: str) -> str:

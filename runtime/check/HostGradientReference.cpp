@@ -96,9 +96,10 @@ double dotOfMagnitudes(const float *a, const float *b, int64_t count) {
 /// times a row of k or q to dq and dk. `base` with a kernel's roundings. `size`: the derivative's
 /// size as far as roundings are relative to it. To 16 bits dS is rounded, and O, from which D is
 /// computed: |dP - D| and the norm of dO ∘ O. In f32 sums are: the magnitudes of all that dP and D
-/// add.
+/// add. `sizeOfP`: P's own size; in f32 what the roundings of S and L leave in exp(S - L) is more
+/// than one of P.
 struct PairTerms {
-  double p = 0, baseP = 0;
+  double p = 0, baseP = 0, sizeOfP = 0;
   double ds = 0, baseDs = 0, size = 0;
 };
 
@@ -183,6 +184,9 @@ private:
     double L = forward.lse[row];
     double P = std::exp(t - L), weight = weightOf(at);
     terms.p = weight * P;
+    // Four units of the size are allowed (Check.h), so a quarter is one unit.
+    double size = isF32() ? P * (1 + (std::fabs(t) + std::fabs(L)) / 4) : P;
+    terms.sizeOfP = weight * size;
     double preciseP = baseT == -HUGE_VALF ? 0 : std::exp(double(baseT) - double(float(L)));
     terms.baseP = weight * roundTo(forward.type, float(preciseP));
     double dP = weight * dot(given, ofV, dO.dim);
@@ -195,7 +199,7 @@ private:
     terms.baseDs = scale * roundTo(forward.type, float(baseDs));
     double ofTerm =
         isF32() ? weight * dotOfMagnitudes(given, ofV, dO.dim) : std::fabs(dP - each.delta);
-    terms.size = P == 0 ? 0 : scale * P * std::fabs(slope) * (ofTerm + each.size);
+    terms.size = P == 0 ? 0 : scale * size * std::fabs(slope) * (ofTerm + each.size);
     return true;
   }
 
@@ -259,7 +263,7 @@ private:
           continue;
         hasPairs = true;
         dk.add(terms.ds, terms.baseDs, terms.size, q.row(at.b, at.h, at.q));
-        dv.add(terms.p, terms.baseP, terms.p, dO.row(at.b, at.h, at.q));
+        dv.add(terms.p, terms.baseP, terms.sizeOfP, dO.row(at.b, at.h, at.q));
       }
     finish(result.dk, row, dk, hasPairs);
     finish(result.dv, row, dv, hasPairs);

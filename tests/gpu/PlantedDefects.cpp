@@ -10,6 +10,7 @@
 //   race       threads read what another warp has written, without a barrier between
 //   count      a barrier waits for a number of threads that is no multiple of a warp's
 //   copy       threads read what a tensor copy writes, before its barrier says so
+//   unwritten  threads read a buffer that nothing has written
 //
 //===----------------------------------------------------------------------===//
 #include "PtxKernel.h"
@@ -71,6 +72,13 @@ std::string count(bool mended) {
                   ";\n"
                   "  bar.sync 1, %r3;\n"
                   "  st.global.u32 [%rd2], %r1;\n");
+}
+
+/// Each thread adds 1 to its word. The defect is the buffer's (main).
+std::string unwritten() {
+  return kernelOf("  ld.global.u32 %r3, [%rd2];\n"
+                  "  add.u32 %r3, %r3, 1;\n"
+                  "  st.global.u32 [%rd2], %r3;\n");
 }
 
 /// The buffer through a tensor map to shared memory, and from there, a word a thread, back to it.
@@ -136,6 +144,8 @@ std::string textOf(const std::string &defect, bool mended) {
     return race(mended);
   if (defect == "count")
     return count(mended);
+  if (defect == "unwritten")
+    return unwritten();
   return defect == "copy" ? copy(mended) : "";
 }
 
@@ -151,7 +161,7 @@ int main(int count, char **words) {
   bool mended = count > 2 && std::strcmp(words[2], "mended") == 0;
   std::string text = textOf(defect, mended);
   if (text.empty())
-    return fail("give outside, race, count or copy, and \"mended\" for the right kernel", 2);
+    return fail("give outside, race, count, copy or unwritten, and \"mended\" for the right kernel", 2);
   ContextOptions options;
   options.device = "cuda";
   options.diskCache = false;
@@ -163,8 +173,9 @@ int main(int count, char **words) {
   Result<Buffer> buffer = context->allocate(bufferBytes);
   if (!buffer)
     return fail(buffer.error().message(), 1);
-  if (Status status = context->fill(*buffer, 0); !status)
-    return fail(status.error().message(), 1);
+  if (defect != "unwritten" || mended)
+    if (Status status = context->fill(*buffer, 0); !status)
+      return fail(status.error().message(), 1);
   Result<PtxKernel> kernel = PtxKernel::load(text, "planted");
   if (!kernel)
     return fail(kernel.error().message(), 1);

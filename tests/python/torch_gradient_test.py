@@ -498,3 +498,31 @@ def test_second_gradients_are_refused() -> None:
         torch.func.hessian(loss)(q, k, v)
     with pytest.raises(tesela.UnsupportedError, match="double backward"):
         torch.vmap(torch.func.grad(lambda q: torch.func.grad(loss)(q, k, v).sum()))(q[None])
+
+
+def test_gradients_compile_beside_the_forward_pass() -> None:
+    """What the backward pass will need is asked for before the forward pass is computed."""
+
+    def algorithms(variant: tesela.Variant) -> set[str]:
+        return {key[5] for key in variant._program.kernels}
+
+    q, k, v = inputs()
+    plain = tesela.variant("attention early() { mask = q >= k + 2 }")
+    tesela.attention(q, k, v, plain)
+    assert "backward" not in algorithms(plain)
+    with torch.no_grad():
+        tesela.attention(*leaves(q, k, v), plain)
+    assert "backward" not in algorithms(plain)
+    out = tesela.attention(*leaves(q, k, v), plain)
+    assert "backward" in algorithms(plain)
+    out.sum().backward()
+
+    sloped = tesela.variant("attention early(w: f32[H]) { score = s * w[h] + 2 }")
+    weight = torch.rand(6, requires_grad=True)
+    out = tesela.attention(q, k, v, sloped, w=weight)
+    assert "backward" not in algorithms(sloped)
+    assert "backward_parameters" in algorithms(sloped)
+    out.sum().backward()
+    assert len(sloped._program.kernels) == 2  # the very kernel that was made
+    with pytest.raises(tesela.Error, match="head dimension"):
+        tesela.attention(*leaves(*(each[..., :7] for each in (q, k, v))), plain)

@@ -8,6 +8,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "../TestContext.h"
+#include "RandomBackward.h"
 #include "RandomLaunch.h"
 #include "RandomVariant.h"
 
@@ -37,7 +38,9 @@ struct Options {
   std::string target;
   std::string replay; ///< a folder of kept texts, or one of them
   std::string keep;   ///< where texts that fail are kept
+  std::string algorithm; ///< of the gradients; empty: attention itself
   int threads = 0;
+  double seconds = 0; ///< no new case is begun behind them; 0: no limit
   bool verify = false; ///< on a GPU, too
   bool print = false;
 };
@@ -61,7 +64,7 @@ struct Case {
 
 /// What all cases had; each thread adds to it.
 struct Tally {
-  std::atomic<int64_t> launches = 0, pairs = 0, kept = 0, nanRows = 0, partial = 0;
+  std::atomic<int64_t> launches = 0, pairs = 0, kept = 0, nanRows = 0, partial = 0, undefined = 0;
   std::atomic<int64_t> compileMicroseconds = 0, checkMicroseconds = 0;
 };
 
@@ -69,8 +72,8 @@ class Run {
 public:
   Run(const Options &options, const Context &context) : options(options), context(context) {}
 
-  /// How many fail.
-  int all(const std::vector<Case> &cases);
+  /// How many fail. `begun`: how many the time was enough for.
+  int all(const std::vector<Case> &cases, size_t &begun);
   Tally tally;
 
 private:
@@ -88,9 +91,14 @@ private:
   std::mutex device, output;
 };
 
+KernelOptions optionsOf(const Options &options, uint64_t seed) {
+  bool isGpu = options.device != "host";
+  return options.algorithm.empty() ? randomOptions(seed, isGpu)
+                                   : randomGradientOptions(seed, isGpu, options.algorithm);
+}
+
 std::string Run::check(const Case &each, std::string &text) {
-  bool isGpu = context.device().kind == Device::Kind::cuda;
-  KernelOptions kernelOptions = randomOptions(each.seed, isGpu);
+  KernelOptions kernelOptions = optionsOf(options, each.seed);
   if (text.empty())
     text = randomVariant(each.seed, kernelOptions.inputType);
   kernelOptions.variantText = text;
@@ -109,9 +117,10 @@ std::string Run::check(const Case &each, std::string &text) {
   if (!kernel)
     return compiledFor + ": it does not compile: " + kernel.error().message();
   start = Clock::now();
+  auto create = options.algorithm.empty() ? RandomLaunch::create : RandomBackward::create;
   for (int number = 0; number < launchesOfSeed; ++number) {
     Result<std::unique_ptr<RandomLaunch>> launch =
-        RandomLaunch::create(context, kernelOptions, *info, each.seed, number);
+        create(context, kernelOptions, *info, each.seed, number);
     if (!launch)
       return launch.error().message();
     std::string where = compiledFor + ", " + (*launch)->text() + ": ";
@@ -123,6 +132,7 @@ std::string Run::check(const Case &each, std::string &text) {
     tally.pairs += (*launch)->pairs;
     tally.kept += (*launch)->keptPairs;
     tally.nanRows += (*launch)->nanRows;
+    tally.undefined += (*launch)->isUndefined;
     tally.partial += (*launch)->keptPairs > 0 && (*launch)->keptPairs < (*launch)->pairs;
   }
   tally.checkMicroseconds += microsecondsSince(start);
@@ -132,6 +142,8 @@ std::string Run::check(const Case &each, std::string &text) {
 void Run::report(const Case &each, const std::string &text, const std::string &wrong) {
   std::string again =
       each.name.empty() ? "--count 1 --seed " + std::to_string(each.seed) : "--replay " + each.name;
+  if (!options.algorithm.empty())
+    again = "--algorithm " + options.algorithm + " " + again;
   std::printf("FAILED: %s\n%srepeat: tesela_random_variants --device %s %s\n\n", wrong.c_str(),
               text.c_str(), options.device.c_str(), again.c_str());
   std::fflush(stdout);
@@ -142,11 +154,17 @@ void Run::report(const Case &each, const std::string &text, const std::string &w
   std::ofstream(path) << "// seed " << each.seed << "\n" << text;
 }
 
-int Run::all(const std::vector<Case> &cases) {
-  std::atomic<size_t> next = 0;
+int Run::all(const std::vector<Case> &cases, size_t &begun) {
+  std::atomic<size_t> next = 0, started = 0;
   std::atomic<int> failed = 0;
+  Clock::time_point start = Clock::now();
+  auto isLate = [&] {
+    return options.seconds > 0 && microsecondsSince(start) > int64_t(1e6 * options.seconds);
+  };
   auto work = [&] {
-    for (size_t at = next++; at < cases.size(); at = next++) {
+    // A case that is taken is run, so those that are run are the first ones.
+    for (size_t at = 0; !isLate() && (at = next++) < cases.size();) {
+      ++started;
       std::string text = cases[at].text;
       currentSeed = cases[at].seed;
       std::string wrong = check(cases[at], text);
@@ -163,6 +181,7 @@ int Run::all(const std::vector<Case> &cases) {
     threads.emplace_back(work);
   for (std::thread &thread : threads)
     thread.join();
+  begun = started;
   return failed;
 }
 
@@ -207,6 +226,10 @@ int main(int argc, char **argv) {
   app.add_option("--count", options.count, "how many (default 200)");
   app.add_option("--seed", options.seed, "of the first; the others follow it (default 1)");
   app.add_option("--device", options.device, "host or cuda (default host)");
+  app.add_option("--algorithm", options.algorithm,
+                 "backward or backward_fused: the gradients of q, k and v");
+  app.add_option("--seconds", options.seconds,
+                 "no new variant is begun behind them, and the next seed is said (default: all)");
   app.add_option("--target", options.target, "an older target, as sm_80 on an sm_90");
   app.add_option("--replay", options.replay,
                  "a kept text, or a folder of them, in place of new ones");
@@ -227,7 +250,7 @@ int main(int argc, char **argv) {
   }
   if (options.print) {
     for (const Case &each : cases) {
-      ElementType type = randomOptions(each.seed, options.device != "host").inputType;
+      ElementType type = optionsOf(options, each.seed).inputType;
       std::printf("// seed %llu\n%s\n", static_cast<unsigned long long>(each.seed),
                   each.text.empty() ? randomVariant(each.seed, type).c_str() : each.text.c_str());
     }
@@ -236,7 +259,7 @@ int main(int argc, char **argv) {
 
   ContextOptions contextOptions = testContextOptions(options.device);
   // Every row is checked here anyway.
-  contextOptions.verify = options.device == "host" || options.verify;
+  contextOptions.verify = options.verify || (options.device == "host" && options.algorithm.empty());
   contextOptions.threads = 1; // the threads are taken by whole cases
   Result<Context> context = Context::create(contextOptions);
   if (!context) {
@@ -247,17 +270,24 @@ int main(int argc, char **argv) {
     std::signal(signal, tellOfCrash);
   auto start = std::chrono::steady_clock::now();
   Run run(options, *context);
-  int failed = run.all(cases);
+  size_t begun = 0;
+  int failed = run.all(cases, begun);
   double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   const Tally &tally = run.tally;
   std::printf(
       "%zu variants on %s, %d failed, %.1f s: %lld launches, %lld with some pairs masked, "
-      "%.0f %% of the pairs kept, %lld rows NaN; %.0f ms to compile one, %.0f ms to check it\n",
-      cases.size(), options.device.c_str(), failed, seconds, static_cast<long long>(tally.launches),
+      "%.0f %% of the pairs kept, %lld rows NaN, %lld launches without a finite gradient; "
+      "%.0f ms to compile one, %.0f ms to check it\n",
+      begun, options.device.c_str(), failed, seconds, static_cast<long long>(tally.launches),
       static_cast<long long>(tally.partial),
       100.0 * double(tally.kept) / double(std::max<int64_t>(tally.pairs, 1)),
-      static_cast<long long>(tally.nanRows),
-      double(tally.compileMicroseconds) / 1000 / double(cases.size()),
-      double(tally.checkMicroseconds) / 1000 / double(cases.size()));
+      static_cast<long long>(tally.nanRows), static_cast<long long>(tally.undefined),
+      double(tally.compileMicroseconds) / 1000 / double(std::max<size_t>(begun, 1)),
+      double(tally.checkMicroseconds) / 1000 / double(std::max<size_t>(begun, 1)));
+  if (options.replay.empty())
+    std::printf("seeds %llu to %llu; the rest begins with --seed %llu --count %zu\n",
+                static_cast<unsigned long long>(options.seed),
+                static_cast<unsigned long long>(options.seed + begun - 1),
+                static_cast<unsigned long long>(options.seed + begun), cases.size() - begun);
   return failed ? 1 : 0;
 }

@@ -11,7 +11,7 @@
 namespace tesela {
 
 /// Streams of RandomSource; 1 is the generator's.
-enum Stream : uint64_t { optionStream = 2, constantStream = 3, launchStream = 4 };
+enum Stream : uint64_t { optionStream = 2, constantStream = 3, launchStream = 4 }; // to 7
 
 KernelOptions randomOptions(uint64_t seed, bool isGpu) {
   RandomSource random(seed, optionStream);
@@ -132,6 +132,19 @@ Status RandomLaunch::allocate(Held &held, const Tensor &view) {
   return Status::success();
 }
 
+Status RandomLaunch::upload(Held &held) {
+  return context.copyToDevice(held.buffer, held.bytes.data(), held.bytes.size());
+}
+
+Status RandomLaunch::fetch(Held &held) {
+  return context.copyToHost(held.bytes.data(), held.buffer, held.bytes.size());
+}
+
+bool RandomLaunch::guardIsIntact(const Held &held) {
+  return std::all_of(held.bytes.end() - guardBytes, held.bytes.end(),
+                     [](unsigned char byte) { return byte == 0xff; });
+}
+
 int64_t RandomLaunch::extentOf(const VariantExtent &extent) const {
   const std::pair<const char *, int64_t> names[] = {{"B", B},   {"H", H}, {"Hkv", Hkv}, {"Sq", Sq},
                                                     {"Sk", Sk}, {"N", N}, {"M", M}};
@@ -167,55 +180,56 @@ Status RandomLaunch::addParameter(const VariantParameter &parameter, RandomSourc
     return status;
   fill(parameter, held->host(), random);
   captures.emplace_back(parameter.name, std::move(held));
-  return context.copyToDevice(captures.back().second->buffer, captures.back().second->bytes.data(),
-                              captures.back().second->bytes.size());
+  return upload(*captures.back().second);
+}
+
+Tensor RandomLaunch::heads(int64_t count, int64_t length, int headDim, RandomSource &random) const {
+  return random.chance(50) ? Tensor::bshd(nullptr, options.inputType, B, count, length, headDim)
+                           : Tensor::bhsd(nullptr, options.inputType, B, count, length, headDim);
 }
 
 Result<std::unique_ptr<RandomLaunch>> RandomLaunch::create(const Context &context,
                                                            const KernelOptions &options,
                                                            const VariantInfo &info, uint64_t seed,
                                                            int number) {
-  std::unique_ptr<RandomLaunch> made(new RandomLaunch(context, options));
-  RandomLaunch &launch = *made;
-  RandomSource random(seed, launchStream + uint64_t(number));
-  launch.B = random.between(1, number == 0 ? 2 : 1);
-  launch.Hkv = random.between(1, number == 0 ? 2 : 1);
-  launch.H = launch.Hkv * random.between(1, number == 0 ? 3 / int(launch.Hkv) + 1 : 2);
-  bool isLong = number == launchesOfSeed - 1;
-  launch.Sq = number == 1             ? random.between(1, 12)
-              : number == 2 || isLong ? random.between(100, 330)
-                                      : random.between(1, 70);
-  launch.Sk = number == 2             ? random.between(1, 12)
-              : number == 1 || isLong ? random.between(100, 330)
-                                      : random.between(1, 70);
-  launch.N = random.between(1, 340);
-  launch.M = random.between(1, 20);
+  std::unique_ptr<RandomLaunch> launch(new RandomLaunch(context, options));
+  if (Status status = launch->prepare(info, seed, number); !status)
+    return status.error();
+  return launch;
+}
 
-  auto heads = [&](int64_t count, int64_t length, int headDim) {
-    return random.chance(50)
-               ? Tensor::bshd(nullptr, options.inputType, launch.B, count, length, headDim)
-               : Tensor::bhsd(nullptr, options.inputType, launch.B, count, length, headDim);
-  };
+Status RandomLaunch::prepare(const VariantInfo &info, uint64_t seed, int number) {
+  RandomSource random(seed, launchStream + uint64_t(number));
+  B = random.between(1, number == 0 ? 2 : 1);
+  Hkv = random.between(1, number == 0 ? 2 : 1);
+  H = Hkv * random.between(1, number == 0 ? 3 / int(Hkv) + 1 : 2);
+  bool isLong = number == launchesOfSeed - 1;
+  Sq = number == 1             ? random.between(1, 12)
+       : number == 2 || isLong ? random.between(100, 330)
+                               : random.between(1, 70);
+  Sk = number == 2             ? random.between(1, 12)
+       : number == 1 || isLong ? random.between(100, 330)
+                               : random.between(1, 70);
+  N = random.between(1, 340);
+  M = random.between(1, 20);
+
   const std::pair<Held *, Tensor> views[] = {
-      {&launch.q, heads(launch.H, launch.Sq, options.headDimQk)},
-      {&launch.k, heads(launch.Hkv, launch.Sk, options.headDimQk)},
-      {&launch.v, heads(launch.Hkv, launch.Sk, options.headDimV)},
-      {&launch.o, heads(launch.H, launch.Sq, options.headDimV)},
-      {&launch.lse,
-       Tensor::contiguous(nullptr, ElementType::f32, {launch.B, launch.H, launch.Sq})}};
+      {&q, heads(H, Sq, options.headDimQk, random)},
+      {&k, heads(Hkv, Sk, options.headDimQk, random)},
+      {&v, heads(Hkv, Sk, options.headDimV, random)},
+      {&o, heads(H, Sq, options.headDimV, random)},
+      {&lse, Tensor::contiguous(nullptr, ElementType::f32, {B, H, Sq})}};
   for (const auto &[held, view] : views)
-    if (Status status = launch.allocate(*held, view); !status)
-      return status.error();
-  fillInputs(InputKind::normal, launch.q.host(), launch.k.host(), launch.v.host(),
-             random.next() % 1000000);
-  for (Held *held : {&launch.q, &launch.k, &launch.v})
-    if (Status status = context.copyToDevice(held->buffer, held->bytes.data(), held->bytes.size());
-        !status)
-      return status.error();
+    if (Status status = allocate(*held, view); !status)
+      return status;
+  fillInputs(InputKind::normal, q.host(), k.host(), v.host(), random.next() % 1000000);
+  for (Held *held : {&q, &k, &v})
+    if (Status status = upload(*held); !status)
+      return status;
   for (const VariantParameter &parameter : info.parameters)
-    if (Status status = launch.addParameter(parameter, random); !status)
-      return status.error();
-  return made;
+    if (Status status = addParameter(parameter, random); !status)
+      return status;
+  return Status::success();
 }
 
 LaunchArguments RandomLaunch::arguments(bool onDevice) {
@@ -246,17 +260,14 @@ Status RandomLaunch::launch(const Kernel &kernel, std::mutex &device) {
   if (Status status = context.synchronize(); !status)
     return status;
   for (Held *held : {&o, &lse})
-    if (Status status = context.copyToHost(held->bytes.data(), held->buffer, held->bytes.size());
-        !status)
+    if (Status status = fetch(*held); !status)
       return status;
   return Status::success();
 }
 
 std::string RandomLaunch::check() {
-  for (Held *held : {&o, &lse})
-    if (std::any_of(held->bytes.end() - guardBytes, held->bytes.end(),
-                    [](unsigned char byte) { return byte != 0xff; }))
-      return "the kernel writes behind its output";
+  if (!guardIsIntact(o) || !guardIsIntact(lse))
+    return "the kernel writes behind its output";
   Result<Reference> expected = hostReference(options, arguments(false), 1);
   if (!expected)
     return "the reference: " + expected.error().message();

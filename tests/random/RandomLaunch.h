@@ -41,19 +41,21 @@ public:
                                                       const KernelOptions &options,
                                                       const VariantInfo &info, uint64_t seed,
                                                       int number);
+  virtual ~RandomLaunch() = default;
 
   /// Poisons the results, launches, waits, fetches them. Under `device`, so that a fault is this
   /// launch's own.
-  Status launch(const Kernel &kernel, std::mutex &device);
+  virtual Status launch(const Kernel &kernel, std::mutex &device);
   /// Holds the results against the interpreter: rows that must be NaN are NaN throughout, the
   /// others by the rule. Empty, or what is wrong.
-  std::string check();
+  virtual std::string check();
   /// "B 1, H 2, ..."
   std::string text() const;
 
   int64_t keptPairs = 0, pairs = 0, nanRows = 0; ///< after check()
+  bool isUndefined = false; ///< after check(): there is no result to hold against the reference
 
-private:
+protected:
   struct Held {
     Tensor view; ///< in `bytes`
     std::vector<unsigned char> bytes;
@@ -65,7 +67,14 @@ private:
 
   RandomLaunch(const Context &context, const KernelOptions &options)
       : context(context), options(options) {}
+  /// The tensors of attention and the parameters, on the device.
+  Status prepare(const VariantInfo &info, uint64_t seed, int number);
+  /// [B, count, length, headDim] in one of the two orders.
+  Tensor heads(int64_t count, int64_t length, int headDim, RandomSource &random) const;
   Status allocate(Held &held, const Tensor &view);
+  Status upload(Held &held);
+  Status fetch(Held &held);
+  static bool guardIsIntact(const Held &held);
   Status addParameter(const VariantParameter &parameter, RandomSource &random);
   void fill(const VariantParameter &parameter, const Tensor &tensor, RandomSource &random);
   LaunchArguments arguments(bool onDevice);

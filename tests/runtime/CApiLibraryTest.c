@@ -294,11 +294,44 @@ static void test_ptxas(void) {
   expect(tesela_use_ptxas(NULL) == TESELA_OK, "as the environment says");
 }
 
+static void test_gradient(void) {
+  const char *text = "attention capped(const cap: f32 = 2, slope: f32[H]) {\n"
+                     "  score = cap * tanh(s / cap) + slope[h] * floor(s)\n"
+                     "  sink = slope[h]\n"
+                     "}\n";
+  tesela_kernel_options options = kernel_options_of(text, TESELA_F32, head_dim);
+  tesela_parameter cap;
+  tesela_gradient *gradient = NULL;
+
+  expect_error(tesela_variant_gradient(&options, NULL), TESELA_INVALID_ARGUMENT, "gradient");
+  expect(tesela_variant_gradient(&options, &gradient) == TESELA_OK, "derivatives");
+  text = tesela_gradient_text(gradient);
+  expect(strstr(text, "d score / d s = ") != NULL, "by s");
+  expect(strstr(text, "d score / d slope[h] = ") != NULL, "by a tensor's elements");
+  expect(strstr(text, "d sink / d slope[h] = 1\n") != NULL, "of the sink");
+  expect(strstr(tesela_gradient_notes(gradient), "note: ") != NULL, "a floor passes nothing on");
+  tesela_gradient_destroy(gradient);
+
+  memset(&cap, 0, sizeof cap);
+  cap.name = "cup";
+  options.constants = &cap;
+  options.constant_count = 1;
+  gradient = NULL;
+  expect_error(tesela_variant_gradient(&options, &gradient), TESELA_INVALID_ARGUMENT, "cup");
+  options.constant_count = 0;
+  options.variant_text = "attention wrong() { score = t }";
+  expect_error(tesela_variant_gradient(&options, &gradient), TESELA_INVALID_VARIANT, "t");
+  expect(gradient == NULL, "nothing is made");
+  expect(strcmp(tesela_gradient_text(NULL), "") == 0, "no handle, no text");
+  tesela_gradient_destroy(NULL);
+}
+
 int main(void) {
   test_ways_to_launch();
   test_ptxas();
   test_programs();
   test_explain();
+  test_gradient();
   test_kernel();
   return report_result("the library does as its C API says");
 }

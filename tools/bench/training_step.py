@@ -12,6 +12,10 @@
 # has at most during them. Each step has another text, the same for all. The losses are held against those of the
 # first implementation of the case: the largest difference at a step. Of the model nothing is compiled but attention.
 #
+# "Host" is how long the host takes to queue a step, from an idle GPU: where it is near the step's time, the host is what
+# the step waits for. With --profile FOLDER three more steps run under PyTorch's profiler: FOLDER/IMPLEMENTATION-CASE.txt
+# has its kernels by time on the GPU and its operators by time on the host, and a column the GPU's time of a step.
+#
 # --device cpu is for trying it out: FlexAttention has no gradients there.
 
 import argparse
@@ -32,7 +36,7 @@ CASES = {
 }
 CAP = 50.0
 VOCABULARY, HIDDEN, HEADS, KV_HEADS, HEAD_DIM, WIDE = 4096, 1024, 16, 4, 64, 2816
-UNMEASURED = 5  # steps
+UNMEASURED, PROFILED = 5, 3  # steps
 NO_CAP = "it has no soft cap"
 
 
@@ -173,7 +177,7 @@ def measure(implementation: str, case: str, options: argparse.Namespace):
         optimizer.step()
         return loss.detach()
 
-    losses, times = [], []
+    losses, times, queued = [], [], []
     for number in range(options.steps):
         if number == min(UNMEASURED, options.steps - 1) and is_gpu:
             torch.cuda.synchronize()
@@ -185,6 +189,8 @@ def measure(implementation: str, case: str, options: argparse.Namespace):
         losses.append(step(texts[number]))
         if is_gpu:
             events[1].record()
+        queued.append(1e3 * (time.perf_counter() - begin))
+        if is_gpu:
             torch.cuda.synchronize()
         seconds = time.perf_counter() - begin
         times.append(events[0].elapsed_time(events[1]) if is_gpu else 1e3 * seconds)
@@ -192,11 +198,17 @@ def measure(implementation: str, case: str, options: argparse.Namespace):
             first = seconds
     peak = torch.cuda.max_memory_allocated() if is_gpu else 0
     measured = times[UNMEASURED:] or times[-1:]
+    busy = None
+    if options.profile:
+        path = os.path.join(options.profile, f"{implementation}-{case}.txt")
+        busy = profiled(step, texts[-1], is_gpu, path)
     print(
         json.dumps(
             {
                 "first": first,
                 "ms": statistics.median(measured),
+                "host": statistics.median(queued[UNMEASURED:] or queued[-1:]),
+                "busy": busy,
                 "peak": peak,
                 "losses": [loss.item() for loss in losses],
             }
@@ -204,11 +216,42 @@ def measure(implementation: str, case: str, options: argparse.Namespace):
     )
 
 
+def profiled(step, text, is_gpu: bool, path: str):
+    """Writes what three steps spend where; gives the GPU's milliseconds of one, None without a GPU."""
+    import torch
+    from torch.profiler import ProfilerActivity, profile
+
+    activities = [ProfilerActivity.CPU] + ([ProfilerActivity.CUDA] if is_gpu else [])
+    with profile(activities=activities) as found:
+        for _ in range(PROFILED):
+            step(text)
+        if is_gpu:
+            torch.cuda.synchronize()
+    averages = found.key_averages()
+    orders = ["self_cpu_time_total"] + (["self_device_time_total"] if is_gpu else [])
+    with open(path, "w", encoding="utf-8") as file:
+        for order in reversed(orders):
+            file.write(f"{PROFILED} steps, by {order}\n")
+            file.write(averages.table(sort_by=order, row_limit=40, max_name_column_width=90))
+            file.write("\n\n")
+    if not is_gpu:
+        return None
+    kernels = [
+        each.self_device_time_total
+        for each in averages
+        if each.device_type == torch.autograd.DeviceType.CUDA
+        and not getattr(each, "is_user_annotation", False)  # spans of kernels
+    ]
+    return sum(kernels) / (1e3 * PROFILED)
+
+
 def run(implementation: str, case: str, options: argparse.Namespace):
     """What a fresh process measures; a sentence where it fails."""
     command = [sys.executable, __file__, "--one", implementation, case, "--device", options.device]
     for name in ("length", "layers", "steps"):
         command += [f"--{name}", str(getattr(options, name))]
+    if options.profile:
+        command += ["--profile", options.profile]
     with tempfile.TemporaryDirectory() as folder:
         caches = ("TESELA_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
         environment = {**os.environ, **{name: os.path.join(folder, name) for name in caches}}
@@ -238,8 +281,11 @@ def main() -> int:
     parser.add_argument(
         "--seconds", type=float, default=120, help="that a process may take; default: 120"
     )
+    parser.add_argument("--profile", help="a folder for a profile of each process")
     parser.add_argument("--one", nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.profile:
+        os.makedirs(options.profile, exist_ok=True)
     if options.device == "cuda" and not torch.cuda.is_available():
         print("skipped: torch.cuda.is_available() is false", file=sys.stderr)
         return 77
@@ -253,24 +299,26 @@ def main() -> int:
         "autocast to bfloat16\n"
     )
     print(
-        "| case | implementation | ms a step | peak, MiB | first step, s | first loss | last loss "
-        "| largest difference |"
+        "| case | implementation | ms a step | host, ms | GPU, ms | peak, MiB | first step, s "
+        "| first loss | last loss | largest difference |"
     )
-    print("|---|---|---:|---:|---:|---:|---:|---:|", flush=True)
+    print("|---|---|---:|---:|---:|---:|---:|---:|---:|---:|", flush=True)
     for case in options.cases:
         base = None
         for name in options.implementations:
             got = run(name, case, options)
             if isinstance(got, str):
-                print(f"| {CASES[case]} | {name} | {got} | | | | | |", flush=True)
+                print(f"| {CASES[case]} | {name} | {got} | | | | | | | |", flush=True)
                 continue
             losses = got["losses"]
             base = losses if base is None else base
             apart = max(abs(a - b) for a, b in zip(losses, base, strict=True))
             difference = "NaN" if math.isnan(sum(losses)) else f"{apart:.1e}"
+            busy = "" if got["busy"] is None else f"{got['busy']:.2f}"
             print(
-                f"| {CASES[case]} | {name} | {got['ms']:.2f} | {got['peak'] / 2**20:.0f} "
-                f"| {got['first']:.2f} | {losses[0]:.4f} | {losses[-1]:.4f} | {difference} |",
+                f"| {CASES[case]} | {name} | {got['ms']:.2f} | {got['host']:.2f} | {busy} "
+                f"| {got['peak'] / 2**20:.0f} | {got['first']:.2f} | {losses[0]:.4f} "
+                f"| {losses[-1]:.4f} | {difference} |",
                 flush=True,
             )
     return 0

@@ -10,32 +10,9 @@
 
 #include "tesela/Gradient.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <cstdio>
 
 namespace tesela::tool {
-
-/// "d score / d a[h, i] = c[h, i, k]    for i < 8".
-static std::string format(const PartialDerivative &partial, const char *of) {
-  std::string by = partial.by;
-  if (!partial.indices.empty())
-    by += fmt::format("[{}]", fmt::join(partial.indices, ", "));
-  std::string rounds;
-  if (!partial.rounds.empty())
-    rounds = fmt::format("    for {}", fmt::join(partial.rounds, ", "));
-  return fmt::format("d {} / d {} = {}{}\n", of, by, partial.text, rounds);
-}
-
-static std::string format(const Derivatives &derivatives, const char *of) {
-  std::string text;
-  for (const std::string &let : derivatives.lets)
-    text += let + "\n";
-  for (const PartialDerivative &partial : derivatives.partials)
-    text += format(partial, of);
-  return text;
-}
 
 int gradient(const GradientOptions &options) {
   Result<OpenedVariant> opened = openVariant(options.variant);
@@ -48,10 +25,7 @@ int gradient(const GradientOptions &options) {
   Result<VariantGradient> gradient = variantGradient(file.text, file.path, *constants);
   if (!gradient)
     return report(gradient.error());
-  std::string text = format(gradient->score, "score");
-  if (gradient->sink)
-    text += format(*gradient->sink, "sink");
-  print(text);
+  print(gradientText(*gradient));
   std::fputs(gradient->notes.c_str(), stderr);
   return exitSuccess;
 }

@@ -19,7 +19,7 @@ from torch import Tensor
 from tesela._variant import Variant, as_variant
 from tesela.torch._gradients import Function, gradients_by, gradients_for, keep, kept, trained
 from tesela.torch._launch import EAGER, check_tensors, launch
-from tesela.torch._launch_backward import launch_backward
+from tesela.torch._launch_backward import begin_gradients, launch_backward
 from tesela.torch._launch_parameters import launch_parameters
 from tesela.torch._operator import (
     ATTENTION,
@@ -110,6 +110,7 @@ def _by_rules(
     if _is_autocasting() and torch.is_autocast_enabled(q.device.type):
         q, k, v = autocast(q.device.type, (q, k, v))
     if is_differentiated:
+        begin_gradients(q, k, v, request, names)
         of_names = (request.given[name] for name in names)
         result, lse = _Eager.apply(q, k, v, request, names, *of_names)
     else:

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -14,6 +15,7 @@ from tesela.torch._launch import _CUDA_TYPES, _HOST_TYPES, new_output, new_works
 from tesela.torch._request import Request
 
 _CUDA_ALIGNMENT: Final = 16  # bytes, of addresses and strides
+_any_requires_grad: Any = torch._C._any_requires_grad
 
 
 def new_gradients(q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -46,6 +48,36 @@ def with_numbers(values: tuple[Any, ...]) -> tuple[Any, ...]:
         value.item() if isinstance(value, Tensor) and value.dim() == 0 else value
         for value in values
     )
+
+
+def begin_gradients(
+    q: Tensor, k: Tensor, v: Tensor, request: Request, names: Sequence[str]
+) -> None:
+    """Has the kernels of the gradients made in the background, while the forward pass makes its own.
+
+    So the first step waits for the slowest of them, not for their sum. Nothing comes of it where
+    they are there, or were asked for.
+
+    Args:
+        q: as for the forward launch, and so are k, v and the request.
+        k: see q.
+        v: see q.
+        request: see q.
+        names: of the parameters that are trained.
+    """
+    variant = request.variant
+    _, constants = variant._arguments(request.parameters)
+    kind = (_CUDA_TYPES if q.is_cuda else _HOST_TYPES).get(q.dtype)
+    if kind is None or q.dim() != 4 or v.dim() != 4:
+        return  # the launch says what is wrong
+    which = (kind, q.shape[3], v.shape[3], q.get_device(), constants)
+    axis = 1 if request.is_bshd else 2
+    lengths = q.shape[axis], k.shape[axis]
+    if _any_requires_grad(q, k, v):
+        variant._begin(*lengths, (*which, "backward"))
+    if names:
+        bindings = tuple(f"gradient={name}" for name in names)
+        variant._begin(*lengths, (*which, "backward_parameters"), bindings)
 
 
 def launch_backward(

@@ -117,7 +117,8 @@ TESELA_EXPORT Result<Comparison> compare(const Reference &reference, const Tenso
 /// derivative in f32, O as the forward pass's `base`, P, dS and O rounded to `type`, and the rest
 /// in double. `magnitude` and `termNorm` are those of the terms that are added, in which dS counts
 /// as P (|dP - D| + |dO ∘ O|), with the norm of dO ∘ O; in f32, where sums are what is rounded, as
-/// P times the magnitudes of all that dP and D add. `lse` is -inf where a row has no pair, else 0.
+/// P times the magnitudes of all that dP and D add, and P as P (1 + (|S| + |L|) / 4), since
+/// roundings of S and L are errors of P. `lse` is -inf where a row has no pair, else 0.
 struct GradientReference {
   Reference dq, dk, dv;
 };

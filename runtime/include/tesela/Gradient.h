@@ -10,6 +10,7 @@
 #include "tesela/Variant.h"
 #include "tesela/VariantGradient.h"
 
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -25,6 +26,11 @@ namespace tesela {
 TESELA_EXPORT Result<VariantGradient>
 variantGradient(std::string_view text, std::string_view file,
                 const std::vector<ScalarArgument> &constants = {});
+
+/// The derivatives as lines, as `tesela gradient` prints them: the `let` statements, then one for
+/// each derivative, "d score / d a[h, i] = c[h, i, k]    for i < 8"; those of the sink behind those
+/// of the score.
+TESELA_EXPORT std::string gradientText(const VariantGradient &gradient);
 
 } // namespace tesela
 

@@ -29,6 +29,7 @@
 #include "tesela/c/check.h"
 #include "tesela/c/context.h"
 #include "tesela/c/explain.h"
+#include "tesela/c/gradient.h"
 #include "tesela/c/kernel.h"
 #include "tesela/c/preparation.h"
 #include "tesela/c/tensor.h"
