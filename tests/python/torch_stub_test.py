@@ -20,54 +20,18 @@ import tesela
 
 pytest.importorskip("torch", reason="the tests of the PyTorch layer need PyTorch")
 STUB = Path(tesela.__file__).parents[2] / "tests" / "cuda-stub"
+SOURCES = Path(__file__).parents[1] / "cuda-stub"
 
 PROGRAM = r"""
-import ctypes, json, sys
+import json, sys
 import torch
 
 DEVICE, CURRENT = map(int, sys.argv[1:3])
+sys.path.insert(0, sys.argv[3])
+import torch_on_stub
+
 asked = []
-
-
-class View(ctypes.Structure):
-    _fields_ = [("data", ctypes.c_void_p), ("device_type", ctypes.c_int32),
-                ("device_index", ctypes.c_int32), ("rest", ctypes.c_byte * 40)]
-
-
-# DLPack's exchange interface of PyTorch, whose tensors say that they are CUDA's.
-Exchange = ctypes.c_void_p * 7
-ask_view = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.POINTER(View))
-ask_stream = ctypes.PYFUNCTYPE(
-    ctypes.c_int, ctypes.c_int32, ctypes.c_int32, ctypes.POINTER(ctypes.c_void_p))
-api, name = ctypes.pythonapi, ctypes.create_string_buffer(b"dlpack_exchange_api")
-api.PyCapsule_GetPointer.restype = ctypes.c_void_p
-api.PyCapsule_GetPointer.argtypes = [ctypes.py_object, ctypes.c_void_p]
-api.PyCapsule_New.restype = ctypes.py_object
-api.PyCapsule_New.argtypes = [ctypes.c_void_p] * 3
-place = ctypes.addressof(name)
-exchange = Exchange.from_buffer_copy(
-    Exchange.from_address(
-        api.PyCapsule_GetPointer(torch.Tensor.__dlpack_c_exchange_api__, place)))
-pytorchs = ask_view(exchange[5])
-
-
-@ask_view
-def view(tensor, result):
-    code = pytorchs(tensor, result)
-    result.contents.device_type, result.contents.device_index = 2, DEVICE
-    return code
-
-
-@ask_stream
-def stream(kind, device, result):
-    asked.append(["stream", kind, device])
-    result[0] = None
-    return 0
-
-
-exchange[5], exchange[6] = (ctypes.cast(each, ctypes.c_void_p).value for each in (view, stream))
-torch.Tensor.__dlpack_c_exchange_api__ = api.PyCapsule_New(
-    ctypes.addressof(exchange), place, None)
+torch_on_stub.show_as_cuda(DEVICE, lambda kind, device: asked.append(["stream", kind, device]))
 
 
 def quick(shape, strides, dtype):
@@ -82,11 +46,9 @@ def elsewhere(shape, strides, dtype, device):
 
 def workspace(count, device):
     asked.append(["workspace", device])
-    kept.append(torch.empty(count + 256, dtype=torch.uint8))
-    return kept[-1][-kept[-1].data_ptr() % 256 :][:count]
+    return torch_on_stub.new_workspace(count)
 
 
-kept = []
 torch._C._cuda_getDevice = lambda: CURRENT
 torch._C._dynamo.guards._empty_strided_cuda = quick
 import tesela
@@ -123,7 +85,7 @@ def asked(tmp_path: Path, device: int, current: int) -> Any:
         "TESELA_CACHE_DIR": str(tmp_path),
     }
     ran = subprocess.run(
-        [sys.executable, "-c", PROGRAM, str(device), str(current)],
+        [sys.executable, "-c", PROGRAM, str(device), str(current), str(SOURCES)],
         capture_output=True,
         text=True,
         env=environment,
