@@ -34,19 +34,20 @@ asked = []
 torch_on_stub.show_as_cuda(DEVICE, lambda kind, device: asked.append(["stream", kind, device]))
 
 
+def made(shape, strides, dtype):
+    if dtype is torch.bool:  # bytes for a workspace
+        return torch_on_stub.new_workspace(*shape).view(dtype)
+    return torch.empty_strided(shape, strides, dtype=dtype)
+
+
 def quick(shape, strides, dtype):
     asked.append(["current", shape, strides, str(dtype)])
-    return torch.empty_strided(shape, strides, dtype=dtype)
+    return made(shape, strides, dtype)
 
 
 def elsewhere(shape, strides, dtype, device):
     asked.append(["elsewhere", shape, strides, str(dtype), device])
-    return torch.empty_strided(shape, strides, dtype=dtype)
-
-
-def workspace(count, device):
-    asked.append(["workspace", device])
-    return torch_on_stub.new_workspace(count)
+    return made(shape, strides, dtype)
 
 
 torch._C._cuda_getDevice = lambda: CURRENT
@@ -54,7 +55,7 @@ torch._C._dynamo.guards._empty_strided_cuda = quick
 import tesela
 from tesela.torch import _dispatch, _launch
 
-_launch._empty_on, _launch.new_workspace = elsewhere, workspace
+_launch._empty_on = elsewhere
 _dispatch._attend = _launch.make_eager(_launch.QUICK).attend
 q = torch.ones(2, 4, 33, 64, dtype=torch.bfloat16)
 swapped = q.transpose(1, 2).contiguous().transpose(1, 2)
@@ -114,5 +115,8 @@ def test_what_is_asked(tmp_path: Path, device: int, current: int) -> None:
         stream,
     ]
     assert given == [stream]
-    assert documents == [whole, stream, ["workspace", device]]
+    workspace = documents.pop()
+    assert documents == [whole, stream]
+    (count,) = workspace[1]
+    assert count > 0 and workspace == output([count], [1], "torch.bool")
     assert refused == [["error"]]

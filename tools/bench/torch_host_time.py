@@ -207,10 +207,16 @@ def on_stub() -> None:
     torch_on_stub.show_as_cuda_quickly()
     torch._C._cuda_getDevice = lambda: 0  # type: ignore[attr-defined]
     guards: Any = torch._C._dynamo.guards
-    guards._empty_strided_cuda = guards._empty_strided_cpu
+    memory = torch_on_stub.new_workspace(1 << 20)
+
+    def empty(shape: Any, strides: Any, dtype: torch.dtype) -> torch.Tensor:
+        if dtype is torch.bool:  # bytes for a workspace
+            return memory[: shape[0]].view(dtype)
+        return guards._empty_strided_cpu(shape, strides, dtype)
+
+    guards._empty_strided_cuda = empty
     from tesela.torch import _dispatch, _launch
 
-    memory = torch_on_stub.new_workspace(1 << 20)
     _launch.new_workspace = lambda count, device: memory[:count]
     _launch.EAGER = _launch.make_eager(_launch.QUICK)
     _dispatch._attend = _launch.EAGER.attend
