@@ -185,9 +185,7 @@ class Case:
         functions = (
             filled.function("tesela_check_tensors"),
             filled.function("tesela_launch_tensors", ctypes.c_void_p(stream)),
-            lambda: kernel.launch(
-                q, q, q, out, logarithms, None, values, False, stream, workspace
-            ),
+            lambda: kernel.launch(q, q, q, out, logarithms, None, values, False, stream, workspace),
             lambda: eager.launch(q, q, q, *rest),
             lambda: eager.attend(q, q, q, *rest),
             lambda: _dispatch.attention(q, q, q, *rest),
