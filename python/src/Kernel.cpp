@@ -430,9 +430,21 @@ private:
   }
 };
 
-/// Device memory for a launch, where it needs some. It must stay until the launch is done: that is
-/// the caller's allocator's matter.
-bool lendWorkspace(const tesela_kernel *kernel, const Allocate &allocate,
+/// A function of Python's, of a number of bytes.
+class AllocatingFunction : public Allocator {
+public:
+  explicit AllocatingFunction(PyObject *function) : function(function) {}
+  Owned allocate(size_t bytes) const override {
+    Owned size(PyLong_FromSize_t(bytes));
+    return Owned(size ? PyObject_CallFunctionObjArgs(function, size.get(), nullptr) : nullptr);
+  }
+
+private:
+  PyObject *function;
+};
+
+/// Device memory for a launch, where it needs some.
+bool lendWorkspace(const tesela_kernel *kernel, const Allocator &allocator,
                    tesela_tensor_arguments &arguments, Owned &memory) {
   size_t bytes;
   if (tesela_kernel_workspace_bytes_of_tensors(kernel, &arguments, &bytes) != TESELA_OK) {
@@ -441,10 +453,7 @@ bool lendWorkspace(const tesela_kernel *kernel, const Allocate &allocate,
   }
   if (bytes == 0)
     return true;
-  Owned size(PyLong_FromSize_t(bytes));
-  memory = Owned(
-      size ? PyObject_CallFunctionObjArgs(allocate.function, size.get(), allocate.device, nullptr)
-           : nullptr);
+  memory = allocator.allocate(bytes);
   tesela_tensor view;
   Owned holder;
   if (!memory || !readTensor(memory.get(), "the workspace", view, holder))
@@ -454,13 +463,12 @@ bool lendWorkspace(const tesela_kernel *kernel, const Allocate &allocate,
   return true;
 }
 
-bool run(Kernel &kernel, Launch &launch, void *stream, const Allocate &allocate, bool needsMemory) {
+bool run(Kernel &kernel, Launch &launch, void *stream, const Allocator *allocator) {
   tesela_kernel *chosen = find(kernel, bucketFor(kernel, launch.queries(), launch.keys()));
   if (!chosen)
     return false;
   Owned workspace;
-  if (allocate.function != Py_None && needsMemory &&
-      !lendWorkspace(chosen, allocate, launch.given, workspace))
+  if (allocator && !lendWorkspace(chosen, *allocator, launch.given, workspace))
     return false;
   tesela_code code;
   {
@@ -490,7 +498,8 @@ PyObject *launchTensors(PyObject *self, PyObject *const *arguments, Py_ssize_t c
   void *stream = PyLong_AsVoidPtr(streamOf);
   if (!stream && PyErr_Occurred())
     return nullptr;
-  if (!run(kernel, launch, stream, {allocate, nullptr}, needsMemory))
+  AllocatingFunction allocator(allocate);
+  if (!run(kernel, launch, stream, needsMemory && allocate != Py_None ? &allocator : nullptr))
     return nullptr;
   Py_RETURN_NONE;
 }
@@ -608,7 +617,8 @@ PyMethodDef methods[] = {
      "allocate); of a kernel of the algorithm \"backward\""},
     {"launch_parameters",
      reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(launchParameters)), METH_FASTCALL,
-     "launch_parameters(q, k, v, o, lse, do, dlse, scale, values, is_bshd, stream, allocate, names, "
+     "launch_parameters(q, k, v, o, lse, do, dlse, scale, values, is_bshd, stream, allocate, "
+     "names, "
      "gradients); of a kernel of the algorithm \"backward_parameters\""},
     {"address", address, METH_VARARGS,
      "address(queries, keys): the tesela_kernel * for launches of these lengths, as a number; "
@@ -637,13 +647,13 @@ PyType_Spec spec = {"tesela._native.Kernel", sizeof(KernelObject), 0, Py_TPFLAGS
 } // namespace
 
 bool launchViews(PyObject *object, const tesela_tensor *views, bool hasLse, PyObject *scale,
-                 PyObject *values, void *stream, const Allocate &allocate) {
+                 PyObject *values, void *stream, const Allocator *allocator) {
   if (!asObject(object, kernelType, "kernel"))
     return false;
   Kernel &kernel = kernelOf(object);
   Launch launch;
   return launch.take(kernel, views, hasLse, scale, values) &&
-         run(kernel, launch, stream, allocate, kernel.captureCount > 0);
+         run(kernel, launch, stream, kernel.captureCount > 0 ? allocator : nullptr);
 }
 
 bool addKernelType(PyObject *module) { return addType(module, spec, "Kernel", kernelType); }

@@ -26,6 +26,7 @@
 #include "XlaAbi.h"
 
 #include <algorithm>
+#include <atomic>
 #include <mutex>
 #include <shared_mutex>
 #include <string>
@@ -70,14 +71,15 @@ xla::Error *failWithLast(const xla::Api *api) {
   return fail(api, tesela_last_error_code(), tesela_last_error());
 }
 
-/// XLA asks for a handler's version before it registers it. False: it is a call.
-bool answersMetadata(xla::CallFrame &frame) {
+/// XLA asks for a handler's version before it registers it, and what it may do with calls. False:
+/// it is a call.
+bool answersMetadata(xla::CallFrame &frame, uint32_t traits) {
   if (!frame.extensions || frame.extensions->type != xla::metadataExtension)
     return false;
   auto *extension = reinterpret_cast<xla::MetadataExtension *>(frame.extensions);
   extension->metadata->version.major = xla::majorVersion;
   extension->metadata->version.minor = xla::minorVersion;
-  extension->metadata->traits = 0;
+  extension->metadata->traits = traits;
   return true;
 }
 
@@ -468,11 +470,15 @@ private:
   }
 
   /// Gradients, and masks that read captured tensors, need memory; it comes from XLA's allocator.
+  /// In a capture that would give it to others before the graph runs: there the graph owns memory.
   xla::Error *lendWorkspace(const tesela_kernel *kernel, xla::MemoryFree &memory) {
     size_t bytes;
     if (tesela_kernel_workspace_bytes_of_tensors(kernel, &given, &bytes) != TESELA_OK)
       return failWithLast(api);
-    if (bytes == 0)
+    int isCaptured = 0;
+    if (bytes > 0 && tesela_kernel_is_captured(kernel, stream, &isCaptured) != TESELA_OK)
+      return failWithLast(api);
+    if (bytes == 0 || isCaptured)
       return nullptr;
     constexpr size_t multiple = 256;    // the library's
     constexpr size_t xlaAlignment = 16; // the most that XLA promises
@@ -489,11 +495,21 @@ private:
   }
 };
 
+std::atomic<long long> callCount = 0;
+
+/// A call on a GPU launches the same kernels each time, as its attributes and shapes say, and
+/// whatever it does besides (it may compile) is allowed in a capture: so XLA may record it.
 template <bool isHost> xla::Error *handle(xla::CallFrame *frame) {
-  return answersMetadata(*frame) ? nullptr : Call(*frame, isHost).run();
+  constexpr uint32_t traits = isHost ? 0 : xla::commandBufferCompatible;
+  if (answersMetadata(*frame, traits))
+    return nullptr;
+  ++callCount;
+  return Call(*frame, isHost).run();
 }
 
 } // namespace
+
+PyObject *xlaCalls(PyObject *, PyObject *) { return PyLong_FromLongLong(callCount); }
 
 PyObject *xlaHandlers(PyObject *, PyObject *newFinder) {
   Py_INCREF(newFinder);

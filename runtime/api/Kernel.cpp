@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 #include "api/State.h"
+#include "backend/EnteredDevice.h"
 #include "events/ProfilerRange.h"
 #include "frontend/Dropout.h"
 
@@ -114,7 +115,23 @@ Status Kernel::checkArguments(const LaunchArguments &arguments) const {
   return checkAll(lastingKernel(*state, arguments), arguments, checked, sizes);
 }
 
+bool mayTakeWorkspace(const Kernel::State &state) {
+  bool hasOthers = state.tuned && (state.tuned->swaps() || state.tuned->isUsed());
+  return hasOthers || state.kernel->plan.hasWorkspaces();
+}
+
+Result<bool> isCaptured(const Kernel::State &state, void *stream) {
+  const LoadedCode &code = *state.kernel->code;
+  EnteredDevice device(code);
+  if (Status status = device.status(); !status)
+    return status.error();
+  Result<StreamUse> use = code.streamUse(stream, /*isNumbered=*/false);
+  return use ? Result<bool>(use->isCaptured) : use.error();
+}
+
 Result<size_t> Kernel::workspaceBytes(const LaunchArguments &arguments) const {
+  if (!mayTakeWorkspace(*state))
+    return size_t(0);
   const LoadedKernel &kernel = lastingKernel(*state, arguments);
   CheckedArguments checked;
   LaunchSizes sizes;

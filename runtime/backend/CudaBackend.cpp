@@ -7,8 +7,9 @@
 #include "backend/LaunchCounters.h"
 #include "driver/ClearMemory.h"
 #include "driver/CurrentContext.h"
-#include "driver/EncodeTensorMap.h"
 #include "driver/GraphOwned.h"
+#include "driver/KnownTensorMaps.h"
+#include "system/ThreadOwn.h"
 
 #include <algorithm>
 
@@ -166,6 +167,7 @@ public:
 
   const DriverApi &driverApi() const { return api; }
   CUctx_st *contextHandle() const { return context; }
+  int deviceHandle() const { return handle; }
 
 private:
   /// The device's context, and captures of graphs left alone, for as long as a call lasts.
@@ -254,7 +256,10 @@ public:
     return cuda::keepForGraph(api, static_cast<CUgraph_st *>(use.graph), std::move(kept));
   }
   Status encodeTensorMap(const TensorTiling &tiling, TensorMap &map) const override {
-    return cuda::encodeTensorMap(api, tiling, map);
+    // A thread's own, so that no launch waits for another's.
+    KnownTensorMaps *known = ThreadOwn<KnownTensorMaps>::get();
+    return known ? known->find(api, backend->deviceHandle(), tiling, map)
+                 : cuda::encodeTensorMap(api, tiling, map);
   }
   Status launch(size_t index, int64_t items, void **arguments, void *stream) const override {
     const Entry &entry = entries[index];

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from tesela._errors import InvalidArgumentError, UnsupportedError
-from tesela._variant import as_variant
+from tesela._variant import Variant, as_variant
 from tesela.torch._dispatch import attention
 from tesela.torch._dropout import dropout
 from tesela.torch._gradients import why_no_gradients
@@ -179,14 +179,15 @@ def _compute(
     if attn_mask is not None:
         batch = tuple(q.shape[:1]) if lead is None else lead
         axes, mask = _mask_axes(attn_mask, batch, q.shape[1], q.shape[2], k.shape[2])
-        variant = as_variant(_mask_text(axes, mask.dtype))
+        variant: Variant | str = as_variant(_mask_text(axes, mask.dtype))
+        name = variant.name
         parameters["m"] = mask
     else:
-        variant = as_variant("causal" if is_causal else "full")
+        variant = name = "causal" if is_causal else "full"
     if dropout_p != 0:
-        variant = variant._dropping({"dropout.p": dropout_p, **dropout(q, None)})
+        variant = as_variant(variant)._dropping({"dropout.p": dropout_p, **dropout(q, None)})
     result: Tensor = attention(q, k, v, variant, scale, False, False, None, parameters)
-    record("tesela", variant.name, None)
+    record("tesela", name, None)
     if lead is None:
         return result
     shape = result.shape[1:] if max(query.dim(), key.dim(), value.dim()) > 2 else result.shape[2:]
@@ -204,19 +205,15 @@ def attempt(
     enable_gqa: bool = False,
 ) -> Tensor | str:
     """The result; or a sentence where Tesela cannot do what PyTorch can."""
-
-    def reason() -> str | None:
-        return _why_unsupported(query, key, value, attn_mask, scale)
-
-    def result() -> Tensor:
-        return _compute(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
-
     if torch.compiler.is_compiling():
-        return reason() or result()
+        sentence = _why_unsupported(query, key, value, attn_mask, scale)
+        if sentence is not None:
+            return sentence
+        return _compute(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
     try:  # The launch checks the same, and in less time.
-        return result()
+        return _compute(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
     except Exception:
-        sentence = reason()
+        sentence = _why_unsupported(query, key, value, attn_mask, scale)
         if sentence is None:
             raise
         return sentence

@@ -143,7 +143,8 @@ public:
   Status checkArguments(const LaunchArguments &arguments) const;
 
   /// Bytes of arguments.workspace that a launch of `arguments` takes, whose own workspace is not
-  /// looked at; 0: it needs none. Grows with the extents of captured tensors only.
+  /// looked at; 0: it needs none. Grows with the extents of captured tensors only. Arguments that do
+  /// not fit are an error where the kernel has launches that need one; else launch() tells of them.
   Result<size_t> workspaceBytes(const LaunchArguments &arguments) const;
 
   struct State;

@@ -220,7 +220,8 @@ TESELA_API tesela_code tesela_check_arguments(const tesela_kernel *kernel,
                                               const tesela_launch_arguments *arguments);
 
 /* Writes to *bytes what a launch of `arguments`, whose own workspace is not looked at, takes; 0: it
- * needs none. */
+ * needs none. Arguments that do not fit are an error where the kernel has launches that need one;
+ * else the launch tells of them. */
 TESELA_API tesela_code tesela_kernel_workspace_bytes(const tesela_kernel *kernel,
                                                      const tesela_launch_arguments *arguments,
                                                      size_t *bytes);
@@ -273,6 +274,12 @@ TESELA_API tesela_code tesela_check_tensors(const tesela_kernel *kernel,
 /* tesela_kernel_workspace_bytes for tesela_launch_tensors. */
 TESELA_API tesela_code tesela_kernel_workspace_bytes_of_tensors(
     const tesela_kernel *kernel, const tesela_tensor_arguments *arguments, size_t *bytes);
+
+/* Writes to *is_captured whether a launch of the kernel on `stream` would now become part of a graph
+ * (1) or run (0; always on the host). Memory that is given back when the call has been made is no
+ * workspace for a graph, which runs later: leave workspace NULL there, and the graph owns memory. */
+TESELA_API tesela_code tesela_kernel_is_captured(const tesela_kernel *kernel, void *stream,
+                                                 int *is_captured);
 
 #ifdef __cplusplus
 } /* extern "C" */
