@@ -14,6 +14,7 @@
 //===----------------------------------------------------------------------===//
 #include "targets/common/LoadUses.h"
 #include "targets/nvvm/CarriedCounts.h"
+#include "targets/nvvm/ColumnsInPlace.h"
 #include "targets/nvvm/FragmentOrder.h"
 #include "targets/nvvm/Passes.h"
 #include "targets/nvvm/RoleRegisters.h"
@@ -509,15 +510,18 @@ private:
                                       lane.buffer, stage);
     Operation *first = firstUse(load);
     load.replaceAllUsesWith(tile);
+    Value readUntil = tile;
     if (type.isSingleRow()) { // into registers where it is needed
       builder.setInsertionPoint(first);
       Value columns = pipe::ConvertOp::create(builder, loc, type, tile);
       tile.replaceAllUsesExcept(columns, columns.getDefiningOp());
+      if (nvvm::readInPlace(columns))
+        readUntil = columns;
     }
     // A buffer that is filled once is never overwritten by another block.
     if (items || lane.inLoop || load->getParentOfType<scf::ForOp>() ||
         lane.buffer.getBuffer().getType().getStages() > 1) {
-      builder.setInsertionPointAfter(lastUse(tile));
+      builder.setInsertionPointAfter(lastUse(readUntil));
       pipe::ReleaseOp::create(builder, loc, lane.channel, use);
     }
     load.erase();
