@@ -254,7 +254,8 @@ def library() -> Any:
     sys.path.insert(0, str(Path(__file__).parents[2] / "tools" / "bench"))
     import c_api
 
-    path = next(line.split()[-1] for line in open("/proc/self/maps") if "libtesela.so" in line)
+    maps = Path("/proc/self/maps").read_text(encoding="utf-8").splitlines()
+    path = next(line.split()[-1] for line in maps if "libtesela.so" in line)
     return c_api, c_api.Library(path)
 
 
