@@ -12,6 +12,7 @@
 #include "system/ThreadOwn.h"
 
 #include <algorithm>
+#include <atomic>
 
 namespace tesela {
 
@@ -165,9 +166,11 @@ public:
   }
   Result<double> time(const std::function<Status()> &work, void *stream) const override;
 
+  /// No other backend of the process ever has it.
+  const uint64_t number = ++count;
+
   const DriverApi &driverApi() const { return api; }
   CUctx_st *contextHandle() const { return context; }
-  int deviceHandle() const { return handle; }
 
 private:
   /// The device's context, and captures of graphs left alone, for as long as a call lasts.
@@ -194,6 +197,8 @@ private:
   }
 
   std::string byDriver() const { return " driver " + std::to_string(api.version); }
+
+  static inline std::atomic<uint64_t> count = 0;
 
   const DriverApi &api;
   int handle;
@@ -258,7 +263,7 @@ public:
   Status encodeTensorMap(const TensorTiling &tiling, TensorMap &map) const override {
     // A thread's own, so that no launch waits for another's.
     KnownTensorMaps *known = ThreadOwn<KnownTensorMaps>::get();
-    return known ? known->find(api, backend->deviceHandle(), tiling, map)
+    return known ? known->find(api, backend->number, tiling, map)
                  : cuda::encodeTensorMap(api, tiling, map);
   }
   Status launch(size_t index, int64_t items, void **arguments, void *stream) const override {

@@ -6,11 +6,11 @@
 
 namespace tesela::cuda {
 
-size_t KnownTensorMaps::place(int device, const TensorTiling &tiling) {
+size_t KnownTensorMaps::place(uint64_t owner, const TensorTiling &tiling) {
   // Addresses and strides are multiples of large powers of two. A product's upper bits depend on
   // all of a number's; they come down before the next one.
   constexpr uint64_t golden = 0x9e3779b97f4a7c15; // 2^64 divided by the golden ratio
-  uint64_t mixed = reinterpret_cast<uintptr_t>(tiling.address) + uint64_t(device);
+  uint64_t mixed = reinterpret_cast<uintptr_t>(tiling.address) + owner;
   for (uint64_t number : {tiling.extents[1], tiling.extents[2], tiling.strideBytes[0],
                           uint64_t(tiling.boxRows) << 32 | tiling.boxHeads}) {
     mixed = (mixed ^ number) * golden;
@@ -19,16 +19,16 @@ size_t KnownTensorMaps::place(int device, const TensorTiling &tiling) {
   return mixed % count;
 }
 
-Status KnownTensorMaps::find(const DriverApi &api, int device, const TensorTiling &tiling,
+Status KnownTensorMaps::find(const DriverApi &api, uint64_t owner, const TensorTiling &tiling,
                              TensorMap &map) {
-  Entry &entry = entries[place(device, tiling)];
-  if (entry.device == device && entry.tiling == tiling) {
+  Entry &entry = entries[place(owner, tiling)];
+  if (entry.owner == owner && entry.tiling == tiling) {
     map = entry.map;
     return Status::success();
   }
   if (Status status = encodeTensorMap(api, tiling, map); !status)
     return status;
-  entry = {device, tiling, map};
+  entry = {owner, tiling, map};
   return Status::success();
 }
 

@@ -20,21 +20,22 @@ namespace tesela::cuda {
 /// is encoded from the same numbers is the same map.
 class KnownTensorMaps {
 public:
-  /// The map of `tiling` for the device with that handle, known or encoded now.
-  Status find(const DriverApi &api, int device, const TensorTiling &tiling, TensorMap &map);
+  /// The map of `tiling` for a device, known or encoded now. `owner` is a number of whoever uses
+  /// the device, more than 0, which nobody else ever has.
+  Status find(const DriverApi &api, uint64_t owner, const TensorTiling &tiling, TensorMap &map);
 
 private:
   /// The attention of 32 layers has 128 tensors. Where two want one place, the later one has it:
   /// with this many places, which are 128 KiB a thread, that happens to some 25 of 128.
   static constexpr size_t count = 512;
   struct Entry {
-    int device = -1; ///< no device's handle: nothing is known
+    uint64_t owner = 0; ///< nobody's: nothing is known
     TensorTiling tiling;
     TensorMap map;
   };
   std::array<Entry, count> entries;
 
-  static size_t place(int device, const TensorTiling &tiling);
+  static size_t place(uint64_t owner, const TensorTiling &tiling);
 };
 
 } // namespace tesela::cuda

@@ -27,5 +27,7 @@ def test_new_mask(tmp_path: Path) -> None:
     assert "attention notebook(window: i32, page: i32, heading: i32)" in ran.stdout
     error = re.search(r"largest difference to PyTorch: (\S+)", ran.stdout)
     assert error is not None and float(error[1]) < 3e-2, ran.stdout
-    assert re.search(r"Tesela [\d.]+ ms, with a window of 256 [\d.]+; PyTorch [\d.]+ ms", ran.stdout)
+    assert re.search(
+        r"Tesela [\d.]+ ms, with a window of 256 [\d.]+; PyTorch [\d.]+ ms", ran.stdout
+    )
     assert "<svg" in (tmp_path / "notebook.svg").read_text(encoding="utf-8")

@@ -193,6 +193,11 @@ def test_several_devices():
     assert not re.search(r"all-gather", call.lower(*sharded).compile().as_text())
     check(call(*sharded), wanted)
 
+    weight = weight_of(q, v, "bfloat16")
+    exact = exact_gradients((q, k, v), weight, rows >= columns)
+    for function in (lambda *a: local(*a)[0], lambda *a: tesela.attention(*a, "causal")):
+        check_gradients(gradients(function, sharded, weight), exact, "bfloat16")
+
 
 def test_the_library_sees_the_gpu(gpu):
     assert _native.devices("cuda"), "JAX has a GPU, and Tesela finds none"

@@ -219,13 +219,13 @@ TEST(KnownTensorMaps, AnotherNumberIsAnotherMap) {
   auto known = std::make_unique<cuda::KnownTensorMaps>();
   TensorTiling tiling{memory, ElementType::bf16, {128, 7, 3, 2}, {256, 512, 1024}, 96};
   encodings = 0;
-  auto find = [&](int device, const TensorTiling &wanted) {
+  auto find = [&](uint64_t owner, const TensorTiling &wanted) {
     TensorMap map = {};
-    EXPECT_TRUE(known->find(api, device, wanted, map).ok());
+    EXPECT_TRUE(known->find(api, owner, wanted, map).ok());
     return int(map.bytes[127]);
   };
-  EXPECT_EQ(find(0, tiling), 1);
-  EXPECT_EQ(find(0, tiling), 1) << "it was known";
+  EXPECT_EQ(find(1, tiling), 1);
+  EXPECT_EQ(find(1, tiling), 1) << "it was known";
   std::vector<TensorTiling> others(9, tiling);
   others[0].address = memory + 16;
   others[1].type = ElementType::f16;
@@ -237,10 +237,10 @@ TEST(KnownTensorMaps, AnotherNumberIsAnotherMap) {
   others[7].boxHeads = 3;
   others[8].sharing = 3;
   for (size_t i = 0; i < others.size(); ++i) {
-    EXPECT_EQ(find(0, others[i]), encodings) << i;
+    EXPECT_EQ(find(1, others[i]), encodings) << i;
     EXPECT_EQ(encodings, int(i) + 2) << "nothing that differs is taken for it: " << i;
   }
-  EXPECT_EQ(find(1, tiling), int(others.size()) + 2) << "each device has its own";
+  EXPECT_EQ(find(2, tiling), int(others.size()) + 2) << "each owner has its own";
 }
 
 TEST(KnownTensorMaps, OfMoreThanThereIsRoomForAllAreRight) {
@@ -259,7 +259,7 @@ TEST(KnownTensorMaps, OfMoreThanThereIsRoomForAllAreRight) {
       auto *address = reinterpret_cast<void *>(i * step);
       TensorTiling tiling{address, ElementType::bf16, {128, 7, 3, 2}, {256, 512, 1024}, 96};
       TensorMap map = {};
-      ASSERT_TRUE(known->find(api, 0, tiling, map).ok());
+      ASSERT_TRUE(known->find(api, 1, tiling, map).ok());
       ASSERT_EQ(std::memcmp(&map, &address, sizeof address), 0) << i;
     }
   };
@@ -279,7 +279,7 @@ TEST(KnownTensorMaps, AFailureIsNotKept) {
   TensorTiling tiling{nullptr, ElementType::bf16, {128, 7, 3, 2}, {256, 512, 1024}, 96};
   TensorMap map;
   for (int again = 0; again < 2; ++again)
-    EXPECT_EQ(known->find(api, 0, tiling, map).code(), Code::driver);
+    EXPECT_EQ(known->find(api, 1, tiling, map).code(), Code::driver);
 }
 
 TEST(EncodeTensorMap, PackedHeadsLieInsideOfPositions) {

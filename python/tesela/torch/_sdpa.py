@@ -176,11 +176,12 @@ def _compute(
     if not _are_plain(q, k, v):
         q, k, v, lead = _as_four_axes(query, key, value, enable_gqa)
     parameters: dict[str, Any] = {}
+    variant: Variant | str
     if attn_mask is not None:
         batch = tuple(q.shape[:1]) if lead is None else lead
         axes, mask = _mask_axes(attn_mask, batch, q.shape[1], q.shape[2], k.shape[2])
-        variant: Variant | str = as_variant(_mask_text(axes, mask.dtype))
-        name = variant.name
+        biased = as_variant(_mask_text(axes, mask.dtype))
+        variant, name = biased, biased.name
         parameters["m"] = mask
     else:
         variant = name = "causal" if is_causal else "full"
