@@ -95,8 +95,8 @@ double dotOfMagnitudes(const float *a, const float *b, int64_t count) {
 /// What a kept pair adds: P times a row of dO to dv, the derivative of s times a row of k or q to
 /// dq and dk. `base` with a kernel's roundings. `size`: the derivative's size as far as roundings
 /// are relative to it. To 16 bits dS is rounded, and O, from which D is computed: |dP - D| and the
-/// norm of dO ∘ O. In f32 sums are: the magnitudes of all that dP and D add. `sizeOfP`: P's own size;
-/// in f32 what the roundings of S and L leave in exp(S - L) is more than one of P.
+/// norm of dO ∘ O. In f32 sums are: the magnitudes of all that dP and D add. `sizeOfP`: P's own
+/// size; in f32 what the roundings of S and L leave in exp(S - L) is more than one of P.
 struct PairTerms {
   double p = 0, baseP = 0, sizeOfP = 0;
   double ds = 0, baseDs = 0, size = 0;
