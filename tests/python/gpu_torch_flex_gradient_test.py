@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Gradients beside FlexAttention's, for the functions of tools/bench/flex_functions.py.
 
-Both are held against PyTorch in float64, and against each other, on a GPU. FlexAttention compiles for some
-20 seconds a function: let several processes share the file (TESELA_TEST_SHARDS, see conftest.py).
+Both are held against PyTorch in float64, and against each other, on a GPU. FlexAttention compiles
+for some 20 seconds a function: let several processes share the file (TESELA_TEST_SHARDS, see
+conftest.py).
 """
 
 from __future__ import annotations
