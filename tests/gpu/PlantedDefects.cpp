@@ -161,7 +161,8 @@ int main(int count, char **words) {
   bool mended = count > 2 && std::strcmp(words[2], "mended") == 0;
   std::string text = textOf(defect, mended);
   if (text.empty())
-    return fail("give outside, race, count, copy or unwritten, and \"mended\" for the right kernel", 2);
+    return fail("give outside, race, count, copy or unwritten, and \"mended\" for the right kernel",
+                2);
   ContextOptions options;
   options.device = "cuda";
   options.diskCache = false;

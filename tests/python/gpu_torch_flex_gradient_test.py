@@ -1,9 +1,10 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Gradients beside FlexAttention's, for the functions of tools/bench/flex_functions.py. Needs a GPU.
+"""Gradients beside FlexAttention's, for the functions of tools/bench/flex_functions.py.
 
-Both are held against PyTorch in float64, and against each other. FlexAttention compiles for some
-20 seconds a function: let several processes share the file (TESELA_TEST_SHARDS, see conftest.py).
+Both are held against PyTorch in float64, and against each other, on a GPU. FlexAttention compiles
+for some 20 seconds a function: let several processes share the file (TESELA_TEST_SHARDS, see
+conftest.py).
 """
 
 from __future__ import annotations
@@ -18,8 +19,6 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="the tests of the PyTorch layer need PyTorch")
 
-import tesela  # noqa: E402
-import tesela.torch  # noqa: E402
 from torch import Tensor  # noqa: E402
 from torch_gradient_tools import leaves  # noqa: E402
 
@@ -62,7 +61,9 @@ def _largest(found: Tensor, wanted: Tensor, exact: Tensor) -> float:
     """The error's norm over that of the exact gradient, of the worst block of rows of any head."""
     worst = 0.0
     usual = exact.norm() / math.sqrt(exact.numel())
-    for a, b, c in zip(*(each.double().split(ROWS, 2) for each in (found, wanted, exact)), strict=True):
+    for a, b, c in zip(
+        *(each.double().split(ROWS, 2) for each in (found, wanted, exact)), strict=True
+    ):
         size = c.norm(dim=(2, 3)).clamp_min(0.1 * usual * math.sqrt(c[0, 0].numel()))
         worst = max(worst, ((a - b).norm(dim=(2, 3)) / size).max().item())
         assert not a.isnan().any()

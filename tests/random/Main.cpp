@@ -36,11 +36,11 @@ struct Options {
   uint64_t seed = 1;
   std::string device = "host";
   std::string target;
-  std::string replay; ///< a folder of kept texts, or one of them
-  std::string keep;   ///< where texts that fail are kept
+  std::string replay;    ///< a folder of kept texts, or one of them
+  std::string keep;      ///< where texts that fail are kept
   std::string algorithm; ///< of the gradients; empty: attention itself
   int threads = 0;
-  double seconds = 0; ///< no new case is begun behind them; 0: no limit
+  double seconds = 0;  ///< no new case is begun behind them; 0: no limit
   bool verify = false; ///< on a GPU, too
   bool print = false;
 };
@@ -274,16 +274,15 @@ int main(int argc, char **argv) {
   int failed = run.all(cases, begun);
   double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   const Tally &tally = run.tally;
-  std::printf(
-      "%zu variants on %s, %d failed, %.1f s: %lld launches, %lld with some pairs masked, "
-      "%.0f %% of the pairs kept, %lld rows NaN, %lld launches without a finite gradient; "
-      "%.0f ms to compile one, %.0f ms to check it\n",
-      begun, options.device.c_str(), failed, seconds, static_cast<long long>(tally.launches),
-      static_cast<long long>(tally.partial),
-      100.0 * double(tally.kept) / double(std::max<int64_t>(tally.pairs, 1)),
-      static_cast<long long>(tally.nanRows), static_cast<long long>(tally.undefined),
-      double(tally.compileMicroseconds) / 1000 / double(std::max<size_t>(begun, 1)),
-      double(tally.checkMicroseconds) / 1000 / double(std::max<size_t>(begun, 1)));
+  std::printf("%zu variants on %s, %d failed, %.1f s: %lld launches, %lld with some pairs masked, "
+              "%.0f %% of the pairs kept, %lld rows NaN, %lld launches without a finite gradient; "
+              "%.0f ms to compile one, %.0f ms to check it\n",
+              begun, options.device.c_str(), failed, seconds,
+              static_cast<long long>(tally.launches), static_cast<long long>(tally.partial),
+              100.0 * double(tally.kept) / double(std::max<int64_t>(tally.pairs, 1)),
+              static_cast<long long>(tally.nanRows), static_cast<long long>(tally.undefined),
+              double(tally.compileMicroseconds) / 1000 / double(std::max<size_t>(begun, 1)),
+              double(tally.checkMicroseconds) / 1000 / double(std::max<size_t>(begun, 1)));
   if (options.replay.empty())
     std::printf("seeds %llu to %llu; the rest begins with --seed %llu --count %zu\n",
                 static_cast<unsigned long long>(options.seed),

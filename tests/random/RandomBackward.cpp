@@ -158,8 +158,7 @@ std::string RandomBackward::check() {
   };
   for (const Part &part : {Part{"dq", &expected->dq, &dq}, Part{"dk", &expected->dk, &dk},
                            Part{"dv", &expected->dv, &dv}}) {
-    Result<Comparison> comparison =
-        compareGradient(*part.reference, part.held->host(), part.name);
+    Result<Comparison> comparison = compareGradient(*part.reference, part.held->host(), part.name);
     if (!comparison)
       return comparison.error().message();
     if (!comparison->passed)

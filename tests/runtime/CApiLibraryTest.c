@@ -172,10 +172,11 @@ static void test_kernel(void) {
 
 /* What a launch may leave out, and how it may pass parameters: every way gives the same bits. */
 static void test_ways_to_launch(void) {
-  static const char *const text = "attention ways(w: i32 = 9, from: i32[Sk], bias: f32[H], z: f32) {\n"
-                                  "  mask = q - k < w && q >= from[k]\n"
-                                  "  score = s + bias[h] * z\n"
-                                  "}\n";
+  static const char *const text =
+      "attention ways(w: i32 = 9, from: i32[Sk], bias: f32[H], z: f32) {\n"
+      "  mask = q - k < w && q >= from[k]\n"
+      "  score = s + bias[h] * z\n"
+      "}\n";
   static float q[heads * length * head_dim], o[heads * length * head_dim],
       expected[heads * length * head_dim], bias[heads] = {0.5f}, lse[heads * length];
   static int32_t from[length];
@@ -319,7 +320,7 @@ static void test_gradient(void) {
   gradient = NULL;
   expect_error(tesela_variant_gradient(&options, &gradient), TESELA_INVALID_ARGUMENT, "cup");
   options.constant_count = 0;
-  options.variant_text = "attention wrong() { score = t }";
+  options.variant = "attention wrong() { score = t }";
   expect_error(tesela_variant_gradient(&options, &gradient), TESELA_INVALID_VARIANT, "t");
   expect(gradient == NULL, "nothing is made");
   expect(strcmp(tesela_gradient_text(NULL), "") == 0, "no handle, no text");

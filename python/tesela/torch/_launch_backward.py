@@ -53,7 +53,7 @@ def with_numbers(values: tuple[Any, ...]) -> tuple[Any, ...]:
 def begin_gradients(
     q: Tensor, k: Tensor, v: Tensor, request: Request, names: Sequence[str]
 ) -> None:
-    """Has the kernels of the gradients made in the background, while the forward pass makes its own.
+    """Has the kernels of the gradients made in the background, beside that of the forward pass.
 
     So the first step waits for the slowest of them, not for their sum. Nothing comes of it where
     they are there, or were asked for.
