@@ -116,12 +116,15 @@ tile.kernel @backward_keys<block_m, block_n, d_qk, d_v, padded_qk, padded_v, inp
         }
         scf.yield %all : !tile.tile<[block_m, block_n], f32>
       }
-      %Pi = tile.convert %P : !tile.tile<[block_m, block_n], f32> -> !tile.tile<[block_m, block_n], input>
+      %Pd = tile.dropout %P at %keys, %queries : !tile.tile<[block_m, block_n], f32>, !tile.block<key, block_m>, !tile.block<query, block_n>
+      %Pi = tile.convert %Pd : !tile.tile<[block_m, block_n], f32> -> !tile.tile<[block_m, block_n], input>
       %dV2 = tile.dot %Pi, %dO plus %dV1 : (!tile.tile<[block_m, block_n], input>, !tile.tile<[block_n, padded_v], input>, !tile.tile<[block_m, padded_v], f32>) -> !tile.tile<[block_m, padded_v], f32>
       %dP = tile.dot %V, %dO transposed plus %S0 : (!tile.tile<[block_m, padded_v], input>, !tile.tile<[block_n, padded_v], input>, !tile.tile<[block_m, block_n], f32>) -> !tile.tile<[block_m, block_n], f32>
+      %dPd = tile.dropout %dP at %keys, %queries : !tile.tile<[block_m, block_n], f32>, !tile.block<key, block_m>, !tile.block<query, block_n>
+      %dPs = tile.dropout_scale %dPd : !tile.tile<[block_m, block_n], f32>
       %has_rest = arith.ori %partial, %is_last : i1
       %dS = scf.if %has_rest -> (!tile.tile<[block_m, block_n], f32>) {
-        %kept = tile.map %P, %dP, %D : (!tile.tile<[block_m, block_n], f32>, !tile.tile<[block_m, block_n], f32>, !tile.tile<[1, block_n], f32>) -> !tile.tile<[block_m, block_n], f32> {
+        %kept = tile.map %P, %dPs, %D : (!tile.tile<[block_m, block_n], f32>, !tile.tile<[block_m, block_n], f32>, !tile.tile<[1, block_n], f32>) -> !tile.tile<[block_m, block_n], f32> {
         ^body(%p: f32, %dp: f32, %d: f32, %row: i32, %column: i32):
           %less = arith.subf %dp, %d : f32
           %product = arith.mulf %p, %less : f32
@@ -136,7 +139,7 @@ tile.kernel @backward_keys<block_m, block_n, d_qk, d_v, padded_qk, padded_v, inp
         }
         scf.yield %kept : !tile.tile<[block_m, block_n], f32>
       } else {
-        %all = tile.map %P, %dP, %D : (!tile.tile<[block_m, block_n], f32>, !tile.tile<[block_m, block_n], f32>, !tile.tile<[1, block_n], f32>) -> !tile.tile<[block_m, block_n], f32> {
+        %all = tile.map %P, %dPs, %D : (!tile.tile<[block_m, block_n], f32>, !tile.tile<[block_m, block_n], f32>, !tile.tile<[1, block_n], f32>) -> !tile.tile<[block_m, block_n], f32> {
         ^body(%p: f32, %dp: f32, %d: f32, %row: i32, %column: i32):
           %less = arith.subf %dp, %d : f32
           %product = arith.mulf %p, %less : f32
@@ -160,7 +163,8 @@ tile.kernel @backward_keys<block_m, block_n, d_qk, d_v, padded_qk, padded_v, inp
     tile.yield %y : f32
   }
   %dKi = tile.convert %dKs : !tile.tile<[block_m, padded_qk], f32> -> !tile.tile<[block_m, padded_qk], input>
-  %dVi = tile.convert %dV : !tile.tile<[block_m, padded_v], f32> -> !tile.tile<[block_m, padded_v], input>
+  %dVs = tile.dropout_scale %dV : !tile.tile<[block_m, padded_v], f32>
+  %dVi = tile.convert %dVs : !tile.tile<[block_m, padded_v], f32> -> !tile.tile<[block_m, padded_v], input>
   tile.store %dKi, %dk[%keys] : !tile.tile<[block_m, padded_qk], input>, !tile.view<[B, Hkv, Sk, d_qk], input>[!tile.block<key, block_m>]
   tile.store %dVi, %dv[%keys] : !tile.tile<[block_m, padded_v], input>, !tile.view<[B, Hkv, Sk, d_v], input>[!tile.block<key, block_m>]
 }

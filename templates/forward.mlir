@@ -3,6 +3,8 @@
 //   S = score(scale · Q Kᵀ) where the mask keeps, -inf elsewhere
 //   O = softmax(S) V          L = log Σ exp S          both sums with exp(sink), where there is one
 //
+// With dropout, O = (softmax(S) ∘ kept / (1 - p)) V; L stays.
+//
 // A work item owns block_m rows, positions of one head or of several heads that share their keys
 // (`heads`), and walks over the blocks of keys that they need.
 // m, l: running row maxima and sums; o: the unscaled output. Heads are padded to the columns that
@@ -28,7 +30,8 @@ tile.kernel @forward<block_m, block_n, heads, d_qk, d_v, padded_qk, padded_v, in
     %S = tile.mask %T if %partial at %rows, %keys : !tile.tile<[block_m, block_n], f32>, !tile.block<query, block_m, heads>, !tile.block<key, block_n>
     %P, %m2, %l2, %alpha = tile.softmax_step %S, %m1, %l1 factor %factor : !tile.tile<[block_m, block_n], f32>, !tile.tile<[block_m], f32>
     %O2 = tile.rescale %O1 by %alpha : !tile.tile<[block_m, padded_v], f32>, !tile.tile<[block_m], f32>
-    %Pi = tile.convert %P : !tile.tile<[block_m, block_n], f32> -> !tile.tile<[block_m, block_n], input>
+    %Pd = tile.dropout %P at %rows, %keys : !tile.tile<[block_m, block_n], f32>, !tile.block<query, block_m, heads>, !tile.block<key, block_n>
+    %Pi = tile.convert %Pd : !tile.tile<[block_m, block_n], f32> -> !tile.tile<[block_m, block_n], input>
     %V = tile.load %v[%keys] : !tile.view<[B, Hkv, Sk, d_v], input>[!tile.block<key, block_n>] -> !tile.tile<[block_n, padded_v], input>
     %O3 = tile.dot %Pi, %V plus %O2 : (!tile.tile<[block_m, block_n], input>, !tile.tile<[block_n, padded_v], input>, !tile.tile<[block_m, padded_v], f32>) -> !tile.tile<[block_m, padded_v], f32>
     tile.yield %m2, %l2, %O3 : !tile.tile<[block_m], f32>, !tile.tile<[block_m], f32>, !tile.tile<[block_m, padded_v], f32>
@@ -36,7 +39,8 @@ tile.kernel @forward<block_m, block_n, heads, d_qk, d_v, padded_qk, padded_v, in
 
   %z = tile.sink at %rows : !tile.block<query, block_m, heads> -> !tile.tile<[block_m], f32>
   %Y, %L = tile.finish %O, %m, %l factor %factor sink %z : !tile.tile<[block_m, padded_v], f32>, !tile.tile<[block_m], f32>, !tile.tile<[block_m], f32>
-  %Yi = tile.convert %Y : !tile.tile<[block_m, padded_v], f32> -> !tile.tile<[block_m, padded_v], input>
+  %Yd = tile.dropout_scale %Y : !tile.tile<[block_m, padded_v], f32>
+  %Yi = tile.convert %Yd : !tile.tile<[block_m, padded_v], f32> -> !tile.tile<[block_m, padded_v], input>
   tile.store %Yi, %o[%rows] : !tile.tile<[block_m, padded_v], input>, !tile.view<[B, H, Sq, d_v], input>[!tile.block<query, block_m, heads>]
   tile.store %L, %lse[%rows] : !tile.tile<[block_m], f32>, !tile.view<[B, H, Sq], f32, contiguous>[!tile.block<query, block_m, heads>]
 }

@@ -23,6 +23,8 @@ std::string KernelSpecification::canonicalText() const {
   uint64_t queries = expectedQueries > 0 ? std::bit_ceil(uint64_t(expectedQueries)) : 0;
   text += "\nexpected_queries " + std::to_string(queries);
   text += "\nschedule " + std::to_string(schedule.size()) + "\n" + schedule;
+  if (dropout)
+    text += "\ndropout";
   std::map<std::string, double> sorted;
   for (const ConstantValue &constant : constants)
     sorted[constant.name] = constant.value;

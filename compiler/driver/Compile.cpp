@@ -20,6 +20,7 @@
 #include "driver/Templates.h"
 #include "driver/TraitsOf.h"
 #include "frontend/Constants.h"
+#include "frontend/Dropout.h"
 #include "frontend/emit/Emit.h"
 #include "schedule/Schedule.h"
 #include "targets/common/KernelSignature.h"
@@ -92,6 +93,7 @@ private:
   Status findGradients();
   Status addGradientKernels();
   Status checkHooks();
+  Status checkDropout();
   Status checkProducts();
   Status checkSharedBytes();
   Status checkLowerable();
@@ -246,6 +248,17 @@ Status Compilation::checkHooks() {
                   specification.algorithm));
 }
 
+/// Not every template has a place for dropout.
+Status Compilation::checkDropout() {
+  auto isHook = [](tile::DropoutOp) { return WalkResult::interrupt(); };
+  if (!specification.dropout || module->walk(isHook).wasInterrupted())
+    return Status::success();
+  return Error(Code::unsupported,
+               fmt::format("the template '{}' has no dropout: leave it out, or take 'forward', "
+                           "'backward', 'backward_fused' or 'backward_parameters'",
+                           specification.algorithm));
+}
+
 /// What no other check tells of a template: a GPU's matrix instructions take 16 of the depth and of
 /// the columns at a time, and no more than 256 columns (PTX ISA, 9.7.14, 9.7.15).
 Status Compilation::checkProducts() {
@@ -294,6 +307,8 @@ Status Compilation::bind() {
 
   if (Status status = checkHooks(); !status)
     return status;
+  if (Status status = checkDropout(); !status)
+    return status;
   if (Status status = findGradients(); !status)
     return status;
   Result<std::vector<std::string>> bindings = templateBindings(specification, kernels(), gradients);
@@ -314,12 +329,16 @@ Status Compilation::bind() {
     return failure("interface");
   }
   interface = std::move(*declared);
+  if (specification.dropout)
+    for (Parameter &parameter : dropoutParameters())
+      interface.parameters.push_back(std::move(parameter));
   TileInlineVariantOptions inlining;
   for (const ParameterGradient &gradient : gradients)
     inlining.gradients.push_back(gradient.name);
   return run(
       [&](OpPassManager &passes) {
         passes.addPass(createTileInlineVariant(inlining));
+        passes.nest<tile::KernelOp>().addPass(createTileLowerDropout({specification.dropout}));
         passes.nest<tile::KernelOp>().addPass(createTileKeyRanges());
       },
       "variant");

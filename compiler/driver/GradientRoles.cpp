@@ -20,8 +20,14 @@ std::optional<KernelSpecification> withRoles(const KernelSpecification &specific
   if (!facts || facts->acceleratedPtx == 0 || !source ||
       !llvm::StringRef(source->text).contains(tile::ScoreGradientOp::getOperationName()))
     return std::nullopt;
+  // A consumer computes 64 rows of dQ, or 64 of its columns (ProductShares.h): narrow heads need
+  // 128 queries in each step.
+  bool addsUp = llvm::StringRef(source->text).contains(tile::AccumulateOp::getOperationName());
+  bool isNarrow = specification.headDimQk <= 64;
   KernelSpecification changed = specification;
-  changed.schedule = mergedOverrides("consumers = 2", specification.schedule);
+  changed.schedule =
+      mergedOverrides(addsUp && isNarrow ? "consumers = 2, block_n = 128" : "consumers = 2",
+                      specification.schedule);
   return changed;
 }
 

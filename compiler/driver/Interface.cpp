@@ -128,8 +128,8 @@ private:
     Workspace workspace{name, {}, type};
     for (auto [axis, extent] : llvm::enumerate(view.getExtents())) {
       std::string text = prefixText(extent);
-      if (axis == 2 && view.getRank() == 3 && !view.getContiguous())
-        text = fmt::format("(* {0} (ceildiv {1} {0}))", workspaceRowElements, text);
+      if (axis == 2 && view.getRank() >= 3 && !view.getContiguous())
+        text = fmt::format("(* {0} (ceildiv {1} {0}))", workspacePositions, text);
       workspace.extents.push_back(Expression::parse(text).value());
     }
     auto known = std::ranges::find(interface.workspaces, name, &Workspace::name);

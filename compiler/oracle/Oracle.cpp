@@ -25,6 +25,10 @@ struct OracleArguments {
   int B, H, Hkv, Sq, Sk;
   int headDimQk, headDimV;
   float scale;
+  float dropoutProbability;
+  unsigned dropoutWords[4];
+  unsigned long long dropoutState;
+  long long dropoutStateStride;
   OracleParameter parameters[16];
 };
 )cuda";
@@ -85,6 +89,37 @@ static __device__ Scores scoresOf(const OracleArguments &a, int b, int h, int q,
           oracleScore<float>(a, roundToInput((float)s), b, h, hkv, q, k)};
 }
 
+// Dropout, one pair after the other, as docs/numerics.md has it.
+struct Words {
+  unsigned x, y, z, w;
+};
+
+static __device__ Words philox(Words c, unsigned key0, unsigned key1, int rounds) {
+  for (int round = 0; round < rounds; ++round) {
+    c = {__umulhi(0xCD9E8D57u, c.z) ^ c.y ^ key0, 0xCD9E8D57u * c.z,
+         __umulhi(0xD2511F53u, c.x) ^ c.w ^ key1, 0xD2511F53u * c.x};
+    key0 += 0x9E3779B9u;
+    key1 += 0xBB67AE85u;
+  }
+  return c;
+}
+
+static __device__ bool isDropped(const OracleArguments &a, unsigned head, unsigned q, unsigned k) {
+  if (a.dropoutProbability == 0) return false;
+  unsigned words[4];
+  for (int i = 0; i < 4; ++i)
+    words[i] = a.dropoutWords[i] ^ (a.dropoutState ? ((const unsigned *)a.dropoutState)[i * a.dropoutStateStride] : 0);
+  const Words start = philox({words[2], words[3], 0, 0}, words[0], words[1], 10);
+  const Words c = philox({start.x ^ (k / 16 * 4 + k % 8 / 2), start.y ^ (q / 16 * 4 + q % 8 / 2), start.z ^ head, start.w},
+                         0, 0, 7);
+  const unsigned bit = q % 2 * 8 + q / 8 % 2 * 4 + k / 8 % 2 * 2 + k % 2, random[4] = {c.x, c.y, c.z, c.w};
+  unsigned long long number = 0;
+  for (int i = 0; i < 8; ++i)
+    number = number << 1 | (random[i % 4] >> (i < 4 ? 16 + bit : bit) & 1);
+  const unsigned shared = (c.x ^ (c.y << 13 | c.y >> 19)) & 0x7FFFFFFFu;
+  return (number << 31 | shared) < (unsigned long long)(a.dropoutProbability * 549755813888.0);  // 2^39
+}
+
 inline __device__ double larger(double a, double b) { return b > a ? b : a; }
 inline __device__ double sum(double a, double b) { return a + b; }
 
@@ -110,6 +145,7 @@ extern "C" __global__ void __launch_bounds__(256) tesela_oracle(OracleArguments 
   const long long row = blockIdx.x, place = a.rows ? ((const long long *)a.rows)[row] : row;
   const int q = place % a.Sq, h = place / a.Sq % a.H, b = place / a.Sq / a.H;
   const int hkv = h / (a.H / a.Hkv);
+  const double dropoutScale = a.dropoutProbability < 1 ? 1 / (1 - (double)a.dropoutProbability) : 0;
 
   const double sinkRef = oracleSink<double>(a, b, h, hkv, q);  // -inf where there is none
   const double sinkBase = oracleSink<float>(a, b, h, hkv, q);
@@ -147,6 +183,7 @@ extern "C" __global__ void __launch_bounds__(256) tesela_oracle(OracleArguments 
       }
       totalRef += weightRef;
       totalBase += weightBase;
+      if (k < a.Sk && isDropped(a, b * a.H + h, q, k)) weightRef = weightBase = 0;
       weightsRef[thread] = weightRef;
       weightsBase[thread] = roundToInput((float)weightBase);
       __syncthreads();
@@ -168,12 +205,12 @@ extern "C" __global__ void __launch_bounds__(256) tesela_oracle(OracleArguments 
     if (sinkBase > -infinity) totalBase += exp(sinkBase - largestBase);
     if (d < a.headDimV) {
       const long long element = row * a.headDimV + d;
-      ((double *)a.ref)[element] = poisonRef ? nan : totalRef == 0 ? 0 : ref / totalRef;
-      ((double *)a.base)[element] = poisonBase ? nan : totalBase == 0 ? 0 : base / totalBase;
-      ((double *)a.absolute)[element] = poisonRef ? nan : totalRef == 0 ? 0 : absolute / totalRef;
+      ((double *)a.ref)[element] = poisonRef ? nan : totalRef == 0 ? 0 : ref * dropoutScale / totalRef;
+      ((double *)a.base)[element] = poisonBase ? nan : totalBase == 0 ? 0 : base * dropoutScale / totalBase;
+      ((double *)a.absolute)[element] = poisonRef ? nan : totalRef == 0 ? 0 : absolute * dropoutScale / totalRef;
     }
   }
-  squares = combineBlock(squares, sum);
+  squares = combineBlock(squares, sum) * dropoutScale * dropoutScale;
   if (thread == 0) {
     ((double *)a.lse)[row] = poisonRef ? nan : totalRef == 0 ? -infinity : largestRef + log(totalRef);
     ((double *)a.termNorm)[row] = poisonRef ? nan : totalRef == 0 ? 0 : sqrt(squares) / totalRef;

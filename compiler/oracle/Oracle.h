@@ -54,6 +54,12 @@ struct OracleArguments {
   int32_t B = 0, H = 0, Hkv = 0, Sq = 0, Sk = 0;
   int32_t headDimQk = 0, headDimV = 0;
   float scale = 1;
+  // frontend/Dropout.h. The words: of the seed and of the offset, lower halves first; the state:
+  // i32, 0 or four of them.
+  float dropoutProbability = 0;
+  uint32_t dropoutWords[4] = {};
+  uint64_t dropoutState = 0;
+  int64_t dropoutStateStride = 0;
   OracleParameter parameters[kOracleMaxParameters] = {}; ///< in the variant's order
 };
 
@@ -69,9 +75,9 @@ struct OracleArguments {
 ///         input type for the product with v, unrounded in the sum; all else in
 ///         double
 ///
-/// A sink is a term of the sums, computed as scores are. A kept score of -inf counts as masked; a
-/// kept NaN or +inf, or one in the sink, makes the row (O and LSE) NaN; a row without keys has O =
-/// 0 and LSE = -inf, or the sink.
+/// Dropped pairs are in the sums, and in no product with v. A sink is a term of the sums, computed
+/// as scores are. A kept score of -inf counts as masked; a kept NaN or +inf, or one in the sink,
+/// makes the row (O and LSE) NaN; a row without keys has O = 0 and LSE = -inf, or the sink.
 ///
 /// `inputType` is f32, f16 or bf16. Error: Code::unsupported where the variant has
 /// more parameters or axes than fit OracleArguments.

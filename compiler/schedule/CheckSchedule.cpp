@@ -16,7 +16,11 @@ static Error reject(std::string message) {
   return Error(Code::invalidArgument, "schedule: " + message);
 }
 
-Status checkHeads(const Schedule &schedule) {
+Status checkHeads(const Schedule &schedule, const KernelSpecification &specification) {
+  if (specification.dropout && schedule.heads > 1)
+    return reject(fmt::format("heads is 1 with dropout, not {}: the rows of a block are those of "
+                              "one head",
+                              schedule.heads));
   if (std::has_single_bit(uint64_t(schedule.heads)) && schedule.heads <= mostHeads &&
       schedule.blockM % schedule.heads == 0)
     return Status::success();

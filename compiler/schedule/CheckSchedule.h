@@ -13,8 +13,8 @@ namespace tesela {
 
 // Each names the choice that is wrong, its limit and what to change.
 
-/// That the heads of a block divide its rows.
-Status checkHeads(const Schedule &schedule);
+/// That the heads of a block divide its rows, and are one with dropout.
+Status checkHeads(const Schedule &schedule, const KernelSpecification &specification);
 Status checkCuda(const Schedule &schedule, const KernelSpecification &specification,
                  const ChipFacts &chip);
 Status checkHost(const Schedule &schedule, ElementType input, const VectorUnit &unit);

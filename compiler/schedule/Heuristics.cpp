@@ -29,7 +29,7 @@ static bool expectedAtMost(const KernelSpecification &specification, int64_t len
 /// leave empty then serve others that read the same keys.
 static int64_t headsFor(const KernelSpecification &specification, int64_t blockM) {
   int64_t queries = fewQueriesOf(specification);
-  if (queries == 0)
+  if (queries == 0 || specification.dropout)
     return 1;
   return std::min<int64_t>(mostHeads, std::bit_floor(uint64_t(blockM / queries)));
 }
@@ -157,6 +157,9 @@ int64_t consumersFor(const KernelSpecification &specification, const VariantTrai
   // do.
   if (variant.isScattered || variant.hasReductions)
     return 2;
+  // The random numbers of a block's pairs take registers: three spilled 32 to 40 bytes at D 128.
+  if (specification.dropout)
+    return 2;
   // Beside wide blocks two hold what chunks of 32 columns bring (learned_bias at D 128: 3.50 ms
   // with three, 2.69 with two; D 64: 2.43 and 2.30).
   if (variant.readsHalves)
@@ -210,12 +213,21 @@ Schedule multiplyHeuristic(const KernelSpecification &specification, const Varia
 
 /// For the kernels of a template that is not attention, whose needs no rule here knows: blocks that
 /// every target takes, as four warps or as warpgroups with roles.
-Schedule templateHeuristic(const Schedule &wanted) {
+Schedule templateHeuristic(const KernelSpecification &specification, const VariantTraits &variant,
+                           const Schedule &wanted) {
   Schedule schedule;
   schedule.blockM = wanted.consumers > 0 ? 64 * wanted.consumers : 64;
   schedule.blockN = 64;
   schedule.stages = 2;
   schedule.warps = wanted.consumers > 0 ? 4 * wanted.consumers : 4;
+  // Rows of work items under a mask are unequal: some heads at once fill the multiprocessors that
+  // one head's shorter rows leave. What a gradient's rows read, and the f32 sums of dQ, stay in the
+  // L2 (HOPPER.md).
+  if (variant.isMasked)
+    schedule.groupKeys =
+        (int64_t(32) << 20) /
+        (elementSize(specification.inputType) * (specification.headDimQk + specification.headDimV) +
+         4 * specification.headDimQk);
   return schedule;
 }
 

@@ -45,7 +45,8 @@ Schedule multiplyHeuristic(const KernelSpecification &specification, const Varia
                            const ChipFacts &chip);
 
 /// The kernels of a template that is not attention, with the consumers of `wanted`.
-Schedule templateHeuristic(const Schedule &wanted);
+Schedule templateHeuristic(const KernelSpecification &specification, const VariantTraits &variant,
+                           const Schedule &wanted);
 
 } // namespace tesela
 

@@ -22,7 +22,7 @@ static Result<Schedule> chooseHostSchedule(const KernelSpecification &specificat
   Schedule schedule;
   schedule.blockM = choices.blockM;
   schedule.blockN = choices.blockN;
-  schedule.heads = specification.isAttention() ? choices.heads : 1;
+  schedule.heads = specification.isAttention() && !specification.dropout ? choices.heads : 1;
   schedule.lanes = choices.lanes;
   schedule.productRows = choices.productRows;
   schedule.productVectors = choices.productVectors;
@@ -31,7 +31,7 @@ static Result<Schedule> chooseHostSchedule(const KernelSpecification &specificat
     return status.error();
   if (Status status = checkHost(schedule, specification.inputType, unit); !status)
     return status.error();
-  if (Status status = checkHeads(schedule); !status)
+  if (Status status = checkHeads(schedule, specification); !status)
     return status.error();
   return schedule;
 }
@@ -54,7 +54,8 @@ Result<Schedule> chooseSchedule(const KernelSpecification &specification,
   wanted.overlap = !variant.hasReductions;
   if (Status status = overrideSchedule(wanted, specification.schedule); !status)
     return status.error();
-  Schedule schedule = !specification.isAttention() ? templateHeuristic(wanted)
+  Schedule schedule = !specification.isAttention()
+                          ? templateHeuristic(specification, variant, wanted)
                       : wanted.consumers > 0 ? roleHeuristic(specification, variant, *chip, wanted)
                                              : multiplyHeuristic(specification, variant, *chip);
   if (Status status = overrideSchedule(schedule, specification.schedule); !status)
@@ -64,7 +65,7 @@ Result<Schedule> chooseSchedule(const KernelSpecification &specification,
     schedule.queryStages = queryStagesFor(schedule, specification, variant, *chip);
   if (Status status = checkCuda(schedule, specification, *chip); !status)
     return status.error();
-  if (Status status = checkHeads(schedule); !status)
+  if (Status status = checkHeads(schedule, specification); !status)
     return status.error();
   return schedule;
 }

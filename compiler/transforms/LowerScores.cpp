@@ -148,8 +148,8 @@ private:
     auto number = [&](float value) -> Value {
       return arith::ConstantFloatOp::create(outside, loc, outside.getF32Type(), APFloat(value));
     };
-    const Term *product =
-        llvm::find_if(form.terms, [&](const Term &term) { return term.value == source; });
+    const Linear::Term *product =
+        llvm::find_if(form.terms, [&](const Linear::Term &term) { return term.value == source; });
     if (product != form.terms.end()) {
       Value scale = product->coefficient;
       if (!isPositiveScale(scale))

@@ -78,6 +78,30 @@ def TileInlineVariant : Pass<"tile-inline-variant", "::mlir::ModuleOp"> {
   let dependentDialects = ["::tesela::tile::TileDialect", "::mlir::math::MathDialect"];
 }
 
+def TileLowerDropout : Pass<"tile-lower-dropout", "::tesela::tile::KernelOp"> {
+  let summary = "make dropout's hooks random tiles, or remove them";
+  let description = [{
+    With `drops`, the kernel gets dropout's scalars as arguments (`frontend/Dropout.h`). `tile.dropout` becomes a `tile.map` that
+    puts zeros where a `tile.bernoulli` is true, and `tile.dropout_scale` a `tile.map`. What the launch's seed
+    and offset give is computed once at the kernel's begin. Without `drops` both ops go, and the kernel is as if they
+    had not been written.
+
+    ```mlir
+    // before
+    %x = tile.dropout %p at %rows, %keys : !tile.tile<[64, 32], f32>, !tile.block<query, 64>, !tile.block<key, 32>
+    // after, with drops
+    %t = tile.bernoulli %high, %low from %a, %b, %c, %d at %first_query, %first_key : !tile.tile<[64, 32], i1>
+    %x = tile.map %p, %t : … {
+    ^bb0(%e: f32, %dropped: i1, %row: i32, %column: i32):
+      %r = arith.select %dropped, %zero, %e : f32
+      tile.yield %r : f32
+    }
+    ```
+  }];
+  let options = [Option<"drops", "drops", "bool", /*default=*/"false", "whether the kernel drops pairs">];
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
+}
+
 def TileKeyRanges : Pass<"tile-key-ranges", "::tesela::tile::KernelOp"> {
   let summary = "prove which keys a block of queries can need, or which queries a block of keys";
   let description = [{

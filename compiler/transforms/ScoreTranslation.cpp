@@ -133,7 +133,7 @@ Linear ScoreTranslation::scaled(const Linear &form, Value factor) {
     return value ? uniforms.createOrFold<arith::MulFOp>(factor.getLoc(), value, factor) : factor;
   };
   Linear result;
-  for (const Term &term : form.terms)
+  for (const Linear::Term &term : form.terms)
     result.terms.push_back({times(term.coefficient), term.value});
   if (form.constant)
     result.constant = times(form.constant);
@@ -144,12 +144,13 @@ Linear ScoreTranslation::sum(const Linear &a, const Linear &b, Location loc) {
   auto add = [&](Value x, Value y) -> Value {
     return uniforms.createOrFold<arith::AddFOp>(loc, x, y);
   };
-  auto coefficientOf = [&](const Term &term) {
+  auto coefficientOf = [&](const Linear::Term &term) {
     return term.coefficient ? term.coefficient : number(loc, 1);
   };
   Linear result = a;
-  for (const Term &term : b.terms) {
-    Term *same = llvm::find_if(result.terms, [&](Term &t) { return t.value == term.value; });
+  for (const Linear::Term &term : b.terms) {
+    Linear::Term *same =
+        llvm::find_if(result.terms, [&](Linear::Term &t) { return t.value == term.value; });
     if (same == result.terms.end())
       result.terms.push_back(term);
     else
@@ -210,13 +211,13 @@ std::optional<Linear> ScoreTranslation::floatArithmetic(Operation &op) {
 /// Elements on one diagonal share the sums of positions, so the product of q and k is added last;
 /// but c · v + product is one fma.
 Value ScoreTranslation::element(const Linear &form) {
-  SmallVector<Term> terms = form.terms;
+  SmallVector<Linear::Term> terms = form.terms;
   std::stable_partition(terms.begin(), terms.end(),
-                        [&](const Term &term) { return term.value != product; });
+                        [&](const Linear::Term &term) { return term.value != product; });
   if (terms.size() == 2 && !form.constant && terms[0].coefficient && !terms[1].coefficient)
     std::swap(terms[0], terms[1]);
   Value result = form.constant;
-  for (const Term &term : terms) {
+  for (const Linear::Term &term : terms) {
     Location loc = term.value.getLoc();
     if (!result && !term.coefficient)
       result = term.value;

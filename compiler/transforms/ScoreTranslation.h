@@ -26,14 +26,13 @@
 
 namespace tesela {
 
-/// coefficient · value; without a coefficient, the value itself.
-struct Term {
-  mlir::Value coefficient; ///< the same for the whole tile
-  mlir::Value value;       ///< of the element
-};
-
 /// The sum of the terms and of `constant`, which is the same for the whole tile and may be null.
 struct Linear {
+  /// coefficient · value; without a coefficient, the value itself.
+  struct Term {
+    mlir::Value coefficient; ///< the same for the whole tile
+    mlir::Value value;       ///< of the element
+  };
   llvm::SmallVector<Term> terms;
   mlir::Value constant;
 };

@@ -306,16 +306,18 @@ def Pipe_EmptyOutOp : Pipe_Op<"empty_out", [MemoryEffects<[MemRead, MemWrite]>]>
 }
 
 def Pipe_AddOutOp : Pipe_Op<"add_out", [MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "each warpgroup of the consumers adds its share of a buffer to a view";
+  let summary = "each warpgroup of the consumers adds its share of a buffer to a workspace";
   let description = [{
     `tile.accumulate`'s addition by the copy engine (PTX ISA, "cp.reduce.async.bulk"): waits for the warpgroup's writes, then one
-    thread a row starts the addition of that row. A warpgroup's share are its 64 rows, or, of a buffer of 64 rows in all, its columns of each
-    (`#pipe.accumulator`). The buffer has elements f32, and must stay as it is until a `pipe.drain`. Rows from the
-    block's limit on are not added.
+    thread starts the addition. A warpgroup's share is its 64 rows, or, of a buffer of 64 rows in all, its columns of each
+    (`#pipe.accumulator`). The buffer has elements f32 in the order of the workspace (FragmentOrder.h), and must stay as it
+    is until a `pipe.drain`. 64 rows are added together if the first one is before the block's limit.
+
+    `late`: it adds what the iteration before wrote. In the first iteration nothing was written, and the block has no rows.
   }];
-  let arguments = (ins Pipe_BufferType:$buffer, Tile_ViewType:$view, Tile_BlockType:$block);
+  let arguments = (ins Pipe_BufferType:$buffer, Tile_ViewType:$view, Tile_BlockType:$block, UnitAttr:$late);
   let assemblyFormat = [{
-    $buffer `to` $view `[` $block `]` attr-dict `:` type($buffer) `,` type($view) `[` type($block) `]`
+    $buffer `to` $view `[` $block `]` (`late` $late^)? attr-dict `:` type($buffer) `,` type($view) `[` type($block) `]`
   }];
   let hasVerifier = 1;
 }

@@ -264,8 +264,9 @@ LogicalResult DotOp::verify() {
 static LogicalResult verifyNoTruths(Operation *op, Type tile) {
   if (!cast<TileType>(tile).getElementType().isInteger(1))
     return success();
-  return op->emitOpError() << "expected elements that are numbers, got " << tile
-                           << "; a tile of i1 is made and read by tile.map";
+  return op->emitOpError()
+         << "expected elements that are numbers, got " << tile
+         << "; a tile of i1 is made by tile.map or tile.bernoulli, and read by tile.map";
 }
 
 LogicalResult ConstantOp::verify() { return verifyNoTruths(*this, getTile().getType()); }
@@ -375,6 +376,20 @@ LogicalResult MaskOp::verify() {
   if (failed(verifyScores(*this, getSource(), getRows().getType(), getColumns().getType())))
     return failure();
   return verifyHook(*this, getBody(), false, 5, IntegerType::get(getContext(), 1));
+}
+
+LogicalResult DropoutOp::verify() {
+  return verifyScores(*this, getSource(), getRows().getType(), getColumns().getType());
+}
+
+LogicalResult BernoulliOp::verify() {
+  auto tile = cast<TileType>(getResult().getType());
+  if (!tile.getElementType().isInteger(1) || tile.getRank() != 2)
+    return emitOpError() << "expected a tile of i1 of two extents, got " << tile;
+  for (Attribute extent : tile.getExtents())
+    if (std::optional<int64_t> number = staticExtent(extent); number && *number % 8 != 0)
+      return emitOpError() << "expected extents that are multiples of 8, got " << tile;
+  return success();
 }
 
 LogicalResult SinkOp::verify() {

@@ -648,5 +648,6 @@ def Tile_AnyPositiveOp : Tile_Op<"any_positive", [Pure]> {
 }
 
 include "tile/AttentionOps.td"
+include "tile/DropoutOps.td"
 
 #endif // TESELA_TILE_OPS

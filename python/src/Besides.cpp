@@ -7,17 +7,16 @@
 namespace tesela::python {
 
 bool Framework::read(PyObject *arguments, PyObject *named) {
-  static const char *names[] = {"element_types",  "empty_host",   "empty_cuda",   "current_device",
-                                "empty_on",       "workspace",    "written",      "tensor_types",
-                                "is_pending",     "observers",    "forward_mode", "is_grad_enabled",
-                                "is_autocasting", "variant_type", "variants",     "as_variant",
-                                nullptr};
-  if (!PyArg_ParseTupleAndKeywords(arguments, named, "$O!OOOOOOO!OO!OOOO!O!O",
-                                   const_cast<char **>(names), &PyTuple_Type, &elementTypes,
-                                   &emptyHost, &emptyCuda, &currentDevice, &emptyOn, &workspace,
-                                   &written, &PyTuple_Type, &tensorTypes, &isPending, &PyTuple_Type,
-                                   &observers, &forwardMode, &isGradEnabled, &isAutocasting,
-                                   &PyType_Type, &variantType, &PyDict_Type, &variants, &asVariant))
+  static const char *names[] = {
+      "element_types", "empty_host",   "empty_cuda",      "current_device",
+      "empty_on",      "written",      "tensor_types",    "is_pending",
+      "observers",     "forward_mode", "is_grad_enabled", "is_autocasting",
+      "variant_type",  "variants",     "as_variant",      nullptr};
+  if (!PyArg_ParseTupleAndKeywords(
+          arguments, named, "$O!OOOOOO!OO!OOOO!O!O", const_cast<char **>(names), &PyTuple_Type,
+          &elementTypes, &emptyHost, &emptyCuda, &currentDevice, &emptyOn, &written, &PyTuple_Type,
+          &tensorTypes, &isPending, &PyTuple_Type, &observers, &forwardMode, &isGradEnabled,
+          &isAutocasting, &PyType_Type, &variantType, &PyDict_Type, &variants, &asVariant))
     return false;
   owner = Py_NewRef(named); // the dictionary of these arguments, which nothing else has
   return true;

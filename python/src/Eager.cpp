@@ -155,8 +155,8 @@ private:
   }
 };
 
-/// One call.
-class Call {
+/// One call. It allocates what the launch needs besides its tensors.
+class Call : private Allocator {
 public:
   Call(EagerObject &eager, PyObject *const *given)
       : framework(eager.framework),
@@ -206,7 +206,7 @@ public:
     if (!isHost && !readCurrentStream(given.q, deviceNumber, stream))
       return false;
     return launchViews(kernel.get(), views, hasLse, given.scale, variant.values(), stream,
-                       {isHost ? Py_None : framework.workspace, device.get()}) &&
+                       isHost ? nullptr : this) &&
            tellOfOutput();
   }
 
@@ -257,7 +257,7 @@ private:
 
   /// A tensor whose axes lie in memory in the order `order`, without gaps.
   template <int rank>
-  Owned empty(tesela_type type, const int64_t (&extents)[rank], const int (&order)[rank]) {
+  Owned empty(tesela_type type, const int64_t (&extents)[rank], const int (&order)[rank]) const {
     Owned shape(PyTuple_New(rank)), strides(PyTuple_New(rank));
     int64_t stride = 1;
     for (int place = rank - 1; place >= 0; --place) {
@@ -284,6 +284,10 @@ private:
     const int64_t extents[] = {q.extents[0], q.extents[1], q.extents[2], views[2].extents[3]};
     return q.strides[1] < q.strides[2] ? empty(q.type, extents, {0, 2, 1, 3})
                                        : empty(q.type, extents, {0, 1, 2, 3});
+  }
+
+  Owned allocate(size_t bytes) const override {
+    return empty(TESELA_BOOL, {int64_t(bytes)}, {0}); // elements of one byte
   }
 
   Owned makeLse() {

@@ -17,7 +17,6 @@ struct Framework {
   PyObject *emptyCuda;     ///< likewise, on the current GPU
   PyObject *currentDevice; ///< (), the current GPU's number
   PyObject *emptyOn;       ///< (shape, strides, type, device), on any GPU
-  PyObject *workspace;     ///< (bytes, device), on any GPU
   PyObject *written;       ///< (tensor), told of a tensor of the caller's that was written
   // What may be asked for besides a launch.
   PyObject *tensorTypes;   ///< a tuple of the types of tensors without rules of their own

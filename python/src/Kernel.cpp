@@ -60,8 +60,8 @@ struct Kernel {
   tesela_kernel_options options; ///< without what a bucket expects
   std::unique_ptr<tesela_parameter[]> constants;
   std::unique_ptr<const char *[]> bindings;
-  std::unique_ptr<Slot[]> slots; ///< the parameters of a launch
-  Py_ssize_t slotCount = 0, captureCount = 0;
+  std::unique_ptr<Slot[]> slots;              ///< the parameters of a launch
+  Py_ssize_t slotCount = 0, captureCount = 0; ///< the captures are the variant's alone
   PyObject *schedule = nullptr, *algorithm = nullptr, *constantNames = nullptr,
            *bindingTexts = nullptr; ///< their texts
   std::atomic<tesela_kernel *> ofBucket[bucketCount] = {};
@@ -84,9 +84,16 @@ struct KernelObject {
 
 Kernel &kernelOf(PyObject *self) { return *reinterpret_cast<KernelObject *>(self)->kernel; }
 
+/// Those of a launch with dropout, behind the variant's. The state may be left out.
+constexpr Slot dropoutSlots[] = {
+    {"dropout.p", false, false, 0},          {"dropout.seed", false, false, 0},
+    {"dropout.seed_high", false, true, 0},   {"dropout.offset", false, true, 0},
+    {"dropout.offset_high", false, true, 0}, {"dropout.state", true, true, 0},
+};
+
 bool readSlots(Kernel &kernel) {
   size_t count = tesela_variant_parameter_count(kernel.variant->variant);
-  kernel.slots.reset(new (std::nothrow) Slot[count + 1]);
+  kernel.slots.reset(new (std::nothrow) Slot[count + std::size(dropoutSlots)]);
   if (!kernel.slots) {
     PyErr_NoMemory();
     return false;
@@ -103,6 +110,9 @@ bool readSlots(Kernel &kernel) {
                                         info.default_value};
     kernel.captureCount += info.is_capture != 0;
   }
+  if (kernel.options.dropout)
+    for (const Slot &slot : dropoutSlots)
+      kernel.slots[kernel.slotCount++] = slot;
   return true;
 }
 
@@ -147,13 +157,13 @@ void destroy(PyObject *object) {
 }
 
 /// Kernel(context, variant, type, head_dim_qk, head_dim_v, constants, schedule, algorithm,
-/// bindings)
+/// bindings, dropout)
 PyObject *make(PyTypeObject *type, PyObject *arguments, PyObject *) {
   PyObject *context, *variant, *constants, *schedule, *algorithm, *bindings;
-  int inputType, headDimQk, headDimV;
-  if (!PyArg_ParseTuple(arguments, "OOiiiO!UUO!", &context, &variant, &inputType, &headDimQk,
+  int inputType, headDimQk, headDimV, drops;
+  if (!PyArg_ParseTuple(arguments, "OOiiiO!UUO!p", &context, &variant, &inputType, &headDimQk,
                         &headDimV, &PyTuple_Type, &constants, &schedule, &algorithm, &PyTuple_Type,
-                        &bindings))
+                        &bindings, &drops))
     return nullptr;
   if (!asObject(context, contextType, "context") || !asObject(variant, variantType, "variant"))
     return nullptr;
@@ -178,6 +188,7 @@ PyObject *make(PyTypeObject *type, PyObject *arguments, PyObject *) {
   options.head_dim_qk = headDimQk;
   options.head_dim_v = headDimV;
   options.algorithm = PyUnicode_AsUTF8AndSize(algorithm, nullptr);
+  options.dropout = drops;
   if (!options.schedule || !options.algorithm || !readSlots(*kernel) ||
       !readConstants(*kernel, constants) || !readBindings(*kernel, bindings))
     return nullptr;
@@ -282,7 +293,12 @@ private:
     tesela_parameter &parameter = parameters[count];
     std::memset(static_cast<void *>(&parameter), 0, sizeof parameter);
     parameter.name = slot.name;
-    if (value == Py_None) {
+    if (value == Py_None && slot.isCapture && slot.hasDefault) { // one without elements
+      tensors[count] = sized<tesela_tensor>();
+      tensors[count].type = TESELA_I32;
+      tensors[count].rank = 1;
+      parameter.tensor = &tensors[count];
+    } else if (value == Py_None) {
       if (!slot.hasDefault)
         raise(TESELA_INVALID_ARGUMENT,
               slot.isCapture ? "the captured tensor '%s' is missing: pass it by its name"
@@ -414,9 +430,21 @@ private:
   }
 };
 
-/// Device memory for a launch, where it needs some. It must stay until the launch is done: that is
-/// the caller's allocator's matter.
-bool lendWorkspace(const tesela_kernel *kernel, const Allocate &allocate,
+/// A function of Python's, of a number of bytes.
+class AllocatingFunction : public Allocator {
+public:
+  explicit AllocatingFunction(PyObject *function) : function(function) {}
+  Owned allocate(size_t bytes) const override {
+    Owned size(PyLong_FromSize_t(bytes));
+    return Owned(size ? PyObject_CallFunctionObjArgs(function, size.get(), nullptr) : nullptr);
+  }
+
+private:
+  PyObject *function;
+};
+
+/// Device memory for a launch, where it needs some.
+bool lendWorkspace(const tesela_kernel *kernel, const Allocator &allocator,
                    tesela_tensor_arguments &arguments, Owned &memory) {
   size_t bytes;
   if (tesela_kernel_workspace_bytes_of_tensors(kernel, &arguments, &bytes) != TESELA_OK) {
@@ -425,10 +453,7 @@ bool lendWorkspace(const tesela_kernel *kernel, const Allocate &allocate,
   }
   if (bytes == 0)
     return true;
-  Owned size(PyLong_FromSize_t(bytes));
-  memory = Owned(
-      size ? PyObject_CallFunctionObjArgs(allocate.function, size.get(), allocate.device, nullptr)
-           : nullptr);
+  memory = allocator.allocate(bytes);
   tesela_tensor view;
   Owned holder;
   if (!memory || !readTensor(memory.get(), "the workspace", view, holder))
@@ -438,13 +463,12 @@ bool lendWorkspace(const tesela_kernel *kernel, const Allocate &allocate,
   return true;
 }
 
-bool run(Kernel &kernel, Launch &launch, void *stream, const Allocate &allocate, bool needsMemory) {
+bool run(Kernel &kernel, Launch &launch, void *stream, const Allocator *allocator) {
   tesela_kernel *chosen = find(kernel, bucketFor(kernel, launch.queries(), launch.keys()));
   if (!chosen)
     return false;
   Owned workspace;
-  if (allocate.function != Py_None && needsMemory &&
-      !lendWorkspace(chosen, allocate, launch.given, workspace))
+  if (allocator && !lendWorkspace(chosen, *allocator, launch.given, workspace))
     return false;
   tesela_code code;
   {
@@ -474,7 +498,8 @@ PyObject *launchTensors(PyObject *self, PyObject *const *arguments, Py_ssize_t c
   void *stream = PyLong_AsVoidPtr(streamOf);
   if (!stream && PyErr_Occurred())
     return nullptr;
-  if (!run(kernel, launch, stream, {allocate, nullptr}, needsMemory))
+  AllocatingFunction allocator(allocate);
+  if (!run(kernel, launch, stream, needsMemory && allocate != Py_None ? &allocator : nullptr))
     return nullptr;
   Py_RETURN_NONE;
 }
@@ -592,7 +617,8 @@ PyMethodDef methods[] = {
      "allocate); of a kernel of the algorithm \"backward\""},
     {"launch_parameters",
      reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(launchParameters)), METH_FASTCALL,
-     "launch_parameters(q, k, v, o, lse, do, dlse, scale, values, is_bshd, stream, allocate, names, "
+     "launch_parameters(q, k, v, o, lse, do, dlse, scale, values, is_bshd, stream, allocate, "
+     "names, "
      "gradients); of a kernel of the algorithm \"backward_parameters\""},
     {"address", address, METH_VARARGS,
      "address(queries, keys): the tesela_kernel * for launches of these lengths, as a number; "
@@ -621,13 +647,13 @@ PyType_Spec spec = {"tesela._native.Kernel", sizeof(KernelObject), 0, Py_TPFLAGS
 } // namespace
 
 bool launchViews(PyObject *object, const tesela_tensor *views, bool hasLse, PyObject *scale,
-                 PyObject *values, void *stream, const Allocate &allocate) {
+                 PyObject *values, void *stream, const Allocator *allocator) {
   if (!asObject(object, kernelType, "kernel"))
     return false;
   Kernel &kernel = kernelOf(object);
   Launch launch;
   return launch.take(kernel, views, hasLse, scale, values) &&
-         run(kernel, launch, stream, allocate, kernel.captureCount > 0);
+         run(kernel, launch, stream, kernel.captureCount > 0 ? allocator : nullptr);
 }
 
 bool addKernelType(PyObject *module) { return addType(module, spec, "Kernel", kernelType); }

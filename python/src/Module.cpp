@@ -107,6 +107,8 @@ PyMethodDef methods[] = {
     {"set_errors", setErrors, METH_O, "The classes of exceptions, by the library's codes."},
     {"xla_handlers", xlaHandlers, METH_O,
      "XLA's handlers for the host and for CUDA, as capsules; the argument finds kernels for them."},
+    {"xla_calls", xlaCalls, METH_NOARGS,
+     "How often XLA has called them. What it recorded and runs again it does not call."},
     {"devices", devices, METH_O, "What there is of a kind of device, as dictionaries."},
     {"use_ptxas", usePtxas, METH_O, "The ptxas that contexts take which are made from now on."},
     {"cache_folder", cacheFolder, METH_O, "The folder that a name, or None, stands for."},

@@ -110,16 +110,20 @@ PyObject *usePtxas(PyObject *module, PyObject *path);
 extern PyTypeObject *kernelType;
 bool addKernelType(PyObject *module);
 
-/// What gives device memory: a function of a number of bytes and, unless it is null, `device`.
-struct Allocate {
-  PyObject *function, *device; ///< a function None gives none
+/// What gives device memory for a launch. It must stay until the launch is done: that is the
+/// framework's allocator's matter.
+class Allocator {
+public:
+  virtual ~Allocator() = default;
+  /// A tensor of so many bytes, whose address is a multiple of 256; null where it raised.
+  virtual Owned allocate(size_t bytes) const = 0;
 };
 
 /// Launches a kernel of attention over views of q, k, v and o, with the axes [batch, heads, length,
-/// head_dim], and perhaps of lse, [batch, heads, length]; false where it raised. The rest is as for
-/// Kernel.launch.
+/// head_dim], and perhaps of lse, [batch, heads, length]; false where it raised. Without an
+/// allocator the library has memory of its own. The rest is as for Kernel.launch.
 bool launchViews(PyObject *kernel, const tesela_tensor *views, bool hasLse, PyObject *scale,
-                 PyObject *values, void *stream, const Allocate &allocate);
+                 PyObject *values, void *stream, const Allocator *allocator);
 
 bool addEagerType(PyObject *module);
 
@@ -150,6 +154,8 @@ PyObject *cachePrune(PyObject *module, PyObject *arguments);
 
 /// Handlers for the host and for CUDA, which ask `finder` for kernels.
 PyObject *xlaHandlers(PyObject *module, PyObject *finder);
+/// How often XLA has called them. What it recorded and runs again it does not call.
+PyObject *xlaCalls(PyObject *module, PyObject *);
 
 } // namespace tesela::python
 

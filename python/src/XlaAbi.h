@@ -39,6 +39,8 @@ struct Metadata {
   Version version;
   uint32_t traits; ///< written by the handler
 };
+/// Of the traits: XLA may record calls into its command buffers, which are CUDA's graphs.
+constexpr uint32_t commandBufferCompatible = 1;
 struct MetadataExtension {
   Extension base;
   Metadata *metadata;

@@ -25,6 +25,8 @@
 #include "Native.h"
 #include "XlaAbi.h"
 
+#include <algorithm>
+#include <atomic>
 #include <mutex>
 #include <shared_mutex>
 #include <string>
@@ -69,14 +71,15 @@ xla::Error *failWithLast(const xla::Api *api) {
   return fail(api, tesela_last_error_code(), tesela_last_error());
 }
 
-/// XLA asks for a handler's version before it registers it. False: it is a call.
-bool answersMetadata(xla::CallFrame &frame) {
+/// XLA asks for a handler's version before it registers it, and what it may do with calls. False:
+/// it is a call.
+bool answersMetadata(xla::CallFrame &frame, uint32_t traits) {
   if (!frame.extensions || frame.extensions->type != xla::metadataExtension)
     return false;
   auto *extension = reinterpret_cast<xla::MetadataExtension *>(frame.extensions);
   extension->metadata->version.major = xla::majorVersion;
   extension->metadata->version.minor = xla::minorVersion;
-  extension->metadata->traits = 0;
+  extension->metadata->traits = traits;
   return true;
 }
 
@@ -405,16 +408,20 @@ private:
     for (size_t i = 0; i < made.operands.size(); ++i)
       if (isLifted(i + operandsBegin()))
         lifted.append(lifted.empty() ? "" : ",").append(made.operands[i]);
+    auto hasProbability = [](const std::vector<std::string> &names) {
+      return std::find(names.begin(), names.end(), "dropout.p") != names.end();
+    };
+    bool drops = hasProbability(made.names) || hasProbability(made.operands);
     if (!Py_IsInitialized())
       return fail(api, TESELA_CANCELLED, "Python has ended: no kernel can be made any more");
     WithGil gil;
     Owned kernel(PyObject_CallFunction(
-        finder, "s#s#s#iLLiLLs#", attributes.text.data(), Py_ssize_t(attributes.text.size()),
+        finder, "s#s#s#iLLiLLs#O", attributes.text.data(), Py_ssize_t(attributes.text.size()),
         attributes.constants.data(), Py_ssize_t(attributes.constants.size()), lifted.data(),
         Py_ssize_t(lifted.size()), int(tensors[0].type), static_cast<long long>(headDimQk()),
         static_cast<long long>(headDimV()), int(device), static_cast<long long>(queries()),
         static_cast<long long>(keys()), attributes.algorithm.data(),
-        Py_ssize_t(attributes.algorithm.size())));
+        Py_ssize_t(attributes.algorithm.size()), drops ? Py_True : Py_False));
     made.kernel =
         kernel ? static_cast<const tesela_kernel *>(PyLong_AsVoidPtr(kernel.get())) : nullptr;
     if (!made.kernel)
@@ -463,11 +470,15 @@ private:
   }
 
   /// Gradients, and masks that read captured tensors, need memory; it comes from XLA's allocator.
+  /// In a capture that would give it to others before the graph runs: there the graph owns memory.
   xla::Error *lendWorkspace(const tesela_kernel *kernel, xla::MemoryFree &memory) {
     size_t bytes;
     if (tesela_kernel_workspace_bytes_of_tensors(kernel, &given, &bytes) != TESELA_OK)
       return failWithLast(api);
-    if (bytes == 0)
+    int isCaptured = 0;
+    if (bytes > 0 && tesela_kernel_is_captured(kernel, stream, &isCaptured) != TESELA_OK)
+      return failWithLast(api);
+    if (bytes == 0 || isCaptured)
       return nullptr;
     constexpr size_t multiple = 256;    // the library's
     constexpr size_t xlaAlignment = 16; // the most that XLA promises
@@ -484,11 +495,21 @@ private:
   }
 };
 
+std::atomic<long long> callCount = 0;
+
+/// A call on a GPU launches the same kernels each time, as its attributes and shapes say, and
+/// whatever it does besides (it may compile) is allowed in a capture: so XLA may record it.
 template <bool isHost> xla::Error *handle(xla::CallFrame *frame) {
-  return answersMetadata(*frame) ? nullptr : Call(*frame, isHost).run();
+  constexpr uint32_t traits = isHost ? 0 : xla::commandBufferCompatible;
+  if (answersMetadata(*frame, traits))
+    return nullptr;
+  ++callCount;
+  return Call(*frame, isHost).run();
 }
 
 } // namespace
+
+PyObject *xlaCalls(PyObject *, PyObject *) { return PyLong_FromLongLong(callCount); }
 
 PyObject *xlaHandlers(PyObject *, PyObject *newFinder) {
   Py_INCREF(newFinder);

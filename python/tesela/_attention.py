@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any, Literal
 
 from tesela._errors import InvalidArgumentError
-from tesela._variant import Variant
+from tesela._variant import Variant, as_variant
 from tesela._variant import variant as variant_of
 
 Layout = Literal["bhsd", "bshd"]
@@ -26,6 +26,9 @@ _MODULES = {
 _known = SimpleNamespace()
 """``attention`` of the frameworks that were met, by the framework's name."""
 
+_known_dropout = SimpleNamespace()
+"""Likewise what draws the pairs that a call drops."""
+
 _frameworks: dict[type, str] = {}
 """The framework's name by a tensor's type."""
 
@@ -38,7 +41,9 @@ def _framework(type_of_q: type) -> str:
     for base in type_of_q.__mro__:
         module = _MODULES.get(base.__module__.partition(".")[0])
         if module is not None:
-            setattr(_known, module, importlib.import_module(f"tesela.{module}").attention)
+            functions = importlib.import_module(f"tesela.{module}")
+            setattr(_known, module, functions.attention)
+            setattr(_known_dropout, module, functions.dropout)
             return _frameworks.setdefault(type_of_q, module)
     raise InvalidArgumentError(
         f"q is of the type {type_of_q}, it must be a tensor of NumPy, PyTorch or JAX: convert it"
@@ -59,6 +64,8 @@ def attention(
     return_lse: bool = False,
     layout: Layout = "bhsd",
     out: Any = None,
+    dropout_p: float = 0.0,
+    seed: Any = None,
     **parameters: Any,
 ) -> Any:
     """Attention by a variant: ``softmax(score(scale q k^T) where mask) v``.
@@ -75,6 +82,13 @@ def attention(
         return_lse: also give the natural logarithm of each row's sum.
         layout: the order of the axes of q, k, v and the result.
         out: where the result is written, of its shape and type; None: a new tensor.
+        dropout_p: the probability with which a pair of a query and a key is dropped, in [0, 1]; the
+            others are divided by ``1 - dropout_p``. 0: no dropout, by kernels without it.
+        seed: what decides which pairs are dropped, with the indices b, h, q and k and nothing else:
+            the same in forward and backward, on every device, for every schedule. None: others in
+            each call. NumPy: a whole number of 64 bits, or None. PyTorch: that, or a
+            ``torch.Generator``, or a tensor of four int32 on the device; None draws from PyTorch's
+            generator, as its own dropout does. JAX: a key of ``jax.random``; it must be given.
         parameters: values of the variant's parameters, numbers for scalars and tensors on the same
             device for captured tensors; those of int64 are read as int32, and wrap. They replace
             those that the variant is bound to. A parameter with the name of an argument of this
@@ -97,4 +111,7 @@ def attention(
         raise InvalidArgumentError(f"the layout is {layout!r}, it must be 'bhsd' or 'bshd'")
     if callable(variant):  # the parameters are arguments of the function
         variant, parameters = variant_of(variant, **parameters), {}
+    if dropout_p != 0:
+        draw = getattr(_known_dropout, _framework(type(q)))
+        variant = as_variant(variant)._dropping({"dropout.p": dropout_p, **draw(q, seed)})
     return function(q, k, v, variant, scale, return_lse, layout == "bshd", out, parameters)

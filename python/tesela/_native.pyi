@@ -24,6 +24,7 @@ Tensor = Any
 
 def set_errors(classes: tuple[type[Exception], ...], /) -> None: ...
 def xla_handlers(find: Callable[..., int], /) -> tuple[Any, Any]: ...
+def xla_calls() -> int: ...
 def devices(kind: str, /) -> list[dict[str, Any]]: ...
 def use_ptxas(path: str, /) -> None: ...
 def cache_folder(folder: str | None, /) -> str: ...
@@ -77,6 +78,7 @@ class Kernel:
         schedule: str,
         algorithm: str,
         bindings: tuple[str, ...],
+        dropout: bool,
         /,
     ) -> Kernel: ...
     def launch(
@@ -156,7 +158,6 @@ class Eager:
         empty_cuda: Callable[..., Tensor],
         current_device: Callable[[], int] | None,
         empty_on: Callable[..., Tensor],
-        workspace: Callable[[int, int], Tensor],
         written: Callable[[Tensor], object],
         tensor_types: tuple[type, ...],
         is_pending: Callable[[Tensor], bool],

@@ -12,6 +12,7 @@ import numpy as np
 
 from tesela import _native
 from tesela._contexts import HOST
+from tesela._dropout import of_seed
 from tesela._errors import InvalidArgumentError, UnsupportedError
 from tesela._variant import Variant, as_variant
 
@@ -29,6 +30,11 @@ def _input_type(dtype: np.dtype[Any]) -> int:
         )
     _types[dtype] = found
     return found
+
+
+def dropout(_: Any, seed: Any) -> dict[str, Any]:
+    """The parameters of dropout besides the probability."""
+    return of_seed(seed)
 
 
 def attention(

@@ -8,6 +8,7 @@ import importlib
 import os
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from copy import copy
 from pathlib import Path
 from threading import Lock
 from types import SimpleNamespace
@@ -42,6 +43,17 @@ class Parameter(NamedTuple):
     default: float | None
 
 
+_DROPOUT = (
+    Parameter("dropout.p", "f32", None, False, None),
+    Parameter("dropout.seed", "i32", None, False, None),
+    Parameter("dropout.seed_high", "i32", None, False, 0),
+    Parameter("dropout.offset", "i32", None, False, 0),
+    Parameter("dropout.offset_high", "i32", None, False, 0),
+    Parameter("dropout.state", "i32", ("4",), False, None),
+)
+"""Those of launches with dropout, as tesela/c/kernel.h has them; the state may be left out."""
+
+
 def _extent_text(name: str, coefficient: int, offset: int) -> str:
     if coefficient == 0:
         return str(offset)
@@ -52,7 +64,17 @@ def _extent_text(name: str, coefficient: int, offset: int) -> str:
 class _Program:
     """A checked text and its kernels, which variants with other values share."""
 
-    __slots__ = ("constants", "kernels", "line", "native", "parameters", "place", "slots")
+    __slots__ = (
+        "_dropping",
+        "constants",
+        "drops",
+        "kernels",
+        "line",
+        "native",
+        "parameters",
+        "place",
+        "slots",
+    )
 
     def __init__(self, text: str, file: str) -> None:
         self.native = _native.Variant(text, file)
@@ -69,10 +91,25 @@ class _Program:
             )
             for name, kind, is_capture, constant, default, extents in self.native.parameters
         )
-        self.slots = tuple(each.name for each in self.parameters if not each.constant)
-        self.place = {name: slot for slot, name in enumerate(self.slots)}
         self.constants = tuple(each.name for each in self.parameters if each.constant)
+        self._set_slots(tuple(each.name for each in self.parameters if not each.constant), False)
+
+    def _set_slots(self, slots: tuple[str, ...], drops: bool) -> None:
+        self.slots = slots
+        self.place = {name: slot for slot, name in enumerate(slots)}
+        self.drops = drops
         self.kernels: dict[tuple[Any, ...], _native.Kernel] = {}
+        self._dropping: _Program | None = None
+
+    def dropping(self) -> _Program:
+        """The text's kernels with dropout, whose launches have its parameters besides."""
+        if self.drops:
+            return self
+        if self._dropping is None:
+            made = copy(self)
+            made._set_slots(self.slots + tuple(each.name for each in _DROPOUT), True)
+            self._dropping = made  # another thread's, which came first, has kernels of its own
+        return self._dropping
 
 
 class Variant:
@@ -187,6 +224,10 @@ class Variant:
 
     # What the layers over a framework call; /docs/python.md has a page on it.
 
+    def _dropping(self, values: Mapping[str, Any]) -> Variant:
+        """The same variant with dropout, and values of its parameters (``_DROPOUT``)."""
+        return Variant(self._program.dropping(), {**self.bound, **values})
+
     def _arguments(
         self, parameters: Mapping[str, Any]
     ) -> tuple[tuple[Any, ...], tuple[tuple[str, float], ...]]:
@@ -229,6 +270,7 @@ class Variant:
             "",
             algorithm,
             bindings,
+            self._program.drops,
         )
         return self._program.kernels.setdefault(key, made)
 

@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 #include "api/CApiArguments.h"
+#include "api/State.h"
 
 using namespace tesela;
 using namespace tesela::c;
@@ -110,6 +111,8 @@ Status workspaceBytes(const tesela_kernel *kernel, const Arguments *arguments, s
   if (!bytes)
     return invalid("bytes is NULL: pass the address of a size_t");
   *bytes = 0;
+  if (kernel && arguments && !mayTakeWorkspace(*kernel->kernel.internal()))
+    return Status::success(); // before they are read: a launch counts in hundreds of nanoseconds
   ReusedArguments given;
   if (Status status = readArguments(kernel, arguments, given); !status)
     return status;
@@ -157,6 +160,7 @@ Result<KernelOptions> tesela::c::kernelOptions(const tesela_kernel_options *opti
   if (given.sizes)
     chosen.sizes = problemSizes(*given.sizes);
   chosen.algorithm = textOr(given.algorithm, chosen.algorithm.c_str());
+  chosen.dropout = given.dropout != 0;
   if (Status status = addBindings(given, chosen); !status)
     return status.error();
   if (Status status = addConstants(given, chosen); !status)
@@ -263,4 +267,19 @@ tesela_code tesela_kernel_workspace_bytes_of_tensors(const tesela_kernel *kernel
                                                      const tesela_tensor_arguments *arguments,
                                                      size_t *bytes) {
   return guarded([&] { return workspaceBytes(kernel, arguments, bytes); });
+}
+
+tesela_code tesela_kernel_is_captured(const tesela_kernel *kernel, void *stream, int *is_captured) {
+  return guarded([&]() -> Status {
+    if (!is_captured)
+      return invalid("is_captured is NULL: pass the address of an int");
+    *is_captured = 0;
+    if (!kernel)
+      return noHandle("kernel", kernelMaker);
+    Result<bool> captured = isCaptured(*kernel->kernel.internal(), stream);
+    if (!captured)
+      return captured.error();
+    *is_captured = *captured;
+    return Status::success();
+  });
 }

@@ -3,7 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 #include "api/State.h"
+#include "backend/EnteredDevice.h"
 #include "events/ProfilerRange.h"
+#include "frontend/Dropout.h"
 
 #include <algorithm>
 #include <chrono>
@@ -80,6 +82,16 @@ static Status launchAloud(const LoadedKernel &kernel, TunedKernels *tuned, const
   return status;
 }
 
+std::vector<ScalarArgument> dropoutScalars(double probability, uint64_t seed, uint64_t offset) {
+  std::vector<ScalarArgument> scalars;
+  double values[] = {probability, double(uint32_t(seed)), double(seed >> 32),
+                     double(uint32_t(offset)), double(offset >> 32)};
+  for (const Parameter &parameter : dropoutParameters())
+    if (!parameter.isCapture)
+      scalars.push_back({parameter.name, values[scalars.size()]});
+  return scalars;
+}
+
 Status Kernel::launch(const LaunchArguments &arguments, void *stream) const {
   const LoadedKernel &kernel = *state->kernel;
   ProfilerRange range("launch", kernel.info.variantName);
@@ -103,7 +115,23 @@ Status Kernel::checkArguments(const LaunchArguments &arguments) const {
   return checkAll(lastingKernel(*state, arguments), arguments, checked, sizes);
 }
 
+bool mayTakeWorkspace(const Kernel::State &state) {
+  bool hasOthers = state.tuned && (state.tuned->swaps() || state.tuned->isUsed());
+  return hasOthers || state.kernel->plan.hasWorkspaces();
+}
+
+Result<bool> isCaptured(const Kernel::State &state, void *stream) {
+  const LoadedCode &code = *state.kernel->code;
+  EnteredDevice device(code);
+  if (Status status = device.status(); !status)
+    return status.error();
+  Result<StreamUse> use = code.streamUse(stream, /*isNumbered=*/false);
+  return use ? Result<bool>(use->isCaptured) : use.error();
+}
+
 Result<size_t> Kernel::workspaceBytes(const LaunchArguments &arguments) const {
+  if (!mayTakeWorkspace(*state))
+    return size_t(0);
   const LoadedKernel &kernel = lastingKernel(*state, arguments);
   CheckedArguments checked;
   LaunchSizes sizes;

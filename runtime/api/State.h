@@ -41,6 +41,13 @@ struct Kernel::State {
   std::shared_ptr<TunedKernels> tuned;     ///< by the sizes of launches; null: `kernel` alone
 };
 
+/// Whether some launch of the kernel may take a workspace. Where none does, the arguments need not
+/// be looked at to say so.
+bool mayTakeWorkspace(const Kernel::State &state);
+
+/// Whether a launch of the kernel on `stream` would now become part of a graph.
+Result<bool> isCaptured(const Kernel::State &state, void *stream);
+
 struct ContextState {
   std::shared_ptr<Backend> backend;
   std::shared_ptr<const EventSink> events;

@@ -65,6 +65,7 @@ KernelOptions optionsOf(const KernelSpecification &specification) {
   options.headDimV = specification.headDimV;
   options.expectedLength = specification.expectedLength;
   options.expectedQueries = specification.expectedQueries;
+  options.dropout = specification.dropout;
   for (const ConstantValue &constant : specification.constants)
     options.constants.push_back({constant.name, constant.value});
   options.target = specification.target.name();
@@ -105,6 +106,7 @@ Result<KernelSpecification> makeSpecification(const KernelOptions &options,
   specification.headDimV = options.headDimV;
   specification.expectedLength = options.expectedLength;
   specification.expectedQueries = options.expectedQueries;
+  specification.dropout = options.dropout;
   specification.schedule = options.schedule;
   specification.target = *target;
   specification.constants = constantsOf(options);

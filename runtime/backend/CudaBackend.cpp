@@ -7,10 +7,12 @@
 #include "backend/LaunchCounters.h"
 #include "driver/ClearMemory.h"
 #include "driver/CurrentContext.h"
-#include "driver/EncodeTensorMap.h"
 #include "driver/GraphOwned.h"
+#include "driver/KnownTensorMaps.h"
+#include "system/ThreadOwn.h"
 
 #include <algorithm>
+#include <atomic>
 
 namespace tesela {
 
@@ -164,6 +166,9 @@ public:
   }
   Result<double> time(const std::function<Status()> &work, void *stream) const override;
 
+  /// No other backend of the process ever has it.
+  const uint64_t number = ++count;
+
   const DriverApi &driverApi() const { return api; }
   CUctx_st *contextHandle() const { return context; }
 
@@ -192,6 +197,8 @@ private:
   }
 
   std::string byDriver() const { return " driver " + std::to_string(api.version); }
+
+  static inline std::atomic<uint64_t> count = 0;
 
   const DriverApi &api;
   int handle;
@@ -254,7 +261,10 @@ public:
     return cuda::keepForGraph(api, static_cast<CUgraph_st *>(use.graph), std::move(kept));
   }
   Status encodeTensorMap(const TensorTiling &tiling, TensorMap &map) const override {
-    return cuda::encodeTensorMap(api, tiling, map);
+    // A thread's own, so that no launch waits for another's.
+    KnownTensorMaps *known = ThreadOwn<KnownTensorMaps>::get();
+    return known ? known->find(api, backend->number, tiling, map)
+                 : cuda::encodeTensorMap(api, tiling, map);
   }
   Status launch(size_t index, int64_t items, void **arguments, void *stream) const override {
     const Entry &entry = entries[index];

@@ -38,6 +38,8 @@ struct TensorTiling {
   uint32_t boxRows = 1;                     ///< 1..256
   uint32_t boxHeads = 1;                    ///< 1..256
   uint64_t sharing = 1;                     ///< divides the heads
+
+  bool operator==(const TensorTiling &) const = default;
 };
 
 } // namespace tesela

@@ -7,6 +7,7 @@
 #include "check/RowReference.h"
 #include "driver/CurrentContext.h"
 #include "driver/NvrtcApi.h"
+#include "launch/TensorSpan.h"
 #include "oracle/Oracle.h"
 
 #include <algorithm>
@@ -42,6 +43,14 @@ OracleArguments oracleArguments(const ReferenceInputs &inputs) {
   arguments.headDimQk = int32_t(q.extents[3]);
   arguments.headDimV = int32_t(v.extents[3]);
   arguments.scale = checked.scale;
+  if (inputs.firstOfDropout) {
+    const uint32_t *scalars = &checked.scalarBits[*inputs.firstOfDropout];
+    const Tensor &state = checked.captures[*inputs.firstOfDropout + dropoutScalarCount];
+    arguments.dropoutProbability = std::bit_cast<float>(scalars[0]);
+    std::copy_n(scalars + 1, dropoutStateWords, arguments.dropoutWords);
+    arguments.dropoutState = hasNoElements(state) ? 0 : address(state);
+    arguments.dropoutStateStride = state.strides[0];
+  }
   // oracleSource has made sure that the parameters fit.
   for (size_t i = 0; i < inputs.variant.parameters.size(); ++i) {
     OracleParameter &parameter = arguments.parameters[i];

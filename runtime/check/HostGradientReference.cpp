@@ -92,11 +92,12 @@ double dotOfMagnitudes(const float *a, const float *b, int64_t count) {
   return sum;
 }
 
-/// What a kept pair adds: P times a row of dO to dv, the derivative of s times a row of k or q to
-/// dq and dk. `base` with a kernel's roundings. `size`: the derivative's size as far as roundings
-/// are relative to it. To 16 bits dS is rounded, and O, from which D is computed: |dP - D| and the
-/// norm of dO ∘ O. In f32 sums are: the magnitudes of all that dP and D add. `sizeOfP`: P's own
-/// size; in f32 what the roundings of S and L leave in exp(S - L) is more than one of P.
+/// What a kept pair adds: P times a row of dO to dv, 0 where dropout drops it, the derivative of s
+/// times a row of k or q to dq and dk. `base` with a kernel's roundings. `size`: the derivative's
+/// size as far as roundings are relative to it. To 16 bits dS is rounded, and O, from which D is
+/// computed: |dP - D| and the norm of dO ∘ O. In f32 sums are: the magnitudes of all that dP and D
+/// add. `sizeOfP`: P's own size; in f32 what the roundings of S and L leave in exp(S - L) is more
+/// than one of P.
 struct PairTerms {
   double p = 0, baseP = 0, sizeOfP = 0;
   double ds = 0, baseDs = 0, size = 0;
@@ -104,12 +105,14 @@ struct PairTerms {
 
 class GradientRun {
 public:
-  GradientRun(const CheckedArguments &arguments, const Interpreter &score,
-              const Interpreter &derivative, const Reference &forward, GradientReference &result)
-      : e(arguments.extents), scale(arguments.scale), score(score), derivative(derivative),
-        forward(forward), result(result), q(arguments.tensors[AttentionTensors::q]),
-        k(arguments.tensors[AttentionTensors::k]), v(arguments.tensors[AttentionTensors::v]),
-        dO(arguments.tensors[AttentionTensors::o]), rows(forward.lse.size()) {
+  GradientRun(const CheckedArguments &arguments, std::optional<Dropout> dropout,
+              const Interpreter &score, const Interpreter &derivative, const Reference &forward,
+              GradientReference &result)
+      : e(arguments.extents), scale(arguments.scale), dropout(dropout), score(score),
+        derivative(derivative), forward(forward), result(result),
+        q(arguments.tensors[AttentionTensors::q]), k(arguments.tensors[AttentionTensors::k]),
+        v(arguments.tensors[AttentionTensors::v]), dO(arguments.tensors[AttentionTensors::o]),
+        rows(forward.lse.size()) {
     const Tensor &dlse = arguments.tensors[AttentionTensors::lse];
     for (size_t row = 0; row < rows.size(); ++row) {
       const float *given = &dO.values[row * size_t(dO.dim)];
@@ -147,6 +150,7 @@ private:
 
   const Extents e;
   const double scale;
+  const std::optional<Dropout> dropout;
   const Interpreter &score, &derivative;
   const Reference &forward;
   GradientReference &result;
@@ -154,6 +158,14 @@ private:
   std::vector<Row> rows;
 
   bool isF32() const { return forward.type == ElementType::f32; }
+
+  /// What P is multiplied by in the product with V.
+  double weightOf(const Point &at) const {
+    if (!dropout)
+      return 1;
+    bool dropped = dropout->drops(uint32_t(at.b * e.H + at.h), uint32_t(at.q), uint32_t(at.k));
+    return dropped ? 0 : dropout->scale();
+  }
 
   /// False: the pair is masked.
   bool evaluate(const Point &at, PairTerms &terms) const {
@@ -170,21 +182,24 @@ private:
     if (t == -HUGE_VAL)
       return false;
     double L = forward.lse[row];
-    terms.p = std::exp(t - L);
+    double P = std::exp(t - L), weight = weightOf(at);
+    terms.p = weight * P;
     // Four units of the size are allowed (Check.h), so a quarter is one unit.
-    terms.sizeOfP = isF32() ? terms.p * (1 + (std::fabs(t) + std::fabs(L)) / 4) : terms.p;
+    double size = isF32() ? P * (1 + (std::fabs(t) + std::fabs(L)) / 4) : P;
+    terms.sizeOfP = weight * size;
     double preciseP = baseT == -HUGE_VALF ? 0 : std::exp(double(baseT) - double(float(L)));
-    terms.baseP = roundTo(forward.type, float(preciseP));
-    double dP = dot(given, ofV, dO.dim);
+    terms.baseP = weight * roundTo(forward.type, float(preciseP));
+    double dP = weight * dot(given, ofV, dO.dim);
     double slope = identity ? 1 : derivative.score(at, s);
     double baseSlope = identity ? 1 : double(derivative.score(at, baseS));
     const Row &each = rows[row];
     // A pair without weight counts nowhere, whatever else is infinite there.
-    terms.ds = terms.p == 0 ? 0 : scale * terms.p * (dP - each.delta) * slope;
+    terms.ds = P == 0 ? 0 : scale * P * (dP - each.delta) * slope;
     double baseDs = preciseP == 0 ? 0 : preciseP * (dP - double(each.baseDelta)) * baseSlope;
     terms.baseDs = scale * roundTo(forward.type, float(baseDs));
-    double ofTerm = isF32() ? dotOfMagnitudes(given, ofV, dO.dim) : std::fabs(dP - each.delta);
-    terms.size = terms.p == 0 ? 0 : scale * terms.sizeOfP * std::fabs(slope) * (ofTerm + each.size);
+    double ofTerm =
+        isF32() ? weight * dotOfMagnitudes(given, ofV, dO.dim) : std::fabs(dP - each.delta);
+    terms.size = P == 0 ? 0 : scale * size * std::fabs(slope) * (ofTerm + each.size);
     return true;
   }
 
@@ -257,8 +272,8 @@ private:
 
 /// That of q, k and v, and of the gradients that arrive: in the places of o and lse.
 Signature signatureOf(const KernelOptions &options, const Variant &variant) {
-  Signature signature = Signature::ofAttention(options.inputType, options.headDimQk,
-                                               options.headDimV, variant.parameters);
+  Signature signature = Signature::ofAttention(
+      options.inputType, options.headDimQk, options.headDimV, parametersOfLaunch(options, variant));
   for (auto [index, name] :
        {std::pair(AttentionTensors::o, "do"), std::pair(AttentionTensors::lse, "dlse")}) {
     DeclaredTensor &tensor = signature.tensors[index];
@@ -314,6 +329,7 @@ Result<GradientReference> hostGradientReference(const KernelOptions &options,
   Result<Variant> derivative = derivativeOf(*variant, options);
   if (!derivative)
     return derivative.error();
+  ReferenceInputs inputs{*variant, *checked, firstOfDropout(attention, *variant)};
   Bindings bindings = bindingsOf(*variant, *checked);
   Result<Interpreter> score = Interpreter::create(*variant, bindings);
   if (!score)
@@ -326,7 +342,8 @@ Result<GradientReference> hostGradientReference(const KernelOptions &options,
                            emptyGradient(*forward, e.Hkv, e.Sk, options.headDimQk),
                            emptyGradient(*forward, e.Hkv, e.Sk, options.headDimV)};
   ThreadPool pool(threads);
-  if (Status status = GradientRun(*checked, *score, *slope, *forward, result).run(pool); !status)
+  GradientRun run(*checked, dropoutOf(inputs), *score, *slope, *forward, result);
+  if (Status status = run.run(pool); !status)
     return status.error();
   return result;
 }

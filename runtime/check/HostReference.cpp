@@ -50,8 +50,8 @@ class HostReferenceRun {
 public:
   HostReferenceRun(const ReferenceInputs &inputs, const Interpreter &interpreter,
                    const RowList &rows, Reference &reference)
-      : arguments(inputs.arguments), extents(inputs.arguments.extents), interpreter(interpreter),
-        rows(rows), reference(reference),
+      : arguments(inputs.arguments), dropout(dropoutOf(inputs)), extents(inputs.arguments.extents),
+        interpreter(interpreter), rows(rows), reference(reference),
         headDimQk(inputs.arguments.tensors[AttentionTensors::q].extents[3]),
         headDimV(reference.Dv) {}
 
@@ -97,6 +97,7 @@ private:
   };
 
   const CheckedArguments &arguments;
+  const std::optional<Dropout> dropout;
   const Extents extents;
   const Interpreter &interpreter;
   const RowList &rows;
@@ -170,7 +171,7 @@ private:
           found.maxScore = std::max(found.maxScore, std::fabs(pair.score));
       if (std::isfinite(sink.score))
         found.maxScore = std::max(found.maxScore, std::fabs(sink.score));
-      finishRow(head, kept, sink, row++);
+      finishRow(head, kept, sink, row++, {b, h, hkv, q, 0});
     }
     std::lock_guard lock(tallyMutex);
     tally.maxScore = std::max(tally.maxScore, found.maxScore);
@@ -180,7 +181,7 @@ private:
   /// Softmax and product of one row. A score of NaN or +inf makes the row NaN by
   /// itself: exp(score - max) is NaN. A sink of -inf is none.
   void finishRow(const KeyValueHead &head, const std::vector<Kept> &kept, const Kept &sink,
-                 int64_t row) {
+                 int64_t row, const Point &place) {
     double max = sink.score, baseMax = sink.baseScore;
     bool nan = std::isnan(sink.score) || sink.score == HUGE_VAL;
     for (const Kept &pair : kept) {
@@ -207,6 +208,9 @@ private:
       double baseP = roundTo(reference.type, float(basePrecise));
       sum += p;
       baseSum += basePrecise;
+      if (dropout && dropout->drops(uint32_t(place.b * extents.H + place.h), uint32_t(place.q),
+                                    uint32_t(pair.k)))
+        continue;
       squares += p * p * head.squares[pair.k];
       const float *v = &head.v[pair.k * headDimV];
       for (int64_t d = 0; d < headDimV; ++d) {
@@ -217,11 +221,12 @@ private:
       }
     }
     reference.lse[row] = max + std::log(sum);
-    reference.termNorm[row] = std::sqrt(squares) / sum;
+    double scale = dropout ? dropout->scale() : 1;
+    reference.termNorm[row] = scale * std::sqrt(squares) / sum;
     for (int64_t d = 0; d < headDimV; ++d) {
-      ref[d] /= sum;
-      base[d] = baseSum == 0 ? 0 : base[d] / baseSum;
-      magnitude[d] /= sum;
+      ref[d] *= scale / sum;
+      base[d] = baseSum == 0 ? 0 : base[d] * scale / baseSum;
+      magnitude[d] *= scale / sum;
     }
   }
 };

@@ -26,12 +26,39 @@ Result<ReferenceInputs> referenceInputs(const KernelOptions &options,
       parseVariant(options.variantText, options.variantFile, constantsOf(options));
   if (!variant)
     return variant.error();
-  Signature signature = Signature::ofAttention(options.inputType, options.headDimQk,
-                                               options.headDimV, variant->parameters);
+  Signature signature =
+      Signature::ofAttention(options.inputType, options.headDimQk, options.headDimV,
+                             parametersOfLaunch(options, *variant));
   Result<CheckedArguments> checked = checkArguments(signature, arguments, {alignment, false});
   if (!checked)
     return checked.error();
-  return ReferenceInputs{std::move(*variant), std::move(*checked)};
+  std::optional<size_t> first = firstOfDropout(options, *variant);
+  return ReferenceInputs{std::move(*variant), std::move(*checked), first};
+}
+
+std::vector<Parameter> parametersOfLaunch(const KernelOptions &options, const Variant &variant) {
+  std::vector<Parameter> parameters = variant.parameters;
+  if (options.dropout)
+    for (Parameter &parameter : dropoutParameters())
+      parameters.push_back(std::move(parameter));
+  return parameters;
+}
+
+std::optional<size_t> firstOfDropout(const KernelOptions &options, const Variant &variant) {
+  return options.dropout ? std::optional(variant.parameters.size()) : std::nullopt;
+}
+
+std::optional<Dropout> dropoutOf(const ReferenceInputs &inputs) {
+  if (!inputs.firstOfDropout)
+    return std::nullopt;
+  uint32_t scalars[dropoutScalarCount] = {};
+  for (size_t i = 0; i < dropoutScalarCount; ++i)
+    scalars[i] = inputs.arguments.scalarBits[*inputs.firstOfDropout + i];
+  const Tensor &state = inputs.arguments.captures[*inputs.firstOfDropout + dropoutScalarCount];
+  int32_t words[dropoutStateWords] = {}; // none are as zeros
+  for (int64_t i = 0; i < state.extents[0]; ++i)
+    words[i] = static_cast<const int32_t *>(state.data)[i * state.strides[0]];
+  return Dropout::ofScalars(scalars, words);
 }
 
 Bindings bindingsOf(const Variant &variant, const CheckedArguments &arguments) {

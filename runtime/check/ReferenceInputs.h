@@ -6,9 +6,12 @@
 #define TESELA_CHECK_REFERENCEINPUTS_H
 
 #include "check/RowReference.h"
+#include "frontend/Dropout.h"
 #include "frontend/Interpreter.h"
 #include "launch/CheckedArguments.h"
 #include "tesela/Check.h"
+
+#include <optional>
 
 namespace tesela {
 
@@ -16,7 +19,16 @@ namespace tesela {
 struct ReferenceInputs {
   Variant variant;
   CheckedArguments arguments;
+  std::optional<size_t> firstOfDropout; ///< the number of its first parameter; nothing without it
 };
+
+/// The parameters of a launch: the variant's, and behind them dropout's where it has one.
+std::vector<Parameter> parametersOfLaunch(const KernelOptions &options, const Variant &variant);
+/// Where a launch's parameters of dropout begin; nothing without it.
+std::optional<size_t> firstOfDropout(const KernelOptions &options, const Variant &variant);
+
+/// The launch's dropout, where it has one. Its state is in host memory.
+std::optional<Dropout> dropoutOf(const ReferenceInputs &inputs);
 
 /// Parses the variant and checks the arguments, o and lse left out.
 Result<ReferenceInputs> referenceInputs(const KernelOptions &options,

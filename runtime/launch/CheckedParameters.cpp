@@ -4,6 +4,8 @@
 //===----------------------------------------------------------------------===//
 #include "launch/CheckedParameters.h"
 
+#include "frontend/Dropout.h"
+
 #include "launch/TensorSpan.h"
 
 #include <fmt/format.h>
@@ -62,8 +64,24 @@ Status checkNames(const std::vector<Argument> &arguments, const std::vector<Para
   return Status::success();
 }
 
+/// The probability, or a word of the seed or of the offset.
+Result<uint32_t> dropoutBits(const Parameter &parameter, double value) {
+  if (parameter.type == ElementType::f32) {
+    if (value >= 0 && value <= 1)
+      return std::bit_cast<uint32_t>(float(value));
+    return invalid(fmt::format("the probability of dropout is {}, it must lie in [0, 1]", value));
+  }
+  if (value >= 0 && value <= std::numeric_limits<uint32_t>::max() && value == std::floor(value))
+    return uint32_t(value);
+  return invalid(fmt::format("the parameter '{}' is {}, it must be a whole number of 32 bits, from "
+                             "0 to 4294967295: half of a seed or of an offset",
+                             parameter.name, value));
+}
+
 Result<uint32_t> scalarBits(const Parameter &parameter, double value) {
   auto is = [&] { return "the parameter '" + parameter.name + "' is " + fmt::format("{}", value); };
+  if (isDropoutParameter(parameter))
+    return dropoutBits(parameter, value);
   if (parameter.type == ElementType::i32) {
     if (!(value >= std::numeric_limits<int32_t>::min() &&
           value <= std::numeric_limits<int32_t>::max()) ||
@@ -110,6 +128,9 @@ public:
     if (tensor.rank != int(parameter.extents.size()) || tensor.rank > Tensor::maxRank)
       return invalid(is() + ", the variant declares rank " +
                      std::to_string(parameter.extents.size()));
+    if (isDropoutParameter(parameter) && tensor.extents[0] != 0 &&
+        tensor.extents[0] != dropoutStateWords)
+      return invalid(is() + fmt::format(", it must have {} words, or none", dropoutStateWords));
     for (int axis = 0; axis < tensor.rank; ++axis)
       if (Status status = checkExtent(parameter, axis, tensor.extents[axis], is); !status)
         return status;
@@ -232,6 +253,10 @@ Status checkParameters(const std::vector<Parameter> &parameters, const LaunchArg
       Result<const CaptureArgument *> argument = find(arguments.captures, parameter.name);
       if (!argument)
         return argument.error();
+      if (!*argument && isDropoutParameter(parameter)) { // without one it has no elements
+        checked.captures[i] = Tensor::contiguous(nullptr, parameter.type, {0});
+        continue;
+      }
       if (!*argument)
         return invalid("the captured tensor '" + parameter.name +
                        "' is missing: pass it among the captures");

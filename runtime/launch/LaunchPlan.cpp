@@ -4,6 +4,7 @@
 //===----------------------------------------------------------------------===//
 #include "launch/LaunchPlan.h"
 
+#include "backend/EnteredDevice.h"
 #include "launch/TensorSpan.h"
 #include "launch/TensorTiling.h"
 
@@ -319,23 +320,6 @@ static bool sameView(const Tensor &a, const Tensor &b) {
 }
 
 namespace {
-
-/// The code's device, current as long as this lives.
-class EnteredDevice {
-public:
-  explicit EnteredDevice(const LoadedCode &code) : code(code), entered(code.enter()) {}
-  EnteredDevice(const EnteredDevice &) = delete;
-  EnteredDevice &operator=(const EnteredDevice &) = delete;
-  ~EnteredDevice() {
-    if (entered && *entered)
-      code.leave();
-  }
-  Status status() const { return entered ? Status::success() : Status(entered.error()); }
-
-private:
-  const LoadedCode &code;
-  Result<bool> entered;
-};
 
 /// What a captured launch needs as long as its graph exists. The code goes last, with its backend.
 struct GraphOwned {

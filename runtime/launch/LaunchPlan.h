@@ -40,6 +40,8 @@ public:
   /// workspaces are larger than the target can have.
   Status measure(const CheckedArguments &arguments, LaunchSizes &sizes) const;
 
+  /// Whether some launch may take a workspace.
+  bool hasWorkspaces() const { return !workspaceShapes.empty(); }
   /// Bytes of the caller's workspace that a launch takes; 0: it needs none.
   size_t workspaceBytes(const LaunchSizes &sizes) const { return sizes.workspaceBytes; }
   /// Whether `given`, where the caller gives one, serves a launch.

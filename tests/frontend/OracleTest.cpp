@@ -175,6 +175,8 @@ TEST(Oracle, ItsTextCompilesAndItsStructsHaveTheHeadersLayout) {
   same("OracleArguments", "largestScore", offsetof(OracleArguments, largestScore));
   same("OracleArguments", "Sk", offsetof(OracleArguments, Sk));
   same("OracleArguments", "scale", offsetof(OracleArguments, scale));
+  same("OracleArguments", "dropoutWords", offsetof(OracleArguments, dropoutWords));
+  same("OracleArguments", "dropoutState", offsetof(OracleArguments, dropoutState));
   same("OracleArguments", "parameters", offsetof(OracleArguments, parameters));
   same("OracleParameter", "strides", offsetof(OracleParameter, strides));
   same("OracleParameter", "integer", offsetof(OracleParameter, integer));

@@ -144,6 +144,7 @@ std::optional<Kernel> AlgorithmCase::compile(const std::string &algorithm, const
   options.inputType = place.type;
   options.headDimQk = options.headDimV = D;
   options.schedule = schedule.value_or(place.schedule);
+  options.dropout = dropout;
   Result<Kernel> kernel = context->compile(options);
   EXPECT_TRUE(kernel.ok()) << (kernel ? "" : kernel.error().message());
   return kernel ? std::optional<Kernel>(*kernel) : std::nullopt;
@@ -200,20 +201,21 @@ std::vector<double> AlgorithmCase::forward(const std::vector<Sequence> &sequence
   });
   if (sizes)
     sizes->assign(o.size(), 0);
-  forEachPair(sequences, q, k,
-              [&](const Sequence &sequence, int i, int j, const Pair &p, double s) {
-                size_t row = q.at(sequence.query(i), p.h);
-                double score = variant.score(p, s);
-                double P = std::exp((base ? double(float(score)) : score) - largest[row / D]);
-                size_t key = v.at(sequence.key(j), p.h / (queryHeads / keyHeads));
-                sums[row / D] += P;
-                double rounded = base ? roundedTo(place.type, P) : P;
-                for (int x = 0; x < D; ++x) {
-                  o[row + x] += rounded * v.values[key + x];
-                  if (sizes)
-                    (*sizes)[row + x] += P * (1 + std::abs(score)) * std::abs(v.values[key + x]);
-                }
-              });
+  forEachPair(
+      sequences, q, k, [&](const Sequence &sequence, int i, int j, const Pair &p, double s) {
+        size_t row = q.at(sequence.query(i), p.h);
+        double score = variant.score(p, s);
+        double P = std::exp((base ? double(float(score)) : score) - largest[row / D]);
+        size_t key = v.at(sequence.key(j), p.h / (queryHeads / keyHeads));
+        sums[row / D] += P;
+        double weight = this->weight(sequence.query(i).batch, p);
+        double rounded = weight * (base ? roundedTo(place.type, P) : P);
+        for (int x = 0; x < D; ++x) {
+          o[row + x] += rounded * v.values[key + x];
+          if (sizes)
+            (*sizes)[row + x] += weight * P * (1 + std::abs(score)) * std::abs(v.values[key + x]);
+        }
+      });
   lse.assign(sums.size(), -std::numeric_limits<double>::infinity());
   for (size_t row = 0; row < sums.size(); ++row) {
     if (sums[row] == 0)

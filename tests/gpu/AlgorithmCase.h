@@ -104,6 +104,10 @@ protected:
   const double scale;
   std::vector<int32_t> documents; ///< of the positions 0 .. 255
   std::vector<TestTensor> captures;
+  bool dropout = false; ///< of compile()
+  std::vector<ScalarArgument> scalars;
+  /// What P of a pair is multiplied by in products: 0 where dropout drops it, 1 without dropout.
+  std::function<double(int batch, const Pair &)> weight = [](int, const Pair &) { return 1.0; };
 
   AlgorithmCase();
   void SetUp() override;

@@ -27,6 +27,7 @@ constexpr int B = 2, H = 4, Hkv = 2, Sq = 9, Sk = 13, Dqk = 16, Dv = 8;
 
 struct VariantCase {
   const char *name, *text;
+  double dropout = 0; ///< the probability
 };
 void PrintTo(const VariantCase &variant, std::ostream *stream) { *stream << variant.name; }
 
@@ -36,8 +37,12 @@ struct Case {
   LaunchArguments arguments;
   std::vector<std::vector<float>> memory;
 
-  explicit Case(const char *text) {
-    options.variantText = text;
+  explicit Case(const VariantCase &variant) {
+    options.variantText = variant.text;
+    if (variant.dropout > 0) {
+      options.dropout = true;
+      arguments.scalars = dropoutScalars(variant.dropout, 11, 12);
+    }
     options.inputType = ElementType::f32;
     options.headDimQk = Dqk;
     options.headDimV = Dv;
@@ -97,7 +102,7 @@ struct Case {
 class GradientReferenceTest : public testing::TestWithParam<VariantCase> {};
 
 TEST_P(GradientReferenceTest, IsTheSlopeOfALoss) {
-  Case test(GetParam().text);
+  Case test(GetParam());
   Result<GradientReference> reference = hostGradientReference(test.options, test.arguments);
   ASSERT_TRUE(reference.ok()) << reference.error().message();
   for (auto [tensor, gradient] :
@@ -128,7 +133,7 @@ TEST_P(GradientReferenceTest, IsTheSlopeOfALoss) {
 }
 
 TEST_P(GradientReferenceTest, PassesWhatKernelsGiveAndNothingElse) {
-  Case test(GetParam().text);
+  Case test(GetParam());
   std::string reason;
   const Context *context = testContext("host", reason);
   ASSERT_TRUE(context) << reason;
@@ -179,7 +184,7 @@ TEST_P(GradientReferenceTest, PassesWhatKernelsGiveAndNothingElse) {
 }
 
 TEST_P(GradientReferenceTest, WhatDoesNotFitIsNamed) {
-  Case test(GetParam().text);
+  Case test(GetParam());
   auto message = [&](const LaunchArguments &arguments) {
     Result<GradientReference> reference = hostGradientReference(test.options, arguments);
     return reference ? std::string() : reference.error().message();
@@ -201,6 +206,7 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         VariantCase{"full", "attention full() {}"},
         VariantCase{"late", "attention late() { mask = q >= k + 3 }"},
+        VariantCase{"dropout", "attention late() { mask = q >= k + 3 }", 0.3},
         VariantCase{"softcap", "attention cap(cap: f32 = 1.5) { score = cap * tanh(s / cap) }"},
         VariantCase{"alibi", "attention alibi(slope: f32[H]) { mask = q + 4 >= k\n score = s + "
                              "slope[h] * (k - q) }"},

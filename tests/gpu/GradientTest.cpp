@@ -9,6 +9,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "AlgorithmCase.h"
+#include "DropoutRule.h"
 
 #include <gtest/gtest.h>
 
@@ -80,6 +81,8 @@ class Algorithms : public AlgorithmCase {
 protected:
   const std::vector<Sequence> sequences = sequencesOf(Sk);
 
+  /// Compiles and launches attention, and checks O and L.
+  void expectForward();
   /// Compiles and launches `algorithm`, and checks dq, dk and dv. `hasDlse`: with a gradient of
   /// lse.
   void expectGradients(const std::string &algorithm, const std::string &schedule, bool hasDlse);
@@ -101,6 +104,7 @@ void Algorithms::launchGradients(const Kernel &kernel, Tensors &tensors, bool ha
   for (Values *result : {&tensors.dq, &tensors.dk, &tensors.dv})
     ASSERT_TRUE(result->memory.poison().ok());
   LaunchArguments arguments = tensors.arguments(hasDlse);
+  arguments.scalars = scalars;
   captures.clear();
   addCaptures(arguments, tensors.k.length);
   launch(kernel, arguments);
@@ -120,35 +124,59 @@ void Algorithms::differentiate(const Tensors &tensors, bool base, Gradients &res
                       &dv = of(result.dv, v.values.size());
   auto round = [&](double value) { return base ? roundedTo(place.type, value) : value; };
   auto inFloat = [&](double value) { return base ? double(float(value)) : value; };
-  forEachPair(tensors.sequences, q, k,
-              [&](const Sequence &each, int i, int j, const Pair &p, double exact) {
-                size_t row = q.at(each.query(i), p.h), key = k.at(each.key(j), p.h / (H / Hkv));
-                double s = inFloat(exact), score = variant.score(p, s), slope = variant.slope(p, s);
-                double P = std::exp(inFloat(score) - lse.values[row / D]), dP = 0, delta = 0,
-                       size = 0;
-                double ofL = dlse.values[row / D];
-                double weight = P * (1 + std::abs(score)); // an error of the score is one of P
-                for (int x = 0; x < D; ++x) {
-                  double given = dO.values[row + x];
-                  dP += given * v.values[key + x];
-                  delta += given * o.values[row + x];
-                  size += std::abs(given * v.values[key + x]) + std::abs(given * o.values[row + x]);
-                  dv[key + x] += round(P) * given;
-                  if (!base)
-                    result.dv.sizes[key + x] += weight * std::abs(given);
-                }
-                double ds = round(P * (dP - inFloat(inFloat(delta) - ofL)) * slope);
-                size += std::abs(ofL);
-                size *= scale * weight * std::abs(slope);
-                for (int x = 0; x < D; ++x) {
-                  dq[row + x] += scale * ds * k.values[key + x];
-                  dk[key + x] += scale * ds * q.values[row + x];
-                  if (!base) {
-                    result.dq.sizes[row + x] += size * std::abs(k.values[key + x]);
-                    result.dk.sizes[key + x] += size * std::abs(q.values[row + x]);
-                  }
-                }
-              });
+  forEachPair(
+      tensors.sequences, q, k, [&](const Sequence &each, int i, int j, const Pair &p, double exact) {
+        size_t row = q.at(each.query(i), p.h), key = k.at(each.key(j), p.h / (H / Hkv));
+        double s = inFloat(exact), score = variant.score(p, s), slope = variant.slope(p, s);
+        double P = std::exp(inFloat(score) - lse.values[row / D]), dP = 0, delta = 0, size = 0;
+        double ofL = dlse.values[row / D];
+        double errorOfP = P * (1 + std::abs(score)); // an error of the score is one of P
+        double kept = weight(each.query(i).batch, p);
+        for (int x = 0; x < D; ++x) {
+          double given = dO.values[row + x];
+          dP += kept * given * v.values[key + x];
+          delta += given * o.values[row + x];
+          size += kept * std::abs(given * v.values[key + x]) + std::abs(given * o.values[row + x]);
+          dv[key + x] += kept * round(P) * given;
+          if (!base)
+            result.dv.sizes[key + x] += kept * errorOfP * std::abs(given);
+        }
+        double ds = round(P * (dP - inFloat(inFloat(delta) - ofL)) * slope);
+        size += std::abs(ofL);
+        size *= scale * errorOfP * std::abs(slope);
+        for (int x = 0; x < D; ++x) {
+          dq[row + x] += scale * ds * k.values[key + x];
+          dk[key + x] += scale * ds * q.values[row + x];
+          if (!base) {
+            result.dq.sizes[row + x] += size * std::abs(k.values[key + x]);
+            result.dk.sizes[key + x] += size * std::abs(q.values[row + x]);
+          }
+        }
+      });
+}
+
+void Algorithms::expectForward() {
+  ElementType type = place.type;
+  Values q(*context, type, B, H, Sq, D), k(*context, type, B, Hkv, Sk, D),
+      v(*context, type, B, Hkv, Sk, D), o(*context, type, B, H, Sq, D),
+      lse(*context, ElementType::f32, B, H, Sq, 1);
+  q.randomize(1), k.randomize(2), v.randomize(3);
+  test::GradientReference reference;
+  std::vector<double> sums, baseSums;
+  reference.exact = forward(sequences, q, k, v, /*base=*/false, sums, &reference.sizes);
+  reference.base = forward(sequences, q, k, v, /*base=*/true, baseSums);
+  std::optional<Kernel> kernel = compile("forward", variant.text);
+  ASSERT_TRUE(kernel && o.memory.poison().ok() && lse.memory.poison().ok());
+  LaunchArguments arguments;
+  arguments.q = q.memory.device(), arguments.k = k.memory.device();
+  arguments.v = v.memory.device(), arguments.o = o.memory.device(), arguments.lse = lse.rows();
+  arguments.scalars = scalars;
+  captures.clear();
+  addCaptures(arguments, Sk);
+  launch(*kernel, arguments);
+  // Of a row with few keys the honest kernel's error may be nothing, by chance.
+  expectNear("o", o.type, o.download(), reference, /*rows=*/30);
+  expectLse(lse.download(), sums);
 }
 
 void Algorithms::expectGradients(const std::string &algorithm, const std::string &schedule,
@@ -183,6 +211,22 @@ TEST_P(Algorithms, BackwardFused) {
 
 TEST_P(Algorithms, BackwardFusedWithGradientOfLse) {
   expectGradients("backward_fused", fusedSchedule(place), /*hasDlse=*/true);
+}
+
+// O and the gradients with the pairs that the launch drops left out of the products.
+TEST_P(Algorithms, Dropout) {
+  constexpr double p = 0.2;
+  constexpr uint64_t seed = 77, offset = 5;
+  dropout = true;
+  scalars = dropoutScalars(p, seed, offset);
+  weight = [](int b, const Pair &pair) {
+    bool dropped =
+        isDropped(p, seed, offset, uint32_t(b * H + pair.h), uint32_t(pair.q), uint32_t(pair.k));
+    return dropped ? 0 : 1 / (1 - double(float(p)));
+  };
+  expectForward();
+  expectGradients("backward", place.schedule, /*hasDlse=*/true);
+  expectGradients("backward_fused", fusedSchedule(place), /*hasDlse=*/false);
 }
 
 TEST_P(Algorithms, SplitKeys) {

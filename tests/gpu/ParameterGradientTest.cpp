@@ -8,6 +8,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "AlgorithmCase.h"
+#include "DropoutRule.h"
 
 #include "check/Elements.h"
 
@@ -169,6 +170,9 @@ protected:
   const double scale = double(float(1 / std::sqrt(double(D))));
   const Context *context = nullptr;
   Parameters parameters;
+  std::vector<ScalarArgument> dropout; ///< of the launch; empty: it drops nothing
+  /// What P of a pair is multiplied by in products: 0 where it is dropped, 1 without dropout.
+  std::function<double(const PairPlace &)> weight = [](const PairPlace &) { return 1.0; };
 
   void SetUp() override {
     std::string reason;
@@ -204,9 +208,11 @@ protected:
             visit(at, s * scale);
           }
   }
+
+  void expectRule();
 };
 
-TEST_P(ParameterGradients, HoldsTheRule) {
+void ParameterGradients::expectRule() {
   ElementType type = place.type;
   Values q(*context, type, B, H, Sq, D), k(*context, type, B, Hkv, Sk, D),
       v(*context, type, B, Hkv, Sk, D), o(*context, type, B, H, Sq, D),
@@ -218,10 +224,10 @@ TEST_P(ParameterGradients, HoldsTheRule) {
   auto rowOf = [](const PairPlace &p) { return (size_t(p.b) * H + p.h) * Sq + p.q; };
   auto keyOf = [&](const PairPlace &p) { return v.at({p.b, p.k}, p.h / (H / Hkv)); };
   forEachPair(q, k, [&](const PairPlace &p, double s) {
-    double weight = std::exp(variant.score(parameters, p, s));
-    sums[rowOf(p)] += weight;
+    double power = std::exp(variant.score(parameters, p, s));
+    sums[rowOf(p)] += power;
     for (int x = 0; x < D; ++x)
-      output[rowOf(p) * D + x] += weight * v.values[keyOf(p) + x];
+      output[rowOf(p) * D + x] += weight(p) * power * v.values[keyOf(p) + x];
   });
   std::vector<double> logarithms(sums.size());
   for (size_t row = 0; row < sums.size(); ++row) {
@@ -252,7 +258,7 @@ TEST_P(ParameterGradients, HoldsTheRule) {
   forEachPair(q, k, [&](const PairPlace &p, double s) {
     double P = std::exp(variant.score(parameters, p, s) - logarithms[rowOf(p)]), dP = 0, size = 0;
     for (int x = 0; x < D; ++x) {
-      double term = dO.values[rowOf(p) * D + x] * v.values[keyOf(p) + x];
+      double term = weight(p) * dO.values[rowOf(p) * D + x] * v.values[keyOf(p) + x];
       dP += term, size += std::abs(term);
     }
     add(variant.reads(parameters, p, s), P * (dP - delta[rowOf(p)]),
@@ -270,12 +276,14 @@ TEST_P(ParameterGradients, HoldsTheRule) {
   options.inputType = type;
   options.headDimQk = options.headDimV = D;
   options.schedule = place.schedule;
+  options.dropout = !dropout.empty();
   Result<Kernel> kernel = context->compile(options);
   ASSERT_TRUE(kernel.ok()) << kernel.error().message();
   LaunchArguments arguments;
   arguments.q = q.memory.device(), arguments.k = k.memory.device();
   arguments.v = v.memory.device(), arguments.o = o.memory.device(), arguments.lse = lse.rows();
   arguments.tensors = {{"do", dO.memory.device()}};
+  arguments.scalars = dropout;
   std::vector<TestTensor> captures, gradients;
   captures.reserve(variant.parameters.size()), gradients.reserve(variant.parameters.size());
   for (const Captured &each : variant.parameters) {
@@ -321,6 +329,20 @@ TEST_P(ParameterGradients, HoldsTheRule) {
             << name << " has other bits in another launch";
     }
   }
+}
+
+TEST_P(ParameterGradients, HoldsTheRule) { expectRule(); }
+
+TEST_P(ParameterGradients, HoldsTheRuleWithDropout) {
+  constexpr double p = 0.2;
+  constexpr uint64_t seed = 78, offset = 6;
+  dropout = dropoutScalars(p, seed, offset);
+  weight = [](const PairPlace &at) {
+    bool dropped =
+        isDropped(p, seed, offset, uint32_t(at.b * H + at.h), uint32_t(at.q), uint32_t(at.k));
+    return dropped ? 0 : 1 / (1 - double(float(p)));
+  };
+  expectRule();
 }
 
 std::vector<Place> multiplied() {

@@ -193,6 +193,11 @@ def test_several_devices():
     assert not re.search(r"all-gather", call.lower(*sharded).compile().as_text())
     check(call(*sharded), wanted)
 
+    weight = weight_of(q, v, "bfloat16")
+    exact = exact_gradients((q, k, v), weight, rows >= columns)
+    for function in (lambda *a: local(*a)[0], lambda *a: tesela.attention(*a, "causal")):
+        check_gradients(gradients(function, sharded, weight), exact, "bfloat16")
+
 
 def test_the_library_sees_the_gpu(gpu):
     assert _native.devices("cuda"), "JAX has a GPU, and Tesela finds none"
@@ -205,8 +210,8 @@ def gradients(function, arrays, weight):
     return jax.jit(jax.grad(loss, (0, 1, 2)))(*arrays)
 
 
-def exact_gradients(arrays, weight, mask, score=lambda s: s, weight_of_lse=0):
-    """dq, dk and dv in double precision."""
+def exact_gradients(arrays, weight, mask, score=lambda s: s, weight_of_lse=0, kept=1):
+    """dq, dk and dv in double precision. kept: what dropout multiplies the probabilities by."""
     q, k, v, do = (np.asarray(each).astype(np.float64) for each in (*arrays, weight))
     shared = q.shape[1] // k.shape[1]
     k, v = (np.repeat(each, shared, axis=1) for each in (k, v))
@@ -215,9 +220,9 @@ def exact_gradients(arrays, weight, mask, score=lambda s: s, weight_of_lse=0):
     s = np.where(np.broadcast_to(mask, s.shape), score(s), -np.inf)
     p = np.exp(s - s.max(-1, keepdims=True))
     p /= p.sum(-1, keepdims=True)
-    dp = np.einsum("bhqd,bhkd->bhqk", do, v)
+    dp = kept * np.einsum("bhqd,bhkd->bhqk", do, v)
     ds = p * (dp - (p * dp).sum(-1, keepdims=True) + weight_of_lse) * scale
-    dk, dv = np.einsum("bhqk,bhqd->bhkd", ds, q), np.einsum("bhqk,bhqd->bhkd", p, do)
+    dk, dv = np.einsum("bhqk,bhqd->bhkd", ds, q), np.einsum("bhqk,bhqd->bhkd", kept * p, do)
     halves = (each.reshape(each.shape[0], -1, shared, *each.shape[2:]).sum(2) for each in (dk, dv))
     return (np.einsum("bhqk,bhkd->bhqd", ds, k), *halves)
 
@@ -244,6 +249,21 @@ def test_gradients(gpu, shape, dtype):
     rows, columns = positions(shape[3], shape[4])
     actual = gradients(lambda *a: tesela.attention(*a, "causal"), arrays, weight)
     check_gradients(actual, exact_gradients(arrays, weight, rows >= columns), dtype)
+
+
+@pytest.mark.parametrize("shape", SHAPES[1:4], ids=str)
+def test_gradients_with_dropout(gpu, shape):
+    arrays = inputs(gpu, shape)
+    weight, key = weight_of(arrays[0], arrays[2], "bfloat16"), jax.random.key(3)
+    words = np.asarray(jax.random.bits(key, (4,), jnp.uint32))
+    batch, heads, _, queries, keys = shape[:5]
+    kept = reference.dropout_weight(0.25, words, batch, heads, queries, keys)
+    rows, columns = positions(queries, keys)
+    key = jax.device_put(key, gpu)
+    actual = gradients(
+        lambda *a: tesela.attention(*a, "causal", dropout_p=0.25, seed=key), arrays, weight
+    )
+    check_gradients(actual, exact_gradients(arrays, weight, rows >= columns, kept=kept), "bfloat16")
 
 
 @pytest.mark.parametrize("shape", SHAPES[1:], ids=str)

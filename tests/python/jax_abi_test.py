@@ -97,6 +97,7 @@ VALUES = {
     "metadataExtension": "XLA_FFI_Extension_Metadata",
     "bufferKind": "XLA_FFI_ArgType_BUFFER",
     "majorVersion": "XLA_FFI_API_MAJOR",
+    "commandBufferCompatible": "XLA_FFI_HANDLER_TRAITS_COMMAND_BUFFER_COMPATIBLE",
 }
 
 

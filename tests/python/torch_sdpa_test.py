@@ -142,7 +142,6 @@ def test_mask_that_is_the_same_along_an_axis_takes_no_memory() -> None:
 
 
 UNSUPPORTED: list[tuple[dict[str, Any], str]] = [
-    ({"dropout_p": 0.1}, "dropout_p is 0.1"),
     ({"scale": -1.0}, "scale is -1.0"),
     ({"scale": 0.0}, "scale is 0.0"),
     ({"scale": float("inf")}, "scale is inf"),
@@ -180,10 +179,7 @@ def test_replaced() -> None:
         theirs = functional.scaled_dot_product_attention(q.double(), k.double(), v.double())
         bias = torch.zeros(L, S, requires_grad=True)
         functional.scaled_dot_product_attention(q, k, v, bias).sum().backward()
-        for arguments, _ in UNSUPPORTED:
-            with torch.no_grad():
-                if not {"scale", "attn_mask"} & set(arguments):
-                    functional.scaled_dot_product_attention(q, k, v, **arguments)
+        functional.scaled_dot_product_attention(q, k, v, dropout_p=0.1)
         with pytest.raises(RuntimeError):  # a mistake for PyTorch, too: its own error
             functional.scaled_dot_product_attention(q, k[..., :8], v)
     assert functional.scaled_dot_product_attention is _pytorch
@@ -192,8 +188,7 @@ def test_replaced() -> None:
     assert torch.equal(ours, scaled_dot_product_attention(q.detach(), k, v, is_causal=True))
     assert log[SdpaCall("tesela", "causal", None)] == 1
     reasons = [call.reason for call in log if call.path == "pytorch"]
-    for part in ("torch.float64", "dropout_p is 0.1"):
-        assert any(part in str(reason) for reason in reasons), reasons
+    assert any("torch.float64" in str(reason) for reason in reasons), reasons
     assert sum(log.values()) == 5
 
 

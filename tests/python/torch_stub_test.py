@@ -20,79 +20,42 @@ import tesela
 
 pytest.importorskip("torch", reason="the tests of the PyTorch layer need PyTorch")
 STUB = Path(tesela.__file__).parents[2] / "tests" / "cuda-stub"
+SOURCES = Path(__file__).parents[1] / "cuda-stub"
 
 PROGRAM = r"""
-import ctypes, json, sys
+import json, sys
 import torch
 
 DEVICE, CURRENT = map(int, sys.argv[1:3])
+sys.path.insert(0, sys.argv[3])
+import torch_on_stub
+
 asked = []
+torch_on_stub.show_as_cuda(DEVICE, lambda kind, device: asked.append(["stream", kind, device]))
 
 
-class View(ctypes.Structure):
-    _fields_ = [("data", ctypes.c_void_p), ("device_type", ctypes.c_int32),
-                ("device_index", ctypes.c_int32), ("rest", ctypes.c_byte * 40)]
-
-
-# DLPack's exchange interface of PyTorch, whose tensors say that they are CUDA's.
-Exchange = ctypes.c_void_p * 7
-ask_view = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.POINTER(View))
-ask_stream = ctypes.PYFUNCTYPE(
-    ctypes.c_int, ctypes.c_int32, ctypes.c_int32, ctypes.POINTER(ctypes.c_void_p))
-api, name = ctypes.pythonapi, ctypes.create_string_buffer(b"dlpack_exchange_api")
-api.PyCapsule_GetPointer.restype = ctypes.c_void_p
-api.PyCapsule_GetPointer.argtypes = [ctypes.py_object, ctypes.c_void_p]
-api.PyCapsule_New.restype = ctypes.py_object
-api.PyCapsule_New.argtypes = [ctypes.c_void_p] * 3
-place = ctypes.addressof(name)
-exchange = Exchange.from_buffer_copy(
-    Exchange.from_address(
-        api.PyCapsule_GetPointer(torch.Tensor.__dlpack_c_exchange_api__, place)))
-pytorchs = ask_view(exchange[5])
-
-
-@ask_view
-def view(tensor, result):
-    code = pytorchs(tensor, result)
-    result.contents.device_type, result.contents.device_index = 2, DEVICE
-    return code
-
-
-@ask_stream
-def stream(kind, device, result):
-    asked.append(["stream", kind, device])
-    result[0] = None
-    return 0
-
-
-exchange[5], exchange[6] = (ctypes.cast(each, ctypes.c_void_p).value for each in (view, stream))
-torch.Tensor.__dlpack_c_exchange_api__ = api.PyCapsule_New(
-    ctypes.addressof(exchange), place, None)
+def made(shape, strides, dtype):
+    if dtype is torch.bool:  # bytes for a workspace
+        return torch_on_stub.new_workspace(*shape).view(dtype)
+    return torch.empty_strided(shape, strides, dtype=dtype)
 
 
 def quick(shape, strides, dtype):
     asked.append(["current", shape, strides, str(dtype)])
-    return torch.empty_strided(shape, strides, dtype=dtype)
+    return made(shape, strides, dtype)
 
 
 def elsewhere(shape, strides, dtype, device):
     asked.append(["elsewhere", shape, strides, str(dtype), device])
-    return torch.empty_strided(shape, strides, dtype=dtype)
+    return made(shape, strides, dtype)
 
 
-def workspace(count, device):
-    asked.append(["workspace", device])
-    kept.append(torch.empty(count + 256, dtype=torch.uint8))
-    return kept[-1][-kept[-1].data_ptr() % 256 :][:count]
-
-
-kept = []
 torch._C._cuda_getDevice = lambda: CURRENT
 torch._C._dynamo.guards._empty_strided_cuda = quick
 import tesela
 from tesela.torch import _dispatch, _launch
 
-_launch._empty_on, _launch.new_workspace = elsewhere, workspace
+_launch._empty_on = elsewhere
 _dispatch._attend = _launch.make_eager(_launch.QUICK).attend
 q = torch.ones(2, 4, 33, 64, dtype=torch.bfloat16)
 swapped = q.transpose(1, 2).contiguous().transpose(1, 2)
@@ -123,7 +86,7 @@ def asked(tmp_path: Path, device: int, current: int) -> Any:
         "TESELA_CACHE_DIR": str(tmp_path),
     }
     ran = subprocess.run(
-        [sys.executable, "-c", PROGRAM, str(device), str(current)],
+        [sys.executable, "-c", PROGRAM, str(device), str(current), str(SOURCES)],
         capture_output=True,
         text=True,
         env=environment,
@@ -152,5 +115,8 @@ def test_what_is_asked(tmp_path: Path, device: int, current: int) -> None:
         stream,
     ]
     assert given == [stream]
-    assert documents == [whole, stream, ["workspace", device]]
+    workspace = documents.pop()
+    assert documents == [whole, stream]
+    (count,) = workspace[1]
+    assert count > 0 and workspace == output([count], [1], "torch.bool")
     assert refused == [["error"]]

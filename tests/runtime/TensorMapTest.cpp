@@ -10,6 +10,7 @@
 #include "../AttentionTensors.h"
 
 #include "driver/EncodeTensorMap.h"
+#include "driver/KnownTensorMaps.h"
 #include "launch/LaunchPlan.h"
 #include "launch/TensorTiling.h"
 
@@ -17,6 +18,8 @@
 
 #include <cstring>
 #include <functional>
+#include <memory>
+#include <vector>
 
 using namespace tesela;
 
@@ -195,6 +198,88 @@ TEST(EncodeTensorMap, TheDriverIsTold) {
   Status status = cuda::encodeTensorMap(api, tiling, map);
   EXPECT_EQ(status.code(), Code::driver);
   EXPECT_NE(status.error().message().find("cuTensorMapEncodeTiled"), std::string::npos);
+}
+
+int encodings; ///< that the driver below made
+
+/// A map that says how many were made before it.
+cuda::DriverApi countingDriver() {
+  cuda::DriverApi api = recordingDriver();
+  api.cuTensorMapEncodeTiled = [](CUtensorMap_st *map, int, uint32_t, void *address,
+                                  const uint64_t *, const uint64_t *, const uint32_t *,
+                                  const uint32_t *, int, int, int, int) {
+    std::memset(static_cast<void *>(map), ++encodings, sizeof(TensorMap));
+    return address ? 0 : 1;
+  };
+  return api;
+}
+
+TEST(KnownTensorMaps, AnotherNumberIsAnotherMap) {
+  cuda::DriverApi api = countingDriver();
+  auto known = std::make_unique<cuda::KnownTensorMaps>();
+  TensorTiling tiling{memory, ElementType::bf16, {128, 7, 3, 2}, {256, 512, 1024}, 96};
+  encodings = 0;
+  auto find = [&](uint64_t owner, const TensorTiling &wanted) {
+    TensorMap map = {};
+    EXPECT_TRUE(known->find(api, owner, wanted, map).ok());
+    return int(map.bytes[127]);
+  };
+  EXPECT_EQ(find(1, tiling), 1);
+  EXPECT_EQ(find(1, tiling), 1) << "it was known";
+  std::vector<TensorTiling> others(9, tiling);
+  others[0].address = memory + 16;
+  others[1].type = ElementType::f16;
+  others[2].extents[0] = 64;
+  others[3].extents[3] = 5;
+  others[4].strideBytes[0] = 272;
+  others[5].strideBytes[2] = 4096;
+  others[6].boxRows = 64;
+  others[7].boxHeads = 3;
+  others[8].sharing = 3;
+  for (size_t i = 0; i < others.size(); ++i) {
+    EXPECT_EQ(find(1, others[i]), encodings) << i;
+    EXPECT_EQ(encodings, int(i) + 2) << "nothing that differs is taken for it: " << i;
+  }
+  EXPECT_EQ(find(2, tiling), int(others.size()) + 2) << "each owner has its own";
+}
+
+TEST(KnownTensorMaps, OfMoreThanThereIsRoomForAllAreRight) {
+  cuda::DriverApi api = recordingDriver();
+  api.cuTensorMapEncodeTiled = [](CUtensorMap_st *map, int, uint32_t, void *address,
+                                  const uint64_t *, const uint64_t *, const uint32_t *,
+                                  const uint32_t *, int, int, int, int) {
+    ++encodings;
+    std::memcpy(static_cast<void *>(map), &address, sizeof address);
+    return 0;
+  };
+  auto known = std::make_unique<cuda::KnownTensorMaps>();
+  auto findAll = [&](uintptr_t count, uintptr_t step) {
+    encodings = 0;
+    for (uintptr_t i = 1; i <= count; ++i) {
+      auto *address = reinterpret_cast<void *>(i * step);
+      TensorTiling tiling{address, ElementType::bf16, {128, 7, 3, 2}, {256, 512, 1024}, 96};
+      TensorMap map = {};
+      ASSERT_TRUE(known->find(api, 1, tiling, map).ok());
+      ASSERT_EQ(std::memcmp(&map, &address, sizeof address), 0) << i;
+    }
+  };
+  for (int again = 0; again < 2; ++again)
+    findAll(10000, 512);
+  // Addresses as an allocator gives them spread over the places.
+  for (uintptr_t step : {512, 1 << 20, 2 << 20, 3 << 21}) {
+    findAll(128, step);
+    findAll(128, step);
+    EXPECT_LT(encodings, 100) << "of 128, many have a place of their own: " << step;
+  }
+}
+
+TEST(KnownTensorMaps, AFailureIsNotKept) {
+  cuda::DriverApi api = countingDriver();
+  auto known = std::make_unique<cuda::KnownTensorMaps>();
+  TensorTiling tiling{nullptr, ElementType::bf16, {128, 7, 3, 2}, {256, 512, 1024}, 96};
+  TensorMap map;
+  for (int again = 0; again < 2; ++again)
+    EXPECT_EQ(known->find(api, 1, tiling, map).code(), Code::driver);
 }
 
 TEST(EncodeTensorMap, PackedHeadsLieInsideOfPositions) {

@@ -86,6 +86,24 @@ class GpuScript(unittest.TestCase):
         self.assertRegex(lines["torch"], "skipped .*no Python here has both torch and pytest")
         self.assertRegex(lines["jax"], "skipped .*no device")
 
+    def test_copied_files_are_completed(self):
+        """Of what scripts/gpu-files gives, the library is packed, and the variants stand once."""
+        self.package("echo 2 passed in 1.23s")
+        share = os.path.join(self.folder.name, "share")
+        os.makedirs(os.path.join(share, "tesela", "variants"))
+        os.mkdir(os.path.join(self.folder.name, "lib"))
+        library = os.path.join(self.folder.name, "lib", "libtesela.so.0")
+        with open(library, "w", encoding="utf-8") as file:
+            file.write("the library")
+        subprocess.run(["xz", library], check=True)
+        for _ in range(2):  # the second time all is there
+            _, lines, error = self.run_script()
+            self.assertIn("passed", lines["jax"].split(), error)
+        with open(library, encoding="utf-8") as file:
+            self.assertEqual(file.read(), "the library")
+        package = os.path.join(self.folder.name, "py", "tesela", "share", "tesela", "variants")
+        self.assertTrue(os.path.isdir(package))
+
     def test_a_failure_is_told(self):
         self.write("tesela_random_variants", "echo '3 variants on cuda, 1 failed, 1.0 s'; exit 1")
         code, lines, _ = self.run_script()

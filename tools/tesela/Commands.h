@@ -25,6 +25,7 @@ struct CompileOptions : KernelChoice {
   std::vector<std::string> constants; ///< "name=value" of const parameters
   std::string algorithm = "forward";  ///< the template
   std::vector<std::string> bindings;  ///< "name=value" of its own parameters
+  bool dropout = false;
 };
 
 struct ExportOptions {

@@ -66,6 +66,7 @@ int compile(const CompileOptions &options) {
   kernel.schedule = options.schedule;
   kernel.algorithm = options.algorithm;
   kernel.bindings = options.bindings;
+  kernel.dropout = options.dropout;
   std::optional<ElementType> type = parseElementType(options.dtype);
   if (!type)
     return report(

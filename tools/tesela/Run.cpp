@@ -309,6 +309,11 @@ int run(const RunOptions &options) {
   kernelOptions.sizes =
       ProblemSizes{problem->B, problem->H, problem->Hkv, problem->Sq, problem->Sk};
   kernelOptions.constants = takeConstants(problem->scalars, variant);
+  if (options.dropout) {
+    kernelOptions.dropout = true;
+    for (ScalarArgument &scalar : dropoutScalars(*options.dropout, options.seed))
+      problem->scalars.push_back(std::move(scalar));
+  }
   if (options.target.starts_with("sm_"))
     kernelOptions.target = options.target;
   int64_t outsideReads = 0;

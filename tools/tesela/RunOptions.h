@@ -49,8 +49,9 @@ struct RunOptions : KernelChoice, LaunchShape {
 
   std::string inputs = "normal"; ///< the kind of random data
 
-  std::optional<double> scale; ///< 1/sqrt(headDim)
-  std::string cacheFolder;     ///< empty: the library's choice
+  std::optional<double> scale;   ///< 1/sqrt(headDim)
+  std::optional<double> dropout; ///< the probability; its seed is `seed`
+  std::string cacheFolder;       ///< empty: the library's choice
   bool noCache = false;
   std::string tuning = "cached"; ///< off, cached or full
   int threads = 0;               ///< of the host; 0: all

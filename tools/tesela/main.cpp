@@ -334,6 +334,11 @@ void addRun(CLI::App &app, RunOptions &options) {
 
   command->add_option("--scale", options.scale, "The softmax scale (1/sqrt of the head dimension)")
       ->type_name("NUMBER");
+  command
+      ->add_option("--dropout", options.dropout,
+                   "Drop pairs with this probability, by the seed of --seed (no dropout)")
+      ->check(silent(CLI::Range(0.0, 1.0)))
+      ->type_name("P");
   addParameters(command, options);
   command
       ->add_option("--repeat", options.repeat,
@@ -388,6 +393,7 @@ void addCompile(CLI::App &app, CompileOptions &options) {
   addHeadDimensions(command, options.headDim, options.headDimV);
   addConstants(command, options.constants);
   addAlgorithm(command, options.algorithm, options.bindings);
+  command->add_flag("--dropout", options.dropout, "The kernel drops pairs at random");
 }
 
 void addExport(CLI::App &app, ExportOptions &options) {

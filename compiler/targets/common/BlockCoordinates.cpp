@@ -63,22 +63,49 @@ Value emitWorkItems(OpBuilder &builder, Location loc, const ExtentValues &extent
                                emitBlocks(builder, loc, extents.Sq, block.getPositions()));
 }
 
-/// How many packs of query heads a group has whose keys and values fill `groupKeys` rows: whole
-/// key/value heads, at least one.
-static Value emitGroup(OpBuilder &builder, Location loc, const ExtentValues &extents,
-                       const Packs &packs, int64_t groupKeys) {
+/// How many key/value heads a group has that read `groupRows` rows together, where each reads
+/// `rows`: at least one.
+static Value emitGroup(OpBuilder &builder, Location loc, const ExtentValues &extents, Value rows,
+                       int64_t groupRows) {
   Value one = constant(builder, loc, 1);
-  // Heads that a group of no keys could have: more than any launch has.
-  Value keys = arith::MaxUIOp::create(builder, loc, extents.Sk, one);
+  // Heads that a group of no rows could have: more than any launch has.
+  rows = arith::MaxUIOp::create(builder, loc, rows, one);
   Value kvHeads = arith::MaxUIOp::create(
-      builder, loc, arith::DivUIOp::create(builder, loc, constant(builder, loc, groupKeys), keys),
+      builder, loc, arith::DivUIOp::create(builder, loc, constant(builder, loc, groupRows), rows),
       one);
   Value all = arith::MulIOp::create(builder, loc, extents.B, extents.Hkv);
-  // More heads at once only spread the launch over more keys (docs/performance.md).
+  // More heads at once only spread the launch over more rows (docs/performance.md).
   constexpr int64_t mostHeads = 16;
   kvHeads = arith::MinUIOp::create(builder, loc, kvHeads, constant(builder, loc, mostHeads));
-  kvHeads = arith::MinUIOp::create(builder, loc, kvHeads, all);
-  return arith::MulIOp::create(builder, loc, kvHeads, packs.sharing);
+  return arith::MinUIOp::create(builder, loc, kvHeads, all);
+}
+
+namespace {
+/// An item's place: heads come in groups, and in a group each row of blocks for all heads in turn.
+struct ItemPlace {
+  Value head, block;
+};
+} // namespace
+
+static ItemPlace emitItemPlace(OpBuilder &builder, Location loc, Value item, Value group,
+                               Value blocks, Value heads) {
+  auto multiply = [&](Value a, Value b) -> Value {
+    return arith::MulIOp::create(builder, loc, a, b);
+  };
+  auto subtract = [&](Value a, Value b) -> Value {
+    return arith::SubIOp::create(builder, loc, a, b);
+  };
+  // The last group may have fewer heads.
+  Value groupNumber = arith::DivUIOp::create(builder, loc, item, multiply(group, blocks));
+  Value firstHead = multiply(groupNumber, group);
+  Value inGroup = subtract(item, multiply(firstHead, blocks));
+  group = arith::MinUIOp::create(builder, loc, group, subtract(heads, firstHead));
+  // Nor none, where `item` is the count of all: it is asked whether there is such an item.
+  group = arith::MaxUIOp::create(builder, loc, group, constant(builder, loc, 1));
+  Value block = arith::DivUIOp::create(builder, loc, inGroup, group);
+  Value head =
+      arith::AddIOp::create(builder, loc, firstHead, subtract(inGroup, multiply(block, group)));
+  return {head, block};
 }
 
 BlockCoordinates emitWork(OpBuilder &builder, Location loc, Value item, const ExtentValues &extents,
@@ -93,29 +120,22 @@ BlockCoordinates emitWork(OpBuilder &builder, Location loc, Value item, const Ex
     return arith::SubIOp::create(builder, loc, a, b);
   };
   if (block.getAxis() == tile::Axis::Key) {
-    Value heads = multiply(extents.B, extents.Hkv);
-    Value index = divide(item, heads);
-    Value head = subtract(item, multiply(index, heads));
-    Value batch = divide(head, extents.Hkv);
-    return {batch, subtract(head, multiply(batch, extents.Hkv)),
-            multiply(index, constant(builder, loc, block.getRows())), extents.Sk, extents.Sq};
+    Value queries = multiply(extents.Sq, emitSharing(builder, loc, extents));
+    Value group = emitGroup(builder, loc, extents, queries, groupKeys);
+    Value blocks = emitBlocks(builder, loc, extents.Sk, block.getRows());
+    ItemPlace place =
+        emitItemPlace(builder, loc, item, group, blocks, multiply(extents.B, extents.Hkv));
+    Value batch = divide(place.head, extents.Hkv);
+    return {batch, subtract(place.head, multiply(batch, extents.Hkv)),
+            multiply(place.block, constant(builder, loc, block.getRows())), extents.Sk, extents.Sq};
   }
   int64_t heads = block.getHeadCount(), positions = block.getPositions();
   Value one = constant(builder, loc, 1);
   Value blocks = emitBlocks(builder, loc, extents.Sq, positions);
   Packs packs(builder, loc, extents, heads);
-  Value group = emitGroup(builder, loc, extents, packs, groupKeys);
-  Value all = multiply(extents.B, packs.all);
-  // The last group may have fewer heads.
-  Value groupNumber = divide(item, multiply(group, blocks));
-  Value firstPack = multiply(groupNumber, group);
-  Value inGroup = subtract(item, multiply(firstPack, blocks));
-  group = arith::MinUIOp::create(builder, loc, group, subtract(all, firstPack));
-  // Nor none, where `item` is the count of all: it is asked whether there is such an item.
-  group = arith::MaxUIOp::create(builder, loc, group, one);
-  Value fromEnd = divide(inGroup, group);
-  Value pack =
-      arith::AddIOp::create(builder, loc, firstPack, subtract(inGroup, multiply(fromEnd, group)));
+  Value group = multiply(emitGroup(builder, loc, extents, extents.Sk, groupKeys), packs.sharing);
+  auto [pack, fromEnd] =
+      emitItemPlace(builder, loc, item, group, blocks, multiply(extents.B, packs.all));
   Value first =
       multiply(subtract(subtract(blocks, one), fromEnd), constant(builder, loc, positions));
   Value batch = divide(pack, packs.all);

@@ -37,7 +37,8 @@ mlir::Value emitWorkItems(mlir::OpBuilder &builder, mlir::Location loc, const Ex
 /// and heads numbered batch · H + head: item = group · G · blocks + (blocks - 1 - row block) · G' +
 /// head in the group, where the last group has G' <= G heads. Where a block has several heads, a
 /// key/value head's are counted in packs of as many, the last of which may reach beyond them.
-/// Of keys: item = block · B · Hkv + batch · Hkv + head.
+/// Of keys: the same with key/value heads, of which a group has `groupKeys` / (Sq · H / Hkv), and
+/// the first block first.
 BlockCoordinates emitWork(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value item,
                           const ExtentValues &extents, tile::BlockType block, int64_t groupKeys);
 

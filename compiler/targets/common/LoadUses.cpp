@@ -30,7 +30,7 @@ bool isColumnsOfWorkspace(tile::LoadOp load) {
     return false;
   auto kernel = load->getParentOfType<tile::KernelOp>();
   return kernel.getArgumentRole(argument.getArgNumber()) == tile::Role::Workspace &&
-         workspaceRowElements % type.getExtent(1) == 0;
+         workspacePositions % type.getExtent(1) == 0;
 }
 
 } // namespace tesela

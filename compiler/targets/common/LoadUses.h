@@ -22,11 +22,12 @@ bool isReadByProduct(tile::LoadOp load);
 bool isReadByRows(tile::LoadOp load);
 
 /// Whether it brings a value for each column from a workspace whose rows begin at multiples of
-/// `workspaceRowElements`: then the copy engine can bring all of them in one piece.
+/// `workspacePositions`: then the copy engine can bring all of them in one piece.
 bool isColumnsOfWorkspace(tile::LoadOp load);
 
-/// f32 of a workspace [B, H, Sq] that is not `contiguous`: each row takes a multiple of these.
-inline constexpr int64_t workspaceRowElements = 128;
+/// A workspace [B, H, Sq] or [B, H, Sq, D] that is not `contiguous` has memory for a multiple of
+/// these positions of each head. No kernel reads those behind the last query.
+inline constexpr int64_t workspacePositions = 128;
 
 } // namespace tesela
 

@@ -140,6 +140,7 @@ LogicalResult KernelLowering::lowerOperation(Operation &op) {
       .Case([&](tile::AccumulateOp op) { return lowerAccumulate(op), success(); })
       .Case([&](tile::DotOp dot) { return lowerDot(dot), success(); })
       .Case([&](tile::MapOp map) { return lowerMap(map); })
+      .Case([&](tile::BernoulliOp random) { return lowerBernoulli(random), success(); })
       .Case([&](tile::AddLinesOp lines) { return lowerAddLines(lines); })
       .Case([](tile::PerformOp) { return success(); }) // the map did it
       .Case([&](tile::ConvertOp convert) { return lowerConvert(convert), success(); })

@@ -14,6 +14,7 @@
 //   LowerDot.cpp         dot
 //   LowerPairs.cpp       what products of pairs of bf16 need
 //   LowerMap.cpp         map, convert
+//   LowerBernoulli.cpp   bernoulli
 //   LowerReduce.cpp      reduce
 //   FindBlocks.cpp       find_blocks, found_block
 //
@@ -38,8 +39,8 @@
 
 namespace tesela {
 
-/// Where a tile's values are: f32 or i32, row by row without gaps. A tile of one extent
-/// is one row.
+/// Where a tile's values are: f32 or i32, row by row without gaps; truths are i32. A tile of one
+/// extent is one row.
 struct TileStorage {
   int64_t rows = 1, columns = 1;
   mlir::Type element; ///< f32, also for what holds f16 and bf16, or i32; LowerPairs.cpp
@@ -128,6 +129,9 @@ private:
   void lowerConvert(tile::ConvertOp op);
   /// An element, or a vector of them, as `op` rounds it and `storage` holds it.
   mlir::Value converted(tile::ConvertOp op, mlir::Value value, const TileStorage &storage);
+
+  // LowerBernoulli.cpp
+  void lowerBernoulli(tile::BernoulliOp op);
 
   // LowerLines.cpp
   mlir::LogicalResult lowerAddLines(tile::AddLinesOp op);

@@ -167,9 +167,13 @@ static tile::ConvertOp findConversion(tile::MapOp op, ArrayRef<tile::ReduceOp> r
 
 LogicalResult KernelLowering::lowerMap(tile::MapOp op) {
   auto resultType = cast<tile::TileType>(op.getResult().getType());
+  auto isTruths = [](Type tile) {
+    return cast<tile::TileType>(tile).getElementType().isInteger(1);
+  };
   for (Type type : llvm::concat<const Type>(op->getOperandTypes(), op->getResultTypes()))
     if (Type element = cast<tile::TileType>(type).getElementType();
-        !element.isF32() && !element.isInteger(32))
+        !element.isF32() && !element.isInteger(32) &&
+        !(isTruths(type) && type != op->getResultTypes().front()))
       return op.emitOpError() << "computes in f32 and i32 on the host, got " << type
                               << "; convert it with tile.convert";
   bool oneExtent = resultType.getRank() == 1;
@@ -235,7 +239,11 @@ LogicalResult KernelLowering::lowerMap(tile::MapOp op) {
         if (varying.contains(argument)) {
           const TileStorage &storage = storageOf(source);
           bool isOfColumns = storage.rows == 1 && result.rows > 1;
-          vectors.values.map(argument, loadTile(storage, isOfColumns ? column : index, width));
+          Value elements = loadTile(storage, isOfColumns ? column : index, width);
+          if (isTruths(source.getType()))
+            elements = arith::CmpIOp::create(builder_, arith::CmpIPredicate::ne, elements,
+                                             builder_.integer(elements.getType(), 0));
+          vectors.values.map(argument, elements);
         }
       for (Operation &inner : body.without_terminator())
         if (inner.getNumResults() == 1 && varying.contains(inner.getResult(0)))

@@ -15,8 +15,9 @@ TileStorage KernelLowering::shapeOf(Type type) {
   TileStorage shape;
   shape.rows = tile.getRank() == 2 ? tile.getExtent(0) : 1;
   shape.columns = tile.getExtent(tile.getRank() - 1);
-  bool isInteger = tile.getElementType().isInteger(32);
-  shape.element = isInteger ? tile.getElementType() : Float32Type::get(type.getContext());
+  bool isInteger = tile.getElementType().isInteger();
+  shape.element = isInteger ? Type(IntegerType::get(type.getContext(), 32))
+                            : Type(Float32Type::get(type.getContext()));
   return shape;
 }
 

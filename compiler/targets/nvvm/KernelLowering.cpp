@@ -321,7 +321,7 @@ LogicalResult KernelLowering::lower(Operation *op) {
         return success();
       })
       .Case([&](pipe::EndTurnOp) { return done((passTurn(add(warpgroup, constant(1))), 0)); })
-      .Case([&](pipe::DrainOp) { return done((lowerDrain(), 0)); })
+      .Case([&](pipe::DrainOp drain) { return done((lowerDrain(drain), 0)); })
       .Case([&](pipe::EmptyOutOp out) { return done((lowerEmptyOut(out), 0)); })
       .Case([&](pipe::AddOutOp out) { return done((lowerAddOut(out), 0)); })
       .Case([&](tile::CoversOp covers) { return done((lowerCovers(covers), 0)); })
@@ -335,6 +335,7 @@ LogicalResult KernelLowering::lower(Operation *op) {
       })
       .Case([&](tile::ConstantOp constant) { return done((lowerConstant(constant), 0)); })
       .Case([&](tile::MapOp map) { return lowerMap(map); })
+      .Case([&](tile::BernoulliOp random) { return done((lowerBernoulli(random), 0)); })
       .Case([&](tile::AddLinesOp lines) { return done((lowerAddLines(lines), 0)); })
       .Case([](tile::PerformOp) { return success(); }) // the map did it
       .Case([&](tile::ReduceOp reduce) { return done((lowerReduce(reduce), 0)); })

@@ -116,12 +116,21 @@ private:
                     mlir::Value columns, llvm::function_ref<void(const Chunk &)> body);
   void lowerCopy(pipe::CopyOp op);
   void lowerWrite(pipe::WriteOp op);
-  void lowerWideWrite(pipe::WriteOp op);
   void lowerStore(pipe::StoreOp op);
   /// tile.store, or tile.accumulate if `adds`.
   void lowerRegisterStore(mlir::Value tile, mlir::TypedValue<tile::ViewType> view,
                           mlir::TypedValue<tile::BlockType> block, bool adds);
   void lowerLoad(tile::LoadOp op);
+
+  // LowerFragments.cpp: workspaces in fragment order (FragmentOrder.h)
+  /// Where the lane's four elements lie of the rows `row` to `row` + 15 of a head (`row` is a
+  /// multiple of 16) and the view's first 8 columns.
+  mlir::Value fragmentAddress(mlir::Value view, const BlockCoordinates &block, mlir::Value row);
+  void lowerFragmentLoad(tile::LoadOp op);
+  void lowerFragmentStore(mlir::Value tile, mlir::Value view, mlir::Value block, bool adds);
+  void lowerFragmentWrite(pipe::WriteOp op);
+  void lowerAddOut(pipe::AddOutOp op);
+
   void lowerColumnLoad(tile::LoadOp op);
   /// The page of a block's first row, and the row in it. Of a row that does not exist, that of the
   /// last one that does.
@@ -167,8 +176,7 @@ private:
   void lowerNextItem(pipe::NextItemOp op);
   void lowerEndItems();
   void lowerEmptyOut(pipe::EmptyOutOp op);
-  void lowerAddOut(pipe::AddOutOp op);
-  void lowerDrain();
+  void lowerDrain(pipe::DrainOp op);
   // A turn is a named barrier for each warpgroup, on which the one whose turn it is and the one
   // that hands it over meet (HOPPER: a ring of barriers of 256 threads).
   static constexpr int64_t turnThreads = 256;
@@ -209,6 +217,10 @@ private:
   // LowerMap.cpp
   class MapElements;
   mlir::LogicalResult lowerMap(tile::MapOp op);
+
+  // LowerBernoulli.cpp
+  class BernoulliTile;
+  void lowerBernoulli(tile::BernoulliOp op);
 
   // LowerLines.cpp
   class Lines;

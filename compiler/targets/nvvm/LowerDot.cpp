@@ -7,6 +7,7 @@
 // read once a step for all strips of the warp: two groups of 8 columns with each ldmatrix.
 //
 //===----------------------------------------------------------------------===//
+#include "targets/nvvm/ColumnsInPlace.h"
 #include "targets/nvvm/KernelLowering.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -98,6 +99,10 @@ LogicalResult KernelLowering::lowerConvertEncoding(pipe::ConvertOp op) {
   Values registers;
   if (source.isSingleRow()) {
     Value address = add(valueOf(op.getSource()), multiply(firstColumn, constant(4)));
+    if (readInPlace(op.getResult())) { // by the maps
+      values[op] = {address};
+      return success();
+    }
     for (int64_t column = 0; column < source.getExtent(1); column += 8)
       llvm::append_range(registers, ptx().loadSharedPair(address, 4 * column));
     values[op] = registers;

@@ -4,6 +4,7 @@
 //===----------------------------------------------------------------------===//
 #include "analysis/RowMap.h"
 #include "analysis/UsedValues.h"
+#include "targets/nvvm/ColumnsInPlace.h"
 #include "targets/nvvm/MapElements.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -169,8 +170,15 @@ bool KernelLowering::MapElements::isOfWords(Value source) {
 }
 
 Value KernelLowering::MapElements::elementOf(Value source, const Element &at) {
-  if (isa<pipe::ColumnsAttr>(cast<tile::TileType>(source.getType()).getEncoding()))
-    return lowering.valuesOf(source)[2 * at.group + at.odd];
+  if (isa<pipe::ColumnsAttr>(cast<tile::TileType>(source.getType()).getEncoding())) {
+    const Values &registers = lowering.valuesOf(source);
+    if (!readInPlace(source))
+      return registers[2 * at.group + at.odd];
+    HeldColumns &held = heldColumns[source];
+    if (held.pair.empty() || held.group != at.group)
+      held = {at.group, lowering.ptx().loadSharedPair(registers.front(), 32 * at.group)};
+    return held.pair[at.odd];
+  }
   if (!isOfWords(source))
     return lowering.valuesOf(source)[indexOf(at)];
   // Pinned, or else the bits of all elements, of which other maps ask too, would be taken apart

@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 #include "targets/common/Float8.h"
+#include "targets/nvvm/FragmentOrder.h"
 #include "targets/nvvm/KernelLowering.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -149,7 +150,7 @@ void KernelLowering::lowerCopy(pipe::CopyOp op) {
 void KernelLowering::lowerWrite(pipe::WriteOp op) {
   auto buffer = op.getBuffer().getType();
   if (buffer.getElementType().isF32())
-    return lowerWideWrite(op);
+    return lowerFragmentWrite(op);
   FragmentShape shape = shapeOf(op.getTile());
   const Values &pairs = valuesOf(op.getTile());
   int64_t rowBytes = buffer.getPanels() ? 8 * chunkBytes : buffer.getRowBytes();
@@ -172,28 +173,6 @@ void KernelLowering::lowerWrite(pipe::WriteOp op) {
         ptx().storeShared(address, offset, pairs[(strip * shape.groups() + group) * 2 + half]);
       }
   }
-}
-
-/// Elements f32, whose chunks stand in their order.
-void KernelLowering::lowerWideWrite(pipe::WriteOp op) {
-  FragmentShape shape = shapeOf(op.getTile());
-  const Values &elements = valuesOf(op.getTile());
-  int64_t rowBytes = op.getBuffer().getType().getRowBytes();
-  Value base = stageAddress(op.getBuffer(), valueOf(op.getStage()));
-  Value row = firstRow, column = firstColumn;
-  if (shape.warps < warps) { // the warpgroups have the same rows and other columns
-    row = arith::RemUIOp::create(builder, loc, row, constant(16 * shape.warps));
-    column = add(column, multiply(warpgroup, constant(shape.columns)));
-  }
-  base = add(base, multiply(row, constant(rowBytes)));
-  base = add(base, multiply(column, constant(4)));
-  for (int64_t strip = 0; strip < shape.strips; ++strip)
-    for (int64_t group = 0; group < shape.groups(); ++group)
-      for (int64_t half = 0; half < 2; ++half) {
-        int64_t offset = (shape.firstRow(strip) + 8 * half) * rowBytes + group * 8 * 4;
-        auto pair = elements.begin() + (strip * shape.groups() + group) * 4 + half * 2;
-        ptx().storeSharedPair(base, offset, pair[0], pair[1]);
-      }
 }
 
 void KernelLowering::lowerStore(pipe::StoreOp op) {
@@ -285,6 +264,8 @@ void KernelLowering::lowerLoad(tile::LoadOp op) {
   auto type = cast<tile::TileType>(op.getType());
   if (type.isSingleRow())
     return lowerColumnLoad(op);
+  if (isInFragmentOrder(op.getView()))
+    return lowerFragmentLoad(op);
   FragmentShape shape = shapeOf(op.getTile());
   bool isRow = type.getRank() == 1;
   BlockCoordinates block = blockOf(op.getBlock());
@@ -364,6 +345,8 @@ void KernelLowering::lowerLoad(tile::LoadOp op) {
 /// the view has.
 void KernelLowering::lowerRegisterStore(Value tile, TypedValue<tile::ViewType> viewValue,
                                         TypedValue<tile::BlockType> blockValue, bool adds) {
+  if (isInFragmentOrder(viewValue))
+    return lowerFragmentStore(tile, viewValue, blockValue, adds);
   FragmentShape shape = shapeOf(tile);
   Value firstRow = ptx().pinned(this->firstRow), firstColumn = ptx().pinned(this->firstColumn);
   const Values &registers = valuesOf(tile);

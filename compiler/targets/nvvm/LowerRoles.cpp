@@ -383,46 +383,12 @@ void KernelLowering::lowerEmptyOut(pipe::EmptyOutOp op) {
   });
 }
 
-/// Each row is a piece of memory of its own, so that nothing behind the block's limit is touched
-/// and any view can be added to.
-void KernelLowering::lowerAddOut(pipe::AddOutOp op) {
-  auto buffer = op.getBuffer().getType();
-  ptx().fenceAsyncProxy();
-  ptx().barrier(warpgroupBarrierId(), 128);
-  Value inGroup = arith::AndIOp::create(builder, loc, thread, constant(127));
-  int64_t columns = *op.getView().getType().getStaticExtent(3);
-  Value row = inGroup, first = constant(0), count = constant(columns);
-  if (buffer.getRows() >= 64 * consumers) {
-    row = add(row, multiply(warpgroup, constant(64)));
-  } else { // the warpgroups have other columns
-    int64_t share = buffer.getColumns() / consumers;
-    first = multiply(warpgroup, constant(share));
-    count = arith::SubIOp::create(builder, loc, count, first);
-    count = arith::MinSIOp::create(builder, loc, count, constant(share));
-  }
-  BlockCoordinates block = blockOf(op.getBlock());
-  int64_t heads = op.getBlock().getType().getHeadCount();
-  RowCoordinates at = emitRow(builder, loc, block, row, heads, extents());
-  Value isOfGroup =
-      arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ult, inGroup, constant(64));
-  Value adds = arith::AndIOp::create(builder, loc, at.exists, isOfGroup);
-  BlockCoordinates ofRow = block;
-  ofRow.head = at.head;
-  ofRow.first = at.position;
-  Type element = buffer.getElementType();
-  Value global = advance(blockAddress(op.getView(), ofRow, element), element, wide(first));
-  Value source = add(valueOf(op.getBuffer()), multiply(row, constant(buffer.getRowBytes())));
-  source = add(source, multiply(first, constant(4)));
-  ptx().addBulk(global, source, multiply(count, constant(4)), adds);
-  ptx().commitTensorCopies();
-}
-
-/// Of copies the first thread of a warpgroup knows, of additions the thread of each row.
-void KernelLowering::lowerDrain() {
-  if (kernel.walk([](pipe::AddOutOp) { return WalkResult::interrupt(); }).wasInterrupted())
-    ptx().awaitTensorReads();
-  else
-    onFirstOfWarpgroup([&] { ptx().awaitTensorReads(); });
+void KernelLowering::lowerDrain(pipe::DrainOp op) {
+  // Where all consumers meet next, they wait there. A thread that started no copies waits for none:
+  // no branch stands between products in flight.
+  if (isa_and_nonnull<pipe::BarrierOp>(op->getNextNode()))
+    return ptx().awaitTensorReads();
+  onFirstOfWarpgroup([&] { ptx().awaitTensorReads(); }); // it started all copies
   ptx().barrier(warpgroupBarrierId(), 128);
 }
 

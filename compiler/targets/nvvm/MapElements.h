@@ -162,6 +162,11 @@ private:
   llvm::DenseSet<mlir::Value> joined;
   int64_t askedByWarp = 0;
   llvm::DenseMap<mlir::Value, Values> heldWords; ///< of the sources that are tiles of words
+  struct HeldColumns {
+    int64_t group;
+    Values pair;
+  };
+  llvm::DenseMap<mlir::Value, HeldColumns> heldColumns; ///< of the sources that are read in place
   /// By reduction: the words of each row.
   llvm::DenseMap<mlir::Value, llvm::SmallVector<Values>> reductions;
   llvm::DenseSet<mlir::Operation *> needed;

@@ -5,8 +5,9 @@
 #ifndef TESELA_COMPILER_TARGETS_NVVM_PRODUCTSHARES_H
 #define TESELA_COMPILER_TARGETS_NVVM_PRODUCTSHARES_H
 
+#include "targets/nvvm/FragmentOrder.h"
+
 #include "pipe/Pipe.h"
-#include "tile/Tile.h"
 
 namespace tesela::nvvm {
 
@@ -20,13 +21,17 @@ inline int64_t columnParts(tile::TileType product, tile::ScheduleAttr schedule) 
 }
 
 /// Whether the columns of `dot` can be cut: panels of 64 columns for each warpgroup, and a result
-/// that only leaves. Whatever computes with its elements would have to know where they are.
+/// that is only added to a workspace. Whatever computes with its elements would have to know where
+/// they are.
 inline bool canCutColumns(tile::DotOp dot, int64_t parts) {
   auto product = llvm::cast<tile::TileType>(dot.getType());
   bool isConstantStart = bool(dot.getC().getDefiningOp<tile::ConstantOp>());
   return product.getExtent(0) == 64 && product.getExtent(1) % (64 * parts) == 0 &&
          !dot.getTransposed() && isConstantStart &&
-         llvm::all_of(dot->getUsers(), llvm::IsaPred<tile::AccumulateOp, pipe::WriteOp>);
+         llvm::all_of(dot->getUsers(), [](mlir::Operation *user) {
+           auto addition = llvm::dyn_cast<tile::AccumulateOp>(user);
+           return addition ? isInFragmentOrder(addition.getView()) : llvm::isa<pipe::WriteOp>(user);
+         });
 }
 
 } // namespace tesela::nvvm

@@ -155,6 +155,13 @@ void PtxInstructions::storeSharedPair(Value base, int64_t offset, Value low, Val
        "r,f,f,~{memory}", /*hasSideEffects=*/true);
 }
 
+void PtxInstructions::storeShared16Bytes(Value base, int64_t offset, ValueRange x) {
+  SmallVector<Value> operands = {base};
+  operands.append(x.begin(), x.end());
+  emit({}, operands, "st.shared.v4.f32 " + address(0, offset) + ", {$1,$2,$3,$4};",
+       "r,f,f,f,f,~{memory}", /*hasSideEffects=*/true);
+}
+
 Values PtxInstructions::loadSharedPair(Value base, int64_t offset) {
   return emit(SmallVector<Type>(2, builder.getF32Type()), base,
               "ld.shared.v2.f32 {$0,$1}, " + address(2, offset) + ";", "=f,=f,r,~{memory}",
@@ -335,6 +342,17 @@ void PtxInstructions::endCount(Value counter, Value last) {
 
 Value PtxInstructions::lowBits(Value count) {
   return emitPure("bmsk.clamp.b32 $0, 0, $1;", "=r,r", count.getType(), count);
+}
+
+Value PtxInstructions::permuteBytes(Value low, Value high, Value selector) {
+  return emitPure("prmt.b32 $0, $1, $2, $3;", "=r,r,r,rn", low.getType(), {low, high, selector});
+}
+
+Value PtxInstructions::lessByBit(Value bits, Value than, Value less) {
+  // The majority of ~bits, than, less. An operand's own table: 0xF0, 0xCC, 0xAA.
+  constexpr unsigned table = (0x0F & 0xCC) | (0x0F & 0xAA) | (0xCC & 0xAA);
+  std::string text = ("lop3.b32 $0, $1, $2, $3, " + Twine(table) + ";").str();
+  return emitPure(text, "=r,r,r,r", bits.getType(), {bits, than, less});
 }
 
 Value PtxInstructions::both(Value a, Value b) {

@@ -63,6 +63,8 @@ public:
   /// Two f32 beside each other, at a multiple of 8.
   void storeSharedPair(mlir::Value address, int64_t offset, mlir::Value low, mlir::Value high);
   Values loadSharedPair(mlir::Value address, int64_t offset);
+  /// Four f32 beside each other, at a multiple of 16.
+  void storeShared16Bytes(mlir::Value address, int64_t offset, mlir::ValueRange x);
   Values loadShared16Bytes(mlir::Value address, int64_t offset);
   // Barriers in shared memory (9.7.13 mbarrier), 8 bytes each.
   void initBarrier(mlir::Value address, int64_t offset, int64_t arrivals);
@@ -108,6 +110,12 @@ public:
   /// An i32 whose lowest `count` (i32, not negative) bits are 1, all of them from 32 on (9.7.1
   /// bmsk).
   mlir::Value lowBits(mlir::Value count);
+  /// Four of the eight bytes of `low` and `high` (i32), whose numbers are the lower four digits of
+  /// `selector` in base 16, the lowest byte first (9.7.9 prmt).
+  mlir::Value permuteBytes(mlir::Value low, mlir::Value high, mlir::Value selector);
+  /// Bit by bit of i32: whether a number that begins with `bits` is less than one that begins with
+  /// `than`, where `less` says it of what follows (9.7.8 lop3).
+  mlir::Value lessByBit(mlir::Value bits, mlir::Value than, mlir::Value less);
   /// a && b (i1), of which LLVM knows nothing more: it would make two selects of one on both.
   mlir::Value both(mlir::Value a, mlir::Value b);
   /// Bit `bit` of `word` (i32) && a, likewise: LLVM would shift the bit first.

@@ -12,6 +12,7 @@ namespace {
 /// what the warpgroups enter with; a producer of 24 beside two consumers of 240 spills the
 /// coordinates of wide heads.
 constexpr std::pair<int64_t, int64_t> registersOf[] = {{0, 0}, {56, 256}, {40, 232}, {32, 160}};
+constexpr int64_t leanProducer = 24; ///< the fewest that setmaxnreg takes
 /// Where the ends of an item's keys follow from captured tensors, or take long to compute, the
 /// producer holds as many values at once (image_before; block_diffusion).
 constexpr int64_t readsOfLongProducer = 8, opsOfLongProducer = 400;
@@ -50,6 +51,16 @@ void dealRegisters(pipe::RolesOp roles, tile::ScheduleAttr schedule) {
   auto [producer, consumer] = registers[schedule->consumers];
   roles.setProducerRegisters(producer);
   roles.setConsumerRegisters(consumer);
+}
+
+bool dealConsumersMore(pipe::RolesOp roles) {
+  auto [producer, consumer] = registersOf[2];
+  if (roles.getCount() != 2 || !roles.getFinder().empty() ||
+      int64_t(roles.getConsumerRegisters()) != consumer)
+    return false;
+  roles.setProducerRegisters(leanProducer);
+  roles.setConsumerRegisters(consumer + (producer - leanProducer) / 2);
+  return true;
 }
 
 } // namespace tesela::nvvm

@@ -13,6 +13,10 @@ namespace tesela::nvvm {
 /// that they need, and the consumers the rest of what all enter with (PTX ISA, "setmaxnreg").
 void dealRegisters(pipe::RolesOp roles, tile::ScheduleAttr schedule);
 
+/// Gives two consumers eight registers more, of the producer's, which may then spill: where the
+/// consumers would spill their tiles. False where the roles are others.
+bool dealConsumersMore(pipe::RolesOp roles);
+
 } // namespace tesela::nvvm
 
 #endif // TESELA_COMPILER_TARGETS_NVVM_ROLEREGISTERS_H

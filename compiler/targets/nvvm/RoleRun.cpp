@@ -4,6 +4,7 @@
 //===----------------------------------------------------------------------===//
 #include "targets/nvvm/RoleRun.h"
 
+#include "targets/nvvm/ColumnsInPlace.h"
 #include "targets/nvvm/RoleSteps.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -127,9 +128,12 @@ LogicalResult Run::note(Operation &op) {
     event.use = valueOf(use);
   else if (auto write = dyn_cast<pipe::WriteOp>(op))
     event.use = valueOf(write.getStage());
-  for (Value operand : op.getOperands())
+  for (Value operand : op.getOperands()) {
+    if (Value inPlace = readInPlace(operand))
+      operand = inPlace;
     if (auto slot = operand.getDefiningOp<pipe::SlotOp>())
       event.reads.push_back({slot.getBuffer(), valueOf(slot.getStage())});
+  }
   if (!isEvent(&op) && event.reads.empty())
     return success();
   if (useOf(&op).first && !event.use)

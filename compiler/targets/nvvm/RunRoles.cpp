@@ -287,6 +287,9 @@ LogicalResult Holder::follow(const Event &event) {
       .Case([&](pipe::WriteOp op) { return write(op, event.use); })
       .Case<pipe::EmptyOutOp, pipe::AddOutOp>([&](auto out) -> LogicalResult {
         auto &[state, last] = outputs[placeOf(out.getBuffer())];
+        auto addition = dyn_cast<pipe::AddOutOp>(out.getOperation());
+        if (addition && addition.getLate() && state != Output::written)
+          return success(); // of a first iteration
         if (state != Output::written)
           return out.emitOpError() << "expected a pipe.write to the buffer before it, got none "
                                       "since it left last; write it first";

@@ -14,6 +14,8 @@
 //===----------------------------------------------------------------------===//
 #include "targets/common/LoadUses.h"
 #include "targets/nvvm/CarriedCounts.h"
+#include "targets/nvvm/ColumnsInPlace.h"
+#include "targets/nvvm/FragmentOrder.h"
 #include "targets/nvvm/Passes.h"
 #include "targets/nvvm/RoleRegisters.h"
 
@@ -508,15 +510,18 @@ private:
                                       lane.buffer, stage);
     Operation *first = firstUse(load);
     load.replaceAllUsesWith(tile);
+    Value readUntil = tile;
     if (type.isSingleRow()) { // into registers where it is needed
       builder.setInsertionPoint(first);
       Value columns = pipe::ConvertOp::create(builder, loc, type, tile);
       tile.replaceAllUsesExcept(columns, columns.getDefiningOp());
+      if (nvvm::readInPlace(columns))
+        readUntil = columns;
     }
     // A buffer that is filled once is never overwritten by another block.
     if (items || lane.inLoop || load->getParentOfType<scf::ForOp>() ||
         lane.buffer.getBuffer().getType().getStages() > 1) {
-      builder.setInsertionPointAfter(lastUse(tile));
+      builder.setInsertionPointAfter(lastUse(readUntil));
       pipe::ReleaseOp::create(builder, loc, lane.channel, use);
     }
     load.erase();
@@ -564,11 +569,14 @@ private:
     return last;
   }
 
-  /// Additions leave through buffers, which the copy engine must have read before the next.
+  /// Additions to workspaces leave through buffers, which the copy engine must have read before the
+  /// next.
   void emitAdditions(Block &block) {
     SmallVector<tile::AccumulateOp> additions;
     block.walk([&](tile::AccumulateOp addition) { additions.push_back(addition); });
     for (tile::AccumulateOp addition : additions) {
+      if (!nvvm::isInFragmentOrder(addition.getView()))
+        continue; // straight from the registers
       auto type = cast<tile::TileType>(addition.getTile().getType());
       Location loc = addition.getLoc();
       OpBuilder outside(block.getParent()->getParentOfType<pipe::RolesOp>()), builder(addition);
@@ -577,7 +585,8 @@ private:
       Value buffer = pipe::AllocOp::create(outside, loc, bufferType, Value(), IntegerAttr());
       pipe::DrainOp::create(builder, loc);
       pipe::WriteOp::create(builder, loc, addition.getTile(), buffer, constant(builder, loc, 0));
-      pipe::AddOutOp::create(builder, loc, buffer, addition.getView(), addition.getBlock());
+      pipe::AddOutOp::create(builder, loc, buffer, addition.getView(), addition.getBlock(),
+                             /*late=*/false);
       addition.erase();
     }
   }

@@ -10,6 +10,7 @@
 //===----------------------------------------------------------------------===//
 #include "analysis/UsedValues.h"
 #include "targets/nvvm/Passes.h"
+#include "targets/nvvm/RoleRegisters.h"
 #include "targets/nvvm/TileRegisters.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -35,6 +36,10 @@ constexpr size_t mostInFlight = 2;
 /// products that wait for each other (C7512), and those that leave 0 or fewer do not (ptxas 13.0).
 constexpr int64_t otherRegisters = 16;
 
+/// A row that no sequence has, far from the end of i32: what stands for the block of an iteration
+/// that there was not.
+constexpr int64_t rowBehindAll = int64_t(1) << 30;
+
 /// A loop, and what is done where.
 struct Chain {
   scf::ForOp loop;
@@ -43,6 +48,8 @@ struct Chain {
   llvm::SetVector<Operation *> head;   ///< in the order of the body; `first` itself is not in it
   SmallVector<Value> received;         ///< what awaits of the head give the rest of the iteration
   SmallVector<Operation *> main, tail; ///< without what only the head needs to do
+  SmallVector<pipe::AddOutOp> late;    ///< additions of the tail that the next main part starts
+  pipe::BarrierOp lastBarrier;         ///< of the main part; before it late additions are drained
 
   Block &body() { return *loop.getBody(); }
   /// Of the body, or given to it.
@@ -105,9 +112,53 @@ bool addToHead(Chain &chain, Operation *op) {
   return true;
 }
 
+bool hasSameHead(Chain &chain, Value block);
+
+/// Whether `value`, a batch or a head, is the same in each iteration.
+bool isSame(Chain &chain, Value value) {
+  Operation *op = value.getDefiningOp();
+  if (!chain.isInside(value))
+    return true;
+  if (auto coordinates = dyn_cast_or_null<tile::CoordinatesOp>(op))
+    return value != coordinates.getFirst() && hasSameHead(chain, coordinates.getBlock());
+  return isa_and_nonnull<arith::AddIOp, arith::MulIOp>(op) &&
+         llvm::all_of(op->getOperands(), [&](Value each) { return isSame(chain, each); });
+}
+
+/// Whether the blocks that `block` is in each iteration are of one batch and one head.
+bool hasSameHead(Chain &chain, Value block) {
+  if (!chain.isInside(block))
+    return true;
+  auto op = block.getDefiningOp<tile::BlockOp>();
+  return op && op.getOf() && hasSameHead(chain, op.getOf()) &&
+         (!op.getBatch() || isSame(chain, op.getBatch())) &&
+         (!op.getHead() || isSame(chain, op.getHead()));
+}
+
+/// An addition that starts right behind the writes to its buffer waits for them. Started beside the
+/// next iteration's first products, it finds them done. The consumers meet once more in the main
+/// part: there they also learn that the copy engine has read the buffer.
+void findLateAdditions(Chain &chain) {
+  for (Operation *op : chain.main)
+    if (auto barrier = dyn_cast<pipe::BarrierOp>(op))
+      chain.lastBarrier = barrier;
+  if (!chain.lastBarrier)
+    return;
+  for (Operation *op : chain.tail)
+    if (auto addition = dyn_cast<pipe::AddOutOp>(op)) {
+      Operation *block = addition.getBlock().getDefiningOp();
+      if (!hasSameHead(chain, addition.getBlock()) || block->getBlock() != &chain.body() ||
+          !block->isBeforeInBlock(chain.first))
+        return chain.late.clear();
+      chain.late.push_back(addition);
+    }
+  if (!chain.late.empty())
+    llvm::erase_if(chain.tail, llvm::IsaPred<pipe::DrainOp>);
+}
+
 /// Nothing where the loop is not of the form that Passes.td shows.
 std::optional<Chain> findChain(scf::ForOp loop) {
-  Chain chain{loop, {}, {}, {}, {}, {}, {}, {}};
+  Chain chain{loop, {}, {}, {}, {}, {}, {}, {}, {}, {}};
   auto dots = llvm::to_vector(chain.body().getOps<tile::DotOp>());
   if (dots.size() < fewestProducts || !chain.body().getOps<scf::ForOp>().empty())
     return std::nullopt;
@@ -144,6 +195,7 @@ std::optional<Chain> findChain(scf::ForOp loop) {
   for (auto [argument, yielded] : llvm::zip(loop.getRegionIterArgs(), loop.getYieldedValues()))
     if (chain.isOfHead(argument) && llvm::is_contained(chain.tail, yielded.getDefiningOp()))
       return std::nullopt;
+  findLateAdditions(chain);
   return chain;
 }
 
@@ -175,6 +227,7 @@ public:
   IRMapping mapping;
   SmallVector<Product> products;         ///< in flight, the oldest first
   SmallVector<pipe::ReleaseOp> releases; ///< of stages that these read
+  SmallVector<Value> lateRows;           ///< where the additions of the iteration before go
 
 private:
   void awaitOldest();
@@ -227,8 +280,17 @@ void Writer::write(Operation *op) {
   if (op == chain.first) {
     for (tile::DotOp dot : chain.early)
       start(dot, mapping);
+    for (auto [addition, row] : llvm::zip_equal(chain.late, lateRows)) {
+      Location loc = addition.getLoc();
+      Value block = tile::BlockOp::create(builder, loc, addition.getBlock().getType(), row, Value(),
+                                          Value(), mapping.lookup(addition.getBlock()));
+      pipe::AddOutOp::create(builder, loc, addition.getBuffer(), addition.getView(), block,
+                             /*late=*/true);
+    }
     return;
   }
+  if (op == chain.lastBarrier && !chain.late.empty())
+    pipe::DrainOp::create(builder, op->getLoc());
   auto dot = dyn_cast<tile::DotOp>(op);
   if (dot && llvm::is_contained(chain.early, dot))
     return;
@@ -314,6 +376,9 @@ void Rewriter::run() {
   llvm::append_range(originals, chain.received);
   SmallVector<Value> start = llvm::map_to_vector(
       originals, [&](Value value) { return before.mapping.lookupOrDefault(value); });
+  for (pipe::AddOutOp addition : chain.late)
+    start.push_back(
+        arith::ConstantIntOp::create(before.builder, addition.getLoc(), rowBehindAll, 32));
   start.push_back(started);
   SmallVector<Location> locations(start.size(), loc);
 
@@ -322,7 +387,9 @@ void Rewriter::run() {
   Block *mainBlock =
       detached.createBlock(&rotated.getBefore(), {}, ValueRange(start).getTypes(), locations);
   Writer main(chain, OpBuilder::atBlockBegin(mainBlock));
-  main.mapping.map(originals, mainBlock->getArguments().drop_back());
+  auto carried = mainBlock->getArguments();
+  main.mapping.map(originals, carried.take_front(originals.size()));
+  main.lateRows.assign(carried.begin() + originals.size(), carried.end() - 1);
   main.products.push_back({chain.first, mainBlock->getArguments().back()});
   for (Operation *op : chain.main)
     main.write(op);
@@ -385,7 +452,8 @@ SmallVector<Value> Rewriter::writeTail(Writer &writer, Value next) {
     writer.products.back().isOfNext = true;
   }
   for (Operation *op : chain.tail)
-    writer.write(op);
+    if (!next || !llvm::is_contained(chain.late, op))
+      writer.write(op);
   writer.awaitAllBut(next ? 1 : 0);
   SmallVector<Value> values;
   if (next)
@@ -395,6 +463,11 @@ SmallVector<Value> Rewriter::writeTail(Writer &writer, Value next) {
   if (next) {
     for (Value received : chain.received)
       values.push_back(ahead.lookup(received));
+    for (pipe::AddOutOp addition : chain.late)
+      values.push_back(
+          tile::CoordinatesOp::create(writer.builder, addition.getLoc(),
+                                      writer.mapping.lookupOrDefault(addition.getBlock()))
+              .getFirst());
     values.push_back(started);
   }
   return values;
@@ -414,19 +487,24 @@ bool startProducts(tile::KernelOp kernel) {
   return hasChanged;
 }
 
-/// Whether the registers of a consumer hold the tiles.
+/// Whether the registers of a consumer hold the tiles; they get more where that helps.
 bool holdsTiles(tile::KernelOp kernel) {
-  int64_t registers = 0;
-  for (auto roles : kernel.getBodyBlock().getOps<pipe::RolesOp>())
-    registers = roles.getConsumerRegisters();
-  return nvvm::tileRegisters(kernel.getBodyBlock()) + otherRegisters <= registers;
+  for (auto roles : kernel.getBodyBlock().getOps<pipe::RolesOp>()) {
+    int64_t needed = nvvm::tileRegisters(kernel.getBodyBlock()) + otherRegisters;
+    if (needed <= int64_t(roles.getConsumerRegisters()))
+      return true;
+    return nvvm::dealConsumersMore(roles) && needed <= int64_t(roles.getConsumerRegisters());
+  }
+  return false;
 }
 
 struct PipeStartProducts : impl::PipeStartProductsBase<PipeStartProducts> {
   void runOnOperation() override {
     OwningOpRef<tile::KernelOp> trial = getOperation().clone();
-    if (startProducts(*trial) && holdsTiles(*trial))
-      startProducts(getOperation());
+    if (!startProducts(*trial) || !holdsTiles(*trial))
+      return;
+    startProducts(getOperation());
+    holdsTiles(getOperation());
   }
 };
 

@@ -4,6 +4,7 @@
 //===----------------------------------------------------------------------===//
 #include "targets/nvvm/TileRegisters.h"
 
+#include "targets/nvvm/ColumnsInPlace.h"
 #include "targets/nvvm/Passes.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -36,6 +37,8 @@ bool isComputedAnew(Value value) {
 int64_t registersOf(Value value) {
   auto type = dyn_cast<tile::TileType>(value.getType());
   if (!type || isComputedAnew(value))
+    return 0;
+  if (isa_and_nonnull<pipe::ColumnsAttr>(type.getEncoding()) && readInPlace(value))
     return 0;
   if (isa_and_nonnull<pipe::ColumnsAttr>(type.getEncoding()))
     return type.getExtent(1) / 4; // each of four lanes has a quarter

@@ -40,6 +40,8 @@ def attention(
     scale: float | None = None,
     return_lse: bool = False,
     layout: Layout = "bhsd",
+    dropout_p: float = 0.0,
+    seed: _jax.Array | None = None,
     **parameters: Any,
 ) -> Any:
     """Attention by a variant: ``softmax(score(scale q k^T) where mask) v``.
@@ -57,6 +59,11 @@ def attention(
         scale: of ``q k^T``, finite and positive, no array of JAX; None: ``1/sqrt(Dqk)``.
         return_lse: also give the natural logarithm of each row's sum.
         layout: the order of the axes of q, k, v and the result.
+        dropout_p: the probability with which a pair of a query and a key is dropped, a number in
+            [0, 1]; the others are divided by ``1 - dropout_p``.
+        seed: a key of ``jax.random``, which may be traced and needs to be there with dropout: it
+            decides which pairs are dropped, in the result and in its gradients. Not mapped by
+            ``jax.vmap``, where each batch drops pairs of its own.
         parameters: values of the variant's parameters. A captured tensor is an array of JAX or
             NumPy: float32, float16, bfloat16, int32, int64, bool or uint8. A scalar is a number,
             which becomes part of the program that XLA compiles, or an array of JAX without axes,
@@ -88,5 +95,7 @@ def attention(
         scale=scale,
         return_lse=return_lse,
         layout=layout,
+        dropout_p=dropout_p,
+        seed=seed,
         **parameters,
     )

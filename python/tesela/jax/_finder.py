@@ -34,6 +34,7 @@ def find(
     queries: int,
     keys: int,
     algorithm: str,
+    drops: bool,
 ) -> int:
     """The ``tesela_kernel *`` for calls of these attributes, types and lengths.
 
@@ -49,6 +50,7 @@ def find(
         queries: Sq.
         keys: Sk.
         algorithm: "forward" or "backward".
+        drops: whether calls have dropout.
     """
     if scalars:
         try:
@@ -60,6 +62,8 @@ def find(
                 f"cannot read them there: pass plain numbers. {error}"
             ) from error
     variant = Variant(program_of(text), {})
+    if drops:
+        variant = variant._dropping({})
     kernel = variant._kernel(
         input_type, head_dim_qk, head_dim_v, device, _constants(constants), algorithm
     )

@@ -16,7 +16,7 @@ import numpy as np
 
 from tesela import _native
 from tesela._errors import InvalidArgumentError, UnsupportedError
-from tesela._variant import Parameter, Variant, as_variant
+from tesela._variant import _DROPOUT, Parameter, Variant, as_variant
 from tesela.jax._finder import constants_text, find
 from tesela.jax._rewrite import program_of, with_batch_axis, with_named_axes
 from tesela.jax._sharding import divisible
@@ -56,6 +56,23 @@ class _Operation(NamedTuple):
     def result_count(self) -> int:
         """How many: o and perhaps lse, or dq, dk and dv."""
         return 3 if self.algorithm == "backward" else 1 + self.return_lse
+
+
+def dropout(_: Any, seed: Any) -> dict[str, Any]:
+    """The parameters of dropout besides the probability: four words of a key's own."""
+    is_key = isinstance(seed, jax.Array) and (
+        jnp.issubdtype(seed.dtype, jax.dtypes.prng_key) or seed.dtype == jnp.uint32
+    )
+    if not is_key:
+        raise InvalidArgumentError(
+            f"the seed of dropout is a {type(seed)}, it must be a key of JAX: "
+            "seed=jax.random.key(0), another one in each step, as jax.random.split gives them"
+        )
+    words = jax.random.bits(seed, (4,), jnp.uint32)
+    return {
+        "dropout.seed": 0,
+        "dropout.state": jax.lax.bitcast_convert_type(words, jnp.int32),
+    }
 
 
 def attention(
@@ -159,7 +176,7 @@ def _values(
     given = dict(zip(program.slots, values, strict=True))
     operands: dict[str, jax.Array] = {}
     numbers: dict[str, float] = {}
-    for parameter in program.parameters:
+    for parameter in (*program.parameters, *(_DROPOUT if program.drops else ())):
         value = given.get(parameter.name)
         if parameter.constant or (value is None and parameter.default is not None):
             continue
@@ -394,8 +411,14 @@ def _map(
     axis = 2 if operation.is_bshd else 1
     leading = operation.leading
     shapes = tuple(zip(operation.operands, single[leading:], strict=True))
+    is_backward = operation.algorithm == "backward"
+    if is_backward and "dropout.state" in operation.operands and not is_batched[3]:
+        raise UnsupportedError(
+            "jax.vmap maps the gradients of attention with dropout, and not attention itself, as "
+            "jax.jacrev does: its batches would drop other pairs; take jax.lax.map for these"
+        )
     text = with_named_axes(operation.text, shapes, batch, single[0][axis], single[1][axis])
-    parameters = {each.name: each for each in program_of(text).parameters}
+    parameters = {each.name: each for each in (*program_of(text).parameters, *_DROPOUT)}
 
     def fold(array: jax.Array, is_mapped: bool, has_batch: bool = True) -> jax.Array:
         """[axis_size * batch, ...] of an array that lacks none, one or both of these axes."""
@@ -418,6 +441,11 @@ def _map(
     ):
         shape = parameters[name].shape
         has_batch = shape is not None and shape[0] == "B"
+        if is_mapped and name == "dropout.state":
+            raise UnsupportedError(
+                "the seed of dropout is mapped by jax.vmap, and one launch has one seed: pass the "
+                "same key for all, since each batch drops pairs of its own"
+            )
         if is_mapped and not has_batch:
             mapped.append(name)
         folded.append(fold(array, is_mapped, has_batch) if is_mapped or has_batch else array)

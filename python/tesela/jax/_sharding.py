@@ -23,6 +23,7 @@ from jax.experimental.custom_partitioning import (
     custom_partitioning,
 )
 
+from tesela._variant import _DROPOUT
 from tesela.jax._rewrite import is_only_index, program_of, with_named_axes
 
 P: Any = jax.sharding.PartitionSpec
@@ -50,6 +51,8 @@ class _Axes:
         is_shared = k_shape[0] == 1 and q_shape[0] != 1
         has_batches = is_only_index(text, "b", "B")
         has_heads = is_only_index(text, "h", "H") and is_only_index(text, "hkv", "Hkv")
+        if "dropout.state" in operands:  # the pairs that are dropped follow from b and h
+            has_batches = has_heads = False
         is_backward = algorithm == "backward"
         if is_backward and self.kv_heads == 1:  # its gradient is a sum over all heads of q
             has_heads = False
@@ -62,7 +65,7 @@ class _Axes:
         def four(batch: str, heads: str) -> tuple[str, ...]:
             return (batch, "", heads, "") if is_bshd else (batch, heads, "", "")
 
-        parameters = {each.name: each for each in program_of(text).parameters}
+        parameters = {each.name: each for each in (*program_of(text).parameters, *_DROPOUT)}
         results = [four(b, h), (b, h, "")]
         self.of_arguments = [
             *(four(b, h), four(kv_batch, g), four(kv_batch, g)),

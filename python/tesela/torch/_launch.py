@@ -46,8 +46,9 @@ def _was_written(tensor: Tensor) -> None:
 
 def make_eager(quick: Any) -> _native.Eager:
     """``quick`` has functions that allocate like the three above, or is None."""
-    types: list[torch.dtype | None] = [None] * (1 + max(_HOST_TYPES.values()))
-    for dtype, number in _HOST_TYPES.items():
+    allocated = {**_HOST_TYPES, torch.bool: _native.BOOL}  # the last one for workspaces, in bytes
+    types: list[torch.dtype | None] = [None] * (1 + max(allocated.values()))
+    for dtype, number in allocated.items():
         types[number] = dtype
     return _native.Eager(
         element_types=tuple(types),
@@ -56,7 +57,6 @@ def make_eager(quick: Any) -> _native.Eager:
         # Not there where PyTorch is built without CUDA.
         current_device=getattr(torch._C, "_cuda_getDevice", None),
         empty_on=_empty_on,
-        workspace=new_workspace,
         written=_was_written,
         tensor_types=(Tensor, torch.nn.Parameter),
         is_pending=Tensor.is_neg,  # a negation that the memory does not have yet

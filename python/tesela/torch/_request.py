@@ -85,7 +85,10 @@ def from_operator(
 ) -> Request:
     """What an operator was asked for by the arguments that ``SCHEMA`` declares."""
     names, values = (*number_names, *tensor_names), (*numbers, *tensors)
-    return Request(as_variant(variant), dict(zip(names, values, strict=True)), scale, is_bshd)
+    given, found = dict(zip(names, values, strict=True)), as_variant(variant)
+    if "dropout.p" in given:  # the text does not tell of it
+        found = found._dropping({})
+    return Request(found, given, scale, is_bshd)
 
 
 def tensors_of_operator(request: Sequence[Any]) -> dict[str, Tensor]:

@@ -12,8 +12,9 @@ import torch
 from torch import Tensor
 
 from tesela._errors import InvalidArgumentError, UnsupportedError
-from tesela._variant import as_variant
+from tesela._variant import Variant, as_variant
 from tesela.torch._dispatch import attention
+from tesela.torch._dropout import dropout
 from tesela.torch._gradients import why_no_gradients
 from tesela.torch._launch import why_no_kernel
 from tesela.torch._sdpa_log import record
@@ -56,12 +57,9 @@ def _why_unsupported(
     key: Tensor,
     value: Tensor,
     attn_mask: Tensor | None,
-    dropout_p: float,
     scale: float | None,
 ) -> str | None:
     """A sentence where Tesela cannot do what PyTorch can; None where it can."""
-    if dropout_p > 0:
-        return f"dropout_p is {dropout_p}, and Tesela has no dropout: pass 0"
     for name, tensor in (("query", query), ("key", key), ("value", value)):
         if tensor.layout is not torch.strided or tensor.is_nested:
             return f"{name} is a sparse or nested tensor, it must be a dense one"
@@ -164,6 +162,7 @@ def _compute(
     key: Tensor,
     value: Tensor,
     attn_mask: Tensor | None,
+    dropout_p: float,
     is_causal: bool,
     scale: float | None,
     enable_gqa: bool,
@@ -177,15 +176,19 @@ def _compute(
     if not _are_plain(q, k, v):
         q, k, v, lead = _as_four_axes(query, key, value, enable_gqa)
     parameters: dict[str, Any] = {}
+    variant: Variant | str
     if attn_mask is not None:
         batch = tuple(q.shape[:1]) if lead is None else lead
         axes, mask = _mask_axes(attn_mask, batch, q.shape[1], q.shape[2], k.shape[2])
-        variant = as_variant(_mask_text(axes, mask.dtype))
+        biased = as_variant(_mask_text(axes, mask.dtype))
+        variant, name = biased, biased.name
         parameters["m"] = mask
     else:
-        variant = as_variant("causal" if is_causal else "full")
+        variant = name = "causal" if is_causal else "full"
+    if dropout_p != 0:
+        variant = as_variant(variant)._dropping({"dropout.p": dropout_p, **dropout(q, None)})
     result: Tensor = attention(q, k, v, variant, scale, False, False, None, parameters)
-    record("tesela", variant.name, None)
+    record("tesela", name, None)
     if lead is None:
         return result
     shape = result.shape[1:] if max(query.dim(), key.dim(), value.dim()) > 2 else result.shape[2:]
@@ -203,19 +206,15 @@ def attempt(
     enable_gqa: bool = False,
 ) -> Tensor | str:
     """The result; or a sentence where Tesela cannot do what PyTorch can."""
-
-    def reason() -> str | None:
-        return _why_unsupported(query, key, value, attn_mask, dropout_p, scale)
-
-    def result() -> Tensor:
-        return _compute(query, key, value, attn_mask, is_causal, scale, enable_gqa)
-
-    if dropout_p > 0 or torch.compiler.is_compiling():
-        return reason() or result()
+    if torch.compiler.is_compiling():
+        sentence = _why_unsupported(query, key, value, attn_mask, scale)
+        if sentence is not None:
+            return sentence
+        return _compute(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
     try:  # The launch checks the same, and in less time.
-        return result()
+        return _compute(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
     except Exception:
-        sentence = reason()
+        sentence = _why_unsupported(query, key, value, attn_mask, scale)
         if sentence is None:
             raise
         return sentence
@@ -241,7 +240,8 @@ def scaled_dot_product_attention(
             are accepted as in PyTorch, and more than four.
         attn_mask: bool, true where a query attends to a key; or float32, bfloat16 or float16, which
             is added to the scores. It is broadcast to ``[..., H, L, S]``, without a copy.
-        dropout_p: 0; more is refused.
+        dropout_p: the probability with which a pair is dropped. Which ones PyTorch's generator
+            decides; they are not those that PyTorch's own function drops.
         is_causal: query i attends to the keys 0 to i, also where L and S differ.
         scale: of the scores, finite and positive; None: ``1/sqrt(E)``.
         enable_gqa: H of query may be a multiple of H of key and value.

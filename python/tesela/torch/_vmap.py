@@ -63,11 +63,18 @@ def _join(tensor: Tensor) -> Tensor:
 
 
 def _joins(
-    text: str, tensor_names: Sequence[str], axes: Sequence[int | None], tensors: Sequence[Tensor]
+    text: str,
+    number_names: Sequence[str],
+    tensor_names: Sequence[str],
+    axes: Sequence[int | None],
 ) -> bool:
-    """Whether one launch can do it: no tensor is mapped but those with an axis for the batch."""
+    """Whether one launch can do it: no tensor is mapped but those with an axis for the batch.
+
+    Dropout drops other pairs in each batch. A backward pass that is mapped alone, or of parameters,
+    would drop others than its forward pass, if that had another number of batches.
+    """
     with_batch = _batch_tensors(text)
-    if with_batch is None:
+    if with_batch is None or "dropout.p" in (*number_names, *tensor_names):
         return False
     return all(
         name in with_batch or axis is None for name, axis in zip(tensor_names, axes, strict=True)
@@ -89,7 +96,7 @@ def _map(
         None if tensor is None else _first(tensor, axis, count)
         for tensor, axis in zip(dense, in_dims[:leading], strict=True)
     ]
-    if joins and _joins(text, tensor_names, axes, tensors):
+    if joins and _joins(text, number_names, tensor_names, axes):
         with_batch = _batch_tensors(text) or frozenset()
         joined = [None if tensor is None else _join(tensor) for tensor in mapped]
         captured = [

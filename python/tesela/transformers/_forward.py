@@ -12,6 +12,7 @@ from torch import Tensor
 from tesela._errors import InvalidArgumentError, UnsupportedError
 from tesela._variant import as_variant
 from tesela.torch._dispatch import attention
+from tesela.torch._dropout import dropout as draw
 from tesela.torch._sdpa import _EXTENTS, _MASK_TYPES, _mask_axes
 from tesela.transformers._mask import Mask
 
@@ -77,13 +78,8 @@ def _checked(name: str, value: Tensor) -> Tensor:
     return value
 
 
-def _refuse(module: Any, dropout: float, others: dict[str, Any]) -> None:
+def _refuse(module: Any, others: dict[str, Any]) -> None:
     layer = type(module).__name__
-    if dropout > 0:
-        raise UnsupportedError(
-            f"{layer} asks for a dropout of {dropout}, and Tesela has no dropout: set the "
-            "configuration's attention dropout to 0, or call model.eval() where nothing is trained"
-        )
     if others.get("output_attentions"):
         raise UnsupportedError(
             f"{layer} asks for the probabilities (output_attentions), which Tesela does not keep: "
@@ -121,7 +117,7 @@ def attention_forward(
         attention_mask: a mask of :func:`attention_mask`; a tensor of bools, true where a query
             attends to a key; a float tensor, which is added to the scores; both are broadcast to
             [batch, heads, queries, keys]. None: what `is_causal` says.
-        dropout: 0.
+        dropout: the probability with which a pair is dropped; PyTorch's generator decides which.
         scaling: of the scores; None: one by the root of the head dimension.
         is_causal: where there is no mask and more than one query, a query attends to no later key.
             None: the layer's own ``is_causal``, or true where it has none.
@@ -135,10 +131,10 @@ def attention_forward(
         of the probabilities.
 
     Raises:
-        UnsupportedError: dropout, output_attentions, or a paged cache.
+        UnsupportedError: output_attentions or a paged cache.
         InvalidArgumentError: a shape or a type does not fit.
     """
-    _refuse(module, dropout, others)
+    _refuse(module, others)
     batch, heads, queries, _ = query.shape
     keys = key.shape[2]
     if key.shape[0] != batch and batch == 1:  # learned queries, the same for the batch
@@ -167,7 +163,8 @@ def attention_forward(
         causal = getattr(module, "is_causal", True) if is_causal is None else is_causal
         text = _CAUSAL if causal else _FULL
     text = _text(text, softcap is not None, kinds["layer_mask"], kinds["layer_bias"], sinks)
-    result: Tensor = attention(
-        query, key, value, as_variant(text), scaling, False, False, None, values
-    )
+    variant = as_variant(text)
+    if dropout != 0:
+        variant = variant._dropping({"dropout.p": dropout, **draw(query, None)})
+    result: Tensor = attention(query, key, value, variant, scaling, False, False, None, values)
     return result.transpose(1, 2).contiguous(), None

@@ -82,6 +82,16 @@ struct LaunchArguments {
   bool capturesUnchanged = false;
 };
 
+/// The scalars of a launch of a kernel with KernelOptions::dropout: a pair is dropped with the
+/// `probability`, in [0, 1], and kept ones are divided by 1 - probability. Which pairs follows from
+/// the seed, the offset, b, h, q and k alone: the same in every kernel, forward and backward, and
+/// on every device (docs/numerics.md). A launch that shall drop other pairs takes another offset,
+/// or another seed. Such a launch may also have the captured tensor "dropout.state", of 4 i32 in
+/// the device's memory, which are exclusive-ored to the words of the seed and the offset, the lower
+/// halves first: what a graph replays can so drop other pairs each time.
+TESELA_EXPORT std::vector<ScalarArgument> dropoutScalars(double probability, uint64_t seed,
+                                                         uint64_t offset = 0);
+
 /// What is known of a kernel: where it came from, what it needs.
 struct KernelInfo {
   std::string variantName;
@@ -133,7 +143,8 @@ public:
   Status checkArguments(const LaunchArguments &arguments) const;
 
   /// Bytes of arguments.workspace that a launch of `arguments` takes, whose own workspace is not
-  /// looked at; 0: it needs none. Grows with the extents of captured tensors only.
+  /// looked at; 0: it needs none. Grows with the extents of captured tensors only. Arguments that do
+  /// not fit are an error where the kernel has launches that need one; else launch() tells of them.
   Result<size_t> workspaceBytes(const LaunchArguments &arguments) const;
 
   struct State;

@@ -56,6 +56,10 @@ struct KernelOptions {
   /// The variant's `const` parameters, which a launch does not have; those with a default may be
   /// left out. Every set of values is a kernel of its own, compiled and cached apart.
   std::vector<ScalarArgument> constants;
+  /// Whether launches drop pairs of queries and keys at random: of attention and of its gradients
+  /// ("backward", "backward_fused", "backward_parameters"). A launch's scalars are then also those
+  /// of dropoutScalars().
+  bool dropout = false;
   /// Empty: the context's device. Else an older one that the device can run, as
   /// "sm_80" on an sm_90.
   std::string target;

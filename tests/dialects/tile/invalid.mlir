@@ -600,7 +600,7 @@ tile.kernel @k(in %v: !tile.view<[?], f32>, %i: i32) {
 // -----
 
 tile.kernel @truths() {
-  // expected-error @+1 {{expected elements that are numbers, got '!tile.tile<[8, 8], i1>'; a tile of i1 is made and read by tile.map}}
+  // expected-error @+1 {{expected elements that are numbers, got '!tile.tile<[8, 8], i1>'; a tile of i1 is made by tile.map or tile.bernoulli, and read by tile.map}}
   %x = tile.constant 1.0 : !tile.tile<[8, 8], i1>
 }
 
@@ -669,4 +669,27 @@ tile.kernel @twice() attributes {schedule = #tile.schedule<block_n = 64, block_n
 
 // expected-error@+1 {{expected a schedule with warps, got none; add it}}
 tile.kernel @missing() attributes {schedule = #tile.schedule<block_m = 64, block_n = 16, stages = 2>} {
+}
+
+// -----
+
+tile.kernel @random_numbers(%i: i32) {
+  // expected-error @+1 {{expected a tile of i1 of two extents, got '!tile.tile<[16, 16], f32>'}}
+  %t = tile.bernoulli %i, %i from %i, %i, %i, %i at %i, %i : !tile.tile<[16, 16], f32>
+}
+
+// -----
+
+tile.kernel @random_extents(%i: i32) {
+  // expected-error @+1 {{expected extents that are multiples of 8, got '!tile.tile<[16, 12], i1>'}}
+  %t = tile.bernoulli %i, %i from %i, %i, %i, %i at %i, %i : !tile.tile<[16, 12], i1>
+}
+
+// -----
+
+tile.kernel @dropout_of_one_axis(%i: i32) {
+  %rows = tile.work : !tile.block<query, 16>
+  %e = tile.constant 1.0 : !tile.tile<[16, 16], f32>
+  // expected-error @+1 {{expected a block of queries and a block of keys}}
+  %d = tile.dropout %e at %rows, %rows : !tile.tile<[16, 16], f32>, !tile.block<query, 16>, !tile.block<query, 16>
 }

@@ -279,3 +279,19 @@ tile.kernel @split<parts>() {
     tile.yield
   }
 }
+
+// CHECK-LABEL: tile.kernel @dropout
+tile.kernel @dropout(%p: !tile.view<[?, ?, ?], f32, contiguous>, %i: i32) {
+  // CHECK: %[[ROWS:.*]] = tile.work : <query, 64>
+  %rows = tile.work : !tile.block<query, 64>
+  %keys = tile.block %i of %rows : !tile.block<query, 64> -> !tile.block<key, 32>
+  %e = tile.constant 1.0 : !tile.tile<[64, 32], f32>
+  // CHECK: %[[D:.*]] = tile.dropout %{{.*}} at %[[ROWS]], %{{.*}} : !tile.tile<[64, 32], f32>, <query, 64>, <key, 32>
+  %d = tile.dropout %e at %rows, %keys : !tile.tile<[64, 32], f32>, !tile.block<query, 64>, !tile.block<key, 32>
+  // CHECK: tile.dropout_scale %[[D]] : !tile.tile<[64, 32], f32>
+  %y = tile.dropout_scale %d : !tile.tile<[64, 32], f32>
+  // CHECK: tile.bernoulli %{{.*}}, %{{.*}} from %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} at %{{.*}}, %{{.*}} : !tile.tile<[64, 32], i1>
+  %t = tile.bernoulli %i, %i from %i, %i, %i, %i at %i, %i : !tile.tile<[64, 32], i1>
+  // CHECK: tile.bernoulli {{.*}} transposed : !tile.tile<[64, 32], i1>
+  %u = tile.bernoulli %i, %i from %i, %i, %i, %i at %i, %i transposed : !tile.tile<[64, 32], i1>
+}

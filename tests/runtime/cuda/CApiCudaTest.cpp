@@ -145,6 +145,21 @@ TEST_F(CApiCuda, WorkspaceOfTheCaller) {
   expectRefused("the workspace's address is 16 bytes past a multiple of 256");
 }
 
+TEST_F(CApiCuda, TellsOfACapture) {
+  TestStream stream(1);
+  int isCaptured = -1;
+  EXPECT_EQ(tesela_kernel_is_captured(kernel, stream.get(), &isCaptured), TESELA_OK);
+  EXPECT_EQ(isCaptured, 0);
+  stub::beginCapture(stream.get());
+  EXPECT_EQ(tesela_kernel_is_captured(kernel, stream.get(), &isCaptured), TESELA_OK);
+  EXPECT_EQ(isCaptured, 1);
+  EXPECT_TRUE(stub::endCapture(stream.get())) << "and leaves it as it is";
+  EXPECT_EQ(tesela_kernel_is_captured(kernel, nullptr, &isCaptured), TESELA_OK);
+  EXPECT_EQ(isCaptured, 0);
+  EXPECT_EQ(tesela_kernel_is_captured(kernel, nullptr, nullptr), TESELA_INVALID_ARGUMENT);
+  EXPECT_EQ(tesela_kernel_is_captured(nullptr, nullptr, &isCaptured), TESELA_INVALID_ARGUMENT);
+}
+
 TEST_F(CApiCuda, BuffersAndTimes) {
   char there[] = "there", back[sizeof there] = "";
   EXPECT_EQ(tesela_buffer_write(memory, there, sizeof there), TESELA_OK);

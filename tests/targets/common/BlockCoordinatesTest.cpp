@@ -38,9 +38,9 @@ void PrintTo(const Extents &extents, std::ostream *stream) {
 /// tile.work and tile.work_items of one schedule.
 class WorkMap {
 public:
-  WorkMap(int64_t rows, int64_t groupKeys, int64_t heads = 1) {
+  WorkMap(int64_t rows, int64_t groupKeys, int64_t heads = 1, tile::Axis axis = tile::Axis::Query) {
     context.loadDialect<arith::ArithDialect, tile::TileDialect>();
-    auto block = tile::BlockType::get(&context, tile::Axis::Query, tile::getExtent(&context, rows),
+    auto block = tile::BlockType::get(&context, axis, tile::getExtent(&context, rows),
                                       tile::getExtent(&context, heads));
     Location loc = UnknownLoc::get(&context);
     module = ModuleOp::create(loc);
@@ -198,6 +198,47 @@ TEST(WorkMap, GroupsShareTheirKeys) {
         lastFirst = map[map.work.first];
       }
       EXPECT_EQ(last, (all - 1) / kvHeads);
+    }
+  }
+}
+
+// Of blocks of keys, too: each one once; of a group all key/value heads come before the next
+// group's, a group has at most the given rows of queries (16 heads at most), and its first keys
+// come first.
+TEST(WorkMap, BlocksOfKeysComeInGroups) {
+  constexpr uint32_t rows = 64;
+  for (int64_t groupRows : groups) {
+    WorkMap map(rows, groupRows, /*heads=*/1, tile::Axis::Key);
+    for (const Extents &launch : launches) {
+      if (launch.Sk == 0 || launch.Sk > 10000) // without work items; slow to count through
+        continue;
+      SCOPED_TRACE(testing::Message()
+                   << testing::PrintToString(launch) << ", groups of " << groupRows);
+      int64_t queries = int64_t(launch.Sq) * (launch.H / launch.Hkv);
+      uint32_t blocks = (launch.Sk + rows - 1) / rows, all = launch.B * launch.Hkv;
+      uint32_t heads =
+          uint32_t(std::clamp<int64_t>(groupRows / queries, 1, std::min<int64_t>(all, 16)));
+      uint32_t last = 0, lastFirst = 0;
+      std::set<std::tuple<uint32_t, uint32_t, uint32_t>> visited;
+      map.evaluate(launch, 0);
+      ASSERT_EQ(map[map.count], all * blocks);
+      for (uint32_t item = 0; item < all * blocks; ++item) {
+        map.evaluate(launch, item);
+        uint32_t batch = map[map.work.batch], head = map[map.work.head];
+        uint32_t first = map[map.work.first];
+        ASSERT_LT(batch, launch.B);
+        ASSERT_LT(head, launch.Hkv);
+        ASSERT_LT(first, launch.Sk);
+        EXPECT_EQ(map[map.work.limit], launch.Sk);
+        EXPECT_TRUE(visited.insert({batch, head, first}).second) << item;
+        uint32_t group = (batch * launch.Hkv + head) / heads;
+        EXPECT_TRUE(group == last || group == last + 1) << item;
+        if (item > 0 && group == last) {
+          EXPECT_GE(first, lastFirst) << item;
+        }
+        last = group;
+        lastFirst = first;
+      }
     }
   }
 }

@@ -32,12 +32,49 @@ BASE = 1 << 20
 VARIANTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../../templates/variants")
 
 
+def philox(words, key, rounds):
+    """Philox4x32 of arrays of u64 that hold 32 bits."""
+    x, y, z, w = words
+    low = np.uint64(0xFFFFFFFF)
+    for number in range(rounds):
+        keys = [np.uint64((half + number * step) & 0xFFFFFFFF)
+                for half, step in zip(key, (0x9E3779B9, 0xBB67AE85))]
+        a, b = x * np.uint64(0xD2511F53), z * np.uint64(0xCD9E8D57)
+        x, y, z, w = b >> np.uint64(32) ^ y ^ keys[0], b & low, a >> np.uint64(32) ^ w ^ keys[1], a & low
+    return x, y, z, w
+
+
+DROPOUT_WORDS = [0x23456789, 1, 42, 0]  # of the seed and of the offset
+DROPOUT_STATE = np.array([5, -6, 7, -8], np.int32)
+
+
+def dropout_parameters(probability, state):
+    """The kernel's last ones; `state`: the address of DROPOUT_STATE."""
+    return [int(np.float32(probability).view(np.uint32)), *DROPOUT_WORDS, state, len(DROPOUT_STATE), 1]
+
+
+def dropped(probability, head, q, k):
+    """The rule of docs/numerics.md, for arrays of queries and keys."""
+    zero = np.uint64(0)
+    words = [word ^ int(state) & 0xFFFFFFFF for word, state in zip(DROPOUT_WORDS, DROPOUT_STATE)]
+    start = philox((np.uint64(words[2]), np.uint64(words[3]), zero, zero), words[:2], 10)
+    block_q, block_k = (np.uint64(0) + (i // 16 * 4 + i % 8 // 2).astype(np.uint64) for i in (q, k))
+    words = philox((start[0] ^ block_k, start[1] ^ block_q, start[2] ^ np.uint64(head), start[3]), (0, 0), 7)
+    j = (8 * (q % 2) + 4 * (q // 8 % 2) + 2 * (k // 8 % 2) + k % 2).astype(np.uint64)
+    number = zero
+    for half in (16, 0):
+        for word in words:
+            number = number << np.uint64(1) | word >> (j + np.uint64(half)) & np.uint64(1)
+    rest = (words[0] ^ (words[1] << np.uint64(13) | words[1] >> np.uint64(19))) & np.uint64(0x7FFFFFFF)
+    return (number << np.uint64(31) | rest) < np.uint64(float(np.float32(probability)) * 2.0**39)
+
+
 class Problem:
     """A variant, its tensors and the mask that its text says. Captured tensors are i32."""
 
     def __init__(self, text, mask, captures=None, scalars=None, queries=70, keys=150, kv_heads=1,
-                 head_dim=64, schedule="block_m = 64, warps = 4, stages = 1"):
-        self.text, self.mask, self.schedule = text, mask, schedule
+                 head_dim=64, schedule="block_m = 64, warps = 4, stages = 1", dropout=None):
+        self.text, self.mask, self.schedule, self.dropout = text, mask, schedule, dropout
         self.captures, self.scalars = captures or {}, scalars or {}
         self.batch, self.heads, self.kv_heads = 1, 2, kv_heads
         self.queries, self.keys, self.head_dim = queries, keys, head_dim
@@ -49,6 +86,7 @@ class Problem:
                 file.write(self.text)
             command = [TESELA, "compile", path, "--target", "sm_80", "--emit", stage]
             command += ["--head-dim", str(self.head_dim), "--schedule", self.schedule]
+            command += ["--dropout"] if self.dropout is not None else []
             return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
     def error(self, change=lambda ptx: ptx):
@@ -70,7 +108,8 @@ class Problem:
         nothing_known = np.array([-(2**31), 2**31 - 1], np.int32)
 
         memory, address = bytearray(), {}
-        tensors = {"q": q, "k": k, "v": v, "o": o, "lse": lse, "": nothing_known, **self.captures}
+        tensors = {"q": q, "k": k, "v": v, "o": o, "lse": lse, "": nothing_known,
+                   "dropout": DROPOUT_STATE, **self.captures}
         for name, values in tensors.items():
             memory.extend(b"\xff" * (-len(memory) % 256))
             address[name] = BASE + len(memory)
@@ -93,6 +132,8 @@ class Problem:
                     parameters += [extent, stride // 4]
             else:
                 parameters.append(int(np.int32(self.scalars[name]).view(np.uint32)))
+        if self.dropout is not None:
+            parameters += dropout_parameters(self.dropout, address["dropout"])
         types = parameter_types(ptx, "forward")
         while len(parameters) < len(types):
             parameters.append(address[""])
@@ -120,6 +161,8 @@ class Problem:
             scores = np.where(kept, scale * q[0, head] @ k[0, shared].T, -np.inf)
             sums = np.where(kept, np.exp(scores), 0)
             total = sums.sum(axis=1)
+            if self.dropout is not None:
+                sums = np.where(dropped(self.dropout, head, row, column), 0, sums / (1 - self.dropout))
             has_keys = total > 0
             expected = (sums @ v[0, shared]) / np.where(has_keys, total, 1)[:, None]
             with np.errstate(divide="ignore"):
@@ -154,6 +197,18 @@ class Kernels(unittest.TestCase):
                     schedule="block_m = 128, warps = 8, block_n = 64, stages = 2")
         self.expect("attention window() { mask = q >= k && q - k < 9 || k == 3 }",
                     lambda h, q, k: q >= k and q - k < 9 or k == 3)
+
+    def test_dropout(self):
+        """The same pairs for every block, of one word and of two, whole words and parts of them."""
+        for schedule in ("block_m = 64, warps = 4, stages = 1",
+                         "block_m = 128, warps = 4, block_n = 32, stages = 1",
+                         "block_m = 128, warps = 8, block_n = 64, stages = 2",
+                         "block_m = 64, warps = 4, block_n = 160, stages = 1",
+                         "block_m = 64, warps = 4, block_n = 48, stages = 1"):
+            self.expect("attention full() {}", lambda h, q, k: True, schedule=schedule, dropout=0.25)
+        for probability in (0, 0.002, 0.6):
+            self.expect("attention causal() { mask = q >= k }", lambda h, q, k: q >= k, kv_heads=2,
+                        dropout=probability)
 
     def test_remainders(self):
         self.expect("attention a() { mask = q >= k && (q - k) % 4 == 0 }",
@@ -262,17 +317,18 @@ class Memory:
 class Gradients(unittest.TestCase):
     """templates/backward.mlir: three kernels."""
 
-    def command(self, text, head_dim, schedule, stage):
+    def command(self, text, head_dim, schedule, stage, dropout):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "variant.attn")
             with open(path, "w", encoding="utf-8") as file:
                 file.write(text)
             command = [TESELA, "compile", path, "--algorithm", "backward", "--target", "sm_80"]
             command += ["--head-dim", str(head_dim), "--schedule", schedule, "--emit", stage]
+            command += ["--dropout"] if dropout is not None else []
             return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
     def expect(self, text, mask, score=None, slope=None, captures=None, head_dim=64, kv_heads=1,
-               queries=70, keys=150, schedule="stages = 2", has_dlse=False):
+               queries=70, keys=150, schedule="stages = 2", has_dlse=False, dropout=None):
         """`has_dlse`: with the gradient of lse, which is NaN where a row has no keys."""
         heads, scale = 2, 1 / np.sqrt(head_dim)
         random = np.random.default_rng(3)
@@ -294,15 +350,18 @@ class Gradients(unittest.TestCase):
             sums = np.exp(scores)
             total = sums.sum(axis=1)
             p = sums / np.where(total > 0, total, 1)[:, None]
+            weight = np.ones_like(p)
+            if dropout is not None:
+                weight = np.where(dropped(dropout, h, row, column), 0, 1 / (1 - dropout))
             with np.errstate(divide="ignore"):
                 lse[h] = np.log(total)
-            output[h] = from_bf16(to_bf16(p @ v[shared]))
+            output[h] = from_bf16(to_bf16((weight * p) @ v[shared]))
             delta = (output[h] * d_output[h]).sum(axis=1) - dlse[h]
-            ds = p * (d_output[h] @ v[shared].T - delta[:, None]) * scale
+            ds = p * (weight * (d_output[h] @ v[shared].T) - delta[:, None]) * scale
             ds *= slope(h, s) if slope else 1
             expected["dq"][h] = ds @ k[shared]
             expected["dk"][shared] += ds.T @ q[h]
-            expected["dv"][shared] += p.T @ d_output[h]
+            expected["dv"][shared] += (weight * p).T @ d_output[h]
 
         dlse[np.isneginf(lse)] = np.nan
         captures = {"$" + name: values for name, values in (captures or {}).items()}
@@ -312,10 +371,10 @@ class Gradients(unittest.TestCase):
             "dlse": dlse, "delta": np.full(of_rows, np.nan, np.float32),
             "row_lse": np.full(of_rows, np.nan, np.float32),
             **{"d" + name: np.full(bits[name].shape, 0x7FFF, np.uint16) for name in "qkv"},
-            **captures, "": np.array([-(2**31), 2**31 - 1], np.int32),
+            **captures, "": np.array([-(2**31), 2**31 - 1], np.int32), "dropout": DROPOUT_STATE,
         })
-        tile = self.command(text, head_dim, schedule, "tile")
-        ptx = self.command(text, head_dim, schedule, "ptx")
+        tile = self.command(text, head_dim, schedule, "tile", dropout)
+        ptx = self.command(text, head_dim, schedule, "ptx", dropout)
         block_m, block_n, warps = (
             int(re.search(name + r" = (\d+)", tile).group(1))
             for name in ("block_m", "block_n", "warps")
@@ -338,6 +397,8 @@ class Gradients(unittest.TestCase):
                         parameters += [extent, stride // 4]
                 elif "contiguous" not in type_:
                     parameters += [stride // values.itemsize for stride in values.strides[:-1]]
+            if dropout is not None and kernel != "backward_rows":
+                parameters += dropout_parameters(dropout, memory.address["dropout"])
             types = parameter_types(ptx, kernel)
             while len(parameters) < len(types):
                 parameters += [memory.address[""], 2, 1]
@@ -372,6 +433,10 @@ class Gradients(unittest.TestCase):
         slope = np.array([0.25, 0.0625], np.float32)
         self.expect("attention alibi(slope: f32[H]) { score = s + slope[h] * (k - q) }", everything,
                     score=lambda h, q, k, s: s + slope[h] * (k - q), captures={"slope": slope})
+        for probability in (0.25, 0.01):
+            self.expect(causal, lambda h, q, k: q >= k, dropout=probability)
+        self.expect("attention full() {}", everything, head_dim=128, queries=130, keys=130,
+                    schedule="stages = 1", dropout=0.1)
         self.expect("attention softcap() { score = 1.5 * tanh(s / 1.5) }", everything,
                     score=lambda h, q, k, s: 1.5 * np.tanh(s / 1.5),
                     slope=lambda h, s: 1 - np.tanh(s / 1.5) ** 2)
@@ -382,17 +447,18 @@ class ParameterGradients(unittest.TestCase):
 
     WORDS = 13
 
-    def compile(self, text, stage, schedule):
+    def compile(self, text, stage, schedule, dropout):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "variant.attn")
             with open(path, "w", encoding="utf-8") as file:
                 file.write(text)
             command = [TESELA, "compile", path, "--algorithm", "backward_parameters", "--target", "sm_80"]
             command += ["--head-dim", "64", "--schedule", schedule, "--emit", stage]
+            command += ["--dropout"] if dropout is not None else []
             return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
     def expect(self, text, score, reads, captures, scalars=None, mask=None, sink=None, direct=(),
-               batch=1, schedule="stages = 2", queries=70, keys=150):
+               batch=1, schedule="stages = 2", queries=70, keys=150, dropout=None):
         """`reads`: for each parameter its index, and the derivative, of (b, h, q, k, s) in arrays. `sink`: the logits by head."""
         heads, head_dim, scale = 2, 64, 1 / 8
         scalars = scalars or {}
@@ -413,11 +479,17 @@ class ParameterGradients(unittest.TestCase):
         if sink is not None:
             total = total + np.exp(logits)[:, None]
         p = sums / np.where(total > 0, total, 1)[..., None]
-        output = from_bf16(to_bf16(p @ v)).astype(np.float64)
+        weight = np.ones_like(p)
+        if dropout is not None:
+            heads_of_pairs, of_q, of_k = np.broadcast_arrays(b * heads + h, i, j)
+            is_dropped = [dropped(dropout, heads_of_pairs[each][0, 0], of_q[each], of_k[each])
+                          for each in np.ndindex(batch, heads)]
+            weight = np.where(np.reshape(is_dropped, p.shape), 0, 1 / (1 - dropout))
+        output = from_bf16(to_bf16((weight * p) @ v)).astype(np.float64)
         with np.errstate(divide="ignore"):
             lse = np.log(total)
         delta = (output * d_output).sum(axis=3)
-        ds = p * (d_output @ np.swapaxes(v, 2, 3) - delta[..., None])
+        ds = p * (weight * (d_output @ np.swapaxes(v, 2, 3)) - delta[..., None])
         shapes = {name: values.shape for name, values in captures.items()}
         shapes.update({name: (1,) for name in scalars})
         expected = {name: np.zeros(shape) for name, shape in shapes.items()}
@@ -436,8 +508,9 @@ class ParameterGradients(unittest.TestCase):
         given = {"$" + name: values for name, values in captures.items()}
         added = {f"${name}.{'gradient' if name in direct else 'sums'}": words(name) for name in expected}
         memory = Memory({**bits, "o": to_bf16(output), "lse": lse.astype(np.float32),
-                         "delta": np.full(lse.shape, np.nan, np.float32), **given, **added})
-        tile, ptx = (self.compile(text, stage, schedule) for stage in ("tile", "ptx"))
+                         "delta": np.full(lse.shape, np.nan, np.float32), **given, **added,
+                         "dropout": DROPOUT_STATE})
+        tile, ptx = (self.compile(text, stage, schedule, dropout) for stage in ("tile", "ptx"))
         block_m, warps = (int(re.search(name + r" = (\d+)", tile).group(1)) for name in ("block_m", "warps"))
         for kernel in ("parameter_rows", "parameter_pairs"):
             start = tile.index("@" + kernel + "(")
@@ -447,6 +520,8 @@ class ParameterGradients(unittest.TestCase):
                 if name == "scale" or name[1:] in scalars:
                     value = scale if name == "scale" else scalars[name[1:]]
                     parameters.append(int(np.float32(value).view(np.uint32)))
+                    continue
+                if name.startswith("$dropout."):  # below
                     continue
                 if name == "dlse":  # left out
                     parameters.append(0)
@@ -462,6 +537,8 @@ class ParameterGradients(unittest.TestCase):
                         parameters += [extent, stride]
                 elif "contiguous" not in type_:
                     parameters += strides[:3]
+            if dropout is not None and kernel == "parameter_pairs":
+                parameters += dropout_parameters(dropout, memory.address["dropout"])
             blocks = batch * heads * -(-queries // block_m)
             Emulator(ptx, kernel, blocks, 32 * warps, parameters, memory.bytes, BASE).run()
         for name, values in expected.items():
@@ -512,6 +589,10 @@ class ParameterGradients(unittest.TestCase):
                     {"cap": lambda b, h, q, k, s: (
                         (0,), np.tanh(s / cap) - (1 - np.tanh(s / cap) ** 2) * s / cap)},
                     {"z": z}, {"cap": cap}, mask=lambda q, k: q >= k, sink=z.astype(np.float64))
+        self.expect("attention dropped(slope: f32[H], z: f32[H]) { score = s + slope[h] * (k - q)\n sink = z[h] }",
+                    lambda b, h, q, k, s: s + slope[h] * (k - q),
+                    {"slope": lambda b, h, q, k, s: ((h,), k - q)}, {"slope": slope, "z": z},
+                    sink=z.astype(np.float64), batch=2, dropout=0.25)
 
 
 if __name__ == "__main__":

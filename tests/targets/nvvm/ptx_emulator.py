@@ -369,7 +369,8 @@ class Emulator:
         value = self.value(i.operands[1], source)
         if source == "f32" and to != "f32":
             whole = np.rint(value) if "rni" in i.parts else np.trunc(value)
-            value = np.clip(np.nan_to_num(whole.astype(np.float64)), -(2.0**31), 2.0**31 - 1)
+            low, high = (0.0, 2.0**63) if to == "u64" else (-(2.0**31), 2.0**31 - 1)
+            value = np.clip(np.nan_to_num(whole.astype(np.float64)), low, high)
         self.put(i.operands[0], self.spread(value.astype(F32 if to == "f32" else TYPES[to])))
 
     def do_mul(self, i):
@@ -423,9 +424,32 @@ class Emulator:
         result = both >> amount if i.parts[1] == "r" else both << amount >> U64(32)
         self.put(i.operands[0], self.spread((result & U64(0xFFFFFFFF)).astype(U32)))
 
+    def do_prmt(self, i):
+        low, high, selector = (self.value(operand).astype(U64) for operand in i.operands[1:])
+        both, result = low | high << U64(32), U64(0)
+        for byte in range(4):
+            digit = selector >> U64(4 * byte) & U64(7)  # 8 would repeat the sign, which nobody asks for
+            result = result | (both >> digit * U64(8) & U64(0xFF)) << U64(8 * byte)
+        self.put(i.operands[0], self.spread(result.astype(U32)))
+
+    def do_lop3(self, i):
+        a, b, c = (self.value(operand).astype(U32) for operand in i.operands[1:4])
+        result = U32(0)
+        for number in range(8):
+            if int(i.operands[4]) >> number & 1:
+                terms = (word if number & bit else ~word for word, bit in ((a, 4), (b, 2), (c, 1)))
+                first, second, third = terms
+                result = result | first & second & third
+        self.put(i.operands[0], self.spread(result))
+
     def do_bfe(self, i):
-        mask = U32((1 << int(i.operands[3])) - 1)
-        self.put(i.operands[0], self.value(i.operands[1]) >> U32(int(i.operands[2])) & mask)
+        first, count = int(i.operands[2]), int(i.operands[3])
+        if i.type == "s32":
+            left = self.value(i.operands[1]) << U32(32 - first - count)
+            field = self.spread(left).view(np.int32) >> np.int32(32 - count)
+            return self.put(i.operands[0], field.view(U32))
+        mask = U32((1 << count) - 1)
+        self.put(i.operands[0], self.value(i.operands[1]) >> U32(first) & mask)
 
     def do_bmsk(self, i):
         first, count = (self.value(operand).astype(I64) for operand in i.operands[1:])

@@ -50,6 +50,10 @@ struct KernelSpecification {
   /// syntax of #tile.schedule's body: "block_m = 128, block_n = 64".
   std::string schedule;
 
+  /// Whether launches drop pairs at random: then the kernel has the scalars of dropoutParameters()
+  /// (frontend/Dropout.h).
+  bool dropout = false;
+
   /// Of the variant's `const` parameters; those with a default may be left out.
   std::vector<ConstantValue> constants;
 
@@ -60,7 +64,9 @@ struct KernelSpecification {
   /// Whether it is attention, which has a reference on the device and rules for its schedules.
   bool isAttention() const { return algorithm == forwardAlgorithm; }
   /// Whether schedules of it can be raced: of attention, and of its gradients.
-  bool isTunable() const { return isAttention() || algorithm == backwardAlgorithm; }
+  bool isTunable() const {
+    return !dropout && (isAttention() || algorithm == backwardAlgorithm);
+  }
 };
 
 /// Changes whenever the same specification may give other code: with the compiler's sources, with

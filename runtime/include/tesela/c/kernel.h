@@ -69,6 +69,15 @@ typedef struct tesela_kernel_options {
   const char *algorithm;
   const char *const *bindings; /* of the template's own parameters, as "page=64" */
   size_t binding_count;
+  /* Not 0: launches drop pairs of queries and keys at random, of "forward", "backward",
+   * "backward_fused" and "backward_parameters". Which pairs follows from a seed and an offset of 64
+   * bits alone, so that both passes drop the same ones (docs/numerics.md). A launch's parameters
+   * are then also the scalars
+   * "dropout.p", the probability, in [0, 1]; "dropout.seed" and "dropout.seed_high", the seed's
+   * lower and upper half, each a whole number from 0 to 4294967295; "dropout.offset" and
+   * "dropout.offset_high" likewise; and "dropout.state", a captured tensor of 4 i32 that are
+   * exclusive-ored to these words in their order. All but the first two may be left out. */
+  int dropout;
 } tesela_kernel_options;
 
 typedef struct tesela_kernel tesela_kernel; /* compiled and loaded */
@@ -211,7 +220,8 @@ TESELA_API tesela_code tesela_check_arguments(const tesela_kernel *kernel,
                                               const tesela_launch_arguments *arguments);
 
 /* Writes to *bytes what a launch of `arguments`, whose own workspace is not looked at, takes; 0: it
- * needs none. */
+ * needs none. Arguments that do not fit are an error where the kernel has launches that need one;
+ * else the launch tells of them. */
 TESELA_API tesela_code tesela_kernel_workspace_bytes(const tesela_kernel *kernel,
                                                      const tesela_launch_arguments *arguments,
                                                      size_t *bytes);
@@ -264,6 +274,12 @@ TESELA_API tesela_code tesela_check_tensors(const tesela_kernel *kernel,
 /* tesela_kernel_workspace_bytes for tesela_launch_tensors. */
 TESELA_API tesela_code tesela_kernel_workspace_bytes_of_tensors(
     const tesela_kernel *kernel, const tesela_tensor_arguments *arguments, size_t *bytes);
+
+/* Writes to *is_captured whether a launch of the kernel on `stream` would now become part of a graph
+ * (1) or run (0; always on the host). Memory that is given back when the call has been made is no
+ * workspace for a graph, which runs later: leave workspace NULL there, and the graph owns memory. */
+TESELA_API tesela_code tesela_kernel_is_captured(const tesela_kernel *kernel, void *stream,
+                                                 int *is_captured);
 
 #ifdef __cplusplus
 } /* extern "C" */

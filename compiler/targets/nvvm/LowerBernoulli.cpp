@@ -1,0 +1,166 @@
+//===- LowerBernoulli.cpp - Random truths on registers ----------*- C++ -*-===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// A call of Philox serves 16 of the 256 elements of 16 rows and 16 columns (`tile.bernoulli`), and
+// a lane and its neighbour, whose number differs in bit 2, hold just these. So of two such squares
+// beside each other each of them computes one, and they exchange what the other one needs: every
+// call is made once.
+//
+// The words of several squares are compared with the probability together: bit 16 · n + j of a
+// plane is that of element j of square n, and planes are joined from the lowest to the highest,
+// each with the bit of the probability that it is held against.
+//
+//===----------------------------------------------------------------------===//
+#include "frontend/emit/Philox.h"
+#include "targets/nvvm/KernelLowering.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+using namespace mlir;
+
+namespace tesela::nvvm {
+
+/// One op.
+class KernelLowering::BernoulliTile {
+public:
+  BernoulliTile(KernelLowering &lowering, tile::BernoulliOp op)
+      : lowering(lowering), builder(lowering.builder), loc(lowering.loc), op(op),
+        shape(cast<tile::TileType>(op.getType()), lowering.warps) {}
+
+  Values emit() {
+    // Known only from here on: what follows would take registers over the whole loop.
+    Value high = ptx().pinned(lowering.valueOf(op.getHigh()));
+    for (int64_t plane = 0; plane < planes; ++plane)
+      thresholds.push_back(arith::ShRSIOp::create(
+          builder, loc, shifted<arith::ShLIOp>(high, 31 - plane), constant(31)));
+    odd = both(shifted<arith::ShRUIOp>(lowering.lane, 2), 1);
+    isOdd = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ne, odd, constant(0));
+    Values words;
+    for (int64_t strip = 0; strip < shape.strips; ++strip) {
+      Values halves[2];
+      for (int64_t word = 0; word < shape.wordsOfRow(); ++word)
+        for (auto [half, row] : llvm::zip(halves, wordsOfRows(strip, word)))
+          half.push_back(row);
+      for (const Values &half : halves)
+        llvm::append_range(words, half);
+    }
+    return words;
+  }
+
+private:
+  static constexpr int64_t planes = 8;
+  static constexpr int64_t squaresOfWord = ColumnWords::groupsOfWord / 2;
+
+  PtxInstructions ptx() { return lowering.ptx(); }
+  Value constant(int64_t value) { return lowering.constant(value); }
+  Value both(Value x, int64_t bits) {
+    return arith::AndIOp::create(builder, loc, x, constant(bits));
+  }
+  template <typename Shift> Value shifted(Value x, int64_t bits) {
+    return bits == 0 ? x : Shift::create(builder, loc, x, constant(bits)).getResult();
+  }
+  Value exclusiveOr(Value a, Value b) { return arith::XOrIOp::create(builder, loc, a, b); }
+  Value oddOr(Value ifOdd, Value ifEven) {
+    return arith::SelectOp::create(builder, loc, isOdd, ifOdd, ifEven);
+  }
+
+  /// The words of a lane's two rows in a strip, for 128 columns.
+  std::array<Value, 2> wordsOfRows(int64_t strip, int64_t word) {
+    int64_t squares = std::min(squaresOfWord, shape.columns / 16 - word * squaresOfWord);
+    Values calls; // of 16 elements each: this lane's half of the squares
+    for (int64_t first = 0; first < squares; first += 4) {
+      PhiloxWords one = random(strip, word * squaresOfWord + first), two = one;
+      if (first + 2 < squares)
+        two = random(strip, word * squaresOfWord + first + 2);
+      calls.push_back(inOrientation(truths(one, two)));
+    }
+    if (calls.size() == 1)
+      calls.push_back(calls.front());
+    // A byte of each call is this lane's, the other one its neighbour's.
+    Value evens = constant(0x6420), odds = constant(0x7531);
+    Value own = ptx().permuteBytes(calls[0], calls[1], oddOr(odds, evens));
+    Value other = ptx().permuteBytes(calls[0], calls[1], oddOr(evens, odds));
+    Value received = ptx().shuffleXor(other, 4);
+    Value evenSquares = oddOr(received, own), oddSquares = oddOr(own, received);
+    // The lower four bits of a byte are of the first row, the others of the second.
+    auto joined = [&](Value even, Value odd) -> Value {
+      return arith::OrIOp::create(builder, loc, both(even, 0x0F0F0F0F), both(odd, 0xF0F0F0F0));
+    };
+    return {joined(evenSquares, shifted<arith::ShLIOp>(oddSquares, 4)),
+            joined(shifted<arith::ShRUIOp>(evenSquares, 4), oddSquares)};
+  }
+
+  /// The call that this lane makes of `square` and the next.
+  PhiloxWords random(int64_t strip, int64_t square) {
+    // c(i) = 4 ⌊i/16⌋ + ⌊(i mod 8)/2⌋ of the row, and of the column.
+    auto quarter = [&](Value first) { return shifted<arith::ShRUIOp>(first, 2); };
+    Value inStrip = lowering.add(shifted<arith::ShLIOp>(lowering.warp, 2),
+                                 shifted<arith::ShRUIOp>(lowering.lane, 3));
+    Value row = lowering.add(lowering.add(quarter(lowering.valueOf(op.getFirstRow())), inStrip),
+                             constant(shape.firstRow(strip) / 4));
+    Value inSquares = lowering.add(both(lowering.lane, 3), shifted<arith::ShLIOp>(odd, 2));
+    Value column =
+        lowering.add(lowering.add(quarter(lowering.valueOf(op.getFirstColumn())), inSquares),
+                     constant(4 * square));
+    if (op.getTransposed())
+      std::swap(row, column);
+    PhiloxWords counter = {exclusiveOr(lowering.valueOf(op.getKeys()), column),
+                           exclusiveOr(lowering.valueOf(op.getQueries()), row),
+                           lowering.valueOf(op.getW2()), lowering.valueOf(op.getW3())};
+    return emitPhilox(builder, loc, counter, tile::BernoulliOp::rounds);
+  }
+
+  /// Bits 0 to 15: of `one`, the others: of `two`.
+  Value truths(const PhiloxWords &one, const PhiloxWords &two) {
+    Value lowHalves = constant(0x5410), highHalves = constant(0x7632);
+    // Where all 8 bits are those of the probability, the rest decides.
+    Value less = ptx().permuteBytes(isRestLess(one), isRestLess(two), lowHalves);
+    for (int64_t plane = 0; plane < planes; ++plane) {
+      int64_t word = 3 - plane % 4;
+      Value bits = ptx().permuteBytes(one[word], two[word], plane < 4 ? lowHalves : highHalves);
+      less = ptx().lessByBit(bits, thresholds[plane], less);
+    }
+    return less;
+  }
+
+  Value isRestLess(const PhiloxWords &words) {
+    Value rotated = LLVM::FshlOp::create(builder, loc, builder.getI32Type(), words[1], words[1],
+                                         constant(tile::BernoulliOp::rotation));
+    Value rest = both(exclusiveOr(words[0], rotated), 0x7FFFFFFF);
+    Value isLess = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ult, rest,
+                                         lowering.valueOf(op.getLow()));
+    return arith::ExtSIOp::create(builder, loc, builder.getI32Type(), isLess);
+  }
+
+  /// Bit 8 r + 4 R + 2 C + c of 16 is that of the row with r = row mod 2, R = ⌊row / 8⌋ mod 2, and
+  /// so of the column. Where rows are keys it is numbered the other way round: the bits of 8 r + c
+  /// and of 4 R + 2 C change places.
+  Value inOrientation(Value bits) {
+    if (!op.getTransposed())
+      return bits;
+    bits = swapped(bits, 7, 0x00AA00AA);
+    return swapped(bits, 2, 0x0C0C0C0C);
+  }
+
+  /// Bit i of `lower` and bit i + `distance` change places.
+  Value swapped(Value bits, int64_t distance, int64_t lower) {
+    Value differ = both(exclusiveOr(bits, shifted<arith::ShRUIOp>(bits, distance)), lower);
+    return exclusiveOr(bits, exclusiveOr(differ, shifted<arith::ShLIOp>(differ, distance)));
+  }
+
+  KernelLowering &lowering;
+  OpBuilder &builder;
+  Location loc;
+  tile::BernoulliOp op;
+  FragmentShape shape;
+  Values thresholds; ///< by plane, the lowest first: all bits of the probability's
+  Value odd, isOdd;  ///< which of two squares is the lane's
+};
+
+void KernelLowering::lowerBernoulli(tile::BernoulliOp op) {
+  values[op] = BernoulliTile(*this, op).emit();
+}
+
+} // namespace tesela::nvvm

@@ -1,0 +1,162 @@
+//===- LowerFragments.cpp - Workspaces in fragment order --------*- C++ -*-===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#include "targets/nvvm/FragmentOrder.h"
+#include "targets/nvvm/KernelLowering.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+using namespace mlir;
+
+namespace tesela::nvvm {
+
+using namespace fragment_order;
+
+static constexpr int64_t elementBytes = 4;
+
+static int64_t columnsOf(Value view) {
+  return *cast<tile::ViewType>(view.getType()).getStaticExtent(3);
+}
+
+Value KernelLowering::fragmentAddress(Value view, const BlockCoordinates &block, Value row) {
+  BlockCoordinates head = block;
+  head.first = constant(0);
+  Value piece = arith::DivUIOp::create(builder, loc, row, constant(pieceRows));
+  Value inPiece = arith::RemUIOp::create(builder, loc, row, constant(pieceRows));
+  Value offset = multiply(inPiece, constant(groupColumns)); // parts of 16 rows follow each other
+  offset = add(offset, multiply(lane, constant(laneElements)));
+  Value pieces = multiply(wide(piece), constant(pieceRows * columnsOf(view), 64));
+  Type f32 = builder.getF32Type();
+  return advance(blockAddress(view, head, f32), f32, add(pieces, wide(offset)));
+}
+
+/// Rows from the block's limit on, and columns that the view lacks, are 0.
+void KernelLowering::lowerFragmentLoad(tile::LoadOp op) {
+  FragmentShape shape = shapeOf(op.getTile());
+  BlockCoordinates block = blockOf(op.getBlock());
+  Type f32 = builder.getF32Type(), four = VectorType::get(laneElements, f32);
+  Value last = arith::SubIOp::create(builder, loc, block.limit, constant(1));
+  Value lastPart = arith::AndIOp::create(builder, loc, last, constant(-partRows));
+  Value rowOfLane = arith::DivUIOp::create(builder, loc, lane, constant(4));
+  Values results(shape.elements(), number(0));
+  for (int64_t strip = 0; strip < shape.strips; ++strip) {
+    Value row = add(block.first, multiply(warp, constant(partRows)));
+    row = add(row, constant(shape.firstRow(strip)));
+    // A part that does not exist reads the last one that does, and takes nothing from it.
+    Value held = arith::MinSIOp::create(builder, loc, row, lastPart);
+    Value address = fragmentAddress(op.getView(), block, held);
+    for (int64_t half = 0; half < 2; ++half) {
+      Value ofHalf = add(add(row, rowOfLane), constant(8 * half));
+      Value exists =
+          arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, ofHalf, block.limit);
+      for (int64_t group = 0; group < columnsOf(op.getView()) / groupColumns; ++group) {
+        Value loaded = LLVM::LoadOp::create(
+            builder, loc, four, advance(address, f32, constant(group * groupElements, 64)),
+            /*alignment=*/laneElements * elementBytes);
+        for (int64_t odd = 0; odd < 2; ++odd) {
+          int64_t place = 2 * half + odd;
+          Value element = LLVM::ExtractElementOp::create(builder, loc, loaded, constant(place));
+          results[(strip * shape.groups() + group) * laneElements + place] =
+              arith::SelectOp::create(builder, loc, exists, element, number(0));
+        }
+      }
+    }
+  }
+  values[op] = results;
+}
+
+/// Rows behind the block's limit are written with those before it, where they share a part.
+void KernelLowering::lowerFragmentStore(Value tile, Value view, Value blockValue, bool adds) {
+  FragmentShape shape = shapeOf(tile);
+  const Values &elements = valuesOf(tile);
+  BlockCoordinates block = blockOf(blockValue);
+  Type f32 = builder.getF32Type(), four = VectorType::get(laneElements, f32);
+  for (int64_t strip = 0; strip < shape.strips; ++strip) {
+    Value row = add(block.first, multiply(warp, constant(partRows)));
+    row = add(row, constant(shape.firstRow(strip)));
+    Value exists = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, row, block.limit);
+    auto branch = scf::IfOp::create(builder, loc, exists, /*withElseRegion=*/false);
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(branch.thenBlock());
+    Value address = fragmentAddress(view, block, row);
+    for (int64_t group = 0; group < columnsOf(view) / groupColumns; ++group) {
+      int64_t first = (strip * shape.groups() + group) * laneElements;
+      Value target = advance(address, f32, constant(group * groupElements, 64));
+      if (adds) {
+        for (int64_t place = 0; place < laneElements; ++place)
+          ptx().addGlobal(advance(target, f32, constant(place, 64)), elements[first + place]);
+        continue;
+      }
+      Value vector = LLVM::PoisonOp::create(builder, loc, four);
+      for (int64_t place = 0; place < laneElements; ++place)
+        vector = LLVM::InsertElementOp::create(builder, loc, vector, elements[first + place],
+                                               constant(place));
+      LLVM::StoreOp::create(builder, loc, vector, target, laneElements * elementBytes);
+    }
+  }
+}
+
+/// A buffer of f32 has the order of the workspace that it is added to. A warpgroup writes the
+/// pieces that it has the rows of, or its columns of all pieces.
+void KernelLowering::lowerFragmentWrite(pipe::WriteOp op) {
+  FragmentShape shape = shapeOf(op.getTile());
+  const Values &elements = valuesOf(op.getTile());
+  int64_t columns = op.getBuffer().getType().getColumns(), warpsOfPiece = pieceRows / partRows;
+  bool isCut = shape.warps < warps;
+  Value inWarpgroup = arith::AndIOp::create(builder, loc, thread, constant(32 * warpsOfPiece - 1));
+  Value own = multiply(warpgroup, constant(pieceRows * (isCut ? shape.columns : columns)));
+  own = add(own, multiply(inWarpgroup, constant(laneElements)));
+  Value base = add(stageAddress(op.getBuffer(), valueOf(op.getStage())),
+                   multiply(own, constant(elementBytes)));
+  int64_t pieces = shape.warps / warpsOfPiece; // of all warpgroups, in a strip
+  for (int64_t strip = 0; strip < shape.strips; ++strip)
+    for (int64_t group = 0; group < shape.groups(); ++group) {
+      int64_t offset = strip * pieces * pieceRows * columns + group * groupElements;
+      ArrayRef<Value> all = elements;
+      if (!getenv("TNOSTS"))
+        ptx().storeShared16Bytes(
+            base, offset * elementBytes,
+            all.slice((strip * shape.groups() + group) * laneElements, laneElements));
+    }
+}
+
+/// One thread of a warpgroup starts the addition: no branch stands between products in flight.
+void KernelLowering::lowerAddOut(pipe::AddOutOp op) {
+  auto buffer = op.getBuffer().getType();
+  BlockCoordinates block = blockOf(op.getBlock());
+  int64_t columns = columnsOf(op.getView()), rows = buffer.getRows();
+  bool isCut = rows < pieceRows * consumers; // each warpgroup has its own columns
+  int64_t share = isCut ? buffer.getColumns() / consumers : buffer.getColumns();
+  ptx().fenceAsyncProxy();
+  ptx().barrier(warpgroupBarrierId(), 128);
+  Value inGroup = arith::AndIOp::create(builder, loc, thread, constant(127));
+  Value isFirst =
+      arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, inGroup, constant(0));
+  Value row = block.first, source = valueOf(op.getBuffer()), count = constant(columns);
+  Value firstColumn = constant(0);
+  if (isCut) {
+    firstColumn = multiply(warpgroup, constant(share));
+    count = arith::SubIOp::create(builder, loc, count, firstColumn);
+    count = arith::MinSIOp::create(builder, loc, count, constant(share));
+    source = add(source, multiply(firstColumn, constant(pieceRows * elementBytes)));
+  } else {
+    row = add(row, multiply(warpgroup, constant(pieceRows)));
+    source = add(source, multiply(warpgroup, constant(pieceRows * share * elementBytes)));
+  }
+  Value hasRows = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, row, block.limit);
+  Value hasColumns =
+      arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::sgt, count, constant(0));
+  Value adds = arith::AndIOp::create(builder, loc, isFirst,
+                                     arith::AndIOp::create(builder, loc, hasRows, hasColumns));
+  BlockCoordinates ofPiece = block; // rows of a head follow each other by `columns` elements
+  ofPiece.first = row;
+  Type f32 = builder.getF32Type();
+  Value global = advance(blockAddress(op.getView(), ofPiece, f32), f32,
+                         wide(multiply(firstColumn, constant(pieceRows))));
+  if (!getenv("TNOADD"))
+    ptx().addBulk(global, source, multiply(count, constant(pieceRows * elementBytes)), adds);
+  ptx().commitTensorCopies();
+}
+
+} // namespace tesela::nvvm

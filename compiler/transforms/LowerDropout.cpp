@@ -1,0 +1,191 @@
+//===- LowerDropout.cpp - tile-lower-dropout --------------------*- C++ -*-===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#include "frontend/Dropout.h"
+#include "frontend/emit/Philox.h"
+#include "tile/Extents.h"
+#include "transforms/Passes.h"
+#include "transforms/TileEmitter.h"
+
+using namespace mlir;
+
+namespace tesela {
+#define GEN_PASS_DEF_TILELOWERDROPOUT
+#include "transforms/Passes.h.inc"
+
+namespace {
+
+/// The arithmetic of whole numbers at one place.
+struct Integers {
+  OpBuilder &builder;
+  Location loc;
+
+  Value constant(int64_t value, unsigned bits = 32) {
+    return arith::ConstantIntOp::create(builder, loc, value, bits);
+  }
+  Value low(Value x) { return arith::TruncIOp::create(builder, loc, builder.getI32Type(), x); }
+  Value exclusiveOr(Value a, Value b) { return arith::XOrIOp::create(builder, loc, a, b); }
+};
+
+/// What of a kernel's dropout is the same for all of its blocks.
+class KernelDropout {
+public:
+  /// Adds the launch's scalars to the kernel, and writes at its begin what follows from them.
+  explicit KernelDropout(tile::KernelOp kernel) : kernel(kernel) {
+    Location loc = kernel.getLoc();
+    OpBuilder builder = OpBuilder::atBlockBegin(&kernel.getBodyBlock());
+    SmallVector<Value> words; // of the seed, then of the offset
+    for (const Parameter &parameter : dropoutParameters()) {
+      Value argument = kernel.addArgument("$" + parameter.name, typeOf(parameter), loc);
+      if (parameter.isCapture)
+        addState(builder, loc, argument, words);
+      else if (parameter.type == ElementType::f32)
+        probability = argument;
+      else
+        words.push_back(argument);
+    }
+    Value zero = Integers{builder, loc}.constant(0);
+    start = emitPhilox(builder, loc, {words[2], words[3], zero, zero}, /*rounds=*/10,
+                       {words[0], words[1]});
+    emitThreshold(builder, loc);
+    emitScale(builder, loc);
+  }
+
+  void lower(tile::DropoutOp op) {
+    TileEmitter emit(op);
+    emit.builder.setInsertionPoint(placeOf(op));
+    Value dropped = emitDropped(emit, op);
+    emit.builder.setInsertionPoint(op);
+    Value kept = emit.map(op.getType(), {op.getSource(), dropped},
+                          [](TileEmitter::Scalars s, ValueRange x, Value, Value) {
+                            return s.select(x[1], s.zero(), x[0]);
+                          });
+    op.replaceAllUsesWith(kept);
+  }
+
+  void lower(tile::DropoutScaleOp op) {
+    TileEmitter emit(op);
+    Value scaled = emit.map(op.getType(), op.getSource(),
+                            [&](TileEmitter::Scalars s, ValueRange x, Value, Value) {
+                              return s.multiply(x[0], scale);
+                            });
+    op.replaceAllUsesWith(scaled);
+  }
+
+private:
+  Type typeOf(const Parameter &parameter) {
+    MLIRContext *context = kernel.getContext();
+    Type i32 = IntegerType::get(context, 32);
+    if (parameter.isCapture)
+      return tile::ViewType::get(context, tile::getExtent(context, ShapedType::kDynamic), i32);
+    return parameter.type == ElementType::f32 ? Type(Float32Type::get(context)) : i32;
+  }
+
+  /// Where there is none its words are 0, as reads of what has no elements are.
+  static void addState(OpBuilder &builder, Location loc, Value state,
+                       MutableArrayRef<Value> words) {
+    Integers emit{builder, loc};
+    for (auto [number, word] : llvm::enumerate(words)) {
+      Value read = tile::ReadOp::create(builder, loc, word.getType(), state, emit.constant(number));
+      word = emit.exclusiveOr(word, read);
+    }
+  }
+
+  /// ⌊p · 2^39⌋, in the two parts that tile.bernoulli takes.
+  void emitThreshold(OpBuilder &builder, Location loc) {
+    Integers emit{builder, loc};
+    TileEmitter::Scalars s{builder, loc};
+    Value whole = arith::FPToUIOp::create(builder, loc, builder.getI64Type(),
+                                          s.multiply(probability, s.number(0x1p39f)));
+    Value bits = emit.constant(31, 64), most = emit.constant(255, 64);
+    // Of p = 1 the upper part is 255, too, and the lower one 2^31.
+    Value upper = arith::MinUIOp::create(builder, loc,
+                                         arith::ShRUIOp::create(builder, loc, whole, bits), most);
+    Value lower = arith::SubIOp::create(builder, loc, whole,
+                                        arith::ShLIOp::create(builder, loc, upper, bits));
+    high = emit.low(upper);
+    low = emit.low(lower);
+  }
+
+  void emitScale(OpBuilder &builder, Location loc) {
+    TileEmitter::Scalars s{builder, loc};
+    Value kept = s.add(s.number(1), s.negate(probability));
+    scale = s.select(s.equal(kept, s.zero()), s.zero(), s.divide(s.number(1), kept));
+  }
+
+  /// Which pairs are dropped follows from no score: it is asked beside the first product, which it
+  /// need not wait for, where there is one before the op in its block.
+  static Operation *placeOf(tile::DropoutOp op) {
+    Block *block = op->getBlock();
+    for (Value needed : {Value(op.getRows()), Value(op.getColumns())})
+      if (Operation *source = needed.getDefiningOp(); source && source->getBlock() == block)
+        for (tile::DotOp dot : block->getOps<tile::DotOp>())
+          if (dot->isBeforeInBlock(source))
+            return op; // known only later
+    for (tile::DotOp dot : block->getOps<tile::DotOp>())
+      if (dot->isBeforeInBlock(op))
+        return dot->getNextNode();
+    return op;
+  }
+
+  Value emitDropped(TileEmitter &emit, tile::DropoutOp op) {
+    OpBuilder &builder = emit.builder;
+    Location loc = emit.loc;
+    Integers integers{builder, loc};
+    auto queries = tile::CoordinatesOp::create(builder, loc, op.getQueries()),
+         keys = tile::CoordinatesOp::create(builder, loc, op.getKeys());
+    Value heads = tile::ExtentOp::create(builder, loc, builder.getI32Type(), "H");
+    Value head = arith::AddIOp::create(
+        builder, loc, arith::MulIOp::create(builder, loc, queries.getBatch(), heads),
+        queries.getHead());
+    bool transposed = op.rowsAreKeys();
+    Value firstRow = queries.getFirst(), firstColumn = keys.getFirst();
+    if (transposed)
+      std::swap(firstRow, firstColumn);
+    auto type = cast<tile::TileType>(op.getType());
+    auto truths = type.withElementType(builder.getI1Type());
+    return tile::BernoulliOp::create(builder, loc, truths, high, low, start[0], start[1],
+                                     integers.exclusiveOr(start[2], head), start[3], firstRow,
+                                     firstColumn, transposed);
+  }
+
+  tile::KernelOp kernel;
+  Value probability, scale, high, low;
+  PhiloxWords start;
+};
+
+struct TileLowerDropout : impl::TileLowerDropoutBase<TileLowerDropout> {
+  using TileLowerDropoutBase::TileLowerDropoutBase;
+
+  void runOnOperation() override {
+    SmallVector<tile::DropoutOp> dropouts;
+    SmallVector<tile::DropoutScaleOp> scales;
+    getOperation().walk([&](tile::DropoutOp op) { dropouts.push_back(op); });
+    getOperation().walk([&](tile::DropoutScaleOp op) { scales.push_back(op); });
+    if (!drops) {
+      for (tile::DropoutOp op : dropouts)
+        op.replaceAllUsesWith(op.getSource());
+      for (tile::DropoutScaleOp op : scales)
+        op.replaceAllUsesWith(op.getSource());
+    } else if (!dropouts.empty() || !scales.empty()) {
+      KernelDropout dropout(getOperation());
+      for (tile::DropoutOp op : dropouts) {
+        if (int64_t heads = op.getRows().getType().getHeadCount(); heads > 1) {
+          op.emitOpError() << "expected rows of one head, got " << op.getRows().getType();
+          return signalPassFailure();
+        }
+        dropout.lower(op);
+      }
+      for (tile::DropoutScaleOp op : scales)
+        dropout.lower(op);
+    }
+    for (tile::DropoutOp op : dropouts)
+      op.erase();
+    for (tile::DropoutScaleOp op : scales)
+      op.erase();
+  }
+};
+
+} // namespace
+} // namespace tesela

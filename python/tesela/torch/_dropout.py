@@ -1,0 +1,53 @@
+# Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Which pairs a call of PyTorch's tensors drops."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from tesela._dropout import of_seed
+from tesela.torch._launch import EAGER
+
+_is_compiling = torch.compiler.is_compiling
+_needs_dispatcher = EAGER.needs_dispatcher
+
+
+def _needs_tensor(q: Tensor, generator: torch.Generator | None) -> bool:
+    """Whether numbers would be the same each time that a graph or compiled code runs."""
+    if generator is not None and generator.device.type != "cpu":
+        return True  # its numbers are a GPU's
+    if _is_compiling() or _needs_dispatcher(q):
+        return True
+    return q.is_cuda and torch.cuda.is_current_stream_capturing()
+
+
+def dropout(q: Tensor, seed: Any) -> dict[str, Any]:
+    """The parameters of dropout besides the probability.
+
+    Args:
+        q: the queries.
+        seed: a number of 64 bits, a generator, or four int32 on q's device; None: PyTorch's
+            generator.
+    """
+    if isinstance(seed, Tensor):
+        return {"dropout.seed": 0, "dropout.state": seed}
+    if seed is not None and not isinstance(seed, torch.Generator):
+        return of_seed(seed)
+    if _needs_tensor(q, seed):
+        state = torch.randint(
+            -(2**31), 2**31, (4,), dtype=torch.int32, device=q.device, generator=seed
+        )
+        return {"dropout.seed": 0, "dropout.state": state}
+    seed_word, seed_high, offset, offset_high = torch.randint(
+        2**32, (4,), dtype=torch.int64, device="cpu", generator=seed
+    ).tolist()
+    return {
+        "dropout.seed": seed_word,
+        "dropout.seed_high": seed_high,
+        "dropout.offset": offset,
+        "dropout.offset_high": offset_high,
+    }

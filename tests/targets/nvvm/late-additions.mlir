@@ -1,0 +1,56 @@
+// RUN: tesela-opt %s --pipe-assign-fragments --pipe-stage-operands --pipe-split-roles --pipe-place-buffers --pipe-start-products --pipe-run-roles | FileCheck %s
+
+// The sums of dQ leave through a buffer in the order of the workspace. What an iteration wrote is added by the next one, when
+// the writes are done; before the consumers meet, the copy engine has read the buffer. In the first iteration the block has
+// no rows. Behind the loop the last sums are added at once. The columns of dQ are cut: each warpgroup has 64.
+// CHECK-LABEL: tile.kernel @sums
+// CHECK: %[[SUMS:.*]] = pipe.alloc {{.*}} : <1, [64, 128], f32>
+// CHECK: consumers 2
+// CHECK: %[[FAR:.*]] = arith.constant 1073741824 : i32
+// CHECK: scf.while
+// CHECK-SAME: %[[ROW:arg[0-9]+]] = %[[FAR]]
+// CHECK: %[[LATE:.*]] = tile.block %[[ROW]] of
+// CHECK-NEXT: pipe.add_out %[[SUMS]] to %{{.*}}[%[[LATE]]] late
+// CHECK: pipe.drain
+// CHECK-NEXT: pipe.barrier
+// CHECK: pipe.dot_start %{{.*}} transposed
+// CHECK-SAME: #pipe.accumulator<warps = 4>
+// CHECK: scf.condition
+// CHECK: pipe.write %{{.*}} to %[[SUMS]]
+// CHECK-NOT: pipe.add_out
+// CHECK: scf.yield
+// CHECK: attributes {pipe.counted}
+// CHECK: pipe.write %{{.*}} to %[[SUMS]]
+// CHECK-NEXT: pipe.add_out %[[SUMS]]
+// CHECK-NOT: late
+tile.kernel @sums(in %q: !tile.view<[B, H, Sq, 128], bf16>, in %k: !tile.view<[B, Hkv, Sk, 128], bf16>,
+    workspace %sum: !tile.view<[B, H, Sq, 128], f32>, out %dk: !tile.view<[B, Hkv, Sk, 128], bf16>)
+    attributes {schedule = #tile.schedule<block_m = 128, block_n = 64, stages = 2, warps = 8, q_in_registers = false, consumers = 2>} {
+  %keys = tile.work : !tile.block<key, 128>
+  %K = tile.load %k[%keys] : !tile.view<[B, Hkv, Sk, 128], bf16>[!tile.block<key, 128>] -> !tile.tile<[128, 128], bf16>
+  %zero = arith.constant 0 : i32
+  %one = arith.constant 1 : i32
+  %rows = arith.constant 64 : i32
+  %high = tile.extent "Sq"
+  %S0 = tile.constant 0.0 : !tile.tile<[128, 64], f32>
+  %dK0 = tile.constant 0.0 : !tile.tile<[128, 128], f32>
+  %dQ0 = tile.constant 0.0 : !tile.tile<[64, 128], f32>
+  %dK = scf.for %j = %zero to %high step %one iter_args(%dK1 = %dK0) -> (!tile.tile<[128, 128], f32>) : i32 {
+    %first = arith.muli %j, %rows : i32
+    %queries = tile.block %first of %keys : !tile.block<key, 128> -> !tile.block<query, 64>
+    %Q = tile.load %q[%queries] : !tile.view<[B, H, Sq, 128], bf16>[!tile.block<query, 64>] -> !tile.tile<[64, 128], bf16>
+    %S = tile.dot %K, %Q transposed plus %S0 : (!tile.tile<[128, 128], bf16>, !tile.tile<[64, 128], bf16>, !tile.tile<[128, 64], f32>) -> !tile.tile<[128, 64], f32>
+    %P = tile.map %S : (!tile.tile<[128, 64], f32>) -> !tile.tile<[128, 64], f32> {
+    ^body(%s: f32, %row: i32, %column: i32):
+      %p = math.exp2 %s : f32
+      tile.yield %p : f32
+    }
+    %X = tile.convert %P : !tile.tile<[128, 64], f32> -> !tile.tile<[128, 64], bf16>
+    %dK2 = tile.dot %X, %Q plus %dK1 : (!tile.tile<[128, 64], bf16>, !tile.tile<[64, 128], bf16>, !tile.tile<[128, 128], f32>) -> !tile.tile<[128, 128], f32>
+    %dQ = tile.dot %X transposed, %K plus %dQ0 : (!tile.tile<[128, 64], bf16>, !tile.tile<[128, 128], bf16>, !tile.tile<[64, 128], f32>) -> !tile.tile<[64, 128], f32>
+    tile.accumulate %dQ, %sum[%queries] : !tile.tile<[64, 128], f32>, !tile.view<[B, H, Sq, 128], f32>[!tile.block<query, 64>]
+    scf.yield %dK2 : !tile.tile<[128, 128], f32>
+  }
+  %dKi = tile.convert %dK : !tile.tile<[128, 128], f32> -> !tile.tile<[128, 128], bf16>
+  tile.store %dKi, %dk[%keys] : !tile.tile<[128, 128], bf16>, !tile.view<[B, Hkv, Sk, 128], bf16>[!tile.block<key, 128>]
+}

@@ -1,0 +1,66 @@
+// RUN: tesela-opt %s --tile-lower-dropout=drops=true | FileCheck %s
+// RUN: tesela-opt %s --tile-lower-dropout | FileCheck %s --check-prefix=WITHOUT
+
+// The launch's scalars behind the kernel's own; the seed's and the offset's words with those of the state; the threshold in
+// its two parts; 1 / (1 - p).
+// CHECK-LABEL: tile.kernel @queries(
+// CHECK-SAME: %$dropout.p: f32, %$dropout.seed: i32, %$dropout.seed_high: i32, %$dropout.offset: i32, %$dropout.offset_high: i32, %$dropout.state: !tile.view<[?], i32>)
+// CHECK-COUNT-4: tile.read %$dropout.state
+// CHECK: %[[W:.*]] = arith.mulf %$dropout.p, %{{.*}} : f32
+// CHECK: arith.fptoui %[[W]] : f32 to i64
+// CHECK: arith.minui
+// CHECK: arith.divf
+
+// Which pairs are dropped is asked behind the product, before what reads it.
+// CHECK: %[[DOT:.*]] = tile.dot
+// CHECK-NEXT: %{{.*}}, %[[HEAD:.*]], %{{.*}}, %[[Q:.*]] = tile.coordinates
+// CHECK-NEXT: %{{.*}}, %{{.*}}, %{{.*}}, %[[K:.*]] = tile.coordinates
+// CHECK: tile.extent "H"
+// CHECK: %[[T:.*]] = tile.bernoulli %{{.*}}, %{{.*}} from %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} at %[[Q]], %[[K]] : !tile.tile<[64, 32], i1>
+// CHECK: %[[E:.*]] = tile.map %[[DOT]]
+// CHECK: tile.map %[[E]], %[[T]] : (!tile.tile<[64, 32], f32>, !tile.tile<[64, 32], i1>) -> !tile.tile<[64, 32], f32> {
+// CHECK: arith.select
+// CHECK: tile.map
+// CHECK: arith.mulf
+// CHECK-NOT: tile.dropout
+
+// WITHOUT-LABEL: tile.kernel @queries
+// WITHOUT-NOT: dropout
+// WITHOUT: %[[DOT:.*]] = tile.dot
+// WITHOUT-NEXT: %[[E:.*]] = tile.map %[[DOT]]
+// WITHOUT: tile.store %[[E]]
+tile.kernel @queries(%x: !tile.view<[?, ?, ?, 16], f32>, %o: !tile.view<[?, ?, ?, 32], f32>, %i: i32) {
+  %rows = tile.work : !tile.block<query, 64>
+  %keys = tile.block %i of %rows : !tile.block<query, 64> -> !tile.block<key, 32>
+  %q = tile.load %x[%rows] : !tile.view<[?, ?, ?, 16], f32>[!tile.block<query, 64>] -> !tile.tile<[64, 16], f32>
+  %k = tile.load %x[%keys] : !tile.view<[?, ?, ?, 16], f32>[!tile.block<key, 32>] -> !tile.tile<[32, 16], f32>
+  %zero = tile.constant 0.0 : !tile.tile<[64, 32], f32>
+  %s = tile.dot %q, %k transposed plus %zero : (!tile.tile<[64, 16], f32>, !tile.tile<[32, 16], f32>, !tile.tile<[64, 32], f32>) -> !tile.tile<[64, 32], f32>
+  %e = tile.map %s : (!tile.tile<[64, 32], f32>) -> !tile.tile<[64, 32], f32> {
+  ^body(%a: f32, %row: i32, %column: i32):
+    %b = arith.addf %a, %a : f32
+    tile.yield %b : f32
+  }
+  %d = tile.dropout %e at %rows, %keys : !tile.tile<[64, 32], f32>, !tile.block<query, 64>, !tile.block<key, 32>
+  %y = tile.dropout_scale %d : !tile.tile<[64, 32], f32>
+  tile.store %y, %o[%rows] : !tile.tile<[64, 32], f32>, !tile.view<[?, ?, ?, 32], f32>[!tile.block<query, 64>]
+}
+
+// The rows are keys.
+// CHECK-LABEL: tile.kernel @keys(
+// CHECK: %{{.*}}, %{{.*}}, %{{.*}}, %[[Q:.*]] = tile.coordinates %{{.*}} : <query, 32>
+// CHECK-NEXT: %{{.*}}, %{{.*}}, %{{.*}}, %[[K:.*]] = tile.coordinates %{{.*}} : <key, 64>
+// CHECK: tile.bernoulli %{{.*}} at %[[K]], %[[Q]] transposed : !tile.tile<[64, 32], i1>
+tile.kernel @keys(%o: !tile.view<[?, ?, ?, 32], f32>, %i: i32) {
+  %keys = tile.work : !tile.block<key, 64>
+  %rows = tile.block %i of %keys : !tile.block<key, 64> -> !tile.block<query, 32>
+  %e = tile.constant 1.0 : !tile.tile<[64, 32], f32>
+  %d = tile.dropout %e at %keys, %rows : !tile.tile<[64, 32], f32>, !tile.block<key, 64>, !tile.block<query, 32>
+  tile.store %d, %o[%keys] : !tile.tile<[64, 32], f32>, !tile.view<[?, ?, ?, 32], f32>[!tile.block<key, 64>]
+}
+
+// Nothing is asked of the launch.
+// CHECK-LABEL: tile.kernel @none() {
+// CHECK-NEXT: }
+tile.kernel @none() {
+}
