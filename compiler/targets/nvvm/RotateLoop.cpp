@@ -17,7 +17,8 @@ namespace tesela {
 
 namespace {
 
-/// The ops of a loop's body that bring its blocks, as pipe-assign-fragments leaves them.
+/// The ops of a loop's body that bring its blocks, as pipe-assign-fragments leaves them. Behind them
+/// may stand a commit of what a loop inside of it copies first.
 struct CopyGroup {
   pipe::BarrierOp before;
   SmallVector<pipe::CopyOp> copies;
@@ -46,9 +47,9 @@ struct PipeRotateLoop : impl::PipeRotateLoopBase<PipeRotateLoop> {
         group.before = barrier;
       else if (auto copy = dyn_cast<pipe::CopyOp>(op))
         group.copies.push_back(copy);
-      else if (auto commit = dyn_cast<pipe::CommitOp>(op))
+      else if (auto commit = dyn_cast<pipe::CommitOp>(op); commit && !group.commit)
         group.commit = commit;
-      else if (auto wait = dyn_cast<pipe::WaitOp>(op))
+      else if (auto wait = dyn_cast<pipe::WaitOp>(op); wait && !group.wait)
         group.wait = wait;
     }
     if (group.copies.empty() || !group.before || !group.commit || !group.wait)
