@@ -64,7 +64,7 @@ def attention(
     return_lse: bool = False,
     layout: Layout = "bhsd",
     out: Any = None,
-    dropout_p: float = 0.0,
+    dropout_p: float = 0,  # torch.compile makes a symbol of 0.0, and then a second graph
     seed: Any = None,
     **parameters: Any,
 ) -> Any:

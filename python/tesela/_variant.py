@@ -275,7 +275,11 @@ class Variant:
         return self._program.kernels.setdefault(key, made)
 
     def _begin(
-        self, queries: int, keys: int, which: tuple[Any, ...], bindings: tuple[str, ...] = ()
+        self,
+        queries: int,
+        keys: int,
+        which: tuple[int, int, int, int, tuple[tuple[str, float], ...], str],
+        bindings: tuple[str, ...] = (),
     ) -> None:
         """Has a kernel made in the background, the first time that it is asked for.
 
