@@ -174,6 +174,12 @@ TEST_P(DriverFaultTest, EachErrorOfEachCall) {
           "call " + std::to_string(call) + " of " + entry + " gives " + std::to_string(result);
       stub::failCall(entry, call, result);
       Status status = session(stream.get(), links);
+      // A session that gets addresses for a second time knows their maps (KnownTensorMaps.h), so
+      // later ones may encode fewer than the first did.
+      if (entry == "cuTensorMapEncodeTiled" && call > 1 && !stub::hasFailed()) {
+        stub::failCall("", 0, 0);
+        continue;
+      }
       EXPECT_TRUE(stub::hasFailed()) << where;
       stub::failCall("", 0, 0);
       if (status.ok() && entry == "cuCtxPushCurrent_v2") {

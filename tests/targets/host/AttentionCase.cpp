@@ -58,6 +58,7 @@ std::string attentionCore(const std::string &file, const std::string &name,
   passes.addPass(createTileBind(options));
   passes.addPass(createTileInlineVariant());
   auto &kernels = passes.nest<tile::KernelOp>();
+  kernels.addPass(createTileLowerDropout()); // there is none
   // What a captured tensor proves takes summaries, which are kernels of their own.
   bool hasCaptures =
       llvm::any_of(variant->parameters, [](const Parameter &p) { return p.isCapture; });
