@@ -36,7 +36,7 @@ static void test_cache(void) {
   tesela_cached_kernel kernel;
   tesela_cache_keep keep;
   tesela_cache_removal removal;
-  int64_t bytes;
+  int64_t bytes, fewest;
   make_folder(folder);
   fill_cache(folder);
   expect(tesela_cache_open(folder, &cache) == TESELA_OK, "the cache");
@@ -50,6 +50,9 @@ static void test_cache(void) {
 
   expect(tesela_cache_list(cache, &kernels) == TESELA_OK, "its list");
   expect(tesela_cached_kernels_count(kernels) == 2, "of two");
+  /* Of two of the same second either may count as the older one, which goes first. */
+  expect(tesela_cached_kernels_describe(kernels, 1, &kernel) == TESELA_OK, "the second");
+  fewest = kernel.bytes;
   expect(tesela_cached_kernels_describe(kernels, 0, &kernel) == TESELA_OK, "the first");
   expect(strlen(kernel.key) == 64 && kernel.bytes > 0 && kernel.used > 0 && kernel.made > 0 &&
              kernel.damage_code == TESELA_OK && strcmp(kernel.damage, "") == 0,
@@ -61,6 +64,8 @@ static void test_cache(void) {
   expect_error(tesela_cached_kernels_describe(kernels, 2, &kernel), TESELA_INVALID_ARGUMENT,
                "there are 2 kernels");
   bytes = kernel.bytes;
+  if (bytes < fewest)
+    fewest = bytes;
   flip_last_bit(kernel.path);
   tesela_cached_kernels_destroy(kernels);
   expect(tesela_cache_verify(cache, &kernels) == TESELA_OK, "both are read");
@@ -81,7 +86,7 @@ static void test_cache(void) {
                "set it to sizeof(tesela_cache_removal)");
   removal.size = sizeof removal;
   expect(tesela_cache_prune(cache, &keep, &removal) == TESELA_OK, "half of it");
-  expect(removal.kernels >= 1 && removal.bytes >= bytes && removal.bytes_left <= bytes,
+  expect(removal.kernels >= 1 && removal.bytes >= fewest && removal.bytes_left <= bytes,
          "what is gone and left");
   expect(tesela_cache_clear(cache, NULL) == TESELA_OK, "the rest");
   expect(tesela_cache_list(cache, &kernels) == TESELA_OK &&
