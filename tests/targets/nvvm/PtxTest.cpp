@@ -640,8 +640,9 @@ TEST(Ptx, GradientsHaveRolesWhereTheyFit) {
     bool hasRoles;
   } const cases[] = {{90, 64, "", "backward", true},
                      {90, 128, "stages = 1", "backward", true},
-                     {90, 256, "", "backward", false},      // too much shared memory
-                     {90, 64, "", "backward_fused", false}, // rows that its warps cannot share out
+                     {90, 256, "", "backward", false},     // too much shared memory
+                     {90, 64, "", "backward_fused", true}, // 128 queries a step, 64 a warpgroup
+                     {90, 64, "block_n = 64", "backward_fused", false}, // 64, and no columns to cut
                      {90, 64, "consumers = 0", "backward", false},
                      {80, 64, "", "backward", false},
                      {100, 128, "", "backward", false}};
