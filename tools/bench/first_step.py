@@ -15,12 +15,11 @@
 
 import argparse
 import json
-import os
 import statistics
-import subprocess
 import sys
-import tempfile
 import time
+
+import fresh_process
 
 CASES = ("causal", "documents", "softcap", "slopes")
 HEADS = 16
@@ -113,18 +112,7 @@ def run(case: str, engine: str, head_dim: int, options: argparse.Namespace):
     """What a fresh process measures; a sentence where it fails."""
     command = [sys.executable, __file__, "--one", case, engine, str(head_dim)]
     command += ["--device", options.device, "--length", str(options.length)]
-    with tempfile.TemporaryDirectory() as folder:
-        caches = ("TESELA_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
-        environment = {**os.environ, **{name: os.path.join(folder, name) for name in caches}}
-        try:
-            done = subprocess.run(
-                command, env=environment, capture_output=True, text=True, timeout=options.seconds
-            )
-        except subprocess.TimeoutExpired:
-            return f"cut after {options.seconds:g} seconds"
-    if done.returncode != 0:
-        return (done.stderr.strip().splitlines() or ["no message"])[-1][:160]
-    return json.loads(done.stdout.strip().splitlines()[-1])
+    return fresh_process.measured(command, options.seconds)[0]
 
 
 def main() -> int:

@@ -23,10 +23,10 @@ import json
 import math
 import os
 import statistics
-import subprocess
 import sys
-import tempfile
 import time
+
+import fresh_process
 
 IMPLEMENTATIONS = ("sdpa", "flex_attention", "tesela")
 CASES = {
@@ -252,18 +252,7 @@ def run(implementation: str, case: str, options: argparse.Namespace):
         command += [f"--{name}", str(getattr(options, name))]
     if options.profile:
         command += ["--profile", options.profile]
-    with tempfile.TemporaryDirectory() as folder:
-        caches = ("TESELA_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
-        environment = {**os.environ, **{name: os.path.join(folder, name) for name in caches}}
-        try:
-            done = subprocess.run(
-                command, env=environment, capture_output=True, text=True, timeout=options.seconds
-            )
-        except subprocess.TimeoutExpired:
-            return f"cut after {options.seconds:g} seconds"
-    if done.returncode != 0:
-        return (done.stderr.strip().splitlines() or ["no message"])[-1][:160]
-    return json.loads(done.stdout.strip().splitlines()[-1])
+    return fresh_process.measured(command, options.seconds)[0]
 
 
 def main() -> int:

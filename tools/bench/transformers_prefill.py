@@ -17,10 +17,11 @@ import argparse
 import json
 import os
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
+
+import fresh_process
 
 IMPLEMENTATIONS = ("sdpa", "flex_attention", "tesela")
 CASES = {
@@ -145,20 +146,10 @@ def measured(implementation: str, case: str, file: str, options: argparse.Namesp
     for name, number in zip(("--layers", "--length", "--passes"), numbers, strict=True):
         command += [name, str(number)]
     command += ["--tiny"] if options.tiny else []
-    with tempfile.TemporaryDirectory() as folder:
-        caches = ("TESELA_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
-        environment = {**os.environ, **{name: os.path.join(folder, name) for name in caches}}
-        try:
-            done = subprocess.run(
-                command, env=environment, capture_output=True, text=True, timeout=options.seconds
-            )
-        except subprocess.TimeoutExpired:
-            return f"cut after {options.seconds:g} seconds"
-    if done.returncode != 0:
-        say(f"{implementation}, {case}: {done.stderr[-2000:]}")
-        lines = done.stderr.strip().splitlines() or ["no message"]
-        return lines[-1][:160].replace("|", "\\|")
-    return json.loads(done.stdout.strip().splitlines()[-1])
+    result, errors = fresh_process.measured(command, options.seconds)
+    if errors:
+        say(f"{implementation}, {case}: {errors[-2000:]}")
+    return result.replace("|", "\\|") if isinstance(result, str) else result
 
 
 def difference(file: str, other: str) -> str:
