@@ -66,13 +66,8 @@ struct TileInlineVariant : impl::TileInlineVariantBase<TileInlineVariant> {
         }
       if (!isAsked)
         return;
-      Block *body = new Block;
-      hook.push_back(body);
       IRMapping mapping;
-      for (BlockArgument argument : source.getArguments())
-        mapping.map(argument, body->addArgument(argument.getType(), argument.getLoc()));
-      OpBuilder builder = OpBuilder::atBlockEnd(body);
-      copyBody(source.front(), builder, kernel, mapping);
+      copyIntoHook(source.front(), hook, kernel, mapping);
       if (variant.getExactScore()) // an index is the one that the score read
         expandExactMath(hook);
     };
@@ -176,15 +171,22 @@ struct TileInlineVariant : impl::TileInlineVariantBase<TileInlineVariant> {
 
   static void fillHook(Block &source, Region &hook, tile::KernelOp kernel) {
     hook.getBlocks().clear();
-    Block *body = new Block;
-    hook.push_back(body);
     IRMapping mapping;
-    for (BlockArgument argument : source.getArguments())
-      mapping.map(argument, body->addArgument(argument.getType(), argument.getLoc()));
-    OpBuilder builder = OpBuilder::atBlockEnd(body);
-    copyBody(source, builder, kernel, mapping);
+    OpBuilder builder = copyIntoHook(source, hook, kernel, mapping);
     Operation *yield = source.getTerminator();
     tile::YieldOp::create(builder, yield->getLoc(), mapping.lookup(yield->getOperand(0)));
+  }
+
+  /// Makes the block of an empty hook: `source` without its terminator. The builder stands at its
+  /// end, and `mapping` knows what the values of `source` have become.
+  static OpBuilder copyIntoHook(Block &source, Region &hook, tile::KernelOp kernel,
+                                IRMapping &mapping) {
+    Block &body = hook.emplaceBlock();
+    for (BlockArgument argument : source.getArguments())
+      mapping.map(argument, body.addArgument(argument.getType(), argument.getLoc()));
+    OpBuilder builder = OpBuilder::atBlockEnd(&body);
+    copyBody(source, builder, kernel, mapping);
+    return builder;
   }
 
   /// All but a terminator.

@@ -487,8 +487,8 @@ bool startProducts(tile::KernelOp kernel) {
   return hasChanged;
 }
 
-/// Whether the registers of a consumer hold the tiles; they get more where that helps.
-bool holdsTiles(tile::KernelOp kernel) {
+/// Gives the consumers more registers where that helps. Whether they hold the tiles then.
+bool makeRoomForTiles(tile::KernelOp kernel) {
   for (auto roles : kernel.getBodyBlock().getOps<pipe::RolesOp>()) {
     int64_t needed = nvvm::tileRegisters(kernel.getBodyBlock()) + otherRegisters;
     if (needed <= int64_t(roles.getConsumerRegisters()))
@@ -501,10 +501,8 @@ bool holdsTiles(tile::KernelOp kernel) {
 struct PipeStartProducts : impl::PipeStartProductsBase<PipeStartProducts> {
   void runOnOperation() override {
     OwningOpRef<tile::KernelOp> trial = getOperation().clone();
-    if (!startProducts(*trial) || !holdsTiles(*trial))
-      return;
-    startProducts(getOperation());
-    holdsTiles(getOperation());
+    if (startProducts(*trial) && makeRoomForTiles(*trial))
+      getOperation()->getRegion(0).takeBody(trial->getOperation()->getRegion(0));
   }
 };
 
