@@ -100,7 +100,8 @@ static ItemPlace emitItemPlace(OpBuilder &builder, Location loc, Value item, Val
   Value firstHead = multiply(groupNumber, group);
   Value inGroup = subtract(item, multiply(firstHead, blocks));
   group = arith::MinUIOp::create(builder, loc, group, subtract(heads, firstHead));
-  // Nor none, where `item` is the count of all: it is asked whether there is such an item.
+  // Whoever asks whether there is another item gives the count of all. No head is left for it, and
+  // nothing may be divided by 0.
   group = arith::MaxUIOp::create(builder, loc, group, constant(builder, loc, 1));
   Value block = arith::DivUIOp::create(builder, loc, inGroup, group);
   Value head =
