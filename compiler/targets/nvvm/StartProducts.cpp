@@ -3,9 +3,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Names in this file: the *main* part of an iteration goes up to its last product, the *tail* is
-// what follows. The *head* is what the first product of an iteration needs; the iteration before
-// does it, in front of its own tail.
+// Names in this file: the *head* is what the first product of an iteration needs. The iteration
+// before does it, behind its own last product. The *tail* begins with the last products, those that
+// need no result of a product that may still run: with it begins what a loop's exit must not cut
+// apart, for ptxas 13.0 makes all products wait (C7514) where one that started before the exit is
+// awaited behind another that starts after it. The *main* part is what stands before.
 //
 //===----------------------------------------------------------------------===//
 #include "analysis/UsedValues.h"
@@ -49,7 +51,7 @@ struct Chain {
   SmallVector<Value> received;         ///< what awaits of the head give the rest of the iteration
   SmallVector<Operation *> main, tail; ///< without what only the head needs to do
   SmallVector<pipe::AddOutOp> late;    ///< additions of the tail that the next main part starts
-  pipe::BarrierOp lastBarrier;         ///< of the main part; before it late additions are drained
+  pipe::BarrierOp lastBarrier;         ///< before `last`; in front of it late additions are drained
 
   Block &body() { return *loop.getBody(); }
   /// Of the body, or given to it.
@@ -136,11 +138,11 @@ bool hasSameHead(Chain &chain, Value block) {
 }
 
 /// An addition that starts right behind the writes to its buffer waits for them. Started beside the
-/// next iteration's first products, it finds them done. The consumers meet once more in the main
-/// part: there they also learn that the copy engine has read the buffer.
+/// next iteration's first products, it finds them done. The consumers meet once more before the
+/// last product: there they also learn that the copy engine has read the buffer.
 void findLateAdditions(Chain &chain) {
-  for (Operation *op : chain.main)
-    if (auto barrier = dyn_cast<pipe::BarrierOp>(op))
+  for (auto barrier : chain.body().getOps<pipe::BarrierOp>())
+    if (barrier->isBeforeInBlock(chain.last))
       chain.lastBarrier = barrier;
   if (!chain.lastBarrier)
     return;
@@ -154,6 +156,25 @@ void findLateAdditions(Chain &chain) {
     }
   if (!chain.late.empty())
     llvm::erase_if(chain.tail, llvm::IsaPred<pipe::DrainOp>);
+}
+
+/// Whether `op` uses what a product gives. Then it waits for it.
+bool usesProduct(Operation &op) {
+  return llvm::any_of(valuesUsedBy(op),
+                      [](Value used) { return bool(used.getDefiningOp<tile::DotOp>()); });
+}
+
+/// The first of the last products of `dots` between which nothing waits for a product.
+tile::DotOp firstOfTail(ArrayRef<tile::DotOp> dots) {
+  tile::DotOp found = dots.back();
+  for (tile::DotOp dot : llvm::reverse(dots.drop_back())) {
+    if (llvm::any_of(
+            llvm::make_range(std::next(dot->getIterator()), std::next(found->getIterator())),
+            usesProduct))
+      break;
+    found = dot;
+  }
+  return found;
 }
 
 /// Nothing where the loop is not of the form that Passes.td shows.
@@ -184,16 +205,30 @@ std::optional<Chain> findChain(scf::ForOp loop) {
     if (auto await = dyn_cast<pipe::AwaitOp>(op))
       if (await.getChannel().getType().getStages() < 2)
         return std::nullopt;
+  tile::DotOp firstOfTail = tesela::firstOfTail(dots);
+  if (!chain.first->isBeforeInBlock(firstOfTail) ||
+      !llvm::all_of(chain.early,
+                    [&](tile::DotOp dot) { return dot->isBeforeInBlock(firstOfTail); }))
+    return std::nullopt;
   bool isTail = false;
   for (Operation &op : chain.body().without_terminator()) {
     bool isOfHead = chain.head.contains(&op) && isa<pipe::AwaitOp>(op);
+    isTail |= &op == firstOfTail;
     if (!isOfHead)
       (isTail ? chain.tail : chain.main).push_back(&op);
-    isTail |= &op == chain.last;
   }
-  // The next head comes before the tail.
+  // A stage is no value that goes through the loop's exit: the tail finds it anew.
+  llvm::SetVector<Operation *> slots;
+  for (Operation *op : chain.tail)
+    for (Value used : valuesUsedBy(*op))
+      if (pipe::SlotOp slot = stageOf(used); slot && llvm::is_contained(chain.main, slot))
+        slots.insert(slot);
+  chain.tail.insert(chain.tail.begin(), slots.begin(), slots.end());
+  // The next head comes right behind the last product.
   for (auto [argument, yielded] : llvm::zip(loop.getRegionIterArgs(), loop.getYieldedValues()))
-    if (chain.isOfHead(argument) && llvm::is_contained(chain.tail, yielded.getDefiningOp()))
+    if (Operation *op = yielded.getDefiningOp(); chain.isOfHead(argument) && op &&
+                                                 op->getBlock() == &chain.body() &&
+                                                 chain.last->isBeforeInBlock(op))
       return std::nullopt;
   findLateAdditions(chain);
   return chain;
@@ -334,19 +369,13 @@ SmallVector<Value> Rewriter::valuesForTail(Writer &main) {
   auto add = [&](Operation *op) {
     for (Value value : valuesUsedBy(*op)) {
       Operation *definition = value.getDefiningOp();
-      bool isOfTail = llvm::is_contained(chain.tail, definition) ||
-                      (chain.head.contains(definition) && chain.head.contains(op));
-      bool isInFlight = llvm::any_of(main.products, [&](const Writer::Product &product) {
-        return product.dot->getResult(0) == value;
-      });
-      if (chain.isInside(value) && !isOfTail && !isInFlight)
+      bool isOfTail = llvm::is_contained(chain.tail, definition);
+      if (chain.isInside(value) && !isOfTail)
         used.insert(value);
     }
   };
   for (Operation *op : chain.tail)
     add(op);
-  for (pipe::ReleaseOp release : main.releases)
-    add(release);
   add(chain.body().getTerminator());
   return used.takeVector();
 }
@@ -393,23 +422,19 @@ void Rewriter::run() {
   main.products.push_back({chain.first, mainBlock->getArguments().back()});
   for (Operation *op : chain.main)
     main.write(op);
+  main.awaitAllBut(0);
   Value next = arith::AddIOp::create(main.builder, loc, mainBlock->getArgument(0), loop.getStep());
   Value more = isLess(main.builder, next, high);
 
-  // What is in flight, then what else the tail needs, then the next iteration's number.
+  // What the tail needs, then the next iteration's number.
   SmallVector<Value> needed = valuesForTail(main), passed;
-  for (const Writer::Product &product : main.products)
-    passed.push_back(product.started);
   for (Value value : needed)
     passed.push_back(main.mapping.lookupOrDefault(value));
   passed.push_back(next);
   scf::ConditionOp::create(main.builder, loc, more, passed);
 
   auto takeOver = [&](Writer &writer, ValueRange given) {
-    for (auto [product, value] : llvm::zip_first(main.products, given))
-      writer.products.push_back({product.dot, value});
-    writer.mapping.map(needed, given.drop_front(main.products.size()).drop_back());
-    writer.releases = main.releases;
+    writer.mapping.map(needed, given.drop_back());
   };
   SmallVector<Type> types(ValueRange(passed).getTypes());
   Block *tailBlock = detached.createBlock(&rotated.getAfter(), {}, types,
@@ -438,20 +463,18 @@ SmallVector<Value> Rewriter::writeTail(Writer &writer, Value next) {
   scf::ForOp loop = chain.loop;
   IRMapping ahead;
   Value started;
+  auto last = llvm::find(chain.tail, chain.last);
+  for (Operation *op : llvm::make_range(chain.tail.begin(), std::next(last)))
+    writer.write(op);
   if (next) {
     ahead.map(loop.getInductionVar(), next);
     for (auto [argument, yielded] : llvm::zip(loop.getRegionIterArgs(), loop.getYieldedValues()))
       if (chain.isOfHead(argument))
         ahead.map(argument, writer.mapping.lookupOrDefault(yielded));
-    // ptxas 13.0 makes all products wait (C7514) where one that started before the loop's exit is
-    // awaited behind another that starts there.
-    for (Operation *op : chain.tail)
-      for (Value used : valuesUsedBy(*op))
-        writer.awaitUntil(used);
     started = writeHead(writer, ahead);
     writer.products.back().isOfNext = true;
   }
-  for (Operation *op : chain.tail)
+  for (Operation *op : llvm::make_range(std::next(last), chain.tail.end()))
     if (!next || !llvm::is_contained(chain.late, op))
       writer.write(op);
   writer.awaitAllBut(next ? 1 : 0);
