@@ -34,6 +34,8 @@ Places placesOf(const KernelSpecification &specification) {
     else if (name == "page" && value.getAsInteger(10, place.page))
       place.page = -1; // no number
   }
+  if (place.keys != "paged") // a parameter of the template's own
+    place.page = 0;
   return place;
 }
 
@@ -86,11 +88,12 @@ Result<std::vector<std::string>> templateBindings(const KernelSpecification &spe
       own.push_back(parameter);
 
   std::vector<std::string> places;
+  bool isPaged = placesOf(specification).keys == "paged";
   for (const std::string &binding : specification.bindings) {
     if (!gradients.empty() && StringRef(binding).starts_with(gradientBinding))
       continue; // the gradients say what follows from it
     if (std::string name = StringRef(binding).split('=').first.str();
-        llvm::is_contained(placeBindings, std::string_view(name))) {
+        llvm::is_contained(placeBindings, std::string_view(name)) || (name == "page" && isPaged)) {
       if (llvm::is_contained(places, name))
         return invalid(fmt::format("the parameter '{}' is bound twice: bind it once", name));
       places.push_back(name);

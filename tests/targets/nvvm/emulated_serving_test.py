@@ -80,9 +80,9 @@ class Launch:
         for kernel in re.findall(r"tile\.kernel @(\w+)\(", tile):
             header = tile[tile.index(f"tile.kernel @{kernel}(") :]
             header = header[: header.index("attributes")]
-            choices = tile[tile.index(f"tile.kernel @{kernel}(") :]
+            choices = re.search(r"#tile\.schedule<([^>]*)>", tile[tile.index(f"tile.kernel @{kernel}(") :]).group(1)
             block_m, warps, heads = (
-                int(found.group(1)) if (found := re.search(f"[ <]{name} = (\\d+)", choices[: choices.index("> {")])) else 1
+                int(found.group(1)) if (found := re.search(rf"\b{name} = (\d+)", choices)) else 1
                 for name in ("block_m", "warps", "heads")
             )
             self.run_kernel(ptx, kernel, header, address, memory, block_m // heads, warps, heads, bindings)
@@ -142,6 +142,7 @@ def expected(sequence, q, k, v, keeps):
 CAUSAL = ("attention causal() { mask = q >= k }", lambda q, k: q >= k)
 WINDOW = ("attention window() { mask = q >= k && q - k < 40 }", lambda q, k: q >= k and q - k < 40)
 FULL = ("attention full() {}", lambda q, k: True)
+BLOCKS = "block_m = 64, warps = 4"
 TOLERANCE = 0.03  # as emulated_kernels_test.py has it
 ALGORITHMS = (("forward", ()), ("forward_in_parts", ("workers=1",)), ("forward_in_parts", ("workers=90",)))
 
@@ -177,7 +178,7 @@ class Serving(unittest.TestCase):
                 written[b, :, row] = True
             self.assertTrue(np.isnan(lse[~written]).all() and np.isnan(o[~written]).all())
 
-    def ragged(self, lengths, text, keeps, algorithm, own, schedule="", heads=1):
+    def ragged(self, lengths, text, keeps, algorithm, own, schedule=BLOCKS, heads=1):
         """`lengths`: (queries, keys, offset) of each sequence."""
         starts_q = np.cumsum([2] + [n for n, _, _ in lengths]).astype(np.int32)
         starts_k = np.cumsum([1] + [n for _, n, _ in lengths]).astype(np.int32)
@@ -208,7 +209,7 @@ class Serving(unittest.TestCase):
         for algorithm, own in ALGORITHMS:
             for text, keeps in (CAUSAL, FULL):
                 self.ragged(lengths, text, keeps, algorithm, own)
-        self.ragged(lengths, *WINDOW, "forward_in_parts", ("workers=90",), "block_m = 64, heads = 2, stages = 2",
+        self.ragged(lengths, *WINDOW, "forward_in_parts", ("workers=90",), BLOCKS + ", heads = 2",
                     heads=2)
 
     def pages(self, page, text, keeps, algorithm, own):
@@ -236,7 +237,7 @@ class Serving(unittest.TestCase):
         ]
         bindings = (*own, "keys=paged", f"page={page}", "positions=end")
         self.check(Launch(len(lengths), tensors), sequences, (q, k, v), text, keeps, algorithm,
-                   bindings, "")
+                   bindings, BLOCKS)
 
     def test_pages(self):
         for page in (1, 16, 20, 64):
@@ -263,7 +264,7 @@ class Serving(unittest.TestCase):
         others = [(0, row) for row in range(100) if not 10 <= row < 50]
         for algorithm, own in ALGORITHMS:
             bindings = (*own, "queries=ragged", "keys=paged", "page=16", "positions=given")
-            self.check(Launch(5, tensors), [right], (q, k, v), *CAUSAL, algorithm, bindings, "",
+            self.check(Launch(5, tensors), [right], (q, k, v), *CAUSAL, algorithm, bindings, BLOCKS,
                        skip=others)
 
 

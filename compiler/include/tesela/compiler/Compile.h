@@ -28,9 +28,9 @@ inline constexpr const char *partsAlgorithm = "forward_in_parts";
 /// That of its gradients.
 inline constexpr const char *backwardAlgorithm = "backward";
 
-/// The bindings that every template has: where its sequences lie, and at which positions.
-inline constexpr std::array<std::string_view, 4> placeBindings = {"queries", "keys", "page",
-                                                                  "positions"};
+/// The bindings that every template has: where its sequences lie, and at which positions. With
+/// keys=paged also page.
+inline constexpr std::array<std::string_view, 3> placeBindings = {"queries", "keys", "positions"};
 
 /// Everything a kernel is compiled for. What is not here (batch, heads, lengths,
 /// strides, scale, scalars, captures) is an argument of the launch.
