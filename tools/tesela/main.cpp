@@ -224,7 +224,8 @@ void addConstants(CLI::App *app, std::vector<std::string> &constants) {
 
 void addAlgorithm(CLI::App *app, std::string &algorithm, std::vector<std::string> &bindings) {
   app->add_option("--algorithm", algorithm,
-                  "The template: forward, backward, backward_fused, backward_parameters, "
+                  "The template: forward, backward, backward_fused, backward_fast, "
+                  "backward_parameters, "
                   "forward_e4m3, forward_paged, "
                   "forward_ragged, forward_split, combine, matmul, or one's own")
       ->type_name("NAME")

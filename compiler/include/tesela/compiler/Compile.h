@@ -13,6 +13,7 @@
 #include "tesela/RequestLimits.h"
 #include "tesela/compiler/Artifact.h"
 
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,14 +22,19 @@ namespace tesela {
 
 /// The template of attention, which a specification has where it names no other.
 inline constexpr const char *forwardAlgorithm = "forward";
-/// That of its gradients.
+/// Those of its gradients: with the same bits in each launch; with fewer products, and sums of dQ
+/// in no fixed order.
 inline constexpr const char *backwardAlgorithm = "backward";
+inline constexpr const char *fusedBackwardAlgorithm = "backward_fused";
+/// The faster one of the two on the target: no template, but a choice between them that is made
+/// when the kernels are lowered.
+inline constexpr const char *fastBackwardAlgorithm = "backward_fast";
 
 /// Everything a kernel is compiled for. What is not here (batch, heads, lengths,
 /// strides, scale, scalars, captures) is an argument of the launch.
 struct KernelSpecification {
   /// The name of a template: templates/forward.mlir, matmul.mlir, combine.mlir; or that of a file
-  /// in the folder that setTemplateFolder names.
+  /// in the folder that setTemplateFolder names; or `backward_fast`.
   std::string algorithm = forwardAlgorithm;
   /// The values of the template's parameters that do not follow from the fields below (d_qk, d_v,
   /// input) or from the schedule, as "name=value": "columns=64", "output=bf16".
@@ -64,9 +70,7 @@ struct KernelSpecification {
   /// Whether it is attention, which has a reference on the device and rules for its schedules.
   bool isAttention() const { return algorithm == forwardAlgorithm; }
   /// Whether schedules of it can be raced: of attention, and of its gradients.
-  bool isTunable() const {
-    return !dropout && (isAttention() || algorithm == backwardAlgorithm);
-  }
+  bool isTunable() const { return !dropout && (isAttention() || algorithm == backwardAlgorithm); }
 };
 
 /// Changes whenever the same specification may give other code: with the compiler's sources, with
@@ -84,6 +88,24 @@ struct CompileTimes {
 /// stage.
 Result<Artifact> compile(const KernelSpecification &specification, CompileTimes *times = nullptr,
                          const RequestLimits &limits = {});
+
+/// The ways to compile one specification, the fastest first: with warpgroup roles and without, with
+/// smaller blocks. compile() gives the first one that lowers. Whether the assembler lets products
+/// run side by side only the assembler knows: where it serialises a kernel, the next one is better.
+class CompileAttempts {
+public:
+  explicit CompileAttempts(const KernelSpecification &specification);
+  ~CompileAttempts();
+
+  /// compile() of the first attempt that lowers, behind what was given before. Call it where
+  /// hasMore().
+  Result<Artifact> next(CompileTimes *times = nullptr, const RequestLimits &limits = {});
+  bool hasMore() const;
+
+private:
+  struct State;
+  std::unique_ptr<State> state;
+};
 
 /// The program after one stage, as text ("object" is binary).
 enum class Stage { attn, tile, pipe, llvm, ptx, object };
