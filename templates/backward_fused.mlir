@@ -38,11 +38,10 @@ tile.kernel @backward_rows<block_m, d_qk, d_v, padded_qk, padded_v, input>(
   %L2 = tile.map %L : (!tile.tile<[block_m], f32>) -> !tile.tile<[block_m], f32> {
   ^body(%l: f32, %row: i32, %column: i32):
     %lowest = arith.constant 0xFF800000 : f32
-    %highest = arith.constant 0x7F800000 : f32
-    %log2e = arith.constant 1.44269504 : f32
+    %less_log2e = arith.constant -1.44269504 : f32
     %is_empty = arith.cmpf oeq, %l, %lowest : f32
-    %scaled = arith.mulf %l, %log2e : f32
-    %l2 = arith.select %is_empty, %highest, %scaled : f32
+    %scaled = arith.mulf %l, %less_log2e : f32
+    %l2 = arith.select %is_empty, %lowest, %scaled : f32
     tile.yield %l2 : f32
   }
   tile.store %L2, %row_lse[%rows] : !tile.tile<[block_m], f32>, !tile.view<[B, H, Sq], f32>[!tile.block<query, block_m>]
@@ -95,8 +94,7 @@ tile.kernel @backward_keys<block_m, block_n, d_qk, d_v, padded_qk, padded_v, inp
         %kept = tile.map %S, %L : (!tile.tile<[block_m, block_n], f32>, !tile.tile<[1, block_n], f32>) -> !tile.tile<[block_m, block_n], f32> {
         ^body(%s: f32, %l: f32, %row: i32, %column: i32):
           %log2e = arith.constant 1.44269504 : f32
-          %negated = arith.negf %l : f32
-          %exponent = math.fma %s, %log2e, %negated : f32
+          %exponent = math.fma %s, %log2e, %l : f32
           %power = math.exp2 %exponent : f32
           %lowest = arith.constant 0xFF800000 : f32
           %masked = arith.cmpf oeq, %s, %lowest : f32
@@ -109,8 +107,7 @@ tile.kernel @backward_keys<block_m, block_n, d_qk, d_v, padded_qk, padded_v, inp
         %all = tile.map %S, %L : (!tile.tile<[block_m, block_n], f32>, !tile.tile<[1, block_n], f32>) -> !tile.tile<[block_m, block_n], f32> {
         ^body(%s: f32, %l: f32, %row: i32, %column: i32):
           %log2e = arith.constant 1.44269504 : f32
-          %negated = arith.negf %l : f32
-          %exponent = math.fma %s, %log2e, %negated : f32
+          %exponent = math.fma %s, %log2e, %l : f32
           %power = math.exp2 %exponent : f32
           tile.yield %power : f32
         }

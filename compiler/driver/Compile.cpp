@@ -10,8 +10,8 @@
 
 #include "SourceDigest.h"
 #include "attn/Attn.h"
+#include "driver/Attempts.h"
 #include "driver/ChosenKernel.h"
-#include "driver/GradientRoles.h"
 #include "driver/GradientSums.h"
 #include "driver/Interface.h"
 #include "driver/LargeStack.h"
@@ -678,23 +678,41 @@ Result<Artifact> compileHere(const KernelSpecification &specification, CompileTi
 
 } // namespace
 
-Result<Artifact> compile(const KernelSpecification &specification, CompileTimes *times,
-                         const RequestLimits &limits) {
+struct CompileAttempts::State {
+  std::vector<Attempt> attempts;
+  size_t next = 0;
+};
+
+CompileAttempts::CompileAttempts(const KernelSpecification &specification)
+    : state(new State{attemptsFor(specification)}) {}
+CompileAttempts::~CompileAttempts() = default;
+
+bool CompileAttempts::hasMore() const { return state->next < state->attempts.size(); }
+
+Result<Artifact> CompileAttempts::next(CompileTimes *times, const RequestLimits &limits) {
+  llvm::ArrayRef<Attempt> rest = llvm::ArrayRef(state->attempts).drop_front(state->next);
   return onLargeStack([&] {
-    return withBestRoles<Artifact>(specification, [&](const KernelSpecification &each) {
+    return firstToLower<Artifact>(rest, [&](const KernelSpecification &each) {
+      ++state->next;
       return compileHere(each, times, limits);
     });
   });
 }
 
+Result<Artifact> compile(const KernelSpecification &specification, CompileTimes *times,
+                         const RequestLimits &limits) {
+  return CompileAttempts(specification).next(times, limits);
+}
+
 Result<ChosenKernel> chooseKernel(const KernelSpecification &specification) {
-  return withBestRoles<ChosenKernel>(
-      specification, [&](const KernelSpecification &each) -> Result<ChosenKernel> {
+  std::vector<Attempt> attempts = attemptsFor(specification);
+  return firstToLower<ChosenKernel>(
+      attempts, [&](const KernelSpecification &each) -> Result<ChosenKernel> {
         Compilation compilation(each, nullptr);
         std::vector<Status (Compilation::*)()> steps = {&Compilation::checkSpecification,
                                                         &Compilation::parse, &Compilation::choose};
-        // Whether gradients have roles is known when they are lowered.
-        if (&each != &specification)
+        // Which of several attempts it is is known when they are lowered.
+        if (attempts.size() > 1)
           for (auto step : {&Compilation::bind, &Compilation::lowerCore, &Compilation::lowerPipe,
                             &Compilation::lowerNVVM})
             steps.push_back(step);
@@ -707,9 +725,10 @@ Result<ChosenKernel> chooseKernel(const KernelSpecification &specification) {
 
 Result<std::string> emit(const KernelSpecification &specification, Stage stage) {
   return onLargeStack([&] {
-    return withBestRoles<std::string>(specification, [&](const KernelSpecification &each) {
-      return Compilation(each, nullptr).emitStage(stage);
-    });
+    return firstToLower<std::string>(attemptsFor(specification),
+                                     [&](const KernelSpecification &each) {
+                                       return Compilation(each, nullptr).emitStage(stage);
+                                     });
   });
 }
 

@@ -21,7 +21,8 @@ namespace tesela {
 
 namespace {
 
-/// One score: its loop, and the softmax whose exponents c · score it alone gives.
+/// One score: its loop, and the exponents c · score + d that it alone gives, of a softmax or of
+/// maps.
 class ScoreLowering {
 public:
   explicit ScoreLowering(tile::ScoreOp score)
@@ -30,7 +31,7 @@ public:
   }
 
   void run() {
-    findSoftmax();
+    findExponents();
     OpBuilder uniforms(score);
     auto map = tile::MapOp::create(uniforms, loc, score.getType(), score.getSource());
     uniforms.setInsertionPoint(map);
@@ -66,7 +67,7 @@ public:
       form = translation.linear(hook->getTerminator()->getOperand(0));
     }
     hoist(map);
-    if (!softmax.empty())
+    if (!factors.empty())
       form = divided(form, translation);
     tile::YieldOp::create(body, loc, translation.element(form));
     hoist(map);
@@ -76,28 +77,48 @@ public:
   }
 
 private:
-  /// Fills `softmax` where this score alone, through masks, is what it sees.
-  void findSoftmax() {
+  /// Fills `factors` where all that this score becomes, through masks, is exponents.
+  void findExponents() {
     SmallVector<Value> worklist = {score.getResult()};
     SmallVector<Operation *> steps;
+    SmallVector<OpOperand *> found;
     while (!worklist.empty())
-      for (Operation *user : worklist.pop_back_val().getUsers()) {
+      for (OpOperand &use : worklist.pop_back_val().getUses()) {
+        Operation *user = use.getOwner();
         if (isa<tile::MaskOp>(user))
           worklist.push_back(user->getResult(0));
         else if (isa<tile::SoftmaxStepOp>(user))
           steps.push_back(user);
-        else
+        else if (auto map = dyn_cast<tile::MapOp>(user);
+                 !map || !findFactors(map.getBody().getArgument(use.getOperandNumber()), found))
           return;
       }
-    SmallVector<Operation *> found;
     bool isOnly = true;
     score->getParentOfType<tile::KernelOp>().walk([&](Operation *op) {
-      if (isa<tile::SoftmaxStepOp, tile::FinishOp>(op))
-        found.push_back(op);
-      isOnly &= !isa<tile::SoftmaxStepOp>(op) || llvm::is_contained(steps, op);
+      if (auto step = dyn_cast<tile::SoftmaxStepOp>(op)) {
+        isOnly &= llvm::is_contained(steps, op);
+        found.push_back(&step.getFactorMutable());
+      } else if (auto finish = dyn_cast<tile::FinishOp>(op)) {
+        found.push_back(&finish.getFactorMutable());
+      }
     });
     if (isOnly)
-      softmax = found;
+      factors = found;
+  }
+
+  /// Adds the constants c of all c · element + d that a map's body makes of an element, which it
+  /// may also compare with the -inf of a masked one. False: it uses the element otherwise.
+  static bool findFactors(Value element, SmallVectorImpl<OpOperand *> &found) {
+    return llvm::all_of(element.getUses(), [&](OpOperand &use) {
+      if (auto compare = dyn_cast<arith::CmpFOp>(use.getOwner()))
+        return compare.getPredicate() == arith::CmpFPredicate::OEQ &&
+               matchPattern(compare.getRhs(), m_NegInfFloat());
+      auto sum = dyn_cast<math::FmaOp>(use.getOwner());
+      if (!sum || use.getOperandNumber() != 0 || !matchPattern(sum.getB(), m_Constant()))
+        return false;
+      found.push_back(&sum.getBMutable());
+      return true;
+    });
   }
 
   bool isOutside(Value value) const {
@@ -134,11 +155,11 @@ private:
 
   /// c · (f · x) = (c · f) · x: the exponents carry f, so that no element is multiplied by it.
   void carry(Value factor, OpBuilder &builder) {
-    for (Operation *op : softmax) {
-      auto step = dyn_cast<tile::SoftmaxStepOp>(op);
-      OpOperand &operand =
-          step ? step.getFactorMutable() : cast<tile::FinishOp>(op).getFactorMutable();
-      operand.set(builder.createOrFold<arith::MulFOp>(loc, factor, operand.get()));
+    for (OpOperand *operand : factors) {
+      Value c = operand->get();
+      if (!isOutside(c)) // a constant of a map's body
+        c = builder.clone(*c.getDefiningOp())->getResult(0);
+      operand->set(builder.createOrFold<arith::MulFOp>(loc, factor, c));
     }
   }
 
@@ -189,9 +210,9 @@ private:
 
   tile::ScoreOp score;
   Location loc;
-  Operation *loop; ///< the score itself where it stands in none
-  Value source;    ///< the product of q and k of an element
-  SmallVector<Operation *> softmax;
+  Operation *loop;                  ///< the score itself where it stands in none
+  Value source;                     ///< the product of q and k of an element
+  SmallVector<OpOperand *> factors; ///< of the exponents; none where it is seen by others, too
 };
 
 struct TileLowerScores : impl::TileLowerScoresBase<TileLowerScores> {

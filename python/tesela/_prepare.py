@@ -46,6 +46,8 @@ class Request:
         kv_length: keys; None: as length.
         device: "host", "cuda" or "cuda:1"; None: the first GPU, else the host.
         gradients: whether training needs the kernel of the gradients, too.
+        deterministic: whether that gives the same bits in each launch, as PyTorch asks for by
+            ``torch.use_deterministic_algorithms(True)``.
     """
 
     variant: Variant | str | Any
@@ -56,6 +58,7 @@ class Request:
     kv_length: int | None = None
     device: str | None = None
     gradients: bool = False
+    deterministic: bool = False
 
 
 class Preparation:
@@ -131,7 +134,8 @@ def prepare(
         variant = as_variant(request.variant)
         _, constants = variant._arguments({})
         keys = request.length if request.kv_length is None else request.kv_length
-        for algorithm in ("forward", "backward")[: 1 + request.gradients]:
+        backward = "backward" if request.deterministic else "backward_fast"
+        for algorithm in ("forward", backward)[: 1 + request.gradients]:
             kernel = variant._kernel(
                 input_type(request.dtype),
                 request.head_dim,

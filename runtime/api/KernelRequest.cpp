@@ -6,6 +6,7 @@
 
 #include "api/State.h"
 #include "artifact/Digest.h"
+#include "assemble/BestAttempt.h"
 #include "events/ProfilerRange.h"
 #include "frontend/Parser.h"
 
@@ -230,11 +231,8 @@ private:
     }
     origin = KernelInfo::Origin::compiled;
     ++context.compileCount;
-    Result<Artifact> assembled = compileAndAssemble();
-    Result<std::shared_ptr<const LoadedKernel>> kernel =
-        assembled ? load(*assembled) : assembled.error();
-    if (assembled)
-      stages.emplace_back("load", watch.lap());
+    stages.clear();
+    Result<std::shared_ptr<const LoadedKernel>> kernel = compileAndLoad();
     if (context.events->wantsEvents()) {
       Event finished = std::move(started);
       finished.kind = Event::Kind::compileFinished;
@@ -242,26 +240,34 @@ private:
       for (const auto &[stage, milliseconds] : stages)
         finished.milliseconds += milliseconds;
       if (kernel)
-        finished.bytes = int64_t(assembled->code.size());
+        finished.bytes = int64_t(compiled->code.size());
       else
         finished.failure = kernel.error();
       context.events->emit(finished);
     }
-    if (assembled)
-      compiled = std::move(*assembled);
     return kernel;
   }
 
-  Result<Artifact> compileAndAssemble() {
+  Result<std::shared_ptr<const LoadedKernel>> compileAndLoad() {
     CompileTimes times;
-    Result<Artifact> compiled = tesela::compile(specification, &times, limits);
+    auto assembleAndLoad = [&](Artifact artifact) -> Result<std::shared_ptr<const LoadedKernel>> {
+      watch.lap();
+      Result<Artifact> assembled = specification.target.kind == Target::Kind::host
+                                       ? Result<Artifact>(std::move(artifact))
+                                       : context.backend->assemble(std::move(artifact), limits);
+      if (specification.target.kind != Target::Kind::host)
+        times.stages.emplace_back("assemble", watch.lap());
+      if (!assembled)
+        return assembled.error();
+      Result<std::shared_ptr<const LoadedKernel>> kernel = load(*assembled);
+      times.stages.emplace_back("load", watch.lap());
+      compiled = std::move(*assembled);
+      return kernel;
+    };
+    auto kernel = bestAttempt<std::shared_ptr<const LoadedKernel>>(specification, &times, limits,
+                                                                   assembleAndLoad);
     stages = std::move(times.stages);
-    watch.lap();
-    if (!compiled || specification.target.kind == Target::Kind::host)
-      return compiled;
-    Result<Artifact> assembled = context.backend->assemble(std::move(*compiled), limits);
-    stages.emplace_back("assemble", watch.lap());
-    return assembled;
+    return kernel;
   }
 };
 

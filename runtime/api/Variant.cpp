@@ -5,7 +5,7 @@
 #include "tesela/Variant.h"
 
 #include "api/State.h"
-#include "assemble/Ptxas.h"
+#include "assemble/BestAttempt.h"
 #include "frontend/Parser.h"
 #include "system/UnfinishedWork.h"
 
@@ -135,13 +135,13 @@ static Result<std::string> emitCubin(const KernelSpecification &specification) {
                  "a cubin needs the program ptxas, which is neither on PATH nor in "
                  "$CUDA_HOME/bin nor in /usr/local/cuda/bin: install CUDA's package "
                  "cuda-nvcc, or choose the stage ptx");
-  Result<std::string> ptx = emit(specification, Stage::ptx);
-  if (!ptx)
-    return ptx.error();
-  Result<Assembled> assembled = ptxas->assemble(*ptx, specification.target.sm);
-  if (!assembled)
-    return assembled.error();
-  return std::move(assembled->cubin);
+  auto assemble = [&](const Artifact &artifact) -> Result<std::string> {
+    Result<Assembled> assembled = ptxas->assemble(artifact.code, specification.target.sm);
+    if (!assembled)
+      return assembled.error();
+    return std::move(assembled->cubin);
+  };
+  return bestAttempt<std::string>(specification, /*times=*/nullptr, /*limits=*/{}, assemble);
 }
 
 Result<std::string> emitStage(const KernelOptions &options, std::string_view stage) {

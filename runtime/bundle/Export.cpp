@@ -4,7 +4,7 @@
 //===----------------------------------------------------------------------===//
 #include "api/State.h"
 #include "artifact/Digest.h"
-#include "assemble/Ptxas.h"
+#include "assemble/BestAttempt.h"
 #include "bundle/CLauncher.h"
 #include "bundle/CNames.h"
 #include "bundle/CodeReach.h"
@@ -68,23 +68,23 @@ static Result<Compiled> compileFor(const BundleOptions &options, const std::stri
   Result<KernelSpecification> specification = makeSpecification(kernel, target);
   if (!specification)
     return specification.error();
-  Result<Artifact> artifact = compile(*specification);
-  if (!artifact)
-    return artifact.error();
-  if (artifact->format == CodeFormat::hostObject)
-    return Compiled{std::move(*artifact), hostFeatures()};
-  std::string architecture = assemblerTarget(artifact->code, specification->target.sm);
-  if (ptxas) {
-    Result<Assembled> assembled = ptxas->assemble(artifact->code, specification->target.sm);
-    if (assembled) {
-      artifact->code = std::move(assembled->cubin);
-      artifact->format = CodeFormat::cubin;
-      artifact->resources = assembled->resources;
-    } else if (assembled.code() != Code::unsupported) { // too old for the GPU: it is the driver's
-      return assembled.error();
+  auto assemble = [&](Artifact artifact) -> Result<Compiled> {
+    if (artifact.format == CodeFormat::hostObject)
+      return Compiled{std::move(artifact), hostFeatures()};
+    std::string architecture = assemblerTarget(artifact.code, specification->target.sm);
+    if (ptxas) {
+      Result<Assembled> assembled = ptxas->assemble(artifact.code, specification->target.sm);
+      if (assembled) {
+        artifact.code = std::move(assembled->cubin);
+        artifact.format = CodeFormat::cubin;
+        artifact.resources = assembled->resources;
+      } else if (assembled.code() != Code::unsupported) { // too old for the GPU: it is the driver's
+        return assembled.error();
+      }
     }
-  }
-  return Compiled{std::move(*artifact), std::move(architecture)};
+    return Compiled{std::move(artifact), std::move(architecture)};
+  };
+  return bestAttempt<Compiled>(*specification, /*times=*/nullptr, /*limits=*/{}, assemble);
 }
 
 static BundleTarget describe(const Compiled &compiled, const std::string &bytes) {

@@ -4,6 +4,7 @@
 //===----------------------------------------------------------------------===//
 #include "check/Compare.h"
 #include "check/Elements.h"
+#include "check/Roundoff.h"
 #include "check/RowSample.h"
 
 #include <fmt/format.h>
@@ -15,29 +16,6 @@
 namespace tesela {
 
 namespace {
-
-double unitRoundoff(ElementType type) {
-  switch (type) {
-  case ElementType::bf16:
-    return 0x1p-8;
-  case ElementType::f16:
-    return 0x1p-11;
-  default:
-    return 0x1p-24;
-  }
-}
-
-/// Half the distance of the type's subnormal numbers: what rounding one costs.
-double subnormalRoundoff(ElementType type) {
-  switch (type) {
-  case ElementType::bf16:
-    return 0x1p-134;
-  case ElementType::f16:
-    return 0x1p-25;
-  default:
-    return 0x1p-150;
-  }
-}
 
 /// ref + 0.3 - 0.3, every step rounded to `type`.
 float throughOffset(ElementType type, double ref) {

@@ -11,6 +11,7 @@
 #include "api/State.h"
 #include "check/Elements.h"
 #include "check/ReferenceInputs.h"
+#include "check/Roundoff.h"
 #include "frontend/Constants.h"
 #include "host/ThreadPool.h"
 #include "tesela/compiler/Gradient.h"
@@ -156,6 +157,8 @@ private:
   GradientReference &result;
   const RowsInFloat q, k, v, dO;
   std::vector<Row> rows;
+  /// Four units of a size are allowed (Check.h): that of a number whose rounding costs so much.
+  const double leastSize = subnormalRoundoff(forward.type) / (4 * unitRoundoff(forward.type));
 
   bool isF32() const { return forward.type == ElementType::f32; }
 
@@ -186,7 +189,9 @@ private:
     terms.p = weight * P;
     // Four units of the size are allowed (Check.h), so a quarter is one unit.
     double size = isF32() ? P * (1 + (std::fabs(t) + std::fabs(L)) / 4) : P;
-    terms.sizeOfP = weight * size;
+    // What is left of P and dS below the type's normal numbers is rounded by half a subnormal step.
+    double least = P == 0 || isF32() ? 0 : leastSize;
+    terms.sizeOfP = weight * std::max(size, least);
     double preciseP = baseT == -HUGE_VALF ? 0 : std::exp(double(baseT) - double(float(L)));
     terms.baseP = weight * roundTo(forward.type, float(preciseP));
     double dP = weight * dot(given, ofV, dO.dim);
@@ -199,7 +204,8 @@ private:
     terms.baseDs = scale * roundTo(forward.type, float(baseDs));
     double ofTerm =
         isF32() ? weight * dotOfMagnitudes(given, ofV, dO.dim) : std::fabs(dP - each.delta);
-    terms.size = P == 0 ? 0 : scale * size * std::fabs(slope) * (ofTerm + each.size);
+    double ofDs = size * std::fabs(slope) * (ofTerm + each.size);
+    terms.size = P == 0 ? 0 : scale * std::max(ofDs, least);
     return true;
   }
 

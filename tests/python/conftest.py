@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -22,3 +23,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """This process' part, number TESELA_TEST_SHARD of TESELA_TEST_SHARDS; see scripts/gpu."""
     shards = int(os.environ.get("TESELA_TEST_SHARDS", "1"))
     items[:] = items[int(os.environ.get("TESELA_TEST_SHARD", "0")) :: shards]
+
+
+@pytest.fixture
+def same_bits() -> Iterator[None]:
+    """PyTorch's switch: a launch of the gradients gives the same bits each time."""
+    torch = pytest.importorskip("torch")
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    yield
+    torch.use_deterministic_algorithms(False)

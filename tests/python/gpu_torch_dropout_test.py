@@ -55,6 +55,7 @@ def test_probabilities(probability: float) -> None:
     check_both_passes(CASES[1], dense, probability, SEED, WORDS)
 
 
+@pytest.mark.usefixtures("same_bits")
 def test_the_same_bits() -> None:
     dense = on_gpu(queries=700, keys=700, head_dim=128)
     grad = torch.ones_like(dense[0])
@@ -77,6 +78,7 @@ def test_generators(device: str) -> None:
     assert not torch.equal(first, second)
 
 
+@pytest.mark.usefixtures("same_bits")
 def test_each_replay_of_a_graph_drops_other_pairs() -> None:
     """The state is drawn in the graph, from PyTorch's generator."""
     given = leaves(*on_gpu(queries=300, keys=300))
@@ -158,6 +160,7 @@ def test_compiled_step(mode: str) -> None:
     assert not torch.equal(totals[-1], totals[-2])
 
 
+@pytest.mark.usefixtures("same_bits")
 def test_checkpointing_drops_the_same_pairs() -> None:
     dense = on_gpu(queries=300, keys=300)
     grad = torch.ones_like(dense[0])

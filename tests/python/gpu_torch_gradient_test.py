@@ -116,6 +116,7 @@ def test_merged_parts_of_the_keys() -> None:
     )
 
 
+@pytest.mark.usefixtures("same_bits")
 def test_zeros_of_the_logarithms_give_the_same_bits() -> None:
     given = leaves(*on_gpu(queries=515, keys=300, head_dim=128))
     out, lse = tesela.attention(*given, "causal", return_lse=True)
@@ -134,6 +135,7 @@ def test_without_pairs() -> None:
     assert (dk == 0).all() and (dv == 0).all()
 
 
+@pytest.mark.usefixtures("same_bits")
 @pytest.mark.parametrize("name", ["transposed", "columns first", "unaligned", "padded", "expanded"])
 def test_strides_of_the_gradient(name: str) -> None:
     q, k, v = on_gpu(queries=300, keys=200)
@@ -155,6 +157,7 @@ def test_strides_of_the_gradient(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["causal", "documents_causal", "relative_bias"])
+@pytest.mark.usefixtures("same_bits")
 def test_a_hundred_launches_have_the_same_bits(name: str) -> None:
     """On two streams, with other work on the device meanwhile."""
     case = next(each for each in CASES if each.name == name)
@@ -181,6 +184,7 @@ def test_a_hundred_launches_have_the_same_bits(name: str) -> None:
         assert all(map(torch.equal, found, first)), f"launch {turn} has other bits"
 
 
+@pytest.mark.usefixtures("same_bits")
 def test_graphed_step() -> None:
     q, k, v = on_gpu(queries=300, keys=300)
 
@@ -198,6 +202,7 @@ def test_graphed_step() -> None:
         assert all(map(torch.equal, actual, wanted))
 
 
+@pytest.mark.usefixtures("same_bits")
 def test_streams() -> None:
     """The backward pass is on the stream of the forward pass."""
     q, k, v = on_gpu(queries=500, keys=500)
@@ -218,7 +223,7 @@ def test_streams() -> None:
 
 
 def test_memory() -> None:
-    """Kept: the result and the logarithms. During the backward pass: D, and nothing of Sq * Sk."""
+    """Kept: the result and the logarithms. In the backward pass: L, D and sums of dq."""
     q, k, v = on_gpu(queries=8192, keys=8192, batch=1)
     given, grad = leaves(q, k, v), gradient_of(q, v)
     torch.autograd.grad(tesela.attention(*given, "causal"), given, grad)
@@ -233,7 +238,7 @@ def test_memory() -> None:
     found = torch.autograd.grad(out, given, grad)
     torch.cuda.synchronize()
     results = sum(each.numel() * 2 for each in found)
-    assert torch.cuda.max_memory_allocated() - base <= results + rows + (1 << 20)
+    assert torch.cuda.max_memory_allocated() - base <= results + 2 * rows + q.numel() * 4 + (1 << 20)
 
 
 @pytest.mark.parametrize("mode", ["default", "reduce-overhead"])

@@ -500,6 +500,19 @@ def test_second_gradients_are_refused() -> None:
         torch.vmap(torch.func.grad(lambda q: torch.func.grad(loss)(q, k, v).sum()))(q[None])
 
 
+def test_the_same_bits_have_a_kernel_of_their_own() -> None:
+    variant = tesela.variant("attention switched() { mask = q >= k + 3 }")
+    given = leaves(*inputs())
+    torch.use_deterministic_algorithms(True)
+    try:
+        tesela.attention(*given, variant).sum().backward()
+    finally:
+        torch.use_deterministic_algorithms(False)
+    assert {key[5] for key in variant._program.kernels} == {"forward", "backward"}
+    tesela.attention(*given, variant).sum().backward()
+    assert {key[5] for key in variant._program.kernels} == {"forward", "backward", "backward_fast"}
+
+
 def test_gradients_compile_beside_the_forward_pass() -> None:
     """What the backward pass will need is asked for before the forward pass is computed."""
 
@@ -509,18 +522,18 @@ def test_gradients_compile_beside_the_forward_pass() -> None:
     q, k, v = inputs()
     plain = tesela.variant("attention early() { mask = q >= k + 2 }")
     tesela.attention(q, k, v, plain)
-    assert "backward" not in algorithms(plain)
+    assert "backward_fast" not in algorithms(plain)
     with torch.no_grad():
         tesela.attention(*leaves(q, k, v), plain)
-    assert "backward" not in algorithms(plain)
+    assert "backward_fast" not in algorithms(plain)
     out = tesela.attention(*leaves(q, k, v), plain)
-    assert "backward" in algorithms(plain)
+    assert "backward_fast" in algorithms(plain)
     out.sum().backward()
 
     sloped = tesela.variant("attention early(w: f32[H]) { score = s * w[h] + 2 }")
     weight = torch.rand(6, requires_grad=True)
     out = tesela.attention(q, k, v, sloped, w=weight)
-    assert "backward" not in algorithms(sloped)
+    assert "backward_fast" not in algorithms(sloped)
     assert "backward_parameters" in algorithms(sloped)
     out.sum().backward()
     assert len(sloped._program.kernels) == 2  # the very kernel that was made

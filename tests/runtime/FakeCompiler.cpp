@@ -155,6 +155,22 @@ std::string compilerVersion(Target::Kind) { return "fake"; }
 
 void setTemplateFolder(const std::string &) {}
 
+struct CompileAttempts::State {
+  KernelSpecification specification;
+  bool hasMore = true;
+};
+
+CompileAttempts::CompileAttempts(const KernelSpecification &specification)
+    : state(new State{specification}) {}
+CompileAttempts::~CompileAttempts() = default;
+
+bool CompileAttempts::hasMore() const { return state->hasMore; }
+
+Result<Artifact> CompileAttempts::next(CompileTimes *times, const RequestLimits &limits) {
+  state->hasMore = false;
+  return compile(state->specification, times, limits);
+}
+
 Result<Artifact> compile(const KernelSpecification &specification, CompileTimes *times,
                          const RequestLimits &limits) {
   Result<Variant> variant = parseVariant(specification.variantText, specification.variantFile);

@@ -156,6 +156,30 @@ void KernelLowering::lowerWrite(pipe::WriteOp op) {
   int64_t rowBytes = buffer.getPanels() ? 8 * chunkBytes : buffer.getRowBytes();
   // From 8 chunks of a row to the next 8.
   int64_t eightChunks = buffer.getPanels() ? buffer.getRows() * rowBytes : 8 * chunkBytes;
+  auto pairOf = [&](int64_t strip, int64_t group, int64_t half) {
+    return pairs[(strip * shape.groups() + group) * 2 + half];
+  };
+  // Chips whose kernels have consumers have stmatrix.
+  if (consumers > 0 && shape.groups() % 2 == 0 && rowBytes % (8 * chunkBytes) == 0) {
+    auto both = [&](Value a, int64_t bits) -> Value {
+      return arith::AndIOp::create(builder, loc, a, constant(bits));
+    };
+    // A lane gives the address of one row of the four matrices: of row lane mod 16 of the strip, in
+    // the first or the second of two groups.
+    Value row = both(lane, 15), group = arith::ShRUIOp::create(builder, loc, lane, constant(4));
+    Value place = arith::XOrIOp::create(builder, loc, group, both(row, 7));
+    Value inStrip = add(arith::ShLIOp::create(builder, loc, warp, constant(4)), row);
+    Value base = add(multiply(inStrip, constant(rowBytes)), multiply(place, constant(chunkBytes)));
+    base = add(ptx().pinned(base), stageAddress(op.getBuffer(), valueOf(op.getStage())));
+    for (int64_t group = 0; group < shape.groups(); group += 2) {
+      Value address = arith::XOrIOp::create(builder, loc, base, constant((group % 8) * chunkBytes));
+      for (int64_t strip = 0; strip < shape.strips; ++strip)
+        ptx().storeMatrices(address, shape.firstRow(strip) * rowBytes + (group / 8) * eightChunks,
+                            {pairOf(strip, group, 0), pairOf(strip, group, 1),
+                             pairOf(strip, group + 1, 0), pairOf(strip, group + 1, 1)});
+    }
+    return;
+  }
   Value firstRow = ptx().pinned(this->firstRow), firstColumn = ptx().pinned(this->firstColumn);
   Value base = stageAddress(op.getBuffer(), valueOf(op.getStage()));
   base = add(base, multiply(firstRow, constant(rowBytes)));
@@ -170,7 +194,7 @@ void KernelLowering::lowerWrite(pipe::WriteOp op) {
       for (int64_t half = 0; half < 2; ++half) {
         int64_t row = shape.firstRow(strip) + 8 * half;
         int64_t offset = row * rowBytes + (group / 8) * eightChunks;
-        ptx().storeShared(address, offset, pairs[(strip * shape.groups() + group) * 2 + half]);
+        ptx().storeShared(address, offset, pairOf(strip, group, half));
       }
   }
 }

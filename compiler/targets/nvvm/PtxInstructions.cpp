@@ -86,6 +86,14 @@ Values PtxInstructions::loadMatrices(Value base, int64_t offset, bool transposed
               /*hasSideEffects=*/true);
 }
 
+void PtxInstructions::storeMatrices(Value base, int64_t offset, ValueRange x) {
+  SmallVector<Value> operands = {base};
+  operands.append(x.begin(), x.end());
+  emit({}, operands,
+       "stmatrix.sync.aligned.m8n8.x4.shared.b16 " + address(0, offset) + ", {$1,$2,$3,$4};",
+       "r,r,r,r,r,~{memory}", /*hasSideEffects=*/true);
+}
+
 void PtxInstructions::copyAsync(Value base, int64_t offset, Value global, Value bytes) {
   std::string text = "cp.async.cg.shared.global " + address(0, offset) + ", [$1], 16, $2;";
   emit({}, {base, global, bytes}, text, "r,l,r,~{memory}", /*hasSideEffects=*/true);

@@ -39,6 +39,10 @@ public:
   /// t gives the address of row t mod 8 of matrix t / 8.
   Values loadMatrices(mlir::Value address, int64_t offset, bool transposed);
 
+  /// Four 8×8 matrices of 16-bit elements, i32 each, to shared memory (9.7.14 stmatrix, sm_90 on):
+  /// lane t gives the address of row t mod 8 of matrix t / 8.
+  void storeMatrices(mlir::Value address, int64_t offset, mlir::ValueRange x);
+
   /// 16 bytes from global to shared memory, of which the first `bytes` (i32, 0 or 16) are read and
   /// the rest become zeros (9.7.9 cp.async).
   void copyAsync(mlir::Value address, int64_t offset, mlir::Value global, mlir::Value bytes);

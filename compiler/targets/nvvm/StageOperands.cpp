@@ -63,12 +63,15 @@ struct PipeStageOperands : impl::PipeStageOperandsBase<PipeStageOperands> {
         pipe::BufferType::get(&getContext(), stages, type.getExtent(0), type.getExtent(1),
                               type.getElementType(), /*panels=*/hasRoles);
     Value buffer = pipe::AllocOp::create(top, loc, bufferType, Value(), IntegerAttr());
+    if (stages > 1) // none reads this stage: write as soon as the tile is there
+      builder.setInsertionPointAfter(tile.getDefiningOp());
     Value stage = arith::ConstantIntOp::create(builder, loc, stages > 1 ? stages : 0, 32);
     if (stages > 1)
       stage = arith::RemUIOp::create(builder, loc, count, stage);
     else
       pipe::BarrierOp::create(builder, loc); // all have read what stood there
     pipe::WriteOp::create(builder, loc, tile, buffer, stage);
+    builder.setInsertionPoint(first);
     pipe::BarrierOp::create(builder, loc);
     Value slot = pipe::SlotOp::create(
         builder, loc, type.withEncoding(pipe::SharedAttr::get(&getContext())), buffer, stage);

@@ -4,6 +4,9 @@
 
 from __future__ import annotations
 
+import os
+import re
+
 from tesela import _native
 from tesela._errors import InvalidVariantError, UnsupportedError
 from tesela._variant import Variant
@@ -21,6 +24,12 @@ def constants_text(constants: tuple[tuple[str, float], ...]) -> str:
 def _constants(text: str) -> tuple[tuple[str, float], ...]:
     pairs = (each.partition("=") for each in text.split(",") if each)
     return tuple((name, float(value)) for name, _, value in pairs)
+
+
+def _wants_same_bits() -> bool:
+    """Whether XLA was asked for results that are the same in each run."""
+    flags = r"--xla_gpu_(deterministic_ops|exclude_nondeterministic_ops)(=true|=1)?(\s|$)"
+    return re.search(flags, os.environ.get("XLA_FLAGS", "")) is not None
 
 
 def find(
@@ -49,7 +58,8 @@ def find(
         device: the host or CUDA's ordinal.
         queries: Sq.
         keys: Sk.
-        algorithm: "forward" or "backward".
+        algorithm: "forward" or "backward"; the latter is the faster one of the library's two unless
+            XLA is asked for the same bits in each run.
         drops: whether calls have dropout.
     """
     if scalars:
@@ -65,7 +75,8 @@ def find(
     if drops:
         variant = variant._dropping({})
     kernel = variant._kernel(
-        input_type, head_dim_qk, head_dim_v, device, _constants(constants), algorithm
+        *(input_type, head_dim_qk, head_dim_v, device, _constants(constants)),
+        "backward_fast" if algorithm == "backward" and not _wants_same_bits() else algorithm,
     )
     address = kernel.address(queries, keys)
     _found.append(kernel)

@@ -57,21 +57,23 @@ struct KernelOptions {
   /// left out. Every set of values is a kernel of its own, compiled and cached apart.
   std::vector<ScalarArgument> constants;
   /// Whether launches drop pairs of queries and keys at random: of attention and of its gradients
-  /// ("backward", "backward_fused", "backward_parameters"). A launch's scalars are then also those
+  /// ("backward" and its kin). A launch's scalars are then also those
   /// of dropoutScalars().
   bool dropout = false;
   /// Empty: the context's device. Else an older one that the device can run, as
   /// "sm_80" on an sm_90.
   std::string target;
-  /// The template: attention; "backward", its gradients; "forward_split", attention over parts of
-  /// the keys; "forward_ragged", over sequences of different lengths; "forward_paged", over keys in
-  /// pages; "forward_e4m3", over keys and values of 8 bits; "combine" and
-  /// "matmul"; or a file NAME.mlir of useTemplateFolder's. The files in templates/ say what each
-  /// computes. The tensors of a launch are those that it declares (LaunchArguments::tensors). All
-  /// but attention may do without a variant where they have no score and no mask. Tuned schedules
-  /// are of attention and "backward", references too (Check.h).
+  /// The template: attention; "backward", its gradients, with the same bits in each launch;
+  /// "backward_fused", the same with fewer products and sums of dq in no fixed order;
+  /// "backward_fast", the faster one of the two on the target; "forward_in_parts", attention whose
+  /// keys are split among work items (docs/serving.md); "forward_e4m3", over keys and values of 8
+  /// bits; "merge", of the results of parts of the keys; "matmul"; or
+  /// a file NAME.mlir of useTemplateFolder's. The files in templates/ say what each computes. The
+  /// tensors of a launch are those that it declares (LaunchArguments::tensors). All but attention
+  /// may do without a variant where they have no score and no mask. Tuned schedules are of
+  /// attention and "backward", references too (Check.h).
   std::string algorithm = "forward";
-  /// Values of the template's own parameters, as "name=value": "columns=64", "output=bf16".
+  /// Of the template's parameters, "columns=64"; and where sequences lie (docs/serving.md).
   std::vector<std::string> bindings = {};
 };
 

@@ -14,6 +14,7 @@
 #include "tesela/compiler/Artifact.h"
 
 #include <array>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -25,8 +26,13 @@ namespace tesela {
 inline constexpr const char *forwardAlgorithm = "forward";
 /// That of attention whose keys are split among work items.
 inline constexpr const char *partsAlgorithm = "forward_in_parts";
-/// That of its gradients.
+/// Those of its gradients: with the same bits in each launch; with fewer products, and sums of dQ
+/// in no fixed order.
 inline constexpr const char *backwardAlgorithm = "backward";
+inline constexpr const char *fusedBackwardAlgorithm = "backward_fused";
+/// The faster one of the two on the target: no template, but a choice between them that is made
+/// when the kernels are lowered.
+inline constexpr const char *fastBackwardAlgorithm = "backward_fast";
 
 /// The bindings that every template has: where its sequences lie, and at which positions. With
 /// keys=paged also page.
@@ -36,7 +42,7 @@ inline constexpr std::array<std::string_view, 3> placeBindings = {"queries", "ke
 /// strides, scale, scalars, captures) is an argument of the launch.
 struct KernelSpecification {
   /// The name of a template: templates/forward.mlir, matmul.mlir, merge.mlir; or that of a file
-  /// in the folder that setTemplateFolder names.
+  /// in the folder that setTemplateFolder names; or `backward_fast`.
   std::string algorithm = forwardAlgorithm;
   /// The values of the template's parameters that do not follow from the fields below (d_qk, d_v,
   /// input) or from the schedule, as "name=value": "columns=64", "output=bf16". And where sequences
@@ -100,6 +106,24 @@ struct CompileTimes {
 /// stage.
 Result<Artifact> compile(const KernelSpecification &specification, CompileTimes *times = nullptr,
                          const RequestLimits &limits = {});
+
+/// The ways to compile one specification, the fastest first: with warpgroup roles and without, with
+/// smaller blocks. compile() gives the first one that lowers. Whether the assembler lets products
+/// run side by side only the assembler knows: where it serialises a kernel, the next one is better.
+class CompileAttempts {
+public:
+  explicit CompileAttempts(const KernelSpecification &specification);
+  ~CompileAttempts();
+
+  /// compile() of the first attempt that lowers, behind what was given before. Call it where
+  /// hasMore().
+  Result<Artifact> next(CompileTimes *times = nullptr, const RequestLimits &limits = {});
+  bool hasMore() const;
+
+private:
+  struct State;
+  std::unique_ptr<State> state;
+};
 
 /// The program after one stage, as text ("object" is binary).
 enum class Stage { attn, tile, pipe, llvm, ptx, object };

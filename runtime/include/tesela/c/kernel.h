@@ -42,7 +42,7 @@ typedef struct tesela_kernel_options {
   const char *variant;      /* the text, `attention name(...) { ... }`; NULL: see `algorithm` */
   const char *variant_file; /* its name in messages; NULL: "variant" */
   tesela_type input_type;   /* of q, k, v and o: bf16, f16, or f32 (host only) */
-  int head_dim_qk;          /* a multiple of 8 up to 256, as head_dim_v; 0: the algorithm has none */
+  int head_dim_qk; /* a multiple of 8 up to 256, as head_dim_v; 0: the algorithm has none */
   int head_dim_v;
   const char *schedule; /* NULL: chosen by the library */
   /* How many keys launches tend to have; 0: not known, or many. A kernel is right for every length.
@@ -62,15 +62,17 @@ typedef struct tesela_kernel_options {
    * these, if there is one, for all launches; without, each launch has the tuned one for its own
    * sizes, if there is one. */
   const tesela_sizes *sizes;
-  /* What to compute of the variant: NULL or "forward", attention; "backward", its gradients;
-   * "forward_split", "forward_ragged", "forward_paged" and "forward_e4m3"; "combine" and "matmul",
-   * which need no variant; or a template of tesela_use_template_folder's. Each declares tensors of
-   * its own, which tesela_launch_tensors takes (see docs/runtime.md). */
+  /* What to compute of the variant: NULL or "forward", attention; "backward", its gradients, with
+   * the same bits in each launch; "backward_fused", the same with fewer products and sums of dq in
+   * no fixed order; "backward_fast", the faster one of the two on the target; "forward_in_parts",
+   * with split keys (docs/serving.md); "forward_e4m3"; "merge" and "matmul", which need no
+   * variant; or a template of tesela_use_template_folder's. Each declares tensors of its own, which
+   * tesela_launch_tensors takes (see docs/runtime.md). */
   const char *algorithm;
-  const char *const *bindings; /* of the template's own parameters, as "page=64" */
+  const char *const *bindings; /* the template's; where sequences lie (docs/serving.md) */
   size_t binding_count;
-  /* Not 0: launches drop pairs of queries and keys at random, of "forward", "backward",
-   * "backward_fused" and "backward_parameters". Which pairs follows from a seed and an offset of 64
+  /* Not 0: launches drop pairs of queries and keys at random, of "forward" and of its
+   * gradients. Which pairs follows from a seed and an offset of 64
    * bits alone, so that both passes drop the same ones (docs/numerics.md). A launch's parameters
    * are then also the scalars
    * "dropout.p", the probability, in [0, 1]; "dropout.seed" and "dropout.seed_high", the seed's
@@ -101,9 +103,9 @@ TESELA_API tesela_code tesela_emit_stage(const tesela_kernel_options *options, c
  * again. For those who write templates. Holds for the whole process. */
 TESELA_API tesela_code tesela_use_template_folder(const char *folder);
 
-/* The ptxas that assembles kernels for GPUs from now on, in contexts that are made then; NULL or "":
- * the one on PATH, in $CUDA_HOME/bin or in /usr/local/cuda/bin again. TESELA_NOT_FOUND where there
- * is no program at `path`. Holds for the whole process. */
+/* The ptxas that assembles kernels for GPUs from now on, in contexts that are made then; NULL or
+ * "": the one on PATH, in $CUDA_HOME/bin or in /usr/local/cuda/bin again. TESELA_NOT_FOUND where
+ * there is no program at `path`. Holds for the whole process. */
 TESELA_API tesela_code tesela_use_ptxas(const char *path);
 
 typedef enum tesela_origin TESELA_AS_INT {
@@ -247,14 +249,14 @@ typedef struct tesela_tensor_arguments {
   const tesela_tensor *v;
   const tesela_tensor *o;
   const tesela_tensor *lse; /* NULL, or a tensor without an address: not written */
-  double scale; /* as in tesela_launch_arguments, and so is the rest */
+  double scale;             /* as in tesela_launch_arguments, and so is the rest */
   const tesela_parameter *parameters;
   size_t parameter_count;
   int captures_unchanged;
   void *workspace;
   size_t workspace_bytes;
-  /* Of an algorithm that declares others than q, k, v, o and lse: these. Then those five may be NULL
-   * where it does not declare them. */
+  /* Of an algorithm that declares others than q, k, v, o and lse: these. Then those five may be
+   * NULL where it does not declare them. */
   const tesela_named_tensor *tensors;
   size_t tensor_count;
   /* What no tensor tells: of sequences of different lengths the longest ones, or more. */
@@ -275,9 +277,10 @@ TESELA_API tesela_code tesela_check_tensors(const tesela_kernel *kernel,
 TESELA_API tesela_code tesela_kernel_workspace_bytes_of_tensors(
     const tesela_kernel *kernel, const tesela_tensor_arguments *arguments, size_t *bytes);
 
-/* Writes to *is_captured whether a launch of the kernel on `stream` would now become part of a graph
- * (1) or run (0; always on the host). Memory that is given back when the call has been made is no
- * workspace for a graph, which runs later: leave workspace NULL there, and the graph owns memory. */
+/* Writes to *is_captured whether a launch of the kernel on `stream` would now become part of a
+ * graph (1) or run (0; always on the host). Memory that is given back when the call has been made
+ * is no workspace for a graph, which runs later: leave workspace NULL there, and the graph owns
+ * memory. */
 TESELA_API tesela_code tesela_kernel_is_captured(const tesela_kernel *kernel, void *stream,
                                                  int *is_captured);
 

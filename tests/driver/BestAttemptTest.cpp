@@ -1,0 +1,95 @@
+//===----------------------------------------------------------------------===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#include "assemble/BestAttempt.h"
+
+#include <gtest/gtest.h>
+
+using namespace tesela;
+
+namespace {
+
+KernelSpecification gradients(const char *algorithm) {
+  KernelSpecification specification;
+  specification.algorithm = algorithm;
+  specification.variantText = "attention causal() { mask = q >= k }";
+  specification.headDimQk = specification.headDimV = 64;
+  specification.target = *Target::parse("sm_90");
+  return specification;
+}
+
+bool hasRoles(const Artifact &artifact) {
+  return artifact.schedule.find("consumers = 2") != std::string::npos;
+}
+
+TEST(BestAttempt, AKernelThatIsSerialisedWithRolesHasNone) {
+  int calls = 0;
+  Result<Artifact> best = bestAttempt<Artifact>(
+      gradients("backward"), nullptr, {}, [&](Artifact artifact) -> Result<Artifact> {
+        EXPECT_EQ(hasRoles(artifact), calls++ == 0);
+        if (hasRoles(artifact))
+          return Error(Code::defect, "ptxas serialises the kernel: (C7512)");
+        return artifact;
+      });
+  ASSERT_TRUE(best.ok()) << best.error().message();
+  EXPECT_FALSE(hasRoles(*best));
+  EXPECT_EQ(calls, 2);
+}
+
+TEST(BestAttempt, OtherErrorsOfTheAssemblerAreTold) {
+  int calls = 0;
+  Result<Artifact> best = bestAttempt<Artifact>(gradients("backward"), nullptr, {},
+                                                [&](const Artifact &) -> Result<Artifact> {
+                                                  ++calls;
+                                                  return Error(Code::defect, "no such opcode");
+                                                });
+  ASSERT_FALSE(best.ok());
+  EXPECT_EQ(best.error().message(), "no such opcode");
+  EXPECT_EQ(calls, 1);
+}
+
+TEST(BestAttempt, WhereAllAreSerialisedTheErrorSaysSo) {
+  Result<Artifact> best = bestAttempt<Artifact>(
+      gradients("backward"), nullptr, {},
+      [&](const Artifact &) -> Result<Artifact> { return Error(Code::defect, "(C7512)"); });
+  ASSERT_FALSE(best.ok());
+  EXPECT_EQ(best.error().message(), "(C7512)");
+}
+
+TEST(BestAttempt, FastGradientsAreFusedWhereTheyHaveRoles) {
+  auto kernelsOf = [](const KernelSpecification &specification) {
+    Result<Artifact> artifact = compile(specification);
+    EXPECT_TRUE(artifact.ok()) << artifact.error().message();
+    return artifact.ok() ? *artifact : Artifact();
+  };
+  // The sums of dQ are the fused template's alone.
+  auto isFused = [](const Artifact &artifact) {
+    return artifact.code.find("red.async.bulk") != std::string::npos ||
+           artifact.code.find("cp.reduce.async.bulk") != std::string::npos;
+  };
+  Artifact fast = kernelsOf(gradients("backward_fast"));
+  EXPECT_TRUE(isFused(fast));
+  EXPECT_EQ(fast.code, kernelsOf(gradients("backward_fused")).code);
+
+  KernelSpecification older = gradients("backward_fast"), exact = gradients("backward");
+  older.target = exact.target = *Target::parse("sm_80");
+  EXPECT_EQ(kernelsOf(older).code, kernelsOf(exact).code);
+}
+
+TEST(BestAttempt, ParametersOfWideHeadsHaveSmallerBlocks) {
+  KernelSpecification wide = gradients("backward_parameters");
+  wide.variantText =
+      "attention alibi(slope: f32[H]) { mask = q >= k score = s + slope[h] * (k - q) }";
+  wide.headDimQk = wide.headDimV = 256;
+  wide.bindings = {"gradient=slope"};
+  for (auto [chip, limit] : {std::pair("sm_90", 232448), {"sm_80", 166912}, {"sm_89", 101376}}) {
+    wide.target = *Target::parse(chip);
+    Result<Artifact> artifact = compile(wide);
+    ASSERT_TRUE(artifact.ok()) << chip << ": " << artifact.error().message();
+    for (const Launch &launch : artifact->launches)
+      EXPECT_LE(launch.sharedBytes, limit) << chip << ", " << launch.kernel;
+  }
+}
+
+} // namespace
