@@ -4,6 +4,7 @@
 //===----------------------------------------------------------------------===//
 #include "tesela/compiler/Compile.h"
 
+#include <algorithm>
 #include <bit>
 #include <map>
 #include <set>
@@ -33,6 +34,13 @@ std::string KernelSpecification::canonicalText() const {
             std::to_string(std::bit_cast<uint64_t>(value));
   text += "\nvariant " + std::to_string(variantText.size()) + "\n" + variantText;
   return text;
+}
+
+bool KernelSpecification::isPlaced() const {
+  return std::ranges::any_of(bindings, [](const std::string &binding) {
+    std::string name = binding.substr(0, binding.find('='));
+    return std::ranges::find(placeBindings, name) != placeBindings.end();
+  });
 }
 
 double CompileTimes::total() const {

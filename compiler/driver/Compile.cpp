@@ -94,6 +94,7 @@ private:
   Status addGradientKernels();
   Status checkHooks();
   Status checkDropout();
+  Status placeViews();
   Status checkProducts();
   Status checkSharedBytes();
   Status checkLowerable();
@@ -321,6 +322,8 @@ Status Compilation::bind() {
                           "bind", Verify::always);
       !status)
     return status;
+  if (Status status = placeViews(); !status)
+    return status;
   if (Status status = checkProducts(); !status)
     return status;
   Result<Interface> declared = interfaceOf(kernels(), variant.parameters);
@@ -342,6 +345,22 @@ Status Compilation::bind() {
         passes.nest<tile::KernelOp>().addPass(createTileKeyRanges());
       },
       "variant");
+}
+
+/// Where queries and keys lie is the caller's choice, and so are errors of it.
+Status Compilation::placeViews() {
+  Places place = placesOf(specification);
+  Status status = run(
+      [&](OpPassManager &passes) {
+        passes.nest<tile::KernelOp>().addPass(
+            createTilePlaceViews({place.queries, place.keys, place.page, place.positions}));
+      },
+      "place", Verify::always);
+  if (!status && specification.isPlaced())
+    return Error(Code::invalidArgument,
+                 fmt::format("the bindings of the template '{}' do not fit: {}",
+                             specification.algorithm, messages));
+  return status;
 }
 
 Status Compilation::checkParameterBytes(const KernelSignature &signature) {

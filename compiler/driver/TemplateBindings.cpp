@@ -21,6 +21,24 @@ namespace tesela {
 
 static Error invalid(const std::string &message) { return Error(Code::invalidArgument, message); }
 
+Places placesOf(const KernelSpecification &specification) {
+  Places place;
+  for (const std::string &binding : specification.bindings) {
+    auto [name, value] = StringRef(binding).split('=');
+    if (name == "queries")
+      place.queries = value.str();
+    else if (name == "keys")
+      place.keys = value.str();
+    else if (name == "positions")
+      place.positions = value.str();
+    else if (name == "page" && value.getAsInteger(10, place.page))
+      place.page = -1; // no number
+  }
+  if (place.keys != "paged") // a parameter of the template's own
+    place.page = 0;
+  return place;
+}
+
 /// A number, or an element type.
 static bool isValue(StringRef text) {
   int64_t number;
@@ -69,9 +87,18 @@ Result<std::vector<std::string>> templateBindings(const KernelSpecification &spe
     if (!llvm::is_contained(bound, parameter))
       own.push_back(parameter);
 
+  std::vector<std::string> places;
+  bool isPaged = placesOf(specification).keys == "paged";
   for (const std::string &binding : specification.bindings) {
     if (!gradients.empty() && StringRef(binding).starts_with(gradientBinding))
       continue; // the gradients say what follows from it
+    if (std::string name = StringRef(binding).split('=').first.str();
+        llvm::is_contained(placeBindings, std::string_view(name)) || (name == "page" && isPaged)) {
+      if (llvm::is_contained(places, name))
+        return invalid(fmt::format("the parameter '{}' is bound twice: bind it once", name));
+      places.push_back(name);
+      continue;
+    }
     auto [name, value] = StringRef(binding).split('=');
     if (name.empty() || !isValue(value))
       return invalid(

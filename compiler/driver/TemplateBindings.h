@@ -14,6 +14,14 @@
 
 namespace tesela {
 
+/// The options of tile-place-views, by the bindings that every template has. The pass says what is
+/// wrong with a value.
+struct Places {
+  std::string queries = "dense", keys = "dense", positions = "begin";
+  int64_t page = 0;
+};
+Places placesOf(const KernelSpecification &specification);
+
 /// `name=value` for the parameters of `kernels`, as tile-bind takes them: those that follow from
 /// the specification's fields and from the `gradients` that are asked for, then its bindings. The
 /// schedule gives block_m, block_n and heads.

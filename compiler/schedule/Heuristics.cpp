@@ -98,7 +98,11 @@ Schedule roleHeuristic(const KernelSpecification &specification, const VariantTr
   isCostly |= variant.testsMuch || (variant.isTested && widest > 192) || isPackedAndScattered;
   schedule.reference = isCostly ? ScheduleReference::lazy : ScheduleReference::recompute;
   schedule.overlap = overlap;
-  schedule.persistent = schedule.outputBuffer = true;
+  // Parts leave from the registers, in f32, and their work items are one a thread block: two of
+  // these a multiprocessor, so that one loads while the other begins or ends.
+  schedule.persistent = schedule.outputBuffer = !specification.isInParts();
+  if (specification.isInParts() && consumers == 1)
+    schedule.blockN = std::min<int64_t>(schedule.blockN, 64);
   bool isShort = expectedAtMost(specification, 2048);
   bool turnsPay = (widest <= 64 && consumers == 3 && (variant.isMasked || isShort)) ||
                   (variant.hasScore && variant.hasCaptures);

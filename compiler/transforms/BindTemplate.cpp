@@ -131,9 +131,11 @@ struct TileBind : impl::TileBindBase<TileBind> {
         op->erase();
         return WalkResult::advance();
       }
-      if (auto work = dyn_cast<tile::WorkPartOp>(op);
-          work && !tile::staticExtent(work.getParts())) {
-        op->emitError() << "its parts name something that is no parameter of the template";
+      auto slots = dyn_cast<tile::WorkSlotsOp>(op);
+      auto more = dyn_cast<tile::MoreSlotsOp>(op);
+      if ((slots && !tile::staticExtent(slots.getWorkers())) ||
+          (more && !tile::staticExtent(more.getWorkers()))) {
+        op->emitError() << "its workers name something that is no parameter of the template";
         return WalkResult::interrupt();
       }
       for (Type type : op->getResultTypes())

@@ -173,7 +173,8 @@ private:
     Value hasMore = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ult, part, rest);
     Value first = add(low, before);
     Value size = add(whole, arith::ExtUIOp::create(builder, loc, builder.getI32Type(), hasMore));
-    return {first, add(first, size)};
+    // Of a part that there is not, the share begins where the range ends, or behind it.
+    return {first, arith::MinSIOp::create(builder, loc, add(first, size), high)};
   }
 
   /// `blockOf`: the index and the kind of the block of an iteration.

@@ -50,6 +50,49 @@ def TileBind : Pass<"tile-bind", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mlir::arith::ArithDialect"];
 }
 
+def TilePlaceViews : Pass<"tile-place-views", "::tesela::tile::KernelOp"> {
+  let summary = "say where the queries and keys of each sequence lie, and at which positions";
+  let description = [{
+    A template is written for tensors `[B, heads, Sq, …]` and `[B, heads, Sk, …]`. This pass changes which tensors a bound kernel takes,
+    and leaves what it computes. Of each argument `in`, `out` or `optional` that begins with B, the third axis decides:
+
+    | option | tensors with the axis | become | and the kernel takes |
+    |---|---|---|---|
+    | `queries=ragged` | Sq | `[1, heads, ?, …]`, sequences one after the other | `starts_q` i32[B + 1] |
+    | `keys=ragged` | Sk | likewise | `starts_k` i32[B + 1] |
+    | `keys=paged`, `page=N` | Sk | pages `[?, heads, N, …]` | `table` i32[B, ?], `lengths` i32[B] |
+
+    `positions` says at which position of the keys a sequence's first query stands: `begin` at 0, `end` so that the last ones are the
+    same, `given` at `offsets` i32[B]. Starts, lengths and offsets that are wrong are brought into the tensors, so that no access leaves them.
+
+    The work item's block stays for all that lies in dense memory; loops and hooks get the block of `tile.sequence`.
+    `tile.sequence_keys` is replaced, without options by the launch's Sk.
+
+    ```mlir
+    // before, with queries=ragged
+    tile.kernel @k(in %q: !tile.view<[B, H, Sq, 64], f16>, …) {
+      %rows = tile.work : !tile.block<query, 64>
+      %Q = tile.load %q[%rows] : …
+      … = tile.blocks %keys, %partial of %rows : …
+    // after
+    tile.kernel @k(in %q: !tile.view<[1, H, ?, 64], f16>, …, in %starts_q: !tile.view<[B + 1], i32>) {
+      %item = tile.work : !tile.block<query, 64>
+      …
+      %rows = tile.sequence %item from %zero of %queries, %keys : !tile.block<query, 64>
+      %q2 = tile.ragged %q from %start : !tile.view<[1, H, ?, 64], f16> -> !tile.view<[B, H, Sq, 64], f16>
+      %Q = tile.load %q2[%rows] : …
+      … = tile.blocks %keys, %partial of %rows : …
+    ```
+  }];
+  let options = [
+    Option<"queries", "queries", "std::string", "\"dense\"", "dense or ragged">,
+    Option<"keys", "keys", "std::string", "\"dense\"", "dense, ragged or paged">,
+    Option<"page", "page", "int64_t", "0", "rows of a page">,
+    Option<"positions", "positions", "std::string", "\"begin\"", "begin, end or given">,
+  ];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::tesela::tile::TileDialect"];
+}
+
 def TileInlineVariant : Pass<"tile-inline-variant", "::mlir::ModuleOp"> {
   let summary = "put a variant's score, mask and sink into the hooks of a kernel";
   let description = [{

@@ -114,9 +114,9 @@ LogicalResult PagedOp::verify() {
   if (view.getRank() != 4)
     return emitOpError() << "expected a view [pages, heads, page, D], got " << view;
   std::optional<int64_t> page = staticExtent(view.getExtents()[2]);
-  if (isDynamicExtent(view.getExtents()[2]) || (page && (*page < 16 || *page % 16 != 0)))
-    return emitOpError() << "expected pages of a multiple of 16 rows, got " << view
-                         << "; bind another page";
+  if (isDynamicExtent(view.getExtents()[2]) || (page && *page < 1))
+    return emitOpError() << "expected pages of a known number of rows, one at least, got " << view
+                         << "; bind page";
   if (table.getRank() != 2 || !table.getElementType().isInteger(32))
     return emitOpError() << "expected a table [batch, pages] of i32, got " << table;
   return verifyPlaced(*this, view, getResult().getType());

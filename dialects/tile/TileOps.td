@@ -101,7 +101,8 @@ def Tile_WorkOp : Tile_Op<"work", [Pure]> {
     causal mask they are the longest).
 
     Where the block is of keys, a work item is a batch, a key/value head and as many keys: it has all
-    query heads of that head. The first keys come first (with a causal mask they are the longest).
+    query heads of that head. Key/value heads come in groups, too, by the queries that they read (`group_keys` again), and in a
+    group the first keys come first (with a causal mask they are the longest).
 
     `item` is the item's number; without it, the target's: one thread block, one item.
   }];
@@ -110,27 +111,54 @@ def Tile_WorkOp : Tile_Op<"work", [Pure]> {
   let assemblyFormat = "(`item` $item^)? attr-dict `:` type($block)";
 }
 
-def Tile_WorkPartOp : Tile_Op<"work_part", [Pure]> {
-  let summary = "the work map of split keys: a block of rows, and which part of its keys";
+def Tile_WorkSlotsOp : Tile_Op<"work_slots", [Pure]> {
+  let summary = "the work map of split keys: a block of rows of a slot, of which a sequence may take several";
   let description = [{
-    There are `parts` times as many work items as `tile.work` has: item i is part i / n of the block that
-    `tile.work` gives for item i mod n, where n is how many it has. `tile.blocks` of that part goes over
-    a share of the block's keys.
+    Work items as `tile.work` has them, of `slots` in the place of batches: B and `more`, where
 
-    `parts` is made of a template's parameters; `tile-bind` makes it a number.
+        more = ceil(workers / work items of one batch)
 
-    Example: `%rows, %part = tile.work_part of parts : !tile.block<query, 64>`
+    so that `workers` of them beyond one a sequence have work, however long the sequences are. The kernel says which slots a
+    sequence has: `tile.coordinates` of the block gives the slot as its batch.
+
+    `workers` is made of a template's parameters; `tile-bind` makes it a number: how many work items run at once.
+
+    Example: `%slots, %more = tile.work_slots of workers : !tile.block<query, 64>`
   }];
-  let arguments = (ins AnyAttr:$parts);
-  let results = (outs Tile_BlockType:$block, I32:$part);
-  let assemblyFormat = "`of` custom<Extent>($parts) attr-dict `:` type($block)";
+  let arguments = (ins AnyAttr:$workers);
+  let results = (outs Tile_BlockType:$block, I32:$more);
+  let assemblyFormat = "`of` custom<Extent>($workers) attr-dict `:` type($block)";
+}
+
+def Tile_MoreSlotsOp : Tile_Op<"more_slots", [Pure]> {
+  let summary = "how many slots `tile.work_slots` of `rows` has beyond one a sequence";
+  let description = [{
+    What another kernel of the plan asks, which reads what the slots left.
+
+    Example: `%more = tile.more_slots of 264 !tile.block<query, 64, 4>`
+  }];
+  let arguments = (ins AnyAttr:$workers, TypeAttrOf<Tile_BlockType>:$rows);
+  let results = (outs I32:$count);
+  let assemblyFormat = "`of` custom<Extent>($workers) $rows attr-dict";
+}
+
+def Tile_SequenceKeysOp : Tile_Op<"sequence_keys", [Pure]> {
+  let summary = "how many keys a sequence of the batch has";
+  let description = [{
+    `tile-place-views` puts in its place what says so where the keys lie: the launch's Sk, or numbers in device memory.
+
+    Example: `%n = tile.sequence_keys %batch`
+  }];
+  let arguments = (ins I32:$batch);
+  let results = (outs I32:$count);
+  let assemblyFormat = "$batch attr-dict";
 }
 
 def Tile_BlockOp : Tile_Op<"block", [Pure, AttrSizedOperandSegments]> {
   let summary = "a block of rows from `first` on";
   let description = [{
-    A batch, a head and so many rows from `first` on. Rows end at the sequence's Sq, of keys at its Sk. What is not given
-    is that of the block `of`, which is of the same sequence:
+    A batch, a head and so many rows from `first` on. Rows end at `end`; without it at the sequence's Sq, of keys at its Sk. What is
+    not given is that of the block `of`, which is of the same sequence:
 
     | | given | of a block on the same axis | of a block on the other axis |
     |---|---|---|---|
@@ -145,12 +173,18 @@ def Tile_BlockOp : Tile_Op<"block", [Pure, AttrSizedOperandSegments]> {
     %rows = tile.block %first batch %batch head %head -> !tile.block<query, 64>
     %keys = tile.block %key of %rows : !tile.block<query, 64> -> !tile.block<key, 32>
     %others = tile.block %first head %other of %rows : !tile.block<query, 64> -> !tile.block<query, 64>
+    %slot = tile.block %first to %end batch %number head %pack -> !tile.block<query, 64>
     ```
   }];
-  let arguments = (ins I32:$first, Optional<I32>:$batch, Optional<I32>:$head, Optional<Tile_BlockType>:$of);
+  let arguments = (ins I32:$first, Optional<I32>:$end, Optional<I32>:$batch, Optional<I32>:$head,
+                       Optional<Tile_BlockType>:$of);
   let results = (outs Tile_BlockType:$block);
+  let builders = [OpBuilder<(ins "::mlir::Type":$type, "::mlir::Value":$first, "::mlir::Value":$batch,
+                                 "::mlir::Value":$head, "::mlir::Value":$of), [{
+    build($_builder, $_state, type, first, /*end=*/::mlir::Value(), batch, head, of);
+  }]>];
   let assemblyFormat = [{
-    $first (`batch` $batch^)? (`head` $head^)? (`of` $of^ `:` type($of))? attr-dict `->` type($block)
+    $first (`to` $end^)? (`batch` $batch^)? (`head` $head^)? (`of` $of^ `:` type($of))? attr-dict `->` type($block)
   }];
   let hasVerifier = 1;
 }
@@ -182,7 +216,7 @@ def Tile_RaggedOp : Tile_Op<"ragged", [Pure]> {
   let description = [{
     `result[b, h, i, j] = view[0, h, shift + i, j]`, and likewise without the last axis: the view's only batch has the tokens of all
     sequences. `shift` is where the sequence begins, less its first position. Rows beyond the sequence's end are the next one's: they are
-    never written, and blocks of keys have zeros in their place.
+    never written, and blocks of keys have zeros in their place. Who gives `shift` sees to it that all rows lie in the view.
 
     Example: `%Q = tile.ragged %q from %shift : !tile.view<[1, H, ?, 64], bf16> -> !tile.view<[B, H, Sq, 64], bf16>`
   }];
@@ -195,8 +229,9 @@ def Tile_RaggedOp : Tile_Op<"ragged", [Pure]> {
 def Tile_PagedOp : Tile_Op<"paged", [Pure]> {
   let summary = "a sequence's rows of a tensor of pages";
   let description = [{
-    `result[b, h, i, j] = view[table[batch, i / page], h, i mod page, j]`, where `page` is the view's third extent, a multiple of
-    16. What lies at the sequence's end and beyond is never read, nor is its page looked up: such rows are zeros.
+    `result[b, h, i, j] = view[table[batch, i / page], h, i mod page, j]`, where `page` is the view's third extent. What lies at the
+    sequence's end and beyond is never read, nor is its page looked up: such rows are zeros. A page that the view does not have is
+    its first or its last one.
 
     Example: `%K = tile.paged %k by %table[%b] : !tile.view<[?, Hkv, 16, 64], bf16>, !tile.view<[?, ?], i32> -> !tile.view<[B, Hkv, Sk, 64], bf16>`
   }];
@@ -272,7 +307,7 @@ def Tile_BlocksOp : Tile_Op<"blocks", [
     - `among`: what `tile.find_blocks` found.
 
     With `part (%p, %n)` the loop goes over share p of n of the blocks that run: in their order, and of one block more in
-    the first shares where they do not divide. A share may be empty.
+    the first shares where they do not divide. A share may be empty; one from n on is.
 
     The transpose is the loop over the blocks of queries that a block of keys needs. Its intervals are of
     queries, inside [0, Sq]; a block that reaches beyond Sq is partial. The type of `rows` says which it is.

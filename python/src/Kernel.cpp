@@ -2,11 +2,9 @@
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
-#include "Native.h"
+#include "KernelObject.h"
 
 #include <algorithm>
-#include <atomic>
-#include <memory>
 #include <new>
 
 namespace tesela::python {
@@ -32,7 +30,7 @@ constexpr Bucket buckets[] = {
     {0, 8191, 0, 4096},
     {0, 0, 0, 8192},
 };
-constexpr int bucketCount = sizeof buckets / sizeof *buckets;
+static_assert(bucketCount == sizeof buckets / sizeof *buckets);
 
 } // namespace
 
@@ -45,44 +43,6 @@ int bucketOf(int64_t queries, int64_t keys) {
 }
 
 namespace {
-
-/// A parameter of a launch.
-struct Slot {
-  const char *name;
-  bool isCapture, hasDefault;
-  double standard;
-};
-
-/// What an object of Python's holds; made and destroyed with it.
-struct Kernel {
-  ContextObject *context;
-  VariantObject *variant;
-  tesela_kernel_options options; ///< without what a bucket expects
-  std::unique_ptr<tesela_parameter[]> constants;
-  std::unique_ptr<const char *[]> bindings;
-  std::unique_ptr<Slot[]> slots;              ///< the parameters of a launch
-  Py_ssize_t slotCount = 0, captureCount = 0; ///< the captures are the variant's alone
-  PyObject *schedule = nullptr, *algorithm = nullptr, *constantNames = nullptr,
-           *bindingTexts = nullptr; ///< their texts
-  std::atomic<tesela_kernel *> ofBucket[bucketCount] = {};
-
-  ~Kernel() {
-    for (auto &kernel : ofBucket)
-      tesela_kernel_destroy(kernel);
-    Py_XDECREF(reinterpret_cast<PyObject *>(variant));
-    Py_XDECREF(reinterpret_cast<PyObject *>(context));
-    Py_XDECREF(schedule);
-    Py_XDECREF(algorithm);
-    Py_XDECREF(constantNames);
-    Py_XDECREF(bindingTexts);
-  }
-};
-
-struct KernelObject {
-  PyObject_HEAD Kernel *kernel;
-};
-
-Kernel &kernelOf(PyObject *self) { return *reinterpret_cast<KernelObject *>(self)->kernel; }
 
 /// Those of a launch with dropout, behind the variant's. The state may be left out.
 constexpr Slot dropoutSlots[] = {
@@ -195,12 +155,17 @@ PyObject *make(PyTypeObject *type, PyObject *arguments, PyObject *) {
   return self.release();
 }
 
-/// Which of a kernel's compilations launches of these lengths run. The schedule of gradients is the
-/// same for all lengths.
+} // namespace
+
+/// The schedule of gradients is the same for all lengths.
 int bucketFor(const Kernel &kernel, int64_t queries, int64_t keys) {
-  bool isForward = std::strcmp(kernel.options.algorithm, "forward") == 0;
+  const char *algorithm = kernel.options.algorithm;
+  bool isForward =
+      std::strcmp(algorithm, "forward") == 0 || std::strcmp(algorithm, "forward_in_parts") == 0;
   return isForward ? bucketOf(queries, keys) : bucketCount - 1;
 }
+
+namespace {
 
 tesela_kernel_options optionsFor(const Kernel &kernel, int bucket) {
   tesela_kernel_options options = kernel.options;
@@ -233,6 +198,45 @@ tesela_kernel *find(Kernel &kernel, int bucket) {
 
 } // namespace
 
+/// Device memory for a launch, where it needs some.
+static bool lendWorkspace(const tesela_kernel *kernel, const Allocator &allocator,
+                          tesela_tensor_arguments &arguments, Owned &memory) {
+  size_t bytes;
+  if (tesela_kernel_workspace_bytes_of_tensors(kernel, &arguments, &bytes) != TESELA_OK) {
+    raiseLast();
+    return false;
+  }
+  if (bytes == 0)
+    return true;
+  memory = allocator.allocate(bytes);
+  tesela_tensor view;
+  Owned holder;
+  if (!memory || !readTensor(memory.get(), "the workspace", view, holder))
+    return false;
+  arguments.workspace = view.data;
+  arguments.workspace_bytes = bytes;
+  return true;
+}
+
+bool run(Kernel &kernel, tesela_tensor_arguments &arguments, int64_t queries, int64_t keys,
+         void *stream, const Allocator *allocator) {
+  tesela_kernel *chosen = find(kernel, bucketFor(kernel, queries, keys));
+  if (!chosen)
+    return false;
+  Owned workspace;
+  if (allocator && !lendWorkspace(chosen, *allocator, arguments, workspace))
+    return false;
+  tesela_code code;
+  {
+    WithoutGil others;
+    code = tesela_launch_tensors(chosen, &arguments, stream);
+  }
+  if (code == TESELA_OK)
+    return true;
+  raiseLast();
+  return false;
+}
+
 void swapLengthAndHeads(tesela_tensor &tensor) {
   if (tensor.rank != 4)
     return; // the library says so
@@ -241,91 +245,6 @@ void swapLengthAndHeads(tesela_tensor &tensor) {
 }
 
 namespace {
-
-constexpr int usualParameters = 8;
-
-/// The values of a launch's parameters, by slot.
-class Values {
-public:
-  /// A value for each.
-  bool read(const Kernel &kernel, PyObject *values) { return read(kernel, values, true); }
-  /// None is left out.
-  bool readGiven(const Kernel &kernel, PyObject *values) { return read(kernel, values, false); }
-  const tesela_parameter *data() const { return parameters; }
-  size_t size() const { return count; }
-
-private:
-  size_t count = 0;
-  tesela_parameter few[usualParameters], *parameters = few;
-  tesela_tensor fewTensors[usualParameters], *tensors = fewTensors;
-  Owned fewHolders[usualParameters], *holders = fewHolders;
-  std::unique_ptr<tesela_parameter[]> many;
-  std::unique_ptr<tesela_tensor[]> manyTensors;
-  std::unique_ptr<Owned[]> manyHolders;
-
-  bool read(const Kernel &kernel, PyObject *values, bool areAllNeeded) {
-    if (!PyTuple_Check(values) || PyTuple_Size(values) != kernel.slotCount) {
-      PyErr_Format(PyExc_TypeError, "the values must be a tuple of %zd, not %R", kernel.slotCount,
-                   values);
-      return false;
-    }
-    if (kernel.slotCount > usualParameters && !reserve(kernel.slotCount))
-      return false;
-    for (Py_ssize_t i = 0; i < kernel.slotCount; ++i) {
-      PyObject *value = PyTuple_GetItem(values, i);
-      if ((value != Py_None || areAllNeeded) && !readOne(kernel.slots[i], value))
-        return false;
-    }
-    return true;
-  }
-
-  bool reserve(Py_ssize_t most) {
-    many.reset(parameters = new (std::nothrow) tesela_parameter[most]);
-    manyTensors.reset(tensors = new (std::nothrow) tesela_tensor[most]);
-    manyHolders.reset(holders = new (std::nothrow) Owned[most]);
-    if (many && manyTensors && manyHolders)
-      return true;
-    PyErr_NoMemory();
-    return false;
-  }
-
-  bool readOne(const Slot &slot, PyObject *value) {
-    tesela_parameter &parameter = parameters[count];
-    std::memset(static_cast<void *>(&parameter), 0, sizeof parameter);
-    parameter.name = slot.name;
-    if (value == Py_None && slot.isCapture && slot.hasDefault) { // one without elements
-      tensors[count] = sized<tesela_tensor>();
-      tensors[count].type = TESELA_I32;
-      tensors[count].rank = 1;
-      parameter.tensor = &tensors[count];
-    } else if (value == Py_None) {
-      if (!slot.hasDefault)
-        raise(TESELA_INVALID_ARGUMENT,
-              slot.isCapture ? "the captured tensor '%s' is missing: pass it by its name"
-                             : "the parameter '%s' is missing and has no default: pass it",
-              slot.name);
-      parameter.scalar = slot.standard;
-      if (!slot.hasDefault)
-        return false;
-    } else if (slot.isCapture) {
-      if (!readTensor(value, slot.name, tensors[count], holders[count]))
-        return false;
-      parameter.tensor = &tensors[count];
-    } else {
-      parameter.scalar = PyFloat_AsDouble(value);
-      if (parameter.scalar == -1 && PyErr_Occurred()) {
-        PyErr_Clear();
-        raise(TESELA_INVALID_ARGUMENT,
-              "the parameter '%s' is of the type %R, it must be a number: the variant declares a "
-              "scalar",
-              slot.name, Py_TYPE(value));
-        return false;
-      }
-    }
-    ++count;
-    return true;
-  }
-};
 
 /// The tensors of a launch, in the order of its arguments: five of attention, and those of its
 /// gradients besides, which the C API takes by name.
@@ -409,77 +328,14 @@ private:
     given.o = &tensors[3];
     given.lse = hasLse ? &tensors[lsePlace] : nullptr;
     given.tensors = named;
-    if (!readScale(scale) || !values.read(kernel, ofParameters))
+    if (!readScale(scale, given) || !values.read(kernel, ofParameters))
       return false;
     given.parameters = values.data();
     given.parameter_count = values.size();
     given.parameters_in_order = 1;
     return true;
   }
-
-  bool readScale(PyObject *scale) {
-    if (scale == Py_None)
-      return true;
-    given.scale = PyFloat_AsDouble(scale);
-    if (given.scale == -1 && PyErr_Occurred())
-      return false;
-    if (given.scale == 0)
-      raise(TESELA_INVALID_ARGUMENT,
-            "the scale is 0, it must be positive: for equal weights pass q of zeros");
-    return given.scale != 0;
-  }
 };
-
-/// A function of Python's, of a number of bytes.
-class AllocatingFunction : public Allocator {
-public:
-  explicit AllocatingFunction(PyObject *function) : function(function) {}
-  Owned allocate(size_t bytes) const override {
-    Owned size(PyLong_FromSize_t(bytes));
-    return Owned(size ? PyObject_CallFunctionObjArgs(function, size.get(), nullptr) : nullptr);
-  }
-
-private:
-  PyObject *function;
-};
-
-/// Device memory for a launch, where it needs some.
-bool lendWorkspace(const tesela_kernel *kernel, const Allocator &allocator,
-                   tesela_tensor_arguments &arguments, Owned &memory) {
-  size_t bytes;
-  if (tesela_kernel_workspace_bytes_of_tensors(kernel, &arguments, &bytes) != TESELA_OK) {
-    raiseLast();
-    return false;
-  }
-  if (bytes == 0)
-    return true;
-  memory = allocator.allocate(bytes);
-  tesela_tensor view;
-  Owned holder;
-  if (!memory || !readTensor(memory.get(), "the workspace", view, holder))
-    return false;
-  arguments.workspace = view.data;
-  arguments.workspace_bytes = bytes;
-  return true;
-}
-
-bool run(Kernel &kernel, Launch &launch, void *stream, const Allocator *allocator) {
-  tesela_kernel *chosen = find(kernel, bucketFor(kernel, launch.queries(), launch.keys()));
-  if (!chosen)
-    return false;
-  Owned workspace;
-  if (allocator && !lendWorkspace(chosen, *allocator, launch.given, workspace))
-    return false;
-  tesela_code code;
-  {
-    WithoutGil others;
-    code = tesela_launch_tensors(chosen, &launch.given, stream);
-  }
-  if (code == TESELA_OK)
-    return true;
-  raiseLast();
-  return false;
-}
 
 /// The tensors, scale, values, is_bshd, stream, allocate; then, with `hasGradients`, the names of
 /// gradients of parameters and their tensors.
@@ -499,7 +355,8 @@ PyObject *launchTensors(PyObject *self, PyObject *const *arguments, Py_ssize_t c
   if (!stream && PyErr_Occurred())
     return nullptr;
   AllocatingFunction allocator(allocate);
-  if (!run(kernel, launch, stream, needsMemory && allocate != Py_None ? &allocator : nullptr))
+  if (!run(kernel, launch.given, launch.queries(), launch.keys(), stream,
+           needsMemory && allocate != Py_None ? &allocator : nullptr))
     return nullptr;
   Py_RETURN_NONE;
 }
@@ -620,6 +477,10 @@ PyMethodDef methods[] = {
      "launch_parameters(q, k, v, o, lse, do, dlse, scale, values, is_bshd, stream, allocate, "
      "names, "
      "gradients); of a kernel of the algorithm \"backward_parameters\""},
+    {"launch_named", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(launchNamed)),
+     METH_FASTCALL,
+     "launch_named(names, tensors, scale, values, scalars, extents, is_bshd, stream, allocate); of "
+     "any kernel, with its tensors by their names"},
     {"address", address, METH_VARARGS,
      "address(queries, keys): the tesela_kernel * for launches of these lengths, as a number; "
      "it lives as long as this object."},
@@ -653,7 +514,8 @@ bool launchViews(PyObject *object, const tesela_tensor *views, bool hasLse, PyOb
   Kernel &kernel = kernelOf(object);
   Launch launch;
   return launch.take(kernel, views, hasLse, scale, values) &&
-         run(kernel, launch, stream, kernel.captureCount > 0 ? allocator : nullptr);
+         run(kernel, launch.given, launch.queries(), launch.keys(), stream,
+             kernel.captureCount > 0 ? allocator : nullptr);
 }
 
 bool addKernelType(PyObject *module) { return addType(module, spec, "Kernel", kernelType); }

@@ -29,6 +29,7 @@ from tesela._errors import (
 )
 from tesela._explain import Explanation, HeadTiles
 from tesela._prepare import Preparation, Request, Trial, Tuning, prepare, tune
+from tesela._serving import attention_paged, attention_ragged, merge_partials
 from tesela._trace import TraceError
 from tesela._variant import Parameter, Variant, library, variant
 from tesela.flex import (
@@ -68,12 +69,15 @@ __all__ = [
     "Variant",
     "and_masks",
     "attention",
+    "attention_paged",
+    "attention_ragged",
     "cache",
     "create_block_mask",
     "create_mask",
     "devices",
     "flex_attention",
     "library",
+    "merge_partials",
     "noop_mask",
     "or_masks",
     "prepare",

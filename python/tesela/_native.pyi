@@ -132,6 +132,19 @@ class Kernel:
         gradients: tuple[Tensor, ...],
         /,
     ) -> None: ...
+    def launch_named(
+        self,
+        names: tuple[str, ...],
+        tensors: tuple[Tensor | None, ...],
+        scale: float | None,
+        values: tuple[Any, ...],
+        scalars: tuple[tuple[str, float], ...],
+        extents: tuple[tuple[str, int], ...],
+        is_bshd: bool,
+        stream: int,
+        allocate: Callable[[int], Tensor] | None,
+        /,
+    ) -> None: ...
     def address(self, queries: int, keys: int, /) -> int: ...
     def describe(self, queries: int, keys: int, /) -> dict[str, Any]: ...
     def prepare(self, queries: int, keys: int, milliseconds: int, /) -> Preparation: ...

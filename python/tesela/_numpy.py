@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from tesela import _native
 from tesela._contexts import HOST
 from tesela._dropout import of_seed
 from tesela._errors import InvalidArgumentError, UnsupportedError
+from tesela._serving import Place
 from tesela._variant import Variant, as_variant
 
 _NAMES = {"float32": _native.F32, "float16": _native.F16, "bfloat16": _native.BF16}
@@ -30,6 +31,28 @@ def _input_type(dtype: np.dtype[Any]) -> int:
         )
     _types[dtype] = found
     return found
+
+
+class Serving:
+    """What ``tesela._serving`` asks of a framework."""
+
+    @staticmethod
+    def place(q: np.ndarray[Any, Any]) -> Place:
+        """Where a launch over q runs."""
+        input_type = _types.get(q.dtype)
+        return Place(_input_type(q.dtype) if input_type is None else input_type, HOST, 0, None)
+
+    @staticmethod
+    def empty(
+        like: np.ndarray[Any, Any], shape: tuple[int, ...], is_f32: bool
+    ) -> np.ndarray[Any, Any]:
+        """A new array, of the type of ``like`` or of float32."""
+        return np.empty(shape, np.float32 if is_f32 else like.dtype)
+
+    @staticmethod
+    def stack(tensors: Sequence[Any]) -> np.ndarray[Any, Any]:
+        """The arrays as one, with an axis for them in front."""
+        return np.stack(tensors)
 
 
 def dropout(_: Any, seed: Any) -> dict[str, Any]:

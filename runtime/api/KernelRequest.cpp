@@ -214,7 +214,7 @@ private:
 
   Result<std::shared_ptr<const LoadedKernel>> load(const Artifact &artifact) const {
     std::unique_ptr<FirstLaunch> firstLaunch;
-    if (context.verify && specification.isAttention()) // else there is no reference
+    if (context.verify && specification.hasReference())
       firstLaunch = std::make_unique<FirstLaunch>(optionsOf(specification), context.oracles,
                                                   context.threads, context.events);
     return loadKernel(artifact, *context.backend, std::move(firstLaunch));

@@ -28,6 +28,9 @@ Result<TuneReport> tune(const Context &context, const KernelOptions &options,
         "tuning is of attention and its gradients, the algorithms 'forward' and 'backward', "
         "not of '" +
             options.algorithm + "': name one of these");
+  if (!options.bindings.empty())
+    return Error(Code::unsupported, "tuning is of dense queries and keys, not of '" +
+                                        options.bindings.front() + "': leave the bindings out");
   if (options.dropout)
     return Error(Code::unsupported, "kernels with dropout are not tuned: tune without dropout, and "
                                     "give the schedule that was found in the options");

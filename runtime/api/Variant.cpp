@@ -114,8 +114,11 @@ Result<KernelSpecification> makeSpecification(const KernelOptions &options,
 }
 
 Status checkIsAttention(const KernelOptions &options, const std::string &what) {
-  if (options.algorithm == forwardAlgorithm)
+  if (options.algorithm == forwardAlgorithm && options.bindings.empty())
     return Status::success();
+  if (options.algorithm == forwardAlgorithm)
+    return Error(Code::unsupported, what + " is of dense queries and keys, not of '" +
+                                        options.bindings.front() + "': leave the bindings out");
   return Error(Code::unsupported, what + " is of attention, the algorithm '" + forwardAlgorithm +
                                       "', not of '" + options.algorithm +
                                       "': name no other algorithm");

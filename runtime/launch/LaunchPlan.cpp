@@ -242,8 +242,10 @@ uint64_t LaunchPlan::value(const Slot &slot, const Extents &extents, const Call 
   const Tensor &tensor = slot.owner == Owner::tensor      ? arguments.tensors[slot.index]
                          : slot.owner == Owner::parameter ? arguments.captures[slot.index]
                                                           : call.sizes.workspaces[slot.index];
-  // A capture without elements reads as zero wherever a kernel asks (ArgumentSlot::Kind::data).
-  bool readsZero = slot.owner != Owner::tensor && hasNoElements(tensor);
+  // A capture without elements reads as zero wherever a kernel asks (ArgumentSlot::Kind::data), and
+  // so do numbers that say where sequences lie.
+  bool isRead = slot.owner != Owner::tensor || tensor.type == ElementType::i32;
+  bool readsZero = isRead && hasNoElements(tensor);
   switch (slot.kind) {
   case Kind::data:
     if (readsZero)

@@ -215,8 +215,8 @@ TEST_F(InvalidTemplate, KernelsThatDeclareATensorInTwoWaysAreASentence) {
 // What a GPU lacks is no defect: a sentence names the template, the target and the op's remedy.
 TEST(Templates, AGpuRefusesWhatItCannotLower) {
   KernelSpecification specification;
-  specification.algorithm = "forward_split";
-  specification.bindings = {"parts=4"};
+  specification.algorithm = "forward_in_parts";
+  specification.bindings = {"workers=264"};
   specification.variantText = "attention causal() { mask = q >= k }";
   specification.target = {Target::Kind::cuda, 90};
   EXPECT_TRUE(compile(specification).ok());
@@ -224,8 +224,9 @@ TEST(Templates, AGpuRefusesWhatItCannotLower) {
   Result<Artifact> artifact = compile(specification);
   ASSERT_FALSE(artifact.ok());
   EXPECT_EQ(artifact.error().code(), Code::unsupported);
-  EXPECT_NE(artifact.error().message().find("the template 'forward_split' does not run on sm_90: "),
-            std::string::npos)
+  EXPECT_NE(
+      artifact.error().message().find("the template 'forward_in_parts' does not run on sm_90: "),
+      std::string::npos)
       << artifact.error().message();
   specification.target = {};
   specification.schedule.clear();
@@ -235,8 +236,8 @@ TEST(Templates, AGpuRefusesWhatItCannotLower) {
 // Of an empty share of the blocks an overlapped loop would compute the first one all the same.
 TEST(Templates, OverlapIsRefusedForASplitLoop) {
   KernelSpecification specification;
-  specification.algorithm = "forward_split";
-  specification.bindings = {"parts=4"};
+  specification.algorithm = "forward_in_parts";
+  specification.bindings = {"workers=264"};
   specification.variantText = "attention causal() { mask = q >= k }";
   specification.target = {Target::Kind::cuda, 90};
   specification.schedule = "consumers = 2, overlap = true";
@@ -246,7 +247,8 @@ TEST(Templates, OverlapIsRefusedForASplitLoop) {
       << artifact.error().message();
 }
 
-// A captured tensor that the kernels of a plan read in boxes of different axes has several summaries.
+// A captured tensor that the kernels of a plan read in boxes of different axes has several
+// summaries.
 TEST(Templates, AKernelThatReadsByRowsHasItsOwnSummary) {
   KernelSpecification specification;
   specification.algorithm = "backward";

@@ -100,7 +100,8 @@ TEST_P(AlgorithmCApi, SequencesHaveExtentsOfTheirOwn) {
   constexpr int tokens = 9, heads = 2, dim = 8;
   auto options = zeroed<tesela_kernel_options>();
   options.variant = "attention first() { mask = k == 0 }";
-  options.algorithm = "forward_ragged";
+  const char *bindings[] = {"queries=ragged", "keys=ragged", "positions=given"};
+  options.bindings = bindings, options.binding_count = 3;
   options.input_type = TESELA_F32;
   options.head_dim_qk = options.head_dim_v = dim;
   ASSERT_EQ(tesela_compile(context, &options, &kernel), TESELA_OK) << tesela_last_error();

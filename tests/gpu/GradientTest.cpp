@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// templates/backward.mlir, backward_fused.mlir, and forward_split.mlir with combine.mlir: compiled
+// templates/backward.mlir, backward_fused.mlir, and forward_in_parts.mlir: compiled
 // by name, launched with tensors by name, through the pipeline of all kernels, against formulas in
 // double precision. On the host, and on a GPU with mma.sync and with wgmma.
 //
@@ -125,7 +125,8 @@ void Algorithms::differentiate(const Tensors &tensors, bool base, Gradients &res
   auto round = [&](double value) { return base ? roundedTo(place.type, value) : value; };
   auto inFloat = [&](double value) { return base ? double(float(value)) : value; };
   forEachPair(
-      tensors.sequences, q, k, [&](const Sequence &each, int i, int j, const Pair &p, double exact) {
+      tensors.sequences, q, k,
+      [&](const Sequence &each, int i, int j, const Pair &p, double exact) {
         size_t row = q.at(each.query(i), p.h), key = k.at(each.key(j), p.h / (H / Hkv));
         double s = inFloat(exact), score = variant.score(p, s), slope = variant.slope(p, s);
         double P = std::exp(inFloat(score) - lse.values[row / D]), dP = 0, delta = 0, size = 0;
@@ -232,36 +233,25 @@ TEST_P(Algorithms, Dropout) {
 TEST_P(Algorithms, SplitKeys) {
   ElementType type = place.type;
   Values q(*context, type, B, H, Sq, D), k(*context, type, B, Hkv, Sk, D),
-      v(*context, type, B, Hkv, Sk, D), o(*context, ElementType::f32, B, H, Sq, D),
+      v(*context, type, B, Hkv, Sk, D), o(*context, type, B, H, Sq, D),
       lse(*context, ElementType::f32, B, H, Sq, 1);
   q.randomize(1), k.randomize(2), v.randomize(3);
   test::GradientReference reference;
   std::vector<double> sums, baseSums;
   reference.exact = forward(sequences, q, k, v, /*base=*/false, sums, &reference.sizes);
   reference.base = forward(sequences, q, k, v, /*base=*/true, baseSums);
-  std::optional<Kernel> combine = compile("combine", "", {"output=f32"});
-  ASSERT_TRUE(combine);
-  for (int parts : {1, 3, 128}) {
-    SCOPED_TRACE(std::to_string(parts) + " parts");
+  for (int workers : {1, 24, 1024}) {
+    SCOPED_TRACE(std::to_string(workers) + " workers");
     std::optional<Kernel> split =
-        compile("forward_split", variant.text, {"parts=" + std::to_string(parts)});
+        compile("forward_in_parts", variant.text, {"workers=" + std::to_string(workers)});
     ASSERT_TRUE(split);
-    Values oParts(*context, ElementType::f32, parts * B, H, Sq, D),
-        lseParts(*context, ElementType::f32, parts * B, H, Sq, 1);
-    for (Values *result : {&oParts, &lseParts, &o, &lse})
-      ASSERT_TRUE(result->memory.poison().ok());
+    ASSERT_TRUE(o.memory.poison().ok() && lse.memory.poison().ok());
     LaunchArguments arguments;
     arguments.q = q.memory.device(), arguments.k = k.memory.device();
-    arguments.v = v.memory.device();
-    arguments.tensors = {{"o_parts", oParts.memory.device()}, {"lse_parts", lseParts.rows()}};
+    arguments.v = v.memory.device(), arguments.o = o.memory.device(), arguments.lse = lse.rows();
     captures.clear();
     addCaptures(arguments, Sk);
     launch(*split, arguments);
-    LaunchArguments joined;
-    joined.o = o.memory.device(), joined.lse = lse.rows();
-    joined.tensors = arguments.tensors;
-    joined.scalars = {{"parts", double(parts)}};
-    launch(*combine, joined);
     // Of a row with few keys the honest kernel's error may be nothing, by chance.
     expectNear("o", o.type, o.download(), reference, /*rows=*/30);
     expectLse(lse.download(), sums);

@@ -3,9 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// templates/forward_ragged.mlir and forward_paged.mlir by the public API, against attention in
-// double precision, on the host, and on a GPU with mma.sync and with wgmma. Rows that no sequence
-// owns are NaN in the inputs and must stay poisoned in the results.
+// Ragged queries and keys, and pages, of templates/forward.mlir by the public API, against
+// attention in double precision, on the host, and on a GPU with mma.sync and with wgmma. Rows that
+// no sequence owns are NaN in the inputs and must stay poisoned in the results.
 //
 //===----------------------------------------------------------------------===//
 #include "AlgorithmCase.h"
@@ -21,6 +21,22 @@
 using namespace tesela;
 
 namespace {
+
+using Texts = std::vector<std::string>;
+
+const Texts ragged = {"queries=ragged", "keys=ragged", "positions=given"};
+/// Attention, and attention whose keys are split: among no more work items than there are
+/// sequences, among some, and among so many that most have nothing to do.
+const std::vector<std::pair<std::string, Texts>> algorithms = {
+    {"forward", {}},
+    {"forward_in_parts", {"workers=1"}},
+    {"forward_in_parts", {"workers=48"}},
+    {"forward_in_parts", {"workers=1000"}}};
+
+Texts joined(Texts a, const Texts &b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
 
 constexpr int H = queryHeads, Hkv = keyHeads, longest = 201; // keys of a sequence
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
@@ -113,8 +129,10 @@ TEST_P(Sequences, Ragged) {
     std::fill(queryIsUsed.begin() + startsQ[b], queryIsUsed.begin() + startsQ[b + 1], true);
     std::fill(keyIsUsed.begin() + startsK[b], keyIsUsed.begin() + startsK[b + 1], b != 1);
   }
-  for (bool bshd : {true, false}) {
+  for (auto [bshd, algorithm] :
+       {std::pair(true, 0), {false, 0}, {true, 1}, {false, 2}, {true, 3}}) {
     SCOPED_TRACE(bshd ? "[tokens, heads, D]" : "[heads, tokens, D]");
+    SCOPED_TRACE(algorithms[algorithm].first + " " + std::to_string(algorithm));
     Values q(*context, place.type, 1, H, queries, D, bshd),
         k(*context, place.type, 1, Hkv, keys, D, bshd),
         v(*context, place.type, 1, Hkv, keys, D, bshd),
@@ -122,7 +140,8 @@ TEST_P(Sequences, Ragged) {
         lse(*context, ElementType::f32, 1, H, queries, 1);
     q.randomize(1), k.randomize(2), v.randomize(3);
     spoilUnusedRows(q, queryIsUsed), spoilUnusedRows(k, keyIsUsed), spoilUnusedRows(v, keyIsUsed);
-    std::optional<Kernel> kernel = compile("forward_ragged", variant.text);
+    const auto &[name, bindings] = algorithms[algorithm];
+    std::optional<Kernel> kernel = compile(name, variant.text, joined(bindings, ragged));
     ASSERT_TRUE(kernel);
     LaunchArguments arguments;
     arguments.q = q.memory.device(), arguments.k = k.memory.device();
@@ -143,11 +162,14 @@ TEST_P(Sequences, Ragged) {
 
 class Pages : public Sequences {
 protected:
-  void expectPages(int page, bool bshd);
+  /// `algorithm`: of `algorithms`.
+  void expectPages(int page, bool bshd, int algorithm = 0);
 };
 
-void Pages::expectPages(int page, bool bshd) {
-  SCOPED_TRACE(testing::Message() << "pages of " << page << (bshd ? ", [page, heads, D]" : ""));
+void Pages::expectPages(int page, bool bshd, int algorithm) {
+  const auto &[name, bindings] = algorithms[algorithm];
+  SCOPED_TRACE(testing::Message() << name << algorithm << ", pages of " << page
+                                  << (bshd ? ", [page, heads, D]" : ""));
   constexpr int B = 6, Sq = 45;
   std::vector<int32_t> lengths = {longest, 0, 64, 37, 1, 128}, offsets;
   const int pagesOfSequence = (longest + page - 1) / page, pages = B * pagesOfSequence + 3;
@@ -180,7 +202,8 @@ void Pages::expectPages(int page, bool bshd) {
   q.randomize(1), k.randomize(2), v.randomize(3);
   spoilUnusedRows(k, isUsed), spoilUnusedRows(v, isUsed);
   std::optional<Kernel> kernel =
-      compile("forward_paged", variant.text, {"page=" + std::to_string(page)});
+      compile(name, variant.text,
+              joined(bindings, {"keys=paged", "page=" + std::to_string(page), "positions=given"}));
   ASSERT_TRUE(kernel);
   LaunchArguments arguments;
   arguments.q = q.memory.device(), arguments.k = k.memory.device();
@@ -196,9 +219,165 @@ void Pages::expectPages(int page, bool bshd) {
 }
 
 TEST_P(Pages, OfAllSizes) {
-  for (int page : {16, 48, 64, 256})
+  for (int page : {1, 16, 20, 48, 64, 256})
     expectPages(page, /*bshd=*/true);
   expectPages(32, /*bshd=*/false);
+}
+
+TEST_P(Pages, SplitKeys) {
+  expectPages(16, /*bshd=*/true, 1);
+  expectPages(64, /*bshd=*/false, 2);
+  expectPages(16, /*bshd=*/true, 3);
+}
+
+//===----------------------------------------------------------------------===//
+// Pages of one sequence are those of a dense tensor
+//===----------------------------------------------------------------------===//
+
+class PagedAsDense : public Sequences {};
+
+// With the same schedule the bits are the same, for every variant; so they are for ragged queries.
+TEST_P(PagedAsDense, TheBitsAreTheSame) {
+  constexpr int B = 3, Sq = 70, Sk = longest, page = 16, pagesOfSequence = (Sk + page - 1) / page;
+  Values q(*context, place.type, B, H, Sq, D), k(*context, place.type, B, Hkv, Sk, D),
+      v(*context, place.type, B, Hkv, Sk, D), o(*context, place.type, B, H, Sq, D),
+      lse(*context, ElementType::f32, B, H, Sq, 1);
+  q.randomize(1), k.randomize(2), v.randomize(3);
+  constexpr int pages = B * pagesOfSequence + 2;
+  Values kPages(*context, place.type, pages, Hkv, page, D, true),
+      vPages(*context, place.type, pages, Hkv, page, D, true);
+  std::vector<int32_t> table(B * pagesOfSequence);
+  std::iota(table.begin(), table.end(), 1);
+  std::shuffle(table.begin(), table.end(), std::mt19937(5));
+  for (auto [dense, paged] : {std::pair(&k, &kPages), std::pair(&v, &vPages)}) {
+    std::vector<double> values(paged->values.size(), nan);
+    for (int b = 0; b < B; ++b)
+      for (int h = 0; h < Hkv; ++h)
+        for (int j = 0; j < Sk; ++j)
+          std::copy_n(dense->values.begin() + int64_t(dense->at({b, j}, h)), D,
+                      values.begin() +
+                          int64_t(paged->at({table[b * pagesOfSequence + j / page], j % page}, h)));
+    paged->set(values);
+  }
+  // [tokens, heads, D] of the same queries, and their results.
+  Values qTokens(*context, place.type, 1, H, B * Sq, D, true),
+      oTokens(*context, place.type, 1, H, B * Sq, D, true),
+      lseTokens(*context, ElementType::f32, 1, H, B * Sq, 1);
+  std::vector<double> tokens(qTokens.values.size());
+  for (int b = 0; b < B; ++b)
+    for (int h = 0; h < H; ++h)
+      for (int i = 0; i < Sq; ++i)
+        std::copy_n(q.values.begin() + int64_t(q.at({b, i}, h)), D,
+                    tokens.begin() + int64_t(qTokens.at({0, b * Sq + i}, h)));
+  qTokens.set(tokens);
+
+  const std::string paged = "page=" + std::to_string(page);
+  std::optional<Kernel> ofDense = compile("forward", variant.text),
+                        ofPages = compile("forward", variant.text, {"keys=paged", paged}),
+                        ofTokens = compile("forward", variant.text,
+                                           {"queries=ragged", "keys=paged", paged});
+  ASSERT_TRUE(ofDense && ofPages && ofTokens);
+  ASSERT_EQ(ofDense->info().schedule, ofPages->info().schedule);
+  LaunchArguments arguments;
+  arguments.q = q.memory.device(), arguments.k = k.memory.device();
+  arguments.v = v.memory.device(), arguments.o = o.memory.device(), arguments.lse = lse.rows();
+  addCaptures(arguments, Sk);
+  ASSERT_TRUE(o.memory.poison().ok() && lse.memory.poison().ok());
+  launch(*ofDense, arguments);
+  const std::vector<float> expected = o.download(), expectedLse = lse.download();
+
+  NamedTensor tableTensor = integers("table", table);
+  tableTensor.tensor.rank = 2;
+  tableTensor.tensor.extents = {B, pagesOfSequence};
+  tableTensor.tensor.strides = {pagesOfSequence, 1};
+  arguments.k = kPages.memory.device(), arguments.v = vPages.memory.device();
+  arguments.tensors = {tableTensor, integers("lengths", std::vector<int32_t>(B, Sk))};
+  arguments.extents = {{"Sk", Sk}};
+  ASSERT_TRUE(o.memory.poison().ok() && lse.memory.poison().ok());
+  launch(*ofPages, arguments);
+  EXPECT_EQ(o.download(), expected);
+  EXPECT_EQ(lse.download(), expectedLse);
+
+  arguments.q = qTokens.memory.device(), arguments.o = oTokens.memory.device();
+  arguments.lse = lseTokens.rows();
+  arguments.tensors.push_back(integers("starts_q", {0, Sq, 2 * Sq, 3 * Sq}));
+  arguments.extents = {{"Sq", Sq}, {"Sk", Sk}};
+  ASSERT_TRUE(oTokens.memory.poison().ok() && lseTokens.memory.poison().ok());
+  launch(*ofTokens, arguments);
+  const std::vector<float> outO = oTokens.download(), outLse = lseTokens.download();
+  for (int b = 0; b < B; ++b)
+    for (int h = 0; h < H; ++h)
+      for (int i = 0; i < Sq; ++i) {
+        size_t token = qTokens.at({0, b * Sq + i}, h), row = q.at({b, i}, h);
+        ASSERT_EQ(outLse[token / D], expectedLse[row / D]) << b << ", " << h << ", " << i;
+        for (int x = 0; x < D; ++x)
+          ASSERT_EQ(outO[token + x], expected[row + x]) << b << ", " << h << ", " << i;
+      }
+}
+
+//===----------------------------------------------------------------------===//
+// Numbers in device memory that are wrong
+//===----------------------------------------------------------------------===//
+
+class WrongNumbers : public Sequences {};
+
+// The launch ends, writes nothing outside of its results (guards), and what is right stays right.
+// That nothing else is read is for a memory checker to see.
+TEST_P(WrongNumbers, StayInside) {
+  constexpr int B = 5, tokens = 100, page = 16, pages = 9, mostPages = 4;
+  constexpr int32_t least = std::numeric_limits<int32_t>::min(),
+                    most = std::numeric_limits<int32_t>::max();
+  Values q(*context, place.type, 1, H, tokens, D, true),
+      k(*context, place.type, pages, Hkv, page, D, true),
+      v(*context, place.type, pages, Hkv, page, D, true),
+      o(*context, place.type, 1, H, tokens, D, true),
+      lse(*context, ElementType::f32, 1, H, tokens, 1);
+  q.randomize(1), k.randomize(2), v.randomize(3);
+  // The second sequence is right; the others begin, end, reach and stand where nothing is.
+  const std::vector<int32_t> startsQ = {least, 10, 50, most, 20, -7};
+  const std::vector<int32_t> lengths = {most, 40, -3, least, 1000};
+  const std::vector<int32_t> offsets = {most, 3, least, -50, 1 << 30};
+  const std::vector<int32_t> table = {pages, -1,    most, least, 3,     8,    0, pages, 4, 5,
+                                      6,     pages, -9,   -8,    least, most, 1, 2,     3, most};
+  sequences = {{40, 40, 3,
+                [](int row) {
+                  return RowPlace{0, 10 + row};
+                },
+                [&](int row) {
+                  return RowPlace{table[mostPages + row / page], row % page};
+                }}};
+  test::GradientReference reference;
+  std::vector<double> sums, baseSums;
+  reference.exact = forward(sequences, q, k, v, /*base=*/false, sums, &reference.sizes);
+  reference.base = forward(sequences, q, k, v, /*base=*/true, baseSums);
+  for (const auto &[name, bindings] : algorithms) {
+    std::optional<Kernel> kernel =
+        compile(name, variant.text,
+                joined(bindings, {"queries=ragged", "keys=paged", "page=16", "positions=given"}));
+    ASSERT_TRUE(kernel);
+    LaunchArguments arguments;
+    arguments.q = q.memory.device(), arguments.k = k.memory.device();
+    arguments.v = v.memory.device(), arguments.o = o.memory.device(), arguments.lse = lse.rows();
+    NamedTensor tableTensor = integers("table", table);
+    tableTensor.tensor.rank = 2;
+    tableTensor.tensor.extents = {B, mostPages};
+    tableTensor.tensor.strides = {mostPages, 1};
+    arguments.tensors = {tableTensor, integers("lengths", lengths), integers("starts_q", startsQ),
+                         integers("offsets", offsets)};
+    arguments.extents = {{"Sq", tokens}, {"Sk", 200}};
+    addCaptures(arguments, 200);
+    ASSERT_TRUE(o.memory.poison().ok() && lse.memory.poison().ok());
+    launch(*kernel, arguments);
+    std::vector<float> outO = o.download(), outLse = lse.download();
+    // Other sequences may claim tokens before the right one's, and those behind it.
+    for (size_t row = 0; row < sums.size(); ++row)
+      if (int token = int(row % tokens); token < 10 || token >= 50) {
+        outLse[row] = float(sums[row]);
+        std::fill_n(outO.begin() + int64_t(row) * D, D, 0.0f);
+      }
+    expectNear("o", o.type, outO, reference, /*rows=*/30);
+    expectLse(outLse, sums);
+  }
 }
 
 //===----------------------------------------------------------------------===//
@@ -208,7 +387,7 @@ TEST_P(Pages, OfAllSizes) {
 class SequenceErrors : public Sequences {};
 
 TEST_P(SequenceErrors, WrongArgumentsAreSentences) {
-  std::optional<Kernel> kernel = compile("forward_ragged", variant.text);
+  std::optional<Kernel> kernel = compile("forward", variant.text, ragged);
   ASSERT_TRUE(kernel);
   Values q(*context, place.type, 1, H, 64, D), k(*context, place.type, 1, Hkv, 64, D),
       v(*context, place.type, 1, Hkv, 64, D), o(*context, place.type, 1, H, 64, D),
@@ -278,6 +457,21 @@ INSTANTIATE_TEST_SUITE_P(Host, Pages,
 INSTANTIATE_TEST_SUITE_P(Gpu, Pages,
                          testing::Combine(testing::ValuesIn(gpuPlaces),
                                           testing::ValuesIn(causalToDocuments)),
+                         nameOfCase);
+
+INSTANTIATE_TEST_SUITE_P(Host, PagedAsDense,
+                         testing::Combine(testing::ValuesIn(hostPlaces),
+                                          testing::Range(0, int(attentions.size()))),
+                         nameOfCase);
+INSTANTIATE_TEST_SUITE_P(Gpu, PagedAsDense,
+                         testing::Combine(testing::ValuesIn(gpuPlaces),
+                                          testing::Range(0, int(attentions.size()))),
+                         nameOfCase);
+INSTANTIATE_TEST_SUITE_P(Host, WrongNumbers,
+                         testing::Combine(testing::ValuesIn(hostPlaces), testing::Values(1, 2)),
+                         nameOfCase);
+INSTANTIATE_TEST_SUITE_P(Gpu, WrongNumbers,
+                         testing::Combine(testing::ValuesIn(gpuPlaces), testing::Values(1, 2)),
                          nameOfCase);
 
 } // namespace

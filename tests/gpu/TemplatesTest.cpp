@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// templates/matmul.mlir and templates/combine.mlir through the public API, on the host and on a
+// templates/matmul.mlir and templates/merge.mlir through the public API, on the host and on a
 // GPU, against plain loops: compiled by name, launched with tensors by name.
 //
 //===----------------------------------------------------------------------===//
@@ -80,7 +80,7 @@ protected:
 
   void expectProducts(ElementType type, int columns, const std::string &schedule);
   void expectProduct(const Kernel &kernel, ElementType type, int columns, int rows, int depth);
-  void expectCombination(ElementType type, bool hasSink);
+  void expectMerge(ElementType partType, ElementType type, bool hasSink);
   std::string refusal(const KernelOptions &options);
 };
 
@@ -160,12 +160,13 @@ TEST_P(TemplatesTest, MatmulIsAProduct) {
 
 // One part without keys for some rows, all for others; what such a part left is NaN. A sink counts
 // once, whatever the number of parts, and alone where no part has keys.
-void TemplatesTest::expectCombination(ElementType type, bool hasSink) {
+void TemplatesTest::expectMerge(ElementType partType, ElementType type, bool hasSink) {
   constexpr int B = 2, H = 3, Sq = 101, D = 64, lines = B * H * Sq;
   KernelOptions options;
-  options.algorithm = "combine";
+  options.algorithm = "merge";
   options.headDimV = D;
-  options.bindings = {"output=" + std::string(elementTypeName(type))};
+  options.bindings = {"part=" + std::string(elementTypeName(partType)),
+                      "output=" + std::string(elementTypeName(type))};
   if (hasSink)
     options.variantText = "attention a(z: f32[B, H]) { sink = q % 5 == 0 ? -inf : z[b, h] - q }";
   std::optional<Kernel> kernel = compile(options);
@@ -177,8 +178,7 @@ void TemplatesTest::expectCombination(ElementType type, bool hasSink) {
   ASSERT_TRUE(sinks.upload().ok());
   for (int parts : {0, 1, 2, 7}) {
     SCOPED_TRACE(testing::Message() << parts << " parts");
-    TestTensor oParts(*context,
-                      Tensor::bhsd(nullptr, ElementType::f32, int64_t(parts) * B, H, Sq, D));
+    TestTensor oParts(*context, Tensor::bhsd(nullptr, partType, int64_t(parts) * B, H, Sq, D));
     TestTensor lseParts(*context,
                         Tensor::contiguous(nullptr, ElementType::f32, {int64_t(parts) * B, H, Sq}));
     TestTensor o(*context, Tensor::bhsd(nullptr, type, B, H, Sq, D));
@@ -238,13 +238,14 @@ void TemplatesTest::expectCombination(ElementType type, bool hasSink) {
   }
 }
 
-TEST_P(TemplatesTest, CombineIsASoftmaxOverParts) {
-  expectCombination(ElementType::bf16, /*hasSink=*/false);
-  expectCombination(ElementType::f32, /*hasSink=*/false);
+TEST_P(TemplatesTest, MergeIsASoftmaxOverParts) {
+  expectMerge(ElementType::f32, ElementType::bf16, /*hasSink=*/false);
+  expectMerge(ElementType::f32, ElementType::f32, /*hasSink=*/false);
+  expectMerge(ElementType::bf16, ElementType::bf16, /*hasSink=*/false);
 }
 
-TEST_P(TemplatesTest, CombineAddsASinkOnce) {
-  expectCombination(ElementType::bf16, /*hasSink=*/true);
+TEST_P(TemplatesTest, MergeAddsASinkOnce) {
+  expectMerge(ElementType::f32, ElementType::bf16, /*hasSink=*/true);
 }
 
 // What the template declares is what is asked of the arguments.
@@ -298,8 +299,8 @@ TEST_P(TemplatesTest, WhatCannotBeCompiledIsASentence) {
   options.algorithm = "product";
   expect(refusal(options),
          "there is no template 'product'; there are backward, backward_fused, "
-         "backward_parameters, combine, exact_sums, "
-         "forward, forward_e4m3, forward_paged, forward_ragged, forward_split, matmul");
+         "backward_parameters, exact_sums, forward, forward_e4m3, forward_in_parts, matmul, merge, "
+         "summary");
   options.algorithm = "../templates/matmul";
   expect(refusal(options), "there is no template '../templates/matmul'");
   options = KernelOptions();

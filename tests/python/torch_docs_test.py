@@ -1,6 +1,6 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The examples of docs/pytorch.md and training.md run, and print what the pages say."""
+"""The examples of docs/pytorch.md, training.md and serving.md run, and print what the pages say."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ torch = pytest.importorskip("torch", reason="the tests of the PyTorch layer need
 DOCS = Path(__file__).parents[2] / "docs"
 
 
-@pytest.mark.parametrize(("name", "least"), [("pytorch.md", 8), ("training.md", 1)])
+@pytest.mark.parametrize(
+    ("name", "least"), [("pytorch.md", 8), ("training.md", 1), ("serving.md", 4)]
+)
 def test_examples(capsys: Any, name: str, least: int) -> None:
     page = (DOCS / name).read_text()
     examples = re.findall(r"```python\n(.*?)```", page, re.DOTALL)

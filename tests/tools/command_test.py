@@ -313,6 +313,29 @@ class Run(CommandTest):
         self.assertRegex(message, r"(?m)^tesela: the gradient dq is wrong: .* b 0, h \d, q \d+")
         self.assertNotIn("dk", message)
 
+    def test_sequences(self):
+        """Ragged and in pages, at each kind of position, in one piece and in parts."""
+        for variant, options in [
+            ("causal", ["--ragged"]),
+            ("documents_causal", ["--ragged"]),
+            ("alibi", ["--page", "16", "--kv-length", "300", "--positions", "given"]),
+            ("learned_sinks", ["--ragged", "--page", "3", "--kv-length", "300", "--split"]),
+            ("sliding_window", ["--param", "window=40", "--ragged", "--positions", "begin", "--split"]),
+            ("causal", ["--page", "64", "--length", "1", "--kv-length", "500", "--split"]),
+        ]:
+            with self.subTest(variant, options=options):
+                report = self.run_json(variant, *SMALL, "--batch", "5", "--kv-heads", "1", *options)
+                self.assertTrue(report["check"]["passed"])
+        for message, options in [
+            ("--split and --positions are of sequences", ["--split"]),
+            ("--gradients, --verify and --check-reads are of dense", ["--ragged", "--gradients"]),
+            ("--output writes results of dense queries", ["--ragged", "--output", self.path("o")]),
+            ("has no more queries than keys", ["--page", "16", "--kv-length", "7"]),
+        ]:
+            self.assertIn(message, self.error("run", "causal", *SMALL, *options))
+        self.assertIn("has the extent Sq", self.error("run", "boolean_mask", *SMALL, "--page", "16",
+                                                      "--kv-length", "300"))
+
     def test_hard_inputs(self):
         report = self.run_json("causal", *SMALL, "--inputs", "jumping", "--dtype", "f16")
         self.assertEqual(report["problem"]["inputs"], "jumping")

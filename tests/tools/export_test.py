@@ -110,9 +110,9 @@ class Command(Export):
                              ["row_lse", "delta"])
 
     def test_templates_parameters(self):
-        self.export("causal", "--algorithm", "forward_split", "--bind", "parts=2", "--target", "host",
+        self.export("causal", "--algorithm", "forward_in_parts", "--bind", "workers=4", "--target", "host",
                     "-o", "out")
-        self.assertEqual(self.manifest("out")["name"], "causal_forward_split")
+        self.assertEqual(self.manifest("out")["name"], "causal_forward_in_parts")
         message = self.export("causal", "--algorithm", "backwards", "--target", "host", "-o", "other",
                               code=ENVIRONMENT)
         self.assertIn("there is no template 'backwards'; there are backward,", message)

@@ -10,6 +10,7 @@
 #include "RunOptions.h"
 #include "RunReport.h"
 #include "Safetensors.h"
+#include "SequenceProblem.h"
 #include "StandardOutput.h"
 #include "VariantFile.h"
 
@@ -237,6 +238,53 @@ static Status checkForward(const RunOptions &options, const Context &context, co
   return Status::success();
 }
 
+/// Where `--ragged` and `--page` do not fit what else is asked for.
+static Status checkSequences(const RunOptions &options) {
+  auto invalid = [](const char *sentence) { return Error(Code::invalidArgument, sentence); };
+  if (!options.ragged && options.page == 0)
+    return options.split || !options.positions.empty()
+               ? Status(invalid("--split and --positions are of sequences: add --ragged or --page"))
+               : Status::success();
+  if (options.gradients || options.verify || options.checkReads)
+    return invalid("--gradients, --verify and --check-reads are of dense queries and keys: leave "
+                   "them out, or --ragged and --page");
+  if (!options.output.empty())
+    return invalid(
+        "--output writes results of dense queries: leave it out, or --ragged and --page");
+  return Status::success();
+}
+
+/// The launch, the check and the times of sequences that lie somewhere.
+static Status runSequences(const RunOptions &options, const Context &context, const Kernel &kernel,
+                           const KernelOptions &kernelOptions, const VariantInfo &variant,
+                           const Problem &problem, const DeviceProblem &captures,
+                           SequenceProblem &sequences, RunReport &result) {
+  Result<DeviceSequences> device = DeviceSequences::create(context, sequences);
+  if (!device)
+    return device.error();
+  LaunchArguments arguments = sequences.arguments(problem);
+  arguments.captures = captures.arguments.captures;
+  device->place(arguments);
+  if (Status status = kernel.launch(arguments); !status)
+    return status;
+  if (Status status = device->copyResults(context, sequences); !status)
+    return status;
+  if (!options.noCheck) {
+    result.referenceName = "interpreter";
+    noteManyPairs(problem);
+    Result<Comparison> comparison =
+        sequences.check(kernelOptions, problem, variant, options.threads, result.keptPairs);
+    if (!comparison)
+      return comparison.error();
+    result.comparison = std::move(*comparison);
+  }
+  Result<std::vector<double>> times = timeLaunches(context, kernel, arguments, options.repeat);
+  if (!times)
+    return times.error();
+  result.milliseconds = std::move(*times);
+  return Status::success();
+}
+
 /// "is wrong", or why there is no telling.
 static bool reportFailure(const Comparison &comparison, const std::string &what) {
   if (comparison.passed)
@@ -268,9 +316,14 @@ static Status checkOutput(const RunOptions &options) {
                            options.output));
 }
 
-int run(const RunOptions &options) {
+int run(const RunOptions &given) {
+  RunOptions options = given;
   if (Status status = checkOutput(options); !status)
     return report(status.error());
+  if (Status status = checkSequences(options); !status)
+    return report(status.error());
+  if (options.positions.empty())
+    options.positions = options.page > 0 ? "end" : "begin";
   Result<OpenedVariant> opened = openVariant(options.variant);
   if (!opened)
     return reportBadInput(opened.error());
@@ -316,6 +369,17 @@ int run(const RunOptions &options) {
   }
   if (options.target.starts_with("sm_"))
     kernelOptions.target = options.target;
+  std::optional<SequenceProblem> sequences;
+  if (options.ragged || options.page > 0) {
+    Result<SequenceProblem> made =
+        makeSequences(options, *problem, variant, context->device().processors);
+    if (!made)
+      return made.code() == Code::outOfMemory ? report(made.error()) : reportBadInput(made.error());
+    sequences = std::move(*made);
+    kernelOptions.algorithm = sequences->algorithm;
+    kernelOptions.bindings = sequences->bindings;
+    kernelOptions.sizes.reset(); // tuned schedules are of dense tensors
+  }
   int64_t outsideReads = 0;
   if (options.checkReads) {
     Result<int64_t> found = reportOutsideReads(kernelOptions, *problem, options.threads);
@@ -330,12 +394,14 @@ int run(const RunOptions &options) {
   Result<DeviceProblem> device = copyToDevice(*context, *problem);
   if (!device)
     return report(device.error());
-  if (Status status = kernel->launch(device->arguments); !status) {
-    int code = report(status.error());
-    return result.verified ? exitWrongResult : code;
+  if (!sequences) {
+    if (Status status = kernel->launch(device->arguments); !status) {
+      int code = report(status.error());
+      return result.verified ? exitWrongResult : code;
+    }
+    if (Status status = copyResults(*context, *device, *problem); !status)
+      return report(status.error());
   }
-  if (Status status = copyResults(*context, *device, *problem); !status)
-    return report(status.error());
 
   result.variantPath = file.path;
   result.device = context->device();
@@ -346,10 +412,12 @@ int run(const RunOptions &options) {
     result.inputs = options.inputs;
   }
 
-  if (Status status = gradients ? runGradients(options, *context, kernelOptions, *problem, *device,
-                                               *gradients, result)
-                                : checkForward(options, *context, *kernel, kernelOptions, *problem,
-                                               *device, result);
+  if (Status status = sequences   ? runSequences(options, *context, *kernel, kernelOptions, variant,
+                                                 *problem, *device, *sequences, result)
+                      : gradients ? runGradients(options, *context, kernelOptions, *problem,
+                                                 *device, *gradients, result)
+                                  : checkForward(options, *context, *kernel, kernelOptions,
+                                                 *problem, *device, result);
       !status)
     return report(status.error());
 

@@ -60,6 +60,10 @@ struct RunOptions : KernelChoice, LaunchShape {
   bool checkReads = false;       ///< report reads outside of captured tensors
   std::optional<int> repeat;     ///< timed launches; as many as fit into a second
   bool gradients = false;        ///< of q, k and v: the backward pass is checked and timed
+  bool ragged = false;           ///< sequences of their own lengths, one after the other
+  int64_t page = 0;              ///< rows of a page of keys; 0: no pages
+  std::string positions;         ///< begin, end or given; empty: end with pages, else begin
+  bool split = false;            ///< of each sequence's keys, among work items
   bool json = false;
 };
 

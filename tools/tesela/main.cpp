@@ -223,11 +223,10 @@ void addConstants(CLI::App *app, std::vector<std::string> &constants) {
 }
 
 void addAlgorithm(CLI::App *app, std::string &algorithm, std::vector<std::string> &bindings) {
-  app->add_option("--algorithm", algorithm,
-                  "The template: forward, backward, backward_fused, backward_fast, "
-                  "backward_parameters, "
-                  "forward_e4m3, forward_paged, "
-                  "forward_ragged, forward_split, combine, matmul, or one's own")
+  app->add_option(
+         "--algorithm", algorithm,
+         "The template: forward, backward, backward_fused, backward_fast, "
+         "backward_parameters, forward_e4m3, forward_in_parts, merge, matmul, or one's own")
       ->type_name("NAME")
       ->capture_default_str();
   app->add_option("--bind", bindings, "name=value of a template's own parameter; may be repeated")
@@ -372,6 +371,26 @@ void addRun(CLI::App &app, RunOptions &options) {
       ->add_flag("--gradients", options.gradients,
                  "The gradients of q, k and v: runs both passes, checks and times the backward one")
       ->excludes(verify);
+  CLI::Option *ragged =
+      command->add_flag("--ragged", options.ragged,
+                        "Sequences of random lengths up to --length, one after the other");
+  CLI::Option *page =
+      command
+          ->add_option("--page", options.page,
+                       "Keys and values in pages of so many rows, up to --kv-length")
+          ->check(silent(CLI::Range(1, 1 << 20)))
+          ->type_name("N");
+  command
+      ->add_option(
+          "--positions", options.positions,
+          "Where a sequence's queries stand among its keys: begin, end, or given (end with "
+          "pages, else begin)")
+      ->check(silent(CLI::IsMember({"begin", "end", "given"})))
+      ->type_name("WHERE");
+  command->add_flag("--split", options.split,
+                    "Work items share the keys of a sequence of --ragged or --page");
+  for (CLI::Option *each : {ragged, page})
+    each->group("Sequences, as servers have them");
   command->add_flag("--check-reads", options.checkReads,
                     "Report reads outside of captured tensors; interprets every pair on the host");
   command->add_flag("--json", options.json, "Print one JSON object");

@@ -63,6 +63,15 @@ Value emitWorkItems(OpBuilder &builder, Location loc, const ExtentValues &extent
                                emitBlocks(builder, loc, extents.Sq, block.getPositions()));
 }
 
+Value emitMoreSlots(OpBuilder &builder, Location loc, const ExtentValues &extents,
+                    tile::BlockType block, int64_t workers) {
+  ExtentValues ofOne = extents;
+  ofOne.B = constant(builder, loc, 1);
+  Value items = emitWorkItems(builder, loc, ofOne, block); // one at least
+  Value last = arith::DivUIOp::create(builder, loc, constant(builder, loc, workers - 1), items);
+  return arith::AddIOp::create(builder, loc, last, constant(builder, loc, 1));
+}
+
 /// How many key/value heads a group has that read `groupRows` rows together, where each reads
 /// `rows`: at least one.
 static Value emitGroup(OpBuilder &builder, Location loc, const ExtentValues &extents, Value rows,
@@ -188,6 +197,8 @@ BlockCoordinates emitBlock(OpBuilder &builder, Location loc, tile::BlockOp op,
     block.limit = isSameAxis ? of.limit : of.other;
     block.other = isSameAxis ? of.other : of.limit;
   }
+  if (op.getEnd())
+    block.limit = operands.valueOf(op.getEnd());
   if (op.getBatch())
     block.batch = operands.valueOf(op.getBatch());
   if (op.getHead())

@@ -33,6 +33,10 @@ struct ExtentValues {
 mlir::Value emitWorkItems(mlir::OpBuilder &builder, mlir::Location loc, const ExtentValues &extents,
                           tile::BlockType block);
 
+/// tile.more_slots: ceil(workers / work items of one batch).
+mlir::Value emitMoreSlots(mlir::OpBuilder &builder, mlir::Location loc, const ExtentValues &extents,
+                          tile::BlockType block, int64_t workers);
+
 /// tile.work. With G the query heads of a group (`groupKeys` / Sk key/value heads, at least one)
 /// and heads numbered batch · H + head: item = group · G · blocks + (blocks - 1 - row block) · G' +
 /// head in the group, where the last group has G' <= G heads. Where a block has several heads, a

@@ -100,6 +100,14 @@ KernelSignature::KernelSignature(tile::KernelOp kernel) {
       view.strides.push_back(slots_.size());
       add(Kind::stride, name, axis, i64);
     }
+    bool isPassed = kernel.getArgumentRole(argument.getArgNumber()).has_value();
+    for (auto [axis, extent] : llvm::enumerate(viewType.getExtents())) {
+      if (!isPassed || isRead || viewType.getContiguous() || !tile::isDynamicExtent(extent))
+        continue;
+      view.extents.resize(viewType.getRank());
+      view.extents[axis] = slots_.size();
+      add(Kind::extent, name, int(axis), i32);
+    }
   }
   tile::ScheduleAttr schedule = kernel.getScheduleAttr();
   if (!schedule || schedule->consumers == 0)
@@ -127,23 +135,25 @@ KernelSignature::KernelSignature(tile::KernelOp kernel) {
 
 Expression workItems(tile::KernelOp kernel) {
   tile::BlockType block;
-  int64_t parts = 1;
+  std::optional<int64_t> workers;
   kernel.walk([&](tile::WorkOp work) { block = work.getBlock().getType(); });
-  kernel.walk([&](tile::WorkPartOp work) {
+  kernel.walk([&](tile::WorkSlotsOp work) {
     block = work.getBlock().getType();
-    parts = *tile::staticExtent(work.getParts());
+    workers = *tile::staticExtent(work.getWorkers());
   });
   std::string rows = std::to_string(block.getPositions());
-  auto times = [&](const std::string &items) {
-    return Expression::parse(parts == 1 ? items : "(* " + std::to_string(parts) + " " + items + ")")
-        .value();
-  };
   if (block.getAxis() == tile::Axis::Key)
-    return times("(* (ceildiv Sk " + rows + ") (* B Hkv))");
+    return Expression::parse("(* (ceildiv Sk " + rows + ") (* B Hkv))").value();
   std::string packs = "H";
   if (block.getHeadCount() > 1)
     packs = "(* Hkv (ceildiv (ceildiv H Hkv) " + std::to_string(block.getHeadCount()) + "))";
-  return times("(* (ceildiv Sq " + rows + ") (* B " + packs + "))");
+  std::string blocks = "(ceildiv Sq " + rows + ")";
+  if (!workers)
+    return Expression::parse("(* " + blocks + " (* B " + packs + "))").value();
+  // Without a batch there is nothing to do: (ceildiv B B) is 0 then, else 1.
+  std::string ofOne = "(* " + blocks + " " + packs + ")";
+  std::string more = "(ceildiv " + std::to_string(*workers) + " " + ofOne + ")";
+  return Expression::parse("(* " + ofOne + " (* (ceildiv B B) (+ B " + more + ")))").value();
 }
 
 } // namespace tesela

@@ -7,12 +7,11 @@
 //
 //   B H Hkv Sq Sk                      five i32
 //   then for each argument of tile.kernel, in order
-//     a view                           address, strides of all axes but the last (i64)
-//     a contiguous view                address
-//     a view named $capture, or        address, then extent (i32) and stride (i64) of each axis
-//     a strided one of integers
-//     a scalar named $parameter        its value (f32 or i32)
-//     another scalar                   the softmax scale (f32)
+//     a view                           address, strides of all axes but the last (i64), extents
+//     that are `?` (i32) a contiguous view                address a view named $capture, or
+//     address, then extent (i32) and stride (i64) of each axis a strided one of integers a scalar
+//     named $parameter        its value (f32 or i32) another scalar                   the softmax
+//     scale (f32)
 //   then, where the schedule has consumers, for each 16-bit view of rank 4
 //     its tensor map, and the coordinate steps of batch and head (i32); where blocks may end inside
 //     the tensor, the tensor map of single rows
@@ -33,10 +32,11 @@ namespace tesela {
 struct ViewSlots {
   unsigned data = 0;
   std::vector<unsigned> strides; ///< empty for a contiguous view
-  std::vector<unsigned> extents; ///< of what is read by its elements
-  unsigned tensorMap = 0;        ///< views with tensor maps only; the two steps follow it
-  unsigned rowMap = 0;           ///< the map of one row each, where blocks end inside the tensor
-  bool isOptional = false;       ///< its address may be 0: then nothing is stored, and 0 is loaded
+  /// By axis: of what is read by its elements all, of other views those that are `?`.
+  std::vector<unsigned> extents;
+  unsigned tensorMap = 0;  ///< views with tensor maps only; the two steps follow it
+  unsigned rowMap = 0;     ///< the map of one row each, where blocks end inside the tensor
+  bool isOptional = false; ///< its address may be 0: then nothing is stored, and 0 is loaded
 };
 
 class KernelSignature {
@@ -64,8 +64,8 @@ private:
 };
 
 /// The number of work items of a bound kernel: `(* (ceildiv Sq block_m) (* B H))`, or with packs of
-/// heads in the place of H; of blocks of keys `(* (ceildiv Sk block_n) (* B Hkv))`; with the parts
-/// of a tile.work_part as a factor.
+/// heads in the place of H; of blocks of keys `(* (ceildiv Sk block_n) (* B Hkv))`; of
+/// tile.work_slots with B and `more` in the place of B.
 Expression workItems(tile::KernelOp kernel);
 
 } // namespace tesela

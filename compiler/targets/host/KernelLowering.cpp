@@ -4,6 +4,8 @@
 //===----------------------------------------------------------------------===//
 #include "targets/host/KernelLowering.h"
 
+#include "tile/Extents.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/MathExtras.h"
@@ -77,14 +79,21 @@ LogicalResult KernelLowering::lowerOperation(Operation &op) {
                                             work.getBlock().getType(), /*groupKeys=*/0);
         return success();
       })
-      .Case([&](tile::WorkPartOp work) {
+      .Case([&](tile::WorkSlotsOp work) {
         tile::BlockType type = work.getBlock().getType();
         Location loc = builder_.getLoc();
-        Value items = emitWorkItems(builder_, loc, extents_, type);
-        Value part = arith::DivUIOp::create(builder_, item_, items);
-        Value item = arith::SubIOp::create(builder_, item_, builder_.multiply(part, items));
-        scalars_.map(work.getPart(), part);
-        blocks_[work.getBlock()] = emitWork(builder_, loc, item, extents_, type, /*groupKeys=*/0);
+        ExtentValues slots = extents_;
+        Value more =
+            emitMoreSlots(builder_, loc, slots, type, *tile::staticExtent(work.getWorkers()));
+        slots.B = builder_.add(slots.B, more);
+        scalars_.map(work.getMore(), more);
+        blocks_[work.getBlock()] = emitWork(builder_, loc, item_, slots, type, /*groupKeys=*/0);
+        return success();
+      })
+      .Case([&](tile::MoreSlotsOp op) {
+        scalars_.map(op.getCount(), emitMoreSlots(builder_, builder_.getLoc(), extents_,
+                                                  cast<tile::BlockType>(op.getRows()),
+                                                  *tile::staticExtent(op.getWorkers())));
         return success();
       })
       .Case([&](tile::SequenceOp sequence) {

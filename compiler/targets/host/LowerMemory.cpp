@@ -62,6 +62,12 @@ std::pair<Value, Value> KernelLowering::placeInPage(tile::PagedOp op, Value posi
   Value index = builder_.add(line, builder_.multiply(number, slots_[table.strides[1]]));
   Type i32 = builder_.getI32Type();
   Value page = builder_.load(i32, builder_.address(slots_[table.data], i32, index));
+  // A table that is wrong must not lead out of the pool.
+  Value pages =
+      slots_[signature_.view(cast<BlockArgument>(Value(op.getView())).getArgNumber()).extents[0]];
+  page = arith::MinSIOp::create(builder_, page,
+                                arith::SubIOp::create(builder_, pages, builder_.i32(1)));
+  page = arith::MaxSIOp::create(builder_, page, builder_.i32(0));
   return {arith::ExtSIOp::create(builder_, builder_.getI64Type(), page),
           arith::RemUIOp::create(builder_, position, rows)};
 }

@@ -8,6 +8,7 @@
 #include "targets/common/Additions.h"
 #include "targets/common/Phases.h"
 #include "targets/nvvm/Passes.h"
+#include "tile/Extents.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
@@ -238,15 +239,22 @@ LogicalResult KernelLowering::lower(Operation *op) {
         setBlock(work.getBlock(), block);
         return success();
       })
-      .Case([&](tile::WorkPartOp work) {
+      .Case([&](tile::WorkSlotsOp work) {
         tile::BlockType type = work.getBlock().getType();
         Value item = NVVM::BlockIdXOp::create(builder, loc, builder.getI32Type());
-        Value items = emitWorkItems(builder, loc, extents(), type);
-        Value part = arith::DivUIOp::create(builder, loc, item, items);
-        Value inPart = arith::RemUIOp::create(builder, loc, item, items);
-        values[work.getPart()] = {part};
-        setBlock(work.getBlock(), emitWork(builder, loc, inPart, extents(), type,
-                                           kernel.getScheduleAttr()->groupKeys));
+        ExtentValues slots = extents();
+        Value more =
+            emitMoreSlots(builder, loc, slots, type, *tile::staticExtent(work.getWorkers()));
+        slots.B = add(slots.B, more);
+        values[work.getMore()] = {more};
+        setBlock(work.getBlock(),
+                 emitWork(builder, loc, item, slots, type, kernel.getScheduleAttr()->groupKeys));
+        return success();
+      })
+      .Case([&](tile::MoreSlotsOp op) {
+        values[op.getCount()] = {emitMoreSlots(builder, loc, extents(),
+                                               cast<tile::BlockType>(op.getRows()),
+                                               *tile::staticExtent(op.getWorkers()))};
         return success();
       })
       .Case([&](tile::BlockOp block) { return done((lowerBlockOp(block), 0)); })

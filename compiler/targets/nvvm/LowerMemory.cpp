@@ -227,7 +227,12 @@ std::pair<Value, Value> KernelLowering::placeInPage(tile::PagedOp op,
   Type i32 = builder.getI32Type();
   auto load = LLVM::LoadOp::create(builder, loc, i32, advance(slots[table.data], i32, index));
   load.setInvariant(true);
-  return {load, arith::RemUIOp::create(builder, loc, held, rows)};
+  // A table that is wrong must not lead out of the pool.
+  Value lastPage =
+      arith::SubIOp::create(builder, loc, slots[viewOf(op.getView()).extents[0]], constant(1));
+  Value page = arith::MinSIOp::create(builder, loc, load, lastPage);
+  page = arith::MaxSIOp::create(builder, loc, page, constant(0));
+  return {page, arith::RemUIOp::create(builder, loc, held, rows)};
 }
 
 Value KernelLowering::rowAddress(Value view, const BlockCoordinates &block, Value row) {

@@ -346,7 +346,7 @@ def PipeRunRoles : Pass<"pipe-run-roles", "::tesela::tile::KernelOp"> {
     - **R2** A stage is read between its await and its release only; products in flight read until their `pipe.dot_wait`. One channel fills
       a buffer. A buffer that is filled in parts, or where an output goes, is read as a left operand only, of which a warpgroup reads its own rows.
     - **R3** A `pipe.write` is followed by a `pipe.empty_out` or a `pipe.add_out` and that by a `pipe.drain`; until then nothing writes or reads
-      the buffer. What is written over a filled buffer is written while its stage is held, and has left before the release. A buffer that the consumers
+      the buffer. A `pipe.add_out` that is `late` stands in the iteration behind that of its write. What is written over a filled buffer is written while its stage is held, and has left before the release. A buffer that the consumers
       write to read it themselves has a `pipe.barrier` between the write and the reads of a stage, and one between these and the next write
       or an output over it.
     - **R4** What is written has left, and has been copied, before the role ends.

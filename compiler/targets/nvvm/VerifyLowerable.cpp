@@ -22,13 +22,13 @@ bool isNarrowFloat(Type type) {
   return type.isF16() || type.isBF16() || isa<Float8E4M3FNType>(type);
 }
 
-/// The channel of work items brings a block's coordinates and no part.
-LogicalResult verify(tile::WorkPartOp work) {
+/// What counts work items that come by a channel knows no slots.
+LogicalResult verify(tile::WorkSlotsOp work) {
   tile::ScheduleAttr schedule = work->getParentOfType<tile::KernelOp>().getScheduleAttr();
   if (!schedule || !schedule->persistent)
     return success();
   return work.emitOpError() << "expected a schedule with persistent = false, got true; "
-                               "work items with a part are one a thread block";
+                               "work items of slots are one a thread block";
 }
 
 LogicalResult verify(tile::MapOp map) {
@@ -125,7 +125,7 @@ LogicalResult verifyLowerable(tile::KernelOp kernel) {
     LogicalResult verified =
         llvm::TypeSwitch<Operation *, LogicalResult>(op)
             .Case<tile::AccumulateOp, tile::DotOp, tile::LoadOp, tile::MapOp, tile::StoreOp,
-                  tile::WorkPartOp>([](auto each) { return verify(each); })
+                  tile::WorkSlotsOp>([](auto each) { return verify(each); })
             .Default([](Operation *) { return success(); });
     return failed(verified) ? WalkResult::interrupt() : WalkResult::advance();
   });

@@ -65,15 +65,15 @@ struct KernelOptions {
   std::string target;
   /// The template: attention; "backward", its gradients, with the same bits in each launch;
   /// "backward_fused", the same with fewer products and sums of dq in no fixed order;
-  /// "backward_fast", the faster one of the two on the target; "forward_split", attention over
-  /// parts of the keys; "forward_ragged", over sequences of different lengths; "forward_paged",
-  /// over keys in pages; "forward_e4m3", over keys and values of 8 bits; "combine" and "matmul"; or
+  /// "backward_fast", the faster one of the two on the target; "forward_in_parts", attention whose
+  /// keys are split among work items (docs/serving.md); "forward_e4m3", over keys and values of 8
+  /// bits; "merge", of the results of parts of the keys; "matmul"; or
   /// a file NAME.mlir of useTemplateFolder's. The files in templates/ say what each computes. The
   /// tensors of a launch are those that it declares (LaunchArguments::tensors). All but attention
   /// may do without a variant where they have no score and no mask. Tuned schedules are of
   /// attention and "backward", references too (Check.h).
   std::string algorithm = "forward";
-  /// Values of the template's own parameters, as "name=value": "columns=64", "output=bf16".
+  /// Of the template's parameters, "columns=64"; and where sequences lie (docs/serving.md).
   std::vector<std::string> bindings = {};
 };
 

@@ -103,9 +103,9 @@ tile.kernel @k(in %x: !tile.view<[1, H, ?, 64], f32>, %n: i32) {
 
 // -----
 
-tile.kernel @k(in %x: !tile.view<[?, H, 20, 64], f32>, in %t: !tile.view<[B, ?], i32>, %b: i32) {
-  // expected-error @+1 {{expected pages of a multiple of 16 rows, got '!tile.view<[?, H, 20, 64], f32>'; bind another page}}
-  %y = tile.paged %x by %t[%b] : !tile.view<[?, H, 20, 64], f32>, !tile.view<[B, ?], i32> -> !tile.view<[B, H, Sk, 64], f32>
+tile.kernel @k(in %x: !tile.view<[?, H, ?, 64], f32>, in %t: !tile.view<[B, ?], i32>, %b: i32) {
+  // expected-error @+1 {{expected pages of a known number of rows, one at least, got '!tile.view<[?, H, ?, 64], f32>'; bind page}}
+  %y = tile.paged %x by %t[%b] : !tile.view<[?, H, ?, 64], f32>, !tile.view<[B, ?], i32> -> !tile.view<[B, H, Sk, 64], f32>
 }
 
 // -----

@@ -268,13 +268,19 @@ tile.kernel @orientations(%x: !tile.view<[?, ?, ?, 16], f32>, %lse: !tile.view<[
   %dq = tile.dot %y transposed, %k plus %none : (!tile.tile<[32, 8], f32>, !tile.tile<[32, 16], f32>, !tile.tile<[8, 16], f32>) -> !tile.tile<[8, 16], f32>
 }
 
-// A share of a block's keys.
-// CHECK-LABEL: tile.kernel @split<parts>
-tile.kernel @split<parts>() {
-  // CHECK: %[[ROWS:.*]], %[[PART:.*]] = tile.work_part of 2 * parts : <query, 8>
-  %rows, %part = tile.work_part of 2 * parts : !tile.block<query, 8>
-  %parts = tile.number 2 * parts
-  // CHECK: tile.blocks %{{.*}}, %{{.*}} of %[[ROWS]] : !tile.block<query, 8> -> !tile.block<key, 16> part (%[[PART]], %{{.*}}) {
+// A share of a block's keys: a slot of a sequence, whose rows are elsewhere.
+// CHECK-LABEL: tile.kernel @split<workers>
+tile.kernel @split<workers>() {
+  // CHECK: %[[SLOTS:.*]], %[[MORE:.*]] = tile.work_slots of 2 * workers : <query, 8>
+  %slots, %more = tile.work_slots of 2 * workers : !tile.block<query, 8>
+  // CHECK: tile.more_slots of workers !tile.block<query, 8>
+  %parts = tile.more_slots of workers !tile.block<query, 8>
+  %part, %head, %kv_head, %first = tile.coordinates %slots : !tile.block<query, 8>
+  // CHECK: tile.sequence_keys %[[MORE]]
+  %end = tile.sequence_keys %more
+  // CHECK: %[[ROWS:.*]] = tile.block %{{.*}} to %{{.*}} batch %{{.*}} head %{{.*}} -> <query, 8>
+  %rows = tile.block %first to %end batch %part head %head -> !tile.block<query, 8>
+  // CHECK: tile.blocks %{{.*}}, %{{.*}} of %[[ROWS]] : !tile.block<query, 8> -> !tile.block<key, 16> part (%{{.*}}, %{{.*}}) {
   tile.blocks %keys, %partial of %rows : !tile.block<query, 8> -> !tile.block<key, 16> part (%part, %parts) {
     tile.yield
   }

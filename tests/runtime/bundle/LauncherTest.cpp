@@ -536,14 +536,14 @@ TEST(Launcher, IsMadeOfATemplatesTensors) {
 
 TEST(Launcher, TensorsThatItCannotCheckAreASentence) {
   BundleOptions options;
-  options.kernel.algorithm = "combine";
-  options.kernel.bindings = {"output=bf16"};
+  options.kernel.algorithm = "merge";
+  options.kernel.bindings = {"part=f32", "output=bf16"};
   options.targets = {"sm_80"};
   options.ptx = true;
   Result<BundleInfo> info = exportBundle(options, "/nowhere");
   ASSERT_EQ(info.code(), Code::unsupported);
   EXPECT_EQ(info.error().message(),
-            "the kernel 'combine' has views of several element types, such "
+            "the kernel 'merge' has views of several element types, such "
             "as 'o', for which there is no launcher in C: export it for the "
             "host alone");
 }

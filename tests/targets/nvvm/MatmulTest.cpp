@@ -193,18 +193,19 @@ TEST(DepthBlocks, Assemble) {
 }
 
 //===----------------------------------------------------------------------===//
-// templates/combine.mlir
+// templates/merge.mlir
 //===----------------------------------------------------------------------===//
 
-std::string ptxOfCombine(const std::string &type, int columns, int sm) {
-  return artifactOf({"combine", {"output=" + type}, "bf16", columns}, sm, "stages = 1").code;
+std::string ptxOfMerge(const std::string &type, int columns, int sm) {
+  return artifactOf({"merge", {"part=f32", "output=" + type}, "bf16", columns}, sm, "stages = 1")
+      .code;
 }
 
-TEST(Combine, BecomesPtx) {
+TEST(Merge, BecomesPtx) {
   for (const char *type : {"bf16", "f16"})
     for (int sm : {80, 90}) {
-      std::string ptx = ptxOfCombine(type, 128, sm);
-      EXPECT_TRUE(contains(ptx, ".visible .entry combine("));
+      std::string ptx = ptxOfMerge(type, 128, sm);
+      EXPECT_TRUE(contains(ptx, ".visible .entry merge("));
       EXPECT_TRUE(contains(ptx, "ld.global.v2.f32") || contains(ptx, "ld.global.nc.v2.f32") ||
                   contains(ptx, "ld.global.v2.b32") || contains(ptx, "ld.global.nc.v2.b32"));
       EXPECT_TRUE(contains(ptx, "ex2.approx"));
@@ -214,12 +215,12 @@ TEST(Combine, BecomesPtx) {
     }
 }
 
-TEST(Combine, Assembles) {
+TEST(Merge, Assembles) {
   if (!hasPtxas())
     GTEST_SKIP() << noPtxas;
   for (int columns : {64, 128})
     for (int sm : {80, 90, 120})
-      expectClean(ptxOfCombine("bf16", columns, sm));
+      expectClean(ptxOfMerge("bf16", columns, sm));
 }
 
 //===----------------------------------------------------------------------===//

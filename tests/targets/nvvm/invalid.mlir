@@ -56,9 +56,9 @@ tile.kernel @exact_products() attributes {pipe.shared_bytes = 0 : i64, schedule 
 
 // -----
 
-tile.kernel @parts_of_keys() attributes {pipe.shared_bytes = 0 : i64, schedule = #tile.schedule<block_m = 64, block_n = 64, stages = 1, warps = 4, q_in_registers = false, consumers = 1, persistent = true>} {
-  // expected-error @+1 {{expected a schedule with persistent = false, got true; work items with a part are one a thread block}}
-  %rows, %part = tile.work_part of 4 : !tile.block<query, 64>
+tile.kernel @slots() attributes {pipe.shared_bytes = 0 : i64, schedule = #tile.schedule<block_m = 64, block_n = 64, stages = 1, warps = 4, q_in_registers = false, consumers = 1, persistent = true>} {
+  // expected-error @+1 {{expected a schedule with persistent = false, got true; work items of slots are one a thread block}}
+  %slots, %more = tile.work_slots of 4 : !tile.block<query, 64>
 }
 
 // -----

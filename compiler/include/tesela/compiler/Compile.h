@@ -13,8 +13,10 @@
 #include "tesela/RequestLimits.h"
 #include "tesela/compiler/Artifact.h"
 
+#include <array>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -22,6 +24,8 @@ namespace tesela {
 
 /// The template of attention, which a specification has where it names no other.
 inline constexpr const char *forwardAlgorithm = "forward";
+/// That of attention whose keys are split among work items.
+inline constexpr const char *partsAlgorithm = "forward_in_parts";
 /// Those of its gradients: with the same bits in each launch; with fewer products, and sums of dQ
 /// in no fixed order.
 inline constexpr const char *backwardAlgorithm = "backward";
@@ -30,14 +34,20 @@ inline constexpr const char *fusedBackwardAlgorithm = "backward_fused";
 /// when the kernels are lowered.
 inline constexpr const char *fastBackwardAlgorithm = "backward_fast";
 
+/// The bindings that every template has: where its sequences lie, and at which positions. With
+/// keys=paged also page.
+inline constexpr std::array<std::string_view, 3> placeBindings = {"queries", "keys", "positions"};
+
 /// Everything a kernel is compiled for. What is not here (batch, heads, lengths,
 /// strides, scale, scalars, captures) is an argument of the launch.
 struct KernelSpecification {
-  /// The name of a template: templates/forward.mlir, matmul.mlir, combine.mlir; or that of a file
+  /// The name of a template: templates/forward.mlir, matmul.mlir, merge.mlir; or that of a file
   /// in the folder that setTemplateFolder names; or `backward_fast`.
   std::string algorithm = forwardAlgorithm;
   /// The values of the template's parameters that do not follow from the fields below (d_qk, d_v,
-  /// input) or from the schedule, as "name=value": "columns=64", "output=bf16".
+  /// input) or from the schedule, as "name=value": "columns=64", "output=bf16". And where sequences
+  /// lie, whatever the template: queries=ragged, keys=ragged or keys=paged with page=N,
+  /// positions=end or positions=given (tile-place-views).
   std::vector<std::string> bindings;
   /// One `attention name(...) { ... }`; may be empty where the template has no score and no mask.
   std::string variantText;
@@ -67,10 +77,18 @@ struct KernelSpecification {
   /// (together with compilerVersion() of the target's kind).
   std::string canonicalText() const;
 
-  /// Whether it is attention, which has a reference on the device and rules for its schedules.
-  bool isAttention() const { return algorithm == forwardAlgorithm; }
+  /// Whether its keys are split among work items.
+  bool isInParts() const { return algorithm == partsAlgorithm; }
+  /// Whether it is attention, which has rules for its schedules.
+  bool isAttention() const { return algorithm == forwardAlgorithm || isInParts(); }
+  /// Whether bindings say where its sequences lie, or at which positions.
+  bool isPlaced() const;
+  /// Whether a reference computes the same of the same tensors.
+  bool hasReference() const { return algorithm == forwardAlgorithm && !isPlaced(); }
   /// Whether schedules of it can be raced: of attention, and of its gradients.
-  bool isTunable() const { return !dropout && (isAttention() || algorithm == backwardAlgorithm); }
+  bool isTunable() const {
+    return !dropout && (hasReference() || (algorithm == backwardAlgorithm && !isPlaced()));
+  }
 };
 
 /// Changes whenever the same specification may give other code: with the compiler's sources, with

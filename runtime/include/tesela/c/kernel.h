@@ -64,12 +64,12 @@ typedef struct tesela_kernel_options {
   const tesela_sizes *sizes;
   /* What to compute of the variant: NULL or "forward", attention; "backward", its gradients, with
    * the same bits in each launch; "backward_fused", the same with fewer products and sums of dq in
-   * no fixed order; "backward_fast", the faster one of the two on the target; "forward_split",
-   * "forward_ragged", "forward_paged" and "forward_e4m3"; "combine" and "matmul", which need no
+   * no fixed order; "backward_fast", the faster one of the two on the target; "forward_in_parts",
+   * with split keys (docs/serving.md); "forward_e4m3"; "merge" and "matmul", which need no
    * variant; or a template of tesela_use_template_folder's. Each declares tensors of its own, which
    * tesela_launch_tensors takes (see docs/runtime.md). */
   const char *algorithm;
-  const char *const *bindings; /* of the template's own parameters, as "page=64" */
+  const char *const *bindings; /* the template's; where sequences lie (docs/serving.md) */
   size_t binding_count;
   /* Not 0: launches drop pairs of queries and keys at random, of "forward" and of its
    * gradients. Which pairs follows from a seed and an offset of 64

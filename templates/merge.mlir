@@ -1,5 +1,5 @@
-// The combination of partial results (Flash-Decoding; FlashAttention-2, arXiv:2307.08691): part p saw
-// some of the keys and left its own O_p and L_p = log Σ exp S.
+// Partial results made one (Flash-Decoding; FlashAttention-2, arXiv:2307.08691): part p saw some of the keys and
+// left its own O_p, of elements `part`, and L_p = log Σ exp S.
 //
 //   L = log Σ_p exp L_p          O = Σ_p exp(L_p - L) O_p
 //
@@ -7,12 +7,12 @@
 //
 // A work item owns block_m rows of one head and walks over the parts. The parts are batches: part p
 // of batch b is batch p · B + b of the views, so they are [P, B, H, Sq, D] and [P, B, H, Sq]; nothing
-// checks that P is `parts`.
+// checks that P is `parts`. A batch of the views may have any stride.
 // m, l: running maxima of L_p and sums of exp(L_p - m); o: the unscaled output. What a part without
 // keys (L_p = -inf) left in O_p does not matter.
-tile.kernel @combine<block_m, d_v, output>(
-    in %o_parts: !tile.view<[?, H, Sq, d_v], f32>,
-    in %lse_parts: !tile.view<[?, H, Sq], f32, contiguous>,
+tile.kernel @merge<block_m, d_v, part, output>(
+    in %o_parts: !tile.view<[?, H, Sq, d_v], part>,
+    in %lse_parts: !tile.view<[?, H, Sq], f32>,
     out %o: !tile.view<[B, H, Sq, d_v], output>,
     optional %lse: !tile.view<[B, H, Sq], f32, contiguous>, %$parts: i32) {
   %rows = tile.work : !tile.block<query, block_m>
@@ -40,8 +40,9 @@ tile.kernel @combine<block_m, d_v, output>(
     %before = arith.muli %p, %batches : i32
     %part_batch = arith.addi %before, %batch : i32
     %part = tile.block %first batch %part_batch head %head -> !tile.block<query, block_m>
-    %L = tile.load %lse_parts[%part] : !tile.view<[?, H, Sq], f32, contiguous>[!tile.block<query, block_m>] -> !tile.tile<[block_m], f32>
-    %X = tile.load %o_parts[%part] : !tile.view<[?, H, Sq, d_v], f32>[!tile.block<query, block_m>] -> !tile.tile<[block_m, d_v], f32>
+    %L = tile.load %lse_parts[%part] : !tile.view<[?, H, Sq], f32>[!tile.block<query, block_m>] -> !tile.tile<[block_m], f32>
+    %Xp = tile.load %o_parts[%part] : !tile.view<[?, H, Sq, d_v], part>[!tile.block<query, block_m>] -> !tile.tile<[block_m, d_v], part>
+    %X = tile.convert %Xp : !tile.tile<[block_m, d_v], part> -> !tile.tile<[block_m, d_v], f32>
     %m2 = tile.map %m1, %L : (!tile.tile<[block_m], f32>, !tile.tile<[block_m], f32>) -> !tile.tile<[block_m], f32> {
     ^body(%x: f32, %y: f32, %row: i32, %column: i32):
       %max = arith.maxnumf %x, %y : f32

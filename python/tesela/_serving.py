@@ -1,0 +1,415 @@
+# Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Attention as servers ask for it: sequences of any length, keys in pages, few queries, parts."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+from typing import Any, Literal, NamedTuple, Protocol
+
+from tesela import _native
+from tesela._contexts import HOST
+from tesela._errors import InvalidArgumentError
+from tesela._variant import Variant, as_variant
+from tesela._variant import variant as variant_of
+
+Positions = Literal["begin", "end"]
+TokenLayout = Literal["bshd", "bhsd"]
+
+_FEW_QUERIES = 64
+"""Of a sequence: with more, blocks of queries keep a device busy."""
+
+_FEW_KEYS = 512
+"""Of a sequence: splitting fewer costs more than it gives."""
+
+
+class Place(NamedTuple):
+    """Where a tensor is, as a launch takes it.
+
+    Attributes:
+        input_type: the number of its elements' type.
+        device: CUDA's ordinal, or ``HOST``.
+        stream: the current one of the device.
+        allocate: gives device memory for a launch; None on the host.
+    """
+
+    input_type: int
+    device: int
+    stream: int
+    allocate: Any
+
+
+class Framework(Protocol):
+    """What these functions ask of a framework (``tesela._numpy``, ``tesela.torch._serving``)."""
+
+    @staticmethod
+    def place(q: Any) -> Place: ...
+    @staticmethod
+    def empty(like: Any, shape: tuple[int, ...], is_f32: bool) -> Any: ...
+    @staticmethod
+    def stack(tensors: Sequence[Any]) -> Any: ...
+
+
+_MODULES = {"numpy": "_numpy", "torch": "torch._serving"}
+
+
+def _framework(tensor: Any, name: str) -> Any:
+    for base in type(tensor).__mro__:
+        module = _MODULES.get(base.__module__.partition(".")[0])
+        if module is not None:
+            return importlib.import_module(f"tesela.{module}").Serving
+    raise InvalidArgumentError(
+        f"{name} is of the type {type(tensor)}, it must be a tensor of PyTorch or NumPy: convert it"
+    )
+
+
+_workers_of: dict[int, int] = {}
+
+
+def _workers(device: int) -> int:
+    """Work items that run at once: two thread blocks a multiprocessor, a thread of the host."""
+    found = _workers_of.get(device)
+    if found is None:
+        kind = "host" if device == HOST else "cuda"
+        (processors,) = (
+            each["processors"]
+            for each in _native.devices(kind)
+            if device == HOST or each["index"] == device
+        )
+        found = _workers_of.setdefault(device, processors * (1 if device == HOST else 2))
+    return found
+
+
+def _axes(name: str, tensor: Any, expected: int, of: str) -> tuple[int, ...]:
+    shape = tuple(getattr(tensor, "shape", ()))
+    if len(shape) != expected:
+        raise InvalidArgumentError(f"{name} has the shape {shape}, it must have the axes {of}")
+    return shape
+
+
+def _bound(name: str, value: int | None) -> int:
+    if value is None:
+        raise InvalidArgumentError(
+            f"{name} is missing: pass the most that a sequence has in this launch, or more; the "
+            "lengths themselves lie in the device's memory"
+        )
+    return int(value)
+
+
+class _Call:
+    """A launch of attention whose sequences lie somewhere; what both functions share."""
+
+    def __init__(self, layout: str, positions: Any) -> None:
+        if layout not in ("bshd", "bhsd"):
+            raise InvalidArgumentError(f"the layout is {layout!r}, it must be 'bshd' or 'bhsd'")
+        self.is_bshd = layout == "bshd"
+        self.bindings: list[str] = []
+        self.names: list[str] = ["q", "k", "v", "o", "lse"]
+        self.tensors: list[Any] = []
+        self.extents: list[tuple[str, int]] = []
+        if isinstance(positions, str):
+            if positions not in ("begin", "end"):
+                raise InvalidArgumentError(
+                    f"positions is {positions!r}, it must be 'begin', 'end' or a tensor of int32 "
+                    "[B], the position of each sequence's first query"
+                )
+            self.bindings.append(f"positions={positions}")
+        else:
+            self.bindings.append("positions=given")
+            self.add("offsets", positions)
+
+    def add(self, name: str, tensor: Any) -> None:
+        self.names.append(name)
+        self.tensors.append(tensor)
+
+    def launch(
+        self,
+        q: Any,
+        k: Any,
+        v: Any,
+        variant: Any,
+        scale: float | None,
+        return_lse: bool,
+        out: Any,
+        split: bool | None,
+        most_queries: int,
+        most_keys: int,
+        parameters: dict[str, Any],
+    ) -> Any:
+        framework = _framework(q, "q")
+        place: Place = framework.place(q)
+        if callable(variant) and not isinstance(variant, Variant):
+            variant, parameters = variant_of(variant, **parameters), {}
+        variant = as_variant(variant)
+        if split is None:
+            split = most_queries <= _FEW_QUERIES and most_keys > _FEW_KEYS
+        algorithm, bindings = "forward", tuple(self.bindings)
+        if split:
+            algorithm = "forward_in_parts"
+            bindings = (*bindings, f"workers={_workers(place.device)}")
+        values, constants = variant._arguments(parameters)
+        head_dim_v = v.shape[-1]
+        kernel = variant._kernel(
+            place.input_type, q.shape[-1], head_dim_v, place.device, constants, algorithm, bindings
+        )
+        if out is None:
+            out = framework.empty(q, (*q.shape[:-1], head_dim_v), False)
+        lse = None
+        if return_lse:
+            *batch, second, third = q.shape[:-1]
+            rows = (third, second) if self.is_bshd else (second, third)
+            lse = framework.empty(q, (*batch, *rows), True)
+        self.extents += [("Sq", most_queries), ("Sk", most_keys)]
+        kernel.launch_named(
+            tuple(self.names),
+            (q, k, v, out, lse, *self.tensors),
+            scale,
+            values,
+            (),
+            tuple(self.extents),
+            self.is_bshd,
+            place.stream,
+            place.allocate,
+        )
+        return (out, lse) if return_lse else out
+
+
+def attention_ragged(
+    q: Any,
+    k: Any,
+    v: Any,
+    variant: Any = "causal",
+    *,
+    starts_q: Any,
+    starts_k: Any = None,
+    max_queries: int,
+    max_keys: int | None = None,
+    positions: Positions | Any = "begin",
+    scale: float | None = None,
+    return_lse: bool = False,
+    layout: TokenLayout = "bshd",
+    out: Any = None,
+    split: bool | None = None,
+    **parameters: Any,
+) -> Any:
+    """Attention within each of several sequences that lie one after the other, without padding.
+
+    Sequence b has the queries ``starts_q[b] .. starts_q[b + 1]`` and the keys ``starts_k[b] ..
+    starts_k[b + 1]``. What a mask and a score call ``q k Sq Sk b`` belongs to the sequence.
+    Lengths lie on the device: nothing is copied to the host, and a CUDA graph of the call serves
+    other lengths up to the bounds. Starts that are wrong never lead out of the tensors.
+
+    Args:
+        q: queries, ``[tokens, H, Dqk]``, or ``[H, tokens, Dqk]`` with ``layout="bhsd"``, of PyTorch
+            or NumPy. The rules of types, strides and addresses are those of
+            :func:`tesela.attention`.
+        k: keys, ``[tokens of keys, Hkv, Dqk]``.
+        v: values, ``[tokens of keys, Hkv, Dv]``.
+        variant: a :class:`tesela.Variant`, or what :func:`tesela.variant` takes. Captured tensors
+            with the extents Sq and Sk have ``max_queries`` and ``max_keys`` there, and are read at
+            positions in the sequence.
+        starts_q: int32 ``[B + 1]``, on q's device, ascending.
+        starts_k: likewise of keys; None: ``starts_q``.
+        max_queries: the most queries that a sequence has, or more.
+        max_keys: likewise of keys; None: ``max_queries``, where ``starts_k`` is None.
+        positions: which position among the keys a sequence's first query has: ``"begin"``, 0;
+            ``"end"``, so that its last query has the last key's; or an int32 ``[B]`` on the device.
+        scale: of ``q k^T``; None: ``1/sqrt(Dqk)``.
+        return_lse: also give the natural logarithm of each row's sum, ``[H, tokens]`` in float32.
+        layout: the order of axes.
+        out: where the result is written; None: a new tensor.
+        split: whether work items share the keys of a sequence, whose parts a second kernel joins;
+            None: where ``max_queries`` are few and ``max_keys`` are not.
+        parameters: values of the variant's parameters.
+
+    Returns:
+        The result, ``[tokens, H, Dv]``; with ``return_lse`` a pair. Tokens that no sequence has are
+        not written.
+
+    Raises:
+        InvalidArgumentError: a shape, stride, type or bound does not fit; the sentence says which.
+        UnsupportedError: there are no kernels for the device or the type.
+    """
+    call = _Call(layout, positions)
+    of = "[tokens, heads, head dimension]"
+    for name, tensor in (("q", q), ("k", k), ("v", v)):
+        _axes(name, tensor, 3, of)
+    most_queries = _bound("max_queries", max_queries)
+    if max_keys is None and starts_k is not None:
+        _bound("max_keys", None)
+    call.bindings += ["queries=ragged", "keys=ragged"]
+    (starts,) = _axes("starts_q", starts_q, 1, "[B + 1]")
+    call.add("starts_q", starts_q)
+    call.add("starts_k", starts_q if starts_k is None else starts_k)
+    call.extents.append(("B", max(starts - 1, 0)))
+    most_keys = most_queries if max_keys is None else int(max_keys)
+    return call.launch(
+        *(q, k, v, variant, scale, return_lse, out, split, most_queries, most_keys, parameters)
+    )
+
+
+def attention_paged(
+    q: Any,
+    k: Any,
+    v: Any,
+    variant: Any = "causal",
+    *,
+    table: Any,
+    lengths: Any,
+    starts_q: Any = None,
+    max_queries: int | None = None,
+    max_keys: int | None = None,
+    positions: Positions | Any = "end",
+    scale: float | None = None,
+    return_lse: bool = False,
+    layout: TokenLayout = "bshd",
+    out: Any = None,
+    split: bool | None = None,
+    **parameters: Any,
+) -> Any:
+    """Attention over keys and values that lie in pages, as servers keep them.
+
+    Key i of sequence b is row ``i % page`` of page ``table[b, i // page]``; the sequence has
+    ``lengths[b]`` keys. What lies behind them is not read, nor is that part of the table. All of it
+    lies on the device: nothing is copied to the host, and a CUDA graph of the call serves other
+    lengths, tables and offsets. Tables and lengths that are wrong never lead out of the pages.
+
+    Args:
+        q: queries, ``[B, Sq, H, Dqk]``, or ``[B, H, Sq, Dqk]`` with ``layout="bhsd"``; with
+            ``starts_q`` ``[tokens, H, Dqk]``, or ``[H, tokens, Dqk]``.
+        k: pages of keys, ``[pages, page, Hkv, Dqk]``, or ``[pages, Hkv, page, Dqk]`` with
+            ``layout="bhsd"``; any strides. Pages of 64 rows or more are read fastest; a page of one
+            row is right, and slow.
+        v: pages of values, likewise.
+        variant: as for :func:`attention_ragged`.
+        table: int32 ``[B, most pages of a sequence]``, on q's device.
+        lengths: int32 ``[B]``: the keys of each sequence, those of its own queries included.
+        starts_q: int32 ``[B + 1]``: where each sequence's queries begin and end, where their
+            numbers differ; None: each has Sq.
+        max_queries: with ``starts_q``: the most queries that a sequence has, or more.
+        max_keys: the most keys of a sequence, or more; None: as many as the table has pages for.
+        positions: as for :func:`attention_ragged`; ``"end"`` is that of decoding, speculation and
+            of chunks of a prompt.
+        scale: as for :func:`attention_ragged`, and so is the rest.
+        return_lse: ``[B, H, Sq]``, or ``[H, tokens]``.
+        layout: of q, the pages and the result.
+        out: see scale.
+        split: see scale.
+        parameters: see scale.
+
+    Returns:
+        The result, of q's shape with Dv; with ``return_lse`` a pair.
+
+    Raises:
+        InvalidArgumentError: a shape, stride, type or bound does not fit; the sentence says which.
+        UnsupportedError: there are no kernels for the device or the type.
+    """
+    call = _Call(layout, positions)
+    rows, queries_axis = (1, 1) if call.is_bshd else (2, 2)
+    k_shape = _axes("k", k, 4, "[pages, page, heads, head dimension]")
+    v_shape = _axes("v", v, 4, "[pages, page, heads, head dimension]")
+    page = k_shape[rows]
+    if page < 1 or v_shape[rows] != page:
+        raise InvalidArgumentError(
+            f"a page of k has {page} rows and one of v {v_shape[rows]}: both must have the same "
+            "number of rows, one at least"
+        )
+    _, pages = _axes("table", table, 2, "[B, most pages of a sequence]")
+    call.bindings += ["keys=paged", f"page={page}"]
+    call.add("table", table)
+    call.add("lengths", lengths)
+    if starts_q is None:
+        q_shape = _axes("q", q, 4, "[B, Sq, heads, head dimension]")
+        most_queries = q_shape[queries_axis]
+    else:
+        _axes("q", q, 3, "[tokens, heads, head dimension], since starts_q is given")
+        most_queries = _bound("max_queries", max_queries)
+        call.bindings.append("queries=ragged")
+        call.add("starts_q", starts_q)
+    most_keys = page * pages if max_keys is None else int(max_keys)
+    return call.launch(
+        *(q, k, v, variant, scale, return_lse, out, split, most_queries, most_keys, parameters)
+    )
+
+
+def merge_partials(
+    outs: Any,
+    lses: Any,
+    *,
+    return_lse: bool = False,
+    layout: TokenLayout = "bshd",
+    out: Any = None,
+) -> Any:
+    """Joins what attention gave over several parts of the keys: as if it had seen all at once.
+
+    ``lse = log(sum_p exp(lse_p))`` and ``out = sum_p exp(lse_p - lse) out_p``. A part without keys
+    has the logarithm -inf, and its result does not matter.
+
+    Args:
+        outs: the results of the parts: a sequence of two or more tensors ``[tokens, H, Dv]`` or
+            ``[B, Sq, H, Dv]`` (``[H, tokens, Dv]``, ``[B, H, Sq, Dv]`` with ``layout="bhsd"``), or
+            one tensor with an axis of parts before these, which is not copied. float32, bfloat16 or
+            float16 (the host's products and a GPU's).
+        lses: their logarithms, float32 ``[H, tokens]`` or ``[B, H, Sq]``, likewise.
+        return_lse: also give the joined logarithms.
+        layout: the order of the axes of the results.
+        out: where the result is written; None: a new tensor of the parts' type.
+
+    Returns:
+        The joined result; with ``return_lse`` a pair.
+
+    Raises:
+        InvalidArgumentError: the shapes do not fit; the sentence says which.
+    """
+    if layout not in ("bshd", "bhsd"):
+        raise InvalidArgumentError(f"the layout is {layout!r}, it must be 'bshd' or 'bhsd'")
+    is_bshd = layout == "bshd"
+    is_sequence = isinstance(outs, list | tuple)
+    framework = _framework(outs[0] if is_sequence and outs else outs, "outs")
+    if is_sequence:
+        outs = framework.stack(outs)
+    if isinstance(lses, list | tuple):
+        lses = framework.stack(lses)
+    shape = tuple(outs.shape)
+    if len(shape) not in (4, 5) or shape[0] < 1:
+        raise InvalidArgumentError(
+            f"the results have the shape {shape}, they must have an axis of parts, and then "
+            "[tokens, heads, head dimension] or [B, Sq, heads, head dimension]"
+        )
+    parts, *rest = shape
+    *batch, second, third, head_dim = rest
+    heads, queries = (third, second) if is_bshd else (second, third)
+    expected = (parts, *batch, heads, queries)
+    if tuple(lses.shape) != expected:
+        raise InvalidArgumentError(
+            f"the logarithms have the shape {tuple(lses.shape)}, the results' is {shape}: they "
+            f"must have {expected}"
+        )
+    place: Place = framework.place(outs)
+    if out is None:
+        out = framework.empty(outs, tuple(rest), False)
+    lse = framework.empty(outs, expected[1:], True) if return_lse else None
+    type_name = {_native.F32: "f32", _native.F16: "f16", _native.BF16: "bf16"}[place.input_type]
+    kernel = as_variant("full")._kernel(
+        place.input_type,
+        *(head_dim, head_dim, place.device, (), "merge"),
+        (f"part={type_name}", f"output={type_name}"),
+    )
+    # Part p of batch b is batch p · B + b of the launch.
+    launches_batches = (-1, *shape[-3:])
+    kernel.launch_named(
+        ("o_parts", "lse_parts", "o", "lse"),
+        (
+            *(outs.reshape(launches_batches), lses.reshape((-1, *expected[-2:]))),
+            *(out, lse),
+        ),
+        None,
+        (),
+        (("parts", float(parts)),),
+        (),
+        is_bshd,
+        place.stream,
+        place.allocate,
+    )
+    return (out, lse) if return_lse else out

@@ -1,0 +1,181 @@
+# Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Serving on a GPU: pages, ragged prompts, graphs whose lengths change, merged prefixes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import tesela
+import torch
+from torch import Tensor
+
+pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+
+H, HKV = 32, 8
+MOST_KEYS = 4096
+
+
+def reference(
+    q: Tensor, k: Tensor, v: Tensor, window: int | None = None, cap: float | None = None
+) -> tuple[Tensor, Tensor]:
+    """Of one sequence, [n, heads, D], whose last query stands at the last key; in float64."""
+    q, k, v = (each.double().transpose(0, 1) for each in (q, k, v))
+    k, v = (each.repeat_interleave(H // HKV, 0) for each in (k, v))
+    s = q @ k.mT * q.shape[-1] ** -0.5
+    if cap is not None:
+        s = cap * torch.tanh(s / cap)
+    i = torch.arange(q.shape[1], device=q.device)[:, None] + k.shape[1] - q.shape[1]
+    j = torch.arange(k.shape[1], device=q.device)
+    kept = i >= j
+    if window is not None:
+        kept &= i - j < window
+    s = s.masked_fill(~kept, -torch.inf)
+    lse = s.logsumexp(-1)
+    out = torch.where(lse.isneginf()[..., None], 0.0, s.softmax(-1).nan_to_num()) @ v
+    return out.transpose(0, 1), lse
+
+
+class Cache:
+    """A pool of pages in random order, NaN where no sequence has keys, and each sequence's keys."""
+
+    def __init__(self, lengths: list[int], page: int, head_dim: int, dtype: torch.dtype) -> None:
+        generator = torch.Generator("cuda").manual_seed(5)
+        most = -(-MOST_KEYS // page)
+        order = torch.randperm(len(lengths) * most, generator=generator, device="cuda")
+        shape = (2, len(order), page, HKV, head_dim)
+        self.pool = torch.full(shape, torch.nan, dtype=dtype, device="cuda")
+        self.table = torch.full((len(lengths), most), 2**31 - 1, dtype=torch.int32, device="cuda")
+        self.lengths = torch.tensor(lengths, dtype=torch.int32, device="cuda")
+        self.keys: list[Tensor] = []
+        for b, n in enumerate(lengths):
+            kv = torch.randn(2, n, HKV, head_dim, generator=generator, device="cuda").to(dtype)
+            self.keys.append(kv)
+            for i in range(-(-n // page)):
+                number = int(order[b * most + i])
+                self.table[b, i] = number
+                rows = kv[:, i * page : (i + 1) * page]
+                self.pool[:, number, : rows.shape[1]] = rows
+
+    def attend(self, q: Tensor, variant: Any, **more: Any) -> Any:
+        return tesela.attention_paged(
+            *(q, self.pool[0], self.pool[1], variant),
+            table=self.table,
+            lengths=self.lengths,
+            max_keys=MOST_KEYS,
+            **more,
+        )
+
+
+VARIANTS = {
+    "causal": ("causal", {}),
+    "window": (tesela.variant("sliding_window", window=300), {"window": 300}),
+    "softcap": (
+        "attention capped() { mask = q >= k\n score = 20.0 * tanh(s / 20.0) }",
+        {"cap": 20.0},
+    ),
+}
+LENGTHS = [4096, 1, 0, 700, 33, 2048, 65, 16]
+
+
+def close(out: Tensor, expected: Tensor) -> None:
+    torch.testing.assert_close(out.double(), expected, rtol=2e-2, atol=1e-2)
+
+
+@pytest.mark.parametrize("split", [False, True])
+@pytest.mark.parametrize("page", [1, 16, 24, 64, 256])
+@pytest.mark.parametrize("name", VARIANTS)
+@pytest.mark.parametrize("head_dim", [64, 128, 256])
+def test_decoding(head_dim: int, name: str, page: int, split: bool) -> None:
+    if head_dim != 128 and (page not in (16, 64) or name == "softcap"):
+        pytest.skip("one head dimension has them all")
+    cache = Cache(LENGTHS, page, head_dim, torch.bfloat16)
+    q = torch.randn(len(LENGTHS), 1, H, head_dim, device="cuda", dtype=torch.bfloat16)
+    variant, of_reference = VARIANTS[name]
+    out, lse = cache.attend(q, variant, return_lse=True, split=split)
+    again = cache.attend(q, variant, split=split)
+    assert torch.equal(out, again)
+    for b, n in enumerate(LENGTHS):
+        if n == 0:
+            assert bool((out[b] == 0).all()) and bool(lse[b].isneginf().all())
+            continue
+        expected, sums = reference(q[b], *cache.keys[b], **of_reference)
+        close(out[b], expected)
+        torch.testing.assert_close(lse[b].double(), sums, rtol=0, atol=2e-3)
+
+
+@pytest.mark.parametrize("split", [False, True])
+@pytest.mark.parametrize("page", [16, 64])
+def test_chunks_of_prompts(page: int, split: bool) -> None:
+    lengths, queries = [4096, 40, 700, 512], [512, 40, 1, 300]
+    cache = Cache(lengths, page, 128, torch.bfloat16)
+    starts = torch.tensor([0, *torch.tensor(queries).cumsum(0).tolist()], dtype=torch.int32)
+    q = torch.randn(sum(queries), H, 128, device="cuda", dtype=torch.bfloat16)
+    out = cache.attend(q, "causal", starts_q=starts.cuda(), max_queries=512, split=split)
+    for b in range(len(lengths)):
+        rows = slice(int(starts[b]), int(starts[b + 1]))
+        close(out[rows], reference(q[rows], *cache.keys[b])[0])
+
+
+@pytest.mark.parametrize("head_dim", [64, 128, 256])
+def test_ragged_prompts(head_dim: int) -> None:
+    lengths = [300, 1, 0, 1024, 77]
+    starts = torch.tensor([0, *torch.tensor(lengths).cumsum(0).tolist()], dtype=torch.int32)
+    shape = (sum(lengths) + 9, H + 2 * HKV, head_dim)  # q, k and v side by side, and a rest
+    qkv = torch.randn(shape, device="cuda", dtype=torch.bfloat16)
+    qkv[sum(lengths) :] = torch.nan
+    q, k, v = qkv.split([H, HKV, HKV], 1)
+    out = torch.full_like(q, torch.nan)
+    tesela.attention_ragged(q, k, v, starts_q=starts.cuda(), max_queries=1024, out=out)
+    for b in range(len(lengths)):
+        rows = slice(int(starts[b]), int(starts[b + 1]))
+        close(out[rows], reference(q[rows], k[rows], v[rows])[0])
+    assert bool(out[sum(lengths) :].isnan().all())
+
+
+@pytest.mark.parametrize("split", [False, True])
+def test_one_graph_serves_changing_lengths(split: bool) -> None:
+    cache = Cache([2000, 900, 50], 64, 128, torch.bfloat16)
+    q = torch.randn(3, 1, H, 128, device="cuda", dtype=torch.bfloat16)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        out = cache.attend(q, "causal", split=split)
+    for lengths in ([2000, 900, 50], [1, 0, 49], [1999, 64, 50]):
+        cache.lengths.copy_(torch.tensor(lengths, dtype=torch.int32))
+        q.normal_()
+        graph.replay()
+        for b, n in enumerate(lengths):
+            if n:
+                k, v = cache.keys[b][:, :n]
+                close(out[b], reference(q[b], k, v)[0])
+            else:
+                assert bool((out[b] == 0).all())
+
+
+def test_a_shared_prefix_is_read_once() -> None:
+    lengths = [700, 1, 33]
+    cache = Cache(lengths, 16, 128, torch.bfloat16)
+    prefix = torch.randn(2, 1, 500, HKV, 128, device="cuda", dtype=torch.bfloat16)
+    q = torch.randn(3, 1, H, 128, device="cuda", dtype=torch.bfloat16)
+    of_prefix = tesela.attention(
+        q.view(1, 3, H, 128), prefix[0], prefix[1], "full", layout="bshd", return_lse=True
+    )
+    of_suffix = cache.attend(q, "full", return_lse=True)
+    out = tesela.merge_partials(
+        [of_prefix[0][0], of_suffix[0][:, 0]], [of_prefix[1][0], of_suffix[1][:, :, 0].T]
+    )
+    for b in range(len(lengths)):
+        k, v = (torch.cat([prefix[i, 0], cache.keys[b][i]]) for i in range(2))
+        close(out[b : b + 1], reference(q[b], k, v)[0])
+
+
+def test_wrong_numbers_end_and_stay_inside() -> None:
+    cache = Cache([100, 100, 100, 100], 16, 128, torch.bfloat16)
+    q = torch.randn(4, 1, H, 128, device="cuda", dtype=torch.bfloat16)
+    cache.table[0] = torch.randint(-(2**31), 2**31 - 1, cache.table[0].shape, dtype=torch.int32)
+    cache.lengths.copy_(torch.tensor([2**31 - 1, 100, -5, -(2**31)], dtype=torch.int32))
+    for split in (False, True):
+        out = cache.attend(q, "causal", split=split)
+        close(out[1], reference(q[1], *cache.keys[1])[0])
+        assert bool((out[2:] == 0).all())

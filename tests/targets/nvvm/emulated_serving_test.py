@@ -1,0 +1,273 @@
+# Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+# Ragged queries and keys, pages, offsets and split keys for sm_80 on an emulator (ptx_emulator.py), against attention in
+# double precision: `emulated_serving_test.py PATH-OF-TESELA [unittest options]`. No GPU. Skipped, with exit code 77,
+# where no Python has NumPy.
+#
+# What no sequence has is NaN, and stands around every tensor; an access outside of the memory is an error.
+
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+if not importlib.util.find_spec("numpy"):
+    debian = "/usr/bin/python3"
+    if "TESELA_NO_NUMPY" not in os.environ and os.access(debian, os.X_OK):
+        os.environ["TESELA_NO_NUMPY"] = "1"  # asked once
+        os.execv(debian, [debian, *sys.argv])
+    print("skipped: no Python here has NumPy; install python3-numpy", file=sys.stderr)
+    sys.exit(77)
+
+import numpy as np
+from ptx_emulator import Emulator, from_bf16, to_bf16
+
+TESELA = ""
+BASE = 1 << 20
+H, HKV, DIM = 4, 2, 64
+MOST_QUERIES, MOST_KEYS = 80, 160
+LEAST, MOST = -(2**31), 2**31 - 1
+NAN = np.float32(np.nan)
+VIEW = re.compile(r"(in|out|optional|workspace) %(\w+): !tile\.view<\[([^\]]*)\], (\w+)(, contiguous)?>")
+
+
+def emit(text, stage, algorithm, bindings, schedule):
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "variant.attn")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+        command = [TESELA, "compile", path, "--target", "sm_80", "--emit", stage]
+        command += ["--head-dim", str(DIM), "--algorithm", algorithm]
+        command += ["--schedule", schedule] if schedule else []
+        for binding in bindings:
+            command += ["--bind", binding]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def order_of(values):
+    """Its axes as they lie in memory."""
+    return np.argsort([-stride for stride in values.strides], kind="stable")
+
+
+class Sequence:
+    """Its queries and keys, as numbers of rows and as where these lie: (batch, row) of the tensors."""
+
+    def __init__(self, queries, keys, offset, query, key):
+        self.queries, self.keys, self.offset, self.query, self.key = queries, keys, offset, query, key
+
+
+class Launch:
+    """The tensors of a launch in one memory, and the kernels of a plan over them."""
+
+    def __init__(self, batch, tensors):
+        self.batch, self.tensors = batch, dict(tensors)
+
+    def run(self, text, algorithm, bindings, schedule, workspaces=None):
+        tile = emit(text, "tile", algorithm, bindings, schedule)
+        ptx = emit(text, "ptx", algorithm, bindings, schedule)
+        for name, shape in (workspaces or {}).items():
+            self.tensors[name] = np.full(shape, NAN)
+        memory, address = bytearray(b"\xff" * 4096), {}
+        for name, values in self.tensors.items():
+            memory.extend(b"\xff" * (-len(memory) % 256))
+            address[name] = BASE + len(memory)
+            memory.extend(values.transpose(order_of(values)).tobytes() + b"\xff" * 256)
+        memory = np.frombuffer(bytes(memory), np.uint8).copy()
+        for kernel in re.findall(r"tile\.kernel @(\w+)\(", tile):
+            header = tile[tile.index(f"tile.kernel @{kernel}(") :]
+            header = header[: header.index("attributes")]
+            choices = re.search(r"#tile\.schedule<([^>]*)>", tile[tile.index(f"tile.kernel @{kernel}(") :]).group(1)
+            block_m, warps, heads = (
+                int(found.group(1)) if (found := re.search(rf"\b{name} = (\d+)", choices)) else 1
+                for name in ("block_m", "warps", "heads")
+            )
+            self.run_kernel(ptx, kernel, header, address, memory, block_m // heads, warps, heads, bindings)
+        for name, values in self.tensors.items():
+            first, order = address[name] - BASE, order_of(values)
+            read = memory[first : first + values.nbytes].view(values.dtype)
+            read = read.reshape([values.shape[axis] for axis in order])
+            self.tensors[name] = read.transpose(np.argsort(order))
+
+    def run_kernel(self, ptx, kernel, header, address, memory, positions, warps, heads, bindings):
+        parameters = [self.batch, H, HKV, MOST_QUERIES, MOST_KEYS]
+        for argument in re.findall(r"(?:\w+ )?%[\w$]+: (?:f32|!tile\.view<[^>]*>)", header):
+            found = VIEW.match(argument)
+            if not found:
+                parameters.append(int(np.float32(1 / np.sqrt(DIM)).view(np.uint32)))
+                continue
+            _, name, extents, element, contiguous = found.groups()
+            values = self.tensors[name]
+            parameters.append(address[name])
+            strides = [stride // values.itemsize for stride in values.strides]
+            if contiguous:
+                continue
+            if element == "i32":
+                for extent, stride in zip(values.shape, strides):
+                    parameters += [extent, stride]
+                continue
+            parameters += strides[:-1]
+            parameters += [extent for extent, text in zip(values.shape, extents.split(", ")) if text == "?"]
+        packs = HKV * -(-(H // HKV) // heads)
+        of_one = packs * -(-MOST_QUERIES // positions)
+        batches = self.batch
+        if kernel == "forward_parts":
+            workers = int(next(b for b in bindings if b.startswith("workers="))[8:])
+            batches += -(-workers // of_one)
+        Emulator(ptx, kernel, batches * of_one, 32 * warps, parameters, memory, BASE).run()
+
+
+def expected(sequence, q, k, v, keeps):
+    """O and LSE of a sequence, [H, queries, DIM] and [H, queries]."""
+    places = [sequence.key(j) for j in range(sequence.keys)]
+    o, lse = np.zeros((H, sequence.queries, DIM)), np.full((H, sequence.queries), -np.inf)
+    for h in range(H):
+        keys = np.array([k[b, h // (H // HKV), row] for b, row in places]).reshape(-1, DIM)
+        values = np.array([v[b, h // (H // HKV), row] for b, row in places]).reshape(-1, DIM)
+        for i in range(sequence.queries):
+            b, row = sequence.query(i)
+            kept = np.array([keeps(sequence.offset + i, j) for j in range(sequence.keys)], bool)
+            if not kept.any():
+                continue
+            s = keys[kept] @ q[b, h, row] / np.sqrt(DIM)
+            p = np.exp(s - s.max())
+            lse[h, i] = np.log(p.sum()) + s.max()
+            o[h, i] = p @ values[kept] / p.sum()
+    return o, lse
+
+
+CAUSAL = ("attention causal() { mask = q >= k }", lambda q, k: q >= k)
+WINDOW = ("attention window() { mask = q >= k && q - k < 40 }", lambda q, k: q >= k and q - k < 40)
+FULL = ("attention full() {}", lambda q, k: True)
+BLOCKS = "block_m = 64, warps = 4"
+TOLERANCE = 0.03  # as emulated_kernels_test.py has it
+ALGORITHMS = (("forward", ()), ("forward_in_parts", ("workers=1",)), ("forward_in_parts", ("workers=90",)))
+
+
+def workspaces(batch, bindings, block_m, heads):
+    positions = block_m // heads
+    blocks, packs = -(-MOST_QUERIES // positions), HKV * -(-(H // HKV) // heads)
+    workers = int(bindings[0][8:])
+    rows = -(-(blocks * block_m) // 128) * 128
+    shape = (batch + -(-workers // (blocks * packs)), packs, rows)
+    return {"o_parts": (*shape, DIM), "lse_parts": shape}
+
+
+class Serving(unittest.TestCase):
+    def check(self, launch, sequences, inputs, text, keeps, algorithm, bindings, schedule, heads=1, skip=()):
+        """Launches on poisoned results. `skip`: tokens that nobody says anything of."""
+        q, k, v = (from_bf16(each).astype(np.float64) for each in inputs)
+        with self.subTest(text, algorithm=algorithm, bindings=bindings, schedule=schedule):
+            parts = None
+            if algorithm == "forward_in_parts":
+                parts = workspaces(launch.batch, bindings, 64, heads)
+            launch.run(text, algorithm, bindings, schedule, parts)
+            o, lse = from_bf16(launch.tensors["o"]), launch.tensors["lse"]
+            written = np.zeros(lse.shape, bool)
+            for sequence in sequences:
+                out, sums = expected(sequence, q, k, v, keeps)
+                for i in range(sequence.queries):
+                    b, row = sequence.query(i)
+                    written[b, :, row] = True
+                    np.testing.assert_allclose(o[b, :, row], out[:, i], rtol=0, atol=TOLERANCE)
+                    np.testing.assert_allclose(lse[b, :, row], sums[:, i], rtol=0, atol=0.01)
+            for b, row in skip:
+                written[b, :, row] = True
+            self.assertTrue(np.isnan(lse[~written]).all() and np.isnan(o[~written]).all())
+
+    def ragged(self, lengths, text, keeps, algorithm, own, schedule=BLOCKS, heads=1):
+        """`lengths`: (queries, keys, offset) of each sequence."""
+        starts_q = np.cumsum([2] + [n for n, _, _ in lengths]).astype(np.int32)
+        starts_k = np.cumsum([1] + [n for _, n, _ in lengths]).astype(np.int32)
+        rng = np.random.default_rng(3)
+
+        def tokens(count, heads, starts):
+            values = np.full((1, count, heads, DIM), NAN)
+            values[:, starts[0] : starts[-1]] = rng.standard_normal((starts[-1] - starts[0], heads, DIM))
+            return to_bf16(values).transpose(0, 2, 1, 3)
+
+        q = tokens(starts_q[-1] + 3, H, starts_q)
+        k, v = (tokens(starts_k[-1] + 2, HKV, starts_k) for _ in range(2))
+        tensors = {
+            "q": q, "k": k, "v": v, "o": np.full(q.shape, 0x7FFF, np.uint16),
+            "lse": np.full(q.shape[:3], NAN), "starts_q": starts_q, "starts_k": starts_k,
+            "offsets": np.int32([offset for _, _, offset in lengths]),
+        }
+        sequences = [
+            Sequence(n, m, offset, lambda i, b=b: (0, starts_q[b] + i), lambda j, b=b: (0, starts_k[b] + j))
+            for b, (n, m, offset) in enumerate(lengths)
+        ]
+        bindings = (*own, "queries=ragged", "keys=ragged", "positions=given")
+        self.check(Launch(len(lengths), tensors), sequences, (q, k, v), text, keeps, algorithm,
+                   bindings, schedule, heads)
+
+    def test_ragged(self):
+        lengths = [(70, 70, 0), (0, 9, 0), (1, 150, 149), (5, 0, 0), (20, 33, 13)]
+        for algorithm, own in ALGORITHMS:
+            for text, keeps in (CAUSAL, FULL):
+                self.ragged(lengths, text, keeps, algorithm, own)
+        self.ragged(lengths, *WINDOW, "forward_in_parts", ("workers=90",), BLOCKS + ", heads = 2",
+                    heads=2)
+
+    def pages(self, page, text, keeps, algorithm, own):
+        lengths = [150, 0, 64, 37]
+        most = -(-MOST_KEYS // page)
+        rng = np.random.default_rng(4)
+        order = rng.permutation(len(lengths) * most + 1)
+        table = np.full((len(lengths), most), MOST, np.int32)
+        pool = np.full((2, len(order), page, HKV, DIM), NAN)
+        for b, n in enumerate(lengths):
+            for i in range(-(-n // page)):
+                table[b, i] = order[b * most + i]
+                rows = min(page, n - i * page)
+                pool[:, table[b, i], :rows] = rng.standard_normal((2, rows, HKV, DIM))
+        k, v = (to_bf16(each).transpose(0, 2, 1, 3) for each in pool)
+        q = to_bf16(rng.standard_normal((len(lengths), H, MOST_QUERIES, DIM)))
+        tensors = {
+            "q": q, "k": k, "v": v, "o": np.full(q.shape, 0x7FFF, np.uint16),
+            "lse": np.full(q.shape[:3], NAN), "table": table, "lengths": np.int32(lengths),
+        }
+        sequences = [
+            Sequence(MOST_QUERIES, n, n - MOST_QUERIES, lambda i, b=b: (b, i),
+                     lambda j, b=b: (table[b, j // page], j % page))
+            for b, n in enumerate(lengths)
+        ]
+        bindings = (*own, "keys=paged", f"page={page}", "positions=end")
+        self.check(Launch(len(lengths), tensors), sequences, (q, k, v), text, keeps, algorithm,
+                   bindings, BLOCKS)
+
+    def test_pages(self):
+        for page in (1, 16, 20, 64):
+            self.pages(page, *CAUSAL, "forward", ())
+        self.pages(16, *FULL, "forward_in_parts", ("workers=90",))
+        self.pages(16, *WINDOW, "forward_in_parts", ("workers=7",))
+
+    def test_wrong_numbers(self):
+        """The right sequence is right, and nothing outside of the tensors is read or written."""
+        page, pages = 16, 9
+        rng = np.random.default_rng(5)
+        q = to_bf16(rng.standard_normal((1, 100, H, DIM))).transpose(0, 2, 1, 3)
+        k, v = (to_bf16(rng.standard_normal((pages, page, HKV, DIM))).transpose(0, 2, 1, 3) for _ in range(2))
+        table = np.int32([[pages, -1, MOST, LEAST], [3, 8, 0, pages], [4, 5, 6, pages], [-9, -8, LEAST, MOST],
+                          [1, 2, 3, MOST]])
+        tensors = {
+            "q": q, "k": k, "v": v, "o": np.full(q.shape, 0x7FFF, np.uint16),
+            "lse": np.full(q.shape[:3], NAN), "table": table,
+            "lengths": np.int32([MOST, 40, -3, LEAST, 1000]),
+            "starts_q": np.int32([LEAST, 10, 50, MOST, 20, -7]),
+            "offsets": np.int32([MOST, 3, LEAST, -50, 1 << 30]),
+        }
+        right = Sequence(40, 40, 3, lambda i: (0, 10 + i), lambda j: (table[1, j // page], j % page))
+        others = [(0, row) for row in range(100) if not 10 <= row < 50]
+        for algorithm, own in ALGORITHMS:
+            bindings = (*own, "queries=ragged", "keys=paged", "page=16", "positions=given")
+            self.check(Launch(5, tensors), [right], (q, k, v), *CAUSAL, algorithm, bindings, BLOCKS,
+                       skip=others)
+
+
+if __name__ == "__main__":
+    TESELA = sys.argv.pop(1)
+    unittest.main()
