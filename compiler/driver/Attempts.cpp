@@ -7,13 +7,14 @@
 #include "driver/Templates.h"
 #include "schedule/Schedule.h"
 #include "targets/nvvm/ChipFacts.h"
-#include "tile/Tile.h"
+#include "tile/GradientOps.h"
 
 namespace tesela {
 
 /// `overrides` apply where the specification's own schedule is silent.
-static Attempt withSchedule(const KernelSpecification &specification, const char *overrides) {
-  Attempt attempt{specification, /*isPlain=*/false};
+static Attempt withSchedule(const KernelSpecification &specification, const char *overrides,
+                            bool mustOverlap = false) {
+  Attempt attempt{specification, /*isPlain=*/false, mustOverlap};
   attempt.specification.schedule = mergedOverrides(overrides, specification.schedule);
   return attempt;
 }
@@ -24,21 +25,54 @@ static bool isOpen(const KernelSpecification &specification, const char *choice)
 }
 
 /// `specification` with two consumers, where it asks for gradients on a chip with warpgroup
-/// products and leaves the consumers open.
-static std::optional<Attempt> withRoles(const KernelSpecification &specification) {
-  if (!isOpen(specification, "consumers"))
-    return std::nullopt;
+/// products and leaves the consumers open, or says how many. Gradients of parameters run by
+/// mma.sync.
+static std::vector<Attempt> withRoles(const KernelSpecification &specification) {
+  Schedule wanted; // where the schedule leaves it open
+  wanted.consumers = 2;
+  wanted.splitOutputs = true;
   Result<ChipFacts> facts = chipFacts(specification.target.sm);
   Result<Template> source = findTemplate(specification.algorithm);
+  auto has = [&](llvm::StringRef op) { return llvm::StringRef(source->text).contains(op); };
   if (!facts || facts->acceleratedPtx == 0 || !source ||
-      !llvm::StringRef(source->text).contains(tile::ScoreGradientOp::getOperationName()))
-    return std::nullopt;
+      !has(tile::ScoreGradientOp::getOperationName()) ||
+      has(tile::ScorePartialsOp::getOperationName()) ||
+      !overrideSchedule(wanted, specification.schedule) || wanted.consumers == 0)
+    return {};
   // A consumer computes 64 rows of dQ, or 64 of its columns (ProductShares.h): narrow heads need
   // 128 queries in each step.
-  bool addsUp = llvm::StringRef(source->text).contains(tile::AccumulateOp::getOperationName());
-  bool isNarrow = specification.headDimQk <= 64;
-  return withSchedule(specification,
-                      addsUp && isNarrow ? "consumers = 2, block_n = 128" : "consumers = 2");
+  bool addsUp = has(tile::AccumulateOp::getOperationName());
+  if (addsUp)
+    return {withSchedule(specification, specification.headDimQk <= 64
+                                            ? "consumers = 2, block_n = 128"
+                                            : "consumers = 2")};
+  const char *roles = "consumers = 2", *split = "consumers = 2, split_outputs = true",
+             *late = "consumers = 2, split_outputs = true, late_stages = 1",
+             *narrow = "consumers = 2, split_outputs = true, block_n = 32";
+  std::vector<Attempt> attempts = {withSchedule(specification, roles, /*mustOverlap=*/true)};
+  if (wanted.splitOutputs)
+    for (const char *overrides : {split, late, narrow})
+      attempts.push_back(withSchedule(specification, overrides, /*mustOverlap=*/true));
+  attempts.push_back(withSchedule(specification, roles));
+  if (wanted.splitOutputs)
+    attempts.push_back(withSchedule(specification, narrow));
+  return attempts;
+}
+
+/// Each once: a schedule that names many choices leaves some attempts the same.
+static std::vector<Attempt> distinct(const std::vector<Attempt> &attempts) {
+  std::vector<Attempt> result;
+  for (const Attempt &each : attempts) {
+    auto same = llvm::find_if(result, [&](const Attempt &other) {
+      return other.specification.schedule == each.specification.schedule &&
+             other.mustOverlap == each.mustOverlap;
+    });
+    if (same == result.end())
+      result.push_back(each);
+    else
+      same->isPlain |= each.isPlain;
+  }
+  return result;
 }
 
 std::vector<Attempt> attemptsFor(const KernelSpecification &specification) {
@@ -48,22 +82,22 @@ std::vector<Attempt> attemptsFor(const KernelSpecification &specification) {
     fused.algorithm = fusedBackwardAlgorithm;
     exact.algorithm = backwardAlgorithm;
     std::vector<Attempt> attempts = attemptsFor(exact);
-    if (std::optional<Attempt> roles = isForHost ? std::nullopt : withRoles(fused))
-      attempts.insert(attempts.begin(), std::move(*roles));
+    if (!isForHost) {
+      std::vector<Attempt> roles = withRoles(fused);
+      attempts.insert(attempts.begin(), roles.begin(), roles.end());
+    }
     return attempts;
   }
   if (specification.isAttention() || isForHost)
     return {{specification}};
-  std::vector<Attempt> attempts;
-  if (std::optional<Attempt> roles = withRoles(specification))
-    attempts.push_back(std::move(*roles));
+  std::vector<Attempt> attempts = withRoles(specification);
   attempts.push_back({specification});
   if (isOpen(specification, "block_n")) {
     attempts.push_back(withSchedule(specification, "block_n = 32"));
     if (isOpen(specification, "stages"))
       attempts.push_back(withSchedule(specification, "block_n = 32, stages = 1"));
   }
-  return attempts;
+  return distinct(attempts);
 }
 
 } // namespace tesela

@@ -17,6 +17,9 @@ struct Attempt {
   KernelSpecification specification;
   /// Its error is the one to tell where no attempt lowers: it leaves every choice as it was given.
   bool isPlain = true;
+  /// It is taken only where a thread's registers hold the tiles of products that run beside each
+  /// other.
+  bool mustOverlap = false;
 };
 
 /// The ways to compile `specification`, the fastest first. There is more than one where the choice
@@ -25,7 +28,10 @@ struct Attempt {
 /// - `backward_fast` is `backward_fused` with warpgroup roles, else `backward`: without roles the
 ///   additions of the fused kernels cost more than two products (docs/performance.md).
 /// - Gradients have two consumers on a chip with warpgroup products. They were 1.0 to 1.7 times as
-///   fast as mma.sync with heads of 64 and 128 (docs/performance.md).
+///   fast as mma.sync with heads of 64 and 128 (docs/performance.md). Where the registers do not
+///   hold dK and dV together, each has a kernel of its own (docs/decisions/pipeline.md); and then,
+///   so that 256 columns fit, what only products between a loop's first and last read has one
+///   stage, or a step has 32 queries or keys. Products that wait for each other come behind these.
 /// - Wide heads need more shared memory than the chip has, but for smaller blocks or one stage.
 ///
 /// Attention itself has one: its heuristic knows what fits.
@@ -43,7 +49,7 @@ template <typename T, typename Function>
 Result<T> firstToLower(const std::vector<Attempt> &attempts, Function attempt) {
   std::optional<Error> refusal;
   for (const Attempt &each : attempts) {
-    Result<T> result = attempt(each.specification);
+    Result<T> result = attempt(each);
     if (result || !mayHelp(result.error()))
       return result;
     if (each.isPlain || !refusal)

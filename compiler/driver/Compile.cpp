@@ -57,8 +57,9 @@ namespace {
 /// One compilation: its context, its module, its diagnostics and its clock.
 class Compilation {
 public:
-  Compilation(const KernelSpecification &specification, CompileTimes *times)
-      : specification(specification), times(times), context(MLIRContext::Threading::DISABLED),
+  Compilation(const Attempt &attempt, CompileTimes *times)
+      : specification(attempt.specification), mustOverlap(attempt.mustOverlap), times(times),
+        context(MLIRContext::Threading::DISABLED),
         diagnostics(&context, [this](mlir::Diagnostic &diagnostic) {
           llvm::raw_string_ostream(messages) << (messages.empty() ? "" : "; ") << diagnostic;
           return success();
@@ -97,6 +98,7 @@ private:
   Status placeViews();
   Status checkProducts();
   Status checkSharedBytes();
+  Status checkOverlap();
   Status checkLowerable();
   std::string moduleText();
   /// The template's kernels; those of summaries come behind them.
@@ -116,6 +118,7 @@ private:
   }
 
   const KernelSpecification &specification;
+  const bool mustOverlap;
   CompileTimes *times;
   std::chrono::steady_clock::time_point lastNote = std::chrono::steady_clock::now();
   MLIRContext context;
@@ -302,8 +305,8 @@ Status Compilation::bind() {
     kernel->remove();
     kernel.setScheduleAttr(hasProducts(kernel) ? scheduled : withoutRoles);
     module->push_back(kernel);
-    ++kernelCount;
   }
+  kernelCount = llvm::range_size(module->getOps<tile::KernelOp>());
   note("template");
 
   if (Status status = checkHooks(); !status)
@@ -318,10 +321,13 @@ Status Compilation::bind() {
   TileBindOptions options;
   options.bindings.assign(bindings->begin(), bindings->end());
   // What a template says of its tiles can be judged once they have extents, and passes trust it.
-  if (Status status = run([&](OpPassManager &passes) { passes.addPass(createTileBind(options)); },
-                          "bind", Verify::always);
-      !status)
+  auto addPasses = [&](OpPassManager &passes) {
+    passes.addPass(createTileBind(options));
+    passes.addPass(createTileSplitOutputs());
+  };
+  if (Status status = run(addPasses, "bind", Verify::always); !status)
     return status;
+  kernelCount = llvm::range_size(module->getOps<tile::KernelOp>());
   if (Status status = placeViews(); !status)
     return status;
   if (Status status = checkProducts(); !status)
@@ -498,7 +504,21 @@ Status Compilation::lowerPipe() {
   for (auto each : module->getOps<tile::KernelOp>())
     sharedBytes[each.getSymName().str()] =
         each->getAttrOfType<IntegerAttr>(sharedBytesAttr).getInt();
-  return checkSharedBytes();
+  if (Status status = checkSharedBytes(); !status)
+    return status;
+  return checkOverlap();
+}
+
+/// Of an attempt that others follow.
+Status Compilation::checkOverlap() {
+  for (auto kernel : module->getOps<tile::KernelOp>())
+    if (mustOverlap && kernel->hasAttr(productsWaitAttr))
+      return Error(Code::unsupported,
+                   fmt::format("schedule: a thread's registers do not hold the tiles of the "
+                               "products of '{}' that could run beside each other; take a smaller "
+                               "block_n, or split_outputs = true",
+                               kernel.getSymName().str()));
+  return Status::success();
 }
 
 /// Counted in the IR. What a schedule of attention is chosen by is never less (PtxTest).
@@ -633,9 +653,9 @@ Result<std::string> Compilation::emitStage(Stage stage) {
 }
 
 /// compile(), on the stack that there is.
-Result<Artifact> compileHere(const KernelSpecification &specification, CompileTimes *times,
+Result<Artifact> compileHere(const Attempt &attempt, CompileTimes *times,
                              const RequestLimits &limits) {
-  Compilation compilation(specification, times);
+  Compilation compilation(attempt, times);
   auto runSteps = [&](std::initializer_list<Status (Compilation::*)()> steps) {
     for (auto step : steps) {
       if (Status status = limits.check(); !status)
@@ -651,7 +671,7 @@ Result<Artifact> compileHere(const KernelSpecification &specification, CompileTi
     return status.error();
   Artifact artifact = compilation.makeArtifact();
 
-  if (specification.target.kind == Target::Kind::host) {
+  if (attempt.specification.target.kind == Target::Kind::host) {
     Result<HostObject> object = compilation.hostCode();
     if (!object)
       return object.error();
@@ -676,6 +696,21 @@ Result<Artifact> compileHere(const KernelSpecification &specification, CompileTi
   return artifact;
 }
 
+/// The attempt that is taken. Where there are several, that is known when they are lowered.
+Result<Attempt> taken(const std::vector<Attempt> &attempts) {
+  if (attempts.size() == 1)
+    return attempts.front();
+  return firstToLower<Attempt>(attempts, [](const Attempt &each) -> Result<Attempt> {
+    Compilation compilation(each, nullptr);
+    for (auto step : {&Compilation::checkSpecification, &Compilation::parse, &Compilation::choose,
+                      &Compilation::bind, &Compilation::lowerCore, &Compilation::lowerPipe,
+                      &Compilation::lowerNVVM})
+      if (Status status = (compilation.*step)(); !status)
+        return status.error();
+    return each;
+  });
+}
+
 } // namespace
 
 struct CompileAttempts::State {
@@ -692,7 +727,7 @@ bool CompileAttempts::hasMore() const { return state->next < state->attempts.siz
 Result<Artifact> CompileAttempts::next(CompileTimes *times, const RequestLimits &limits) {
   llvm::ArrayRef<Attempt> rest = llvm::ArrayRef(state->attempts).drop_front(state->next);
   return onLargeStack([&] {
-    return firstToLower<Artifact>(rest, [&](const KernelSpecification &each) {
+    return firstToLower<Artifact>(rest, [&](const Attempt &each) {
       ++state->next;
       return compileHere(each, times, limits);
     });
@@ -705,30 +740,20 @@ Result<Artifact> compile(const KernelSpecification &specification, CompileTimes 
 }
 
 Result<ChosenKernel> chooseKernel(const KernelSpecification &specification) {
-  std::vector<Attempt> attempts = attemptsFor(specification);
-  return firstToLower<ChosenKernel>(
-      attempts, [&](const KernelSpecification &each) -> Result<ChosenKernel> {
-        Compilation compilation(each, nullptr);
-        std::vector<Status (Compilation::*)()> steps = {&Compilation::checkSpecification,
-                                                        &Compilation::parse, &Compilation::choose};
-        // Which of several attempts it is is known when they are lowered.
-        if (attempts.size() > 1)
-          for (auto step : {&Compilation::bind, &Compilation::lowerCore, &Compilation::lowerPipe,
-                            &Compilation::lowerNVVM})
-            steps.push_back(step);
-        for (auto step : steps)
-          if (Status status = (compilation.*step)(); !status)
-            return status.error();
-        return compilation.chosen();
-      });
+  Result<Attempt> best = taken(attemptsFor(specification));
+  if (!best)
+    return best.error();
+  Compilation compilation(*best, nullptr);
+  for (auto step : {&Compilation::checkSpecification, &Compilation::parse, &Compilation::choose})
+    if (Status status = (compilation.*step)(); !status)
+      return status.error();
+  return compilation.chosen();
 }
 
 Result<std::string> emit(const KernelSpecification &specification, Stage stage) {
   return onLargeStack([&] {
-    return firstToLower<std::string>(attemptsFor(specification),
-                                     [&](const KernelSpecification &each) {
-                                       return Compilation(each, nullptr).emitStage(stage);
-                                     });
+    Result<Attempt> best = taken(attemptsFor(specification));
+    return best ? Compilation(*best, nullptr).emitStage(stage) : best.error();
   });
 }
 

@@ -72,6 +72,9 @@ static Status checkRoles(const Schedule &schedule, const KernelSpecification &sp
   if (schedule.turns && (!schedule.overlap || schedule.consumers < 2))
     return reject("turns need overlap = true and consumers = 2 or 3: they order the products that "
                   "overlap starts");
+  if (schedule.splitOutputs && specification.isAttention())
+    return reject("split_outputs is of gradients: attention has one output, and its log-sum comes "
+                  "with that; leave it out");
   if (schedule.qInRegisters)
     return reject(
         "q_in_registers is false with consumers: their products read it from shared memory");

@@ -93,6 +93,38 @@ def TilePlaceViews : Pass<"tile-place-views", "::tesela::tile::KernelOp"> {
   let dependentDialects = ["::mlir::arith::ArithDialect", "::tesela::tile::TileDialect"];
 }
 
+def TileSplitOutputs : Pass<"tile-split-outputs", "::mlir::ModuleOp"> {
+  let summary = "give each output of a kernel a kernel of its own";
+  let description = [{
+    Where the schedule says `split_outputs`, a kernel with products that stores several outputs at its end becomes as many
+    kernels, named after their outputs. Each has what its output follows from: loads, products, carried values and arguments that
+    only others need are gone. What both need is computed twice; in return a thread holds the sums of one output alone.
+
+    ```mlir
+    // before
+    tile.kernel @keys(in %q, in %do, out %dk, out %dv) {
+      %dK, %dV = tile.blocks … carry (%dK1 = %zero, %dV1 = %zero) {
+        %S = tile.dot …
+        …
+        tile.yield %dK2, %dV2
+      }
+      tile.store %dK, %dk[%keys]
+      tile.store %dV, %dv[%keys]
+    }
+    // after
+    tile.kernel @keys_dk(in %q, in %do, out %dk) {
+      %dK = tile.blocks … carry (%dK1 = %zero) {
+        %S = tile.dot …
+        …
+        tile.yield %dK2
+      }
+      tile.store %dK, %dk[%keys]
+    }
+    tile.kernel @keys_dv(in %q, in %do, out %dv) {…}
+    ```
+  }];
+}
+
 def TileInlineVariant : Pass<"tile-inline-variant", "::mlir::ModuleOp"> {
   let summary = "put a variant's score, mask and sink into the hooks of a kernel";
   let description = [{
@@ -183,7 +215,7 @@ def TileLowerScores : Pass<"tile-lower-scores", "::tesela::tile::KernelOp"> {
     quotients by such values become products with the inverse; a position becomes the f32 of the
     tile's first one plus an exact offset.
 
-    Where the score alone feeds the softmax, whose exponents are c · score, c carries a factor of it:
+    Where all that the score becomes is exponents, c · score of a softmax or c · score + d of maps, c carries a factor of it:
 
         scale · x + c₁ · v₁ + u   →   x + (c₁ / scale) · v₁ + u / scale,   c' = c · scale
         f · tanh(x)               →   tanh(±x),                            c' = c · |f|

@@ -86,6 +86,8 @@ protected:
   /// Compiles and launches `algorithm`, and checks dq, dk and dv. `hasDlse`: with a gradient of
   /// lse.
   void expectGradients(const std::string &algorithm, const std::string &schedule, bool hasDlse);
+  /// Kernels are compiled with dropout from now on.
+  void dropPairs();
   /// o and lse of what q, k and v hold.
   void attend(Tensors &tensors);
   /// Launches over poisoned results.
@@ -93,6 +95,18 @@ protected:
   /// What `base` computes of the gradients goes where.
   void differentiate(const Tensors &tensors, bool base, Gradients &result);
 };
+
+void Algorithms::dropPairs() {
+  constexpr double p = 0.2;
+  constexpr uint64_t seed = 77, offset = 5;
+  dropout = true;
+  scalars = dropoutScalars(p, seed, offset);
+  weight = [](int b, const Pair &pair) {
+    bool dropped =
+        isDropped(p, seed, offset, uint32_t(b * H + pair.h), uint32_t(pair.q), uint32_t(pair.k));
+    return dropped ? 0 : 1 / (1 - double(float(p)));
+  };
+}
 
 void Algorithms::attend(Tensors &tensors) {
   std::vector<double> sums;
@@ -216,18 +230,19 @@ TEST_P(Algorithms, BackwardFusedWithGradientOfLse) {
 
 // O and the gradients with the pairs that the launch drops left out of the products.
 TEST_P(Algorithms, Dropout) {
-  constexpr double p = 0.2;
-  constexpr uint64_t seed = 77, offset = 5;
-  dropout = true;
-  scalars = dropoutScalars(p, seed, offset);
-  weight = [](int b, const Pair &pair) {
-    bool dropped =
-        isDropped(p, seed, offset, uint32_t(b * H + pair.h), uint32_t(pair.q), uint32_t(pair.k));
-    return dropped ? 0 : 1 / (1 - double(float(p)));
-  };
+  dropPairs();
   expectForward();
   expectGradients("backward", place.schedule, /*hasDlse=*/true);
   expectGradients("backward_fused", fusedSchedule(place), /*hasDlse=*/false);
+}
+
+class WideHeads : public Algorithms {};
+
+TEST_P(WideHeads, Backward) { expectGradients("backward", place.schedule, /*hasDlse=*/true); }
+
+TEST_P(WideHeads, Dropout) {
+  dropPairs();
+  expectGradients("backward", place.schedule, /*hasDlse=*/false);
 }
 
 TEST_P(Algorithms, SplitKeys) {
@@ -392,6 +407,14 @@ INSTANTIATE_TEST_SUITE_P(Host, Algorithms,
                          nameOfCase);
 INSTANTIATE_TEST_SUITE_P(Gpu, Algorithms,
                          testing::Combine(testing::ValuesIn(gpuPlaces),
+                                          testing::Range(0, int(attentions.size()))),
+                         nameOfCase);
+// What compile() chooses where dK and dV do not fit one kernel's registers.
+const std::vector<Place> widePlaces = {{"bf16_d256", "cuda", "", ElementType::bf16, 256},
+                                       {"f16_d200", "cuda", "", ElementType::f16, 200},
+                                       {"bf16_d192", "cuda", "", ElementType::bf16, 192}};
+INSTANTIATE_TEST_SUITE_P(Gpu, WideHeads,
+                         testing::Combine(testing::ValuesIn(widePlaces),
                                           testing::Range(0, int(attentions.size()))),
                          nameOfCase);
 INSTANTIATE_TEST_SUITE_P(Host, GradientOfLse,

@@ -103,9 +103,11 @@ TEST(Candidates, OfGradients) {
     specification.algorithm = backwardAlgorithm;
     std::vector<Schedule> schedules = schedulesFor(specification, /*sharing=*/4);
     ASSERT_GE(schedules.size(), 20u) << "sm " << sm;
-    std::set<int64_t> consumers, stages;
+    std::set<int64_t> consumers, stages, split;
     for (const Schedule &schedule : schedules) {
       consumers.insert(schedule.consumers);
+      if (schedule.splitOutputs)
+        split.insert(schedule.consumers);
       stages.insert(schedule.stages);
       EXPECT_EQ(schedule.heads, 1);
       KernelSpecification pinned = specification;
@@ -115,6 +117,7 @@ TEST(Candidates, OfGradients) {
       EXPECT_EQ(again->text(), schedule.text());
     }
     EXPECT_EQ(consumers.size(), sm == 90 ? 4u : 1u);
+    EXPECT_EQ(split.size(), sm == 90 ? 3u : 0u);
     EXPECT_EQ(stages.size(), sm == 0 ? 1u : 3u);
   }
 }

@@ -462,8 +462,9 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{"Name", "sm_80", 64, "block_k = 64",
                 "schedule: 'block_k' is no choice of a schedule; the choices are block_m, block_n, "
                 "stages, warps, q_in_registers, consumers, reference, overlap, turns, "
-                "persistent, output_buffer, group_keys, heads, query_stages, last_keys_first, "
-                "lanes, product_rows, product_vectors and product_pairs"},
+                "persistent, output_buffer, group_keys, heads, query_stages, late_stages, "
+                "split_outputs, last_keys_first, lanes, product_rows, product_vectors and "
+                "product_pairs"},
         Refusal{"Bool", "sm_80", 64, "q_in_registers = 1",
                 "schedule: q_in_registers is true or false, not '1'"},
         Refusal{"Reference", "sm_90", 64, "reference = eager",
@@ -548,11 +549,13 @@ INSTANTIATE_TEST_SUITE_P(
             "schedule: turns need overlap = true and consumers = 2 or 3: they order the products "
             "that overlap starts"},
         Refusal{"OverlapWithoutRoles", "sm_80", 64, "overlap = true",
-                "schedule: overlap, turns, persistent, output_buffer and query_stages need "
-                "consumers; take consumers = 2 or 3 on sm_90, or leave them out"},
+                "schedule: overlap, turns, persistent, output_buffer, query_stages, late_stages "
+                "and split_outputs need consumers; take consumers = 2 or 3 on sm_90, or leave them "
+                "out"},
         Refusal{"PersistentWithoutRoles", "sm_90", 64, "consumers = 0, persistent = true",
-                "schedule: overlap, turns, persistent, output_buffer and query_stages need "
-                "consumers; take consumers = 2 or 3 on sm_90, or leave them out"},
+                "schedule: overlap, turns, persistent, output_buffer, query_stages, late_stages "
+                "and split_outputs need consumers; take consumers = 2 or 3 on sm_90, or leave them "
+                "out"},
         Refusal{
             "QueryStages", "sm_90", 64, "query_stages = 3",
             "schedule: query_stages is 1, or 2 with persistent = true and output_buffer = true, "
@@ -561,6 +564,9 @@ INSTANTIATE_TEST_SUITE_P(
             "QueryStagesOfOneItem", "sm_90", 64, "query_stages = 2, persistent = false",
             "schedule: query_stages is 1, or 2 with persistent = true and output_buffer = true, "
             "not 2: only the next work item's queries are loaded ahead"},
+        Refusal{"SplitOutputsOfAttention", "sm_90", 64, "split_outputs = true",
+                "schedule: split_outputs is of gradients: attention has one output, and its "
+                "log-sum comes with that; leave it out"},
         Refusal{"Heads", "sm_90", 64, "heads = 12",
                 "schedule: heads is a power of two up to 64 that divides block_m = 192, not 12: so "
                 "many query heads share the rows of a block"},
@@ -596,7 +602,8 @@ TEST(Schedule, EachChoiceIsReadAsItIsWritten) {
     EXPECT_TRUE(again == changed) << changed.text();
   }
   EXPECT_EQ(namesOf(ScheduleScope::roles),
-            "overlap, turns, persistent, output_buffer and query_stages");
+            "overlap, turns, persistent, output_buffer, query_stages, late_stages and "
+            "split_outputs");
 }
 
 // What is printed names choices that a target does not have, with their only value.

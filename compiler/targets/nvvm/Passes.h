@@ -21,6 +21,9 @@ namespace tesela {
 inline constexpr llvm::StringLiteral sharedBytesAttr = "pipe.shared_bytes";
 /// The most values of tiles that a thread holds at once (pipe-count-registers).
 inline constexpr llvm::StringLiteral tileRegistersAttr = "pipe.tile_registers";
+/// A unit attribute of a kernel whose products wait, each for the one before: a thread's registers
+/// do not hold the tiles of products that run beside each other (pipe-start-products).
+inline constexpr llvm::StringLiteral productsWaitAttr = "pipe.products_wait";
 /// Where a tile.find_blocks has its memory: bytes from the start of the thread block's.
 inline constexpr llvm::StringLiteral finderOffsetAttr = "pipe.finder_offset";
 

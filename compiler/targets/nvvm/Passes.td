@@ -285,7 +285,7 @@ def PipeOverlapItems : Pass<"pipe-overlap-items", "::tesela::tile::KernelOp"> {
 def PipeStartProducts : Pass<"pipe-start-products", "::tesela::tile::KernelOp"> {
   let summary = "let the products of a long chain run beside what does not need them";
   let description = [{
-    Of each innermost loop of the consumers with three products or more: products become asynchronous, at most two of them in
+    Of each innermost loop of the consumers with three products or more, or with two where another loop stands around it: products become asynchronous, at most two of them in
     flight. Each is awaited where it is first used, or where a third one starts; stages are released behind that. A product of
     stages alone, which nothing in the iteration has to be computed for, starts at the top, and the first of these starts in
     the iteration before: behind the last product of that, so that it runs while the result of the last one is used. So the loop becomes a `scf.while` that
@@ -293,7 +293,7 @@ def PipeStartProducts : Pass<"pipe-start-products", "::tesela::tile::KernelOp"> 
     as the loop before did.
 
     Where a consumer's registers do not hold the tiles that are needed at once then, the loop stays as it is: ptxas would make each
-    product wait for the one before, and spill.
+    product wait for the one before, and spill. The kernel says so (`pipe.products_wait`).
 
     Runs behind `pipe-verify-protocol`, which reads roles without branches; `pipe-run-roles` checks the result.
 

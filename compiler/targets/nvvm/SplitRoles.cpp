@@ -37,6 +37,19 @@ namespace {
 /// and its values are loaded in different rounds.
 constexpr int64_t foundAhead = 32;
 
+/// Whether only products between the first and the last one beside it read it.
+bool isReadInBetween(tile::LoadOp load) {
+  SmallVector<Operation *> products;
+  for (Operation &op : *load->getBlock())
+    if (isa<tile::DotOp, pipe::DotStartOp>(op))
+      products.push_back(&op);
+  auto reads = [&](Operation *product) {
+    return llvm::is_contained(product->getOperands(), load.getTile());
+  };
+  return products.size() > 2 && !reads(products.front()) && !reads(products.back()) &&
+         llvm::any_of(products, reads);
+}
+
 /// Whether the producer copies it for the consumers; else they load it themselves.
 bool isBrought(tile::LoadOp load) { return isReadByProduct(load) || isColumnsOfWorkspace(load); }
 
@@ -122,20 +135,31 @@ private:
     return arith::AddIOp::create(builder, loc, value, constant(builder, loc, 1));
   }
 
+  /// Stages of the view of `load`. What the first product of an iteration reads is awaited in the
+  /// iteration before (pipe-start-products), and what the last one reads is read up to its end. What
+  /// others read comes in between.
+  int64_t stagesOf(tile::LoadOp load, bool isInLoop) {
+    if (!isInLoop)
+      return schedule->queryStages;
+    bool isLate = schedule->lateStages > 0 && isReadInBetween(load);
+    return isLate ? schedule->lateStages : schedule->stages;
+  }
+
   void openChannels(OpBuilder &builder) {
     findCarriers();
     kernel.walk([&](tile::LoadOp load) {
       if (!isBrought(load))
         return; // the consumers load it themselves
       bool isInLoop = load->getParentOp() != kernel;
-      int64_t stages = isInLoop ? schedule->stages : schedule->queryStages;
+      int64_t stages = stagesOf(load, isInLoop);
       auto known = lanes.find(load.getView());
       if (known != lanes.end()) {
+        auto type = known->second.buffer.getBuffer().getType();
+        auto channel = known->second.channel.getChannel().getType();
+        if (known->second.inLoop)
+          stages = isInLoop ? std::max(stages, channel.getStages()) : channel.getStages();
         known->second.inLoop |= isInLoop;
         known->second.isByRows &= isReadByRows(load);
-        auto type = known->second.buffer.getBuffer().getType();
-        stages = known->second.inLoop ? schedule->stages : schedule->queryStages;
-        auto channel = known->second.channel.getChannel().getType();
         known->second.channel.getChannel().setType(pipe::ChannelType::get(
             kernel.getContext(), stages, isReadByRows(load) ? channel.getParts() : 1,
             channel.getWords()));

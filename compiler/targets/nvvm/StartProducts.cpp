@@ -27,8 +27,9 @@ namespace tesela {
 
 namespace {
 
-/// Loops with two products have a pass of their own, pipe-overlap-products.
-constexpr size_t fewestProducts = 3;
+/// Loops with two products that no loop stands around have a pass of their own,
+/// pipe-overlap-products.
+constexpr size_t fewestProducts = 3, fewestInside = 2;
 
 /// A third accumulator in flight takes registers that the heads of 128 do not have.
 constexpr size_t mostInFlight = 2;
@@ -37,6 +38,11 @@ constexpr size_t mostInFlight = 2;
 /// computed. With D 128, of the library's 51 variants those that leave 16 or more compile without
 /// products that wait for each other (C7512), and those that leave 0 or fewer do not (ptxas 13.0).
 constexpr int64_t otherRegisters = 16;
+
+/// And beside sums of more columns than 128: with D 256 nothing of AssemblyTest's variants is
+/// spilled with 48; with 40 it is 12 to 20 bytes of windows and ALiBi, with 16 ptxas serialises
+/// documents.
+constexpr int64_t wideColumns = 128, otherRegistersBesideWide = 48;
 
 /// A row that no sequence has, far from the end of i32: what stands for the block of an iteration
 /// that there was not.
@@ -181,7 +187,8 @@ tile::DotOp firstOfTail(ArrayRef<tile::DotOp> dots) {
 std::optional<Chain> findChain(scf::ForOp loop) {
   Chain chain{loop, {}, {}, {}, {}, {}, {}, {}, {}, {}};
   auto dots = llvm::to_vector(chain.body().getOps<tile::DotOp>());
-  if (dots.size() < fewestProducts || !chain.body().getOps<scf::ForOp>().empty())
+  size_t fewest = loop->getParentOfType<scf::ForOp>() ? fewestInside : fewestProducts;
+  if (dots.size() < fewest || !chain.body().getOps<scf::ForOp>().empty())
     return std::nullopt;
   for (tile::DotOp dot : dots)
     if (isOfStages(chain, dot)) {
@@ -510,10 +517,23 @@ bool startProducts(tile::KernelOp kernel) {
   return hasChanged;
 }
 
+bool hasWideSums(tile::KernelOp kernel) {
+  auto isWide = [](Operation *product) {
+    return cast<tile::TileType>(product->getResult(0).getType()).getExtent(1) > wideColumns;
+  };
+  return kernel
+      .walk([&](Operation *op) {
+        return isa<tile::DotOp, pipe::DotStartOp>(op) && isWide(op) ? WalkResult::interrupt()
+                                                                    : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
 /// Gives the consumers more registers where that helps. Whether they hold the tiles then.
 bool makeRoomForTiles(tile::KernelOp kernel) {
   for (auto roles : kernel.getBodyBlock().getOps<pipe::RolesOp>()) {
-    int64_t needed = nvvm::tileRegisters(kernel.getBodyBlock()) + otherRegisters;
+    int64_t needed = nvvm::tileRegisters(kernel.getBodyBlock()) +
+                     (hasWideSums(kernel) ? otherRegistersBesideWide : otherRegisters);
     if (needed <= int64_t(roles.getConsumerRegisters()))
       return true;
     return nvvm::dealConsumersMore(roles) && needed <= int64_t(roles.getConsumerRegisters());
@@ -524,8 +544,12 @@ bool makeRoomForTiles(tile::KernelOp kernel) {
 struct PipeStartProducts : impl::PipeStartProductsBase<PipeStartProducts> {
   void runOnOperation() override {
     OwningOpRef<tile::KernelOp> trial = getOperation().clone();
-    if (startProducts(*trial) && makeRoomForTiles(*trial))
+    if (!startProducts(*trial))
+      return;
+    if (makeRoomForTiles(*trial))
       getOperation()->getRegion(0).takeBody(trial->getOperation()->getRegion(0));
+    else
+      getOperation()->setAttr(productsWaitAttr, UnitAttr::get(&getContext()));
   }
 };
 

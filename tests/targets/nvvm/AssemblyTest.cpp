@@ -149,6 +149,34 @@ TEST(AssemblyWithRoles, SpillsNothingWithTwoConsumers) {
     }
 }
 
+// Gradients of heads above 128, whose dK and dV come from two kernels: no product waits for
+// another, and nothing is spilled.
+TEST(AssemblyWithRoles, SpillsNothingOfWideGradients) {
+  if (!hasPtxas())
+    GTEST_SKIP() << noPtxas;
+  struct {
+    int headDimQk, headDimV;
+  } heads[] = {{192, 128}, {192, 192}, {256, 256}};
+  for (auto [headDimQk, headDimV] : heads)
+    for (const char *variant :
+         {"attention full() {}", "attention causal() { mask = q >= k }",
+          "attention window(w: i32) { mask = q >= k && q - k < w }",
+          "attention alibi(slope: f32[H]) { score = s + slope[h] * (k - q); mask = q >= k }",
+          "attention softcap(cap: f32) { score = cap * tanh(s / cap); mask = q >= k }",
+          "attention documents(id: i32[Sk]) { mask = q >= k && id[q] == id[k] }"}) {
+      SCOPED_TRACE(testing::Message() << headDimQk << " and " << headDimV << ": " << variant);
+      KernelSpecification specification =
+          specificationOf(variant, headDimQk, ElementType::bf16, 90);
+      specification.headDimV = headDimV;
+      specification.algorithm = backwardAlgorithm;
+      Artifact artifact = compiled(specification);
+      EXPECT_NE(artifact.schedule.find("split_outputs = true"), std::string::npos);
+      Assembled assembled = assemble(artifact.code);
+      EXPECT_TRUE(assembled.isClean()) << assembled.log;
+      EXPECT_EQ(spilledBytes(assembled.log), 0) << assembled.log;
+    }
+}
+
 // Masks that only tests of blocks decide: what they read and divide by is held beside the tiles.
 TEST(AssemblyWithRoles, SpillsNothingWhereBlocksAreTested) {
   if (!hasPtxas())

@@ -640,10 +640,12 @@ TEST(Ptx, GradientsHaveRolesWhereTheyFit) {
     bool hasRoles;
   } const cases[] = {{90, 64, "", "backward", true},
                      {90, 128, "stages = 1", "backward", true},
-                     {90, 256, "", "backward", false},     // too much shared memory
-                     {90, 64, "", "backward_fused", true}, // 128 queries a step, 64 a warpgroup
+                     {90, 256, "", "backward", true},
+                     {90, 256, "", "backward_fused", false}, // too much shared memory
+                     {90, 64, "", "backward_fused", true},   // 128 queries a step, 64 a warpgroup
                      {90, 64, "block_n = 64", "backward_fused", false}, // 64, and no columns to cut
                      {90, 64, "consumers = 0", "backward", false},
+                     {90, 256, "consumers = 0", "backward", false},
                      {80, 64, "", "backward", false},
                      {100, 128, "", "backward", false}};
   for (const auto &each : cases) {
@@ -656,6 +658,56 @@ TEST(Ptx, GradientsHaveRolesWhereTheyFit) {
                  << "sm_" << each.sm << ", D " << each.headDim << ", " << artifact.schedule);
     EXPECT_EQ(artifact.schedule.find("consumers = 2") != std::string::npos, each.hasRoles);
     EXPECT_EQ(artifact.code.find("wgmma") != std::string::npos, each.hasRoles);
+  }
+}
+
+// Where the registers of a thread hold dK and dV together, one kernel computes both.
+TEST(Ptx, GradientsOfKeysHaveAsManyKernelsAsTheirTilesNeed) {
+  const std::string softcap = "attention softcap(cap: f32) { score = cap * tanh(s / cap) }",
+                    documents =
+                        "attention documents(id: i32[Sk]) { mask = q >= k && id[q] == id[k] }";
+  struct {
+    std::string variant;
+    int headDimQk, headDimV;
+    const char *schedule; ///< given
+    const char *choices;  ///< beside consumers = 2
+    bool isSplit;
+  } const cases[] = {
+      {causal, 64, 64, "", "block_n = 64, stages = 2", false},
+      {causal, 128, 128, "", "block_n = 64, stages = 2", false},
+      {softcap, 64, 64, "", "block_n = 64, stages = 2", false},
+      {softcap, 128, 128, "", "block_n = 64, stages = 2", true},   // keeps the score
+      {documents, 128, 128, "", "block_n = 64, stages = 2", true}, // a finder has registers
+      {causal, 192, 128, "", "block_n = 64, stages = 2", true},
+      {causal, 192, 192, "", "block_n = 64, stages = 2", true},
+      {causal, 256, 256, "", "late_stages = 1", true}, // 224 KB of shared memory
+      {softcap, 256, 256, "", "block_n = 32, stages = 2", true},
+      {documents, 256, 256, "", "block_n = 32, stages = 2", true},
+      {causal, 128, 128, "split_outputs = true", "block_n = 64, stages = 2", true},
+      {softcap, 128, 128, "split_outputs = false", "block_n = 64, stages = 2", false}};
+  for (const auto &each : cases) {
+    KernelSpecification specification =
+        specificationOf(each.variant, each.headDimQk, ElementType::bf16, 90);
+    specification.headDimV = each.headDimV;
+    specification.algorithm = backwardAlgorithm;
+    specification.schedule = each.schedule;
+    Artifact artifact = compiled(specification);
+    SCOPED_TRACE(testing::Message() << each.variant << ", D " << each.headDimQk << " and "
+                                    << each.headDimV << ": " << artifact.schedule);
+    EXPECT_NE(artifact.schedule.find("consumers = 2"), std::string::npos);
+    EXPECT_NE(artifact.schedule.find(each.choices), std::string::npos);
+    std::vector<std::string> kernels;
+    for (const Launch &launch : artifact.launches)
+      if (launch.kernel.starts_with("backward_keys"))
+        kernels.push_back(launch.kernel);
+    using Names = std::vector<std::string>;
+    EXPECT_EQ(kernels, each.isSplit ? Names({"backward_keys_dk", "backward_keys_dv"})
+                                    : Names({"backward_keys"}));
+    if (*each.schedule)
+      continue;
+    // What was chosen, given as a text, is the same kernel.
+    specification.schedule = artifact.schedule;
+    EXPECT_EQ(compiled(specification).code, artifact.code);
   }
 }
 
