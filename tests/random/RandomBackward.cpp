@@ -60,8 +60,9 @@ Status RandomBackward::attend() {
   Result<Reference> forward = hostReference(attention, arguments(/*onDevice=*/false), 1);
   if (!forward)
     return forward.error();
-  for (size_t i = 0; i < forward->base.size(); ++i)
-    store(o.host(), int64_t(i), forward->base[i]);
+  // Not the base: where a score jumps, it has other pairs.
+  for (size_t i = 0; i < forward->ref.size(); ++i)
+    store(o.host(), int64_t(i), forward->ref[i]);
   for (size_t row = 0; row < forward->lse.size(); ++row)
     store(lse.host(), int64_t(row), forward->lse[row]);
   return Status::success();
