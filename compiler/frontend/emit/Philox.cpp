@@ -47,7 +47,7 @@ struct WordBuilder {
 } // namespace
 
 PhiloxWords emitPhilox(OpBuilder &builder, Location loc, PhiloxWords counter, unsigned rounds,
-                       ValueRange key) {
+                       ValueRange key, WideProduct multiply) {
   // The multipliers and the Weyl sequence's steps of the paper.
   constexpr std::array<uint32_t, 2> factors = {0xD2511F53, 0xCD9E8D57};
   constexpr std::array<uint32_t, 2> steps = {0x9E3779B9, 0xBB67AE85};
@@ -61,8 +61,11 @@ PhiloxWords emitPhilox(OpBuilder &builder, Location loc, PhiloxWords counter, un
       return words.exclusiveOr(
           sum, arith::AddIOp::create(builder, loc, key[half], words.constant(words.word, step)));
     };
-    auto [high0, low0] = words.multiply(factors[0], counter[0]);
-    auto [high1, low1] = words.multiply(factors[1], counter[2]);
+    auto product = [&](unsigned half, Value word) {
+      return multiply ? multiply(factors[half], word) : words.multiply(factors[half], word);
+    };
+    auto [high0, low0] = product(0, counter[0]);
+    auto [high1, low1] = product(1, counter[2]);
     counter = {mixed(high1, counter[1], 0), low1, mixed(high0, counter[3], 1), low0};
   }
   return counter;

@@ -109,7 +109,9 @@ private:
     PhiloxWords counter = {exclusiveOr(lowering.valueOf(op.getKeys()), column),
                            exclusiveOr(lowering.valueOf(op.getQueries()), row),
                            lowering.valueOf(op.getW2()), lowering.valueOf(op.getW3())};
-    return emitPhilox(builder, loc, counter, tile::BernoulliOp::rounds);
+    // Left to LLVM, the halves stay in 64 bits, and most products become ones of 64 by 64 bits.
+    auto multiply = [&](uint32_t factor, Value word) { return ptx().multiplyWide(word, factor); };
+    return emitPhilox(builder, loc, counter, tile::BernoulliOp::rounds, /*key=*/{}, multiply);
   }
 
   /// Bits 0 to 15: of `one`, the others: of `two`.

@@ -352,6 +352,15 @@ Value PtxInstructions::lowBits(Value count) {
   return emitPure("bmsk.clamp.b32 $0, 0, $1;", "=r,r", count.getType(), count);
 }
 
+std::pair<Value, Value> PtxInstructions::multiplyWide(Value x, uint32_t factor) {
+  Type i32 = builder.getI32Type();
+  std::string text =
+      ("{\n .reg .b64 t;\n mul.wide.u32 t, $2, " + Twine(factor) + ";\n mov.b64 {$1, $0}, t;\n}")
+          .str();
+  Values halves = emit({i32, i32}, x, text, "=r,=r,r", /*hasSideEffects=*/false);
+  return {halves[0], halves[1]};
+}
+
 Value PtxInstructions::permuteBytes(Value low, Value high, Value selector) {
   return emitPure("prmt.b32 $0, $1, $2, $3;", "=r,r,r,rn", low.getType(), {low, high, selector});
 }

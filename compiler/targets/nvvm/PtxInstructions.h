@@ -114,6 +114,8 @@ public:
   /// An i32 whose lowest `count` (i32, not negative) bits are 1, all of them from 32 on (9.7.1
   /// bmsk).
   mlir::Value lowBits(mlir::Value count);
+  /// The upper and the lower half of `x` (i32) times `factor`, without signs (9.7.1 mul.wide).
+  std::pair<mlir::Value, mlir::Value> multiplyWide(mlir::Value x, uint32_t factor);
   /// Four of the eight bytes of `low` and `high` (i32), whose numbers are the lower four digits of
   /// `selector` in base 16, the lowest byte first (9.7.9 prmt).
   mlir::Value permuteBytes(mlir::Value low, mlir::Value high, mlir::Value selector);
