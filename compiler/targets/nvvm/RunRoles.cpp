@@ -76,7 +76,9 @@ private:
   enum class Output { free, written, leaving };
   /// A stage of a buffer that the consumers write and read themselves.
   struct Exchange {
-    bool isWritten = false, isRead = false; ///< since the last barrier
+    bool isWritten = false, isRead = false; ///< since the last barrier, or since it began
+    /// The same before it began, while it has not ended.
+    bool wasWritten = false, wasRead = false;
   };
 
   LogicalResult countUse(const Event &event);
@@ -130,7 +132,7 @@ LogicalResult Holder::read(const Event &event) {
       Exchange *exchange = exchangeAt(event.op, place, stage);
       if (!exchange)
         return failure();
-      if (exchange->isWritten)
+      if (exchange->isWritten || exchange->wasWritten)
         return event.op->emitOpError() << "expected a pipe.barrier between the pipe.write of this "
                                           "buffer and what reads it, got none; add it";
       exchange->isRead = true;
@@ -201,7 +203,7 @@ LogicalResult Holder::write(pipe::WriteOp op, Number stage) {
     Exchange *exchange = exchangeAt(op, place, stage);
     if (!exchange)
       return failure();
-    if (exchange->isRead)
+    if (exchange->isRead || exchange->wasRead)
       return op.emitOpError() << "expected a pipe.barrier between what reads this buffer and the "
                                  "next pipe.write, got none; add it";
     exchange->isWritten = true;
@@ -273,14 +275,19 @@ LogicalResult Holder::follow(const Event &event) {
         return success();
       })
       .Case([&](pipe::DotWaitOp wait) { return await(wait); })
-      .Case([&](pipe::BarrierOp) {
+      .Case([&](pipe::BarrierOp barrier) {
         for (auto &[stage, exchange] : exchanges) {
+          if (barrier.getEnd()) {
+            exchange.wasWritten = exchange.wasRead = false;
+            continue;
+          }
           bool isInFlight = llvm::any_of(products, [&, stage = stage](const Product &product) {
             return llvm::any_of(product.reads, [&](auto &read) {
               return placeOf(read.first) == stage.first && read.second == stage.second;
             });
           });
-          exchange = {false, isInFlight};
+          bool begins = barrier.getBegin();
+          exchange = {false, isInFlight, begins && exchange.isWritten, begins && exchange.isRead};
         }
         return success();
       })
