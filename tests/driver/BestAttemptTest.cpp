@@ -72,6 +72,13 @@ TEST(BestAttempt, FastGradientsAreFusedWhereTheyHaveRoles) {
   EXPECT_TRUE(isFused(fast));
   EXPECT_EQ(fast.code, kernelsOf(gradients("backward_fused")).code);
 
+  // The fused kernels of wide heads do not fit.
+  KernelSpecification wide = gradients("backward_fast"), exactOfWide = gradients("backward");
+  for (KernelSpecification *each : {&wide, &exactOfWide})
+    each->headDimQk = each->headDimV = 256;
+  EXPECT_TRUE(hasRoles(kernelsOf(wide)));
+  EXPECT_EQ(kernelsOf(wide).code, kernelsOf(exactOfWide).code);
+
   KernelSpecification older = gradients("backward_fast"), exact = gradients("backward");
   older.target = exact.target = *Target::parse("sm_80");
   EXPECT_EQ(kernelsOf(older).code, kernelsOf(exact).code);

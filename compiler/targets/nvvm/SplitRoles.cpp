@@ -136,8 +136,8 @@ private:
   }
 
   /// Stages of the view of `load`. What the first product of an iteration reads is awaited in the
-  /// iteration before (pipe-start-products), and what the last one reads is read up to its end. What
-  /// others read comes in between.
+  /// iteration before (pipe-start-products), and what the last one reads is read up to its end.
+  /// What others read comes in between.
   int64_t stagesOf(tile::LoadOp load, bool isInLoop) {
     if (!isInLoop)
       return schedule->queryStages;
