@@ -281,6 +281,9 @@ LogicalResult AddOutOp::verify() {
   return verifyOut(*this, buffer, getView().getType(), getBlock().getType());
 }
 
+/// A whole barrier.
+void BarrierOp::build(OpBuilder &, OperationState &) {}
+
 /// Before the roles are split, all threads of the block compute.
 LogicalResult BarrierOp::verify() {
   bool isHalf = getBegin() || getEnd();

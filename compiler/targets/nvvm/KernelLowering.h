@@ -162,7 +162,8 @@ private:
   template <typename DotOp> mlir::LogicalResult lowerWarpgroupDot(DotOp op, bool awaits);
 
   // LowerRoles.cpp
-  void lowerBarrier(pipe::BarrierOp op);
+  /// A whole one where there is no `op`.
+  void lowerBarrier(pipe::BarrierOp op = {});
   mlir::LogicalResult lowerRoles(pipe::RolesOp op);
   void lowerAcquire(pipe::AcquireOp op);
   void lowerAwait(pipe::AwaitOp op);

@@ -403,13 +403,13 @@ void KernelLowering::lowerBarrier(pipe::BarrierOp op) {
     Value ofTurn = arith::ShLIOp::create(builder, loc, valueOf(op.getTurn()), constant(1));
     return add(add(ofTurn, group), constant(all + 1));
   };
-  if (op.getBegin()) {
+  if (op && op.getBegin()) {
     if (isPair)
       ptx().arriveAtBarrier(barrierOf(arith::SubIOp::create(builder, loc, constant(1), warpgroup)),
                             128 * consumers);
     return;
   }
-  if (op.getEnd() && isPair) {
+  if (op && op.getEnd() && isPair) {
     ptx().barrier(barrierOf(warpgroup), 128 * consumers);
     // The reader's fence is behind what the writers did, too, and no product waits for it.
     return ptx().fenceAsyncProxy();

@@ -128,7 +128,8 @@ def PipeStageOperands : Pass<"pipe-stage-operands", "::tesela::tile::KernelOp"> 
     that reads it. Runs behind the passes that move products.
 
     With roles, a loop writes to two stages in turn, by a count that all loops around it carry. Then the first barrier is not
-    needed: who writes a stage has passed the barrier of the other one since it was read.
+    needed: who writes a stage has passed the barrier of the other one since it was read. The write comes as soon as the tile is there,
+    and the second barrier is cut in two: it begins behind the write and ends before the first reader.
 
     ```mlir
     // before
@@ -289,7 +290,9 @@ def PipeStartProducts : Pass<"pipe-start-products", "::tesela::tile::KernelOp"> 
     flight. Each is awaited where it is first used, or where a third one starts; stages are released behind that. A product of
     stages alone, which nothing in the iteration has to be computed for, starts at the top, and the first of these starts in
     the iteration before: behind the last product of that, so that it runs while the result of the last one is used. So the loop becomes a `scf.while` that
-    ends behind its last product. A branch keeps empty ranges out; it and the loop are marked `pipe.counted`: they run
+    ends in its middle. ptxas 13.0 makes all products wait (C7514) where one that started before the exit is awaited behind one that
+    started after it. So the exit is in front of the last products, those between which nothing waits for a product, and what was started
+    before them is awaited there. A branch keeps empty ranges out; it and the loop are marked `pipe.counted`: they run
     as the loop before did.
 
     Where a consumer's registers do not hold the tiles that are needed at once then, the loop stays as it is: ptxas would make each
@@ -319,15 +322,16 @@ def PipeStartProducts : Pass<"pipe-start-products", "::tesela::tile::KernelOp"> 
         %P = … %S
         %dP = pipe.dot_wait %dp pending 0
         %dS = … %P, %dP
-        %sum1 = pipe.dot_start %dS, %Q plus %sum
-        scf.condition(%j + 1 < %high) %j + 1, %n, %sum1
+        scf.condition(%j + 1 < %high) %j + 1, %n, %sum, %dS
       } do {
+        %sum1 = pipe.dot_start %dS, %Q plus %sum
         pipe.await %q[%n + 1]
         %s1 = pipe.dot_start %K, %Q1 transposed plus %zero
         %sum2 = pipe.dot_wait %sum1 pending 1
         pipe.release %q[%n]
         scf.yield %j + 1, %n + 1, %sum2, %s1
       }
+      %sum1 = pipe.dot_start %dS, %Q plus %sum
       %sum2 = pipe.dot_wait %sum1 pending 0
       pipe.release %q[%n]
     ```
