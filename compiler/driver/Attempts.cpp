@@ -83,7 +83,10 @@ std::vector<Attempt> attemptsFor(const KernelSpecification &specification) {
     exact.algorithm = backwardAlgorithm;
     std::vector<Attempt> attempts = attemptsFor(exact);
     if (!isForHost) {
+      // Where its products wait, two more products that do not are faster.
       std::vector<Attempt> roles = withRoles(fused);
+      for (Attempt &each : roles)
+        each.mustOverlap = true;
       attempts.insert(attempts.begin(), roles.begin(), roles.end());
     }
     return attempts;
