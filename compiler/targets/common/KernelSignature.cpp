@@ -100,9 +100,10 @@ KernelSignature::KernelSignature(tile::KernelOp kernel) {
       view.strides.push_back(slots_.size());
       add(Kind::stride, name, axis, i64);
     }
-    bool isPassed = kernel.getArgumentRole(argument.getArgNumber()).has_value();
+    // Rows of sequences, and pages, are brought into these.
+    bool isPlaced = llvm::any_of(argument.getUsers(), llvm::IsaPred<tile::RaggedOp, tile::PagedOp>);
     for (auto [axis, extent] : llvm::enumerate(viewType.getExtents())) {
-      if (!isPassed || isRead || viewType.getContiguous() || !tile::isDynamicExtent(extent))
+      if (!isPlaced || isRead || viewType.getContiguous() || !tile::isDynamicExtent(extent))
         continue;
       view.extents.resize(viewType.getRank());
       view.extents[axis] = slots_.size();
