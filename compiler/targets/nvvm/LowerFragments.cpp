@@ -114,10 +114,9 @@ void KernelLowering::lowerFragmentWrite(pipe::WriteOp op) {
     for (int64_t group = 0; group < shape.groups(); ++group) {
       int64_t offset = strip * pieces * pieceRows * columns + group * groupElements;
       ArrayRef<Value> all = elements;
-      if (!getenv("TNOSTS"))
-        ptx().storeShared16Bytes(
-            base, offset * elementBytes,
-            all.slice((strip * shape.groups() + group) * laneElements, laneElements));
+      ptx().storeShared16Bytes(
+          base, offset * elementBytes,
+          all.slice((strip * shape.groups() + group) * laneElements, laneElements));
     }
 }
 
@@ -154,8 +153,7 @@ void KernelLowering::lowerAddOut(pipe::AddOutOp op) {
   Type f32 = builder.getF32Type();
   Value global = advance(blockAddress(op.getView(), ofPiece, f32), f32,
                          wide(multiply(firstColumn, constant(pieceRows))));
-  if (!getenv("TNOADD"))
-    ptx().addBulk(global, source, multiply(count, constant(pieceRows * elementBytes)), adds);
+  ptx().addBulk(global, source, multiply(count, constant(pieceRows * elementBytes)), adds);
   ptx().commitTensorCopies();
 }
 

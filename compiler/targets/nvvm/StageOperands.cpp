@@ -71,14 +71,8 @@ struct PipeStageOperands : impl::PipeStageOperandsBase<PipeStageOperands> {
     else
       pipe::BarrierOp::create(builder, loc); // all have read what stood there
     pipe::WriteOp::create(builder, loc, tile, buffer, stage);
-    bool isAhead = stages > 1; // what stands between runs while the others write
-    if (isAhead)
-      pipe::BarrierOp::create(builder, loc, /*begin=*/true, /*end=*/false, stage);
     builder.setInsertionPoint(first);
-    if (isAhead)
-      pipe::BarrierOp::create(builder, loc, /*begin=*/false, /*end=*/true, stage);
-    else
-      pipe::BarrierOp::create(builder, loc);
+    pipe::BarrierOp::create(builder, loc);
     Value slot = pipe::SlotOp::create(
         builder, loc, type.withEncoding(pipe::SharedAttr::get(&getContext())), buffer, stage);
     for (OpOperand *operand : operands)
