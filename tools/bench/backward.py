@@ -87,7 +87,7 @@ def tesela(
     """Tesela's engines: the faster gradients, and those whose bits are always the same."""
     forward = engines.Tesela(library, None, device)
     return [
-        Tesela("tesela", "backward_fused", forward, schedule, deterministic=False),
+        Tesela("tesela", "backward_fast", forward, schedule, deterministic=False),
         Tesela("deterministic", "backward", forward, deterministic_schedule, deterministic=True),
     ]
 
