@@ -66,10 +66,10 @@ def Pipe_BarrierOp : Pipe_Op<"barrier", [MemoryEffects<[MemRead, MemWrite]>]> {
     `pipe.barrier end`, the next one, waits until all have begun; what they did in front of `begin` is done then. Both have the same
     turn, 0 and 1 alternately: a thread may begin the next barrier while others have not yet ended this one.
 
-    Example: `pipe.barrier begin %stage`
+    Example: `pipe.barrier begin turn %stage`
   }];
   let arguments = (ins UnitAttr:$begin, UnitAttr:$end, Optional<I32>:$turn);
-  let assemblyFormat = "(`begin` $begin^)? (`end` $end^)? ($turn^)? attr-dict";
+  let assemblyFormat = "(`begin` $begin^)? (`end` $end^)? (`turn` $turn^)? attr-dict";
   let builders = [OpBuilder<(ins), "">];
   let hasVerifier = 1;
 }

@@ -87,7 +87,7 @@ TEST(BestAttempt, FastGradientsAreFusedWhereTheyHaveRoles) {
 TEST(BestAttempt, ParametersOfWideHeadsHaveSmallerBlocks) {
   KernelSpecification wide = gradients("backward_parameters");
   wide.variantText =
-      "attention alibi(slope: f32[H]) { mask = q >= k score = s + slope[h] * (k - q) }";
+      "attention alibi(slope: f32[H]) { mask = q >= k; score = s + slope[h] * (k - q) }";
   wide.headDimQk = wide.headDimV = 256;
   wide.bindings = {"gradient=slope"};
   for (auto [chip, limit] : {std::pair("sm_90", 232448), {"sm_80", 166912}, {"sm_89", 101376}}) {

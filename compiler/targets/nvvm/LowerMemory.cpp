@@ -159,8 +159,11 @@ void KernelLowering::lowerWrite(pipe::WriteOp op) {
   auto pairOf = [&](int64_t strip, int64_t group, int64_t half) {
     return pairs[(strip * shape.groups() + group) * 2 + half];
   };
-  // Chips whose kernels have consumers have stmatrix.
-  if (consumers > 0 && shape.groups() % 2 == 0 && rowBytes % (8 * chunkBytes) == 0) {
+  // Chips whose kernels have consumers have stmatrix. It is for operands that are written in each
+  // iteration; at the end of a work item its addresses would take registers (12 bytes spilled by
+  // packed heads of 256).
+  if (consumers > 0 && buffer.getStages() > 1 && shape.groups() % 2 == 0 &&
+      rowBytes % (8 * chunkBytes) == 0) {
     auto both = [&](Value a, int64_t bits) -> Value {
       return arith::AndIOp::create(builder, loc, a, constant(bits));
     };

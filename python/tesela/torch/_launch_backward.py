@@ -116,9 +116,7 @@ def launch_backward(
     values = with_numbers(values)
     device, is_cuda = q.get_device(), q.is_cuda
     kind = (_CUDA_TYPES if is_cuda else _HOST_TYPES)[q.dtype]
-    kernel = variant._kernel(
-        kind, q.shape[3], v.shape[3], device, constants, gradient_algorithm()
-    )
+    kernel = variant._kernel(kind, q.shape[3], v.shape[3], device, constants, gradient_algorithm())
     if grad_of_lse is not None:
         grad_of_lse = grad_of_lse.contiguous()
     stream, allocate = 0, None

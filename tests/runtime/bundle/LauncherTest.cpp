@@ -543,9 +543,8 @@ TEST(Launcher, TensorsThatItCannotCheckAreASentence) {
   Result<BundleInfo> info = exportBundle(options, "/nowhere");
   ASSERT_EQ(info.code(), Code::unsupported);
   EXPECT_EQ(info.error().message(),
-            "the kernel 'merge' has views of several element types, such "
-            "as 'o', for which there is no launcher in C: export it for the "
-            "host alone");
+            "the kernel 'merge' has the view 'lse_parts' of rank 3, for which there is no launcher in "
+            "C: export it for the host alone");
 }
 
 TEST(Launcher, DoesNotHideAHeader) {

@@ -62,7 +62,7 @@ constexpr const char *documents =
 
 /// An assembly text with one such instruction is convergent as a whole.
 TEST(ConvergentAssembly, CallsThatNeedAWholeWarpAreMarked) {
-  const std::regex whole(R"(^(shfl|vote|mma|ldmatrix|wgmma|setmaxnreg|bar|barrier)\..*)");
+  const std::regex whole(R"(^(shfl|vote|mma|ldmatrix|stmatrix|wgmma|setmaxnreg|bar|barrier)\..*)");
   // What stands beside an instruction of the first kind in one text.
   const std::regex beside(R"(^(setp|selp|add|mov)\..*)");
   std::set<std::string> seen;

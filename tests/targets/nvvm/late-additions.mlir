@@ -11,11 +11,11 @@
 // CHECK-SAME: %[[ROW:arg[0-9]+]] = %[[FAR]]
 // CHECK: %[[LATE:.*]] = tile.block %[[ROW]] of
 // CHECK-NEXT: pipe.add_out %[[SUMS]] to %{{.*}}[%[[LATE]]] late
+// CHECK: scf.condition
 // CHECK: pipe.drain
 // CHECK-NEXT: pipe.barrier
 // CHECK: pipe.dot_start %{{.*}} transposed
 // CHECK-SAME: #pipe.accumulator<warps = 4>
-// CHECK: scf.condition
 // CHECK: pipe.write %{{.*}} to %[[SUMS]]
 // CHECK-NOT: pipe.add_out
 // CHECK: scf.yield

@@ -1,7 +1,7 @@
 // RUN: tesela-opt %s --split-input-file --pipe-start-products --pipe-run-roles | FileCheck %s
 
 // Products of a long chain run beside what does not need them: %dP starts before %S is awaited, the next %S before the
-// iteration ends, and the loop ends behind its last product.
+// iteration ends, and the loop ends in front of its last product.
 // CHECK-LABEL: tile.kernel @chain
 // CHECK: consumers 2
 // CHECK: scf.if
@@ -13,13 +13,12 @@
 // CHECK: %[[S:.*]] = pipe.dot_wait %{{.*}} pending 1
 // CHECK: tile.map %[[S]]
 // CHECK: pipe.dot_wait %[[DP]] pending 0
-// CHECK: %[[DK:.*]] = pipe.dot_start
 // CHECK-NOT: pipe.release
 // CHECK: scf.condition
-// CHECK-SAME: %[[DK]]
+// CHECK: %[[DK:.*]] = pipe.dot_start
 // CHECK: pipe.await %[[Q]]
 // CHECK: pipe.dot_start
-// CHECK: pipe.dot_wait %{{.*}} pending 1
+// CHECK: pipe.dot_wait %[[DK]] pending 1
 // CHECK: pipe.release %[[Q]]
 // CHECK: scf.yield
 // CHECK: attributes {pipe.counted}
