@@ -7,11 +7,13 @@
 //
 //   B H Hkv Sq Sk                      five i32
 //   then for each argument of tile.kernel, in order
-//     a view                           address, strides of all axes but the last (i64), extents
-//     that are `?` (i32) a contiguous view                address a view named $capture, or
-//     address, then extent (i32) and stride (i64) of each axis a strided one of integers a scalar
-//     named $parameter        its value (f32 or i32) another scalar                   the softmax
-//     scale (f32)
+//     a view                           address, strides of all axes but the last (i64);
+//                                      of sequences and pages also the extents that are `?` (i32)
+//     a contiguous view                address
+//     a view named $capture, or        address, then extent (i32) and stride (i64) of each axis
+//     a strided one of integers
+//     a scalar named $parameter        its value (f32 or i32)
+//     another scalar                   the softmax scale (f32)
 //   then, where the schedule has consumers, for each 16-bit view of rank 4
 //     its tensor map, and the coordinate steps of batch and head (i32); where blocks may end inside
 //     the tensor, the tensor map of single rows
@@ -32,7 +34,7 @@ namespace tesela {
 struct ViewSlots {
   unsigned data = 0;
   std::vector<unsigned> strides; ///< empty for a contiguous view
-  /// By axis: of what is read by its elements all, of other views those that are `?`.
+  /// By axis: all of what is read by its elements; of sequences and pages those that are `?`.
   std::vector<unsigned> extents;
   unsigned tensorMap = 0;  ///< views with tensor maps only; the two steps follow it
   unsigned rowMap = 0;     ///< the map of one row each, where blocks end inside the tensor
