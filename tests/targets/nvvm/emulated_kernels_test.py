@@ -8,7 +8,6 @@
 # A captured tensor's summary is replaced by one that says nothing, so that every tile is masked: the
 # masks are what is looked at here.
 
-import importlib.util
 import os
 import re
 import subprocess
@@ -16,14 +15,7 @@ import sys
 import tempfile
 import unittest
 
-if not importlib.util.find_spec("numpy"):
-    debian = "/usr/bin/python3"
-    if "TESELA_NO_NUMPY" not in os.environ and os.access(debian, os.X_OK):
-        os.environ["TESELA_NO_NUMPY"] = "1"  # asked once
-        os.execv(debian, [debian, *sys.argv])
-    print("skipped: no Python here has NumPy; install python3-numpy", file=sys.stderr)
-    sys.exit(77)
-
+import needs_numpy  # noqa: F401  before NumPy
 import numpy as np
 from ptx_emulator import Emulator, from_bf16, parameter_types, to_bf16
 

@@ -7,7 +7,6 @@
 #
 # What no sequence has is NaN, and stands around every tensor; an access outside of the memory is an error.
 
-import importlib.util
 import os
 import re
 import subprocess
@@ -15,14 +14,7 @@ import sys
 import tempfile
 import unittest
 
-if not importlib.util.find_spec("numpy"):
-    debian = "/usr/bin/python3"
-    if "TESELA_NO_NUMPY" not in os.environ and os.access(debian, os.X_OK):
-        os.environ["TESELA_NO_NUMPY"] = "1"  # asked once
-        os.execv(debian, [debian, *sys.argv])
-    print("skipped: no Python here has NumPy; install python3-numpy", file=sys.stderr)
-    sys.exit(77)
-
+import needs_numpy  # noqa: F401  before NumPy
 import numpy as np
 from ptx_emulator import Emulator, from_bf16, to_bf16
 
