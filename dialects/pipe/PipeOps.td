@@ -61,16 +61,8 @@ def Pipe_BarrierOp : Pipe_Op<"barrier", [MemoryEffects<[MemRead, MemWrite]>]> {
   let description = [{
     Among the consumers' operations of a `pipe.roles`: for all threads of the consumers, which must all come here. What they have
     written is then seen by their asynchronous products, too.
-
-    There it may be cut in two. `pipe.barrier begin` tells the others that this thread has come so far, and does not wait.
-    `pipe.barrier end`, the next one, waits until all have begun; what they did in front of `begin` is done then. Both have the same
-    turn, 0 and 1 alternately: a thread may begin the next barrier while others have not yet ended this one.
-
-    Example: `pipe.barrier begin turn %stage`
   }];
-  let arguments = (ins UnitAttr:$begin, UnitAttr:$end, Optional<I32>:$turn);
-  let assemblyFormat = "(`begin` $begin^)? (`end` $end^)? (`turn` $turn^)? attr-dict";
-  let builders = [OpBuilder<(ins), "">];
+  let assemblyFormat = "attr-dict";
   let hasVerifier = 1;
 }
 

@@ -74,7 +74,7 @@ def Tile_ScheduleAttr : Tile_Attr<"Schedule", "schedule"> {
     | `group_keys` | work items come in groups of key/value heads that have this many keys together, so that a cache holds them; 0: head by head |
     | `last_keys_first` | a row's blocks of keys in descending order |
     | `query_stages` | buffers of Q: 1, the default: a work item's queries are loaded when the last item's have been read; 2: while they are (persistent) |
-    | `late_stages` | buffers of what a loop's products read, but for its first product; 0, the default: `stages` (consumers) |
+    | `late_stages` | buffers of what only products between a loop's first and last read; 0, the default: `stages` (consumers) |
     | `split_outputs` | each output of a kernel with products has a kernel of its own (consumers) |
     | `output_buffer` | the output leaves through a buffer of its own, not through the queries' (consumers) |
     | `lanes` | f32 numbers of a vector (host); 0, the default: as many as the CPU's vectors have |

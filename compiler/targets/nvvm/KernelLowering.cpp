@@ -295,7 +295,7 @@ LogicalResult KernelLowering::lower(Operation *op) {
       .Case([&](pipe::CopyOp copy) { return done((lowerCopy(copy), 0)); })
       .Case([&](pipe::CommitOp) { return done((ptx().commitCopies(), 0)); })
       .Case([&](pipe::WaitOp wait) { return done((ptx().waitForCopies(wait.getPending()), 0)); })
-      .Case([&](pipe::BarrierOp barrier) { return done((lowerBarrier(barrier), 0)); })
+      .Case([&](pipe::BarrierOp) { return done((lowerBarrier(), 0)); })
       .Case([&](pipe::WriteOp write) { return done((lowerWrite(write), 0)); })
       .Case([&](pipe::StoreOp store) { return done((lowerStore(store), 0)); })
       .Case([&](pipe::ConvertOp convert) { return lowerConvertEncoding(convert); })

@@ -162,8 +162,7 @@ private:
   template <typename DotOp> mlir::LogicalResult lowerWarpgroupDot(DotOp op, bool awaits);
 
   // LowerRoles.cpp
-  /// A whole one where there is no `op`.
-  void lowerBarrier(pipe::BarrierOp op = {});
+  void lowerBarrier();
   mlir::LogicalResult lowerRoles(pipe::RolesOp op);
   void lowerAcquire(pipe::AcquireOp op);
   void lowerAwait(pipe::AwaitOp op);

@@ -392,28 +392,10 @@ void KernelLowering::lowerDrain(pipe::DrainOp op) {
   ptx().barrier(warpgroupBarrierId(), 128);
 }
 
-void KernelLowering::lowerBarrier(pipe::BarrierOp op) {
+void KernelLowering::lowerBarrier() {
   if (consumers == 0)
     return ptx().barrier();
   int64_t all = 1 + 2 * consumers; // behind those of the turns
-  // Of two warpgroups each waits at a barrier of its own, at which the other one arrives: one for
-  // either turn. Of more all meet at the end.
-  bool isPair = consumers == 2;
-  auto barrierOf = [&](Value group) {
-    Value ofTurn = arith::ShLIOp::create(builder, loc, valueOf(op.getTurn()), constant(1));
-    return add(add(ofTurn, group), constant(all + 1));
-  };
-  if (op && op.getBegin()) {
-    if (isPair)
-      ptx().arriveAtBarrier(barrierOf(arith::SubIOp::create(builder, loc, constant(1), warpgroup)),
-                            128 * consumers);
-    return;
-  }
-  if (op && op.getEnd() && isPair) {
-    ptx().barrier(barrierOf(warpgroup), 128 * consumers);
-    // The reader's fence is behind what the writers did, too, and no product waits for it.
-    return ptx().fenceAsyncProxy();
-  }
   ptx().fenceAsyncProxy();
   ptx().barrier(constant(all), 128 * consumers);
 }

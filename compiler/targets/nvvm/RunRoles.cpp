@@ -76,9 +76,7 @@ private:
   enum class Output { free, written, leaving };
   /// A stage of a buffer that the consumers write and read themselves.
   struct Exchange {
-    bool isWritten = false, isRead = false; ///< since the last barrier, or since it began
-    /// The same before it began, while it has not ended.
-    bool wasWritten = false, wasRead = false;
+    bool isWritten = false, isRead = false; ///< since the last barrier
   };
 
   LogicalResult countUse(const Event &event);
@@ -132,7 +130,7 @@ LogicalResult Holder::read(const Event &event) {
       Exchange *exchange = exchangeAt(event.op, place, stage);
       if (!exchange)
         return failure();
-      if (exchange->isWritten || exchange->wasWritten)
+      if (exchange->isWritten)
         return event.op->emitOpError() << "expected a pipe.barrier between the pipe.write of this "
                                           "buffer and what reads it, got none; add it";
       exchange->isRead = true;
@@ -203,7 +201,7 @@ LogicalResult Holder::write(pipe::WriteOp op, Number stage) {
     Exchange *exchange = exchangeAt(op, place, stage);
     if (!exchange)
       return failure();
-    if (exchange->isRead || exchange->wasRead)
+    if (exchange->isRead)
       return op.emitOpError() << "expected a pipe.barrier between what reads this buffer and the "
                                  "next pipe.write, got none; add it";
     exchange->isWritten = true;
@@ -275,19 +273,14 @@ LogicalResult Holder::follow(const Event &event) {
         return success();
       })
       .Case([&](pipe::DotWaitOp wait) { return await(wait); })
-      .Case([&](pipe::BarrierOp barrier) {
+      .Case([&](pipe::BarrierOp) {
         for (auto &[stage, exchange] : exchanges) {
-          if (barrier.getEnd()) {
-            exchange.wasWritten = exchange.wasRead = false;
-            continue;
-          }
           bool isInFlight = llvm::any_of(products, [&, stage = stage](const Product &product) {
             return llvm::any_of(product.reads, [&](auto &read) {
               return placeOf(read.first) == stage.first && read.second == stage.second;
             });
           });
-          bool begins = barrier.getBegin();
-          exchange = {false, isInFlight, begins && exchange.isWritten, begins && exchange.isRead};
+          exchange = {false, isInFlight};
         }
         return success();
       })
