@@ -110,33 +110,34 @@ tile.kernel @backward_keys<block_m, block_n, d_qk, d_v, padded_qk, padded_v, inp
         }
         scf.yield %all : !tile.tile<[block_m, block_n], f32>
       }
+      // The score's derivative is a factor of dS: beside P it needs no registers while dP is computed.
+      %W = tile.score_gradient %P of %KQ scaled by %scale at %keys, %queries : !tile.tile<[block_m, block_n], f32>, !tile.block<key, block_m>, !tile.block<query, block_n>
       %Pd = tile.dropout %P at %keys, %queries : !tile.tile<[block_m, block_n], f32>, !tile.block<key, block_m>, !tile.block<query, block_n>
       %Pi = tile.convert %Pd : !tile.tile<[block_m, block_n], f32> -> !tile.tile<[block_m, block_n], input>
       %dV2 = tile.dot %Pi, %dO plus %dV1 : (!tile.tile<[block_m, block_n], input>, !tile.tile<[block_n, padded_v], input>, !tile.tile<[block_m, padded_v], f32>) -> !tile.tile<[block_m, padded_v], f32>
       %dP = tile.dot %V, %dO transposed plus %S0 : (!tile.tile<[block_m, padded_v], input>, !tile.tile<[block_n, padded_v], input>, !tile.tile<[block_m, block_n], f32>) -> !tile.tile<[block_m, block_n], f32>
       %dPd = tile.dropout %dP at %keys, %queries : !tile.tile<[block_m, block_n], f32>, !tile.block<key, block_m>, !tile.block<query, block_n>
       %dPs = tile.dropout_scale %dPd : !tile.tile<[block_m, block_n], f32>
-      %dS = scf.if %partial -> (!tile.tile<[block_m, block_n], f32>) {
-        %kept = tile.map %P, %dPs, %D : (!tile.tile<[block_m, block_n], f32>, !tile.tile<[block_m, block_n], f32>, !tile.tile<[1, block_n], f32>) -> !tile.tile<[block_m, block_n], f32> {
-        ^body(%p: f32, %dp: f32, %d: f32, %row: i32, %column: i32):
+      %dX = scf.if %partial -> (!tile.tile<[block_m, block_n], f32>) {
+        %kept = tile.map %W, %dPs, %D : (!tile.tile<[block_m, block_n], f32>, !tile.tile<[block_m, block_n], f32>, !tile.tile<[1, block_n], f32>) -> !tile.tile<[block_m, block_n], f32> {
+        ^body(%w: f32, %dp: f32, %d: f32, %row: i32, %column: i32):
           %less = arith.subf %dp, %d : f32
-          %product = arith.mulf %p, %less : f32
+          %product = arith.mulf %w, %less : f32
           %zero = arith.constant 0.0 : f32
-          %masked = arith.cmpf oeq, %p, %zero : f32
+          %masked = arith.cmpf oeq, %w, %zero : f32
           %ds = arith.select %masked, %zero, %product : f32
           tile.yield %ds : f32
         }
         scf.yield %kept : !tile.tile<[block_m, block_n], f32>
       } else {
-        %all = tile.map %P, %dPs, %D : (!tile.tile<[block_m, block_n], f32>, !tile.tile<[block_m, block_n], f32>, !tile.tile<[1, block_n], f32>) -> !tile.tile<[block_m, block_n], f32> {
-        ^body(%p: f32, %dp: f32, %d: f32, %row: i32, %column: i32):
+        %all = tile.map %W, %dPs, %D : (!tile.tile<[block_m, block_n], f32>, !tile.tile<[block_m, block_n], f32>, !tile.tile<[1, block_n], f32>) -> !tile.tile<[block_m, block_n], f32> {
+        ^body(%w: f32, %dp: f32, %d: f32, %row: i32, %column: i32):
           %less = arith.subf %dp, %d : f32
-          %product = arith.mulf %p, %less : f32
+          %product = arith.mulf %w, %less : f32
           tile.yield %product : f32
         }
         scf.yield %all : !tile.tile<[block_m, block_n], f32>
       }
-      %dX = tile.score_gradient %dS of %KQ scaled by %scale at %keys, %queries : !tile.tile<[block_m, block_n], f32>, !tile.block<key, block_m>, !tile.block<query, block_n>
       %dXi = tile.convert %dX : !tile.tile<[block_m, block_n], f32> -> !tile.tile<[block_m, block_n], input>
       %dK2 = tile.dot %dXi, %Q plus %dK1 : (!tile.tile<[block_m, block_n], input>, !tile.tile<[block_n, padded_qk], input>, !tile.tile<[block_m, padded_qk], f32>) -> !tile.tile<[block_m, padded_qk], f32>
       tile.yield %dK2, %dV2 : !tile.tile<[block_m, padded_qk], f32>, !tile.tile<[block_m, padded_v], f32>
@@ -200,30 +201,31 @@ tile.kernel @backward_queries<block_m, block_n, d_qk, d_v, padded_qk, padded_v, 
       }
       scf.yield %all : !tile.tile<[block_m, block_n], f32>
     }
+    // The score's derivative is a factor of dS: beside P it needs no registers while dP is computed.
+    %W = tile.score_gradient %P of %QK scaled by %scale at %queries, %keys : !tile.tile<[block_m, block_n], f32>, !tile.block<query, block_m>, !tile.block<key, block_n>
     %dP = tile.dot %dO, %V transposed plus %S0 : (!tile.tile<[block_m, padded_v], input>, !tile.tile<[block_n, padded_v], input>, !tile.tile<[block_m, block_n], f32>) -> !tile.tile<[block_m, block_n], f32>
     %dPd = tile.dropout %dP at %queries, %keys : !tile.tile<[block_m, block_n], f32>, !tile.block<query, block_m>, !tile.block<key, block_n>
     %dPs = tile.dropout_scale %dPd : !tile.tile<[block_m, block_n], f32>
-    %dS = scf.if %partial -> (!tile.tile<[block_m, block_n], f32>) {
-      %kept = tile.map %P, %dPs, %D : (!tile.tile<[block_m, block_n], f32>, !tile.tile<[block_m, block_n], f32>, !tile.tile<[block_m], f32>) -> !tile.tile<[block_m, block_n], f32> {
-      ^body(%p: f32, %dp: f32, %d: f32, %row: i32, %column: i32):
+    %dX = scf.if %partial -> (!tile.tile<[block_m, block_n], f32>) {
+      %kept = tile.map %W, %dPs, %D : (!tile.tile<[block_m, block_n], f32>, !tile.tile<[block_m, block_n], f32>, !tile.tile<[block_m], f32>) -> !tile.tile<[block_m, block_n], f32> {
+      ^body(%w: f32, %dp: f32, %d: f32, %row: i32, %column: i32):
         %less = arith.subf %dp, %d : f32
-        %product = arith.mulf %p, %less : f32
+        %product = arith.mulf %w, %less : f32
         %zero = arith.constant 0.0 : f32
-        %masked = arith.cmpf oeq, %p, %zero : f32
+        %masked = arith.cmpf oeq, %w, %zero : f32
         %ds = arith.select %masked, %zero, %product : f32
         tile.yield %ds : f32
       }
       scf.yield %kept : !tile.tile<[block_m, block_n], f32>
     } else {
-      %all = tile.map %P, %dPs, %D : (!tile.tile<[block_m, block_n], f32>, !tile.tile<[block_m, block_n], f32>, !tile.tile<[block_m], f32>) -> !tile.tile<[block_m, block_n], f32> {
-      ^body(%p: f32, %dp: f32, %d: f32, %row: i32, %column: i32):
+      %all = tile.map %W, %dPs, %D : (!tile.tile<[block_m, block_n], f32>, !tile.tile<[block_m, block_n], f32>, !tile.tile<[block_m], f32>) -> !tile.tile<[block_m, block_n], f32> {
+      ^body(%w: f32, %dp: f32, %d: f32, %row: i32, %column: i32):
         %less = arith.subf %dp, %d : f32
-        %product = arith.mulf %p, %less : f32
+        %product = arith.mulf %w, %less : f32
         tile.yield %product : f32
       }
       scf.yield %all : !tile.tile<[block_m, block_n], f32>
     }
-    %dX = tile.score_gradient %dS of %QK scaled by %scale at %queries, %keys : !tile.tile<[block_m, block_n], f32>, !tile.block<query, block_m>, !tile.block<key, block_n>
     %dXi = tile.convert %dX : !tile.tile<[block_m, block_n], f32> -> !tile.tile<[block_m, block_n], input>
     %dQ2 = tile.dot %dXi, %K plus %dQ1 : (!tile.tile<[block_m, block_n], input>, !tile.tile<[block_n, padded_qk], input>, !tile.tile<[block_m, padded_qk], f32>) -> !tile.tile<[block_m, padded_qk], f32>
     tile.yield %dQ2 : !tile.tile<[block_m, padded_qk], f32>

@@ -64,10 +64,6 @@ tile.kernel @backward_keys<block_m, block_n, d_qk, d_v, padded_qk, padded_v, inp
   %one = arith.constant 1 : i32
   %key_batch, %key_head, %key_kv_head, %first_key = tile.coordinates %keys : !tile.block<key, block_m>
   %key_count = tile.extent "Sk"
-  // No block has more rows than this: only the last ones can have keys beyond the end.
-  %most_rows = arith.constant 4096 : i32
-  %farthest = arith.addi %first_key, %most_rows : i32
-  %is_last = arith.cmpi sgt, %farthest, %key_count : i32
   %heads = tile.extent "H"
   %kv_heads = tile.extent "Hkv"
   %sharing = arith.divui %heads, %kv_heads : i32
@@ -113,38 +109,39 @@ tile.kernel @backward_keys<block_m, block_n, d_qk, d_v, padded_qk, padded_v, inp
         }
         scf.yield %all : !tile.tile<[block_m, block_n], f32>
       }
+      // The score's derivative is a factor of dS: beside P it needs no registers while dP is computed.
+      %W = tile.score_gradient %P of %KQ scaled by %scale at %keys, %queries : !tile.tile<[block_m, block_n], f32>, !tile.block<key, block_m>, !tile.block<query, block_n>
       %Pd = tile.dropout %P at %keys, %queries : !tile.tile<[block_m, block_n], f32>, !tile.block<key, block_m>, !tile.block<query, block_n>
       %Pi = tile.convert %Pd : !tile.tile<[block_m, block_n], f32> -> !tile.tile<[block_m, block_n], input>
       %dV2 = tile.dot %Pi, %dO plus %dV1 : (!tile.tile<[block_m, block_n], input>, !tile.tile<[block_n, padded_v], input>, !tile.tile<[block_m, padded_v], f32>) -> !tile.tile<[block_m, padded_v], f32>
       %dP = tile.dot %V, %dO transposed plus %S0 : (!tile.tile<[block_m, padded_v], input>, !tile.tile<[block_n, padded_v], input>, !tile.tile<[block_m, block_n], f32>) -> !tile.tile<[block_m, block_n], f32>
       %dPd = tile.dropout %dP at %keys, %queries : !tile.tile<[block_m, block_n], f32>, !tile.block<key, block_m>, !tile.block<query, block_n>
       %dPs = tile.dropout_scale %dPd : !tile.tile<[block_m, block_n], f32>
-      %has_rest = arith.ori %partial, %is_last : i1
-      %dS = scf.if %has_rest -> (!tile.tile<[block_m, block_n], f32>) {
-        %kept = tile.map %P, %dPs, %D : (!tile.tile<[block_m, block_n], f32>, !tile.tile<[block_m, block_n], f32>, !tile.tile<[1, block_n], f32>) -> !tile.tile<[block_m, block_n], f32> {
-        ^body(%p: f32, %dp: f32, %d: f32, %row: i32, %column: i32):
+      %dX = scf.if %partial -> (!tile.tile<[block_m, block_n], f32>) {
+        %kept = tile.map %W, %dPs, %D : (!tile.tile<[block_m, block_n], f32>, !tile.tile<[block_m, block_n], f32>, !tile.tile<[1, block_n], f32>) -> !tile.tile<[block_m, block_n], f32> {
+        ^body(%w: f32, %dp: f32, %d: f32, %row: i32, %column: i32):
           %less = arith.subf %dp, %d : f32
-          %product = arith.mulf %p, %less : f32
+          %product = arith.mulf %w, %less : f32
           %zero = arith.constant 0.0 : f32
-          // A key beyond the end has a row of K that is 0 and may have a P that is infinite: it is in no sum of dQ.
+          // A key beyond the end has a row of K that is 0 and may have a P that is infinite: it is in no sum of dQ. All
+          // blocks of a block of keys that reaches beyond the end are partial.
           %key = arith.addi %first_key, %row : i32
           %exists = arith.cmpi slt, %key, %key_count : i32
-          %nonzero = arith.cmpf one, %p, %zero : f32
+          %nonzero = arith.cmpf one, %w, %zero : f32
           %counts = arith.andi %nonzero, %exists : i1
           %ds = arith.select %counts, %product, %zero : f32
           tile.yield %ds : f32
         }
         scf.yield %kept : !tile.tile<[block_m, block_n], f32>
       } else {
-        %all = tile.map %P, %dPs, %D : (!tile.tile<[block_m, block_n], f32>, !tile.tile<[block_m, block_n], f32>, !tile.tile<[1, block_n], f32>) -> !tile.tile<[block_m, block_n], f32> {
-        ^body(%p: f32, %dp: f32, %d: f32, %row: i32, %column: i32):
+        %all = tile.map %W, %dPs, %D : (!tile.tile<[block_m, block_n], f32>, !tile.tile<[block_m, block_n], f32>, !tile.tile<[1, block_n], f32>) -> !tile.tile<[block_m, block_n], f32> {
+        ^body(%w: f32, %dp: f32, %d: f32, %row: i32, %column: i32):
           %less = arith.subf %dp, %d : f32
-          %product = arith.mulf %p, %less : f32
+          %product = arith.mulf %w, %less : f32
           tile.yield %product : f32
         }
         scf.yield %all : !tile.tile<[block_m, block_n], f32>
       }
-      %dX = tile.score_gradient %dS of %KQ scaled by %scale at %keys, %queries : !tile.tile<[block_m, block_n], f32>, !tile.block<key, block_m>, !tile.block<query, block_n>
       %dXi = tile.convert %dX : !tile.tile<[block_m, block_n], f32> -> !tile.tile<[block_m, block_n], input>
       %dK2 = tile.dot %dXi, %Q plus %dK1 : (!tile.tile<[block_m, block_n], input>, !tile.tile<[block_n, padded_qk], input>, !tile.tile<[block_m, padded_qk], f32>) -> !tile.tile<[block_m, padded_qk], f32>
       %dQ = tile.dot %dXi transposed, %K plus %dQ0 : (!tile.tile<[block_m, block_n], input>, !tile.tile<[block_m, padded_qk], input>, !tile.tile<[block_n, padded_qk], f32>) -> !tile.tile<[block_n, padded_qk], f32>

@@ -27,8 +27,8 @@ struct TileDecompose : impl::TileDecomposeBase<TileDecompose> {
     SmallVector<Operation *> ops;
     bool hasFoundBlocks = false;
     getOperation().walk([&](Operation *op) {
-      if (isa<tile::SoftmaxStepOp, tile::RescaleOp, tile::ScoreGradientOp, tile::ScorePartialsOp,
-              tile::SinkPartialsOp, tile::SinkOp, tile::FinishOp>(op))
+      if (isa<tile::SoftmaxStepOp, tile::RescaleOp, tile::ScorePartialsOp, tile::SinkPartialsOp,
+              tile::SinkOp, tile::FinishOp>(op))
         ops.push_back(op);
       hasFoundBlocks |= isa<tile::FoundBlockOp>(op);
     });
@@ -36,8 +36,6 @@ struct TileDecompose : impl::TileDecomposeBase<TileDecompose> {
     for (Operation *op : ops) {
       if (auto sink = dyn_cast<tile::SinkOp>(op))
         decompose(sink);
-      else if (auto gradient = dyn_cast<tile::ScoreGradientOp>(op))
-        decompose(gradient);
       else if (auto partials = dyn_cast<tile::ScorePartialsOp>(op))
         tesela::decompose(partials);
       else if (auto partials = dyn_cast<tile::SinkPartialsOp>(op))
@@ -67,34 +65,6 @@ struct TileDecompose : impl::TileDecomposeBase<TileDecompose> {
           return inlineHook(s, op.getBody(), place, row, op.getRows().getType().getHeadCount());
         });
     op.replaceAllUsesWith(sinks);
-  }
-
-  /// An op without a region is a hook that nothing has filled: the score is s.
-  static void decompose(tile::ScoreGradientOp op) {
-    if (op.getBody().empty())
-      return op.replaceAllUsesWith(op.getGradient());
-    TileEmitter emit(op);
-    auto queries = tile::CoordinatesOp::create(emit.builder, emit.loc, op.getQueries()),
-         keys = tile::CoordinatesOp::create(emit.builder, emit.loc, op.getKeys());
-    int64_t heads = op.getRows().getType().getHeadCount();
-    Value result =
-        emit.map(op.getType(), {op.getGradient(), op.getSource()},
-                 [&](TileEmitter::Scalars s, ValueRange x, Value row, Value column) -> Value {
-                   auto plus = [&](Value a, Value b) -> Value {
-                     return b ? arith::AddIOp::create(s.builder, s.loc, a, b).getResult() : a;
-                   };
-                   RowPlace place = emitRowPlace(s.builder, s.loc, row, heads);
-                   bool rowsAreKeys = op.rowsAreKeys();
-                   Value query = plus(queries.getFirst(), rowsAreKeys ? column : place.position),
-                         key = plus(keys.getFirst(), rowsAreKeys ? row : column);
-                   IRMapping mapping;
-                   mapping.map(op.getBody().getArguments(),
-                               ValueRange{s.multiply(op.getScale(), x[1]), queries.getBatch(),
-                                          plus(queries.getHead(), place.head), queries.getKvHead(),
-                                          query, key});
-                   return s.multiply(x[0], copyHook(s, op.getBody(), mapping));
-                 });
-    op.replaceAllUsesWith(result);
   }
 
   static Value copyHook(TileEmitter::Scalars scalars, Region &hook, IRMapping &mapping) {

@@ -21,59 +21,129 @@ namespace tesela {
 
 namespace {
 
+/// The loop around `op`, before which goes what is the same for all blocks; `op` itself where it
+/// stands in none.
+Operation *loopAround(Operation *op) {
+  return isa<tile::BlocksOp, scf::ForOp>(op->getParentOp()) ? op->getParentOp() : op;
+}
+
+bool isOutside(Value value, Operation *loop) {
+  return !loop->isAncestor(value.getParentBlock()->getParentOp());
+}
+
+/// Moves what stands before `map` in the body of `loop`, and is the same for all blocks, before the
+/// loop.
+void hoist(tile::MapOp map, Operation *loop) {
+  if (!loop->isProperAncestor(map))
+    return;
+  for (Operation &op :
+       llvm::make_early_inc_range(llvm::make_range(map->getBlock()->begin(), map->getIterator())))
+    if (isPure(&op) && (op.getNumRegions() == 0 || isa<attn::ReduceOp>(op)) &&
+        llvm::none_of(op.getResultTypes(), llvm::IsaPred<tile::TileType, tile::BlockType>) &&
+        llvm::all_of(valuesUsedBy(op), [&](Value value) { return isOutside(value, loop); }))
+      op.moveBefore(loop);
+}
+
+/// The first op of the block of `map` that uses its result, itself or inside of its regions.
+Operation *firstUse(tile::MapOp map) {
+  Operation *first = &map->getBlock()->back();
+  for (Operation *user : map->getUsers())
+    if (Operation *ancestor = map->getBlock()->findAncestorOpInBlock(*user);
+        ancestor->isBeforeInBlock(first))
+      first = ancestor;
+  return first;
+}
+
+/// The map that takes the place of a tile.score or a tile.score_gradient.
+template <typename HookOp> class HookMap {
+public:
+  /// Of tiles `sources`, of which the last is the product of q and k.
+  HookMap(HookOp op, ValueRange sources, bool exact)
+      : op(op), uniforms(op),
+        map(tile::MapOp::create(uniforms, op.getLoc(), op.getType(), sources)),
+        body(OpBuilder::atBlockEnd(&map.getBody().emplaceBlock())) {
+    uniforms.setInsertionPoint(map);
+    Block &block = map.getBody().front();
+    for (size_t source = 0; source < sources.size(); ++source)
+      block.addArgument(uniforms.getF32Type(), op.getLoc());
+    Value row = block.addArgument(uniforms.getI32Type(), op.getLoc());
+    Value column = block.addArgument(uniforms.getI32Type(), op.getLoc());
+    Block *hook = op.getBody().empty() ? nullptr : &op.getBody().front();
+    place = {Value(), row};
+    if (hook)
+      place = emitRowPlace(body, op.getLoc(), row, op.getRows().getType().getHeadCount());
+    translation.emplace(hook, exact, uniforms, body, product(), place.position, column);
+  }
+
+  Value product() { return map.getBody().getArgument(map.getSources().size() - 1); }
+
+  /// What the hook yields; without a hook, the product times the scale.
+  Linear translate() {
+    Linear form{{{op.getScale(), product()}}, Value()};
+    if (op.getBody().empty())
+      return form;
+    Block &hook = op.getBody().front();
+    Location loc = op.getLoc();
+    auto query = tile::CoordinatesOp::create(uniforms, loc, op.getQueries());
+    auto key = tile::CoordinatesOp::create(uniforms, loc, op.getKeys());
+    int64_t byRow = op.rowsAreKeys() ? 0 : 1;
+    translation->setLinear(hook.getArgument(0), form);
+    translation->setUniform(hook.getArgument(1), query.getBatch());
+    if (place.head)
+      translation->setElement(hook.getArgument(2),
+                              arith::AddIOp::create(body, loc, query.getHead(), place.head));
+    else
+      translation->setUniform(hook.getArgument(2), query.getHead());
+    translation->setUniform(hook.getArgument(3), query.getKvHead());
+    translation->setIndex(hook.getArgument(4), Position(query.getFirst(), {byRow, 1 - byRow}));
+    translation->setIndex(hook.getArgument(5), Position(key.getFirst(), {1 - byRow, byRow}));
+    for (Operation &each : hook.without_terminator())
+      translation->translate(each);
+    return translation->linear(hook.getTerminator()->getOperand(0));
+  }
+
+  /// `op` becomes the map, whose elements are `element`; where that is a source's, the source, and
+  /// there is no map.
+  tile::MapOp finish(Value element, Operation *loop) {
+    tile::YieldOp::create(body, op.getLoc(), element);
+    hoist(map, loop);
+    auto argument = dyn_cast<BlockArgument>(element);
+    bool isSource = argument && argument.getOwner() == &map.getBody().front() &&
+                    argument.getArgNumber() < map.getSources().size();
+    op.replaceAllUsesWith(isSource ? map.getSources()[argument.getArgNumber()] : map.getResult());
+    op.erase();
+    if (!isSource)
+      return map;
+    map.erase();
+    return {};
+  }
+
+  HookOp op;
+  OpBuilder uniforms;
+  tile::MapOp map;
+  OpBuilder body;
+  std::optional<ScoreTranslation> translation;
+
+private:
+  RowPlace place;
+};
+
 /// One score: its loop, and the exponents c · score + d that it alone gives, of a softmax or of
 /// maps.
 class ScoreLowering {
 public:
   explicit ScoreLowering(tile::ScoreOp score)
-      : score(score), loc(score.getLoc()),
-        loop(isa<tile::BlocksOp, scf::ForOp>(score->getParentOp()) ? score->getParentOp() : score) {
-  }
+      : score(score), loc(score.getLoc()), loop(loopAround(score)) {}
 
   void run() {
     findExponents();
-    OpBuilder uniforms(score);
-    auto map = tile::MapOp::create(uniforms, loc, score.getType(), score.getSource());
-    uniforms.setInsertionPoint(map);
-    Block &block = map.getBody().emplaceBlock();
-    source = block.addArgument(uniforms.getF32Type(), loc);
-    Value row = block.addArgument(uniforms.getI32Type(), loc);
-    Value column = block.addArgument(uniforms.getI32Type(), loc);
-    OpBuilder body = OpBuilder::atBlockEnd(&block);
-    Block *hook = score.getBody().empty() ? nullptr : &score.getBody().front();
-    RowPlace place{Value(), row};
-    if (hook)
-      place = emitRowPlace(body, loc, row, score.getRows().getType().getHeadCount());
-    ScoreTranslation translation(hook, score.getExact(), uniforms, body, source, place.position,
-                                 column);
-
-    Linear form{{{score.getScale(), source}}, Value()};
-    if (hook) {
-      auto query = tile::CoordinatesOp::create(uniforms, loc, score.getQueries());
-      auto key = tile::CoordinatesOp::create(uniforms, loc, score.getKeys());
-      int64_t byRow = score.rowsAreKeys() ? 0 : 1;
-      translation.setLinear(hook->getArgument(0), form);
-      translation.setUniform(hook->getArgument(1), query.getBatch());
-      if (place.head)
-        translation.setElement(hook->getArgument(2),
-                               arith::AddIOp::create(body, loc, query.getHead(), place.head));
-      else
-        translation.setUniform(hook->getArgument(2), query.getHead());
-      translation.setUniform(hook->getArgument(3), query.getKvHead());
-      translation.setIndex(hook->getArgument(4), Position(query.getFirst(), {byRow, 1 - byRow}));
-      translation.setIndex(hook->getArgument(5), Position(key.getFirst(), {1 - byRow, byRow}));
-      for (Operation &op : hook->without_terminator())
-        translation.translate(op);
-      form = translation.linear(hook->getTerminator()->getOperand(0));
-    }
-    hoist(map);
+    HookMap<tile::ScoreOp> elements(score, score.getSource(), score.getExact());
+    source = elements.product();
+    Linear form = elements.translate();
+    hoist(elements.map, loop);
     if (!factors.empty())
-      form = divided(form, translation);
-    tile::YieldOp::create(body, loc, translation.element(form));
-    hoist(map);
-    score.replaceAllUsesWith(map.getResult());
-    score.erase();
-    removeIdentity(map);
+      form = divided(form, *elements.translation);
+    elements.finish(elements.translation->element(form), loop);
   }
 
 private:
@@ -121,23 +191,6 @@ private:
     });
   }
 
-  bool isOutside(Value value) const {
-    return !loop->isAncestor(value.getParentBlock()->getParentOp());
-  }
-
-  /// Moves what stands before `map` in the loop's body, and is the same for all blocks, before the
-  /// loop.
-  void hoist(tile::MapOp map) {
-    if (loop == score)
-      return;
-    for (Operation &op :
-         llvm::make_early_inc_range(llvm::make_range(map->getBlock()->begin(), map->getIterator())))
-      if (isPure(&op) && (op.getNumRegions() == 0 || isa<attn::ReduceOp>(op)) &&
-          llvm::none_of(op.getResultTypes(), llvm::IsaPred<tile::TileType, tile::BlockType>) &&
-          llvm::all_of(valuesUsedBy(op), [&](Value value) { return isOutside(value); }))
-        op.moveBefore(loop);
-  }
-
   /// The scale times constants between 2^-20 and 2^20: positive, and far from overflow either way
   /// (a launch's scale is at least 2^-100).
   bool isPositiveScale(Value value) {
@@ -157,7 +210,7 @@ private:
   void carry(Value factor, OpBuilder &builder) {
     for (OpOperand *operand : factors) {
       Value c = operand->get();
-      if (!isOutside(c)) // a constant of a map's body
+      if (!isOutside(c, loop)) // a constant of a map's body
         c = builder.clone(*c.getDefiningOp())->getResult(0);
       operand->set(builder.createOrFold<arith::MulFOp>(loc, factor, c));
     }
@@ -187,7 +240,7 @@ private:
       return form;
     const Linear *argument = translation.tanhArgument(form.terms.front().value);
     Value factor = form.terms.front().coefficient;
-    if (!argument || !factor || !isOutside(factor))
+    if (!argument || !factor || !isOutside(factor, loop))
       return form;
     // f · tanh(x) = |f| · tanh(±x). A maximum needs a positive factor, and a masked element a
     // product with -inf that is no NaN: what is 0 becomes tiny. A NaN stays, which the maximum
@@ -201,26 +254,47 @@ private:
     return translation.tanh(translation.scaled(*argument, sign), loc);
   }
 
-  void removeIdentity(tile::MapOp map) {
-    if (map.getBody().front().getTerminator()->getOperand(0) != source)
-      return;
-    map.replaceAllUsesWith(map.getSources().front());
-    map.erase();
-  }
-
   tile::ScoreOp score;
   Location loc;
-  Operation *loop;                  ///< the score itself where it stands in none
+  Operation *loop;                  ///< loopAround
   Value source;                     ///< the product of q and k of an element
   SmallVector<OpOperand *> factors; ///< of the exponents; none where it is seen by others, too
 };
 
+/// Without a region it is a hook that nothing has filled: the score is s.
+void lowerGradient(tile::ScoreGradientOp gradient, bool isExact) {
+  if (gradient.getBody().empty()) {
+    gradient.replaceAllUsesWith(gradient.getGradient());
+    return gradient.erase();
+  }
+  Operation *loop = loopAround(gradient);
+  HookMap<tile::ScoreGradientOp> elements(
+      gradient, ValueRange{gradient.getGradient(), gradient.getSource()}, isExact);
+  Linear form = elements.translate();
+  hoist(elements.map, loop);
+  Value derivative = elements.translation->element(form);
+  Value received = elements.map.getBody().getArgument(0);
+  bool usesProduct = !elements.product().use_empty();
+  tile::MapOp map = elements.finish(
+      elements.body.createOrFold<arith::MulFOp>(gradient.getLoc(), received, derivative), loop);
+  // Where it stands the product of q and k is not needed any more. A map that does not read it
+  // would only hold a second tile in registers until its result is used.
+  if (map && !usesProduct)
+    map->moveBefore(firstUse(map));
+}
+
 struct TileLowerScores : impl::TileLowerScoresBase<TileLowerScores> {
   void runOnOperation() override {
     SmallVector<tile::ScoreOp> scores;
+    SmallVector<tile::ScoreGradientOp> gradients;
     getOperation().walk([&](tile::ScoreOp score) { scores.push_back(score); });
+    getOperation().walk([&](tile::ScoreGradientOp gradient) { gradients.push_back(gradient); });
+    // A derivative goes to the side that the score went to: it is as exact.
+    bool isExact = llvm::any_of(scores, [](tile::ScoreOp score) { return score.getExact(); });
     for (tile::ScoreOp score : scores)
       ScoreLowering(score).run();
+    for (tile::ScoreGradientOp gradient : gradients)
+      lowerGradient(gradient, isExact);
   }
 };
 

@@ -215,6 +215,9 @@ def TileLowerScores : Pass<"tile-lower-scores", "::tesela::tile::KernelOp"> {
     quotients by such values become products with the inverse; a position becomes the f32 of the
     tile's first one plus an exact offset.
 
+    `tile.score_gradient` becomes a `tile.map`, too: its tile times the derivative. Where the derivative does not read the
+    product of q and k, the map stands in front of what uses it.
+
     Where all that the score becomes is exponents, c · score of a softmax or c · score + d of maps, c carries a factor of it:
 
         scale · x + c₁ · v₁ + u   →   x + (c₁ / scale) · v₁ + u / scale,   c' = c · scale

@@ -54,10 +54,9 @@ void dealRegisters(pipe::RolesOp roles, tile::ScheduleAttr schedule) {
 }
 
 bool dealConsumersMore(pipe::RolesOp roles) {
-  auto [producer, consumer] = registersOf[2];
-  if (roles.getCount() != 2 || !roles.getFinder().empty() ||
-      int64_t(roles.getConsumerRegisters()) != consumer)
+  if (roles.getCount() != 2)
     return false;
+  auto [producer, consumer] = registersOf[2];
   roles.setProducerRegisters(leanProducer);
   roles.setConsumerRegisters(consumer + (producer - leanProducer) / 2);
   return true;

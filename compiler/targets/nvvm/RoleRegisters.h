@@ -13,8 +13,10 @@ namespace tesela::nvvm {
 /// that they need, and the consumers the rest of what all enter with (PTX ISA, "setmaxnreg").
 void dealRegisters(pipe::RolesOp roles, tile::ScheduleAttr schedule);
 
-/// Gives two consumers eight registers more, of the producer's, which may then spill: where the
-/// consumers would spill their tiles. False where the roles are others.
+/// Gives two consumers the most registers that there are, where their tiles do not fit else. The
+/// finder and the producer have the fewest and may spill: with D 128 and length 8192 the gradients
+/// of the library's 20 variants with a finder took 0.50 to 0.86 of the time that they took with
+/// products that wait for each other. False where the consumers are not two.
 bool dealConsumersMore(pipe::RolesOp roles);
 
 } // namespace tesela::nvvm

@@ -532,10 +532,14 @@ bool hasWideSums(tile::KernelOp kernel) {
 /// Gives the consumers more registers where that helps. Whether they hold the tiles then.
 bool makeRoomForTiles(tile::KernelOp kernel) {
   for (auto roles : kernel.getBodyBlock().getOps<pipe::RolesOp>()) {
+    bool isWide = hasWideSums(kernel);
     int64_t needed = nvvm::tileRegisters(kernel.getBodyBlock()) +
-                     (hasWideSums(kernel) ? otherRegistersBesideWide : otherRegisters);
+                     (isWide ? otherRegistersBesideWide : otherRegisters);
     if (needed <= int64_t(roles.getConsumerRegisters()))
       return true;
+    // Then smaller blocks take its place (driver/Attempts.h), with which nothing is spilled.
+    if (isWide && !roles.getFinder().empty())
+      return false;
     return nvvm::dealConsumersMore(roles) && needed <= int64_t(roles.getConsumerRegisters());
   }
   return false;
