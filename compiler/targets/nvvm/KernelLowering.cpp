@@ -101,8 +101,10 @@ SmallVector<Type> KernelLowering::typesOf(Type type) {
   if (isa<pipe::ColumnsAttr>(tile.getEncoding()))
     return SmallVector<Type>(tile.getExtent(1) / 4, element);
   FragmentShape shape(tile, warps);
-  if (isa<pipe::RowsAttr>(tile.getEncoding()))
-    return SmallVector<Type>(shape.rows(), element);
+  if (isa<pipe::RowsAttr>(tile.getEncoding())) {
+    bool isWhole = element.isF32() || element.isInteger(32);
+    return SmallVector<Type>(shape.rows(), isWhole ? element : Type(builder.getI32Type()));
+  }
   if (element.isInteger(1))
     return SmallVector<Type>(shape.words(), builder.getI32Type());
   if (element.isF32() || element.isInteger(32))
