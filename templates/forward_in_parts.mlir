@@ -50,11 +50,12 @@ tile.kernel @forward_parts<block_m, block_n, heads, workers, d_qk, d_v, padded_q
   %one_wide = arith.constant 1 : i64
   %word = arith.constant 32 : i64
   %inverse = arith.addi %inverse_wide, %one_wide : i64
-  // The last slots come first: sequences that have them are the long ones.
-  %slots_of_all = arith.addi %batches, %more : i32
-  %last_slot = arith.subi %slots_of_all, %one : i32
-  %slot = arith.subi %last_slot, %place : i32
-  // Slot b is the first one of sequence b; what further ones sequences have lies behind, in their order.
+  // Slot b is the first one of sequence b; what further ones sequences have lies behind, in their order. These come first:
+  // such sequences are the long ones.
+  %behind = arith.addi %place, %batches : i32
+  %within = arith.subi %place, %more : i32
+  %is_behind = arith.cmpi slt, %within, %zero : i32
+  %slot = arith.select %is_behind, %behind, %within : i32
   %further = arith.subi %slot, %batches : i32
   %is_further = arith.cmpi sge, %further, %zero : i32
   %likely = arith.select %is_further, %zero, %slot : i32

@@ -131,6 +131,8 @@ KernelSignature::KernelSignature(tile::KernelOp kernel) {
       continue;
     views_[argument.getArgNumber()].rowMap = slots_.size();
     add(Kind::tensorMap, name, 1, Type());
+    if (comeInEights(box.rows))
+      add(Kind::tensorMap, name, 8, Type());
   }
   if (schedule->persistent)
     add(Kind::counter, "", 0, Type());

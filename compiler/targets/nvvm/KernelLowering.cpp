@@ -236,9 +236,11 @@ LogicalResult KernelLowering::lower(Operation *op) {
       .Case([&](tile::WorkOp work) {
         Value item = work.getItem() ? valueOf(work.getItem())
                                     : NVVM::BlockIdXOp::create(builder, loc, builder.getI32Type());
-        BlockCoordinates block = emitWork(builder, loc, item, extents(), work.getBlock().getType(),
-                                          kernel.getScheduleAttr()->groupKeys);
-        setBlock(work.getBlock(), block);
+        tile::BlockType type = work.getBlock().getType();
+        bool isOfTokens = work.getItem() && tokenOrder().first;
+        setBlock(work.getBlock(), isOfTokens ? tokenWork(item, type)
+                                             : emitWork(builder, loc, item, extents(), type,
+                                                        kernel.getScheduleAttr()->groupKeys));
         return success();
       })
       .Case([&](tile::WorkSlotsOp work) {
@@ -270,8 +272,9 @@ LogicalResult KernelLowering::lower(Operation *op) {
       // What they say of memory is asked where it is accessed.
       .Case<tile::RaggedOp, tile::PagedOp>([](auto) { return success(); })
       .Case([&](tile::WorkItemsOp count) {
-        values[count] = {
-            emitWorkItems(builder, loc, extents(), cast<tile::BlockType>(count.getRows()))};
+        auto rows = cast<tile::BlockType>(count.getRows());
+        values[count] = {tokenOrder().first ? tokenItems(rows)
+                                            : emitWorkItems(builder, loc, extents(), rows)};
         return success();
       })
       .Case([&](tile::FindBlocksOp find) { return lowerFindBlocks(find); })

@@ -212,6 +212,12 @@ private:
   /// Sets thread, lane, warp, and what follows from them.
   void numberThreads(mlir::Value threadOfRole);
 
+  // TokenOrder.cpp: the work map where sequences lie one after the other
+  /// Their starts and the view that has their tokens; null where the work map is the usual one.
+  std::pair<mlir::BlockArgument, mlir::BlockArgument> tokenOrder();
+  mlir::Value tokenItems(tile::BlockType rows);
+  BlockCoordinates tokenWork(mlir::Value item, tile::BlockType rows);
+
   // FindBlocks.cpp
   class Finder;
   mlir::LogicalResult lowerFindBlocks(tile::FindBlocksOp op);
