@@ -51,11 +51,16 @@ tile.kernel @forward_parts<block_m, block_n, heads, workers, d_qk, d_v, padded_q
   %word = arith.constant 32 : i64
   %inverse = arith.addi %inverse_wide, %one_wide : i64
   // Slot b is the first one of sequence b; what further ones sequences have lies behind, in their order. These come first:
-  // such sequences are the long ones.
+  // such sequences are the long ones. Of few sequences they come last: what is left over then finds all multiprocessors
+  // at work, and takes none from a share.
   %behind = arith.addi %place, %batches : i32
   %within = arith.subi %place, %more : i32
   %is_behind = arith.cmpi slt, %within, %zero : i32
-  %slot = arith.select %is_behind, %behind, %within : i32
+  %behind_first = arith.select %is_behind, %behind, %within : i32
+  %four = arith.constant 4 : i32
+  %fourfold = arith.muli %batches, %four : i32
+  %are_few = arith.cmpi sle, %fourfold, %more : i32
+  %slot = arith.select %are_few, %place, %behind_first : i32
   %further = arith.subi %slot, %batches : i32
   %is_further = arith.cmpi sge, %further, %zero : i32
   %likely = arith.select %is_further, %zero, %slot : i32
