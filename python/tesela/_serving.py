@@ -84,14 +84,13 @@ def _processors(device: int) -> int:
 def _workers(device: int, queries: int, batch: int, pieces: int) -> int:
     """Work items among which all keys are shared.
 
-    A GPU's multiprocessor runs two that have one row of blocks at once. Twice as many end together
-    although sequences differ; but no more than the pieces of 256 keys that there are.
+    Shares of one sequence are equal: one a multiprocessor. Those of several end together where
+    there are more; but no more than the pieces of 256 keys that there are.
     """
-    processors = _processors(device)
-    if device == HOST or queries > 32:
+    processors, times = _processors(device), 1
+    if device == HOST or queries > 32 or batch == 1:
         return processors
-    times, most = 1, 2 if batch == 1 else 4
-    while times < most and times * processors < pieces:
+    while times < 4 and times * processors < pieces:
         times *= 2
     return times * processors
 
