@@ -81,16 +81,19 @@ def _processors(device: int) -> int:
     return found
 
 
-def _workers(device: int, queries: int, batch: int, pieces: int) -> int:
+def _workers(device: int, queries: int, batch: int, kv_heads: int, keys: int) -> int:
     """Work items among which all keys are shared.
 
-    Shares of one sequence are equal: one a multiprocessor. Those of several end together where
-    there are more; but no more than the pieces of 256 keys that there are.
+    A GPU's multiprocessor runs two that have one row of blocks at once, and shares of one sequence
+    are equal. Those of several end together where there are more, and where sequences are many
+    by themselves. There are no more than pieces of 256 keys.
     """
-    processors, times = _processors(device), 1
-    if device == HOST or queries > 32 or batch == 1:
+    processors = _processors(device)
+    if device == HOST or queries > 32 or batch * kv_heads > 4 * processors:
         return processors
-    while times < 4 and times * processors < pieces:
+    pieces = batch * kv_heads * -(-keys // 256)
+    times, most = 1, 2 if batch == 1 else 4
+    while times < most and times * processors < pieces:
         times *= 2
     return times * processors
 
@@ -163,8 +166,7 @@ class _Call:
         if split:
             algorithm = "forward_in_parts"
             kv_heads = k.shape[-2 if self.is_bshd else -3]
-            pieces = self.batch * kv_heads * -(-most_keys // 256)
-            workers = _workers(place.device, most_queries, self.batch, pieces)
+            workers = _workers(place.device, most_queries, self.batch, kv_heads, most_keys)
             bindings = (*bindings, f"workers={workers}")
         values, constants = variant._arguments(parameters)
         head_dim_v = v.shape[-1]
