@@ -64,21 +64,38 @@ def _framework(tensor: Any, name: str) -> Any:
     )
 
 
-_workers_of: dict[int, int] = {}
+_processors_of: dict[int, int] = {}
 
 
-def _workers(device: int) -> int:
-    """Work items that run at once: two thread blocks a multiprocessor, a thread of the host."""
-    found = _workers_of.get(device)
+def _processors(device: int) -> int:
+    """A GPU's multiprocessors, the host's threads."""
+    found = _processors_of.get(device)
     if found is None:
         kind = "host" if device == HOST else "cuda"
-        (processors,) = (
+        (count,) = (
             each["processors"]
             for each in _native.devices(kind)
             if device == HOST or each["index"] == device
         )
-        found = _workers_of.setdefault(device, processors * (1 if device == HOST else 2))
+        found = _processors_of.setdefault(device, count)
     return found
+
+
+def _workers(device: int, queries: int, batch: int, kv_heads: int, keys: int) -> int:
+    """Work items among which all keys are shared.
+
+    A GPU's multiprocessor runs two that have one row of blocks at once, and shares of one sequence
+    are equal. Those of several end together where there are more, and where sequences are many
+    by themselves. There are no more than pieces of 256 keys.
+    """
+    processors = _processors(device)
+    if device == HOST or queries > 32 or batch * kv_heads > 4 * processors:
+        return processors
+    pieces = batch * kv_heads * -(-keys // 256)
+    times, most = 1, 2 if batch == 1 else 4
+    while times < most and times * processors < pieces:
+        times *= 2
+    return times * processors
 
 
 def _axes(name: str, tensor: Any, expected: int, of: str) -> tuple[int, ...]:
@@ -108,6 +125,7 @@ class _Call:
         self.names: list[str] = ["q", "k", "v", "o", "lse"]
         self.tensors: list[Any] = []
         self.extents: list[tuple[str, int]] = []
+        self.batch = 0
         if isinstance(positions, str):
             if positions not in ("begin", "end"):
                 raise InvalidArgumentError(
@@ -147,7 +165,9 @@ class _Call:
         algorithm, bindings = "forward", tuple(self.bindings)
         if split:
             algorithm = "forward_in_parts"
-            bindings = (*bindings, f"workers={_workers(place.device)}")
+            kv_heads = k.shape[-2 if self.is_bshd else -3]
+            workers = _workers(place.device, most_queries, self.batch, kv_heads, most_keys)
+            bindings = (*bindings, f"workers={workers}")
         values, constants = variant._arguments(parameters)
         head_dim_v = v.shape[-1]
         kernel = variant._kernel(
@@ -242,7 +262,8 @@ def attention_ragged(
     (starts,) = _axes("starts_q", starts_q, 1, "[B + 1]")
     call.add("starts_q", starts_q)
     call.add("starts_k", starts_q if starts_k is None else starts_k)
-    call.extents.append(("B", max(starts - 1, 0)))
+    call.batch = max(starts - 1, 0)
+    call.extents.append(("B", call.batch))
     most_keys = most_queries if max_keys is None else int(max_keys)
     return call.launch(
         *(q, k, v, variant, scale, return_lse, out, split, most_queries, most_keys, parameters)
@@ -315,7 +336,7 @@ def attention_paged(
             f"a page of k has {page} rows and one of v {v_shape[rows]}: both must have the same "
             "number of rows, one at least"
         )
-    _, pages = _axes("table", table, 2, "[B, most pages of a sequence]")
+    call.batch, pages = _axes("table", table, 2, "[B, most pages of a sequence]")
     call.bindings += ["keys=paged", f"page={page}"]
     call.add("table", table)
     call.add("lengths", lengths)

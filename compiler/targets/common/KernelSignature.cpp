@@ -9,6 +9,7 @@
 #include "targets/common/ViewPlace.h"
 #include "tile/Extents.h"
 
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/ADT/STLExtras.h"
 
 using namespace mlir;
@@ -38,7 +39,7 @@ static Box boxOf(BlockArgument view, int64_t consumers) {
   Box box;
   for (Operation *user : accessesOf(view)) {
     auto store = dyn_cast<tile::StoreOp>(user);
-    if (store && store.getView() != view)
+    if (store && (store.getView() != view || store->getParentOfType<scf::IfOp>()))
       continue; // goes straight from the registers
     auto load = dyn_cast<tile::LoadOp>(user);
     auto types = user->getOperandTypes();
@@ -90,7 +91,8 @@ KernelSignature::KernelSignature(tile::KernelOp kernel) {
     }
     add(Kind::data, name, 0, Type());
     // Numbers are read one by one, at indices that are clamped; other views by blocks of rows.
-    bool isRead = isParameter || viewType.getElementType().isInteger();
+    bool isRead = isParameter || viewType.getElementType().isInteger() ||
+                  llvm::any_of(argument.getUsers(), llvm::IsaPred<tile::ReadOp>);
     int strides = viewType.getContiguous() ? 0 : viewType.getRank() - !isRead;
     for (int axis = 0; axis < strides; ++axis) {
       if (isRead) {
@@ -129,6 +131,8 @@ KernelSignature::KernelSignature(tile::KernelOp kernel) {
       continue;
     views_[argument.getArgNumber()].rowMap = slots_.size();
     add(Kind::tensorMap, name, 1, Type());
+    if (comeInEights(box.rows))
+      add(Kind::tensorMap, name, 8, Type());
   }
   if (schedule->persistent)
     add(Kind::counter, "", 0, Type());

@@ -12,6 +12,11 @@ namespace {
 /// what the warpgroups enter with; a producer of 24 beside two consumers of 240 spills the
 /// coordinates of wide heads.
 constexpr std::pair<int64_t, int64_t> registersOf[] = {{0, 0}, {56, 256}, {40, 232}, {32, 160}};
+/// Of one consumer that has one work item and products of few columns: two thread blocks a
+/// multiprocessor, so that one loads while the other begins or ends. With wide heads the sums take
+/// more, and the buffers leave no room.
+constexpr std::pair<int64_t, int64_t> registersOfTwo = {56, 200};
+constexpr int64_t columnsOfTwo = 128;
 constexpr int64_t leanProducer = 24; ///< the fewest that setmaxnreg takes
 /// Where the ends of an item's keys follow from captured tensors, or take long to compute, the
 /// producer holds as many values at once (image_before; block_diffusion).
@@ -28,6 +33,17 @@ constexpr std::pair<int64_t, int64_t> registersBesideWideBlocks[] = {
 constexpr std::pair<int64_t, int64_t> registersOfLongFinder[] = {
     {0, 0}, {120, 256}, {120, 192}, {32, 160}};
 constexpr int64_t opsOfLongFinder = 700;
+
+/// Whether two thread blocks fit a multiprocessor. A finder takes the registers that this needs.
+bool isOneOfTwo(pipe::RolesOp roles, tile::ScheduleAttr schedule) {
+  bool isNarrow = schedule->consumers == 1 && !schedule->persistent && roles.getFinder().empty();
+  roles->getParentOfType<tile::KernelOp>().walk([&](mlir::Operation *op) {
+    if (llvm::isa<tile::DotOp, pipe::DotStartOp>(op))
+      isNarrow &=
+          llvm::cast<tile::TileType>(op->getResult(0).getType()).getExtent(1) <= columnsOfTwo;
+  });
+  return isNarrow;
+}
 
 } // namespace
 
@@ -48,7 +64,8 @@ void dealRegisters(pipe::RolesOp roles, tile::ScheduleAttr schedule) {
     registers = isWide ? registersBesideWideBlocks : registersOfFinder;
   else if (reads > readsOfLongProducer || opsOf(roles.getProducer()) > opsOfLongProducer)
     registers = registersOfLongProducer;
-  auto [producer, consumer] = registers[schedule->consumers];
+  auto [producer, consumer] =
+      isOneOfTwo(roles, schedule) ? registersOfTwo : registers[schedule->consumers];
   roles.setProducerRegisters(producer);
   roles.setConsumerRegisters(consumer);
 }
