@@ -51,7 +51,8 @@ Result<Schedule> chooseSchedule(const KernelSpecification &specification,
   wanted.consumers = hasRoles ? consumersFor(specification, variant) : 0;
   // The rounds of a reduction have no registers for the last block's P beside this block's S
   // (AssemblyTest).
-  wanted.overlap = !variant.hasReductions && !specification.isInParts();
+  wanted.overlap =
+      !variant.hasReductions && !specification.isInParts() && !specification.hasNarrowKeys();
   if (Status status = overrideSchedule(wanted, specification.schedule); !status)
     return status.error();
   Schedule schedule = !specification.isAttention()

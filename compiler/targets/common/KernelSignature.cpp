@@ -19,10 +19,11 @@ unsigned KernelSignature::extent(llvm::StringRef name) {
   return llvm::find(tile::launchExtents(), name) - tile::launchExtents().begin();
 }
 
-/// Whether warpgroups with roles copy the view's tiles: 16-bit rows, in boxes.
+/// Whether warpgroups with roles copy the view's tiles: rows of 16 or 8 bits, in boxes.
 static bool isCopied(tile::KernelOp kernel, BlockArgument argument, tile::ViewType view) {
   return !kernel.isParameter(argument.getArgNumber()) && view.getRank() == 4 &&
-         !view.getContiguous() && view.getElementType().getIntOrFloatBitWidth() == 16;
+         !view.getContiguous() && isa<FloatType>(view.getElementType()) &&
+         view.getElementType().getIntOrFloatBitWidth() <= 16;
 }
 
 /// What one tensor copy moves.
@@ -90,7 +91,9 @@ KernelSignature::KernelSignature(tile::KernelOp kernel) {
     }
     add(Kind::data, name, 0, Type());
     // Numbers are read one by one, at indices that are clamped; other views by blocks of rows.
-    bool isRead = isParameter || viewType.getElementType().isInteger();
+    bool isRead = isParameter || viewType.getElementType().isInteger() ||
+                  (!argument.use_empty() &&
+                   llvm::all_of(argument.getUsers(), llvm::IsaPred<tile::ReadOp, tile::CoversOp>));
     int strides = viewType.getContiguous() ? 0 : viewType.getRank() - !isRead;
     for (int axis = 0; axis < strides; ++axis) {
       if (isRead) {

@@ -156,8 +156,11 @@ void KernelLowering::createFunction() {
   function->setAttr(NVVM::NVVMDialect::getKernelFuncAttrName(), builder.getUnitAttr());
   function->setAttr(NVVM::NVVMDialect::getReqntidAttrName(),
                     builder.getDenseI32ArrayAttr({int32_t(threads)}));
-  if (consumers > 0) // setmaxnreg needs to know the registers at entry
-    function->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(), builder.getI32IntegerAttr(1));
+  kernel.walk([&](pipe::RolesOp roles) { // setmaxnreg needs to know the registers at entry
+    int64_t registers = roles.getProducerRegisters() + consumers * roles.getConsumerRegisters();
+    int64_t blocks = std::max<int64_t>(1, 65536 / (128 * registers));
+    function->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(), builder.getI32IntegerAttr(blocks));
+  });
   for (unsigned slot = 0; slot < types.size(); ++slot) {
     if (isMap(slot)) {
       function.setArgAttr(slot, LLVM::LLVMDialect::getByValAttrName(),

@@ -12,6 +12,10 @@ namespace {
 /// what the warpgroups enter with; a producer of 24 beside two consumers of 240 spills the
 /// coordinates of wide heads.
 constexpr std::pair<int64_t, int64_t> registersOf[] = {{0, 0}, {56, 256}, {40, 232}, {32, 160}};
+/// Of one consumer that widens what it multiplies: two thread blocks a multiprocessor, so that
+/// products of one run beside the other's widening. With wide heads the sums take more.
+constexpr std::pair<int64_t, int64_t> registersOfTwo = {56, 200};
+constexpr int64_t columnsOfTwo = 128;
 constexpr int64_t leanProducer = 24; ///< the fewest that setmaxnreg takes
 /// Where the ends of an item's keys follow from captured tensors, or take long to compute, the
 /// producer holds as many values at once (image_before; block_diffusion).
@@ -28,6 +32,19 @@ constexpr std::pair<int64_t, int64_t> registersBesideWideBlocks[] = {
 constexpr std::pair<int64_t, int64_t> registersOfLongFinder[] = {
     {0, 0}, {120, 256}, {120, 192}, {32, 160}};
 constexpr int64_t opsOfLongFinder = 700;
+
+/// Whether it widens tiles between products of few columns, and has one work item a thread block.
+bool isOneOfTwo(pipe::RolesOp roles, tile::ScheduleAttr schedule) {
+  bool widens = false, isNarrow = schedule->consumers == 1 && !schedule->persistent;
+  roles->getParentOfType<tile::KernelOp>().walk([&](mlir::Operation *op) {
+    if (auto write = llvm::dyn_cast<pipe::WriteOp>(op))
+      widens |= llvm::isa<pipe::SharedAttr>(
+          llvm::cast<tile::TileType>(write.getTile().getType()).getEncoding());
+    if (auto dot = llvm::dyn_cast<tile::DotOp>(op))
+      isNarrow &= llvm::cast<tile::TileType>(dot.getType()).getExtent(1) <= columnsOfTwo;
+  });
+  return widens && isNarrow;
+}
 
 } // namespace
 
@@ -48,7 +65,8 @@ void dealRegisters(pipe::RolesOp roles, tile::ScheduleAttr schedule) {
     registers = isWide ? registersBesideWideBlocks : registersOfFinder;
   else if (reads > readsOfLongProducer || opsOf(roles.getProducer()) > opsOfLongProducer)
     registers = registersOfLongProducer;
-  auto [producer, consumer] = registers[schedule->consumers];
+  auto [producer, consumer] =
+      isOneOfTwo(roles, schedule) ? registersOfTwo : registers[schedule->consumers];
   roles.setProducerRegisters(producer);
   roles.setConsumerRegisters(consumer);
 }
