@@ -2,24 +2,24 @@
 // computes, where the queries are too few to keep a device busy. The sequences of a batch are cut into parts as their
 // lengths are at this launch, so that one plan serves them all, replayed from a graph too.
 //
-// About `workers` work items have something to do. They are items of B + more slots (tile.work_slots). A share is as many blocks of
-// keys as `more` slots have of all, and 256 keys at least; a sequence with n blocks of keys has ceil(n / share) slots, at
-// least one. So there are slots enough: Σ ceil(n / share) <= B + Σ n / share <= B + more.
+// About `workers` work items have something to do. They are items of B + more slots (tile.work_slots). A share is as many
+// blocks of keys as `more` slots have of all, and 256 keys at least; a sequence with n blocks of keys has n / share slots,
+// rounded to the nearest, and at least one. So there are slots enough: it has n / share + 1 at most, all of them B + more.
 //
-// What an item computes lies in a workspace: o_parts and lse_parts have the slots, the packs of heads and the rows of tiles.
-// The second kernel joins the slots of a sequence as merge.mlir does, and adds the variant's sink, once.
-!outputs = !tile.view<[B + (workers ceildiv ((Sq ceildiv (block_m ceildiv heads)) * (Hkv * ((H ceildiv Hkv) ceildiv heads)))), Hkv * ((H ceildiv Hkv) ceildiv heads), (Sq ceildiv (block_m ceildiv heads)) * block_m, d_v], f32>
-!sums = !tile.view<[B + (workers ceildiv ((Sq ceildiv (block_m ceildiv heads)) * (Hkv * ((H ceildiv Hkv) ceildiv heads)))), Hkv * ((H ceildiv Hkv) ceildiv heads), (Sq ceildiv (block_m ceildiv heads)) * block_m], f32>
+// A sequence that has one slot is done with it. Of another one each slot leaves its rows in a workspace, and `dealt` tells
+// which slots these are: the second kernel joins them as merge.mlir does. The variant's sink is in the first part.
+!outputs = !tile.view<[B + (workers ceildiv ((Sq ceildiv (block_m ceildiv heads)) * (Hkv * ((H ceildiv Hkv) ceildiv heads)))), H, Sq, d_v], f32>
+!sums = !tile.view<[B + (workers ceildiv ((Sq ceildiv (block_m ceildiv heads)) * (Hkv * ((H ceildiv Hkv) ceildiv heads)))), H, Sq], f32>
 tile.kernel @forward_parts<block_m, block_n, heads, workers, d_qk, d_v, padded_qk, padded_v, input>(
     in %q: !tile.view<[B, H, Sq, d_qk], input>, in %k: !tile.view<[B, Hkv, Sk, d_qk], input>,
     in %v: !tile.view<[B, Hkv, Sk, d_v], input>,
-    workspace %o_parts: !outputs,
-    workspace %lse_parts: !sums,
-    %scale: f32) {
+    workspace %o_parts: !outputs, workspace %lse_parts: !sums, workspace %dealt: !tile.view<[B, 2, 1], i32>,
+    out %o: !tile.view<[B, H, Sq, d_v], input>, optional %lse: !tile.view<[B, H, Sq], f32, contiguous>, %scale: f32) {
   %slots, %more = tile.work_slots of workers : !tile.block<query, block_m, heads>
-  %slot, %head, %kv_head, %first = tile.coordinates %slots : !tile.block<query, block_m, heads>
+  %place, %head, %kv_head, %first = tile.coordinates %slots : !tile.block<query, block_m, heads>
   %zero = arith.constant 0 : i32
   %one = arith.constant 1 : i32
+  %two = arith.constant 2 : i32
   %block_keys = tile.number block_n
   %rest = arith.subi %block_keys, %one : i32
   %batches = tile.extent "B"
@@ -30,31 +30,77 @@ tile.kernel @forward_parts<block_m, block_n, heads, workers, d_qk, d_v, padded_q
     %next = arith.addi %sum, %blocks : i32
     scf.yield %next : i32
   }
-  %least = tile.number 256 ceildiv block_n
-  %up = arith.subi %more, %one : i32
+  // No more shares than workers for them: where sequences are equal, the last ones end together.
+  %items = tile.work_items !tile.block<query, block_m, heads>
+  %items_of_one = arith.divui %items, %batches : i32
+  %workers = tile.number workers
+  %whole = arith.divui %workers, %items_of_one : i32
+  %shares = arith.maxui %whole, %one : i32
+  %up = arith.subi %shares, %one : i32
   %all_up = arith.addi %all, %up : i32
-  %fair = arith.divui %all_up, %more : i32
+  %fair = arith.divui %all_up, %shares : i32
+  %least = tile.number 256 ceildiv block_n
   %share = arith.maxui %fair, %least : i32
-  %share_up = arith.subi %share, %one : i32
-  // The sequence whose slot it is, and which part of its keys. A slot of no sequence has part 1 of 1, which is empty.
-  %batch, %part, %parts, %last = scf.for %i = %zero to %batches step %one
-      iter_args(%b = %zero, %p = %one, %ps = %one, %next = %zero) -> (i32, i32, i32, i32) : i32 {
+  // Slots of n blocks: n / share to the nearest, at least one. A product in the place of a division: it may be one more
+  // where n and share are beyond 65536, everywhere the same.
+  %half_share = arith.shrui %share, %one : i32
+  %highest = arith.constant -1 : i32
+  %inverse_less = arith.divui %highest, %share : i32
+  %inverse_wide = arith.extui %inverse_less : i32 to i64
+  %one_wide = arith.constant 1 : i64
+  %word = arith.constant 32 : i64
+  %inverse = arith.addi %inverse_wide, %one_wide : i64
+  // Slot b is the first one of sequence b; what further ones sequences have lies behind, in their order. These come first:
+  // such sequences are the long ones.
+  %behind = arith.addi %place, %batches : i32
+  %within = arith.subi %place, %more : i32
+  %is_behind = arith.cmpi slt, %within, %zero : i32
+  %slot = arith.select %is_behind, %behind, %within : i32
+  %further = arith.subi %slot, %batches : i32
+  %is_further = arith.cmpi sge, %further, %zero : i32
+  %likely = arith.select %is_further, %zero, %slot : i32
+  %n_likely = tile.sequence_keys %likely
+  %n_up = arith.addi %n_likely, %rest : i32
+  %blocks_likely = arith.divui %n_up, %block_keys : i32
+  %rounded = arith.addi %blocks_likely, %half_share : i32
+  %wide_likely = arith.extui %rounded : i32 to i64
+  %product_likely = arith.muli %wide_likely, %inverse : i64
+  %high_likely = arith.shrui %product_likely, %word : i64
+  %nearest_likely = arith.trunci %high_likely : i64 to i32
+  %are_several = arith.cmpi ugt, %nearest_likely, %one : i32
+  %must_search = arith.ori %is_further, %are_several : i1
+  %searched = arith.select %must_search, %batches, %zero : i32
+  // The sequence whose slot it is, its slots, and where its further ones begin. Without one a slot is of none.
+  %none = arith.select %is_further, %zero, %one : i32
+  %batch, %parts, %begin, %last = scf.for %i = %zero to %searched step %one
+      iter_args(%b = %likely, %ps = %none, %f = %zero, %next = %zero) -> (i32, i32, i32, i32) : i32 {
     %n = tile.sequence_keys %i
     %more_keys = arith.addi %n, %rest : i32
     %blocks = arith.divui %more_keys, %block_keys : i32
-    %blocks_up = arith.addi %blocks, %share_up : i32
-    %full = arith.divui %blocks_up, %share : i32
-    %own = arith.maxui %full, %one : i32
-    %end = arith.addi %next, %own : i32
-    %is_behind = arith.cmpi sge, %slot, %next : i32
-    %is_before = arith.cmpi slt, %slot, %end : i32
-    %is_here = arith.andi %is_behind, %is_before : i1
-    %number = arith.subi %slot, %next : i32
+    %blocks_up = arith.addi %blocks, %half_share : i32
+    %blocks_wide = arith.extui %blocks_up : i32 to i64
+    %product = arith.muli %blocks_wide, %inverse : i64
+    %high = arith.shrui %product, %word : i64
+    %nearest = arith.trunci %high : i64 to i32
+    %own = arith.maxui %nearest, %one : i32
+    %others = arith.subi %own, %one : i32
+    %end = arith.addi %next, %others : i32
+    %is_first = arith.cmpi eq, %i, %slot : i32
+    %number = arith.subi %further, %next : i32
+    %is_other = arith.cmpi ult, %number, %others : i32
+    %is_here = arith.select %is_further, %is_other, %is_first : i1
     %b2 = arith.select %is_here, %i, %b : i32
-    %p2 = arith.select %is_here, %number, %p : i32
     %ps2 = arith.select %is_here, %own, %ps : i32
-    scf.yield %b2, %p2, %ps2, %end : i32, i32, i32, i32
+    %f2 = arith.select %is_here, %next, %f : i32
+    scf.yield %b2, %ps2, %f2, %end : i32, i32, i32, i32
   }
+  %in_others = arith.subi %further, %begin : i32
+  %number = arith.addi %in_others, %one : i32
+  %later = arith.select %is_further, %number, %zero : i32
+  // A slot of no sequence is behind the last one of two, which is empty.
+  %is_none = arith.cmpi eq, %parts, %zero : i32
+  %part = arith.select %is_none, %two, %later : i32
+  %part_count = arith.select %is_none, %two, %parts : i32
   %item = tile.block %first batch %batch head %head -> !tile.block<query, block_m, heads>
   %Q = tile.load %q[%item] : !tile.view<[B, H, Sq, d_qk], input>[!tile.block<query, block_m, heads>] -> !tile.tile<[block_m, padded_qk], input>
   %factor = tile.exponent_factor %scale
@@ -65,7 +111,7 @@ tile.kernel @forward_parts<block_m, block_n, heads, workers, d_qk, d_v, padded_q
 
   %m, %l, %O = tile.blocks %keys, %partial of %item : !tile.block<query, block_m, heads> -> !tile.block<key, block_n>
       carry (%m1 = %m0 : !tile.tile<[block_m], f32>, %l1 = %l0 : !tile.tile<[block_m], f32>,
-             %O1 = %O0 : !tile.tile<[block_m, padded_v], f32>) part (%part, %parts) {
+             %O1 = %O0 : !tile.tile<[block_m, padded_v], f32>) part (%part, %part_count) {
     %K = tile.load %k[%keys] : !tile.view<[B, Hkv, Sk, d_qk], input>[!tile.block<key, block_n>] -> !tile.tile<[block_n, padded_qk], input>
     %QK = tile.dot %Q, %K transposed plus %S0 : (!tile.tile<[block_m, padded_qk], input>, !tile.tile<[block_n, padded_qk], input>, !tile.tile<[block_m, block_n], f32>) -> !tile.tile<[block_m, block_n], f32>
     %T = tile.score %QK scaled by %scale at %item, %keys : !tile.tile<[block_m, block_n], f32>, !tile.block<query, block_m, heads>, !tile.block<key, block_n>
@@ -78,171 +124,150 @@ tile.kernel @forward_parts<block_m, block_n, heads, workers, d_qk, d_v, padded_q
     tile.yield %m2, %l2, %O3 : !tile.tile<[block_m], f32>, !tile.tile<[block_m], f32>, !tile.tile<[block_m, padded_v], f32>
   }
 
-  %Y, %L = tile.finish %O, %m, %l factor %factor : !tile.tile<[block_m, padded_v], f32>, !tile.tile<[block_m], f32>
-  %H = tile.extent "H"
-  %Hkv = tile.extent "Hkv"
-  %sharing = arith.divui %H, %Hkv : i32
-  %heads = tile.number heads
-  %heads_up = arith.subi %heads, %one : i32
-  %sharing_up = arith.addi %sharing, %heads_up : i32
-  %packs = arith.divui %sharing_up, %heads : i32
-  %packs_before = arith.muli %kv_head, %packs : i32
-  %heads_before = arith.muli %kv_head, %sharing : i32
-  %in_sharing = arith.subi %head, %heads_before : i32
-  %in_packs = arith.divui %in_sharing, %heads : i32
-  %pack = arith.addi %packs_before, %in_packs : i32
-  %tile_row = arith.muli %first, %heads : i32
-  // Of the tile the rows that exist: of the positions that are left, and of the heads that share keys.
-  %queries = tile.extent "Sq" of_launch
-  %positions_left = arith.subi %queries, %first : i32
-  %rows_left = arith.muli %positions_left, %heads : i32
-  %most_rows = tile.number block_m
-  %rows_held = arith.minsi %rows_left, %most_rows : i32
-  %held_heads = arith.minsi %heads, %sharing : i32
-  %no_heads = arith.subi %heads, %held_heads : i32
-  %rows_filled = arith.subi %rows_held, %no_heads : i32
-  %end_row = arith.addi %tile_row, %rows_filled : i32
-  %results = tile.block %tile_row to %end_row batch %slot head %pack -> !tile.block<query, block_m>
-  tile.store %Y, %o_parts[%results] : !tile.tile<[block_m, padded_v], f32>, !outputs[!tile.block<query, block_m>]
-  tile.store %L, %lse_parts[%results] : !tile.tile<[block_m], f32>, !sums[!tile.block<query, block_m>]
-}
-
-tile.kernel @merge_parts<block_m, block_n, heads, workers, d_v, padded_v, input>(
-    workspace %o_parts: !outputs,
-    workspace %lse_parts: !sums,
-    out %o: !tile.view<[B, H, Sq, d_v], input>, optional %lse: !tile.view<[B, H, Sq], f32, contiguous>) {
-  %item = tile.work : !tile.block<query, block_m, heads>
-  %batch, %head, %kv_head, %first = tile.coordinates %item : !tile.block<query, block_m, heads>
-  %more = tile.more_slots of workers !tile.block<query, block_m, heads>
-  %zero = arith.constant 0 : i32
-  %one = arith.constant 1 : i32
-  %block_keys = tile.number block_n
-  %rest = arith.subi %block_keys, %one : i32
-  %batches = tile.extent "B"
-  %all = scf.for %i = %zero to %batches step %one iter_args(%sum = %zero) -> (i32) : i32 {
-    %n = tile.sequence_keys %i
-    %more_keys = arith.addi %n, %rest : i32
-    %blocks = arith.divui %more_keys, %block_keys : i32
-    %next = arith.addi %sum, %blocks : i32
-    scf.yield %next : i32
-  }
-  %least = tile.number 256 ceildiv block_n
-  %up = arith.subi %more, %one : i32
-  %all_up = arith.addi %all, %up : i32
-  %fair = arith.divui %all_up, %more : i32
-  %share = arith.maxui %fair, %least : i32
-  %share_up = arith.subi %share, %one : i32
-  // The slots of its sequence.
-  %low, %high, %last = scf.for %i = %zero to %batches step %one
-      iter_args(%l1 = %zero, %h1 = %zero, %next = %zero) -> (i32, i32, i32) : i32 {
-    %n = tile.sequence_keys %i
-    %more_keys = arith.addi %n, %rest : i32
-    %blocks = arith.divui %more_keys, %block_keys : i32
-    %blocks_up = arith.addi %blocks, %share_up : i32
-    %full = arith.divui %blocks_up, %share : i32
-    %own = arith.maxui %full, %one : i32
-    %end = arith.addi %next, %own : i32
-    %is_here = arith.cmpi eq, %i, %batch : i32
-    %l2 = arith.select %is_here, %next, %l1 : i32
-    %h2 = arith.select %is_here, %end, %h1 : i32
-    scf.yield %l2, %h2, %end : i32, i32, i32
-  }
-  %H = tile.extent "H"
-  %Hkv = tile.extent "Hkv"
-  %sharing = arith.divui %H, %Hkv : i32
-  %heads = tile.number heads
-  %heads_up = arith.subi %heads, %one : i32
-  %sharing_up = arith.addi %sharing, %heads_up : i32
-  %packs = arith.divui %sharing_up, %heads : i32
-  %packs_before = arith.muli %kv_head, %packs : i32
-  %heads_before = arith.muli %kv_head, %sharing : i32
-  %in_sharing = arith.subi %head, %heads_before : i32
-  %in_packs = arith.divui %in_sharing, %heads : i32
-  %pack = arith.addi %packs_before, %in_packs : i32
-  %tile_row = arith.muli %first, %heads : i32
-  %rows_of_tile = tile.number block_m
-  %end_row = arith.addi %tile_row, %rows_of_tile : i32
-  %m0 = tile.sink at %item : !tile.block<query, block_m, heads> -> !tile.tile<[block_m], f32>
-  %l0 = tile.map %m0 : (!tile.tile<[block_m], f32>) -> !tile.tile<[block_m], f32> {
+  %sink = tile.sink at %item : !tile.block<query, block_m, heads> -> !tile.tile<[block_m], f32>
+  %is_first_part = arith.cmpi eq, %part, %zero : i32
+  %z = tile.map %sink : (!tile.tile<[block_m], f32>) -> !tile.tile<[block_m], f32> {
   ^body(%x: f32, %row: i32, %column: i32):
     %lowest = arith.constant 0xFF800000 : f32
-    %absent = arith.cmpf oeq, %x, %lowest : f32
-    %none = arith.constant 0.0 : f32
-    %unit = arith.constant 1.0 : f32
-    %zero_or_nan = arith.subf %x, %x : f32 // NaN of NaN and +inf, which make the row NaN
-    %term = arith.addf %unit, %zero_or_nan : f32
-    %weight = arith.select %absent, %none, %term : f32
-    tile.yield %weight : f32
-  }
-  %O0 = tile.constant 0.0 : !tile.tile<[block_m, padded_v], f32>
-
-  %m, %l, %O = scf.for %slot = %low to %high step %one
-      iter_args(%m1 = %m0, %l1 = %l0, %O1 = %O0)
-      -> (!tile.tile<[block_m], f32>, !tile.tile<[block_m], f32>, !tile.tile<[block_m, padded_v], f32>) : i32 {
-    %part = tile.block %tile_row to %end_row batch %slot head %pack -> !tile.block<query, block_m>
-    %L = tile.load %lse_parts[%part] : !sums[!tile.block<query, block_m>] -> !tile.tile<[block_m], f32>
-    %X = tile.load %o_parts[%part] : !outputs[!tile.block<query, block_m>] -> !tile.tile<[block_m, padded_v], f32>
-    %m2 = tile.map %m1, %L : (!tile.tile<[block_m], f32>, !tile.tile<[block_m], f32>) -> !tile.tile<[block_m], f32> {
-    ^body(%x: f32, %y: f32, %row: i32, %column: i32):
-      %max = arith.maxnumf %x, %y : f32
-      tile.yield %max : f32
-    }
-    // -inf less -inf is 0 here: no part had keys so far.
-    %alpha = tile.map %m1, %m2 : (!tile.tile<[block_m], f32>, !tile.tile<[block_m], f32>) -> !tile.tile<[block_m], f32> {
-    ^body(%x: f32, %y: f32, %row: i32, %column: i32):
-      %same = arith.cmpf oeq, %x, %y : f32
-      %less = arith.subf %x, %y : f32
-      %unit = arith.constant 1.0 : f32
-      %power = math.exp %less : f32
-      %factor = arith.select %same, %unit, %power : f32
-      tile.yield %factor : f32
-    }
-    %w = tile.map %L, %m2 : (!tile.tile<[block_m], f32>, !tile.tile<[block_m], f32>) -> !tile.tile<[block_m], f32> {
-    ^body(%x: f32, %y: f32, %row: i32, %column: i32):
-      %lowest = arith.constant 0xFF800000 : f32
-      %empty = arith.cmpf oeq, %x, %lowest : f32
-      %less = arith.subf %x, %y : f32
-      %none = arith.constant 0.0 : f32
-      %power = math.exp %less : f32
-      %weight = arith.select %empty, %none, %power : f32
-      tile.yield %weight : f32
-    }
-    %l2 = tile.map %l1, %alpha, %w : (!tile.tile<[block_m], f32>, !tile.tile<[block_m], f32>, !tile.tile<[block_m], f32>) -> !tile.tile<[block_m], f32> {
-    ^body(%x: f32, %a: f32, %y: f32, %row: i32, %column: i32):
-      %scaled = arith.mulf %x, %a : f32
-      %sum = arith.addf %scaled, %y : f32
-      tile.yield %sum : f32
-    }
-    %O2 = tile.rescale %O1 by %alpha : !tile.tile<[block_m, padded_v], f32>, !tile.tile<[block_m], f32>
-    %O3 = tile.map %O2, %X, %w : (!tile.tile<[block_m, padded_v], f32>, !tile.tile<[block_m, padded_v], f32>, !tile.tile<[block_m], f32>) -> !tile.tile<[block_m, padded_v], f32> {
-    ^body(%x: f32, %y: f32, %a: f32, %row: i32, %column: i32):
-      %none = arith.constant 0.0 : f32
-      %empty = arith.cmpf oeq, %a, %none : f32
-      %weighted = arith.mulf %y, %a : f32
-      %term = arith.select %empty, %none, %weighted : f32
-      %sum = arith.addf %x, %term : f32
-      tile.yield %sum : f32
-    }
-    scf.yield %m2, %l2, %O3 : !tile.tile<[block_m], f32>, !tile.tile<[block_m], f32>, !tile.tile<[block_m, padded_v], f32>
-  }
-
-  %inverse = tile.map %l : (!tile.tile<[block_m], f32>) -> !tile.tile<[block_m], f32> {
-  ^body(%sum: f32, %row: i32, %column: i32):
-    %none = arith.constant 0.0 : f32
-    %empty = arith.cmpf oeq, %sum, %none : f32
-    %unit = arith.constant 1.0 : f32
-    %ratio = arith.divf %unit, %sum : f32
-    %y = arith.select %empty, %none, %ratio : f32
+    %y = arith.select %is_first_part, %x, %lowest : f32
     tile.yield %y : f32
   }
-  %Y = tile.rescale %O by %inverse : !tile.tile<[block_m, padded_v], f32>, !tile.tile<[block_m], f32>
-  %L = tile.map %m, %l : (!tile.tile<[block_m], f32>, !tile.tile<[block_m], f32>) -> !tile.tile<[block_m], f32> {
-  ^body(%x: f32, %sum: f32, %row: i32, %column: i32):
-    %log = math.log %sum : f32 // of 0: -inf, and x is -inf too
-    %y = arith.addf %x, %log : f32
-    tile.yield %y : f32
+  %Y, %L = tile.finish %O, %m, %l factor %factor sink %z : !tile.tile<[block_m, padded_v], f32>, !tile.tile<[block_m], f32>, !tile.tile<[block_m], f32>
+  %is_single = arith.cmpi eq, %parts, %one : i32
+  scf.if %is_single {
+    %Yi = tile.convert %Y : !tile.tile<[block_m, padded_v], f32> -> !tile.tile<[block_m, padded_v], input>
+    tile.store %Yi, %o[%item] : !tile.tile<[block_m, padded_v], input>, !tile.view<[B, H, Sq, d_v], input>[!tile.block<query, block_m, heads>]
+    tile.store %L, %lse[%item] : !tile.tile<[block_m], f32>, !tile.view<[B, H, Sq], f32, contiguous>[!tile.block<query, block_m, heads>]
+  } else {
+    %queries = tile.extent "Sq" of_launch
+    %results = tile.block %first to %queries batch %slot head %head -> !tile.block<query, block_m, heads>
+    tile.store %Y, %o_parts[%results] : !tile.tile<[block_m, padded_v], f32>, !outputs[!tile.block<query, block_m, heads>]
+    tile.store %L, %lse_parts[%results] : !tile.tile<[block_m], f32>, !sums[!tile.block<query, block_m, heads>]
   }
-  %Yi = tile.convert %Y : !tile.tile<[block_m, padded_v], f32> -> !tile.tile<[block_m, padded_v], input>
-  tile.store %Yi, %o[%item] : !tile.tile<[block_m, padded_v], input>, !tile.view<[B, H, Sq, d_v], input>[!tile.block<query, block_m, heads>]
-  tile.store %L, %lse[%item] : !tile.tile<[block_m], f32>, !tile.view<[B, H, Sq], f32, contiguous>[!tile.block<query, block_m, heads>]
+  // The first slot of each sequence tells its number of slots, and where the further ones begin.
+  %rows_dealt = arith.extui %is_first_part : i1 to i32
+  scf.for %i = %zero to %two step %one : i32 {
+    %is_count = arith.cmpi eq, %i, %zero : i32
+    %value = arith.select %is_count, %parts, %begin : i32
+    %values = tile.map : () -> !tile.tile<[block_m], i32> {
+    ^body(%row: i32, %column: i32):
+      tile.yield %value : i32
+    }
+    %line = tile.block %zero to %rows_dealt batch %batch head %i -> !tile.block<query, block_m>
+    tile.store %values, %dealt[%line] : !tile.tile<[block_m], i32>, !tile.view<[B, 2, 1], i32>[!tile.block<query, block_m>]
+  }
+}
+
+// A work item owns one row. The rows of its tiles are the columns of the output, their columns 16 parts: so all threads
+// load, and parts come together instead of one after the other.
+tile.kernel @merge_parts<block_m, heads, workers, d_v, padded_v, input>(
+    workspace %o_parts: !outputs, workspace %lse_parts: !sums, workspace %dealt: !tile.view<[B, 2, 1], i32>,
+    out %o: !tile.view<[B, H, Sq, d_v], input>, optional %lse: !tile.view<[B, H, Sq], f32, contiguous>) {
+  %item = tile.work : !tile.block<query, 1>
+  %batch, %head, %kv_head, %position = tile.coordinates %item : !tile.block<query, 1>
+  %zero = arith.constant 0 : i32
+  %one = arith.constant 1 : i32
+  %columns = arith.constant 16 : i32
+  %parts = tile.read %dealt[%batch, %zero, %zero] : !tile.view<[B, 2, 1], i32> -> i32
+  %begin = tile.read %dealt[%batch, %one, %zero] : !tile.view<[B, 2, 1], i32> -> i32
+  %batches = tile.extent "B"
+  %further = arith.addi %batches, %begin : i32
+  %before = arith.subi %further, %one : i32 // of the second part's slot
+  %are_several = arith.cmpi sgt, %parts, %one : i32
+  scf.if %are_several {
+    %m0 = tile.constant 0xFF800000 : !tile.tile<[(padded_v ceildiv block_m) * block_m], f32> // -inf
+    %l0 = tile.constant 0.0 : !tile.tile<[(padded_v ceildiv block_m) * block_m], f32>
+    %O0 = tile.constant 0.0 : !tile.tile<[(padded_v ceildiv block_m) * block_m], f32>
+    %m, %l, %O = scf.for %p = %zero to %parts step %columns
+        iter_args(%m1 = %m0, %l1 = %l0, %O1 = %O0)
+        -> (!tile.tile<[(padded_v ceildiv block_m) * block_m], f32>, !tile.tile<[(padded_v ceildiv block_m) * block_m], f32>, !tile.tile<[(padded_v ceildiv block_m) * block_m], f32>) : i32 {
+      %left = arith.subi %parts, %p : i32
+      %last = arith.subi %left, %one : i32
+      %Lp = tile.map : () -> !tile.tile<[(padded_v ceildiv block_m) * block_m, 16], f32> {
+      ^body(%row: i32, %column: i32):
+        %lowest = arith.constant 0xFF800000 : f32
+        %is_part = arith.cmpi slt, %column, %left : i32
+        %held = arith.minsi %column, %last : i32
+        %part = arith.addi %p, %held : i32
+        %later = arith.addi %before, %part : i32
+        %is_first = arith.cmpi eq, %part, %zero : i32
+        %slot = arith.select %is_first, %batch, %later : i32
+        %x = tile.read %lse_parts[%slot, %head, %position] : !sums -> f32
+        %y = arith.select %is_part, %x, %lowest : f32
+        tile.yield %y : f32
+      }
+      %X = tile.map : () -> !tile.tile<[(padded_v ceildiv block_m) * block_m, 16], f32> {
+      ^body(%row: i32, %column: i32):
+        %held = arith.minsi %column, %last : i32
+        %part = arith.addi %p, %held : i32
+        %later = arith.addi %before, %part : i32
+        %is_first = arith.cmpi eq, %part, %zero : i32
+        %slot = arith.select %is_first, %batch, %later : i32
+        %x = tile.read %o_parts[%slot, %head, %position, %row] : !outputs -> f32
+        tile.yield %x : f32
+      }
+      %m2 = tile.reduce max %Lp from %m1 : !tile.tile<[(padded_v ceildiv block_m) * block_m, 16], f32> -> !tile.tile<[(padded_v ceildiv block_m) * block_m], f32>
+      // -inf less -inf is 0 here: no part had keys so far.
+      %alpha = tile.map %m1, %m2 : (!tile.tile<[(padded_v ceildiv block_m) * block_m], f32>, !tile.tile<[(padded_v ceildiv block_m) * block_m], f32>) -> !tile.tile<[(padded_v ceildiv block_m) * block_m], f32> {
+      ^body(%x: f32, %y: f32, %row: i32, %column: i32):
+        %same = arith.cmpf oeq, %x, %y : f32
+        %less = arith.subf %x, %y : f32
+        %unit = arith.constant 1.0 : f32
+        %power = math.exp %less : f32
+        %factor = arith.select %same, %unit, %power : f32
+        tile.yield %factor : f32
+      }
+      %W = tile.map %Lp, %m2 : (!tile.tile<[(padded_v ceildiv block_m) * block_m, 16], f32>, !tile.tile<[(padded_v ceildiv block_m) * block_m], f32>) -> !tile.tile<[(padded_v ceildiv block_m) * block_m, 16], f32> {
+      ^body(%x: f32, %y: f32, %row: i32, %column: i32):
+        %lowest = arith.constant 0xFF800000 : f32
+        %empty = arith.cmpf oeq, %x, %lowest : f32
+        %less = arith.subf %x, %y : f32
+        %none = arith.constant 0.0 : f32
+        %power = math.exp %less : f32
+        %weight = arith.select %empty, %none, %power : f32
+        tile.yield %weight : f32
+      }
+      %l2 = tile.map %l1, %alpha : (!tile.tile<[(padded_v ceildiv block_m) * block_m], f32>, !tile.tile<[(padded_v ceildiv block_m) * block_m], f32>) -> !tile.tile<[(padded_v ceildiv block_m) * block_m], f32> {
+      ^body(%x: f32, %a: f32, %row: i32, %column: i32):
+        %y = arith.mulf %x, %a : f32
+        tile.yield %y : f32
+      }
+      %l3 = tile.reduce add %W from %l2 : !tile.tile<[(padded_v ceildiv block_m) * block_m, 16], f32> -> !tile.tile<[(padded_v ceildiv block_m) * block_m], f32>
+      // What a part without keys left does not matter.
+      %Z = tile.map %X, %W : (!tile.tile<[(padded_v ceildiv block_m) * block_m, 16], f32>, !tile.tile<[(padded_v ceildiv block_m) * block_m, 16], f32>) -> !tile.tile<[(padded_v ceildiv block_m) * block_m, 16], f32> {
+      ^body(%x: f32, %w: f32, %row: i32, %column: i32):
+        %none = arith.constant 0.0 : f32
+        %empty = arith.cmpf oeq, %w, %none : f32
+        %weighted = arith.mulf %x, %w : f32
+        %y = arith.select %empty, %none, %weighted : f32
+        tile.yield %y : f32
+      }
+      %O2 = tile.map %O1, %alpha : (!tile.tile<[(padded_v ceildiv block_m) * block_m], f32>, !tile.tile<[(padded_v ceildiv block_m) * block_m], f32>) -> !tile.tile<[(padded_v ceildiv block_m) * block_m], f32> {
+      ^body(%x: f32, %a: f32, %row: i32, %column: i32):
+        %y = arith.mulf %x, %a : f32
+        tile.yield %y : f32
+      }
+      %O3 = tile.reduce add %Z from %O2 : !tile.tile<[(padded_v ceildiv block_m) * block_m, 16], f32> -> !tile.tile<[(padded_v ceildiv block_m) * block_m], f32>
+      scf.yield %m2, %l3, %O3 : !tile.tile<[(padded_v ceildiv block_m) * block_m], f32>, !tile.tile<[(padded_v ceildiv block_m) * block_m], f32>, !tile.tile<[(padded_v ceildiv block_m) * block_m], f32>
+    }
+    %sum = tile.total %l : !tile.tile<[(padded_v ceildiv block_m) * block_m], f32> -> !tile.tile<[(padded_v ceildiv block_m) * block_m], f32>
+    %product = tile.total %O : !tile.tile<[(padded_v ceildiv block_m) * block_m], f32> -> !tile.tile<[(padded_v ceildiv block_m) * block_m], f32>
+    %Y = tile.map %product, %sum : (!tile.tile<[(padded_v ceildiv block_m) * block_m], f32>, !tile.tile<[(padded_v ceildiv block_m) * block_m], f32>) -> !tile.tile<[(padded_v ceildiv block_m) * block_m], f32> {
+    ^body(%x: f32, %total: f32, %row: i32, %column: i32):
+      %none = arith.constant 0.0 : f32
+      %empty = arith.cmpf oeq, %total, %none : f32
+      %ratio = arith.divf %x, %total : f32
+      %y = arith.select %empty, %none, %ratio : f32
+      tile.yield %y : f32
+    }
+    %L = tile.map %m, %sum : (!tile.tile<[(padded_v ceildiv block_m) * block_m], f32>, !tile.tile<[(padded_v ceildiv block_m) * block_m], f32>) -> !tile.tile<[(padded_v ceildiv block_m) * block_m], f32> {
+    ^body(%x: f32, %total: f32, %row: i32, %column: i32):
+      %log = math.log %total : f32 // of 0: -inf, and x is -inf too
+      %y = arith.addf %x, %log : f32
+      tile.yield %y : f32
+    }
+    %Yi = tile.convert %Y : !tile.tile<[(padded_v ceildiv block_m) * block_m], f32> -> !tile.tile<[(padded_v ceildiv block_m) * block_m], input>
+    tile.store %Yi, %o[%item] : !tile.tile<[(padded_v ceildiv block_m) * block_m], input>, !tile.view<[B, H, Sq, d_v], input>[!tile.block<query, 1>]
+    tile.store %L, %lse[%item] : !tile.tile<[(padded_v ceildiv block_m) * block_m], f32>, !tile.view<[B, H, Sq], f32, contiguous>[!tile.block<query, 1>]
+  }
 }

@@ -128,7 +128,8 @@ private:
     Workspace workspace{name, {}, type};
     for (auto [axis, extent] : llvm::enumerate(view.getExtents())) {
       std::string text = prefixText(extent);
-      if (axis == 2 && view.getRank() >= 3 && !view.getContiguous())
+      bool isOfParts = isa<tile::ExtentExprAttr>(view.getExtents().front());
+      if (axis == 2 && view.getRank() >= 3 && !view.getContiguous() && !isOfParts)
         text = fmt::format("(* {0} (ceildiv {1} {0}))", workspacePositions, text);
       workspace.extents.push_back(Expression::parse(text).value());
     }

@@ -28,10 +28,11 @@ static bool expectedAtMost(const KernelSpecification &specification, int64_t len
 /// As many heads as leave the expected queries room in `blockM` rows: the rows that a head would
 /// leave empty then serve others that read the same keys.
 static int64_t headsFor(const KernelSpecification &specification, int64_t blockM) {
-  int64_t queries = fewQueriesOf(specification);
-  if (queries == 0 || specification.dropout)
+  int64_t queries = specification.expectedQueries;
+  if (queries == 0 || 2 * queries > blockM || specification.dropout)
     return 1;
-  return std::min<int64_t>(mostHeads, std::bit_floor(uint64_t(blockM / queries)));
+  int64_t places = std::bit_ceil(uint64_t(queries));
+  return std::min<int64_t>(mostHeads, std::bit_floor(uint64_t(blockM / places)));
 }
 
 /// Columns at most where a mask tests each block: beside what it reads and computes nothing of the
@@ -162,6 +163,10 @@ int64_t queryStagesFor(Schedule schedule, const KernelSpecification &specificati
 int64_t consumersFor(const KernelSpecification &specification, const VariantTraits &variant) {
   if (fewQueriesOf(specification) > 0)
     return 1;
+  // Of the third row of blocks of 192 rows, which three compute, 512 queries leave a third empty;
+  // blocks of 128 they fill.
+  if (specification.expectedQueries > 0 && specification.expectedQueries <= 512)
+    return 2;
   if (std::max(specification.headDimQk, specification.headDimV) > 128)
     return 2; // the registers, or with unequal widths the shared memory, of three hold too little
   // Few and often partial blocks, whose bookkeeping takes registers; as the rounds of a reduction

@@ -180,16 +180,30 @@ private:
   /// `blockOf`: the index and the kind of the block of an iteration.
   void emitLoop(Value low, Value high,
                 llvm::function_ref<std::pair<Value, Value>(OpBuilder &, Value)> blockOf) {
-    if (!loop.getPart().empty())
+    // Where a share is empty, an iteration that runs all the same has a block behind the columns'
+    // end, which the mask drops. Found blocks have no such one.
+    Value isEmpty, behind;
+    if (!loop.getPart().empty()) {
       std::tie(low, high) = shareOf(low, high);
+      if (!loop.getAmong()) {
+        Value columns =
+            tile::ExtentOp::create(builder, loc, builder.getI32Type(), isOfKeys() ? "Sk" : "Sq");
+        isEmpty = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::sge, low, high);
+        behind = add(arith::DivUIOp::create(builder, loc, columns, positions), one);
+      }
+    }
     auto newLoop = scf::ForOp::create(builder, loc, low, high, one, loop.getInit());
-    if (loop.getPart().empty() && loop->hasAttr(tile::dropsEmptyAttr))
+    if ((loop.getPart().empty() || isEmpty) && loop->hasAttr(tile::dropsEmptyAttr))
       newLoop->setAttr(tile::dropsEmptyAttr, builder.getUnitAttr());
     Block *body = newLoop.getBody();
     if (!body->empty() && body->back().hasTrait<OpTrait::IsTerminator>())
       body->back().erase(); // without carried values the builder has made one
     OpBuilder inner = OpBuilder::atBlockEnd(body);
     auto [index, partial] = blockOf(inner, newLoop.getInductionVar());
+    if (isEmpty) {
+      index = arith::SelectOp::create(inner, loc, isEmpty, behind, index);
+      partial = arith::OrIOp::create(inner, loc, isEmpty, partial);
+    }
     Value first = arith::MulIOp::create(inner, loc, index, positions);
     Value columns = tile::BlockOp::create(inner, loc, type, first, /*batch=*/Value(),
                                           /*head=*/Value(), loop.getRows());

@@ -8,6 +8,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "tile/Extents.h"
+#include "tile/TokenOrder.h"
 #include "transforms/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -240,6 +241,11 @@ private:
     }
     Value rows =
         tile::SequenceOp::create(builder, loc, item.getType(), item, from, ofQueries.count, needed);
+    if (isRagged && item.getDefiningOp<tile::WorkOp>() && !placedQueries.empty())
+      rows.getDefiningOp()->setAttr(
+          tile::tokenOrderAttr,
+          builder.getDenseI64ArrayAttr(
+              {cast<BlockArgument>(startsQ).getArgNumber(), placedQueries.front().getArgNumber()}));
 
     item.replaceUsesWithIf(rows, [](OpOperand &use) {
       return !isa<tile::CoordinatesOp, tile::SequenceOp, tile::LoadOp, tile::StoreOp,

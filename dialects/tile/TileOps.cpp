@@ -132,7 +132,17 @@ static LogicalResult verifyAccess(Operation *op, ViewType view, BlockType block,
                                 "columns, got "
                              << view;
   SmallVector<Attribute> expected = {block.getExtent()};
-  if (columns)
+  // Of a block of one row a tile of one extent has the columns, or in its first place the value.
+  bool isOneRow = !columns && tile.getRank() == 1 && staticExtent(block.getExtent()) == 1;
+  if (isOneRow) {
+    std::optional<int64_t> has = staticExtent(tile.getExtents()[0]), needs = 1;
+    if (view.getRank() == 4)
+      needs = staticExtent(view.getExtents()[3]);
+    if (has && needs && *has < *needs)
+      return op->emitOpError() << "the tile of this block of one row: expected at least the view's "
+                               << *needs << " columns, got " << *has;
+    expected = {tile.getExtents()[0]};
+  } else if (columns)
     expected.push_back(columns.getExtent());
   else if (view.getRank() == 4 && tile.getRank() == 2) {
     std::optional<int64_t> has = staticExtent(tile.getExtents()[1]),

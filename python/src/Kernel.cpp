@@ -23,6 +23,8 @@ struct Bucket {
 constexpr Bucket buckets[] = {
     {1, 0, 1, 0},             // decoding
     {32, 0, 8, 0},            // speculative decoding
+    {64, 0, 64, 0},           // a tree of guesses
+    {512, 0, 512, 0},         // chunks of a prompt behind its cache
     {2048, 2047, 2048, 1024}, // chunks of a prompt
     {2048, 8191, 2048, 4096},
     {2048, 0, 2048, 8192},

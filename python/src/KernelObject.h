@@ -14,7 +14,7 @@
 namespace tesela::python {
 
 /// How many buckets of lengths have a compilation of their own.
-constexpr int bucketCount = 8;
+constexpr int bucketCount = 10;
 
 /// A parameter of a launch.
 struct Slot {

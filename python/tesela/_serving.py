@@ -80,21 +80,36 @@ def framework_of(tensor: Any, name: str) -> Any:
     )
 
 
-_workers_of: dict[int, int] = {}
+_processors_of: dict[int, int] = {}
 
 
-def _workers(device: int) -> int:
-    """Work items that run at once: two thread blocks a multiprocessor, a thread of the host."""
-    found = _workers_of.get(device)
+def _processors(device: int) -> int:
+    """A GPU's multiprocessors, the host's threads."""
+    found = _processors_of.get(device)
     if found is None:
         kind = "host" if device == HOST else "cuda"
-        (processors,) = (
+        (count,) = (
             each["processors"]
             for each in _native.devices(kind)
             if device == HOST or each["index"] == device
         )
-        found = _workers_of.setdefault(device, processors * (1 if device == HOST else 2))
+        found = _processors_of.setdefault(device, count)
     return found
+
+
+def _workers(device: int, queries: int, pieces: int) -> int:
+    """Work items among which all keys are shared.
+
+    A GPU's multiprocessor runs two that have one row of blocks at once. Four times as many end
+    together although sequences differ; but no more than the pieces of 256 keys that there are.
+    """
+    processors = _processors(device)
+    if device == HOST or queries > 32:
+        return processors
+    times = 1
+    while times < 8 and times * processors < pieces:
+        times *= 2
+    return times * processors
 
 
 def axes(name: str, tensor: Any, expected: int, of: str) -> tuple[int, ...]:
@@ -125,6 +140,7 @@ class _Call:
         self.names: list[str] = ["q", "k", "v", "o", "lse"]
         self.tensors: list[Any] = []
         self.extents: list[tuple[str, int]] = []
+        self.batch = 0
         if isinstance(positions, str):
             if positions not in ("begin", "end"):
                 raise InvalidArgumentError(
@@ -213,7 +229,10 @@ class _Call:
         algorithm, bindings = "forward", tuple(self.bindings)
         if split:
             algorithm = "forward_in_parts"
-            bindings = (*bindings, f"workers={_workers(place.device)}")
+            kv_heads = k.shape[-2 if self.is_bshd else -3]
+            pieces = self.batch * kv_heads * -(-most_keys // 256)
+            workers = _workers(place.device, most_queries, pieces)
+            bindings = (*bindings, f"workers={workers}")
         values, constants = variant._arguments(parameters)
         framework.refuse_gradients((q, k, v, *values))
         head_dim_v = v.shape[-1]
@@ -315,7 +334,8 @@ def attention_ragged(
     (starts,) = axes("starts_q", starts_q, 1, "[B + 1]")
     call.add("starts_q", starts_q)
     call.add("starts_k", starts_q if starts_k is None else starts_k)
-    call.extents.append(("B", max(starts - 1, 0)))
+    call.batch = max(starts - 1, 0)
+    call.extents.append(("B", call.batch))
     call.add_scales(q, (k, v), (k_scale, v_scale))
     most_keys = most_queries if max_keys is None else int(max_keys)
     return call.launch(
@@ -394,7 +414,7 @@ def attention_paged(
             f"a page of k has {page} rows and one of v {v_shape[rows]}: both must have the same "
             "number of rows, one at least"
         )
-    _, pages = axes("table", table, 2, "[B, most pages of a sequence]")
+    call.batch, pages = axes("table", table, 2, "[B, most pages of a sequence]")
     call.bindings += ["keys=paged", f"page={page}"]
     call.add("table", table)
     call.add("lengths", lengths)

@@ -233,14 +233,17 @@ TEST(Templates, AGpuRefusesWhatItCannotLower) {
   EXPECT_TRUE(compile(specification).ok());
 }
 
-// Of an empty share of the blocks an overlapped loop would compute the first one all the same.
-TEST(Templates, OverlapIsRefusedForASplitLoop) {
+// Of an empty share of blocks that were found an overlapped loop would compute the first one all the
+// same; closed ranges have a block behind their end.
+TEST(Templates, OverlapIsRefusedForASplitLoopOfFoundBlocks) {
   KernelSpecification specification;
   specification.algorithm = "forward_in_parts";
   specification.bindings = {"workers=264"};
   specification.variantText = "attention causal() { mask = q >= k }";
   specification.target = {Target::Kind::cuda, 90};
   specification.schedule = "consumers = 2, overlap = true";
+  EXPECT_TRUE(compile(specification).ok());
+  specification.variantText = "attention documents(of: i32[B, Sk]) { mask = of[b, q] == of[b, k] }";
   Result<Artifact> artifact = compile(specification);
   ASSERT_FALSE(artifact.ok());
   EXPECT_NE(artifact.error().message().find("give the schedule overlap = false"), std::string::npos)

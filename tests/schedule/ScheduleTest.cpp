@@ -195,14 +195,17 @@ TEST(Schedule, FewQueriesShareTheirRows) {
         EXPECT_EQ(schedule.blockM, 64) << queries;
         EXPECT_EQ(schedule.heads, heads) << queries;
       }
-      for (int queries : {0, 33, 1000}) {
+      for (auto [queries, heads] : {std::pair(0, 1), {33, 2}, {64, 2}, {65, 1}, {1000, 1}}) {
         Schedule schedule = chosenForQueries(target, headDim, queries);
         EXPECT_GE(schedule.blockM, 128) << queries;
-        EXPECT_EQ(schedule.heads, 1) << queries;
+        EXPECT_EQ(schedule.heads, heads) << queries;
       }
     }
   EXPECT_EQ(chosenForQueries("sm_90", 128, 1).consumers, 1);
   EXPECT_EQ(chosenForQueries("sm_90", 256, 1).consumers, 1);
+  // Of 192 rows a chunk of 512 would leave a third of the last ones empty.
+  EXPECT_EQ(chosenForQueries("sm_90", 128, 512).consumers, 2);
+  EXPECT_EQ(chosenForQueries("sm_90", 128, 513).consumers, 3);
   EXPECT_TRUE(chosenForQueries("sm_90", 128, 1).text().find(", heads = 64") != std::string::npos);
   // More rows have room for more heads.
   EXPECT_TRUE(chosen("sm_90", 128, "consumers = 2, heads = 64").find(", heads = 64") !=

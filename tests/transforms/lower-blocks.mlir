@@ -144,7 +144,13 @@ tile.kernel @part(%low: i32, %high: i32, %p: i32, %n: i32) {
   // CHECK: %[[MORE:.*]] = arith.minui %p, %[[REST]]
   // CHECK: %[[BEFORE:.*]] = arith.addi %[[ALL]], %[[MORE]]
   // CHECK: %[[FROM:.*]] = arith.addi %[[FIRST]], %[[BEFORE]]
-  // CHECK: scf.for %{{.*}} = %[[FROM]] to
+  // Of an empty one an iteration that runs all the same has the block behind the end, which is partial.
+  // CHECK: %[[NONE:.*]] = arith.cmpi sge, %[[FROM]], %[[TO:.*]] : i32
+  // CHECK: %[[BEHIND:.*]] = arith.addi %{{.*}}, %{{.*}} : i32
+  // CHECK: scf.for %[[I:.*]] = %[[FROM]] to %[[TO]]
+  // CHECK: %[[BLOCK:.*]] = arith.select %[[NONE]], %[[BEHIND]], %[[I]]
+  // CHECK: arith.ori %[[NONE]]
+  // CHECK: arith.muli %[[BLOCK]]
   tile.blocks %keys, %partial of %rows : !tile.block<query, 64> -> !tile.block<key, 32> runs (%low, %high) part (%p, %n) {
     tile.yield
   }

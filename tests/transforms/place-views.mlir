@@ -37,6 +37,8 @@
 // RAGGED: %[[ANY:.*]] = arith.cmpi slt, %{{.*}}, %[[QUERIES]]
 // RAGGED: %[[NEEDED:.*]] = arith.select %[[ANY]], %[[KEYS]], %{{.*}}
 // RAGGED: %[[ROWS:.*]] = tile.sequence %[[ITEM]] from %[[FROM]] of %[[QUERIES]], %[[NEEDED]]
+// Its work items may be numbered by the tokens of %q, from the starts of %starts_q.
+// RAGGED-SAME: {tile.token_order = array<i64: 4, 0>}
 // RAGGED: %[[SHIFT:.*]] = arith.subi %[[START]], %[[FROM]]
 // RAGGED: %[[Q:.*]] = tile.ragged %q from %[[SHIFT]] : <[1, H, ?, 64], f16> -> <[B, H, Sq, 64], f16>
 // RAGGED: %[[LSE:.*]] = tile.ragged %lse from %[[SHIFT]] : <[1, H, ?], f32> -> <[B, H, Sq], f32>

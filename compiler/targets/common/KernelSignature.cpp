@@ -9,6 +9,7 @@
 #include "targets/common/ViewPlace.h"
 #include "tile/Extents.h"
 
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/ADT/STLExtras.h"
 
 using namespace mlir;
@@ -39,7 +40,7 @@ static Box boxOf(BlockArgument view, int64_t consumers) {
   Box box;
   for (Operation *user : accessesOf(view)) {
     auto store = dyn_cast<tile::StoreOp>(user);
-    if (store && store.getView() != view)
+    if (store && (store.getView() != view || store->getParentOfType<scf::IfOp>()))
       continue; // goes straight from the registers
     auto load = dyn_cast<tile::LoadOp>(user);
     auto types = user->getOperandTypes();
@@ -92,8 +93,7 @@ KernelSignature::KernelSignature(tile::KernelOp kernel) {
     add(Kind::data, name, 0, Type());
     // Numbers are read one by one, at indices that are clamped; other views by blocks of rows.
     bool isRead = isParameter || viewType.getElementType().isInteger() ||
-                  (!argument.use_empty() &&
-                   llvm::all_of(argument.getUsers(), llvm::IsaPred<tile::ReadOp, tile::CoversOp>));
+                  llvm::any_of(argument.getUsers(), llvm::IsaPred<tile::ReadOp>);
     int strides = viewType.getContiguous() ? 0 : viewType.getRank() - !isRead;
     for (int axis = 0; axis < strides; ++axis) {
       if (isRead) {
@@ -132,6 +132,8 @@ KernelSignature::KernelSignature(tile::KernelOp kernel) {
       continue;
     views_[argument.getArgNumber()].rowMap = slots_.size();
     add(Kind::tensorMap, name, 1, Type());
+    if (comeInEights(box.rows))
+      add(Kind::tensorMap, name, 8, Type());
   }
   if (schedule->persistent)
     add(Kind::counter, "", 0, Type());

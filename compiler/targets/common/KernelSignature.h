@@ -17,7 +17,7 @@
 //     another scalar                   the softmax scale (f32)
 //   then, where the schedule has consumers, for each view of rank 4 with 16 or 8 bits
 //     its tensor map, and the coordinate steps of batch and head (i32); where blocks may end inside
-//     the tensor, the tensor map of single rows
+//     the tensor, the tensor map of single rows, and that of eight rows where as many lie together
 //   then, where it is persistent, the address of the launch's counter
 //
 //===----------------------------------------------------------------------===//
@@ -37,8 +37,8 @@ struct ViewSlots {
   std::vector<unsigned> strides; ///< empty for a contiguous view
   /// By axis: all of what is read by its elements; of sequences and pages those that are `?`.
   std::vector<unsigned> extents;
-  unsigned tensorMap = 0;  ///< views with tensor maps only; the two steps follow it
-  unsigned rowMap = 0;     ///< the map of one row each, where blocks end inside the tensor
+  unsigned tensorMap = 0; ///< views with tensor maps only; the two steps follow it
+  unsigned rowMap = 0; ///< of one row each, where blocks end inside the tensor; that of 8 follows
   bool isOptional = false; ///< its address may be 0: then nothing is stored, and 0 is loaded
 };
 

@@ -30,7 +30,8 @@ bool isReadByRows(tile::LoadOp load);
 bool isColumnsOfWorkspace(tile::LoadOp load);
 
 /// A workspace [B, H, Sq] or [B, H, Sq, D] that is not `contiguous` has memory for a multiple of
-/// these positions of each head. No kernel reads those behind the last query.
+/// these positions of each head. No kernel reads those behind the last query. One whose first axis
+/// is computed, as that of parts is, has no more than it says, and its rows in order.
 inline constexpr int64_t workspacePositions = 128;
 
 } // namespace tesela

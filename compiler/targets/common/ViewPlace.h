@@ -31,6 +31,10 @@ bool endsInside(mlir::Value view, tile::BlockType block);
 /// or what a page and a block share.
 int64_t rowsTogether(mlir::Value view, tile::BlockType block);
 
+/// Whether of so many rows those that exist are copied eight at a time, and the last ones one by
+/// one.
+inline bool comeInEights(int64_t rowsTogether) { return rowsTogether > 8 && rowsTogether % 8 == 0; }
+
 /// The ops that load, store or read through `view`, an argument of a kernel, or what is made of it.
 llvm::SmallVector<mlir::Operation *> accessesOf(mlir::Value view);
 

@@ -96,6 +96,11 @@ LogicalResult KernelLowering::lowerOperation(Operation &op) {
                                                   *tile::staticExtent(op.getWorkers())));
         return success();
       })
+      .Case([&](tile::WorkItemsOp count) {
+        scalars_.map(count.getCount(), emitWorkItems(builder_, builder_.getLoc(), extents_,
+                                                     cast<tile::BlockType>(count.getRows())));
+        return success();
+      })
       .Case([&](tile::SequenceOp sequence) {
         blocks_[sequence.getBlock()] = emitSequence(
             builder_, builder_.getLoc(), blocks_.lookup(sequence.getRows()),

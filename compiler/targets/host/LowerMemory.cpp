@@ -253,7 +253,7 @@ void KernelLowering::lowerStore(tile::StoreOp op) {
   const TileStorage &tile = storageOf(op.getTile());
   Type element = op.getView().getType().getElementType();
   bool rowValues = op.getView().getType().getRank() == 3;
-  int64_t rows = rowValues ? tile.columns : tile.rows;
+  int64_t rows = rowValues ? std::min(tile.columns, op.getBlock().getType().getRows()) : tile.rows;
   int64_t columns = rowValues ? 1 : tile.columns;
   int64_t width = unit_.widthFor(columns);
   int64_t has = columnsOfView(op.getView(), columns), whole = has / width * width;

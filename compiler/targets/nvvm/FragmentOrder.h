@@ -14,6 +14,9 @@
 // go to memory in 16 bytes a thread without a bank conflict, and a tile of 64 rows is one piece of
 // memory: the copy engine adds 16 KB in one operation. In row order it needs one for each row.
 //
+// A workspace whose first axis is computed, as that of parts is, has its rows in order: work items
+// of other rows than those that wrote it read it.
+//
 // The position axis of the workspace is a multiple of `workspacePositions` (LoadUses.h), so that
 // the last piece is whole, too. D is a multiple of 8.
 //
@@ -39,7 +42,7 @@ inline bool isInFragmentOrder(mlir::Value view) {
                          : tile::KernelOp();
   auto type = llvm::dyn_cast<tile::ViewType>(view.getType());
   return kernel && type && type.getRank() == 4 && type.getElementType().isF32() &&
-         !type.getContiguous() &&
+         !type.getContiguous() && !llvm::isa<tile::ExtentExprAttr>(type.getExtents().front()) &&
          kernel.getArgumentRole(argument.getArgNumber()) == tile::Role::Workspace;
 }
 

@@ -101,8 +101,10 @@ SmallVector<Type> KernelLowering::typesOf(Type type) {
   if (isa<pipe::ColumnsAttr>(tile.getEncoding()))
     return SmallVector<Type>(tile.getExtent(1) / 4, element);
   FragmentShape shape(tile, warps);
-  if (isa<pipe::RowsAttr>(tile.getEncoding()))
-    return SmallVector<Type>(shape.rows(), element);
+  if (isa<pipe::RowsAttr>(tile.getEncoding())) {
+    bool isWhole = element.isF32() || element.isInteger(32);
+    return SmallVector<Type>(shape.rows(), isWhole ? element : Type(builder.getI32Type()));
+  }
   if (element.isInteger(1))
     return SmallVector<Type>(shape.words(), builder.getI32Type());
   if (element.isF32() || element.isInteger(32))
@@ -237,9 +239,11 @@ LogicalResult KernelLowering::lower(Operation *op) {
       .Case([&](tile::WorkOp work) {
         Value item = work.getItem() ? valueOf(work.getItem())
                                     : NVVM::BlockIdXOp::create(builder, loc, builder.getI32Type());
-        BlockCoordinates block = emitWork(builder, loc, item, extents(), work.getBlock().getType(),
-                                          kernel.getScheduleAttr()->groupKeys);
-        setBlock(work.getBlock(), block);
+        tile::BlockType type = work.getBlock().getType();
+        bool isOfTokens = work.getItem() && tokenOrder().first;
+        setBlock(work.getBlock(), isOfTokens ? tokenWork(item, type)
+                                             : emitWork(builder, loc, item, extents(), type,
+                                                        kernel.getScheduleAttr()->groupKeys));
         return success();
       })
       .Case([&](tile::WorkSlotsOp work) {
@@ -271,8 +275,9 @@ LogicalResult KernelLowering::lower(Operation *op) {
       // What they say of memory is asked where it is accessed.
       .Case<tile::RaggedOp, tile::PagedOp>([](auto) { return success(); })
       .Case([&](tile::WorkItemsOp count) {
-        values[count] = {
-            emitWorkItems(builder, loc, extents(), cast<tile::BlockType>(count.getRows()))};
+        auto rows = cast<tile::BlockType>(count.getRows());
+        values[count] = {tokenOrder().first ? tokenItems(rows)
+                                            : emitWorkItems(builder, loc, extents(), rows)};
         return success();
       })
       .Case([&](tile::FindBlocksOp find) { return lowerFindBlocks(find); })

@@ -9,7 +9,8 @@
 //   !tile.tile, #pipe.accumulator   f32, i32: one a register; 16 bits: a pair in each i32;
 //                                   i1: the words of each row that the lane holds (ColumnWords.h)
 //   !tile.tile, #pipe.operand       a pair in each i32
-//   !tile.tile, #pipe.rows          one f32 or i32 a row that the lane holds
+//   !tile.tile, #pipe.rows          one f32 or i32 a row that the lane holds; 16 bits: in the lower
+//                                   half of an i32
 //   !tile.tile, #pipe.columns       one f32 a column that the lane holds
 //   !tile.tile, #pipe.shared        the i32 address of the stage in shared memory
 //   !tile.block                     batch, head, first, limit, other (i32)
@@ -121,6 +122,8 @@ private:
   /// tile.store, or tile.accumulate if `adds`.
   void lowerRegisterStore(mlir::Value tile, mlir::TypedValue<tile::ViewType> view,
                           mlir::TypedValue<tile::BlockType> block, bool adds);
+  void lowerColumnsStore(mlir::Value tile, mlir::TypedValue<tile::ViewType> view,
+                         mlir::TypedValue<tile::BlockType> block);
   void lowerLoad(tile::LoadOp op);
 
   // LowerFragments.cpp: workspaces in fragment order (FragmentOrder.h)
@@ -209,6 +212,12 @@ private:
                            mlir::Value row);
   /// Sets thread, lane, warp, and what follows from them.
   void numberThreads(mlir::Value threadOfRole);
+
+  // TokenOrder.cpp: the work map where sequences lie one after the other
+  /// Their starts and the view that has their tokens; null where the work map is the usual one.
+  std::pair<mlir::BlockArgument, mlir::BlockArgument> tokenOrder();
+  mlir::Value tokenItems(tile::BlockType rows);
+  BlockCoordinates tokenWork(mlir::Value item, tile::BlockType rows);
 
   // FindBlocks.cpp
   class Finder;

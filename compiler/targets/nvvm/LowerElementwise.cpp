@@ -131,6 +131,12 @@ void KernelLowering::lowerConvertElements(tile::ConvertOp op) {
     return;
   }
   Values pairs;
+  if (cast<tile::TileType>(op.getType()).getRank() == 1) { // a register each
+    for (Value value : elements)
+      pairs.push_back(packPair(element, value, value));
+    values[op] = pairs;
+    return;
+  }
   for (size_t index = 0; index < elements.size(); index += 2)
     pairs.push_back(packPair(element, elements[index], elements[index + 1]));
   values[op] = pairs;

@@ -422,6 +422,37 @@ void KernelLowering::lowerLoad(tile::LoadOp op) {
   values[op] = results;
 }
 
+/// A tile of one extent has the columns of a block's one row: the first lane of four stores.
+void KernelLowering::lowerColumnsStore(Value tile, TypedValue<tile::ViewType> view,
+                                       TypedValue<tile::BlockType> blockValue) {
+  FragmentShape shape = shapeOf(tile);
+  BlockCoordinates block = blockOf(blockValue);
+  Type element = view.getType().getElementType();
+  int64_t columns = *view.getType().getStaticExtent(3);
+  Value stores =
+      arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, block.first, block.limit);
+  Value isFirst =
+      arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, firstColumn, constant(0));
+  stores = arith::AndIOp::create(builder, loc, stores, isFirst);
+  if (Value passed = isPassed(view))
+    stores = arith::AndIOp::create(builder, loc, stores, passed);
+  Value target = advance(blockAddress(view, block, element), element, wide(firstRow));
+  for (auto [index, value] : llvm::enumerate(valuesOf(tile))) {
+    int64_t first = shape.firstRow(index / 2) + 8 * (index % 2);
+    Value hasColumn = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, firstRow,
+                                            constant(columns - first));
+    auto branch =
+        scf::IfOp::create(builder, loc, arith::AndIOp::create(builder, loc, stores, hasColumn),
+                          /*withElseRegion=*/false);
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(branch.thenBlock());
+    Value stored = value;
+    if (int64_t bits = element.getIntOrFloatBitWidth(); bits < 32)
+      stored = arith::TruncIOp::create(builder, loc, builder.getIntegerType(bits), stored);
+    LLVM::StoreOp::create(builder, loc, stored, advance(target, element, constant(first, 64)));
+  }
+}
+
 /// What goes straight from the registers of its fragment: a row slice, where the first lane of four
 /// stores and rows of one head lie side by side; what has two extents in pairs of the columns that
 /// the view has.
@@ -429,6 +460,8 @@ void KernelLowering::lowerRegisterStore(Value tile, TypedValue<tile::ViewType> v
                                         TypedValue<tile::BlockType> blockValue, bool adds) {
   if (isInFragmentOrder(viewValue))
     return lowerFragmentStore(tile, viewValue, blockValue, adds);
+  if (cast<tile::TileType>(tile.getType()).getRank() == 1 && viewValue.getType().getRank() == 4)
+    return lowerColumnsStore(tile, viewValue, blockValue);
   FragmentShape shape = shapeOf(tile);
   Value firstRow = ptx().pinned(this->firstRow), firstColumn = ptx().pinned(this->firstColumn);
   const Values &registers = valuesOf(tile);
@@ -451,7 +484,10 @@ void KernelLowering::lowerRegisterStore(Value tile, TypedValue<tile::ViewType> v
       arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, firstColumn, constant(0));
   if (Value passed = isPassed(viewValue))
     isFirst = arith::AndIOp::create(builder, loc, isFirst, passed);
-  Value rowsLeft = arith::SubIOp::create(builder, loc, block.limit, add(block.first, firstRow));
+  Value rowsLeft = arith::SubIOp::create(builder, loc, block.limit, block.first);
+  if (blockValue.getType().getRows() == 1) // of a larger tile
+    rowsLeft = arith::MinSIOp::create(builder, loc, rowsLeft, constant(1));
+  rowsLeft = arith::SubIOp::create(builder, loc, rowsLeft, firstRow);
   for (int64_t strip = 0; strip < shape.strips; ++strip)
     for (int64_t half = 0; half < 2; ++half) {
       int64_t row = shape.firstRow(strip) + 8 * half;

@@ -224,9 +224,9 @@ void KernelLowering::lowerFill(pipe::FillOp op) {
   });
 }
 
-/// Rows that lie together come in one copy, if all exist; those at the end of a sequence one by
-/// one. A row that does not exist is asked for in front of the tensor, where the copy engine finds
-/// zeros.
+/// Rows that lie together come in one copy, if all exist; those at the end of a sequence eight at a
+/// time, and the last ones one by one. A row that does not exist is asked for in front of the
+/// tensor, where the copy engine finds zeros.
 void KernelLowering::fillToTheEnd(pipe::FillOp op, Value target, Value barrier) {
   auto buffer = op.getBuffer().getType();
   Value view = op.getView();
@@ -261,21 +261,35 @@ void KernelLowering::fillToTheEnd(pipe::FillOp op, Value target, Value barrier) 
   };
   Value existing = arith::SubIOp::create(builder, loc, block.limit, block.first);
   int64_t together = rowsTogether(view, op.getBlock().getType());
-  forRows(constant(0), constant(buffer.getRows()), together, [&](Value row) {
-    auto compare = [&](arith::CmpIPredicate predicate, Value a, Value b) -> Value {
-      return arith::CmpIOp::create(builder, loc, predicate, a, b);
-    };
-    Value end = add(row, constant(together));
+  auto compare = [&](arith::CmpIPredicate predicate, Value a, Value b) -> Value {
+    return arith::CmpIOp::create(builder, loc, predicate, a, b);
+  };
+  // `count` rows from `row` on by `map`, if all of them exist or none; else as `rest` has them.
+  auto forAlike = [&](Value row, int64_t count, Value map,
+                      llvm::function_ref<void(Value end)> rest) {
+    Value end = add(row, constant(count));
     Value isInside = compare(arith::CmpIPredicate::sle, end, existing);
     Value isBehind = compare(arith::CmpIPredicate::sge, row, existing);
     Value isAlike = arith::OrIOp::create(builder, loc, isInside, isBehind);
     auto branch = scf::IfOp::create(builder, loc, isAlike, /*withElseRegion=*/true);
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointToStart(branch.thenBlock());
-    copy(slots[parts.tensorMap], row, isInside);
+    copy(map, row, isInside);
     builder.setInsertionPointToStart(branch.elseBlock());
+    rest(end);
+  };
+  auto oneByOne = [&](Value row, Value end) {
     forRows(row, end, 1, [&](Value each) {
       copy(slots[parts.rowMap], each, compare(arith::CmpIPredicate::slt, each, existing));
+    });
+  };
+  forRows(constant(0), constant(buffer.getRows()), together, [&](Value row) {
+    forAlike(row, together, slots[parts.tensorMap], [&](Value end) {
+      if (!comeInEights(together))
+        return oneByOne(row, end);
+      forRows(row, end, 8, [&](Value first) {
+        forAlike(first, 8, slots[parts.rowMap + 1], [&](Value last) { oneByOne(first, last); });
+      });
     });
   });
 }

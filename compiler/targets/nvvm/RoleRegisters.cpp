@@ -12,8 +12,9 @@ namespace {
 /// what the warpgroups enter with; a producer of 24 beside two consumers of 240 spills the
 /// coordinates of wide heads.
 constexpr std::pair<int64_t, int64_t> registersOf[] = {{0, 0}, {56, 256}, {40, 232}, {32, 160}};
-/// Of one consumer that widens what it multiplies: two thread blocks a multiprocessor, so that
-/// products of one run beside the other's widening. With wide heads the sums take more.
+/// Of one consumer that has one work item and products of few columns: two thread blocks a
+/// multiprocessor, so that one loads while the other begins or ends. With wide heads the sums take
+/// more, and the buffers leave no room.
 constexpr std::pair<int64_t, int64_t> registersOfTwo = {56, 200};
 constexpr int64_t columnsOfTwo = 128;
 constexpr int64_t leanProducer = 24; ///< the fewest that setmaxnreg takes
@@ -33,17 +34,15 @@ constexpr std::pair<int64_t, int64_t> registersOfLongFinder[] = {
     {0, 0}, {120, 256}, {120, 192}, {32, 160}};
 constexpr int64_t opsOfLongFinder = 700;
 
-/// Whether it widens tiles between products of few columns, and has one work item a thread block.
+/// Whether two thread blocks fit a multiprocessor. A finder takes the registers that this needs.
 bool isOneOfTwo(pipe::RolesOp roles, tile::ScheduleAttr schedule) {
-  bool widens = false, isNarrow = schedule->consumers == 1 && !schedule->persistent;
+  bool isNarrow = schedule->consumers == 1 && !schedule->persistent && roles.getFinder().empty();
   roles->getParentOfType<tile::KernelOp>().walk([&](mlir::Operation *op) {
-    if (auto write = llvm::dyn_cast<pipe::WriteOp>(op))
-      widens |= llvm::isa<pipe::SharedAttr>(
-          llvm::cast<tile::TileType>(write.getTile().getType()).getEncoding());
-    if (auto dot = llvm::dyn_cast<tile::DotOp>(op))
-      isNarrow &= llvm::cast<tile::TileType>(dot.getType()).getExtent(1) <= columnsOfTwo;
+    if (llvm::isa<tile::DotOp, pipe::DotStartOp>(op))
+      isNarrow &=
+          llvm::cast<tile::TileType>(op->getResult(0).getType()).getExtent(1) <= columnsOfTwo;
   });
-  return widens && isNarrow;
+  return isNarrow;
 }
 
 } // namespace

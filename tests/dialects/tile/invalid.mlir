@@ -673,6 +673,15 @@ tile.kernel @missing() attributes {schedule = #tile.schedule<block_m = 64, block
 
 // -----
 
+tile.kernel @columns_of_a_row(%v: !tile.view<[?, ?, ?, 72], f32>) {
+  %b = tile.work : !tile.block<query, 1>
+  %x = tile.constant 0.0 : !tile.tile<[64], f32>
+  // expected-error @+1 {{the tile of this block of one row: expected at least the view's 72 columns, got 64}}
+  tile.store %x, %v[%b] : !tile.tile<[64], f32>, !tile.view<[?, ?, ?, 72], f32>[!tile.block<query, 1>]
+}
+
+// -----
+
 tile.kernel @random_numbers(%i: i32) {
   // expected-error @+1 {{expected a tile of i1 of two extents, got '!tile.tile<[16, 16], f32>'}}
   %t = tile.bernoulli %i, %i from %i, %i, %i, %i at %i, %i : !tile.tile<[16, 16], f32>

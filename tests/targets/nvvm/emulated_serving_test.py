@@ -21,7 +21,7 @@ from ptx_emulator import Emulator, from_bf16, to_bf16
 TESELA = ""
 BASE = 1 << 20
 H, HKV, DIM = 4, 2, 64
-MOST_QUERIES, MOST_KEYS = 80, 160
+MOST_QUERIES, MOST_KEYS = 80, 1200
 LEAST, MOST = -(2**31), 2**31 - 1
 NAN = np.float32(np.nan)
 VIEW = re.compile(r"(in|out|optional|workspace) %(\w+): !tile\.view<\[([^\]]*)\], (\w+)(, contiguous)?>")
@@ -70,8 +70,7 @@ class Launch:
     def run(self, text, algorithm, bindings, schedule, workspaces=None):
         tile = emit(text, "tile", algorithm, bindings, schedule)
         ptx = emit(text, "ptx", algorithm, bindings, schedule)
-        for name, shape in (workspaces or {}).items():
-            self.tensors[name] = np.full(shape, NAN)
+        self.tensors |= workspaces or {}
         memory, address = bytearray(b"\xff" * 4096), {}
         for name, values in self.tensors.items():
             memory.extend(b"\xff" * (-len(memory) % 256))
@@ -80,20 +79,24 @@ class Launch:
         memory = np.frombuffer(bytes(memory), np.uint8).copy()
         for kernel in re.findall(r"tile\.kernel @(\w+)\(", tile):
             header = tile[tile.index(f"tile.kernel @{kernel}(") :]
+            body = header[: header.index("tile.kernel @", 1) if "tile.kernel @" in header[1:] else None]
             header = header[: header.index("attributes")]
+            read = set(re.findall(r"tile\.read %(\w+)\[", body))
             choices = re.search(r"#tile\.schedule<([^>]*)>", tile[tile.index(f"tile.kernel @{kernel}(") :]).group(1)
             block_m, warps, heads = (
                 int(found.group(1)) if (found := re.search(rf"\b{name} = (\d+)", choices)) else 1
                 for name in ("block_m", "warps", "heads")
             )
-            self.run_kernel(ptx, kernel, header, address, memory, block_m // heads, warps, heads, bindings)
+            if kernel == "merge_parts":  # a work item a row
+                block_m = heads = 1
+            self.run_kernel(ptx, kernel, header, read, address, memory, block_m // heads, warps, heads, bindings)
         for name, values in self.tensors.items():
             first, order = address[name] - BASE, order_of(values)
             read = memory[first : first + values.nbytes].view(values.dtype)
             read = read.reshape([values.shape[axis] for axis in order])
             self.tensors[name] = read.transpose(np.argsort(order))
 
-    def run_kernel(self, ptx, kernel, header, address, memory, positions, warps, heads, bindings):
+    def run_kernel(self, ptx, kernel, header, read, address, memory, positions, warps, heads, bindings):
         parameters = [self.batch, H, HKV, MOST_QUERIES, MOST_KEYS]
         for argument in re.findall(r"(?:\w+ )?%[\w$]+: (?:f32|!tile\.view<[^>]*>)", header):
             found = VIEW.match(argument)
@@ -106,7 +109,7 @@ class Launch:
             strides = [stride // values.itemsize for stride in values.strides]
             if contiguous:
                 continue
-            if element == "i32" or name.endswith("_scale"):  # read by elements
+            if element == "i32" or name in read:
                 for extent, stride in zip(values.shape, strides):
                     parameters += [extent, stride]
                 continue
@@ -152,9 +155,12 @@ def workspaces(batch, bindings, block_m, heads):
     positions = block_m // heads
     blocks, packs = -(-MOST_QUERIES // positions), HKV * -(-(H // HKV) // heads)
     workers = int(bindings[0][8:])
-    rows = -(-(blocks * block_m) // 128) * 128
-    shape = (batch + -(-workers // (blocks * packs)), packs, rows)
-    return {"o_parts": (*shape, DIM), "lse_parts": shape}
+    shape = (batch + -(-workers // (blocks * packs)), H, MOST_QUERIES)
+    return {
+        "o_parts": np.full((*shape, DIM), NAN),
+        "lse_parts": np.full(shape, NAN),
+        "dealt": np.full((batch, 2, 128), -(2**31), np.int32),
+    }
 
 
 class Serving(unittest.TestCase):
@@ -214,6 +220,13 @@ class Serving(unittest.TestCase):
                 self.ragged(lengths, text, keeps, algorithm, own)
         self.ragged(lengths, *WINDOW, "forward_in_parts", ("workers=90",), BLOCKS + ", heads = 2",
                     heads=2)
+
+    def test_several_parts(self):
+        lengths = [(1, 40, 39), (1, 1100, 1099), (0, 700, 0), (3, 300, 297), (70, 650, 580), (2, 0, 0)]
+        for workers in (90, 7):
+            self.ragged(lengths, *CAUSAL, "forward_in_parts", (f"workers={workers}",))
+        for text, keeps in (FULL, WINDOW):
+            self.ragged(lengths, text, keeps, "forward_in_parts", ("workers=90",), BLOCKS + ", heads = 2", heads=2)
 
     def pages(self, page, text, keeps, algorithm, own):
         lengths = [150, 0, 64, 37]

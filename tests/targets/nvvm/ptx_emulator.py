@@ -235,10 +235,11 @@ class Emulator:
 
     def do_st(self, i):
         space = "shared" if "shared" in i.parts else "global"
-        address = self.addresses(i.operands[0])
+        address, size = self.addresses(i.operands[0]), min(int(i.type[1:]) // 8, 4)
         for number, operand in enumerate(i.operands[1].strip("{}").split(",")):
-            memory, index = self.place(space, address + 4 * number, 4, self.active)
-            memory[index[self.active]] = self.spread(self.value(operand.strip()))[self.active]
+            memory, index = self.place(space, address + size * number, size, self.active)
+            value = self.spread(self.value(operand.strip()))
+            memory[index[self.active]] = value.astype(memory.dtype)[self.active]
 
     def do_atom(self, i):
         """Additions to global memory, of which nobody reads what was there before."""
