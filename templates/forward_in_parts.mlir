@@ -51,11 +51,16 @@ tile.kernel @forward_parts<block_m, block_n, heads, workers, d_qk, d_v, padded_q
   %word = arith.constant 32 : i64
   %inverse = arith.addi %inverse_wide, %one_wide : i64
   // Slot b is the first one of sequence b; what further ones sequences have lies behind, in their order. These come first:
-  // such sequences are the long ones.
+  // such sequences are the long ones. Of few sequences they come last: what is left over then finds all multiprocessors
+  // at work, and takes none from a share.
   %behind = arith.addi %place, %batches : i32
   %within = arith.subi %place, %more : i32
   %is_behind = arith.cmpi slt, %within, %zero : i32
-  %slot = arith.select %is_behind, %behind, %within : i32
+  %behind_first = arith.select %is_behind, %behind, %within : i32
+  %four = arith.constant 4 : i32
+  %fourfold = arith.muli %batches, %four : i32
+  %are_few = arith.cmpi sle, %fourfold, %more : i32
+  %slot = arith.select %are_few, %place, %behind_first : i32
   %further = arith.subi %slot, %batches : i32
   %is_further = arith.cmpi sge, %further, %zero : i32
   %likely = arith.select %is_further, %zero, %slot : i32
@@ -158,8 +163,8 @@ tile.kernel @forward_parts<block_m, block_n, heads, workers, d_qk, d_v, padded_q
   }
 }
 
-// A work item owns one row. The rows of its tiles are the columns of the output, their columns 16 parts: so all threads
-// load, and parts come together instead of one after the other.
+// A work item owns one row. The rows of its tiles are the columns of the output, their columns parts: so all threads load,
+// and 16 parts of 64 rows a block, or 8 of more, come together instead of one after the other.
 tile.kernel @merge_parts<block_m, heads, workers, d_v, padded_v, input>(
     workspace %o_parts: !outputs, workspace %lse_parts: !sums, workspace %dealt: !tile.view<[B, 2, 1], i32>,
     out %o: !tile.view<[B, H, Sq, d_v], input>, optional %lse: !tile.view<[B, H, Sq], f32, contiguous>) {
@@ -167,7 +172,7 @@ tile.kernel @merge_parts<block_m, heads, workers, d_v, padded_v, input>(
   %batch, %head, %kv_head, %position = tile.coordinates %item : !tile.block<query, 1>
   %zero = arith.constant 0 : i32
   %one = arith.constant 1 : i32
-  %columns = arith.constant 16 : i32
+  %columns = tile.number (128 ceildiv block_m) * 8
   %parts = tile.read %dealt[%batch, %zero, %zero] : !tile.view<[B, 2, 1], i32> -> i32
   %begin = tile.read %dealt[%batch, %one, %zero] : !tile.view<[B, 2, 1], i32> -> i32
   %batches = tile.extent "B"
@@ -183,7 +188,7 @@ tile.kernel @merge_parts<block_m, heads, workers, d_v, padded_v, input>(
         -> (!tile.tile<[(padded_v ceildiv block_m) * block_m], f32>, !tile.tile<[(padded_v ceildiv block_m) * block_m], f32>, !tile.tile<[(padded_v ceildiv block_m) * block_m], f32>) : i32 {
       %left = arith.subi %parts, %p : i32
       %last = arith.subi %left, %one : i32
-      %Lp = tile.map : () -> !tile.tile<[(padded_v ceildiv block_m) * block_m, 16], f32> {
+      %Lp = tile.map : () -> !tile.tile<[(padded_v ceildiv block_m) * block_m, (128 ceildiv block_m) * 8], f32> {
       ^body(%row: i32, %column: i32):
         %lowest = arith.constant 0xFF800000 : f32
         %is_part = arith.cmpi slt, %column, %left : i32
@@ -196,7 +201,7 @@ tile.kernel @merge_parts<block_m, heads, workers, d_v, padded_v, input>(
         %y = arith.select %is_part, %x, %lowest : f32
         tile.yield %y : f32
       }
-      %X = tile.map : () -> !tile.tile<[(padded_v ceildiv block_m) * block_m, 16], f32> {
+      %X = tile.map : () -> !tile.tile<[(padded_v ceildiv block_m) * block_m, (128 ceildiv block_m) * 8], f32> {
       ^body(%row: i32, %column: i32):
         %held = arith.minsi %column, %last : i32
         %part = arith.addi %p, %held : i32
@@ -206,7 +211,7 @@ tile.kernel @merge_parts<block_m, heads, workers, d_v, padded_v, input>(
         %x = tile.read %o_parts[%slot, %head, %position, %row] : !outputs -> f32
         tile.yield %x : f32
       }
-      %m2 = tile.reduce max %Lp from %m1 : !tile.tile<[(padded_v ceildiv block_m) * block_m, 16], f32> -> !tile.tile<[(padded_v ceildiv block_m) * block_m], f32>
+      %m2 = tile.reduce max %Lp from %m1 : !tile.tile<[(padded_v ceildiv block_m) * block_m, (128 ceildiv block_m) * 8], f32> -> !tile.tile<[(padded_v ceildiv block_m) * block_m], f32>
       // -inf less -inf is 0 here: no part had keys so far.
       %alpha = tile.map %m1, %m2 : (!tile.tile<[(padded_v ceildiv block_m) * block_m], f32>, !tile.tile<[(padded_v ceildiv block_m) * block_m], f32>) -> !tile.tile<[(padded_v ceildiv block_m) * block_m], f32> {
       ^body(%x: f32, %y: f32, %row: i32, %column: i32):
@@ -217,7 +222,7 @@ tile.kernel @merge_parts<block_m, heads, workers, d_v, padded_v, input>(
         %factor = arith.select %same, %unit, %power : f32
         tile.yield %factor : f32
       }
-      %W = tile.map %Lp, %m2 : (!tile.tile<[(padded_v ceildiv block_m) * block_m, 16], f32>, !tile.tile<[(padded_v ceildiv block_m) * block_m], f32>) -> !tile.tile<[(padded_v ceildiv block_m) * block_m, 16], f32> {
+      %W = tile.map %Lp, %m2 : (!tile.tile<[(padded_v ceildiv block_m) * block_m, (128 ceildiv block_m) * 8], f32>, !tile.tile<[(padded_v ceildiv block_m) * block_m], f32>) -> !tile.tile<[(padded_v ceildiv block_m) * block_m, (128 ceildiv block_m) * 8], f32> {
       ^body(%x: f32, %y: f32, %row: i32, %column: i32):
         %lowest = arith.constant 0xFF800000 : f32
         %empty = arith.cmpf oeq, %x, %lowest : f32
@@ -232,9 +237,9 @@ tile.kernel @merge_parts<block_m, heads, workers, d_v, padded_v, input>(
         %y = arith.mulf %x, %a : f32
         tile.yield %y : f32
       }
-      %l3 = tile.reduce add %W from %l2 : !tile.tile<[(padded_v ceildiv block_m) * block_m, 16], f32> -> !tile.tile<[(padded_v ceildiv block_m) * block_m], f32>
+      %l3 = tile.reduce add %W from %l2 : !tile.tile<[(padded_v ceildiv block_m) * block_m, (128 ceildiv block_m) * 8], f32> -> !tile.tile<[(padded_v ceildiv block_m) * block_m], f32>
       // What a part without keys left does not matter.
-      %Z = tile.map %X, %W : (!tile.tile<[(padded_v ceildiv block_m) * block_m, 16], f32>, !tile.tile<[(padded_v ceildiv block_m) * block_m, 16], f32>) -> !tile.tile<[(padded_v ceildiv block_m) * block_m, 16], f32> {
+      %Z = tile.map %X, %W : (!tile.tile<[(padded_v ceildiv block_m) * block_m, (128 ceildiv block_m) * 8], f32>, !tile.tile<[(padded_v ceildiv block_m) * block_m, (128 ceildiv block_m) * 8], f32>) -> !tile.tile<[(padded_v ceildiv block_m) * block_m, (128 ceildiv block_m) * 8], f32> {
       ^body(%x: f32, %w: f32, %row: i32, %column: i32):
         %none = arith.constant 0.0 : f32
         %empty = arith.cmpf oeq, %w, %none : f32
@@ -247,7 +252,7 @@ tile.kernel @merge_parts<block_m, heads, workers, d_v, padded_v, input>(
         %y = arith.mulf %x, %a : f32
         tile.yield %y : f32
       }
-      %O3 = tile.reduce add %Z from %O2 : !tile.tile<[(padded_v ceildiv block_m) * block_m, 16], f32> -> !tile.tile<[(padded_v ceildiv block_m) * block_m], f32>
+      %O3 = tile.reduce add %Z from %O2 : !tile.tile<[(padded_v ceildiv block_m) * block_m, (128 ceildiv block_m) * 8], f32> -> !tile.tile<[(padded_v ceildiv block_m) * block_m], f32>
       scf.yield %m2, %l3, %O3 : !tile.tile<[(padded_v ceildiv block_m) * block_m], f32>, !tile.tile<[(padded_v ceildiv block_m) * block_m], f32>, !tile.tile<[(padded_v ceildiv block_m) * block_m], f32>
     }
     %sum = tile.total %l : !tile.tile<[(padded_v ceildiv block_m) * block_m], f32> -> !tile.tile<[(padded_v ceildiv block_m) * block_m], f32>

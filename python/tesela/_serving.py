@@ -97,17 +97,16 @@ def _processors(device: int) -> int:
     return found
 
 
-def _workers(device: int, queries: int, pieces: int) -> int:
+def _workers(device: int, queries: int, batch: int, pieces: int) -> int:
     """Work items among which all keys are shared.
 
-    A GPU's multiprocessor runs two that have one row of blocks at once. Four times as many end
-    together although sequences differ; but no more than the pieces of 256 keys that there are.
+    Shares of one sequence are equal: one a multiprocessor. Those of several end together where
+    there are more; but no more than the pieces of 256 keys that there are.
     """
-    processors = _processors(device)
-    if device == HOST or queries > 32:
+    processors, times = _processors(device), 1
+    if device == HOST or queries > 32 or batch == 1:
         return processors
-    times = 1
-    while times < 8 and times * processors < pieces:
+    while times < 4 and times * processors < pieces:
         times *= 2
     return times * processors
 
@@ -231,7 +230,7 @@ class _Call:
             algorithm = "forward_in_parts"
             kv_heads = k.shape[-2 if self.is_bshd else -3]
             pieces = self.batch * kv_heads * -(-most_keys // 256)
-            workers = _workers(place.device, most_queries, pieces)
+            workers = _workers(place.device, most_queries, self.batch, pieces)
             bindings = (*bindings, f"workers={workers}")
         values, constants = variant._arguments(parameters)
         framework.refuse_gradients((q, k, v, *values))
