@@ -104,8 +104,8 @@ Schedule roleHeuristic(const KernelSpecification &specification, const VariantTr
   schedule.overlap = overlap;
   // Parts leave from the registers, in f32, and their work items are one a thread block: two of
   // these a multiprocessor, so that one loads while the other begins or ends.
-  // Likewise where few queries leave keys of 8 bits to be widened by one warpgroup: another's products
-  // run beside that.
+  // Likewise where few queries leave keys of 8 bits to be widened by one warpgroup: another's
+  // products run beside that.
   bool sharesMultiprocessor =
       specification.isInParts() || (specification.hasNarrowKeys() && consumers == 1);
   schedule.persistent = schedule.outputBuffer = !sharesMultiprocessor;
