@@ -43,6 +43,10 @@ bool KernelSpecification::isPlaced() const {
   });
 }
 
+bool KernelSpecification::hasNarrowKeys() const {
+  return std::ranges::find(bindings, "cache=e4m3") != bindings.end();
+}
+
 double CompileTimes::total() const {
   double sum = 0;
   for (const auto &[stage, milliseconds] : stages)

@@ -360,6 +360,8 @@ Status Compilation::placeViews() {
       [&](OpPassManager &passes) {
         passes.nest<tile::KernelOp>().addPass(
             createTilePlaceViews({place.queries, place.keys, place.page, place.positions}));
+        if (specification.hasNarrowKeys())
+          passes.nest<tile::KernelOp>().addPass(createTileNarrowKeys({place.scales}));
       },
       "place", Verify::always);
   if (!status && specification.isPlaced())

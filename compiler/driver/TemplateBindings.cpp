@@ -31,6 +31,10 @@ Places placesOf(const KernelSpecification &specification) {
       place.keys = value.str();
     else if (name == "positions")
       place.positions = value.str();
+    else if (name == "cache")
+      place.cache = value.str();
+    else if (name == "scales")
+      place.scales = value.str();
     else if (name == "page" && value.getAsInteger(10, place.page))
       place.page = -1; // no number
   }
@@ -44,7 +48,7 @@ static bool isValue(StringRef text) {
   int64_t number;
   if (!text.getAsInteger(10, number))
     return number >= 0 && number <= std::numeric_limits<int32_t>::max();
-  constexpr StringRef types[] = {"f32", "f16", "bf16", "i8", "i32"};
+  constexpr StringRef types[] = {"f32", "f16", "bf16", "e4m3", "i8", "i32"};
   return llvm::is_contained(types, text);
 }
 
@@ -87,6 +91,15 @@ Result<std::vector<std::string>> templateBindings(const KernelSpecification &spe
     if (!llvm::is_contained(bound, parameter))
       own.push_back(parameter);
 
+  if (Places place = placesOf(specification); !place.cache.empty() && place.cache != "e4m3")
+    return invalid(
+        fmt::format("cache is e4m3, not '{}': keys and values of the input's type need no "
+                    "binding",
+                    place.cache));
+  if (!specification.hasNarrowKeys() &&
+      llvm::any_of(specification.bindings,
+                   [](const std::string &each) { return StringRef(each).starts_with("scales="); }))
+    return invalid("scales=… are of keys and values of 8 bits: bind cache=e4m3, too");
   std::vector<std::string> places;
   bool isPaged = placesOf(specification).keys == "paged";
   for (const std::string &binding : specification.bindings) {
@@ -103,7 +116,7 @@ Result<std::vector<std::string>> templateBindings(const KernelSpecification &spe
     if (name.empty() || !isValue(value))
       return invalid(
           fmt::format("the binding '{}' is not name=value, with a whole number or one of "
-                      "f32, f16, bf16, i8 and i32: write for example columns=64",
+                      "f32, f16, bf16, e4m3, i8 and i32: write for example columns=64",
                       binding));
     size_t place = llvm::find(bound, name.str()) - bound.begin();
     if (place < derived)

@@ -14,11 +14,12 @@
 
 namespace tesela {
 
-/// The options of tile-place-views, by the bindings that every template has. The pass says what is
-/// wrong with a value.
+/// The options of tile-place-views and tile-narrow-keys, by the bindings that every template has.
+/// The passes say what is wrong with a value.
 struct Places {
   std::string queries = "dense", keys = "dense", positions = "begin";
   int64_t page = 0;
+  std::string cache, scales = "head"; ///< cache: empty, or the element type of keys and values
 };
 Places placesOf(const KernelSpecification &specification);
 

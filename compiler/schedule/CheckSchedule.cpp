@@ -72,6 +72,10 @@ static Status checkRoles(const Schedule &schedule, const KernelSpecification &sp
   if (schedule.turns && (!schedule.overlap || schedule.consumers < 2))
     return reject("turns need overlap = true and consumers = 2 or 3: they order the products that "
                   "overlap starts");
+  if (schedule.overlap && specification.hasNarrowKeys())
+    return reject(
+        "overlap is false with keys and values of 8 bits: consumers widen them between the "
+        "products, to one place each; leave it out");
   if (schedule.splitOutputs && specification.isAttention())
     return reject("split_outputs is of gradients: attention has one output, and its log-sum comes "
                   "with that; leave it out");

@@ -92,6 +92,9 @@ Schedule roleHeuristic(const KernelSpecification &specification, const VariantTr
   if (variant.hasReductions && widest > 192)
     schedule.blockN = std::min<int64_t>(schedule.blockN, 48);
   schedule.stages = widest <= 64 ? 4 : 2;
+  // A stage of 8 bits is half as large, and as many bytes have to be under way.
+  if (specification.hasNarrowKeys() && widest > 64 && widest <= 128)
+    schedule.stages = 3;
   // A score that is computed again takes registers.
   bool isCostly =
       variant.hasScore && (variant.hasCaptures || variant.hasReductions || widest <= 64);
@@ -102,8 +105,12 @@ Schedule roleHeuristic(const KernelSpecification &specification, const VariantTr
   schedule.overlap = overlap;
   // Parts leave from the registers, in f32, and their work items are one a thread block: two of
   // these a multiprocessor, so that one loads while the other begins or ends.
-  schedule.persistent = schedule.outputBuffer = !specification.isInParts();
-  if (specification.isInParts() && consumers == 1)
+  // Likewise where few queries leave keys of 8 bits to be widened by one warpgroup: another's
+  // products run beside that.
+  bool sharesMultiprocessor =
+      specification.isInParts() || (specification.hasNarrowKeys() && consumers == 1);
+  schedule.persistent = schedule.outputBuffer = !sharesMultiprocessor;
+  if (sharesMultiprocessor && consumers == 1)
     schedule.blockN = std::min<int64_t>(schedule.blockN, 64);
   bool isShort = expectedAtMost(specification, 2048);
   bool turnsPay = (widest <= 64 && consumers == 3 && (variant.isMasked || isShort)) ||

@@ -51,10 +51,10 @@ Result<Schedule> chooseSchedule(const KernelSpecification &specification,
   wanted.consumers = hasRoles ? consumersFor(specification, variant) : 0;
   // The rounds of a reduction have no registers for the last block's P beside this block's S
   // (AssemblyTest).
-  // A share of blocks that were found may be empty, and knows no block that its mask drops. With one
-  // consumer two thread blocks a multiprocessor overlap instead.
+  // A share of blocks that were found may be empty, and knows no block that its mask drops. With
+  // one consumer two thread blocks a multiprocessor overlap instead.
   bool isShared = specification.isInParts() && (variant.isTested || wanted.consumers == 1);
-  wanted.overlap = !variant.hasReductions && !isShared;
+  wanted.overlap = !variant.hasReductions && !isShared && !specification.hasNarrowKeys();
   if (Status status = overrideSchedule(wanted, specification.schedule); !status)
     return status.error();
   Schedule schedule = !specification.isAttention()

@@ -12,6 +12,19 @@ namespace tesela {
 /// rows of the banks (`!pipe.buffer`).
 static int64_t bufferColumns(int64_t headDim) { return (headDim + 63) / 64 * 64; }
 
+/// Likewise of elements of 8 bits.
+static int64_t narrowColumns(int64_t headDim) { return (headDim + 127) / 128 * 128; }
+
+/// Keys and values, in the stages that they are copied to, and what they are widened to.
+static int64_t keyBytes(const Schedule &schedule, const KernelSpecification &specification) {
+  int64_t qk = specification.headDimQk, v = specification.headDimV;
+  int64_t wide = schedule.blockN * (bufferColumns(qk) + bufferColumns(v)) *
+                 elementSize(specification.inputType);
+  if (!specification.hasNarrowKeys())
+    return schedule.stages * wide;
+  return schedule.stages * schedule.blockN * (narrowColumns(qk) + narrowColumns(v)) + wide;
+}
+
 int64_t sharedBytes(const Schedule &schedule, const KernelSpecification &specification) {
   int64_t size = elementSize(specification.inputType);
   // The output leaves through the queries' buffer where it fits, beside it where roles share one of
@@ -22,7 +35,6 @@ int64_t sharedBytes(const Schedule &schedule, const KernelSpecification &specifi
           columnsV = bufferColumns(specification.headDimV);
   int64_t query = schedule.blockM * (beside ? schedule.queryStages * columnsQk + columnsV
                                             : std::max(columnsQk, columnsV));
-  int64_t keyAndValue = schedule.blockN * (columnsQk + columnsV);
   int64_t barriers = schedule.consumers > 0
                          ? 16 * (schedule.consumers * schedule.queryStages + 2 * schedule.stages)
                          : 0;
@@ -33,7 +45,7 @@ int64_t sharedBytes(const Schedule &schedule, const KernelSpecification &specifi
   bool hasRoles = schedule.consumers > 0;
   int64_t finding = hasRoles ? (16 + 16) * (2 + 32) + 16 * schedule.stages : 0;
   finding += (hasRoles ? 1 : schedule.warps) * 272;
-  return size * (query + schedule.stages * keyAndValue) + barriers + finding;
+  return size * query + keyBytes(schedule, specification) + barriers + finding;
 }
 
 } // namespace tesela

@@ -44,13 +44,14 @@ struct TileBind : impl::TileBindBase<TileBind> {
                     .Case("f32", builder.getF32Type())
                     .Case("f16", builder.getF16Type())
                     .Case("bf16", builder.getBF16Type())
+                    .Case("e4m3", Float8E4M3FNType::get(&getContext()))
                     .Case("i8", builder.getI8Type())
                     .Case("i32", builder.getI32Type())
                     .Default(Type());
     if (!type)
-      return getOperation().emitError()
-             << "the value of a template's parameter is an integer, f32, f16, bf16, i8 or i32; '"
-             << binding << "' has '" << value << "'";
+      return getOperation().emitError() << "the value of a template's parameter is an integer, "
+                                           "f32, f16, bf16, e4m3, i8 or i32; '"
+                                        << binding << "' has '" << value << "'";
     values[name] = TypeAttr::get(type);
     return success();
   }

@@ -93,6 +93,41 @@ def TilePlaceViews : Pass<"tile-place-views", "::tesela::tile::KernelOp"> {
   let dependentDialects = ["::mlir::arith::ArithDialect", "::tesela::tile::TileDialect"];
 }
 
+def TileNarrowKeys : Pass<"tile-narrow-keys", "::tesela::tile::KernelOp"> {
+  let summary = "take keys and values of 8 bits, with scales";
+  let description = [{
+    A template multiplies keys and values of the input's type. With `cache=e4m3` the kernel takes elements of 8 bits instead,
+    K = k_scale · k and V = v_scale · v, and converts them, exactly, as it has loaded them. Of each argument `in` of a bound kernel,
+    `[B, heads, Sk, D]` or what `tile-place-views` made of it, called x:
+
+    | option | the kernel takes | keys' scale goes to | values' scale goes to |
+    |---|---|---|---|
+    | `scales=head` | `x_scale` f32[?], by kv head | the softmax scale | what `tile.finish` gives |
+    | `scales=page` | `x_scale` f32[?, ?], by page and kv head | the columns of S | the columns of P |
+
+    Keys are right operands of transposed products, whose results go to `tile.score`; values are right operands of others. An extent
+    of 1 is one scale for all heads, or pages (indices are clamped). What P has no part in (0 · NaN) stays out of the sums.
+
+    ```mlir
+    // before
+    %K = tile.load %k[%keys] : !tile.view<[B, Hkv, Sk, 64], bf16>[…] -> !tile.tile<[64, 64], bf16>
+    %QK = tile.dot %Q, %K transposed plus %zero : …
+    %T = tile.score %QK scaled by %scale at %rows, %keys : …
+    // after, with scales=head
+    %k_scale = tile.read %k_scales[%kv_head] : !tile.view<[?], f32> -> f32
+    %both = arith.mulf %scale, %k_scale : f32
+    %k8 = tile.load %k[%keys] : !tile.view<[B, Hkv, Sk, 64], f8E4M3FN>[…] -> !tile.tile<[64, 64], f8E4M3FN>
+    %K = tile.convert %k8 : !tile.tile<[64, 64], f8E4M3FN> -> !tile.tile<[64, 64], bf16>
+    %QK = tile.dot %Q, %K transposed plus %zero : …
+    %T = tile.score %QK scaled by %both at %rows, %keys : …
+    ```
+  }];
+  let options = [
+    Option<"scales", "scales", "std::string", "\"head\"", "head or page">,
+  ];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::tesela::tile::TileDialect"];
+}
+
 def TileSplitOutputs : Pass<"tile-split-outputs", "::mlir::ModuleOp"> {
   let summary = "give each output of a kernel a kernel of its own";
   let description = [{

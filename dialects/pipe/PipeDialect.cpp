@@ -56,11 +56,13 @@ LogicalResult BufferType::verify(function_ref<InFlightDiagnostic()> emitError, i
   if (stages < 1 || rows < 1)
     return emitError() << "expected at least one stage and one row, got " << stages << " and "
                        << rows;
-  if (!elementType.isF16() && !elementType.isBF16() && !elementType.isF32())
-    return emitError() << "expected elements f16, bf16 or f32, got " << elementType;
+  if (!elementType.isF16() && !elementType.isBF16() && !elementType.isF32() &&
+      !isa<Float8E4M3FNType>(elementType))
+    return emitError() << "expected elements f16, bf16, f8E4M3FN or f32, got " << elementType;
   if (elementType.isF32() && panels)
-    return emitError() << "expected a buffer without panels, which tensor copies fill with 16-bit "
-                          "elements, got elements f32";
+    return emitError()
+           << "expected a buffer without panels, which tensor copies fill with elements "
+              "of 16 or 8 bits, got elements f32";
   if (columns <= 0 || columns % 16 != 0)
     return emitError()
            << "expected columns in multiples of 16, as matrix instructions take them, got "
@@ -295,9 +297,21 @@ LogicalResult SlotOp::verify() {
 
 LogicalResult WriteOp::verify() {
   auto tile = cast<tile::TileType>(getTile().getType());
-  if (!isa_and_nonnull<AccumulatorAttr>(tile.getEncoding()))
-    return emitOpError() << "expected a tile with the encoding #pipe.accumulator, got " << tile;
-  return verifyTile(*this, getBuffer().getType(), tile);
+  BufferType buffer = getBuffer().getType();
+  if (isa_and_nonnull<SharedAttr>(tile.getEncoding())) {
+    if (!isa<Float8E4M3FNType>(tile.getElementType()) || buffer.getElementBytes() != 2)
+      return emitOpError()
+             << "expected elements f8E4M3FN in shared memory, to be widened to f16 or "
+                "bf16, got "
+             << tile << " and " << buffer;
+    tile = tile::TileType::get(getContext(), tile.getExtents(), buffer.getElementType(),
+                               tile.getEncoding());
+  } else if (!isa_and_nonnull<AccumulatorAttr>(tile.getEncoding())) {
+    return emitOpError() << "expected a tile with the encoding #pipe.accumulator, or #pipe.shared "
+                            "to be widened, got "
+                         << tile;
+  }
+  return verifyTile(*this, buffer, tile);
 }
 
 static bool isInFlight(Value value) {

@@ -134,7 +134,13 @@ def Pipe_DotWaitOp : Pipe_Op<"dot_wait", [MemoryEffects<[MemRead, MemWrite]>]> {
 }
 
 def Pipe_WriteOp : Pipe_Op<"write", [MemoryEffects<[MemWrite]>]> {
-  let summary = "writes a tile from registers into a stage of a buffer";
+  let summary = "writes a tile into a stage of a buffer";
+  let description = [{
+    From registers (`#pipe.accumulator`); or a tile of f8E4M3FN that lies in shared memory (`#pipe.shared`), whose elements are
+    widened, exactly, to those of the buffer: each thread widens 16 bytes at a time, so that no registers hold the tile.
+
+    Example: `pipe.write %k8 to %widened[%stage] : !tile.tile<[64, 128], f8E4M3FN, #pipe.shared>, !pipe.buffer<1, [64, 128], bf16>`
+  }];
   let arguments = (ins Pipe_AnyTile:$tile, Pipe_BufferType:$buffer, I32:$stage);
   let assemblyFormat = "$tile `to` $buffer `[` $stage `]` attr-dict `:` type($tile) `,` type($buffer)";
   let hasVerifier = 1;

@@ -72,7 +72,7 @@ def Pipe_BufferType : TypeDef<Pipe_Dialect, "Buffer"> {
     so that eight rows of one chunk lie in different banks: chunk c of row r
     stands at position `c xor (r mod 8)`. A row takes a multiple of 128 bytes: behind the last column is padding.
 
-    With `panels` a stage is cut into panels of 64 columns, the last one padded, one after the other, each with
+    With `panels` a stage is cut into panels of 64 columns (128 of 8 bits), the last one padded, one after the other, each with
     rows of 128 bytes: what tensor copies write (SWIZZLE_128B) and wgmma reads.
 
     A buffer of f32 holds results on their way out: its chunks stand in their order, and a row takes 32 bytes more than a multiple of
@@ -93,6 +93,10 @@ def Pipe_BufferType : TypeDef<Pipe_Dialect, "Buffer"> {
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
     int64_t getRowBytes() const;
+    /// Bytes of an element.
+    int64_t getElementBytes() const { return getElementType().getIntOrFloatBitWidth() / 8; }
+    /// Columns of a panel, or of as many chunks: 128 bytes.
+    int64_t getPanelColumns() const { return 128 / getElementBytes(); }
     int64_t getStageBytes() const { return getRows() * getRowBytes(); }
     int64_t getBytes() const { return getStages() * getStageBytes(); }
   }];

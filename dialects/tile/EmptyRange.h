@@ -14,10 +14,10 @@
 
 namespace tesela::tile {
 
-/// Of a loop over blocks: where its range is empty, an iteration for the first block changes nothing
-/// that the loop carries. `tile-lower-masks` sets it where the loop has a mask, which then drops all
-/// elements of that block. A loop over an empty share of closed ranges has a block behind their end for
-/// it; one over a share of blocks that are found loses the attribute.
+/// Of a loop over blocks: where its range is empty, an iteration for the first block changes
+/// nothing that the loop carries. `tile-lower-masks` sets it where the loop has a mask, which then
+/// drops all elements of that block. A loop over an empty share of closed ranges has a block behind
+/// their end for it; one over a share of blocks that are found loses the attribute.
 inline constexpr llvm::StringLiteral dropsEmptyAttr = "tile.drops_empty";
 
 } // namespace tesela::tile

@@ -4,8 +4,8 @@
 //===----------------------------------------------------------------------===//
 //
 // For templates other than attention of dense tensors: what a launch has is what the template
-// declares. q, k, v, o and o_parts are views [batch, heads, length, head_dim]; what Python calls
-// [tokens, heads, head_dim] is one of them, too.
+// declares. q, k, v, o, o_parts, k_new and v_new are views [batch, heads, length, head_dim]; what
+// Python calls [tokens, heads, head_dim] is one of them, too.
 //
 //===----------------------------------------------------------------------===//
 #include "KernelObject.h"
@@ -106,14 +106,15 @@ private:
   Values values;
 
   void place(std::string_view name, tesela_tensor &tensor, bool isBshd) {
-    bool isOfRows = name == "lse", isOfHeads = name == "o_parts";
+    bool isOfRows = name == "lse", isNew = name == "k_new" || name == "v_new",
+         isOfHeads = name == "o_parts" || isNew;
     const tesela_tensor **member = name == "q"   ? &given.q
                                    : name == "k" ? &given.k
                                    : name == "v" ? &given.v
                                    : name == "o" ? &given.o
                                    : isOfRows    ? &given.lse
                                                  : nullptr;
-    if (tensor.rank == (isOfRows ? 2 : 3) && member)
+    if (tensor.rank == (isOfRows ? 2 : 3) && (member || isNew))
       addBatch(tensor);
     if (isBshd && !isOfRows && (member || isOfHeads))
       swapLengthAndHeads(tensor);

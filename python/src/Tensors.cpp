@@ -131,9 +131,10 @@ Owned typeName(PyObject *object) {
   return Owned(type ? PyObject_Str(type.get()) : nullptr);
 }
 
-bool isBfloat16(PyObject *object) {
+/// Whether it is one of the types that NumPy does not know, by its name (ml_dtypes).
+bool isNamed(PyObject *object, const char *type) {
   Owned name = typeName(object);
-  bool is = name && PyUnicode_CompareWithASCIIString(name.get(), "bfloat16") == 0;
+  bool is = name && PyUnicode_CompareWithASCIIString(name.get(), type) == 0;
   PyErr_Clear();
   return is;
 }
@@ -155,15 +156,20 @@ bool readType(PyObject *object, const char *name, const ArrayInterface &array, t
       type = each.type;
       return true;
     }
-  if (array.kind == 'V' && array.elementBytes == 2 && isBfloat16(object)) {
+  if (array.kind == 'V' && array.elementBytes == 2 && isNamed(object, "bfloat16")) {
     type = TESELA_BF16;
+    return true;
+  }
+  if (array.elementBytes == 1 && (array.kind == 'V' || array.kind == 'f') &&
+      isNamed(object, "float8_e4m3fn")) {
+    type = TESELA_E4M3;
     return true;
   }
   Owned text = typeName(object);
   if (text)
     raise(TESELA_UNSUPPORTED,
-          "%s's elements are %U%s, they must be float32, float16, bfloat16 (of ml_dtypes), int32, "
-          "int64 or bool: convert them",
+          "%s's elements are %U%s, they must be float32, float16, bfloat16 or float8_e4m3fn (of "
+          "ml_dtypes), int32, int64 or bool: convert them",
           name, text.get(), isInOrder ? "" : " in the other order of bytes");
   return false;
 }

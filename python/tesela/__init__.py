@@ -32,6 +32,7 @@ from tesela._prepare import Preparation, Request, Trial, Tuning, prepare, tune
 from tesela._serving import attention_paged, attention_ragged, merge_partials
 from tesela._trace import TraceError
 from tesela._variant import Parameter, Variant, library, variant
+from tesela._write_pages import write_pages
 from tesela.flex import (
     BlockMask,
     and_masks,
@@ -83,4 +84,5 @@ __all__ = [
     "prepare",
     "tune",
     "variant",
+    "write_pages",
 ]

@@ -14,7 +14,7 @@ from tesela import _native
 from tesela._contexts import HOST
 from tesela._dropout import of_seed
 from tesela._errors import InvalidArgumentError, UnsupportedError
-from tesela._serving import Place
+from tesela._serving import ROWS_APART, Place
 from tesela._variant import Variant, as_variant
 
 _NAMES = {"float32": _native.F32, "float16": _native.F16, "bfloat16": _native.BF16}
@@ -53,6 +53,28 @@ class Serving:
     def stack(tensors: Sequence[Any]) -> np.ndarray[Any, Any]:
         """The arrays as one, with an axis for them in front."""
         return np.stack(tensors)
+
+    @staticmethod
+    def is_narrow(tensor: Any) -> bool:
+        """Whether its elements are e4m3 (of ml_dtypes)."""
+        return str(getattr(tensor, "dtype", "")) == "float8_e4m3fn"
+
+    @staticmethod
+    def number(like: np.ndarray[Any, Any], value: float) -> np.ndarray[Any, Any]:
+        """``value`` as an array of float32 with one element."""
+        return np.array([value], np.float32)
+
+    @staticmethod
+    def refuse_gradients(tensors: Sequence[Any]) -> None:
+        """Arrays have none."""
+
+    @staticmethod
+    def rows_of_pages(name: str, pages: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """The same memory as pages of one row."""
+        rows = pages.reshape((-1, 1, *pages.shape[2:]))
+        if not np.shares_memory(rows, pages):
+            raise InvalidArgumentError(f"{name}{ROWS_APART}")
+        return rows
 
 
 def dropout(_: Any, seed: Any) -> dict[str, Any]:

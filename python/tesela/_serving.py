@@ -24,6 +24,13 @@ _FEW_KEYS = 512
 """Of a sequence: splitting fewer costs more than it gives."""
 
 
+ROWS_APART = (
+    "'s pages do not follow one another, row by row: pass a tensor of pages of its own, not a part "
+    "of each"
+)
+"""Behind the name of a tensor whose rows are to be slots."""
+
+
 class Place(NamedTuple):
     """Where a tensor is, as a launch takes it.
 
@@ -49,12 +56,21 @@ class Framework(Protocol):
     def empty(like: Any, shape: tuple[int, ...], is_f32: bool) -> Any: ...
     @staticmethod
     def stack(tensors: Sequence[Any]) -> Any: ...
+    @staticmethod
+    def is_narrow(tensor: Any) -> bool: ...
+    @staticmethod
+    def number(like: Any, value: float) -> Any: ...
+    @staticmethod
+    def refuse_gradients(tensors: Sequence[Any]) -> None: ...
+    @staticmethod
+    def rows_of_pages(name: str, pages: Any) -> Any: ...
 
 
 _MODULES = {"numpy": "_numpy", "torch": "torch._serving"}
 
 
-def _framework(tensor: Any, name: str) -> Any:
+def framework_of(tensor: Any, name: str) -> Any:
+    """What the tensor, an argument called ``name``, is a tensor of."""
     for base in type(tensor).__mro__:
         module = _MODULES.get(base.__module__.partition(".")[0])
         if module is not None:
@@ -98,7 +114,8 @@ def _workers(device: int, queries: int, batch: int, kv_heads: int, keys: int) ->
     return times * processors
 
 
-def _axes(name: str, tensor: Any, expected: int, of: str) -> tuple[int, ...]:
+def axes(name: str, tensor: Any, expected: int, of: str) -> tuple[int, ...]:
+    """The shape of the argument ``name``, which must have so many axes."""
     shape = tuple(getattr(tensor, "shape", ()))
     if len(shape) != expected:
         raise InvalidArgumentError(f"{name} has the shape {shape}, it must have the axes {of}")
@@ -141,6 +158,55 @@ class _Call:
         self.names.append(name)
         self.tensors.append(tensor)
 
+    def add_scales(self, q: Any, keys: tuple[Any, Any], scales: tuple[Any, Any]) -> None:
+        """Of keys and values of 8 bits; elsewhere there are none."""
+        framework = framework_of(q, "q")
+        names = ("k", "v")
+        are_narrow = [framework.is_narrow(each) for each in keys]
+        for name, is_narrow, scale in zip(names, are_narrow, scales, strict=True):
+            if is_narrow and scale is None:
+                raise InvalidArgumentError(
+                    f"{name}_scale is missing, and {name}'s elements have 8 bits: pass what they "
+                    "are multiplied by, a number or a tensor of float32"
+                )
+            if scale is not None and not is_narrow:
+                raise InvalidArgumentError(
+                    f"{name}_scale is given, and {name}'s elements are {keys[0].dtype}: scales are "
+                    "of float8_e4m3fn; leave it out"
+                )
+        if are_narrow[0] != are_narrow[1]:
+            raise InvalidArgumentError(
+                f"k's elements are {keys[0].dtype}, v's are {keys[1].dtype}: both have 8 bits, or "
+                "neither"
+            )
+        if not are_narrow[0]:
+            return
+        is_paged = any(binding == "keys=paged" for binding in self.bindings)
+        pages = keys[0].shape[0]
+        heads = keys[0].shape[-2 if self.is_bshd else -3]
+        placed = []
+        for name, scale in zip(names, scales, strict=True):
+            if isinstance(scale, int | float):
+                scale = framework.number(q, float(scale))
+            shape = tuple(scale.shape)
+            if len(shape) == 0:
+                scale, shape = scale.reshape((1,)), (1,)
+            fits = len(shape) <= 2 and shape[-1] in (1, heads)
+            if len(shape) == 2:
+                fits = fits and is_paged and shape[0] in (1, pages)
+            if not fits:
+                raise InvalidArgumentError(
+                    f"{name}_scale has the shape {shape}, it must have one number, [{heads}], one "
+                    f"a kv head" + (f", or [{pages}, 1 or {heads}], one a page" if is_paged else "")
+                )
+            placed.append(scale)
+        is_by_page = any(len(scale.shape) == 2 for scale in placed)
+        for name, scale in zip(names, placed, strict=True):
+            if is_by_page and len(scale.shape) == 1:
+                scale = scale.reshape((1, -1))
+            self.add(f"{name}_scale", scale)
+        self.bindings += ["cache=e4m3", f"scales={'page' if is_by_page else 'head'}"]
+
     def launch(
         self,
         q: Any,
@@ -155,7 +221,7 @@ class _Call:
         most_keys: int,
         parameters: dict[str, Any],
     ) -> Any:
-        framework = _framework(q, "q")
+        framework = framework_of(q, "q")
         place: Place = framework.place(q)
         if callable(variant) and not isinstance(variant, Variant):
             variant, parameters = variant_of(variant, **parameters), {}
@@ -169,6 +235,7 @@ class _Call:
             workers = _workers(place.device, most_queries, self.batch, kv_heads, most_keys)
             bindings = (*bindings, f"workers={workers}")
         values, constants = variant._arguments(parameters)
+        framework.refuse_gradients((q, k, v, *values))
         head_dim_v = v.shape[-1]
         kernel = variant._kernel(
             place.input_type, q.shape[-1], head_dim_v, place.device, constants, algorithm, bindings
@@ -211,6 +278,8 @@ def attention_ragged(
     layout: TokenLayout = "bshd",
     out: Any = None,
     split: bool | None = None,
+    k_scale: Any = None,
+    v_scale: Any = None,
     **parameters: Any,
 ) -> Any:
     """Attention within each of several sequences that lie one after the other, without padding.
@@ -241,6 +310,10 @@ def attention_ragged(
         out: where the result is written; None: a new tensor.
         split: whether work items share the keys of a sequence, whose parts a second kernel joins;
             None: where ``max_queries`` are few and ``max_keys`` are not.
+        k_scale: where k and v have 8 bits (float8_e4m3fn) and q more: what their numbers are
+            multiplied by, which the kernel does where it has loaded them. One number, or a float32
+            tensor on q's device with one for each kv head.
+        v_scale: likewise of values.
         parameters: values of the variant's parameters.
 
     Returns:
@@ -254,16 +327,17 @@ def attention_ragged(
     call = _Call(layout, positions)
     of = "[tokens, heads, head dimension]"
     for name, tensor in (("q", q), ("k", k), ("v", v)):
-        _axes(name, tensor, 3, of)
+        axes(name, tensor, 3, of)
     most_queries = _bound("max_queries", max_queries)
     if max_keys is None and starts_k is not None:
         _bound("max_keys", None)
     call.bindings += ["queries=ragged", "keys=ragged"]
-    (starts,) = _axes("starts_q", starts_q, 1, "[B + 1]")
+    (starts,) = axes("starts_q", starts_q, 1, "[B + 1]")
     call.add("starts_q", starts_q)
     call.add("starts_k", starts_q if starts_k is None else starts_k)
     call.batch = max(starts - 1, 0)
     call.extents.append(("B", call.batch))
+    call.add_scales(q, (k, v), (k_scale, v_scale))
     most_keys = most_queries if max_keys is None else int(max_keys)
     return call.launch(
         *(q, k, v, variant, scale, return_lse, out, split, most_queries, most_keys, parameters)
@@ -287,6 +361,8 @@ def attention_paged(
     layout: TokenLayout = "bshd",
     out: Any = None,
     split: bool | None = None,
+    k_scale: Any = None,
+    v_scale: Any = None,
     **parameters: Any,
 ) -> Any:
     """Attention over keys and values that lie in pages, as servers keep them.
@@ -317,6 +393,9 @@ def attention_paged(
         layout: of q, the pages and the result.
         out: see scale.
         split: see scale.
+        k_scale: as for :func:`attention_ragged`; or with one for each page, float32 ``[pages, 1]``,
+            or for each kv head of each page, ``[pages, Hkv]``.
+        v_scale: likewise of values.
         parameters: see scale.
 
     Returns:
@@ -328,26 +407,27 @@ def attention_paged(
     """
     call = _Call(layout, positions)
     rows, queries_axis = (1, 1) if call.is_bshd else (2, 2)
-    k_shape = _axes("k", k, 4, "[pages, page, heads, head dimension]")
-    v_shape = _axes("v", v, 4, "[pages, page, heads, head dimension]")
+    k_shape = axes("k", k, 4, "[pages, page, heads, head dimension]")
+    v_shape = axes("v", v, 4, "[pages, page, heads, head dimension]")
     page = k_shape[rows]
     if page < 1 or v_shape[rows] != page:
         raise InvalidArgumentError(
             f"a page of k has {page} rows and one of v {v_shape[rows]}: both must have the same "
             "number of rows, one at least"
         )
-    call.batch, pages = _axes("table", table, 2, "[B, most pages of a sequence]")
+    call.batch, pages = axes("table", table, 2, "[B, most pages of a sequence]")
     call.bindings += ["keys=paged", f"page={page}"]
     call.add("table", table)
     call.add("lengths", lengths)
     if starts_q is None:
-        q_shape = _axes("q", q, 4, "[B, Sq, heads, head dimension]")
+        q_shape = axes("q", q, 4, "[B, Sq, heads, head dimension]")
         most_queries = q_shape[queries_axis]
     else:
-        _axes("q", q, 3, "[tokens, heads, head dimension], since starts_q is given")
+        axes("q", q, 3, "[tokens, heads, head dimension], since starts_q is given")
         most_queries = _bound("max_queries", max_queries)
         call.bindings.append("queries=ragged")
         call.add("starts_q", starts_q)
+    call.add_scales(q, (k, v), (k_scale, v_scale))
     most_keys = page * pages if max_keys is None else int(max_keys)
     return call.launch(
         *(q, k, v, variant, scale, return_lse, out, split, most_queries, most_keys, parameters)
@@ -387,7 +467,7 @@ def merge_partials(
         raise InvalidArgumentError(f"the layout is {layout!r}, it must be 'bshd' or 'bhsd'")
     is_bshd = layout == "bshd"
     is_sequence = isinstance(outs, list | tuple)
-    framework = _framework(outs[0] if is_sequence and outs else outs, "outs")
+    framework = framework_of(outs[0] if is_sequence and outs else outs, "outs")
     if is_sequence:
         outs = framework.stack(outs)
     if isinstance(lses, list | tuple):
@@ -407,6 +487,7 @@ def merge_partials(
             f"the logarithms have the shape {tuple(lses.shape)}, the results' is {shape}: they "
             f"must have {expected}"
         )
+    framework.refuse_gradients((outs, lses))
     place: Place = framework.place(outs)
     if out is None:
         out = framework.empty(outs, tuple(rest), False)

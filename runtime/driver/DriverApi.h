@@ -61,6 +61,7 @@ enum JitInput { jitInputPtx = 1 };
 
 /// CUtensorMapDataType, -Interleave, -Swizzle, -L2promotion and -FloatOOBfill, as far as used.
 enum TensorMapOption {
+  tensorMapUint8 = 0,
   tensorMapFloat16 = 6,
   tensorMapBfloat16 = 9,
   tensorMapInterleaveNone = 0,

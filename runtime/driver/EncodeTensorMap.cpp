@@ -6,19 +6,25 @@
 
 namespace tesela::cuda {
 
-/// The box's columns: with 16-bit elements the 128 bytes that the swizzle permutes.
-static constexpr uint32_t boxColumns = 64;
+/// The box's columns: the 128 bytes that the swizzle permutes.
+static uint32_t boxColumnsOf(ElementType type) { return uint32_t(128 / elementSize(type)); }
+
+static int tensorMapType(ElementType type) {
+  if (elementSize(type) == 1)
+    return tensorMapUint8;
+  return type == ElementType::f16 ? tensorMapFloat16 : tensorMapBfloat16;
+}
 
 Status encodeTensorMap(const DriverApi &api, const TensorTiling &tiling, TensorMap &map) {
   const uint32_t elementStrides[] = {1, 1, 1, 1, 1};
   auto encode = [&](uint32_t rank, const uint64_t *extents, const uint64_t *strideBytes,
                     const uint32_t *box) {
     return api.cuTensorMapEncodeTiled(
-        reinterpret_cast<CUtensorMap_st *>(&map),
-        tiling.type == ElementType::f16 ? tensorMapFloat16 : tensorMapBfloat16, rank,
-        tiling.address, extents, strideBytes, box, elementStrides, tensorMapInterleaveNone,
-        tensorMapSwizzle128B, tensorMapPromotion256B, tensorMapFillZeros);
+        reinterpret_cast<CUtensorMap_st *>(&map), tensorMapType(tiling.type), rank, tiling.address,
+        extents, strideBytes, box, elementStrides, tensorMapInterleaveNone, tensorMapSwizzle128B,
+        tensorMapPromotion256B, tensorMapFillZeros);
   };
+  const uint32_t boxColumns = boxColumnsOf(tiling.type);
   int result = 0;
   if (tiling.boxHeads == 1) {
     const uint32_t box[] = {boxColumns, tiling.boxRows, 1, 1};

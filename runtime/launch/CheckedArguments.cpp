@@ -144,7 +144,8 @@ public:
     checked.tensors.reset(signature.tensors.size());
     for (auto step :
          {&TensorChecker::takeExtents, &TensorChecker::take, &TensorChecker::checkShapes,
-          &TensorChecker::agree, &TensorChecker::bindRest, &TensorChecker::checkMemory})
+          &TensorChecker::agree, &TensorChecker::checkLeastRows, &TensorChecker::bindRest,
+          &TensorChecker::checkMemory})
       if (Status status = (this->*step)(); !status)
         return status;
     return Status::success();
@@ -244,6 +245,32 @@ private:
       for (int axis = 0; axis < tensor.rank; ++axis)
         if (Status status = agreeOn(declared, tensor, axis); !status)
           return status;
+      return Status::success();
+    });
+  }
+
+  /// What sequences leave beside their results, where these lie one after the other: kernels write
+  /// as many rows of it as of these.
+  Status checkLeastRows() {
+    constexpr int rows = 2;
+    auto isOfAnyRows = [](const DeclaredTensor &declared, const Tensor &tensor) {
+      return declared.isWritten && tensor.rank > rows &&
+             declared.axes[rows].kind == DeclaredAxis::Kind::any;
+    };
+    return forEach(/*contiguous=*/false, [&](const DeclaredTensor &declared, Tensor &tensor) {
+      if (!declared.isOptional || !isOfAnyRows(declared, tensor))
+        return Status::success();
+      for (size_t i = 0; i < signature.tensors.size(); ++i) {
+        const DeclaredTensor &result = signature.tensors[i];
+        const Tensor &given = checked.tensors[i];
+        if (!result.isOptional && isOfAnyRows(result, given) &&
+            tensor.extents[rows] < given.extents[rows])
+          return Status(
+              invalid(fmt::format("{} has the {} extent {}, {} has {}: it must have as many "
+                                  "rows, or more",
+                                  declared.name, axisName(declared, rows), tensor.extents[rows],
+                                  result.name, given.extents[rows])));
+      }
       return Status::success();
     });
   }

@@ -110,7 +110,10 @@ std::string extentText(const CaptureExtent &extent) {
 
 class CaptureChecker {
 public:
-  CaptureChecker(const Extents &extents, const std::vector<Parameter> &parameters) {
+  /// `given`: the extents that the launch gives by name, those of sequences.
+  CaptureChecker(const Extents &extents, const std::vector<Parameter> &parameters,
+                 const std::vector<NamedExtent> &given)
+      : given(given) {
     size_t axes = 0;
     for (const Parameter &parameter : parameters)
       axes += parameter.extents.size();
@@ -151,6 +154,7 @@ private:
     std::string_view name;
     int64_t value;
   };
+  const std::vector<NamedExtent> &given;
   /// Extents in scope, and names bound by captures.
   ShortArray<Named, 32> known;
   size_t knownCount = 0;
@@ -188,6 +192,14 @@ private:
       why = " = " + std::to_string(expected);
     if (extent.coefficient != 0 && text != extent.name)
       why += " (" + extent.name + " is " + std::to_string(named->value) + ")";
+    const char *index = extent.name == "Sk" ? "k" : "q";
+    if ((extent.name == "Sk" || extent.name == "Sq") && extent.coefficient != 0 &&
+        std::ranges::count(given, extent.name, &NamedExtent::name))
+      why += fmt::format("; {} is the most of a sequence in this launch, and the tensor is read at "
+                         "positions in the sequence. If it has an element for each token of all "
+                         "sequences, declare it with a name of its own, as f32[T], and read it at "
+                         "starts[b] + {}, starts being captured, too",
+                         extent.name, index);
     return invalid(is() + ", its extent of axis " + std::to_string(axis) + " must be " + text +
                    why);
   }
@@ -237,7 +249,7 @@ Status checkParameters(const std::vector<Parameter> &parameters, const LaunchArg
   if (areInOrder(parameters, arguments)) {
     checked.scalarBits.reset(parameters.size());
     checked.captures.reset(parameters.size());
-    CaptureChecker captureChecker(checked.extents, parameters);
+    CaptureChecker captureChecker(checked.extents, parameters, arguments.extents);
     return checkInOrder(parameters, arguments, captureChecker, checked);
   }
   if (Status status = checkNames(arguments.scalars, parameters, false); !status)
@@ -246,7 +258,7 @@ Status checkParameters(const std::vector<Parameter> &parameters, const LaunchArg
     return status;
   checked.scalarBits.reset(parameters.size());
   checked.captures.reset(parameters.size());
-  CaptureChecker captureChecker(checked.extents, parameters);
+  CaptureChecker captureChecker(checked.extents, parameters, arguments.extents);
   for (size_t i = 0; i < parameters.size(); ++i) {
     const Parameter &parameter = parameters[i];
     if (parameter.isCapture) {

@@ -104,7 +104,7 @@ bool LaunchPlan::fitsTensor(const ArgumentSlot &slot, const TensorArgument &tens
   case Kind::tensorMap: {
     // The heads of a box share a key/value head: those are query heads.
     bool hasQueryHeads = hasBoxes && tensor.extents[1] && tensor.extents[1]->text() == "H";
-    return hasBoxes && elementSize(tensor.type) == 2 && slot.axis >= 1 && slot.axis <= 256 &&
+    return hasBoxes && elementSize(tensor.type) <= 2 && slot.axis >= 1 && slot.axis <= 256 &&
            slot.heads >= 1 && slot.heads <= 256 && (slot.heads == 1 || hasQueryHeads);
   }
   default:

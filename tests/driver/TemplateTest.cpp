@@ -233,8 +233,8 @@ TEST(Templates, AGpuRefusesWhatItCannotLower) {
   EXPECT_TRUE(compile(specification).ok());
 }
 
-// Of an empty share of blocks that were found an overlapped loop would compute the first one all the
-// same; closed ranges have a block behind their end.
+// Of an empty share of blocks that were found an overlapped loop would compute the first one all
+// the same; closed ranges have a block behind their end.
 TEST(Templates, OverlapIsRefusedForASplitLoopOfFoundBlocks) {
   KernelSpecification specification;
   specification.algorithm = "forward_in_parts";

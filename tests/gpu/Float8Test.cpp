@@ -3,8 +3,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// templates/forward_e4m3.mlir by the public API, against attention in double precision over the
-// numbers that the bytes stand for, on the host, and on a GPU with mma.sync and with wgmma.
+// cache=e4m3 by the public API, against attention in double precision over the numbers that the
+// bytes stand for, on the host, and on a GPU with mma.sync and with wgmma. NaN stands in all that
+// nobody may read: in rows of pages behind a sequence's end, in pages that none has, in their
+// scales.
 //
 //===----------------------------------------------------------------------===//
 #include "AlgorithmCase.h"
@@ -15,13 +17,15 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <unistd.h>
 
 using namespace tesela;
 
 namespace {
 
-constexpr float keyScale = 0.375f, valueScale = 3.0f;
+/// Of the kv heads; not powers of two, so that they cannot hide in exponents.
+constexpr float keyScales[keyHeads] = {0.375f, 0.7f}, valueScales[keyHeads] = {3.0f, 0.6f};
 
 /// Bytes of what is given, and what they stand for.
 constexpr const char *quantize = R"(
@@ -53,83 +57,192 @@ tile.kernel @unpage<block_m, page, columns, input>(
 
 class Float8 : public AlgorithmCase {
 protected:
-  /// A right operand that is computed has 16 rows for each of the warps.
-  std::string schedule() const {
-    std::string text = place.schedule;
-    return text == "consumers = 2" ? text + ", block_n = 128" : text;
-  }
-  /// Where blocks of keys are found one by one, a load for a product tells the consumers of them.
-  bool isRefused() const {
-    return place.schedule == std::string("consumers = 2") &&
-           variant.name == std::string("documents");
-  }
-  /// Random numbers for `bytes`, all of its values among them, and what they mean in `meant`.
-  void fill(Values &bytes, Values &meant, float scale, unsigned seed) {
+  /// Random numbers for `bytes`, all of its values among them, and what they mean in `meant`, whose
+  /// batches or pages have `scales` of their heads, or all the first ones.
+  void fill(Values &bytes, Values &meant, const std::vector<float> &scales, unsigned seed) {
     bytes.randomize(seed);
     std::vector<double> numbers = bytes.values;
     for (uint32_t byte = 0; byte < 0x100; ++byte) // smaller than 2, subnormal ones too
       if (std::abs(e4m3ToFloat(uint8_t(byte))) < 2)
         numbers[numbers.size() - 0x100 + byte] = e4m3ToFloat(uint8_t(byte));
     bytes.set(numbers);
-    for (double &number : numbers)
-      number = roundedTo(ElementType::e4m3, number) * scale;
+    size_t ofHead = numbers.size() / bytes.batches / bytes.heads;
+    for (size_t i = 0; i < numbers.size(); ++i)
+      numbers[i] = roundedTo(ElementType::e4m3, numbers[i]) * scales[i / ofHead % scales.size()];
     meant.set(numbers);
   }
-};
-
-TEST_P(Float8, KeysAndValues) {
-  if (isRefused()) {
-    KernelOptions options;
-    options.algorithm = "forward_e4m3";
-    options.variantText = variant.text;
-    options.headDimQk = options.headDimV = D;
-    options.schedule = schedule();
-    Result<Kernel> kernel = context->compile(options);
-    ASSERT_FALSE(kernel.ok());
-    EXPECT_NE(kernel.error().message().find("take consumers = 0"), std::string::npos)
-        << kernel.error().message();
-    return;
-  }
-  std::optional<Kernel> kernel = compile("forward_e4m3", variant.text, {}, schedule());
-  ASSERT_TRUE(kernel);
-  constexpr int B = 2, H = queryHeads, Hkv = keyHeads;
-  for (auto [Sq, Sk] : {std::pair(45, 201), std::pair(201, 201), std::pair(1, 64)}) {
-    SCOPED_TRACE(testing::Message() << Sq << " queries, " << Sk << " keys");
-    Values q(*context, place.type, B, H, Sq, D), o(*context, place.type, B, H, Sq, D),
-        lse(*context, ElementType::f32, B, H, Sq, 1),
-        k(*context, ElementType::e4m3, B, Hkv, Sk, D, /*bshd=*/true),
-        v(*context, ElementType::e4m3, B, Hkv, Sk, D),
-        meantK(*context, ElementType::f32, B, Hkv, Sk, D),
-        meantV(*context, ElementType::f32, B, Hkv, Sk, D);
-    q.randomize(1);
-    fill(k, meantK, keyScale, 2);
-    fill(v, meantV, valueScale, 3);
-    LaunchArguments arguments;
-    arguments.q = q.memory.device(), arguments.k = k.memory.device();
-    arguments.v = v.memory.device(), arguments.o = o.memory.device(), arguments.lse = lse.rows();
-    arguments.scalars = {{"k_scale", keyScale}, {"v_scale", valueScale}};
-    addCaptures(arguments, std::max(Sq, Sk));
-
-    std::vector<Sequence> sequences;
-    for (int b = 0; b < B; ++b) {
-      auto place = [b](int row) { return RowPlace{b, row}; };
-      sequences.push_back({Sq, Sk, 0, place, place});
+  NamedTensor tensor(const char *name, ElementType type, const void *data,
+                     const std::vector<int> &extents) {
+    int count = 1;
+    for (int extent : extents)
+      count *= extent;
+    Tensor view = addVector(type, data, count).device();
+    view.rank = int(extents.size());
+    int64_t stride = 1;
+    for (int axis = view.rank - 1; axis >= 0; --axis) {
+      view.extents[axis] = extents[axis];
+      view.strides[axis] = stride;
+      stride *= extents[axis];
     }
+    return {name, view};
+  }
+  void expectLaunch(const Kernel &kernel, const LaunchArguments &arguments,
+                    const std::vector<Sequence> &sequences, const Values &q, const Values &k,
+                    const Values &v, Values &o, Values &lse) {
     test::GradientReference reference;
     std::vector<double> sums, baseSums;
-    reference.exact = forward(sequences, q, meantK, meantV, /*base=*/false, sums, &reference.sizes);
-    reference.base = forward(sequences, q, meantK, meantV, /*base=*/true, baseSums);
+    reference.exact = forward(sequences, q, k, v, /*base=*/false, sums, &reference.sizes);
+    reference.base = forward(sequences, q, k, v, /*base=*/true, baseSums);
     ASSERT_TRUE(o.memory.poison().ok() && lse.memory.poison().ok());
-    launch(*kernel, arguments);
+    launch(kernel, arguments);
     expectNear("o", o.type, o.download(), reference, /*rows=*/30);
     expectLse(lse.download(), sums);
   }
+};
+
+const std::pair<std::string, std::vector<std::string>> algorithms[] = {
+    {"forward", {}}, {"forward_in_parts", {"workers=48"}}};
+
+TEST_P(Float8, KeysAndValues) {
+  for (auto [algorithm, bindings] : algorithms) {
+    bindings.push_back("cache=e4m3"); // scales=head
+    std::optional<Kernel> kernel = compile(algorithm, variant.text, bindings);
+    ASSERT_TRUE(kernel);
+    constexpr int B = 2, H = queryHeads, Hkv = keyHeads;
+    for (auto [Sq, Sk, ofAll] :
+         {std::tuple(45, 201, false), std::tuple(201, 201, true), std::tuple(1, 64, false)}) {
+      SCOPED_TRACE(testing::Message() << algorithm << ", " << Sq << " queries, " << Sk << " keys");
+      Values q(*context, place.type, B, H, Sq, D), o(*context, place.type, B, H, Sq, D),
+          lse(*context, ElementType::f32, B, H, Sq, 1),
+          k(*context, ElementType::e4m3, B, Hkv, Sk, D, /*bshd=*/true),
+          v(*context, ElementType::e4m3, B, Hkv, Sk, D),
+          meantK(*context, ElementType::f32, B, Hkv, Sk, D),
+          meantV(*context, ElementType::f32, B, Hkv, Sk, D);
+      q.randomize(1);
+      int scales = ofAll ? 1 : Hkv; // one for all heads, or one a head
+      fill(k, meantK, {keyScales, keyScales + scales}, 2);
+      fill(v, meantV, {valueScales, valueScales + scales}, 3);
+      LaunchArguments arguments;
+      arguments.q = q.memory.device(), arguments.k = k.memory.device();
+      arguments.v = v.memory.device(), arguments.o = o.memory.device(), arguments.lse = lse.rows();
+      arguments.tensors = {tensor("k_scale", ElementType::f32, keyScales, {scales}),
+                           tensor("v_scale", ElementType::f32, valueScales, {scales})};
+      addCaptures(arguments, std::max(Sq, Sk));
+      std::vector<Sequence> sequences;
+      for (int b = 0; b < B; ++b) {
+        auto place = [b](int row) { return RowPlace{b, row}; };
+        sequences.push_back({Sq, Sk, 0, place, place});
+      }
+      expectLaunch(*kernel, arguments, sequences, q, meantK, meantV, o, lse);
+    }
+  }
+}
+
+TEST_P(Float8, Pages) {
+  constexpr int B = 4, Sq = 5, H = queryHeads, Hkv = keyHeads, longest = 201;
+  constexpr float nan = std::numeric_limits<float>::quiet_NaN();
+  const std::vector<int32_t> lengths = {longest, 0, 64, 37};
+  for (auto [page, isByPage, algorithm] :
+       {std::tuple(16, true, 1), {64, true, 0}, {64, false, 1}, {48, true, 1}}) {
+    SCOPED_TRACE(testing::Message()
+                 << "pages of " << page << (isByPage ? ", scales of pages, " : ", ")
+                 << algorithms[algorithm].first);
+    const int each = (longest + page - 1) / page, pages = B * each + 3;
+    auto [name, bindings] = algorithms[algorithm];
+    for (std::string binding :
+         {std::string("keys=paged"), "page=" + std::to_string(page), std::string("positions=end"),
+          std::string("cache=e4m3"), std::string(isByPage ? "scales=page" : "scales=head")})
+      bindings.push_back(binding);
+    std::optional<Kernel> kernel = compile(name, variant.text, bindings);
+    ASSERT_TRUE(kernel);
+    Values q(*context, place.type, B, H, Sq, D), o(*context, place.type, B, H, Sq, D),
+        lse(*context, ElementType::f32, B, H, Sq, 1),
+        k(*context, ElementType::e4m3, pages, Hkv, page, D, /*bshd=*/true),
+        v(*context, ElementType::e4m3, pages, Hkv, page, D, /*bshd=*/true),
+        meantK(*context, ElementType::f32, pages, Hkv, page, D),
+        meantV(*context, ElementType::f32, pages, Hkv, page, D);
+    q.randomize(1);
+    std::vector<float> ofKeys(isByPage ? pages * Hkv : Hkv), ofValues(ofKeys.size());
+    for (size_t i = 0; i < ofKeys.size(); ++i)
+      ofKeys[i] = keyScales[i % Hkv] * (1 + i / Hkv % 5), ofValues[i] = 0.3f + i / Hkv % 7;
+    fill(k, meantK, ofKeys, 2);
+    fill(v, meantV, ofValues, 3);
+    // Pages in another order; behind a sequence's end the table names none.
+    std::vector<int32_t> table(size_t(B) * each, std::numeric_limits<int32_t>::max());
+    std::vector<bool> isUsed(size_t(pages) * page, false);
+    std::vector<Sequence> sequences;
+    for (int b = 0; b < B; ++b) {
+      for (int i = 0; i * page < lengths[b]; ++i)
+        table[b * each + i] = (b * each + i) * 7 % pages;
+      std::vector<int32_t> own(table.begin() + b * each, table.begin() + (b + 1) * each);
+      auto key = [own, page = page](int row) { return RowPlace{own[row / page], row % page}; };
+      for (int j = 0; j < lengths[b]; ++j)
+        isUsed[size_t(key(j).batch) * page + key(j).row] = true;
+      sequences.push_back({Sq, lengths[b], lengths[b] - Sq,
+                           [b](int row) {
+                             return RowPlace{b, row};
+                           },
+                           key});
+    }
+    for (Values *bytes : {&k, &v}) {
+      std::vector<double> numbers = bytes->values;
+      for (int p = 0; p < pages; ++p)
+        for (int h = 0; h < Hkv; ++h)
+          for (int row = 0; row < page; ++row)
+            if (!isUsed[size_t(p) * page + row])
+              std::fill_n(numbers.begin() + int64_t(bytes->at({p, row}, h)), D, double(nan));
+      bytes->set(numbers);
+    }
+    for (int p = 0; isByPage && p < pages; ++p)
+      if (!isUsed[size_t(p) * page])
+        for (int h = 0; h < Hkv; ++h)
+          ofKeys[p * Hkv + h] = ofValues[p * Hkv + h] = nan;
+    const std::vector<int> extents =
+        isByPage ? std::vector<int>{pages, Hkv} : std::vector<int>{Hkv};
+    LaunchArguments arguments;
+    arguments.q = q.memory.device(), arguments.k = k.memory.device();
+    arguments.v = v.memory.device(), arguments.o = o.memory.device(), arguments.lse = lse.rows();
+    arguments.tensors = {tensor("table", ElementType::i32, table.data(), {B, each}),
+                         tensor("lengths", ElementType::i32, lengths.data(), {B}),
+                         tensor("k_scale", ElementType::f32, ofKeys.data(), extents),
+                         tensor("v_scale", ElementType::f32, ofValues.data(), extents)};
+    arguments.extents = {{"Sk", longest}};
+    addCaptures(arguments, longest);
+    expectLaunch(*kernel, arguments, sequences, q, meantK, meantV, o, lse);
+  }
+}
+
+// The value that has all bits: no number, on any chip.
+TEST_P(Float8, NaNStaysOne) {
+  if (variant.name != std::string("causal"))
+    return; // once is enough
+  std::optional<Kernel> kernel = compile("forward", variant.text, {"cache=e4m3"});
+  ASSERT_TRUE(kernel);
+  constexpr int S = 40;
+  Values q(*context, place.type, 1, queryHeads, S, D), o(*context, place.type, 1, queryHeads, S, D),
+      k(*context, ElementType::e4m3, 1, keyHeads, S, D),
+      v(*context, ElementType::e4m3, 1, keyHeads, S, D);
+  q.randomize(1), k.randomize(2), v.randomize(3);
+  std::vector<double> numbers = v.values;
+  for (int h = 0; h < keyHeads; ++h)
+    numbers[v.at({0, 20}, h) + 3] = numbers[v.at({0, 30}, h) + 16] = NAN;
+  v.set(numbers);
+  LaunchArguments arguments;
+  arguments.q = q.memory.device(), arguments.k = k.memory.device();
+  arguments.v = v.memory.device(), arguments.o = o.memory.device();
+  arguments.tensors = {tensor("k_scale", ElementType::f32, keyScales, {1}),
+                       tensor("v_scale", ElementType::f32, valueScales, {1})};
+  ASSERT_TRUE(o.memory.poison().ok());
+  launch(*kernel, arguments);
+  std::vector<float> out = o.download();
+  for (int h = 0; h < queryHeads; ++h)
+    for (int row = 30; row < S; ++row)
+      for (int x = 0; x < D; ++x)
+        ASSERT_EQ(std::isnan(out[o.at({0, row}, h) + x]), x == 3 || x == 16) << row << ", " << x;
 }
 
 TEST_P(Float8, OtherTypesAreRefused) {
-  if (isRefused())
-    return; // there is no kernel
-  std::optional<Kernel> kernel = compile("forward_e4m3", variant.text, {}, schedule());
+  std::optional<Kernel> kernel = compile("forward", variant.text, {"cache=e4m3"});
   ASSERT_TRUE(kernel);
   Values q(*context, place.type, 1, queryHeads, 64, D),
       o(*context, place.type, 1, queryHeads, 64, D), k(*context, place.type, 1, keyHeads, 64, D),
@@ -137,11 +250,16 @@ TEST_P(Float8, OtherTypesAreRefused) {
   LaunchArguments arguments;
   arguments.q = q.memory.device(), arguments.k = k.memory.device();
   arguments.v = v.memory.device(), arguments.o = o.memory.device();
-  arguments.scalars = {{"k_scale", keyScale}, {"v_scale", valueScale}};
   addCaptures(arguments, 64);
-  Status status = kernel->launch(arguments);
-  ASSERT_EQ(status.code(), Code::invalidArgument);
-  EXPECT_NE(status.error().message().find("e4m3"), std::string::npos) << status.error().message();
+  auto says = [&](const std::string &part) {
+    Status status = kernel->launch(arguments);
+    ASSERT_EQ(status.code(), Code::invalidArgument);
+    EXPECT_NE(status.error().message().find(part), std::string::npos) << status.error().message();
+  };
+  says("the tensor 'k_scale' is missing: pass it by name");
+  arguments.tensors = {tensor("k_scale", ElementType::f32, keyScales, {keyHeads}),
+                       tensor("v_scale", ElementType::f32, valueScales, {keyHeads})};
+  says("e4m3");
 }
 
 class Float8Results : public AlgorithmCase {

@@ -431,6 +431,9 @@ TEST_P(SequenceErrors, WrongArgumentsAreSentences) {
         arguments.tensors[0] = integers("starts_q", {0, 40});
       },
       "starts_q");
+  Values shortLse(*context, ElementType::f32, 1, H, 63, 1);
+  says([&](LaunchArguments &arguments) { arguments.lse = shortLse.rows(); },
+       "lse has the axis 2 extent 63, o has 64: it must have as many rows, or more");
 }
 
 INSTANTIATE_TEST_SUITE_P(Host, SequenceErrors,

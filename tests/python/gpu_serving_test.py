@@ -105,6 +105,86 @@ def test_decoding(head_dim: int, name: str, page: int, split: bool) -> None:
         torch.testing.assert_close(lse[b].double(), sums, rtol=0, atol=2e-3)
 
 
+@pytest.mark.parametrize("queries", [1, 100])
+@pytest.mark.parametrize("split", [False, True])
+@pytest.mark.parametrize("scales", ["heads", "pages"])
+@pytest.mark.parametrize("page", [16, 24, 64, 256])
+@pytest.mark.parametrize("head_dim", [64, 128, 256])
+def test_keys_of_8_bits(head_dim: int, page: int, scales: str, split: bool, queries: int) -> None:
+    if head_dim != 128 and page != 64:
+        pytest.skip("one head dimension has them all")
+    lengths = [n for n in LENGTHS if n >= queries or n == 0]
+    cache = Cache(lengths, page, head_dim, torch.bfloat16)
+    pages = cache.pool.shape[1]
+    shape = (1, HKV) if scales == "heads" else (pages, HKV)
+    scale = torch.rand(2, *shape, device="cuda") * 0.02 + 0.01
+    full = scale.expand(2, pages, HKV)[:, :, None, :, None]
+    cache.pool = (cache.pool / full).to(torch.float8_e4m3fn)
+    meant = cache.pool.float() * full
+    if scales == "pages":
+        scale[cache.pool.float().isnan().all(dim=(2, 3, 4))[..., None].expand_as(scale)] = torch.nan
+    q = torch.randn(len(lengths), queries, H, head_dim, device="cuda", dtype=torch.bfloat16)
+    given = [each[0] if scales == "heads" else each for each in scale]
+    out, lse = cache.attend(
+        q, "causal", return_lse=True, split=split, k_scale=given[0], v_scale=given[1]
+    )
+    for b, n in enumerate(lengths):
+        if n == 0:
+            assert bool((out[b] == 0).all()) and bool(lse[b].isneginf().all())
+            continue
+        used = cache.table[b, : -(-n // page)].long()
+        k, v = (each[used].flatten(0, 1)[:n] for each in meant)
+        expected, sums = reference(q[b], k, v)
+        close(out[b], expected)
+        torch.testing.assert_close(lse[b].double(), sums, rtol=0, atol=2e-3)
+
+
+@pytest.mark.parametrize("is_narrow", [False, True])
+@pytest.mark.parametrize("interleaved", [False, True])
+@pytest.mark.parametrize("head_dim", [64, 128])
+def test_new_keys_and_values(head_dim: int, interleaved: bool, is_narrow: bool) -> None:
+    tokens, pages, page = 150, 20, 16
+    q = torch.randn(tokens, H, head_dim, device="cuda", dtype=torch.bfloat16)
+    k, v = torch.randn(2, tokens, HKV, head_dim, device="cuda", dtype=torch.bfloat16)
+    positions = torch.randint(0, 5000, (tokens,), device="cuda", dtype=torch.int32)
+    slots = torch.randperm(pages * page, device="cuda")[:tokens].int()
+    slots[3], slots[149] = -1, pages * page
+    rates = 10000.0 ** (-torch.arange(0, head_dim, 2, device="cuda") / head_dim)
+    angle = torch.arange(5000, device="cuda")[:, None] * rates
+    dtype = torch.float8_e4m3fn if is_narrow else torch.bfloat16
+    pool = torch.full((2, pages, page, HKV, head_dim), torch.nan, device="cuda").to(dtype)
+    scale = torch.rand(HKV, device="cuda") + 0.5
+    more = {"k_scale": scale, "v_scale": scale} if is_narrow else {}
+    out = tesela.write_pages(
+        *(q, k, v, pool[0], pool[1]),
+        slots=slots,
+        positions=positions,
+        cos=angle.cos(),
+        sin=angle.sin(),
+        interleaved=interleaved,
+        **more,
+    )
+
+    def turned(x: Tensor) -> Tensor:
+        x = x.double()
+        a, b = (x[..., ::2], x[..., 1::2]) if interleaved else x.chunk(2, -1)
+        cos, sin = (each(angle.double())[positions.long(), None] for each in (torch.cos, torch.sin))
+        new = (a * cos - b * sin, b * cos + a * sin)
+        return torch.stack(new, -1).flatten(-2) if interleaved else torch.cat(new, -1)
+
+    close(out, turned(q))
+    kept = torch.ones(tokens, dtype=torch.bool, device="cuda")
+    kept[[3, 149]] = False
+    for pages_of, x in zip(pool, (turned(k), v.double()), strict=True):
+        rows = pages_of.flatten(0, 1).double()
+        written = rows[slots[kept].long()] * (scale[:, None] if is_narrow else 1)
+        limit = 1 / 16 if is_narrow else 1e-2
+        torch.testing.assert_close(written, x[kept], rtol=limit, atol=2e-2)
+        untouched = torch.ones(pages * page, dtype=torch.bool, device="cuda")
+        untouched[slots[kept].long()] = False
+        assert bool(rows[untouched].isnan().all())
+
+
 @pytest.mark.parametrize("split", [False, True])
 @pytest.mark.parametrize("page", [16, 64])
 def test_chunks_of_prompts(page: int, split: bool) -> None:

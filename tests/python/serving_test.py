@@ -253,6 +253,160 @@ def test_decoding_in_torch(dtype: torch.dtype, split: bool | None) -> None:
         torch.testing.assert_close(lse[b], logarithms[0], rtol=0, atol=1e-4)
 
 
+SCALES = ["number", "heads", "pages", "heads of pages"]
+
+
+@pytest.mark.parametrize("split", [False, True])
+@pytest.mark.parametrize("scales", SCALES)
+@pytest.mark.parametrize("is_torch", [False, True])
+def test_keys_of_8_bits_in_pages(scales: str, split: bool, is_torch: bool) -> None:
+    """What the same call gives for the numbers that the bytes mean; NaN in what none has."""
+    batch = Batch("causal", MOVED)
+    q, starts_q = tokens(batch.queries, 0, 0)
+    k, table = pages_of(batch.keys, 16, 3)
+    v, _ = pages_of(batch.values, 16, 3)
+    generator = np.random.default_rng(8)
+    shape = {"number": (1, 1), "heads": (1, HKV), "pages": (len(k), 1)}.get(scales, (len(k), HKV))
+    given, narrow, meant = {}, [], []
+    for name, values in (("k_scale", k), ("v_scale", v)):
+        scale = generator.uniform(0.2, 0.9, shape).astype(np.float32)
+        full = np.broadcast_to(scale, (len(k), HKV))[:, None, :, None]
+        narrow.append((values / full).astype(ml_dtypes.float8_e4m3fn))
+        meant.append(narrow[-1].astype(np.float32) * full)
+        unused = np.isnan(values).all(axis=(1, 2, 3))
+        if shape[0] > 1:
+            scale[unused] = np.nan
+        given[name] = float(scale[0, 0]) if scales == "number" else scale
+        if scales == "heads":
+            given[name] = scale[0]
+    where = {
+        "table": table,
+        "lengths": np.array([each.keys for each in batch.sequences], np.int32),
+        "starts_q": starts_q,
+        "positions": batch.offsets(),
+    }
+    bounds = {"max_queries": MOST_QUERIES, "max_keys": MOST_KEYS, "split": split}
+    expected, logarithms = tesela.attention_paged(
+        *(q, *meant, "causal"), **where, **bounds, return_lse=True
+    )
+    if is_torch:
+        as_bytes = (torch.from_numpy(each.view(np.uint8)) for each in narrow)
+        narrow = [each.view(torch.float8_e4m3fn) for each in as_bytes]
+        q = torch.from_numpy(q)
+        where = {name: torch.from_numpy(each) for name, each in where.items()}
+        given = {
+            name: each if isinstance(each, float) else torch.from_numpy(each)
+            for name, each in given.items()
+        }
+    out, lse = tesela.attention_paged(
+        *(q, *narrow, "causal"), **where, **bounds, **given, return_lse=True
+    )
+    np.testing.assert_allclose(np.asarray(out), expected, rtol=2e-5, atol=2e-5)
+    np.testing.assert_allclose(np.asarray(lse), logarithms, rtol=2e-5, atol=2e-4)
+
+
+def test_keys_of_8_bits_one_after_the_other() -> None:
+    batch = Batch("softcap", PLAIN)
+    q, starts_q = tokens(batch.queries, 0, 0)
+    k, starts_k = tokens(batch.keys, 1, 4)
+    v, _ = tokens(batch.values, 1, 4)
+    scale = np.array([0.3, 0.8], np.float32)
+    narrow = [(each / scale[:, None]).astype(ml_dtypes.float8_e4m3fn) for each in (k, v)]
+    where = {"starts_q": starts_q, "starts_k": starts_k}
+    bounds = {"max_queries": MOST_QUERIES, "max_keys": MOST_KEYS}
+    out = tesela.attention_ragged(
+        *(q, *narrow, batch.variant), **where, **bounds, k_scale=scale, v_scale=scale
+    )
+    meant = [each.astype(np.float32) * scale[:, None] for each in narrow]
+    expected = tesela.attention_ragged(*(q, *meant, batch.variant), **where, **bounds)
+    np.testing.assert_allclose(out, expected, rtol=2e-5, atol=2e-5)
+
+
+def test_scales_that_do_not_fit() -> None:
+    q = random(2, 1, H, D, seed=1, dtype=np.float32)
+    pool = random(3, 16, HKV, D, seed=2, dtype=np.float32)
+    narrow = pool.astype(ml_dtypes.float8_e4m3fn)
+    paged = {"table": np.zeros((2, 2), np.int32), "lengths": np.ones(2, np.int32)}
+
+    def says(text: str, *keys: Array, **scales: Any) -> None:
+        with pytest.raises(tesela.InvalidArgumentError, match=re.escape(text)):
+            tesela.attention_paged(q, *keys, **paged, **scales)
+
+    says("k_scale is missing, and k's elements have 8 bits", narrow, narrow)
+    says("v_scale is given, and v's elements are float32", pool, pool, v_scale=1.0)
+    says(
+        "k's elements are float8_e4m3fn, v's are float32: both have 8 bits",
+        narrow,
+        pool,
+        k_scale=1.0,
+    )
+    three = np.ones(3, np.float32)
+    says(
+        "k_scale has the shape (3,), it must have one number, [2], one a kv head, or [3, 1 or 2], "
+        "one a page",
+        *(narrow, narrow),
+        k_scale=three,
+        v_scale=1.0,
+    )
+    with pytest.raises(tesela.InvalidArgumentError, match="one a kv head"):
+        tesela.attention_ragged(
+            *(q[0], narrow[0], narrow[0]),
+            starts_q=np.array([0, 1], np.int32),
+            max_queries=1,
+            k_scale=np.ones((3, 1), np.float32),
+            v_scale=1.0,
+        )
+
+
+@pytest.mark.parametrize("split", [False, True])
+def test_a_tensor_of_tokens(split: bool) -> None:
+    """An element for each token of all keys, read where its sequence begins."""
+    batch = Batch("full", PLAIN)
+    q, starts_q = tokens(batch.queries, 2, 3)
+    k, starts_k = tokens(batch.keys, 1, 4)
+    v, _ = tokens(batch.values, 1, 4)
+    bias = random(len(k), seed=40, dtype=np.float32)
+    where = {"starts_q": starts_q, "starts_k": starts_k, "split": split}
+    bounds = {"max_queries": MOST_QUERIES, "max_keys": MOST_KEYS}
+    of_tokens = "attention biased(starts: i32[N], t: f32[T]) { score = s + t[starts[b] + k] }"
+    of_positions = "attention biased(t: f32[B, Sk]) { score = s + t[b, k] }"
+    padded = np.zeros((len(PLAIN), MOST_KEYS), np.float32)
+    for b, (_, n, _) in enumerate(PLAIN):
+        padded[b, :n] = bias[starts_k[b] : starts_k[b] + n]
+    outs = []
+    for text, values in (
+        (of_tokens, {"starts": starts_k, "t": bias}),
+        (of_positions, {"t": padded}),
+    ):
+        out = poison((len(q), H, DV))
+        tesela.attention_ragged(
+            *(q, k, v, tesela.variant(text, **values)), **where, **bounds, out=out
+        )
+        outs.append(out)
+    np.testing.assert_array_equal(*outs)
+    with pytest.raises(tesela.InvalidArgumentError, match=re.escape("read it at starts[b] + k")):
+        tesela.attention_ragged(
+            *(q, k, v, tesela.variant("attention t(t: f32[Sk]) { score = s + t[k] }", t=bias)),
+            **where,
+            **bounds,
+        )
+
+
+def test_gradients_are_refused() -> None:
+    q = torch.randn(6, H, D, requires_grad=True)
+    k = torch.randn(6, HKV, D)
+    starts = torch.tensor([0, 6], dtype=torch.int32)
+    with pytest.raises(tesela.UnsupportedError, match="variant 'documents_causal'"):
+        tesela.attention_ragged(q, k, k, starts_q=starts, max_queries=6)
+    pages, table = torch.randn(3, 16, HKV, D), torch.zeros(1, 2, dtype=torch.int32)
+    with pytest.raises(tesela.UnsupportedError, match=r"call it under torch\.no_grad"):
+        tesela.attention_paged(q[None], pages, pages, table=table, lengths=starts[1:])
+    with pytest.raises(tesela.UnsupportedError, match="merged attention has none"):
+        tesela.merge_partials([q, q], torch.zeros(2, H, 6))
+    with torch.no_grad():
+        tesela.attention_ragged(q, k, k, starts_q=starts, max_queries=6)
+
+
 @pytest.mark.parametrize("is_stacked", [False, True])
 @pytest.mark.parametrize("dtype", [np.float32, ml_dtypes.bfloat16])
 def test_merged_parts_are_the_whole(dtype: Any, is_stacked: bool) -> None:

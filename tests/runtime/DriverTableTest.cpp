@@ -85,6 +85,7 @@ TEST(DriverTable, ConstantsAreTheHeaders) {
   EXPECT_EQ(int(streamNonBlocking), int(CU_STREAM_NON_BLOCKING));
   EXPECT_EQ(int(tensorMapFloat16), int(CU_TENSOR_MAP_DATA_TYPE_FLOAT16));
   EXPECT_EQ(int(tensorMapBfloat16), int(CU_TENSOR_MAP_DATA_TYPE_BFLOAT16));
+  EXPECT_EQ(int(tensorMapUint8), int(CU_TENSOR_MAP_DATA_TYPE_UINT8));
   EXPECT_EQ(int(tensorMapInterleaveNone), int(CU_TENSOR_MAP_INTERLEAVE_NONE));
   EXPECT_EQ(int(tensorMapSwizzle128B), int(CU_TENSOR_MAP_SWIZZLE_128B));
   EXPECT_EQ(int(tensorMapPromotion256B), int(CU_TENSOR_MAP_L2_PROMOTION_L2_256B));

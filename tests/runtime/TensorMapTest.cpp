@@ -194,6 +194,10 @@ TEST(EncodeTensorMap, TheDriverIsTold) {
   tiling.type = ElementType::bf16;
   ASSERT_TRUE(cuda::encodeTensorMap(api, tiling, map).ok());
   EXPECT_EQ(driverCall.type, cuda::tensorMapBfloat16);
+  tiling.type = ElementType::e4m3; // as bytes, twice as many to a row of 128
+  ASSERT_TRUE(cuda::encodeTensorMap(api, tiling, map).ok());
+  EXPECT_EQ(driverCall.type, cuda::tensorMapUint8);
+  EXPECT_EQ(driverCall.box, (std::array<uint32_t, 5>{128, 96, 1, 1}));
   tiling.address = nullptr;
   Status status = cuda::encodeTensorMap(api, tiling, map);
   EXPECT_EQ(status.code(), Code::driver);

@@ -242,9 +242,13 @@ static Status checkForward(const RunOptions &options, const Context &context, co
 static Status checkSequences(const RunOptions &options) {
   auto invalid = [](const char *sentence) { return Error(Code::invalidArgument, sentence); };
   if (!options.ragged && options.page == 0)
-    return options.split || !options.positions.empty()
-               ? Status(invalid("--split and --positions are of sequences: add --ragged or --page"))
+    return options.split || !options.positions.empty() || !options.cache.empty()
+               ? Status(
+                     invalid("--split, --positions and --cache are of sequences: add --ragged or "
+                             "--page"))
                : Status::success();
+  if (options.scales == "page" && options.page == 0)
+    return invalid("--scales page is of keys in pages: add --page, or take --scales head");
   if (options.gradients || options.verify || options.checkReads)
     return invalid("--gradients, --verify and --check-reads are of dense queries and keys: leave "
                    "them out, or --ragged and --page");

@@ -63,6 +63,8 @@ struct RunOptions : KernelChoice, LaunchShape {
   bool ragged = false;           ///< sequences of their own lengths, one after the other
   int64_t page = 0;              ///< rows of a page of keys; 0: no pages
   std::string positions;         ///< begin, end or given; empty: end with pages, else begin
+  std::string cache;             ///< e4m3: keys and values have 8 bits; empty: as q
+  std::string scales = "head";   ///< of the cache, what has one: head or page
   bool split = false;            ///< of each sequence's keys, among work items
   bool json = false;
 };

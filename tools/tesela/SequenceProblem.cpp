@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <limits>
 #include <numeric>
@@ -26,6 +27,21 @@ char *rowOf(const Tensor &view, int64_t b, int64_t h, int64_t row) {
   return static_cast<char *>(view.data) + element * int64_t(elementSize(view.type));
 }
 
+float numberAt(const char *row, ElementType type, int64_t x) {
+  if (type == ElementType::f32)
+    return reinterpret_cast<const float *>(row)[x];
+  uint16_t bits = reinterpret_cast<const uint16_t *>(row)[x];
+  return type == ElementType::f16 ? f16ToFloat(bits) : bf16ToFloat(bits);
+}
+
+void setNumber(char *row, ElementType type, int64_t x, float value) {
+  if (type == ElementType::f32)
+    reinterpret_cast<float *>(row)[x] = value;
+  else
+    reinterpret_cast<uint16_t *>(row)[x] =
+        type == ElementType::f16 ? floatToF16(value) : floatToBf16(value);
+}
+
 class Builder {
 public:
   Builder(const RunOptions &options, const Problem &problem)
@@ -43,6 +59,8 @@ public:
     if (isPaged)
       result.bindings.push_back("keys=paged");
     result.bindings.push_back("positions=" + options.positions);
+    if (isNarrow())
+      result.bindings.insert(result.bindings.end(), {"cache=e4m3", "scales=" + options.scales});
     std::vector<int32_t> starts, offsets, lengths, startsK(1, 0);
     for (const auto &each : result.sequences) {
       starts.push_back(int32_t(each.start));
@@ -71,6 +89,10 @@ public:
       status = addIntegers("table", table, {problem.B, pagesOfSequence()});
     if (status.ok() && !isPaged)
       status = addIntegers("starts_k", startsK, {int64_t(startsK.size())});
+    if (status.ok() && isNarrow())
+      status = addScales("k_scale", problem.kView.extents[1]);
+    if (status.ok() && isNarrow())
+      status = addScales("v_scale", problem.vView.extents[1]);
     if (!status)
       return status.error();
     copyQueries();
@@ -84,6 +106,11 @@ private:
   SequenceProblem result;
   int64_t tokens = 0;
   std::vector<int32_t> table;
+
+  bool isNarrow() const { return !options.cache.empty(); }
+  bool isByPage() const { return options.scales == "page"; }
+  ElementType keyType() const { return isNarrow() ? ElementType::e4m3 : problem.type; }
+  int64_t pageCount() const { return problem.B * pagesOfSequence() + 1; }
 
   int64_t upTo(int64_t most) { return int64_t(random() % uint64_t(most + 1)); }
   int64_t pagesOfSequence() const { return (problem.Sk + options.page - 1) / options.page; }
@@ -159,10 +186,10 @@ private:
 
   Status addTokens(const char *name, const Tensor &from, const std::vector<int32_t> &starts) {
     int64_t dim = from.extents[3], heads = from.extents[1];
-    Tensor view = Tensor::bshd(nullptr, from.type, 1, heads, starts.back(), dim);
+    Tensor view = Tensor::bshd(nullptr, keyType(), 1, heads, starts.back(), dim);
     Result<HostTensor *> tensor = add(
         name,
-        Tensor::contiguous(nullptr, from.type, {std::max<int64_t>(starts.back(), 1), heads, dim}),
+        Tensor::contiguous(nullptr, keyType(), {std::max<int64_t>(starts.back(), 1), heads, dim}),
         view);
     if (!tensor)
       return tensor.error();
@@ -174,7 +201,7 @@ private:
 
   Status addPages(const char *name, const Tensor &from) {
     int64_t dim = from.extents[3], heads = from.extents[1], each = pagesOfSequence();
-    int64_t pages = problem.B * each + 1;
+    int64_t pages = pageCount();
     if (table.empty()) {
       std::vector<int32_t> order(pages);
       std::iota(order.begin(), order.end(), 0);
@@ -184,9 +211,9 @@ private:
         for (int64_t i = 0; i * options.page < result.sequences[b].keys; ++i)
           table[b * each + i] = order[b * each + i];
     }
-    Tensor shape = Tensor::bshd(nullptr, from.type, pages, heads, options.page, dim);
+    Tensor shape = Tensor::bshd(nullptr, keyType(), pages, heads, options.page, dim);
     Result<HostTensor *> tensor =
-        add(name, Tensor::contiguous(nullptr, from.type, {pages, options.page, heads, dim}), shape);
+        add(name, Tensor::contiguous(nullptr, keyType(), {pages, options.page, heads, dim}), shape);
     if (!tensor)
       return tensor.error();
     copyKeys(from, [&](int64_t b, int64_t h, int64_t j) {
@@ -199,8 +226,46 @@ private:
     for (int64_t b = 0; b < problem.B; ++b)
       for (int64_t h = 0; h < from.extents[1]; ++h)
         for (int64_t j = 0; j < result.sequences[b].keys; ++j)
-          std::memcpy(place(b, h, j), rowOf(from, b, h, j),
-                      size_t(from.extents[3]) * elementSize(from.type));
+          if (isNarrow())
+            narrowRow(place(b, h, j), rowOf(from, b, h, j), from.extents[3], scaleOf(b, h, j));
+          else
+            std::memcpy(place(b, h, j), rowOf(from, b, h, j),
+                        size_t(from.extents[3]) * elementSize(from.type));
+  }
+
+  /// A power of two, so that what bytes mean is exact in the problem's type.
+  float scaleOf(int64_t page, int64_t h) const { return std::ldexp(1.0f, int((page + h) % 3) - 5); }
+  float scaleOf(int64_t b, int64_t h, int64_t j) const {
+    return scaleOf(isByPage() ? table[b * pagesOfSequence() + j / options.page] : 0, h);
+  }
+
+  /// The bytes of a row of the problem's, which becomes what they mean.
+  void narrowRow(char *bytes, char *row, int64_t columns, float scale) const {
+    for (int64_t x = 0; x < columns; ++x) {
+      uint8_t byte = floatToE4m3(numberAt(row, problem.type, x) / scale);
+      bytes[x] = char(byte);
+      setNumber(row, problem.type, x, e4m3ToFloat(byte) * scale);
+    }
+  }
+
+  /// Of each head, or of each head of the pages that a sequence has.
+  Status addScales(const char *name, int64_t heads) {
+    std::vector<int64_t> extents(1, heads);
+    if (isByPage())
+      extents.insert(extents.begin(), pageCount());
+    Tensor shape = rowMajor(ElementType::f32, extents);
+    Result<HostTensor *> tensor = add(name, shape, shape);
+    if (!tensor)
+      return tensor.error();
+    float *scales = static_cast<float *>((*tensor)->data());
+    for (int64_t h = 0; h < heads; ++h) {
+      if (!isByPage())
+        scales[h] = scaleOf(0, h);
+      for (int64_t i = 0; isByPage() && i < int64_t(table.size()); ++i)
+        if (table[i] < pageCount())
+          scales[table[i] * heads + h] = scaleOf(table[i], h);
+    }
+    return Status::success();
   }
 };
 

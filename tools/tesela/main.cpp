@@ -223,10 +223,9 @@ void addConstants(CLI::App *app, std::vector<std::string> &constants) {
 }
 
 void addAlgorithm(CLI::App *app, std::string &algorithm, std::vector<std::string> &bindings) {
-  app->add_option(
-         "--algorithm", algorithm,
-         "The template: forward, backward, backward_fused, backward_fast, "
-         "backward_parameters, forward_e4m3, forward_in_parts, merge, matmul, or one's own")
+  app->add_option("--algorithm", algorithm,
+                  "The template: forward, backward, backward_fused, backward_fast, "
+                  "backward_parameters, forward_in_parts, merge, write_pages, matmul, or one's own")
       ->type_name("NAME")
       ->capture_default_str();
   app->add_option("--bind", bindings, "name=value of a template's own parameter; may be repeated")
@@ -389,7 +388,20 @@ void addRun(CLI::App &app, RunOptions &options) {
       ->type_name("WHERE");
   command->add_flag("--split", options.split,
                     "Work items share the keys of a sequence of --ragged or --page");
-  for (CLI::Option *each : {ragged, page})
+  CLI::Option *cache =
+      command
+          ->add_option("--cache", options.cache,
+                       "Keys and values of --ragged or --page in 8 bits, with scales: e4m3")
+          ->check(silent(CLI::IsMember({"e4m3"})))
+          ->type_name("TYPE");
+  command
+      ->add_option("--scales", options.scales,
+                   "What has a scale of --cache: a kv head, or with --page a page")
+      ->check(silent(CLI::IsMember({"head", "page"})))
+      ->capture_default_str()
+      ->needs(cache)
+      ->type_name("head|page");
+  for (CLI::Option *each : {ragged, page, cache})
     each->group("Sequences, as servers have them");
   command->add_flag("--check-reads", options.checkReads,
                     "Report reads outside of captured tensors; interprets every pair on the host");

@@ -20,10 +20,11 @@ unsigned KernelSignature::extent(llvm::StringRef name) {
   return llvm::find(tile::launchExtents(), name) - tile::launchExtents().begin();
 }
 
-/// Whether warpgroups with roles copy the view's tiles: 16-bit rows, in boxes.
+/// Whether warpgroups with roles copy the view's tiles: rows of 16 or 8 bits, in boxes.
 static bool isCopied(tile::KernelOp kernel, BlockArgument argument, tile::ViewType view) {
   return !kernel.isParameter(argument.getArgNumber()) && view.getRank() == 4 &&
-         !view.getContiguous() && view.getElementType().getIntOrFloatBitWidth() == 16;
+         !view.getContiguous() && isa<FloatType>(view.getElementType()) &&
+         view.getElementType().getIntOrFloatBitWidth() <= 16;
 }
 
 /// What one tensor copy moves.

@@ -11,10 +11,11 @@
 //                                      of sequences and pages also the extents that are `?` (i32)
 //     a contiguous view                address
 //     a view named $capture, or        address, then extent (i32) and stride (i64) of each axis
-//     a strided one of integers
+//     a strided one of integers, or of
+//     which single elements are read
 //     a scalar named $parameter        its value (f32 or i32)
 //     another scalar                   the softmax scale (f32)
-//   then, where the schedule has consumers, for each 16-bit view of rank 4
+//   then, where the schedule has consumers, for each view of rank 4 with 16 or 8 bits
 //     its tensor map, and the coordinate steps of batch and head (i32); where blocks may end inside
 //     the tensor, the tensor map of single rows, and that of eight rows where as many lie together
 //   then, where it is persistent, the address of the launch's counter

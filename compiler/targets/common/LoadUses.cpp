@@ -10,8 +10,26 @@ using namespace mlir;
 
 namespace tesela {
 
+/// What a product does not take from registers.
+static bool isSharedOperand(OpOperand &use) {
+  if (isa<pipe::DotStartOp>(use.getOwner()))
+    return use.getOperandNumber() == 1;
+  auto dot = dyn_cast<tile::DotOp>(use.getOwner());
+  return dot &&
+         (use.getOperandNumber() == 1 || (use.getOperandNumber() == 0 && dot.getLeftTransposed()));
+}
+
+bool isWidened(tile::LoadOp load) {
+  return isa<Float8E4M3FNType>(cast<tile::TileType>(load.getType()).getElementType()) &&
+         !load->use_empty() && llvm::all_of(load->getUsers(), [](Operation *user) {
+           return isa<pipe::WriteOp>(user) || // brought there already
+                  (isa<tile::ConvertOp>(user) && llvm::all_of(user->getUses(), isSharedOperand));
+         });
+}
+
 bool isReadByProduct(tile::LoadOp load) {
-  return llvm::any_of(load->getUsers(), llvm::IsaPred<tile::DotOp, pipe::DotStartOp>);
+  return isWidened(load) ||
+         llvm::any_of(load->getUsers(), llvm::IsaPred<tile::DotOp, pipe::DotStartOp>);
 }
 
 bool isReadByRows(tile::LoadOp load) {

@@ -13,8 +13,12 @@
 
 namespace tesela {
 
-/// Whether it is an operand of a product: then it goes through shared memory, else straight into
-/// registers.
+/// Whether it has elements of 8 bits that are converted for products, and nothing else: then it is
+/// widened from shared memory to shared memory.
+bool isWidened(tile::LoadOp load);
+
+/// Whether it is an operand of a product, as it is or widened: then it goes through shared memory,
+/// else straight into registers.
 bool isReadByProduct(tile::LoadOp load);
 
 /// Whether it is a left operand and nothing else: a warpgroup reads its own rows alone, and need

@@ -52,16 +52,23 @@ Value KernelLowering::rowAddress(Value view, const BlockCoordinates &block, Valu
   return builder_.address(slots_[slots.data], element, index);
 }
 
+/// What the table of pages says of the position, in the line of batch `batch` (i32).
+static Value pageAt(CodeBuilder &builder, tile::PagedOp op, const ViewSlots &table,
+                    ArrayRef<Value> slots, Value batch, Value position) {
+  Value rows = builder.i64(*op.getView().getType().getStaticExtent(2));
+  Value number = arith::DivUIOp::create(builder, position, rows);
+  Value wide = arith::ExtSIOp::create(builder, builder.getI64Type(), batch);
+  Value line = builder.multiply(wide, slots[table.strides[0]]);
+  Value index = builder.add(line, builder.multiply(number, slots[table.strides[1]]));
+  Type i32 = builder.getI32Type();
+  return builder.load(i32, builder.address(slots[table.data], i32, index));
+}
+
 std::pair<Value, Value> KernelLowering::placeInPage(tile::PagedOp op, Value position) {
   Value rows = builder_.i64(*op.getView().getType().getStaticExtent(2));
-  Value number = arith::DivUIOp::create(builder_, position, rows);
   const ViewSlots &table =
       signature_.view(cast<BlockArgument>(Value(op.getTable())).getArgNumber());
-  Value batch = arith::ExtSIOp::create(builder_, builder_.getI64Type(), scalar(op.getBatch()));
-  Value line = builder_.multiply(batch, slots_[table.strides[0]]);
-  Value index = builder_.add(line, builder_.multiply(number, slots_[table.strides[1]]));
-  Type i32 = builder_.getI32Type();
-  Value page = builder_.load(i32, builder_.address(slots_[table.data], i32, index));
+  Value page = pageAt(builder_, op, table, slots_, scalar(op.getBatch()), position);
   // A table that is wrong must not lead out of the pool.
   Value pages =
       slots_[signature_.view(cast<BlockArgument>(Value(op.getView())).getArgNumber()).extents[0]];
@@ -258,10 +265,30 @@ void KernelLowering::lowerStore(tile::StoreOp op) {
                      builder_.address(address, storageType(element), column));
     });
   };
-  forEachRow(op.getView(), op.getBlock(), rows, [&](Value row, Value address) {
+  auto storeRow = [&](Value row, Value address) {
     store(row, address, 0, whole, width);
     if (whole < has)
       store(row, address, whole, has, std::gcd(has, width));
+  };
+  tile::PagedOp paged = placeOf(op.getView()).paged;
+  forEachRow(op.getView(), op.getBlock(), rows, [&](Value row, Value address) {
+    if (!paged)
+      return storeRow(row, address);
+    // Not into a page that is another sequence's, where the table names none.
+    Value first = arith::ExtSIOp::create(builder_, builder_.getI64Type(),
+                                         blocks_.lookup(op.getBlock()).first);
+    Value position = builder_.add(first, row);
+    auto slotsOf = [&](Value view) -> const ViewSlots & {
+      return signature_.view(cast<BlockArgument>(view).getArgNumber());
+    };
+    Value named = pageAt(builder_, paged, slotsOf(paged.getTable()), slots_,
+                         scalar(paged.getBatch()), position);
+    Value pages = slots_[slotsOf(paged.getView()).extents[0]];
+    Value exists = arith::CmpIOp::create(builder_, arith::CmpIPredicate::ult, named, pages);
+    auto branch = scf::IfOp::create(builder_, exists, /*withElseRegion=*/false);
+    OpBuilder::InsertionGuard guard(builder_);
+    builder_.setInsertionPointToStart(branch.thenBlock());
+    storeRow(row, address);
   });
 }
 

@@ -117,6 +117,7 @@ private:
                     mlir::Value columns, llvm::function_ref<void(const Chunk &)> body);
   void lowerCopy(pipe::CopyOp op);
   void lowerWrite(pipe::WriteOp op);
+  void lowerWideningWrite(pipe::WriteOp op); // WidenElements.cpp
   void lowerStore(pipe::StoreOp op);
   /// tile.store, or tile.accumulate if `adds`.
   void lowerRegisterStore(mlir::Value tile, mlir::TypedValue<tile::ViewType> view,

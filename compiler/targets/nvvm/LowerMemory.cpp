@@ -13,8 +13,8 @@ using namespace mlir;
 
 namespace tesela::nvvm {
 
-// Memory moves in chunks of 16 bytes: 8 elements of 16 bits.
-static constexpr int64_t chunkElements = 8, chunkBytes = 16;
+// Memory moves in chunks of 16 bytes: 8 elements of 16 bits, 16 of 8.
+static constexpr int64_t chunkBytes = 16;
 
 void KernelLowering::lowerAlloc(pipe::AllocOp op) {
   values[op] = {add(sharedBase, constant(*op.getOffset()))};
@@ -37,7 +37,7 @@ namespace {
 /// of 8 their swizzle is the same.
 struct ChunkDeal {
   ChunkDeal(pipe::BufferType type, int64_t threads)
-      : groups(llvm::divideCeil(type.getColumns(), 8 * chunkElements)), rowStep(threads / 8),
+      : groups(llvm::divideCeil(type.getColumns(), type.getPanelColumns())), rowStep(threads / 8),
         rows(type.getRows() / rowStep) {}
 
   int64_t groups;  ///< of 8 chunks in a row
@@ -63,10 +63,58 @@ static std::tuple<Value, Value, Value> firstChunk(OpBuilder &builder, Location l
   return {row, chunk, address};
 }
 
+namespace {
+
+/// What a table says of the pages of a sequence.
+struct PageTable {
+  PageTable(const ViewSlots &table, ArrayRef<Value> slots, Value batch, Value rows)
+      : data(slots[table.data]), lineStride(slots[table.strides[0]]),
+        pageStride(slots[table.strides[1]]), batch(batch), rows(rows) {}
+
+  Value data, lineStride, pageStride; ///< of the table
+  Value batch, rows;                  ///< the sequence's line; rows of a page
+};
+
+} // namespace
+
+/// The name of the page in which the block's first row lies, as the table has it, and the row in
+/// it. Of a row that does not exist, those of the last one that does.
+static std::pair<Value, Value> lookUpPage(OpBuilder &builder, Location loc, const PageTable &table,
+                                          const BlockCoordinates &block) {
+  auto constant = [&](int64_t value) -> Value {
+    return arith::ConstantIntOp::create(builder, loc, value, 32);
+  };
+  auto product = [&](Value index, Value stride) -> Value {
+    Value wide = arith::ExtSIOp::create(builder, loc, builder.getI64Type(), index);
+    return arith::MulIOp::create(builder, loc, wide, stride);
+  };
+  Value last = arith::SubIOp::create(builder, loc, block.limit, constant(1));
+  Value held = arith::MinSIOp::create(builder, loc, block.first, last);
+  held = arith::MaxSIOp::create(builder, loc, held, constant(0)); // of a sequence without rows
+  Value number = arith::DivUIOp::create(builder, loc, held, table.rows);
+  Value index = arith::AddIOp::create(builder, loc, product(table.batch, table.lineStride),
+                                      product(number, table.pageStride));
+  Type i32 = builder.getI32Type();
+  auto load = LLVM::LoadOp::create(
+      builder, loc, i32,
+      LLVM::GEPOp::create(builder, loc, table.data.getType(), i32, table.data, index));
+  load.setInvariant(true);
+  return {load, arith::RemUIOp::create(builder, loc, held, table.rows)};
+}
+
+/// Whether the pool of `pages` has the page in which the block's first row lies: a row that is
+/// written must not go into another one.
+static Value isInPool(OpBuilder &builder, Location loc, const PageTable &table, Value pages,
+                      const BlockCoordinates &block) {
+  Value page = lookUpPage(builder, loc, table, block).first;
+  return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ult, page, pages);
+}
+
 void KernelLowering::forEachChunk(Value bufferValue, Value stage, Value view, Value blockValue,
                                   Value columns, llvm::function_ref<void(const Chunk &)> body) {
   auto buffer = cast<pipe::BufferType>(bufferValue.getType());
   ChunkDeal deal(buffer, warps * 32);
+  const int64_t chunkElements = chunkBytes / buffer.getElementBytes();
   auto [row, chunk, address] = firstChunk(builder, loc, thread, buffer.getRowBytes());
   address = add(address, stageAddress(bufferValue, valueOf(stage)));
 
@@ -81,7 +129,7 @@ void KernelLowering::forEachChunk(Value bufferValue, Value stage, Value view, Va
     limit = constant(known);
   }
   Values bytes;
-  constexpr int64_t groupElements = 8 * chunkElements;
+  const int64_t groupElements = 8 * chunkElements;
   for (int64_t group = 0; group < deal.groups; ++group) {
     if ((group + 1) * groupElements <= known) {
       bytes.push_back(constant(chunkBytes));
@@ -91,7 +139,7 @@ void KernelLowering::forEachChunk(Value bufferValue, Value stage, Value view, Va
     Value left = arith::SubIOp::create(builder, loc, limit, column);
     left = arith::MaxSIOp::create(builder, loc, left, constant(0));
     left = arith::MinSIOp::create(builder, loc, left, constant(chunkElements));
-    bytes.push_back(multiply(left, constant(chunkBytes / chunkElements)));
+    bytes.push_back(multiply(left, constant(buffer.getElementBytes())));
   }
   if (columns)
     firstColumn = add(firstColumn, blockOf(columns).first);
@@ -113,12 +161,20 @@ void KernelLowering::forEachChunk(Value bufferValue, Value stage, Value view, Va
     }
     return;
   }
-  if (placeOf(view).paged) { // each row may lie in another page
+  if (tile::PagedOp paged = placeOf(view).paged) { // each row may lie in another page
+    PageTable table(viewOf(paged.getTable()), slots, valueOf(paged.getBatch()),
+                    constant(*paged.getView().getType().getStaticExtent(2)));
+    bool isWritten =
+        kernel.getArgumentRole(placeOf(view).argument.getArgNumber()) == tile::Role::Out;
     for (int64_t index = 0; index < deal.rows; ++index) {
       BlockCoordinates at = block;
       at.first = add(block.first, add(row, constant(index * deal.rowStep)));
       Value exists =
           arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, at.first, at.limit);
+      if (isWritten) // not into a page that is another sequence's
+        exists = arith::AndIOp::create(
+            builder, loc, exists,
+            isInPool(builder, loc, table, slots[viewOf(paged.getView()).extents[0]], at));
       Value start = blockAddress(view, at, element);
       moveRow(index, advance(start, element, wide(firstColumn)), exists);
     }
@@ -149,6 +205,8 @@ void KernelLowering::lowerCopy(pipe::CopyOp op) {
 
 void KernelLowering::lowerWrite(pipe::WriteOp op) {
   auto buffer = op.getBuffer().getType();
+  if (isa<pipe::SharedAttr>(cast<tile::TileType>(op.getTile().getType()).getEncoding()))
+    return lowerWideningWrite(op);
   if (buffer.getElementType().isF32())
     return lowerFragmentWrite(op);
   FragmentShape shape = shapeOf(op.getTile());
@@ -219,23 +277,15 @@ void KernelLowering::lowerStore(pipe::StoreOp op) {
 
 std::pair<Value, Value> KernelLowering::placeInPage(tile::PagedOp op,
                                                     const BlockCoordinates &block) {
-  Value rows = constant(*op.getView().getType().getStaticExtent(2));
-  Value last = arith::SubIOp::create(builder, loc, block.limit, constant(1));
-  Value held = arith::MinSIOp::create(builder, loc, block.first, last);
-  held = arith::MaxSIOp::create(builder, loc, held, constant(0)); // of a sequence without rows
-  Value number = arith::DivUIOp::create(builder, loc, held, rows);
-  const ViewSlots &table = viewOf(op.getTable());
-  Value line = multiply(wide(valueOf(op.getBatch())), slots[table.strides[0]]);
-  Value index = add(line, multiply(wide(number), slots[table.strides[1]]));
-  Type i32 = builder.getI32Type();
-  auto load = LLVM::LoadOp::create(builder, loc, i32, advance(slots[table.data], i32, index));
-  load.setInvariant(true);
+  PageTable table(viewOf(op.getTable()), slots, valueOf(op.getBatch()),
+                  constant(*op.getView().getType().getStaticExtent(2)));
+  auto [page, row] = lookUpPage(builder, loc, table, block);
   // A table that is wrong must not lead out of the pool.
   Value lastPage =
       arith::SubIOp::create(builder, loc, slots[viewOf(op.getView()).extents[0]], constant(1));
-  Value page = arith::MinSIOp::create(builder, loc, load, lastPage);
+  page = arith::MinSIOp::create(builder, loc, page, lastPage);
   page = arith::MaxSIOp::create(builder, loc, page, constant(0));
-  return {page, arith::RemUIOp::create(builder, loc, held, rows)};
+  return {page, row};
 }
 
 Value KernelLowering::rowAddress(Value view, const BlockCoordinates &block, Value row) {
@@ -428,7 +478,8 @@ void KernelLowering::lowerRegisterStore(Value tile, TypedValue<tile::ViewType> v
     Value rows = multiply(wide(row), slots[viewOf(viewValue).strides[2]]);
     return advance(blockAddress(viewValue, at, element), element, add(rows, wide(firstColumn)));
   };
-  Value target = address(block, firstRow);
+  tile::PagedOp paged = placeOf(viewValue).paged;
+  Value target = paged ? Value() : address(block, firstRow);
   Value isFirst =
       arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, firstColumn, constant(0));
   if (Value passed = isPassed(viewValue))
@@ -446,6 +497,15 @@ void KernelLowering::lowerRegisterStore(Value tile, TypedValue<tile::ViewType> v
             arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::sgt, rowsLeft, constant(row));
       else
         at = emitRow(builder, loc, block, add(firstRow, constant(row)), heads, extents());
+      BlockCoordinates ofRow = block;
+      if (paged) { // each row may lie in another page
+        ofRow.first = add(block.first, add(firstRow, constant(row)));
+        PageTable table(viewOf(paged.getTable()), slots, valueOf(paged.getBatch()),
+                        constant(*paged.getView().getType().getStaticExtent(2)));
+        at.exists = arith::AndIOp::create(
+            builder, loc, at.exists,
+            isInPool(builder, loc, table, slots[viewOf(paged.getView()).extents[0]], ofRow));
+      }
       Value stores =
           isRow ? arith::AndIOp::create(builder, loc, at.exists, isFirst).getResult() : at.exists;
       auto branch = scf::IfOp::create(builder, loc, stores, /*withElseRegion=*/false);
@@ -454,6 +514,8 @@ void KernelLowering::lowerRegisterStore(Value tile, TypedValue<tile::ViewType> v
       Value start;
       if (heads > 1) {
         start = address({block.batch, at.head, at.position}, constant(0));
+      } else if (paged) {
+        start = advance(blockAddress(viewValue, ofRow, element), element, wide(firstColumn));
       } else {
         Value below = constant(row, 64);
         if (!isRow)

@@ -13,7 +13,7 @@ using namespace mlir;
 namespace tesela::nvvm {
 
 // A channel is, for each part, its full barriers, then its empty ones; then the numbers.
-static constexpr int64_t barrierBytes = 8, panelColumns = 64, panelRowBytes = 128;
+static constexpr int64_t barrierBytes = 8, panelRowBytes = 128;
 
 /// Writes `body` for the threads whose `number` is 0.
 static void whereZero(OpBuilder &builder, Location loc, Value number,
@@ -211,6 +211,7 @@ void KernelLowering::lowerFill(pipe::FillOp op) {
     if (endsInside(op.getView(), op.getBlock().getType()))
       return fillToTheEnd(op, target, barrier);
     Value map = slots[viewOf(op.getView()).tensorMap];
+    int64_t panelColumns = buffer.getPanelColumns();
     for (int64_t column = 0; column < buffer.getColumns(); column += panelColumns) {
       int64_t offset = (column / panelColumns * buffer.getRows() + firstRow) * panelRowBytes;
       Value first = constant(column);
@@ -232,6 +233,7 @@ void KernelLowering::fillToTheEnd(pipe::FillOp op, Value target, Value barrier) 
   BlockCoordinates block = blockOf(op.getBlock());
   const ViewSlots &parts = viewOf(view);
   ViewPlace place = placeOf(view);
+  int64_t panelColumns = buffer.getPanelColumns();
   auto copy = [&](Value map, Value row, Value exists) {
     BlockCoordinates at = block;
     at.first = add(block.first, row);
@@ -387,6 +389,7 @@ void KernelLowering::lowerEmptyOut(pipe::EmptyOutOp op) {
     Value row = multiply(warpgroup, constant(64));
     Value source = add(valueOf(op.getBuffer()), multiply(row, constant(panelRowBytes)));
     Value map = slots[viewOf(op.getView()).tensorMap];
+    int64_t panelColumns = buffer.getPanelColumns();
     for (int64_t column = 0; column < buffer.getColumns(); column += panelColumns) {
       int64_t offset = column / panelColumns * buffer.getRows() * panelRowBytes;
       ptx().copyTensorOut(map,

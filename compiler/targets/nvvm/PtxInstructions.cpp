@@ -183,6 +183,13 @@ Values PtxInstructions::loadShared16Bytes(Value base, int64_t offset) {
               /*hasSideEffects=*/true);
 }
 
+void PtxInstructions::storeSharedWords(Value base, int64_t offset, ValueRange x) {
+  SmallVector<Value> operands(x);
+  operands.push_back(base);
+  emit({}, operands, "st.shared.v4.b32 " + address(4, offset) + ", {$0,$1,$2,$3};",
+       "r,r,r,r,r,~{memory}", /*hasSideEffects=*/true);
+}
+
 void PtxInstructions::storeGlobal16Bytes(Value global, ValueRange x) {
   SmallVector<Value> operands(x);
   operands.push_back(global);
@@ -359,6 +366,13 @@ std::pair<Value, Value> PtxInstructions::multiplyWide(Value x, uint32_t factor) 
           .str();
   Values halves = emit({i32, i32}, x, text, "=r,=r,r", /*hasSideEffects=*/false);
   return {halves[0], halves[1]};
+}
+
+Value PtxInstructions::scalePair(StringRef type, Value x, Value factors) {
+  std::string text = ("fma.rn." + type + " $0, $1, $2, $3;").str();
+  Value zeros =
+      arith::ConstantIntOp::create(builder, loc, int32_t(0x80008000), 32); // -0: signs stay
+  return emitPure(text, "=r,r,r,r", builder.getI32Type(), {x, factors, zeros});
 }
 
 Value PtxInstructions::permuteBytes(Value low, Value high, Value selector) {

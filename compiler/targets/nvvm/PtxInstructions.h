@@ -70,6 +70,8 @@ public:
   /// Four f32 beside each other, at a multiple of 16.
   void storeShared16Bytes(mlir::Value address, int64_t offset, mlir::ValueRange x);
   Values loadShared16Bytes(mlir::Value address, int64_t offset);
+  /// Four i32 likewise.
+  void storeSharedWords(mlir::Value address, int64_t offset, mlir::ValueRange x);
   // Barriers in shared memory (9.7.13 mbarrier), 8 bytes each.
   void initBarrier(mlir::Value address, int64_t offset, int64_t arrivals);
   /// Makes the barriers' initial state visible to the tensor copies.
@@ -119,6 +121,9 @@ public:
   /// Four of the eight bytes of `low` and `high` (i32), whose numbers are the lower four digits of
   /// `selector` in base 16, the lowest byte first (9.7.9 prmt).
   mlir::Value permuteBytes(mlir::Value low, mlir::Value high, mlir::Value selector);
+  /// Two numbers of 16 bits each (`type`: f16x2 or bf16x2) times two others, in i32, subnormal ones
+  /// as all (9.7.4 fma: sm_80 has no mul of bf16x2).
+  mlir::Value scalePair(llvm::StringRef type, mlir::Value x, mlir::Value factors);
   /// Bit by bit of i32: whether a number that begins with `bits` is less than one that begins with
   /// `than`, where `less` says it of what follows (9.7.8 lop3).
   mlir::Value lessByBit(mlir::Value bits, mlir::Value than, mlir::Value less);

@@ -2,6 +2,7 @@
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
+#include "targets/common/LoadUses.h"
 #include "targets/nvvm/CarriedCounts.h"
 #include "targets/nvvm/Passes.h"
 
@@ -31,18 +32,34 @@ struct PipeStageOperands : impl::PipeStageOperandsBase<PipeStageOperands> {
   void runOnOperation() override {
     // In the order of the program: the first product that needs a tile brings it there for all
     // that follow in its block.
-    llvm::MapVector<std::pair<Value, Block *>, SmallVector<OpOperand *>> readers;
+    Readers readers;
     getOperation().walk<WalkOrder::PreOrder>([&](tile::DotOp dot) {
       for (OpOperand &operand : dot->getOpOperands())
         if (needsSharedMemory(operand))
-          readers[{operand.get(), dot->getBlock()}].push_back(&operand);
+          readers[{operand.get(), blockOf(dot, operand.get(), readers)}].push_back(&operand);
     });
+    // Of several tiles of one loop, each is read between its own barrier and that of the next one.
+    llvm::DenseMap<Block *, int64_t> tilesOf;
     for (auto &[tile, operands] : readers)
-      if (failed(stage(tile.first, operands)))
+      ++tilesOf[tile.second];
+    for (auto &[tile, operands] : readers)
+      if (failed(stage(tile.first, operands, tilesOf[tile.second] > 1)))
         return signalPassFailure();
   }
 
-  LogicalResult stage(Value tile, ArrayRef<OpOperand *> operands) {
+  using Readers = llvm::MapVector<std::pair<Value, Block *>, SmallVector<OpOperand *>>;
+
+  /// Where the tile is brought for `dot`: in its block, or around a branch in which it is read
+  /// again (a product that is computed anew).
+  static Block *blockOf(tile::DotOp dot, Value tile, const Readers &readers) {
+    Block *block = dot->getBlock();
+    while (isa<scf::IfOp>(block->getParentOp()) && !readers.contains({tile, block}))
+      block = block->getParentOp()->getBlock();
+    return readers.contains({tile, block}) ? block : dot->getBlock();
+  }
+
+  /// `standsBesideOthers`: another barrier stands between two writes of the tile.
+  LogicalResult stage(Value tile, ArrayRef<OpOperand *> operands, bool standsBesideOthers) {
     Operation *first = operands.front()->getOwner();
     if (first->getParentOfType<scf::IfOp>())
       return first->emitOpError()
@@ -51,8 +68,10 @@ struct PipeStageOperands : impl::PipeStageOperandsBase<PipeStageOperands> {
     auto type = cast<tile::TileType>(tile.getType());
     tile::ScheduleAttr schedule = getOperation().getScheduleAttr();
     bool hasRoles = schedule->consumers > 0;
+    Value source = narrowSource(tile);
     // A work item begins with the first stage, whatever the one before ended with.
-    int64_t stages = hasRoles && !schedule->persistent && first->getParentOfType<scf::ForOp>() &&
+    int64_t stages = hasRoles && !source && !schedule->persistent &&
+                             first->getParentOfType<scf::ForOp>() &&
                              first->getBlock() == tile.getParentBlock()
                          ? 2
                          : 1;
@@ -65,19 +84,36 @@ struct PipeStageOperands : impl::PipeStageOperandsBase<PipeStageOperands> {
     Value buffer = pipe::AllocOp::create(top, loc, bufferType, Value(), IntegerAttr());
     if (stages > 1) // none reads this stage: write as soon as the tile is there
       builder.setInsertionPointAfter(tile.getDefiningOp());
+    Operation *convert = tile.getDefiningOp();
     Value stage = arith::ConstantIntOp::create(builder, loc, stages > 1 ? stages : 0, 32);
     if (stages > 1)
       stage = arith::RemUIOp::create(builder, loc, count, stage);
-    else
+    else if (!source || !standsBesideOthers)
       pipe::BarrierOp::create(builder, loc); // all have read what stood there
-    pipe::WriteOp::create(builder, loc, tile, buffer, stage);
+    pipe::WriteOp::create(builder, loc, source ? source : tile, buffer, stage);
     builder.setInsertionPoint(first);
     pipe::BarrierOp::create(builder, loc);
     Value slot = pipe::SlotOp::create(
         builder, loc, type.withEncoding(pipe::SharedAttr::get(&getContext())), buffer, stage);
     for (OpOperand *operand : operands)
       operand->set(slot);
+    if (source && convert->use_empty())
+      convert->erase();
     return success();
+  }
+
+  /// Of a tile that is widened from shared memory, what lies there; else null. What a producer will
+  /// bring there lies there from now on.
+  static Value narrowSource(Value tile) {
+    auto convert = tile.getDefiningOp<tile::ConvertOp>();
+    if (!convert)
+      return Value();
+    Value source = convert.getSource();
+    auto type = cast<tile::TileType>(source.getType());
+    auto shared = pipe::SharedAttr::get(tile.getContext());
+    if (auto load = source.getDefiningOp<tile::LoadOp>(); load && isWidened(load))
+      source.setType(type.withEncoding(shared));
+    return cast<tile::TileType>(source.getType()).getEncoding() == shared ? source : Value();
   }
 
   /// How often the body of `loop` has run in the kernel, as an i32 that it and the loops around it

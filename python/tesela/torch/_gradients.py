@@ -47,11 +47,13 @@ _SECOND = (
 )
 
 
-def _requires_grad(value: Any) -> bool:
+def requires_grad(value: Any) -> bool:
+    """Whether it is a tensor that backward() would give a gradient."""
     return isinstance(value, Tensor) and value.requires_grad and torch.is_grad_enabled()
 
 
-def _has_tangent(value: Any) -> bool:
+def has_tangent(value: Any) -> bool:
+    """Whether it is a tensor with a tangent of forward-mode differentiation."""
     return (
         _forward_ad._current_level >= 0
         and isinstance(value, Tensor)
@@ -66,7 +68,7 @@ def why_no_gradients(dense: Sequence[Tensor], parameters: Mapping[str, Any]) -> 
         dense: q, k and v.
         parameters: by name.
     """
-    if any(map(_has_tangent, (*dense, *parameters.values()))):
+    if any(map(has_tangent, (*dense, *parameters.values()))):
         return _FORWARD_MODE
     return None
 
@@ -81,7 +83,7 @@ def trained(variant: Variant, parameters: Mapping[str, Any]) -> list[str]:
     Raises:
         UnsupportedError: a parameter has none.
     """
-    names = [name for name, value in parameters.items() if _requires_grad(value)]
+    names = [name for name, value in parameters.items() if requires_grad(value)]
     declared = {each.name: each for each in variant.parameters} if names else {}
     for name in names:
         parameter = declared.get(name)
@@ -232,9 +234,9 @@ def _attention(keys: Any, q: Tensor, k: Tensor, v: Tensor, *rest: Any) -> Any:
     reason = why_no_gradients(dense, tensors)
     if reason is not None:
         raise UnsupportedError(reason)
-    is_trained = any(map(_requires_grad, tensors.values()))
+    is_trained = any(map(requires_grad, tensors.values()))
     names = trained(as_variant(request[0]), tensors) if is_trained else []
-    if not names and not any(map(_requires_grad, dense)):
+    if not names and not any(map(requires_grad, dense)):
         return _redispatch(ATTENTION, keys, *dense, *request, return_lse)
     with _single_level():
         of_names = (tensors[name] for name in names)
@@ -246,7 +248,7 @@ def _attention_into(keys: Any, *arguments: Any) -> Any:
     dense, request = arguments[:4], arguments[4:]
     tensors = tensors_of_operator(request)
     reason = why_no_gradients(dense, tensors)
-    if reason is None and any(map(_requires_grad, (*dense, *tensors.values()))):
+    if reason is None and any(map(requires_grad, (*dense, *tensors.values()))):
         reason = _OUT
     if reason is not None:
         raise UnsupportedError(reason)
@@ -256,9 +258,9 @@ def _attention_into(keys: Any, *arguments: Any) -> Any:
 def _rule_of_gradients(operator: Any) -> Any:
     def rule(keys: Any, *arguments: Any) -> Any:
         dense = arguments[:7]
-        if any(map(_has_tangent, dense)):
+        if any(map(has_tangent, dense)):
             raise UnsupportedError(_FORWARD_MODE)
-        if not any(map(_requires_grad, dense)):
+        if not any(map(requires_grad, dense)):
             return _redispatch(operator, keys, *arguments)
         with _single_level():
             return _Gradients.apply(operator, keys, *arguments)

@@ -10,9 +10,16 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from tesela._errors import UnsupportedError
-from tesela._serving import Place
+from tesela._errors import InvalidArgumentError, UnsupportedError
+from tesela._serving import ROWS_APART, Place
+from tesela.torch._gradients import has_tangent, requires_grad
 from tesela.torch._launch import _CUDA_TYPES, _HOST_TYPES, new_workspace, why_no_kernel
+
+_NO_GRADIENTS = (
+    "an argument requires a gradient, and ragged, paged and merged attention has none: call it "
+    "under torch.no_grad(), or train with tesela.attention, padded, or with one row of documents "
+    "and the variant 'documents_causal', which skips what lies between them"
+)
 
 
 class Serving:
@@ -40,3 +47,28 @@ class Serving:
     def stack(tensors: Sequence[Tensor]) -> Tensor:
         """The tensors as one, with an axis for them in front."""
         return torch.stack(tuple(tensors))
+
+    @staticmethod
+    def is_narrow(tensor: Tensor) -> bool:
+        """Whether its elements are e4m3."""
+        return tensor.dtype is torch.float8_e4m3fn
+
+    @staticmethod
+    def number(like: Tensor, value: float) -> Tensor:
+        """``value`` on the device of ``like``, as float32 with one element."""
+        return torch.full((1,), value, dtype=torch.float32, device=like.device)
+
+    @staticmethod
+    def refuse_gradients(tensors: Sequence[object]) -> None:
+        """Raises UnsupportedError where one of them would need a gradient."""
+        for tensor in tensors:
+            if requires_grad(tensor) or has_tangent(tensor):
+                raise UnsupportedError(_NO_GRADIENTS)
+
+    @staticmethod
+    def rows_of_pages(name: str, pages: Tensor) -> Tensor:
+        """The same memory as pages of one row."""
+        try:
+            return pages.view(-1, 1, *pages.shape[2:])
+        except RuntimeError:
+            raise InvalidArgumentError(f"{name}{ROWS_APART}") from None

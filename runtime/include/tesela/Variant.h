@@ -66,9 +66,9 @@ struct KernelOptions {
   /// The template: attention; "backward", its gradients, with the same bits in each launch;
   /// "backward_fused", the same with fewer products and sums of dq in no fixed order;
   /// "backward_fast", the faster one of the two on the target; "forward_in_parts", attention whose
-  /// keys are split among work items (docs/serving.md); "forward_e4m3", over keys and values of 8
-  /// bits; "merge", of the results of parts of the keys; "matmul"; or
-  /// a file NAME.mlir of useTemplateFolder's. The files in templates/ say what each computes. The
+  /// keys are split among work items (docs/serving.md); "merge", of the
+  /// results of parts of the keys; "write_pages", new keys and values into a cache; "matmul"; or a
+  /// file NAME.mlir of useTemplateFolder's. The files in templates/ say what each computes. The
   /// tensors of a launch are those that it declares (LaunchArguments::tensors). All but attention
   /// may do without a variant where they have no score and no mask. Tuned schedules are of
   /// attention and "backward", references too (Check.h).

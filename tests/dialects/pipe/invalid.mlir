@@ -9,14 +9,14 @@ tile.kernel @k() {
 // -----
 
 tile.kernel @k() {
-  // expected-error @+1 {{expected elements f16, bf16 or f32, got 'i32'}}
+  // expected-error @+1 {{expected elements f16, bf16, f8E4M3FN or f32, got 'i32'}}
   %b = pipe.alloc : !pipe.buffer<1, [8, 64], i32>
 }
 
 // -----
 
 tile.kernel @k() {
-  // expected-error @+1 {{expected a buffer without panels, which tensor copies fill with 16-bit elements, got elements f32}}
+  // expected-error @+1 {{expected a buffer without panels, which tensor copies fill with elements of 16 or 8 bits, got elements f32}}
   %b = pipe.alloc : !pipe.buffer<1, [8, 64], f32, panels = true>
 }
 
@@ -94,8 +94,18 @@ tile.kernel @k<m>(%i: i32) {
 tile.kernel @k(%i: i32) {
   %b = pipe.alloc : !pipe.buffer<1, [64, 64], bf16>
   %t = tile.constant 0.0 : !tile.tile<[64, 64], bf16>
-  // expected-error @+1 {{expected a tile with the encoding #pipe.accumulator, got '!tile.tile<[64, 64], bf16>'}}
+  // expected-error @+1 {{expected a tile with the encoding #pipe.accumulator, or #pipe.shared to be widened, got '!tile.tile<[64, 64], bf16>'}}
   pipe.write %t to %b[%i] : !tile.tile<[64, 64], bf16>, !pipe.buffer<1, [64, 64], bf16>
+}
+
+// -----
+
+tile.kernel @k(%i: i32) {
+  %b = pipe.alloc : !pipe.buffer<1, [64, 64], bf16>
+  %c = pipe.alloc : !pipe.buffer<1, [64, 64], bf16>
+  %t = pipe.slot %b[%i] : !pipe.buffer<1, [64, 64], bf16> -> !tile.tile<[64, 64], bf16, #pipe.shared>
+  // expected-error @+1 {{expected elements f8E4M3FN in shared memory, to be widened to f16 or bf16, got '!tile.tile<[64, 64], bf16, #pipe.shared>' and '!pipe.buffer<1, [64, 64], bf16>'}}
+  pipe.write %t to %c[%i] : !tile.tile<[64, 64], bf16, #pipe.shared>, !pipe.buffer<1, [64, 64], bf16>
 }
 
 // -----

@@ -29,6 +29,10 @@ tile.kernel @all(%k: !tile.view<[?, ?, ?, 64], bf16>, %o: !tile.view<[?, ?, ?, 6
   %l = tile.constant 0.0 : !tile.tile<[64], f32, #pipe.rows<warps = 4, shares = true>>
   // CHECK: pipe.write %{{.*}} to %[[O]][%stage] : !tile.tile<[64, 64], bf16, #pipe.accumulator<warps = 4>>, <1, [64, 64], bf16>
   pipe.write %r to %c[%stage] : !tile.tile<[64, 64], bf16, #pipe.accumulator<warps = 4>>, !pipe.buffer<1, [64, 64], bf16>
+  // CHECK: pipe.write %{{.*}} to %[[O]][%stage] : !tile.tile<[64, 64], f8E4M3FN, #pipe.shared>, <1, [64, 64], bf16>
+  %bytes = pipe.alloc : !pipe.buffer<1, [64, 64], f8E4M3FN>
+  %t8 = pipe.slot %bytes[%stage] : !pipe.buffer<1, [64, 64], f8E4M3FN> -> !tile.tile<[64, 64], f8E4M3FN, #pipe.shared>
+  pipe.write %t8 to %c[%stage] : !tile.tile<[64, 64], f8E4M3FN, #pipe.shared>, !pipe.buffer<1, [64, 64], bf16>
   // CHECK: pipe.store %[[O]][%stage] to %o[%{{.*}}] : <1, [64, 64], bf16>, <[?, ?, ?, 64], bf16>[<query, 64>]
   pipe.store %c[%stage] to %o[%rows] : !pipe.buffer<1, [64, 64], bf16>, !tile.view<[?, ?, ?, 64], bf16>[!tile.block<query, 64>]
 }

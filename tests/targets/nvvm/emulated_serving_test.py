@@ -40,6 +40,15 @@ def emit(text, stage, algorithm, bindings, schedule):
         return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
+def e4m3_values():
+    """What bytes mean; NaN where all bits below the sign are 1."""
+    byte = np.arange(256)
+    exponent, mantissa = byte >> 3 & 15, byte & 7
+    size = np.where(exponent > 0, (8 + mantissa) * 2.0 ** (exponent - 10), mantissa * 2.0**-9)
+    size[[0x7F, 0xFF]] = np.nan
+    return np.where(byte & 0x80, -size, size)
+
+
 def order_of(values):
     """Its axes as they lie in memory."""
     return np.argsort([-stride for stride in values.strides], kind="stable")
@@ -157,7 +166,9 @@ def workspaces(batch, bindings, block_m, heads):
 class Serving(unittest.TestCase):
     def check(self, launch, sequences, inputs, text, keeps, algorithm, bindings, schedule, heads=1, skip=()):
         """Launches on poisoned results. `skip`: tokens that nobody says anything of."""
-        q, k, v = (from_bf16(each).astype(np.float64) for each in inputs)
+        q, k, v = (
+            (from_bf16(each) if each.dtype == np.uint16 else each).astype(np.float64) for each in inputs
+        )
         with self.subTest(text, algorithm=algorithm, bindings=bindings, schedule=schedule):
             parts = None
             if algorithm == "forward_in_parts":
@@ -243,6 +254,53 @@ class Serving(unittest.TestCase):
         bindings = (*own, "keys=paged", f"page={page}", "positions=end")
         self.check(Launch(len(lengths), tensors), sequences, (q, k, v), text, keeps, algorithm,
                    bindings, BLOCKS)
+
+    def narrow(self, page, is_by_page, text, keeps, algorithm, own, heads=1):
+        """Keys and values of 8 bits; NaN in what no sequence has, in scales too."""
+        lengths = [150, 0, 64, 37]
+        most = -(-MOST_KEYS // page)
+        rng = np.random.default_rng(6)
+        order = rng.permutation(len(lengths) * most + 1)
+        table = np.full((len(lengths), most), MOST, np.int32)
+        pool = np.full((2, len(order), page, HKV, DIM), 0xFF, np.uint8)
+        scales = np.full((2, len(order), HKV) if is_by_page else (2, HKV), NAN)
+        if not is_by_page:
+            scales[:] = rng.uniform(0.2, 0.7, scales.shape)
+        for b, n in enumerate(lengths):
+            for i in range(-(-n // page)):
+                table[b, i] = order[b * most + i]
+                rows = min(page, n - i * page)
+                # Finite ones below 2, of both signs, subnormal ones among them.
+                drawn = rng.integers(0, 64, (2, rows, HKV, DIM)) + 128 * rng.integers(0, 2, (2, rows, HKV, DIM))
+                pool[:, table[b, i], :rows] = drawn
+                if is_by_page:
+                    scales[:, table[b, i]] = rng.uniform(0.2, 0.7, (2, HKV))
+        bytes_ = [each.transpose(0, 2, 1, 3) for each in pool]
+        k, v = (
+            e4m3_values()[each] * (scale[:, :, None, None] if is_by_page else scale[None, :, None, None])
+            for each, scale in zip(bytes_, scales)
+        )
+        q = to_bf16(0.3 * rng.standard_normal((len(lengths), H, MOST_QUERIES, DIM)))
+        tensors = {
+            "q": q, "k": bytes_[0], "v": bytes_[1], "o": np.full(q.shape, 0x7FFF, np.uint16),
+            "lse": np.full(q.shape[:3], NAN), "table": table, "lengths": np.int32(lengths),
+            "k_scale": scales[0], "v_scale": scales[1],
+        }
+        sequences = [
+            Sequence(MOST_QUERIES, n, n - MOST_QUERIES, lambda i, b=b: (b, i),
+                     lambda j, b=b: (table[b, j // page], j % page))
+            for b, n in enumerate(lengths)
+        ]
+        bindings = (*own, "keys=paged", f"page={page}", "positions=end", "cache=e4m3",
+                    f"scales={'page' if is_by_page else 'head'}")
+        self.check(Launch(len(lengths), tensors), sequences, (q, k, v), text, keeps, algorithm,
+                   bindings, BLOCKS + (f", heads = {heads}" if heads > 1 else ""), heads)
+
+    def test_narrow_keys(self):
+        self.narrow(16, True, *CAUSAL, "forward", ())
+        self.narrow(64, False, *FULL, "forward", ())
+        self.narrow(16, True, *WINDOW, "forward_in_parts", ("workers=90",))
+        self.narrow(20, False, *CAUSAL, "forward_in_parts", ("workers=90",), heads=2)
 
     def test_pages(self):
         for page in (1, 16, 20, 64):

@@ -5,7 +5,7 @@
 // CHECK-LABEL: llvm.func @products
 // CHECK-SAME: !llvm.ptr {llvm.align = 64 : i64, llvm.byval = !llvm.array<128 x i8>, nvvm.grid_constant}
 // CHECK-SAME: nvvm.kernel
-// CHECK-SAME: nvvm.minctasm = 1
+// CHECK-SAME: nvvm.minctasm = 2
 // CHECK-SAME: nvvm.reqntid = array<i32: 256>
 // One thread's arrival fills a stage, each of four warps' empties it. Three channels, five stages in all.
 // CHECK: "mbarrier.init.shared::cta.b64 [$0], 1;"
@@ -34,7 +34,7 @@
 // CHECK-COUNT-2: cp.async.bulk.tensor.4d.shared::cluster.global
 // CHECK-NOT: cp.async.bulk.tensor
 // The consumers: Q Kᵀ from shared memory, P V with P in registers and V's depth along its rows.
-// CHECK: "setmaxnreg.inc.sync.aligned.u32 256;"
+// CHECK: "setmaxnreg.inc.sync.aligned.u32 200;"
 // CHECK: mbarrier.try_wait.parity
 // CHECK: scf.for
 // CHECK: mbarrier.try_wait.parity

@@ -394,6 +394,14 @@ class Emulator:
         return product if i.parts[1] == "wide" else (product >> high).astype(a.dtype)
 
     def do_fma(self, i):
+        if i.type == "bf16x2":
+            a, b, c = (self.spread(self.value(operand)) for operand in i.operands[1:])
+            halves = [
+                to_bf16(from_bf16(a >> by & U32(0xFFFF)) * from_bf16(b >> by & U32(0xFFFF))
+                        + from_bf16(c >> by & U32(0xFFFF))).astype(U32)
+                for by in (U32(0), U32(16))
+            ]
+            return self.put(i.operands[0], halves[0] | halves[1] << U32(16))
         a, b, c = (self.value(operand, "f32").astype(np.float64) for operand in i.operands[1:])
         self.put(i.operands[0], self.spread((a * b + c).astype(F32)))
 

@@ -75,7 +75,7 @@ tile.kernel @two(%q: !tile.view<[?, ?, ?, 128], f16>, %k: !tile.view<[?, ?, ?, 1
 
 // CHECK-LABEL: tile.kernel @one
 // CHECK: pipe.roles producer 56
-// CHECK: consumers 1 256
+// CHECK: consumers 1 200
 tile.kernel @one(%low: i32, %high: i32, %step: i32)
     attributes {schedule = #tile.schedule<block_m = 64, block_n = 64, stages = 2, warps = 4, q_in_registers = false, consumers = 1>} {
   scf.for %j = %low to %high step %step : i32 {

@@ -34,9 +34,10 @@ inline constexpr const char *fusedBackwardAlgorithm = "backward_fused";
 /// when the kernels are lowered.
 inline constexpr const char *fastBackwardAlgorithm = "backward_fast";
 
-/// The bindings that every template has: where its sequences lie, and at which positions. With
-/// keys=paged also page.
-inline constexpr std::array<std::string_view, 3> placeBindings = {"queries", "keys", "positions"};
+/// The bindings that every template has: where its sequences lie, at which positions, and whether
+/// keys and values have 8 bits. With keys=paged also page.
+inline constexpr std::array<std::string_view, 5> placeBindings = {"queries", "keys", "positions",
+                                                                  "cache", "scales"};
 
 /// Everything a kernel is compiled for. What is not here (batch, heads, lengths,
 /// strides, scale, scalars, captures) is an argument of the launch.
@@ -47,7 +48,8 @@ struct KernelSpecification {
   /// The values of the template's parameters that do not follow from the fields below (d_qk, d_v,
   /// input) or from the schedule, as "name=value": "columns=64", "output=bf16". And where sequences
   /// lie, whatever the template: queries=ragged, keys=ragged or keys=paged with page=N,
-  /// positions=end or positions=given (tile-place-views).
+  /// positions=end or positions=given (tile-place-views). Keys and values of 8 bits: cache=e4m3,
+  /// with scales=head or scales=page (tile-narrow-keys).
   std::vector<std::string> bindings;
   /// One `attention name(...) { ... }`; may be empty where the template has no score and no mask.
   std::string variantText;
@@ -81,8 +83,10 @@ struct KernelSpecification {
   bool isInParts() const { return algorithm == partsAlgorithm; }
   /// Whether it is attention, which has rules for its schedules.
   bool isAttention() const { return algorithm == forwardAlgorithm || isInParts(); }
-  /// Whether bindings say where its sequences lie, or at which positions.
+  /// Whether bindings say where its sequences lie, at which positions, or of which elements.
   bool isPlaced() const;
+  /// Whether keys and values have 8 bits.
+  bool hasNarrowKeys() const;
   /// Whether a reference computes the same of the same tensors.
   bool hasReference() const { return algorithm == forwardAlgorithm && !isPlaced(); }
   /// Whether schedules of it can be raced: of attention, and of its gradients.

@@ -1,0 +1,174 @@
+//===- WidenElements.cpp - 8 bits in shared memory as 16 --------*- C++ -*-===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// What products read has 16 bits. Elements of 8 bits come to shared memory as they are, and the
+// threads that compute write them there again, 16 elements at a time: one load of 16 bytes, two
+// stores. Registers hold no more than these.
+//
+//===----------------------------------------------------------------------===//
+#include "targets/nvvm/KernelLowering.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+
+namespace tesela::nvvm {
+
+namespace {
+
+/// How e4m3 becomes a type of 16 bits: the exponent's and the mantissa's bits move to where that
+/// type has its own, which divides the number by a power of two, exactly; a multiplication takes it
+/// back, subnormal numbers included. (The same for f16 and bf16, and for all chips: sm_89 has an
+/// instruction to f16 alone.)
+struct Widening {
+  explicit Widening(Type type)
+      : shift(type.isBF16() ? 4 : 1), bits(type.isBF16() ? 0x07F0 : 0x3F80),
+        factor(type.isBF16() ? 0x7B80 : 0x5C00), // 2^120, 2^8
+        name(type.isBF16() ? "bf16x2" : "f16x2") {}
+
+  int64_t shift, bits, factor;
+  const char *name;
+};
+
+/// Of a 32-bit word with four elements of 8 bits.
+class WordWidener {
+public:
+  WordWidener(OpBuilder &builder, Location loc, Type type)
+      : builder(builder), loc(loc), widening(type) {}
+
+  /// The elements 2 · `half` and the next, as a pair.
+  Value pair(Value word, int64_t half) {
+    Value apart = ptx().permuteBytes(word, constant(0), constant(half == 0 ? 0x1404 : 0x3424));
+    Value moved = arith::ShRUIOp::create(builder, loc, apart, constant(widening.shift));
+    Value magnitude = both(moved, twice(widening.bits)), sign = both(apart, twice(0x8000));
+    Value number = arith::OrIOp::create(builder, loc, magnitude, sign);
+    return ptx().scalePair(widening.name, number, constant(twiceOf(widening.factor)));
+  }
+
+  /// Not 0 where the word has a NaN, all of whose bits below the sign are 1.
+  Value nans(Value word) {
+    Value sum =
+        arith::AddIOp::create(builder, loc, both(word, constant(0x7F7F7F7F)), constant(0x01010101));
+    return both(sum, constant(int32_t(0x80808080)));
+  }
+
+  /// `wide`, which pair() gave, with NaN in the place of what was one.
+  Value withNans(Value wide, Value word, int64_t half) {
+    Value apart =
+        ptx().permuteBytes(nans(word), constant(0), constant(half == 0 ? 0x1404 : 0x3424));
+    Value flags = arith::ShRUIOp::create(builder, loc, apart, constant(15));
+    Value bits = arith::MulIOp::create(builder, loc, flags, constant(0x7FFF));
+    return arith::OrIOp::create(builder, loc, wide, bits);
+  }
+
+private:
+  static int64_t twiceOf(int64_t half) { return int32_t(half << 16 | half); }
+  Value twice(int64_t half) { return constant(twiceOf(half)); }
+  Value constant(int64_t value) { return arith::ConstantIntOp::create(builder, loc, value, 32); }
+  Value both(Value a, Value b) { return arith::AndIOp::create(builder, loc, a, b); }
+  PtxInstructions ptx() { return PtxInstructions(builder, loc); }
+
+  OpBuilder &builder;
+  Location loc;
+  Widening widening;
+};
+
+} // namespace
+
+/// Eight lanes have four chunks of two rows. A chunk s of a row r lies at place s ^ r (all mod 8)
+/// and becomes chunks 2s and 2s + 1, in panels of 8. Of the chunks 0, 2, 5, 7 of rows r and r ^ 1
+/// all places differ, and so do those of what they become: neither loads nor stores meet in a bank.
+/// The other half of a warp's lanes has the chunks 1, 3, 4, 6.
+void KernelLowering::lowerWideningWrite(pipe::WriteOp op) {
+  auto target = op.getBuffer().getType();
+  auto source = pipe::BufferType::get(op.getContext(), 1, target.getRows(), target.getColumns(),
+                                      cast<tile::TileType>(op.getTile().getType()).getElementType(),
+                                      target.getPanels());
+  constexpr int64_t chunkBytes = 16, panelBytes = 128;
+  const int64_t rowsAtOnce = 4 * warps, rows = target.getRows(), chunks = target.getColumns() / 16;
+  const int64_t rowBytes = target.getPanels() ? panelBytes : target.getRowBytes(),
+                sourceRowBytes = source.getPanels() ? panelBytes : source.getRowBytes();
+  const int64_t nextPanel = target.getPanels() ? rows * panelBytes : panelBytes;
+
+  auto bit = [&](Value x, int64_t index) -> Value {
+    Value shifted = arith::ShRUIOp::create(builder, loc, x, constant(index));
+    return arith::AndIOp::create(builder, loc, shifted, constant(1));
+  };
+  auto either = [&](Value a, Value b) -> Value {
+    return arith::XOrIOp::create(builder, loc, a, b);
+  };
+  // Base addresses are made again in each iteration: they would take registers over the loop.
+  Value lane = ptx().pinned(this->lane);
+  Value chunk = add(multiply(bit(lane, 0), constant(2)), multiply(bit(lane, 1), constant(5)));
+  chunk = either(chunk, bit(lane, 3));
+  Value row = add(bit(lane, 2), multiply(bit(lane, 4), constant(2)));
+  row = add(row, multiply(warp, constant(4)));
+  Value swizzle = arith::AndIOp::create(builder, loc, row, constant(7));
+  Value from =
+      add(valueOf(op.getTile()), add(multiply(row, constant(sourceRowBytes)),
+                                     multiply(either(chunk, swizzle), constant(chunkBytes))));
+  Value panel = arith::ShRUIOp::create(builder, loc, chunk, constant(2));
+  Value place = either(
+      arith::AndIOp::create(builder, loc, multiply(chunk, constant(2)), constant(7)), swizzle);
+  Value to = add(stageAddress(op.getBuffer(), valueOf(op.getStage())),
+                 add(multiply(row, constant(rowBytes)), multiply(place, constant(chunkBytes))));
+  to = add(to, multiply(panel, constant(nextPanel)));
+  Value toNext = either(to, constant(chunkBytes));
+
+  WordWidener widener(builder, loc, target.getElementType());
+  auto widen = [&](int64_t firstRow, int64_t group) {
+    int64_t sourceOffset =
+        firstRow * sourceRowBytes + group * (source.getPanels() ? rows * panelBytes : panelBytes);
+    int64_t offset = firstRow * rowBytes + group * 2 * nextPanel;
+    Values words = ptx().loadShared16Bytes(from, sourceOffset);
+    Values wide;
+    Value nans;
+    for (Value word : words) {
+      for (int64_t half : {0, 1})
+        wide.push_back(widener.pair(word, half));
+      Value own = widener.nans(word);
+      nans = nans ? Value(arith::OrIOp::create(builder, loc, nans, own)) : own;
+    }
+    Value hasNans =
+        arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ne, nans, constant(0));
+    auto branch = scf::IfOp::create(builder, loc, SmallVector<Type>(8, builder.getI32Type()),
+                                    hasNans, /*withElseRegion=*/true);
+    {
+      OpBuilder::InsertionGuard guard(builder);
+      builder.setInsertionPointToStart(branch.thenBlock());
+      Values marked;
+      for (int64_t index = 0; index < 8; ++index)
+        marked.push_back(widener.withNans(wide[index], words[index / 2], index % 2));
+      scf::YieldOp::create(builder, loc, marked);
+      builder.setInsertionPointToStart(branch.elseBlock());
+      scf::YieldOp::create(builder, loc, wide);
+    }
+    ptx().storeSharedWords(to, offset, branch.getResults().take_front(4));
+    ptx().storeSharedWords(toNext, offset, branch.getResults().drop_front(4));
+  };
+  for (int64_t group = 0; group < llvm::divideCeil(chunks, 8); ++group)
+    for (int64_t firstRow = 0; firstRow < rows; firstRow += rowsAtOnce) {
+      Value exists;
+      if (firstRow + rowsAtOnce > rows)
+        exists = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, row,
+                                       constant(rows - firstRow));
+      if (int64_t left = chunks - 8 * group; left < 8) {
+        Value hasChunk =
+            arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, chunk, constant(left));
+        exists = exists ? Value(arith::AndIOp::create(builder, loc, exists, hasChunk)) : hasChunk;
+      }
+      if (!exists) {
+        widen(firstRow, group);
+        continue;
+      }
+      auto branch = scf::IfOp::create(builder, loc, exists, /*withElseRegion=*/false);
+      OpBuilder::InsertionGuard guard(builder);
+      builder.setInsertionPointToStart(branch.thenBlock());
+      widen(firstRow, group);
+    }
+}
+
+} // namespace tesela::nvvm

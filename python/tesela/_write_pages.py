@@ -1,0 +1,156 @@
+# Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""New keys and values into a cache of pages, with rotary embedding."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tesela import _native
+from tesela._errors import InvalidArgumentError
+from tesela._serving import Place, axes, framework_of
+from tesela._variant import as_variant
+
+
+def write_pages(
+    q: Any,
+    k: Any,
+    v: Any,
+    k_pages: Any,
+    v_pages: Any,
+    *,
+    slots: Any,
+    positions: Any = None,
+    cos: Any = None,
+    sin: Any = None,
+    interleaved: bool = False,
+    k_scale: Any = None,
+    v_scale: Any = None,
+    out: Any = None,
+) -> Any:
+    """Writes new keys and values into pages, and turns queries and keys by their positions.
+
+    One launch, before the attention of the same step. Row ``r`` of page ``p`` is the slot ``p *
+    page + r``; a token whose slot the pages do not have (-1 of padding) is not written.
+
+    Args:
+        q: new queries, ``[tokens, H, Dqk]`` or ``[B, Sq, H, Dqk]``, of PyTorch or NumPy.
+        k: new keys, ``[tokens, Hkv, Dqk]`` or ``[B, Sq, Hkv, Dqk]``.
+        v: new values, likewise with Dv.
+        k_pages: pages of keys, ``[pages, page, Hkv, Dqk]``, all of whose rows follow one another;
+            of q's type or float8_e4m3fn.
+        v_pages: pages of values, likewise.
+        slots: int32 ``[tokens]`` or ``[B, Sq]``, on q's device: where each token goes.
+        positions: int32 like ``slots``: where each token stands; needed with ``cos``.
+        cos: float32 ``[positions, R / 2]``: cosines of the angles of rotary embedding, by position
+            and pair of columns. The first R columns are turned. None: none are.
+        sin: their sines.
+        interleaved: whether pairs are columns 2i and 2i + 1 (GPT-J), or i and i + R / 2 (NeoX,
+            Llama).
+        k_scale: of pages of 8 bits: a number or a float32 tensor with one for each kv head, by
+            which keys are divided.
+        v_scale: likewise of values.
+        out: where the turned queries are written, not q itself; None: a new tensor.
+
+    Returns:
+        The turned queries, of q's shape and type.
+
+    Raises:
+        InvalidArgumentError: a shape, stride or type does not fit; the sentence says which.
+        UnsupportedError: there are no kernels for the device or the type, or an argument requires a
+            gradient.
+    """
+    framework = framework_of(q, "q")
+    framework.refuse_gradients((q, k, v, k_pages, v_pages))
+    place: Place = framework.place(q)
+    shape = tuple(q.shape)
+    if len(shape) not in (3, 4):
+        raise InvalidArgumentError(
+            f"q has the shape {shape}, it must have the axes [tokens, heads, head dimension], or "
+            "[B, Sq, heads, head dimension]"
+        )
+    for name, pages in (("k_pages", k_pages), ("v_pages", v_pages)):
+        axes(name, pages, 4, "[pages, page, heads, head dimension]")
+    if (cos is None) != (sin is None) or (cos is not None and positions is None):
+        raise InvalidArgumentError(
+            "cos, sin and positions belong together: pass all of them, or leave cos and sin out"
+        )
+    are_narrow = [framework.is_narrow(pages) for pages in (k_pages, v_pages)]
+    if are_narrow[0] != are_narrow[1]:
+        raise InvalidArgumentError(
+            f"k_pages' elements are {k_pages.dtype}, v_pages' are {v_pages.dtype}: both have 8 "
+            "bits, or neither"
+        )
+    scales = []
+    for name, scale in (("k_scale", k_scale), ("v_scale", v_scale)):
+        if (scale is not None) != are_narrow[0]:
+            raise InvalidArgumentError(
+                f"{name} is missing: pages of 8 bits have one, a number or a tensor of float32"
+                if scale is None
+                else f"{name} is given, and the pages' elements have more than 8 bits: leave it out"
+            )
+        if scale is None:
+            scale = framework.empty(q, (0,), True)
+        elif isinstance(scale, int | float):
+            scale = framework.number(q, float(scale))
+        axes(name, scale, 1, "[kv heads] or [1]")
+        if len(scale) not in (0, 1, k.shape[-2]):
+            raise InvalidArgumentError(
+                f"{name} has the shape {tuple(scale.shape)}, it must have one number, or "
+                f"[{k.shape[-2]}], one a kv head"
+            )
+        scales.append(scale)
+    rotary = 0
+    if cos is not None:
+        rotary = 2 * axes("cos", cos, 2, "[positions, pairs]")[1]
+        if tuple(sin.shape) != tuple(cos.shape) or rotary > shape[-1]:
+            raise InvalidArgumentError(
+                f"cos has the shape {tuple(cos.shape)} and sin {tuple(sin.shape)}: both must have "
+                f"the same, with at most {shape[-1] // 2} pairs, half of the head dimension"
+            )
+    else:
+        cos = sin = framework.empty(q, (0, 0), True)
+        positions = slots
+    types = {_native.F32: "f32", _native.F16: "f16", _native.BF16: "bf16"}
+    element = "e4m3" if are_narrow[0] else types[place.input_type]
+    kernel = as_variant("full")._kernel(
+        place.input_type,
+        *(shape[-1], v.shape[-1], place.device, (), "write_pages"),
+        (f"rotary={rotary}", f"interleaved={int(interleaved)}", f"element={element}"),
+    )
+    if out is q:
+        raise InvalidArgumentError(
+            "out is q, whose columns are read while others are written: leave it out"
+        )
+    if out is None:
+        out = framework.empty(q, shape, False)
+    batches = 1 if len(shape) == 3 else shape[0]
+    rows = framework.rows_of_pages
+    kernel.launch_named(
+        (
+            "q",
+            "k_new",
+            "v_new",
+            "o",
+            "k",
+            "v",
+            "cos",
+            "sin",
+            "positions",
+            "slots",
+            "k_scale",
+            "v_scale",
+        ),
+        (
+            *(q, k, v, out, rows("k_pages", k_pages), rows("v_pages", v_pages), cos, sin),
+            *(positions.reshape((batches, -1)), slots.reshape((batches, -1)), *scales),
+        ),
+        None,
+        (),
+        (),
+        (),
+        True,
+        place.stream,
+        place.allocate,
+    )
+    return out

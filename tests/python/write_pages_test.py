@@ -1,0 +1,167 @@
+# Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""New keys and values into pages, with rotary embedding, on the host."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+import tesela
+import torch
+from reference import Array, random
+
+H, HKV, D, DV, PAGES, PAGE = 4, 2, 32, 48, 6, 16
+TOKENS = 71
+
+
+def angles(rotary: int, most: int = 40) -> tuple[Array, Array]:
+    """cos and sin by position and pair."""
+    rates = 10000.0 ** (-np.arange(0, rotary, 2) / rotary)
+    angle = np.arange(most)[:, None] * rates
+    return np.cos(angle).astype(np.float32), np.sin(angle).astype(np.float32)
+
+
+def turned(x: Array, positions: Array, rotary: int, interleaved: bool) -> Array:
+    """[tokens, heads, D] by the formula of complex numbers, in double precision."""
+    cos, sin = (each.astype(np.float64)[positions][:, None] for each in angles(rotary))
+    x = x.astype(np.float64).copy()
+    part = x[..., :rotary]
+    pairs = part.reshape(*part.shape[:-1], -1, 2) if interleaved else None
+    first, second = (pairs[..., 0], pairs[..., 1]) if interleaved else np.split(part, 2, axis=-1)
+    new = (first * cos - second * sin, second * cos + first * sin)
+    x[..., :rotary] = (
+        np.stack(new, -1).reshape(part.shape) if interleaved else np.concatenate(new, -1)
+    )
+    return x
+
+
+def inputs(dtype: Any) -> tuple[Array, Array, Array, Array, Array]:
+    """q, k, v, slots, positions; three tokens go nowhere."""
+    q = random(TOKENS, H, D, seed=1, dtype=dtype)
+    k = random(TOKENS, HKV, D, seed=2, dtype=dtype)
+    v = random(TOKENS, HKV, DV, seed=3, dtype=dtype)
+    generator = np.random.default_rng(4)
+    slots = generator.permutation(PAGES * PAGE)[:TOKENS].astype(np.int32)
+    slots[[0, 40, 70]] = -1, PAGES * PAGE, 2**31 - 1
+    return q, k, v, slots, generator.integers(0, 40, TOKENS).astype(np.int32)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, ml_dtypes.bfloat16])
+@pytest.mark.parametrize("interleaved", [False, True])
+@pytest.mark.parametrize("rotary", [0, 16, D])
+def test_rows_go_to_their_slots(dtype: Any, interleaved: bool, rotary: int) -> None:
+    q, k, v, slots, positions = inputs(dtype)
+    pools = [np.full((PAGES, PAGE, HKV, dim), np.nan, dtype) for dim in (D, DV)]
+    more: dict[str, Any] = {}
+    if rotary:
+        cos, sin = angles(rotary)
+        more = {"cos": cos, "sin": sin, "positions": positions, "interleaved": interleaved}
+    out = np.full(q.shape, np.nan, dtype)
+    given = tesela.write_pages(q, k, v, *pools, slots=slots, out=out, **more)
+    assert given is out
+    limit = 1e-5 if dtype is np.float32 else 2e-2
+
+    def expect(actual: Array, x: Array, tokens: Any) -> None:
+        expected = turned(x, positions, rotary, interleaved) if rotary else x.astype(np.float64)
+        actual = actual.astype(np.float64)
+        np.testing.assert_allclose(actual, expected[tokens], rtol=limit, atol=limit)
+
+    expect(out, q, slice(None))
+    rows = [pool.reshape(-1, HKV, pool.shape[-1]) for pool in pools]
+    is_kept = (slots >= 0) & (slots < PAGES * PAGE)
+    expect(rows[0][slots[is_kept]], k, is_kept)
+    np.testing.assert_array_equal(rows[1][slots[is_kept]], v[is_kept])
+    untouched = np.ones(PAGES * PAGE, bool)
+    untouched[slots[is_kept]] = False
+    for row in rows:
+        assert np.isnan(row[untouched].astype(np.float32)).all()
+
+
+@pytest.mark.parametrize("scale", [0.37, "heads"])
+def test_pages_of_8_bits(scale: Any) -> None:
+    q, k, v, slots, positions = inputs(np.float32)
+    pools = [np.full((PAGES, PAGE, HKV, dim), np.nan, ml_dtypes.float8_e4m3fn) for dim in (D, DV)]
+    cos, sin = angles(D)
+    scales = (0.37, 0.37) if scale == 0.37 else (np.float32([0.4, 0.1]), np.float32([0.05, 1.5]))
+    tesela.write_pages(
+        *(q, k, v, *pools),
+        slots=slots,
+        cos=cos,
+        sin=sin,
+        positions=positions,
+        k_scale=scales[0],
+        v_scale=scales[1],
+    )
+    is_kept = (slots >= 0) & (slots < PAGES * PAGE)
+    for pool, x, of in zip(pools, (turned(k, positions, D, False), v), scales, strict=True):
+        rows = pool.reshape(-1, HKV, pool.shape[-1]).astype(np.float64)
+        meant = rows[slots[is_kept]] * np.reshape(of, (-1, 1))
+        # Half a unit of three bits, or of the smallest numbers.
+        limit = np.abs(x[is_kept]) / 16 + 2.0**-10 * np.reshape(of, (-1, 1))
+        assert (np.abs(meant - x[is_kept]) <= 1.001 * limit).all()
+        untouched = np.ones(PAGES * PAGE, bool)
+        untouched[slots[is_kept]] = False
+        assert np.isnan(rows[untouched]).all()
+
+
+def test_a_step_of_decoding() -> None:
+    """What was written is what attention_paged reads: as attention over the turned keys."""
+    batch, length = 3, 33
+    keys = random(batch, length, HKV, D, seed=5)
+    values = random(batch, length, HKV, D, seed=6)
+    queries = random(batch, length, H, D, seed=7)
+    cos, sin = angles(D)
+    where = np.arange(length, dtype=np.int32)
+    table = torch.arange(batch * 3, dtype=torch.int32).flip(0).reshape(batch, 3)
+    pools = [torch.full((batch * 3, PAGE, HKV, D), torch.nan) for _ in range(2)]
+
+    def write(low: int, high: int) -> torch.Tensor:
+        positions = torch.arange(low, high, dtype=torch.int32).expand(batch, -1).contiguous()
+        slots = torch.gather(table, 1, (positions // PAGE).long()) * PAGE + positions % PAGE
+        return tesela.write_pages(
+            *(torch.from_numpy(each[:, low:high]) for each in (queries, keys, values)),
+            *pools,
+            slots=slots.int(),
+            positions=positions,
+            cos=torch.from_numpy(cos),
+            sin=torch.from_numpy(sin),
+        )
+
+    write(0, length - 1)
+    q = write(length - 1, length)
+    out = tesela.attention_paged(
+        *(q, *pools, "causal"),
+        table=table,
+        lengths=torch.full((batch,), length, dtype=torch.int32),
+    )
+    for b in range(batch):
+        k = turned(keys[b], where, D, False).astype(np.float32)
+        expected = tesela.attention(
+            turned(queries[b], where, D, False).astype(np.float32)[None, -1:],
+            *(k[None], values[b][None], "full"),
+            layout="bshd",
+        )
+        np.testing.assert_allclose(out[b].numpy(), expected[0], rtol=1e-4, atol=1e-4)
+
+
+def test_errors_are_sentences() -> None:
+    q, k, v, slots, positions = inputs(np.float32)
+    pools = [np.zeros((PAGES, PAGE, HKV, dim), np.float32) for dim in (D, DV)]
+    narrow = [pool.astype(ml_dtypes.float8_e4m3fn) for pool in pools]
+    cos, sin = angles(D)
+
+    def says(text: str, *pages: Array, **more: Any) -> None:
+        with pytest.raises(tesela.InvalidArgumentError, match=re.escape(text)):
+            tesela.write_pages(q, k, v, *pages, slots=slots, **more)
+
+    says("cos, sin and positions belong together", *pools, cos=cos, sin=sin)
+    says("k_scale is missing: pages of 8 bits have one", *narrow)
+    says("k_scale is given, and the pages' elements have more than 8 bits", *pools, k_scale=1.0)
+    says("at most 16 pairs", *pools, cos=cos[:, :8], sin=sin, positions=positions)
+    says("v_pages has the shape (6, 16, 2)", pools[0], pools[1][..., 0])
+    says("k_pages's pages do not follow one another", pools[0][:, :8], pools[1])
+    says("positions has the axis 1 extent 70", *pools, positions=positions[:70], cos=cos, sin=sin)
