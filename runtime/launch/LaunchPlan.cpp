@@ -63,6 +63,7 @@ Result<LaunchPlan::Slot> LaunchPlan::resolve(const ArgumentSlot &slot, const Art
   for (size_t i = 0; i < artifact.workspaces.size(); ++i)
     if (artifact.workspaces[i].name == slot.name) {
       resolved.owner = Owner::workspace;
+      resolved.readsZero = true;
       resolved.index = int(i);
       bool fits =
           slot.kind == Kind::data || (isOfAnAxis && isAxis(artifact.workspaces[i].extents.size()));
@@ -70,6 +71,7 @@ Result<LaunchPlan::Slot> LaunchPlan::resolve(const ArgumentSlot &slot, const Art
     }
   if (slot.name.starts_with('$')) {
     resolved.owner = Owner::parameter;
+    resolved.readsZero = true;
     resolved.index = parameterIndex(artifact, slot.name);
     if (resolved.index < 0)
       return defect();
@@ -84,6 +86,9 @@ Result<LaunchPlan::Slot> LaunchPlan::resolve(const ArgumentSlot &slot, const Art
   for (size_t i = 0; i < artifact.tensors.size(); ++i)
     if (slot.name == artifact.tensors[i].name) {
       resolved.index = int(i);
+      // The address of what is optional says whether it is there.
+      resolved.readsZero =
+          artifact.tensors[i].role == TensorArgument::Role::in && !artifact.tensors[i].optional;
       return fitsTensor(slot, artifact.tensors[i]) ? Result<Slot>(resolved) : defect();
     }
   return defect();
@@ -242,10 +247,7 @@ uint64_t LaunchPlan::value(const Slot &slot, const Extents &extents, const Call 
   const Tensor &tensor = slot.owner == Owner::tensor      ? arguments.tensors[slot.index]
                          : slot.owner == Owner::parameter ? arguments.captures[slot.index]
                                                           : call.sizes.workspaces[slot.index];
-  // A capture without elements reads as zero wherever a kernel asks (ArgumentSlot::Kind::data), and
-  // so do numbers that say where sequences lie.
-  bool isRead = slot.owner != Owner::tensor || tensor.type == ElementType::i32;
-  bool readsZero = isRead && hasNoElements(tensor);
+  bool readsZero = slot.readsZero && hasNoElements(tensor);
   switch (slot.kind) {
   case Kind::data:
     if (readsZero)

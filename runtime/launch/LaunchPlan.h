@@ -72,6 +72,8 @@ private:
     Owner owner; ///< `index` counts the artifact's tensors, parameters or workspaces
     int index;
     int axis, heads;
+    /// A tensor without elements reads as zero wherever a kernel asks (ArgumentSlot::Kind::data).
+    bool readsZero = false;
   };
   /// An expression with its captured tensors found.
   struct BoundExpression {

@@ -233,6 +233,19 @@ TEST(Templates, AGpuRefusesWhatItCannotLower) {
   EXPECT_TRUE(compile(specification).ok());
 }
 
+// What a work item writes itself leaves through the queries' buffer, in a branch, too.
+TEST(Templates, SplitKeysOfWideHeadsFitAGpuWithoutRoles) {
+  KernelSpecification specification;
+  specification.algorithm = "forward_in_parts";
+  specification.bindings = {"workers=264"};
+  specification.variantText = "attention causal() { mask = q >= k }";
+  specification.target = {Target::Kind::cuda, 90};
+  specification.headDimQk = specification.headDimV = 256;
+  specification.schedule = "consumers = 0";
+  Result<Artifact> artifact = compile(specification);
+  EXPECT_TRUE(artifact.ok()) << artifact.error().message();
+}
+
 // Of an empty share of blocks that were found an overlapped loop would compute the first one all
 // the same; closed ranges have a block behind their end.
 TEST(Templates, OverlapIsRefusedForASplitLoopOfFoundBlocks) {

@@ -119,7 +119,7 @@ def test_keys_of_8_bits(head_dim: int, page: int, scales: str, split: bool, quer
     shape = (1, HKV) if scales == "heads" else (pages, HKV)
     scale = torch.rand(2, *shape, device="cuda") * 0.02 + 0.01
     full = scale.expand(2, pages, HKV)[:, :, None, :, None]
-    cache.pool = (cache.pool / full).to(torch.float8_e4m3fn)
+    cache.pool = (cache.pool / full).clamp(-448, 448).to(torch.float8_e4m3fn)  # e4m3's largest
     meant = cache.pool.float() * full
     if scales == "pages":
         scale[cache.pool.float().isnan().all(dim=(2, 3, 4))[..., None].expand_as(scale)] = torch.nan

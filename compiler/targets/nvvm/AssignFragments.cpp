@@ -260,20 +260,21 @@ private:
   Value findPlace(tile::StoreOp store, tile::TileType type) {
     auto needed = pipe::BufferType::get(&getContext(), 1, type.getExtent(0), type.getExtent(1),
                                         type.getElementType());
-    Block *block = store->getBlock();
+    Block *block = &getOperation().getBodyBlock();
+    Operation *last = block->findAncestorOpInBlock(*store);
     for (auto &[view, buffer] : bufferOf) {
       auto bufferType = cast<pipe::BufferType>(buffer.getType());
       bool isFree = bufferType.getBytes() >= needed.getBytes() &&
                     llvm::all_of(buffer.getUsers(), [&](Operation *user) {
                       Operation *ancestor = block->findAncestorOpInBlock(*user);
-                      return ancestor && ancestor == user && ancestor->isBeforeInBlock(store);
+                      return ancestor == user && ancestor->isBeforeInBlock(last);
                     });
       // Slots are read wherever their tile is used.
       for (Operation *user : buffer.getUsers())
         if (auto slot = dyn_cast<pipe::SlotOp>(user))
           isFree &= llvm::all_of(slot->getUsers(), [&](Operation *reader) {
             Operation *ancestor = block->findAncestorOpInBlock(*reader);
-            return ancestor && ancestor->isBeforeInBlock(store);
+            return ancestor && ancestor->isBeforeInBlock(last);
           });
       if (isFree)
         return buffer;

@@ -4,6 +4,8 @@
 //===----------------------------------------------------------------------===//
 #include "targets/nvvm/RoleRegisters.h"
 
+#include "targets/nvvm/TileRegisters.h"
+
 namespace tesela::nvvm {
 
 namespace {
@@ -17,6 +19,10 @@ constexpr std::pair<int64_t, int64_t> registersOf[] = {{0, 0}, {56, 256}, {40, 2
 /// more, and the buffers leave no room.
 constexpr std::pair<int64_t, int64_t> registersOfTwo = {56, 200};
 constexpr int64_t columnsOfTwo = 128;
+/// The most that tiles hold in a thread by `tileRegisters`, before products are started early.
+/// Parts of the keys have 208 with D 128, where ptxas spills nothing; gradients with D 128 have 224
+/// to 352 and were serialised (C7512).
+constexpr int64_t tilesOfTwo = 208;
 constexpr int64_t leanProducer = 24; ///< the fewest that setmaxnreg takes
 /// Where the ends of an item's keys follow from captured tensors, or take long to compute, the
 /// producer holds as many values at once (image_before; block_diffusion).
@@ -36,8 +42,10 @@ constexpr int64_t opsOfLongFinder = 700;
 
 /// Whether two thread blocks fit a multiprocessor. A finder takes the registers that this needs.
 bool isOneOfTwo(pipe::RolesOp roles, tile::ScheduleAttr schedule) {
-  bool isNarrow = schedule->consumers == 1 && !schedule->persistent && roles.getFinder().empty();
-  roles->getParentOfType<tile::KernelOp>().walk([&](mlir::Operation *op) {
+  auto kernel = roles->getParentOfType<tile::KernelOp>();
+  bool isNarrow = schedule->consumers == 1 && !schedule->persistent && roles.getFinder().empty() &&
+                  tileRegisters(kernel.getBodyBlock()) <= tilesOfTwo;
+  kernel.walk([&](mlir::Operation *op) {
     if (llvm::isa<tile::DotOp, pipe::DotStartOp>(op))
       isNarrow &=
           llvm::cast<tile::TileType>(op->getResult(0).getType()).getExtent(1) <= columnsOfTwo;
