@@ -3,7 +3,7 @@
 // lengths are at this launch, so that one plan serves them all, replayed from a graph too.
 //
 // About `workers` work items have something to do. They are items of B + more slots (tile.work_slots). A share is as many
-// blocks of keys as `more` slots have of all, and 256 keys at least; a sequence with n blocks of keys has n / share slots,
+// blocks of keys as one of `workers` items has of all, and 256 keys at least; a sequence with n blocks of keys has n / share slots,
 // rounded to the nearest, and at least one. So there are slots enough: it has n / share + 1 at most, all of them B + more.
 //
 // A sequence that has one slot is done with it. Of another one each slot leaves its rows in a workspace, and `dealt` tells

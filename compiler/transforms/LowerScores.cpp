@@ -261,6 +261,17 @@ private:
   SmallVector<OpOperand *> factors; ///< of the exponents; none where it is seen by others, too
 };
 
+/// Whether what `body` computes is finite where its sources are: with no quotient, logarithm or
+/// element of a tensor in it.
+bool isSurelyFinite(Block &body) {
+  return llvm::all_of(body, [](Operation &op) {
+    return isa<arith::ConstantOp, arith::AddFOp, arith::SubFOp, arith::MulFOp, arith::NegFOp,
+               arith::MaxNumFOp, arith::MinNumFOp, arith::CmpFOp, arith::SelectOp, math::FmaOp,
+               math::TanhOp, math::AbsFOp, arith::SIToFPOp>(op) ||
+           llvm::all_of(op.getResultTypes(), [](Type type) { return type.isSignlessInteger(); });
+  });
+}
+
 /// Without a region it is a hook that nothing has filled: the score is s.
 void lowerGradient(tile::ScoreGradientOp gradient, bool isExact) {
   if (gradient.getBody().empty()) {
@@ -275,8 +286,16 @@ void lowerGradient(tile::ScoreGradientOp gradient, bool isExact) {
   Value derivative = elements.translation->element(form);
   Value received = elements.map.getBody().getArgument(0);
   bool usesProduct = !elements.product().use_empty();
-  tile::MapOp map = elements.finish(
-      elements.body.createOrFold<arith::MulFOp>(gradient.getLoc(), received, derivative), loop);
+  Location loc = gradient.getLoc();
+  OpBuilder &body = elements.body;
+  Value result = body.createOrFold<arith::MulFOp>(loc, received, derivative);
+  // A masked pair adds nothing, whatever its score is.
+  if (!isSurelyFinite(elements.map.getBody().front())) {
+    Value zero = arith::ConstantFloatOp::create(body, loc, body.getF32Type(), APFloat(0.0f));
+    Value isNothing = arith::CmpFOp::create(body, loc, arith::CmpFPredicate::OEQ, received, zero);
+    result = arith::SelectOp::create(body, loc, isNothing, zero, result);
+  }
+  tile::MapOp map = elements.finish(result, loop);
   // Where it stands the product of q and k is not needed any more. A map that does not read it
   // would only hold a second tile in registers until its result is used.
   if (map && !usesProduct)

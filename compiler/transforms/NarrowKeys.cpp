@@ -155,7 +155,12 @@ private:
       if (scaled.contains(scale)) // by another product of the same keys
         continue;
       Value ofHead = readForHead(scales, score.getRows());
-      Value both = arith::MulFOp::create(builder, loc, scale, ofHead);
+      // Exponents need a positive factor (the least scale of a launch): keys that are all 0 may
+      // have the scale 0.
+      Value least =
+          arith::ConstantFloatOp::create(builder, loc, builder.getF32Type(), APFloat(0x1p-100f));
+      Value both = arith::MaxNumFOp::create(
+          builder, loc, arith::MulFOp::create(builder, loc, scale, ofHead), least);
       scale.replaceUsesWithIf(both, [](OpOperand &use) {
         return isa<tile::ScoreOp, tile::ExponentFactorOp>(use.getOwner());
       });

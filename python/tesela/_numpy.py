@@ -69,10 +69,15 @@ class Serving:
         """Arrays have none."""
 
     @staticmethod
+    def begin_together(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> bool:
+        """Whether the first elements have one address."""
+        return bool(a.ctypes.data == b.ctypes.data)
+
+    @staticmethod
     def rows_of_pages(name: str, pages: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """The same memory as pages of one row."""
         rows = pages.reshape((-1, 1, *pages.shape[2:]))
-        if not np.shares_memory(rows, pages):
+        if pages.size and not np.shares_memory(rows, pages):
             raise InvalidArgumentError(f"{name}{ROWS_APART}")
         return rows
 

@@ -63,6 +63,8 @@ class Framework(Protocol):
     @staticmethod
     def refuse_gradients(tensors: Sequence[Any]) -> None: ...
     @staticmethod
+    def begin_together(a: Any, b: Any) -> bool: ...
+    @staticmethod
     def rows_of_pages(name: str, pages: Any) -> Any: ...
 
 
@@ -163,7 +165,7 @@ class _Call:
         framework = framework_of(q, "q")
         names = ("k", "v")
         are_narrow = [framework.is_narrow(each) for each in keys]
-        for name, is_narrow, scale in zip(names, are_narrow, scales, strict=True):
+        for name, tensor, is_narrow, scale in zip(names, keys, are_narrow, scales, strict=True):
             if is_narrow and scale is None:
                 raise InvalidArgumentError(
                     f"{name}_scale is missing, and {name}'s elements have 8 bits: pass what they "
@@ -171,7 +173,7 @@ class _Call:
                 )
             if scale is not None and not is_narrow:
                 raise InvalidArgumentError(
-                    f"{name}_scale is given, and {name}'s elements are {keys[0].dtype}: scales are "
+                    f"{name}_scale is given, and {name}'s elements are {tensor.dtype}: scales are "
                     "of float8_e4m3fn; leave it out"
                 )
         if are_narrow[0] != are_narrow[1]:
@@ -235,7 +237,7 @@ class _Call:
             workers = _workers(place.device, most_queries, self.batch, kv_heads, most_keys)
             bindings = (*bindings, f"workers={workers}")
         values, constants = variant._arguments(parameters)
-        framework.refuse_gradients((q, k, v, *values))
+        framework.refuse_gradients((q, k, v, *values, *self.tensors))
         head_dim_v = v.shape[-1]
         kernel = variant._kernel(
             place.input_type, q.shape[-1], head_dim_v, place.device, constants, algorithm, bindings

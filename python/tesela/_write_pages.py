@@ -61,7 +61,7 @@ def write_pages(
             gradient.
     """
     framework = framework_of(q, "q")
-    framework.refuse_gradients((q, k, v, k_pages, v_pages))
+    framework.refuse_gradients((q, k, v, k_pages, v_pages, cos, sin, k_scale, v_scale))
     place: Place = framework.place(q)
     shape = tuple(q.shape)
     if len(shape) not in (3, 4):
@@ -90,11 +90,12 @@ def write_pages(
                 else f"{name} is given, and the pages' elements have more than 8 bits: leave it out"
             )
         if scale is None:
-            scale = framework.empty(q, (0,), True)
-        elif isinstance(scale, int | float):
+            scales.append(framework.empty(q, (0,), True))
+            continue
+        if isinstance(scale, int | float):
             scale = framework.number(q, float(scale))
         axes(name, scale, 1, "[kv heads] or [1]")
-        if len(scale) not in (0, 1, k.shape[-2]):
+        if len(scale) not in (1, k.shape[-2]):
             raise InvalidArgumentError(
                 f"{name} has the shape {tuple(scale.shape)}, it must have one number, or "
                 f"[{k.shape[-2]}], one a kv head"
@@ -118,7 +119,7 @@ def write_pages(
         *(shape[-1], v.shape[-1], place.device, (), "write_pages"),
         (f"rotary={rotary}", f"interleaved={int(interleaved)}", f"element={element}"),
     )
-    if out is q:
+    if out is not None and framework.begin_together(out, q):
         raise InvalidArgumentError(
             "out is q, whose columns are read while others are written: leave it out"
         )

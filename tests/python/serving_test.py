@@ -322,6 +322,24 @@ def test_keys_of_8_bits_one_after_the_other() -> None:
     np.testing.assert_allclose(out, expected, rtol=2e-5, atol=2e-5)
 
 
+@pytest.mark.parametrize("variant", ["causal", "alibi"])
+def test_keys_that_are_all_0_may_have_the_scale_0(variant: str) -> None:
+    n = 20
+    q = random(n, H, D, seed=1, dtype=np.float32)
+    v = random(n, HKV, DV, seed=3, dtype=np.float32).astype(ml_dtypes.float8_e4m3fn)
+    k = np.zeros((n, HKV, D), ml_dtypes.float8_e4m3fn)
+    out = tesela.attention_ragged(
+        *(q, k, v, variant),
+        starts_q=np.array([0, n], np.int32),
+        max_queries=n,
+        k_scale=np.zeros(HKV, np.float32),
+        v_scale=1.0,
+        **({"slope": np.zeros(H, np.float32)} if variant == "alibi" else {}),
+    )
+    sums = np.cumsum(v.astype(np.float64), axis=0) / np.arange(1, n + 1)[:, None, None]
+    assert np.abs(out - np.repeat(sums, H // HKV, axis=1)).max() < 1e-2
+
+
 def test_scales_that_do_not_fit() -> None:
     q = random(2, 1, H, D, seed=1, dtype=np.float32)
     pool = random(3, 16, HKV, D, seed=2, dtype=np.float32)
@@ -339,6 +357,12 @@ def test_scales_that_do_not_fit() -> None:
         narrow,
         pool,
         k_scale=1.0,
+    )
+    says(
+        "v_scale is given, and v's elements are float32",
+        *(narrow, pool),
+        k_scale=1.0,
+        v_scale=1.0,
     )
     three = np.ones(3, np.float32)
     says(
@@ -401,6 +425,12 @@ def test_gradients_are_refused() -> None:
     pages, table = torch.randn(3, 16, HKV, D), torch.zeros(1, 2, dtype=torch.int32)
     with pytest.raises(tesela.UnsupportedError, match=r"call it under torch\.no_grad"):
         tesela.attention_paged(q[None], pages, pages, table=table, lengths=starts[1:])
+    narrow, scale = pages.to(torch.float8_e4m3fn), torch.ones(HKV, requires_grad=True)
+    with pytest.raises(tesela.UnsupportedError, match="requires a gradient"):
+        tesela.attention_paged(
+            *(q.detach()[None], narrow, narrow),
+            **{"table": table, "lengths": starts[1:], "k_scale": scale, "v_scale": 1.0},
+        )
     with pytest.raises(tesela.UnsupportedError, match="merged attention has none"):
         tesela.merge_partials([q, q], torch.zeros(2, H, 6))
     with torch.no_grad():

@@ -34,6 +34,13 @@ def test_variants(case: Case, dtype: torch.dtype) -> None:
     check(actual, Gradients(*reference_gradients(q, k, v, grad, case, parameters)), dtype)
 
 
+def test_a_masked_pair_adds_nothing_though_its_derivative_is_infinite() -> None:
+    q, k, v = inputs(queries=70, keys=70, dtype=torch.float32)
+    text = "attention far() { mask = q > k\n score = s / (q - k) }"
+    actual = gradients(lambda *given: tesela.attention(*given, text), (q, k, v), torch.ones_like(q))
+    assert all(bool(torch.isfinite(each).all()) for each in actual)
+
+
 FULL, CAUSAL = CASES[0], CASES[1]
 SIZES = [
     {"queries": 1, "keys": 1},

@@ -164,4 +164,6 @@ def test_errors_are_sentences() -> None:
     says("at most 16 pairs", *pools, cos=cos[:, :8], sin=sin, positions=positions)
     says("v_pages has the shape (6, 16, 2)", pools[0], pools[1][..., 0])
     says("k_pages's pages do not follow one another", pools[0][:, :8], pools[1])
+    says("out is q, whose columns are read while others are written", *pools, out=q.view())
+    says("k_scale has the shape (0,)", *narrow, k_scale=np.zeros(0, np.float32), v_scale=1.0)
     says("positions has the axis 1 extent 70", *pools, positions=positions[:70], cos=cos, sin=sin)

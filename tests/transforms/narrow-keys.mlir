@@ -13,7 +13,8 @@
 // HEAD-DAG: %{{.*}}, %{{.*}}, %[[KV:.*]], %{{.*}} = tile.coordinates %[[ROWS]]
 // HEAD-DAG: %[[KS:.*]] = tile.read %k_scale[%{{.*}}]
 // HEAD-DAG: %[[VS:.*]] = tile.read %v_scale[%{{.*}}]
-// HEAD-DAG: %[[BOTH:.*]] = arith.mulf %scale, %[[KS]]
+// HEAD-DAG: %[[PRODUCT:.*]] = arith.mulf %scale, %[[KS]]
+// HEAD-DAG: %[[BOTH:.*]] = arith.maxnumf %[[PRODUCT]], %
 // HEAD: tile.exponent_factor %[[BOTH]]
 // HEAD: %[[K8:.*]] = tile.load %k
 // HEAD-SAME: -> !tile.tile<[32, 64], f8E4M3FN>

@@ -88,3 +88,34 @@ tile.kernel @one(%scale: f32, %i: i32, %o: !tile.view<[?, ?, ?, 16], f32>) {
   %d = tile.score_gradient %x of %x scaled by %scale at %keys, %queries : !tile.tile<[8, 16], f32>, !tile.block<key, 8>, !tile.block<query, 16>
   tile.store %d, %o[%keys] : !tile.tile<[8, 16], f32>, !tile.view<[?, ?, ?, 16], f32>[!tile.block<key, 8>]
 }
+
+// -----
+
+// A derivative that may be infinite counts nowhere where the pair's weight is 0.
+attn.variant @quotient parameters []
+score {
+^bb0(%s: f32, %b: i32, %h: i32, %hkv: i32, %q: i32, %k: i32):
+  %d = arith.subi %q, %k : i32
+  %f = arith.sitofp %d : i32 to f32
+  %r = arith.divf %s, %f : f32
+  attn.yield %r : f32
+} mask {
+^bb0(%b: i32, %h: i32, %hkv: i32, %q: i32, %k: i32):
+  %true = arith.constant true
+  attn.yield %true : i1
+}
+
+// CHECK-LABEL: tile.kernel @infinite
+// CHECK: ^bb0(%[[W:.*]]: f32, %{{.*}}: f32, %{{.*}}: i32, %{{.*}}: i32):
+// CHECK: arith.divf
+// CHECK: %[[PRODUCT:.*]] = arith.mulf %[[W]],
+// CHECK: %[[NOTHING:.*]] = arith.cmpf oeq, %[[W]], %[[ZERO:.*]] : f32
+// CHECK: %[[R:.*]] = arith.select %[[NOTHING]], %[[ZERO]], %[[PRODUCT]]
+// CHECK-NEXT: tile.yield %[[R]]
+tile.kernel @infinite(%scale: f32, %i: i32, %o: !tile.view<[?, ?, ?, 16], f32>) {
+  %keys = tile.work : !tile.block<key, 8>
+  %queries = tile.block %i of %keys : !tile.block<key, 8> -> !tile.block<query, 16>
+  %x = tile.constant 0.0 : !tile.tile<[8, 16], f32>
+  %d = tile.score_gradient %x of %x scaled by %scale at %keys, %queries : !tile.tile<[8, 16], f32>, !tile.block<key, 8>, !tile.block<query, 16>
+  tile.store %d, %o[%keys] : !tile.tile<[8, 16], f32>, !tile.view<[?, ?, ?, 16], f32>[!tile.block<key, 8>]
+}

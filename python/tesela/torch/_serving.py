@@ -66,6 +66,11 @@ class Serving:
                 raise UnsupportedError(_NO_GRADIENTS)
 
     @staticmethod
+    def begin_together(a: Tensor, b: Tensor) -> bool:
+        """Whether the first elements have one address."""
+        return a.numel() > 0 and a.data_ptr() == b.data_ptr()
+
+    @staticmethod
     def rows_of_pages(name: str, pages: Tensor) -> Tensor:
         """The same memory as pages of one row."""
         try:
