@@ -86,9 +86,7 @@ Result<LaunchPlan::Slot> LaunchPlan::resolve(const ArgumentSlot &slot, const Art
   for (size_t i = 0; i < artifact.tensors.size(); ++i)
     if (slot.name == artifact.tensors[i].name) {
       resolved.index = int(i);
-      // The address of what is optional says whether it is there.
-      resolved.readsZero =
-          artifact.tensors[i].role == TensorArgument::Role::in && !artifact.tensors[i].optional;
+      resolved.readsZero = artifact.tensors[i].type == ElementType::i32;
       return fitsTensor(slot, artifact.tensors[i]) ? Result<Slot>(resolved) : defect();
     }
   return defect();
@@ -138,11 +136,21 @@ Result<LaunchPlan> LaunchPlan::create(const Artifact &artifact) {
       return Error(Code::defect, "kernel " + launch.kernel +
                                      " has other extents than B H Hkv Sq Sk, or summarizes what is "
                                      "not there");
+    // Of a tensor whose elements are read one by one the kernel takes the last axis' stride, too.
+    auto isReadOneByOne = [&](const Slot &slot) {
+      return slot.owner == Owner::tensor &&
+             std::ranges::any_of(launch.slots, [&](const ArgumentSlot &other) {
+               const TensorArgument &tensor = artifact.tensors[slot.index];
+               return other.kind == ArgumentSlot::Kind::stride && other.name == tensor.name &&
+                      other.axis + 1 == int(tensor.extents.size());
+             });
+    };
     int tensorMaps = 0;
     for (const ArgumentSlot &slot : launch.slots) {
       Result<Slot> resolved = resolve(slot, artifact);
       if (!resolved)
         return resolved.error();
+      resolved->readsZero |= isReadOneByOne(*resolved);
       step.slots.push_back(*resolved);
       tensorMaps += slot.kind == ArgumentSlot::Kind::tensorMap;
       plan.usesCounter |= slot.kind == ArgumentSlot::Kind::counter;
