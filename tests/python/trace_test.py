@@ -12,7 +12,6 @@ import gc
 import math
 import re
 import sys
-import time
 import unittest
 import unittest.mock
 import weakref
@@ -476,24 +475,7 @@ class Errors(unittest.TestCase):
         self.check(function, "cannot change a tensor")
 
 
-class Speed(unittest.TestCase):
-    def test_tracing_takes_less_than_half_a_millisecond(self) -> None:
-        ids = np.arange(10, dtype=np.int32)
-        offsets = np.arange(10, dtype=np.int32)
-        window = 128
-
-        def function(b: Any, h: Any, q: Any, k: Any) -> Any:
-            same = ids[q] == ids[k]
-            return same and q - offsets[ids[q]] >= k - offsets[ids[k]] and q - k < window
-
-        def once() -> float:
-            tracer._traces.clear()
-            start = time.process_time_ns()
-            trace(function)
-            return (time.process_time_ns() - start) / 1e6
-
-        self.assertLess(min(once() for _ in range(50)), 0.5)
-
+class KeptTraces(unittest.TestCase):
     def test_a_function_is_traced_once(self) -> None:
         def made(window: int) -> Any:
             return lambda q, k: q - k < window

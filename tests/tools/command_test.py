@@ -327,7 +327,7 @@ class Run(CommandTest):
                 report = self.run_json(variant, *SMALL, "--batch", "5", "--kv-heads", "1", *options)
                 self.assertTrue(report["check"]["passed"])
         for message, options in [
-            ("--split and --positions are of sequences", ["--split"]),
+            ("--split, --positions and --cache are of sequences", ["--split"]),
             ("--gradients, --verify and --check-reads are of dense", ["--ragged", "--gradients"]),
             ("--output writes results of dense queries", ["--ragged", "--output", self.path("o")]),
             ("has no more queries than keys", ["--page", "16", "--kv-length", "7"]),
