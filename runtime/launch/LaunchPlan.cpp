@@ -86,7 +86,6 @@ Result<LaunchPlan::Slot> LaunchPlan::resolve(const ArgumentSlot &slot, const Art
   for (size_t i = 0; i < artifact.tensors.size(); ++i)
     if (slot.name == artifact.tensors[i].name) {
       resolved.index = int(i);
-      resolved.readsZero = artifact.tensors[i].type == ElementType::i32;
       return fitsTensor(slot, artifact.tensors[i]) ? Result<Slot>(resolved) : defect();
     }
   return defect();
@@ -136,25 +135,21 @@ Result<LaunchPlan> LaunchPlan::create(const Artifact &artifact) {
       return Error(Code::defect, "kernel " + launch.kernel +
                                      " has other extents than B H Hkv Sq Sk, or summarizes what is "
                                      "not there");
-    // Of a tensor whose elements are read one by one the kernel takes the last axis' stride, too.
-    auto isReadOneByOne = [&](const Slot &slot) {
-      return slot.owner == Owner::tensor &&
-             std::ranges::any_of(launch.slots, [&](const ArgumentSlot &other) {
-               const TensorArgument &tensor = artifact.tensors[slot.index];
-               return other.kind == ArgumentSlot::Kind::stride && other.name == tensor.name &&
-                      other.axis + 1 == int(tensor.extents.size());
-             });
-    };
     int tensorMaps = 0;
     for (const ArgumentSlot &slot : launch.slots) {
       Result<Slot> resolved = resolve(slot, artifact);
       if (!resolved)
         return resolved.error();
-      resolved->readsZero |= isReadOneByOne(*resolved);
       step.slots.push_back(*resolved);
       tensorMaps += slot.kind == ArgumentSlot::Kind::tensorMap;
       plan.usesCounter |= slot.kind == ArgumentSlot::Kind::counter;
     }
+    // Of a tensor whose elements are read one by one the kernel takes the last axis' stride, too.
+    for (const Slot &last : step.slots)
+      if (last.kind == ArgumentSlot::Kind::stride && last.owner == Owner::tensor &&
+          last.axis + 1 == int(artifact.tensors[last.index].extents.size()))
+        for (Slot &slot : step.slots)
+          slot.readsZero |= slot.owner == Owner::tensor && slot.index == last.index;
     if (tensorMaps > maxTensorMaps)
       return Error(Code::defect, "kernel " + launch.kernel + " has " + std::to_string(tensorMaps) +
                                      " tensor maps, a launch takes " +

@@ -212,13 +212,19 @@ TEST_F(InvalidTemplate, KernelsThatDeclareATensorInTwoWaysAreASentence) {
       << artifact.error().message();
 }
 
-// What a GPU lacks is no defect: a sentence names the template, the target and the op's remedy.
-TEST(Templates, AGpuRefusesWhatItCannotLower) {
+/// Causal attention over split keys, on sm_90.
+KernelSpecification splitKeys() {
   KernelSpecification specification;
   specification.algorithm = "forward_in_parts";
   specification.bindings = {"workers=264"};
   specification.variantText = "attention causal() { mask = q >= k }";
   specification.target = {Target::Kind::cuda, 90};
+  return specification;
+}
+
+// What a GPU lacks is no defect: a sentence names the template, the target and the op's remedy.
+TEST(Templates, AGpuRefusesWhatItCannotLower) {
+  KernelSpecification specification = splitKeys();
   EXPECT_TRUE(compile(specification).ok());
   specification.schedule = "consumers = 2, persistent = true";
   Result<Artifact> artifact = compile(specification);
@@ -235,11 +241,7 @@ TEST(Templates, AGpuRefusesWhatItCannotLower) {
 
 // What a work item writes itself leaves through the queries' buffer, in a branch, too.
 TEST(Templates, SplitKeysOfWideHeadsFitAGpuWithoutRoles) {
-  KernelSpecification specification;
-  specification.algorithm = "forward_in_parts";
-  specification.bindings = {"workers=264"};
-  specification.variantText = "attention causal() { mask = q >= k }";
-  specification.target = {Target::Kind::cuda, 90};
+  KernelSpecification specification = splitKeys();
   specification.headDimQk = specification.headDimV = 256;
   specification.schedule = "consumers = 0";
   Result<Artifact> artifact = compile(specification);
@@ -249,11 +251,7 @@ TEST(Templates, SplitKeysOfWideHeadsFitAGpuWithoutRoles) {
 // Of an empty share of blocks that were found an overlapped loop would compute the first one all
 // the same; closed ranges have a block behind their end.
 TEST(Templates, OverlapIsRefusedForASplitLoopOfFoundBlocks) {
-  KernelSpecification specification;
-  specification.algorithm = "forward_in_parts";
-  specification.bindings = {"workers=264"};
-  specification.variantText = "attention causal() { mask = q >= k }";
-  specification.target = {Target::Kind::cuda, 90};
+  KernelSpecification specification = splitKeys();
   specification.schedule = "consumers = 2, overlap = true";
   EXPECT_TRUE(compile(specification).ok());
   specification.variantText = "attention documents(of: i32[B, Sk]) { mask = of[b, q] == of[b, k] }";

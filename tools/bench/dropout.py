@@ -14,12 +14,10 @@
 import argparse
 import contextlib
 import json
-import random
-import statistics
 import sys
-import time
 
-BATCH, HEADS = 2, 16
+from single_calls import BATCH, HEADS, add_options, begins, medians
+
 FA2 = "FlashAttention-2"
 
 
@@ -65,56 +63,13 @@ def calls(dim: int, causal: bool, options: argparse.Namespace) -> dict:
     }
 
 
-def milliseconds(call, is_gpu: bool) -> float:
-    import torch
-
-    if not is_gpu:
-        begin = time.perf_counter()
-        call()
-        return 1e3 * (time.perf_counter() - begin)
-    begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-    torch.cuda._sleep(2_000_000)  # the host has dispatched the call before it begins
-    begin.record()
-    call()
-    end.record()
-    torch.cuda.synchronize()
-    return begin.elapsed_time(end)
-
-
-def medians(functions: dict, options: argparse.Namespace) -> dict:
-    is_gpu = options.device == "cuda"
-    order, times = random.Random(1), {key: [] for key in functions}
-    for call in functions.values():
-        for _ in range(2):
-            milliseconds(call, is_gpu)
-    for _ in range(options.repetitions):
-        keys = list(functions)
-        order.shuffle(keys)
-        for key in keys:
-            times[key].append(milliseconds(functions[key], is_gpu))
-            time.sleep(min(max(4e-3 * times[key][-1], 0.003), 0.1))
-    return {key: statistics.median(each) for key, each in times.items()}
-
-
 def main() -> int:
-    import torch
-
     parser = argparse.ArgumentParser(description="what dropout costs")
-    parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
-    parser.add_argument("--length", type=int, default=8192)
-    parser.add_argument("--dims", nargs="+", type=int, default=[64, 128])
+    add_options(parser, [64, 128])
     parser.add_argument("--probability", type=float, default=0.1)
-    parser.add_argument("--repetitions", type=int, default=15)
-    parser.add_argument("--json", help="a file for the medians")
     options = parser.parse_args()
-    if options.device == "cuda" and not torch.cuda.is_available():
-        print("skipped: torch.cuda.is_available() is false", file=sys.stderr)
+    if not begins(options, f"p = {options.probability}"):
         return 77
-    name = torch.cuda.get_device_name() if options.device == "cuda" else "the CPU"
-    print(
-        f"{name}, PyTorch {torch.__version__}; {BATCH} x {HEADS} heads, length {options.length}, "
-        f"bfloat16, p = {options.probability}\n"
-    )
     print("| D | mask | pass | implementation | ms without | ms with | cost |")
     print("|---:|---|---|---|---:|---:|---:|", flush=True)
     rows = []

@@ -15,7 +15,7 @@ import argparse
 import json
 import sys
 
-from dropout import BATCH, HEADS, medians
+from single_calls import BATCH, HEADS, add_options, begins, medians
 
 TABLE = "attention table(table: f32[H, N]) { score = s + table[h, q - k + Sk - 1] }"
 CASES = {
@@ -103,25 +103,13 @@ def calls(case: str, dim: int, options: argparse.Namespace) -> dict:
 
 
 def main() -> int:
-    import torch
-
     parser = argparse.ArgumentParser(description="what gradients of captured tensors add")
-    parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
-    parser.add_argument("--length", type=int, default=8192)
-    parser.add_argument("--dims", nargs="+", type=int, default=[128])
+    add_options(parser, [128])
     parser.add_argument("--cases", nargs="+", choices=CASES, default=list(CASES))
     parser.add_argument("--flex", action="store_true", help="FlexAttention as well")
-    parser.add_argument("--repetitions", type=int, default=15)
-    parser.add_argument("--json", help="a file for the medians")
     options = parser.parse_args()
-    if options.device == "cuda" and not torch.cuda.is_available():
-        print("skipped: torch.cuda.is_available() is false", file=sys.stderr)
+    if not begins(options, "backward passes"):
         return 77
-    name = torch.cuda.get_device_name() if options.device == "cuda" else "the CPU"
-    print(
-        f"{name}, PyTorch {torch.__version__}; {BATCH} x {HEADS} heads, length {options.length}, "
-        "bfloat16, backward passes\n"
-    )
     print(
         "| D | what the score reads | ms without its gradient | ms with | ratio | FlexAttention, ms with |"
     )

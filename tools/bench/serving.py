@@ -25,6 +25,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import fa3 as fa3_library
+from single_calls import milliseconds
 
 HEADS, KV_HEADS, DIM = 32, 8, 128
 
@@ -218,24 +219,6 @@ def captured(call: Callable[[], Any]) -> Callable[[], Any]:
         return kept
 
     return replay
-
-
-def milliseconds(call: Callable[[], Any], is_gpu: bool, queued: bool) -> float:
-    """`queued`: behind a delay, so that the host's time is not counted."""
-    import torch
-
-    if not is_gpu:
-        begin = time.perf_counter()
-        call()
-        return 1e3 * (time.perf_counter() - begin)
-    begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-    if queued:
-        torch.cuda._sleep(2_000_000)
-    begin.record()
-    call()
-    end.record()
-    torch.cuda.synchronize()
-    return begin.elapsed_time(end)
 
 
 def medians(
