@@ -33,8 +33,19 @@ bool isComputedAnew(Value value) {
           llvm::all_of(op->getOperands(), isFree));
 }
 
+/// The conversion right behind `value`'s map, if nothing else reads it: each element is converted
+/// as soon as it is computed. Otherwise null.
+tile::ConvertOp conversionOf(Value value) {
+  auto map = value.getDefiningOp<tile::MapOp>();
+  auto conversion = map ? dyn_cast_or_null<tile::ConvertOp>(map->getNextNode()) : tile::ConvertOp();
+  return conversion && value.hasOneUse() && conversion.getSource() == value ? conversion
+                                                                            : tile::ConvertOp();
+}
+
 /// 32-bit registers of a thread that hold `value`.
 int64_t registersOf(Value value) {
+  if (tile::ConvertOp conversion = conversionOf(value))
+    return registersOf(conversion.getResult());
   auto type = dyn_cast<tile::TileType>(value.getType());
   if (!type || isComputedAnew(value))
     return 0;
