@@ -10,7 +10,7 @@ from server import BUCKETS, Sizes, Way, serve
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 
-SIZES = Sizes(heads=8, kv_heads=2, head_dim=64, page=16, pages=64, prefix=37)
+SIZES = Sizes(heads=8, kv_heads=2, head_dim=64, page=16, pages=64, prefix=21)
 
 
 @pytest.mark.parametrize("cascade", [False, True])
