@@ -47,6 +47,10 @@ bool KernelSpecification::hasNarrowKeys() const {
   return std::ranges::find(bindings, "cache=e4m3") != bindings.end();
 }
 
+bool KernelSpecification::sharesPrefix() const {
+  return std::ranges::find(bindings, "prefix=shared") != bindings.end();
+}
+
 double CompileTimes::total() const {
   double sum = 0;
   for (const auto &[stage, milliseconds] : stages)

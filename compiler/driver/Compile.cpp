@@ -27,6 +27,7 @@
 #include "targets/host/HostTarget.h"
 #include "targets/nvvm/NVVMTarget.h"
 #include "targets/nvvm/Passes.h"
+#include "tile/SharedPrefix.h"
 #include "transforms/CaptureSummary.h"
 #include "transforms/Passes.h"
 
@@ -91,6 +92,7 @@ private:
   Status checkParameterBytes(const KernelSignature &signature);
   Status addSummaryKernels();
   Result<OwningOpRef<ModuleOp>> parseTemplate(const std::string &name);
+  Status addJoinKernel();
   Status findGradients();
   Status addGradientKernels();
   Status checkHooks();
@@ -210,6 +212,8 @@ Status Compilation::choose() {
   if (!found)
     return found.error();
   traits = *found;
+  if (specification.sharesPrefix()) // its kernels mask the other part, and read positions
+    traits.isMasked = traits.hasCaptures = true;
   Result<Schedule> chosen = chooseSchedule(specification, traits);
   if (!chosen)
     return chosen.error();
@@ -306,6 +310,9 @@ Status Compilation::bind() {
     kernel.setScheduleAttr(hasProducts(kernel) ? scheduled : withoutRoles);
     module->push_back(kernel);
   }
+  if (specification.sharesPrefix())
+    if (Status status = addJoinKernel(); !status)
+      return status;
   kernelCount = llvm::range_size(module->getOps<tile::KernelOp>());
   note("template");
 
@@ -327,9 +334,9 @@ Status Compilation::bind() {
   };
   if (Status status = run(addPasses, "bind", Verify::always); !status)
     return status;
-  kernelCount = llvm::range_size(module->getOps<tile::KernelOp>());
   if (Status status = placeViews(); !status)
     return status;
+  kernelCount = llvm::range_size(module->getOps<tile::KernelOp>());
   if (Status status = checkProducts(); !status)
     return status;
   Result<Interface> declared = interfaceOf(kernels(), variant.parameters);
@@ -358,6 +365,8 @@ Status Compilation::placeViews() {
   Places place = placesOf(specification);
   Status status = run(
       [&](OpPassManager &passes) {
+        if (specification.sharesPrefix())
+          passes.addPass(createTileSharePrefix());
         passes.nest<tile::KernelOp>().addPass(
             createTilePlaceViews({place.queries, place.keys, place.page, place.positions}));
         if (specification.hasNarrowKeys())
@@ -408,6 +417,20 @@ Status Compilation::addSummaryKernels() {
   if (failed(plan))
     return failure("summary");
   summaries = std::move(*plan);
+  return Status::success();
+}
+
+/// It joins what queries get of a shared prefix and of their own keys.
+Status Compilation::addJoinKernel() {
+  Result<OwningOpRef<ModuleOp>> parsed = parseTemplate("join_prefix");
+  if (!parsed)
+    return parsed.error();
+  for (auto kernel : llvm::make_early_inc_range((*parsed)->getOps<tile::KernelOp>())) {
+    kernel->remove();
+    kernel.setScheduleAttr(tile::ScheduleAttr::get(&context, schedule.withoutRoles()));
+    kernel->setAttr(tile::prefixPartAttr, StringAttr::get(&context, "join"));
+    module->push_back(kernel);
+  }
   return Status::success();
 }
 
@@ -598,6 +621,9 @@ Artifact Compilation::makeArtifact() {
                                  .sharedBytes = 0,
                                  .workspaceBytes = 0,
                                  .slots = signature.slots()});
+    if (tile::isOfTokens(kernel))
+      for (const char *extent : tokenExtents)
+        artifact.launches.back().extents.push_back(Expression::parse(extent).value());
     nameGradients(artifact.launches.back(), gradients);
     bool isOfPairs = !gradients.empty() && hasProducts(kernel);
     if (isOfPairs && llvm::none_of(gradients, [](auto &each) { return each.isInScore; }))

@@ -7,6 +7,7 @@
 #include "targets/common/LoadUses.h"
 #include "targets/common/ViewPlace.h"
 #include "tile/Extents.h"
+#include "tile/SharedPrefix.h"
 
 #include <fmt/format.h>
 
@@ -34,15 +35,20 @@ std::optional<ElementType> elementTypeOf(Type type) {
   return std::nullopt;
 }
 
-/// An extent that is bound, in the prefix form of Expression.
-std::string prefixText(Attribute extent) {
+/// An extent that is bound, in the prefix form of Expression. `ofTokens`: of a kernel whose launch
+/// has one batch of all tokens.
+std::string prefixText(Attribute extent, bool ofTokens = false) {
   if (auto number = dyn_cast<IntegerAttr>(extent))
     return std::to_string(number.getInt());
-  if (auto symbol = dyn_cast<tile::SymbolAttr>(extent))
-    return symbol.getName().str();
+  if (auto symbol = dyn_cast<tile::SymbolAttr>(extent)) {
+    size_t index =
+        llvm::find(extentNames, std::string_view(symbol.getName())) - extentNames.begin();
+    return ofTokens && index < tokenExtents.size() ? tokenExtents[index] : symbol.getName().str();
+  }
   auto expression = cast<tile::ExtentExprAttr>(extent);
   return fmt::format("({} {} {})", tile::stringifyExtentOperator(expression.getOp()).str(),
-                     prefixText(expression.getLeft()), prefixText(expression.getRight()));
+                     prefixText(expression.getLeft(), ofTokens),
+                     prefixText(expression.getRight(), ofTokens));
 }
 
 class Collector {
@@ -109,14 +115,23 @@ private:
       tensor.extents.push_back(tile::isDynamicExtent(extent)
                                    ? std::nullopt
                                    : std::optional(Expression::parse(prefixText(extent)).value()));
+    // Queries whose rows are tokens: as many as there are numbers of tokens.
+    if (tile::isOfTokens(kernel) && tensor.role == Role::in && view.getRank() == 4 &&
+        tile::staticExtent(view.getExtents()[0]) == 1 && !tensor.extents[2])
+      tensor.extents[2] = Expression::parse(tokenExtents[3]).value();
     auto known = std::ranges::find(interface.tensors, name, &TensorArgument::name);
     if (known == interface.tensors.end()) {
       interface.tensors.push_back(std::move(tensor));
       return Status::success();
     }
     if (known->type != tensor.type || known->contiguous != tensor.contiguous ||
-        known->extents != tensor.extents)
+        known->extents.size() != tensor.extents.size())
       return differs(kernel, name);
+    for (auto [one, other] : llvm::zip(known->extents, tensor.extents)) {
+      if (one && other && *one != *other)
+        return differs(kernel, name);
+      one = one ? one : other; // what one kernel does not ask, another may
+    }
     if (tensor.role == Role::out)
       known->role = Role::out;
     known->optional &= tensor.optional; // another kernel needs it
@@ -127,7 +142,7 @@ private:
                       ElementType type) {
     Workspace workspace{name, {}, type};
     for (auto [axis, extent] : llvm::enumerate(view.getExtents())) {
-      std::string text = prefixText(extent);
+      std::string text = prefixText(extent, tile::isOfTokens(kernel));
       bool isOfParts = isa<tile::ExtentExprAttr>(view.getExtents().front());
       if (axis == 2 && view.getRank() >= 3 && !view.getContiguous() && !isOfParts)
         text = fmt::format("(* {0} (ceildiv {1} {0}))", workspacePositions, text);

@@ -8,6 +8,7 @@
 #include "tesela/compiler/Artifact.h"
 #include "tile/Tile.h"
 
+#include <array>
 #include <vector>
 
 namespace tesela {
@@ -19,9 +20,14 @@ struct Interface {
   std::vector<Parameter> parameters; ///< the variant's, then the template's own
 };
 
+/// The extents B, H, Hkv, Sq and Sk of a launch whose rows are the tokens of all sequences.
+inline constexpr std::array<const char *, 5> tokenExtents = {"1", "H", "Hkv", "$query_positions.0",
+                                                             "Sk"};
+
 /// The interface of bound kernels. Arguments of one name are one tensor, which all kernels declare
-/// alike; what one of them writes and a later one reads, the caller gets. `variant`: the parameters
-/// of the variant in their hooks. Code::invalidArgument where a declaration says too little.
+/// alike, but for extents that one of them leaves open; what one of them writes and a later one
+/// reads, the caller gets. `variant`: the parameters of the variant in their hooks.
+/// Code::invalidArgument where a declaration says too little.
 Result<Interface> interfaceOf(llvm::ArrayRef<tile::KernelOp> kernels,
                               const std::vector<Parameter> &variant);
 

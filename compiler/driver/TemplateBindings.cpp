@@ -35,6 +35,8 @@ Places placesOf(const KernelSpecification &specification) {
       place.cache = value.str();
     else if (name == "scales")
       place.scales = value.str();
+    else if (name == "prefix")
+      place.prefix = value.str();
     else if (name == "page" && value.getAsInteger(10, place.page))
       place.page = -1; // no number
   }
@@ -62,6 +64,29 @@ static std::vector<std::string> parametersOf(ArrayRef<tile::KernelOp> kernels) {
         names.push_back(std::move(name));
     }
   return names;
+}
+
+/// What a shared prefix needs of the other bindings.
+static Status checkPrefix(const KernelSpecification &specification) {
+  Places place = placesOf(specification);
+  if (place.prefix.empty())
+    return Status::success();
+  if (place.prefix != "shared")
+    return invalid(fmt::format("prefix is shared, not '{}': sequences that share no keys need no "
+                               "binding",
+                               place.prefix));
+  if (!specification.isAttention())
+    return invalid(fmt::format("prefix=shared is of forward and forward_in_parts, not of '{}': "
+                               "leave it out",
+                               specification.algorithm));
+  if (specification.dropout)
+    return invalid("prefix=shared has no dropout, whose numbers follow from rows that are no "
+                   "tokens: leave out one of them");
+  if (place.keys != "paged" || place.queries != "ragged" || place.positions != "end")
+    return invalid("prefix=shared needs keys=paged, queries=ragged and positions=end: the tokens "
+                   "of all sequences are the rows of its prefix, which lies in pages, and queries "
+                   "end where their keys end");
+  return Status::success();
 }
 
 Result<std::vector<std::string>> templateBindings(const KernelSpecification &specification,
@@ -100,6 +125,8 @@ Result<std::vector<std::string>> templateBindings(const KernelSpecification &spe
       llvm::any_of(specification.bindings,
                    [](const std::string &each) { return StringRef(each).starts_with("scales="); }))
     return invalid("scales=… are of keys and values of 8 bits: bind cache=e4m3, too");
+  if (Status status = checkPrefix(specification); !status)
+    return status.error();
   std::vector<std::string> places;
   bool isPaged = placesOf(specification).keys == "paged";
   for (const std::string &binding : specification.bindings) {

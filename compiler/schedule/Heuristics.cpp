@@ -33,7 +33,9 @@ static int64_t headsFor(const KernelSpecification &specification, int64_t blockM
   if (queries == 0 || 2 * queries > blockM || specification.dropout)
     return 1;
   int64_t places = std::bit_ceil(uint64_t(queries));
-  return std::min<int64_t>(mostHeads, std::bit_floor(uint64_t(blockM / places)));
+  // Over a shared prefix the queries of all sequences fill the rows that few heads leave.
+  int64_t most = specification.sharesPrefix() ? 4 : mostHeads;
+  return std::min<int64_t>(most, std::bit_floor(uint64_t(blockM / places)));
 }
 
 /// Columns at most where a mask tests each block: beside what it reads and computes nothing of the

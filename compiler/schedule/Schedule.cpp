@@ -53,7 +53,9 @@ Result<Schedule> chooseSchedule(const KernelSpecification &specification,
   // (AssemblyTest).
   // A share of blocks that were found may be empty, and knows no block that its mask drops. With
   // one consumer two thread blocks a multiprocessor overlap instead.
-  bool isShared = specification.isInParts() && (variant.isTested || wanted.consumers == 1);
+  // Of a shared prefix blocks may be found where the variant's own have closed ranges.
+  bool isShared = specification.isInParts() &&
+                  (variant.isTested || wanted.consumers == 1 || specification.sharesPrefix());
   wanted.overlap = !variant.hasReductions && !isShared && !specification.hasNarrowKeys();
   if (Status status = overrideSchedule(wanted, specification.schedule); !status)
     return status.error();

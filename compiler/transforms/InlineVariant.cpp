@@ -9,6 +9,7 @@
 #include "transforms/ParameterGradients.h"
 #include "transforms/Passes.h"
 #include "transforms/ReverseSweep.h"
+#include "transforms/SharePrefix.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -43,8 +44,12 @@ struct TileInlineVariant : impl::TileInlineVariantBase<TileInlineVariant> {
       if (failed(differentiateByScore(*derivative)))
         return signalPassFailure();
     }
-    for (auto kernel : getOperation().getOps<tile::KernelOp>())
-      fillHooks(variants.front(), *derivative, kernel);
+    for (auto kernel : getOperation().getOps<tile::KernelOp>()) {
+      OwningOpRef<attn::VariantOp> own;
+      if (std::optional<tile::PrefixPart> part = tile::prefixPartOf(kernel))
+        own = variantOf(*part, variants.front());
+      fillHooks(own ? *own : variants.front(), *derivative, kernel);
+    }
     if (!gradients.empty() && failed(fillPartials(variants.front())))
       return signalPassFailure();
     variants.front().erase();

@@ -50,6 +50,37 @@ def TileBind : Pass<"tile-bind", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mlir::arith::ArithDialect"];
 }
 
+def TileSharePrefix : Pass<"tile-share-prefix", "::mlir::ModuleOp"> {
+  let summary = "compute the keys that all sequences begin with once for all of them";
+  let description = [{
+    Each kernel of a bound template becomes two: one of the prefix, whose rows are the tokens of all sequences, and one of the suffixes,
+    which begins behind the prefix. What the first leaves is in workspaces of f32; a kernel that is there already, with
+    `tile.prefix_part = "join"` (templates/join_prefix.mlir), joins it with `o` and `lse`, and gets the new arguments, too:
+
+    | argument | | |
+    |---|---|---|
+    | `$prefix_table` | i32[1, pages] | pages of the prefix |
+    | `$prefix_length` | i32[1] | its keys, which are positions 0 to `$prefix_length` - 1 of every sequence |
+    | `$query_positions` | i32[tokens] | the position of each token of a query |
+    | `$query_sequences` | i32[tokens] | its sequence |
+    | `$query_keys` | i32[tokens] | the keys of that sequence, the prefix included |
+
+    `tile-place-views` places both kinds of kernels, and `tile-inline-variant` gives hooks of the prefix the true q, b, Sq and Sk of each
+    row, and no sink; masks of the suffix keep no key of the prefix. The launch of a kernel of tokens has the extents B = 1 and
+    Sq = tokens.
+
+    ```mlir
+    // before
+    tile.kernel @k(in %q: …, out %o: !tile.view<[B, H, Sq, 64], f16>) {
+    // after
+    tile.kernel @k_of_prefix(in %q: …, workspace %o_of_prefix: !tile.view<[B * 1, H, Sq, 64], f32>, %$prefix_table: …, …)
+        attributes {tile.prefix_part = "prefix"} {
+    tile.kernel @k(in %q: …, out %o: !tile.view<[B, H, Sq, 64], f16>, %$prefix_table: …, …) attributes {tile.prefix_part = "suffix"} {
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::tesela::tile::TileDialect"];
+}
+
 def TilePlaceViews : Pass<"tile-place-views", "::tesela::tile::KernelOp"> {
   let summary = "say where the queries and keys of each sequence lie, and at which positions";
   let description = [{
@@ -64,6 +95,9 @@ def TilePlaceViews : Pass<"tile-place-views", "::tesela::tile::KernelOp"> {
 
     `positions` says at which position of the keys a sequence's first query stands: `begin` at 0, `end` so that the last ones are the
     same, `given` at `offsets` i32[B]. Starts, lengths and offsets that are wrong are brought into the tensors, so that no access leaves them.
+
+    Kernels of `tile-share-prefix` with tokens as rows have `queries=ragged` of one batch, from the first start to the last, and
+    `keys=paged` by `$prefix_table` and `$prefix_length`. Of suffixes `tile.sequence_keys` counts the keys behind the prefix.
 
     The work item's block stays for all that lies in dense memory; loops and hooks get the block of `tile.sequence`.
     `tile.sequence_keys` is replaced, without options by the launch's Sk.

@@ -8,6 +8,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "tile/Extents.h"
+#include "tile/SharedPrefix.h"
 #include "tile/TokenOrder.h"
 #include "transforms/Passes.h"
 
@@ -36,7 +37,10 @@ class Placing {
 public:
   Placing(tile::KernelOp kernel, Place queries, Place keys, int64_t page, Positions positions)
       : kernel(kernel), queries(queries), keys(keys), positions(positions), page(page),
-        builder(kernel.getContext()), loc(kernel.getLoc()) {}
+        builder(kernel.getContext()), loc(kernel.getLoc()), isOfTokens(tile::isOfTokens(kernel)) {
+    std::optional<tile::PrefixPart> part = tile::prefixPartOf(kernel);
+    isOfSuffix = part && *part == tile::PrefixPart::Suffix;
+  }
 
   LogicalResult run() {
     placedQueries = viewsWith("Sq");
@@ -136,15 +140,19 @@ private:
     Attribute any = tile::getExtent(context, ShapedType::kDynamic);
     Attribute next = tile::ExtentExprAttr::get(context, tile::ExtentOperator::Add, B,
                                                tile::getExtent(context, 1));
+    // The launch of a kernel of tokens has another B.
     if (queries == Place::Ragged)
-      startsQ = addInteger("starts_q", {next});
+      startsQ = addInteger("starts_q", {isOfTokens ? any : next});
     if (keys == Place::Ragged)
       startsK = addInteger("starts_k", {next});
-    if (keys == Place::Paged) {
+    if (isOfTokens) {
+      table = kernel.getArgument(("$" + tile::shared_prefix::table).str());
+      lengths = kernel.getArgument(("$" + tile::shared_prefix::length).str());
+    } else if (keys == Place::Paged) {
       table = addInteger("table", {B, any});
       lengths = addInteger("lengths", {B});
     }
-    if (positions == Positions::Given)
+    if (positions == Positions::Given && !isOfTokens)
       offsets = addInteger("offsets", {B});
   }
 
@@ -161,9 +169,13 @@ private:
 
   /// From starts[batch] to starts[batch + 1], inside the tensors.
   Span span(Value starts, Value batch, ArrayRef<BlockArgument> views) {
-    Value next = arith::AddIOp::create(builder, loc, batch, constant(1));
+    return between(starts, batch, arith::AddIOp::create(builder, loc, batch, constant(1)), views);
+  }
+
+  /// From starts[first] to starts[next].
+  Span between(Value starts, Value first, Value next, ArrayRef<BlockArgument> views) {
     Value rows = rowsOfAll(views), none = constant(0);
-    Value start = max(min(read(starts, batch), rows), none);
+    Value start = max(min(read(starts, first), rows), none);
     Value end = max(min(read(starts, next), rows), start);
     return {start, subtract(end, start)};
   }
@@ -190,7 +202,13 @@ private:
     kernel.walk([&](tile::SequenceKeysOp op) { asked.push_back(op); });
     for (tile::SequenceKeysOp op : asked) {
       builder.setInsertionPoint(op);
-      op.replaceAllUsesWith(keysOf(op.getBatch()).count);
+      Value count = keysOf(op.getBatch()).count;
+      if (isOfSuffix) {
+        Value length = kernel.getArgument(("$" + tile::shared_prefix::length).str());
+        Value before = max(min(read(length, constant(0)), count), constant(0));
+        count = subtract(count, before);
+      }
+      op.replaceAllUsesWith(count);
       op.erase();
     }
   }
@@ -223,14 +241,18 @@ private:
     bool isRagged = queries == Place::Ragged;
     Span ofQueries = {constant(0), extent("Sq")};
     if (isRagged) { // of more queries than the launch has work items for, the first ones
-      Span all = span(startsQ, batch, placedQueries);
+      Value last = isOfTokens ? subtract(viewExtent(startsQ, 0), constant(1)) : Value();
+      Span all = isOfTokens ? between(startsQ, constant(0), last, placedQueries)
+                            : span(startsQ, batch, placedQueries);
       ofQueries = {all.start, min(all.count, ofQueries.count)};
     }
     Span ofKeys = keysOf(batch);
     Value from = constant(0);
-    if (positions == Positions::End)
+    if (isOfTokens) // a row's index is its token's
+      from = ofQueries.start;
+    else if (positions == Positions::End)
       from = subtract(ofKeys.count, ofQueries.count);
-    if (positions == Positions::Given) // far from the ends of i32, with all that is added
+    else if (positions == Positions::Given) // far from the ends of i32, with all that is added
       from =
           max(min(read(offsets, batch), constant(int64_t(1) << 30)), constant(-(int64_t(1) << 30)));
     Value needed = ofKeys.count;
@@ -241,7 +263,7 @@ private:
     }
     Value rows =
         tile::SequenceOp::create(builder, loc, item.getType(), item, from, ofQueries.count, needed);
-    if (isRagged && item.getDefiningOp<tile::WorkOp>() && !placedQueries.empty())
+    if (isRagged && !isOfTokens && item.getDefiningOp<tile::WorkOp>() && !placedQueries.empty())
       rows.getDefiningOp()->setAttr(
           tile::tokenOrderAttr,
           builder.getDenseI64ArrayAttr(
@@ -266,6 +288,7 @@ private:
   int64_t page;
   OpBuilder builder;
   Location loc;
+  bool isOfTokens, isOfSuffix = false; ///< tile-share-prefix
   SmallVector<BlockArgument> placedQueries, placedKeys;
   Value item; ///< the block of queries, as it lies in dense memory
   Value startsQ, startsK, table, lengths, offsets;

@@ -481,7 +481,7 @@ PyMethodDef methods[] = {
      "gradients); of a kernel of the algorithm \"backward_parameters\""},
     {"launch_named", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(launchNamed)),
      METH_FASTCALL,
-     "launch_named(names, tensors, scale, values, scalars, extents, is_bshd, stream, allocate); of "
+     "launch_named(names, tensors, scale, values, others, extents, is_bshd, stream, allocate); of "
      "any kernel, with its tensors by their names"},
     {"address", address, METH_VARARGS,
      "address(queries, keys): the tesela_kernel * for launches of these lengths, as a number; "

@@ -64,14 +64,14 @@ public:
   bool read(const Kernel &kernel, PyObject *values) { return read(kernel, values, true); }
   /// None is left out.
   bool readGiven(const Kernel &kernel, PyObject *values) { return read(kernel, values, false); }
-  /// Behind those that were read: a number of the template's; false where it raised.
-  bool add(const char *name, double value);
+  /// Behind those that were read: a number or a tensor of the template's; false where it raised.
+  bool add(const char *name, PyObject *value);
   const tesela_parameter *data() const { return parameters; }
   size_t size() const { return count; }
 
 private:
   static constexpr int usual = 8;
-  static constexpr Py_ssize_t ofTemplate = 2; ///< numbers that add() has room for
+  static constexpr Py_ssize_t ofTemplate = 5; ///< parameters that add() has room for
   size_t count = 0;
   Py_ssize_t most = usual;
   tesela_parameter few[usual], *parameters = few;
@@ -107,7 +107,7 @@ private:
 bool run(Kernel &kernel, tesela_tensor_arguments &arguments, int64_t queries, int64_t keys,
          void *stream, const Allocator *allocator);
 
-/// launch_named(names, tensors, scale, values, scalars, extents, is_bshd, stream, allocate)
+/// launch_named(names, tensors, scale, values, others, extents, is_bshd, stream, allocate)
 PyObject *launchNamed(PyObject *self, PyObject *const *arguments, Py_ssize_t count);
 
 } // namespace tesela::python

@@ -70,15 +70,15 @@ bool Values::readOne(const Slot &slot, PyObject *value) {
   return true;
 }
 
-bool Values::add(const char *name, double value) {
+bool Values::add(const char *name, PyObject *value) {
   if (Py_ssize_t(count) >= most) {
-    PyErr_Format(PyExc_TypeError, "the launch takes %zd numbers of the template's", ofTemplate);
+    PyErr_Format(PyExc_TypeError, "the launch takes %zd parameters of the template's", ofTemplate);
     return false;
   }
-  std::memset(static_cast<void *>(&parameters[count]), 0, sizeof *parameters);
-  parameters[count].name = name;
-  parameters[count++].scalar = value;
-  return true;
+  Slot slot{};
+  slot.name = name;
+  slot.isCapture = !PyFloat_Check(value) && !PyLong_Check(value);
+  return readOne(slot, value);
 }
 
 bool readScale(PyObject *scale, tesela_tensor_arguments &given) {

@@ -76,8 +76,8 @@ public:
       return false;
     for (Py_ssize_t i = 0, count = PyTuple_Size(ofTemplate); i < count; ++i) {
       const char *name;
-      double value;
-      if (!PyArg_ParseTuple(PyTuple_GetItem(ofTemplate, i), "sd", &name, &value) ||
+      PyObject *value;
+      if (!PyArg_ParseTuple(PyTuple_GetItem(ofTemplate, i), "sO", &name, &value) ||
           !values.add(name, value))
         return false;
     }

@@ -13,6 +13,7 @@ when it is first needed, and kept on disk. See :func:`variant` and :func:`attent
 
 from tesela import _native, cache
 from tesela._attention import attention
+from tesela._cascade import attention_cascade, query_rows
 from tesela._devices import Device, devices
 from tesela._errors import (
     CancelledError,
@@ -70,6 +71,7 @@ __all__ = [
     "Variant",
     "and_masks",
     "attention",
+    "attention_cascade",
     "attention_paged",
     "attention_ragged",
     "cache",
@@ -82,6 +84,7 @@ __all__ = [
     "noop_mask",
     "or_masks",
     "prepare",
+    "query_rows",
     "tune",
     "variant",
     "write_pages",

@@ -138,7 +138,7 @@ class Kernel:
         tensors: tuple[Tensor | None, ...],
         scale: float | None,
         values: tuple[Any, ...],
-        scalars: tuple[tuple[str, float], ...],
+        others: tuple[tuple[str, Any], ...],
         extents: tuple[tuple[str, int], ...],
         is_bshd: bool,
         stream: int,

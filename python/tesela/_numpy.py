@@ -81,6 +81,17 @@ class Serving:
             raise InvalidArgumentError(f"{name}{ROWS_APART}")
         return rows
 
+    @staticmethod
+    def query_rows(starts_q: Any, lengths: Any, tokens: int) -> tuple[Any, Any, Any]:
+        """Of each token its position, its sequence, and that one's keys."""
+        t = np.arange(tokens, dtype=np.int32)
+        if len(lengths) == 0:
+            return t, t, t
+        found = np.searchsorted(starts_q[1:], t, side="right")
+        sequences = np.minimum(found, len(lengths) - 1).astype(np.int32)
+        keys = lengths[sequences]
+        return keys - starts_q[1:][sequences] + t, sequences, keys
+
 
 def dropout(_: Any, seed: Any) -> dict[str, Any]:
     """The parameters of dropout besides the probability."""

@@ -66,6 +66,8 @@ class Framework(Protocol):
     def begin_together(a: Any, b: Any) -> bool: ...
     @staticmethod
     def rows_of_pages(name: str, pages: Any) -> Any: ...
+    @staticmethod
+    def query_rows(starts_q: Any, lengths: Any, tokens: int) -> tuple[Any, Any, Any]: ...
 
 
 _MODULES = {"numpy": "_numpy", "torch": "torch._serving"}
@@ -124,7 +126,7 @@ def axes(name: str, tensor: Any, expected: int, of: str) -> tuple[int, ...]:
     return shape
 
 
-def _bound(name: str, value: int | None) -> int:
+def bound(name: str, value: int | None) -> int:
     if value is None:
         raise InvalidArgumentError(
             f"{name} is missing: pass the most that a sequence has in this launch, or more; the "
@@ -133,8 +135,8 @@ def _bound(name: str, value: int | None) -> int:
     return int(value)
 
 
-class _Call:
-    """A launch of attention whose sequences lie somewhere; what both functions share."""
+class Call:
+    """A launch of attention whose sequences lie somewhere; what its functions share."""
 
     def __init__(self, layout: str, positions: Any) -> None:
         if layout not in ("bshd", "bhsd"):
@@ -144,7 +146,9 @@ class _Call:
         self.names: list[str] = ["q", "k", "v", "o", "lse"]
         self.tensors: list[Any] = []
         self.extents: list[tuple[str, int]] = []
+        self.captures: tuple[tuple[str, Any], ...] = ()  # of the template
         self.batch = 0
+        self.most_keys = 0  # that the table has pages for
         if isinstance(positions, str):
             if positions not in ("begin", "end"):
                 raise InvalidArgumentError(
@@ -159,6 +163,28 @@ class _Call:
     def add(self, name: str, tensor: Any) -> None:
         self.names.append(name)
         self.tensors.append(tensor)
+
+    def add_pages(self, k: Any, v: Any, table: Any, lengths: Any) -> None:
+        """Where keys and values lie, and how many sequences there are."""
+        rows = 1 if self.is_bshd else 2
+        k_shape = axes("k", k, 4, "[pages, page, heads, head dimension]")
+        v_shape = axes("v", v, 4, "[pages, page, heads, head dimension]")
+        page = k_shape[rows]
+        if page < 1 or v_shape[rows] != page:
+            raise InvalidArgumentError(
+                f"a page of k has {page} rows and one of v {v_shape[rows]}: both must have the "
+                "same number of rows, one at least"
+            )
+        self.batch, pages = axes("table", table, 2, "[B, most pages of a sequence]")
+        self.most_keys = page * pages
+        self.bindings += ["keys=paged", f"page={page}"]
+        self.add("table", table)
+        self.add("lengths", lengths)
+
+    def add_starts(self, starts_q: Any) -> None:
+        """Queries of sequences one after the other."""
+        self.bindings.append("queries=ragged")
+        self.add("starts_q", starts_q)
 
     def add_scales(self, q: Any, keys: tuple[Any, Any], scales: tuple[Any, Any]) -> None:
         """Of keys and values of 8 bits; elsewhere there are none."""
@@ -237,7 +263,8 @@ class _Call:
             workers = _workers(place.device, most_queries, self.batch, kv_heads, most_keys)
             bindings = (*bindings, f"workers={workers}")
         values, constants = variant._arguments(parameters)
-        framework.refuse_gradients((q, k, v, *values, *self.tensors))
+        own = (each for _, each in self.captures)
+        framework.refuse_gradients((q, k, v, *values, *self.tensors, *own))
         head_dim_v = v.shape[-1]
         kernel = variant._kernel(
             place.input_type, q.shape[-1], head_dim_v, place.device, constants, algorithm, bindings
@@ -245,7 +272,7 @@ class _Call:
         if out is None:
             out = framework.empty(q, (*q.shape[:-1], head_dim_v), False)
         lse = None
-        if return_lse:
+        if return_lse or self.captures:  # what joins two parts reads it
             *batch, second, third = q.shape[:-1]
             rows = (third, second) if self.is_bshd else (second, third)
             lse = framework.empty(q, (*batch, *rows), True)
@@ -255,7 +282,7 @@ class _Call:
             (q, k, v, out, lse, *self.tensors),
             scale,
             values,
-            (),
+            self.captures,
             tuple(self.extents),
             self.is_bshd,
             place.stream,
@@ -326,13 +353,13 @@ def attention_ragged(
         InvalidArgumentError: a shape, stride, type or bound does not fit; the sentence says which.
         UnsupportedError: there are no kernels for the device or the type.
     """
-    call = _Call(layout, positions)
+    call = Call(layout, positions)
     of = "[tokens, heads, head dimension]"
     for name, tensor in (("q", q), ("k", k), ("v", v)):
         axes(name, tensor, 3, of)
-    most_queries = _bound("max_queries", max_queries)
+    most_queries = bound("max_queries", max_queries)
     if max_keys is None and starts_k is not None:
-        _bound("max_keys", None)
+        bound("max_keys", None)
     call.bindings += ["queries=ragged", "keys=ragged"]
     (starts,) = axes("starts_q", starts_q, 1, "[B + 1]")
     call.add("starts_q", starts_q)
@@ -407,30 +434,17 @@ def attention_paged(
         InvalidArgumentError: a shape, stride, type or bound does not fit; the sentence says which.
         UnsupportedError: there are no kernels for the device or the type.
     """
-    call = _Call(layout, positions)
-    rows, queries_axis = (1, 1) if call.is_bshd else (2, 2)
-    k_shape = axes("k", k, 4, "[pages, page, heads, head dimension]")
-    v_shape = axes("v", v, 4, "[pages, page, heads, head dimension]")
-    page = k_shape[rows]
-    if page < 1 or v_shape[rows] != page:
-        raise InvalidArgumentError(
-            f"a page of k has {page} rows and one of v {v_shape[rows]}: both must have the same "
-            "number of rows, one at least"
-        )
-    call.batch, pages = axes("table", table, 2, "[B, most pages of a sequence]")
-    call.bindings += ["keys=paged", f"page={page}"]
-    call.add("table", table)
-    call.add("lengths", lengths)
+    call = Call(layout, positions)
+    call.add_pages(k, v, table, lengths)
     if starts_q is None:
         q_shape = axes("q", q, 4, "[B, Sq, heads, head dimension]")
-        most_queries = q_shape[queries_axis]
+        most_queries = q_shape[1 if call.is_bshd else 2]
     else:
         axes("q", q, 3, "[tokens, heads, head dimension], since starts_q is given")
-        most_queries = _bound("max_queries", max_queries)
-        call.bindings.append("queries=ragged")
-        call.add("starts_q", starts_q)
+        most_queries = bound("max_queries", max_queries)
+        call.add_starts(starts_q)
     call.add_scales(q, (k, v), (k_scale, v_scale))
-    most_keys = page * pages if max_keys is None else int(max_keys)
+    most_keys = call.most_keys if max_keys is None else int(max_keys)
     return call.launch(
         *(q, k, v, variant, scale, return_lse, out, split, most_queries, most_keys, parameters)
     )

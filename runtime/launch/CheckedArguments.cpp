@@ -258,12 +258,12 @@ private:
              declared.axes[rows].kind == DeclaredAxis::Kind::any;
     };
     return forEach(/*contiguous=*/false, [&](const DeclaredTensor &declared, Tensor &tensor) {
-      if (!declared.isOptional || !isOfAnyRows(declared, tensor))
+      if (declared.axes.size() != 3 || !isOfAnyRows(declared, tensor))
         return Status::success();
       for (size_t i = 0; i < signature.tensors.size(); ++i) {
         const DeclaredTensor &result = signature.tensors[i];
         const Tensor &given = checked.tensors[i];
-        if (!result.isOptional && isOfAnyRows(result, given) &&
+        if (result.axes.size() == 4 && isOfAnyRows(result, given) &&
             tensor.extents[rows] < given.extents[rows])
           return Status(
               invalid(fmt::format("{} has the {} extent {}, {} has {}: it must have as many "

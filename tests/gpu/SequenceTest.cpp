@@ -436,6 +436,48 @@ TEST_P(SequenceErrors, WrongArgumentsAreSentences) {
        "lse has the axis 2 extent 63, o has 64: it must have as many rows, or more");
 }
 
+TEST_P(SequenceErrors, ASharedPrefixIsGivenWhole) {
+  std::optional<Kernel> kernel =
+      compile("forward", variant.text,
+              {"keys=paged", "page=16", "queries=ragged", "positions=end", "prefix=shared"});
+  ASSERT_TRUE(kernel);
+  Values q(*context, place.type, 1, H, 4, D), k(*context, place.type, 3, Hkv, 16, D),
+      v(*context, place.type, 3, Hkv, 16, D), o(*context, place.type, 1, H, 4, D),
+      lse(*context, ElementType::f32, 1, H, 4, 1), shortLse(*context, ElementType::f32, 1, H, 3, 1);
+  LaunchArguments good;
+  good.q = q.memory.device(), good.k = k.memory.device(), good.v = v.memory.device();
+  good.o = o.memory.device(), good.lse = lse.rows();
+  auto matrix = [](Tensor tensor, int64_t rows) {
+    tensor.rank = 2;
+    tensor.extents = {rows, tensor.extents[0] / rows};
+    tensor.strides = {tensor.extents[1], 1};
+    return tensor;
+  };
+  good.tensors = {{"table", matrix(integers("table", {0, 1, 0, 2}).tensor, 2)},
+                  integers("lengths", {20, 18}),
+                  integers("starts_q", {0, 1, 4})};
+  good.extents = {{"Sq", 3}, {"Sk", 32}};
+  good.captures = {{"prefix_table", matrix(integers("prefix_table", {0}).tensor, 1)},
+                   {"prefix_length", integers("prefix_length", {16}).tensor},
+                   {"query_positions", integers("query_positions", {19, 15, 16, 17}).tensor},
+                   {"query_sequences", integers("query_sequences", {0, 1, 1, 1}).tensor},
+                   {"query_keys", integers("query_keys", {20, 18, 18, 18}).tensor}};
+  launch(*kernel, good);
+  auto says = [&](const std::function<void(LaunchArguments &)> &change, const std::string &part) {
+    LaunchArguments arguments = good;
+    change(arguments);
+    Status status = kernel->launch(arguments);
+    ASSERT_EQ(status.code(), Code::invalidArgument) << "instead of: " << part;
+    EXPECT_NE(status.error().message().find(part), std::string::npos) << status.error().message();
+  };
+  says([](LaunchArguments &arguments) { arguments.lse = Tensor(); }, "the tensor 'lse' is missing");
+  says([&](LaunchArguments &arguments) { arguments.lse = shortLse.rows(); },
+       "lse has the axis 2 extent 3, o has 4: it must have as many rows, or more");
+  says([](LaunchArguments &arguments) { arguments.captures[2].tensor.extents[0] = 3; },
+       "its extent of axis 2 must be 3, as that of query_positions is");
+  says([](LaunchArguments &arguments) { arguments.captures.pop_back(); }, "query_keys");
+}
+
 INSTANTIATE_TEST_SUITE_P(Host, SequenceErrors,
                          testing::Values(AlgorithmParameter{hostPlaces[0], /*causal*/ 1}),
                          nameOfCase);

@@ -250,6 +250,71 @@ def test_a_shared_prefix_is_read_once() -> None:
         close(out[b : b + 1], reference(q[b], k, v)[0])
 
 
+def share(cache: Cache, prefix: int) -> None:
+    """All sequences begin with the keys of the first one; whole pages are those of all."""
+    page = cache.pool.shape[2]
+    whole = prefix // page
+    for b, keys in enumerate(cache.keys):
+        if b == 0 or keys.shape[1] == 0:
+            continue
+        keys[:, :prefix] = cache.keys[0][:, :prefix]
+        cache.pool[:, cache.table[b, :whole].long()] = torch.nan
+        cache.table[b, :whole] = cache.table[0, :whole]
+        if prefix % page:
+            rows = keys[:, whole * page : prefix]
+            cache.pool[:, int(cache.table[b, whole]), : rows.shape[1]] = rows
+
+
+@pytest.mark.parametrize("split", [False, True])
+@pytest.mark.parametrize("queries", [1, 60])
+@pytest.mark.parametrize("page", [16, 64])
+@pytest.mark.parametrize("name", VARIANTS)
+@pytest.mark.parametrize("head_dim", [64, 128, 256])
+def test_a_cascade(head_dim: int, name: str, page: int, queries: int, split: bool) -> None:
+    if head_dim != 128 and (page != 64 or name == "softcap"):
+        pytest.skip("one head dimension has them all")
+    prefix, lengths = 1000, [4096, 1001, 0, 1700, 1100, 3048, 1064]
+    cache = Cache(lengths, page, head_dim, torch.bfloat16)
+    share(cache, prefix)
+    counts = [min(queries, n, 1 + 20 * b) for b, n in enumerate(lengths)]
+    starts = torch.tensor([0, *torch.tensor(counts).cumsum(0).tolist()], dtype=torch.int32)
+    q = torch.randn(sum(counts) + 5, H, head_dim, device="cuda", dtype=torch.bfloat16)
+    out = torch.full_like(q, torch.nan)
+    variant, of_reference = VARIANTS[name]
+
+    def attend() -> Any:
+        return tesela.attention_cascade(
+            *(q, cache.pool[0], cache.pool[1], variant),
+            prefix_table=cache.table[0],
+            prefix_length=prefix_length,
+            table=cache.table,
+            lengths=cache.lengths,
+            starts_q=starts_q,
+            max_queries=queries,
+            max_keys=MOST_KEYS,
+            split=split,
+            out=out,
+            return_lse=True,
+        )
+
+    prefix_length = torch.tensor([prefix], dtype=torch.int32, device="cuda")
+    starts_q = starts.cuda()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        _, lse = attend()
+    for length in (prefix, 0, page, prefix - 1):  # what is shared may be taken for one's own
+        prefix_length.fill_(length)
+        out.fill_(torch.nan)
+        graph.replay()
+        assert bool(out[int(starts[-1]) :].isnan().all())
+        for b in range(len(lengths)):
+            if counts[b]:
+                rows = slice(int(starts[b]), int(starts[b + 1]))
+                expected, sums = reference(q[rows], *cache.keys[b], **of_reference)
+                close(out[rows], expected)
+                torch.testing.assert_close(lse[:, rows].double(), sums, rtol=0, atol=2e-3)
+
+
 def test_wrong_numbers_end_and_stay_inside() -> None:
     cache = Cache([100, 100, 100, 100], 16, 128, torch.bfloat16)
     q = torch.randn(4, 1, H, 128, device="cuda", dtype=torch.bfloat16)

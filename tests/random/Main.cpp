@@ -10,6 +10,7 @@
 #include "../TestContext.h"
 #include "RandomBackward.h"
 #include "RandomLaunch.h"
+#include "RandomPages.h"
 #include "RandomVariant.h"
 
 #include <CLI/CLI.hpp>
@@ -42,6 +43,7 @@ struct Options {
   int threads = 0;
   double seconds = 0;  ///< no new case is begun behind them; 0: no limit
   bool verify = false; ///< on a GPU, too
+  bool pages = false;  ///< keys and values in random pages, too
   bool print = false;
 };
 
@@ -84,6 +86,9 @@ private:
 
   /// Empty, or what is wrong.
   std::string check(const Case &each, std::string &text);
+  std::string checkPages(const KernelOptions &kernelOptions, const VariantInfo &info, uint64_t seed,
+                         const std::string &compiledFor);
+  void count(const RandomLaunch &launch);
   void report(const Case &each, const std::string &text, const std::string &wrong);
 
   const Options &options;
@@ -111,6 +116,9 @@ std::string Run::check(const Case &each, std::string &text) {
                             std::to_string(kernelOptions.headDimQk) + ", " +
                             std::to_string(kernelOptions.headDimV);
 
+  if (options.pages)
+    return checkPages(kernelOptions, *info, each.seed, compiledFor);
+
   Clock::time_point start = Clock::now();
   Result<Kernel> kernel = context.compile(kernelOptions);
   tally.compileMicroseconds += microsecondsSince(start);
@@ -128,12 +136,40 @@ std::string Run::check(const Case &each, std::string &text) {
       return where + status.error().message();
     if (std::string wrong = (*launch)->check(); !wrong.empty())
       return where + wrong;
-    ++tally.launches;
-    tally.pairs += (*launch)->pairs;
-    tally.kept += (*launch)->keptPairs;
-    tally.nanRows += (*launch)->nanRows;
-    tally.undefined += (*launch)->isUndefined;
-    tally.partial += (*launch)->keptPairs > 0 && (*launch)->keptPairs < (*launch)->pairs;
+    count(**launch);
+  }
+  tally.checkMicroseconds += microsecondsSince(start);
+  return "";
+}
+
+void Run::count(const RandomLaunch &launch) {
+  ++tally.launches;
+  tally.pairs += launch.pairs;
+  tally.kept += launch.keptPairs;
+  tally.nanRows += launch.nanRows;
+  tally.undefined += launch.isUndefined;
+  tally.partial += launch.keptPairs > 0 && launch.keptPairs < launch.pairs;
+}
+
+std::string Run::checkPages(const KernelOptions &kernelOptions, const VariantInfo &info,
+                            uint64_t seed, const std::string &compiledFor) {
+  Clock::time_point start = Clock::now();
+  Result<PagedKernels> kernels = compilePaged(context, kernelOptions, seed);
+  tally.compileMicroseconds += microsecondsSince(start);
+  if (!kernels)
+    return compiledFor + ": it does not compile: " + kernels.error().message();
+  start = Clock::now();
+  for (int number = 0; number < launchesOfSeed; ++number) {
+    Result<std::unique_ptr<RandomPages>> launch =
+        RandomPages::create(context, kernelOptions, info, seed, number, *kernels);
+    if (!launch)
+      return launch.error().message();
+    std::string where = compiledFor + ", " + (*launch)->text() + ": ";
+    if (Status status = (*launch)->launchAll(device); !status)
+      return where + status.error().message();
+    if (std::string wrong = (*launch)->check(); !wrong.empty())
+      return where + wrong;
+    count(**launch);
   }
   tally.checkMicroseconds += microsecondsSince(start);
   return "";
@@ -144,6 +180,8 @@ void Run::report(const Case &each, const std::string &text, const std::string &w
       each.name.empty() ? "--count 1 --seed " + std::to_string(each.seed) : "--replay " + each.name;
   if (!options.algorithm.empty())
     again = "--algorithm " + options.algorithm + " " + again;
+  if (options.pages)
+    again = "--pages " + again;
   std::printf("FAILED: %s\n%srepeat: tesela_random_variants --device %s %s\n\n", wrong.c_str(),
               text.c_str(), options.device.c_str(), again.c_str());
   std::fflush(stdout);
@@ -237,6 +275,8 @@ int main(int argc, char **argv) {
   app.add_option("--threads", options.threads, "compile and check on so many (default: all)");
   app.add_flag("--verify", options.verify,
                "on a GPU verify first launches, too: NVRTC compiles an oracle for each text");
+  app.add_flag("--pages", options.pages,
+               "keys and values in random pages, too: dense, paged, split, with a shared prefix");
   app.add_flag("--print", options.print, "only prints the texts");
   CLI11_PARSE(app, argc, argv);
 
@@ -259,7 +299,8 @@ int main(int argc, char **argv) {
 
   ContextOptions contextOptions = testContextOptions(options.device);
   // Every row is checked here anyway.
-  contextOptions.verify = options.verify || (options.device == "host" && options.algorithm.empty());
+  contextOptions.verify =
+      options.verify || (options.device == "host" && options.algorithm.empty() && !options.pages);
   contextOptions.threads = 1; // the threads are taken by whole cases
   Result<Context> context = Context::create(contextOptions);
   if (!context) {

@@ -67,6 +67,8 @@ protected:
 
   RandomLaunch(const Context &context, const KernelOptions &options)
       : context(context), options(options) {}
+  /// Holds what `o` and `lse` have on the host; empty, or what is wrong.
+  std::string hold(const Reference &expected);
   /// The tensors of attention and the parameters, on the device.
   Status prepare(const VariantInfo &info, uint64_t seed, int number);
   /// [B, count, length, headDim] in one of the two orders.
@@ -83,6 +85,7 @@ protected:
   const Context &context;
   const KernelOptions &options;
   int64_t B = 1, H = 1, Hkv = 1, Sq = 1, Sk = 1, N = 1, M = 1;
+  bool isSquare = false; ///< as many keys as queries; before prepare()
   Held q, k, v, o, lse;
   std::vector<ScalarArgument> scalars;
   std::vector<std::pair<std::string, std::unique_ptr<Held>>> captures;

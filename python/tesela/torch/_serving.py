@@ -77,3 +77,14 @@ class Serving:
             return pages.view(-1, 1, *pages.shape[2:])
         except RuntimeError:
             raise InvalidArgumentError(f"{name}{ROWS_APART}") from None
+
+    @staticmethod
+    def query_rows(starts_q: Tensor, lengths: Tensor, tokens: int) -> tuple[Tensor, Tensor, Tensor]:
+        """Of each token its position, its sequence, and that one's keys."""
+        t = torch.arange(tokens, device=starts_q.device, dtype=torch.int32)
+        if len(lengths) == 0:
+            return t, t, t
+        found = torch.searchsorted(starts_q[1:], t, right=True, out_int32=True)
+        sequences = found.clamp_(max=len(lengths) - 1)
+        keys = lengths.index_select(0, sequences)
+        return keys - starts_q[1:].index_select(0, sequences) + t, sequences, keys

@@ -34,10 +34,11 @@ inline constexpr const char *fusedBackwardAlgorithm = "backward_fused";
 /// when the kernels are lowered.
 inline constexpr const char *fastBackwardAlgorithm = "backward_fast";
 
-/// The bindings that every template has: where its sequences lie, at which positions, and whether
-/// keys and values have 8 bits. With keys=paged also page.
-inline constexpr std::array<std::string_view, 5> placeBindings = {"queries", "keys", "positions",
-                                                                  "cache", "scales"};
+/// The bindings that every template has: where its sequences lie, at which positions, whether keys
+/// and values have 8 bits, and whether all sequences begin with the same keys. With keys=paged also
+/// page.
+inline constexpr std::array<std::string_view, 6> placeBindings = {"queries", "keys",   "positions",
+                                                                  "cache",   "scales", "prefix"};
 
 /// Everything a kernel is compiled for. What is not here (batch, heads, lengths,
 /// strides, scale, scalars, captures) is an argument of the launch.
@@ -49,7 +50,8 @@ struct KernelSpecification {
   /// input) or from the schedule, as "name=value": "columns=64", "output=bf16". And where sequences
   /// lie, whatever the template: queries=ragged, keys=ragged or keys=paged with page=N,
   /// positions=end or positions=given (tile-place-views). Keys and values of 8 bits: cache=e4m3,
-  /// with scales=head or scales=page (tile-narrow-keys).
+  /// with scales=head or scales=page (tile-narrow-keys). A prefix that all sequences share:
+  /// prefix=shared (tile-share-prefix).
   std::vector<std::string> bindings;
   /// One `attention name(...) { ... }`; may be empty where the template has no score and no mask.
   std::string variantText;
@@ -87,6 +89,8 @@ struct KernelSpecification {
   bool isPlaced() const;
   /// Whether keys and values have 8 bits.
   bool hasNarrowKeys() const;
+  /// Whether all sequences begin with the same keys, which are read once.
+  bool sharesPrefix() const;
   /// Whether a reference computes the same of the same tensors.
   bool hasReference() const { return algorithm == forwardAlgorithm && !isPlaced(); }
   /// Whether schedules of it can be raced: of attention, and of its gradients.
