@@ -172,7 +172,7 @@ tile.kernel @merge_parts<block_m, heads, workers, d_v, padded_v, input>(
   %batch, %head, %kv_head, %position = tile.coordinates %item : !tile.block<query, 1>
   %zero = arith.constant 0 : i32
   %one = arith.constant 1 : i32
-  %columns = tile.number (128 ceildiv block_m) * 8
+  %columns = tile.number (2 ceildiv (block_m ceildiv 64)) * 8
   %parts = tile.read %dealt[%batch, %zero, %zero] : !tile.view<[B, 2, 1], i32> -> i32
   %begin = tile.read %dealt[%batch, %one, %zero] : !tile.view<[B, 2, 1], i32> -> i32
   %batches = tile.extent "B"
@@ -188,7 +188,7 @@ tile.kernel @merge_parts<block_m, heads, workers, d_v, padded_v, input>(
         -> (!tile.tile<[(padded_v ceildiv block_m) * block_m], f32>, !tile.tile<[(padded_v ceildiv block_m) * block_m], f32>, !tile.tile<[(padded_v ceildiv block_m) * block_m], f32>) : i32 {
       %left = arith.subi %parts, %p : i32
       %last = arith.subi %left, %one : i32
-      %Lp = tile.map : () -> !tile.tile<[(padded_v ceildiv block_m) * block_m, (128 ceildiv block_m) * 8], f32> {
+      %Lp = tile.map : () -> !tile.tile<[(padded_v ceildiv block_m) * block_m, (2 ceildiv (block_m ceildiv 64)) * 8], f32> {
       ^body(%row: i32, %column: i32):
         %lowest = arith.constant 0xFF800000 : f32
         %is_part = arith.cmpi slt, %column, %left : i32
@@ -201,7 +201,7 @@ tile.kernel @merge_parts<block_m, heads, workers, d_v, padded_v, input>(
         %y = arith.select %is_part, %x, %lowest : f32
         tile.yield %y : f32
       }
-      %X = tile.map : () -> !tile.tile<[(padded_v ceildiv block_m) * block_m, (128 ceildiv block_m) * 8], f32> {
+      %X = tile.map : () -> !tile.tile<[(padded_v ceildiv block_m) * block_m, (2 ceildiv (block_m ceildiv 64)) * 8], f32> {
       ^body(%row: i32, %column: i32):
         %held = arith.minsi %column, %last : i32
         %part = arith.addi %p, %held : i32
@@ -211,7 +211,7 @@ tile.kernel @merge_parts<block_m, heads, workers, d_v, padded_v, input>(
         %x = tile.read %o_parts[%slot, %head, %position, %row] : !outputs -> f32
         tile.yield %x : f32
       }
-      %m2 = tile.reduce max %Lp from %m1 : !tile.tile<[(padded_v ceildiv block_m) * block_m, (128 ceildiv block_m) * 8], f32> -> !tile.tile<[(padded_v ceildiv block_m) * block_m], f32>
+      %m2 = tile.reduce max %Lp from %m1 : !tile.tile<[(padded_v ceildiv block_m) * block_m, (2 ceildiv (block_m ceildiv 64)) * 8], f32> -> !tile.tile<[(padded_v ceildiv block_m) * block_m], f32>
       // -inf less -inf is 0 here: no part had keys so far.
       %alpha = tile.map %m1, %m2 : (!tile.tile<[(padded_v ceildiv block_m) * block_m], f32>, !tile.tile<[(padded_v ceildiv block_m) * block_m], f32>) -> !tile.tile<[(padded_v ceildiv block_m) * block_m], f32> {
       ^body(%x: f32, %y: f32, %row: i32, %column: i32):
@@ -222,7 +222,7 @@ tile.kernel @merge_parts<block_m, heads, workers, d_v, padded_v, input>(
         %factor = arith.select %same, %unit, %power : f32
         tile.yield %factor : f32
       }
-      %W = tile.map %Lp, %m2 : (!tile.tile<[(padded_v ceildiv block_m) * block_m, (128 ceildiv block_m) * 8], f32>, !tile.tile<[(padded_v ceildiv block_m) * block_m], f32>) -> !tile.tile<[(padded_v ceildiv block_m) * block_m, (128 ceildiv block_m) * 8], f32> {
+      %W = tile.map %Lp, %m2 : (!tile.tile<[(padded_v ceildiv block_m) * block_m, (2 ceildiv (block_m ceildiv 64)) * 8], f32>, !tile.tile<[(padded_v ceildiv block_m) * block_m], f32>) -> !tile.tile<[(padded_v ceildiv block_m) * block_m, (2 ceildiv (block_m ceildiv 64)) * 8], f32> {
       ^body(%x: f32, %y: f32, %row: i32, %column: i32):
         %lowest = arith.constant 0xFF800000 : f32
         %empty = arith.cmpf oeq, %x, %lowest : f32
@@ -237,9 +237,9 @@ tile.kernel @merge_parts<block_m, heads, workers, d_v, padded_v, input>(
         %y = arith.mulf %x, %a : f32
         tile.yield %y : f32
       }
-      %l3 = tile.reduce add %W from %l2 : !tile.tile<[(padded_v ceildiv block_m) * block_m, (128 ceildiv block_m) * 8], f32> -> !tile.tile<[(padded_v ceildiv block_m) * block_m], f32>
+      %l3 = tile.reduce add %W from %l2 : !tile.tile<[(padded_v ceildiv block_m) * block_m, (2 ceildiv (block_m ceildiv 64)) * 8], f32> -> !tile.tile<[(padded_v ceildiv block_m) * block_m], f32>
       // What a part without keys left does not matter.
-      %Z = tile.map %X, %W : (!tile.tile<[(padded_v ceildiv block_m) * block_m, (128 ceildiv block_m) * 8], f32>, !tile.tile<[(padded_v ceildiv block_m) * block_m, (128 ceildiv block_m) * 8], f32>) -> !tile.tile<[(padded_v ceildiv block_m) * block_m, (128 ceildiv block_m) * 8], f32> {
+      %Z = tile.map %X, %W : (!tile.tile<[(padded_v ceildiv block_m) * block_m, (2 ceildiv (block_m ceildiv 64)) * 8], f32>, !tile.tile<[(padded_v ceildiv block_m) * block_m, (2 ceildiv (block_m ceildiv 64)) * 8], f32>) -> !tile.tile<[(padded_v ceildiv block_m) * block_m, (2 ceildiv (block_m ceildiv 64)) * 8], f32> {
       ^body(%x: f32, %w: f32, %row: i32, %column: i32):
         %none = arith.constant 0.0 : f32
         %empty = arith.cmpf oeq, %w, %none : f32
@@ -252,7 +252,7 @@ tile.kernel @merge_parts<block_m, heads, workers, d_v, padded_v, input>(
         %y = arith.mulf %x, %a : f32
         tile.yield %y : f32
       }
-      %O3 = tile.reduce add %Z from %O2 : !tile.tile<[(padded_v ceildiv block_m) * block_m, (128 ceildiv block_m) * 8], f32> -> !tile.tile<[(padded_v ceildiv block_m) * block_m], f32>
+      %O3 = tile.reduce add %Z from %O2 : !tile.tile<[(padded_v ceildiv block_m) * block_m, (2 ceildiv (block_m ceildiv 64)) * 8], f32> -> !tile.tile<[(padded_v ceildiv block_m) * block_m], f32>
       scf.yield %m2, %l3, %O3 : !tile.tile<[(padded_v ceildiv block_m) * block_m], f32>, !tile.tile<[(padded_v ceildiv block_m) * block_m], f32>, !tile.tile<[(padded_v ceildiv block_m) * block_m], f32>
     }
     %sum = tile.total %l : !tile.tile<[(padded_v ceildiv block_m) * block_m], f32> -> !tile.tile<[(padded_v ceildiv block_m) * block_m], f32>

@@ -101,8 +101,8 @@ Status checkCuda(const Schedule &schedule, const KernelSpecification &specificat
     return reject(
         fmt::format("{} need consumers; take consumers = 2 or 3 on sm_90, or leave them out",
                     namesOf(ScheduleScope::roles)));
-  if (schedule.warps != 4 && schedule.warps != 8)
-    return reject(fmt::format("warps is 4 or 8, not {}", schedule.warps));
+  if (schedule.warps != 1 && schedule.warps != 4 && schedule.warps != 8)
+    return reject(fmt::format("warps is 1, 4 or 8, not {}", schedule.warps));
   if (schedule.blockM % (16 * schedule.warps) != 0)
     return reject(fmt::format("block_m is a multiple of 16 · warps = {}, not {}: each warp takes "
                               "whole strips of 16 rows",

@@ -163,9 +163,29 @@ int64_t queryStagesFor(Schedule schedule, const KernelSpecification &specificati
   return isPossible && itemsAreShort && hasRoom ? 2 : 1;
 }
 
+/// Among how many work items a template in parts shares the keys out.
+static int64_t workersOf(const KernelSpecification &specification) {
+  int64_t workers = 0;
+  for (llvm::StringRef binding : specification.bindings)
+    if (binding.consume_front("workers="))
+      binding.getAsInteger(10, workers);
+  return workers;
+}
+
+/// Whether the rows of all heads that share keys of 8 bits are so few that one warp has them, which
+/// widens keys in its registers, and there is work for four such thread blocks a multiprocessor and
+/// more: a warp alone is slower than four that share its keys.
+static bool suitsOneWarp(const KernelSpecification &specification) {
+  int64_t queries = fewQueriesOf(specification);
+  return specification.hasNarrowKeys() && specification.isInParts() && queries > 0 &&
+         queries <= 4 && workersOf(specification) >= 512;
+}
+
 /// How many consumers suit the expected length: three reuse each key and value more, two waste less
 /// of a short or a masked row of blocks; one has rows enough for few queries.
 int64_t consumersFor(const KernelSpecification &specification, const VariantTraits &variant) {
+  if (suitsOneWarp(specification))
+    return 0;
   if (fewQueriesOf(specification) > 0)
     return 1;
   // Of the third row of blocks of 192 rows, which three compute, 512 queries leave a third empty;
@@ -210,7 +230,8 @@ Schedule multiplyHeuristic(const KernelSpecification &specification, const Varia
   constexpr Blocks ofWidest[] = {{64, 64, 4, 1, 2}, {128, 64, 8}, {128, 32, 8},
                                  {64, 64, 4},       {64, 32, 4},  {64, 16, 4}},
                    ofOthers[] = {{128, 64, 4}, {128, 32, 4}},
-                   ofFew[] = {{64, 64, 4}, {64, 32, 4}, {64, 16, 4}};
+                   ofFew[] = {{64, 64, 4}, {64, 32, 4}, {64, 16, 4}},
+                   ofOneWarp[] = {{16, 32, 1, 2, 8}, {16, 16, 1, 2, 8}, {16, 16, 1, 2}};
   // With a score that reads captures the larger blocks were faster.
   bool readsMuch = variant.hasScore && variant.hasCaptures;
   llvm::ArrayRef<Blocks> choices =
@@ -218,6 +239,10 @@ Schedule multiplyHeuristic(const KernelSpecification &specification, const Varia
                    : llvm::ArrayRef(ofOthers);
   if (fewQueriesOf(specification) > 0)
     choices = ofFew;
+  if (suitsOneWarp(specification)) {
+    choices = ofOneWarp;
+    schedule.qInRegisters = true;
+  }
   for (const Blocks &blocks : choices) {
     schedule.blockM = blocks.blockM;
     schedule.blockN = blocks.blockN;

@@ -22,6 +22,9 @@ static int64_t keyBytes(const Schedule &schedule, const KernelSpecification &spe
                  elementSize(specification.inputType);
   if (!specification.hasNarrowKeys())
     return schedule.stages * wide;
+  // One warp widens in its registers.
+  if (schedule.consumers == 0 && schedule.warps == 1)
+    wide = 0;
   return schedule.stages * schedule.blockN * (narrowColumns(qk) + narrowColumns(v)) + wide;
 }
 

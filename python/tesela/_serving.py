@@ -101,17 +101,23 @@ def _processors(device: int) -> int:
     return found
 
 
-def _workers(device: int, queries: int, batch: int, kv_heads: int, keys: int) -> int:
+def _workers(
+    device: int, queries: int, batch: int, kv_heads: int, keys: int, is_narrow: bool
+) -> int:
     """Work items among which all keys are shared.
 
     A GPU's multiprocessor runs two that have one row of blocks at once, and shares of one sequence
-    are equal. Those of several end together where there are more, and where sequences are many
-    by themselves. There are no more than pieces of 256 keys.
+    are equal. Those of several end together where there are more, and where sequences are many by
+    themselves. There are no more than pieces of 256 keys. Where these are many, keys of 8 bits are
+    read by one warp each, of which a multiprocessor runs eight: so many of the shares of several
+    sequences, half as many where sequences are many or one (docs/performance.md).
     """
     processors = _processors(device)
+    pieces = batch * kv_heads * -(-keys // 256)
+    if device != HOST and is_narrow and queries <= 4 and pieces >= 4 * processors:
+        return (8 if 1 < batch and batch * kv_heads <= 4 * processors else 4) * processors
     if device == HOST or queries > 32 or batch * kv_heads > 4 * processors:
         return processors
-    pieces = batch * kv_heads * -(-keys // 256)
     times, most = 1, 2 if batch == 1 else 4
     while times < most and times * processors < pieces:
         times *= 2
@@ -260,7 +266,10 @@ class Call:
         if split:
             algorithm = "forward_in_parts"
             kv_heads = k.shape[-2 if self.is_bshd else -3]
-            workers = _workers(place.device, most_queries, self.batch, kv_heads, most_keys)
+            is_narrow = "cache=e4m3" in self.bindings
+            workers = _workers(
+                place.device, most_queries, self.batch, kv_heads, most_keys, is_narrow
+            )
             bindings = (*bindings, f"workers={workers}")
         values, constants = variant._arguments(parameters)
         own = (each for _, each in self.captures)

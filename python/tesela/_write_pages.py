@@ -127,6 +127,10 @@ def write_pages(
         out = framework.empty(q, shape, False)
     batches = 1 if len(shape) == 3 else shape[0]
     rows = framework.rows_of_pages
+
+    def by_batch(tensor: Any) -> Any:
+        return tensor.reshape((batches, -1)) if batches else tensor  # -1 of 0 could be any number
+
     kernel.launch_named(
         (
             "q",
@@ -144,7 +148,7 @@ def write_pages(
         ),
         (
             *(q, k, v, out, rows("k_pages", k_pages), rows("v_pages", v_pages), cos, sin),
-            *(positions.reshape((batches, -1)), slots.reshape((batches, -1)), *scales),
+            *(by_batch(positions), by_batch(slots), *scales),
         ),
         None,
         (),

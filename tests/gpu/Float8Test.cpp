@@ -100,18 +100,33 @@ protected:
   }
 };
 
-const std::pair<std::string, std::vector<std::string>> algorithms[] = {
-    {"forward", {}}, {"forward_in_parts", {"workers=48"}}};
+/// Of one warp, which widens in its registers.
+constexpr const char *oneWarp =
+    "consumers = 0, block_m = 16, warps = 1, block_n = 32, stages = 3, q_in_registers = true";
+
+struct Algorithm {
+  std::string name;
+  std::vector<std::string> bindings;
+  std::optional<std::string> schedule; ///< in place of the place's
+  bool isOfGpus() const { return schedule.has_value(); }
+};
+const Algorithm algorithms[] = {{"forward", {}, {}},
+                                {"forward_in_parts", {"workers=48"}, {}},
+                                {"forward_in_parts", {"workers=48"}, oneWarp}};
 
 TEST_P(Float8, KeysAndValues) {
-  for (auto [algorithm, bindings] : algorithms) {
-    bindings.push_back("cache=e4m3"); // scales=head
-    std::optional<Kernel> kernel = compile(algorithm, variant.text, bindings);
+  for (Algorithm algorithm : algorithms) {
+    if (algorithm.isOfGpus() && place.device == std::string("host"))
+      continue;
+    algorithm.bindings.push_back("cache=e4m3"); // scales=head
+    std::optional<Kernel> kernel =
+        compile(algorithm.name, variant.text, algorithm.bindings, algorithm.schedule);
     ASSERT_TRUE(kernel);
     constexpr int B = 2, H = queryHeads, Hkv = keyHeads;
     for (auto [Sq, Sk, ofAll] :
          {std::tuple(45, 201, false), std::tuple(201, 201, true), std::tuple(1, 64, false)}) {
-      SCOPED_TRACE(testing::Message() << algorithm << ", " << Sq << " queries, " << Sk << " keys");
+      SCOPED_TRACE(testing::Message() << algorithm.name << " " << algorithm.schedule.value_or("")
+                                      << ", " << Sq << " queries, " << Sk << " keys");
       Values q(*context, place.type, B, H, Sq, D), o(*context, place.type, B, H, Sq, D),
           lse(*context, ElementType::f32, B, H, Sq, 1),
           k(*context, ElementType::e4m3, B, Hkv, Sk, D, /*bshd=*/true),
@@ -142,18 +157,25 @@ TEST_P(Float8, Pages) {
   constexpr int B = 4, Sq = 5, H = queryHeads, Hkv = keyHeads, longest = 201;
   constexpr float nan = std::numeric_limits<float>::quiet_NaN();
   const std::vector<int32_t> lengths = {longest, 0, 64, 37};
-  for (auto [page, isByPage, algorithm] :
-       {std::tuple(16, true, 1), {64, true, 0}, {64, false, 1}, {48, true, 1}}) {
+  for (auto [page, isByPage, index] : {std::tuple(16, true, 1),
+                                       {64, true, 0},
+                                       {64, false, 1},
+                                       {48, true, 1},
+                                       {64, false, 2},
+                                       {16, true, 2},
+                                       {48, false, 2}}) {
+    auto [name, bindings, schedule] = algorithms[index];
+    if (algorithms[index].isOfGpus() && place.device == std::string("host"))
+      continue;
     SCOPED_TRACE(testing::Message()
-                 << "pages of " << page << (isByPage ? ", scales of pages, " : ", ")
-                 << algorithms[algorithm].first);
+                 << "pages of " << page << (isByPage ? ", scales of pages, " : ", ") << name << " "
+                 << schedule.value_or(""));
     const int each = (longest + page - 1) / page, pages = B * each + 3;
-    auto [name, bindings] = algorithms[algorithm];
     for (std::string binding :
          {std::string("keys=paged"), "page=" + std::to_string(page), std::string("positions=end"),
           std::string("cache=e4m3"), std::string(isByPage ? "scales=page" : "scales=head")})
       bindings.push_back(binding);
-    std::optional<Kernel> kernel = compile(name, variant.text, bindings);
+    std::optional<Kernel> kernel = compile(name, variant.text, bindings, schedule);
     ASSERT_TRUE(kernel);
     Values q(*context, place.type, B, H, Sq, D), o(*context, place.type, B, H, Sq, D),
         lse(*context, ElementType::f32, B, H, Sq, 1),
@@ -216,8 +238,6 @@ TEST_P(Float8, Pages) {
 TEST_P(Float8, NaNStaysOne) {
   if (variant.name != std::string("causal"))
     return; // once is enough
-  std::optional<Kernel> kernel = compile("forward", variant.text, {"cache=e4m3"});
-  ASSERT_TRUE(kernel);
   constexpr int S = 40;
   Values q(*context, place.type, 1, queryHeads, S, D), o(*context, place.type, 1, queryHeads, S, D),
       k(*context, ElementType::e4m3, 1, keyHeads, S, D),
@@ -232,13 +252,20 @@ TEST_P(Float8, NaNStaysOne) {
   arguments.v = v.memory.device(), arguments.o = o.memory.device();
   arguments.tensors = {tensor("k_scale", ElementType::f32, keyScales, {1}),
                        tensor("v_scale", ElementType::f32, valueScales, {1})};
-  ASSERT_TRUE(o.memory.poison().ok());
-  launch(*kernel, arguments);
-  std::vector<float> out = o.download();
-  for (int h = 0; h < queryHeads; ++h)
-    for (int row = 30; row < S; ++row)
-      for (int x = 0; x < D; ++x)
-        ASSERT_EQ(std::isnan(out[o.at({0, row}, h) + x]), x == 3 || x == 16) << row << ", " << x;
+  for (const char *schedule : {place.schedule, oneWarp}) {
+    if (schedule == oneWarp && place.device == std::string("host"))
+      continue;
+    SCOPED_TRACE(schedule);
+    std::optional<Kernel> kernel = compile("forward", variant.text, {"cache=e4m3"}, schedule);
+    ASSERT_TRUE(kernel);
+    ASSERT_TRUE(o.memory.poison().ok());
+    launch(*kernel, arguments);
+    std::vector<float> out = o.download();
+    for (int h = 0; h < queryHeads; ++h)
+      for (int row = 30; row < S; ++row)
+        for (int x = 0; x < D; ++x)
+          ASSERT_EQ(std::isnan(out[o.at({0, row}, h) + x]), x == 3 || x == 16) << row << ", " << x;
+  }
 }
 
 TEST_P(Float8, OtherTypesAreRefused) {

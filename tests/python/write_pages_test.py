@@ -148,6 +148,23 @@ def test_a_step_of_decoding() -> None:
         np.testing.assert_allclose(out[b].numpy(), expected[0], rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize("shape", [(0,), (0, 3), (2, 0), (0, 0)])
+def test_without_tokens_nothing_happens(shape: tuple[int, ...]) -> None:
+    q, k = np.zeros((*shape, H, D), np.float32), np.zeros((*shape, HKV, D), np.float32)
+    pools = [np.full((PAGES, PAGE, HKV, D), np.nan, np.float32) for _ in range(2)]
+    none = np.zeros(shape, np.int32)
+    for convert in (lambda x: x, torch.from_numpy):
+        out = tesela.write_pages(
+            *(convert(each) for each in (q, k, k, *pools)),
+            slots=convert(none),
+            positions=convert(none),
+            cos=convert(np.ones((4, 8), np.float32)),
+            sin=convert(np.ones((4, 8), np.float32)),
+        )
+        assert tuple(out.shape) == q.shape
+    assert np.isnan(pools).all()
+
+
 def test_errors_are_sentences() -> None:
     q, k, v, slots, positions = inputs(np.float32)
     pools = [np.zeros((PAGES, PAGE, HKV, dim), np.float32) for dim in (D, DV)]
@@ -166,4 +183,7 @@ def test_errors_are_sentences() -> None:
     says("k_pages's pages do not follow one another", pools[0][:, :8], pools[1])
     says("out is q, whose columns are read while others are written", *pools, out=q.view())
     says("k_scale has the shape (0,)", *narrow, k_scale=np.zeros(0, np.float32), v_scale=1.0)
+    with pytest.raises(tesela.InvalidArgumentError, match="has the axis 0 extent 71, q has 0"):
+        none = (each[None][:0] for each in (q, k, v))
+        tesela.write_pages(*none, *pools, slots=slots[:, None])
     says("positions has the axis 1 extent 70", *pools, positions=positions[:70], cos=cos, sin=sin)

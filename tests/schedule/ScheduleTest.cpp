@@ -484,7 +484,7 @@ INSTANTIATE_TEST_SUITE_P(
                 "schedule: consumers is a whole number from 0 to 4096, not '-1'"},
         Refusal{"TooLarge", "sm_80", 64, "block_m = 4097",
                 "schedule: block_m is a whole number from 1 to 4096, not '4097'"},
-        Refusal{"Warps", "sm_80", 64, "warps = 2", "schedule: warps is 4 or 8, not 2"},
+        Refusal{"Warps", "sm_80", 64, "warps = 2", "schedule: warps is 1, 4 or 8, not 2"},
         Refusal{"Strips", "sm_80", 64, "block_m = 96",
                 "schedule: block_m is a multiple of 16 · warps = 64, not 96: each warp takes whole "
                 "strips of 16 rows"},

@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 #include "targets/common/LoadUses.h"
+#include "targets/nvvm/NarrowProducts.h"
 #include "targets/nvvm/Passes.h"
 #include "targets/nvvm/ProductShares.h"
 
@@ -34,6 +35,8 @@ struct PipeAssignFragments : impl::PipeAssignFragmentsBase<PipeAssignFragments> 
       return;
     bufferLoads();
     bufferStores();
+    if (failed(nvvm::narrowProducts(kernel)))
+      signalPassFailure();
   }
 
 private:

@@ -9,28 +9,15 @@
 //===----------------------------------------------------------------------===//
 #include "targets/nvvm/ColumnsInPlace.h"
 #include "targets/nvvm/KernelLowering.h"
-
-#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "targets/nvvm/MatrixAddress.h"
+#include "targets/nvvm/NarrowProducts.h"
 
 using namespace mlir;
 
 namespace tesela::nvvm {
 
-/// The address that a lane gives to ldmatrix for chunk `2 · step + half` of row `row` of a swizzled
-/// tile: `lanePart` is row · rowBytes + ((half xor row mod 8) · 16), so the step is an xor of bits
-/// that no carry reaches, and each 8 chunks are 128 bytes further.
-static Value stepAddress(OpBuilder &builder, Location loc, Value lanePart, int64_t step) {
-  int64_t bits = (step % 4) * 32;
-  if (bits == 0)
-    return lanePart;
-  Value flipped = arith::ConstantIntOp::create(builder, loc, bits, 32);
-  return arith::XOrIOp::create(builder, loc, lanePart, flipped);
-}
-static int64_t stepOffset(int64_t step) { return (step / 4) * 128; }
-
-/// Row (lane & rowMask) + 8 · (bit rowBit of the lane), half = bit halfBit of the lane.
-static Value laneAddress(OpBuilder &builder, Location loc, Value lane, Value firstRow,
-                         int64_t rowBytes, int64_t rowBit, int64_t halfBit) {
+Value laneAddress(OpBuilder &builder, Location loc, Value lane, Value firstRow, int64_t rowBytes,
+                  int64_t rowBit, int64_t halfBit) {
   auto constant = [&](int64_t value) -> Value {
     return arith::ConstantIntOp::create(builder, loc, value, 32);
   };
@@ -49,18 +36,11 @@ static Value laneAddress(OpBuilder &builder, Location loc, Value lane, Value fir
                                arith::ShLIOp::create(builder, loc, chunk, constant(4)));
 }
 
-/// From row to row of the buffer in which a tile lies.
-static int64_t rowBytesOf(tile::TileType type) {
-  return pipe::BufferType::get(type.getContext(), 1, type.getExtent(0), type.getExtent(1),
-                               type.getElementType())
-      .getRowBytes();
-}
-
 /// Of a tile whose rows are the depth: the strip's 16 columns are two chunks beside each other, and
 /// the matrices come transposed. Those of chunk 0 and 1 of rows 0-7, then of rows 8-15.
 Values KernelLowering::leftTransposed(Value tile, int64_t strip, int64_t step) {
   auto type = cast<tile::TileType>(tile.getType());
-  int64_t rowBytes = rowBytesOf(type);
+  int64_t rowBytes = rowBytesOf(type, type.getElementType());
   Value lanePart = add(valueOf(tile), laneAddress(builder, loc, lane, Value(), rowBytes,
                                                   /*rowBit=*/4, /*halfBit=*/3));
   // As in stepAddress and stepOffset, of a step along the row that the warp decides.
@@ -81,7 +61,7 @@ Values KernelLowering::leftOperand(Value tile, int64_t strip, int64_t step) {
   }
   // Matrices: rows 0-7 and 8-15 of columns 0-7, then of columns 8-15.
   Value warpRow = multiply(warp, constant(16));
-  int64_t rowBytes = rowBytesOf(type);
+  int64_t rowBytes = rowBytesOf(type, type.getElementType());
   Value lanePart = add(valueOf(tile), laneAddress(builder, loc, lane, warpRow, rowBytes,
                                                   /*rowBit=*/3, /*halfBit=*/4));
   return ptx().loadMatrices(stepAddress(builder, loc, lanePart, step),
@@ -91,6 +71,13 @@ Values KernelLowering::leftOperand(Value tile, int64_t strip, int64_t step) {
 
 LogicalResult KernelLowering::lowerConvertEncoding(pipe::ConvertOp op) {
   auto source = cast<tile::TileType>(op.getSource().getType());
+  if (op->hasAttr(narrowAttr)) {
+    NarrowProductWriter writer(builder, loc, lane);
+    values[op] = isa<pipe::SharedAttr>(source.getEncoding())
+                     ? writer.leftOperand(source, valueOf(op.getSource()))
+                     : writer.ordered(valuesOf(op.getSource()));
+    return success();
+  }
   if (isa<pipe::AccumulatorAttr>(source.getEncoding())) {
     Values registers = valuesOf(op.getSource()); // they agree
     values[op] = registers;
@@ -119,13 +106,18 @@ LogicalResult KernelLowering::lowerConvertEncoding(pipe::ConvertOp op) {
 LogicalResult KernelLowering::lowerDot(tile::DotOp op) {
   auto right = cast<tile::TileType>(op.getB().getType());
   auto left = cast<tile::TileType>(op.getA().getType());
+  if (isNarrowProduct(op)) {
+    values[op] = NarrowProductWriter(builder, loc, lane)
+                     .product(op, valuesOf(op.getA()), valueOf(op.getB()), valuesOf(op.getC()));
+    return success();
+  }
   if (!isa<pipe::SharedAttr>(right.getEncoding()))
     return op.emitOpError() << "expected the right operand in shared memory, got " << right;
   if (op.getLeftTransposed() && !isa<pipe::SharedAttr>(left.getEncoding()))
     return op.emitOpError() << "expected the transposed operand in shared memory, got " << left;
   FragmentShape shape = shapeOf(op.getResult());
   int64_t steps = left.getExtent(op.getLeftTransposed() ? 0 : 1) / 16, pairs = shape.groups() / 2;
-  int64_t rowBytes = rowBytesOf(right);
+  int64_t rowBytes = rowBytesOf(right, right.getElementType());
   bool transposed = op.getTransposed();
   // transposed: the rows of b are columns of the product, two groups of 8, and the depth lies along
   // them: matrices (columns 0-7, depth 0-7), (0-7, 8-15), (8-15, 0-7), (8-15, 8-15).

@@ -115,7 +115,8 @@ void KernelLowering::lowerConvertElements(tile::ConvertOp op) {
   const Values &source = valuesOf(op.getSource());
   Type element = cast<tile::TileType>(op.getType()).getElementType();
   Type given = cast<tile::TileType>(op.getSource().getType()).getElementType();
-  if (element == given) {
+  auto encoding = cast<tile::TileType>(op.getType()).getEncoding();
+  if (element == given || isa_and_nonnull<pipe::SharedAttr>(encoding)) { // whoever reads widens
     values[op] = Values(source);
     return;
   }

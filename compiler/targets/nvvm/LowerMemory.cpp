@@ -32,8 +32,8 @@ namespace {
 
 /// How the chunks of a tile are dealt to the threads of a block: 8 threads take 8 chunks beside
 /// each other, then those 8 further (a *group*), and the next threads the rows below. So a thread's
-/// chunks stand in one column of each group, `rowStep` rows apart; and since rowStep is a multiple
-/// of 8 their swizzle is the same.
+/// chunks stand in one column of each group, `rowStep` rows apart. Where that is a multiple of 8
+/// their swizzle is the same; of one warp's, 4 rows apart, each other one differs in one bit.
 struct ChunkDeal {
   ChunkDeal(pipe::BufferType type, int64_t threads)
       : groups(llvm::divideCeil(type.getColumns(), type.getPanelColumns())), rowStep(threads / 8),
@@ -115,7 +115,8 @@ void KernelLowering::forEachChunk(Value bufferValue, Value stage, Value view, Va
   ChunkDeal deal(buffer, warps * 32);
   const int64_t chunkElements = chunkBytes / buffer.getElementBytes();
   auto [row, chunk, address] = firstChunk(builder, loc, thread, buffer.getRowBytes());
-  address = add(address, stageAddress(bufferValue, valueOf(stage)));
+  Value evenRows = add(address, stageAddress(bufferValue, valueOf(stage)));
+  Value oddRows = arith::XOrIOp::create(builder, loc, evenRows, constant(4 * chunkBytes));
 
   // Of each group: the bytes that the view has of this thread's chunk.
   Value firstColumn = multiply(chunk, constant(chunkElements)), limit;
@@ -145,6 +146,7 @@ void KernelLowering::forEachChunk(Value bufferValue, Value stage, Value view, Va
 
   Type element = buffer.getElementType();
   auto moveRow = [&](int64_t index, Value global, Value exists) {
+    Value address = index * deal.rowStep % 8 == 0 ? evenRows : oddRows;
     for (int64_t group = 0; group < deal.groups; ++group)
       body({address, index * deal.rowStep * buffer.getRowBytes() + group * 8 * chunkBytes,
             advance(global, element, constant(group * groupElements, 64)), bytes[group], exists});
@@ -160,11 +162,14 @@ void KernelLowering::forEachChunk(Value bufferValue, Value stage, Value view, Va
     }
     return;
   }
-  if (tile::PagedOp paged = placeOf(view).paged) { // each row may lie in another page
+  bool isWritten = kernel.getArgumentRole(placeOf(view).argument.getArgNumber()) == tile::Role::Out;
+  bool liesTogether =
+      !isWritten &&
+      rowsTogether(view, cast<tile::BlockType>(blockValue.getType())) >= buffer.getRows();
+  if (tile::PagedOp paged = placeOf(view).paged;
+      paged && !liesTogether) { // each row may lie in another page
     PageTable table(viewOf(paged.getTable()), slots, valueOf(paged.getBatch()),
                     constant(*paged.getView().getType().getStaticExtent(2)));
-    bool isWritten =
-        kernel.getArgumentRole(placeOf(view).argument.getArgNumber()) == tile::Role::Out;
     for (int64_t index = 0; index < deal.rows; ++index) {
       BlockCoordinates at = block;
       at.first = add(block.first, add(row, constant(index * deal.rowStep)));

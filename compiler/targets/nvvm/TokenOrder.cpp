@@ -104,17 +104,19 @@ BlockCoordinates KernelLowering::tokenWork(Value item, tile::BlockType rows) {
     Value token = in.max(in.min(start, tokens), none);
     return in.add(in.divide(token, positions), batch);
   };
-  // The last sequence that begins no later: a bit of its number after the other.
-  constexpr int64_t mostBits = 20; // of the number of sequences
+  // The last sequence that begins no later: a bit of its number after the other, from the highest
+  // one that a number has.
   Value last = at.subtract(extents.B, one);
-  auto search =
-      scf::ForOp::create(builder, loc, none, at.constant(mostBits), one, ValueRange(none));
+  Value zeros = LLVM::CountLeadingZerosOp::create(builder, loc, builder.getI32Type(), last,
+                                                  /*is_zero_poison=*/false);
+  Value highest = at.subtract(at.constant(31), zeros);
+  auto search = scf::ForOp::create(builder, loc, none, at.add(highest, one), one, ValueRange(none));
   {
     OpBuilder inside = OpBuilder::atBlockBegin(search.getBody());
     Numbers in{inside, loc};
     Value found = search.getRegionIterArg(0);
-    Value bit = arith::ShRUIOp::create(inside, loc, in.constant(int64_t(1) << (mostBits - 1)),
-                                       search.getInductionVar());
+    Value bit = arith::ShLIOp::create(inside, loc, in.constant(1),
+                                      in.subtract(highest, search.getInductionVar()));
     Value next = in.add(found, bit);
     Value exists = in.compare(arith::CmpIPredicate::sle, next, last);
     Value isBefore = in.compare(arith::CmpIPredicate::sle, baseOf(inside, in.min(next, last)), row);

@@ -9,6 +9,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "targets/nvvm/KernelLowering.h"
+#include "targets/nvvm/WordWidener.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/Support/MathExtras.h"
@@ -16,67 +17,6 @@
 using namespace mlir;
 
 namespace tesela::nvvm {
-
-namespace {
-
-/// How e4m3 becomes a type of 16 bits: the exponent's and the mantissa's bits move to where that
-/// type has its own, which divides the number by a power of two, exactly; a multiplication takes it
-/// back, subnormal numbers included. (The same for f16 and bf16, and for all chips: sm_89 has an
-/// instruction to f16 alone.)
-struct Widening {
-  explicit Widening(Type type)
-      : shift(type.isBF16() ? 4 : 1), bits(type.isBF16() ? 0x07F0 : 0x3F80),
-        factor(type.isBF16() ? 0x7B80 : 0x5C00), // 2^120, 2^8
-        name(type.isBF16() ? "bf16x2" : "f16x2") {}
-
-  int64_t shift, bits, factor;
-  const char *name;
-};
-
-/// Of a 32-bit word with four elements of 8 bits.
-class WordWidener {
-public:
-  WordWidener(OpBuilder &builder, Location loc, Type type)
-      : builder(builder), loc(loc), widening(type) {}
-
-  /// The elements 2 · `half` and the next, as a pair.
-  Value pair(Value word, int64_t half) {
-    Value apart = ptx().permuteBytes(word, constant(0), constant(half == 0 ? 0x1404 : 0x3424));
-    Value moved = arith::ShRUIOp::create(builder, loc, apart, constant(widening.shift));
-    Value magnitude = both(moved, twice(widening.bits)), sign = both(apart, twice(0x8000));
-    Value number = arith::OrIOp::create(builder, loc, magnitude, sign);
-    return ptx().scalePair(widening.name, number, constant(twiceOf(widening.factor)));
-  }
-
-  /// Not 0 where the word has a NaN, all of whose bits below the sign are 1.
-  Value nans(Value word) {
-    Value sum =
-        arith::AddIOp::create(builder, loc, both(word, constant(0x7F7F7F7F)), constant(0x01010101));
-    return both(sum, constant(int32_t(0x80808080)));
-  }
-
-  /// `wide`, which pair() gave, with NaN in the place of what was one.
-  Value withNans(Value wide, Value word, int64_t half) {
-    Value apart =
-        ptx().permuteBytes(nans(word), constant(0), constant(half == 0 ? 0x1404 : 0x3424));
-    Value flags = arith::ShRUIOp::create(builder, loc, apart, constant(15));
-    Value bits = arith::MulIOp::create(builder, loc, flags, constant(0x7FFF));
-    return arith::OrIOp::create(builder, loc, wide, bits);
-  }
-
-private:
-  static int64_t twiceOf(int64_t half) { return int32_t(half << 16 | half); }
-  Value twice(int64_t half) { return constant(twiceOf(half)); }
-  Value constant(int64_t value) { return arith::ConstantIntOp::create(builder, loc, value, 32); }
-  Value both(Value a, Value b) { return arith::AndIOp::create(builder, loc, a, b); }
-  PtxInstructions ptx() { return PtxInstructions(builder, loc); }
-
-  OpBuilder &builder;
-  Location loc;
-  Widening widening;
-};
-
-} // namespace
 
 /// Eight lanes have four chunks of two rows. A chunk s of a row r lies at place s ^ r (all mod 8)
 /// and becomes chunks 2s and 2s + 1, in panels of 8. Of the chunks 0, 2, 5, 7 of rows r and r ^ 1
@@ -125,29 +65,11 @@ void KernelLowering::lowerWideningWrite(pipe::WriteOp op) {
     int64_t offset = firstRow * rowBytes + group * 2 * nextPanel;
     Values words = ptx().loadShared16Bytes(from, sourceOffset);
     Values wide;
-    Value nans;
-    for (Value word : words) {
+    for (Value word : words)
       for (int64_t half : {0, 1})
-        wide.push_back(widener.pair(word, half));
-      Value own = widener.nans(word);
-      nans = nans ? Value(arith::OrIOp::create(builder, loc, nans, own)) : own;
-    }
-    Value hasNans =
-        arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ne, nans, constant(0));
-    auto branch = scf::IfOp::create(builder, loc, SmallVector<Type>(8, builder.getI32Type()),
-                                    hasNans, /*withElseRegion=*/true);
-    {
-      OpBuilder::InsertionGuard guard(builder);
-      builder.setInsertionPointToStart(branch.thenBlock());
-      Values marked;
-      for (int64_t index = 0; index < 8; ++index)
-        marked.push_back(widener.withNans(wide[index], words[index / 2], index % 2));
-      scf::YieldOp::create(builder, loc, marked);
-      builder.setInsertionPointToStart(branch.elseBlock());
-      scf::YieldOp::create(builder, loc, wide);
-    }
-    ptx().storeSharedWords(to, offset, branch.getResults().take_front(4));
-    ptx().storeSharedWords(toNext, offset, branch.getResults().drop_front(4));
+        wide.push_back(widener.neighbours(word, half));
+    ptx().storeSharedWords(to, offset, ArrayRef(wide).take_front(4));
+    ptx().storeSharedWords(toNext, offset, ArrayRef(wide).drop_front(4));
   };
   for (int64_t group = 0; group < llvm::divideCeil(chunks, 8); ++group)
     for (int64_t firstRow = 0; firstRow < rows; firstRow += rowsAtOnce) {

@@ -172,7 +172,8 @@ class Serving(unittest.TestCase):
         with self.subTest(text, algorithm=algorithm, bindings=bindings, schedule=schedule):
             parts = None
             if algorithm == "forward_in_parts":
-                parts = workspaces(launch.batch, bindings, 64, heads)
+                block_m = int(re.search(r"block_m = (\d+)", schedule).group(1))
+                parts = workspaces(launch.batch, bindings, block_m, heads)
             launch.run(text, algorithm, bindings, schedule, parts)
             o, lse = from_bf16(launch.tensors["o"]), launch.tensors["lse"]
             written = np.zeros(lse.shape, bool)
@@ -255,7 +256,7 @@ class Serving(unittest.TestCase):
         self.check(Launch(len(lengths), tensors), sequences, (q, k, v), text, keeps, algorithm,
                    bindings, BLOCKS)
 
-    def narrow(self, page, is_by_page, text, keeps, algorithm, own, heads=1):
+    def narrow(self, page, is_by_page, text, keeps, algorithm, own, heads=1, schedule=BLOCKS):
         """Keys and values of 8 bits; NaN in what no sequence has, in scales too."""
         lengths = [150, 0, 64, 37]
         most = -(-MOST_KEYS // page)
@@ -294,13 +295,21 @@ class Serving(unittest.TestCase):
         bindings = (*own, "keys=paged", f"page={page}", "positions=end", "cache=e4m3",
                     f"scales={'page' if is_by_page else 'head'}")
         self.check(Launch(len(lengths), tensors), sequences, (q, k, v), text, keeps, algorithm,
-                   bindings, BLOCKS + (f", heads = {heads}" if heads > 1 else ""), heads)
+                   bindings, schedule + (f", heads = {heads}" if heads > 1 else ""), heads)
 
     def test_narrow_keys(self):
         self.narrow(16, True, *CAUSAL, "forward", ())
         self.narrow(64, False, *FULL, "forward", ())
         self.narrow(16, True, *WINDOW, "forward_in_parts", ("workers=90",))
         self.narrow(20, False, *CAUSAL, "forward_in_parts", ("workers=90",), heads=2)
+
+    def test_narrow_keys_of_one_warp(self):
+        """Widened in registers."""
+        for page, is_by_page, text, keeps, block_n in (
+            (64, False, *CAUSAL, 64), (16, True, *WINDOW, 32), (20, False, *FULL, 16)
+        ):
+            self.narrow(page, is_by_page, text, keeps, "forward_in_parts", ("workers=90",), heads=2,
+                        schedule=f"block_m = 16, warps = 1, block_n = {block_n}, stages = 3")
 
     def test_pages(self):
         for page in (1, 16, 20, 64):

@@ -9,9 +9,15 @@
 // CHECK: %[[ROWS:.*]] = arith.addi %[[BLOCKS]], %[[B]]
 // CHECK: %[[ITEMS:.*]] = arith.muli %[[ROWS]]
 // CHECK: arith.cmpi ult, %[[ITEM]], %[[ITEMS]]
-// The sequence is found by halving, in numbers that ascend.
+// The sequence is found by halving, in numbers that ascend: a step for each bit of the last sequence's number.
 // CHECK: %[[ROW:.*]] = arith.subi
-// CHECK: %[[SEQUENCE:.*]] = scf.for
+// CHECK: %[[LAST:.*]] = arith.subi %[[B]], %c1_i32
+// CHECK: %[[ZEROS:.*]] = "llvm.intr.ctlz"(%[[LAST]]) <{is_zero_poison = false}>
+// CHECK: %[[HIGHEST:.*]] = arith.subi %c31_i32, %[[ZEROS]]
+// CHECK: %[[STEPS:.*]] = arith.subi %c32_i32, %[[ZEROS]]
+// CHECK: %[[SEQUENCE:.*]] = scf.for %[[STEP:[a-z0-9]+]] = %c0_i32 to %[[STEPS]]
+// CHECK: %[[SHIFT:.*]] = arith.subi %[[HIGHEST]], %[[STEP]]
+// CHECK: arith.shli %c1_i32, %[[SHIFT]]
 // CHECK: %[[READ:.*]] = llvm.load %{{.*}} invariant
 // CHECK: %[[BELOW:.*]] = arith.minsi %[[READ]]
 // CHECK: %[[TOKEN:.*]] = arith.maxsi %[[BELOW]], %c0_i32

@@ -33,15 +33,18 @@
 // STAGE: pipe.write %[[V8]] to %[[V]]
 // STAGE-NEXT: pipe.barrier
 
-// A thread takes 16 elements: four words, eight pairs. The bits move to where bf16 has them, and 2^120 takes that back. A NaN is
-// looked for in all of them at once.
+// A thread takes 16 elements: four words, eight pairs. The bits move to where bf16 has them, and 2^120 takes that back. What is
+// infinite times another number, and that times 0, is added: it is NaN where the element is.
 // LOWER-LABEL: llvm.func @products
 // LOWER: scf.for
 // LOWER: ld.shared.v4.b32
 // LOWER: prmt.b32
-// LOWER: fma.rn.bf16x2
-// LOWER: %[[NANS:.*]] = arith.cmpi ne
-// LOWER: scf.if %[[NANS]]
+// LOWER: %[[WIDE:.*]] = llvm.inline_asm {{.*}}"fma.rn.bf16x2
+// LOWER: %[[BEYOND:.*]] = llvm.inline_asm {{.*}}"fma.rn.bf16x2{{.*}} %[[WIDE]],
+// LOWER-DAG: %[[NUMBERS:.*]] = llvm.bitcast %[[WIDE]] : i32 to vector<2xbf16>
+// LOWER-DAG: %[[INFINITE:.*]] = llvm.bitcast %[[BEYOND]] : i32 to vector<2xbf16>
+// LOWER: llvm.intr.fma(%[[INFINITE]], %{{.*}}, %[[NUMBERS]])
+// LOWER-NOT: scf.if
 // LOWER: st.shared.v4.b32
 // LOWER: st.shared.v4.b32
 // LOWER: ldmatrix

@@ -1,0 +1,137 @@
+//===- LowerNarrowDot.cpp - Products with elements of 8 bits ----*- C++ -*-===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#include "targets/nvvm/MatrixAddress.h"
+#include "targets/nvvm/NarrowProducts.h"
+#include "targets/nvvm/WordWidener.h"
+
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+
+namespace tesela::nvvm {
+
+Value NarrowProductWriter::constant(int64_t value) {
+  return arith::ConstantIntOp::create(builder, loc, value, 32);
+}
+
+Value NarrowProductWriter::add(Value a, Value b) {
+  return arith::AddIOp::create(builder, loc, a, b);
+}
+
+Value NarrowProductWriter::multiply(Value a, int64_t factor) {
+  return arith::MulIOp::create(builder, loc, a, constant(factor));
+}
+
+Value NarrowProductWriter::bits(int64_t shift, int64_t mask) {
+  Value shifted = arith::ShRUIOp::create(builder, loc, lane, constant(shift));
+  return arith::AndIOp::create(builder, loc, shifted, constant(mask));
+}
+
+Values NarrowProductWriter::product(tile::DotOp dot, ValueRange left, Value address, Values sums) {
+  auto right = cast<tile::TileType>(dot.getB().getType());
+  auto result = cast<tile::TileType>(dot.getType());
+  Type element = right.getElementType();
+  bool transposed = dot.getTransposed();
+  int64_t steps = right.getExtent(transposed ? 1 : 0) / 16, groups = result.getExtent(1) / 8,
+          strips = result.getExtent(0) / 16;
+  int64_t rowBytes = rowBytesOf(right, Float8E4M3FNType::get(dot.getContext()));
+  Value lanePart = add(address, laneAddress(builder, loc, lane, Value(), rowBytes,
+                                            /*rowBit=*/transposed ? 4 : 3,
+                                            /*halfBit=*/transposed ? 3 : 4));
+  WordWidener widener(builder, loc, element);
+  auto multiplyGroup = [&](int64_t step, int64_t group, ValueRange b) {
+    for (int64_t strip = 0; strip < strips; ++strip) {
+      auto first = sums.begin() + (strip * groups + group) * 4;
+      Values product = ptx().mma(element, left.slice((strip * steps + step) * 4, 4), b,
+                                 ValueRange(ArrayRef(first, 4)));
+      std::copy(product.begin(), product.end(), first);
+    }
+  };
+  if (transposed) {
+    // The rows of b are columns of the product. Four matrices: 8 rows of depth 0-15 and 16-31,
+    // and the next 8.
+    for (int64_t twoSteps = 0; twoSteps < int64_t(llvm::divideCeil(steps, 2)); ++twoSteps)
+      for (int64_t pair = 0; pair < groups / 2; ++pair) {
+        Values words =
+            ptx().loadMatrices(stepAddress(builder, loc, lanePart, twoSteps),
+                               pair * 16 * rowBytes + stepOffset(twoSteps), /*transposed=*/false);
+        for (auto [index, word] : llvm::enumerate(words))
+          if (int64_t step = 2 * twoSteps + index % 2; step < steps)
+            multiplyGroup(step, 2 * pair + index / 2,
+                          {widener.everyOther(word, false), widener.everyOther(word, true)});
+      }
+    return sums;
+  }
+  // The rows of b are the depth. Four matrices, read transposed: rows 0-7 and 8-15 of columns 0-15,
+  // and of the next 16. A word has two columns of two rows.
+  int64_t chunks = right.getExtent(1) / 16;
+  for (int64_t step = 0; step < steps; ++step)
+    for (int64_t twoChunks = 0; twoChunks < int64_t(llvm::divideCeil(chunks, 2)); ++twoChunks) {
+      Values words =
+          ptx().loadMatrices(stepAddress(builder, loc, lanePart, twoChunks),
+                             step * 16 * rowBytes + stepOffset(twoChunks), /*transposed=*/true);
+      for (int64_t chunk = 2 * twoChunks; chunk < std::min(chunks, 2 * twoChunks + 2); ++chunk)
+        for (bool odd : {false, true}) {
+          auto rows = words.begin() + chunk % 2 * 2;
+          multiplyGroup(step, 2 * chunk + odd,
+                        {widener.everyOther(rows[0], odd), widener.everyOther(rows[1], odd)});
+        }
+    }
+  return sums;
+}
+
+Values NarrowProductWriter::leftOperand(tile::TileType type, Value address) {
+  int64_t rowBytes = rowBytesOf(type, type.getElementType());
+  // A lane has four columns beside each other, 8 bytes: chunk 2 · step + half of the row, of which
+  // lanes 0 and 1, 2 and 3 have a half each.
+  Value swizzle = arith::XOrIOp::create(builder, loc, bits(1, 1), bits(2, 7));
+  Value lanePart = add(address, multiply(bits(2, 7), rowBytes));
+  lanePart = add(lanePart, multiply(swizzle, 16));
+  lanePart = add(lanePart, multiply(bits(0, 1), 8));
+  Values registers;
+  for (int64_t firstRow = 0; firstRow < type.getExtent(0); firstRow += 16)
+    for (int64_t step = 0; step < type.getExtent(1) / 16; ++step) {
+      Value of = stepAddress(builder, loc, lanePart, step);
+      Values even, odd;
+      for (int64_t row : {firstRow, firstRow + 8}) {
+        Values words;
+        for (Value word : ptx().loadSharedPair(of, row * rowBytes + stepOffset(step)))
+          words.push_back(arith::BitcastOp::create(builder, loc, builder.getI32Type(), word));
+        even.push_back(ptx().permuteBytes(words[0], words[1], constant(0x5410)));
+        odd.push_back(ptx().permuteBytes(words[0], words[1], constant(0x7632)));
+      }
+      llvm::append_range(registers, even);
+      llvm::append_range(registers, odd);
+    }
+  return registers;
+}
+
+/// Of the eight pairs of neighbours among 16 columns a lane has two beside each other, and gets two
+/// that are four apart.
+Values NarrowProductWriter::ordered(Values sums) {
+  Value isUpper =
+      arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ne, bits(0, 2), constant(0));
+  auto select = [&](Value a, Value b) -> Value {
+    return arith::SelectOp::create(builder, loc, isUpper, a, b);
+  };
+  // The lane whose number has the two lowest bits exchanged.
+  Value other = add(add(bits(0, ~3), multiply(bits(0, 1), 2)), bits(1, 1));
+  for (int64_t first = 0; first < int64_t(sums.size()); first += 8) // 16 columns
+    for (int64_t half : {0, 2}) {
+      // Columns 4t and 4t + 2, and those behind them; then pairs of neighbours.
+      Value *low = &sums[first + half], *high = &sums[first + 4 + half];
+      std::swap(low[1], high[0]);
+      for (int64_t column : {0, 1}) {
+        // Lanes whose numbers differ by two: the lower one's second pair for the upper one's first.
+        Value received = ptx().shuffleXor(select(low[column], high[column]), 2);
+        Value second = select(high[column], received);
+        low[column] = ptx().shuffleFrom(select(received, low[column]), other);
+        high[column] = ptx().shuffleFrom(second, other);
+      }
+    }
+  return sums;
+}
+
+} // namespace tesela::nvvm
