@@ -35,6 +35,8 @@ Places placesOf(const KernelSpecification &specification) {
       place.cache = value.str();
     else if (name == "scales")
       place.scales = value.str();
+    else if (name == "values")
+      place.values = value.str();
     else if (name == "page" && value.getAsInteger(10, place.page))
       place.page = -1; // no number
   }
@@ -72,7 +74,7 @@ Result<std::vector<std::string>> templateBindings(const KernelSpecification &spe
       fmt::format("d_qk={}", specification.headDimQk),
       fmt::format("d_v={}", specification.headDimV),
       fmt::format("padded_qk={}", paddedHeadDim(specification.headDimQk)),
-      fmt::format("padded_v={}", paddedHeadDim(specification.headDimV)),
+      fmt::format("padded_v={}", paddedValueDim(specification)),
       fmt::format("input={}", elementTypeName(specification.inputType)),
   };
   if (!gradients.empty()) {
@@ -100,13 +102,22 @@ Result<std::vector<std::string>> templateBindings(const KernelSpecification &spe
       llvm::any_of(specification.bindings,
                    [](const std::string &each) { return StringRef(each).starts_with("scales="); }))
     return invalid("scales=… are of keys and values of 8 bits: bind cache=e4m3, too");
+  if (Places place = placesOf(specification); !place.values.empty() && place.values != "keys")
+    return invalid(fmt::format("values is keys, not '{}': values of a tensor of their own need no "
+                               "binding",
+                               place.values));
+  if (hasValuesOfKeys(specification) && !specification.isAttention())
+    return invalid(fmt::format("values=keys is of the templates '{}' and '{}', not of '{}': give "
+                               "it values of a tensor of their own",
+                               forwardAlgorithm, partsAlgorithm, algorithm));
   std::vector<std::string> places;
   bool isPaged = placesOf(specification).keys == "paged";
   for (const std::string &binding : specification.bindings) {
     if (!gradients.empty() && StringRef(binding).starts_with(gradientBinding))
       continue; // the gradients say what follows from it
     if (std::string name = StringRef(binding).split('=').first.str();
-        llvm::is_contained(placeBindings, std::string_view(name)) || (name == "page" && isPaged)) {
+        llvm::is_contained(placeBindings, std::string_view(name)) || name == "values" ||
+        (name == "page" && isPaged)) {
       if (llvm::is_contained(places, name))
         return invalid(fmt::format("the parameter '{}' is bound twice: bind it once", name));
       places.push_back(name);

@@ -20,6 +20,7 @@ struct Places {
   std::string queries = "dense", keys = "dense", positions = "begin";
   int64_t page = 0;
   std::string cache, scales = "head"; ///< cache: empty, or the element type of keys and values
+  std::string values;                 ///< empty, or `keys`
 };
 Places placesOf(const KernelSpecification &specification);
 

@@ -54,7 +54,8 @@ Result<Schedule> chooseSchedule(const KernelSpecification &specification,
   // A share of blocks that were found may be empty, and knows no block that its mask drops. With
   // one consumer two thread blocks a multiprocessor overlap instead.
   bool isShared = specification.isInParts() && (variant.isTested || wanted.consumers == 1);
-  wanted.overlap = !variant.hasReductions && !isShared && !specification.hasNarrowKeys();
+  wanted.overlap = !variant.hasReductions && !isShared && !specification.hasNarrowKeys() &&
+                   !hasWideHeads(specification);
   if (Status status = overrideSchedule(wanted, specification.schedule); !status)
     return status.error();
   Schedule schedule = !specification.isAttention()
