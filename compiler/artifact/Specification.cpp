@@ -39,7 +39,7 @@ std::string KernelSpecification::canonicalText() const {
 bool KernelSpecification::isPlaced() const {
   return std::ranges::any_of(bindings, [](const std::string &binding) {
     std::string name = binding.substr(0, binding.find('='));
-    return name == "values" || std::ranges::find(placeBindings, name) != placeBindings.end();
+    return std::ranges::find(placeBindings, name) != placeBindings.end();
   });
 }
 

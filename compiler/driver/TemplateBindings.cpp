@@ -116,8 +116,7 @@ Result<std::vector<std::string>> templateBindings(const KernelSpecification &spe
     if (!gradients.empty() && StringRef(binding).starts_with(gradientBinding))
       continue; // the gradients say what follows from it
     if (std::string name = StringRef(binding).split('=').first.str();
-        llvm::is_contained(placeBindings, std::string_view(name)) || name == "values" ||
-        (name == "page" && isPaged)) {
+        llvm::is_contained(placeBindings, std::string_view(name)) || (name == "page" && isPaged)) {
       if (llvm::is_contained(places, name))
         return invalid(fmt::format("the parameter '{}' is bound twice: bind it once", name));
       places.push_back(name);

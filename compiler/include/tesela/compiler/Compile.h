@@ -34,10 +34,10 @@ inline constexpr const char *fusedBackwardAlgorithm = "backward_fused";
 /// when the kernels are lowered.
 inline constexpr const char *fastBackwardAlgorithm = "backward_fast";
 
-/// The bindings that every template has: where its sequences lie, at which positions, and whether
-/// keys and values have 8 bits. With keys=paged also page.
-inline constexpr std::array<std::string_view, 5> placeBindings = {"queries", "keys", "positions",
-                                                                  "cache", "scales"};
+/// The bindings that every template has: where its sequences lie, at which positions, whether keys
+/// and values have 8 bits, and whether values are of the keys' tensor. With keys=paged also page.
+inline constexpr std::array<std::string_view, 6> placeBindings = {"queries", "keys",   "positions",
+                                                                  "cache",   "scales", "values"};
 
 /// Everything a kernel is compiled for. What is not here (batch, heads, lengths,
 /// strides, scale, scalars, captures) is an argument of the launch.
@@ -49,13 +49,15 @@ struct KernelSpecification {
   /// input) or from the schedule, as "name=value": "columns=64", "output=bf16". And where sequences
   /// lie, whatever the template: queries=ragged, keys=ragged or keys=paged with page=N,
   /// positions=end or positions=given (tile-place-views). Keys and values of 8 bits: cache=e4m3,
-  /// with scales=head or scales=page (tile-narrow-keys).
+  /// with scales=head or scales=page (tile-narrow-keys). Values that are the first columns of the
+  /// keys, and no tensor of their own: values=keys (tile-values-of-keys).
   std::vector<std::string> bindings;
   /// One `attention name(...) { ... }`; may be empty where the template has no score and no mask.
   std::string variantText;
   std::string variantFile = "variant";       ///< its name in diagnostics
   ElementType inputType = ElementType::bf16; ///< `input`: f32 (host only), f16, bf16
-  int headDimQk = 128;                       ///< a multiple of 8 up to 256; so is headDimV
+  /// Multiples of 8 up to 256; of forward attention up to 576 and 512.
+  int headDimQk = 128;
   int headDimV = 128;
   Target target;
   /// How many keys launches tend to have; 0: many. A kernel is right for every length: only the
