@@ -99,7 +99,11 @@ def _processors(device: int) -> int:
     return found
 
 
-def _workers(device: int, queries: int, batch: int, kv_heads: int, keys: int) -> int:
+_WIDEST_OF_ROWS = 256
+"""Of wider heads a thread block takes a multiprocessor's shared memory."""
+
+
+def _workers(device: int, queries: int, batch: int, kv_heads: int, keys: int, head_dim: int) -> int:
     """Work items among which all keys are shared.
 
     A GPU's multiprocessor runs two that have one row of blocks at once, and shares of one sequence
@@ -107,7 +111,8 @@ def _workers(device: int, queries: int, batch: int, kv_heads: int, keys: int) ->
     by themselves. There are no more than pieces of 256 keys.
     """
     processors = _processors(device)
-    if device == HOST or queries > 32 or batch * kv_heads > 4 * processors:
+    is_alone = head_dim > _WIDEST_OF_ROWS
+    if device == HOST or is_alone or queries > 32 or batch * kv_heads > 4 * processors:
         return processors
     pieces = batch * kv_heads * -(-keys // 256)
     times, most = 1, 2 if batch == 1 else 4
@@ -262,7 +267,9 @@ class _Call:
         if split:
             algorithm = "forward_in_parts"
             kv_heads = k.shape[-2 if self.is_bshd else -3]
-            workers = _workers(place.device, most_queries, self.batch, kv_heads, most_keys)
+            workers = _workers(
+                place.device, most_queries, self.batch, kv_heads, most_keys, q.shape[-1]
+            )
             bindings = (*bindings, f"workers={workers}")
         values, constants = variant._arguments(parameters)
         own_values = () if v is None else (v,)
