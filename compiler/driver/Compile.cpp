@@ -67,6 +67,7 @@ public:
         }) {}
 
   Status checkSpecification();
+  Status checkHeadDims();
   Status parse();     ///< the variant's text → attn
   Status choose();    ///< the schedule
   Status bind();      ///< with the template → tile, bound and verified, the variant in its hooks
@@ -195,13 +196,36 @@ Status Compilation::checkSpecification() {
       return facts.error();
     chip = *facts;
   }
-  for (int dim : {specification.headDimQk, specification.headDimV})
-    if (dim < 8 || dim % 8 != 0 || dim > 256)
+  return checkHeadDims();
+}
+
+/// Wider heads than `widestOfRows` are of forward attention alone.
+Status Compilation::checkHeadDims() {
+  constexpr int widestQk = 576, widestV = 512; // of multi-head latent attention
+  bool isForward = specification.isAttention();
+  for (auto [dim, widest] :
+       {std::pair(specification.headDimQk, widestQk), std::pair(specification.headDimV, widestV)}) {
+    int limit = isForward ? widest : int(widestOfRows);
+    if (dim < 8 || dim % 8 != 0 || dim > limit)
       return Error(Code::unsupported,
                    fmt::format("a head dimension of {} is not supported: it is a multiple of 8 up "
-                               "to 256; pad the tensors with zeros to the next of these",
-                               dim));
-  return Status::success();
+                               "to {}; {}",
+                               dim, limit,
+                               dim > limit && limit == widestOfRows && dim <= widest
+                                   ? "forward attention alone takes wider heads"
+                                   : "pad the tensors with zeros to the next of these"));
+  }
+  if (!hasWideHeads(specification))
+    return Status::success();
+  const char *what = specification.dropout           ? "dropout is"
+                     : specification.hasNarrowKeys() ? "keys and values of 8 bits are"
+                                                     : nullptr;
+  if (!what)
+    return Status::success();
+  return Error(Code::unsupported,
+               fmt::format("{} not supported with head dimensions of {} and {}: these go up to {} "
+                           "with it; leave it out, or take narrower heads",
+                           what, specification.headDimQk, specification.headDimV, widestOfRows));
 }
 
 Status Compilation::choose() {
@@ -278,7 +302,9 @@ Status Compilation::checkProducts() {
     auto result = cast<tile::TileType>(dot.getResult().getType());
     int64_t rows = result.getExtent(0), columns = result.getExtent(1);
     int64_t depth = a.getExtent(0) == rows ? a.getExtent(1) : a.getExtent(0);
-    if (rows % 16 == 0 && columns % 16 == 0 && depth % 16 == 0 && columns <= 256)
+    // Where warps share rows, each has a part of the columns.
+    int64_t own = columns / std::max<int64_t>(1, 16 * schedule.warps / std::max<int64_t>(rows, 1));
+    if (rows % 16 == 0 && columns % 16 == 0 && depth % 16 == 0 && own <= 256)
       return WalkResult::advance();
     status =
         Error(Code::invalidArgument,
@@ -367,6 +393,8 @@ Status Compilation::placeViews() {
       [&](OpPassManager &passes) {
         if (specification.sharesPrefix())
           passes.addPass(createTileSharePrefix());
+        if (hasValuesOfKeys(specification))
+          passes.nest<tile::KernelOp>().addPass(createTileValuesOfKeys());
         passes.nest<tile::KernelOp>().addPass(
             createTilePlaceViews({place.queries, place.keys, place.page, place.positions}));
         if (specification.hasNarrowKeys())

@@ -37,6 +37,8 @@ Places placesOf(const KernelSpecification &specification) {
       place.scales = value.str();
     else if (name == "prefix")
       place.prefix = value.str();
+    else if (name == "values")
+      place.values = value.str();
     else if (name == "page" && value.getAsInteger(10, place.page))
       place.page = -1; // no number
   }
@@ -97,7 +99,7 @@ Result<std::vector<std::string>> templateBindings(const KernelSpecification &spe
       fmt::format("d_qk={}", specification.headDimQk),
       fmt::format("d_v={}", specification.headDimV),
       fmt::format("padded_qk={}", paddedHeadDim(specification.headDimQk)),
-      fmt::format("padded_v={}", paddedHeadDim(specification.headDimV)),
+      fmt::format("padded_v={}", paddedValueDim(specification)),
       fmt::format("input={}", elementTypeName(specification.inputType)),
   };
   if (!gradients.empty()) {
@@ -127,6 +129,14 @@ Result<std::vector<std::string>> templateBindings(const KernelSpecification &spe
     return invalid("scales=… are of keys and values of 8 bits: bind cache=e4m3, too");
   if (Status status = checkPrefix(specification); !status)
     return status.error();
+  if (Places place = placesOf(specification); !place.values.empty() && place.values != "keys")
+    return invalid(fmt::format("values is keys, not '{}': values of a tensor of their own need no "
+                               "binding",
+                               place.values));
+  if (hasValuesOfKeys(specification) && !specification.isAttention())
+    return invalid(fmt::format("values=keys is of the templates '{}' and '{}', not of '{}': give "
+                               "it values of a tensor of their own",
+                               forwardAlgorithm, partsAlgorithm, algorithm));
   std::vector<std::string> places;
   bool isPaged = placesOf(specification).keys == "paged";
   for (const std::string &binding : specification.bindings) {

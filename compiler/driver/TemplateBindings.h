@@ -21,6 +21,7 @@ struct Places {
   int64_t page = 0;
   std::string cache, scales = "head"; ///< cache: empty, or the element type of keys and values
   std::string prefix;                 ///< empty, or shared
+  std::string values;                 ///< empty, or `keys`
 };
 Places placesOf(const KernelSpecification &specification);
 

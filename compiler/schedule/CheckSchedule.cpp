@@ -38,9 +38,22 @@ static Status checkShared(const Schedule &schedule, const KernelSpecification &s
   if (bytes > chip.blockShared)
     return reject(
         fmt::format("needs {} bytes of shared memory, sm_{} gives a thread block {}; take a "
-                    "smaller block_m, block_n or fewer stages",
-                    bytes, chip.sm, chip.blockShared));
+                    "smaller block_m, block_n or fewer stages{}",
+                    bytes, chip.sm, chip.blockShared,
+                    hasWideHeads(specification) && !hasValuesOfKeys(specification)
+                        ? ", or values=keys where the values are the first columns of the keys"
+                        : ""));
   return Status::success();
+}
+
+/// Of heads whose columns are cut in two: S has 16 columns in each part, and P fills a panel of 64
+/// or whole ones for each part.
+static Status checkCutKeys(int64_t blockN) {
+  if (blockN % 32 == 0 && (blockN <= 64 || blockN % 128 == 0))
+    return Status::success();
+  return reject(
+      fmt::format("block_n is 32, 64 or a multiple of 128 with heads wider than {}, not {}",
+                  widestOfRows, blockN));
 }
 
 /// Warpgroups with roles: wgmma and tensor copies.
@@ -53,16 +66,24 @@ static Status checkRoles(const Schedule &schedule, const KernelSpecification &sp
     return reject(
         fmt::format("consumers is 1, 2 or 3, not {}: a thread block's registers serve no more",
                     schedule.consumers));
-  if (schedule.blockM != 64 * schedule.consumers || schedule.warps != 4 * schedule.consumers)
+  bool isWide = specification.isAttention() && hasWideHeads(specification);
+  if (isWide && schedule.consumers != 2)
+    return reject(fmt::format("consumers is 2 with heads wider than {}, not {}: each has half of "
+                              "the output's columns; or take 0, for mma.sync",
+                              widestOfRows, schedule.consumers));
+  int64_t rows = isWide ? 64 : 64 * schedule.consumers;
+  if (schedule.blockM != rows || schedule.warps != 4 * schedule.consumers)
     return reject(
-        fmt::format("{} consumers take block_m = {} (64 rows each) and warps = {}, not {} and "
+        fmt::format("{} consumers take block_m = {} ({}) and warps = {}, not {} and "
                     "{}",
-                    schedule.consumers, 64 * schedule.consumers, 4 * schedule.consumers,
-                    schedule.blockM, schedule.warps));
+                    schedule.consumers, rows,
+                    isWide ? fmt::format("they share the rows of heads wider than {}", widestOfRows)
+                           : "64 rows each",
+                    4 * schedule.consumers, schedule.blockM, schedule.warps));
   if (schedule.blockN % 16 != 0 || schedule.blockN > 256)
     return reject(fmt::format("block_n is a multiple of 16 up to 256, not {}", schedule.blockN));
   int64_t held = specification.isAttention()
-                     ? heldRegisters(schedule.blockN, specification.headDimV, schedule.overlap)
+                     ? heldRegisters(schedule.blockN, specification, schedule.overlap)
                      : 0;
   if (held > tileRegisters[schedule.consumers])
     return reject(
@@ -76,6 +97,15 @@ static Status checkRoles(const Schedule &schedule, const KernelSpecification &sp
     return reject(
         "overlap is false with keys and values of 8 bits: consumers widen them between the "
         "products, to one place each; leave it out");
+  if (isWide && (schedule.overlap || schedule.outputBuffer))
+    return reject(fmt::format(
+        "overlap and output_buffer are false with heads wider than {}: a block's P goes through "
+        "shared memory, and the output straight from registers; leave them "
+        "out",
+        widestOfRows));
+  if (isWide)
+    if (Status status = checkCutKeys(schedule.blockN); !status)
+      return status;
   if (schedule.splitOutputs && specification.isAttention())
     return reject("split_outputs is of gradients: attention has one output, and its log-sum comes "
                   "with that; leave it out");
@@ -103,7 +133,15 @@ Status checkCuda(const Schedule &schedule, const KernelSpecification &specificat
                     namesOf(ScheduleScope::roles)));
   if (schedule.warps != 1 && schedule.warps != 4 && schedule.warps != 8)
     return reject(fmt::format("warps is 1, 4 or 8, not {}", schedule.warps));
-  if (schedule.blockM % (16 * schedule.warps) != 0)
+  bool isWide = specification.isAttention() && hasWideHeads(specification);
+  if (isWide) {
+    if (schedule.blockM != 8 * schedule.warps)
+      return reject(fmt::format("block_m is 8 · warps = {} with heads wider than {}, not {}: two "
+                                "warps share 16 rows, each has half of the output's columns",
+                                8 * schedule.warps, widestOfRows, schedule.blockM));
+    if (Status status = checkCutKeys(schedule.blockN); !status)
+      return status;
+  } else if (schedule.blockM % (16 * schedule.warps) != 0)
     return reject(fmt::format("block_m is a multiple of 16 · warps = {}, not {}: each warp takes "
                               "whole strips of 16 rows",
                               16 * schedule.warps, schedule.blockM));
@@ -121,9 +159,9 @@ Status checkCuda(const Schedule &schedule, const KernelSpecification &specificat
   if (!specification.isAttention())
     return Status::success();
   // Accumulators of S and O, and Q where it is kept, must fit the 255 registers of a thread.
-  int64_t strips = schedule.blockM / (16 * schedule.warps);
+  int64_t strips = isWide ? 1 : schedule.blockM / (16 * schedule.warps);
   int64_t registers =
-      strips * (schedule.blockN + paddedHeadDim(specification.headDimV)) / 2 +
+      strips * heldRegisters(schedule.blockN, specification, /*overlap=*/false) +
       (schedule.qInRegisters ? strips * paddedHeadDim(specification.headDimQk) / 4 : 0);
   if (registers > tileRegisters[0])
     return reject(fmt::format("keeps {} values in the registers of a thread, of which {} can hold "

@@ -49,9 +49,30 @@ static int64_t widestTested(int64_t headDim, const VariantTraits &variant) {
   return variant.testsMuch ? 32 : 48;
 }
 
+/// Two warpgroups that share 64 rows, of heads wider than `widestOfRows`: keys in blocks of 64, in
+/// as many stages as there is room for.
+static Schedule wideRoleHeuristic(const KernelSpecification &specification, const ChipFacts &chip) {
+  Schedule schedule;
+  schedule.consumers = 2;
+  schedule.blockM = 64;
+  schedule.warps = 8;
+  schedule.heads = headsFor(specification, schedule.blockM);
+  schedule.blockN = 64;
+  schedule.stages = 2;
+  schedule.reference = ScheduleReference::lazy;
+  schedule.overlap = false;
+  if (sharedBytes(schedule, specification) > chip.blockShared)
+    schedule.stages = 1;
+  if (sharedBytes(schedule, specification) > chip.blockShared)
+    schedule.blockN = 32;
+  return schedule;
+}
+
 /// Warpgroups with roles on sm_90: the fastest of those measured on an H200 (docs/performance.md).
 Schedule roleHeuristic(const KernelSpecification &specification, const VariantTraits &variant,
                        const ChipFacts &chip, const Schedule &wanted) {
+  if (hasWideHeads(specification))
+    return wideRoleHeuristic(specification, chip);
   Schedule schedule;
   const int64_t consumers = wanted.consumers;
   const bool overlap = wanted.overlap;
@@ -64,7 +85,7 @@ Schedule roleHeuristic(const KernelSpecification &specification, const VariantTr
   schedule.blockN = isWide ? 128 : 80;
   // D 72 to 96: +5 to +3 % of 80 columns (docs/performance.md).
   auto fits = [&](int64_t blockN) {
-    return heldRegisters(blockN, specification.headDimV, overlap) <= tileRegisters[consumers];
+    return heldRegisters(blockN, specification, overlap) <= tileRegisters[consumers];
   };
   while (consumers == 3 && schedule.blockN < 128 && fits(schedule.blockN + 16))
     schedule.blockN += 16;
@@ -184,6 +205,8 @@ static bool suitsOneWarp(const KernelSpecification &specification) {
 /// How many consumers suit the expected length: three reuse each key and value more, two waste less
 /// of a short or a masked row of blocks; one has rows enough for few queries.
 int64_t consumersFor(const KernelSpecification &specification, const VariantTraits &variant) {
+  if (hasWideHeads(specification))
+    return 2; // half of the output's columns each
   if (suitsOneWarp(specification))
     return 0;
   if (fewQueriesOf(specification) > 0)
@@ -218,7 +241,8 @@ Schedule multiplyHeuristic(const KernelSpecification &specification, const Varia
   Schedule schedule;
   // A rescaling in each block costs multiplications; the branch that avoids them keeps the
   // assembler from moving loads and products across it. Which is less was measured.
-  bool follows = (widest > 32 && widest <= 64) || widest > 128;
+  // Where warps share rows, following takes a meeting of them in each block.
+  bool follows = (widest > 32 && widest <= 64) || (widest > 128 && !hasWideHeads(specification));
   schedule.reference = follows ? ScheduleReference::follow : ScheduleReference::lazy;
   schedule.qInRegisters = widest <= 64;
   // The first that fits. A warp's 32 rows reuse each key and value twice, 16 leave registers for
@@ -232,6 +256,8 @@ Schedule multiplyHeuristic(const KernelSpecification &specification, const Varia
                    ofOthers[] = {{128, 64, 4}, {128, 32, 4}},
                    ofFew[] = {{64, 64, 4}, {64, 32, 4}, {64, 16, 4}},
                    ofOneWarp[] = {{16, 32, 1, 2, 8}, {16, 16, 1, 2, 8}, {16, 16, 1, 2}};
+                   ofCut[] = {{64, 64, 8},    {64, 64, 8, 1}, {64, 32, 8},
+                              {64, 32, 8, 1}, {32, 32, 4},    {32, 32, 4, 1}};
   // With a score that reads captures the larger blocks were faster.
   bool readsMuch = variant.hasScore && variant.hasCaptures;
   llvm::ArrayRef<Blocks> choices =
@@ -243,6 +269,8 @@ Schedule multiplyHeuristic(const KernelSpecification &specification, const Varia
     choices = ofOneWarp;
     schedule.qInRegisters = true;
   }
+  if (hasWideHeads(specification)) // two warps share 16 rows
+    choices = ofCut;
   for (const Blocks &blocks : choices) {
     schedule.blockM = blocks.blockM;
     schedule.blockN = blocks.blockN;

@@ -21,8 +21,12 @@ inline constexpr int64_t tileRegisters[] = {224, 224, 208, 128};
 /// What a thread of a consumer of attention will hold of tiles: accumulators of S and O; and with
 /// `overlap` the last block's P beside this block's S. An estimate before there is IR; PtxTest
 /// holds it against what pipe-count-registers counts.
-inline int64_t heldRegisters(int64_t blockN, int64_t headDimV, bool overlap) {
-  return (blockN + paddedHeadDim(headDimV)) / 2 + (overlap ? blockN / 4 : 0);
+inline int64_t heldRegisters(int64_t blockN, const KernelSpecification &specification,
+                             bool overlap) {
+  int64_t columns = blockN + paddedValueDim(specification);
+  if (hasWideHeads(specification)) // cut in two
+    return columns / 4;
+  return columns / 2 + (overlap ? blockN / 4 : 0);
 }
 
 /// Where the expected queries are few, the power of two that they do not exceed; else 0.

@@ -56,7 +56,8 @@ Result<Schedule> chooseSchedule(const KernelSpecification &specification,
   // Of a shared prefix blocks may be found where the variant's own have closed ranges.
   bool isShared = specification.isInParts() &&
                   (variant.isTested || wanted.consumers == 1 || specification.sharesPrefix());
-  wanted.overlap = !variant.hasReductions && !isShared && !specification.hasNarrowKeys();
+  wanted.overlap = !variant.hasReductions && !isShared && !specification.hasNarrowKeys() &&
+                   !hasWideHeads(specification);
   if (Status status = overrideSchedule(wanted, specification.schedule); !status)
     return status.error();
   Schedule schedule = !specification.isAttention()

@@ -15,6 +15,8 @@
 
 #include "tile/Schedule.h"
 
+#include <algorithm>
+
 namespace tesela {
 
 /// What of a variant matters to the choice.
@@ -47,6 +49,24 @@ std::string mergedOverrides(const std::string &weak, const std::string &strong);
 /// Columns of a tile whose rows are heads of `headDim` elements: matrix instructions take 16 of the
 /// depth a step (PTX ISA, 9.7.14, 9.7.15).
 constexpr int64_t paddedHeadDim(int64_t headDim) { return (headDim + 15) / 16 * 16; }
+
+/// The widest heads of which a warp holds whole rows of the output. Of wider ones several warps
+/// share the rows, and each has a part of the columns (targets/nvvm/ProductShares.h).
+constexpr int64_t widestOfRows = 256;
+constexpr bool hasWideHeads(const KernelSpecification &specification) {
+  return specification.headDimQk > widestOfRows || specification.headDimV > widestOfRows;
+}
+
+/// Whether values are the first columns of the keys (tile-values-of-keys).
+inline bool hasValuesOfKeys(const KernelSpecification &specification) {
+  return std::ranges::find(specification.bindings, "values=keys") != specification.bindings.end();
+}
+
+/// Columns of the output's tile: of wide heads each of two parts has whole panels of 64.
+constexpr int64_t paddedValueDim(const KernelSpecification &specification) {
+  int64_t unit = hasWideHeads(specification) ? 128 : 16;
+  return (specification.headDimV + unit - 1) / unit * unit;
+}
 
 /// Bytes of shared memory that the forward kernel needs with `schedule`.
 int64_t sharedBytes(const Schedule &schedule, const KernelSpecification &specification);

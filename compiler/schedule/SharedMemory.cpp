@@ -18,7 +18,8 @@ static int64_t narrowColumns(int64_t headDim) { return (headDim + 127) / 128 * 1
 /// Keys and values, in the stages that they are copied to, and what they are widened to.
 static int64_t keyBytes(const Schedule &schedule, const KernelSpecification &specification) {
   int64_t qk = specification.headDimQk, v = specification.headDimV;
-  int64_t wide = schedule.blockN * (bufferColumns(qk) + bufferColumns(v)) *
+  bool isOneTensor = hasValuesOfKeys(specification);
+  int64_t wide = schedule.blockN * (bufferColumns(qk) + (isOneTensor ? 0 : bufferColumns(v))) *
                  elementSize(specification.inputType);
   if (!specification.hasNarrowKeys())
     return schedule.stages * wide;
@@ -28,16 +29,8 @@ static int64_t keyBytes(const Schedule &schedule, const KernelSpecification &spe
   return schedule.stages * schedule.blockN * (narrowColumns(qk) + narrowColumns(v)) + wide;
 }
 
-int64_t sharedBytes(const Schedule &schedule, const KernelSpecification &specification) {
-  int64_t size = elementSize(specification.inputType);
-  // The output leaves through the queries' buffer where it fits, beside it where roles share one of
-  // another shape.
-  bool beside = schedule.consumers > 0 &&
-                (schedule.outputBuffer || specification.headDimQk != specification.headDimV);
-  int64_t columnsQk = bufferColumns(specification.headDimQk),
-          columnsV = bufferColumns(specification.headDimV);
-  int64_t query = schedule.blockM * (beside ? schedule.queryStages * columnsQk + columnsV
-                                            : std::max(columnsQk, columnsV));
+/// Barriers, and what finds blocks.
+static int64_t controlBytes(const Schedule &schedule) {
   int64_t barriers = schedule.consumers > 0
                          ? 16 * (schedule.consumers * schedule.queryStages + 2 * schedule.stages)
                          : 0;
@@ -48,7 +41,26 @@ int64_t sharedBytes(const Schedule &schedule, const KernelSpecification &specifi
   bool hasRoles = schedule.consumers > 0;
   int64_t finding = hasRoles ? (16 + 16) * (2 + 32) + 16 * schedule.stages : 0;
   finding += (hasRoles ? 1 : schedule.warps) * 272;
-  return size * query + keyBytes(schedule, specification) + barriers + finding;
+  return barriers + finding;
+}
+
+int64_t sharedBytes(const Schedule &schedule, const KernelSpecification &specification) {
+  int64_t size = elementSize(specification.inputType);
+  // The output leaves through the queries' buffer where it fits, beside it where roles share one of
+  // another shape.
+  // Of wide heads it goes straight from registers; P lies in shared memory, and rows of it are
+  // joined there.
+  if (hasWideHeads(specification))
+    return size * schedule.blockM *
+               (bufferColumns(specification.headDimQk) + bufferColumns(schedule.blockN)) +
+           keyBytes(schedule, specification) + 2 * 4 * schedule.blockM + controlBytes(schedule);
+  bool beside = schedule.consumers > 0 &&
+                (schedule.outputBuffer || specification.headDimQk != specification.headDimV);
+  int64_t columnsQk = bufferColumns(specification.headDimQk),
+          columnsV = bufferColumns(specification.headDimV);
+  int64_t query = schedule.blockM * (beside ? schedule.queryStages * columnsQk + columnsV
+                                            : std::max(columnsQk, columnsV));
+  return size * query + keyBytes(schedule, specification) + controlBytes(schedule);
 }
 
 } // namespace tesela

@@ -127,6 +127,26 @@ def TilePlaceViews : Pass<"tile-place-views", "::tesela::tile::KernelOp"> {
   let dependentDialects = ["::mlir::arith::ArithDialect", "::tesela::tile::TileDialect"];
 }
 
+def TileValuesOfKeys : Pass<"tile-values-of-keys", "::tesela::tile::KernelOp"> {
+  let summary = "let values be the first columns of the keys";
+  let description = [{
+    A template has keys and values of their own. With `values=keys` there is one tensor, as multi-head latent attention has it: of two
+    arguments `in` of a bound kernel, `[B, heads, Sk, D]`, the second one goes, and what was loaded through it is the first
+    columns of the first one. Runs before `tile-place-views`, which then places one tensor.
+
+    ```mlir
+    // before
+    %K = tile.load %k[%keys] : !tile.view<[B, Hkv, Sk, 576], bf16>[…] -> !tile.tile<[64, 576], bf16>
+    %V = tile.load %v[%keys] : !tile.view<[B, Hkv, Sk, 512], bf16>[…] -> !tile.tile<[64, 512], bf16>
+    // after
+    %K = tile.load %k[%keys] : !tile.view<[B, Hkv, Sk, 576], bf16>[…] -> !tile.tile<[64, 576], bf16>
+    %v = tile.first_columns %k : !tile.view<[B, Hkv, Sk, 576], bf16> -> !tile.view<[B, Hkv, Sk, 512], bf16>
+    %V = tile.load %v[%keys] : !tile.view<[B, Hkv, Sk, 512], bf16>[…] -> !tile.tile<[64, 512], bf16>
+    ```
+  }];
+  let dependentDialects = ["::tesela::tile::TileDialect"];
+}
+
 def TileNarrowKeys : Pass<"tile-narrow-keys", "::tesela::tile::KernelOp"> {
   let summary = "take keys and values of 8 bits, with scales";
   let description = [{

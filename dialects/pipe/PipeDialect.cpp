@@ -292,7 +292,14 @@ LogicalResult SlotOp::verify() {
   auto tile = cast<tile::TileType>(getTile().getType());
   if (!isa_and_nonnull<SharedAttr>(tile.getEncoding()))
     return emitOpError() << "expected a tile with the encoding #pipe.shared, got " << tile;
-  return verifyTile(*this, getBuffer().getType(), tile);
+  BufferType buffer = getBuffer().getType();
+  bool isOfFirstColumns = tile.getRank() == 2 && tile.isBound() &&
+                          tile.getExtent(1) < buffer.getColumns() && buffer.getRows() > 1;
+  if (isOfFirstColumns)
+    tile = tile::TileType::get(
+        getContext(), {tile.getExtents()[0], tile::getExtent(getContext(), buffer.getColumns())},
+        tile.getElementType(), tile.getEncoding());
+  return verifyTile(*this, buffer, tile);
 }
 
 LogicalResult WriteOp::verify() {

@@ -2,6 +2,7 @@
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
+#include "tile/ColumnOps.h"
 #include "tile/GradientOps.h"
 
 #include "mlir/IR/DialectImplementation.h"
@@ -28,6 +29,10 @@ void TileDialect::initialize() {
   addOperations<
 #define GET_OP_LIST
 #include "tile/TileOps.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "tile/ColumnOps.cpp.inc"
       >();
   addOperations<
 #define GET_OP_LIST

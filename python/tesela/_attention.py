@@ -76,7 +76,8 @@ def attention(
             a GPU the address and the other strides are multiples of 16 bytes. Nothing is copied.
         k: keys, ``[B, Hkv, Sk, Dqk]``, in the same type, on the same device. H is a multiple of
             Hkv: query head h reads the key head ``h // (H // Hkv)``.
-        v: values, ``[B, Hkv, Sk, Dv]``. Dqk and Dv are multiples of 8 up to 256.
+        v: values, ``[B, Hkv, Sk, Dv]``. Dqk and Dv are multiples of 8 up to 256; without gradients
+            and dropout up to 576 and 512.
         variant: a :class:`tesela.Variant`, or what :func:`tesela.variant` takes.
         scale: of ``q k^T``, finite and positive; None: ``1/sqrt(Dqk)``.
         return_lse: also give the natural logarithm of each row's sum.

@@ -101,8 +101,18 @@ def _processors(device: int) -> int:
     return found
 
 
+_WIDEST_OF_ROWS = 256
+"""Of wider heads a thread block takes a multiprocessor's shared memory."""
+
+
 def _workers(
-    device: int, queries: int, batch: int, kv_heads: int, keys: int, is_narrow: bool
+    device: int,
+    queries: int,
+    batch: int,
+    kv_heads: int,
+    keys: int,
+    head_dim: int,
+    is_narrow: bool,
 ) -> int:
     """Work items among which all keys are shared.
 
@@ -116,7 +126,8 @@ def _workers(
     pieces = batch * kv_heads * -(-keys // 256)
     if device != HOST and is_narrow and queries <= 4 and pieces >= 4 * processors:
         return (8 if 1 < batch and batch * kv_heads <= 4 * processors else 4) * processors
-    if device == HOST or queries > 32 or batch * kv_heads > 4 * processors:
+    is_alone = head_dim > _WIDEST_OF_ROWS
+    if device == HOST or is_alone or queries > 32 or batch * kv_heads > 4 * processors:
         return processors
     times, most = 1, 2 if batch == 1 else 4
     while times < most and times * processors < pieces:
@@ -174,7 +185,7 @@ class Call:
         """Where keys and values lie, and how many sequences there are."""
         rows = 1 if self.is_bshd else 2
         k_shape = axes("k", k, 4, "[pages, page, heads, head dimension]")
-        v_shape = axes("v", v, 4, "[pages, page, heads, head dimension]")
+        v_shape = k_shape if v is None else axes("v", v, 4, "[pages, page, heads, head dimension]")
         page = k_shape[rows]
         if page < 1 or v_shape[rows] != page:
             raise InvalidArgumentError(
@@ -192,8 +203,34 @@ class Call:
         self.bindings.append("queries=ragged")
         self.add("starts_q", starts_q)
 
+    def value_dim_of(self, k: Any, v: Any, value_dim: int | None) -> int:
+        """The values' head dimension; where there are none, they are the keys' first columns."""
+        if v is not None:
+            if value_dim is not None:
+                raise InvalidArgumentError(
+                    f"value_dim is {value_dim}, and v is given: it is of values that are the first "
+                    "columns of k, for which v is None; leave one of them out"
+                )
+            return int(v.shape[-1])
+        dim_of_keys = k.shape[-1]
+        if value_dim is None or not 0 < int(value_dim) <= dim_of_keys:
+            raise InvalidArgumentError(
+                f"v is None, and value_dim is {value_dim}: pass how many of k's {dim_of_keys} "
+                "columns are the values, or a tensor v"
+            )
+        self.bindings.append("values=keys")
+        self.names.remove("v")
+        return int(value_dim)
+
     def add_scales(self, q: Any, keys: tuple[Any, Any], scales: tuple[Any, Any]) -> None:
         """Of keys and values of 8 bits; elsewhere there are none."""
+        if keys[1] is None:
+            if scales != (None, None):
+                raise InvalidArgumentError(
+                    "v is None, and a scale is given: scales are of keys and values of 8 bits, "
+                    "each a tensor of its own; leave the scale out"
+                )
+            return
         framework = framework_of(q, "q")
         names = ("k", "v")
         are_narrow = [framework.is_narrow(each) for each in keys]
@@ -254,9 +291,11 @@ class Call:
         most_queries: int,
         most_keys: int,
         parameters: dict[str, Any],
+        value_dim: int | None = None,
     ) -> Any:
         framework = framework_of(q, "q")
         place: Place = framework.place(q)
+        head_dim_v = self.value_dim_of(k, v, value_dim)
         if callable(variant) and not isinstance(variant, Variant):
             variant, parameters = variant_of(variant, **parameters), {}
         variant = as_variant(variant)
@@ -266,15 +305,20 @@ class Call:
         if split:
             algorithm = "forward_in_parts"
             kv_heads = k.shape[-2 if self.is_bshd else -3]
-            is_narrow = "cache=e4m3" in self.bindings
             workers = _workers(
-                place.device, most_queries, self.batch, kv_heads, most_keys, is_narrow
+                place.device,
+                most_queries,
+                self.batch,
+                kv_heads,
+                most_keys,
+                q.shape[-1],
+                "cache=e4m3" in self.bindings,
             )
             bindings = (*bindings, f"workers={workers}")
         values, constants = variant._arguments(parameters)
         own = (each for _, each in self.captures)
-        framework.refuse_gradients((q, k, v, *values, *self.tensors, *own))
-        head_dim_v = v.shape[-1]
+        own_values = () if v is None else (v,)
+        framework.refuse_gradients((q, k, *own_values, *values, *self.tensors, *own))
         kernel = variant._kernel(
             place.input_type, q.shape[-1], head_dim_v, place.device, constants, algorithm, bindings
         )
@@ -288,7 +332,7 @@ class Call:
         self.extents += [("Sq", most_queries), ("Sk", most_keys)]
         kernel.launch_named(
             tuple(self.names),
-            (q, k, v, out, lse, *self.tensors),
+            (q, k, *own_values, out, lse, *self.tensors),
             scale,
             values,
             self.captures,
@@ -318,6 +362,7 @@ def attention_ragged(
     split: bool | None = None,
     k_scale: Any = None,
     v_scale: Any = None,
+    value_dim: int | None = None,
     **parameters: Any,
 ) -> Any:
     """Attention within each of several sequences that lie one after the other, without padding.
@@ -332,7 +377,7 @@ def attention_ragged(
             or NumPy. The rules of types, strides and addresses are those of
             :func:`tesela.attention`.
         k: keys, ``[tokens of keys, Hkv, Dqk]``.
-        v: values, ``[tokens of keys, Hkv, Dv]``.
+        v: values, ``[tokens of keys, Hkv, Dv]``; None: the first ``value_dim`` columns of k.
         variant: a :class:`tesela.Variant`, or what :func:`tesela.variant` takes. Captured tensors
             with the extents Sq and Sk have ``max_queries`` and ``max_keys`` there, and are read at
             positions in the sequence.
@@ -352,6 +397,8 @@ def attention_ragged(
             multiplied by, which the kernel does where it has loaded them. One number, or a float32
             tensor on q's device with one for each kv head.
         v_scale: likewise of values.
+        value_dim: where v is None: Dv. Each key is then read once, as multi-head latent attention
+            has it (Dqk 576, Dv 512).
         parameters: values of the variant's parameters.
 
     Returns:
@@ -364,7 +411,7 @@ def attention_ragged(
     """
     call = Call(layout, positions)
     of = "[tokens, heads, head dimension]"
-    for name, tensor in (("q", q), ("k", k), ("v", v)):
+    for name, tensor in (("q", q), ("k", k), ("v", k if v is None else v)):
         axes(name, tensor, 3, of)
     most_queries = bound("max_queries", max_queries)
     if max_keys is None and starts_k is not None:
@@ -378,7 +425,8 @@ def attention_ragged(
     call.add_scales(q, (k, v), (k_scale, v_scale))
     most_keys = most_queries if max_keys is None else int(max_keys)
     return call.launch(
-        *(q, k, v, variant, scale, return_lse, out, split, most_queries, most_keys, parameters)
+        *(q, k, v, variant, scale, return_lse, out, split, most_queries, most_keys, parameters),
+        value_dim,
     )
 
 
@@ -401,6 +449,7 @@ def attention_paged(
     split: bool | None = None,
     k_scale: Any = None,
     v_scale: Any = None,
+    value_dim: int | None = None,
     **parameters: Any,
 ) -> Any:
     """Attention over keys and values that lie in pages, as servers keep them.
@@ -416,7 +465,7 @@ def attention_paged(
         k: pages of keys, ``[pages, page, Hkv, Dqk]``, or ``[pages, Hkv, page, Dqk]`` with
             ``layout="bhsd"``; any strides. Pages of 64 rows or more are read fastest; a page of one
             row is right, and slow.
-        v: pages of values, likewise.
+        v: pages of values, likewise; None: the first ``value_dim`` columns of k.
         variant: as for :func:`attention_ragged`.
         table: int32 ``[B, most pages of a sequence]``, on q's device.
         lengths: int32 ``[B]``: the keys of each sequence, those of its own queries included.
@@ -434,6 +483,7 @@ def attention_paged(
         k_scale: as for :func:`attention_ragged`; or with one for each page, float32 ``[pages, 1]``,
             or for each kv head of each page, ``[pages, Hkv]``.
         v_scale: likewise of values.
+        value_dim: see scale.
         parameters: see scale.
 
     Returns:
@@ -455,7 +505,8 @@ def attention_paged(
     call.add_scales(q, (k, v), (k_scale, v_scale))
     most_keys = call.most_keys if max_keys is None else int(max_keys)
     return call.launch(
-        *(q, k, v, variant, scale, return_lse, out, split, most_queries, most_keys, parameters)
+        *(q, k, v, variant, scale, return_lse, out, split, most_queries, most_keys, parameters),
+        value_dim,
     )
 
 

@@ -67,7 +67,7 @@ public:
 
   /// Where zero bytes lie that kernels can read, 8 on the host and zeroBytes on a GPU: what tensors
   /// without elements are read from.
-  static constexpr size_t zeroBytes = 512; // a row of the widest head, 256 elements of 2 bytes
+  static constexpr size_t zeroBytes = 1152; // a row of the widest head, 576 elements of 2 bytes
   virtual uint64_t addressOfZero() const {
     static const uint64_t zero = 0;
     return reinterpret_cast<uintptr_t>(&zero);

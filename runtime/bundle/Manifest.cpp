@@ -271,8 +271,8 @@ static bool isPlainFileName(std::string_view name) {
          std::all_of(name.begin(), name.end(), isPlain);
 }
 
-/// As compilations have it (docs/language.md).
-static constexpr uint64_t maxHeadDim = 256;
+/// As compilations have it (tesela/compiler/Compile.h): of the widest keys.
+static constexpr uint64_t maxHeadDim = 576;
 
 static bool isDigest(std::string_view text) {
   return text.size() == 64 && text.find_first_not_of("0123456789abcdef") == text.npos;

@@ -72,7 +72,7 @@ class Usage(CommandTest):
         self.assertIn("--emit", self.error("compile", "causal"))
         self.assertIn("did you mean 'causal'?", self.error("run", "causl"))
         self.assertNotIn("did you mean", self.error("run", "nothing_of_the_kind"))
-        self.assertIn("'0' is no head dimension: give a multiple of 8 from 8 to 256",
+        self.assertIn("'0' is no head dimension: give a multiple of 8 from 8 to 576",
                       self.error("run", "causal", "--head-dim", "0"))
         for heads in ["--heads", "--kv-heads"]:
             self.assertIn(f"{heads} 0: at least 1", self.error("run", "causal", heads, "0"))

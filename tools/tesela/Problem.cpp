@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstring>
 #include <set>
 
 namespace tesela::tool {
@@ -105,6 +106,25 @@ static void addViews(Problem &p) {
   p.oView = view(p.o, p.H, p.Sq, p.Dv);
 }
 
+/// What `values` would be as a view of the keys' memory, for the reference.
+static Status copyFirstColumns(const Tensor &keys, const Tensor &values) {
+  if (values.extents[3] > keys.extents[3])
+    return invalid(fmt::format("--values keys takes values that are the first columns of the keys: "
+                               "--head-dim-v is {}, --head-dim {}; make it as large at most",
+                               values.extents[3], keys.extents[3]));
+  size_t size = elementSize(keys.type);
+  for (int64_t b = 0; b < keys.extents[0]; ++b)
+    for (int64_t h = 0; h < keys.extents[1]; ++h)
+      for (int64_t j = 0; j < keys.extents[2]; ++j) {
+        auto rowOf = [&](const Tensor &view) {
+          int64_t element = b * view.strides[0] + h * view.strides[1] + j * view.strides[2];
+          return static_cast<char *>(view.data) + element * int64_t(size);
+        };
+        std::memcpy(rowOf(values), rowOf(keys), size_t(values.extents[3]) * size);
+      }
+  return Status::success();
+}
+
 /// Random q, k and v of the options' shape; the captures of `file`, random ones where it is null.
 static Result<Problem> randomProblem(const RunOptions &options, const VariantInfo &variant,
                                      const SafetensorsFile *file) {
@@ -156,6 +176,9 @@ static Result<Problem> randomProblem(const RunOptions &options, const VariantInf
   addViews(problem);
   // Through the views [B, H, S, D], so that both layouts hold the same numbers.
   fillInputs(*inputs, problem.qView, problem.kView, problem.vView, seed);
+  if (!options.values.empty())
+    if (Status status = copyFirstColumns(problem.kView, problem.vView); !status)
+      return status.error();
 
   Result<std::vector<NamedTensor>> captures =
       file ? readCaptures(*file, variant) : randomCaptures(variant, problem, options.seed);

@@ -133,6 +133,13 @@ static Result<Reference> makeReference(const Context &context, const KernelOptio
   return hostReference(options, problem.hostArguments(), threads);
 }
 
+/// What a dense launch passes: no values where they are of the keys' tensor.
+static LaunchArguments launched(LaunchArguments arguments, const RunOptions &options) {
+  if (!options.values.empty())
+    arguments.v = {};
+  return arguments;
+}
+
 /// As many launches as asked for; else as fit into a second, from 3 to 100.
 static Result<std::vector<double>> timeLaunches(const Context &context, const Kernel &kernel,
                                                 const LaunchArguments &arguments,
@@ -231,7 +238,7 @@ static Status checkForward(const RunOptions &options, const Context &context, co
     result.keptPairs = reference->keptPairs;
   }
   Result<std::vector<double>> times =
-      timeLaunches(context, kernel, device.arguments, options.repeat);
+      timeLaunches(context, kernel, launched(device.arguments, options), options.repeat);
   if (!times)
     return times.error();
   result.milliseconds = std::move(*times);
@@ -384,9 +391,14 @@ int run(const RunOptions &given) {
     kernelOptions.bindings = sequences->bindings;
     kernelOptions.sizes.reset(); // tuned schedules are of dense tensors
   }
+  KernelOptions referenceOptions = kernelOptions; // of values that are a tensor of their own
+  if (!options.values.empty() && !sequences) {
+    kernelOptions.bindings = {"values=" + options.values};
+    kernelOptions.sizes.reset(); // tuned schedules are of three tensors
+  }
   int64_t outsideReads = 0;
   if (options.checkReads) {
-    Result<int64_t> found = reportOutsideReads(kernelOptions, *problem, options.threads);
+    Result<int64_t> found = reportOutsideReads(referenceOptions, *problem, options.threads);
     if (!found)
       return report(found.error());
     outsideReads = *found;
@@ -399,7 +411,7 @@ int run(const RunOptions &given) {
   if (!device)
     return report(device.error());
   if (!sequences) {
-    if (Status status = kernel->launch(device->arguments); !status) {
+    if (Status status = kernel->launch(launched(device->arguments, options)); !status) {
       int code = report(status.error());
       return result.verified ? exitWrongResult : code;
     }
@@ -420,7 +432,7 @@ int run(const RunOptions &given) {
                                                  *problem, *device, *sequences, result)
                       : gradients ? runGradients(options, *context, kernelOptions, *problem,
                                                  *device, *gradients, result)
-                                  : checkForward(options, *context, *kernel, kernelOptions,
+                                  : checkForward(options, *context, *kernel, referenceOptions,
                                                  *problem, *device, result);
       !status)
     return report(status.error());

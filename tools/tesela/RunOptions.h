@@ -65,6 +65,7 @@ struct RunOptions : KernelChoice, LaunchShape {
   std::string positions;         ///< begin, end or given; empty: end with pages, else begin
   std::string cache;             ///< e4m3: keys and values have 8 bits; empty: as q
   std::string scales = "head";   ///< of the cache, what has one: head or page
+  std::string values;            ///< keys: their first columns; empty: a tensor of their own
   bool split = false;            ///< of each sequence's keys, among work items
   bool json = false;
 };

@@ -61,6 +61,8 @@ public:
     result.bindings.push_back("positions=" + options.positions);
     if (isNarrow())
       result.bindings.insert(result.bindings.end(), {"cache=e4m3", "scales=" + options.scales});
+    if (!options.values.empty())
+      result.bindings.push_back("values=" + options.values);
     std::vector<int32_t> starts, offsets, lengths, startsK(1, 0);
     for (const auto &each : result.sequences) {
       starts.push_back(int32_t(each.start));
@@ -322,6 +324,8 @@ LaunchArguments SequenceProblem::arguments(const Problem &problem) const {
       *members[i] = views[i];
     else
       arguments.tensors.push_back({tensors[i].first, views[i]});
+  if (std::ranges::find(bindings, "values=keys") != bindings.end())
+    arguments.v = {};
   arguments.extents = {{"B", problem.B}, {"Sq", problem.Sq}, {"Sk", problem.Sk}};
   return arguments;
 }
@@ -423,7 +427,8 @@ void DeviceSequences::place(LaunchArguments &arguments) const {
   constexpr size_t count = std::size(members);
   for (size_t i = 0; i < buffers.size(); ++i) {
     Tensor &tensor = i < count ? *members[i] : arguments.tensors[i - count].tensor;
-    tensor = tensor.at(buffers[i].data());
+    if (tensor.rank > 0) // the kernel takes it
+      tensor = tensor.at(buffers[i].data());
   }
 }
 

@@ -154,9 +154,9 @@ const CLI::Validator stageNames =
 /// A multiple of 8 is what the compiler asks for, with a remedy.
 const CLI::Validator headDimension(
     [](const std::string &text) -> std::string {
-      if (silent(CLI::Range(int64_t(1), int64_t(256)))(text).empty())
+      if (silent(CLI::Range(int64_t(1), int64_t(576)))(text).empty())
         return "";
-      return fmt::format("'{}' is no head dimension: give a multiple of 8 from 8 to 256", text);
+      return fmt::format("'{}' is no head dimension: give a multiple of 8 from 8 to 576", text);
     },
     "");
 
@@ -401,7 +401,16 @@ void addRun(CLI::App &app, RunOptions &options) {
       ->capture_default_str()
       ->needs(cache)
       ->type_name("head|page");
-  for (CLI::Option *each : {ragged, page, cache})
+  CLI::Option *values =
+      command
+          ->add_option("--values", options.values,
+                       "Values that are the first --head-dim-v columns of the keys: keys")
+          ->check(silent(CLI::IsMember({"keys"})))
+          ->excludes(cache)
+          ->excludes("--gradients")
+          ->excludes("--input")
+          ->type_name("WHAT");
+  for (CLI::Option *each : {ragged, page, cache, values})
     each->group("Sequences, as servers have them");
   command->add_flag("--check-reads", options.checkReads,
                     "Report reads outside of captured tensors; interprets every pair on the host");

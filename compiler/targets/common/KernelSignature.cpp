@@ -40,7 +40,8 @@ static Box boxOf(BlockArgument view, int64_t consumers) {
   Box box;
   for (Operation *user : accessesOf(view)) {
     auto store = dyn_cast<tile::StoreOp>(user);
-    if (store && (store.getView() != view || store->getParentOfType<scf::IfOp>()))
+    bool hasOwnRows = !store || store.getBlock().getType().getRows() % (64 * consumers) == 0;
+    if (store && (store.getView() != view || store->getParentOfType<scf::IfOp>() || !hasOwnRows))
       continue; // goes straight from the registers
     auto load = dyn_cast<tile::LoadOp>(user);
     auto types = user->getOperandTypes();
@@ -50,7 +51,7 @@ static Box boxOf(BlockArgument view, int64_t consumers) {
     auto block = cast<tile::BlockType>(*found);
     auto fill = dyn_cast<pipe::FillOp>(user);
     int64_t parts = fill   ? fill.getChannel().getType().getParts()
-                    : load ? (isReadByRows(load) ? consumers : 1)
+                    : load ? partsOf(load, consumers)
                            : consumers;
     int64_t rows = block.getRows() / parts;
     if (Value placed = load   ? load.getView()

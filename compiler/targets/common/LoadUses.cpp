@@ -5,6 +5,7 @@
 #include "targets/common/LoadUses.h"
 
 #include "pipe/Pipe.h"
+#include "tile/ColumnOps.h"
 
 using namespace mlir;
 
@@ -38,6 +39,29 @@ bool isReadByRows(tile::LoadOp load) {
     return (dot ? !dot.getLeftTransposed() : isa<pipe::DotStartOp>(use.getOwner())) &&
            use.getOperandNumber() == 0;
   });
+}
+
+tile::LoadOp broughtBy(tile::LoadOp load) {
+  auto columns = load.getView().getDefiningOp<tile::FirstColumnsOp>();
+  if (!columns || load.getColumns())
+    return {};
+  auto extentOf = [](tile::LoadOp each) {
+    return cast<tile::TileType>(each.getType()).getExtent(1);
+  };
+  for (Operation *user : columns.getView().getUsers()) {
+    auto other = dyn_cast<tile::LoadOp>(user);
+    if (other && other->getBlock() == load->getBlock() && other->isBeforeInBlock(load) &&
+        other.getBlock() == load.getBlock() && !other.getColumns() &&
+        extentOf(load) <= extentOf(other))
+      return other;
+  }
+  return {};
+}
+
+int64_t partsOf(tile::LoadOp load, int64_t consumers) {
+  constexpr int64_t rowsOfWarpgroup = 64;
+  int64_t rows = cast<tile::TileType>(load.getType()).getExtent(0);
+  return isReadByRows(load) && rows % (rowsOfWarpgroup * consumers) == 0 ? consumers : 1;
 }
 
 bool isColumnsOfWorkspace(tile::LoadOp load) {

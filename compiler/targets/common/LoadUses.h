@@ -25,6 +25,14 @@ bool isReadByProduct(tile::LoadOp load);
 /// not wait for the others'.
 bool isReadByRows(tile::LoadOp load);
 
+/// Where a load behind another one of its block of operations takes the first columns of what that
+/// one brings, of the same block of rows: the other one. Else null.
+tile::LoadOp broughtBy(tile::LoadOp load);
+
+/// Into how many parts a load is cut that `consumers` warpgroups read: one for each where it is
+/// read by rows and each has rows of its own, else 1.
+int64_t partsOf(tile::LoadOp load, int64_t consumers);
+
 /// Whether it brings a value for each column from a workspace whose rows begin at multiples of
 /// `workspacePositions`: then the copy engine can bring all of them in one piece.
 bool isColumnsOfWorkspace(tile::LoadOp load);

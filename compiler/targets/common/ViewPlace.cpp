@@ -4,6 +4,8 @@
 //===----------------------------------------------------------------------===//
 #include "targets/common/ViewPlace.h"
 
+#include "tile/ColumnOps.h"
+
 #include <numeric>
 
 using namespace mlir;
@@ -12,6 +14,8 @@ namespace tesela {
 
 ViewPlace placeOf(Value view) {
   ViewPlace place;
+  if (auto columns = view.getDefiningOp<tile::FirstColumnsOp>())
+    view = columns.getView();
   place.ragged = view.getDefiningOp<tile::RaggedOp>();
   place.paged = view.getDefiningOp<tile::PagedOp>();
   if (place.ragged)
@@ -23,7 +27,8 @@ ViewPlace placeOf(Value view) {
 }
 
 bool endsInside(Value view, tile::BlockType block) {
-  return !isa<BlockArgument>(view) && block.getAxis() == tile::Axis::Key;
+  ViewPlace place = placeOf(view);
+  return (place.ragged || place.paged) && block.getAxis() == tile::Axis::Key;
 }
 
 int64_t rowsTogether(Value view, tile::BlockType block) {
@@ -36,9 +41,9 @@ int64_t rowsTogether(Value view, tile::BlockType block) {
 SmallVector<Operation *> accessesOf(Value view) {
   SmallVector<Operation *> accesses;
   for (Operation *user : view.getUsers()) {
-    if (isa<tile::RaggedOp>(user) ||
+    if (isa<tile::RaggedOp, tile::FirstColumnsOp>(user) ||
         (isa<tile::PagedOp>(user) && cast<tile::PagedOp>(user).getView() == view))
-      llvm::append_range(accesses, user->getResult(0).getUsers());
+      llvm::append_range(accesses, accessesOf(user->getResult(0)));
     else
       accesses.push_back(user);
   }

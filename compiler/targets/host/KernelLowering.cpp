@@ -4,6 +4,7 @@
 //===----------------------------------------------------------------------===//
 #include "targets/host/KernelLowering.h"
 
+#include "tile/ColumnOps.h"
 #include "tile/Extents.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -108,7 +109,7 @@ LogicalResult KernelLowering::lowerOperation(Operation &op) {
         return success();
       })
       // What they say of memory is asked where it is accessed.
-      .Case<tile::RaggedOp, tile::PagedOp>([](auto) { return success(); })
+      .Case<tile::RaggedOp, tile::PagedOp, tile::FirstColumnsOp>([](auto) { return success(); })
       .Case([&](tile::BlockOp block) {
         Location loc = builder_.getLoc();
         auto coordinates = [&](Value of) { return blocks_.lookup(of); };

@@ -106,11 +106,12 @@ private:
         return;
       Attribute encoding;
       if (type.getRank() == 1)
-        encoding = pipe::RowsAttr::get(&getContext(), warps, shares.contains(value));
+        encoding =
+            pipe::RowsAttr::get(&getContext(), nvvm::rowWarps(type, warps), shares.contains(value));
       else if (type.isSingleRow())
         encoding = pipe::ColumnsAttr::get(&getContext());
       else
-        encoding = pipe::AccumulatorAttr::get(&getContext(), warps);
+        encoding = pipe::AccumulatorAttr::get(&getContext(), nvvm::rowWarps(type, warps));
       value.setType(type.withEncoding(encoding));
     };
     getOperation().walk([&](Operation *op) {
@@ -119,31 +120,18 @@ private:
         for (Block &block : region)
           llvm::for_each(block.getArguments(), encode);
     });
-    cutColumns();
-    // Left operands in registers come in the operand's encoding.
+    // Left operands in registers come in the operand's encoding. A warp has but a part of the
+    // columns of one that is cut, whose columns are the depth: that goes through shared memory.
     getOperation().walk([&](tile::DotOp dot) {
       if (dot.getA().getDefiningOp<tile::LoadOp>() || dot.getLeftTransposed())
         return;
       OpBuilder builder(dot);
       auto type = cast<tile::TileType>(dot.getA().getType());
+      if (nvvm::isCut(type, warps))
+        return;
       auto operand = pipe::OperandAttr::get(&getContext(), warps);
       dot.getAMutable().assign(
           pipe::ConvertOp::create(builder, dot.getLoc(), type.withEncoding(operand), dot.getA()));
-    });
-  }
-
-  /// Gives products of few rows, and what they start from, the encoding of whose columns are cut.
-  void cutColumns() {
-    getOperation().walk([&](tile::DotOp dot) {
-      auto type = cast<tile::TileType>(dot.getType());
-      int64_t parts = nvvm::columnParts(type, getOperation().getScheduleAttr());
-      if (parts == 1)
-        return;
-      type = type.withEncoding(pipe::AccumulatorAttr::get(&getContext(), warps / parts));
-      Operation *start = OpBuilder(dot).clone(*dot.getC().getDefiningOp());
-      start->getResult(0).setType(type);
-      dot.getCMutable().assign(start->getResult(0));
-      dot.getResult().setType(type);
     });
   }
 
@@ -190,10 +178,21 @@ private:
       if (llvm::any_of(load->getUses(), isRowsOfProduct) &&
           getOperation().getScheduleAttr()->qInRegisters) {
         Value operand = pipe::ConvertOp::create(
-            wait, load.getLoc(), type.withEncoding(pipe::OperandAttr::get(&getContext(), warps)),
+            wait, load.getLoc(),
+            type.withEncoding(pipe::OperandAttr::get(&getContext(), nvvm::rowWarps(type, warps))),
             tile);
         load.getTile().replaceUsesWithIf(operand, isRowsOfProduct);
       }
+      for (auto other : llvm::make_early_inc_range(load->getBlock()->getOps<tile::LoadOp>()))
+        if (broughtBy(other) == load) {
+          auto narrower = cast<tile::TileType>(other.getType());
+          other.replaceAllUsesWith(
+              pipe::SlotOp::create(wait, other.getLoc(),
+                                   narrower.withEncoding(pipe::SharedAttr::get(&getContext())),
+                                   buffer, zero(wait, loc))
+                  .getResult());
+          other.erase();
+        }
       load.replaceAllUsesWith(tile);
     }
     for (tile::LoadOp load : loads) // only now: a builder may stand at one of them
@@ -205,7 +204,9 @@ private:
     getOperation().walk([&](Block *block) { blocks.push_back(block); });
     for (Block *block : blocks) {
       auto loads =
-          llvm::to_vector(llvm::make_filter_range(block->getOps<tile::LoadOp>(), isReadByProduct));
+          llvm::to_vector(llvm::make_filter_range(block->getOps<tile::LoadOp>(), [](auto load) {
+            return isReadByProduct(load) && !broughtBy(load);
+          }));
       if (loads.empty())
         continue;
       if (!isa<scf::ForOp>(block->getParentOp())) {
@@ -239,13 +240,15 @@ private:
   }
 
   /// Tiles of 16-bit elements leave through a buffer, in rows of 16-byte stores. It takes the place
-  /// of one that the kernel has read for the last time. Others go straight from the registers.
+  /// of one that the kernel has read for the last time. Others go straight from the registers, and
+  /// so do those that are cut.
   void bufferStores() {
     SmallVector<tile::StoreOp> stores;
     getOperation().walk([&](tile::StoreOp store) { stores.push_back(store); });
     for (tile::StoreOp store : stores) {
       auto type = cast<tile::TileType>(store.getTile().getType());
-      if (type.getRank() != 2 || type.getElementType().getIntOrFloatBitWidth() != 16)
+      if (type.getRank() != 2 || type.getElementType().getIntOrFloatBitWidth() != 16 ||
+          nvvm::isCut(type, warps))
         continue;
       OpBuilder builder(store);
       Location loc = store.getLoc();

@@ -163,7 +163,7 @@ Value ColumnWords::Row::constant(int64_t value) {
 /// The columns less than `bound`: of the lane's, 2 for each whole 8 and up to 2 of the rest.
 Value ColumnWords::Row::below(Value bound, int64_t index) {
   // Not less than -6 then, of which there are -2 + 2 columns.
-  Value from = arith::MaxSIOp::create(builder, loc, bound, constant(0));
+  Value from = arith::MaxSIOp::create(builder, loc, bound, begin);
   from = arith::SubIOp::create(builder, loc, from, firstColumn);
   Value eights = arith::ShRSIOp::create(builder, loc, from, constant(3));
   Value rest = arith::AndIOp::create(builder, loc, from, constant(7));

@@ -80,10 +80,10 @@ public:
 
     /// `ofRow` gives the row's lowered scalars, `periodic` the word of a condition that phaseOf()
     /// knows, where its phase begins with `start` (lowered), and `reduced` that of a reduction;
-    /// `firstColumn` is the lane's.
+    /// `firstColumn` is the lane's, `begin` that of the columns which its warp has.
     Row(const ColumnWords &columns, mlir::OpBuilder &builder, mlir::Location loc,
-        mlir::Value firstColumn, OfRow ofRow, Periodic periodic, Reduced reduced)
-        : columns(columns), builder(builder), loc(loc), firstColumn(firstColumn),
+        mlir::Value firstColumn, mlir::Value begin, OfRow ofRow, Periodic periodic, Reduced reduced)
+        : columns(columns), builder(builder), loc(loc), firstColumn(firstColumn), begin(begin),
           ofRow(std::move(ofRow)), periodic(std::move(periodic)), reduced(std::move(reduced)) {}
     /// Word `index` of `value`: a formula, a truth of the row, or a join of these and of what is
     /// set.
@@ -99,7 +99,7 @@ public:
     const ColumnWords &columns;
     mlir::OpBuilder &builder;
     mlir::Location loc;
-    mlir::Value firstColumn;
+    mlir::Value firstColumn, begin;
     OfRow ofRow;
     Periodic periodic;
     Reduced reduced;

@@ -8,6 +8,7 @@
 #include "targets/common/Additions.h"
 #include "targets/common/Phases.h"
 #include "targets/nvvm/Passes.h"
+#include "tile/ColumnOps.h"
 #include "tile/Extents.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -273,7 +274,7 @@ LogicalResult KernelLowering::lower(Operation *op) {
         return success();
       })
       // What they say of memory is asked where it is accessed.
-      .Case<tile::RaggedOp, tile::PagedOp>([](auto) { return success(); })
+      .Case<tile::RaggedOp, tile::PagedOp, tile::FirstColumnsOp>([](auto) { return success(); })
       .Case([&](tile::WorkItemsOp count) {
         auto rows = cast<tile::BlockType>(count.getRows());
         values[count] = {tokenOrder().first ? tokenItems(rows)

@@ -41,20 +41,24 @@ namespace tesela::nvvm {
 
 /// How the registers of a fragment are counted; see PipeTypes.td for where each lies.
 struct FragmentShape {
-  /// `warps` share the rows; of an accumulator its encoding tells how many of them do, and the
-  /// others have other columns.
+  /// `warps` share the rows, or as many of them as the encoding says (ProductShares.h); of an
+  /// accumulator the others have other columns.
   explicit FragmentShape(tile::TileType type, int64_t warps)
       : warps(warps), columns(type.getRank() == 2 ? type.getExtent(1) : 1) {
     if (auto sum = llvm::dyn_cast_or_null<pipe::AccumulatorAttr>(type.getEncoding())) {
       columns /= warps / sum.getWarps();
       this->warps = sum.getWarps();
+    } else if (auto rows = llvm::dyn_cast_or_null<pipe::RowsAttr>(type.getEncoding())) {
+      this->warps = rows.getWarps();
+    } else if (auto left = llvm::dyn_cast_or_null<pipe::OperandAttr>(type.getEncoding())) {
+      this->warps = left.getWarps();
     }
     strips = type.getExtent(0) / (16 * this->warps);
   }
 
-  int64_t strips; ///< of 16 rows, of one warp
-  int64_t warps;
-  int64_t columns;
+  int64_t strips;  ///< of 16 rows, of one warp
+  int64_t warps;   ///< that share the rows
+  int64_t columns; ///< of one warp
 
   /// Groups of 8 columns.
   int64_t groups() const { return columns / 8; }
@@ -235,6 +239,23 @@ private:
   // LowerLines.cpp
   class Lines;
   void lowerAddLines(tile::AddLinesOp op);
+
+  // CutTiles.cpp: tiles of fewer rows than all warps have (ProductShares.h)
+  /// Into how many parts the columns are cut, and which of them this thread has.
+  int64_t partsOf(const FragmentShape &shape) { return warps / shape.warps; }
+  mlir::Value partOf(const FragmentShape &shape);
+  /// The number of this thread's warp among those that share the rows.
+  mlir::Value rowWarpOf(const FragmentShape &shape);
+  /// Row and column of the thread's first element.
+  mlir::Value firstRowOf(const FragmentShape &shape);
+  mlir::Value firstColumnOf(const FragmentShape &shape);
+  /// Of a value for each row that each part has: those of all parts combined, the same in each. All
+  /// threads that compute come here together. `offset`: of the memory that pipe-place-buffers
+  /// gives.
+  Values joinParts(const Values &rows, const FragmentShape &shape, tile::Reduction kind,
+                   int64_t offset);
+  /// The named barrier of all threads that compute.
+  mlir::Value barrierOfAll();
 
   // LowerElementwise.cpp
   void lowerConstant(tile::ConstantOp op);

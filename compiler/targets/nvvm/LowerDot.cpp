@@ -11,6 +11,9 @@
 #include "targets/nvvm/KernelLowering.h"
 #include "targets/nvvm/MatrixAddress.h"
 #include "targets/nvvm/NarrowProducts.h"
+#include "targets/nvvm/ProductShares.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
 
 using namespace mlir;
 
@@ -36,11 +39,19 @@ Value laneAddress(OpBuilder &builder, Location loc, Value lane, Value firstRow, 
                                arith::ShLIOp::create(builder, loc, chunk, constant(4)));
 }
 
+/// The same of a tile of a buffer.
+static int64_t rowBytesOf(Value tile) {
+  if (auto slot = tile.getDefiningOp<pipe::SlotOp>()) // the tile may have its first columns alone
+    return slot.getBuffer().getType().getRowBytes();
+  auto type = cast<tile::TileType>(tile.getType());
+  return rowBytesOf(type, type.getElementType());
+}
+
 /// Of a tile whose rows are the depth: the strip's 16 columns are two chunks beside each other, and
 /// the matrices come transposed. Those of chunk 0 and 1 of rows 0-7, then of rows 8-15.
 Values KernelLowering::leftTransposed(Value tile, int64_t strip, int64_t step) {
   auto type = cast<tile::TileType>(tile.getType());
-  int64_t rowBytes = rowBytesOf(type, type.getElementType());
+  int64_t rowBytes = rowBytesOf(tile);
   Value lanePart = add(valueOf(tile), laneAddress(builder, loc, lane, Value(), rowBytes,
                                                   /*rowBit=*/4, /*halfBit=*/3));
   // As in stepAddress and stepOffset, of a step along the row that the warp decides.
@@ -60,12 +71,15 @@ Values KernelLowering::leftOperand(Value tile, int64_t strip, int64_t step) {
     return Values(first, first + 4);
   }
   // Matrices: rows 0-7 and 8-15 of columns 0-7, then of columns 8-15.
-  Value warpRow = multiply(warp, constant(16));
-  int64_t rowBytes = rowBytesOf(type, type.getElementType());
+  int64_t own = rowWarps(type, warps); // that share the rows
+  Value warpInRows =
+      own == warps ? warp : arith::RemUIOp::create(builder, loc, warp, constant(own)).getResult();
+  Value warpRow = multiply(warpInRows, constant(16));
+  int64_t rowBytes = rowBytesOf(tile);
   Value lanePart = add(valueOf(tile), laneAddress(builder, loc, lane, warpRow, rowBytes,
                                                   /*rowBit=*/3, /*halfBit=*/4));
   return ptx().loadMatrices(stepAddress(builder, loc, lanePart, step),
-                            shape.firstRow(strip) * rowBytes + stepOffset(step),
+                            strip * own * 16 * rowBytes + stepOffset(step),
                             /*transposed=*/false);
 }
 
@@ -95,7 +109,7 @@ LogicalResult KernelLowering::lowerConvertEncoding(pipe::ConvertOp op) {
     values[op] = registers;
     return success();
   }
-  FragmentShape shape(source, warps);
+  FragmentShape shape = shapeOf(op.getResult());
   for (int64_t strip = 0; strip < shape.strips; ++strip)
     for (int64_t step = 0; step < shape.columns / 16; ++step)
       llvm::append_range(registers, leftOperand(op.getSource(), strip, step));
@@ -117,14 +131,21 @@ LogicalResult KernelLowering::lowerDot(tile::DotOp op) {
     return op.emitOpError() << "expected the transposed operand in shared memory, got " << left;
   FragmentShape shape = shapeOf(op.getResult());
   int64_t steps = left.getExtent(op.getLeftTransposed() ? 0 : 1) / 16, pairs = shape.groups() / 2;
-  int64_t rowBytes = rowBytesOf(right, right.getElementType());
+  int64_t rowBytes = rowBytesOf(op.getB());
   bool transposed = op.getTransposed();
+  // Of the right operand, what the warp's part of the columns begins with: a row, or a whole panel
+  // of 64 columns.
+  Value firstRow, start = valueOf(op.getB());
+  if (partsOf(shape) > 1 && transposed)
+    firstRow = multiply(partOf(shape), constant(shape.columns));
+  else if (partsOf(shape) > 1)
+    start = add(start, multiply(partOf(shape), constant(stepOffset(shape.columns / 16))));
   // transposed: the rows of b are columns of the product, two groups of 8, and the depth lies along
   // them: matrices (columns 0-7, depth 0-7), (0-7, 8-15), (8-15, 0-7), (8-15, 8-15).
   // else: the rows of b are the depth, read transposed: (depth 0-7, columns 0-7), (8-15, 0-7), ...
-  Value lanePart = add(valueOf(op.getB()), laneAddress(builder, loc, lane, Value(), rowBytes,
-                                                       /*rowBit=*/transposed ? 4 : 3,
-                                                       /*halfBit=*/transposed ? 3 : 4));
+  Value lanePart = add(start, laneAddress(builder, loc, lane, firstRow, rowBytes,
+                                          /*rowBit=*/transposed ? 4 : 3,
+                                          /*halfBit=*/transposed ? 3 : 4));
   Values sums = valuesOf(op.getC());
   for (int64_t step = 0; step < steps; ++step) {
     SmallVector<Values> leftRegisters;

@@ -4,6 +4,7 @@
 //===----------------------------------------------------------------------===//
 #include "targets/common/Float8.h"
 #include "targets/nvvm/KernelLowering.h"
+#include "targets/nvvm/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -17,9 +18,11 @@ void KernelLowering::lowerConstant(tile::ConstantOp op) {
   auto rows = dyn_cast<pipe::RowsAttr>(type.getEncoding());
   bool isNeutral = op.getValue().isZero() || op.getValue().isInfinity(); // of a sum, of a maximum
   if (rows && rows.getShares() && !isNeutral) {
-    // One lane of four holds the value, the others nothing.
+    // One lane of four holds the value, of one part; the others nothing.
+    FragmentShape shape(type, warps);
+    Value place = add(firstColumn, partOf(shape));
     Value isFirst =
-        arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, firstColumn, constant(0));
+        arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, place, constant(0));
     value = arith::SelectOp::create(builder, loc, isFirst, value, number(0));
   }
   values[op] = Values(typesOf(type).size(), value);
@@ -52,6 +55,10 @@ Value KernelLowering::packPair(Type element, Value low, Value high) {
   return arith::OrIOp::create(builder, loc, floatToFloat8(builder, loc, low), upper);
 }
 
+static int64_t partsOffsetOf(Operation *op) {
+  return op->getAttrOfType<IntegerAttr>(partsOffsetAttr).getInt();
+}
+
 /// NaN loses against every number.
 Value KernelLowering::combine(tile::Reduction kind, Value a, Value b) {
   bool isInteger = a.getType().isInteger(32);
@@ -73,7 +80,7 @@ void KernelLowering::lowerReduce(tile::ReduceOp op) {
   auto combine = [&](Value a, Value b) { return this->combine(op.getKind(), a, b); };
   const Values &source = valuesOf(op.getSource());
   const Values &start = valuesOf(op.getStart());
-  Values results;
+  Values ofRows, results;
   for (int64_t strip = 0; strip < shape.strips; ++strip)
     for (int64_t half = 0; half < 2; ++half) {
       // Two chains, one for each column of a pair: half the latency.
@@ -87,8 +94,12 @@ void KernelLowering::lowerReduce(tile::ReduceOp op) {
       if (!op.givesShares())
         for (int64_t bit : {1, 2})
           result = combine(result, ptx().shuffleXor(result, bit));
-      results.push_back(combine(start[strip * 2 + half], result));
+      ofRows.push_back(result);
     }
+  if (!op.givesShares() && partsOf(shape) > 1)
+    ofRows = joinParts(ofRows, shape, op.getKind(), partsOffsetOf(op));
+  for (auto [first, result] : llvm::zip_equal(start, ofRows))
+    results.push_back(combine(first, result));
   values[op] = results;
 }
 
@@ -99,6 +110,8 @@ void KernelLowering::lowerTotal(tile::TotalOp op) {
       share = combine(op.getKind(), share, ptx().shuffleXor(share, bit));
     results.push_back(share);
   }
+  if (FragmentShape shape = shapeOf(op.getResult()); partsOf(shape) > 1)
+    results = joinParts(results, shape, op.getKind(), partsOffsetOf(op));
   values[op] = results;
 }
 
@@ -106,9 +119,13 @@ void KernelLowering::lowerAnyPositive(tile::AnyPositiveOp op) {
   Value largest;
   for (Value value : valuesOf(op.getSource()))
     largest = largest ? Value(arith::MaxNumFOp::create(builder, loc, largest, value)) : value;
-  values[op] = {op.getGroup() && consumers > 0
-                    ? ptx().anyPositive(largest, warpgroupBarrierId(), 128)
-                    : ptx().anyPositive(largest)};
+  // Where several warps have the rows, what follows is of all of them.
+  if (partsOf(shapeOf(op.getSource())) > 1)
+    values[op] = {ptx().anyPositive(largest, barrierOfAll(), 32 * warps)};
+  else if (op.getGroup() && consumers > 0)
+    values[op] = {ptx().anyPositive(largest, warpgroupBarrierId(), 128)};
+  else
+    values[op] = {ptx().anyPositive(largest)};
 }
 
 void KernelLowering::lowerConvertElements(tile::ConvertOp op) {

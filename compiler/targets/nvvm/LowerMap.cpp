@@ -59,10 +59,12 @@ KernelLowering::MapElements::MapElements(KernelLowering &lowering, tile::MapOp m
       body(map.getBody().front()), shape(cast<tile::TileType>(map.getType()), lowering.warps),
       isRow(cast<tile::TileType>(map.getType()).getRank() == 1),
       isWords(cast<tile::TileType>(map.getType()).getElementType().isInteger(1)),
-      heads(headsOfRows(map)), outer(outer),
-      positions(builder, map, outer, emitRowPlace(builder, loc, lowering.firstRow, heads).position,
-                isRow ? lowering.constant(0) : lowering.firstColumn),
-      columns(map), patterns(columns, builder, loc, lowering.lane, lowering.firstColumn, outer,
+      heads(headsOfRows(map)), outer(outer), firstRow(lowering.firstRowOf(shape)),
+      firstColumn(lowering.firstColumnOf(shape)),
+      begin(lowering.multiply(lowering.partOf(shape), lowering.constant(shape.columns))),
+      positions(builder, map, outer, emitRowPlace(builder, loc, firstRow, heads).position,
+                isRow ? lowering.constant(0) : firstColumn),
+      columns(map), patterns(columns, builder, loc, lowering.lane, firstColumn, outer,
                              [this](Value value, IRMapping &scalars) {
                                return evaluate(value, scalars, scalars);
                              }) {}
@@ -113,7 +115,7 @@ void KernelLowering::MapElements::addRow(int64_t strip, int64_t half) {
       rows.back().scalars.map(argument, lowering.valuesOf(source)[strip * 2 + half]);
   unsigned index = rows.size() - 1;
   rows.back().words.emplace(
-      columns, builder, loc, lowering.firstColumn,
+      columns, builder, loc, firstColumn, begin,
       [this, index](Value value) { return ofRow(rows[index], value); },
       [this](Value value, int64_t word, Value start) { return patterns.word(value, word, start); },
       [this, index](Value result, int64_t word) { return reductionWord(result, word, index); });
@@ -126,7 +128,7 @@ Value KernelLowering::MapElements::ofRow(Row &row, Value value) {
   if (const LanePosition *at = positions.find(value)) {
     result = moved(at->lane, at->row * row.position);
   } else if (value == rowArgument()) {
-    result = lowering.add(lowering.firstRow, lowering.constant(row.number));
+    result = lowering.add(firstRow, lowering.constant(row.number));
   } else if (value == columnArgument()) { // of a tile of one extent
     result = lowering.constant(0);
   } else {

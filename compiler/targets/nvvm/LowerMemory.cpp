@@ -221,11 +221,17 @@ void KernelLowering::lowerWrite(pipe::WriteOp op) {
   auto pairOf = [&](int64_t strip, int64_t group, int64_t half) {
     return pairs[(strip * shape.groups() + group) * 2 + half];
   };
+  // Where its part of the columns begins: less than a panel of 8 chunks, or whole ones.
+  Value partBits, partPanels;
+  if (partsOf(shape) > 1 && shape.groups() % 8 == 0)
+    partPanels = multiply(partOf(shape), constant(shape.groups() / 8 * eightChunks));
+  else if (partsOf(shape) > 1)
+    partBits = multiply(partOf(shape), constant(shape.groups() * chunkBytes));
   // Chips whose kernels have consumers have stmatrix. It is for operands that are written in each
   // iteration; at the end of a work item its addresses would take registers (12 bytes spilled by
   // packed heads of 256).
-  if (consumers > 0 && buffer.getStages() > 1 && shape.groups() % 2 == 0 &&
-      rowBytes % (8 * chunkBytes) == 0) {
+  bool isOperand = buffer.getStages() > 1 || partsOf(shape) > 1;
+  if (consumers > 0 && isOperand && shape.groups() % 2 == 0 && rowBytes % (8 * chunkBytes) == 0) {
     auto both = [&](Value a, int64_t bits) -> Value {
       return arith::AndIOp::create(builder, loc, a, constant(bits));
     };
@@ -233,9 +239,13 @@ void KernelLowering::lowerWrite(pipe::WriteOp op) {
     // the first or the second of two groups.
     Value row = both(lane, 15), group = arith::ShRUIOp::create(builder, loc, lane, constant(4));
     Value place = arith::XOrIOp::create(builder, loc, group, both(row, 7));
-    Value inStrip = add(arith::ShLIOp::create(builder, loc, warp, constant(4)), row);
+    Value inStrip = add(arith::ShLIOp::create(builder, loc, rowWarpOf(shape), constant(4)), row);
     Value base = add(multiply(inStrip, constant(rowBytes)), multiply(place, constant(chunkBytes)));
     base = add(ptx().pinned(base), stageAddress(op.getBuffer(), valueOf(op.getStage())));
+    if (partBits)
+      base = arith::XOrIOp::create(builder, loc, base, partBits);
+    else if (partsOf(shape) > 1)
+      base = add(base, partPanels);
     for (int64_t group = 0; group < shape.groups(); group += 2) {
       Value address = arith::XOrIOp::create(builder, loc, base, constant((group % 8) * chunkBytes));
       for (int64_t strip = 0; strip < shape.strips; ++strip)
@@ -245,15 +255,20 @@ void KernelLowering::lowerWrite(pipe::WriteOp op) {
     }
     return;
   }
-  Value firstRow = ptx().pinned(this->firstRow), firstColumn = ptx().pinned(this->firstColumn);
+  Value firstRow = ptx().pinned(firstRowOf(shape)), firstColumn = ptx().pinned(this->firstColumn);
   Value base = stageAddress(op.getBuffer(), valueOf(op.getStage()));
   base = add(base, multiply(firstRow, constant(rowBytes)));
   base = add(base, multiply(firstColumn, constant(2))); // bytes within the chunk
+  if (partPanels)
+    base = add(base, partPanels);
   // Rows of a lane differ by multiples of 8: one swizzle serves all.
   Value swizzle =
       multiply(arith::AndIOp::create(builder, loc, firstRow, constant(7)), constant(chunkBytes));
   for (int64_t group = 0; group < shape.groups(); ++group) {
-    Value place = arith::XOrIOp::create(builder, loc, swizzle, constant((group % 8) * chunkBytes));
+    Value bits = constant((group % 8) * chunkBytes);
+    if (partBits)
+      bits = add(bits, partBits);
+    Value place = arith::XOrIOp::create(builder, loc, swizzle, bits);
     Value address = add(base, place);
     for (int64_t strip = 0; strip < shape.strips; ++strip)
       for (int64_t half = 0; half < 2; ++half) {
@@ -353,6 +368,7 @@ void KernelLowering::lowerLoad(tile::LoadOp op) {
   if (isInFragmentOrder(op.getView()))
     return lowerFragmentLoad(op);
   FragmentShape shape = shapeOf(op.getTile());
+  Value firstRow = firstRowOf(shape);
   bool isRow = type.getRank() == 1;
   BlockCoordinates block = blockOf(op.getBlock());
   Type element = type.getElementType();
@@ -430,6 +446,7 @@ void KernelLowering::lowerLoad(tile::LoadOp op) {
 void KernelLowering::lowerColumnsStore(Value tile, TypedValue<tile::ViewType> view,
                                        TypedValue<tile::BlockType> blockValue) {
   FragmentShape shape = shapeOf(tile);
+  Value firstRow = firstRowOf(shape);
   BlockCoordinates block = blockOf(blockValue);
   Type element = view.getType().getElementType();
   int64_t columns = *view.getType().getStaticExtent(3);
@@ -467,7 +484,10 @@ void KernelLowering::lowerRegisterStore(Value tile, TypedValue<tile::ViewType> v
   if (cast<tile::TileType>(tile.getType()).getRank() == 1 && viewValue.getType().getRank() == 4)
     return lowerColumnsStore(tile, viewValue, blockValue);
   FragmentShape shape = shapeOf(tile);
-  Value firstRow = ptx().pinned(this->firstRow), firstColumn = ptx().pinned(this->firstColumn);
+  Value firstRow = ptx().pinned(firstRowOf(shape)), firstColumn = ptx().pinned(this->firstColumn);
+  // Columns that the view lacks are left out: where they are cut, the part says which.
+  int64_t parts = partsOf(shape);
+  Value begin = multiply(partOf(shape), constant(shape.columns));
   const Values &registers = valuesOf(tile);
   BlockCoordinates block = blockOf(blockValue);
   int64_t heads = blockValue.getType().getHeadCount();
@@ -480,7 +500,8 @@ void KernelLowering::lowerRegisterStore(Value tile, TypedValue<tile::ViewType> v
     if (isRow)
       return rowAddress(viewValue, at, row);
     Value rows = multiply(wide(row), slots[viewOf(viewValue).strides[2]]);
-    return advance(blockAddress(viewValue, at, element), element, add(rows, wide(firstColumn)));
+    return advance(blockAddress(viewValue, at, element), element,
+                   add(rows, wide(add(firstColumn, begin))));
   };
   tile::PagedOp paged = placeOf(viewValue).paged;
   Value target = paged ? Value() : address(block, firstRow);
@@ -519,7 +540,8 @@ void KernelLowering::lowerRegisterStore(Value tile, TypedValue<tile::ViewType> v
       if (heads > 1) {
         start = address({block.batch, at.head, at.position}, constant(0));
       } else if (paged) {
-        start = advance(blockAddress(viewValue, ofRow, element), element, wide(firstColumn));
+        start = advance(blockAddress(viewValue, ofRow, element), element,
+                        wide(add(firstColumn, begin)));
       } else {
         Value below = constant(row, 64);
         if (!isRow)
@@ -530,9 +552,18 @@ void KernelLowering::lowerRegisterStore(Value tile, TypedValue<tile::ViewType> v
         LLVM::StoreOp::create(builder, loc, registers[strip * 2 + half], start);
         continue;
       }
-      for (int64_t group = 0; group < *view.getStaticExtent(3) / 8; ++group) {
+      for (int64_t group = 0; group < std::min(*view.getStaticExtent(3) / 8, shape.groups());
+           ++group) {
         int64_t place = (strip * shape.groups() + group) * 2 + half;
         Value target = advance(start, element, constant(8 * group, 64));
+        OpBuilder::InsertionGuard guardOfGroup(builder);
+        if (int64_t left = *view.getStaticExtent(3) - 8 * group;
+            left <= (parts - 1) * shape.columns) { // not of the last part
+          Value isInside =
+              arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, begin, constant(left));
+          auto inside = scf::IfOp::create(builder, loc, isInside, /*withElseRegion=*/false);
+          builder.setInsertionPointToStart(inside.thenBlock());
+        }
         if (isNarrow) {
           int64_t bits = 2 * element.getIntOrFloatBitWidth();
           Value stored = registers[place];

@@ -412,9 +412,8 @@ void KernelLowering::lowerDrain(pipe::DrainOp op) {
 void KernelLowering::lowerBarrier() {
   if (consumers == 0)
     return ptx().barrier();
-  int64_t all = 1 + 2 * consumers; // behind those of the turns
   ptx().fenceAsyncProxy();
-  ptx().barrier(constant(all), 128 * consumers);
+  ptx().barrier(barrierOfAll(), 128 * consumers);
 }
 
 } // namespace tesela::nvvm

@@ -3,8 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Each warpgroup multiplies its 64 rows with all columns. Descriptors and steps are HOPPER's,
-// verified on the chip: buffers in panels of 64 columns, rows of 128 bytes, swizzled by 128 bytes.
+// Each warpgroup multiplies its 64 rows with all columns, or with its part of them where all have
+// the same rows (ProductShares.h). Descriptors and steps are HOPPER's, verified on the chip:
+// buffers in panels of 64 columns, rows of 128 bytes, swizzled by 128 bytes.
 //
 //===----------------------------------------------------------------------===//
 #include "targets/nvvm/KernelLowering.h"
@@ -79,7 +80,10 @@ template <typename DotOp> LogicalResult KernelLowering::lowerWarpgroupDot(DotOp 
   Value b;
   SmallVector<int64_t> bOffsets;
   if (op.getTransposed()) { // the depth lies along the rows of b
-    b = descriptor(builder, loc, valueOf(op.getB()), /*leading=*/1);
+    Value first = valueOf(op.getB());
+    if (columnParts > 1) // rows of b are columns of the product
+      first = add(first, multiply(warpgroup, constant(columns * panelRow * 16)));
+    b = descriptor(builder, loc, first, /*leading=*/1);
     bOffsets = alongRows(steps, rightRows);
   } else { // the rows of b are the depth: 16 a step; panels are `leading` apart
     Value first = valueOf(op.getB());

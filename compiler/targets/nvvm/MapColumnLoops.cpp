@@ -65,9 +65,8 @@ void KernelLowering::MapElements::addColumn(int64_t first, int64_t odd, ArrayRef
                                             EvaluateCondition condition,
                                             MutableArrayRef<Value> groupAndWords) {
   Value group = groupAndWords.front();
-  Value column =
-      lowering.add(lowering.multiply(group, lowering.constant(8)),
-                   lowering.add(lowering.firstColumn, lowering.constant(8 * first + odd)));
+  Value column = lowering.add(lowering.multiply(group, lowering.constant(8)),
+                              lowering.add(firstColumn, lowering.constant(8 * first + odd)));
   Value bit = lowering.add(lowering.multiply(group, lowering.constant(2)), lowering.constant(odd));
   IRMapping common = outer;
   common.map(columnArgument(), column);

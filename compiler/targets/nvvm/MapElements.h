@@ -148,6 +148,8 @@ private:
   bool isRow, isWords;
   int64_t heads;
   const mlir::IRMapping &outer;
+  mlir::Value firstRow, firstColumn; ///< of the thread's first element
+  mlir::Value begin;                 ///< the first column that its warp has
   LanePositions positions;
   ColumnWords columns;
   MapPatterns patterns;

@@ -42,7 +42,10 @@ void KernelLowering::MapElements::askByWarp(Value value, ArrayRef<Value> held) {
   SmallVector<Value> columnsNeeded = columns.neededOfColumn(value);
   SmallVector<IRMapping> common(shape.wordsOfRow() * WarpWords::votes, outer);
   for (auto [index, scalars] : llvm::enumerate(common)) {
-    scalars.map(columnArgument(), warp.column(index / WarpWords::votes, index % WarpWords::votes));
+    Value column = warp.column(index / WarpWords::votes, index % WarpWords::votes);
+    if (lowering.partsOf(shape) > 1)
+      column = lowering.add(column, begin);
+    scalars.map(columnArgument(), column);
     for (Value needed : columnsNeeded)
       evaluate(needed, scalars, scalars);
   }

@@ -25,6 +25,8 @@ inline constexpr llvm::StringLiteral tileRegistersAttr = "pipe.tile_registers";
 /// do not hold the tiles of products that run beside each other (pipe-start-products).
 inline constexpr llvm::StringLiteral productsWaitAttr = "pipe.products_wait";
 /// Where a tile.find_blocks has its memory: bytes from the start of the thread block's.
+/// Of what joins the rows of cut tiles: where the memory lies through which the parts meet.
+inline constexpr llvm::StringLiteral partsOffsetAttr = "pipe.parts_offset";
 inline constexpr llvm::StringLiteral finderOffsetAttr = "pipe.finder_offset";
 
 /// On a scf.while and the scf.if around it: they run as a scf.for over a range would

@@ -21,6 +21,19 @@ namespace {
 /// have none; the copy engine needs 16 bytes.
 int64_t alignmentOf(pipe::BufferType buffer) { return buffer.getElementType().isF32() ? 16 : 1024; }
 
+/// What `op` needs to join the rows of a cut tile: a line of them for each part (CutTiles.cpp).
+int64_t bytesOfParts(Operation *op) {
+  auto reduce = dyn_cast<tile::ReduceOp>(op);
+  if (!isa<tile::TotalOp>(op) && (!reduce || reduce.givesShares()))
+    return 0;
+  auto type = cast<tile::TileType>(op->getResult(0).getType());
+  auto rows = dyn_cast_or_null<pipe::RowsAttr>(type.getEncoding());
+  tile::ScheduleAttr schedule = op->getParentOfType<tile::KernelOp>().getScheduleAttr();
+  if (!rows || !schedule || rows.getWarps() == schedule->warps)
+    return 0;
+  return schedule->warps / rows.getWarps() * type.getExtent(0) * 4;
+}
+
 struct PipePlaceBuffers : impl::PipePlaceBuffersBase<PipePlaceBuffers> {
   void runOnOperation() override {
     int64_t end = 0;
@@ -45,6 +58,14 @@ struct PipePlaceBuffers : impl::PipePlaceBuffersBase<PipePlaceBuffers> {
     getOperation().walk([&](tile::FindBlocksOp find) {
       find->setAttr(finderOffsetAttr, builder.getI64IntegerAttr(end));
       end = llvm::alignTo(end + warps * 4 * BlockFinder::memoryWords, 16);
+    });
+    // What joins cut tiles meets in one place, one after the other.
+    int64_t partsOffset = llvm::alignTo(end, 16);
+    getOperation().walk([&](Operation *op) {
+      if (int64_t bytes = bytesOfParts(op)) {
+        op->setAttr(partsOffsetAttr, builder.getI64IntegerAttr(partsOffset));
+        end = std::max(end, partsOffset + bytes);
+      }
     });
     // All sums of lines are in one place, one after the other.
     int64_t linesOffset = llvm::alignTo(end, 16);

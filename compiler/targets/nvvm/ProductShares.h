@@ -1,4 +1,4 @@
-//===- ProductShares.h - Which warpgroup computes what -------*- C++ -*-===//
+//===- ProductShares.h - Which warp computes what ---------------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -9,29 +9,37 @@
 
 #include "pipe/Pipe.h"
 
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
 namespace tesela::nvvm {
 
-/// Into how many parts the warpgroups cut the columns of a product. Usually 1: each warpgroup
-/// computes its own rows, 64 or a multiple of them. A product of 64 rows, fewer than the
-/// warpgroups of `schedule` need, is cut by columns: each warpgroup computes all rows of its own
-/// columns. The encoding tells the two apart: #pipe.accumulator has the warps that share the rows.
-inline int64_t columnParts(tile::TileType product, tile::ScheduleAttr schedule) {
-  bool hasRowsForAll = product.getExtent(0) % (16 * schedule->warps) == 0;
-  return hasRowsForAll || schedule->consumers == 0 ? 1 : schedule->consumers;
+/// How many of `warps` share the rows of a tile. Usually all of them: each has 16 rows, or a
+/// multiple. A tile of fewer rows is *cut*: so many warps have 16 rows each, and as many others the
+/// same rows of other columns, one part of the columns behind the other. A row slice of so few rows
+/// is the same in each part. The encodings say it: #pipe.accumulator and #pipe.rows have the warps
+/// that share the rows.
+inline int64_t rowWarps(tile::TileType type, int64_t warps) {
+  int64_t strips = type.getExtent(0) / 16;
+  bool hasRowsForAll = type.isSingleRow() || strips == 0 || strips % warps == 0;
+  return hasRowsForAll || warps % strips != 0 ? warps : strips;
 }
 
-/// Whether the columns of `dot` can be cut: panels of 64 columns for each warpgroup, and a result
-/// that is only added to a workspace. Whatever computes with its elements would have to know where
-/// they are.
-inline bool canCutColumns(tile::DotOp dot, int64_t parts) {
-  auto product = llvm::cast<tile::TileType>(dot.getType());
-  bool isConstantStart = bool(dot.getC().getDefiningOp<tile::ConstantOp>());
-  return product.getExtent(0) == 64 && product.getExtent(1) % (64 * parts) == 0 &&
-         !dot.getTransposed() && isConstantStart &&
-         llvm::all_of(dot->getUsers(), [](mlir::Operation *user) {
-           auto addition = llvm::dyn_cast<tile::AccumulateOp>(user);
-           return addition ? isInFragmentOrder(addition.getView()) : llvm::isa<pipe::WriteOp>(user);
-         });
+/// Into how many parts the columns of `tile` are cut.
+inline int64_t columnParts(tile::TileType tile, int64_t warps) {
+  return warps / rowWarps(tile, warps);
+}
+
+inline bool isCut(tile::TileType tile, int64_t warps) { return columnParts(tile, warps) > 1; }
+
+/// Whether all warps meet at `op` in each run of its block: they vote about rows that several of
+/// them share.
+inline bool isVoteOfAll(mlir::Operation *op) {
+  auto vote = llvm::dyn_cast<tile::AnyPositiveOp>(op);
+  auto type = vote ? llvm::cast<tile::TileType>(vote.getSource().getType()) : tile::TileType();
+  auto rows = type ? llvm::dyn_cast_or_null<pipe::RowsAttr>(type.getEncoding()) : pipe::RowsAttr();
+  auto kernel = op->getParentOfType<tile::KernelOp>();
+  return rows && kernel.getScheduleAttr() && rows.getWarps() < kernel.getScheduleAttr()->warps &&
+         !llvm::isa<mlir::scf::IfOp>(op->getParentOp());
 }
 
 } // namespace tesela::nvvm

@@ -144,7 +144,7 @@ Value PtxInstructions::anyPositive(Value x) {
 Value PtxInstructions::anyPositive(Value x, Value barrier, int64_t threads) {
   Value flag = emit(builder.getI32Type(), {x, barrier},
                     ("{\n .reg .pred p;\n setp.gt.f32 p, $1, 0f00000000;\n"
-                     " barrier.cta.red.or.pred.aligned p, $2, " +
+                     " bar.red.or.pred p, $2, " +
                      Twine(threads) + ", p;\n selp.b32 $0, 1, 0, p;\n}")
                         .str(),
                     "=r,f,r,~{memory}", /*hasSideEffects=*/true)
@@ -168,6 +168,12 @@ void PtxInstructions::storeShared16Bytes(Value base, int64_t offset, ValueRange 
   operands.append(x.begin(), x.end());
   emit({}, operands, "st.shared.v4.f32 " + address(0, offset) + ", {$1,$2,$3,$4};",
        "r,f,f,f,f,~{memory}", /*hasSideEffects=*/true);
+}
+
+Value PtxInstructions::loadShared(Value base, int64_t offset) {
+  return emit(builder.getI32Type(), base, "ld.shared.b32 $0, " + address(1, offset) + ";",
+              "=r,r,~{memory}", /*hasSideEffects=*/true)
+      .front();
 }
 
 Values PtxInstructions::loadSharedPair(Value base, int64_t offset) {

@@ -66,6 +66,7 @@ public:
   void storeShared(mlir::Value address, int64_t offset, mlir::Value x);
   /// Two f32 beside each other, at a multiple of 8.
   void storeSharedPair(mlir::Value address, int64_t offset, mlir::Value low, mlir::Value high);
+  mlir::Value loadShared(mlir::Value address, int64_t offset); ///< 32 bits
   Values loadSharedPair(mlir::Value address, int64_t offset);
   /// Four f32 beside each other, at a multiple of 16.
   void storeShared16Bytes(mlir::Value address, int64_t offset, mlir::ValueRange x);

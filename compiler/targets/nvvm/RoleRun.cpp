@@ -5,6 +5,7 @@
 #include "targets/nvvm/RoleRun.h"
 
 #include "targets/nvvm/ColumnsInPlace.h"
+#include "targets/nvvm/ProductShares.h"
 #include "targets/nvvm/RoleSteps.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -26,7 +27,8 @@ bool isEvent(Operation *op) {
   return useOf(op).first ||
          isa<pipe::AddOutOp, pipe::BarrierOp, pipe::BeginTurnOp, pipe::DotStartOp, pipe::DotWaitOp,
              pipe::DrainOp, pipe::EmptyOutOp, pipe::EndItemsOp, pipe::EndTurnOp, pipe::NextItemOp,
-             pipe::OpenTurnsOp, pipe::WriteOp>(op);
+             pipe::OpenTurnsOp, pipe::WriteOp>(op) ||
+         isVoteOfAll(op);
 }
 
 class Run {

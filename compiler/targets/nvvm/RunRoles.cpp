@@ -273,7 +273,7 @@ LogicalResult Holder::follow(const Event &event) {
         return success();
       })
       .Case([&](pipe::DotWaitOp wait) { return await(wait); })
-      .Case([&](pipe::BarrierOp) {
+      .Case<pipe::BarrierOp, tile::AnyPositiveOp>([&](auto) { // all consumers meet
         for (auto &[stage, exchange] : exchanges) {
           bool isInFlight = llvm::any_of(products, [&, stage = stage](const Product &product) {
             return llvm::any_of(product.reads, [&](auto &read) {

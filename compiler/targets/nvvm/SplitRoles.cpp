@@ -17,7 +17,10 @@
 #include "targets/nvvm/ColumnsInPlace.h"
 #include "targets/nvvm/FragmentOrder.h"
 #include "targets/nvvm/Passes.h"
+#include "targets/nvvm/ProductShares.h"
 #include "targets/nvvm/RoleRegisters.h"
+
+#include "tile/ColumnOps.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/IRMapping.h"
@@ -51,7 +54,9 @@ bool isReadInBetween(tile::LoadOp load) {
 }
 
 /// Whether the producer copies it for the consumers; else they load it themselves.
-bool isBrought(tile::LoadOp load) { return isReadByProduct(load) || isColumnsOfWorkspace(load); }
+bool isBrought(tile::LoadOp load) {
+  return !broughtBy(load) && (isReadByProduct(load) || isColumnsOfWorkspace(load));
+}
 
 enum class RoleKind { Finder, Producer, Consumers };
 
@@ -151,7 +156,8 @@ private:
       if (!isBrought(load))
         return; // the consumers load it themselves
       bool isInLoop = load->getParentOp() != kernel;
-      int64_t stages = stagesOf(load, isInLoop);
+      int64_t stages = stagesOf(load, isInLoop), parts = partsOf(load, schedule->consumers);
+      bool isByRows = isReadByRows(load) && parts == schedule->consumers;
       auto known = lanes.find(load.getView());
       if (known != lanes.end()) {
         auto type = known->second.buffer.getBuffer().getType();
@@ -159,10 +165,9 @@ private:
         if (known->second.inLoop)
           stages = isInLoop ? std::max(stages, channel.getStages()) : channel.getStages();
         known->second.inLoop |= isInLoop;
-        known->second.isByRows &= isReadByRows(load);
+        known->second.isByRows &= isByRows;
         known->second.channel.getChannel().setType(pipe::ChannelType::get(
-            kernel.getContext(), stages, isReadByRows(load) ? channel.getParts() : 1,
-            channel.getWords()));
+            kernel.getContext(), stages, std::min(parts, channel.getParts()), channel.getWords()));
         if (carried.contains(load) != (channel.getWords() > 0))
           fail(load, "of its view's loads some tell consumers of a found block, others do not");
         known->second.buffer.getBuffer().setType(
@@ -176,13 +181,11 @@ private:
                                           /*panels=*/!type.isSingleRow());
       Location loc = load.getLoc();
       auto alloc = pipe::AllocOp::create(builder, loc, buffer, Value(), IntegerAttr());
-      int64_t parts = isReadByRows(load) ? schedule->consumers : 1;
       int64_t words = carried.contains(load) ? 2 : 0;
       auto open = pipe::OpenOp::create(
           builder, loc, pipe::ChannelType::get(kernel.getContext(), stages, parts, words),
           IntegerAttr());
-      lanes.insert(
-          {load.getView(), {alloc, open, unsigned(lanes.size()), isInLoop, isReadByRows(load)}});
+      lanes.insert({load.getView(), {alloc, open, unsigned(lanes.size()), isInLoop, isByRows}});
     });
   }
 
@@ -202,7 +205,7 @@ private:
           auto load = dyn_cast<tile::LoadOp>(user);
           if (isa<arith::MulIOp, tile::BlockOp, tile::CoordinatesOp>(user))
             worklist.push_back(user);
-          else if (!load || !isBrought(load))
+          else if (!load || (!isBrought(load) && !broughtBy(load)))
             isForLoads = false;
           else if (load->getBlock() == found->getBlock() &&
                    (!first || load->isBeforeInBlock(first)))
@@ -473,8 +476,13 @@ private:
   //===--- the consumers ----------------------------------------------------===//
 
   void receiveAll(Block &block, Uses &uses) {
-    for (Operation &op : llvm::make_early_inc_range(block)) {
-      if (auto load = dyn_cast<tile::LoadOp>(op); load && isBrought(load))
+    // Gathered first: with a load goes what takes its first columns.
+    SmallVector<Operation *> ops;
+    for (Operation &op : block)
+      if (auto load = dyn_cast<tile::LoadOp>(op); !load || isBrought(load))
+        ops.push_back(&op);
+    for (Operation *op : ops) {
+      if (auto load = dyn_cast<tile::LoadOp>(op))
         receive(load, uses);
       else if (auto find = dyn_cast<tile::FindBlocksOp>(op))
         receive(find, uses);
@@ -508,7 +516,7 @@ private:
     SmallVector<Operation *> ops;
     block.walk<WalkOrder::PreOrder>([&](Operation *op) {
       if (isa<arith::MulIOp, tile::BlockOp, tile::FoundBlockOp, tile::FindBlocksOp, tile::RaggedOp,
-              tile::PagedOp>(op))
+              tile::PagedOp, tile::FirstColumnsOp>(op))
         ops.push_back(op);
       // The body of a search goes with it.
       return isa<tile::FindBlocksOp>(op) ? WalkResult::skip() : WalkResult::advance();
@@ -533,19 +541,32 @@ private:
                                       type.withEncoding(pipe::SharedAttr::get(kernel.getContext())),
                                       lane.buffer, stage);
     Operation *first = firstUse(load);
+    SmallVector<Value> reads = {tile};
+    for (auto other : llvm::make_early_inc_range(load->getBlock()->getOps<tile::LoadOp>()))
+      if (broughtBy(other) == load) {
+        auto narrower = cast<tile::TileType>(other.getType());
+        reads.push_back(pipe::SlotOp::create(
+            builder, other.getLoc(),
+            narrower.withEncoding(pipe::SharedAttr::get(kernel.getContext())), lane.buffer, stage));
+        other.replaceAllUsesWith(reads.back());
+        other.erase();
+      }
     load.replaceAllUsesWith(tile);
-    Value readUntil = tile;
     if (type.isSingleRow()) { // into registers where it is needed
       builder.setInsertionPoint(first);
       Value columns = pipe::ConvertOp::create(builder, loc, type, tile);
       tile.replaceAllUsesExcept(columns, columns.getDefiningOp());
       if (nvvm::readInPlace(columns))
-        readUntil = columns;
+        reads = {columns};
     }
     // A buffer that is filled once is never overwritten by another block.
     if (items || lane.inLoop || load->getParentOfType<scf::ForOp>() ||
         lane.buffer.getBuffer().getType().getStages() > 1) {
-      builder.setInsertionPointAfter(lastUse(readUntil));
+      Operation *last = lastUse(reads.front());
+      for (Value read : ArrayRef(reads).drop_front())
+        if (Operation *other = lastUse(read); last->isBeforeInBlock(other))
+          last = other;
+      builder.setInsertionPointAfter(last);
       pipe::ReleaseOp::create(builder, loc, lane.channel, use);
     }
     load.erase();
@@ -621,7 +642,9 @@ private:
     for (auto store : llvm::make_early_inc_range(block.getOps<tile::StoreOp>())) {
       auto type = cast<tile::TileType>(store.getTile().getType());
       bool isDense = isa<BlockArgument>(store.getView()); // a copy would reach into other sequences
-      if (type.getRank() != 2 || type.getElementType().getIntOrFloatBitWidth() != 16 || !isDense)
+      bool isCut = nvvm::isCut(type, schedule->warps);
+      if (type.getRank() != 2 || type.getElementType().getIntOrFloatBitWidth() != 16 || !isDense ||
+          isCut)
         continue; // straight from the registers
       OpBuilder builder(store);
       Location loc = store.getLoc();

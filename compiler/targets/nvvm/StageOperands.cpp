@@ -5,6 +5,7 @@
 #include "targets/common/LoadUses.h"
 #include "targets/nvvm/CarriedCounts.h"
 #include "targets/nvvm/Passes.h"
+#include "targets/nvvm/ProductShares.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/ADT/MapVector.h"
@@ -25,7 +26,9 @@ bool needsSharedMemory(OpOperand &operand) {
   auto type = cast<tile::TileType>(operand.get().getType());
   bool isComputed = isa_and_nonnull<pipe::AccumulatorAttr>(type.getEncoding()) &&
                     !operand.get().getDefiningOp<tile::LoadOp>();
-  return isComputed && (operand.getOperandNumber() == 1 || dot.getLeftTransposed());
+  if (!isComputed || operand.getOperandNumber() == 1 || dot.getLeftTransposed())
+    return isComputed;
+  return nvvm::isCut(type, dot->getParentOfType<tile::KernelOp>().getScheduleAttr()->warps);
 }
 
 struct PipeStageOperands : impl::PipeStageOperandsBase<PipeStageOperands> {
@@ -69,12 +72,13 @@ struct PipeStageOperands : impl::PipeStageOperandsBase<PipeStageOperands> {
     tile::ScheduleAttr schedule = getOperation().getScheduleAttr();
     bool hasRoles = schedule->consumers > 0;
     Value source = narrowSource(tile);
-    // A work item begins with the first stage, whatever the one before ended with.
-    int64_t stages = hasRoles && !source && !schedule->persistent &&
-                             first->getParentOfType<scf::ForOp>() &&
-                             first->getBlock() == tile.getParentBlock()
-                         ? 2
-                         : 1;
+    // A work item begins with the first stage, whatever the one before ended with. Beside wide
+    // tiles that are cut there is no room for a second one.
+    int64_t stages =
+        hasRoles && !source && !schedule->persistent && !nvvm::isCut(type, schedule->warps) &&
+                first->getParentOfType<scf::ForOp>() && first->getBlock() == tile.getParentBlock()
+            ? 2
+            : 1;
     Location loc = first->getLoc();
     Value count = stages > 1 ? countUses(first->getParentOfType<scf::ForOp>()) : Value();
     OpBuilder top = OpBuilder::atBlockBegin(&getOperation().getBodyBlock()), builder(first);
@@ -88,7 +92,7 @@ struct PipeStageOperands : impl::PipeStageOperandsBase<PipeStageOperands> {
     Value stage = arith::ConstantIntOp::create(builder, loc, stages > 1 ? stages : 0, 32);
     if (stages > 1)
       stage = arith::RemUIOp::create(builder, loc, count, stage);
-    else if (!source || !standsBesideOthers)
+    else if ((!source || !standsBesideOthers) && !hasVoteBefore(first))
       pipe::BarrierOp::create(builder, loc); // all have read what stood there
     pipe::WriteOp::create(builder, loc, source ? source : tile, buffer, stage);
     builder.setInsertionPoint(first);
@@ -100,6 +104,13 @@ struct PipeStageOperands : impl::PipeStageOperandsBase<PipeStageOperands> {
     if (source && convert->use_empty())
       convert->erase();
     return success();
+  }
+
+  /// Whether all warps meet in front of `op`, in its block, anyway: behind the last iteration's
+  /// products, which each has awaited.
+  static bool hasVoteBefore(Operation *op) {
+    return llvm::any_of(llvm::make_range(op->getBlock()->begin(), op->getIterator()),
+                        [](Operation &each) { return nvvm::isVoteOfAll(&each); });
   }
 
   /// Of a tile that is widened from shared memory, what lies there; else null. What a producer will

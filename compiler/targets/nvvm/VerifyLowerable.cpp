@@ -22,6 +22,28 @@ bool isNarrowFloat(Type type) {
   return type.isF16() || type.isBF16() || isa<Float8E4M3FNType>(type);
 }
 
+/// Whether the warps of the kernel cut the columns of `type`.
+bool isCut(Operation *op, Type type) {
+  tile::ScheduleAttr schedule = op->getParentOfType<tile::KernelOp>().getScheduleAttr();
+  return schedule && nvvm::isCut(cast<tile::TileType>(type), schedule->warps);
+}
+
+LogicalResult refuseCut(Operation *op, Type type, StringRef what) {
+  return op->emitOpError()
+         << "expected a tile with 16 rows for each warp, or a multiple of them, got " << type
+         << ": there are no " << what
+         << " where warps share the rows; choose other blocks or fewer warps";
+}
+
+LogicalResult verify(tile::BernoulliOp op) {
+  return isCut(op, op.getType()) ? refuseCut(op, op.getType(), "random numbers") : success();
+}
+
+LogicalResult verify(tile::AddLinesOp op) {
+  Type type = op.getSource().getType();
+  return isCut(op, type) ? refuseCut(op, type, "sums of lines") : success();
+}
+
 /// What counts work items that come by a channel knows no slots.
 LogicalResult verify(tile::WorkSlotsOp work) {
   tile::ScheduleAttr schedule = work->getParentOfType<tile::KernelOp>().getScheduleAttr();
@@ -33,6 +55,17 @@ LogicalResult verify(tile::WorkSlotsOp work) {
 
 LogicalResult verify(tile::MapOp map) {
   auto type = cast<tile::TileType>(map.getType());
+  if (isCut(map, type)) {
+    for (Value source : map.getSources())
+      if (cast<tile::TileType>(source.getType()).isSingleRow())
+        return refuseCut(map, type, "values of columns beside it");
+    WalkResult found = map.walk([](Operation *op) {
+      return isa<tile::CollectOp, tile::DepositOp, tile::ExactSumOp>(op) ? WalkResult::interrupt()
+                                                                         : WalkResult::advance();
+    });
+    if (found.wasInterrupted())
+      return refuseCut(map, type, "sums of its elements in memory");
+  }
   if (!type.isSingleRow())
     return success();
   return map.emitOpError() << "expected a tile of more than one row, got " << type
@@ -71,7 +104,9 @@ LogicalResult verify(tile::LoadOp load) {
     return load.emitOpError()
            << "expected elements f32, or f16, bf16 or f8E4M3FN of two extents, got " << element;
   tile::ScheduleAttr schedule = load->getParentOfType<tile::KernelOp>().getScheduleAttr();
-  if (schedule && !type.isSingleRow() && type.getExtent(0) % (16 * schedule->warps) != 0)
+  bool hasRowsForAll = !schedule || type.isSingleRow() ||
+                       type.getExtent(0) % (16 * nvvm::rowWarps(type, schedule->warps)) == 0;
+  if (!hasRowsForAll || (schedule && type.getRank() == 2 && nvvm::isCut(type, schedule->warps)))
     return load.emitOpError() << "expected a tile with 16 rows for each of " << schedule->warps
                               << " warps, or a multiple of them, got " << type
                               << "; choose other blocks or fewer warps";
@@ -83,6 +118,8 @@ LogicalResult verify(tile::LoadOp load) {
 
 /// Tiles of 16-bit elements leave through a buffer, others straight from the registers.
 LogicalResult verify(tile::StoreOp store) {
+  if (isCut(store, store.getTile().getType()) && nvvm::isInFragmentOrder(store.getView()))
+    return refuseCut(store, store.getTile().getType(), "workspaces in the order of fragments");
   auto type = cast<tile::TileType>(store.getTile().getType());
   Type element = type.getElementType();
   if (type.getRank() == 1 || element.isF32() || isNarrowFloat(element))
@@ -94,6 +131,10 @@ LogicalResult verify(tile::StoreOp store) {
 /// A row is added from the registers, or as one piece by the copy engine.
 LogicalResult verify(tile::AccumulateOp accumulate) {
   tile::ViewType view = accumulate.getView().getType();
+  tile::ScheduleAttr schedule = accumulate->getParentOfType<tile::KernelOp>().getScheduleAttr();
+  if (isCut(accumulate, accumulate.getTile().getType()) &&
+      (schedule->consumers == 0 || !nvvm::isInFragmentOrder(accumulate.getView())))
+    return refuseCut(accumulate, accumulate.getTile().getType(), "sums in memory");
   std::optional<int64_t> columns = view.getRank() == 4 ? view.getStaticExtent(3) : std::nullopt;
   if (columns && *columns % 8 == 0)
     return success();
@@ -102,20 +143,42 @@ LogicalResult verify(tile::AccumulateOp accumulate) {
                                   << view;
 }
 
-LogicalResult verify(tile::DotOp dot) {
-  tile::ScheduleAttr schedule = dot->getParentOfType<tile::KernelOp>().getScheduleAttr();
-  auto result = cast<tile::TileType>(dot.getType());
-  int64_t parts = schedule ? nvvm::columnParts(result, schedule) : 1;
-  bool hasRowsForAll = !schedule || result.getExtent(0) % (16 * schedule->warps / parts) == 0;
-  if (!hasRowsForAll || (parts > 1 && !nvvm::canCutColumns(dot, parts)))
-    return dot.emitOpError() << "expected a result with 16 rows for each of " << schedule->warps
-                             << " warps, or a multiple of them, got " << result
-                             << "; choose other blocks or fewer warps";
+LogicalResult verifyElements(tile::DotOp dot) {
   Type element = cast<tile::TileType>(dot.getA().getType()).getElementType();
   if (element.isF16() || element.isBF16())
     return success();
   return dot.emitOpError() << "expected operands f16 or bf16, got " << element
                            << "; convert them with tile.convert";
+}
+
+LogicalResult verify(tile::DotOp dot) {
+  tile::ScheduleAttr schedule = dot->getParentOfType<tile::KernelOp>().getScheduleAttr();
+  auto result = cast<tile::TileType>(dot.getType());
+  if (!schedule)
+    return verifyElements(dot);
+  int64_t own = nvvm::rowWarps(result, schedule->warps), parts = schedule->warps / own;
+  bool hasRowsForAll = result.getExtent(0) % (16 * own) == 0;
+  if (!hasRowsForAll || (schedule->consumers > 0 && own % 4 != 0))
+    return dot.emitOpError() << "expected a result with 16 rows for each of " << schedule->warps
+                             << " warps, or a multiple of them, got " << result
+                             << "; choose other blocks or fewer warps";
+  // Of a cut product: rows of the right operand in whole swizzles, or whole panels of 64 columns.
+  int64_t step = dot.getTransposed() ? 16 : 64;
+  bool isLeftWhole = !dot.getLeftTransposed() || schedule->consumers > 0;
+  // And what is computed of its left operand fills a panel, or whole ones.
+  auto left = cast<tile::TileType>(dot.getA().getType());
+  bool isLoaded = dot.getA().getDefiningOp<tile::LoadOp>() ||
+                  isa_and_nonnull<pipe::SharedAttr>(left.getEncoding());
+  if (isCut(dot, left) && !isLoaded)
+    isLeftWhole &= left.getExtent(1) <= 64 || left.getExtent(1) % (64 * parts) == 0;
+  if (parts > 1 && (!isLeftWhole || result.getExtent(1) % (step * parts) != 0))
+    return dot.emitOpError() << "expected a result with 16 rows for each of " << schedule->warps
+                             << " warps, or one whose columns are cut in " << parts
+                             << " parts of a multiple of " << step
+                             << ", with a left operand that is not transposed and has 64 columns "
+                                "or a multiple of 64 for each part, got "
+                             << left << " for " << result << "; choose other blocks or fewer warps";
+  return verifyElements(dot);
 }
 
 } // namespace
@@ -124,8 +187,9 @@ LogicalResult verifyLowerable(tile::KernelOp kernel) {
   WalkResult result = kernel.walk([](Operation *op) {
     LogicalResult verified =
         llvm::TypeSwitch<Operation *, LogicalResult>(op)
-            .Case<tile::AccumulateOp, tile::DotOp, tile::LoadOp, tile::MapOp, tile::StoreOp,
-                  tile::WorkSlotsOp>([](auto each) { return verify(each); })
+            .Case<tile::AccumulateOp, tile::AddLinesOp, tile::BernoulliOp, tile::DotOp,
+                  tile::LoadOp, tile::MapOp, tile::StoreOp, tile::WorkSlotsOp>(
+                [](auto each) { return verify(each); })
             .Default([](Operation *) { return success(); });
     return failed(verified) ? WalkResult::interrupt() : WalkResult::advance();
   });

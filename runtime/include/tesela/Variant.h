@@ -38,7 +38,8 @@ struct KernelOptions {
   std::string variantText;                   ///< one `attention name(...) { ... }`
   std::string variantFile = "variant";       ///< its name in diagnostics
   ElementType inputType = ElementType::bf16; ///< q, k, v, o: bf16, f16, f32 (host only)
-  int headDimQk = 128;                       ///< a multiple of 8 up to 256; so is headDimV
+  /// Multiples of 8 up to 256; of forward attention up to 576 and 512.
+  int headDimQk = 128;
   int headDimV = 128;
   /// How many keys launches tend to have, 0 where that is not known or they are many. A kernel is
   /// right for every length; the schedule is chosen for this one, by powers of two.

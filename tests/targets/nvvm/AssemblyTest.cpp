@@ -90,6 +90,19 @@ TEST_P(Assembly, TakesEveryVariant) {
       }
 }
 
+TEST_P(Assembly, TakesALatentCache) {
+  if (!hasPtxas())
+    GTEST_SKIP() << noPtxas;
+  KernelSpecification specification =
+      specificationOf("attention causal() { mask = q >= k }", 576, ElementType::bf16, GetParam());
+  specification.headDimV = 512;
+  specification.expectedQueries = 1;
+  specification.bindings = {"keys=paged", "page=64", "positions=end", "values=keys"};
+  Assembled assembled = assemble(compiled(specification).code);
+  EXPECT_TRUE(assembled.isClean()) << assembled.log;
+  EXPECT_EQ(spilledBytes(assembled.log), 0) << assembled.log;
+}
+
 INSTANTIATE_TEST_SUITE_P(All, Assembly, testing::Values(80, 86, 89, 90, 120),
                          [](const auto &info) { return "sm_" + std::to_string(info.param); });
 

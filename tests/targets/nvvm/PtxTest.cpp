@@ -235,7 +235,7 @@ TEST(PtxWithRoles, OverlapsProductsAndTakesWorkItems) {
     EXPECT_EQ(occurrences(artifact.code, "wgmma.wait_group.sync.aligned 1;"), 2);
     EXPECT_EQ(occurrences(artifact.code, "wgmma.wait_group.sync.aligned 0;"), 5);
     // Whether the reference holds is asked of a warpgroup, once a block.
-    EXPECT_EQ(opcodes.count("barrier.cta.red.or.pred"), 1);
+    EXPECT_EQ(opcodes.count("bar.red.or.pred"), 1);
     EXPECT_EQ(opcodes.count("vote"), 0);
     // Q in two parts and K of the first item and of the next ones, K and V of the loop, the last V.
     EXPECT_EQ(opcodes.count("cp.async.bulk.tensor.4d.shared::cluster.global"), 9 * headDim / 64);
@@ -628,7 +628,7 @@ TEST(Ptx, RegistersOfRolesAreEstimatedExactly) {
       Schedule schedule;
       ASSERT_TRUE(overrideSchedule(schedule, artifact.schedule).ok());
       EXPECT_EQ(countedRegisters(specification),
-                heldRegisters(schedule.blockN, headDim, schedule.overlap))
+                heldRegisters(schedule.blockN, specification, schedule.overlap))
           << "D " << headDim << ", " << artifact.schedule;
     }
 }
@@ -715,14 +715,54 @@ INSTANTIATE_TEST_SUITE_P(All, PtxChip, testing::Values(80, 86, 87, 89, 90, 100, 
                          [](const auto &info) { return "sm_" + std::to_string(info.param); });
 
 TEST(Ptx, AHeadDimensionThatIsNotSupportedIsAnErrorWithThoseThatAre) {
-  for (auto [headDim, sm] : {std::pair(4, 90), {100, 90}, {264, 80}, {0, 100}}) {
+  for (auto [headDim, sm] : {std::pair(4, 90), {100, 90}, {584, 80}, {0, 100}}) {
     Result<Artifact> artifact = compile(specificationOf(causal, headDim, ElementType::bf16, sm));
     ASSERT_FALSE(artifact.ok()) << headDim << ", sm_" << sm;
     EXPECT_EQ(artifact.error().code(), Code::unsupported);
     EXPECT_EQ(artifact.error().message(),
               "a head dimension of " + std::to_string(headDim) +
-                  " is not supported: it is a multiple of 8 up to 256; pad the tensors with zeros "
+                  " is not supported: it is a multiple of 8 up to 576; pad the tensors with zeros "
                   "to the next of these");
+  }
+  KernelSpecification backward = specificationOf(causal, 264, ElementType::bf16, 90);
+  backward.algorithm = backwardAlgorithm;
+  EXPECT_EQ(compile(backward).error().message(),
+            "a head dimension of 264 is not supported: it is a multiple of 8 up to 256; forward "
+            "attention alone takes wider heads");
+  KernelSpecification dropped = specificationOf(causal, 512, ElementType::bf16, 90);
+  dropped.dropout = true;
+  EXPECT_EQ(compile(dropped).error().message(),
+            "dropout is not supported with head dimensions of 512 and 512: these go up to 256 with "
+            "it; leave it out, or take narrower heads");
+}
+
+/// Multi-head latent attention: 576 columns, of which the first 512 are the values.
+KernelSpecification latent(int sm, const std::string &algorithm) {
+  KernelSpecification specification = specificationOf(causal, 576, ElementType::bf16, sm);
+  specification.headDimV = 512;
+  specification.algorithm = algorithm;
+  specification.expectedQueries = 1;
+  specification.bindings = {"keys=paged", "page=64", "positions=end", "values=keys"};
+  if (algorithm == partsAlgorithm)
+    specification.bindings.push_back("workers=264");
+  return specification;
+}
+
+TEST_P(PtxChip, TakesValuesThatAreTheFirstColumnsOfTheKeys) {
+  int sm = GetParam();
+  for (const char *algorithm : {forwardAlgorithm, partsAlgorithm}) {
+    KernelSpecification specification = latent(sm, algorithm);
+    Artifact artifact = compiled(specification);
+    SCOPED_TRACE(testing::Message() << algorithm << ", " << artifact.schedule);
+    EXPECT_LE(artifact.launches.front().sharedBytes, chipFacts(sm)->blockShared);
+    for (const TensorArgument &tensor : artifact.tensors)
+      EXPECT_NE(tensor.name, "v");
+    Schedule schedule;
+    ASSERT_TRUE(overrideSchedule(schedule, artifact.schedule).ok());
+    EXPECT_GE(sharedBytes(schedule, specification), artifact.launches.front().sharedBytes);
+    // Each warpgroup has 32 of 64 keys, and half of the output's columns.
+    for (const char *product : {"m64n32k16", "m64n256k16"})
+      EXPECT_EQ(artifact.code.find(product) != std::string::npos, sm == 90) << product;
   }
 }
 

@@ -20,7 +20,7 @@ from ptx_emulator import Emulator, from_bf16, to_bf16
 
 TESELA = ""
 BASE = 1 << 20
-H, HKV, DIM = 4, 2, 64
+H, HKV, DIM, DIM_V = 4, 2, 64, 64
 MOST_QUERIES, MOST_KEYS = 80, 1200
 LEAST, MOST = -(2**31), 2**31 - 1
 NAN = np.float32(np.nan)
@@ -33,7 +33,7 @@ def emit(text, stage, algorithm, bindings, schedule):
         with open(path, "w", encoding="utf-8") as file:
             file.write(text)
         command = [TESELA, "compile", path, "--target", "sm_80", "--emit", stage]
-        command += ["--head-dim", str(DIM), "--algorithm", algorithm]
+        command += ["--head-dim", str(DIM), "--head-dim-v", str(DIM_V), "--algorithm", algorithm]
         command += ["--schedule", schedule] if schedule else []
         for binding in bindings:
             command += ["--bind", binding]
@@ -125,12 +125,12 @@ class Launch:
 
 
 def expected(sequence, q, k, v, keeps):
-    """O and LSE of a sequence, [H, queries, DIM] and [H, queries]."""
+    """O and LSE of a sequence, [H, queries, DIM_V] and [H, queries]."""
     places = [sequence.key(j) for j in range(sequence.keys)]
-    o, lse = np.zeros((H, sequence.queries, DIM)), np.full((H, sequence.queries), -np.inf)
+    o, lse = np.zeros((H, sequence.queries, DIM_V)), np.full((H, sequence.queries), -np.inf)
     for h in range(H):
         keys = np.array([k[b, h // (H // HKV), row] for b, row in places]).reshape(-1, DIM)
-        values = np.array([v[b, h // (H // HKV), row] for b, row in places]).reshape(-1, DIM)
+        values = np.array([v[b, h // (H // HKV), row] for b, row in places]).reshape(-1, DIM_V)
         for i in range(sequence.queries):
             b, row = sequence.query(i)
             kept = np.array([keeps(sequence.offset + i, j) for j in range(sequence.keys)], bool)
@@ -157,7 +157,7 @@ def workspaces(batch, bindings, block_m, heads):
     workers = int(bindings[0][8:])
     shape = (batch + -(-workers // (blocks * packs)), H, MOST_QUERIES)
     return {
-        "o_parts": np.full((*shape, DIM), NAN),
+        "o_parts": np.full((*shape, DIM_V), NAN),
         "lse_parts": np.full(shape, NAN),
         "dealt": np.full((batch, 2, 128), -(2**31), np.int32),
     }

@@ -281,7 +281,14 @@ class Emulator:
     # ---- warps ----
 
     def do_bar(self, i):
-        self.whole_warps()  # bar.warp.sync
+        if "red" not in i.parts:
+            return self.whole_warps()  # bar.warp.sync
+        # bar.red.or: a vote of the thread block.
+        truths = self.spread(self.value(i.operands[3], "pred")).reshape(self.blocks, -1)
+        present = self.active.reshape(self.blocks, -1)
+        if not (present.all(axis=1) | ~present.any(axis=1)).all():
+            raise RuntimeError("threads of a block are missing")
+        self.put(i.operands[0], np.repeat(truths.any(axis=1), self.threads))
 
     def do_shfl(self, i):
         self.whole_warps()

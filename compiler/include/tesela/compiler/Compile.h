@@ -35,10 +35,11 @@ inline constexpr const char *fusedBackwardAlgorithm = "backward_fused";
 inline constexpr const char *fastBackwardAlgorithm = "backward_fast";
 
 /// The bindings that every template has: where its sequences lie, at which positions, whether keys
-/// and values have 8 bits, and whether all sequences begin with the same keys. With keys=paged also
-/// page.
-inline constexpr std::array<std::string_view, 6> placeBindings = {"queries", "keys",   "positions",
-                                                                  "cache",   "scales", "prefix"};
+/// The bindings that every template has: where its sequences lie, at which positions, whether keys
+/// and values have 8 bits, whether all sequences begin with the same keys, and whether values are of
+/// the keys' tensor. With keys=paged also page.
+inline constexpr std::array<std::string_view, 7> placeBindings = {
+    "queries", "keys", "positions", "cache", "scales", "prefix", "values"};
 
 /// Everything a kernel is compiled for. What is not here (batch, heads, lengths,
 /// strides, scale, scalars, captures) is an argument of the launch.
@@ -51,13 +52,15 @@ struct KernelSpecification {
   /// lie, whatever the template: queries=ragged, keys=ragged or keys=paged with page=N,
   /// positions=end or positions=given (tile-place-views). Keys and values of 8 bits: cache=e4m3,
   /// with scales=head or scales=page (tile-narrow-keys). A prefix that all sequences share:
-  /// prefix=shared (tile-share-prefix).
+  /// prefix=shared (tile-share-prefix). Values that are the first columns of the keys, and no tensor
+  /// of their own: values=keys (tile-values-of-keys).
   std::vector<std::string> bindings;
   /// One `attention name(...) { ... }`; may be empty where the template has no score and no mask.
   std::string variantText;
   std::string variantFile = "variant";       ///< its name in diagnostics
   ElementType inputType = ElementType::bf16; ///< `input`: f32 (host only), f16, bf16
-  int headDimQk = 128;                       ///< a multiple of 8 up to 256; so is headDimV
+  /// Multiples of 8 up to 256; of forward attention up to 576 and 512.
+  int headDimQk = 128;
   int headDimV = 128;
   Target target;
   /// How many keys launches tend to have; 0: many. A kernel is right for every length: only the

@@ -42,7 +42,8 @@ typedef struct tesela_kernel_options {
   const char *variant;      /* the text, `attention name(...) { ... }`; NULL: see `algorithm` */
   const char *variant_file; /* its name in messages; NULL: "variant" */
   tesela_type input_type;   /* of q, k, v and o: bf16, f16, or f32 (host only) */
-  int head_dim_qk; /* a multiple of 8 up to 256, as head_dim_v; 0: the algorithm has none */
+  /* Multiples of 8 up to 256; of forward attention up to 576 and 512. 0: the algorithm has none. */
+  int head_dim_qk;
   int head_dim_v;
   const char *schedule; /* NULL: chosen by the library */
   /* How many keys launches tend to have; 0: not known, or many. A kernel is right for every length.
