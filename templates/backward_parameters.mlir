@@ -75,6 +75,10 @@ tile.kernel @parameter_pairs<block_m, block_n, d_qk, d_v, padded_qk, padded_v, i
   %has_some = arith.cmpi eq, %later, %none : i32
   %count = arith.select %has_some, %pairs, %none : i32
   %S0 = tile.constant 0.0 : !tile.tile<[block_m, block_n], f32>
+  %query_count = tile.extent "Sq"
+  %rows = tile.number block_m
+  %end = arith.addi %first, %rows : i32
+  %reaches_beyond = arith.cmpi sgt, %end, %query_count : i32
 
   scf.for %i = %none to %count step %one : i32 {
     %next_batch = arith.divui %i, %heads : i32
@@ -84,35 +88,74 @@ tile.kernel @parameter_pairs<block_m, block_n, d_qk, d_v, padded_qk, padded_v, i
     %queries = tile.block %first batch %batch head %head of %own : !tile.block<query, block_m> -> !tile.block<query, block_m>
     %Q = tile.load %q[%queries] : !tile.view<[B, H, Sq, d_qk], input>[!tile.block<query, block_m>] -> !tile.tile<[block_m, padded_qk], input>
     %dO = tile.load %do[%queries] : !tile.view<[B, H, Sq, d_v], input>[!tile.block<query, block_m>] -> !tile.tile<[block_m, padded_v], input>
-    %L = tile.load %lse[%queries] : !tile.view<[B, H, Sq], f32, contiguous>[!tile.block<query, block_m>] -> !tile.tile<[block_m], f32>
+    %Ln = tile.load %lse[%queries] : !tile.view<[B, H, Sq], f32, contiguous>[!tile.block<query, block_m>] -> !tile.tile<[block_m], f32>
     %D = tile.load %delta[%queries] : !tile.view<[B, H, Sq], f32, contiguous>[!tile.block<query, block_m>] -> !tile.tile<[block_m], f32>
+    // P = exp2(S · log2(e) + L): 0 in a row without keys.
+    %L = tile.map %Ln : (!tile.tile<[block_m], f32>) -> !tile.tile<[block_m], f32> {
+    ^body(%l: f32, %row: i32, %column: i32):
+      %lowest = arith.constant 0xFF800000 : f32
+      %less_log2e = arith.constant -1.44269504 : f32
+      %is_empty = arith.cmpf oeq, %l, %lowest : f32
+      %scaled = arith.mulf %l, %less_log2e : f32
+      %l2 = arith.select %is_empty, %lowest, %scaled : f32
+      tile.yield %l2 : f32
+    }
     tile.blocks %keys, %partial of %queries : !tile.block<query, block_m> -> !tile.block<key, block_n> {
       %K = tile.load %k[%keys] : !tile.view<[B, Hkv, Sk, d_qk], input>[!tile.block<key, block_n>] -> !tile.tile<[block_n, padded_qk], input>
       %V = tile.load %v[%keys] : !tile.view<[B, Hkv, Sk, d_v], input>[!tile.block<key, block_n>] -> !tile.tile<[block_n, padded_v], input>
+      // In other blocks each pair exists.
+      %has_others = arith.ori %partial, %reaches_beyond : i1
       %QK = tile.dot %Q, %K transposed plus %S0 : (!tile.tile<[block_m, padded_qk], input>, !tile.tile<[block_n, padded_qk], input>, !tile.tile<[block_m, block_n], f32>) -> !tile.tile<[block_m, block_n], f32>
       %T = tile.score %QK scaled by %scale at %queries, %keys : !tile.tile<[block_m, block_n], f32>, !tile.block<query, block_m>, !tile.block<key, block_n>
       %S = tile.mask %T if %partial at %queries, %keys : !tile.tile<[block_m, block_n], f32>, !tile.block<query, block_m>, !tile.block<key, block_n>
-      %P = tile.map %S, %L : (!tile.tile<[block_m, block_n], f32>, !tile.tile<[block_m], f32>) -> !tile.tile<[block_m, block_n], f32> {
-      ^body(%s: f32, %l: f32, %row: i32, %column: i32):
-        %lowest = arith.constant 0xFF800000 : f32
-        %masked = arith.cmpf oeq, %s, %lowest : f32
-        %less = arith.subf %s, %l : f32
-        %power = math.exp %less : f32
-        %zero = arith.constant 0.0 : f32
-        %p = arith.select %masked, %zero, %power : f32
-        tile.yield %p : f32
+      %P = scf.if %has_others -> (!tile.tile<[block_m, block_n], f32>) {
+        %kept = tile.map %S, %L : (!tile.tile<[block_m, block_n], f32>, !tile.tile<[block_m], f32>) -> !tile.tile<[block_m, block_n], f32> {
+        ^body(%s: f32, %l: f32, %row: i32, %column: i32):
+          %log2e = arith.constant 1.44269504 : f32
+          %exponent = math.fma %s, %log2e, %l : f32
+          %power = math.exp2 %exponent : f32
+          %lowest = arith.constant 0xFF800000 : f32
+          %masked = arith.cmpf oeq, %s, %lowest : f32
+          %zero = arith.constant 0.0 : f32
+          %p = arith.select %masked, %zero, %power : f32
+          tile.yield %p : f32
+        }
+        scf.yield %kept : !tile.tile<[block_m, block_n], f32>
+      } else {
+        %all = tile.map %S, %L : (!tile.tile<[block_m, block_n], f32>, !tile.tile<[block_m], f32>) -> !tile.tile<[block_m, block_n], f32> {
+        ^body(%s: f32, %l: f32, %row: i32, %column: i32):
+          %log2e = arith.constant 1.44269504 : f32
+          %exponent = math.fma %s, %log2e, %l : f32
+          %power = math.exp2 %exponent : f32
+          tile.yield %power : f32
+        }
+        scf.yield %all : !tile.tile<[block_m, block_n], f32>
       }
       %dP = tile.dot %dO, %V transposed plus %S0 : (!tile.tile<[block_m, padded_v], input>, !tile.tile<[block_n, padded_v], input>, !tile.tile<[block_m, block_n], f32>) -> !tile.tile<[block_m, block_n], f32>
       %dPd = tile.dropout %dP at %queries, %keys : !tile.tile<[block_m, block_n], f32>, !tile.block<query, block_m>, !tile.block<key, block_n>
       %dPs = tile.dropout_scale %dPd : !tile.tile<[block_m, block_n], f32>
-      %dS = tile.map %P, %dPs, %D : (!tile.tile<[block_m, block_n], f32>, !tile.tile<[block_m, block_n], f32>, !tile.tile<[block_m], f32>) -> !tile.tile<[block_m, block_n], f32> {
-      ^body(%p: f32, %dp: f32, %d: f32, %row: i32, %column: i32):
-        %less = arith.subf %dp, %d : f32
-        %product = arith.mulf %p, %less : f32
-        %zero = arith.constant 0.0 : f32
-        %masked = arith.cmpf oeq, %p, %zero : f32
-        %ds = arith.select %masked, %zero, %product : f32
-        tile.yield %ds : f32
+      %dS = scf.if %has_others -> (!tile.tile<[block_m, block_n], f32>) {
+        %kept = tile.map %P, %dPs, %D : (!tile.tile<[block_m, block_n], f32>, !tile.tile<[block_m, block_n], f32>, !tile.tile<[block_m], f32>) -> !tile.tile<[block_m, block_n], f32> {
+        ^body(%p: f32, %dp: f32, %d: f32, %row: i32, %column: i32):
+          %less = arith.subf %dp, %d : f32
+          %product = arith.mulf %p, %less : f32
+          %zero = arith.constant 0.0 : f32
+          %query = arith.addi %first, %row : i32
+          %exists = arith.cmpi slt, %query, %query_count : i32
+          %has_share = arith.cmpf une, %p, %zero : f32
+          %counts = arith.andi %has_share, %exists : i1
+          %ds = arith.select %counts, %product, %zero : f32
+          tile.yield %ds : f32
+        }
+        scf.yield %kept : !tile.tile<[block_m, block_n], f32>
+      } else {
+        %all = tile.map %P, %dPs, %D : (!tile.tile<[block_m, block_n], f32>, !tile.tile<[block_m, block_n], f32>, !tile.tile<[block_m], f32>) -> !tile.tile<[block_m, block_n], f32> {
+        ^body(%p: f32, %dp: f32, %d: f32, %row: i32, %column: i32):
+          %less = arith.subf %dp, %d : f32
+          %product = arith.mulf %p, %less : f32
+          tile.yield %product : f32
+        }
+        scf.yield %all : !tile.tile<[block_m, block_n], f32>
       }
       tile.score_partials %dS of %QK scaled by %scale at %queries, %keys : !tile.tile<[block_m, block_n], f32>, !tile.block<query, block_m>, !tile.block<key, block_n>
     }

@@ -25,8 +25,7 @@ static bool isOpen(const KernelSpecification &specification, const char *choice)
 }
 
 /// `specification` with two consumers, where it asks for gradients on a chip with warpgroup
-/// products and leaves the consumers open, or says how many. Gradients of parameters run by
-/// mma.sync.
+/// products and leaves the consumers open, or says how many.
 static std::vector<Attempt> withRoles(const KernelSpecification &specification) {
   Schedule wanted; // where the schedule leaves it open
   wanted.consumers = 2;
@@ -35,8 +34,8 @@ static std::vector<Attempt> withRoles(const KernelSpecification &specification) 
   Result<Template> source = findTemplate(specification.algorithm);
   auto has = [&](llvm::StringRef op) { return llvm::StringRef(source->text).contains(op); };
   if (!facts || facts->acceleratedPtx == 0 || !source ||
-      !has(tile::ScoreGradientOp::getOperationName()) ||
-      has(tile::ScorePartialsOp::getOperationName()) ||
+      !(has(tile::ScoreGradientOp::getOperationName()) ||
+        has(tile::ScorePartialsOp::getOperationName())) ||
       !overrideSchedule(wanted, specification.schedule) || wanted.consumers == 0)
     return {};
   // A consumer computes 64 rows of dQ, or 64 of its columns (ProductShares.h): narrow heads need
@@ -46,6 +45,15 @@ static std::vector<Attempt> withRoles(const KernelSpecification &specification) 
     return {withSchedule(specification, specification.headDimQk <= 64
                                             ? "consumers = 2, block_n = 128"
                                             : "consumers = 2")};
+  if (has(tile::ScorePartialsOp::getOperationName())) {
+    // Two products a pair, and nothing but sums between one iteration and the next.
+    const char *wide = "consumers = 2, block_n = 128", *usual = "consumers = 2",
+               *narrow = "consumers = 2, block_n = 32";
+    return {withSchedule(specification, wide, /*mustOverlap=*/true),
+            withSchedule(specification, usual, /*mustOverlap=*/true),
+            withSchedule(specification, narrow, /*mustOverlap=*/true),
+            withSchedule(specification, usual)};
+  }
   const char *roles = "consumers = 2", *split = "consumers = 2, split_outputs = true",
              *late = "consumers = 2, split_outputs = true, late_stages = 1",
              *narrow = "consumers = 2, split_outputs = true, block_n = 32";

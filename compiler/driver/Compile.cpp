@@ -480,11 +480,6 @@ Result<OwningOpRef<ModuleOp>> Compilation::parseTemplate(const std::string &name
 Status Compilation::findGradients() {
   if (!sumsGradients(kernels()))
     return Status::success();
-  if (schedule.consumers > 0)
-    return Error(Code::unsupported,
-                 fmt::format("the template '{}' runs by mma.sync, and the schedule has consumers = "
-                             "{}: leave them out",
-                             specification.algorithm, schedule.consumers));
   Result<std::vector<ParameterGradient>> asked =
       askedGradients(specification, *module->getOps<attn::VariantOp>().begin(), variant.parameters);
   if (!asked)

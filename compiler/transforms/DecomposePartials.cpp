@@ -4,11 +4,14 @@
 //===----------------------------------------------------------------------===//
 #include "transforms/DecomposePartials.h"
 
+#include "analysis/DiagonalSteps.h"
 #include "analysis/FollowsFrom.h"
+#include "transforms/ScoreTranslation.h"
 #include "transforms/TileEmitter.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/IRMapping.h"
+#include "mlir/IR/Matchers.h"
 #include "mlir/IR/PatternMatch.h"
 
 using namespace mlir;
@@ -53,6 +56,8 @@ Value copied(Value value, Block &hook, OpBuilder &builder, IRMapping &mapping) {
 /// What a pair gives. One that is masked, or has no share in the softmax, gives nothing, whatever
 /// its derivative is.
 Value shareOf(TileEmitter::Scalars at, Value gradient, Value derivative) {
+  if (matchPattern(derivative, m_OneFloat()))
+    return gradient;
   return at.select(at.equal(gradient, at.zero()), at.zero(), at.multiply(gradient, derivative));
 }
 
@@ -104,48 +109,6 @@ struct Rows {
   }
 };
 
-/// By how much the i32 of a hook change from a pair (q, k) to (q + 1, k + 1).
-class DiagonalSteps {
-public:
-  explicit DiagonalSteps(Block &hook) : hook(hook) {
-    for (BlockArgument argument : hook.getArguments().drop_front())
-      steps[argument] = argument.getArgNumber() >= 4;
-    steps[hook.getArgument(0)] = std::nullopt;
-  }
-
-  /// 0 also of another type that does not change; nothing where it is not known.
-  std::optional<uint32_t> of(Value value) {
-    if (value.getParentBlock() != &hook)
-      return 0;
-    auto known = steps.find(value);
-    if (known != steps.end())
-      return known->second;
-    std::optional<uint32_t> step = find(value.getDefiningOp());
-    return steps[value] = step;
-  }
-
-private:
-  std::optional<uint32_t> find(Operation *op) {
-    if (llvm::all_of(valuesUsedBy(*op), [&](Value used) { return of(used) == 0u; }))
-      return 0;
-    bool compares = isa<arith::CmpIOp>(op);
-    if (!isa<arith::AddIOp, arith::SubIOp>(op) && !compares)
-      return std::nullopt;
-    Value a = op->getOperand(0), b = op->getOperand(1);
-    std::optional<uint32_t> stepOfA = of(a), stepOfB = of(b);
-    if (!stepOfA || !stepOfB)
-      return std::nullopt;
-    if (compares) { // two positions, which do not wrap
-      bool arePositions = isa<BlockArgument>(a) && isa<BlockArgument>(b);
-      return arePositions && *stepOfA == *stepOfB ? std::optional<uint32_t>(0) : std::nullopt;
-    }
-    return isa<arith::AddIOp>(op) ? *stepOfA + *stepOfB : *stepOfA - *stepOfB; // as i32 wraps
-  }
-
-  Block &hook;
-  llvm::DenseMap<Value, std::optional<uint32_t>> steps;
-};
-
 class ScorePartials {
 public:
   explicit ScorePartials(tile::ScorePartialsOp op)
@@ -155,6 +118,10 @@ public:
   void run() {
     SmallVector<Operation *> ofPairs;
     DiagonalSteps steps(hook);
+    for (BlockArgument same : hook.getArguments().slice(1, 3))
+      steps.set(same, 0);
+    steps.setPosition(hook.getArgument(query));
+    steps.setPosition(hook.getArgument(key));
     for (Operation *addition : additionsOf(hook)) {
       auto collect = dyn_cast<tile::CollectOp>(addition);
       if (!collect || followsFrom(collect, score))
@@ -185,36 +152,85 @@ private:
     });
   }
 
-  /// The gradient of a pair's score, and the arguments of the hook in `mapping`.
-  Value enter(TileEmitter::Scalars at, ValueRange elements, Value row, Value column,
-              IRMapping &mapping) {
+  /// The arguments of the hook for an element, in `mapping`. `product`: of q and k; null where no
+  /// addition needs the score.
+  void enter(TileEmitter::Scalars at, Value product, Value row, Value column, IRMapping &mapping) {
     Value query = rows.position(at, row),
           key = arith::AddIOp::create(at.builder, at.loc, keys.getFirst(), column);
-    mapping.map(hook.getArguments(),
-                ValueRange{at.multiply(op.getScale(), elements[1]), rows.place.getBatch(),
-                           rows.place.getHead(), rows.place.getKvHead(), query, key});
-    return rows.existing(at, elements[0], query);
+    if (product)
+      mapping.map(hook.getArgument(score), at.multiply(op.getScale(), product));
+    mapping.map(hook.getArguments().drop_front(),
+                ValueRange{rows.place.getBatch(), rows.place.getHead(), rows.place.getKvHead(),
+                           query, key});
+  }
+
+  /// Whether an op that adds, or what it adds, follows from the score.
+  bool needsScore(Operation *addition) {
+    return llvm::any_of(valuesUsedBy(*addition), [&](Value used) { return needsScore(used); });
+  }
+  bool needsScore(Value value) {
+    return tesela::followsFrom(value, [&](Value each) { return each == hook.getArgument(score); });
+  }
+
+  /// The tiles that a map of elements reads.
+  SmallVector<Value> sources(bool withScore) {
+    SmallVector<Value> tiles = {op.getGradient()};
+    if (withScore)
+      tiles.push_back(op.getSource());
+    return tiles;
   }
 
   void addByPair(ArrayRef<Operation *> additions) {
+    bool withScore =
+        llvm::any_of(additions, [&](Operation *addition) { return needsScore(addition); });
     perform(emit,
-            emit.map(op.getGradient().getType(), {op.getGradient(), op.getSource()},
+            emit.map(op.getGradient().getType(), sources(withScore),
                      [&](TileEmitter::Scalars at, ValueRange elements, Value row, Value column) {
                        IRMapping mapping;
-                       Value gradient = enter(at, elements, row, column, mapping);
-                       return copiedAdditions(additions, hook, at, gradient, mapping);
+                       enter(at, withScore ? elements[1] : Value(), row, column, mapping);
+                       return copiedAdditions(additions, hook, at, elements[0], mapping);
                      }));
   }
 
   /// What each pair adds.
   Value shares(tile::CollectOp collect) {
-    return emit.map(op.getGradient().getType(), {op.getGradient(), op.getSource()},
+    Value value = collect.getValue();
+    if (matchPattern(value, m_OneFloat()))
+      return op.getGradient();
+    bool withScore = needsScore(value);
+    return emit.map(op.getGradient().getType(), sources(withScore),
                     [&](TileEmitter::Scalars at, ValueRange elements, Value row, Value column) {
-                      IRMapping mapping;
-                      Value gradient = enter(at, elements, row, column, mapping);
-                      Value derivative = copied(collect.getValue(), hook, at.builder, mapping);
-                      return shareOf(at, gradient, derivative);
+                      Value derivative =
+                          derivativeOf(value, at, withScore ? elements[1] : Value(), row, column);
+                      bool isFinite = isSurelyFinite(*at.builder.getInsertionBlock());
+                      return isFinite ? at.multiply(elements[0], derivative)
+                                      : shareOf(at, elements[0], derivative);
                     });
+  }
+
+  /// `value` of the hook for an element, in the normal form that the score has.
+  Value derivativeOf(Value value, TileEmitter::Scalars at, Value product, Value row, Value column) {
+    OpBuilder uniforms(at.builder.getInsertionBlock()->getParentOp());
+    ScoreTranslation translation(&hook, op->hasAttr(exactPartialsAttr), uniforms, at.builder,
+                                 product, row, column);
+    if (product)
+      translation.setLinear(hook.getArgument(score), Linear{{{op.getScale(), product}}, Value()});
+    for (auto [argument, known] :
+         llvm::zip(hook.getArguments().slice(1, 3),
+                   ValueRange{rows.place.getBatch(), rows.place.getHead(), rows.place.getKvHead()}))
+      translation.setUniform(argument, known);
+    translation.setIndex(hook.getArgument(query), Position(rows.place.getFirst(), {1, 0}));
+    translation.setIndex(hook.getArgument(key), Position(keys.getFirst(), {0, 1}));
+    llvm::DenseSet<Operation *> needed;
+    SmallVector<Value> worklist = {value};
+    while (!worklist.empty())
+      if (Operation *each = worklist.pop_back_val().getDefiningOp();
+          each && each->getBlock() == &hook && needed.insert(each).second)
+        llvm::append_range(worklist, valuesUsedBy(*each));
+    for (Operation &each : hook)
+      if (needed.contains(&each))
+        translation.translate(each);
+    return translation.element(translation.linear(value));
   }
 
   void addByLine(tile::CollectOp collect, StringRef lines) {
@@ -281,8 +297,7 @@ private:
                      for (Value index : collect.getIndices())
                        indices.push_back(copied(index, hook, at.builder, mapping));
                      return tile::CollectOp::create(at.builder, at.loc, at.builder.getF32Type(),
-                                                    of.existing(at, elements[0], query),
-                                                    collect.getView(), indices);
+                                                    elements[0], collect.getView(), indices);
                    });
     perform(behind, added);
   }

@@ -16,6 +16,9 @@
 
 namespace tesela {
 
+/// Of a tile.score_partials: its score is exact, and so are the derivatives.
+inline constexpr llvm::StringLiteral exactPartialsAttr = "exact";
+
 /// Writes what `op` does before it, and, of what is summed over a loop, behind the loop. The op
 /// itself stays.
 void decompose(tile::ScorePartialsOp op);

@@ -6,6 +6,7 @@
 #include "frontend/emit/ExpandArithmetic.h"
 #include "tile/Extents.h"
 #include "tile/GradientOps.h"
+#include "transforms/DecomposePartials.h"
 #include "transforms/ParameterGradients.h"
 #include "transforms/Passes.h"
 #include "transforms/ReverseSweep.h"
@@ -78,6 +79,8 @@ struct TileInlineVariant : impl::TileInlineVariantBase<TileInlineVariant> {
     };
     getOperation().walk([&](tile::ScorePartialsOp op) {
       fill(gradient->getScore(), op.getBody(), &ParameterGradient::isInScore);
+      if (variant.getExactScore())
+        op->setAttr(exactPartialsAttr, UnitAttr::get(&getContext()));
     });
     getOperation().walk([&](tile::SinkPartialsOp op) {
       if (!gradient->getSink().empty())

@@ -261,17 +261,6 @@ private:
   SmallVector<OpOperand *> factors; ///< of the exponents; none where it is seen by others, too
 };
 
-/// Whether what `body` computes is finite where its sources are: with no quotient, logarithm or
-/// element of a tensor in it.
-bool isSurelyFinite(Block &body) {
-  return llvm::all_of(body, [](Operation &op) {
-    return isa<arith::ConstantOp, arith::AddFOp, arith::SubFOp, arith::MulFOp, arith::NegFOp,
-               arith::MaxNumFOp, arith::MinNumFOp, arith::CmpFOp, arith::SelectOp, math::FmaOp,
-               math::TanhOp, math::AbsFOp, arith::SIToFPOp>(op) ||
-           llvm::all_of(op.getResultTypes(), [](Type type) { return type.isSignlessInteger(); });
-  });
-}
-
 /// Without a region it is a hook that nothing has filled: the score is s.
 void lowerGradient(tile::ScoreGradientOp gradient, bool isExact) {
   if (gradient.getBody().empty()) {

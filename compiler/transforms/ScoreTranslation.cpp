@@ -292,4 +292,13 @@ void ScoreTranslation::translate(Operation &op) {
     divide.setFastmath(arith::FastMathFlags::arcp);
 }
 
+bool isSurelyFinite(Block &body) {
+  return llvm::all_of(body, [](Operation &op) {
+    return isa<arith::ConstantOp, arith::AddFOp, arith::SubFOp, arith::MulFOp, arith::NegFOp,
+               arith::MaxNumFOp, arith::MinNumFOp, arith::CmpFOp, arith::SelectOp, math::FmaOp,
+               math::TanhOp, math::AbsFOp, arith::SIToFPOp>(op) ||
+           llvm::all_of(op.getResultTypes(), [](Type type) { return type.isSignlessInteger(); });
+  });
+}
+
 } // namespace tesela

@@ -105,6 +105,10 @@ private:
   llvm::DenseMap<mlir::Value, Linear> forms, tanhArguments;
 };
 
+/// Whether what the body of a map computes is finite where its sources are: with no quotient,
+/// logarithm or element of a tensor in it.
+bool isSurelyFinite(mlir::Block &body);
+
 } // namespace tesela
 
 #endif // TESELA_COMPILER_TRANSFORMS_SCORETRANSLATION_H

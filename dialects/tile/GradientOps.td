@@ -22,7 +22,7 @@ def Tile_ScorePartialsOp : Tile_Op<"score_partials", [
   let summary = "the hook for the derivatives of a variant's score by its parameters";
   let description = [{
     Adds `gradient[i, j] · ∂score(s, b, h, hkv, q, k) / ∂t` at `s = scale · source[i, j]` to the gradient of each parameter t that is
-    asked for, for each pair that exists. Without a region it is a hook, and does nothing; `tile-inline-variant` fills it with the
+    asked for. Where a pair does not exist, or is masked, `gradient` is 0: it adds nothing, whatever its derivative is. Without a region it is a hook, and does nothing; `tile-inline-variant` fills it with the
     additions, in which the gradient is still left out. Rows are queries.
 
     ```mlir

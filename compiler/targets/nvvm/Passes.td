@@ -189,7 +189,8 @@ def PipePlaceBuffers : Pass<"pipe-place-buffers", "::tesela::tile::KernelOp"> {
   let summary = "give each buffer its offset in shared memory";
   let description = [{
     One after the other, 1024-byte aligned; a buffer `over` another has its offset; the barriers of
-    channels behind them. The sum becomes the kernel's attribute `pipe.shared_bytes`.
+    channels behind them; then what sums of lines need (`LinesPlace.h`), and values that a map of consumers computes once a diagonal
+    (`DiagonalValues.h`), where there is room. The sum becomes the kernel's attribute `pipe.shared_bytes`.
 
     ```mlir
     // before
@@ -292,7 +293,8 @@ def PipeStartProducts : Pass<"pipe-start-products", "::tesela::tile::KernelOp"> 
     the iteration before: behind the last product of that, so that it runs while the result of the last one is used. So the loop becomes a `scf.while` that
     ends in its middle. ptxas 13.0 makes all products wait (C7514) where one that started before the exit is awaited behind one that
     started after it. So the exit is in front of the last products, those between which nothing waits for a product, and what was started
-    before them is awaited there. A branch keeps empty ranges out; it and the loop are marked `pipe.counted`: they run
+    before them is awaited there. Where all products are of stages alone, the exit stands in front of what first uses the result of another than
+    the first, and the next iteration's first product begins behind it. A branch keeps empty ranges out; it and the loop are marked `pipe.counted`: they run
     as the loop before did.
 
     Where a consumer's registers do not hold the tiles that are needed at once then, the loop stays as it is: ptxas would make each

@@ -144,7 +144,10 @@ private:
   /// iteration before (pipe-start-products), and what the last one reads is read up to its end.
   /// What others read comes in between.
   int64_t stagesOf(tile::LoadOp load, bool isInLoop) {
-    if (!isInLoop)
+    // What an inner loop reads in all of its iterations is as a work item's own.
+    bool isBesideLoop = llvm::any_of(load->getBlock()->getOps<scf::ForOp>(),
+                                     [](scf::ForOp loop) { return hasLoads(loop); });
+    if (!isInLoop || isBesideLoop)
       return schedule->queryStages;
     bool isLate = schedule->lateStages > 0 && isReadInBetween(load);
     return isLate ? schedule->lateStages : schedule->stages;

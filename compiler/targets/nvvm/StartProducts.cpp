@@ -7,7 +7,9 @@
 // before does it, behind its own last product. The *tail* begins with the last products, those that
 // need no result of a product that may still run: with it begins what a loop's exit must not cut
 // apart, for ptxas 13.0 makes all products wait (C7514) where one that started before the exit is
-// awaited behind another that starts after it. The *main* part is what stands before.
+// awaited behind another that starts after it. The *main* part is what stands before. Where all
+// products are of stages there are no last ones, and the tail begins with what uses the result of
+// another than the first.
 //
 //===----------------------------------------------------------------------===//
 #include "analysis/UsedValues.h"
@@ -51,7 +53,7 @@ constexpr int64_t rowBehindAll = int64_t(1) << 30;
 /// A loop, and what is done where.
 struct Chain {
   scf::ForOp loop;
-  tile::DotOp first, last;
+  tile::DotOp first, last;             ///< no last one where all products are of stages
   SmallVector<tile::DotOp> early;      ///< other products of stages alone
   llvm::SetVector<Operation *> head;   ///< in the order of the body; `first` itself is not in it
   SmallVector<Value> received;         ///< what awaits of the head give the rest of the iteration
@@ -147,6 +149,8 @@ bool hasSameHead(Chain &chain, Value block) {
 /// next iteration's first products, it finds them done. The consumers meet once more before the
 /// last product: there they also learn that the copy engine has read the buffer.
 void findLateAdditions(Chain &chain) {
+  if (!chain.last)
+    return;
   for (auto barrier : chain.body().getOps<pipe::BarrierOp>())
     if (barrier->isBeforeInBlock(chain.last))
       chain.lastBarrier = barrier;
@@ -183,6 +187,17 @@ tile::DotOp firstOfTail(ArrayRef<tile::DotOp> dots) {
   return found;
 }
 
+/// The first op that uses what one of `dots` gives.
+Operation *firstUser(ArrayRef<tile::DotOp> dots) {
+  Block &body = *dots.front()->getBlock();
+  for (Operation &op : body)
+    if (llvm::any_of(valuesUsedBy(op), [&](Value used) {
+          return llvm::is_contained(dots, used.getDefiningOp<tile::DotOp>());
+        }))
+      return &op;
+  return body.getTerminator();
+}
+
 /// Nothing where the loop is not of the form that Passes.td shows.
 std::optional<Chain> findChain(scf::ForOp loop) {
   Chain chain{loop, {}, {}, {}, {}, {}, {}, {}, {}, {}};
@@ -197,7 +212,9 @@ std::optional<Chain> findChain(scf::ForOp loop) {
       else
         chain.first = dot;
     }
-  chain.last = dots.back();
+  bool areAllOfStages = 1 + chain.early.size() == dots.size();
+  if (!areAllOfStages)
+    chain.last = dots.back();
   if (!chain.first || chain.first == chain.last || llvm::is_contained(chain.early, chain.last))
     return std::nullopt;
   for (Value operand : {chain.first.getA(), chain.first.getB()})
@@ -212,7 +229,8 @@ std::optional<Chain> findChain(scf::ForOp loop) {
     if (auto await = dyn_cast<pipe::AwaitOp>(op))
       if (await.getChannel().getType().getStages() < 2)
         return std::nullopt;
-  tile::DotOp firstOfTail = tesela::firstOfTail(dots);
+  Operation *firstOfTail =
+      areAllOfStages ? firstUser(chain.early) : tesela::firstOfTail(dots).getOperation();
   if (!chain.first->isBeforeInBlock(firstOfTail) ||
       !llvm::all_of(chain.early,
                     [&](tile::DotOp dot) { return dot->isBeforeInBlock(firstOfTail); }))
@@ -231,11 +249,12 @@ std::optional<Chain> findChain(scf::ForOp loop) {
       if (pipe::SlotOp slot = stageOf(used); slot && llvm::is_contained(chain.main, slot))
         slots.insert(slot);
   chain.tail.insert(chain.tail.begin(), slots.begin(), slots.end());
-  // The next head comes right behind the last product.
+  // The next head comes right behind the last product, or begins the tail.
+  Operation *ahead = chain.last ? chain.last.getOperation() : firstOfTail;
   for (auto [argument, yielded] : llvm::zip(loop.getRegionIterArgs(), loop.getYieldedValues()))
     if (Operation *op = yielded.getDefiningOp(); chain.isOfHead(argument) && op &&
                                                  op->getBlock() == &chain.body() &&
-                                                 chain.last->isBeforeInBlock(op))
+                                                 (op == firstOfTail || ahead->isBeforeInBlock(op)))
       return std::nullopt;
   findLateAdditions(chain);
   return chain;
@@ -291,7 +310,9 @@ void Writer::awaitOldest() {
 }
 
 void Writer::awaitUntil(Value product) {
-  auto isIt = [&](const Product &other) { return other.dot->getResult(0) == product; };
+  auto isIt = [&](const Product &other) {
+    return !other.isOfNext && other.dot->getResult(0) == product;
+  };
   while (llvm::any_of(products, isIt))
     awaitOldest();
 }
@@ -470,8 +491,8 @@ SmallVector<Value> Rewriter::writeTail(Writer &writer, Value next) {
   scf::ForOp loop = chain.loop;
   IRMapping ahead;
   Value started;
-  auto last = llvm::find(chain.tail, chain.last);
-  for (Operation *op : llvm::make_range(chain.tail.begin(), std::next(last)))
+  auto rest = chain.last ? std::next(llvm::find(chain.tail, chain.last)) : chain.tail.begin();
+  for (Operation *op : llvm::make_range(chain.tail.begin(), rest))
     writer.write(op);
   if (next) {
     ahead.map(loop.getInductionVar(), next);
@@ -481,7 +502,7 @@ SmallVector<Value> Rewriter::writeTail(Writer &writer, Value next) {
     started = writeHead(writer, ahead);
     writer.products.back().isOfNext = true;
   }
-  for (Operation *op : llvm::make_range(std::next(last), chain.tail.end()))
+  for (Operation *op : llvm::make_range(rest, chain.tail.end()))
     if (!next || !llvm::is_contained(chain.late, op))
       writer.write(op);
   writer.awaitAllBut(next ? 1 : 0);

@@ -486,6 +486,8 @@ class Emulator:
             is_extreme = i.type == "f32" and i.name in ("min", "max")  # NaN loses
             function = {"min": np.fmin, "max": np.fmax}[i.name] if is_extreme else BINARY[i.name]
             result = function(*operands)
+        elif i.name == "copysign":
+            result = np.copysign(operands[1], operands[0])  # the first has the sign
         elif i.name in ("not", "neg", "abs"):
             invert = np.logical_not if i.type == "pred" else np.invert
             result = {"not": invert, "neg": np.negative, "abs": np.abs}[i.name](operands[0])

@@ -78,3 +78,60 @@ tile.kernel @last(%q: !tile.view<[?, ?, ?, 64], bf16>, %k: !tile.view<[?, ?, ?, 
   }
   tile.store %dV, %dv[%keys] : !tile.tile<[64, 64], f32>, !tile.view<[?, ?, ?, 64], f32>[!tile.block<key, 64>]
 }
+
+// -----
+
+// Two products of stages alone: both run at once, and the next %S starts as soon as %dP is there, before anything is made of it; what uses
+// this %S then does not wait for that one. What the inner loop reads in all of its iterations has one stage.
+// CHECK-LABEL: tile.kernel @pairs
+// CHECK-DAG: %[[Q:.*]] = pipe.alloc {{.*}} <1, [64, 64], bf16, panels = true>
+// CHECK-DAG: %[[K:.*]] = pipe.alloc {{.*}} <2, [32, 64], bf16, panels = true>
+// CHECK: pipe.fill %q{{.*}} to %[[Q]]
+// CHECK: pipe.fill %k{{.*}} to %[[K]]
+// CHECK: } consumers 1
+// CHECK: scf.for
+// CHECK: pipe.dot_start
+// CHECK: scf.while
+// CHECK: pipe.dot_start
+// CHECK: pipe.dot_wait %{{.*}} pending 1
+// CHECK: pipe.dot_wait %{{.*}} pending 0
+// CHECK: scf.condition
+// CHECK: pipe.dot_start
+// CHECK-NOT: pipe.dot_wait
+// CHECK: attributes {pipe.counted}
+tile.kernel @pairs(%q: !tile.view<[?, ?, ?, 64], bf16>, %k: !tile.view<[?, ?, ?, 64], bf16>, %v: !tile.view<[?, ?, ?, 64], bf16>,
+                   %sums: !tile.view<[?, ?, ?], f32>, %heads: i32)
+    attributes {schedule = #tile.schedule<block_m = 64, block_n = 32, stages = 2, warps = 4, q_in_registers = false, consumers = 1>} {
+  %own = tile.work : !tile.block<query, 64>
+  %S0 = tile.constant 0.0 : !tile.tile<[64, 32], f32>
+  %zero = arith.constant 0 : i32
+  %one = arith.constant 1 : i32
+  %high = tile.extent "Sk"
+  scf.for %h = %zero to %heads step %one : i32 {
+    %batch, %head, %kv_head, %first = tile.coordinates %own : !tile.block<query, 64>
+    %rows = tile.block %first batch %batch head %h of %own : !tile.block<query, 64> -> !tile.block<query, 64>
+    %Q = tile.load %q[%rows] : !tile.view<[?, ?, ?, 64], bf16>[!tile.block<query, 64>] -> !tile.tile<[64, 64], bf16>
+    %sum0 = tile.constant 0.0 : !tile.tile<[64], f32>
+    %sum = scf.for %j = %zero to %high step %one iter_args(%sum1 = %sum0) -> (!tile.tile<[64], f32>) : i32 {
+      %keys = tile.block %j of %rows : !tile.block<query, 64> -> !tile.block<key, 32>
+      %K = tile.load %k[%keys] : !tile.view<[?, ?, ?, 64], bf16>[!tile.block<key, 32>] -> !tile.tile<[32, 64], bf16>
+      %V = tile.load %v[%keys] : !tile.view<[?, ?, ?, 64], bf16>[!tile.block<key, 32>] -> !tile.tile<[32, 64], bf16>
+      %S = tile.dot %Q, %K transposed plus %S0 : (!tile.tile<[64, 64], bf16>, !tile.tile<[32, 64], bf16>, !tile.tile<[64, 32], f32>) -> !tile.tile<[64, 32], f32>
+      %P = tile.map %S : (!tile.tile<[64, 32], f32>) -> !tile.tile<[64, 32], f32> {
+      ^body(%s: f32, %row: i32, %column: i32):
+        %p = math.exp2 %s : f32
+        tile.yield %p : f32
+      }
+      %dP = tile.dot %Q, %V transposed plus %S0 : (!tile.tile<[64, 64], bf16>, !tile.tile<[32, 64], bf16>, !tile.tile<[64, 32], f32>) -> !tile.tile<[64, 32], f32>
+      %dS = tile.map %P, %dP, %S : (!tile.tile<[64, 32], f32>, !tile.tile<[64, 32], f32>, !tile.tile<[64, 32], f32>) -> !tile.tile<[64, 32], f32> {
+      ^body(%p: f32, %dp: f32, %s: f32, %row: i32, %column: i32):
+        %product = arith.mulf %p, %dp : f32
+        %ds = arith.mulf %product, %s : f32
+        tile.yield %ds : f32
+      }
+      %next = tile.reduce add %dS from %sum1 : !tile.tile<[64, 32], f32> -> !tile.tile<[64], f32>
+      scf.yield %next : !tile.tile<[64], f32>
+    }
+    tile.store %sum, %sums[%rows] : !tile.tile<[64], f32>, !tile.view<[?, ?, ?], f32>[!tile.block<query, 64>]
+  }
+}
