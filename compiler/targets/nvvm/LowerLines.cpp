@@ -3,9 +3,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The tile goes to shared memory, where each thread sums lines of its own, all in one order. Lanes
-// whose sums go to one element, as buckets of distances have it far from the diagonal, add them up
-// first: additions to one address are one after the other.
+// Of a column, or of a diagonal, a lane adds up what it has itself: of a fragment's two rows, which
+// are 8 apart. Then two lanes with neighbouring rows exchange a half of their sums, so that each
+// has every other line of the pair of rows. These go to shared memory, where a thread adds up a
+// line: one number for each pair of rows, all in one order. Exchanging further would take more
+// selects than it saves loads.
+//
+// Lanes whose sums go to one element, as buckets of distances have it far from the diagonal, add
+// them up first: additions to one address are one after the other.
 //
 //===----------------------------------------------------------------------===//
 #include "analysis/UsedValues.h"
@@ -14,30 +19,53 @@
 #include "targets/nvvm/LinesPlace.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/IR/IRMapping.h"
 
 using namespace mlir;
 
 namespace tesela::nvvm {
 
-/// Where the four lanes of a warp's row write side by side, eight rows meet in no bank.
-static constexpr int64_t paddingColumns = 8;
-
 static constexpr int64_t bytesOfElement = 4;
+static constexpr int64_t banks = 32, rowsOfWarp = 16, pairsOfWarp = 4;
 
-static int64_t lineStride(tile::TileType type) { return type.getExtent(1) + paddingColumns; }
+/// Lanes of a pair of rows write eight numbers side by side: where the pairs' are 8 banks apart, a
+/// warp's 32 meet in no bank.
+static constexpr int64_t bankStep = 8;
 
-int64_t linesBytes(tile::AddLinesOp op) {
+/// The least stride of at least `numbers` that leaves `remainder` when divided by the banks.
+static int64_t strideFor(int64_t numbers, int64_t remainder) {
+  return numbers + (banks + remainder - numbers % banks) % banks;
+}
+
+LinesPlace::LinesPlace(tile::AddLinesOp op) {
   auto type = cast<tile::TileType>(op.getSource().getType());
-  return type.getExtent(0) * lineStride(type) * bytesOfElement;
+  rows = type.getExtent(0);
+  columns = type.getExtent(1);
+  if (op.getLines() == op.elements) {
+    lines = rows * columns;
+    sets = rows;
+    stride = columns + bankStep;
+    return;
+  }
+  sets = rows / rowsOfWarp * pairsOfWarp;
+  if (op.getLines() == op.columns) {
+    lines = columns;
+    stride = strideFor(columns, bankStep);
+  } else {
+    // Of a diagonal each pair's numbers begin two places before those of the pair above it; a warp
+    // writes 16 numbers more than it has columns (Lines::writeDiagonals).
+    lines = rows + columns - 1;
+    stride = strideFor(columns + rows + 6, bankStep + 2);
+  }
 }
 
 class KernelLowering::Lines {
 public:
   Lines(KernelLowering &lowering, tile::AddLinesOp op)
-      : lowering(lowering), builder(lowering.builder), loc(op.getLoc()), op(op),
-        type(cast<tile::TileType>(op.getSource().getType())), rows(type.getExtent(0)),
-        columns(type.getExtent(1)) {}
+      : lowering(lowering), builder(lowering.builder), loc(op.getLoc()), op(op), place(op),
+        shape(cast<tile::TileType>(op.getSource().getType()), lowering.warps),
+        source(lowering.valuesOf(op.getSource())) {}
 
   void emit() {
     int64_t offset = op->getAttrOfType<IntegerAttr>(linesOffsetAttr).getInt();
@@ -45,18 +73,21 @@ public:
     for (Value used : valuesUsedBy(*op))
       if (used != op.getSource() && !isa<tile::ViewType>(used.getType()))
         outer.map(used, lowering.valueOf(used));
-    lowering.lowerBarrier(); // all have read what stood there
-    write();
-    lowering.lowerBarrier();
-    int64_t lines = op.getLines() == op.elements  ? rows * columns
-                    : op.getLines() == op.columns ? columns
-                                                  : rows + columns - 1;
-    int64_t rounds = llvm::divideCeil(lines, lowering.threads);
-    scf::ForOp::create(builder, loc, constant(0), constant(rounds), constant(1), ValueRange(),
-                       [&](OpBuilder &, Location, Value round, ValueRange) {
-                         Value line = lowering.add(
-                             lowering.multiply(round, constant(lowering.threads)), lowering.thread);
-                         addLine(line, lines);
+    if (op.getLines() == op.diagonals)
+      clear();
+    barrier(); // all have read what stood there
+    if (op.getLines() == op.elements)
+      writeElements();
+    else if (op.getLines() == op.columns)
+      writeColumns();
+    else
+      writeDiagonals();
+    barrier();
+    // A warp without a line has nothing to do.
+    scf::ForOp::create(builder, loc, lowering.multiply(lowering.warp, constant(32)),
+                       constant(place.lines), constant(32 * lowering.warps), ValueRange(),
+                       [&](OpBuilder &, Location, Value first, ValueRange) {
+                         addLine(lowering.add(first, lowering.lane));
                          scf::YieldOp::create(builder, loc);
                        });
   }
@@ -64,62 +95,185 @@ public:
 private:
   Value constant(int64_t value) { return lowering.constant(value); }
   Value subtract(Value a, Value b) { return arith::SubIOp::create(builder, loc, a, b); }
+  Value bits(Value a, int64_t mask) {
+    return arith::AndIOp::create(builder, loc, a, constant(mask));
+  }
+  Value isEqual(Value a, int64_t number) {
+    return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, a, constant(number));
+  }
+  Value select(Value condition, Value a, Value b) {
+    return arith::SelectOp::create(builder, loc, condition, a, b);
+  }
+  /// Null is 0.
+  Value sum(Value a, Value b) {
+    if (!a || !b)
+      return a ? a : b;
+    return arith::AddFOp::create(builder, loc, a, b);
+  }
+  Value orZero(Value a) { return a ? a : lowering.number(0); }
 
-  void write() {
-    FragmentShape shape(type, lowering.warps);
-    const Values &elements = lowering.valuesOf(op.getSource());
-    int64_t rowBytes = lineStride(type) * bytesOfElement;
-    Value start = lowering.add(base, lowering.multiply(lowering.firstRow, constant(rowBytes)));
-    start = lowering.add(start, lowering.multiply(lowering.firstColumn, constant(bytesOfElement)));
+  /// Of all that compute: with roles that of lowerBarrier, without its fence for copies.
+  void barrier() {
+    if (lowering.consumers > 0)
+      lowering.ptx().barrier(constant(1 + 2 * lowering.consumers), 128 * lowering.consumers);
+    else
+      lowering.ptx().barrier();
+  }
+
+  /// A diagonal is summed over all pairs of rows, also those that it does not cross: zeros stand
+  /// there from the kernel's begin. All threads of the block write them, ahead of its roles.
+  void clear() {
+    bool isFirst = true;
+    lowering.kernel.walk([&](tile::AddLinesOp other) {
+      if (other == op)
+        return WalkResult::interrupt();
+      isFirst &= other->getAttr(linesOffsetAttr) != op->getAttr(linesOffsetAttr);
+      return WalkResult::advance();
+    });
+    if (!isFirst)
+      return;
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointAfterValue(lowering.sharedBase);
+    int64_t offset = op->getAttrOfType<IntegerAttr>(linesOffsetAttr).getInt();
+    Value first = NVVM::ThreadIdXOp::create(builder, loc, builder.getI32Type());
+    Value end = lowering.add(lowering.sharedBase, constant(offset + place.bytes()));
+    Value start = lowering.add(lowering.sharedBase, constant(offset));
+    start = lowering.add(start, lowering.multiply(first, constant(bytesOfElement)));
+    auto loop =
+        scf::ForOp::create(builder, loc, start, end, constant(lowering.threads * bytesOfElement));
+    builder.setInsertionPointToStart(loop.getBody());
+    lowering.ptx().storeShared(loop.getInductionVar(), 0, constant(0));
+  }
+
+  /// The lane's element; null beside the tile.
+  Value element(int64_t strip, int64_t group, int64_t half, int64_t odd) {
+    if (group < 0 || group >= shape.groups())
+      return {};
+    return source[(strip * shape.groups() + group) * 4 + half * 2 + odd];
+  }
+
+  void store(Value address, int64_t number, Value value) {
+    value = arith::BitcastOp::create(builder, loc, builder.getI32Type(), orZero(value));
+    lowering.ptx().storeShared(address, number * bytesOfElement, value);
+  }
+
+  /// Where number `number` of the first set of the lane's pair of rows lies.
+  Value addressOf(Value number) {
+    Value pair = bits(arith::ShRUIOp::create(builder, loc, lowering.lane, constant(3)), 3);
+    Value set = lowering.add(lowering.multiply(lowering.warp, constant(pairsOfWarp)), pair);
+    Value index = lowering.add(lowering.multiply(set, constant(place.stride)), number);
+    return lowering.add(base, lowering.multiply(index, constant(bytesOfElement)));
+  }
+
+  /// Whether the lane's rows are the second of their pairs.
+  Value isSecond() { return isEqual(bits(lowering.lane, 4), 4); }
+
+  /// Numbers between the strips of a warp.
+  int64_t stripStep() { return shape.warps * pairsOfWarp * place.stride; }
+
+  void writeElements() {
+    Value row = lowering.add(lowering.multiply(lowering.warp, constant(rowsOfWarp)),
+                             arith::ShRUIOp::create(builder, loc, lowering.lane, constant(2)));
+    Value index =
+        lowering.add(lowering.multiply(row, constant(place.stride)), lowering.firstColumn);
+    Value start = lowering.add(base, lowering.multiply(index, constant(bytesOfElement)));
     for (int64_t strip = 0; strip < shape.strips; ++strip)
       for (int64_t group = 0; group < shape.groups(); ++group)
         for (int64_t half = 0; half < 2; ++half) {
-          int64_t offset =
-              (shape.firstRow(strip) + 8 * half) * rowBytes + group * 8 * bytesOfElement;
-          auto pair = elements.begin() + (strip * shape.groups() + group) * 4 + half * 2;
-          lowering.ptx().storeSharedPair(start, offset, pair[0], pair[1]);
+          int64_t number = (shape.firstRow(strip) + 8 * half) * place.stride + group * 8;
+          lowering.ptx().storeSharedPair(start, number * bytesOfElement,
+                                         element(strip, group, half, 0),
+                                         element(strip, group, half, 1));
         }
   }
 
-  Value load(Value row, Value column) {
-    Value index = lowering.add(lowering.multiply(row, constant(lineStride(type))), column);
-    Value address = lowering.add(base, lowering.multiply(index, constant(bytesOfElement)));
+  /// Of a pair's columns the first row's lanes take the even ones.
+  void writeColumns() {
+    Value second = isSecond();
+    Value parity = bits(arith::ShRUIOp::create(builder, loc, lowering.lane, constant(2)), 1);
+    Value start = addressOf(lowering.add(lowering.firstColumn, parity));
+    for (int64_t strip = 0; strip < shape.strips; ++strip)
+      for (int64_t group = 0; group < shape.groups(); ++group) {
+        Value even = sum(element(strip, group, 0, 0), element(strip, group, 1, 0)),
+              odd = sum(element(strip, group, 0, 1), element(strip, group, 1, 1));
+        Value received = lowering.ptx().shuffleXor(select(second, even, odd), 4);
+        store(start, strip * stripStep() + group * 8, sum(select(second, odd, even), received));
+      }
+  }
+
+  /// With i = lane / 4 and m = lane mod 4 the lane has rows i and i + 8 of its warp's, and the
+  /// columns 8 g + 2 m + o. Those of row i + 8 and g + 1 are on the diagonals of row i and g. A
+  /// lane keeps o = 0, the diagonals d = 8 g + 2 m - i: the first of a pair gets what the second
+  /// has of o = 1 at the same m, the second what the first has at the column before its own, m - 1
+  /// or, in the group before, 3. Line d + rows - 1 is number d - 16 warp + rows
+  /// - 1.
+  void writeDiagonals() {
+    Value row = arith::ShRUIOp::create(builder, loc, lowering.lane, constant(2));
+    Value m = bits(lowering.lane, 3), second = isSecond();
+    Value before = subtract(bits(lowering.lane, 28), constant(4));
+    before = lowering.add(before, bits(lowering.add(m, constant(3)), 3));
+    Value giver = select(second, before, lowering.add(lowering.lane, constant(4)));
+    Value givesLate =
+        arith::AndIOp::create(builder, loc, isEqual(m, 3),
+                              arith::XOrIOp::create(builder, loc, second, lowering.constant(1, 1)));
+    Value number = subtract(lowering.firstColumn, row);
+    number = subtract(number, lowering.multiply(lowering.warp, constant(rowsOfWarp)));
+    Value start = addressOf(lowering.add(number, constant(place.rows - 1)));
+    for (int64_t strip = 0; strip < shape.strips; ++strip) {
+      auto own = [&](int64_t group, int64_t odd) {
+        return sum(element(strip, group, 0, odd), element(strip, group + 1, 1, odd));
+      };
+      Value oddBefore;
+      for (int64_t group = -1; group <= shape.groups(); ++group) {
+        Value odd = own(group, 1), given = select(givesLate, orZero(oddBefore), orZero(odd));
+        oddBefore = odd;
+        Value received = lowering.ptx().shuffleFrom(given, giver);
+        store(start, strip * (stripStep() - shape.warps * rowsOfWarp) + group * 8,
+              sum(own(group, 0), received));
+      }
+    }
+  }
+
+  Value pointerTo(Value number) {
+    Value address = lowering.add(base, lowering.multiply(number, constant(bytesOfElement)));
     auto shared = LLVM::LLVMPointerType::get(builder.getContext(), /*addressSpace=*/3);
-    Value pointer = LLVM::IntToPtrOp::create(builder, loc, shared, address);
-    return LLVM::LoadOp::create(builder, loc, builder.getF32Type(), pointer);
+    return LLVM::IntToPtrOp::create(builder, loc, shared, address);
   }
 
-  /// The sum of the elements at rows `first` to `end` of a line.
-  Value sum(Value first, Value end, llvm::function_ref<Value(Value row)> columnAt) {
-    auto loop = scf::ForOp::create(builder, loc, first, end, constant(1), lowering.number(0),
-                                   [&](OpBuilder &, Location, Value row, ValueRange carried) {
-                                     Value next = arith::AddFOp::create(
-                                         builder, loc, carried.front(), load(row, columnAt(row)));
-                                     scf::YieldOp::create(builder, loc, next);
-                                   });
-    return loop.getResult(0);
+  Value load(Value pointer, int64_t number) {
+    Type f32 = builder.getF32Type();
+    Value at = LLVM::GEPOp::create(builder, loc, pointer.getType(), f32, pointer,
+                                   ArrayRef<LLVM::GEPArg>{int32_t(number)});
+    return LLVM::LoadOp::create(builder, loc, f32, at);
   }
 
-  void addLine(Value line, int64_t lines) {
+  /// What `count` sets from `first` on have at `pointer`, in halves.
+  Value sumOfSets(Value pointer, int64_t first, int64_t count) {
+    if (count == 1)
+      return load(pointer, first * place.stride);
+    Value low = sumOfSets(pointer, first, count / 2);
+    return sum(low, sumOfSets(pointer, first + count / 2, count - count / 2));
+  }
+
+  void addLine(Value line) {
     Value exists =
-        arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, line, constant(lines));
-    line = arith::MinSIOp::create(builder, loc, line, constant(lines - 1));
+        arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, line, constant(place.lines));
+    line = arith::MinSIOp::create(builder, loc, line, constant(place.lines - 1));
     Value row = constant(0), column = line, value;
     if (op.getLines() == op.elements) {
-      row = arith::DivUIOp::create(builder, loc, line, constant(columns));
-      column = subtract(line, lowering.multiply(row, constant(columns)));
-      value = load(row, column);
-    } else if (op.getLines() == op.columns) {
-      value = sum(constant(0), constant(rows), [&](Value) { return line; });
+      row = arith::DivUIOp::create(builder, loc, line, constant(place.columns));
+      column = subtract(line, lowering.multiply(row, constant(place.columns)));
+      value =
+          load(pointerTo(lowering.add(lowering.multiply(row, constant(place.stride)), column)), 0);
     } else {
-      Value d = subtract(line, constant(rows - 1)), zero = constant(0);
+      value = sumOfSets(pointerTo(line), 0, place.sets);
+    }
+    if (op.getLines() == op.diagonals) {
+      Value d = subtract(line, constant(place.rows - 1)), zero = constant(0);
       row = arith::MaxSIOp::create(builder, loc, subtract(zero, d), zero);
       column = lowering.add(row, d);
-      Value end =
-          arith::MinSIOp::create(builder, loc, constant(rows), subtract(constant(columns), d));
-      value = sum(row, end, [&](Value at) { return lowering.add(at, d); });
     }
-    value = arith::SelectOp::create(builder, loc, exists, value, lowering.number(0));
+    value = select(exists, value, lowering.number(0));
     IRMapping scalars = outer;
     Block &body = op.getBody().front();
     scalars.map(body.getArguments(), ValueRange{value, row, column});
@@ -149,8 +303,7 @@ private:
       Value equal = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, index, first);
       same = arith::AndIOp::create(builder, loc, same, equal);
     }
-    Value all = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq,
-                                      lowering.ptx().ballot(same), constant(-1));
+    Value all = isEqual(lowering.ptx().ballot(same), -1);
     auto branch = scf::IfOp::create(builder, loc, builder.getF32Type(), all,
                                     /*withElseRegion=*/true);
     OpBuilder::InsertionGuard guard(builder);
@@ -158,11 +311,8 @@ private:
     scf::YieldOp::create(builder, loc, value);
     builder.setInsertionPointToStart(branch.thenBlock());
     for (int64_t bits = 1; bits < 32; bits *= 2)
-      value = arith::AddFOp::create(builder, loc, value, lowering.ptx().shuffleXor(value, bits));
-    Value isFirst =
-        arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, lowering.lane, constant(0));
-    Value kept = arith::SelectOp::create(builder, loc, isFirst, value, none);
-    scf::YieldOp::create(builder, loc, kept);
+      value = sum(value, lowering.ptx().shuffleXor(value, bits));
+    scf::YieldOp::create(builder, loc, select(isEqual(lowering.lane, 0), value, none));
     return branch.getResult(0);
   }
 
@@ -170,8 +320,9 @@ private:
   OpBuilder &builder;
   Location loc;
   tile::AddLinesOp op;
-  tile::TileType type;
-  int64_t rows, columns;
+  LinesPlace place;
+  FragmentShape shape;
+  const Values &source;
   Value base;
   IRMapping outer;
 };

@@ -77,6 +77,7 @@ Values KernelLowering::MapElements::emit() {
   if (isRow)
     return llvm::map_to_vector<2>(rows, [&](Row &row) { return ofRow(row, yielded); });
   splitCondition(yielded);
+  shareDiagonals();
   if (isWords)
     return emitWords(yielded);
   findNeeded(yielded);
@@ -93,6 +94,10 @@ void KernelLowering::MapElements::forEachSlice(
     llvm::function_ref<void(MutableArrayRef<Element>)> emitSome) {
   bool hasLoops = llvm::any_of(needed, llvm::IsaPred<scf::ForOp>);
   bool readsWords = llvm::any_of(map.getSources(), isOfWords);
+  bool addsPairs = llvm::any_of(needed, [&](Operation *op) {
+    auto deposit = dyn_cast<tile::DepositOp>(op);
+    return deposit && addsByColumns(deposit);
+  });
   int64_t slice = hasLoops ? groupsOfLoop : condition || isWords || readsWords ? groupsOfSlice : 1;
   for (int64_t strip = 0; strip < shape.strips; ++strip)
     for (int64_t first = 0; first < shape.groups(); first += slice) {
@@ -102,7 +107,10 @@ void KernelLowering::MapElements::forEachSlice(
           for (int64_t odd = 0; odd < 2; ++odd)
             elements.push_back({rows[strip * 2 + half], group, odd, outer});
       MutableArrayRef<Element> left = elements;
-      for (size_t count = hasLoops ? left.size() : 1; !left.empty(); left = left.drop_front(count))
+      for (size_t count = hasLoops    ? left.size()
+                          : addsPairs ? 2
+                                      : 1;
+           !left.empty(); left = left.drop_front(count))
         emitSome(left.take_front(count));
     }
 }
@@ -156,7 +164,8 @@ void KernelLowering::MapElements::findNeeded(Value value) {
   while (!worklist.empty()) {
     Value next = worklist.pop_back_val();
     Operation *op = next.getDefiningOp();
-    if (!op || columns.isOfRow(next) || positions.find(next) || !needed.insert(op).second)
+    if (!op || next == diagonal || columns.isOfRow(next) || positions.find(next) ||
+        !needed.insert(op).second)
       continue;
     llvm::append_range(worklist, next == condition ? rest : valuesUsedBy(*op));
   }
@@ -198,11 +207,18 @@ void KernelLowering::MapElements::emitElements(MutableArrayRef<Element> elements
     if (cast<tile::TileType>(source.getType()).getRank() == 2)
       for (Element &at : elements)
         at.scalars.map(body.getArgument(index), elementOf(source, at));
+  if (diagonal)
+    for (Element &at : elements)
+      at.scalars.map(diagonal, diagonalOf(at));
   for (Operation &inner : body.without_terminator()) {
     if (!needed.contains(&inner))
       continue;
     for (Element &at : elements)
       prepareElement(at, inner);
+    if (auto deposit = dyn_cast<tile::DepositOp>(inner); deposit && addsByColumns(deposit)) {
+      depositPairs(deposit, elements);
+      continue;
+    }
     SmallVector<IRMapping *> left; // those that have no shorter way
     for (Element &at : elements)
       if (!at.scalars.contains(inner.getResult(0)))

@@ -97,6 +97,15 @@ private:
   /// Positions are written where they are used.
   mlir::Value ofElement(Element &at, mlir::Value value);
 
+  // MapDiagonals.cpp
+  /// Computes what each diagonal shares (DiagonalValues.h), where the map has such a value.
+  void shareDiagonals();
+  mlir::Value diagonalOf(const Element &at);
+
+  // MapDeposits.cpp
+  bool addsByColumns(tile::DepositOp deposit);
+  void depositPairs(tile::DepositOp deposit, llvm::MutableArrayRef<Element> elements);
+
   // MapConditions.cpp
   /// Splits what the map yields, of a tile of words, or else what its last select asks, into what
   /// words say and the rest.
@@ -172,6 +181,8 @@ private:
   /// By reduction: the words of each row.
   llvm::DenseMap<mlir::Value, llvm::SmallVector<Values>> reductions;
   llvm::DenseSet<mlir::Operation *> needed;
+  mlir::Value diagonal;  ///< a value of the body that diagonals share, or null
+  mlir::Value diagonals; ///< where the lane's first element finds it
   /// What a chunked read gave last in a row, from group `first` on.
   struct Chunk {
     int64_t first = -1;

@@ -3,6 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 #include "targets/common/BlockFinder.h"
+#include "targets/nvvm/ChipFacts.h"
+#include "targets/nvvm/DiagonalValues.h"
 #include "targets/nvvm/LinesPlace.h"
 #include "targets/nvvm/Passes.h"
 
@@ -67,12 +69,18 @@ struct PipePlaceBuffers : impl::PipePlaceBuffersBase<PipePlaceBuffers> {
         end = std::max(end, partsOffset + bytes);
       }
     });
-    // All sums of lines are in one place, one after the other.
-    int64_t linesOffset = llvm::alignTo(end, 16);
-    getOperation().walk([&](tile::AddLinesOp lines) {
-      lines->setAttr(nvvm::linesOffsetAttr, builder.getI64IntegerAttr(linesOffset));
-      end = std::max(end, linesOffset + nvvm::linesBytes(lines));
-    });
+    // Of each kind all sums of lines are in one place, one after the other.
+    for (StringRef kind :
+         {tile::AddLinesOp::elements, tile::AddLinesOp::columns, tile::AddLinesOp::diagonals}) {
+      int64_t offset = llvm::alignTo(end, 16);
+      getOperation().walk([&](tile::AddLinesOp lines) {
+        if (lines.getLines() != kind)
+          return;
+        lines->setAttr(nvvm::linesOffsetAttr, builder.getI64IntegerAttr(offset));
+        end = std::max(end, offset + nvvm::LinesPlace(lines).bytes());
+      });
+    }
+    placeDiagonals(end);
     std::optional<int64_t> itemOffset;
     getOperation().walk([&](Operation *op) {
       if (!isa<pipe::FirstItemOp, pipe::NextItemOp>(op))
@@ -88,6 +96,32 @@ struct PipePlaceBuffers : impl::PipePlaceBuffersBase<PipePlaceBuffers> {
         cast<pipe::NextItemOp>(op).setOffsetAttr(offset);
     });
     getOperation()->setAttr(sharedBytesAttr, builder.getI64IntegerAttr(end));
+  }
+
+  /// Of consumers' maps, where there is room for it. All have one place, one after the other.
+  void placeDiagonals(int64_t &end) {
+    tile::ScheduleAttr schedule = getOperation().getScheduleAttr();
+    int64_t offset = llvm::alignTo(end, 16), limit = mostShared();
+    Builder builder(&getContext());
+    getOperation().walk([&](tile::MapOp map) {
+      Operation *value = nvvm::findDiagonalValue(map);
+      if (!value)
+        return;
+      int64_t bytes = 4 * schedule->consumers * nvvm::diagonalsOfGroup(map, schedule);
+      if (offset + bytes > limit)
+        return;
+      int64_t number = std::distance(map.getBody().front().begin(), value->getIterator());
+      map->setAttr(nvvm::diagonalsOffsetAttr, builder.getI64IntegerAttr(offset));
+      map->setAttr(nvvm::diagonalsOpAttr, builder.getI64IntegerAttr(number));
+      end = std::max(end, offset + bytes);
+    });
+  }
+
+  /// What a thread block with roles may have, less what comes behind.
+  static int64_t mostShared() {
+    constexpr int chipWithRoles = 90;
+    constexpr int64_t bytesOfItem = 16;
+    return chipFacts(chipWithRoles)->blockShared - bytesOfItem;
   }
 };
 
