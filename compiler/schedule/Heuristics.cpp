@@ -255,7 +255,7 @@ Schedule multiplyHeuristic(const KernelSpecification &specification, const Varia
                                  {64, 64, 4},       {64, 32, 4},  {64, 16, 4}},
                    ofOthers[] = {{128, 64, 4}, {128, 32, 4}},
                    ofFew[] = {{64, 64, 4}, {64, 32, 4}, {64, 16, 4}},
-                   ofOneWarp[] = {{16, 32, 1, 2, 8}, {16, 16, 1, 2, 8}, {16, 16, 1, 2}};
+                   ofOneWarp[] = {{16, 32, 1, 2, 8}, {16, 16, 1, 2, 8}, {16, 16, 1, 2}},
                    ofCut[] = {{64, 64, 8},    {64, 64, 8, 1}, {64, 32, 8},
                               {64, 32, 8, 1}, {32, 32, 4},    {32, 32, 4, 1}};
   // With a score that reads captures the larger blocks were faster.

@@ -6,6 +6,7 @@
 #include "targets/common/ViewPlace.h"
 #include "targets/nvvm/Passes.h"
 #include "targets/nvvm/ProductShares.h"
+#include "tile/GradientOps.h"
 
 #include "llvm/ADT/TypeSwitch.h"
 
