@@ -215,9 +215,9 @@ private:
                                  product, row, column);
     if (product)
       translation.setLinear(hook.getArgument(score), Linear{{{op.getScale(), product}}, Value()});
-    for (auto [argument, known] :
-         llvm::zip(hook.getArguments().slice(1, 3),
-                   ValueRange{rows.place.getBatch(), rows.place.getHead(), rows.place.getKvHead()}))
+    const Value coordinates[] = {rows.place.getBatch(), rows.place.getHead(),
+                                 rows.place.getKvHead()};
+    for (auto [argument, known] : llvm::zip(hook.getArguments().slice(1, 3), coordinates))
       translation.setUniform(argument, known);
     translation.setIndex(hook.getArgument(query), Position(rows.place.getFirst(), {1, 0}));
     translation.setIndex(hook.getArgument(key), Position(keys.getFirst(), {0, 1}));

@@ -125,7 +125,7 @@ def _workers(
     processors = _processors(device)
     pieces = batch * kv_heads * -(-keys // 256)
     if device != HOST and is_narrow and queries <= 4 and pieces >= 4 * processors:
-        return (8 if 1 < batch and batch * kv_heads <= 4 * processors else 4) * processors
+        return (8 if batch > 1 and batch * kv_heads <= 4 * processors else 4) * processors
     is_alone = head_dim > _WIDEST_OF_ROWS
     if device == HOST or is_alone or queries > 32 or batch * kv_heads > 4 * processors:
         return processors

@@ -299,7 +299,7 @@ TEST_P(TemplatesTest, WhatCannotBeCompiledIsASentence) {
   options.algorithm = "product";
   expect(refusal(options),
          "there is no template 'product'; there are backward, backward_fused, "
-         "backward_parameters, exact_sums, forward, forward_in_parts, matmul, merge, "
+         "backward_parameters, exact_sums, forward, forward_in_parts, join_prefix, matmul, merge, "
          "summary, write_pages");
   options.algorithm = "../templates/matmul";
   expect(refusal(options), "there is no template '../templates/matmul'");

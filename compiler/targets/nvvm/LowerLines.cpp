@@ -95,8 +95,8 @@ public:
 private:
   Value constant(int64_t value) { return lowering.constant(value); }
   Value subtract(Value a, Value b) { return arith::SubIOp::create(builder, loc, a, b); }
-  Value bits(Value a, int64_t mask) {
-    return arith::AndIOp::create(builder, loc, a, constant(mask));
+  Value bits(Value a, int64_t taken) {
+    return arith::AndIOp::create(builder, loc, a, constant(taken));
   }
   Value isEqual(Value a, int64_t number) {
     return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, a, constant(number));

@@ -24,9 +24,9 @@ Value NarrowProductWriter::multiply(Value a, int64_t factor) {
   return arith::MulIOp::create(builder, loc, a, constant(factor));
 }
 
-Value NarrowProductWriter::bits(int64_t shift, int64_t mask) {
+Value NarrowProductWriter::bits(int64_t shift, int64_t taken) {
   Value shifted = arith::ShRUIOp::create(builder, loc, lane, constant(shift));
-  return arith::AndIOp::create(builder, loc, shifted, constant(mask));
+  return arith::AndIOp::create(builder, loc, shifted, constant(taken));
 }
 
 Values NarrowProductWriter::product(tile::DotOp dot, ValueRange left, Value address, Values sums) {

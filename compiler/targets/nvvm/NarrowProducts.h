@@ -75,8 +75,8 @@ private:
   mlir::Value constant(int64_t value);
   mlir::Value add(mlir::Value a, mlir::Value b);
   mlir::Value multiply(mlir::Value a, int64_t factor);
-  /// The bits of the lane's number behind the lowest `shift` that `mask` has.
-  mlir::Value bits(int64_t shift, int64_t mask);
+  /// The bits of the lane's number behind the lowest `shift` that `taken` has.
+  mlir::Value bits(int64_t shift, int64_t taken);
 
   mlir::OpBuilder &builder;
   mlir::Location loc;

@@ -256,8 +256,8 @@ protected:
     }
     stub::Place found =
         kind == "data" || kind == "tensor map" ? stub::placeOf(address) : stub::Place();
-    if (found.bytes == 512 && found.offset == 0 &&
-        std::string(reinterpret_cast<char *>(address), 512) == std::string(512, '\0')) {
+    if (found.bytes == 1152 && found.offset == 0 &&
+        std::string(reinterpret_cast<char *>(address), 1152) == std::string(1152, '\0')) {
       bytes.replace(0, 8, "of zeros"); // what is read where there are no elements
     } else if (found.bytes) {
       EXPECT_EQ(kind, "data");

@@ -87,8 +87,8 @@ TEST(ConvergentAssembly, CallsThatNeedAWholeWarpAreMarked) {
             }
           }
         }
-  EXPECT_EQ(seen, (std::set<std::string>{"bar", "barrier", "ldmatrix", "mma", "setmaxnreg", "shfl",
-                                         "vote", "wgmma"}));
+  EXPECT_EQ(seen, (std::set<std::string>{"bar", "ldmatrix", "mma", "setmaxnreg", "shfl", "vote",
+                                         "wgmma"}));
 }
 
 } // namespace
