@@ -542,9 +542,10 @@ TEST(Launcher, TensorsThatItCannotCheckAreASentence) {
   options.ptx = true;
   Result<BundleInfo> info = exportBundle(options, "/nowhere");
   ASSERT_EQ(info.code(), Code::unsupported);
-  EXPECT_EQ(info.error().message(),
-            "the kernel 'merge' has the view 'lse_parts' of rank 3, for which there is no launcher in "
-            "C: export it for the host alone");
+  EXPECT_EQ(
+      info.error().message(),
+      "the kernel 'merge' has the view 'lse_parts' of rank 3, for which there is no launcher in "
+      "C: export it for the host alone");
 }
 
 TEST(Launcher, DoesNotHideAHeader) {

@@ -35,9 +35,8 @@ inline constexpr const char *fusedBackwardAlgorithm = "backward_fused";
 inline constexpr const char *fastBackwardAlgorithm = "backward_fast";
 
 /// The bindings that every template has: where its sequences lie, at which positions, whether keys
-/// The bindings that every template has: where its sequences lie, at which positions, whether keys
-/// and values have 8 bits, whether all sequences begin with the same keys, and whether values are of
-/// the keys' tensor. With keys=paged also page.
+/// and values have 8 bits, whether all sequences begin with the same keys, and whether values are
+/// of the keys' tensor. With keys=paged also page.
 inline constexpr std::array<std::string_view, 7> placeBindings = {
     "queries", "keys", "positions", "cache", "scales", "prefix", "values"};
 
@@ -52,8 +51,8 @@ struct KernelSpecification {
   /// lie, whatever the template: queries=ragged, keys=ragged or keys=paged with page=N,
   /// positions=end or positions=given (tile-place-views). Keys and values of 8 bits: cache=e4m3,
   /// with scales=head or scales=page (tile-narrow-keys). A prefix that all sequences share:
-  /// prefix=shared (tile-share-prefix). Values that are the first columns of the keys, and no tensor
-  /// of their own: values=keys (tile-values-of-keys).
+  /// prefix=shared (tile-share-prefix). Values that are the first columns of the keys, and no
+  /// tensor of their own: values=keys (tile-values-of-keys).
   std::vector<std::string> bindings;
   /// One `attention name(...) { ... }`; may be empty where the template has no score and no mask.
   std::string variantText;
