@@ -384,7 +384,19 @@ TEST_P(WrongNumbers, StayInside) {
 // What is asked of a caller
 //===----------------------------------------------------------------------===//
 
-class SequenceErrors : public Sequences {};
+class SequenceErrors : public Sequences {
+protected:
+  using Change = std::function<void(LaunchArguments &)>;
+
+  /// A launch of `good` with a mistake in it is refused by a sentence that contains `part`.
+  static void expectSentence(const Kernel &kernel, LaunchArguments good, const Change &change,
+                             const std::string &part) {
+    change(good);
+    Status status = kernel.launch(good);
+    ASSERT_EQ(status.code(), Code::invalidArgument) << "instead of: " << part;
+    EXPECT_NE(status.error().message().find(part), std::string::npos) << status.error().message();
+  }
+};
 
 TEST_P(SequenceErrors, WrongArgumentsAreSentences) {
   std::optional<Kernel> kernel = compile("forward", variant.text, ragged);
@@ -399,12 +411,8 @@ TEST_P(SequenceErrors, WrongArgumentsAreSentences) {
                   integers("offsets", {0, 0})};
   good.extents = {{"Sq", 40}, {"Sk", 40}};
   launch(*kernel, good);
-  auto says = [&](const std::function<void(LaunchArguments &)> &change, const std::string &part) {
-    LaunchArguments arguments = good;
-    change(arguments);
-    Status status = kernel->launch(arguments);
-    ASSERT_EQ(status.code(), Code::invalidArgument) << "instead of: " << part;
-    EXPECT_NE(status.error().message().find(part), std::string::npos) << status.error().message();
+  auto says = [&](const Change &change, const std::string &part) {
+    expectSentence(*kernel, good, change, part);
   };
   says([](LaunchArguments &arguments) { arguments.extents.clear(); },
        "the extent Sq is missing, which no tensor tells: pass it by name among the launch's "
@@ -463,12 +471,8 @@ TEST_P(SequenceErrors, ASharedPrefixIsGivenWhole) {
                    {"query_sequences", integers("query_sequences", {0, 1, 1, 1}).tensor},
                    {"query_keys", integers("query_keys", {20, 18, 18, 18}).tensor}};
   launch(*kernel, good);
-  auto says = [&](const std::function<void(LaunchArguments &)> &change, const std::string &part) {
-    LaunchArguments arguments = good;
-    change(arguments);
-    Status status = kernel->launch(arguments);
-    ASSERT_EQ(status.code(), Code::invalidArgument) << "instead of: " << part;
-    EXPECT_NE(status.error().message().find(part), std::string::npos) << status.error().message();
+  auto says = [&](const Change &change, const std::string &part) {
+    expectSentence(*kernel, good, change, part);
   };
   says([](LaunchArguments &arguments) { arguments.lse = Tensor(); }, "the tensor 'lse' is missing");
   says([&](LaunchArguments &arguments) { arguments.lse = shortLse.rows(); },

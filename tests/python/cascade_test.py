@@ -67,6 +67,18 @@ def pool_of(batch: Batch, prefix: int, page: int) -> Pool:
     return Pool(*pools, table, prefix_table)
 
 
+def places_of(batch: Batch, pool: Pool, prefix: int, starts: Any) -> dict[str, Any]:
+    """Where the sequences of `batch` lie in `pool`."""
+    return {
+        "prefix_table": pool.prefix_table,
+        "prefix_length": np.array([prefix], np.int32),
+        "table": pool.table,
+        "lengths": np.array([each.keys for each in batch.sequences], np.int32),
+        "starts_q": starts,
+        "max_queries": MOST_QUERIES,
+    }
+
+
 def share(batch: Batch, prefix: int) -> None:
     """All sequences begin with the same keys and values."""
     for parts, heads_dim in ((batch.keys, D), (batch.values, DV)):
@@ -82,12 +94,7 @@ def run(batch: Batch, prefix: int, split: bool, page: int = PAGE) -> None:
     out = np.full((len(q), H, DV), np.nan, np.float32)
     given, lse = tesela.attention_cascade(
         *(q, pool.k, pool.v, batch.variant.bind(**batch.parameters)),
-        prefix_table=pool.prefix_table,
-        prefix_length=np.array([prefix], np.int32),
-        table=pool.table,
-        lengths=np.array([each.keys for each in batch.sequences], np.int32),
-        starts_q=starts,
-        max_queries=MOST_QUERIES,
+        **places_of(batch, pool, prefix, starts),
         max_keys=MOST_KEYS,
         split=split,
         out=out,
@@ -187,12 +194,7 @@ def test_in_double_precision(name: str, split: bool, dtype: Any) -> None:
     out, lse = tesela.attention_cascade(
         *(q.astype(dtype), pool.k.astype(dtype), pool.v.astype(dtype)),
         tesela.variant(exact.text, **(exact.values or {})),
-        prefix_table=pool.prefix_table,
-        prefix_length=np.array([prefix], np.int32),
-        table=pool.table,
-        lengths=np.array([each.keys for each in BATCH], np.int32),
-        starts_q=starts,
-        max_queries=MOST_QUERIES,
+        **places_of(batch, pool, prefix, starts),
         max_keys=MOST_KEYS,
         split=split,
         return_lse=True,
@@ -226,14 +228,7 @@ def test_a_row_that_is_nan_in_one_part_is_nan(key: int) -> None:
     q, starts = tokens(batch.queries, 0, 0)
     text = f"attention v() {{ mask = k == {key}\n score = inf }}"
     out, lse = tesela.attention_cascade(
-        *(q, pool.k, pool.v, text),
-        prefix_table=pool.prefix_table,
-        prefix_length=np.array([prefix], np.int32),
-        table=pool.table,
-        lengths=np.array([each.keys for each in BATCH], np.int32),
-        starts_q=starts,
-        max_queries=MOST_QUERIES,
-        return_lse=True,
+        q, pool.k, pool.v, text, **places_of(batch, pool, prefix, starts), return_lse=True
     )
     for b, each in enumerate(BATCH):
         rows = slice(starts[b], starts[b + 1])
