@@ -103,6 +103,7 @@ private:
   Status checkSharedBytes();
   Status checkOverlap();
   Status checkLowerable();
+  void markOrderOfLaunches();
   std::string moduleText();
   /// The template's kernels; those of summaries come behind them.
   SmallVector<tile::KernelOp> kernels() {
@@ -541,6 +542,7 @@ Status Compilation::checkLowerable() {
 Status Compilation::lowerPipe() {
   if (Status status = checkLowerable(); !status)
     return status;
+  markOrderOfLaunches();
   Status status = run(
       [](OpPassManager &passes) {
         passes.nest<tile::KernelOp>().addPass(createTileSplitReads());
@@ -640,6 +642,7 @@ Artifact Compilation::makeArtifact() {
                                  .extents = {},
                                  .summarizes = "",
                                  .persistent = own.persistent,
+                                 .dependent = false,
                                  .threads = int(own.threads()),
                                  .sharedBytes = 0,
                                  .workspaceBytes = 0,
@@ -654,7 +657,22 @@ Artifact Compilation::makeArtifact() {
   }
   for (const Launch &launch : gradientSums.behind)
     artifact.launches.push_back(launch);
+  for (Launch &launch : llvm::drop_begin(artifact.launches))
+    launch.dependent = !isHost() && chip.overlapsLaunches();
   return artifact;
+}
+
+/// For pipe-overlap-launches: a kernel may have several launches.
+void Compilation::markOrderOfLaunches() {
+  Artifact plan = makeArtifact();
+  auto mark = [&](const Launch &launch, StringRef attribute) {
+    module->lookupSymbol(launch.kernel)->setAttr(attribute, UnitAttr::get(&context));
+  };
+  for (size_t i = 1; i < plan.launches.size(); ++i)
+    if (plan.launches[i].dependent) {
+      mark(plan.launches[i - 1], precedesLaunchAttr);
+      mark(plan.launches[i], followsLaunchAttr);
+    }
 }
 
 Result<std::string> Compilation::emitStage(Stage stage) {
