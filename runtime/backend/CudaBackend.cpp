@@ -271,7 +271,8 @@ public:
     const Entry &entry = entries[index];
     unsigned blocks =
         unsigned(entry.persistent ? std::min<int64_t>(items, backend->multiprocessors) : items);
-    if (overlaps && api.overlapsLaunches()) {
+    // Fewer thread blocks than multiprocessors would all go to the first of these that has room.
+    if (overlaps && api.overlapsLaunches() && int(blocks) >= backend->multiprocessors) {
       LaunchAttribute mayBegin{launchProgrammaticStreamSerialization, 1, {}};
       LaunchConfig config{.gridX = blocks,
                           .gridY = 1,

@@ -7,6 +7,7 @@
 #include "frontend/emit/ExpandArithmetic.h"
 #include "targets/common/Additions.h"
 #include "targets/common/Phases.h"
+#include "targets/nvvm/EarlierLaunch.h"
 #include "targets/nvvm/Passes.h"
 #include "tile/ColumnOps.h"
 #include "tile/Extents.h"
@@ -134,23 +135,6 @@ Value KernelLowering::blockAddress(Value view, const BlockCoordinates &block, Ty
 // The function
 //===----------------------------------------------------------------------===//
 
-static bool writes(Operation *access) {
-  return isa<tile::AccumulateOp, tile::CollectOp, tile::DepositOp, tile::StoreOp, pipe::AddOutOp,
-             pipe::EmptyOutOp, pipe::StoreOp>(access);
-}
-
-/// Whether the kernel reads by `name` what launches of its plan before it may have written, and
-/// begins while these end.
-static bool readsEarlierLaunch(tile::KernelOp kernel, StringRef name) {
-  if (kernel.getBodyBlock().getOps<pipe::AwaitLaunchOp>().empty())
-    return false;
-  BlockArgument view = kernel.getArgument(name);
-  std::optional<tile::Role> role = kernel.getArgumentRole(view.getArgNumber());
-  // Summaries and sums of gradients are of the plan: "$doc.summary0".
-  bool isOfPlan = role ? *role != tile::Role::In : name.contains('.');
-  return isOfPlan && !llvm::all_of(accessesOf(view), writes);
-}
-
 void KernelLowering::createFunction() {
   MLIRContext *context = builder.getContext();
   auto global = LLVM::LLVMPointerType::get(context, globalSpace);
@@ -192,14 +176,15 @@ void KernelLowering::createFunction() {
     }
     if (types[slot] != global || signature.slots()[slot].kind == Kind::counter)
       continue;
-    // What an earlier launch writes while this one has begun is not read only here, and is no
-    // memory that this one alone knows of.
-    if (readsEarlierLaunch(kernel, signature.slots()[slot].name))
+    Value view = kernel.getArgument(signature.slots()[slot].name);
+    if (readsEarlierLaunch(view)) // others than this launch write it
       continue;
     // No two tensors of a launch overlap where one is written.
     function.setArgAttr(slot, LLVM::LLVMDialect::getNoAliasAttrName(), builder.getUnitAttr());
-    Value view = kernel.getArgument(signature.slots()[slot].name);
-    if (llvm::none_of(accessesOf(view), writes))
+    if (!llvm::any_of(
+            accessesOf(view),
+            llvm::IsaPred<tile::AccumulateOp, tile::CollectOp, tile::DepositOp, tile::StoreOp,
+                          pipe::AddOutOp, pipe::EmptyOutOp, pipe::StoreOp>))
       function.setArgAttr(slot, LLVM::LLVMDialect::getReadonlyAttrName(), builder.getUnitAttr());
   }
   Block *entry = function.addEntryBlock(builder);
