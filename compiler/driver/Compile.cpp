@@ -330,8 +330,12 @@ Status Compilation::bind() {
     templates->emitError() << "there must be a tile.kernel";
   if (!messages.empty())
     return failure("template");
+  Schedule ofOthers = schedule.withoutRoles();
+  // Parts are joined by four warps, also where one multiplies: a row at a time, and each row waits.
+  if (specification.isInParts())
+    ofOthers.warps = std::max<int64_t>(ofOthers.warps, 4);
   auto scheduled = tile::ScheduleAttr::get(&context, schedule),
-       withoutRoles = tile::ScheduleAttr::get(&context, schedule.withoutRoles());
+       withoutRoles = tile::ScheduleAttr::get(&context, ofOthers);
   for (auto kernel : llvm::make_early_inc_range(templates->getOps<tile::KernelOp>())) {
     kernel->remove();
     kernel.setScheduleAttr(hasProducts(kernel) ? scheduled : withoutRoles);
@@ -635,8 +639,7 @@ Artifact Compilation::makeArtifact() {
   for (const Launch &launch : gradientSums.before)
     artifact.launches.push_back(launch);
   for (auto [kernel, signature] : llvm::zip(kernels(), signatures)) {
-    bool hasRoles = kernel.getScheduleAttr()->consumers > 0;
-    Schedule own = hasRoles ? schedule : schedule.withoutRoles();
+    Schedule own = kernel.getScheduleAttr().getChoices();
     artifact.launches.push_back({.kernel = kernel.getSymName().str(),
                                  .items = workItems(kernel),
                                  .extents = {},
