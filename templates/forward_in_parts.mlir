@@ -23,12 +23,13 @@ tile.kernel @forward_parts<block_m, block_n, heads, workers, d_qk, d_v, padded_q
   %block_keys = tile.number block_n
   %rest = arith.subi %block_keys, %one : i32
   %batches = tile.extent "B"
-  %all = scf.for %i = %zero to %batches step %one iter_args(%sum = %zero) -> (i32) : i32 {
+  %all, %most = scf.for %i = %zero to %batches step %one iter_args(%sum = %zero, %max = %zero) -> (i32, i32) : i32 {
     %n = tile.sequence_keys %i
     %more_keys = arith.addi %n, %rest : i32
     %blocks = arith.divui %more_keys, %block_keys : i32
     %next = arith.addi %sum, %blocks : i32
-    scf.yield %next : i32
+    %larger = arith.maxui %max, %blocks : i32
+    scf.yield %next, %larger : i32, i32
   }
   // No more shares than workers for them: where sequences are equal, the last ones end together.
   %items = tile.work_items !tile.block<query, block_m, heads>
@@ -52,15 +53,31 @@ tile.kernel @forward_parts<block_m, block_n, heads, workers, d_qk, d_v, padded_q
   %inverse = arith.addi %inverse_wide, %one_wide : i64
   // Slot b is the first one of sequence b; what further ones sequences have lies behind, in their order. These come first:
   // such sequences are the long ones. Of few sequences they come last: what is left over then finds all multiprocessors
-  // at work, and takes none from a share.
-  %behind = arith.addi %place, %batches : i32
-  %within = arith.subi %place, %more : i32
-  %is_behind = arith.cmpi slt, %within, %zero : i32
-  %behind_first = arith.select %is_behind, %behind, %within : i32
+  // at work, and takes none from a share. Of equal sequences nobody needs to search for how many there are, and slots of no sequence
+  // come last of all.
+  %most_up = arith.addi %most, %half_share : i32
+  %wide_most = arith.extui %most_up : i32 to i64
+  %product_most = arith.muli %wide_most, %inverse : i64
+  %high_most = arith.shrui %product_most, %word : i64
+  %nearest_most = arith.trunci %high_most : i64 to i32
+  %slots_most = arith.maxui %nearest_most, %one : i32
+  %others_most = arith.subi %slots_most, %one : i32
+  %others_equal = arith.muli %others_most, %batches : i32
+  %are_whole = arith.cmpi eq, %others_most, %zero : i32
+  %all_equal = arith.muli %most, %batches : i32
+  %are_equal = arith.cmpi eq, %all_equal, %all : i32
+  %are_known = arith.ori %are_whole, %are_equal : i1
+  %others_known = arith.select %are_known, %others_equal, %more : i32
   %four = arith.constant 4 : i32
   %fourfold = arith.muli %batches, %four : i32
   %are_few = arith.cmpi sle, %fourfold, %more : i32
-  %slot = arith.select %are_few, %place, %behind_first : i32
+  %ahead = arith.select %are_few, %zero, %others_known : i32
+  %behind = arith.addi %place, %batches : i32
+  %within = arith.subi %place, %ahead : i32
+  %is_ahead = arith.cmpi slt, %within, %zero : i32
+  %ahead_first = arith.select %is_ahead, %behind, %within : i32
+  %is_first_slot = arith.cmpi slt, %within, %batches : i32
+  %slot = arith.select %is_first_slot, %ahead_first, %place : i32
   %further = arith.subi %slot, %batches : i32
   %is_further = arith.cmpi sge, %further, %zero : i32
   %likely = arith.select %is_further, %zero, %slot : i32
@@ -73,8 +90,9 @@ tile.kernel @forward_parts<block_m, block_n, heads, workers, d_qk, d_v, padded_q
   %high_likely = arith.shrui %product_likely, %word : i64
   %nearest_likely = arith.trunci %high_likely : i64 to i32
   %are_several = arith.cmpi ugt, %nearest_likely, %one : i32
-  %must_search = arith.ori %is_further, %are_several : i1
-  %searched = arith.select %must_search, %batches, %zero : i32
+  %is_cut = arith.ori %is_further, %are_several : i1
+  %searched_cut = arith.select %is_cut, %batches, %zero : i32
+  %searched = arith.select %are_whole, %zero, %searched_cut : i32
   // The sequence whose slot it is, its slots, and where its further ones begin. Without one a slot is of none.
   %none = arith.select %is_further, %zero, %one : i32
   %batch, %parts, %begin, %last = scf.for %i = %zero to %searched step %one
@@ -180,15 +198,15 @@ tile.kernel @merge_parts<block_m, heads, workers, d_v, padded_v, input>(
   %before = arith.subi %further, %one : i32 // of the second part's slot
   %are_several = arith.cmpi sgt, %parts, %one : i32
   scf.if %are_several {
-    %m0 = tile.constant 0xFF800000 : !tile.tile<[(padded_v ceildiv block_m) * block_m], f32> // -inf
-    %l0 = tile.constant 0.0 : !tile.tile<[(padded_v ceildiv block_m) * block_m], f32>
-    %O0 = tile.constant 0.0 : !tile.tile<[(padded_v ceildiv block_m) * block_m], f32>
+    %m0 = tile.constant 0xFF800000 : !tile.tile<[(padded_v ceildiv ((block_m ceildiv 64) * 64)) * ((block_m ceildiv 64) * 64)], f32> // -inf
+    %l0 = tile.constant 0.0 : !tile.tile<[(padded_v ceildiv ((block_m ceildiv 64) * 64)) * ((block_m ceildiv 64) * 64)], f32>
+    %O0 = tile.constant 0.0 : !tile.tile<[(padded_v ceildiv ((block_m ceildiv 64) * 64)) * ((block_m ceildiv 64) * 64)], f32>
     %m, %l, %O = scf.for %p = %zero to %parts step %columns
         iter_args(%m1 = %m0, %l1 = %l0, %O1 = %O0)
-        -> (!tile.tile<[(padded_v ceildiv block_m) * block_m], f32>, !tile.tile<[(padded_v ceildiv block_m) * block_m], f32>, !tile.tile<[(padded_v ceildiv block_m) * block_m], f32>) : i32 {
+        -> (!tile.tile<[(padded_v ceildiv ((block_m ceildiv 64) * 64)) * ((block_m ceildiv 64) * 64)], f32>, !tile.tile<[(padded_v ceildiv ((block_m ceildiv 64) * 64)) * ((block_m ceildiv 64) * 64)], f32>, !tile.tile<[(padded_v ceildiv ((block_m ceildiv 64) * 64)) * ((block_m ceildiv 64) * 64)], f32>) : i32 {
       %left = arith.subi %parts, %p : i32
       %last = arith.subi %left, %one : i32
-      %Lp = tile.map : () -> !tile.tile<[(padded_v ceildiv block_m) * block_m, (2 ceildiv (block_m ceildiv 64)) * 8], f32> {
+      %Lp = tile.map : () -> !tile.tile<[(padded_v ceildiv ((block_m ceildiv 64) * 64)) * ((block_m ceildiv 64) * 64), (2 ceildiv (block_m ceildiv 64)) * 8], f32> {
       ^body(%row: i32, %column: i32):
         %lowest = arith.constant 0xFF800000 : f32
         %is_part = arith.cmpi slt, %column, %left : i32
@@ -201,7 +219,7 @@ tile.kernel @merge_parts<block_m, heads, workers, d_v, padded_v, input>(
         %y = arith.select %is_part, %x, %lowest : f32
         tile.yield %y : f32
       }
-      %X = tile.map : () -> !tile.tile<[(padded_v ceildiv block_m) * block_m, (2 ceildiv (block_m ceildiv 64)) * 8], f32> {
+      %X = tile.map : () -> !tile.tile<[(padded_v ceildiv ((block_m ceildiv 64) * 64)) * ((block_m ceildiv 64) * 64), (2 ceildiv (block_m ceildiv 64)) * 8], f32> {
       ^body(%row: i32, %column: i32):
         %held = arith.minsi %column, %last : i32
         %part = arith.addi %p, %held : i32
@@ -211,9 +229,9 @@ tile.kernel @merge_parts<block_m, heads, workers, d_v, padded_v, input>(
         %x = tile.read %o_parts[%slot, %head, %position, %row] : !outputs -> f32
         tile.yield %x : f32
       }
-      %m2 = tile.reduce max %Lp from %m1 : !tile.tile<[(padded_v ceildiv block_m) * block_m, (2 ceildiv (block_m ceildiv 64)) * 8], f32> -> !tile.tile<[(padded_v ceildiv block_m) * block_m], f32>
+      %m2 = tile.reduce max %Lp from %m1 : !tile.tile<[(padded_v ceildiv ((block_m ceildiv 64) * 64)) * ((block_m ceildiv 64) * 64), (2 ceildiv (block_m ceildiv 64)) * 8], f32> -> !tile.tile<[(padded_v ceildiv ((block_m ceildiv 64) * 64)) * ((block_m ceildiv 64) * 64)], f32>
       // -inf less -inf is 0 here: no part had keys so far.
-      %alpha = tile.map %m1, %m2 : (!tile.tile<[(padded_v ceildiv block_m) * block_m], f32>, !tile.tile<[(padded_v ceildiv block_m) * block_m], f32>) -> !tile.tile<[(padded_v ceildiv block_m) * block_m], f32> {
+      %alpha = tile.map %m1, %m2 : (!tile.tile<[(padded_v ceildiv ((block_m ceildiv 64) * 64)) * ((block_m ceildiv 64) * 64)], f32>, !tile.tile<[(padded_v ceildiv ((block_m ceildiv 64) * 64)) * ((block_m ceildiv 64) * 64)], f32>) -> !tile.tile<[(padded_v ceildiv ((block_m ceildiv 64) * 64)) * ((block_m ceildiv 64) * 64)], f32> {
       ^body(%x: f32, %y: f32, %row: i32, %column: i32):
         %same = arith.cmpf oeq, %x, %y : f32
         %less = arith.subf %x, %y : f32
@@ -222,7 +240,7 @@ tile.kernel @merge_parts<block_m, heads, workers, d_v, padded_v, input>(
         %factor = arith.select %same, %unit, %power : f32
         tile.yield %factor : f32
       }
-      %W = tile.map %Lp, %m2 : (!tile.tile<[(padded_v ceildiv block_m) * block_m, (2 ceildiv (block_m ceildiv 64)) * 8], f32>, !tile.tile<[(padded_v ceildiv block_m) * block_m], f32>) -> !tile.tile<[(padded_v ceildiv block_m) * block_m, (2 ceildiv (block_m ceildiv 64)) * 8], f32> {
+      %W = tile.map %Lp, %m2 : (!tile.tile<[(padded_v ceildiv ((block_m ceildiv 64) * 64)) * ((block_m ceildiv 64) * 64), (2 ceildiv (block_m ceildiv 64)) * 8], f32>, !tile.tile<[(padded_v ceildiv ((block_m ceildiv 64) * 64)) * ((block_m ceildiv 64) * 64)], f32>) -> !tile.tile<[(padded_v ceildiv ((block_m ceildiv 64) * 64)) * ((block_m ceildiv 64) * 64), (2 ceildiv (block_m ceildiv 64)) * 8], f32> {
       ^body(%x: f32, %y: f32, %row: i32, %column: i32):
         %lowest = arith.constant 0xFF800000 : f32
         %empty = arith.cmpf oeq, %x, %lowest : f32
@@ -232,14 +250,14 @@ tile.kernel @merge_parts<block_m, heads, workers, d_v, padded_v, input>(
         %weight = arith.select %empty, %none, %power : f32
         tile.yield %weight : f32
       }
-      %l2 = tile.map %l1, %alpha : (!tile.tile<[(padded_v ceildiv block_m) * block_m], f32>, !tile.tile<[(padded_v ceildiv block_m) * block_m], f32>) -> !tile.tile<[(padded_v ceildiv block_m) * block_m], f32> {
+      %l2 = tile.map %l1, %alpha : (!tile.tile<[(padded_v ceildiv ((block_m ceildiv 64) * 64)) * ((block_m ceildiv 64) * 64)], f32>, !tile.tile<[(padded_v ceildiv ((block_m ceildiv 64) * 64)) * ((block_m ceildiv 64) * 64)], f32>) -> !tile.tile<[(padded_v ceildiv ((block_m ceildiv 64) * 64)) * ((block_m ceildiv 64) * 64)], f32> {
       ^body(%x: f32, %a: f32, %row: i32, %column: i32):
         %y = arith.mulf %x, %a : f32
         tile.yield %y : f32
       }
-      %l3 = tile.reduce add %W from %l2 : !tile.tile<[(padded_v ceildiv block_m) * block_m, (2 ceildiv (block_m ceildiv 64)) * 8], f32> -> !tile.tile<[(padded_v ceildiv block_m) * block_m], f32>
+      %l3 = tile.reduce add %W from %l2 : !tile.tile<[(padded_v ceildiv ((block_m ceildiv 64) * 64)) * ((block_m ceildiv 64) * 64), (2 ceildiv (block_m ceildiv 64)) * 8], f32> -> !tile.tile<[(padded_v ceildiv ((block_m ceildiv 64) * 64)) * ((block_m ceildiv 64) * 64)], f32>
       // What a part without keys left does not matter.
-      %Z = tile.map %X, %W : (!tile.tile<[(padded_v ceildiv block_m) * block_m, (2 ceildiv (block_m ceildiv 64)) * 8], f32>, !tile.tile<[(padded_v ceildiv block_m) * block_m, (2 ceildiv (block_m ceildiv 64)) * 8], f32>) -> !tile.tile<[(padded_v ceildiv block_m) * block_m, (2 ceildiv (block_m ceildiv 64)) * 8], f32> {
+      %Z = tile.map %X, %W : (!tile.tile<[(padded_v ceildiv ((block_m ceildiv 64) * 64)) * ((block_m ceildiv 64) * 64), (2 ceildiv (block_m ceildiv 64)) * 8], f32>, !tile.tile<[(padded_v ceildiv ((block_m ceildiv 64) * 64)) * ((block_m ceildiv 64) * 64), (2 ceildiv (block_m ceildiv 64)) * 8], f32>) -> !tile.tile<[(padded_v ceildiv ((block_m ceildiv 64) * 64)) * ((block_m ceildiv 64) * 64), (2 ceildiv (block_m ceildiv 64)) * 8], f32> {
       ^body(%x: f32, %w: f32, %row: i32, %column: i32):
         %none = arith.constant 0.0 : f32
         %empty = arith.cmpf oeq, %w, %none : f32
@@ -247,17 +265,17 @@ tile.kernel @merge_parts<block_m, heads, workers, d_v, padded_v, input>(
         %y = arith.select %empty, %none, %weighted : f32
         tile.yield %y : f32
       }
-      %O2 = tile.map %O1, %alpha : (!tile.tile<[(padded_v ceildiv block_m) * block_m], f32>, !tile.tile<[(padded_v ceildiv block_m) * block_m], f32>) -> !tile.tile<[(padded_v ceildiv block_m) * block_m], f32> {
+      %O2 = tile.map %O1, %alpha : (!tile.tile<[(padded_v ceildiv ((block_m ceildiv 64) * 64)) * ((block_m ceildiv 64) * 64)], f32>, !tile.tile<[(padded_v ceildiv ((block_m ceildiv 64) * 64)) * ((block_m ceildiv 64) * 64)], f32>) -> !tile.tile<[(padded_v ceildiv ((block_m ceildiv 64) * 64)) * ((block_m ceildiv 64) * 64)], f32> {
       ^body(%x: f32, %a: f32, %row: i32, %column: i32):
         %y = arith.mulf %x, %a : f32
         tile.yield %y : f32
       }
-      %O3 = tile.reduce add %Z from %O2 : !tile.tile<[(padded_v ceildiv block_m) * block_m, (2 ceildiv (block_m ceildiv 64)) * 8], f32> -> !tile.tile<[(padded_v ceildiv block_m) * block_m], f32>
-      scf.yield %m2, %l3, %O3 : !tile.tile<[(padded_v ceildiv block_m) * block_m], f32>, !tile.tile<[(padded_v ceildiv block_m) * block_m], f32>, !tile.tile<[(padded_v ceildiv block_m) * block_m], f32>
+      %O3 = tile.reduce add %Z from %O2 : !tile.tile<[(padded_v ceildiv ((block_m ceildiv 64) * 64)) * ((block_m ceildiv 64) * 64), (2 ceildiv (block_m ceildiv 64)) * 8], f32> -> !tile.tile<[(padded_v ceildiv ((block_m ceildiv 64) * 64)) * ((block_m ceildiv 64) * 64)], f32>
+      scf.yield %m2, %l3, %O3 : !tile.tile<[(padded_v ceildiv ((block_m ceildiv 64) * 64)) * ((block_m ceildiv 64) * 64)], f32>, !tile.tile<[(padded_v ceildiv ((block_m ceildiv 64) * 64)) * ((block_m ceildiv 64) * 64)], f32>, !tile.tile<[(padded_v ceildiv ((block_m ceildiv 64) * 64)) * ((block_m ceildiv 64) * 64)], f32>
     }
-    %sum = tile.total %l : !tile.tile<[(padded_v ceildiv block_m) * block_m], f32> -> !tile.tile<[(padded_v ceildiv block_m) * block_m], f32>
-    %product = tile.total %O : !tile.tile<[(padded_v ceildiv block_m) * block_m], f32> -> !tile.tile<[(padded_v ceildiv block_m) * block_m], f32>
-    %Y = tile.map %product, %sum : (!tile.tile<[(padded_v ceildiv block_m) * block_m], f32>, !tile.tile<[(padded_v ceildiv block_m) * block_m], f32>) -> !tile.tile<[(padded_v ceildiv block_m) * block_m], f32> {
+    %sum = tile.total %l : !tile.tile<[(padded_v ceildiv ((block_m ceildiv 64) * 64)) * ((block_m ceildiv 64) * 64)], f32> -> !tile.tile<[(padded_v ceildiv ((block_m ceildiv 64) * 64)) * ((block_m ceildiv 64) * 64)], f32>
+    %product = tile.total %O : !tile.tile<[(padded_v ceildiv ((block_m ceildiv 64) * 64)) * ((block_m ceildiv 64) * 64)], f32> -> !tile.tile<[(padded_v ceildiv ((block_m ceildiv 64) * 64)) * ((block_m ceildiv 64) * 64)], f32>
+    %Y = tile.map %product, %sum : (!tile.tile<[(padded_v ceildiv ((block_m ceildiv 64) * 64)) * ((block_m ceildiv 64) * 64)], f32>, !tile.tile<[(padded_v ceildiv ((block_m ceildiv 64) * 64)) * ((block_m ceildiv 64) * 64)], f32>) -> !tile.tile<[(padded_v ceildiv ((block_m ceildiv 64) * 64)) * ((block_m ceildiv 64) * 64)], f32> {
     ^body(%x: f32, %total: f32, %row: i32, %column: i32):
       %none = arith.constant 0.0 : f32
       %empty = arith.cmpf oeq, %total, %none : f32
@@ -265,14 +283,14 @@ tile.kernel @merge_parts<block_m, heads, workers, d_v, padded_v, input>(
       %y = arith.select %empty, %none, %ratio : f32
       tile.yield %y : f32
     }
-    %L = tile.map %m, %sum : (!tile.tile<[(padded_v ceildiv block_m) * block_m], f32>, !tile.tile<[(padded_v ceildiv block_m) * block_m], f32>) -> !tile.tile<[(padded_v ceildiv block_m) * block_m], f32> {
+    %L = tile.map %m, %sum : (!tile.tile<[(padded_v ceildiv ((block_m ceildiv 64) * 64)) * ((block_m ceildiv 64) * 64)], f32>, !tile.tile<[(padded_v ceildiv ((block_m ceildiv 64) * 64)) * ((block_m ceildiv 64) * 64)], f32>) -> !tile.tile<[(padded_v ceildiv ((block_m ceildiv 64) * 64)) * ((block_m ceildiv 64) * 64)], f32> {
     ^body(%x: f32, %total: f32, %row: i32, %column: i32):
       %log = math.log %total : f32 // of 0: -inf, and x is -inf too
       %y = arith.addf %x, %log : f32
       tile.yield %y : f32
     }
-    %Yi = tile.convert %Y : !tile.tile<[(padded_v ceildiv block_m) * block_m], f32> -> !tile.tile<[(padded_v ceildiv block_m) * block_m], input>
-    tile.store %Yi, %o[%item] : !tile.tile<[(padded_v ceildiv block_m) * block_m], input>, !tile.view<[B, H, Sq, d_v], input>[!tile.block<query, 1>]
-    tile.store %L, %lse[%item] : !tile.tile<[(padded_v ceildiv block_m) * block_m], f32>, !tile.view<[B, H, Sq], f32, contiguous>[!tile.block<query, 1>]
+    %Yi = tile.convert %Y : !tile.tile<[(padded_v ceildiv ((block_m ceildiv 64) * 64)) * ((block_m ceildiv 64) * 64)], f32> -> !tile.tile<[(padded_v ceildiv ((block_m ceildiv 64) * 64)) * ((block_m ceildiv 64) * 64)], input>
+    tile.store %Yi, %o[%item] : !tile.tile<[(padded_v ceildiv ((block_m ceildiv 64) * 64)) * ((block_m ceildiv 64) * 64)], input>, !tile.view<[B, H, Sq, d_v], input>[!tile.block<query, 1>]
+    tile.store %L, %lse[%item] : !tile.tile<[(padded_v ceildiv ((block_m ceildiv 64) * 64)) * ((block_m ceildiv 64) * 64)], f32>, !tile.view<[B, H, Sq], f32, contiguous>[!tile.block<query, 1>]
   }
 }

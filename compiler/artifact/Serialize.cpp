@@ -19,7 +19,7 @@ namespace tesela {
 namespace {
 
 constexpr std::string_view magic("TESELA\0A", 8);
-constexpr uint32_t formatVersion = 7;
+constexpr uint32_t formatVersion = 8;
 constexpr size_t headerSize = 8 + 4 + 8;
 constexpr size_t digestSize = 32;
 
@@ -171,6 +171,7 @@ template <typename Stream> void fields(Stream &stream, Launch &launch) {
   stream.list(launch.extents, 8);
   stream.field(launch.summarizes);
   stream.field(launch.persistent);
+  stream.field(launch.dependent);
   stream.field(launch.threads);
   stream.field(launch.sharedBytes);
   stream.field(launch.workspaceBytes);

@@ -103,6 +103,7 @@ private:
   Status checkSharedBytes();
   Status checkOverlap();
   Status checkLowerable();
+  void markOrderOfLaunches();
   std::string moduleText();
   /// The template's kernels; those of summaries come behind them.
   SmallVector<tile::KernelOp> kernels() {
@@ -329,8 +330,12 @@ Status Compilation::bind() {
     templates->emitError() << "there must be a tile.kernel";
   if (!messages.empty())
     return failure("template");
+  Schedule ofOthers = schedule.withoutRoles();
+  // Parts are joined by four warps, also where one multiplies: a row at a time, and each row waits.
+  if (specification.isInParts())
+    ofOthers.warps = std::max<int64_t>(ofOthers.warps, 4);
   auto scheduled = tile::ScheduleAttr::get(&context, schedule),
-       withoutRoles = tile::ScheduleAttr::get(&context, schedule.withoutRoles());
+       withoutRoles = tile::ScheduleAttr::get(&context, ofOthers);
   for (auto kernel : llvm::make_early_inc_range(templates->getOps<tile::KernelOp>())) {
     kernel->remove();
     kernel.setScheduleAttr(hasProducts(kernel) ? scheduled : withoutRoles);
@@ -541,6 +546,7 @@ Status Compilation::checkLowerable() {
 Status Compilation::lowerPipe() {
   if (Status status = checkLowerable(); !status)
     return status;
+  markOrderOfLaunches();
   Status status = run(
       [](OpPassManager &passes) {
         passes.nest<tile::KernelOp>().addPass(createTileSplitReads());
@@ -633,13 +639,13 @@ Artifact Compilation::makeArtifact() {
   for (const Launch &launch : gradientSums.before)
     artifact.launches.push_back(launch);
   for (auto [kernel, signature] : llvm::zip(kernels(), signatures)) {
-    bool hasRoles = kernel.getScheduleAttr()->consumers > 0;
-    Schedule own = hasRoles ? schedule : schedule.withoutRoles();
+    Schedule own = kernel.getScheduleAttr().getChoices();
     artifact.launches.push_back({.kernel = kernel.getSymName().str(),
                                  .items = workItems(kernel),
                                  .extents = {},
                                  .summarizes = "",
                                  .persistent = own.persistent,
+                                 .dependent = false,
                                  .threads = int(own.threads()),
                                  .sharedBytes = 0,
                                  .workspaceBytes = 0,
@@ -654,7 +660,22 @@ Artifact Compilation::makeArtifact() {
   }
   for (const Launch &launch : gradientSums.behind)
     artifact.launches.push_back(launch);
+  for (Launch &launch : llvm::drop_begin(artifact.launches))
+    launch.dependent = !isHost() && chip.overlapsLaunches();
   return artifact;
+}
+
+/// For pipe-overlap-launches: a kernel may have several launches.
+void Compilation::markOrderOfLaunches() {
+  Artifact plan = makeArtifact();
+  auto mark = [&](const Launch &launch, StringRef attribute) {
+    module->lookupSymbol(launch.kernel)->setAttr(attribute, UnitAttr::get(&context));
+  };
+  for (size_t i = 1; i < plan.launches.size(); ++i)
+    if (plan.launches[i].dependent) {
+      mark(plan.launches[i - 1], precedesLaunchAttr);
+      mark(plan.launches[i], followsLaunchAttr);
+    }
 }
 
 Result<std::string> Compilation::emitStage(Stage stage) {

@@ -193,13 +193,17 @@ static int64_t workersOf(const KernelSpecification &specification) {
   return workers;
 }
 
-/// Whether the rows of all heads that share keys of 8 bits are so few that one warp has them, which
-/// widens keys in its registers, and there is work for four such thread blocks a multiprocessor and
-/// more: a warp alone is slower than four that share its keys.
-static bool suitsOneWarp(const KernelSpecification &specification) {
+/// Whether the rows of all heads that share keys are so few that one warp has them, and there is
+/// work for four such thread blocks a multiprocessor and more: a warp alone is slower than four
+/// that share its keys. It widens keys of 8 bits in its registers; of 16 bits it was measured where
+/// these heads are (docs/performance.md). A shared prefix has rows for more.
+static bool suitsOneWarp(const KernelSpecification &specification, const VariantTraits &variant) {
   int64_t queries = fewQueriesOf(specification);
-  return specification.hasNarrowKeys() && specification.isInParts() && queries > 0 &&
-         queries <= 4 && workersOf(specification) >= 512;
+  int64_t widest = std::max(specification.headDimQk, specification.headDimV);
+  bool isMeasured =
+      !specification.sharesPrefix() && !variant.isTested && widest > 64 && widest <= 128;
+  return (specification.hasNarrowKeys() || isMeasured) && specification.isInParts() &&
+         queries > 0 && queries <= 4 && workersOf(specification) >= 512;
 }
 
 /// How many consumers suit the expected length: three reuse each key and value more, two waste less
@@ -207,7 +211,7 @@ static bool suitsOneWarp(const KernelSpecification &specification) {
 int64_t consumersFor(const KernelSpecification &specification, const VariantTraits &variant) {
   if (hasWideHeads(specification))
     return 2; // half of the output's columns each
-  if (suitsOneWarp(specification))
+  if (suitsOneWarp(specification, variant))
     return 0;
   if (fewQueriesOf(specification) > 0)
     return 1;
@@ -255,7 +259,8 @@ Schedule multiplyHeuristic(const KernelSpecification &specification, const Varia
                                  {64, 64, 4},       {64, 32, 4},  {64, 16, 4}},
                    ofOthers[] = {{128, 64, 4}, {128, 32, 4}},
                    ofFew[] = {{64, 64, 4}, {64, 32, 4}, {64, 16, 4}},
-                   ofOneWarp[] = {{16, 32, 1, 2, 8}, {16, 16, 1, 2, 8}, {16, 16, 1, 2}},
+                   ofOneWarp[] = {{16, 32, 1, 3, 4}, {16, 32, 1, 2, 4}, {16, 16, 1, 2}},
+                   ofOneNarrow[] = {{16, 32, 1, 2, 8}, {16, 16, 1, 2, 8}, {16, 16, 1, 2}},
                    ofCut[] = {{64, 64, 8},    {64, 64, 8, 1}, {64, 32, 8},
                               {64, 32, 8, 1}, {32, 32, 4},    {32, 32, 4, 1}};
   // With a score that reads captures the larger blocks were faster.
@@ -265,8 +270,8 @@ Schedule multiplyHeuristic(const KernelSpecification &specification, const Varia
                    : llvm::ArrayRef(ofOthers);
   if (fewQueriesOf(specification) > 0)
     choices = ofFew;
-  if (suitsOneWarp(specification)) {
-    choices = ofOneWarp;
+  if (suitsOneWarp(specification, variant)) {
+    choices = specification.hasNarrowKeys() ? llvm::ArrayRef(ofOneNarrow) : ofOneWarp;
     schedule.qInRegisters = true;
   }
   if (hasWideHeads(specification)) // two warps share 16 rows

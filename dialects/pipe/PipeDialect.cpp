@@ -395,3 +395,24 @@ LogicalResult ConvertOp::verify() {
                          << source << " and " << result;
   return success();
 }
+
+//===----------------------------------------------------------------------===//
+// Launches of a plan
+//===----------------------------------------------------------------------===//
+
+LogicalResult AwaitLaunchOp::verify() {
+  if (isa<tile::KernelOp>((*this)->getParentOp()) && !(*this)->getPrevNode())
+    return success();
+  return emitOpError()
+         << "expected to be the first operation of a tile.kernel: what stands before it "
+            "could touch what an earlier launch still reads or writes";
+}
+
+LogicalResult ReleaseLaunchOp::verify() {
+  if (isa<tile::KernelOp>((*this)->getParentOp()))
+    return success();
+  return emitOpError()
+         << "expected to stand in the body of a tile.kernel, where all threads come by, "
+            "got "
+         << (*this)->getParentOp()->getName() << " around it";
+}

@@ -356,4 +356,33 @@ def Pipe_DrainOp : Pipe_Op<"drain", [MemoryEffects<[MemRead, MemWrite]>]> {
   let hasVerifier = 1;
 }
 
+//===----------------------------------------------------------------------===//
+// Launches of a plan (sm_90 and later)
+//===----------------------------------------------------------------------===//
+
+def Pipe_AwaitLaunchOp : Pipe_Op<"await_launch", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "waits until the launches before this one, of the same plan, have ended";
+  let description = [{
+    A launch may begin while the one before it ends (PTX ISA, "griddepcontrol.wait"). What that one has written is seen from here on, and what it
+    reads may be written. All threads of all thread blocks come here first, so a launch ends behind all launches before it, and each one
+    needs to wait for its neighbour alone. In a launch that began behind the end of the one before, it waits for nothing.
+
+    Example: `pipe.await_launch`
+  }];
+  let assemblyFormat = "attr-dict";
+  let hasVerifier = 1;
+}
+
+def Pipe_ReleaseLaunchOp : Pipe_Op<"release_launch", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "lets the next launch of the plan begin, once all thread blocks came here or ended";
+  let description = [{
+    Its thread blocks take what room is left, and wait in their `pipe.await_launch` for the end of this launch (PTX ISA,
+    "griddepcontrol.launch_dependents"). So where it stands changes no result.
+
+    Example: `pipe.release_launch`
+  }];
+  let assemblyFormat = "attr-dict";
+  let hasVerifier = 1;
+}
+
 #endif // TESELA_PIPE_OPS

@@ -109,6 +109,7 @@ def _workers(
     device: int,
     queries: int,
     batch: int,
+    heads: int,
     kv_heads: int,
     keys: int,
     head_dim: int,
@@ -118,21 +119,28 @@ def _workers(
 
     A GPU's multiprocessor runs two that have one row of blocks at once, and shares of one sequence
     are equal. Those of several end together where there are more, and where sequences are many by
-    themselves. There are no more than pieces of 256 keys. Where these are many, keys of 8 bits are
-    read by one warp each, of which a multiprocessor runs eight: so many of the shares of several
-    sequences, half as many where sequences are many or one (docs/performance.md).
+    themselves. There are no more than pieces of 256 keys.
+
+    From 512 on the compiler has few queries' keys read by one warp each. Of 16 bits a
+    multiprocessor runs four of these: so many of the shares of several sequences, if the 16 rows of
+    a warp hold all heads of a kv head. Of 8 bits it runs eight: so many, and half as many where
+    sequences are many or one (docs/performance.md).
     """
     processors = _processors(device)
     pieces = batch * kv_heads * -(-keys // 256)
-    if device != HOST and is_narrow and queries <= 4 and pieces >= 4 * processors:
+    is_much = device != HOST and queries <= 4 and pieces >= 4 * processors
+    if is_much and is_narrow:
         return (8 if batch > 1 and batch * kv_heads <= 4 * processors else 4) * processors
+    takes_one_warp = queries <= 4 and 64 < head_dim <= 128
+    if is_much and takes_one_warp and batch > 1 and queries * heads <= 16 * kv_heads:
+        return 4 * processors
     is_alone = head_dim > _WIDEST_OF_ROWS
     if device == HOST or is_alone or queries > 32 or batch * kv_heads > 4 * processors:
         return processors
     times, most = 1, 2 if batch == 1 else 4
     while times < most and times * processors < pieces:
         times *= 2
-    return times * processors
+    return (3 if times == 4 and takes_one_warp else times) * processors
 
 
 def axes(name: str, tensor: Any, expected: int, of: str) -> tuple[int, ...]:
@@ -309,6 +317,7 @@ class Call:
                 place.device,
                 most_queries,
                 self.batch,
+                q.shape[-2 if self.is_bshd else -3],
                 kv_heads,
                 most_keys,
                 q.shape[-1],

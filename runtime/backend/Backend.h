@@ -62,8 +62,10 @@ public:
   }
   /// Starts `items` work items, more than 0 and within the device's grid (LaunchPlan::checkItems),
   /// of the plan's launch `index`;
-  /// arguments[i] points at the value of slot i.
-  virtual Status launch(size_t index, int64_t items, void **arguments, void *stream) const = 0;
+  /// arguments[i] points at the value of slot i. `overlaps`: it is a dependent one
+  /// (Launch::dependent), and what the stream was given last is a launch of the same call.
+  virtual Status launch(size_t index, int64_t items, void **arguments, void *stream,
+                        bool overlaps) const = 0;
 
   /// Where zero bytes lie that kernels can read, 8 on the host and zeroBytes on a GPU: what tensors
   /// without elements are read from.

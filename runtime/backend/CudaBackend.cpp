@@ -266,10 +266,27 @@ public:
     return known ? known->find(api, backend->number, tiling, map)
                  : cuda::encodeTensorMap(api, tiling, map);
   }
-  Status launch(size_t index, int64_t items, void **arguments, void *stream) const override {
+  Status launch(size_t index, int64_t items, void **arguments, void *stream,
+                bool overlaps) const override {
     const Entry &entry = entries[index];
     unsigned blocks =
         unsigned(entry.persistent ? std::min<int64_t>(items, backend->multiprocessors) : items);
+    // Fewer thread blocks than multiprocessors would all go to the first of these that has room.
+    if (overlaps && api.overlapsLaunches() && int(blocks) >= backend->multiprocessors) {
+      LaunchAttribute mayBegin{launchProgrammaticStreamSerialization, 1, {}};
+      LaunchConfig config{.gridX = blocks,
+                          .gridY = 1,
+                          .gridZ = 1,
+                          .blockX = entry.threads,
+                          .blockY = 1,
+                          .blockZ = 1,
+                          .sharedBytes = entry.sharedBytes,
+                          .stream = static_cast<CUstream_st *>(stream),
+                          .attributes = &mayBegin,
+                          .attributeCount = 1};
+      return api.check(api.cuLaunchKernelEx(&config, entry.function, arguments, nullptr),
+                       "cuLaunchKernelEx");
+    }
     return api.check(api.cuLaunchKernel(entry.function, blocks, 1, 1, entry.threads, 1, 1,
                                         entry.sharedBytes, static_cast<CUstream_st *>(stream),
                                         arguments, nullptr),

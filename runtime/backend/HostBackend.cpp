@@ -24,7 +24,7 @@ public:
                  std::shared_ptr<ThreadPool> pool)
       : code(std::move(code)), entries(std::move(entries)), pool(std::move(pool)) {}
 
-  Status launch(size_t index, int64_t items, void **arguments, void *stream) const override {
+  Status launch(size_t index, int64_t items, void **arguments, void *stream, bool) const override {
     if (stream)
       return Error(Code::invalidArgument,
                    "the host has no streams: pass a null stream, the result is there on return");

@@ -128,6 +128,7 @@ static ordered_json describe(const Launch &launch, const Target &target) {
     described["threads"] = launch.threads;
     described["shared_bytes"] = launch.sharedBytes;
     described["persistent"] = launch.persistent;
+    described["dependent"] = launch.dependent;
   } else {
     described["scratch_bytes"] = launch.workspaceBytes;
   }

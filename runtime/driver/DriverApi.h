@@ -79,6 +79,24 @@ enum UserObjectOption { userObjectNoDestructorSync = 1, graphTakesReference = 1 
 /// CUstreamCaptureStatus.
 enum CaptureStatus { captureNone = 0, captureActive = 1, captureInvalidated = 2 };
 
+/// CUlaunchAttributeID: the kernel may begin while the one before it in the stream ends.
+enum LaunchAttributeId { launchProgrammaticStreamSerialization = 6 };
+
+/// CUlaunchAttribute, whose value is a union of 64 bytes.
+struct LaunchAttribute {
+  int id;
+  alignas(8) int value;
+  char rest[60];
+};
+
+/// CUlaunchConfig.
+struct LaunchConfig {
+  unsigned gridX, gridY, gridZ, blockX, blockY, blockZ, sharedBytes;
+  CUstream_st *stream;
+  const LaunchAttribute *attributes;
+  unsigned attributeCount;
+};
+
 /// CUresult, as far as the code names them; what is known of each stands in DriverErrors.cpp.
 enum ResultCode {
   success = 0,
@@ -136,6 +154,8 @@ const DriverError &driverError(int result);
         (CUfunc_st * function, unsigned int gridX, unsigned int gridY, unsigned int gridZ,         \
          unsigned int blockX, unsigned int blockY, unsigned int blockZ, unsigned int sharedBytes,  \
          CUstream_st *stream, void **parameters, void **extra))                                    \
+  ENTRY(cuLaunchKernelEx,                                                                          \
+        (const LaunchConfig *config, CUfunc_st *function, void **parameters, void **extra))        \
   ENTRY(cuMemAlloc_v2, (DevicePointer * address, size_t bytes))                                    \
   ENTRY(cuMemFree_v2, (DevicePointer address))                                                     \
   ENTRY(cuMemcpyHtoDAsync_v2,                                                                      \
@@ -171,6 +191,10 @@ struct DriverApi {
   bool isParents = false;
   /// The first with tensor maps and numbered streams, and with the PTX 8.0 that sm_90 needs.
   static constexpr int oldestVersion = 12000;
+
+  /// Whether a launch may begin while the one before it ends. Since CUDA 12.3 a graph's edges say
+  /// so, too; before that all launches follow each other, in graphs and elsewhere.
+  bool overlapsLaunches() const { return version >= 12030; }
 
   /// `result` of `call` as a Status: it names the call, gives the driver's own text,
   /// and a remedy where one is known.

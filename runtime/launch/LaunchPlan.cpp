@@ -128,7 +128,8 @@ Result<LaunchPlan> LaunchPlan::create(const Artifact &artifact) {
     Result<std::vector<BoundExpression>> extents = bind(launch.extents, artifact);
     if (!extents)
       return extents.error();
-    Step step{launch.items, *extents, parameterIndex(artifact, launch.summarizes), {}};
+    Step step{
+        launch.items, *extents, parameterIndex(artifact, launch.summarizes), launch.dependent, {}};
     bool isSummary = !launch.summarizes.empty();
     if ((!extents->empty() && extents->size() != 5) || !launch.items.captureAxes().empty() ||
         (isSummary && (step.summarizes < 0 || artifact.workspaces.empty())))
@@ -428,11 +429,15 @@ Status LaunchPlan::launchSteps(const Call &call) const {
       if (!stands[parameter])
         summary.made = false; // until all of its launches have been started
     }
+  // The first that is started waits for all that the stream was given before.
+  bool isBehindAnother = false;
   for (size_t i = 0; i < steps.size(); ++i) {
-    if (steps[i].summarizes >= 0 && stands[steps[i].summarizes])
+    bool isMade = steps[i].summarizes >= 0 && stands[steps[i].summarizes];
+    if (isMade || call.sizes.steps[i].items <= 0)
       continue;
-    if (Status status = launchStep(i, call); !status)
+    if (Status status = launchStep(i, call, isBehindAnother && steps[i].dependent); !status)
       return status;
+    isBehindAnother = true;
   }
   for (const Step &step : steps)
     if (int parameter = step.summarizes; call.kept && parameter >= 0)
@@ -440,11 +445,9 @@ Status LaunchPlan::launchSteps(const Call &call) const {
   return Status::success();
 }
 
-Status LaunchPlan::launchStep(size_t index, const Call &call) const {
+Status LaunchPlan::launchStep(size_t index, const Call &call, bool overlaps) const {
   const Step &step = steps[index];
   const auto &[extents, items] = call.sizes.steps[index];
-  if (items <= 0)
-    return Status::success();
   ShortArray<uint64_t, usualSlots> values;
   ShortArray<void *, usualSlots> pointers;
   values.reset(step.slots.size());
@@ -467,7 +470,7 @@ Status LaunchPlan::launchStep(size_t index, const Call &call) const {
       return status;
     pointers[i] = map++;
   }
-  return call.code.launch(index, items, pointers.data(), call.stream);
+  return call.code.launch(index, items, pointers.data(), call.stream, overlaps);
 }
 
 } // namespace tesela

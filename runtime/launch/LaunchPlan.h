@@ -85,6 +85,7 @@ private:
     Expression items;
     std::vector<BoundExpression> extents; ///< none: the plan's; else B H Hkv Sq Sk
     int summarizes;                       ///< a parameter; -1: none
+    bool dependent;                       ///< Launch::dependent
     std::vector<Slot> slots;
   };
   struct BoundWorkspace {
@@ -115,7 +116,7 @@ private:
   static uint64_t value(const Slot &slot, const Extents &extents, const Call &call);
   Status launchKept(Call &call, Workspaces &workspaces, StreamWorkspace &workspace) const;
   Status launchSteps(const Call &call) const;
-  Status launchStep(size_t index, const Call &call) const;
+  Status launchStep(size_t index, const Call &call, bool overlaps) const;
 
   Signature signature_;
   int64_t maxItems = 0; ///< a launch

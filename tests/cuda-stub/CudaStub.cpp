@@ -102,7 +102,7 @@ void record(StubLaunch launch, CUstream_st *stream) {
 }
 
 int launchKernel(CUfunc_st *function, unsigned grid, unsigned block, unsigned sharedBytes,
-                 CUstream_st *stream, void **parameters) {
+                 CUstream_st *stream, void **parameters, bool overlaps) {
   if (int failure = checkStream(stream))
     return failure;
   if (!function || function->context != currentContext())
@@ -112,20 +112,12 @@ int launchKernel(CUfunc_st *function, unsigned grid, unsigned block, unsigned sh
     return errorInvalidValue;
   if (!recording.load(std::memory_order_relaxed))
     return 0;
-  StubLaunch launch{function->kernel->name, 0, 0, 0, grid, block, sharedBytes, {}};
+  StubLaunch launch{function->kernel->name, 0, 0, 0, grid, block, sharedBytes, overlaps, {}};
   for (size_t size : function->kernel->parameterBytes)
     launch.parameters.emplace_back(static_cast<const char *>(*parameters++), size);
   record(std::move(launch), stream);
   return 0;
 }
-
-/// As cuda.h declares it.
-struct LaunchConfig {
-  unsigned gridX, gridY, gridZ, blockX, blockY, blockZ, sharedBytes;
-  CUstream_st *stream;
-  void *attributes;
-  unsigned attributeCount;
-};
 
 } // namespace
 
@@ -409,14 +401,18 @@ int cuLaunchKernel(CUfunc_st *function, unsigned gridX, unsigned gridY, unsigned
                    CUstream_st *stream, void **parameters, void **) {
   ENTER(cuLaunchKernel);
   return launchKernel(function, gridX * gridY * gridZ, blockX * blockY * blockZ, sharedBytes,
-                      stream, parameters);
+                      stream, parameters, /*overlaps=*/false);
 }
 
-/// Not of Tesela's table: what programs that time launches compare with.
 int cuLaunchKernelEx(const LaunchConfig *config, CUfunc_st *function, void **parameters, void **) {
+  ENTER(cuLaunchKernelEx);
+  bool overlaps = false;
+  for (unsigned i = 0; i < config->attributeCount; ++i)
+    overlaps |= config->attributes[i].id == launchProgrammaticStreamSerialization &&
+                config->attributes[i].value != 0;
   return launchKernel(function, config->gridX * config->gridY * config->gridZ,
                       config->blockX * config->blockY * config->blockZ, config->sharedBytes,
-                      config->stream, parameters);
+                      config->stream, parameters, overlaps);
 }
 
 int cuMemAlloc_v2(DevicePointer *address, size_t bytes) {

@@ -44,6 +44,7 @@ struct StubLaunch {
   uint64_t stream = 0;  ///< its number
   uint64_t capture = 0; ///< the capture that it became part of; 0: it was started
   unsigned grid = 0, block = 0, sharedBytes = 0;
+  bool overlaps = false;               ///< it may begin while the one before it ends
   std::vector<std::string> parameters; ///< their bytes; none where the image is no text
 };
 

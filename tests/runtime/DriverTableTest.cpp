@@ -26,10 +26,17 @@
 
 namespace {
 
+/// Structures that are declared anew, whose layout the test LaunchesAreTheHeaders holds.
+template <typename A, typename B>
+constexpr bool isDeclaredAnew =
+    std::is_same_v<A, tesela::cuda::LaunchConfig> && std::is_same_v<B, CUlaunchConfig>;
+
 /// The same to a caller's registers: one type, or integers or enumerations of one size, or
 /// pointers to such.
 template <typename A, typename B> constexpr bool sameAbi() {
   if constexpr (std::is_same_v<A, B>)
+    return true;
+  else if constexpr (isDeclaredAnew<A, B>)
     return true;
   else if constexpr (std::is_pointer_v<A> && std::is_pointer_v<B>)
     return sameAbi<std::remove_cv_t<std::remove_pointer_t<A>>,
@@ -93,6 +100,20 @@ TEST(DriverTable, ConstantsAreTheHeaders) {
   EXPECT_EQ(sizeof(tesela::TensorMap), sizeof(CUtensorMap));
   EXPECT_GE(alignof(tesela::TensorMap), alignof(CUtensorMap));
   EXPECT_EQ(sizeof(DevicePointer), sizeof(CUdeviceptr));
+}
+
+TEST(DriverTable, LaunchesAreTheHeaders) {
+  EXPECT_EQ(int(launchProgrammaticStreamSerialization),
+            int(CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION));
+  EXPECT_EQ(sizeof(LaunchAttribute), sizeof(CUlaunchAttribute));
+  EXPECT_EQ(offsetof(LaunchAttribute, value), offsetof(CUlaunchAttribute, value));
+  EXPECT_EQ(sizeof(LaunchConfig), sizeof(CUlaunchConfig));
+  EXPECT_EQ(offsetof(LaunchConfig, gridX), offsetof(CUlaunchConfig, gridDimX));
+  EXPECT_EQ(offsetof(LaunchConfig, blockX), offsetof(CUlaunchConfig, blockDimX));
+  EXPECT_EQ(offsetof(LaunchConfig, sharedBytes), offsetof(CUlaunchConfig, sharedMemBytes));
+  EXPECT_EQ(offsetof(LaunchConfig, stream), offsetof(CUlaunchConfig, hStream));
+  EXPECT_EQ(offsetof(LaunchConfig, attributes), offsetof(CUlaunchConfig, attrs));
+  EXPECT_EQ(offsetof(LaunchConfig, attributeCount), offsetof(CUlaunchConfig, numAttrs));
 }
 
 TEST(DriverTable, EachErrorOfTheHeaderHasARemedy) {

@@ -98,6 +98,7 @@ static void addCudaLaunches(Artifact &artifact) {
       {"$slope.summary0", {*Expression::parse("2"), *Expression::parse("(ceildiv $slope.0 16)")}}};
   Launch &main = artifact.launches[0];
   main.persistent = true;
+  main.dependent = true;
   main.threads = 384;
   main.sharedBytes = 1024;
   for (const char *tensor : {"q", "k", "v", "o"})

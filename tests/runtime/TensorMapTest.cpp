@@ -310,7 +310,7 @@ public:
     tilings.push_back(tiling);
     return Status::success();
   }
-  Status launch(size_t, int64_t, void **arguments, void *) const override {
+  Status launch(size_t, int64_t, void **arguments, void *, bool) const override {
     for (size_t i = 0; i < sizes.size(); ++i) {
       auto *bytes = static_cast<const uint8_t *>(arguments[i]);
       parameters.emplace_back(bytes, bytes + sizes[i]);

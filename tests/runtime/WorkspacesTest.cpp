@@ -64,6 +64,7 @@ public:
   struct Record {
     size_t index;
     int64_t items;
+    bool overlaps;
     std::vector<int64_t> values;
   };
   mutable std::vector<Record> records;
@@ -86,10 +87,11 @@ public:
     return Status::success();
   }
 
-  Status launch(size_t index, int64_t items, void **arguments, void *) const override {
+  Status launch(size_t index, int64_t items, void **arguments, void *,
+                bool overlaps) const override {
     if (index == fails)
       return Error(Code::driver, "as asked");
-    Record &record = records.emplace_back(Record{index, items, {}});
+    Record &record = records.emplace_back(Record{index, items, overlaps, {}});
     for (size_t slot = 0; slot < sizes[index].size(); ++slot) {
       int64_t value = 0;
       std::memcpy(&value, arguments[slot], sizes[index][slot]);
@@ -121,6 +123,7 @@ Artifact summarized() {
                 {Kind::data, "$doc.summary0", 0}};
   Launch main;
   main.kernel = "forward";
+  main.dependent = true;
   main.items = expression("(* B H)");
   main.slots = {{Kind::data, "$doc.summary0", 0},
                 {Kind::extent, "$doc.summary0", 2},
@@ -169,7 +172,7 @@ protected:
 TEST_F(WorkspacesTest, SlotsSayWhereAndHowLarge) {
   ASSERT_TRUE(launch().ok());
   ASSERT_EQ(code.records.size(), 2u);
-  auto [index, items, values] = code.records[0];
+  auto [index, items, overlaps, values] = code.records[0];
   EXPECT_EQ(index, 0u);
   EXPECT_EQ(items, 3);
   auto doc = int64_t(reinterpret_cast<uintptr_t>(&elements));
@@ -180,6 +183,20 @@ TEST_F(WorkspacesTest, SlotsSayWhereAndHowLarge) {
   EXPECT_EQ(main[2], 3 * 63);
   EXPECT_EQ(main[3] - main[0], 1536); // 2 * 3 * 63 numbers, up to the next line
   EXPECT_EQ(main[4], 6);              // the plan's own H
+}
+
+// What waits for a launch of the same call may begin before that ends; the first one waits for what
+// the stream was given before, whoever that was.
+TEST_F(WorkspacesTest, ADependentLaunchOverlapsAnotherOfTheCall) {
+  arguments.capturesUnchanged = true;
+  ASSERT_TRUE(launch().ok());
+  ASSERT_EQ(code.records.size(), 2u);
+  EXPECT_FALSE(code.records[0].overlaps);
+  EXPECT_TRUE(code.records[1].overlaps);
+  ASSERT_TRUE(launch().ok());
+  ASSERT_EQ(code.records.size(), 1u); // the summary stands
+  EXPECT_EQ(code.records[0].index, 1u);
+  EXPECT_FALSE(code.records[0].overlaps);
 }
 
 TEST_F(WorkspacesTest, AreOfAStreamAndGrow) {

@@ -212,6 +212,38 @@ TEST(Schedule, FewQueriesShareTheirRows) {
               std::string::npos);
 }
 
+// Keys in parts: 16 rows that read the same keys are one warp's, where there is work for four a
+// multiprocessor and their number of queries, heads and masks were measured.
+TEST(Schedule, FewQueriesInPartsAreOneWarps) {
+  struct Case {
+    int64_t warps, queries = 1;
+    int headDim = 128;
+    std::vector<std::string> more;
+    int workers = 528;
+  } const cases[] = {{1},
+                     {1, 4},
+                     {1, 1, 96},
+                     {4, 5},
+                     {4, 1, 64},
+                     {4, 1, 256},
+                     {4, 1, 128, {"prefix=shared"}},
+                     {4, 1, 128, {}, 396},
+                     {1, 1, 64, {"cache=e4m3"}}};
+  for (const Case &each : cases) {
+    SCOPED_TRACE(
+        fmt::format("{} queries, D {}, {} workers", each.queries, each.headDim, each.workers));
+    KernelSpecification specification = specificationFor("sm_90", each.headDim);
+    specification.algorithm = partsAlgorithm;
+    specification.expectedQueries = each.queries;
+    specification.bindings = each.more;
+    specification.bindings.push_back(fmt::format("workers={}", each.workers));
+    Result<Schedule> schedule = chooseSchedule(specification, {});
+    ASSERT_TRUE(schedule.ok()) << schedule.error().message();
+    EXPECT_EQ(schedule->warps, each.warps) << schedule->text();
+    EXPECT_EQ(schedule->consumers > 0, each.warps > 1) << schedule->text();
+  }
+}
+
 TEST(Schedule, FollowsTheVariant) {
   // Keys and values of 32 MiB, 512 bytes each here.
   EXPECT_EQ(chosenForLength(128, 128, 0, {.isMasked = true}).groupKeys, 65536);

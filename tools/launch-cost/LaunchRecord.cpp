@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <dlfcn.h>
 
 namespace tesela {
 
@@ -36,7 +35,7 @@ protected:
 class LaunchRecord::Silent : public Forwarding {
 public:
   using Forwarding::Forwarding;
-  Status launch(size_t, int64_t, void **, void *) const override { return Status::success(); }
+  Status launch(size_t, int64_t, void **, void *, bool) const override { return Status::success(); }
 };
 
 /// Notes what is started.
@@ -49,7 +48,8 @@ public:
     ++record.maps;
     return code.encodeTensorMap(tiling, map);
   }
-  Status launch(size_t index, int64_t items, void **arguments, void *stream) const override {
+  Status launch(size_t index, int64_t items, void **arguments, void *stream,
+                bool overlaps) const override {
     const Launch &launch = artifact.launches[index];
     CUfunc_st *function = nullptr;
     if (Status status = record.api->check(
@@ -68,6 +68,7 @@ public:
               unsigned(launch.persistent ? std::min<int64_t>(items, processors) : items),
               unsigned(launch.threads),
               unsigned(launch.sharedBytes),
+              overlaps,
               {},
               {}};
     call.parameters.resize(launch.slots.size());
@@ -79,7 +80,7 @@ public:
     for (Parameter &parameter : call.parameters)
       call.pointers.push_back(parameter.bytes);
     record.calls.push_back(std::move(call));
-    return code.launch(index, items, arguments, stream);
+    return code.launch(index, items, arguments, stream, overlaps);
   }
 
 private:
@@ -144,22 +145,20 @@ Status LaunchRecord::launch() const {
 }
 
 Status LaunchRecord::launchEx() const {
-  /// CUlaunchConfig.
-  struct Config {
-    unsigned gridX, gridY, gridZ, blockX, blockY, blockZ, sharedBytes;
-    CUstream_st *stream;
-    void *attributes;
-    unsigned attributeCount;
-  };
-  using Function = int (*)(const Config *, CUfunc_st *, void **, void **);
-  static const auto function = reinterpret_cast<Function>(
-      dlsym(dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL), "cuLaunchKernelEx"));
-  if (!function)
-    return Error(Code::unsupported, "the driver has no cuLaunchKernelEx");
+  cuda::LaunchAttribute mayBegin{cuda::launchProgrammaticStreamSerialization, 1, {}};
   for (const Call &call : calls) {
-    Config config{call.grid, 1, 1, call.block, 1, 1, call.sharedBytes, stream, nullptr, 0};
-    if (int result =
-            function(&config, call.function, const_cast<void **>(call.pointers.data()), nullptr))
+    cuda::LaunchConfig config{.gridX = call.grid,
+                              .gridY = 1,
+                              .gridZ = 1,
+                              .blockX = call.block,
+                              .blockY = 1,
+                              .blockZ = 1,
+                              .sharedBytes = call.sharedBytes,
+                              .stream = stream,
+                              .attributes = &mayBegin,
+                              .attributeCount = call.overlaps ? 1u : 0u};
+    if (int result = api->cuLaunchKernelEx(&config, call.function,
+                                           const_cast<void **>(call.pointers.data()), nullptr))
       return api->check(result, "cuLaunchKernelEx");
   }
   return Status::success();

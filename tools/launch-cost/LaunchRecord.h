@@ -30,7 +30,7 @@ public:
 
   /// cuLaunchKernel for each kernel.
   Status launch() const;
-  /// cuLaunchKernelEx, where the driver has it; else Code::unsupported.
+  /// cuLaunchKernelEx for each kernel, which begins when Tesela's own launch would let it.
   Status launchEx() const;
   /// All that a launch of Tesela does, but for starting the kernels.
   Status launchNothing() const;
@@ -45,6 +45,7 @@ private:
   struct Call {
     CUfunc_st *function;
     unsigned grid, block, sharedBytes;
+    bool overlaps;
     std::vector<Parameter> parameters;
     std::vector<void *> pointers;
   };

@@ -21,6 +21,8 @@ struct ChipFacts {
   /// The first PTX version that knows the chip's own instructions (sm_90a: wgmma, setmaxnreg); 0
   /// where Tesela uses none.
   int acceleratedPtx = 0;
+  /// A launch can begin while the one before it ends (griddepcontrol, PTX ISA 9.7.13).
+  bool overlapsLaunches() const { return sm >= 90; }
   /// Not a fact but a choice: code for sm_NNa, which runs on this very chip only.
   bool accelerated = false;
 };

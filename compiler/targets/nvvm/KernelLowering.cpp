@@ -7,6 +7,7 @@
 #include "frontend/emit/ExpandArithmetic.h"
 #include "targets/common/Additions.h"
 #include "targets/common/Phases.h"
+#include "targets/nvvm/EarlierLaunch.h"
 #include "targets/nvvm/Passes.h"
 #include "tile/ColumnOps.h"
 #include "tile/Extents.h"
@@ -175,9 +176,11 @@ void KernelLowering::createFunction() {
     }
     if (types[slot] != global || signature.slots()[slot].kind == Kind::counter)
       continue;
+    Value view = kernel.getArgument(signature.slots()[slot].name);
+    if (readsEarlierLaunch(view)) // others than this launch write it
+      continue;
     // No two tensors of a launch overlap where one is written.
     function.setArgAttr(slot, LLVM::LLVMDialect::getNoAliasAttrName(), builder.getUnitAttr());
-    Value view = kernel.getArgument(signature.slots()[slot].name);
     if (!llvm::any_of(
             accessesOf(view),
             llvm::IsaPred<tile::AccumulateOp, tile::CollectOp, tile::DepositOp, tile::StoreOp,
@@ -338,6 +341,8 @@ LogicalResult KernelLowering::lower(Operation *op) {
         return success();
       })
       .Case([&](pipe::EndTurnOp) { return done((passTurn(add(warpgroup, constant(1))), 0)); })
+      .Case([&](pipe::AwaitLaunchOp) { return done((ptx().awaitLaunch(), 0)); })
+      .Case([&](pipe::ReleaseLaunchOp) { return done((ptx().releaseLaunch(), 0)); })
       .Case([&](pipe::DrainOp drain) { return done((lowerDrain(drain), 0)); })
       .Case([&](pipe::EmptyOutOp out) { return done((lowerEmptyOut(out), 0)); })
       .Case([&](pipe::AddOutOp out) { return done((lowerAddOut(out), 0)); })

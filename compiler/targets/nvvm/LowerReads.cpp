@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 #include "targets/common/Float8.h"
+#include "targets/nvvm/EarlierLaunch.h"
 #include "targets/nvvm/KernelLowering.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -18,7 +19,7 @@ Value KernelLowering::emitElement(tile::ReadOp op, Value address) {
   bool isFloat8 = isa<Float8E4M3FNType>(element);
   Type loaded = element.isBF16() ? builder.getI16Type() : isFloat8 ? builder.getI8Type() : element;
   auto load = LLVM::LoadOp::create(builder, loc, loaded, address);
-  load.setInvariant(true); // no kernel writes to a capture
+  load.setInvariant(!readsEarlierLaunch(op.getView())); // no kernel writes to a capture
   Value value = load;
   if (element.isBF16()) {
     Value bits = arith::ExtUIOp::create(builder, loc, i32, value);
@@ -119,7 +120,7 @@ Values KernelLowering::emitCoveredChunk(tile::ReadOp op, ValueRange lane,
   auto four = VectorType::get(4, builder.getI32Type());
   auto load = LLVM::LoadOp::create(builder, loc, four, coveredAddress(op, start, offset),
                                    /*alignment=*/16);
-  load.setInvariant(true); // no kernel writes to a capture
+  load.setInvariant(!readsEarlierLaunch(op.getView())); // no kernel writes to a capture
   Values pairs;
   for (int64_t number = 0; number < 4; ++number)
     pairs.push_back(LLVM::ExtractElementOp::create(builder, loc, load, constant(number)));

@@ -39,6 +39,7 @@ void addPipePasses(OpPassManager &passes) {
   kernels.addPass(createPipeStartProducts());
   kernels.addPass(createPipeRunRoles());
   kernels.addPass(createPipeCountRegisters());
+  kernels.addPass(createPipeOverlapLaunches());
 }
 
 void addNVVMPasses(OpPassManager &passes) {

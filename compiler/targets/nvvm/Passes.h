@@ -29,6 +29,11 @@ inline constexpr llvm::StringLiteral productsWaitAttr = "pipe.products_wait";
 inline constexpr llvm::StringLiteral partsOffsetAttr = "pipe.parts_offset";
 inline constexpr llvm::StringLiteral finderOffsetAttr = "pipe.finder_offset";
 
+/// Unit attributes of a kernel of a plan with several launches: a launch of it stands behind
+/// another, or in front of one (pipe-overlap-launches).
+inline constexpr llvm::StringLiteral followsLaunchAttr = "pipe.follows_launch",
+                                     precedesLaunchAttr = "pipe.precedes_launch";
+
 /// On a scf.while and the scf.if around it: they run as a scf.for over a range would
 /// (pipe-start-products).
 inline constexpr llvm::StringLiteral countedAttr = "pipe.counted";

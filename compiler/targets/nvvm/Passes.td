@@ -389,6 +389,28 @@ def PipeCountRegisters : Pass<"pipe-count-registers", "::tesela::tile::KernelOp"
   }];
 }
 
+def PipeOverlapLaunches : Pass<"pipe-overlap-launches", "::tesela::tile::KernelOp"> {
+  let summary = "let a launch of a plan begin while the one before it ends";
+  let description = [{
+    A kernel whose launch stands behind another of the plan has the attribute `pipe.follows_launch`, one whose launch stands in front of
+    another `pipe.precedes_launch`; the compiler knows the plan and sets them, for chips that can do it (`ChipFacts`). The first begins with a
+    `pipe.await_launch`. The second lets the next launch begin at its own start: that begins when the last
+    thread blocks of this one have started, and takes room that nobody waits for.
+
+    ```mlir
+    // before
+    tile.kernel @merge_parts(…) attributes {pipe.follows_launch, pipe.precedes_launch, …} {
+      …
+    // after
+    tile.kernel @merge_parts(…) attributes {…} {
+      pipe.await_launch
+      pipe.release_launch
+      …
+    ```
+  }];
+  let dependentDialects = ["::tesela::pipe::PipeDialect"];
+}
+
 def PipeLowerToNVVM : Pass<"pipe-lower-to-nvvm", "::mlir::ModuleOp"> {
   let summary = "turn kernels into functions of one thread";
   let description = [{

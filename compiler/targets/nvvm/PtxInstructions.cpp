@@ -313,6 +313,14 @@ void PtxInstructions::fenceAsyncProxy() {
   emit({}, {}, "fence.proxy.async.shared::cta;", "~{memory}", /*hasSideEffects=*/true);
 }
 
+void PtxInstructions::awaitLaunch() {
+  emit({}, {}, "griddepcontrol.wait;", "~{memory}", /*hasSideEffects=*/true);
+}
+
+void PtxInstructions::releaseLaunch() {
+  emit({}, {}, "griddepcontrol.launch_dependents;", "~{memory}", /*hasSideEffects=*/true);
+}
+
 void PtxInstructions::arriveAtBarrier(Value id, int64_t threads) {
   emit({}, id, ("bar.arrive $0, " + Twine(threads) + ";").str(), "r,~{memory}",
        /*hasSideEffects=*/true);

@@ -104,6 +104,11 @@ public:
   /// barrier.
   void fenceAsyncProxy();
 
+  // Launches of a plan (9.7.13 griddepcontrol).
+  /// Until the launches before this one have ended, and what they wrote is seen.
+  void awaitLaunch();
+  void releaseLaunch();
+
   /// bar.arrive: counts for `threads` threads at barrier `id` without waiting.
   void arriveAtBarrier(mlir::Value id, int64_t threads);
   /// bar.sync `id` (i32) for `threads` threads.

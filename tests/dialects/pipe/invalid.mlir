@@ -435,3 +435,29 @@ tile.kernel @k() {
   // expected-error @+1 {{expected at least 1 products started after the one awaited, got 0; it could still be in flight}}
   %x = pipe.dot_wait %s pending 1 : !tile.tile<[64, 64], f32, #pipe.accumulator<warps = 4, in_flight = true>> -> !tile.tile<[64, 64], f32, #pipe.accumulator<warps = 4>>
 }
+
+// -----
+
+tile.kernel @k(%v: !tile.view<[?, ?, ?], f32>, %i: i32) {
+  %x = tile.read %v[%i, %i, %i] : !tile.view<[?, ?, ?], f32> -> f32
+  // expected-error @+1 {{expected to be the first operation of a tile.kernel: what stands before it could touch what an earlier launch still reads or writes}}
+  pipe.await_launch
+}
+
+// -----
+
+tile.kernel @k(%test: i1) {
+  scf.if %test {
+    // expected-error @+1 {{expected to be the first operation of a tile.kernel}}
+    pipe.await_launch
+  }
+}
+
+// -----
+
+tile.kernel @k(%test: i1) {
+  scf.if %test {
+    // expected-error @+1 {{expected to stand in the body of a tile.kernel, where all threads come by, got scf.if around it}}
+    pipe.release_launch
+  }
+}

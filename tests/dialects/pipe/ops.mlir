@@ -105,3 +105,11 @@ tile.kernel @products() {
   // CHECK: pipe.dot_wait %[[O]] pending 0
   %O = pipe.dot_wait %o pending 0 : !tile.tile<[64, 64], f32, #pipe.accumulator<warps = 4, in_flight = true>> -> !tile.tile<[64, 64], f32, #pipe.accumulator<warps = 4>>
 }
+
+// CHECK-LABEL: tile.kernel @launches
+tile.kernel @launches() {
+  // CHECK: pipe.await_launch
+  pipe.await_launch
+  // CHECK: pipe.release_launch
+  pipe.release_launch
+}

@@ -94,7 +94,8 @@ TEST_F(CudaLaunchTest, TheContextIsMadeCurrentOnce) {
   EXPECT_EQ(stub::callsOf("cuCtxPopCurrent_v2"), 1);
   EXPECT_EQ(stub::callsOf("cuStreamGetId"), 1);
   EXPECT_EQ(stub::callsOf("cuStreamGetCaptureInfo_v2"), 1);
-  EXPECT_EQ(stub::callsOf("cuLaunchKernel"), 2);
+  EXPECT_EQ(stub::callsOf("cuLaunchKernel"), 1);
+  EXPECT_EQ(stub::callsOf("cuLaunchKernelEx"), 1);
 
   const cuda::DriverApi &api = **cuda::driver();
   CUctx_st *primary = nullptr, *popped = nullptr;
@@ -106,6 +107,19 @@ TEST_F(CudaLaunchTest, TheContextIsMadeCurrentOnce) {
   EXPECT_EQ(stub::callsOf("cuCtxPopCurrent_v2"), 0);
   ASSERT_EQ(api.cuCtxPopCurrent_v2(&popped), 0);
   ASSERT_EQ(api.cuDevicePrimaryCtxRelease_v2(0), 0);
+}
+
+// The main kernel waits for the summary, so it may begin while that ends.
+TEST_F(CudaLaunchTest, ALaunchMayBeginWhileAnotherOfItsCallEnds) {
+  Result<Context> context = cudaContext();
+  Result<Kernel> kernel = context->compile(cudaKernelOptions());
+  CudaProblem problem = CudaProblem::create(*context).value();
+  stub::recordLaunches();
+  ASSERT_TRUE(kernel->launch(problem.arguments).ok());
+  std::vector<stub::StubLaunch> launches = stub::takeLaunches();
+  ASSERT_EQ(launches.size(), 2u);
+  EXPECT_FALSE(launches[0].overlaps);
+  EXPECT_TRUE(launches[1].overlaps);
 }
 
 TEST_F(CudaLaunchTest, SummariesOfUnchangedCapturesAreKept) {

@@ -221,6 +221,15 @@ TEST_F(DriverAgeTest, AnOldVersionIsASentence) {
             "later, or use the device 'host'");
 }
 
+TEST_F(DriverAgeTest, LaunchesOverlapWhereGraphsKnowIt) {
+  for (auto [version, overlaps] : {std::pair(12020, false), std::pair(12030, true)}) {
+    stub::setVersion(version);
+    Result<cuda::DriverApi> opened = cuda::DriverApi::open({"libcuda.so.1"});
+    ASSERT_TRUE(opened.ok()) << opened.error().message();
+    EXPECT_EQ(opened->overlapsLaunches(), overlaps) << version;
+  }
+}
+
 TEST_F(DriverAgeTest, AMissingFunctionIsASentence) {
   Result<cuda::DriverApi> opened = cuda::DriverApi::open({TESELA_TEST_OLD_STUB});
   ASSERT_FALSE(opened.ok());

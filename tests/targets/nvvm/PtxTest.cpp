@@ -286,6 +286,49 @@ TEST(Ptx, DocumentsHaveSummaries) {
   }
 }
 
+/// Of the text of one kernel in `code`.
+std::string textOf(const std::string &code, const std::string &kernel) {
+  size_t begin = code.find(".entry " + kernel + "(");
+  EXPECT_NE(begin, code.npos) << kernel;
+  return code.substr(begin, code.find(".entry ", begin + 1) - begin);
+}
+
+// Launches of one plan overlap where the chip can do it: the first waits for nobody, the last lets
+// nobody begin. Here these are the two levels of a summary, and the kernel that reads them.
+TEST(Ptx, LaunchesOfAPlanOverlap) {
+  const char *documents =
+      "attention documents(doc: i32[B, Sk]) { mask = q >= k && doc[b, q] == doc[b, k] }";
+  for (int sm : {80, 89, 90, 100}) {
+    SCOPED_TRACE(sm);
+    Artifact artifact = compiled(specificationOf(documents, 128, ElementType::bf16, sm));
+    ASSERT_EQ(artifact.launches.size(), 3u);
+    bool overlaps = sm >= 90;
+    for (int i = 0; i < 3; ++i) {
+      const Launch &launch = artifact.launches[i];
+      Opcodes opcodes(textOf(artifact.code, launch.kernel));
+      EXPECT_EQ(launch.dependent, overlaps && i > 0) << launch.kernel;
+      EXPECT_EQ(opcodes.exactly("griddepcontrol.wait"), overlaps && i > 0) << launch.kernel;
+      EXPECT_EQ(opcodes.exactly("griddepcontrol.launch_dependents"), overlaps && i < 2)
+          << launch.kernel;
+    }
+    Artifact alone = compiled(specificationOf(causal, 128, ElementType::bf16, sm));
+    EXPECT_EQ(alone.code.find("griddepcontrol"), alone.code.npos);
+  }
+}
+
+// What an earlier launch writes is read behind the wait, and not as what nobody writes.
+TEST(Ptx, ResultsOfEarlierLaunchesAreNotReadOnly) {
+  KernelSpecification specification = specificationOf(causal, 128, ElementType::bf16, 90);
+  specification.algorithm = partsAlgorithm;
+  specification.bindings = {"workers=264"};
+  Artifact artifact = compiled(specification);
+  ASSERT_EQ(artifact.launches.size(), 2u);
+  Opcodes merge(textOf(artifact.code, artifact.launches[1].kernel));
+  EXPECT_EQ(merge.count("ld.global.nc"), 0);
+  EXPECT_GT(merge.count("ld.global"), 0);
+  EXPECT_LT(merge.text.find("griddepcontrol.wait"), merge.text.find("ld.global"));
+}
+
 // Formulas of bounds of the column are words of bits (ColumnWords.h): a few instructions for each
 // bound of a row, and one bit an element, however long the formula is. The mask stands before the
 // loop, in it, and where a block is computed again.

@@ -216,6 +216,11 @@ class Emulator:
         if not (warps.all(axis=1) | ~warps.any(axis=1)).all():
             raise RuntimeError("lanes of a warp are missing")
 
+    # ---- launches ----
+
+    def do_griddepcontrol(self, instruction):
+        """Nothing: the launches before this one have ended."""
+
     # ---- memory ----
 
     def do_ld(self, i):

@@ -173,6 +173,9 @@ struct Launch {
   std::string summarizes;
   /// The grid has a block for each multiprocessor at most, which take items from a counter (GPU).
   bool persistent = false;
+  /// Its kernel waits for the launches before it, of this plan: it may begin while the last of them
+  /// ends (GPU). That of the plan's first launch need not.
+  bool dependent = false;
   int threads = 0;            ///< threads a block (GPU)
   int64_t sharedBytes = 0;    ///< dynamic shared memory a block (GPU)
   int64_t workspaceBytes = 0; ///< scratch of one worker (host)
