@@ -64,15 +64,20 @@ int64_t partsOf(tile::LoadOp load, int64_t consumers) {
   return isReadByRows(load) && rows % (rowsOfWarpgroup * consumers) == 0 ? consumers : 1;
 }
 
+bool hasWholeBlocks(TypedValue<tile::ViewType> view, int64_t rows) {
+  tile::ViewType type = view.getType();
+  auto argument = dyn_cast<BlockArgument>(view);
+  if (!argument || type.getRank() != 3 || type.getContiguous() ||
+      isa<tile::ExtentExprAttr>(type.getExtents().front()))
+    return false;
+  auto kernel = cast<tile::KernelOp>(argument.getOwner()->getParentOp());
+  return kernel.getArgumentRole(argument.getArgNumber()) == tile::Role::Workspace &&
+         workspacePositions % rows == 0;
+}
+
 bool isColumnsOfWorkspace(tile::LoadOp load) {
   auto type = cast<tile::TileType>(load.getType());
-  tile::ViewType view = load.getView().getType();
-  auto argument = dyn_cast<BlockArgument>(load.getView());
-  if (!argument || view.getRank() != 3 || view.getContiguous() || !type.isSingleRow())
-    return false;
-  auto kernel = load->getParentOfType<tile::KernelOp>();
-  return kernel.getArgumentRole(argument.getArgNumber()) == tile::Role::Workspace &&
-         workspacePositions % type.getExtent(1) == 0;
+  return type.isSingleRow() && hasWholeBlocks(load.getView(), type.getExtent(1));
 }
 
 } // namespace tesela

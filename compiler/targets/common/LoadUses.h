@@ -33,6 +33,10 @@ tile::LoadOp broughtBy(tile::LoadOp load);
 /// read by rows and each has rows of its own, else 1.
 int64_t partsOf(tile::LoadOp load, int64_t consumers);
 
+/// Whether `view` is a workspace of a number for each position that has memory for all `rows` of
+/// each block.
+bool hasWholeBlocks(mlir::TypedValue<tile::ViewType> view, int64_t rows);
+
 /// Whether it brings a value for each column from a workspace whose rows begin at multiples of
 /// `workspacePositions`: then the copy engine can bring all of them in one piece.
 bool isColumnsOfWorkspace(tile::LoadOp load);

@@ -2,6 +2,7 @@
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
+#include "targets/common/LoadUses.h"
 #include "targets/nvvm/FragmentOrder.h"
 #include "targets/nvvm/KernelLowering.h"
 
@@ -510,7 +511,10 @@ void KernelLowering::lowerRegisterStore(Value tile, TypedValue<tile::ViewType> v
   if (Value passed = isPassed(viewValue))
     isFirst = arith::AndIOp::create(builder, loc, isFirst, passed);
   Value rowsLeft = arith::SubIOp::create(builder, loc, block.limit, block.first);
-  if (blockValue.getType().getRows() == 1) // of a larger tile
+  int64_t rows = blockValue.getType().getRows();
+  if (hasWholeBlocks(viewValue, rows)) // the copy engine brings all of them
+    rowsLeft = constant(rows);
+  if (rows == 1) // of a larger tile
     rowsLeft = arith::MinSIOp::create(builder, loc, rowsLeft, constant(1));
   rowsLeft = arith::SubIOp::create(builder, loc, rowsLeft, firstRow);
   for (int64_t strip = 0; strip < shape.strips; ++strip)

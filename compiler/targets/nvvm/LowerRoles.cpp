@@ -37,6 +37,15 @@ void KernelLowering::onRoleThread(llvm::function_ref<void()> body) {
     body();
 }
 
+/// Whether lanes load what comes through the channel, numbers or a row of them, where else products
+/// read it. Then each lane says that it has read, and not one for its warp.
+static bool isReadByLanes(TypedValue<pipe::ChannelType> channel) {
+  return channel.getType().getWords() > 0 || llvm::any_of(channel.getUsers(), [](Operation *user) {
+           auto fill = dyn_cast<pipe::FillOp>(user);
+           return fill && fill.getView().getType().getRank() == 3;
+         });
+}
+
 /// Who arrives on an empty barrier of the channel.
 static int64_t readersOf(pipe::OpenOp open, pipe::RolesOp roles) {
   auto channel = open.getChannel().getType();
@@ -49,9 +58,8 @@ static int64_t readersOf(pipe::OpenOp open, pipe::RolesOp roles) {
   };
   if (isRead(roles.getConsumers()))
     warps += channel.getParts() > 1 ? 4 : 4 * roles.getCount();
-  // Each lane has read the numbers, and says so: racecheck does not follow one that arrives for its
-  // warp. The producer is one.
-  int64_t readers = channel.getWords() > 0 ? 32 * warps : warps;
+  // The producer is one.
+  int64_t readers = isReadByLanes(open.getChannel()) ? 32 * warps : warps;
   return readers + (isRead(roles.getProducer()) ? 1 : 0);
 }
 
@@ -165,9 +173,8 @@ void KernelLowering::takeNumbers(ValueRange results, Value channel, Value use) {
 
 void KernelLowering::lowerRelease(pipe::ReleaseOp op) {
   Value part = ownPart(op.getChannel());
-  bool carriesNumbers = op.getChannel().getType().getWords() > 0;
   ptx().arrive(channelUse(op.getChannel(), op.getUse(), /*isFull=*/false, part).first,
-               carriesNumbers ? constant(0) : lane);
+               isReadByLanes(op.getChannel()) ? constant(0) : lane);
 }
 
 Values KernelLowering::tensorCoordinates(Value view, Value blockValue, Value column, Value row) {

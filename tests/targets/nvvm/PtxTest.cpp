@@ -704,6 +704,26 @@ TEST(Ptx, GradientsHaveRolesWhereTheyFit) {
   }
 }
 
+// The log-sum and D are loaded by lanes, and lanes do not wait for each other; Q and dO are read by
+// products, which a warp awaits as one.
+TEST(PtxWithRoles, EachLaneReleasesTheNumbersThatItLoads) {
+  KernelSpecification specification = specificationOf(causal, 128, ElementType::bf16, 90);
+  specification.algorithm = "backward_fused";
+  std::string code = compiled(specification).code;
+  size_t begin = code.find(".entry backward_keys");
+  ASSERT_NE(begin, std::string::npos);
+  code = code.substr(begin);
+  auto barriersOf = [&](const std::string &arrivals) {
+    std::istringstream lines(code);
+    int count = 0;
+    for (std::string line; std::getline(lines, line);)
+      count += line.find("mbarrier.init") != std::string::npos && line.ends_with(arrivals);
+    return count;
+  };
+  EXPECT_EQ(barriersOf(", 256;"), 2 * 2);   // two channels of two stages, each lane of 8 warps
+  EXPECT_EQ(barriersOf(", 8;"), 2 * 2 + 1); // Q and dO, and K, of which there is one stage
+}
+
 // Where the registers of a thread hold dK and dV together, one kernel computes both.
 TEST(Ptx, GradientsOfKeysHaveAsManyKernelsAsTheirTilesNeed) {
   const std::string softcap = "attention softcap(cap: f32) { score = cap * tanh(s / cap) }",
