@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Launches of one call that overlap (docs/decisions/launch.md): each waits for what is before it.
 
-Calls follow each other without a pause, and what they read changes between them on the same stream. A kernel that reads too
-early gets what an earlier call left in the workspace or the output.
+Calls follow each other without a pause, and what they read changes between them on the same
+stream. A kernel that reads too early gets what an earlier call left in the workspace or the output.
 """
 
 from __future__ import annotations
