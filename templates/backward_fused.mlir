@@ -116,11 +116,11 @@ tile.kernel @backward_keys<block_m, block_n, d_qk, d_v, padded_qk, padded_v, inp
       %dV2 = tile.dot %Pi, %dO plus %dV1 : (!tile.tile<[block_m, block_n], input>, !tile.tile<[block_n, padded_v], input>, !tile.tile<[block_m, padded_v], f32>) -> !tile.tile<[block_m, padded_v], f32>
       %dP = tile.dot %V, %dO transposed plus %S0 : (!tile.tile<[block_m, padded_v], input>, !tile.tile<[block_n, padded_v], input>, !tile.tile<[block_m, block_n], f32>) -> !tile.tile<[block_m, block_n], f32>
       %dPd = tile.dropout %dP at %keys, %queries : !tile.tile<[block_m, block_n], f32>, !tile.block<key, block_m>, !tile.block<query, block_n>
-      %dPs = tile.dropout_scale %dPd : !tile.tile<[block_m, block_n], f32>
       %dX = scf.if %partial -> (!tile.tile<[block_m, block_n], f32>) {
+        %dPs = tile.dropout_scale %dPd : !tile.tile<[block_m, block_n], f32>
         %kept = tile.map %W, %dPs, %D : (!tile.tile<[block_m, block_n], f32>, !tile.tile<[block_m, block_n], f32>, !tile.tile<[1, block_n], f32>) -> !tile.tile<[block_m, block_n], f32> {
         ^body(%w: f32, %dp: f32, %d: f32, %row: i32, %column: i32):
-          %less = arith.subf %dp, %d : f32
+          %less = arith.subf %dp, %d fastmath<contract> : f32
           %product = arith.mulf %w, %less : f32
           %zero = arith.constant 0.0 : f32
           // A key beyond the end has a row of K that is 0 and may have a P that is infinite: it is in no sum of dQ. All
@@ -134,9 +134,10 @@ tile.kernel @backward_keys<block_m, block_n, d_qk, d_v, padded_qk, padded_v, inp
         }
         scf.yield %kept : !tile.tile<[block_m, block_n], f32>
       } else {
+        %dPs = tile.dropout_scale %dPd : !tile.tile<[block_m, block_n], f32>
         %all = tile.map %W, %dPs, %D : (!tile.tile<[block_m, block_n], f32>, !tile.tile<[block_m, block_n], f32>, !tile.tile<[1, block_n], f32>) -> !tile.tile<[block_m, block_n], f32> {
         ^body(%w: f32, %dp: f32, %d: f32, %row: i32, %column: i32):
-          %less = arith.subf %dp, %d : f32
+          %less = arith.subf %dp, %d fastmath<contract> : f32
           %product = arith.mulf %w, %less : f32
           tile.yield %product : f32
         }

@@ -133,11 +133,11 @@ tile.kernel @parameter_pairs<block_m, block_n, d_qk, d_v, padded_qk, padded_v, i
       }
       %dP = tile.dot %dO, %V transposed plus %S0 : (!tile.tile<[block_m, padded_v], input>, !tile.tile<[block_n, padded_v], input>, !tile.tile<[block_m, block_n], f32>) -> !tile.tile<[block_m, block_n], f32>
       %dPd = tile.dropout %dP at %queries, %keys : !tile.tile<[block_m, block_n], f32>, !tile.block<query, block_m>, !tile.block<key, block_n>
-      %dPs = tile.dropout_scale %dPd : !tile.tile<[block_m, block_n], f32>
       %dS = scf.if %has_others -> (!tile.tile<[block_m, block_n], f32>) {
+        %dPs = tile.dropout_scale %dPd : !tile.tile<[block_m, block_n], f32>
         %kept = tile.map %P, %dPs, %D : (!tile.tile<[block_m, block_n], f32>, !tile.tile<[block_m, block_n], f32>, !tile.tile<[block_m], f32>) -> !tile.tile<[block_m, block_n], f32> {
         ^body(%p: f32, %dp: f32, %d: f32, %row: i32, %column: i32):
-          %less = arith.subf %dp, %d : f32
+          %less = arith.subf %dp, %d fastmath<contract> : f32
           %product = arith.mulf %p, %less : f32
           %zero = arith.constant 0.0 : f32
           %query = arith.addi %first, %row : i32
@@ -149,9 +149,10 @@ tile.kernel @parameter_pairs<block_m, block_n, d_qk, d_v, padded_qk, padded_v, i
         }
         scf.yield %kept : !tile.tile<[block_m, block_n], f32>
       } else {
+        %dPs = tile.dropout_scale %dPd : !tile.tile<[block_m, block_n], f32>
         %all = tile.map %P, %dPs, %D : (!tile.tile<[block_m, block_n], f32>, !tile.tile<[block_m, block_n], f32>, !tile.tile<[block_m], f32>) -> !tile.tile<[block_m, block_n], f32> {
         ^body(%p: f32, %dp: f32, %d: f32, %row: i32, %column: i32):
-          %less = arith.subf %dp, %d : f32
+          %less = arith.subf %dp, %d fastmath<contract> : f32
           %product = arith.mulf %p, %less : f32
           tile.yield %product : f32
         }

@@ -23,6 +23,33 @@ using Scalars = TileEmitter::Scalars;
 // Pieces
 //===----------------------------------------------------------------------===//
 
+/// The map that alone takes P, of operands that are known before `op`: dropout. It stands beside
+/// the exponentials, where its instructions cost least, and not behind the branch that may compute
+/// them again.
+static tile::MapOp mapOfP(tile::SoftmaxStepOp op) {
+  if (!op.getP().hasOneUse())
+    return {};
+  auto map = dyn_cast<tile::MapOp>(*op.getP().user_begin());
+  auto isKnown = [&](Value operand) {
+    Operation *source = operand.getDefiningOp();
+    return operand == op.getP() || !source || source->getBlock() != op->getBlock() ||
+           source->isBeforeInBlock(op);
+  };
+  bool isOfOp = map && map->getBlock() == op->getBlock() && map.getType() == op.getP().getType() &&
+                llvm::all_of(map.getSources(), isKnown);
+  return isOfOp ? map : tile::MapOp();
+}
+
+/// What that map gives of `p`, or `p` where there is none.
+static Value emitMapOfP(TileEmitter &emit, tile::SoftmaxStepOp op, Value p) {
+  tile::MapOp map = mapOfP(op);
+  if (!map)
+    return p;
+  IRMapping mapping;
+  mapping.map(op.getP(), p);
+  return emit.builder.clone(*map, mapping)->getResult(0);
+}
+
 /// c · m, or 0 where that is -inf, as for a row that has kept nothing yet or whose scores are all
 /// near f32's end: -inf - 0 instead of -inf - -inf.
 static Value emitExponents(TileEmitter &emit, tile::SoftmaxStepOp op, Value maxima) {
@@ -81,7 +108,7 @@ SoftmaxDecomposition::Step SoftmaxDecomposition::follow(TileEmitter &emit, tile:
   Value alpha = emitCorrection(emit, op, exponents);
   Value p = emitExponentials(emit, op, scores, exponents);
   Value l = emitReduce(emit, tile::Reduction::Add, p, emitProduct(emit, op.getL(), alpha));
-  return {p, m, l, alpha, Value()};
+  return {emitMapOfP(emit, op, p), m, l, alpha, Value()};
 }
 
 SoftmaxDecomposition::Step SoftmaxDecomposition::lazy(TileEmitter &emit, tile::SoftmaxStepOp op) {
@@ -115,7 +142,7 @@ SoftmaxDecomposition::Step SoftmaxDecomposition::lazy(TileEmitter &emit, tile::S
   alpha = branch.getResult(1);
   Value p = emitExponentials(emit, op, op.getS(), emitExponents(emit, op, m));
   Value l = emitReduce(emit, tile::Reduction::Add, p, emitProduct(emit, op.getL(), alpha));
-  return {p, m, l, alpha, grew};
+  return {emitMapOfP(emit, op, p), m, l, alpha, grew};
 }
 
 /// Copies, at `emit`, what makes `value` in `block` out of loaded tiles, truths and scalars.
@@ -214,6 +241,7 @@ SoftmaxDecomposition::againstReference(TileEmitter &emit, tile::SoftmaxStepOp op
   });
   Value p = emitExponentials(emit, op, scored.scores, exponents);
   Value sums = emitReduce(emit, tile::Reduction::Add, p, emitConstant(emit, rowType, 0));
+  p = emitMapOfP(emit, op, p);
   Value excess = emit.map(rowType, sums, [&](Scalars s, ValueRange x, Value, Value) -> Value {
     Value fits = arith::CmpFOp::create(s.builder, s.loc, arith::CmpFPredicate::OLE, x[0],
                                        s.number(limit)); // not NaN either
@@ -283,6 +311,10 @@ void SoftmaxDecomposition::decompose(tile::SoftmaxStepOp op) {
                                                           : follow(emit, op, op.getS());
   if (step.changed)
     changedBy[step.alpha] = step.changed;
+  if (tile::MapOp map = mapOfP(op)) {
+    map.replaceAllUsesWith(step.p);
+    map.erase();
+  }
   op.replaceAllUsesWith(ValueRange{step.p, step.m, step.l, step.alpha});
 }
 

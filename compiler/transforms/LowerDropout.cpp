@@ -8,6 +8,9 @@
 #include "transforms/Passes.h"
 #include "transforms/TileEmitter.h"
 
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/ADT/DenseMap.h"
+
 using namespace mlir;
 
 namespace tesela {
@@ -53,10 +56,8 @@ public:
   }
 
   void lower(tile::DropoutOp op) {
+    Value dropped = droppedOf(op);
     TileEmitter emit(op);
-    emit.builder.setInsertionPoint(placeOf(op));
-    Value dropped = emitDropped(emit, op);
-    emit.builder.setInsertionPoint(op);
     Value kept = emit.map(op.getType(), {op.getSource(), dropped},
                           [](TileEmitter::Scalars s, ValueRange x, Value, Value) {
                             return s.select(x[1], s.zero(), x[0]);
@@ -68,7 +69,9 @@ public:
     TileEmitter emit(op);
     Value scaled = emit.map(op.getType(), op.getSource(),
                             [&](TileEmitter::Scalars s, ValueRange x, Value, Value) {
-                              return s.multiply(x[0], scale);
+                              // A difference behind it is one instruction with it.
+                              return arith::MulFOp::create(s.builder, s.loc, x[0], scale,
+                                                           arith::FastMathFlags::contract);
                             });
     op.replaceAllUsesWith(scaled);
   }
@@ -114,19 +117,54 @@ private:
     scale = s.select(s.equal(kept, s.zero()), s.zero(), s.divide(s.number(1), kept));
   }
 
-  /// Which pairs are dropped follows from no score: it is asked beside the first product, which it
-  /// need not wait for, where there is one before the op in its block.
+  /// Which pairs are dropped follows from no score, so that it can be asked ahead: where the blocks
+  /// are known, before the block's loads and products. In the forward pass another warpgroup's
+  /// products run meanwhile. Where both branches of a test give the source, as they do for P of a
+  /// backward pass, it is asked in them: beside exponentials, which keep another unit busy for as
+  /// long, and where products run already.
+  Value droppedOf(tile::DropoutOp op) {
+    Value &known = droppedBy[{op.getRows(), op.getColumns()}];
+    if (known && known.getParentBlock() == op->getBlock())
+      return known;
+    auto branch = op.getSource().getDefiningOp<scf::IfOp>();
+    if (branch && branch->getBlock() == op->getBlock() && !branch->isBeforeInBlock(placeOf(op)))
+      return known = emitInBranches(branch, op);
+    TileEmitter emit(op);
+    emit.builder.setInsertionPoint(placeOf(op));
+    return known = emitDropped(emit, op);
+  }
+
+  /// As one more result of `branch`.
+  Value emitInBranches(scf::IfOp branch, tile::DropoutOp op) {
+    SmallVector<Type> types(branch.getResultTypes());
+    types.push_back(truthsOf(op));
+    OpBuilder builder(branch);
+    auto wider = scf::IfOp::create(builder, branch.getLoc(), types, branch.getCondition());
+    for (auto [to, from] : llvm::zip(wider->getRegions(), branch->getRegions())) {
+      to.takeBody(from);
+      TileEmitter emit(op);
+      emit.builder.setInsertionPointToStart(&to.front());
+      Value dropped = emitDropped(emit, op);
+      Operation *yield = to.front().getTerminator();
+      yield->insertOperands(yield->getNumOperands(), dropped);
+    }
+    branch.replaceAllUsesWith(wider.getResults().drop_back());
+    branch.erase();
+    return wider.getResults().back();
+  }
+
+  /// The first op of its block before which the blocks of `op` are known.
   static Operation *placeOf(tile::DropoutOp op) {
-    Block *block = op->getBlock();
+    Operation *place = &op->getBlock()->front();
     for (Value needed : {Value(op.getRows()), Value(op.getColumns())})
-      if (Operation *source = needed.getDefiningOp(); source && source->getBlock() == block)
-        for (tile::DotOp dot : block->getOps<tile::DotOp>())
-          if (dot->isBeforeInBlock(source))
-            return op; // known only later
-    for (tile::DotOp dot : block->getOps<tile::DotOp>())
-      if (dot->isBeforeInBlock(op))
-        return dot->getNextNode();
-    return op;
+      if (Operation *source = needed.getDefiningOp();
+          source && source->getBlock() == op->getBlock() && !source->isBeforeInBlock(place))
+        place = source->getNextNode();
+    return place;
+  }
+
+  tile::TileType truthsOf(tile::DropoutOp op) {
+    return cast<tile::TileType>(op.getType()).withElementType(IntegerType::get(op.getContext(), 1));
   }
 
   Value emitDropped(TileEmitter &emit, tile::DropoutOp op) {
@@ -143,9 +181,7 @@ private:
     Value firstRow = queries.getFirst(), firstColumn = keys.getFirst();
     if (transposed)
       std::swap(firstRow, firstColumn);
-    auto type = cast<tile::TileType>(op.getType());
-    auto truths = type.withElementType(builder.getI1Type());
-    return tile::BernoulliOp::create(builder, loc, truths, high, low, start[0], start[1],
+    return tile::BernoulliOp::create(builder, loc, truthsOf(op), high, low, start[0], start[1],
                                      integers.exclusiveOr(start[2], head), start[3], firstRow,
                                      firstColumn, transposed);
   }
@@ -153,6 +189,8 @@ private:
   tile::KernelOp kernel;
   Value probability, scale, high, low;
   PhiloxWords start;
+  /// By the blocks of rows and of columns.
+  llvm::DenseMap<std::pair<Value, Value>, Value> droppedBy;
 };
 
 struct TileLowerDropout : impl::TileLowerDropoutBase<TileLowerDropout> {

@@ -11,12 +11,14 @@
 // CHECK: arith.minui
 // CHECK: arith.divf
 
-// Which pairs are dropped is asked behind the product, before what reads it.
-// CHECK: %[[DOT:.*]] = tile.dot
+// Which pairs are dropped is asked where the blocks are known, before the loads and the product.
+// CHECK: tile.block
 // CHECK-NEXT: %{{.*}}, %[[HEAD:.*]], %{{.*}}, %[[Q:.*]] = tile.coordinates
 // CHECK-NEXT: %{{.*}}, %{{.*}}, %{{.*}}, %[[K:.*]] = tile.coordinates
 // CHECK: tile.extent "H"
 // CHECK: %[[T:.*]] = tile.bernoulli %{{.*}}, %{{.*}} from %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} at %[[Q]], %[[K]] : !tile.tile<[64, 32], i1>
+// CHECK: tile.load
+// CHECK: %[[DOT:.*]] = tile.dot
 // CHECK: %[[E:.*]] = tile.map %[[DOT]]
 // CHECK: tile.map %[[E]], %[[T]] : (!tile.tile<[64, 32], f32>, !tile.tile<[64, 32], i1>) -> !tile.tile<[64, 32], f32> {
 // CHECK: arith.select
@@ -57,6 +59,40 @@ tile.kernel @keys(%o: !tile.view<[?, ?, ?, 32], f32>, %i: i32) {
   %e = tile.constant 1.0 : !tile.tile<[64, 32], f32>
   %d = tile.dropout %e at %keys, %rows : !tile.tile<[64, 32], f32>, !tile.block<key, 64>, !tile.block<query, 32>
   tile.store %d, %o[%keys] : !tile.tile<[64, 32], f32>, !tile.view<[?, ?, ?, 32], f32>[!tile.block<key, 64>]
+}
+
+// Where both branches of what gives the source compute it, they ask beside that. A second hook of the same blocks asks nothing
+// anew.
+// CHECK-LABEL: tile.kernel @branches(
+// CHECK: %[[B:.*]]:2 = scf.if %{{.*}} -> (!tile.tile<[64, 32], f32>, !tile.tile<[64, 32], i1>)
+// CHECK: %[[T1:.*]] = tile.bernoulli %{{.*}} : !tile.tile<[64, 32], i1>
+// CHECK: %[[P1:.*]] = tile.map
+// CHECK: scf.yield %[[P1]], %[[T1]]
+// CHECK: } else {
+// CHECK: %[[T2:.*]] = tile.bernoulli
+// CHECK: scf.yield %{{.*}}, %[[T2]]
+// CHECK: tile.map %[[B]]#0, %[[B]]#1
+// CHECK-NOT: tile.bernoulli
+// CHECK: tile.map %{{.*}}, %[[B]]#1
+// CHECK-NOT: tile.bernoulli
+tile.kernel @branches(%o: !tile.view<[?, ?, ?, 32], f32>, %i: i32, %partial: i1) {
+  %keys = tile.work : !tile.block<key, 64>
+  %rows = tile.block %i of %keys : !tile.block<key, 64> -> !tile.block<query, 32>
+  %s = tile.constant 1.0 : !tile.tile<[64, 32], f32>
+  %p = scf.if %partial -> (!tile.tile<[64, 32], f32>) {
+    %e = tile.map %s : (!tile.tile<[64, 32], f32>) -> !tile.tile<[64, 32], f32> {
+    ^body(%a: f32, %row: i32, %column: i32):
+      %b = arith.addf %a, %a : f32
+      tile.yield %b : f32
+    }
+    scf.yield %e : !tile.tile<[64, 32], f32>
+  } else {
+    scf.yield %s : !tile.tile<[64, 32], f32>
+  }
+  %d = tile.dropout %p at %keys, %rows : !tile.tile<[64, 32], f32>, !tile.block<key, 64>, !tile.block<query, 32>
+  %ds = tile.dropout %s at %keys, %rows : !tile.tile<[64, 32], f32>, !tile.block<key, 64>, !tile.block<query, 32>
+  tile.store %d, %o[%keys] : !tile.tile<[64, 32], f32>, !tile.view<[?, ?, ?, 32], f32>[!tile.block<key, 64>]
+  tile.store %ds, %o[%keys] : !tile.tile<[64, 32], f32>, !tile.view<[?, ?, ?, 32], f32>[!tile.block<key, 64>]
 }
 
 // Nothing is asked of the launch.

@@ -82,6 +82,39 @@ tile.kernel @f16(%factor: f32, %low: i32, %high: i32, %one: i32)
   }
 }
 
+// A map that alone takes P, of a tile that is known before the step, stands beside the exponentials: ahead of the test whether
+// these fit, and where they are computed again. The sums have all of P.
+// CHECK-LABEL: tile.kernel @map_of_p
+// CHECK: scf.for
+// CHECK: } else {
+// CHECK: %[[P:.*]] = tile.map %{{.*}}, %{{.*}} : (!tile.tile<[64, 32], f32>, !tile.tile<[64], f32>)
+// CHECK: tile.reduce add %[[P]]
+// CHECK: %[[KEPT:.*]] = tile.map %[[P]], %{{.*}} : (!tile.tile<[64, 32], f32>, !tile.tile<[64, 32], i1>)
+// CHECK: %[[EXCEEDS:.*]] = tile.any_positive
+// CHECK: scf.if %[[EXCEEDS]]
+// CHECK: %[[AGAIN:.*]] = tile.map %{{.*}}, %{{.*}} : (!tile.tile<[64, 32], f32>, !tile.tile<[64, 32], i1>)
+// CHECK: scf.yield %[[AGAIN]]
+// CHECK: } else {
+// CHECK: scf.yield %[[KEPT]]
+// CHECK-NOT: i1>)
+// CHECK: tile.convert
+tile.kernel @map_of_p(%factor: f32, %low: i32, %high: i32, %one: i32, %a: i32)
+    attributes {schedule = #tile.schedule<block_m = 64, block_n = 32, stages = 2, warps = 4, q_in_registers = false, consumers = 1, reference = recompute>} {
+  %s = tile.constant 0.0 : !tile.tile<[64, 32], f32>
+  %m = tile.constant 1.0 : !tile.tile<[64], f32>
+  scf.for %j = %low to %high step %one : i32 {
+    %t = tile.bernoulli %a, %a from %a, %a, %a, %a at %a, %a : !tile.tile<[64, 32], i1>
+    %p, %m2, %l2, %alpha = tile.softmax_step %s, %m, %m factor %factor : !tile.tile<[64, 32], f32>, !tile.tile<[64], f32>
+    %k = tile.map %p, %t : (!tile.tile<[64, 32], f32>, !tile.tile<[64, 32], i1>) -> !tile.tile<[64, 32], f32> {
+    ^body(%e: f32, %dropped: i1, %row: i32, %column: i32):
+      %zero = arith.constant 0.0 : f32
+      %r = arith.select %dropped, %zero, %e : f32
+      tile.yield %r : f32
+    }
+    %P = tile.convert %k : !tile.tile<[64, 32], f32> -> !tile.tile<[64, 32], bf16>
+  }
+}
+
 // Without a loop there is one block, which follows.
 // CHECK-LABEL: tile.kernel @no_loop
 // CHECK: tile.reduce max

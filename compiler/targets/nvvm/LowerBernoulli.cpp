@@ -32,9 +32,13 @@ public:
   Values emit() {
     // Known only from here on: what follows would take registers over the whole loop.
     Value high = ptx().pinned(lowering.valueOf(op.getHigh()));
+    // Bit i of four at the upper end of byte i, where permutations take it as a sign.
+    auto spread = [&](Value bits) {
+      return both(arith::MulIOp::create(builder, loc, bits, constant(0x10204080)), 0x80808080);
+    };
+    Value lower = spread(both(high, 15)), upper = spread(shifted<arith::ShRUIOp>(high, 4));
     for (int64_t plane = 0; plane < planes; ++plane)
-      thresholds.push_back(arith::ShRSIOp::create(
-          builder, loc, shifted<arith::ShLIOp>(high, 31 - plane), constant(31)));
+      thresholds.push_back(ptx().permuteBytes(lower, upper, constant(0x8888 + plane * 0x1111)));
     odd = both(shifted<arith::ShRUIOp>(lowering.lane, 2), 1);
     isOdd = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ne, odd, constant(0));
     Values words;
@@ -55,8 +59,8 @@ private:
 
   PtxInstructions ptx() { return lowering.ptx(); }
   Value constant(int64_t value) { return lowering.constant(value); }
-  Value both(Value x, int64_t bits) {
-    return arith::AndIOp::create(builder, loc, x, constant(bits));
+  Value both(Value x, uint32_t bits) {
+    return arith::AndIOp::create(builder, loc, x, constant(int32_t(bits)));
   }
   template <typename Shift> Value shifted(Value x, int64_t bits) {
     return bits == 0 ? x : Shift::create(builder, loc, x, constant(bits)).getResult();

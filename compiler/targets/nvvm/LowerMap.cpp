@@ -193,13 +193,24 @@ Value KernelLowering::MapElements::elementOf(Value source, const Element &at) {
   if (!isOfWords(source))
     return lowering.valuesOf(source)[indexOf(at)];
   // Pinned, or else the bits of all elements, of which other maps ask too, would be taken apart
-  // ahead of both and held in a register each.
+  // ahead of both and held in a register each. ptxas sees through that: what another map of the
+  // block has asked before is turned by a byte, so that no test is the same, or the predicates,
+  // of which there are seven, would be kept in registers by two instructions each.
+  int64_t turn = 8 * llvm::count_if(source.getUsers(), [&](Operation *user) {
+                   return isa<tile::MapOp>(user) && user->getBlock() == map->getBlock() &&
+                          user->isBeforeInBlock(map);
+                 });
   Values &words = heldWords[source];
   if (words.empty())
-    words = llvm::map_to_vector<2>(lowering.valuesOf(source),
-                                   [&](Value word) { return lowering.ptx().pinned(word); });
+    words = llvm::map_to_vector<2>(lowering.valuesOf(source), [&](Value word) {
+      return lowering.ptx().pinned(turn == 0
+                                       ? word
+                                       : LLVM::FshlOp::create(builder, loc, word.getType(), word,
+                                                              word, lowering.constant(turn))
+                                             .getResult());
+    });
   int64_t row = &at.row - rows.data();
-  return hasBit(words[row * shape.wordsOfRow() + wordOf(at)], bitOf(at));
+  return hasBit(words[row * shape.wordsOfRow() + wordOf(at)], (bitOf(at) + turn) % 32);
 }
 
 void KernelLowering::MapElements::emitElements(MutableArrayRef<Element> elements) {

@@ -162,6 +162,23 @@ TEST(AssemblyWithRoles, SpillsNothingWithTwoConsumers) {
     }
 }
 
+// What dropout draws needs registers beside both products.
+TEST(AssemblyWithRoles, SpillsNothingWithDropout) {
+  if (!hasPtxas())
+    GTEST_SKIP() << noPtxas;
+  for (int headDim : {64, 128})
+    for (const char *variant : {"attention full() {}", "attention causal() { mask = q >= k }"}) {
+      SCOPED_TRACE(testing::Message() << headDim << ": " << variant);
+      KernelSpecification specification = specificationOf(variant, headDim, ElementType::bf16, 90);
+      specification.dropout = true;
+      Artifact artifact = compiled(specification);
+      ASSERT_EQ(artifact.launches.size(), 1u);
+      Assembled assembled = assemble(artifact.code);
+      EXPECT_TRUE(assembled.isClean()) << assembled.log;
+      EXPECT_EQ(numberIn(assembled.log, "(\\d+) bytes spill stores"), 0) << assembled.log;
+    }
+}
+
 // Gradients of heads above 128, whose dK and dV come from two kernels: no product waits for
 // another, and nothing is spilled.
 TEST(AssemblyWithRoles, SpillsNothingOfWideGradients) {

@@ -168,7 +168,8 @@ tile.kernel @loop_of_a_score(%o: !tile.view<[?, ?, ?], f32, contiguous>, %$t: !t
 
 // A tile of i1 is a word a row. Of `column < end || id[row] == column * column && row >= 8` words say what
 // is a bound of the column or the same along a row; the rest is gathered bit by bit, and the words are joined. A
-// map of the tile pins them, so that the bits are not taken apart ahead of it.
+// map of the tile pins them, so that the bits are not taken apart ahead of it; another map of the block turns them by a byte,
+// so that it has no test in common with the first.
 // CHECK-LABEL: llvm.func @words
 // CHECK: %[[BIT:.*]] = llvm.inline_asm{{.*}}"{\0A mov.b32 $0, $1;\0A @$2 or.b32 $0, $0, 1;\0A}", "=r,r,b" %c0_i32
 // CHECK: llvm.inline_asm{{.*}}@$2 or.b32 $0, $0, 2;{{.*}} %[[BIT]],
@@ -179,6 +180,10 @@ tile.kernel @loop_of_a_score(%o: !tile.view<[?, ?, ?], f32, contiguous>, %$t: !t
 // CHECK: %[[FIRST:.*]] = arith.andi %[[PINNED]], %c1_i32
 // CHECK: %[[KEPT:.*]] = arith.cmpi ne, %[[FIRST]], %c0_i32
 // CHECK: arith.select %[[KEPT]], %{{.*}}, %{{.*}} : f32
+// CHECK: %[[TURNED:.*]] = llvm.intr.fshl(%[[WORD]], %[[WORD]], %c8_i32)
+// CHECK: %[[PINNED2:.*]] = llvm.inline_asm has_side_effects{{.*}}"mov.b32 $0, $1;", "=r,r" %[[TURNED]]
+// CHECK: %[[SECOND:.*]] = arith.andi %[[PINNED2]], %c256_i32
+// CHECK: arith.cmpi ne, %[[SECOND]], %c0_i32
 tile.kernel @words(%o: !tile.view<[?, ?, ?], f32, contiguous>, %$id: !tile.view<[?], i32>, %end: i32)
     attributes {schedule = #tile.schedule<block_m = 64, block_n = 16, stages = 1, warps = 4, q_in_registers = false>} {
   %rows = tile.work : !tile.block<query, 64>
@@ -201,8 +206,14 @@ tile.kernel @words(%o: !tile.view<[?, ?, ?], f32, contiguous>, %$id: !tile.view<
     %s = arith.select %k, %e, %none : f32
     tile.yield %s : f32
   }
+  %z = tile.map %y, %keeps : (!tile.tile<[64, 16], f32>, !tile.tile<[64, 16], i1>) -> !tile.tile<[64, 16], f32> {
+  ^bb0(%e: f32, %k: i1, %row: i32, %column: i32):
+    %twice = arith.addf %e, %e : f32
+    %s = arith.select %k, %twice, %e : f32
+    tile.yield %s : f32
+  }
   %zero = tile.constant 0.0 : !tile.tile<[64], f32>
-  %m = tile.reduce max %y from %zero : !tile.tile<[64, 16], f32> -> !tile.tile<[64], f32>
+  %m = tile.reduce max %z from %zero : !tile.tile<[64, 16], f32> -> !tile.tile<[64], f32>
   tile.store %m, %o[%rows] : !tile.tile<[64], f32>, !tile.view<[?, ?, ?], f32, contiguous>[!tile.block<query, 64>]
 }
 

@@ -449,8 +449,10 @@ class Emulator:
         low, high, selector = (self.value(operand).astype(U64) for operand in i.operands[1:])
         both, result = low | high << U64(32), U64(0)
         for byte in range(4):
-            digit = selector >> U64(4 * byte) & U64(7)  # 8 would repeat the sign, which nobody asks for
-            result = result | (both >> digit * U64(8) & U64(0xFF)) << U64(8 * byte)
+            digit = selector >> U64(4 * byte)
+            given = both >> (digit & U64(7)) * U64(8) & U64(0xFF)
+            signs = (given >> U64(7)) * U64(0xFF)  # 8: the byte's sign in its place
+            result = result | np.where(digit & U64(8), signs, given) << U64(8 * byte)
         self.put(i.operands[0], self.spread(result.astype(U32)))
 
     def do_lop3(self, i):
