@@ -10,6 +10,8 @@
 # every repetition: the medians of single calls, eager, and of replays of a graph of the same call, by CUDA events.
 # TB/s are those of the keys and values that the sequences have; TFLOP/s of the pairs that the mask keeps.
 # FlashAttention-3 is FOLDER's (fa3.py says which files); cuDNN is PyTorch's, for dense keys of one length.
+# The cases `prefix` have keys that all sequences share: attention_cascade stands beside attention_paged. `latent` is
+# multi-head latent attention, whose values are the first columns of the keys; FLOPs are of all pairs and both products.
 # Results are compared: the largest difference from Tesela's is printed where it exceeds 0.02.
 # --narrow adds Tesela's times with keys and values of 8 bits, whose TB/s are those that 16 bits would have.
 #
@@ -40,6 +42,11 @@ class Problem:
     variant: str = "causal"
     parameters: dict[str, Any] = field(default_factory=dict)
     is_prompt: bool = False  # keys are those of the queries alone, and lie in no cache
+    heads: int = HEADS
+    kv_heads: int = KV_HEADS
+    dim: int = DIM
+    value_dim: int = 0  # values are these first columns of the keys; 0: they lie apart
+    shared: int = 0  # the first keys, which all sequences have in common
 
     @property
     def batch(self) -> int:
@@ -49,13 +56,14 @@ class Problem:
         return len(set(self.queries)) == 1 and len(set(self.keys)) == 1
 
     def cache_bytes(self) -> int:
-        return sum(self.keys) * KV_HEADS * DIM * 2 * 2
+        columns = self.dim * (1 if self.value_dim else 2)
+        return sum(self.keys) * self.kv_heads * columns * 2
 
     def operations(self) -> int:
         pairs = sum(
             n * (m - n) + n * (n + 1) // 2 for n, m in zip(self.queries, self.keys, strict=True)
         )
-        return 4 * pairs * HEADS * DIM
+        return 2 * pairs * self.heads * (self.dim + (self.value_dim or self.dim))
 
 
 def problems(scale: int) -> dict[str, list[Problem]]:
@@ -68,6 +76,12 @@ def problems(scale: int) -> dict[str, list[Problem]]:
     mixed = [max(1, int(2 ** order.uniform(0, 15)) // scale) for _ in range(64)]
     documents = [max(1, int(2 ** order.uniform(4, 13)) // scale) for _ in range(48)]
     window = {"variant": "sliding_window", "parameters": {"window": 1024}}
+    latent = {"heads": 128, "kv_heads": 1, "dim": 576, "value_dim": 512}
+
+    def behind(batch: int, prefix: int, keys: int) -> Problem:
+        name = f"1 query, B {batch}, {keys} keys behind {prefix} shared ones"
+        return even(name, batch, 1, prefix + keys, shared=prefix // scale)
+
     return {
         "decode": [
             even("1 query, B 1, 131072 keys", 1, 1, 131072),
@@ -84,6 +98,14 @@ def problems(scale: int) -> dict[str, list[Problem]]:
             even("window 1024, 1 query, B 64, 8192 keys", 64, 1, 8192, **window),
             even("softcap, 1 query, B 64, 8192 keys", 64, 1, 8192, variant="softcap"),
         ],
+        "prefix": [
+            behind(16, 8192, 512),
+            behind(64, 2048, 512),
+            behind(64, 8192, 512),
+            behind(64, 32768, 512),
+            behind(128, 8192, 256),
+        ],
+        "latent": [even("latent, 1 query, B 64, 8192 keys", 64, 1, 8192, **latent)],
     }
 
 
@@ -107,20 +129,25 @@ class Inputs:
             starts.append(starts[-1] + n)
         self.starts = integers(starts)
         self.lengths = integers(problem.keys)
-        self.q = randn(starts[-1], HEADS, DIM)
+        self.q = randn(starts[-1], problem.heads, problem.dim)
         if problem.is_prompt:
-            self.k, self.v = randn(2, starts[-1], KV_HEADS, DIM)
+            self.k, self.v = randn(2, starts[-1], problem.kv_heads, problem.dim)
             return
         self.page = page = page or max(problem.keys)
         most = -(-max(problem.keys) // page)
-        numbers = torch.randperm(sum(-(-n // page) for n in problem.keys)).tolist()
-        table = [[0] * most for _ in problem.keys]
+        in_common = problem.shared // page  # what is left of the last page is each sequence's own
+        pages = in_common + sum(-(-n // page) - in_common for n in problem.keys)
+        numbers = torch.randperm(pages).tolist()
+        prefix = [numbers.pop() for _ in range(in_common)]
+        table = [prefix + [0] * (most - in_common) for _ in problem.keys]
         for line, n in zip(table, problem.keys, strict=True):
-            for i in range(-(-n // page)):
+            for i in range(in_common, -(-n // page)):
                 line[i] = numbers.pop()
         self.table = integers(table)
-        pages = sum(-(-n // page) for n in problem.keys)
-        self.k, self.v = randn(2, pages, page, KV_HEADS, DIM)
+        self.prefix_table, self.prefix_length = integers(prefix), integers([in_common * page])
+        self.k, self.v = randn(2, pages, page, problem.kv_heads, problem.dim)
+        if problem.value_dim:
+            self.v = None
 
 
 def by_tesela(inputs: Inputs, split: bool | None, scales: str | None = None) -> Callable[[], Any]:
@@ -132,7 +159,8 @@ def by_tesela(inputs: Inputs, split: bool | None, scales: str | None = None) -> 
     k, v, narrow = inputs.k, inputs.v, {}
     if scales:
         k, v = ((each / 0.02).to(torch.float8_e4m3fn) for each in (k, v))
-        extents = (KV_HEADS,) if scales == "head" else (len(k), KV_HEADS)
+        heads = problem.kv_heads
+        extents = (heads,) if scales == "head" else (len(k), heads)
         scale = torch.full(extents, 0.02, device=k.device)
         narrow = {"k_scale": scale, "v_scale": scale}
     variant = tesela.variant(problem.variant, **problem.parameters)
@@ -146,22 +174,44 @@ def by_tesela(inputs: Inputs, split: bool | None, scales: str | None = None) -> 
         )
     q, more = inputs.q, {"starts_q": inputs.starts, "max_queries": bounds["max_queries"]}
     if problem.is_even():
-        q, more = q.view(problem.batch, problem.queries[0], HEADS, DIM), {}
+        q, more = q.view(problem.batch, problem.queries[0], problem.heads, problem.dim), {}
     return lambda: tesela.attention_paged(
         *(q, k, v, variant),
         table=inputs.table,
         lengths=inputs.lengths,
         max_keys=bounds["max_keys"],
         split=split,
+        value_dim=problem.value_dim or None,
         **more,
         **narrow,
+    )
+
+
+def by_cascade(inputs: Inputs, split: bool | None) -> Callable[[], Any]:
+    """The prefix once for all sequences. The rows of queries, which all layers share, are not timed."""
+    import tesela
+
+    problem = inputs.problem
+    variant = tesela.variant(problem.variant, **problem.parameters)
+    rows = tesela.query_rows(inputs.starts, inputs.lengths, len(inputs.q))
+    return lambda: tesela.attention_cascade(
+        *(inputs.q, inputs.k, inputs.v, variant),
+        table=inputs.table,
+        lengths=inputs.lengths,
+        starts_q=inputs.starts,
+        max_queries=max(problem.queries),
+        prefix_table=inputs.prefix_table,
+        prefix_length=inputs.prefix_length,
+        rows=rows,
+        max_keys=max(problem.keys),
+        split=split,
     )
 
 
 def by_fa3(operators: Any, inputs: Inputs) -> Callable[[], Any] | None:
     problem = inputs.problem
     windows = {"causal": (-1, -1), "sliding_window": (problem.parameters.get("window", 0) - 1, 0)}
-    if problem.variant not in windows:
+    if problem.variant not in windows or problem.value_dim:
         return None
     left, right = windows[problem.variant]
     given: dict[str, Any] = {
@@ -177,7 +227,7 @@ def by_fa3(operators: Any, inputs: Inputs) -> Callable[[], Any] | None:
     else:
         given |= {"page_table": inputs.table, "seqused_k": inputs.lengths}
         if problem.is_even():
-            q = q.view(problem.batch, problem.queries[0], HEADS, DIM)
+            q = q.view(problem.batch, problem.queries[0], problem.heads, problem.dim)
         else:
             given |= {"cu_seqlens_q": inputs.starts, "max_seqlen_q": max(problem.queries)}
     return lambda: operators.fwd(q, inputs.k, inputs.v, **given)[0]
@@ -189,7 +239,12 @@ def by_cudnn(inputs: Inputs) -> Callable[[], Any] | None:
 
     problem = inputs.problem
     is_one = problem.is_even() and problem.queries[0] == 1 and not problem.is_prompt
-    if not is_one or problem.variant != "causal" or inputs.page != problem.keys[0]:
+    if (
+        not is_one
+        or problem.value_dim
+        or problem.variant != "causal"
+        or inputs.page != problem.keys[0]
+    ):
         return None
     order = inputs.table[:, 0].long()
     q = inputs.q.view(problem.batch, 1, HEADS, DIM).transpose(1, 2)
@@ -245,7 +300,9 @@ def main() -> int:
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
     parser.add_argument("--page", type=int, default=64, help="rows of a page; 0: dense")
     parser.add_argument("--fa3", help=fa3_library.SOURCE)
-    parser.add_argument("--cases", nargs="+", help="decode few mixed chunk ragged variants")
+    parser.add_argument(
+        "--cases", nargs="+", help="decode few mixed chunk ragged variants prefix latent"
+    )
     parser.add_argument("--narrow", action="store_true", help="keys and values of 8 bits, too")
     parser.add_argument("--scale", type=int, default=1, help="divides the numbers of keys")
     parser.add_argument("--repetitions", type=int, default=20)
@@ -269,7 +326,10 @@ def main() -> int:
             calls = {"Tesela": by_tesela(inputs, None)}
             if not problem.is_prompt:
                 calls["Tesela in one part"] = by_tesela(inputs, False)
-            if options.narrow:
+            if problem.shared and len(inputs.prefix_table):
+                calls["Tesela, cascade"] = by_cascade(inputs, None)
+                calls["Tesela, cascade in one part"] = by_cascade(inputs, False)
+            if options.narrow and not problem.value_dim:
                 calls["Tesela, 8 bits"] = by_tesela(inputs, None, "head")
                 if not problem.is_prompt:
                     calls["Tesela, 8 bits, in one part"] = by_tesela(inputs, False, "head")
