@@ -15,9 +15,8 @@
 #include "targets/common/LoadUses.h"
 #include "targets/nvvm/CarriedCounts.h"
 #include "targets/nvvm/ColumnsInPlace.h"
-#include "targets/nvvm/FragmentOrder.h"
 #include "targets/nvvm/Passes.h"
-#include "targets/nvvm/ProductShares.h"
+#include "targets/nvvm/RoleOutputs.h"
 #include "targets/nvvm/RoleRegisters.h"
 
 #include "tile/ColumnOps.h"
@@ -113,8 +112,8 @@ public:
                 }
                 receiveAll(*block, uses);
                 eraseUnused(*block);
-                emitAdditions(*block);
-                emitStores(*block);
+                nvvm::emitAdditions(*block);
+                nvvm::emitStores(*block, ownRows(), /*hasItems=*/bool(items));
                 inside.setInsertionPointToEnd(block);
               });
     pipe::DrainOp::create(computes, loc);
@@ -126,10 +125,9 @@ private:
   struct Lane {
     pipe::AllocOp buffer;
     pipe::OpenOp channel;
-    unsigned number;          ///< in Uses
-    bool inLoop;              ///< a loop loads it: all warpgroups read it to the end
-    bool isByRows;            ///< a warpgroup reads its own rows of it alone
-    bool takesOutput = false; ///< an output leaves over it
+    unsigned number; ///< in Uses
+    bool inLoop;     ///< a loop loads it: all warpgroups read it to the end
+    bool isByRows;   ///< a warpgroup reads its own rows of it alone
   };
 
   static Value constant(OpBuilder &builder, Location loc, int64_t value) {
@@ -617,87 +615,13 @@ private:
     return last;
   }
 
-  /// Additions to workspaces leave through buffers, which the copy engine must have read before the
-  /// next.
-  void emitAdditions(Block &block) {
-    SmallVector<tile::AccumulateOp> additions;
-    block.walk([&](tile::AccumulateOp addition) { additions.push_back(addition); });
-    for (tile::AccumulateOp addition : additions) {
-      if (!nvvm::isInFragmentOrder(addition.getView()))
-        continue; // straight from the registers
-      auto type = cast<tile::TileType>(addition.getTile().getType());
-      Location loc = addition.getLoc();
-      OpBuilder outside(block.getParent()->getParentOfType<pipe::RolesOp>()), builder(addition);
-      auto bufferType = pipe::BufferType::get(kernel.getContext(), 1, type.getExtent(0),
-                                              type.getExtent(1), type.getElementType());
-      Value buffer = pipe::AllocOp::create(outside, loc, bufferType, Value(), IntegerAttr());
-      pipe::DrainOp::create(builder, loc);
-      pipe::WriteOp::create(builder, loc, addition.getTile(), buffer, constant(builder, loc, 0));
-      pipe::AddOutOp::create(builder, loc, buffer, addition.getView(), addition.getBlock(),
-                             /*late=*/false);
-      addition.erase();
-    }
-  }
-
-  /// Outputs leave through buffers of their own, or over that of the queries: a warpgroup writes
-  /// only over its own rows, which it alone has read.
-  void emitStores(Block &block) {
-    for (auto store : llvm::make_early_inc_range(block.getOps<tile::StoreOp>())) {
-      auto type = cast<tile::TileType>(store.getTile().getType());
-      bool isDense = isa<BlockArgument>(store.getView()); // a copy would reach into other sequences
-      bool isCut = nvvm::isCut(type, schedule->warps);
-      if (type.getRank() != 2 || type.getElementType().getIntOrFloatBitWidth() != 16 || !isDense ||
-          isCut)
-        continue; // straight from the registers
-      OpBuilder builder(store);
-      Location loc = store.getLoc();
-      auto bufferType = pipe::BufferType::get(kernel.getContext(), 1, type.getExtent(0),
-                                              type.getExtent(1), type.getElementType(), true);
-      Lane *over = nullptr;
-      if (!schedule->outputBuffer)
-        for (auto &[view, lane] : lanes)
-          if (!over && lane.isByRows && !lane.inLoop && !lane.takesOutput &&
-              lane.buffer.getBuffer().getType() == bufferType)
-            over = &lane;
-      if (over)
-        over->takesOutput = true;
-      OpBuilder outside(block.getParent()->getParentOfType<pipe::RolesOp>());
-      Value place = over ? Value(over->buffer.getBuffer()) : takeExchange(block, bufferType);
-      bool isOverExchange = place && !over;
-      Value buffer = pipe::AllocOp::create(isOverExchange ? builder : outside, loc, bufferType,
-                                           place, IntegerAttr());
-      if (isOverExchange)
-        pipe::BarrierOp::create(builder, loc); // all warpgroups have read what lies there
-      if (items && !over)
-        pipe::DrainOp::create(builder, loc); // the last item's rows
-      pipe::WriteOp::create(builder, loc, store.getTile(), buffer, constant(builder, loc, 0));
-      pipe::EmptyOutOp::create(builder, loc, buffer, store.getView(), store.getBlock());
-      if (items && over) {
-        pipe::DrainOp::create(builder, loc);
-        for (Operation *user : over->channel.getChannel().getUsers())
-          if (auto release = dyn_cast<pipe::ReleaseOp>(user))
-            release->moveBefore(store);
-      }
-      store.erase();
-    }
-  }
-
-  /// A buffer of `block` as large as `type` through which the consumers hand operands to each
-  /// other, and that no output has taken yet; null where there is none. With several work items the
-  /// next one writes there at any time.
-  Value takeExchange(Block &block, pipe::BufferType type) {
-    if (items || schedule->outputBuffer)
-      return Value();
-    for (auto alloc : block.getOps<pipe::AllocOp>()) {
-      Value buffer = alloc.getBuffer();
-      bool isWritten = llvm::any_of(buffer.getUsers(), llvm::IsaPred<pipe::WriteOp>);
-      bool isRead = llvm::any_of(buffer.getUsers(), llvm::IsaPred<pipe::SlotOp>);
-      bool isTaken = llvm::any_of(buffer.getUsers(), llvm::IsaPred<pipe::AllocOp>);
-      if (isWritten && isRead && !isTaken &&
-          alloc.getBuffer().getType().getBytes() >= type.getBytes())
-        return buffer;
-    }
-    return Value();
+  /// What an output may leave over: each warpgroup's own rows, loaded once a work item.
+  SmallVector<nvvm::OwnRows> ownRows() {
+    SmallVector<nvvm::OwnRows> result;
+    for (auto &[view, lane] : lanes)
+      if (lane.isByRows && !lane.inLoop)
+        result.push_back({lane.buffer, lane.channel});
+    return result;
   }
 
   tile::KernelOp kernel;
