@@ -1,0 +1,171 @@
+//===- CompilationChecks.cpp - What a compilation refuses -------*- C++ -*-===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#include "driver/Compilation.h"
+#include "targets/nvvm/NVVMTarget.h"
+#include "targets/nvvm/Passes.h"
+#include "tile/Tile.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+using namespace mlir;
+
+namespace tesela {
+
+Status Compilation::checkSpecification() {
+  ElementType input = specification.inputType;
+  if (input != ElementType::f32 && input != ElementType::f16 && input != ElementType::bf16)
+    return Error(Code::unsupported,
+                 fmt::format("inputs of type {} are not supported: q, k and v are f32, f16 or bf16",
+                             elementTypeName(input)));
+  if (!isHost() && input == ElementType::f32)
+    return Error(Code::unsupported,
+                 "f32 inputs are not supported on a GPU: convert them to bf16 or "
+                 "f16, or compile for the host");
+  if (!isHost()) {
+    Result<ChipFacts> facts = chipFacts(specification.target.sm);
+    if (!facts)
+      return facts.error();
+    chip = *facts;
+  }
+  return checkHeadDims();
+}
+
+/// Wider heads than `widestOfRows` are of forward attention alone.
+Status Compilation::checkHeadDims() {
+  constexpr int widestQk = 576, widestV = 512; // of multi-head latent attention
+  bool isForward = specification.isAttention();
+  for (auto [dim, widest] :
+       {std::pair(specification.headDimQk, widestQk), std::pair(specification.headDimV, widestV)}) {
+    int limit = isForward ? widest : int(widestOfRows);
+    if (dim < 8 || dim % 8 != 0 || dim > limit)
+      return Error(Code::unsupported,
+                   fmt::format("a head dimension of {} is not supported: it is a multiple of 8 up "
+                               "to {}; {}",
+                               dim, limit,
+                               dim > limit && limit == widestOfRows && dim <= widest
+                                   ? "forward attention alone takes wider heads"
+                                   : "pad the tensors with zeros to the next of these"));
+  }
+  if (!hasWideHeads(specification))
+    return Status::success();
+  const char *what = specification.dropout           ? "dropout is"
+                     : specification.hasNarrowKeys() ? "keys and values of 8 bits are"
+                                                     : nullptr;
+  if (!what)
+    return Status::success();
+  return Error(Code::unsupported,
+               fmt::format("{} not supported with head dimensions of {} and {}: these go up to {} "
+                           "with it; leave it out, or take narrower heads",
+                           what, specification.headDimQk, specification.headDimV, widestOfRows));
+}
+
+Status Compilation::checkHooks() {
+  if (!hasNoVariant())
+    return Status::success();
+  WalkResult found = module->walk([](Operation *op) {
+    return isa<tile::ScoreOp, tile::MaskOp>(op) ? WalkResult::interrupt() : WalkResult::advance();
+  });
+  if (!found.wasInterrupted())
+    return Status::success();
+  return Error(
+      Code::invalidArgument,
+      fmt::format("the template '{}' asks a variant for its score or mask, and there is no "
+                  "variant: write one, `attention name() {{}}` for neither",
+                  specification.algorithm));
+}
+
+/// Not every template has a place for dropout.
+Status Compilation::checkDropout() {
+  auto isHook = [](tile::DropoutOp) { return WalkResult::interrupt(); };
+  if (!specification.dropout || module->walk(isHook).wasInterrupted())
+    return Status::success();
+  return Error(Code::unsupported,
+               fmt::format("the template '{}' has no dropout: leave it out, or take 'forward', "
+                           "'backward', 'backward_fused' or 'backward_parameters'",
+                           specification.algorithm));
+}
+
+/// What no other check tells of a template: a GPU's matrix instructions take 16 of the depth and of
+/// the columns at a time, and no more than 256 columns (PTX ISA, 9.7.14, 9.7.15).
+Status Compilation::checkProducts() {
+  if (isHost())
+    return Status::success();
+  Status status = Status::success();
+  module->walk([&](tile::DotOp dot) {
+    auto a = cast<tile::TileType>(dot.getA().getType());
+    auto result = cast<tile::TileType>(dot.getResult().getType());
+    int64_t rows = result.getExtent(0), columns = result.getExtent(1);
+    int64_t depth = a.getExtent(0) == rows ? a.getExtent(1) : a.getExtent(0);
+    // Where warps share rows, each has a part of the columns.
+    int64_t own = columns / std::max<int64_t>(1, 16 * schedule.warps / std::max<int64_t>(rows, 1));
+    if (rows % 16 == 0 && columns % 16 == 0 && depth % 16 == 0 && own <= 256)
+      return WalkResult::advance();
+    status =
+        Error(Code::invalidArgument,
+              fmt::format("the template '{}' has a product of {} x {} by {} x {}: on a GPU "
+                          "tile.dot takes extents that are multiples of 16, and 256 columns at "
+                          "most; bind other extents, or compile for the host",
+                          specification.algorithm, rows, depth, depth, columns));
+    return WalkResult::interrupt();
+  });
+  return status;
+}
+
+Status Compilation::checkParameterBytes(const KernelSignature &signature) {
+  constexpr int64_t limit = 4096; // of a kernel, in CUDA's C++ Programming Guide
+  int64_t bytes = 0;
+  for (const ArgumentSlot &slot : signature.slots()) {
+    using Kind = ArgumentSlot::Kind;
+    bool wide = slot.kind == Kind::data || slot.kind == Kind::stride || slot.kind == Kind::counter;
+    bool isMap = slot.kind == Kind::tensorMap;
+    int64_t size = isMap ? 128 : wide ? 8 : 4;
+    bytes = llvm::alignTo(bytes, isMap ? 64 : size) + size;
+  }
+  if (isHost() || bytes <= limit)
+    return Status::success();
+  return Error(
+      Code::unsupported,
+      fmt::format("{}: its parameters take {} bytes of a GPU kernel's arguments, which end "
+                  "at {}: put scalars together in one captured tensor",
+                  specification.variantFile, bytes, limit));
+}
+
+/// What the target lacks is no defect of the template or of the compiler.
+Status Compilation::checkLowerable() {
+  for (auto kernel : module->getOps<tile::KernelOp>())
+    if (failed(verifyLowerable(kernel)))
+      return Error(Code::unsupported,
+                   fmt::format("the template '{}' does not run on {}: {}", specification.algorithm,
+                               specification.target.name(), messages));
+  return Status::success();
+}
+
+/// Of an attempt that others follow.
+Status Compilation::checkOverlap() {
+  for (auto kernel : module->getOps<tile::KernelOp>())
+    if (mustOverlap && kernel->hasAttr(productsWaitAttr))
+      return Error(Code::unsupported,
+                   fmt::format("schedule: a thread's registers do not hold the tiles of the "
+                               "products of '{}' that could run beside each other; take a smaller "
+                               "block_n, or split_outputs = true",
+                               kernel.getSymName().str()));
+  return Status::success();
+}
+
+/// Counted in the IR. What a schedule of attention is chosen by is never less (PtxTest).
+Status Compilation::checkSharedBytes() {
+  for (const auto &[symbol, bytes] : sharedBytes)
+    if (bytes > chip.blockShared)
+      return Error(Code::invalidArgument,
+                   fmt::format("schedule: the kernel '{}' needs {} bytes of shared memory, sm_{} "
+                               "gives a thread block {}; take a smaller block_m, block_n or fewer "
+                               "stages",
+                               symbol, bytes, chip.sm, chip.blockShared));
+  return Status::success();
+}
+
+} // namespace tesela
