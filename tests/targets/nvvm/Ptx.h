@@ -13,6 +13,8 @@
 
 namespace tesela {
 
+inline constexpr const char *causal = "attention causal() { mask = q >= k }";
+
 inline KernelSpecification specificationOf(const std::string &variant, int headDim,
                                            ElementType type, int sm) {
   KernelSpecification specification;

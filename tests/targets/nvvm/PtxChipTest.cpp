@@ -1,0 +1,147 @@
+//===- PtxChipTest.cpp - What differs from chip to chip -------------------===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#include "Opcodes.h"
+#include "Ptx.h"
+
+#include "schedule/Heuristics.h"
+#include "targets/nvvm/ChipFacts.h"
+
+using namespace tesela;
+
+namespace {
+
+class PtxChip : public testing::TestWithParam<int> {};
+
+TEST_P(PtxChip, HasItsTargetVersionAndSharedMemory) {
+  int sm = GetParam();
+  Result<ChipFacts> chip = chipFacts(sm);
+  ASSERT_TRUE(chip.ok()) << chip.error().message();
+  for (int headDim : {64, 128}) {
+    Artifact artifact = compiled(specificationOf(causal, headDim, ElementType::bf16, sm));
+    ASSERT_EQ(artifact.launches.size(), 1u);
+    // Instructions of sm_90 alone need their own target and PTX version.
+    std::string target = sm == 90 ? "sm_90a" : "sm_" + std::to_string(sm);
+    EXPECT_NE(artifact.code.find(".target " + target + "\n"), std::string::npos);
+    int ptx = sm == 90 ? chip->acceleratedPtx : chip->ptxVersion;
+    std::string version = std::to_string(ptx / 10) + "." + std::to_string(ptx % 10);
+    EXPECT_NE(artifact.code.find(".version " + version + "\n"), std::string::npos);
+    Opcodes opcodes(artifact.code);
+    EXPECT_EQ(opcodes.count("mma.sync") > 0, sm != 90);
+    EXPECT_EQ(opcodes.count("wgmma") > 0, sm == 90);
+    int threads = artifact.launches.front().threads;
+    EXPECT_NE(artifact.code.find(".reqntid " + std::to_string(threads)), std::string::npos);
+    EXPECT_EQ(threads, sm == 90 ? 512 : 128);
+    EXPECT_GT(artifact.launches.front().sharedBytes, 0);
+    EXPECT_LE(artifact.launches.front().sharedBytes, chip->blockShared);
+  }
+}
+
+// The heuristics choose by an estimate, before there is IR in which to count.
+TEST_P(PtxChip, SharedMemoryIsEstimatedWellAndNeverTooLow) {
+  constexpr int64_t mostOfFinder = 4096; // an estimate includes a finder, which few masks have
+  for (int headDim : {64, 72, 128, 192, 256})
+    for (const char *choices : {"", "stages = 1"}) {
+      KernelSpecification specification =
+          specificationOf(causal, headDim, ElementType::bf16, GetParam());
+      specification.schedule = choices;
+      Artifact artifact = compiled(specification);
+      ASSERT_EQ(artifact.launches.size(), 1u);
+      Schedule schedule;
+      ASSERT_TRUE(overrideSchedule(schedule, artifact.schedule).ok());
+      int64_t estimated = sharedBytes(schedule, specification);
+      int64_t counted = artifact.launches.front().sharedBytes;
+      EXPECT_GE(estimated, counted) << "D " << headDim << ", " << artifact.schedule;
+      EXPECT_LE(estimated, counted + mostOfFinder) << "D " << headDim << ", " << artifact.schedule;
+    }
+}
+
+/// What pipe-count-registers counted in the kernel, -1 where there is none.
+int64_t countedRegisters(const KernelSpecification &specification) {
+  Result<std::string> program = emit(specification, Stage::pipe);
+  EXPECT_TRUE(program.ok()) << (program.ok() ? "" : program.error().message());
+  const std::string key = "pipe.tile_registers = ";
+  size_t at = program.ok() ? program->find(key) : std::string::npos;
+  return at == std::string::npos ? -1 : std::stoll(program->substr(at + key.size()));
+}
+
+// So are the registers of warpgroups with roles, exactly.
+TEST(Ptx, RegistersOfRolesAreEstimatedExactly) {
+  for (int headDim : {64, 72, 128, 192, 256})
+    for (const char *choices : {"", "overlap = false", "consumers = 1", "consumers = 2"}) {
+      KernelSpecification specification = specificationOf(causal, headDim, ElementType::bf16, 90);
+      specification.schedule = choices;
+      Artifact artifact = compiled(specification);
+      Schedule schedule;
+      ASSERT_TRUE(overrideSchedule(schedule, artifact.schedule).ok());
+      EXPECT_EQ(countedRegisters(specification),
+                heldRegisters(schedule.blockN, specification, schedule.overlap))
+          << "D " << headDim << ", " << artifact.schedule;
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, PtxChip, testing::Values(80, 86, 87, 89, 90, 100, 103, 120),
+                         [](const auto &info) { return "sm_" + std::to_string(info.param); });
+
+TEST(Ptx, AHeadDimensionThatIsNotSupportedIsAnErrorWithThoseThatAre) {
+  for (auto [headDim, sm] : {std::pair(4, 90), {100, 90}, {584, 80}, {0, 100}}) {
+    Result<Artifact> artifact = compile(specificationOf(causal, headDim, ElementType::bf16, sm));
+    ASSERT_FALSE(artifact.ok()) << headDim << ", sm_" << sm;
+    EXPECT_EQ(artifact.error().code(), Code::unsupported);
+    EXPECT_EQ(artifact.error().message(),
+              "a head dimension of " + std::to_string(headDim) +
+                  " is not supported: it is a multiple of 8 up to 576; pad the tensors with zeros "
+                  "to the next of these");
+  }
+  KernelSpecification backward = specificationOf(causal, 264, ElementType::bf16, 90);
+  backward.algorithm = backwardAlgorithm;
+  EXPECT_EQ(compile(backward).error().message(),
+            "a head dimension of 264 is not supported: it is a multiple of 8 up to 256; forward "
+            "attention alone takes wider heads");
+  KernelSpecification dropped = specificationOf(causal, 512, ElementType::bf16, 90);
+  dropped.dropout = true;
+  EXPECT_EQ(compile(dropped).error().message(),
+            "dropout is not supported with head dimensions of 512 and 512: these go up to 256 with "
+            "it; leave it out, or take narrower heads");
+}
+
+/// Multi-head latent attention: 576 columns, of which the first 512 are the values.
+KernelSpecification latent(int sm, const std::string &algorithm) {
+  KernelSpecification specification = specificationOf(causal, 576, ElementType::bf16, sm);
+  specification.headDimV = 512;
+  specification.algorithm = algorithm;
+  specification.expectedQueries = 1;
+  specification.bindings = {"keys=paged", "page=64", "positions=end", "values=keys"};
+  if (algorithm == partsAlgorithm)
+    specification.bindings.push_back("workers=264");
+  return specification;
+}
+
+TEST_P(PtxChip, TakesValuesThatAreTheFirstColumnsOfTheKeys) {
+  int sm = GetParam();
+  for (const char *algorithm : {forwardAlgorithm, partsAlgorithm}) {
+    KernelSpecification specification = latent(sm, algorithm);
+    Artifact artifact = compiled(specification);
+    SCOPED_TRACE(testing::Message() << algorithm << ", " << artifact.schedule);
+    EXPECT_LE(artifact.launches.front().sharedBytes, chipFacts(sm)->blockShared);
+    for (const TensorArgument &tensor : artifact.tensors)
+      EXPECT_NE(tensor.name, "v");
+    Schedule schedule;
+    ASSERT_TRUE(overrideSchedule(schedule, artifact.schedule).ok());
+    EXPECT_GE(sharedBytes(schedule, specification), artifact.launches.front().sharedBytes);
+    // Each warpgroup has 32 of 64 keys, and half of the output's columns.
+    for (const char *product : {"m64n32k16", "m64n256k16"})
+      EXPECT_EQ(artifact.code.find(product) != std::string::npos, sm == 90) << product;
+  }
+}
+
+TEST(Ptx, AnUnknownChipIsAnErrorWithTheKnownOnes) {
+  Result<Artifact> artifact = compile(specificationOf(causal, 64, ElementType::bf16, 75));
+  ASSERT_FALSE(artifact.ok());
+  EXPECT_EQ(artifact.error().message(),
+            "sm_75 is not a target of Tesela, which knows sm_80, sm_86, sm_87, sm_89, sm_90, "
+            "sm_100, sm_103, sm_120; choose one of these or 'host'");
+}
+
+} // namespace

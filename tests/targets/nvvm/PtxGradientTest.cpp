@@ -1,0 +1,114 @@
+//===- PtxGradientTest.cpp - The kernels of gradients ---------------------===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#include "Opcodes.h"
+#include "Ptx.h"
+
+#include "schedule/Heuristics.h"
+
+#include <algorithm>
+
+using namespace tesela;
+
+namespace {
+
+TEST(Ptx, GradientsHaveRolesWhereTheyFit) {
+  struct {
+    int sm, headDim;
+    const char *schedule, *algorithm;
+    bool hasRoles;
+  } const cases[] = {{90, 64, "", "backward", true},
+                     {90, 128, "stages = 1", "backward", true},
+                     {90, 256, "", "backward", true},
+                     {90, 256, "", "backward_fused", false}, // too much shared memory
+                     {90, 64, "", "backward_fused", true},   // 128 queries a step, 64 a warpgroup
+                     {90, 64, "block_n = 64", "backward_fused", false}, // 64, and no columns to cut
+                     {90, 64, "consumers = 0", "backward", false},
+                     {90, 256, "consumers = 0", "backward", false},
+                     {80, 64, "", "backward", false},
+                     {100, 128, "", "backward", false}};
+  for (const auto &each : cases) {
+    KernelSpecification specification =
+        specificationOf(causal, each.headDim, ElementType::bf16, each.sm);
+    specification.algorithm = each.algorithm;
+    specification.schedule = each.schedule;
+    Artifact artifact = compiled(specification);
+    SCOPED_TRACE(testing::Message()
+                 << "sm_" << each.sm << ", D " << each.headDim << ", " << artifact.schedule);
+    EXPECT_EQ(artifact.schedule.find("consumers = 2") != std::string::npos, each.hasRoles);
+    EXPECT_EQ(artifact.code.find("wgmma") != std::string::npos, each.hasRoles);
+  }
+}
+
+// The log-sum and D are loaded by lanes, and lanes do not wait for each other; Q and dO are read by
+// products, which a warp awaits as one.
+TEST(PtxWithRoles, EachLaneReleasesTheNumbersThatItLoads) {
+  KernelSpecification specification = specificationOf(causal, 128, ElementType::bf16, 90);
+  specification.algorithm = "backward_fused";
+  std::string code = compiled(specification).code;
+  size_t begin = code.find(".entry backward_keys");
+  ASSERT_NE(begin, std::string::npos);
+  code = code.substr(begin);
+  auto barriersOf = [&](const std::string &arrivals) {
+    std::istringstream lines(code);
+    int count = 0;
+    for (std::string line; std::getline(lines, line);)
+      count += line.find("mbarrier.init") != std::string::npos && line.ends_with(arrivals);
+    return count;
+  };
+  EXPECT_EQ(barriersOf(", 256;"), 2 * 2);   // two channels of two stages, each lane of 8 warps
+  EXPECT_EQ(barriersOf(", 8;"), 2 * 2 + 1); // Q and dO, and K, of which there is one stage
+}
+
+// Where the registers of a thread hold dK and dV together, one kernel computes both.
+TEST(Ptx, GradientsOfKeysHaveAsManyKernelsAsTheirTilesNeed) {
+  const std::string softcap = "attention softcap(cap: f32) { score = cap * tanh(s / cap) }",
+                    documents =
+                        "attention documents(id: i32[Sk]) { mask = q >= k && id[q] == id[k] }";
+  struct {
+    std::string variant;
+    int headDimQk, headDimV;
+    const char *schedule; ///< given
+    const char *choices;  ///< beside consumers = 2
+    bool isSplit;
+  } const cases[] = {
+      {causal, 64, 64, "", "block_n = 64, stages = 2", false},
+      {causal, 128, 128, "", "block_n = 64, stages = 2", false},
+      {softcap, 64, 64, "", "block_n = 64, stages = 2", false},
+      {softcap, 128, 128, "", "block_n = 64, stages = 2", false},
+      {documents, 128, 128, "", "block_n = 64, stages = 2", false},
+      {causal, 192, 128, "", "block_n = 64, stages = 2", true},
+      {causal, 192, 192, "", "block_n = 64, stages = 2", true},
+      {causal, 256, 256, "", "late_stages = 1", true}, // 224 KB of shared memory
+      {softcap, 256, 256, "", "block_n = 32, stages = 2", true},
+      {documents, 256, 256, "", "block_n = 32, stages = 2", true},
+      {causal, 128, 128, "split_outputs = true", "block_n = 64, stages = 2", true},
+      {softcap, 128, 128, "split_outputs = false", "block_n = 64, stages = 2", false}};
+  for (const auto &each : cases) {
+    KernelSpecification specification =
+        specificationOf(each.variant, each.headDimQk, ElementType::bf16, 90);
+    specification.headDimV = each.headDimV;
+    specification.algorithm = backwardAlgorithm;
+    specification.schedule = each.schedule;
+    Artifact artifact = compiled(specification);
+    SCOPED_TRACE(testing::Message() << each.variant << ", D " << each.headDimQk << " and "
+                                    << each.headDimV << ": " << artifact.schedule);
+    EXPECT_NE(artifact.schedule.find("consumers = 2"), std::string::npos);
+    EXPECT_NE(artifact.schedule.find(each.choices), std::string::npos);
+    std::vector<std::string> kernels;
+    for (const Launch &launch : artifact.launches)
+      if (launch.kernel.starts_with("backward_keys"))
+        kernels.push_back(launch.kernel);
+    using Names = std::vector<std::string>;
+    EXPECT_EQ(kernels, each.isSplit ? Names({"backward_keys_dk", "backward_keys_dv"})
+                                    : Names({"backward_keys"}));
+    if (*each.schedule)
+      continue;
+    // What was chosen, given as a text, is the same kernel.
+    specification.schedule = artifact.schedule;
+    EXPECT_EQ(compiled(specification).code, artifact.code);
+  }
+}
+
+} // namespace
