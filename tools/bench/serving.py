@@ -300,9 +300,7 @@ def main() -> int:
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
     parser.add_argument("--page", type=int, default=64, help="rows of a page; 0: dense")
     parser.add_argument("--fa3", help=fa3_library.SOURCE)
-    parser.add_argument(
-        "--cases", nargs="+", help="decode few mixed chunk ragged variants prefix latent"
-    )
+    parser.add_argument("--cases", nargs="+", choices=tuple(problems(1)), help="default: all")
     parser.add_argument("--narrow", action="store_true", help="keys and values of 8 bits, too")
     parser.add_argument("--scale", type=int, default=1, help="divides the numbers of keys")
     parser.add_argument("--repetitions", type=int, default=20)
