@@ -271,15 +271,11 @@ public:
     const Entry &entry = entries[index];
     unsigned blocks =
         unsigned(entry.persistent ? std::min<int64_t>(items, backend->multiprocessors) : items);
-    // Fewer thread blocks than multiprocessors would all go to the first of these that has room.
+    // With fewer thread blocks than multiprocessors it was slower (docs/decisions/launch.md).
     if (overlaps && api.overlapsLaunches() && int(blocks) >= backend->multiprocessors) {
       LaunchAttribute mayBegin{launchProgrammaticStreamSerialization, 1, {}};
       LaunchConfig config{.gridX = blocks,
-                          .gridY = 1,
-                          .gridZ = 1,
                           .blockX = entry.threads,
-                          .blockY = 1,
-                          .blockZ = 1,
                           .sharedBytes = entry.sharedBytes,
                           .stream = static_cast<CUstream_st *>(stream),
                           .attributes = &mayBegin,

@@ -91,7 +91,7 @@ struct LaunchAttribute {
 
 /// CUlaunchConfig.
 struct LaunchConfig {
-  unsigned gridX, gridY, gridZ, blockX, blockY, blockZ, sharedBytes;
+  unsigned gridX, gridY = 1, gridZ = 1, blockX, blockY = 1, blockZ = 1, sharedBytes;
   CUstream_st *stream;
   const LaunchAttribute *attributes;
   unsigned attributeCount;

@@ -480,7 +480,7 @@ int cuMemsetD8Async(DevicePointer address, unsigned char value, size_t bytes, CU
   if (!captureOf(stream))
     std::memset(reinterpret_cast<void *>(address), value, bytes);
   if (recording)
-    record({"memset", 0, 0, 0, unsigned(bytes), 1, 0, {}}, stream);
+    record({"memset", 0, 0, 0, unsigned(bytes), 1, 0, /*overlaps=*/false, {}}, stream);
   return 0;
 }
 

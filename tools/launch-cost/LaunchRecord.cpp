@@ -148,11 +148,7 @@ Status LaunchRecord::launchEx() const {
   cuda::LaunchAttribute mayBegin{cuda::launchProgrammaticStreamSerialization, 1, {}};
   for (const Call &call : calls) {
     cuda::LaunchConfig config{.gridX = call.grid,
-                              .gridY = 1,
-                              .gridZ = 1,
                               .blockX = call.block,
-                              .blockY = 1,
-                              .blockZ = 1,
                               .sharedBytes = call.sharedBytes,
                               .stream = stream,
                               .attributes = &mayBegin,
