@@ -67,6 +67,24 @@ static std::vector<Attempt> withRoles(const KernelSpecification &specification) 
   return attempts;
 }
 
+/// `specification` without roles, where it asks for gradients on a GPU (docs/performance.md): a
+/// warp of narrow heads takes 32 rows, so that it reads the other operand half as often; with wide
+/// ones dK and dV have a kernel each, for a warp's registers do not hold the rows of both.
+static std::vector<Attempt> withMoreRows(const KernelSpecification &specification) {
+  Result<Template> source = findTemplate(specification.algorithm);
+  if (!source ||
+      !llvm::StringRef(source->text).contains(tile::ScoreGradientOp::getOperationName()))
+    return {};
+  int64_t widest = std::max(specification.headDimQk, specification.headDimV);
+  if (widest <= 64)
+    return {withSchedule(specification, "block_m = 128, block_n = 32")};
+  if (widest > 128)
+    return {withSchedule(specification,
+                         "split_outputs = true, block_m = 128, block_n = 32, warps = 8"),
+            withSchedule(specification, "split_outputs = true, block_n = 32, stages = 1")};
+  return {};
+}
+
 /// Each once: a schedule that names many choices leaves some attempts the same.
 static std::vector<Attempt> distinct(const std::vector<Attempt> &attempts) {
   std::vector<Attempt> result;
@@ -102,6 +120,7 @@ std::vector<Attempt> attemptsFor(const KernelSpecification &specification) {
   if (specification.isAttention() || isForHost)
     return {{specification}};
   std::vector<Attempt> attempts = withRoles(specification);
+  llvm::append_range(attempts, withMoreRows(specification));
   attempts.push_back({specification});
   if (isOpen(specification, "block_n")) {
     attempts.push_back(withSchedule(specification, "block_n = 32"));

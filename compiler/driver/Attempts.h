@@ -32,6 +32,8 @@ struct Attempt {
 ///   hold dK and dV together, each has a kernel of its own (docs/decisions/pipeline.md); and then,
 ///   so that 256 columns fit, what only products between a loop's first and last read has one
 ///   stage, or a step has 32 queries or keys. Products that wait for each other come behind these.
+/// - Without roles, a warp of narrow heads has 32 rows, and of heads above 128 dK and dV have a
+///   kernel each.
 /// - Wide heads need more shared memory than the chip has, but for smaller blocks or one stage.
 ///
 /// Attention itself has one: its heuristic knows what fits.

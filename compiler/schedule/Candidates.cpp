@@ -104,8 +104,9 @@ Space gradientSpace(bool hasRoles) {
     append(space.blocks[0],
            {"consumers = 1, block_m = 64, warps = 4", "consumers = 2, block_m = 128, warps = 8",
             "consumers = 3, block_m = 192, warps = 12"});
-  if (hasRoles) // each is refused beside consumers = 0
-    space.departures = {"split_outputs = true", "split_outputs = true, late_stages = 1"};
+  space.departures = {"split_outputs = true"};
+  if (hasRoles) // refused beside consumers = 0
+    append(space.departures, {"split_outputs = true, late_stages = 1"});
   return space;
 }
 

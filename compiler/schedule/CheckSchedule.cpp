@@ -106,9 +106,6 @@ static Status checkRoles(const Schedule &schedule, const KernelSpecification &sp
   if (isWide)
     if (Status status = checkCutKeys(schedule.blockN); !status)
       return status;
-  if (schedule.splitOutputs && specification.isAttention())
-    return reject("split_outputs is of gradients: attention has one output, and its log-sum comes "
-                  "with that; leave it out");
   if (schedule.qInRegisters)
     return reject(
         "q_in_registers is false with consumers: their products read it from shared memory");
@@ -125,6 +122,9 @@ Status checkCuda(const Schedule &schedule, const KernelSpecification &specificat
   if (usesScope(schedule, ScheduleScope::host))
     return reject(fmt::format("{} are choices of the host; leave them out on a GPU",
                               namesOf(ScheduleScope::host)));
+  if (schedule.splitOutputs && specification.isAttention())
+    return reject("split_outputs is of gradients: attention has one output, and its log-sum comes "
+                  "with that; leave it out");
   if (schedule.consumers > 0)
     return checkRoles(schedule, specification, chip);
   if (usesScope(schedule, ScheduleScope::roles))

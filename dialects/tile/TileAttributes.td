@@ -75,7 +75,7 @@ def Tile_ScheduleAttr : Tile_Attr<"Schedule", "schedule"> {
     | `last_keys_first` | a row's blocks of keys in descending order |
     | `query_stages` | buffers of Q: 1, the default: a work item's queries are loaded when the last item's have been read; 2: while they are (persistent) |
     | `late_stages` | buffers of what only products between a loop's first and last read; 0, the default: `stages` (consumers) |
-    | `split_outputs` | each output of a kernel with products has a kernel of its own (consumers) |
+    | `split_outputs` | each output of a kernel with products has a kernel of its own (GPU) |
     | `output_buffer` | the output leaves through a buffer of its own, not through the queries' (consumers) |
     | `lanes` | f32 numbers of a vector (host); 0, the default: as many as the CPU's vectors have |
     | `product_rows`, `product_vectors` | the block of a product's result that stays in registers, in rows and in vectors of `lanes` (host); 0, the default: what suits the CPU's registers |

@@ -584,13 +584,11 @@ INSTANTIATE_TEST_SUITE_P(
             "schedule: turns need overlap = true and consumers = 2 or 3: they order the products "
             "that overlap starts"},
         Refusal{"OverlapWithoutRoles", "sm_80", 64, "overlap = true",
-                "schedule: overlap, turns, persistent, output_buffer, query_stages, late_stages "
-                "and split_outputs need consumers; take consumers = 2 or 3 on sm_90, or leave them "
-                "out"},
+                "schedule: overlap, turns, persistent, output_buffer, query_stages and late_stages "
+                "need consumers; take consumers = 2 or 3 on sm_90, or leave them out"},
         Refusal{"PersistentWithoutRoles", "sm_90", 64, "consumers = 0, persistent = true",
-                "schedule: overlap, turns, persistent, output_buffer, query_stages, late_stages "
-                "and split_outputs need consumers; take consumers = 2 or 3 on sm_90, or leave them "
-                "out"},
+                "schedule: overlap, turns, persistent, output_buffer, query_stages and late_stages "
+                "need consumers; take consumers = 2 or 3 on sm_90, or leave them out"},
         Refusal{
             "QueryStages", "sm_90", 64, "query_stages = 3",
             "schedule: query_stages is 1, or 2 with persistent = true and output_buffer = true, "
@@ -637,8 +635,7 @@ TEST(Schedule, EachChoiceIsReadAsItIsWritten) {
     EXPECT_TRUE(again == changed) << changed.text();
   }
   EXPECT_EQ(namesOf(ScheduleScope::roles),
-            "overlap, turns, persistent, output_buffer, query_stages, late_stages and "
-            "split_outputs");
+            "overlap, turns, persistent, output_buffer, query_stages and late_stages");
 }
 
 // What is printed names choices that a target does not have, with their only value.
