@@ -512,7 +512,9 @@ void KernelLowering::lowerRegisterStore(Value tile, TypedValue<tile::ViewType> v
     isFirst = arith::AndIOp::create(builder, loc, isFirst, passed);
   Value rowsLeft = arith::SubIOp::create(builder, loc, block.limit, block.first);
   int64_t rows = blockValue.getType().getRows();
-  if (hasWholeBlocks(viewValue, rows)) // the copy engine brings all of them
+  auto named = blockValue.getDefiningOp<tile::BlockOp>();
+  bool hasOwnEnd = named && named.getEnd();
+  if (hasWholeBlocks(viewValue, rows) && !hasOwnEnd) // the copy engine brings all of them
     rowsLeft = constant(rows);
   if (rows == 1) // of a larger tile
     rowsLeft = arith::MinSIOp::create(builder, loc, rowsLeft, constant(1));
