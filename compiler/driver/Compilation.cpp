@@ -15,8 +15,10 @@
 #include "frontend/Constants.h"
 #include "frontend/Dropout.h"
 #include "frontend/emit/Emit.h"
+#include "schedule/Workers.h"
 #include "targets/nvvm/NVVMTarget.h"
 #include "targets/nvvm/Passes.h"
+#include "targets/nvvm/Residents.h"
 #include "tile/SharedPrefix.h"
 #include "transforms/CaptureSummary.h"
 #include "transforms/Passes.h"
@@ -304,6 +306,7 @@ Status Compilation::lowerPipe() {
   if (Status status = checkLowerable(); !status)
     return status;
   markOrderOfLaunches();
+  markResidents();
   Status status = run(
       [](OpPassManager &passes) {
         passes.nest<tile::KernelOp>().addPass(createTileSplitReads());
@@ -409,6 +412,18 @@ void Compilation::markOrderOfLaunches() {
       mark(plan.launches[i - 1], precedesLaunchAttr);
       mark(plan.launches[i], followsLaunchAttr);
     }
+}
+
+/// For pipe-place-buffers.
+void Compilation::markResidents() {
+  int64_t residents = residentsOf(schedule, specification);
+  if (residents == 0)
+    return;
+  int64_t bytes = chip.chipShared / residents - reservedShared;
+  for (tile::KernelOp kernel : kernels())
+    if (hasProducts(kernel))
+      kernel->setAttr(leastSharedAttr,
+                      Builder(&context).getI64IntegerAttr(std::min(bytes, chip.blockShared)));
 }
 
 Result<std::string> Compilation::emitStage(Stage stage) {

@@ -4,6 +4,8 @@
 //===----------------------------------------------------------------------===//
 #include "schedule/Heuristics.h"
 
+#include "schedule/Workers.h"
+
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -184,28 +186,6 @@ int64_t queryStagesFor(Schedule schedule, const KernelSpecification &specificati
   bool isPossible = schedule.consumers > 0 && schedule.persistent && schedule.outputBuffer &&
                     sharedBytes(schedule, specification) <= chip.blockShared;
   return isPossible && itemsAreShort && hasRoom ? 2 : 1;
-}
-
-/// Among how many work items a template in parts shares the keys out.
-static int64_t workersOf(const KernelSpecification &specification) {
-  int64_t workers = 0;
-  for (llvm::StringRef binding : specification.bindings)
-    if (binding.consume_front("workers="))
-      binding.getAsInteger(10, workers);
-  return workers;
-}
-
-/// Whether the rows of all heads that share keys are so few that one warp has them, and there is
-/// work for four such thread blocks a multiprocessor and more: a warp alone is slower than four
-/// that share its keys. It widens keys of 8 bits in its registers; of 16 bits it was measured where
-/// these heads are (docs/performance.md). A shared prefix has rows for more.
-static bool suitsOneWarp(const KernelSpecification &specification, const VariantTraits &variant) {
-  int64_t queries = fewQueriesOf(specification);
-  int64_t widest = std::max(specification.headDimQk, specification.headDimV);
-  bool isMeasured =
-      !specification.sharesPrefix() && !variant.isTested && widest > 64 && widest <= 128;
-  return (specification.hasNarrowKeys() || isMeasured) && specification.isInParts() &&
-         queries > 0 && queries <= 4 && workersOf(specification) >= 512;
 }
 
 /// How many consumers suit the expected length: three reuse each key and value more, two waste less

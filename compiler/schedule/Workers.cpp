@@ -1,0 +1,94 @@
+//===- Workers.cpp - Among how many work items keys are shared --*- C++ -*-===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#include "schedule/Workers.h"
+
+#include "schedule/Heuristics.h"
+
+#include <algorithm>
+
+namespace tesela {
+
+/// Queries at most whose rows one warp has: with four heads that share keys they fill 16.
+constexpr int64_t mostOfOneWarp = 4;
+
+/// Workers from which on a launch has enough for thread blocks of one warp: a warp alone is slower
+/// than four that share its keys.
+constexpr int64_t leastOfOneWarp = 512;
+
+/// Keys of a share at least (templates/forward_in_parts.mlir).
+constexpr int64_t leastKeys = 256;
+
+/// Thread blocks of one warp that a multiprocessor runs at once: of keys of 8 bits eight, so that
+/// enough bytes are under way, and four warps widen while four load.
+static int64_t warpsAtOnce(const KernelSpecification &specification) {
+  return specification.hasNarrowKeys() ? 8 : 4;
+}
+
+/// Whether one warp was measured with these queries and heads: it widens keys of 8 bits in its
+/// registers, and reads those of 16 bits where heads are of this width (docs/performance.md).
+static bool isOfOneWarp(const KernelSpecification &specification, int64_t queries) {
+  int64_t widest = std::max(specification.headDimQk, specification.headDimV);
+  return queries > 0 && queries <= mostOfOneWarp &&
+         (specification.hasNarrowKeys() || (widest > 64 && widest <= 128));
+}
+
+/// Among how many work items a template in parts shares the keys out.
+static int64_t workersOf(const KernelSpecification &specification) {
+  int64_t workers = 0;
+  for (llvm::StringRef binding : specification.bindings)
+    if (binding.consume_front("workers="))
+      binding.getAsInteger(10, workers);
+  return workers;
+}
+
+/// A shared prefix has rows for more than one warp, and of 16 bits a mask that looks for its blocks
+/// was not measured.
+bool suitsOneWarp(const KernelSpecification &specification, const VariantTraits &variant) {
+  bool isKnown =
+      specification.hasNarrowKeys() || (!specification.sharesPrefix() && !variant.isTested);
+  return isKnown && isOfOneWarp(specification, fewQueriesOf(specification)) &&
+         specification.isInParts() && workersOf(specification) >= leastOfOneWarp;
+}
+
+/// Where more than eight of one warp fit, some multiprocessors had ten of the 7.8 that a launch had
+/// for each (docs/performance.md).
+int64_t residentsOf(const Schedule &schedule, const KernelSpecification &specification) {
+  bool isOneWarp = schedule.consumers == 0 && schedule.warps == 1;
+  return isOneWarp && specification.isInParts() && specification.hasNarrowKeys()
+             ? warpsAtOnce(specification)
+             : 0;
+}
+
+/// How many thread blocks' worth of work a multiprocessor is given. Long shares of several equal
+/// sequences are doubled, so there each thread block that runs at once has one; of other sequences
+/// it has two, so that what is left over at the end is short.
+int64_t workersFor(const KernelSpecification &specification, const SharedKeys &launch) {
+  int64_t processors = launch.processors;
+  if (specification.target.kind == Target::Kind::host)
+    return processors;
+  int64_t ofSeveral = launch.batch > 1 ? 2 : 1;
+  int64_t pieces = launch.batch * launch.kvHeads * ((launch.keys + leastKeys - 1) / leastKeys);
+  bool areMany = launch.batch * launch.kvHeads > 4 * processors; // by themselves
+  bool isOfOne = isOfOneWarp(specification, launch.queries);
+  // Several sequences' rows of 16 bits, if those of a warp hold all heads of a kv head.
+  bool fitOneWarp = specification.hasNarrowKeys() ||
+                    (launch.batch > 1 && launch.queries * launch.heads <= 16 * launch.kvHeads);
+  if (isOfOne && fitOneWarp && pieces >= 4 * processors) {
+    bool areFewer = specification.hasNarrowKeys() && areMany;
+    return (areFewer ? 4 : warpsAtOnce(specification)) * ofSeveral * processors;
+  }
+  // Of wider heads a thread block takes a multiprocessor's shared memory, of more rows two
+  // warpgroups' registers.
+  if (hasWideHeads(specification) || launch.queries > 32 || areMany)
+    return ofSeveral * processors;
+  // Two of one row of blocks run at once.
+  int64_t times = 1;
+  while (times < 2 * ofSeveral && times * processors < pieces)
+    times *= 2;
+  int64_t most = isOfOne ? 3 : 4; // too few for one warp
+  return std::min(times, most) * processors;
+}
+
+} // namespace tesela
