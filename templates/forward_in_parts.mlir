@@ -2,7 +2,7 @@
 // computes, where the queries are too few to keep a device busy. The sequences of a batch are cut into parts as their
 // lengths are at this launch, so that one plan serves them all, replayed from a graph too.
 //
-// About `workers` work items have something to do, or half as many where several sequences are equal. They are items of B + more
+// About `workers` work items have something to do, or `workers / shares_of_equal` where several sequences are equal. They are items of B + more
 // slots (tile.work_slots). A share is as many blocks of keys as one of so many items has of all, and 256 keys at least; a sequence
 // with n blocks of keys has n / share slots, rounded to the nearest, and at least one. So there are slots enough: it has
 // n / share + 1 at most, all of them B + more.
@@ -11,7 +11,7 @@
 // which slots these are: the second kernel joins them as merge.mlir does. The variant's sink is in the first part.
 !outputs = !tile.view<[B + (workers ceildiv ((Sq ceildiv (block_m ceildiv heads)) * (Hkv * ((H ceildiv Hkv) ceildiv heads)))), H, Sq, d_v], f32>
 !sums = !tile.view<[B + (workers ceildiv ((Sq ceildiv (block_m ceildiv heads)) * (Hkv * ((H ceildiv Hkv) ceildiv heads)))), H, Sq], f32>
-tile.kernel @forward_parts<block_m, block_n, heads, workers, d_qk, d_v, padded_qk, padded_v, input>(
+tile.kernel @forward_parts<block_m, block_n, heads, workers, shares_of_equal, d_qk, d_v, padded_qk, padded_v, input>(
     in %q: !tile.view<[B, H, Sq, d_qk], input>, in %k: !tile.view<[B, Hkv, Sk, d_qk], input>,
     in %v: !tile.view<[B, Hkv, Sk, d_v], input>,
     workspace %o_parts: !outputs, workspace %lse_parts: !sums, workspace %dealt: !tile.view<[B, 2, 1], i32>,
@@ -41,18 +41,19 @@ tile.kernel @forward_parts<block_m, block_n, heads, workers, d_qk, d_v, padded_q
   %up = arith.subi %shares, %one : i32
   %all_up = arith.addi %all, %up : i32
   %fair = arith.divui %all_up, %shares : i32
-  // Long shares of several equal sequences become twice as long: these end together. Of others the short ones let what is
-  // left over at the end be short, too.
+  // Of several equal sequences so many long shares become one as a thread block that runs at once has of others: equal
+  // shares end together. Of others the short ones let what is left over at the end be short, too.
   %all_equal = arith.muli %most, %batches : i32
   %are_equal = arith.cmpi eq, %all_equal, %all : i32
   %are_several = arith.cmpi sgt, %batches, %one : i32
-  %may_double = arith.andi %are_equal, %are_several : i1
+  %may_join = arith.andi %are_equal, %are_several : i1
   %least = tile.number 256 ceildiv block_n
   %least_twice = arith.addi %least, %least : i32
   %is_long = arith.cmpi uge, %fair, %least_twice : i32
-  %doubles = arith.andi %may_double, %is_long : i1
-  %doubled = arith.addi %fair, %fair : i32
-  %chosen = arith.select %doubles, %doubled, %fair : i32
+  %are_joined = arith.andi %may_join, %is_long : i1
+  %times = tile.number shares_of_equal
+  %joined = arith.muli %fair, %times : i32
+  %chosen = arith.select %are_joined, %joined, %fair : i32
   %share = arith.maxui %chosen, %least : i32
   // Slots of n blocks: n / share to the nearest, at least one. A product in the place of a division: it may be one more
   // where n and share are beyond 65536, everywhere the same.
@@ -153,7 +154,9 @@ tile.kernel @forward_parts<block_m, block_n, heads, workers, d_qk, d_v, padded_q
     %Yi = tile.convert %Y : !tile.tile<[block_m, padded_v], f32> -> !tile.tile<[block_m, padded_v], input>
     tile.store %Yi, %o[%item] : !tile.tile<[block_m, padded_v], input>, !tile.view<[B, H, Sq, d_v], input>[!tile.block<query, block_m, heads>]
     tile.store %L, %lse[%item] : !tile.tile<[block_m], f32>, !tile.view<[B, H, Sq], f32, contiguous>[!tile.block<query, block_m, heads>]
-  } else {
+  }
+  %are_parts = arith.cmpi ugt, %parts, %one : i32
+  scf.if %are_parts {
     %queries = tile.extent "Sq" of_launch
     %results = tile.block %first to %queries batch %place head %head -> !tile.block<query, block_m, heads>
     tile.store %Y, %o_parts[%results] : !tile.tile<[block_m, padded_v], f32>, !outputs[!tile.block<query, block_m, heads>]

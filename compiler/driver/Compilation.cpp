@@ -119,9 +119,8 @@ Status Compilation::bind() {
   if (!messages.empty())
     return failure("template");
   Schedule ofOthers = schedule.withoutRoles();
-  // Parts are joined by four warps, also where one multiplies: a row at a time, and each row waits.
   if (specification.isInParts())
-    ofOthers.warps = std::max<int64_t>(ofOthers.warps, 4);
+    ofOthers.warps = joiningWarps(schedule, specification);
   auto scheduled = tile::ScheduleAttr::get(&context, schedule),
        withoutRoles = tile::ScheduleAttr::get(&context, ofOthers);
   for (auto kernel : llvm::make_early_inc_range(templates->getOps<tile::KernelOp>())) {

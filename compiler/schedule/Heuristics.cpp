@@ -70,6 +70,11 @@ static Schedule wideRoleHeuristic(const KernelSpecification &specification, cons
   return schedule;
 }
 
+/// Sequences of any length, one after the other: many are short.
+static bool isRagged(const KernelSpecification &specification) {
+  return llvm::is_contained(specification.bindings, "queries=ragged");
+}
+
 /// Warpgroups with roles on sm_90: the fastest of those measured on an H200 (docs/performance.md).
 Schedule roleHeuristic(const KernelSpecification &specification, const VariantTraits &variant,
                        const ChipFacts &chip, const Schedule &wanted) {
@@ -126,6 +131,8 @@ Schedule roleHeuristic(const KernelSpecification &specification, const VariantTr
   // Beside the output of 256 columns a block that is found has no registers for both
   // (AssemblyTest).
   isCostly |= variant.testsMuch || (variant.isTested && widest > 192) || isPackedAndScattered;
+  // Two thread blocks' worth of rows in parts (64 queries: -3 us of 60).
+  isCostly |= specification.isInParts() && consumers > 1;
   schedule.reference = isCostly ? ScheduleReference::lazy : ScheduleReference::recompute;
   schedule.overlap = overlap;
   // Parts leave from the registers, in f32, and their work items are one a thread block: two of
@@ -156,6 +163,13 @@ Schedule roleHeuristic(const KernelSpecification &specification, const VariantTr
   else if (variant.isMasked)
     schedule.groupKeys = (int64_t(32) << 20) / (elementSize(specification.inputType) *
                                                 (specification.headDimQk + specification.headDimV));
+  // Among sequences of any length the next blocks under way gave more than an output buffer
+  // (documents of 16 to 8k tokens: -1 % of the time).
+  if (isRagged(specification) && consumers == 3 && widest > 96 && variant.isMasked &&
+      !variant.isTested) {
+    schedule.stages = 4;
+    schedule.outputBuffer = false;
+  }
   // What does not fit: narrower blocks, then the output through the queries' buffer, then the
   // narrowest blocks.
   auto isTooLarge = [&] { return sharedBytes(schedule, specification) > chip.blockShared; };
@@ -174,10 +188,9 @@ Schedule roleHeuristic(const KernelSpecification &specification, const VariantTr
 int64_t queryStagesFor(Schedule schedule, const KernelSpecification &specification,
                        const VariantTraits &variant, const ChipFacts &chip) {
   bool isNarrow = std::max(specification.headDimQk, specification.headDimV) <= 64;
-  // Among sequences of any length many are short (documents of 16 to 8k tokens: -6 % of the time).
-  bool isRagged = llvm::is_contained(specification.bindings, "queries=ragged");
-  bool itemsAreShort = !variant.isMasked || variant.isScattered || isNarrow || isRagged ||
-                       expectedAtMost(specification, 2048);
+  // Documents of 16 to 8k tokens: -6 % of the time.
+  bool itemsAreShort = !variant.isMasked || variant.isScattered || isNarrow ||
+                       isRagged(specification) || expectedAtMost(specification, 2048);
   // The next item beside this one takes registers, which the reads of captured tensors need
   // (AssemblyTest).
   bool isFull = schedule.consumers == 3 || specification.headDimV > 128;
@@ -217,6 +230,10 @@ int64_t consumersFor(const KernelSpecification &specification, const VariantTrai
     return 2;
   bool isNarrow = std::max(specification.headDimQk, specification.headDimV) <= 64;
   int64_t longestOfTwo = isNarrow ? (variant.isMasked ? 1024 : 0) : variant.isMasked ? 4096 : 1024;
+  // Of sequences of any length the longest have most of the work (documents of up to 7376 tokens:
+  // -4 % of the time with three).
+  if (isRagged(specification) && variant.isMasked && !isNarrow)
+    longestOfTwo = 2048;
   return expectedAtMost(specification, longestOfTwo) ? 2 : 3;
 }
 

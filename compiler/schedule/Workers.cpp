@@ -61,14 +61,30 @@ int64_t residentsOf(const Schedule &schedule, const KernelSpecification &specifi
              : 0;
 }
 
-/// How many thread blocks' worth of work a multiprocessor is given. Long shares of several equal
-/// sequences are doubled, so there each thread block that runs at once has one; of other sequences
-/// it has two, so that what is left over at the end is short.
+static int64_t sharesOfEqual(const KernelSpecification &specification, int64_t queries) {
+  return specification.hasNarrowKeys() && isOfOneWarp(specification, queries) ? 1 : 2;
+}
+
+/// So that each thread block that runs at once has one share. Of unequal sequences it has two: what
+/// is left over at the end is then short. Of keys of 8 bits eight run at once, whose shares are
+/// short as they are.
+int64_t sharesOfEqual(const KernelSpecification &specification) {
+  return sharesOfEqual(specification, fewQueriesOf(specification));
+}
+
+/// A row is a work item, and waits for memory: four warps. Where blocks have more rows, so have
+/// launches: with one warp all of them run at once (64 queries: 7 us, by four 8.5, by eight 12).
+int64_t joiningWarps(const Schedule &schedule, const KernelSpecification &specification) {
+  if (schedule.consumers < 2 || hasWideHeads(specification))
+    return std::max<int64_t>(schedule.warps, 4);
+  return specification.headDimV > 128 ? 2 : 1;
+}
+
 int64_t workersFor(const KernelSpecification &specification, const SharedKeys &launch) {
   int64_t processors = launch.processors;
   if (specification.target.kind == Target::Kind::host)
     return processors;
-  int64_t ofSeveral = launch.batch > 1 ? 2 : 1;
+  int64_t times = launch.batch > 1 ? sharesOfEqual(specification, launch.queries) : 1;
   int64_t pieces = launch.batch * launch.kvHeads * ((launch.keys + leastKeys - 1) / leastKeys);
   bool areMany = launch.batch * launch.kvHeads > 4 * processors; // by themselves
   bool isOfOne = isOfOneWarp(specification, launch.queries);
@@ -77,18 +93,18 @@ int64_t workersFor(const KernelSpecification &specification, const SharedKeys &l
                     (launch.batch > 1 && launch.queries * launch.heads <= 16 * launch.kvHeads);
   if (isOfOne && fitOneWarp && pieces >= 4 * processors) {
     bool areFewer = specification.hasNarrowKeys() && areMany;
-    return (areFewer ? 4 : warpsAtOnce(specification)) * ofSeveral * processors;
+    return (areFewer ? 4 : warpsAtOnce(specification)) * times * processors;
   }
   // Of wider heads a thread block takes a multiprocessor's shared memory, of more rows two
   // warpgroups' registers.
   if (hasWideHeads(specification) || launch.queries > 32 || areMany)
-    return ofSeveral * processors;
+    return times * processors;
   // Two of one row of blocks run at once.
-  int64_t times = 1;
-  while (times < 2 * ofSeveral && times * processors < pieces)
-    times *= 2;
+  int64_t items = 1;
+  while (items < 2 * times && items * processors < pieces)
+    items *= 2;
   int64_t most = isOfOne ? 3 : 4; // too few for one warp
-  return std::min(times, most) * processors;
+  return std::min(items, most) * processors;
 }
 
 } // namespace tesela

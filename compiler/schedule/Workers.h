@@ -28,6 +28,12 @@ struct SharedKeys {
 /// The binding "workers" for launches of `specification`'s kernel, which has none yet.
 int64_t workersFor(const KernelSpecification &specification, const SharedKeys &launch);
 
+/// Of several equal sequences so many shares become one, if they are long.
+int64_t sharesOfEqual(const KernelSpecification &specification);
+
+/// How many warps join the parts of a row.
+int64_t joiningWarps(const Schedule &schedule, const KernelSpecification &specification);
+
 /// Whether a thread block of one warp suits the kernel.
 bool suitsOneWarp(const KernelSpecification &specification, const VariantTraits &variant);
 

@@ -259,7 +259,7 @@ results = {}
 for split, graph in graphs.items():
     with torch.cuda.graph(graph):
         results[split] = attend("gone", split)
-# Nothing but the graphs has kernels of this variant now: it is compiled anew for a process that asks.
+# Nothing but the graphs has kernels of this variant now: who asks for it has it compiled anew.
 for each in (variants._programs, variants.known_variants):
     each.clear()
 gc.collect()

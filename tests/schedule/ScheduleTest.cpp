@@ -268,8 +268,8 @@ TEST(Schedule, WorkersFollowWhatRunsAtOnce) {
       {launch(4, 64, 32768), 2},
       {launch(64, 1, 8192), 2, 576},
       {launch(1, 1, 131072), 8, 128, true},
-      {launch(64, 1, 8192), 16, 128, true},
-      {launch(128, 1, 4096), 8, 128, true},
+      {launch(64, 1, 8192), 8, 128, true},
+      {launch(128, 1, 4096), 4, 128, true},
       {launch(1, 1, 8192), 2, 128, true},
   };
   for (const Case &each : cases) {
