@@ -46,6 +46,10 @@ constexpr int64_t otherRegisters = 16;
 /// documents.
 constexpr int64_t wideColumns = 128, otherRegistersBesideWide = 48;
 
+/// What additions to memory are better off with: each thread computes where they go. With D 128 12
+/// to 16 bytes are spilled without.
+constexpr int64_t registersOfAdditions = 16;
+
 /// A row that no sequence has, far from the end of i32: what stands for the block of an iteration
 /// that there was not.
 constexpr int64_t rowBehindAll = int64_t(1) << 30;
@@ -492,8 +496,19 @@ SmallVector<Value> Rewriter::writeTail(Writer &writer, Value next) {
   IRMapping ahead;
   Value started;
   auto rest = chain.last ? std::next(llvm::find(chain.tail, chain.last)) : chain.tail.begin();
+  auto writeRest = [&] {
+    for (Operation *op : llvm::make_range(rest, chain.tail.end()))
+      if (!next || !llvm::is_contained(chain.late, op))
+        writer.write(op);
+  };
   for (Operation *op : llvm::make_range(chain.tail.begin(), rest))
     writer.write(op);
+  // The writes of what is added late go in front of the next head: beside its product, which reads
+  // shared memory all the time, they take longer, and their registers are those of the products
+  // that follow.
+  bool writesFirst = !chain.late.empty();
+  if (writesFirst)
+    writeRest();
   if (next) {
     ahead.map(loop.getInductionVar(), next);
     for (auto [argument, yielded] : llvm::zip(loop.getRegionIterArgs(), loop.getYieldedValues()))
@@ -502,9 +517,8 @@ SmallVector<Value> Rewriter::writeTail(Writer &writer, Value next) {
     started = writeHead(writer, ahead);
     writer.products.back().isOfNext = true;
   }
-  for (Operation *op : llvm::make_range(rest, chain.tail.end()))
-    if (!next || !llvm::is_contained(chain.late, op))
-      writer.write(op);
+  if (!writesFirst)
+    writeRest();
   writer.awaitAllBut(next ? 1 : 0);
   SmallVector<Value> values;
   if (next)
@@ -550,18 +564,24 @@ bool hasWideSums(tile::KernelOp kernel) {
       .wasInterrupted();
 }
 
+bool hasAdditions(tile::KernelOp kernel) {
+  return kernel.walk([](pipe::AddOutOp) { return WalkResult::interrupt(); }).wasInterrupted();
+}
+
 /// Gives the consumers more registers where that helps. Whether they hold the tiles then.
 bool makeRoomForTiles(tile::KernelOp kernel) {
   for (auto roles : kernel.getBodyBlock().getOps<pipe::RolesOp>()) {
     bool isWide = hasWideSums(kernel);
     int64_t needed = nvvm::tileRegisters(kernel.getBodyBlock()) +
                      (isWide ? otherRegistersBesideWide : otherRegisters);
-    if (needed <= int64_t(roles.getConsumerRegisters()))
+    int64_t wanted = needed + (hasAdditions(kernel) ? registersOfAdditions : 0);
+    if (wanted <= int64_t(roles.getConsumerRegisters()))
       return true;
     // Then smaller blocks take its place (driver/Attempts.h), with which nothing is spilled.
     if (isWide && !roles.getFinder().empty())
       return false;
-    return nvvm::dealConsumersMore(roles) && needed <= int64_t(roles.getConsumerRegisters());
+    nvvm::dealConsumersMore(roles);
+    return needed <= int64_t(roles.getConsumerRegisters());
   }
   return false;
 }

@@ -2,7 +2,8 @@
 
 // The sums of dQ leave through a buffer in the order of the workspace. What an iteration wrote is added by the next one, when
 // the writes are done; before the consumers meet, the copy engine has read the buffer. In the first iteration the block has
-// no rows. Behind the loop the last sums are added at once. The columns of dQ are cut: each warpgroup has 64.
+// no rows. Behind the loop the last sums are added at once. The columns of dQ are cut: each warpgroup has 64. The sums are
+// written before the next S starts, which reads shared memory all the time.
 // CHECK-LABEL: tile.kernel @sums
 // CHECK: %[[SUMS:.*]] = pipe.alloc {{.*}} : <1, [64, 128], f32>
 // CHECK: consumers 2
@@ -16,7 +17,10 @@
 // CHECK-NEXT: pipe.barrier
 // CHECK: pipe.dot_start %{{.*}} transposed
 // CHECK-SAME: #pipe.accumulator<warps = 4>
+// CHECK-NOT: pipe.dot_start
 // CHECK: pipe.write %{{.*}} to %[[SUMS]]
+// CHECK-NOT: pipe.add_out
+// CHECK: pipe.dot_start %{{.*}}, %{{.*}} transposed plus
 // CHECK-NOT: pipe.add_out
 // CHECK: scf.yield
 // CHECK: attributes {pipe.counted}
