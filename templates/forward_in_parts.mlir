@@ -154,11 +154,11 @@ tile.kernel @forward_parts<block_m, block_n, heads, workers, shares_of_equal, d_
     %Yi = tile.convert %Y : !tile.tile<[block_m, padded_v], f32> -> !tile.tile<[block_m, padded_v], input>
     tile.store %Yi, %o[%item] : !tile.tile<[block_m, padded_v], input>, !tile.view<[B, H, Sq, d_v], input>[!tile.block<query, block_m, heads>]
     tile.store %L, %lse[%item] : !tile.tile<[block_m], f32>, !tile.view<[B, H, Sq], f32, contiguous>[!tile.block<query, block_m, heads>]
-  }
-  %are_parts = arith.cmpi ugt, %parts, %one : i32
-  scf.if %are_parts {
+  } else {
+    // A slot of no sequence has no rows.
     %queries = tile.extent "Sq" of_launch
-    %results = tile.block %first to %queries batch %place head %head -> !tile.block<query, block_m, heads>
+    %end = arith.select %is_none, %zero, %queries : i32
+    %results = tile.block %first to %end batch %place head %head -> !tile.block<query, block_m, heads>
     tile.store %Y, %o_parts[%results] : !tile.tile<[block_m, padded_v], f32>, !outputs[!tile.block<query, block_m, heads>]
     tile.store %L, %lse_parts[%results] : !tile.tile<[block_m], f32>, !sums[!tile.block<query, block_m, heads>]
   }

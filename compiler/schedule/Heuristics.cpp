@@ -131,8 +131,8 @@ Schedule roleHeuristic(const KernelSpecification &specification, const VariantTr
   // Beside the output of 256 columns a block that is found has no registers for both
   // (AssemblyTest).
   isCostly |= variant.testsMuch || (variant.isTested && widest > 192) || isPackedAndScattered;
-  // Two thread blocks' worth of rows in parts (64 queries: -3 us of 60).
-  isCostly |= specification.isInParts() && consumers > 1;
+  // Rows of two consumers in parts: -3 us of 60 (64 queries, D 128).
+  isCostly |= specification.isInParts() && consumers > 1 && widest > 64 && widest <= 128;
   schedule.reference = isCostly ? ScheduleReference::lazy : ScheduleReference::recompute;
   schedule.overlap = overlap;
   // Parts leave from the registers, in f32, and their work items are one a thread block: two of

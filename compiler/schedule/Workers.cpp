@@ -73,11 +73,11 @@ int64_t sharesOfEqual(const KernelSpecification &specification) {
 }
 
 /// A row is a work item, and waits for memory: four warps. Where blocks have more rows, so have
-/// launches: with one warp all of them run at once (64 queries: 7 us, by four 8.5, by eight 12).
+/// launches: with one warp all of them run at once (64 queries, 128 columns: 7 us, by four warps
+/// 8.5, by eight 12; other widths were not measured).
 int64_t joiningWarps(const Schedule &schedule, const KernelSpecification &specification) {
-  if (schedule.consumers < 2 || hasWideHeads(specification))
-    return std::max<int64_t>(schedule.warps, 4);
-  return specification.headDimV > 128 ? 2 : 1;
+  bool isMeasured = specification.headDimV > 64 && specification.headDimV <= 128;
+  return schedule.consumers >= 2 && isMeasured ? 1 : std::max<int64_t>(schedule.warps, 4);
 }
 
 int64_t workersFor(const KernelSpecification &specification, const SharedKeys &launch) {
