@@ -122,7 +122,7 @@ class Command(Export):
         where = ["causal", "--algorithm", "forward_in_parts", "--target", "sm_90,host", "--ptx", "-o", "out"]
         for binding in ("queries=ragged", "keys=paged", "page=16", "positions=end", "cache=e4m3", "workers=4"):
             where += ["--bind", binding]
-        message = self.export(*where, code=ENVIRONMENT)
+        message = self.export(*where, code=BAD_INPUT)
         self.assertIn("no launcher in C: leave the launcher out, and load the bundle with the library", message)
         self.assertNotIn("\nC ", self.export(*where, "--no-launcher"))
         manifest = self.manifest("out")
