@@ -2,15 +2,16 @@
 // computes, where the queries are too few to keep a device busy. The sequences of a batch are cut into parts as their
 // lengths are at this launch, so that one plan serves them all, replayed from a graph too.
 //
-// About `workers` work items have something to do. They are items of B + more slots (tile.work_slots). A share is as many
-// blocks of keys as one of `workers` items has of all, and 256 keys at least; a sequence with n blocks of keys has n / share slots,
-// rounded to the nearest, and at least one. So there are slots enough: it has n / share + 1 at most, all of them B + more.
+// About `workers` work items have something to do, or `workers / shares_of_equal` where several sequences are equal. They are items of B + more
+// slots (tile.work_slots). A share is as many blocks of keys as one of so many items has of all, and 256 keys at least; a sequence
+// with n blocks of keys has n / share slots, rounded to the nearest, and at least one. So there are slots enough: it has
+// n / share + 1 at most, all of them B + more.
 //
 // A sequence that has one slot is done with it. Of another one each slot leaves its rows in a workspace, and `dealt` tells
 // which slots these are: the second kernel joins them as merge.mlir does. The variant's sink is in the first part.
 !outputs = !tile.view<[B + (workers ceildiv ((Sq ceildiv (block_m ceildiv heads)) * (Hkv * ((H ceildiv Hkv) ceildiv heads)))), H, Sq, d_v], f32>
 !sums = !tile.view<[B + (workers ceildiv ((Sq ceildiv (block_m ceildiv heads)) * (Hkv * ((H ceildiv Hkv) ceildiv heads)))), H, Sq], f32>
-tile.kernel @forward_parts<block_m, block_n, heads, workers, d_qk, d_v, padded_qk, padded_v, input>(
+tile.kernel @forward_parts<block_m, block_n, heads, workers, shares_of_equal, d_qk, d_v, padded_qk, padded_v, input>(
     in %q: !tile.view<[B, H, Sq, d_qk], input>, in %k: !tile.view<[B, Hkv, Sk, d_qk], input>,
     in %v: !tile.view<[B, Hkv, Sk, d_v], input>,
     workspace %o_parts: !outputs, workspace %lse_parts: !sums, workspace %dealt: !tile.view<[B, 2, 1], i32>,
@@ -31,7 +32,7 @@ tile.kernel @forward_parts<block_m, block_n, heads, workers, d_qk, d_v, padded_q
     %larger = arith.maxui %max, %blocks : i32
     scf.yield %next, %larger : i32, i32
   }
-  // No more shares than workers for them: where sequences are equal, the last ones end together.
+  // No more shares than workers for them.
   %items = tile.work_items !tile.block<query, block_m, heads>
   %items_of_one = arith.divui %items, %batches : i32
   %workers = tile.number workers
@@ -40,8 +41,20 @@ tile.kernel @forward_parts<block_m, block_n, heads, workers, d_qk, d_v, padded_q
   %up = arith.subi %shares, %one : i32
   %all_up = arith.addi %all, %up : i32
   %fair = arith.divui %all_up, %shares : i32
+  // Of several equal sequences so many long shares become one as a thread block that runs at once has of others: equal
+  // shares end together. Of others the short ones let what is left over at the end be short, too.
+  %all_equal = arith.muli %most, %batches : i32
+  %are_equal = arith.cmpi eq, %all_equal, %all : i32
+  %are_several = arith.cmpi sgt, %batches, %one : i32
+  %may_join = arith.andi %are_equal, %are_several : i1
   %least = tile.number 256 ceildiv block_n
-  %share = arith.maxui %fair, %least : i32
+  %least_twice = arith.addi %least, %least : i32
+  %is_long = arith.cmpi uge, %fair, %least_twice : i32
+  %are_joined = arith.andi %may_join, %is_long : i1
+  %times = tile.number shares_of_equal
+  %joined = arith.muli %fair, %times : i32
+  %chosen = arith.select %are_joined, %joined, %fair : i32
+  %share = arith.maxui %chosen, %least : i32
   // Slots of n blocks: n / share to the nearest, at least one. A product in the place of a division: it may be one more
   // where n and share are beyond 65536, everywhere the same.
   %half_share = arith.shrui %share, %one : i32
@@ -51,78 +64,58 @@ tile.kernel @forward_parts<block_m, block_n, heads, workers, d_qk, d_v, padded_q
   %one_wide = arith.constant 1 : i64
   %word = arith.constant 32 : i64
   %inverse = arith.addi %inverse_wide, %one_wide : i64
-  // Slot b is the first one of sequence b; what further ones sequences have lies behind, in their order. These come first:
-  // such sequences are the long ones. Of few sequences they come last: what is left over then finds all multiprocessors
-  // at work, and takes none from a share. Of equal sequences nobody needs to search for how many there are, and slots of no sequence
-  // come last of all.
   %most_up = arith.addi %most, %half_share : i32
   %wide_most = arith.extui %most_up : i32 to i64
   %product_most = arith.muli %wide_most, %inverse : i64
   %high_most = arith.shrui %product_most, %word : i64
   %nearest_most = arith.trunci %high_most : i64 to i32
   %slots_most = arith.maxui %nearest_most, %one : i32
-  %others_most = arith.subi %slots_most, %one : i32
-  %others_equal = arith.muli %others_most, %batches : i32
-  %are_whole = arith.cmpi eq, %others_most, %zero : i32
-  %all_equal = arith.muli %most, %batches : i32
-  %are_equal = arith.cmpi eq, %all_equal, %all : i32
+  // Where all sequences have as many slots, nobody searches: one, as the longest has one, or those of equal sequences.
+  %are_whole = arith.cmpi eq, %slots_most, %one : i32
   %are_known = arith.ori %are_whole, %are_equal : i1
-  %others_known = arith.select %are_known, %others_equal, %more : i32
-  %four = arith.constant 4 : i32
-  %fourfold = arith.muli %batches, %four : i32
-  %are_few = arith.cmpi sle, %fourfold, %more : i32
-  %ahead = arith.select %are_few, %zero, %others_known : i32
-  %behind = arith.addi %place, %batches : i32
-  %within = arith.subi %place, %ahead : i32
-  %is_ahead = arith.cmpi slt, %within, %zero : i32
-  %ahead_first = arith.select %is_ahead, %behind, %within : i32
-  %is_first_slot = arith.cmpi slt, %within, %batches : i32
-  %slot = arith.select %is_first_slot, %ahead_first, %place : i32
-  %further = arith.subi %slot, %batches : i32
-  %is_further = arith.cmpi sge, %further, %zero : i32
-  %likely = arith.select %is_further, %zero, %slot : i32
-  %n_likely = tile.sequence_keys %likely
-  %n_up = arith.addi %n_likely, %rest : i32
-  %blocks_likely = arith.divui %n_up, %block_keys : i32
-  %rounded = arith.addi %blocks_likely, %half_share : i32
-  %wide_likely = arith.extui %rounded : i32 to i64
-  %product_likely = arith.muli %wide_likely, %inverse : i64
-  %high_likely = arith.shrui %product_likely, %word : i64
-  %nearest_likely = arith.trunci %high_likely : i64 to i32
-  %are_several = arith.cmpi ugt, %nearest_likely, %one : i32
-  %is_cut = arith.ori %is_further, %are_several : i1
-  %searched_cut = arith.select %is_cut, %batches, %zero : i32
-  %searched = arith.select %are_whole, %zero, %searched_cut : i32
-  // The sequence whose slot it is, its slots, and where its further ones begin. Without one a slot is of none.
-  %none = arith.select %is_further, %zero, %one : i32
-  %batch, %parts, %begin, %last = scf.for %i = %zero to %searched step %one
-      iter_args(%b = %likely, %ps = %none, %f = %zero, %next = %zero) -> (i32, i32, i32, i32) : i32 {
-    %n = tile.sequence_keys %i
-    %more_keys = arith.addi %n, %rest : i32
-    %blocks = arith.divui %more_keys, %block_keys : i32
-    %blocks_up = arith.addi %blocks, %half_share : i32
-    %blocks_wide = arith.extui %blocks_up : i32 to i64
-    %product = arith.muli %blocks_wide, %inverse : i64
-    %high = arith.shrui %product, %word : i64
-    %nearest = arith.trunci %high : i64 to i32
-    %own = arith.maxui %nearest, %one : i32
-    %others = arith.subi %own, %one : i32
-    %end = arith.addi %next, %others : i32
-    %is_first = arith.cmpi eq, %i, %slot : i32
-    %number = arith.subi %further, %next : i32
-    %is_other = arith.cmpi ult, %number, %others : i32
-    %is_here = arith.select %is_further, %is_other, %is_first : i1
-    %b2 = arith.select %is_here, %i, %b : i32
-    %ps2 = arith.select %is_here, %own, %ps : i32
-    %f2 = arith.select %is_here, %next, %f : i32
-    scf.yield %b2, %ps2, %f2, %end : i32, i32, i32, i32
+  %batch_known = arith.divui %place, %slots_most : i32
+  %before_known = arith.muli %batch_known, %slots_most : i32
+  %part_known = arith.subi %place, %before_known : i32
+  %is_within = arith.cmpi ult, %batch_known, %batches : i32
+  %is_known = arith.andi %are_known, %is_within : i1
+  %parts_known = arith.select %is_known, %slots_most, %zero : i32
+  %first_known = arith.select %is_known, %batch_known, %zero : i32
+  // Else the slots of half a share and more come first, in the order of their sequences, and in a second search behind
+  // them the shorter ones, each its sequence's only one. What begins last then ends soon. Slots of no sequence are the
+  // last: they have no parts.
+  %searched = arith.select %are_known, %zero, %batches : i32
+  %batch, %parts, %number, %last = scf.for %short = %zero to %two step %one
+      iter_args(%b1 = %first_known, %ps1 = %parts_known, %p1 = %part_known, %next1 = %zero) -> (i32, i32, i32, i32) : i32 {
+    %is_found = arith.cmpi ult, %place, %next1 : i32
+    %to_search = arith.select %is_found, %zero, %searched : i32
+    %are_short = arith.cmpi eq, %short, %one : i32
+    %b2, %ps2, %p2, %next2 = scf.for %i = %zero to %to_search step %one
+        iter_args(%b = %b1, %ps = %ps1, %p = %p1, %next = %next1) -> (i32, i32, i32, i32) : i32 {
+      %n = tile.sequence_keys %i
+      %more_keys = arith.addi %n, %rest : i32
+      %blocks = arith.divui %more_keys, %block_keys : i32
+      %blocks_up = arith.addi %blocks, %half_share : i32
+      %blocks_wide = arith.extui %blocks_up : i32 to i64
+      %product = arith.muli %blocks_wide, %inverse : i64
+      %high = arith.shrui %product, %word : i64
+      %nearest = arith.trunci %high : i64 to i32
+      %own = arith.maxui %nearest, %one : i32
+      %has_half = arith.cmpi uge, %blocks, %half_share : i32
+      %is_of_these = arith.xori %has_half, %are_short : i1
+      %slots_here = arith.select %is_of_these, %own, %zero : i32
+      %within = arith.subi %place, %next : i32
+      %is_here = arith.cmpi ult, %within, %slots_here : i32
+      %b3 = arith.select %is_here, %i, %b : i32
+      %ps3 = arith.select %is_here, %own, %ps : i32
+      %p3 = arith.select %is_here, %within, %p : i32
+      %end = arith.addi %next, %slots_here : i32
+      scf.yield %b3, %ps3, %p3, %end : i32, i32, i32, i32
+    }
+    scf.yield %b2, %ps2, %p2, %next2 : i32, i32, i32, i32
   }
-  %in_others = arith.subi %further, %begin : i32
-  %number = arith.addi %in_others, %one : i32
-  %later = arith.select %is_further, %number, %zero : i32
   // A slot of no sequence is behind the last one of two, which is empty.
   %is_none = arith.cmpi eq, %parts, %zero : i32
-  %part = arith.select %is_none, %two, %later : i32
+  %part = arith.select %is_none, %two, %number : i32
   %part_count = arith.select %is_none, %two, %parts : i32
   %item = tile.block %first batch %batch head %head -> !tile.block<query, block_m, heads>
   %Q = tile.load %q[%item] : !tile.view<[B, H, Sq, d_qk], input>[!tile.block<query, block_m, heads>] -> !tile.tile<[block_m, padded_qk], input>
@@ -162,16 +155,18 @@ tile.kernel @forward_parts<block_m, block_n, heads, workers, d_qk, d_v, padded_q
     tile.store %Yi, %o[%item] : !tile.tile<[block_m, padded_v], input>, !tile.view<[B, H, Sq, d_v], input>[!tile.block<query, block_m, heads>]
     tile.store %L, %lse[%item] : !tile.tile<[block_m], f32>, !tile.view<[B, H, Sq], f32, contiguous>[!tile.block<query, block_m, heads>]
   } else {
+    // A slot of no sequence has no rows.
     %queries = tile.extent "Sq" of_launch
-    %results = tile.block %first to %queries batch %slot head %head -> !tile.block<query, block_m, heads>
+    %end = arith.select %is_none, %zero, %queries : i32
+    %results = tile.block %first to %end batch %place head %head -> !tile.block<query, block_m, heads>
     tile.store %Y, %o_parts[%results] : !tile.tile<[block_m, padded_v], f32>, !outputs[!tile.block<query, block_m, heads>]
     tile.store %L, %lse_parts[%results] : !tile.tile<[block_m], f32>, !sums[!tile.block<query, block_m, heads>]
   }
-  // The first slot of each sequence tells its number of slots, and where the further ones begin.
+  // The first slot of each sequence tells its number of slots, and which one it is: the others follow it.
   %rows_dealt = arith.extui %is_first_part : i1 to i32
   scf.for %i = %zero to %two step %one : i32 {
     %is_count = arith.cmpi eq, %i, %zero : i32
-    %value = arith.select %is_count, %parts, %begin : i32
+    %value = arith.select %is_count, %parts, %place : i32
     %values = tile.map : () -> !tile.tile<[block_m], i32> {
     ^body(%row: i32, %column: i32):
       tile.yield %value : i32
@@ -193,9 +188,6 @@ tile.kernel @merge_parts<block_m, heads, workers, d_v, padded_v, input>(
   %columns = tile.number (2 ceildiv (block_m ceildiv 64)) * 8
   %parts = tile.read %dealt[%batch, %zero, %zero] : !tile.view<[B, 2, 1], i32> -> i32
   %begin = tile.read %dealt[%batch, %one, %zero] : !tile.view<[B, 2, 1], i32> -> i32
-  %batches = tile.extent "B"
-  %further = arith.addi %batches, %begin : i32
-  %before = arith.subi %further, %one : i32 // of the second part's slot
   %are_several = arith.cmpi sgt, %parts, %one : i32
   scf.if %are_several {
     %m0 = tile.constant 0xFF800000 : !tile.tile<[(padded_v ceildiv ((block_m ceildiv 64) * 64)) * ((block_m ceildiv 64) * 64)], f32> // -inf
@@ -212,9 +204,7 @@ tile.kernel @merge_parts<block_m, heads, workers, d_v, padded_v, input>(
         %is_part = arith.cmpi slt, %column, %left : i32
         %held = arith.minsi %column, %last : i32
         %part = arith.addi %p, %held : i32
-        %later = arith.addi %before, %part : i32
-        %is_first = arith.cmpi eq, %part, %zero : i32
-        %slot = arith.select %is_first, %batch, %later : i32
+        %slot = arith.addi %begin, %part : i32
         %x = tile.read %lse_parts[%slot, %head, %position] : !sums -> f32
         %y = arith.select %is_part, %x, %lowest : f32
         tile.yield %y : f32
@@ -223,9 +213,7 @@ tile.kernel @merge_parts<block_m, heads, workers, d_v, padded_v, input>(
       ^body(%row: i32, %column: i32):
         %held = arith.minsi %column, %last : i32
         %part = arith.addi %p, %held : i32
-        %later = arith.addi %before, %part : i32
-        %is_first = arith.cmpi eq, %part, %zero : i32
-        %slot = arith.select %is_first, %batch, %later : i32
+        %slot = arith.addi %begin, %part : i32
         %x = tile.read %o_parts[%slot, %head, %position, %row] : !outputs -> f32
         tile.yield %x : f32
       }

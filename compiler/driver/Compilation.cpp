@@ -15,8 +15,10 @@
 #include "frontend/Constants.h"
 #include "frontend/Dropout.h"
 #include "frontend/emit/Emit.h"
+#include "schedule/Workers.h"
 #include "targets/nvvm/NVVMTarget.h"
 #include "targets/nvvm/Passes.h"
+#include "targets/nvvm/Residents.h"
 #include "tile/SharedPrefix.h"
 #include "transforms/CaptureSummary.h"
 #include "transforms/Passes.h"
@@ -117,9 +119,8 @@ Status Compilation::bind() {
   if (!messages.empty())
     return failure("template");
   Schedule ofOthers = schedule.withoutRoles();
-  // Parts are joined by four warps, also where one multiplies: a row at a time, and each row waits.
   if (specification.isInParts())
-    ofOthers.warps = std::max<int64_t>(ofOthers.warps, 4);
+    ofOthers.warps = joiningWarps(schedule, specification);
   auto scheduled = tile::ScheduleAttr::get(&context, schedule),
        withoutRoles = tile::ScheduleAttr::get(&context, ofOthers);
   for (auto kernel : llvm::make_early_inc_range(templates->getOps<tile::KernelOp>())) {
@@ -304,6 +305,7 @@ Status Compilation::lowerPipe() {
   if (Status status = checkLowerable(); !status)
     return status;
   markOrderOfLaunches();
+  markResidents();
   Status status = run(
       [](OpPassManager &passes) {
         passes.nest<tile::KernelOp>().addPass(createTileSplitReads());
@@ -409,6 +411,18 @@ void Compilation::markOrderOfLaunches() {
       mark(plan.launches[i - 1], precedesLaunchAttr);
       mark(plan.launches[i], followsLaunchAttr);
     }
+}
+
+/// For pipe-place-buffers.
+void Compilation::markResidents() {
+  int64_t residents = residentsOf(schedule, specification);
+  if (residents == 0)
+    return;
+  int64_t bytes = chip.chipShared / residents - reservedShared;
+  for (tile::KernelOp kernel : kernels())
+    if (hasProducts(kernel))
+      kernel->setAttr(leastSharedAttr,
+                      Builder(&context).getI64IntegerAttr(std::min(bytes, chip.blockShared)));
 }
 
 Result<std::string> Compilation::emitStage(Stage stage) {

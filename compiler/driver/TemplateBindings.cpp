@@ -6,6 +6,7 @@
 
 #include "driver/GradientSums.h"
 #include "schedule/Schedule.h"
+#include "schedule/Workers.h"
 
 #include "llvm/ADT/StringRef.h"
 
@@ -102,6 +103,8 @@ Result<std::vector<std::string>> templateBindings(const KernelSpecification &spe
       fmt::format("padded_v={}", paddedValueDim(specification)),
       fmt::format("input={}", elementTypeName(specification.inputType)),
   };
+  if (specification.isInParts())
+    bindings.push_back(fmt::format("shares_of_equal={}", sharesOfEqual(specification)));
   if (!gradients.empty()) {
     bool sumsBatches = llvm::any_of(gradients, [](auto &each) { return each.sumsBatches; }),
          sumsHeads = llvm::any_of(gradients, [](auto &each) { return each.sumsHeads; });

@@ -4,6 +4,8 @@
 //===----------------------------------------------------------------------===//
 #include "schedule/Heuristics.h"
 
+#include "schedule/Workers.h"
+
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -68,6 +70,11 @@ static Schedule wideRoleHeuristic(const KernelSpecification &specification, cons
   return schedule;
 }
 
+/// Sequences of any length, one after the other: many are short.
+static bool isRagged(const KernelSpecification &specification) {
+  return llvm::is_contained(specification.bindings, "queries=ragged");
+}
+
 /// Warpgroups with roles on sm_90: the fastest of those measured on an H200 (docs/performance.md).
 Schedule roleHeuristic(const KernelSpecification &specification, const VariantTraits &variant,
                        const ChipFacts &chip, const Schedule &wanted) {
@@ -124,6 +131,8 @@ Schedule roleHeuristic(const KernelSpecification &specification, const VariantTr
   // Beside the output of 256 columns a block that is found has no registers for both
   // (AssemblyTest).
   isCostly |= variant.testsMuch || (variant.isTested && widest > 192) || isPackedAndScattered;
+  // Rows of two consumers in parts: -3 us of 60 (64 queries, D 128).
+  isCostly |= specification.isInParts() && consumers > 1 && widest > 64 && widest <= 128;
   schedule.reference = isCostly ? ScheduleReference::lazy : ScheduleReference::recompute;
   schedule.overlap = overlap;
   // Parts leave from the registers, in f32, and their work items are one a thread block: two of
@@ -154,6 +163,13 @@ Schedule roleHeuristic(const KernelSpecification &specification, const VariantTr
   else if (variant.isMasked)
     schedule.groupKeys = (int64_t(32) << 20) / (elementSize(specification.inputType) *
                                                 (specification.headDimQk + specification.headDimV));
+  // Among sequences of any length the next blocks under way gave more than an output buffer
+  // (documents of 16 to 8k tokens: -1 % of the time).
+  if (isRagged(specification) && consumers == 3 && widest > 96 && variant.isMasked &&
+      !variant.isTested) {
+    schedule.stages = 4;
+    schedule.outputBuffer = false;
+  }
   // What does not fit: narrower blocks, then the output through the queries' buffer, then the
   // narrowest blocks.
   auto isTooLarge = [&] { return sharedBytes(schedule, specification) > chip.blockShared; };
@@ -172,10 +188,9 @@ Schedule roleHeuristic(const KernelSpecification &specification, const VariantTr
 int64_t queryStagesFor(Schedule schedule, const KernelSpecification &specification,
                        const VariantTraits &variant, const ChipFacts &chip) {
   bool isNarrow = std::max(specification.headDimQk, specification.headDimV) <= 64;
-  // Among sequences of any length many are short (documents of 16 to 8k tokens: -6 % of the time).
-  bool isRagged = llvm::is_contained(specification.bindings, "queries=ragged");
-  bool itemsAreShort = !variant.isMasked || variant.isScattered || isNarrow || isRagged ||
-                       expectedAtMost(specification, 2048);
+  // Documents of 16 to 8k tokens: -6 % of the time.
+  bool itemsAreShort = !variant.isMasked || variant.isScattered || isNarrow ||
+                       isRagged(specification) || expectedAtMost(specification, 2048);
   // The next item beside this one takes registers, which the reads of captured tensors need
   // (AssemblyTest).
   bool isFull = schedule.consumers == 3 || specification.headDimV > 128;
@@ -184,28 +199,6 @@ int64_t queryStagesFor(Schedule schedule, const KernelSpecification &specificati
   bool isPossible = schedule.consumers > 0 && schedule.persistent && schedule.outputBuffer &&
                     sharedBytes(schedule, specification) <= chip.blockShared;
   return isPossible && itemsAreShort && hasRoom ? 2 : 1;
-}
-
-/// Among how many work items a template in parts shares the keys out.
-static int64_t workersOf(const KernelSpecification &specification) {
-  int64_t workers = 0;
-  for (llvm::StringRef binding : specification.bindings)
-    if (binding.consume_front("workers="))
-      binding.getAsInteger(10, workers);
-  return workers;
-}
-
-/// Whether the rows of all heads that share keys are so few that one warp has them, and there is
-/// work for four such thread blocks a multiprocessor and more: a warp alone is slower than four
-/// that share its keys. It widens keys of 8 bits in its registers; of 16 bits it was measured where
-/// these heads are (docs/performance.md). A shared prefix has rows for more.
-static bool suitsOneWarp(const KernelSpecification &specification, const VariantTraits &variant) {
-  int64_t queries = fewQueriesOf(specification);
-  int64_t widest = std::max(specification.headDimQk, specification.headDimV);
-  bool isMeasured =
-      !specification.sharesPrefix() && !variant.isTested && widest > 64 && widest <= 128;
-  return (specification.hasNarrowKeys() || isMeasured) && specification.isInParts() &&
-         queries > 0 && queries <= 4 && workersOf(specification) >= 512;
 }
 
 /// How many consumers suit the expected length: three reuse each key and value more, two waste less
@@ -237,6 +230,10 @@ int64_t consumersFor(const KernelSpecification &specification, const VariantTrai
     return 2;
   bool isNarrow = std::max(specification.headDimQk, specification.headDimV) <= 64;
   int64_t longestOfTwo = isNarrow ? (variant.isMasked ? 1024 : 0) : variant.isMasked ? 4096 : 1024;
+  // Of sequences of any length the longest have most of the work (documents of up to 7376 tokens:
+  // -4 % of the time with three).
+  if (isRagged(specification) && variant.isMasked && !isNarrow)
+    longestOfTwo = 2048;
   return expectedAtMost(specification, longestOfTwo) ? 2 : 3;
 }
 

@@ -68,6 +68,26 @@ PyObject *compileCount(PyObject *self, void *) {
   return PyLong_FromLongLong(tesela_context_compile_count(contextOf(self)));
 }
 
+/// workers(input_type, head_dim_qk, head_dim_v, is_narrow, (batch, heads, kv_heads, queries, keys))
+PyObject *workers(PyObject *self, PyObject *arguments) {
+  auto options = sized<tesela_kernel_options>();
+  int type, isNarrow;
+  long long batch, heads, kvHeads, queries, keys;
+  if (!PyArg_ParseTuple(arguments, "iiip(LLLLL)", &type, &options.head_dim_qk, &options.head_dim_v,
+                        &isNarrow, &batch, &heads, &kvHeads, &queries, &keys))
+    return nullptr;
+  options.algorithm = "forward_in_parts";
+  options.input_type = tesela_type(type);
+  const char *narrow = "cache=e4m3";
+  options.bindings = &narrow;
+  options.binding_count = isNarrow ? 1 : 0;
+  tesela_sizes sizes = {batch, heads, kvHeads, queries, keys};
+  int64_t found;
+  if (tesela_workers_for(contextOf(self), &options, &sizes, &found) != TESELA_OK)
+    return raiseLast();
+  return PyLong_FromLongLong(found);
+}
+
 PyObject *address(PyObject *self, void *) { return PyLong_FromVoidPtr(contextOf(self)); }
 
 PyGetSetDef attributes[] = {
@@ -76,10 +96,17 @@ PyGetSetDef attributes[] = {
     {"address", address, nullptr, "The tesela_context *, as a number.", nullptr},
     {}};
 
+PyMethodDef methods[] = {
+    {"workers", workers, METH_VARARGS,
+     "workers(input_type, head_dim_qk, head_dim_v, is_narrow, (batch, heads, kv_heads, queries, "
+     "keys)): among how many work items keys are shared."},
+    {}};
+
 PyType_Slot slots[] = {{Py_tp_doc, const_cast<char *>("A device with its cache of kernels.")},
                        {Py_tp_new, reinterpret_cast<void *>(make)},
                        {Py_tp_dealloc, reinterpret_cast<void *>(destroy)},
                        {Py_tp_getset, attributes},
+                       {Py_tp_methods, methods},
                        {}};
 PyType_Spec spec = {"tesela._native.Context", sizeof(ContextObject), 0, Py_TPFLAGS_DEFAULT, slots};
 

@@ -65,6 +65,15 @@ class Context:
     def compile_count(self) -> int: ...
     @property
     def address(self) -> int: ...
+    def workers(
+        self,
+        input_type: int,
+        head_dim_qk: int,
+        head_dim_v: int,
+        is_narrow: bool,
+        sizes: tuple[int, int, int, int, int],
+        /,
+    ) -> int: ...
 
 class Kernel:
     def __new__(

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple, Protocol
 
 from tesela import _native
-from tesela._contexts import HOST
+from tesela._contexts import context
 from tesela._errors import InvalidArgumentError
 from tesela._variant import Variant, as_variant
 from tesela._variant import variant as variant_of
@@ -82,65 +82,6 @@ def framework_of(tensor: Any, name: str) -> Any:
     raise InvalidArgumentError(
         f"{name} is of the type {type(tensor)}, it must be a tensor of PyTorch or NumPy: convert it"
     )
-
-
-_processors_of: dict[int, int] = {}
-
-
-def _processors(device: int) -> int:
-    """A GPU's multiprocessors, the host's threads."""
-    found = _processors_of.get(device)
-    if found is None:
-        kind = "host" if device == HOST else "cuda"
-        (count,) = (
-            each["processors"]
-            for each in _native.devices(kind)
-            if device == HOST or each["index"] == device
-        )
-        found = _processors_of.setdefault(device, count)
-    return found
-
-
-_WIDEST_OF_ROWS = 256
-"""Of wider heads a thread block takes a multiprocessor's shared memory."""
-
-
-def _workers(
-    device: int,
-    queries: int,
-    batch: int,
-    heads: int,
-    kv_heads: int,
-    keys: int,
-    head_dim: int,
-    is_narrow: bool,
-) -> int:
-    """Work items among which all keys are shared.
-
-    A GPU's multiprocessor runs two that have one row of blocks at once, and shares of one sequence
-    are equal. Those of several end together where there are more, and where sequences are many by
-    themselves. There are no more than pieces of 256 keys.
-
-    From 512 on the compiler has few queries' keys read by one warp each. Of 16 bits a
-    multiprocessor runs four of these: so many of the shares of several sequences, if the 16 rows of
-    a warp hold all heads of a kv head. Of 8 bits it runs eight: so many, and half as many where
-    sequences are many or one (docs/performance.md).
-    """
-    processors = _processors(device)
-    pieces = batch * kv_heads * -(-keys // 256)
-    is_much = device != HOST and queries <= 4 and pieces >= 4 * processors
-    if is_much and is_narrow:
-        return (8 if batch > 1 and batch * kv_heads <= 4 * processors else 4) * processors
-    takes_one_warp = queries <= 4 and 64 < head_dim <= 128
-    if is_much and takes_one_warp and batch > 1 and queries * heads <= 16 * kv_heads:
-        return 4 * processors
-    is_alone = head_dim > _WIDEST_OF_ROWS
-    if device == HOST or is_alone or queries > 32 or batch * kv_heads > 4 * processors:
-        return processors
-    times, most = 1, 2 if batch == 1 else 4
-    while times < most and times * processors < pieces:
-        times *= 2
-    return (3 if times == 4 and takes_one_warp else times) * processors
 
 
 def axes(name: str, tensor: Any, expected: int, of: str) -> tuple[int, ...]:
@@ -312,16 +253,11 @@ class Call:
         algorithm, bindings = "forward", tuple(self.bindings)
         if split:
             algorithm = "forward_in_parts"
-            kv_heads = k.shape[-2 if self.is_bshd else -3]
-            workers = _workers(
-                place.device,
-                most_queries,
-                self.batch,
-                q.shape[-2 if self.is_bshd else -3],
-                kv_heads,
-                most_keys,
-                q.shape[-1],
-                "cache=e4m3" in self.bindings,
+            axis_of_heads = -2 if self.is_bshd else -3
+            heads, kv_heads = q.shape[axis_of_heads], k.shape[axis_of_heads]
+            workers = context(place.device).workers(
+                *(place.input_type, q.shape[-1], head_dim_v, "cache=e4m3" in self.bindings),
+                (self.batch, heads, kv_heads, most_queries, most_keys),
             )
             bindings = (*bindings, f"workers={workers}")
         values, constants = variant._arguments(parameters)

@@ -34,6 +34,7 @@ Result<BundleOptions> bundleOptions(const tesela_bundle_options *options) {
   }
   chosen.name = textOr(given.name);
   chosen.ptx = given.ptx != 0;
+  chosen.noLauncher = given.no_launcher != 0;
   return chosen;
 }
 

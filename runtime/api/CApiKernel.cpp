@@ -4,6 +4,7 @@
 //===----------------------------------------------------------------------===//
 #include "api/CApiArguments.h"
 #include "api/State.h"
+#include "tesela/Workers.h"
 
 using namespace tesela;
 using namespace tesela::c;
@@ -202,6 +203,27 @@ tesela_code tesela_emit_stage(const tesela_kernel_options *options, const char *
     if (!emitted)
       return emitted.error();
     *program = new tesela_bytes{std::move(*emitted)};
+    return Status::success();
+  });
+}
+
+tesela_code tesela_workers_for(const tesela_context *context, const tesela_kernel_options *options,
+                               const tesela_sizes *sizes, int64_t *workers) {
+  return guarded([&]() -> Status {
+    if (!workers)
+      return invalid("workers is NULL: pass the address of an int64_t");
+    *workers = 0;
+    if (!context)
+      return noHandle("context", "tesela_context_create");
+    if (!sizes)
+      return invalid("sizes is NULL: pass those of a launch");
+    Result<KernelOptions> chosen = kernelOptions(options);
+    if (!chosen)
+      return chosen.error();
+    Result<int64_t> found = workersFor(context->context.device(), *chosen, problemSizes(*sizes));
+    if (!found)
+      return found.error();
+    *workers = *found;
     return Status::success();
   });
 }

@@ -227,8 +227,8 @@ Result<CTensors> writeTensors(const std::string &name, const Artifact &artifact)
   if (!writer.problem.empty())
     return Error(Code::unsupported, "the kernel '" + artifact.variantName + "' has " +
                                         writer.problem +
-                                        ", for which there is no launcher in C: export it for the "
-                                        "host alone");
+                                        ", for which there is no launcher in C: leave the launcher "
+                                        "out, and load the bundle with the library");
   return tensors;
 }
 

@@ -149,7 +149,7 @@ Result<BundleInfo> exportBundle(const BundleOptions &options, const std::string 
     if (each.artifact.target.kind == Target::Kind::cuda)
       gpus.push_back({&each.artifact, each.architecture});
   }
-  if (!gpus.empty()) {
+  if (!gpus.empty() && !options.noLauncher) {
     Result<std::vector<TextFile>> launcher = makeCLauncher(info.name, info.version, gpus);
     if (!launcher)
       return launcher.error();

@@ -142,7 +142,8 @@ std::optional<Kernel> AlgorithmCase::compile(const std::string &algorithm, const
   options.bindings = bindings;
   options.variantText = text;
   options.inputType = place.type;
-  options.headDimQk = options.headDimV = D;
+  options.headDimQk = D;
+  options.headDimV = valueDim;
   options.schedule = schedule.value_or(place.schedule);
   options.dropout = dropout;
   Result<Kernel> kernel = context->compile(options);
@@ -193,7 +194,8 @@ void AlgorithmCase::forEachPair(
 std::vector<double> AlgorithmCase::forward(const std::vector<Sequence> &sequences, const Values &q,
                                            const Values &k, const Values &v, bool base,
                                            std::vector<double> &lse, std::vector<double> *sizes) {
-  std::vector<double> o(q.values.size(), 0), sums(o.size() / D, 0);
+  const int Dv = v.dim;
+  std::vector<double> sums(q.values.size() / D, 0), o(sums.size() * Dv, 0);
   std::vector<double> largest(sums.size(), -std::numeric_limits<double>::infinity());
   forEachPair(sequences, q, k, [&](const Sequence &sequence, int i, int, const Pair &p, double s) {
     double &known = largest[q.at(sequence.query(i), p.h) / D];
@@ -201,30 +203,31 @@ std::vector<double> AlgorithmCase::forward(const std::vector<Sequence> &sequence
   });
   if (sizes)
     sizes->assign(o.size(), 0);
-  forEachPair(
-      sequences, q, k, [&](const Sequence &sequence, int i, int j, const Pair &p, double s) {
-        size_t row = q.at(sequence.query(i), p.h);
-        double score = variant.score(p, s);
-        double P = std::exp((base ? double(float(score)) : score) - largest[row / D]);
-        size_t key = v.at(sequence.key(j), p.h / (queryHeads / keyHeads));
-        sums[row / D] += P;
-        double weight = this->weight(sequence.query(i).batch, p);
-        double rounded = weight * (base ? roundedTo(place.type, P) : P);
-        for (int x = 0; x < D; ++x) {
-          o[row + x] += rounded * v.values[key + x];
-          if (sizes)
-            (*sizes)[row + x] += weight * P * (1 + std::abs(score)) * std::abs(v.values[key + x]);
-        }
-      });
+  forEachPair(sequences, q, k,
+              [&](const Sequence &sequence, int i, int j, const Pair &p, double s) {
+                size_t row = q.at(sequence.query(i), p.h) / D;
+                double score = variant.score(p, s);
+                double P = std::exp((base ? double(float(score)) : score) - largest[row]);
+                size_t key = v.at(sequence.key(j), p.h / (queryHeads / keyHeads));
+                sums[row] += P;
+                double weight = this->weight(sequence.query(i).batch, p);
+                double rounded = weight * (base ? roundedTo(place.type, P) : P);
+                for (int x = 0; x < Dv; ++x) {
+                  o[row * Dv + x] += rounded * v.values[key + x];
+                  if (sizes)
+                    (*sizes)[row * Dv + x] +=
+                        weight * P * (1 + std::abs(score)) * std::abs(v.values[key + x]);
+                }
+              });
   lse.assign(sums.size(), -std::numeric_limits<double>::infinity());
   for (size_t row = 0; row < sums.size(); ++row) {
     if (sums[row] == 0)
       continue;
     lse[row] = largest[row] + std::log(sums[row]);
-    for (int x = 0; x < D; ++x) {
-      o[row * D + x] /= sums[row];
+    for (int x = 0; x < Dv; ++x) {
+      o[row * Dv + x] /= sums[row];
       if (sizes)
-        (*sizes)[row * D + x] /= sums[row];
+        (*sizes)[row * Dv + x] /= sums[row];
     }
   }
   return o;

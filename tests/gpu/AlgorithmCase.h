@@ -105,6 +105,7 @@ protected:
   std::vector<int32_t> documents; ///< of the positions 0 .. 255
   std::vector<TestTensor> captures;
   bool dropout = false; ///< of compile()
+  int valueDim = D;     ///< likewise, of v and o
   std::vector<ScalarArgument> scalars;
   /// What P of a pair is multiplied by in products: 0 where dropout drops it, 1 without dropout.
   std::function<double(int batch, const Pair &)> weight = [](int, const Pair &) { return 1.0; };

@@ -26,12 +26,22 @@ using Texts = std::vector<std::string>;
 
 const Texts ragged = {"queries=ragged", "keys=ragged", "positions=given"};
 /// Attention, and attention whose keys are split: among no more work items than there are
-/// sequences, among some, and among so many that most have nothing to do.
-const std::vector<std::pair<std::string, Texts>> algorithms = {
+/// sequences, among some, and among so many that most have nothing to do; and by thread blocks of
+/// one warp, which a GPU alone has, with rows of one head and of two.
+struct Algorithm {
+  std::string name;
+  Texts bindings;
+  std::optional<std::string> schedule = std::nullopt; ///< in place of the place's
+};
+const std::string oneWarp =
+    "consumers = 0, block_m = 16, warps = 1, block_n = 32, stages = 3, q_in_registers = true";
+const std::vector<Algorithm> algorithms = {
     {"forward", {}},
     {"forward_in_parts", {"workers=1"}},
     {"forward_in_parts", {"workers=48"}},
-    {"forward_in_parts", {"workers=1000"}}};
+    {"forward_in_parts", {"workers=1000"}},
+    {"forward_in_parts", {"workers=48"}, oneWarp},
+    {"forward_in_parts", {"workers=96"}, oneWarp + ", heads = 2"}};
 
 Texts joined(Texts a, const Texts &b) {
   a.insert(a.end(), b.begin(), b.end());
@@ -58,6 +68,10 @@ protected:
 
   void expectForward(const Kernel &kernel, const LaunchArguments &arguments, const Values &q,
                      const Values &k, const Values &v, Values &o, Values &lse);
+  /// One warp holds rows of 256 columns only beside what it would spill.
+  bool exists(const Algorithm &algorithm) const {
+    return !algorithm.schedule || (place.device != std::string("host") && D <= 128);
+  }
   NamedTensor integers(const char *name, const std::vector<int32_t> &values) {
     return {name, addVector(ElementType::i32, values.data(), int(values.size())).device()};
   }
@@ -130,9 +144,11 @@ TEST_P(Sequences, Ragged) {
     std::fill(keyIsUsed.begin() + startsK[b], keyIsUsed.begin() + startsK[b + 1], b != 1);
   }
   for (auto [bshd, algorithm] :
-       {std::pair(true, 0), {false, 0}, {true, 1}, {false, 2}, {true, 3}}) {
+       {std::pair(true, 0), {false, 0}, {true, 1}, {false, 2}, {true, 3}, {true, 4}, {false, 5}}) {
+    if (!exists(algorithms[algorithm]))
+      continue;
     SCOPED_TRACE(bshd ? "[tokens, heads, D]" : "[heads, tokens, D]");
-    SCOPED_TRACE(algorithms[algorithm].first + " " + std::to_string(algorithm));
+    SCOPED_TRACE(algorithms[algorithm].name + " " + std::to_string(algorithm));
     Values q(*context, place.type, 1, H, queries, D, bshd),
         k(*context, place.type, 1, Hkv, keys, D, bshd),
         v(*context, place.type, 1, Hkv, keys, D, bshd),
@@ -140,8 +156,8 @@ TEST_P(Sequences, Ragged) {
         lse(*context, ElementType::f32, 1, H, queries, 1);
     q.randomize(1), k.randomize(2), v.randomize(3);
     spoilUnusedRows(q, queryIsUsed), spoilUnusedRows(k, keyIsUsed), spoilUnusedRows(v, keyIsUsed);
-    const auto &[name, bindings] = algorithms[algorithm];
-    std::optional<Kernel> kernel = compile(name, variant.text, joined(bindings, ragged));
+    const auto &[name, bindings, schedule] = algorithms[algorithm];
+    std::optional<Kernel> kernel = compile(name, variant.text, joined(bindings, ragged), schedule);
     ASSERT_TRUE(kernel);
     LaunchArguments arguments;
     arguments.q = q.memory.device(), arguments.k = k.memory.device();
@@ -167,7 +183,9 @@ protected:
 };
 
 void Pages::expectPages(int page, bool bshd, int algorithm) {
-  const auto &[name, bindings] = algorithms[algorithm];
+  const auto &[name, bindings, schedule] = algorithms[algorithm];
+  if (!exists(algorithms[algorithm]))
+    return;
   SCOPED_TRACE(testing::Message() << name << algorithm << ", pages of " << page
                                   << (bshd ? ", [page, heads, D]" : ""));
   constexpr int B = 6, Sq = 45;
@@ -203,7 +221,8 @@ void Pages::expectPages(int page, bool bshd, int algorithm) {
   spoilUnusedRows(k, isUsed), spoilUnusedRows(v, isUsed);
   std::optional<Kernel> kernel =
       compile(name, variant.text,
-              joined(bindings, {"keys=paged", "page=" + std::to_string(page), "positions=given"}));
+              joined(bindings, {"keys=paged", "page=" + std::to_string(page), "positions=given"}),
+              schedule);
   ASSERT_TRUE(kernel);
   LaunchArguments arguments;
   arguments.q = q.memory.device(), arguments.k = k.memory.device();
@@ -228,6 +247,8 @@ TEST_P(Pages, SplitKeys) {
   expectPages(16, /*bshd=*/true, 1);
   expectPages(64, /*bshd=*/false, 2);
   expectPages(16, /*bshd=*/true, 3);
+  expectPages(64, /*bshd=*/true, 4);
+  expectPages(16, /*bshd=*/false, 5);
 }
 
 //===----------------------------------------------------------------------===//
@@ -350,10 +371,13 @@ TEST_P(WrongNumbers, StayInside) {
   std::vector<double> sums, baseSums;
   reference.exact = forward(sequences, q, k, v, /*base=*/false, sums, &reference.sizes);
   reference.base = forward(sequences, q, k, v, /*base=*/true, baseSums);
-  for (const auto &[name, bindings] : algorithms) {
-    std::optional<Kernel> kernel =
-        compile(name, variant.text,
-                joined(bindings, {"queries=ragged", "keys=paged", "page=16", "positions=given"}));
+  for (const Algorithm &algorithm : algorithms) {
+    if (!exists(algorithm))
+      continue;
+    std::optional<Kernel> kernel = compile(
+        algorithm.name, variant.text,
+        joined(algorithm.bindings, {"queries=ragged", "keys=paged", "page=16", "positions=given"}),
+        algorithm.schedule);
     ASSERT_TRUE(kernel);
     LaunchArguments arguments;
     arguments.q = q.memory.device(), arguments.k = k.memory.device();
@@ -490,6 +514,8 @@ INSTANTIATE_TEST_SUITE_P(Gpu, SequenceErrors,
                          nameOfCase);
 
 constexpr int causalToDocuments[] = {1, 2, 3};
+/// And a score that reads a captured tensor.
+constexpr int causalToSlopes[] = {1, 2, 3, 4};
 
 INSTANTIATE_TEST_SUITE_P(Host, Sequences,
                          testing::Combine(testing::ValuesIn(hostPlaces),
@@ -497,7 +523,7 @@ INSTANTIATE_TEST_SUITE_P(Host, Sequences,
                          nameOfCase);
 INSTANTIATE_TEST_SUITE_P(Gpu, Sequences,
                          testing::Combine(testing::ValuesIn(gpuPlaces),
-                                          testing::ValuesIn(causalToDocuments)),
+                                          testing::ValuesIn(causalToSlopes)),
                          nameOfCase);
 INSTANTIATE_TEST_SUITE_P(Host, Pages,
                          testing::Combine(testing::ValuesIn(hostPlaces),
@@ -505,7 +531,7 @@ INSTANTIATE_TEST_SUITE_P(Host, Pages,
                          nameOfCase);
 INSTANTIATE_TEST_SUITE_P(Gpu, Pages,
                          testing::Combine(testing::ValuesIn(gpuPlaces),
-                                          testing::ValuesIn(causalToDocuments)),
+                                          testing::ValuesIn(causalToSlopes)),
                          nameOfCase);
 
 INSTANTIATE_TEST_SUITE_P(Host, PagedAsDense,

@@ -4,6 +4,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -231,6 +234,64 @@ def test_one_graph_serves_changing_lengths(split: bool) -> None:
                 close(out[b], reference(q[b], k, v)[0])
             else:
                 assert bool((out[b] == 0).all())
+
+
+GRAPHS_ALONE = """
+import gc
+
+import tesela
+import tesela._contexts as contexts
+import tesela._variant as variants
+import torch
+from gpu_serving_test import H, Cache, close, reference
+
+tesela.cache.limits(most_kernels=1, disk=False)
+cache = Cache([2000, 900, 50], 64, 128, torch.bfloat16)
+q = torch.randn(3, 1, H, 128, device="cuda", dtype=torch.bfloat16)
+
+
+def attend(name, split):
+    return cache.attend(q, tesela.variant("attention %s() { mask = q >= k }" % name), split=split)
+
+
+graphs = {split: torch.cuda.CUDAGraph() for split in (False, True)}
+results = {}
+for split, graph in graphs.items():
+    with torch.cuda.graph(graph):
+        results[split] = attend("gone", split)
+# Nothing but the graphs has kernels of this variant now: who asks for it has it compiled anew.
+for each in (variants._programs, variants.known_variants):
+    each.clear()
+gc.collect()
+attend("other", True)
+before = contexts.context(0).compile_count
+attend("gone", True)
+assert contexts.context(0).compile_count == before + 1
+for each in (variants._programs, variants.known_variants):
+    each.clear()
+gc.collect()
+attend("other", False)
+for lengths in ([2000, 900, 50], [1, 77, 49]):
+    cache.lengths.copy_(torch.tensor(lengths, dtype=torch.int32))
+    q.normal_()
+    for split, graph in graphs.items():
+        results[split].fill_(torch.nan)
+        graph.replay()
+        for b, n in enumerate(lengths):
+            k, v = cache.keys[b][:, :n]
+            close(results[split][b], reference(q[b], k, v)[0])
+"""
+
+
+def test_a_graph_outlives_its_variant() -> None:
+    # A process of its own, which keeps one kernel in memory.
+    done = subprocess.run(
+        [sys.executable, "-c", GRAPHS_ALONE],
+        cwd=Path(__file__).parent,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
 
 
 def test_a_shared_prefix_is_read_once() -> None:

@@ -295,6 +295,41 @@ static void test_ptxas(void) {
   expect(tesela_use_ptxas(NULL) == TESELA_OK, "as the environment says");
 }
 
+/* On the host one for each thread; what a device is given, ScheduleTest says. */
+static void test_workers(void) {
+  tesela_context_options host;
+  tesela_kernel_options options = kernel_options_of(NULL, TESELA_F32, head_dim);
+  tesela_sizes sizes = {16, 8, 2, 1, 8192};
+  tesela_context *context = NULL;
+  tesela_device_info device;
+  int64_t workers = -1;
+
+  memset(&host, 0, sizeof host);
+  host.size = sizeof host;
+  host.device = "host";
+  memset(&device, 0, sizeof device);
+  device.size = sizeof device;
+  expect(tesela_context_create(&host, &context) == TESELA_OK, "a context of the host");
+  expect(tesela_context_describe_device(context, &device) == TESELA_OK, "the host");
+  options.algorithm = "forward_in_parts";
+  expect(tesela_workers_for(context, &options, &sizes, &workers) == TESELA_OK, "workers");
+  expect(workers == device.processors, "one a thread");
+  expect_error(tesela_workers_for(NULL, &options, &sizes, &workers), TESELA_INVALID_ARGUMENT,
+               "context is NULL");
+  expect(workers == 0, "none after a failure");
+  expect_error(tesela_workers_for(context, &options, NULL, &workers), TESELA_INVALID_ARGUMENT,
+               "sizes is NULL");
+  expect_error(tesela_workers_for(context, &options, &sizes, NULL), TESELA_INVALID_ARGUMENT,
+               "workers is NULL");
+  sizes.kv_length = -1;
+  expect_error(tesela_workers_for(context, &options, &sizes, &workers), TESELA_INVALID_ARGUMENT,
+               "the number of keys is -1, it must not be negative");
+  options.algorithm = "merge";
+  expect_error(tesela_workers_for(context, &options, &sizes, &workers), TESELA_INVALID_ARGUMENT,
+               "share keys in the algorithm 'forward_in_parts', not in 'merge'");
+  tesela_context_destroy(context);
+}
+
 static void test_gradient(void) {
   const char *text = "attention capped(const cap: f32 = 2, slope: f32[H]) {\n"
                      "  score = cap * tanh(s / cap) + slope[h] * floor(s)\n"
@@ -330,6 +365,7 @@ static void test_gradient(void) {
 int main(void) {
   test_ways_to_launch();
   test_ptxas();
+  test_workers();
   test_programs();
   test_explain();
   test_gradient();

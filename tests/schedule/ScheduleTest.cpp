@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 #include "schedule/Schedule.h"
+#include "schedule/Workers.h"
 #include "targets/host/HostSchedule.h"
 #include "targets/host/VectorUnit.h"
 
@@ -242,6 +243,52 @@ TEST(Schedule, FewQueriesInPartsAreOneWarps) {
     EXPECT_EQ(schedule->warps, each.warps) << schedule->text();
     EXPECT_EQ(schedule->consumers > 0, each.warps > 1) << schedule->text();
   }
+}
+
+// Four thread blocks of one warp run at once on a multiprocessor, eight where keys have 8 bits, and
+// two of more warps; several sequences have twice as many shares, if they are not equal.
+TEST(Schedule, WorkersFollowWhatRunsAtOnce) {
+  struct Case {
+    SharedKeys launch;
+    int64_t times; ///< the multiprocessors
+    int headDim = 128;
+    bool isNarrow = false;
+  };
+  auto launch = [](int64_t batch, int64_t queries, int64_t keys) {
+    return SharedKeys{132, batch, 32, 8, queries, keys};
+  };
+  const Case cases[] = {
+      {launch(1, 1, 131072), 2},
+      {launch(16, 1, 8192), 8},
+      {launch(128, 1, 4096), 8},
+      {launch(16, 5, 8192), 4},     // too many rows for one warp
+      {launch(16, 1, 8192), 4, 64}, // not measured
+      {launch(2, 1, 8192), 3},      // too few for one warp
+      {launch(1, 64, 32768), 1},
+      {launch(4, 64, 32768), 2},
+      {launch(64, 1, 8192), 2, 576},
+      {launch(1, 1, 131072), 8, 128, true},
+      {launch(64, 1, 8192), 8, 128, true},
+      {launch(128, 1, 4096), 4, 128, true},
+      {launch(1, 1, 8192), 2, 128, true},
+  };
+  for (const Case &each : cases) {
+    SCOPED_TRACE(fmt::format("B {}, {} queries, {} keys, D {}", each.launch.batch,
+                             each.launch.queries, each.launch.keys, each.headDim));
+    KernelSpecification specification = specificationFor("sm_90", each.headDim);
+    specification.algorithm = partsAlgorithm;
+    if (each.isNarrow)
+      specification.bindings = {"cache=e4m3"};
+    int64_t workers = workersFor(specification, each.launch);
+    EXPECT_EQ(workers, each.times * each.launch.processors);
+    // And it is one warp's where that was meant.
+    specification.expectedQueries = each.launch.queries;
+    specification.bindings.push_back(fmt::format("workers={}", workers));
+    bool isOneWarps =
+        each.launch.queries <= 4 && each.headDim == 128 && workers >= 4 * each.launch.processors;
+    EXPECT_EQ(suitsOneWarp(specification, {}), isOneWarps);
+  }
+  EXPECT_EQ(workersFor(specificationFor("host", 128), launch(16, 1, 8192)), 132);
 }
 
 TEST(Schedule, FollowsTheVariant) {

@@ -117,6 +117,22 @@ class Command(Export):
                               code=ENVIRONMENT)
         self.assertIn("there is no template 'backwards'; there are backward,", message)
 
+    def test_pages_without_a_launcher(self):
+        """Of tensors of several types C has none: the library loads such a bundle."""
+        where = ["causal", "--algorithm", "forward_in_parts", "--target", "sm_90,host", "--ptx", "-o", "out"]
+        for binding in ("queries=ragged", "keys=paged", "page=16", "positions=end", "cache=e4m3", "workers=4"):
+            where += ["--bind", binding]
+        message = self.export(*where, code=BAD_INPUT)
+        self.assertIn("no launcher in C: leave the launcher out, and load the bundle with the library", message)
+        self.assertNotIn("\nC ", self.export(*where, "--no-launcher"))
+        manifest = self.manifest("out")
+        self.assertEqual(manifest["c_files"], [])
+        names = [each["name"] for each in manifest["tensors"]]
+        self.assertEqual(set(names) & {"table", "lengths", "starts_q", "k_scale"},
+                         {"table", "lengths", "starts_q", "k_scale"})
+        for target in manifest["targets"]:
+            self.assertEqual([each["kernel"] for each in target["launches"]], ["forward_parts", "merge_parts"])
+
     def test_what_is_refused(self):
         for arguments, sentence in [
             (["causal", "--target", "sm_80"], "--output is required"),

@@ -35,6 +35,7 @@ struct ExportOptions {
   std::string name;                 ///< of files and C functions; empty: the variant's
   std::string schedule;             ///< overrides, as KernelChoice's
   bool ptx = false;                 ///< PTX even where there is a ptxas
+  bool noLauncher = false;          ///< no launcher in C
   std::string dtype = "bf16";
   int64_t headDim = 128;
   std::optional<int64_t> headDimV;         ///< as headDim

@@ -40,6 +40,7 @@ static Result<BundleOptions> bundleOptions(const ExportOptions &options, const V
   bool isNamed = !options.name.empty() || options.algorithm == "forward";
   bundle.name = isNamed ? options.name : variant.name + "_" + options.algorithm;
   bundle.ptx = options.ptx;
+  bundle.noLauncher = options.noLauncher;
   return bundle;
 }
 
@@ -56,7 +57,7 @@ int exportBundle(const ExportOptions &options) {
     return report(info.error());
   bool forC = false;
   for (const BundleTarget &target : info->targets) {
-    forC |= target.target != "host";
+    forC |= target.target != "host" && !options.noLauncher;
     print(fmt::format("{:<8} {:<7} {:>8} bytes  {}/{}\n         {}\n", target.target,
                       target.codeFormat, target.bytes, options.folder, target.file,
                       target.schedule));

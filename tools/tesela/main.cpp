@@ -475,6 +475,8 @@ void addExport(CLI::App &app, ExportOptions &options) {
   addAlgorithm(command, options.algorithm, options.bindings);
   command->add_flag("--ptx", options.ptx,
                     "PTX even where there is a ptxas: newer GPUs run it, too");
+  command->add_flag("--no-launcher", options.noLauncher,
+                    "No launcher in C: for programs that load the bundle with the library");
 }
 
 void addExplain(CLI::App &app, ExplainOptions &options) {

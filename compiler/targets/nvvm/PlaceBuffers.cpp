@@ -7,6 +7,7 @@
 #include "targets/nvvm/DiagonalValues.h"
 #include "targets/nvvm/LinesPlace.h"
 #include "targets/nvvm/Passes.h"
+#include "targets/nvvm/Residents.h"
 
 #include "mlir/IR/Builders.h"
 #include "llvm/Support/MathExtras.h"
@@ -95,6 +96,8 @@ struct PipePlaceBuffers : impl::PipePlaceBuffersBase<PipePlaceBuffers> {
       else
         cast<pipe::NextItemOp>(op).setOffsetAttr(offset);
     });
+    if (auto least = getOperation()->getAttrOfType<IntegerAttr>(leastSharedAttr))
+      end = std::max(end, least.getInt());
     getOperation()->setAttr(sharedBytesAttr, builder.getI64IntegerAttr(end));
   }
 

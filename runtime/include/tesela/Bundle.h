@@ -30,6 +30,9 @@ struct BundleOptions {
   /// GPUs get PTX even where there is a ptxas: newer GPUs run it too, after the driver has
   /// assembled it. Else a cubin where a ptxas is found.
   bool ptx = false;
+  /// No launcher in C: the bundle is for those who load it with the library. So it may have kernels
+  /// that no launcher knows, as those of pages and of sequences one after the other.
+  bool noLauncher = false;
 };
 
 /// A target's part of a bundle.

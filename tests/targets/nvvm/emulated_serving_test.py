@@ -229,6 +229,14 @@ class Serving(unittest.TestCase):
         for text, keeps in (FULL, WINDOW):
             self.ragged(lengths, text, keeps, "forward_in_parts", ("workers=90",), BLOCKS + ", heads = 2", heads=2)
 
+    def test_equal_sequences(self):
+        """Of several parts each; the slots of no sequence, which come last, leave them alone."""
+        for lengths in ([(2, 700, 698)] * 3, [(1, 1100, 1099)]):
+            for workers in (7, 90):
+                self.ragged(lengths, *CAUSAL, "forward_in_parts", (f"workers={workers}",))
+        self.ragged([(2, 700, 698)] * 3, *CAUSAL, "forward_in_parts", ("workers=90",), BLOCKS + ", heads = 2",
+                    heads=2)
+
     def pages(self, page, text, keeps, algorithm, own):
         lengths = [150, 0, 64, 37]
         most = -(-MOST_KEYS // page)

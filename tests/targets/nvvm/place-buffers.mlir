@@ -34,3 +34,13 @@ tile.kernel @words() {
   // CHECK-NEXT: pipe.open {offset = 160 : i64} : <1>
   %e = pipe.open : !pipe.channel<1>
 }
+
+// A thread block takes more than it needs where fewer should run beside each other, and never less.
+// CHECK: tile.kernel @padded() attributes {pipe.least_shared_bytes = 28160 : i64, pipe.shared_bytes = 28160 : i64} {
+tile.kernel @padded() attributes {pipe.least_shared_bytes = 28160 : i64} {
+  %a = pipe.alloc : !pipe.buffer<1, [64, 64], bf16>
+}
+// CHECK: tile.kernel @larger() attributes {pipe.least_shared_bytes = 4096 : i64, pipe.shared_bytes = 8192 : i64} {
+tile.kernel @larger() attributes {pipe.least_shared_bytes = 4096 : i64} {
+  %a = pipe.alloc : !pipe.buffer<1, [64, 64], bf16>
+}

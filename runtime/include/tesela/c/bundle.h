@@ -29,6 +29,9 @@ typedef struct tesela_bundle_options {
   /* Not 0: GPUs get PTX even where there is a ptxas: newer GPUs run it too, after the driver has
    * assembled it. Else a cubin where a ptxas is found. */
   int ptx;
+  /* Not 0: no launcher in C: the bundle is for tesela_bundle_load. So it may have kernels that no
+   * launcher knows, as those of pages and of sequences one after the other. */
+  int no_launcher;
 } tesela_bundle_options;
 
 /* Compiles the kernel for each target and writes the bundle into `folder`, which is made where it

@@ -100,6 +100,14 @@ TESELA_API void tesela_kernel_destroy(tesela_kernel *kernel);
 TESELA_API tesela_code tesela_emit_stage(const tesela_kernel_options *options, const char *stage,
                                          tesela_bytes **program);
 
+/* Among how many work items a kernel of "forward_in_parts" best shares the keys of its launches on
+ * the context's device: N of the binding "workers=N". `options`: the kernel's, without that
+ * binding. `sizes`: of a launch, as far as the host knows it; length and kv_length are the most
+ * queries and keys of a sequence, or more. */
+TESELA_API tesela_code tesela_workers_for(const tesela_context *context,
+                                          const tesela_kernel_options *options,
+                                          const tesela_sizes *sizes, int64_t *workers);
+
 /* Templates are read from this folder instead of the built-in ones; NULL or "": the built-in ones
  * again. For those who write templates. Holds for the whole process. */
 TESELA_API tesela_code tesela_use_template_folder(const char *folder);

@@ -1,0 +1,37 @@
+//===- Workers.cpp --------------------------------------------------------===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#include "tesela/Workers.h"
+
+#include "api/State.h"
+#include "schedule/Workers.h"
+
+namespace tesela {
+
+Result<int64_t> workersFor(const Device &device, const KernelOptions &options,
+                           const ProblemSizes &sizes) {
+  if (options.algorithm != partsAlgorithm)
+    return Error(Code::invalidArgument, "work items share keys in the algorithm '" +
+                                            std::string(partsAlgorithm) + "', not in '" +
+                                            options.algorithm + "': name that one");
+  for (auto [name, size] : {std::pair("batch", sizes.batch),
+                            {"number of heads", sizes.heads},
+                            {"number of kv heads", sizes.kvHeads},
+                            {"number of queries", sizes.length},
+                            {"number of keys", sizes.kvLength}})
+    if (size < 0)
+      return Error(Code::invalidArgument, std::string("the ") + name + " is " +
+                                              std::to_string(size) + ", it must not be negative");
+  Result<KernelSpecification> specification = makeSpecification(options, device.target);
+  if (!specification)
+    return specification.error();
+  return workersFor(*specification, {.processors = device.processors,
+                                     .batch = sizes.batch,
+                                     .heads = sizes.heads,
+                                     .kvHeads = sizes.kvHeads,
+                                     .queries = sizes.length,
+                                     .keys = sizes.kvLength});
+}
+
+} // namespace tesela

@@ -1,0 +1,24 @@
+//===- Workers.h - Among how many work items keys are shared ----*- C++ -*-===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#ifndef TESELA_WORKERS_H
+#define TESELA_WORKERS_H
+
+#include "tesela/Device.h"
+#include "tesela/Variant.h"
+
+namespace tesela {
+
+/// Among how many work items a kernel of "forward_in_parts" best shares the keys of its launches on
+/// `device`: N of the binding "workers=N", which decides the launch's grid and its workspaces.
+///
+/// `options`: the kernel's, without that binding. `sizes`: of a launch, as far as the host knows
+/// it; length and kvLength are the most queries and keys of a sequence, or more.
+/// Code::invalidArgument: a size is negative, or the algorithm is another one.
+TESELA_EXPORT Result<int64_t> workersFor(const Device &device, const KernelOptions &options,
+                                         const ProblemSizes &sizes);
+
+} // namespace tesela
+
+#endif // TESELA_WORKERS_H
