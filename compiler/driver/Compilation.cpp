@@ -19,6 +19,7 @@
 #include "targets/nvvm/NVVMTarget.h"
 #include "targets/nvvm/Passes.h"
 #include "targets/nvvm/Residents.h"
+#include "tile/OwnedTiles.h"
 #include "tile/SharedPrefix.h"
 #include "transforms/CaptureSummary.h"
 #include "transforms/Passes.h"
@@ -40,6 +41,13 @@ namespace tesela {
 
 static bool hasProducts(tile::KernelOp kernel) {
   return kernel.walk([](tile::DotOp) { return WalkResult::interrupt(); }).wasInterrupted();
+}
+
+/// A loop over the batches of a tile loads its queries and dO anew, too: of wider heads two stages
+/// of all four do not fit beside each other.
+static bool mayOwnTiles(const KernelSpecification &specification) {
+  constexpr int widest = 128;
+  return std::max(specification.headDimQk, specification.headDimV) <= widest;
 }
 
 /// What stopped a stage: a fault of the user's own template, else a defect.
@@ -174,6 +182,10 @@ Status Compilation::bind() {
         passes.addPass(createTileInlineVariant(inlining));
         passes.nest<tile::KernelOp>().addPass(createTileLowerDropout({specification.dropout}));
         passes.nest<tile::KernelOp>().addPass(createTileKeyRanges());
+        if (!gradients.empty() && mayOwnTiles(specification))
+          passes.nest<tile::KernelOp>().addPass(createTileOwnTiles(
+              {llvm::any_of(gradients, [](auto &each) { return each.sumsBatches; }),
+               llvm::any_of(gradients, [](auto &each) { return each.sumsHeads; })}));
       },
       "variant");
 }
@@ -268,7 +280,11 @@ Status Compilation::addGradientKernels() {
   Result<OwningOpRef<ModuleOp>> parsed = parseTemplate("exact_sums");
   if (!parsed)
     return parsed.error();
-  FailureOr<GradientSums> sums = addGradientSums(gradients, *module, **parsed);
+  for (tile::KernelOp kernel : kernels())
+    for (ParameterGradient &gradient : gradients)
+      if (kernel->hasAttr(tile::ownsTilesAttr) && kernel.getArgument(gradient.viewName()))
+        gradient.isOwned = true;
+  FailureOr<GradientSums> sums = addGradientSums(gradients, variant.parameters, *module, **parsed);
   if (failed(sums))
     return failure("gradients");
   gradientSums = std::move(*sums);
@@ -296,6 +312,7 @@ Status Compilation::lowerCore() {
       [](OpPassManager &passes) {
         OpPassManager &kernels = passes.nest<tile::KernelOp>();
         kernels.addPass(createTileDecompose());
+        kernels.addPass(createTileJoinLoops());
         kernels.addPass(createCSEPass());
       },
       "core");

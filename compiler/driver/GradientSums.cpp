@@ -124,13 +124,15 @@ Expression expression(const std::string &text) { return Expression::parse(text).
 /// Of one parameter.
 class Sums {
 public:
-  explicit Sums(const ParameterGradient &gradient) : gradient(gradient) {}
+  /// `type`: of the gradient's elements.
+  explicit Sums(const ParameterGradient &gradient, ElementType type = ElementType::f32)
+      : gradient(gradient), type(type) {}
 
   std::string tensorName() const { return "d_" + gradient.name; }
 
   TensorArgument tensor() const {
     TensorArgument tensor{.name = tensorName(),
-                          .type = ElementType::f32,
+                          .type = type,
                           .role = TensorArgument::Role::out,
                           .extents = {},
                           .contiguous = true,
@@ -222,11 +224,13 @@ private:
   }
 
   const ParameterGradient &gradient;
+  ElementType type;
 };
 
 } // namespace
 
-FailureOr<GradientSums> addGradientSums(ArrayRef<ParameterGradient> gradients, ModuleOp module,
+FailureOr<GradientSums> addGradientSums(ArrayRef<ParameterGradient> gradients,
+                                        ArrayRef<Parameter> parameters, ModuleOp module,
                                         ModuleOp source) {
   auto clear = source.lookupSymbol<tile::KernelOp>("clear_elements"),
        round = source.lookupSymbol<tile::KernelOp>("round_sums");
@@ -244,6 +248,12 @@ FailureOr<GradientSums> addGradientSums(ArrayRef<ParameterGradient> gradients, M
   }
   GradientSums sums;
   for (const ParameterGradient &gradient : gradients) {
+    if (gradient.isOwned) {
+      auto parameter = llvm::find_if(
+          parameters, [&](const Parameter &each) { return each.name == gradient.name; });
+      sums.tensors.push_back(Sums(gradient, parameter->type).tensor());
+      continue;
+    }
     Sums of(gradient);
     sums.tensors.push_back(of.tensor());
     sums.before.push_back(of.clearing(clear));

@@ -39,7 +39,9 @@ struct GradientSums {
 };
 
 /// Puts the kernels of the template `source`, exact_sums.mlir, behind those of `module`.
+/// `parameters`: the variant's.
 mlir::FailureOr<GradientSums> addGradientSums(llvm::ArrayRef<ParameterGradient> gradients,
+                                              llvm::ArrayRef<Parameter> parameters,
                                               mlir::ModuleOp module, mlir::ModuleOp source);
 
 /// Names what the slots of a template's kernel are of: d_slope where the kernel says

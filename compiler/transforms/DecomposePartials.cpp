@@ -19,7 +19,7 @@ using namespace mlir;
 namespace tesela {
 namespace {
 
-bool adds(Operation *op) { return isa<tile::CollectOp, tile::DepositOp>(op); }
+bool adds(Operation *op) { return isa<tile::CollectOp, tile::DepositOp, tile::PutOp>(op); }
 
 /// The ops of a hook that add, or in whose rounds is one that does.
 SmallVector<Operation *> additionsOf(Block &hook) {
@@ -138,6 +138,8 @@ public:
     }
     if (!ofPairs.empty())
       addByPair(ofPairs);
+    if (addsDiagonals)
+      addKept();
   }
 
 private:
@@ -249,6 +251,17 @@ private:
     for (Value index : collect.getIndices())
       indices.push_back(copied(index, hook, inner, mapping));
     tile::CollectOp::create(inner, emit.loc, f32, body.getArgument(0), collect.getView(), indices);
+    addsDiagonals |= lines == tile::AddLinesOp::diagonals;
+  }
+
+  /// Behind the outermost loop.
+  void addKept() {
+    Operation *loop = op;
+    while (!isa<tile::KernelOp>(loop->getParentOp()))
+      loop = loop->getParentOp();
+    OpBuilder behind(op.getContext());
+    behind.setInsertionPointAfter(loop);
+    tile::AddKeptOp::create(behind, emit.loc);
   }
 
   void addByRow(tile::CollectOp collect) {
@@ -307,6 +320,7 @@ private:
   TileEmitter emit;
   Rows rows;
   tile::CoordinatesOp keys;
+  bool addsDiagonals = false;
 };
 
 } // namespace

@@ -33,7 +33,9 @@ struct ParameterGradient {
   /// in batch and head alone.
   bool isDirect = false;
   bool sumsBatches = false, sumsHeads = false; ///< of what is direct
-  bool isInScore = false, isInSink = false;    ///< neither: it is 0
+  /// Of what is direct: each element is stored once, in the tensor's own type (tile-own-tiles).
+  bool isOwned = false;
+  bool isInScore = false, isInSink = false; ///< neither: it is 0
 
   /// What kernels call what they add to.
   std::string viewName() const { return "$" + name + (isDirect ? ".gradient" : ".sums"); }

@@ -409,6 +409,29 @@ def TileSequenceExtents : Pass<"tile-sequence-extents", "::tesela::tile::KernelO
   let dependentDialects = ["::mlir::arith::ArithDialect"];
 }
 
+def TileOwnTiles : Pass<"tile-own-tiles", "::tesela::tile::KernelOp"> {
+  let summary = "let a work item store each tile of a gradient once";
+  let description = [{
+    A work item of a kernel with `tile.score_partials` goes over the batches, or heads, that share an element, and in each over blocks of
+    keys: what all of them add to an element goes to memory as often as there are batches. Where the blocks are the same in each batch, a
+    block can be taken for all batches before the next one, its sums kept in registers, and stored once. This pass decides
+    that, by the kernel's `tile.owns_tiles`, where the hook adds nothing else than one `tile.deposit`, and neither the element nor the blocks of
+    keys change with what is summed over (the options). The deposit becomes `tile.put`, and its view one of the
+    captured tensor's own type: nothing is cleared before, nothing rounded behind. `tile-join-loops` makes the loop.
+
+    ```mlir
+    // before
+    %c = tile.deposit %d into %$bias.gradient[%h, %q, %k] : !tile.view<[?, ?, ?], f32>
+    // after
+    %c = tile.put %d into %$bias.gradient[%h, %q, %k] : !tile.view<[?, ?, ?], bf16>
+    ```
+  }];
+  let options = [
+    Option<"sumsBatches", "sums-batches", "bool", "false", "the loop around the blocks goes over batches">,
+    Option<"sumsHeads", "sums-heads", "bool", "false", "the loop around the blocks goes over heads">,
+  ];
+}
+
 def TileDecompose : Pass<"tile-decompose", "::tesela::tile::KernelOp"> {
   let summary = "turn the steps of attention into maps and reductions";
   let description = [{
@@ -429,6 +452,42 @@ def TileDecompose : Pass<"tile-decompose", "::tesela::tile::KernelOp"> {
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
                            "::mlir::scf::SCFDialect"];
+}
+
+def TileJoinLoops : Pass<"tile-join-loops", "::tesela::tile::KernelOp"> {
+  let summary = "sum a tile over batches in registers";
+  let description = [{
+    Of a kernel with `tile.owns_tiles`: the loop over batches and the one over blocks of keys inside it become one, whose
+    inner number is the batch's. It carries what the batches of a block have given, which the last of them stores. Blocks that the loop does
+    not go over are stored as zeros before it.
+
+    ```mlir
+    // before
+    scf.for %b = %zero to %batches step %one {
+      %Q = tile.load %q[%rows_b] : …
+      scf.for %n = %low to %high step %one {
+        …
+        %a = tile.map %dS : … {… tile.put %x into %$bias.gradient[%h, %i, %j] …}
+        tile.perform %a : …
+      }
+    }
+    // after
+    scf.for %t = %low_t to %high_t step %one iter_args(%sum = %zeros) {
+      %n = arith.divui %t, %batches : i32
+      %b = arith.remui %t, %batches : i32
+      %Q = tile.load %q[%rows_b] : …
+      …
+      %all = tile.map %dS, %sum : … {… arith.addf …}
+      %next = scf.if %is_last {
+        %a = tile.map %all : … {… tile.put %x into %$bias.gradient[%h, %i, %j] …}
+        tile.perform %a : …
+        scf.yield %zeros
+      } else {
+        scf.yield %all
+      }
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
 }
 
 def TileSplitReads : Pass<"tile-split-reads", "::tesela::tile::KernelOp"> {

@@ -50,6 +50,16 @@ LogicalResult DepositOp::verify() {
                        << " axes, one for each index, got " << view;
 }
 
+LogicalResult PutOp::verify() {
+  ViewType view = getView().getType();
+  Type element = view.getElementType();
+  if (view.getRank() == int64_t(getIndices().size()) &&
+      (element.isF32() || element.isF16() || element.isBF16()))
+    return success();
+  return emitOpError() << "expected a view of f32, f16 or bf16 with " << getIndices().size()
+                       << " axes, one for each index, got " << view;
+}
+
 /// The tile of a hook, and the arguments of its body where it is filled.
 static LogicalResult verifyHook(Operation *op, Value gradient, ArrayRef<Attribute> extents,
                                 Region &body, ArrayRef<Type> arguments) {

@@ -105,6 +105,22 @@ def Tile_DepositOp : Tile_Op<"deposit", [MemoryEffects<[MemRead, MemWrite]>]> {
   let hasVerifier = 1;
 }
 
+def Tile_PutOp : Tile_Op<"put", [MemoryEffects<[MemWrite]>]> {
+  let summary = "stores a number in an element that one work item alone has";
+  let description = [{
+    `view[i, …] = value`, rounded to the view's type; nothing where an index is outside of the view. In a kernel each element belongs to one
+    work item, and in a map to one element of the tile. The result is `value`.
+
+    It stands in maps as `tile.collect` does.
+
+    Example: `%c = tile.put %x into %bias_gradient[%h, %q, %k] : !tile.view<[?, ?, ?], bf16>`
+  }];
+  let arguments = (ins F32:$value, Tile_ViewType:$view, Variadic<I32>:$indices);
+  let results = (outs F32:$result);
+  let assemblyFormat = "$value `into` $view `[` $indices `]` attr-dict `:` type($view)";
+  let hasVerifier = 1;
+}
+
 def Tile_ExactSumOp : Tile_Op<"exact_sum", [Pure]> {
   let summary = "the value of an exact sum";
   let description = [{
@@ -131,7 +147,7 @@ def Tile_AddLinesOp : Tile_Op<"add_lines", [MemoryEffects<[MemRead, MemWrite]>, 
     | `columns` | Σᵢ x[i, j] | column |
     | `diagonals` | Σᵢ x[i, i + d] | d |
 
-    The order within a sum is fixed.
+    The order within a sum is fixed. Where a `tile.add_kept` stands behind the loops around it, sums of diagonals may be kept until then.
 
     Example:
     ```mlir
@@ -151,11 +167,24 @@ def Tile_AddLinesOp : Tile_Op<"add_lines", [MemoryEffects<[MemRead, MemWrite]>, 
   }];
 }
 
+def Tile_AddKeptOp : Tile_Op<"add_kept", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "adds to memory what tile.add_lines has kept";
+  let description = [{
+    A diagonal goes through several tiles. So a thread may keep the sum of a line, and add the next line's to it while both are of one
+    element, before it adds it to memory (`tile.add_lines`). This op stands behind the loops with `tile.add_lines`: what is still kept is added then. The order within
+    what is kept is that of the loops.
+
+    Example: `tile.add_kept`
+  }];
+  let arguments = (ins);
+  let assemblyFormat = "attr-dict";
+}
+
 def Tile_PerformOp : Tile_Op<"perform", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "does what the body of a map adds to memory";
   let description = [{
-    The operand comes from a `tile.map` whose body adds to memory (`tile.collect`, `tile.deposit`): once for each element, also of what
-    the tile has beyond the end of its block. A map without this op adds nothing; it has one user, this op.
+    The operand comes from a `tile.map` whose body adds to memory (`tile.collect`, `tile.deposit`, `tile.put`): once for each element, also of
+    what the tile has beyond the end of its block. A map without this op adds nothing; it has one user, this op.
 
     Example: `tile.perform %additions : !tile.tile<[64, 32], f32>`
   }];

@@ -417,6 +417,22 @@ PyObject *describe(PyObject *self, PyObject *arguments) {
                        "schedule_origin", choosers[info.schedule_origin]);
 }
 
+/// tensor_type(queries, keys, name)
+PyObject *tensorType(PyObject *self, PyObject *arguments) {
+  long long queries, keys;
+  const char *name;
+  if (!PyArg_ParseTuple(arguments, "LLs", &queries, &keys, &name))
+    return nullptr;
+  tesela_kernel *kernel = find(kernelOf(self), bucketFor(kernelOf(self), queries, keys));
+  tesela_type type;
+  if (!kernel)
+    return nullptr;
+  if (tesela_kernel_tensor_type(kernel, name, &type) != TESELA_OK)
+    return raiseLast();
+  static const char *const names[] = {"f32", "f16", "bf16", "i32", "bool", "i64", "e4m3"};
+  return PyUnicode_FromString(names[type]);
+}
+
 /// prepare(queries, keys, milliseconds)
 PyObject *prepareInBackground(PyObject *self, PyObject *arguments) {
   long long queries, keys, milliseconds;
@@ -494,6 +510,9 @@ PyMethodDef methods[] = {
     {"tune", tuneSchedule, METH_VARARGS,
      "tune((batch, heads, kv_heads, length, kv_length), values, seconds, exhaustive, keep_nothing, "
      "progress): what came of it, a dictionary."},
+    {"tensor_type", tensorType, METH_VARARGS,
+     "tensor_type(queries, keys, name): the element type of a tensor of launches of these lengths, "
+     "such as \"bf16\""},
     {"describe", describe, METH_VARARGS,
      "describe(queries, keys): what is known of the kernel for launches of these lengths."},
     {}};

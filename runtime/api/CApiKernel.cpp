@@ -4,6 +4,7 @@
 //===----------------------------------------------------------------------===//
 #include "api/CApiArguments.h"
 #include "api/State.h"
+#include "tesela/KernelTensors.h"
 #include "tesela/Workers.h"
 
 using namespace tesela;
@@ -244,6 +245,23 @@ tesela_code tesela_kernel_describe(const tesela_kernel *kernel, tesela_kernel_in
     if (!kernel)
       return noHandle("kernel", kernelMaker);
     return writeSized(kernelInfo(*kernel), info, "tesela_kernel_info");
+  });
+}
+
+tesela_code tesela_kernel_tensor_type(const tesela_kernel *kernel, const char *name,
+                                      tesela_type *type) {
+  return guarded([&]() -> Status {
+    if (!kernel)
+      return noHandle("kernel", kernelMaker);
+    if (!type)
+      return invalid("type is NULL: pass where the type shall go");
+    if (!name)
+      return invalid("name is NULL: pass that of a tensor, such as \"d_bias\"");
+    Result<ElementType> found = tensorType(kernel->kernel, name);
+    if (!found)
+      return found.error();
+    *type = tesela_type(*found);
+    return Status::success();
   });
 }
 

@@ -6,6 +6,9 @@
 #include "backend/EnteredDevice.h"
 #include "events/ProfilerRange.h"
 #include "frontend/Dropout.h"
+#include "tesela/KernelTensors.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
@@ -127,6 +130,15 @@ Result<bool> isCaptured(const Kernel::State &state, void *stream) {
     return status.error();
   Result<StreamUse> use = code.streamUse(stream, /*isNumbered=*/false);
   return use ? Result<bool>(use->isCaptured) : use.error();
+}
+
+Result<ElementType> tensorType(const Kernel &kernel, std::string_view name) {
+  const Signature &signature = kernel.internal()->kernel->plan.signature();
+  auto found = std::ranges::find(signature.tensors, name, &DeclaredTensor::name);
+  if (found == signature.tensors.end())
+    return Error(Code::invalidArgument,
+                 fmt::format("the kernel has no tensor '{}'; it has {}", name, signature.names()));
+  return found->type;
 }
 
 Result<size_t> Kernel::workspaceBytes(const LaunchArguments &arguments) const {

@@ -11,6 +11,7 @@
 #include "DropoutRule.h"
 
 #include "check/Elements.h"
+#include "tesela/KernelTensors.h"
 
 #include <gtest/gtest.h>
 
@@ -25,8 +26,9 @@ namespace {
 
 constexpr int B = 2, H = queryHeads, Hkv = keyHeads, Sq = 150, Sk = 202;
 
-/// With these, rows of a gradient begin at odd elements.
-constexpr int oddKeys = 201;
+/// With these, rows of a gradient begin at odd elements; with the others at multiples of 16 bytes,
+/// and whole blocks of keys are inside.
+constexpr int oddKeys = 201, evenKeys = 512;
 
 /// Where a pair, or a row, stands, and the values of the parameters: of a scalar one.
 struct PairPlace {
@@ -61,13 +63,34 @@ struct Case {
 
 bool all(const PairPlace &) { return true; }
 bool causal(const PairPlace &p) { return p.q >= p.k; }
-constexpr ElementType f32 = ElementType::f32, bf16 = ElementType::bf16;
+constexpr ElementType f32 = ElementType::f32, bf16 = ElementType::bf16, f16 = ElementType::f16;
 
 /// T5's buckets of both directions, up to a distance of 128.
 int bucketOf(int distance) {
   int size = std::abs(distance),
       far = 8 + int(std::log(std::max(size, 1) / 8.0) / std::log(16.0) * 8);
   return (distance > 0 ? 16 : 0) + (size < 8 ? size : std::min(far, 15));
+}
+
+/// A bias of pairs with `evenKeys` keys. `first`: the index of its other axes, of `extents`.
+Case biased(const char *name, const char *text, ElementType type, std::vector<int64_t> extents,
+            std::function<int64_t(const PairPlace &)> first,
+            std::function<bool(const PairPlace &)> keeps) {
+  extents.push_back(Sq), extents.push_back(evenKeys);
+  auto elementOf = [first](const PairPlace &p) { return (first(p) * Sq + p.q) * evenKeys + p.k; };
+  return {name,
+          text,
+          {{"bias", type, extents}},
+          std::move(keeps),
+          [elementOf](const Parameters &t, const PairPlace &p, double s) {
+            return s + t.at("bias")[elementOf(p)];
+          },
+          [elementOf](const Parameters &, const PairPlace &p, double) {
+            return Reads{{"bias", elementOf(p), 1}};
+          },
+          nullptr,
+          nullptr,
+          evenKeys};
 }
 
 const std::vector<Case> cases = {
@@ -127,6 +150,33 @@ const std::vector<Case> cases = {
      nullptr,
      nullptr,
      oddKeys},
+    // A loop over one range of blocks of keys, over two, over all; over others for each batch.
+    biased(
+        "bias_in_window",
+        "attention biased(bias: bf16[H, Sq, Sk]) {\n"
+        "  mask = q + 200 >= k && k >= q + 30\n score = s + bias[h, q, k]\n}",
+        bf16, {H}, [](const PairPlace &p) { return p.h; },
+        [](const PairPlace &p) { return p.q + 200 >= p.k && p.k >= p.q + 30; }),
+    biased(
+        "bias_beside_sinks",
+        "attention biased(bias: f16[Sq, Sk]) {\n"
+        "  mask = k < 20 || (k >= q + 300 && k < q + 330)\n score = s + bias[q, k]\n}",
+        f16, {}, [](const PairPlace &) { return 0; },
+        [](const PairPlace &p) { return p.k < 20 || (p.k >= p.q + 300 && p.k < p.q + 330); }),
+    biased(
+        "bias_of_batches",
+        "attention biased(bias: f32[B, H, Sq, Sk]) { score = s + bias[b, h, q, k] }", f32, {B, H},
+        [](const PairPlace &p) { return p.b * H + p.h; }, all),
+    biased(
+        "bias_of_groups",
+        "attention biased(bias: bf16[Hkv, Sq, Sk]) { score = s + bias[hkv, q, k] }", bf16, {Hkv},
+        [](const PairPlace &p) { return p.h / (H / Hkv); }, all),
+    biased(
+        "bias_with_lengths",
+        "attention biased(bias: bf16[H, Sq, Sk]) {\n"
+        "  mask = k < 100 + 250 * b\n score = s + bias[h, q, k]\n}",
+        bf16, {H}, [](const PairPlace &p) { return p.h; },
+        [](const PairPlace &p) { return p.k < 100 + 250 * p.b; }),
     {"scalars_and_keys",
      "attention mixed(cap: f32, gate: f32[B, Sk]) {\n"
      "  score = cap * tanh(s / cap) - gate[b, k]\n}",
@@ -296,7 +346,9 @@ void ParameterGradients::expectRule() {
   for (const Captured &each : variant.parameters) {
     const std::vector<double> &values = parameters[each.name];
     std::vector<int64_t> shape = each.extents.empty() ? std::vector<int64_t>{1} : each.extents;
-    gradients.emplace_back(*context, contiguous(f32, shape));
+    Result<ElementType> ofGradient = tensorType(*kernel, "d_" + each.name);
+    ASSERT_TRUE(ofGradient.ok()) << ofGradient.error().message();
+    gradients.emplace_back(*context, contiguous(*ofGradient, shape));
     arguments.tensors.push_back({"d_" + each.name, gradients.back().device()});
     if (each.extents.empty()) {
       arguments.scalars.push_back({each.name, values[0]});
@@ -310,7 +362,7 @@ void ParameterGradients::expectRule() {
   }
 
   // O, which D is made of, is rounded; a GPU's exponentials are approximations.
-  double unit = type == f32 ? 0x1p-21 : type == ElementType::f16 ? 0x1p-11 : 0x1p-9;
+  double unit = type == f32 ? 0x1p-20 : type == ElementType::f16 ? 0x1p-11 : 0x1p-9;
   std::vector<std::vector<char>> first;
   for (int repeat = 0; repeat < 3; ++repeat) {
     for (TestTensor &each : gradients)
@@ -321,16 +373,21 @@ void ParameterGradients::expectRule() {
     for (size_t i = 0; i < gradients.size(); ++i) {
       const std::string &name = variant.parameters[i].name;
       ASSERT_TRUE(gradients[i].download().ok() && gradients[i].guardIsIntact()) << name;
-      const auto *data = static_cast<const float *>(gradients[i].host().data);
+      const Tensor &given = gradients[i].host();
+      double rounding = given.type == f32 ? 0 : given.type == f16 ? 0x1p-11 : 0x1p-8;
+      double least = given.type == f16 ? 0x1p-25 : 1e-30;
       for (size_t element = 0; element < exact[name].size(); ++element) {
-        double limit = unit * sizes[name][element] + 1e-30;
-        EXPECT_NEAR(data[element], exact[name][element], limit) << name << " " << element;
+        double limit =
+            unit * sizes[name][element] + rounding * std::abs(exact[name][element]) + least;
+        EXPECT_NEAR(loadFloat(given.data, given.type, int64_t(element)), exact[name][element],
+                    limit)
+            << name << " " << element;
         if (HasFailure())
           return;
       }
-      const char *bytes = reinterpret_cast<const char *>(data);
+      const char *bytes = static_cast<const char *>(given.data);
       if (repeat == 0)
-        first.emplace_back(bytes, bytes + exact[name].size() * sizeof(float));
+        first.emplace_back(bytes, bytes + exact[name].size() * elementSize(given.type));
       else
         EXPECT_EQ(std::memcmp(bytes, first[i].data(), first[i].size()), 0)
             << name << " has other bits in another launch";

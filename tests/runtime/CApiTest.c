@@ -23,6 +23,7 @@ static void test_describe(tesela_context *context, const tesela_kernel_options *
                           const tesela_kernel *kernel) {
   tesela_kernel *again = NULL;
   tesela_kernel_info info;
+  tesela_type type;
 
   memset(&info, 0, sizeof info);
   expect_error(tesela_kernel_describe(kernel, &info), TESELA_INVALID_ARGUMENT,
@@ -46,6 +47,17 @@ static void test_describe(tesela_context *context, const tesela_kernel_options *
   expect(info.registers == -1 && info.spill_bytes == -1 && info.shared_bytes == -1 &&
              info.threads == -1,
          "no facts of a GPU on the host");
+
+  expect(tesela_kernel_tensor_type(kernel, "o", &type) == TESELA_OK && type == TESELA_F32,
+         "the type of a tensor");
+  expect_error(tesela_kernel_tensor_type(kernel, "d_bias", &type), TESELA_INVALID_ARGUMENT,
+               "the kernel has no tensor 'd_bias'; it has q, k, v");
+  expect_error(tesela_kernel_tensor_type(kernel, NULL, &type), TESELA_INVALID_ARGUMENT,
+               "name is NULL");
+  expect_error(tesela_kernel_tensor_type(kernel, "o", NULL), TESELA_INVALID_ARGUMENT,
+               "type is NULL");
+  expect_error(tesela_kernel_tensor_type(NULL, "o", &type), TESELA_INVALID_ARGUMENT,
+               "kernel is NULL");
 
   expect(tesela_compile(context, options, &again) == TESELA_OK, "the kernel again");
   expect(tesela_kernel_describe(again, &info) == TESELA_OK, "its facts");

@@ -46,6 +46,20 @@ static Element sumAt(OpBuilder &builder, Location loc, ValueRange indices, const
   return {exists, LLVM::GEPOp::create(builder, loc, data.getType(), i32, data, offset)};
 }
 
+/// Of an element, of whose indices none is outside.
+static Value addressOf(OpBuilder &builder, Location loc, Type element, ValueRange indices,
+                       const Addressing &at) {
+  Type i64 = builder.getI64Type();
+  Value offset = arith::ConstantIntOp::create(builder, loc, i64, 0);
+  for (auto [axis, index] : llvm::enumerate(indices)) {
+    Value wide = arith::ExtSIOp::create(builder, loc, i64, index);
+    Value step = arith::MulIOp::create(builder, loc, wide, at.slots[at.view.strides[axis]]);
+    offset = arith::AddIOp::create(builder, loc, offset, step);
+  }
+  Value data = at.slots[at.view.data];
+  return LLVM::GEPOp::create(builder, loc, data.getType(), element, data, offset);
+}
+
 void emitAddition(OpBuilder &builder, Location loc, Operation *op, Value value, ValueRange indices,
                   Value adds, const Addressing &at) {
   if (isa<tile::CollectOp>(op)) {
@@ -54,21 +68,14 @@ void emitAddition(OpBuilder &builder, Location loc, Operation *op, Value value, 
     return emitExactAddition(builder, loc, adds, value, sum.address,
                              at.slots[at.view.strides.front()], at.scope);
   }
-  Type f32 = builder.getF32Type(), i64 = builder.getI64Type();
+  Type f32 = builder.getF32Type();
   Value zero = arith::ConstantFloatOp::create(builder, loc, cast<FloatType>(f32), APFloat(0.0f));
   Value changes = arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::UNE, value, zero);
   adds = arith::AndIOp::create(builder, loc, adds, changes);
   auto branch = scf::IfOp::create(builder, loc, adds, /*withElseRegion=*/false);
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToStart(branch.thenBlock());
-  Value offset = arith::ConstantIntOp::create(builder, loc, i64, 0);
-  for (auto [axis, index] : llvm::enumerate(indices)) {
-    Value wide = arith::ExtSIOp::create(builder, loc, i64, index);
-    Value step = arith::MulIOp::create(builder, loc, wide, at.slots[at.view.strides[axis]]);
-    offset = arith::AddIOp::create(builder, loc, offset, step);
-  }
-  Value data = at.slots[at.view.data];
-  Value address = LLVM::GEPOp::create(builder, loc, data.getType(), f32, data, offset);
+  Value address = addressOf(builder, loc, f32, indices, at);
   if (!at.scope
            .empty()) { // what one thread adds to one element is in its order, and awaits nothing
     LLVM::AtomicRMWOp::create(builder, loc, LLVM::AtomicBinOp::fadd, address, value,
@@ -78,6 +85,28 @@ void emitAddition(OpBuilder &builder, Location loc, Operation *op, Value value, 
   Value before = LLVM::LoadOp::create(builder, loc, f32, address);
   Value sum = arith::AddFOp::create(builder, loc, before, value);
   LLVM::StoreOp::create(builder, loc, sum, address);
+}
+
+Value emitSumAddress(OpBuilder &builder, Location loc, ValueRange indices, const Addressing &at) {
+  Element sum = sumAt(builder, loc, indices, at);
+  Type i64 = builder.getI64Type();
+  Value address = LLVM::PtrToIntOp::create(builder, loc, i64, sum.address);
+  return arith::SelectOp::create(builder, loc, sum.exists, address,
+                                 arith::ConstantIntOp::create(builder, loc, i64, 0));
+}
+
+void emitPut(OpBuilder &builder, Location loc, Value value, ValueRange indices,
+             const Addressing &at) {
+  Value isInside = arith::ConstantIntOp::create(builder, loc, 1, 1);
+  for (auto [axis, index] : llvm::enumerate(indices)) {
+    Value exists = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ult, index,
+                                         at.slots[at.view.extents[axis]]);
+    isInside = arith::AndIOp::create(builder, loc, isInside, exists);
+  }
+  auto branch = scf::IfOp::create(builder, loc, isInside, /*withElseRegion=*/false);
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(branch.thenBlock());
+  LLVM::StoreOp::create(builder, loc, value, addressOf(builder, loc, value.getType(), indices, at));
 }
 
 Value emitExactSumAt(OpBuilder &builder, Location loc, ValueRange indices, const Addressing &at) {

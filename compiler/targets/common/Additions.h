@@ -22,6 +22,14 @@ void emitAddition(mlir::OpBuilder &builder, mlir::Location loc, mlir::Operation 
                   mlir::Value value, mlir::ValueRange indices, mlir::Value adds,
                   const Addressing &at);
 
+/// Where the exact sum of an element begins, as an i64; 0 where it has none, for an extent is 0.
+mlir::Value emitSumAddress(mlir::OpBuilder &builder, mlir::Location loc, mlir::ValueRange indices,
+                           const Addressing &at);
+
+/// tile.put of `value`, which has the type that the view's elements are stored as.
+void emitPut(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value value,
+             mlir::ValueRange indices, const Addressing &at);
+
 /// tile.exact_sum at `indices`.
 mlir::Value emitExactSumAt(mlir::OpBuilder &builder, mlir::Location loc, mlir::ValueRange indices,
                            const Addressing &at);

@@ -23,9 +23,8 @@ struct Integers {
   }
   Value like(Value value, int64_t number) const { return constant(value.getType(), number); }
   Value shiftLeft(Value a, Value by) const { return arith::ShLIOp::create(builder, loc, a, by); }
-  Value shiftRight(Value a, int64_t by) const {
-    return arith::ShRUIOp::create(builder, loc, a, like(a, by));
-  }
+  Value shiftRight(Value a, Value by) const { return arith::ShRUIOp::create(builder, loc, a, by); }
+  Value shiftRight(Value a, int64_t by) const { return shiftRight(a, like(a, by)); }
   Value bits(Value a, int64_t mask) const {
     return arith::AndIOp::create(builder, loc, a, like(a, mask));
   }
@@ -65,17 +64,21 @@ void emitExactAddition(OpBuilder &builder, Location loc, Value exists, Value val
   Value e = i.select(isNormal, i.subtract(exponent, i.like(exponent, 1)), exponent);
   Value digit = arith::DivUIOp::create(builder, loc, e, i.like(e, bitsOfDigit));
   Value r = i.subtract(e, i.multiply(digit, i.like(digit, bitsOfDigit)));
-  Value shifted = i.shiftLeft(i.wide(m), i.wide(r));
-  Value low = i.bits(shifted, (1 << bitsOfDigit) - 1), high = i.shiftRight(shifted, bitsOfDigit);
-  Value isNegative = i.isNot(i.shiftRight(all, 31), 0), zero = i.like(low, 0);
-  low = i.select(isNegative, i.subtract(zero, low), low);
-  high = i.select(isNegative, i.subtract(zero, high), high);
+  // In 32 bits: m < 2^24 and r < 24.
+  Value low = i.bits(i.shiftLeft(m, r), (1 << bitsOfDigit) - 1);
+  Value high = i.shiftRight(m, i.subtract(i.like(r, bitsOfDigit), r));
+  Value sign = arith::ShRSIOp::create(builder, loc, all, i.like(all, 31)), zero = i.like(low, 0);
+  auto withSign = [&](Value a) { // -a is ~a + 1
+    return i.subtract(arith::XOrIOp::create(builder, loc, a, sign), sign);
+  };
+  low = withSign(low), high = withSign(high);
   digit = i.select(isFinite, digit, i.like(digit, exactDigits));
   low = i.select(isFinite, low, i.like(low, 1));
   high = i.select(isFinite, high, zero);
 
   auto addAtomically = [&](Value number, Value term) {
     Value place = i.word(address, i.multiply(number, stride));
+    term = arith::ExtSIOp::create(builder, loc, builder.getI64Type(), term);
     LLVM::AtomicRMWOp::create(builder, loc, LLVM::AtomicBinOp::add, place, term,
                               LLVM::AtomicOrdering::monotonic, scope, /*alignment=*/8);
   };

@@ -8,6 +8,7 @@
 #include "targets/common/LoadUses.h"
 #include "targets/common/ViewPlace.h"
 #include "tile/Extents.h"
+#include "tile/GradientOps.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/ADT/STLExtras.h"
@@ -94,7 +95,8 @@ KernelSignature::KernelSignature(tile::KernelOp kernel) {
     add(Kind::data, name, 0, Type());
     // Numbers are read one by one, at indices that are clamped; other views by blocks of rows.
     bool isRead = isParameter || viewType.getElementType().isInteger() ||
-                  llvm::any_of(argument.getUsers(), llvm::IsaPred<tile::ReadOp>);
+                  llvm::any_of(argument.getUsers(),
+                               llvm::IsaPred<tile::DepositOp, tile::PutOp, tile::ReadOp>);
     int strides = viewType.getContiguous() ? 0 : viewType.getRank() - !isRead;
     for (int axis = 0; axis < strides; ++axis) {
       if (isRead) {

@@ -157,6 +157,7 @@ LogicalResult KernelLowering::lowerOperation(Operation &op) {
       .Case([&](tile::MapOp map) { return lowerMap(map); })
       .Case([&](tile::BernoulliOp random) { return lowerBernoulli(random), success(); })
       .Case([&](tile::AddLinesOp lines) { return lowerAddLines(lines); })
+      .Case([](tile::AddKeptOp) { return success(); }) // nothing is kept
       .Case([](tile::PerformOp) { return success(); }) // the map did it
       .Case([&](tile::ConvertOp convert) { return lowerConvert(convert), success(); })
       .Case([&](tile::ReduceOp reduce) { return lowerReduce(reduce), success(); })

@@ -4,6 +4,7 @@
 //===----------------------------------------------------------------------===//
 #include "targets/common/Additions.h"
 #include "targets/host/KernelLowering.h"
+#include "targets/host/SmallFloats.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -18,6 +19,14 @@ Value KernelLowering::lowerAtElement(Operation &op, ValueRange operands) {
   Location loc = builder_.getLoc();
   if (isa<tile::ExactSumOp>(op))
     return emitExactSumAt(builder_, loc, operands, at);
+  if (isa<tile::PutOp>(op)) {
+    Type element = cast<tile::ViewType>((*view).getType()).getElementType();
+    Value rounded = roundTo(builder_, unit_, element, operands.front());
+    if (!element.isF32())
+      rounded = toBits(builder_, unit_, element, rounded);
+    emitPut(builder_, loc, rounded, operands.drop_front(), at);
+    return operands.front();
+  }
   Value always = arith::ConstantIntOp::create(builder_, 1, 1);
   emitAddition(builder_, loc, &op, operands.front(), operands.drop_front(), always, at);
   return operands.front();

@@ -67,7 +67,7 @@ struct KernelLowering::VectorBody {
       values.map(read.getElement(), lowering.lowerRead(read, indices));
       return success();
     }
-    if (isa<tile::CollectOp, tile::DepositOp, tile::ExactSumOp>(op))
+    if (isa<tile::CollectOp, tile::DepositOp, tile::PutOp, tile::ExactSumOp>(op))
       return emitByLane(op);
     if (auto phase = dyn_cast<tile::PhaseOp>(op)) {
       Value sum = builder.add(of(phase.getStart()), of(phase.getColumn()));

@@ -183,8 +183,8 @@ void KernelLowering::createFunction() {
     function.setArgAttr(slot, LLVM::LLVMDialect::getNoAliasAttrName(), builder.getUnitAttr());
     if (!llvm::any_of(
             accessesOf(view),
-            llvm::IsaPred<tile::AccumulateOp, tile::CollectOp, tile::DepositOp, tile::StoreOp,
-                          pipe::AddOutOp, pipe::EmptyOutOp, pipe::StoreOp>))
+            llvm::IsaPred<tile::AccumulateOp, tile::CollectOp, tile::DepositOp, tile::PutOp,
+                          tile::StoreOp, pipe::AddOutOp, pipe::EmptyOutOp, pipe::StoreOp>))
       function.setArgAttr(slot, LLVM::LLVMDialect::getReadonlyAttrName(), builder.getUnitAttr());
   }
   Block *entry = function.addEntryBlock(builder);
@@ -359,6 +359,7 @@ LogicalResult KernelLowering::lower(Operation *op) {
       .Case([&](tile::MapOp map) { return lowerMap(map); })
       .Case([&](tile::BernoulliOp random) { return done((lowerBernoulli(random), 0)); })
       .Case([&](tile::AddLinesOp lines) { return done((lowerAddLines(lines), 0)); })
+      .Case([&](tile::AddKeptOp) { return done((lowerAddKept(), 0)); })
       .Case([](tile::PerformOp) { return success(); }) // the map did it
       .Case([&](tile::ReduceOp reduce) { return done((lowerReduce(reduce), 0)); })
       .Case([&](tile::TotalOp total) { return done((lowerTotal(total), 0)); })
@@ -515,7 +516,7 @@ Value KernelLowering::emitScalar(Operation *op, IRMapping &scalars) {
           indices.push_back(scalars.lookupOrDefault(index));
         return emitRead(read, indices);
       })
-      .Case<tile::CollectOp, tile::DepositOp, tile::ExactSumOp>([&](auto each) {
+      .Case<tile::CollectOp, tile::DepositOp, tile::PutOp, tile::ExactSumOp>([&](auto each) {
         Values operands;
         for (Value operand : each->getOperands())
           if (!isa<tile::ViewType>(operand.getType()))
@@ -523,6 +524,14 @@ Value KernelLowering::emitScalar(Operation *op, IRMapping &scalars) {
         Addressing at{slots, viewOf(each.getView()), "device"};
         if (isa<tile::ExactSumOp>(op))
           return emitExactSumAt(builder, loc, operands, at);
+        if (isa<tile::PutOp>(op)) {
+          Type element = cast<tile::ViewType>(each.getView().getType()).getElementType();
+          Value value = operands.front();
+          if (!element.isF32())
+            value = arith::TruncFOp::create(builder, loc, element, value);
+          emitPut(builder, loc, value, ValueRange(operands).drop_front(), at);
+          return operands.front();
+        }
         // The four lanes that hold a row hold the same.
         Value adds = constant(1, 1);
         auto map = op->getParentOfType<tile::MapOp>();

@@ -239,6 +239,7 @@ private:
   // LowerLines.cpp
   class Lines;
   void lowerAddLines(tile::AddLinesOp op);
+  void lowerAddKept();
 
   // CutTiles.cpp: tiles of fewer rows than all warps have (ProductShares.h)
   /// Into how many parts the columns are cut, and which of them this thread has.

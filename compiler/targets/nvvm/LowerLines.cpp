@@ -9,12 +9,17 @@
 // line: one number for each pair of rows, all in one order. Exchanging further would take more
 // selects than it saves loads.
 //
+// A diagonal goes through two tiles of a row of tiles, and diagonals far from each other may have
+// one element (a bucket of distances). So with roles a thread keeps the sum of a diagonal in shared
+// memory until it gets one of another element. It finds the element of a diagonal once.
+//
 // Lanes whose sums go to one element, as buckets of distances have it far from the diagonal, add
 // them up first: additions to one address are one after the other.
 //
 //===----------------------------------------------------------------------===//
 #include "analysis/UsedValues.h"
 #include "targets/common/Additions.h"
+#include "targets/common/ExactSums.h"
 #include "targets/nvvm/KernelLowering.h"
 #include "targets/nvvm/LinesPlace.h"
 
@@ -42,6 +47,13 @@ LinesPlace::LinesPlace(tile::AddLinesOp op) {
   auto type = cast<tile::TileType>(op.getSource().getType());
   rows = type.getExtent(0);
   columns = type.getExtent(1);
+  auto kernel = op->getParentOfType<tile::KernelOp>();
+  tile::ScheduleAttr schedule = kernel ? kernel.getScheduleAttr() : tile::ScheduleAttr();
+  constexpr int64_t rowsOfGroup = 64;
+  if (op.getLines() == op.diagonals && schedule && rows == rowsOfGroup * schedule->consumers) {
+    parts = schedule->consumers;
+    rows = rowsOfGroup;
+  }
   if (op.getLines() == op.elements) {
     lines = rows * columns;
     sets = rows;
@@ -60,6 +72,53 @@ LinesPlace::LinesPlace(tile::AddLinesOp op) {
   }
 }
 
+KeptLines::KeptLines(const LinesPlace &place)
+    : parts(place.parts), slots(std::max<int64_t>(llvm::PowerOf2Ceil(place.lines), threads)) {}
+
+/// Whether a work item has one such value.
+static bool isOfItem(Value value) {
+  Operation *op = value.getDefiningOp();
+  Operation *around = value.getParentBlock()->getParentOp();
+  if (isa<tile::KernelOp>(around) || (op && isa<pipe::RolesOp>(around)))
+    return true;
+  return op && isMemoryEffectFree(op) && op->getNumRegions() == 0 &&
+         !isa<tile::CoordinatesOp>(op) && llvm::all_of(op->getOperands(), isOfItem);
+}
+
+std::optional<SmallVector<int64_t>> keptValues(tile::AddLinesOp op) {
+  Block &body = op.getBody().front();
+  auto used = valuesUsedBy(*op);
+  /// The first position to which the body adds `argument`.
+  auto firstOf = [&](BlockArgument argument) -> Value {
+    for (auto sum : body.getOps<arith::AddIOp>()) {
+      if (!llvm::is_contained(sum->getOperands(), argument))
+        continue;
+      Value first = sum.getLhs() == argument ? sum.getRhs() : sum.getLhs();
+      auto place = first.getDefiningOp<tile::CoordinatesOp>();
+      if (place && first == place.getFirst())
+        return first;
+    }
+    return {};
+  };
+  Value query = firstOf(body.getArgument(1)), key = firstOf(body.getArgument(2));
+  if (!query || !key)
+    return std::nullopt;
+  SmallVector<int64_t> numbers;
+  for (Value first : {query, key})
+    numbers.push_back(llvm::find(used, first) - used.begin());
+  for (auto [number, value] : llvm::enumerate(used)) {
+    if (isa<tile::ViewType, tile::TileType>(value.getType()) || value == query || value == key ||
+        isOfItem(value))
+      continue;
+    if (!value.getType().isInteger(32))
+      return std::nullopt;
+    numbers.push_back(number);
+  }
+  if (numbers.size() > 2 + KeptLines::mostChanging)
+    return std::nullopt;
+  return numbers;
+}
+
 class KernelLowering::Lines {
 public:
   Lines(KernelLowering &lowering, tile::AddLinesOp op)
@@ -68,13 +127,17 @@ public:
         source(lowering.valuesOf(op.getSource())) {}
 
   void emit() {
-    int64_t offset = op->getAttrOfType<IntegerAttr>(linesOffsetAttr).getInt();
-    base = lowering.add(lowering.sharedBase, constant(offset));
+    base = lowering.add(lowering.sharedBase, constant(offsetOf(linesOffsetAttr)));
     for (Value used : valuesUsedBy(*op))
       if (used != op.getSource() && !isa<tile::ViewType>(used.getType()))
         outer.map(used, lowering.valueOf(used));
+    if (isInParts())
+      base =
+          lowering.add(base, lowering.multiply(lowering.warpgroup, constant(place.bytesOfPart())));
     if (op.getLines() == op.diagonals)
-      clear();
+      clear(linesOffsetAttr, place.bytes());
+    if (op->hasAttr(keptOffsetAttr))
+      clear(keptOffsetAttr, KeptLines(place).bytes());
     barrier(); // all have read what stood there
     if (op.getLines() == op.elements)
       writeElements();
@@ -82,14 +145,25 @@ public:
       writeColumns();
     else
       writeDiagonals();
+    if (op->hasAttr(keptOffsetAttr))
+      return keepLines();
     barrier();
     // A warp without a line has nothing to do.
-    scf::ForOp::create(builder, loc, lowering.multiply(lowering.warp, constant(32)),
-                       constant(place.lines), constant(32 * lowering.warps), ValueRange(),
+    Value warp = isInParts() ? warpOfPart() : lowering.warp;
+    scf::ForOp::create(builder, loc, lowering.multiply(warp, constant(32)), constant(place.lines),
+                       constant(threads()), ValueRange(),
                        [&](OpBuilder &, Location, Value first, ValueRange) {
                          addLine(lowering.add(first, lowering.lane));
                          scf::YieldOp::create(builder, loc);
                        });
+  }
+
+  /// What is still kept at the end.
+  void addKept() {
+    KeptLines kept(place);
+    Value first = slotOfThread(kept);
+    for (int64_t round = 0; round < kept.slots / kept.threads; ++round)
+      addSlot(lowering.ptx().loadShared16Bytes(first, round * kept.threads * kept.bytesOfSlot));
   }
 
 private:
@@ -112,31 +186,43 @@ private:
   }
   Value orZero(Value a) { return a ? a : lowering.number(0); }
 
-  /// Of all that compute: with roles that of lowerBarrier, without its fence for copies.
+  int64_t offsetOf(StringRef attribute) {
+    return op->getAttrOfType<IntegerAttr>(attribute).getInt();
+  }
+  bool isInParts() { return lowering.consumers > 0 && op.getLines() == op.diagonals; }
+  /// Those that sum a part.
+  int64_t threads() { return isInParts() ? KeptLines::threads : 32 * lowering.warps; }
+  Value warpOfPart() { return bits(lowering.warp, KeptLines::threads / 32 - 1); }
+  Value threadOfPart() { return bits(lowering.thread, KeptLines::threads - 1); }
+
+  /// Of all that sum a part: with roles that of lowerBarrier, without its fence for copies.
   void barrier() {
-    if (lowering.consumers > 0)
+    if (isInParts())
+      lowering.ptx().barrier(lowering.warpgroupBarrierId(), KeptLines::threads);
+    else if (lowering.consumers > 0)
       lowering.ptx().barrier(constant(1 + 2 * lowering.consumers), 128 * lowering.consumers);
     else
       lowering.ptx().barrier();
   }
 
   /// A diagonal is summed over all pairs of rows, also those that it does not cross: zeros stand
-  /// there from the kernel's begin. All threads of the block write them, ahead of its roles.
-  void clear() {
+  /// there from the kernel's begin; and so they do where nothing is kept. All threads of the block
+  /// write them, ahead of its roles.
+  void clear(StringRef attribute, int64_t bytes) {
     bool isFirst = true;
     lowering.kernel.walk([&](tile::AddLinesOp other) {
       if (other == op)
         return WalkResult::interrupt();
-      isFirst &= other->getAttr(linesOffsetAttr) != op->getAttr(linesOffsetAttr);
+      isFirst &= other->getAttr(attribute) != op->getAttr(attribute);
       return WalkResult::advance();
     });
     if (!isFirst)
       return;
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointAfterValue(lowering.sharedBase);
-    int64_t offset = op->getAttrOfType<IntegerAttr>(linesOffsetAttr).getInt();
+    int64_t offset = offsetOf(attribute);
     Value first = NVVM::ThreadIdXOp::create(builder, loc, builder.getI32Type());
-    Value end = lowering.add(lowering.sharedBase, constant(offset + place.bytes()));
+    Value end = lowering.add(lowering.sharedBase, constant(offset + bytes));
     Value start = lowering.add(lowering.sharedBase, constant(offset));
     start = lowering.add(start, lowering.multiply(first, constant(bytesOfElement)));
     auto loop =
@@ -160,7 +246,8 @@ private:
   /// Where number `number` of the first set of the lane's pair of rows lies.
   Value addressOf(Value number) {
     Value pair = bits(arith::ShRUIOp::create(builder, loc, lowering.lane, constant(3)), 3);
-    Value set = lowering.add(lowering.multiply(lowering.warp, constant(pairsOfWarp)), pair);
+    Value warp = isInParts() ? warpOfPart() : lowering.warp;
+    Value set = lowering.add(lowering.multiply(warp, constant(pairsOfWarp)), pair);
     Value index = lowering.add(lowering.multiply(set, constant(place.stride)), number);
     return lowering.add(base, lowering.multiply(index, constant(bytesOfElement)));
   }
@@ -217,7 +304,8 @@ private:
         arith::AndIOp::create(builder, loc, isEqual(m, 3),
                               arith::XOrIOp::create(builder, loc, second, lowering.constant(1, 1)));
     Value number = subtract(lowering.firstColumn, row);
-    number = subtract(number, lowering.multiply(lowering.warp, constant(rowsOfWarp)));
+    Value warp = isInParts() ? warpOfPart() : lowering.warp;
+    number = subtract(number, lowering.multiply(warp, constant(rowsOfWarp)));
     Value start = addressOf(lowering.add(number, constant(place.rows - 1)));
     for (int64_t strip = 0; strip < shape.strips; ++strip) {
       auto own = [&](int64_t group, int64_t odd) {
@@ -268,30 +356,161 @@ private:
     } else {
       value = sumOfSets(pointerTo(line), 0, place.sets);
     }
-    if (op.getLines() == op.diagonals) {
-      Value d = subtract(line, constant(place.rows - 1)), zero = constant(0);
-      row = arith::MaxSIOp::create(builder, loc, subtract(zero, d), zero);
-      column = lowering.add(row, d);
-    }
+    if (op.getLines() == op.diagonals)
+      std::tie(row, column) = firstOf(line);
     value = select(exists, value, lowering.number(0));
+    Values indices = indicesOf(value, row, column);
+    if (op.getLines() != op.elements)
+      value = joined(added, indices);
+    else
+      value = added;
+    emitAddition(builder, loc, collect(), value, indices, lowering.constant(1, 1), addressing());
+  }
+
+  tile::CollectOp collect() { return *op.getBody().front().getOps<tile::CollectOp>().begin(); }
+  Addressing addressing() {
+    return {lowering.slots, lowering.viewOf(collect().getView()), "device"};
+  }
+
+  /// The row and the column, of the tile, of the first element of diagonal `line` of the part.
+  std::pair<Value, Value> firstOf(Value line) {
+    Value d = subtract(line, constant(place.rows - 1)), zero = constant(0);
+    Value row = arith::MaxSIOp::create(builder, loc, subtract(zero, d), zero);
+    Value column = lowering.add(row, d);
+    if (isInParts())
+      row = lowering.add(row, lowering.multiply(lowering.warpgroup, constant(place.rows)));
+    return {row, column};
+  }
+
+  /// Where the body adds `value`, the sum of a line; `added`: what it adds.
+  Values indicesOf(Value value, Value row, Value column) {
     IRMapping scalars = outer;
     Block &body = op.getBody().front();
     scalars.map(body.getArguments(), ValueRange{value, row, column});
-    for (Operation &inner : body) {
-      auto collect = dyn_cast<tile::CollectOp>(inner);
-      if (!collect) {
+    for (Operation &inner : body)
+      if (!isa<tile::CollectOp>(inner))
         lowering.emitInBody(&inner, {&scalars});
-        continue;
-      }
-      Values indices;
-      for (Value index : collect.getIndices())
-        indices.push_back(scalars.lookup(index));
-      Value added = scalars.lookup(collect.getValue());
-      if (op.getLines() != op.elements)
-        added = joined(added, indices);
-      emitAddition(builder, loc, collect, added, indices, lowering.constant(1, 1),
-                   {lowering.slots, lowering.viewOf(collect.getView()), "device"});
+    Values indices;
+    for (Value index : collect().getIndices())
+      indices.push_back(scalars.lookup(index));
+    added = scalars.lookup(collect().getValue());
+    return indices;
+  }
+
+  //===--- what is kept -----------------------------------------------------===//
+
+  Value wideOf(Value low, Value high) {
+    Type i64 = builder.getI64Type();
+    Value upper = arith::ShLIOp::create(
+        builder, loc, arith::ExtUIOp::create(builder, loc, i64, high), lowering.constant(32, 64));
+    return arith::OrIOp::create(builder, loc, arith::ExtUIOp::create(builder, loc, i64, low),
+                                upper);
+  }
+  Value asInteger(Value number) {
+    return arith::BitcastOp::create(builder, loc, builder.getI32Type(), number);
+  }
+
+  Value keptBase() {
+    KeptLines kept(place);
+    Value start = lowering.add(lowering.sharedBase, constant(offsetOf(keptOffsetAttr)));
+    return lowering.add(start, lowering.multiply(lowering.warpgroup, constant(kept.bytesOfPart())));
+  }
+  /// Its slots are this one and each that is `threads` further.
+  Value slotOfThread(const KeptLines &kept) {
+    return lowering.add(keptBase(), lowering.multiply(threadOfPart(), constant(kept.bytesOfSlot)));
+  }
+
+  /// Adds what a slot holds to memory.
+  void addSlot(ArrayRef<Value> slot) {
+    const ViewSlots &view = lowering.viewOf(collect().getView());
+    Value address = wideOf(slot[2], slot[3]);
+    Value exists = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ne, address,
+                                         lowering.constant(0, 64));
+    Value pointer =
+        LLVM::IntToPtrOp::create(builder, loc, lowering.slots[view.data].getType(), address);
+    Value sum = arith::BitcastOp::create(builder, loc, builder.getF32Type(), slot[1]);
+    emitExactAddition(builder, loc, exists, sum, pointer, lowering.slots[view.strides.front()],
+                      "device");
+  }
+
+  void keepLines() {
+    KeptLines kept(place);
+    auto used = valuesUsedBy(*op);
+    auto numbers = op->getAttrOfType<DenseI64ArrayAttr>(keptValuesAttr).asArrayRef();
+    Values values = llvm::map_to_vector(
+        numbers, [&](int64_t number) { return lowering.valueOf(used[number]); });
+    // The diagonal of the part's first line.
+    Value diagonal = subtract(values[1], values[0]);
+    diagonal = subtract(diagonal, lowering.multiply(lowering.warpgroup, constant(place.rows)));
+    diagonal = subtract(diagonal, constant(place.rows - 1));
+    Value start = keptBase(), first = slotOfThread(kept);
+    // Whether what changes is as it was for the tile before: written behind the barrier below, and
+    // read before it.
+    values[1] = constant(1);
+    auto changing = ArrayRef(values).drop_front();
+    Value isOfOther = lowering.constant(0, 1);
+    for (auto [number, value] : llvm::enumerate(changing)) {
+      Value last = lowering.ptx().loadShared(start, kept.lastOffset() + 4 * int64_t(number));
+      Value differs = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ne, last, value);
+      isOfOther = arith::OrIOp::create(builder, loc, isOfOther, differs);
     }
+    barrier();
+    for (int64_t round = 0; round < kept.slots / kept.threads; ++round) {
+      Value number = lowering.add(threadOfPart(), constant(round * kept.threads));
+      Value line = bits(subtract(number, diagonal), kept.slots - 1);
+      keepLine(line, lowering.add(diagonal, line), isOfOther, first,
+               round * kept.threads * kept.bytesOfSlot);
+    }
+    auto branch =
+        scf::IfOp::create(builder, loc, isEqual(threadOfPart(), 0), /*withElseRegion=*/false);
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(branch.thenBlock());
+    for (auto [number, value] : llvm::enumerate(changing))
+      lowering.ptx().storeShared(start, kept.lastOffset() + 4 * int64_t(number), value);
+  }
+
+  /// Adds `line`, if there is such a one, to what is kept at `first` plus `offset`; before it what
+  /// stands there goes to memory, if it is of another element. `isOfOther`: what changes has
+  /// changed.
+  void keepLine(Value line, Value diagonal, Value isOfOther, Value first, int64_t offset) {
+    Values slot = lowering.ptx().loadShared16Bytes(first, offset);
+    Value exists =
+        arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, line, constant(place.lines));
+    // No diagonal has this number.
+    Value known = select(isOfOther, constant(std::numeric_limits<int32_t>::min()), slot[0]);
+    Value isNew = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ne, known, diagonal);
+    isNew = arith::AndIOp::create(builder, loc, isNew, exists);
+    Value before = wideOf(slot[2], slot[3]);
+    line = arith::MinSIOp::create(builder, loc, line, constant(place.lines - 1));
+    Value value = sumOfSets(pointerTo(line), 0, place.sets);
+    value = select(exists, value, lowering.number(0));
+    auto branch = scf::IfOp::create(builder, loc, builder.getI64Type(), isNew,
+                                    /*withElseRegion=*/true);
+    {
+      OpBuilder::InsertionGuard guard(builder);
+      builder.setInsertionPointToStart(branch.elseBlock());
+      scf::YieldOp::create(builder, loc, before);
+      builder.setInsertionPointToStart(branch.thenBlock());
+      auto [row, column] = firstOf(line);
+      Values indices = indicesOf(value, row, column);
+      scf::YieldOp::create(builder, loc, emitSumAddress(builder, loc, indices, addressing()));
+    }
+    Value address = branch.getResult(0);
+    Value moves = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ne, address, before);
+    auto flush = scf::IfOp::create(builder, loc, moves, /*withElseRegion=*/false);
+    {
+      OpBuilder::InsertionGuard guard(builder);
+      builder.setInsertionPointToStart(flush.thenBlock());
+      addSlot(slot);
+    }
+    Value sum = arith::BitcastOp::create(builder, loc, builder.getF32Type(), slot[1]);
+    sum = this->sum(select(moves, lowering.number(0), sum), value);
+    Type i32 = builder.getI32Type();
+    Value upper = arith::ShRUIOp::create(builder, loc, address, lowering.constant(32, 64));
+    lowering.ptx().storeShared16Bytes(first, offset,
+                                      {select(exists, diagonal, known), asInteger(sum),
+                                       arith::TruncIOp::create(builder, loc, i32, address),
+                                       arith::TruncIOp::create(builder, loc, i32, upper)});
   }
 
   /// `value`; where all lanes have the same indices, the first one's is the sum of all, and the
@@ -323,10 +542,20 @@ private:
   LinesPlace place;
   FragmentShape shape;
   const Values &source;
-  Value base;
+  Value base, added;
   IRMapping outer;
 };
 
 void KernelLowering::lowerAddLines(tile::AddLinesOp op) { Lines(*this, op).emit(); }
+
+/// Copies of an op, such as the one of a loop's last iteration, keep in one place.
+void KernelLowering::lowerAddKept() {
+  kernel.walk([&](tile::AddLinesOp op) {
+    if (!op->hasAttr(keptOffsetAttr))
+      return WalkResult::advance();
+    Lines(*this, op).addKept();
+    return WalkResult::interrupt();
+  });
+}
 
 } // namespace tesela::nvvm

@@ -313,7 +313,8 @@ LogicalResult KernelLowering::lowerMap(tile::MapOp op) {
       if (used.getParentBlock() != &body && !isa<tile::ViewType>(used.getType()))
         outer.map(used, valueOf(used));
   }
-  values[op] = MapElements(*this, op, outer).emit();
+  std::optional<Values> stored = MapElements::emitPuts(*this, op, outer);
+  values[op] = stored ? *stored : MapElements(*this, op, outer).emit();
   return success();
 }
 

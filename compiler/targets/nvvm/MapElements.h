@@ -43,6 +43,10 @@ public:
   /// The registers of the map's result.
   Values emit();
 
+  /// Stores the elements of a map with tile.put (MapPuts.cpp): then there is no result.
+  static std::optional<Values> emitPuts(KernelLowering &lowering, tile::MapOp map,
+                                        const mlir::IRMapping &outer);
+
 private:
   /// Groups of 8 columns whose elements of one row are written before the other row's: a byte of
   /// a word.
@@ -105,6 +109,13 @@ private:
   // MapDeposits.cpp
   bool addsByColumns(tile::DepositOp deposit);
   void depositPairs(tile::DepositOp deposit, llvm::MutableArrayRef<Element> elements);
+
+  // MapPuts.cpp
+  /// The map's tile.put, if rows of the tile are rows of the view; or null.
+  tile::PutOp storedByColumns();
+  /// Whether the tile is inside of the view, and where lanes store several elements at once.
+  mlir::Value fitsStores(tile::PutOp put);
+  void storeColumns(tile::PutOp put);
 
   // MapConditions.cpp
   /// Splits what the map yields, of a tile of words, or else what its last select asks, into what

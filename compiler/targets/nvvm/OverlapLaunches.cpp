@@ -14,8 +14,8 @@ using namespace mlir;
 namespace tesela {
 
 static bool writes(Operation *access) {
-  return isa<tile::AccumulateOp, tile::CollectOp, tile::DepositOp, tile::StoreOp, pipe::AddOutOp,
-             pipe::EmptyOutOp, pipe::StoreOp>(access);
+  return isa<tile::AccumulateOp, tile::CollectOp, tile::DepositOp, tile::PutOp, tile::StoreOp,
+             pipe::AddOutOp, pipe::EmptyOutOp, pipe::StoreOp>(access);
 }
 
 bool nvvm::readsEarlierLaunch(Value view) {

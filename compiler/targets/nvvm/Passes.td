@@ -189,7 +189,7 @@ def PipePlaceBuffers : Pass<"pipe-place-buffers", "::tesela::tile::KernelOp"> {
   let summary = "give each buffer its offset in shared memory";
   let description = [{
     One after the other, 1024-byte aligned; a buffer `over` another has its offset; the barriers of
-    channels behind them; then what sums of lines need (`LinesPlace.h`), and values that a map of consumers computes once a diagonal
+    channels behind them; then what sums of lines need, and what is kept of them (`LinesPlace.h`), and values that a map of consumers computes once a diagonal
     (`DiagonalValues.h`), where there is room. The sum becomes the kernel's attribute `pipe.shared_bytes`.
 
     ```mlir
@@ -287,7 +287,7 @@ def PipeOverlapItems : Pass<"pipe-overlap-items", "::tesela::tile::KernelOp"> {
 def PipeStartProducts : Pass<"pipe-start-products", "::tesela::tile::KernelOp"> {
   let summary = "let the products of a long chain run beside what does not need them";
   let description = [{
-    Of each innermost loop of the consumers with three products or more, or with two where another loop stands around it: products become asynchronous, at most two of them in
+    Of each innermost loop of the consumers with three products or more, or with two where another loop stands around it or both are of stages: products become asynchronous, at most two of them in
     flight. Each is awaited where it is first used, or where a third one starts; stages are released behind that. A product of
     stages alone, which nothing in the iteration has to be computed for, starts at the top, and the first of these starts in
     the iteration before: behind the last product of that, so that it runs while the result of the last one is used. So the loop becomes a `scf.while` that

@@ -81,6 +81,7 @@ struct PipePlaceBuffers : impl::PipePlaceBuffersBase<PipePlaceBuffers> {
         end = std::max(end, offset + nvvm::LinesPlace(lines).bytes());
       });
     }
+    placeKept(end);
     placeDiagonals(end);
     std::optional<int64_t> itemOffset;
     getOperation().walk([&](Operation *op) {
@@ -99,6 +100,32 @@ struct PipePlaceBuffers : impl::PipePlaceBuffersBase<PipePlaceBuffers> {
     if (auto least = getOperation()->getAttrOfType<IntegerAttr>(leastSharedAttr))
       end = std::max(end, least.getInt());
     getOperation()->setAttr(sharedBytesAttr, builder.getI64IntegerAttr(end));
+  }
+
+  /// What the threads of roles keep of diagonals, of one tile.add_lines and where there is room.
+  void placeKept(int64_t &end) {
+    tile::ScheduleAttr schedule = getOperation().getScheduleAttr();
+    SmallVector<tile::AddLinesOp> diagonals;
+    getOperation().walk([&](tile::AddLinesOp lines) {
+      if (lines.getLines() == tile::AddLinesOp::diagonals)
+        diagonals.push_back(lines);
+    });
+    bool isAdded = getOperation()
+                       .walk([](tile::AddKeptOp) { return WalkResult::interrupt(); })
+                       .wasInterrupted();
+    if (!isAdded || diagonals.size() != 1 || !schedule || schedule->consumers == 0)
+      return;
+    std::optional<SmallVector<int64_t>> values = nvvm::keptValues(diagonals.front());
+    if (!values)
+      return;
+    int64_t offset = llvm::alignTo(end, 16),
+            bytes = nvvm::KeptLines(nvvm::LinesPlace(diagonals.front())).bytes();
+    if (offset + bytes > mostShared())
+      return;
+    Builder builder(&getContext());
+    diagonals.front()->setAttr(nvvm::keptOffsetAttr, builder.getI64IntegerAttr(offset));
+    diagonals.front()->setAttr(nvvm::keptValuesAttr, builder.getDenseI64ArrayAttr(*values));
+    end = offset + bytes;
   }
 
   /// Of consumers' maps, where there is room for it. All have one place, one after the other.

@@ -30,7 +30,7 @@ namespace tesela {
 namespace {
 
 /// Loops with two products that no loop stands around have a pass of their own,
-/// pipe-overlap-products.
+/// pipe-overlap-products, unless both are of stages.
 constexpr size_t fewestProducts = 3, fewestInside = 2;
 
 /// A third accumulator in flight takes registers that the heads of 128 do not have.
@@ -206,7 +206,10 @@ Operation *firstUser(ArrayRef<tile::DotOp> dots) {
 std::optional<Chain> findChain(scf::ForOp loop) {
   Chain chain{loop, {}, {}, {}, {}, {}, {}, {}, {}, {}};
   auto dots = llvm::to_vector(chain.body().getOps<tile::DotOp>());
-  size_t fewest = loop->getParentOfType<scf::ForOp>() ? fewestInside : fewestProducts;
+  bool isOfStagesAlone =
+      llvm::all_of(dots, [&](tile::DotOp dot) { return isOfStages(chain, dot); });
+  size_t fewest =
+      loop->getParentOfType<scf::ForOp>() || isOfStagesAlone ? fewestInside : fewestProducts;
   if (dots.size() < fewest || !chain.body().getOps<scf::ForOp>().empty())
     return std::nullopt;
   for (tile::DotOp dot : dots)
@@ -216,8 +219,7 @@ std::optional<Chain> findChain(scf::ForOp loop) {
       else
         chain.first = dot;
     }
-  bool areAllOfStages = 1 + chain.early.size() == dots.size();
-  if (!areAllOfStages)
+  if (!isOfStagesAlone)
     chain.last = dots.back();
   if (!chain.first || chain.first == chain.last || llvm::is_contained(chain.early, chain.last))
     return std::nullopt;
@@ -234,7 +236,7 @@ std::optional<Chain> findChain(scf::ForOp loop) {
       if (await.getChannel().getType().getStages() < 2)
         return std::nullopt;
   Operation *firstOfTail =
-      areAllOfStages ? firstUser(chain.early) : tesela::firstOfTail(dots).getOperation();
+      isOfStagesAlone ? firstUser(chain.early) : tesela::firstOfTail(dots).getOperation();
   if (!chain.first->isBeforeInBlock(firstOfTail) ||
       !llvm::all_of(chain.early,
                     [&](tile::DotOp dot) { return dot->isBeforeInBlock(firstOfTail); }))

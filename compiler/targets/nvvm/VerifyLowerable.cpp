@@ -61,8 +61,9 @@ LogicalResult verify(tile::MapOp map) {
       if (cast<tile::TileType>(source.getType()).isSingleRow())
         return refuseCut(map, type, "values of columns beside it");
     WalkResult found = map.walk([](Operation *op) {
-      return isa<tile::CollectOp, tile::DepositOp, tile::ExactSumOp>(op) ? WalkResult::interrupt()
-                                                                         : WalkResult::advance();
+      return isa<tile::CollectOp, tile::DepositOp, tile::PutOp, tile::ExactSumOp>(op)
+                 ? WalkResult::interrupt()
+                 : WalkResult::advance();
     });
     if (found.wasInterrupted())
       return refuseCut(map, type, "sums of its elements in memory");

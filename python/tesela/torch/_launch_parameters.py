@@ -10,9 +10,16 @@ from functools import partial
 import torch
 from torch import Tensor
 
+from tesela._native import Kernel
 from tesela.torch._launch import _CUDA_TYPES, _HOST_TYPES, new_workspace
 from tesela.torch._launch_backward import readable, with_numbers
 from tesela.torch._request import Request
+
+
+def _type_of(kernel: Kernel, lengths: tuple[int, int], name: str, wanted: Tensor) -> torch.dtype:
+    """That of the gradient of a parameter."""
+    is_single = kernel.tensor_type(*lengths, f"d_{name}") == "f32"
+    return torch.float32 if is_single else wanted.dtype
 
 
 def launch_parameters(
@@ -53,8 +60,12 @@ def launch_parameters(
         *(q.shape[3], v.shape[3], device, constants, "backward_parameters"),
         bindings=tuple(f"gradient={name}" for name in names),
     )
-    # The gradient of a scalar has one axis.
-    results = [q.new_empty(each.shape or (1,), dtype=torch.float32) for each in wanted]
+    # The gradient of a scalar has one axis. Some have the parameter's own element type.
+    lengths = (q.shape[1], k.shape[1]) if request.is_bshd else (q.shape[2], k.shape[2])
+    results = [
+        q.new_empty(each.shape or (1,), dtype=_type_of(kernel, lengths, name, each))
+        for name, each in zip(names, wanted, strict=True)
+    ]
     if grad_of_lse is not None:
         grad_of_lse = grad_of_lse.contiguous()
     stream, allocate = 0, None

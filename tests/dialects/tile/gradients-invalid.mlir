@@ -16,6 +16,14 @@ tile.kernel @deposit(%$g: !tile.view<[?], bf16>, %x: f32) {
 
 // -----
 
+tile.kernel @put(%$g: !tile.view<[?, ?], i32>, %x: f32) {
+  %zero = arith.constant 0 : i32
+  // expected-error@+1 {{expected a view of f32, f16 or bf16 with 2 axes, one for each index, got}}
+  %c = tile.put %x into %$g[%zero, %zero] : !tile.view<[?, ?], i32>
+}
+
+// -----
+
 tile.kernel @lines(%x: f32) {
   %t = tile.constant 0.0 : !tile.tile<[64, 32], f32>
   // expected-error@+1 {{expected lines "elements", "columns" or "diagonals", got "rows"}}

@@ -29,9 +29,13 @@ tile.kernel @additions(%$sums: !tile.view<[?, ?, ?], i32>, %$gradient: !tile.vie
     %c = tile.collect %e into %$sums[%row] : !tile.view<[?, ?, ?], i32>
     // CHECK: tile.exact_sum %$sums[%{{.*}}] : <[?, ?, ?], i32>
     %t = tile.exact_sum %$sums[%row] : !tile.view<[?, ?, ?], i32>
-    %u = arith.addf %c, %t : f32
+    // CHECK: tile.put %{{.*}} into %$gradient[%{{.*}}, %{{.*}}] : <[?, ?], f32>
+    %p = tile.put %c into %$gradient[%row, %column] : !tile.view<[?, ?], f32>
+    %u = arith.addf %p, %t : f32
     tile.yield %u : f32
   }
   // CHECK: tile.perform %{{.*}} : !tile.tile<[64], f32>
   tile.perform %y : !tile.tile<[64], f32>
+  // CHECK: tile.add_kept
+  tile.add_kept
 }

@@ -160,6 +160,11 @@ typedef struct tesela_kernel_info {
 TESELA_API tesela_code tesela_kernel_describe(const tesela_kernel *kernel,
                                               tesela_kernel_info *info);
 
+/* Writes the element type of the launch's tensor `name`, such as "d_bias"; TESELA_INVALID_ARGUMENT
+ * where the kernel has no such tensor. */
+TESELA_API tesela_code tesela_kernel_tensor_type(const tesela_kernel *kernel, const char *name,
+                                                 tesela_type *type);
+
 /* The parameters of a launch, in the order of the variant's text: without `const` ones, whose
  * values are compiled in. The texts and extents live as long as the kernel. */
 TESELA_API size_t tesela_kernel_parameter_count(const tesela_kernel *kernel);

@@ -1,0 +1,18 @@
+//===- OwnedTiles.h - Tiles of a gradient that are stored once --*- C++ -*-===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#ifndef TESELA_TILE_OWNEDTILES_H
+#define TESELA_TILE_OWNEDTILES_H
+
+#include "llvm/ADT/StringRef.h"
+
+namespace tesela::tile {
+
+/// Of a kernel that sums the gradient of one tensor with an element for each query and key: it
+/// stores all elements, each once, and needs no zeros before it. `tile-own-tiles` decides it.
+inline constexpr llvm::StringLiteral ownsTilesAttr = "tile.owns_tiles";
+
+} // namespace tesela::tile
+
+#endif // TESELA_TILE_OWNEDTILES_H
