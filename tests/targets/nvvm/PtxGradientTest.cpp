@@ -111,4 +111,33 @@ TEST(Ptx, GradientsOfKeysHaveAsManyKernelsAsTheirTilesNeed) {
   }
 }
 
+// Without roles: 32 rows a warp of narrow heads; a kernel each for dK and dV of wide ones, with what
+// the chip's shared memory holds.
+TEST(Ptx, GradientsWithoutRolesHaveTheRowsThatWarpsHold) {
+  const std::string rows = "block_m = 128, block_n = 32, stages = 2, warps = ";
+  struct {
+    int sm, headDim;
+    std::string choices;
+    bool isSplit;
+  } const cases[] = {{80, 64, rows + "4", false},
+                     {80, 128, "block_m = 64, block_n = 64, stages = 2, warps = 4", false},
+                     {80, 192, rows + "8", true},
+                     {80, 256, "block_m = 64, block_n = 32, stages = 1, warps = 4", true},
+                     {86, 64, rows + "4", false},
+                     {86, 256, "block_m = 64, block_n = 32, stages = 1, warps = 4", true},
+                     {90, 64, rows + "4", false},
+                     {90, 256, rows + "8", true}};
+  for (const auto &each : cases) {
+    KernelSpecification specification =
+        specificationOf(causal, each.headDim, ElementType::bf16, each.sm);
+    specification.algorithm = backwardAlgorithm;
+    specification.schedule = each.sm == 90 ? "consumers = 0" : "";
+    Artifact artifact = compiled(specification);
+    SCOPED_TRACE(testing::Message() << "sm_" << each.sm << ", D " << each.headDim << ": "
+                                    << artifact.schedule);
+    EXPECT_NE(artifact.schedule.find(each.choices), std::string::npos);
+    EXPECT_EQ(artifact.schedule.find("split_outputs = true") != std::string::npos, each.isSplit);
+  }
+}
+
 } // namespace
