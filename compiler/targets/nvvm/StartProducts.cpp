@@ -2,24 +2,14 @@
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
-//
-// Names in this file: the *head* is what the first product of an iteration needs. The iteration
-// before does it, behind its own last product. The *tail* begins with the last products, those that
-// need no result of a product that may still run: with it begins what a loop's exit must not cut
-// apart, for ptxas 13.0 makes all products wait (C7514) where one that started before the exit is
-// awaited behind another that starts after it. The *main* part is what stands before. Where all
-// products are of stages there are no last ones, and the tail begins with what uses the result of
-// another than the first.
-//
-//===----------------------------------------------------------------------===//
 #include "analysis/UsedValues.h"
 #include "targets/nvvm/Passes.h"
+#include "targets/nvvm/ProductChain.h"
 #include "targets/nvvm/RoleRegisters.h"
 #include "targets/nvvm/TileRegisters.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/IRMapping.h"
-#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 
@@ -28,10 +18,6 @@ namespace tesela {
 #include "targets/nvvm/Passes.h.inc"
 
 namespace {
-
-/// Loops with two products that no loop stands around have a pass of their own,
-/// pipe-overlap-products, unless both are of stages.
-constexpr size_t fewestProducts = 3, fewestInside = 2;
 
 /// A third accumulator in flight takes registers that the heads of 128 do not have.
 constexpr size_t mostInFlight = 2;
@@ -54,222 +40,10 @@ constexpr int64_t registersOfAdditions = 16;
 /// that there was not.
 constexpr int64_t rowBehindAll = int64_t(1) << 30;
 
-/// A loop, and what is done where.
-struct Chain {
-  scf::ForOp loop;
-  tile::DotOp first, last;             ///< no last one where all products are of stages
-  SmallVector<tile::DotOp> early;      ///< other products of stages alone
-  llvm::SetVector<Operation *> head;   ///< in the order of the body; `first` itself is not in it
-  SmallVector<Value> received;         ///< what awaits of the head give the rest of the iteration
-  SmallVector<Operation *> main, tail; ///< without what only the head needs to do
-  SmallVector<pipe::AddOutOp> late;    ///< additions of the tail that the next main part starts
-  pipe::BarrierOp lastBarrier;         ///< before `last`; in front of it late additions are drained
-
-  Block &body() { return *loop.getBody(); }
-  /// Of the body, or given to it.
-  bool isInside(Value value) { return loop.getBodyRegion().isAncestor(value.getParentRegion()); }
-  /// Whether the head needs `argument` of the loop.
-  bool isOfHead(Value argument) {
-    return llvm::any_of(argument.getUsers(), [&](Operation *user) { return head.contains(user); });
-  }
-};
-
-Value channelThatFills(Value buffer) {
-  for (Operation *user : buffer.getUsers())
-    if (auto fill = dyn_cast<pipe::FillOp>(user); fill && fill.getBuffer() == buffer)
-      return fill.getChannel();
-  return {};
-}
-
-/// The stage that `tile` lies in; null where it is computed.
-pipe::SlotOp stageOf(Value tile) { return tile.getDefiningOp<pipe::SlotOp>(); }
-
-/// The pipe.await in the body for what `slot` reads; null where there are none or several.
-pipe::AwaitOp awaitOf(Chain &chain, pipe::SlotOp slot) {
-  pipe::AwaitOp found;
-  Value channel = channelThatFills(slot.getBuffer());
-  for (auto await : chain.body().getOps<pipe::AwaitOp>())
-    if (await.getChannel() == channel) {
-      if (found)
-        return {};
-      found = await;
-    }
-  return found;
-}
-
-/// Whether `tile` is in shared memory before the iteration begins to compute.
-bool isOfStages(Chain &chain, Value tile) {
-  return !chain.isInside(tile) || (stageOf(tile) && awaitOf(chain, stageOf(tile)));
-}
-
-bool isOfStages(Chain &chain, tile::DotOp dot) {
-  return isOfStages(chain, dot.getA()) && isOfStages(chain, dot.getB()) &&
-         !chain.isInside(dot.getC());
-}
-
-/// Notes that the head does `op` and what `op` needs. Not where that is more than numbers.
-bool addToHead(Chain &chain, Operation *op) {
-  if (!op || op->getBlock() != &chain.body() || chain.head.contains(op))
-    return true; // the loop's own values are carried
-  auto slot = dyn_cast<pipe::SlotOp>(op);
-  auto await = dyn_cast<pipe::AwaitOp>(op);
-  if ((!isMemoryEffectFree(op) && !await) || op->getNumRegions() > 0)
-    return false;
-  if (slot && !addToHead(chain, awaitOf(chain, slot)))
-    return false;
-  for (Value operand : op->getOperands())
-    if (!addToHead(chain, operand.getDefiningOp()))
-      return false;
-  chain.head.insert(op);
-  if (await)
-    llvm::append_range(chain.received, await.getValues());
-  return true;
-}
-
-bool hasSameHead(Chain &chain, Value block);
-
-/// Whether `value`, a batch or a head, is the same in each iteration.
-bool isSame(Chain &chain, Value value) {
-  Operation *op = value.getDefiningOp();
-  if (!chain.isInside(value))
-    return true;
-  if (auto coordinates = dyn_cast_or_null<tile::CoordinatesOp>(op))
-    return value != coordinates.getFirst() && hasSameHead(chain, coordinates.getBlock());
-  return isa_and_nonnull<arith::AddIOp, arith::MulIOp>(op) &&
-         llvm::all_of(op->getOperands(), [&](Value each) { return isSame(chain, each); });
-}
-
-/// Whether the blocks that `block` is in each iteration are of one batch and one head.
-bool hasSameHead(Chain &chain, Value block) {
-  if (!chain.isInside(block))
-    return true;
-  auto op = block.getDefiningOp<tile::BlockOp>();
-  return op && op.getOf() && hasSameHead(chain, op.getOf()) &&
-         (!op.getBatch() || isSame(chain, op.getBatch())) &&
-         (!op.getHead() || isSame(chain, op.getHead()));
-}
-
-/// An addition that starts right behind the writes to its buffer waits for them. Started beside the
-/// next iteration's first products, it finds them done. The consumers meet once more before the
-/// last product: there they also learn that the copy engine has read the buffer.
-void findLateAdditions(Chain &chain) {
-  if (!chain.last)
-    return;
-  for (auto barrier : chain.body().getOps<pipe::BarrierOp>())
-    if (barrier->isBeforeInBlock(chain.last))
-      chain.lastBarrier = barrier;
-  if (!chain.lastBarrier)
-    return;
-  for (Operation *op : chain.tail)
-    if (auto addition = dyn_cast<pipe::AddOutOp>(op)) {
-      Operation *block = addition.getBlock().getDefiningOp();
-      if (!hasSameHead(chain, addition.getBlock()) || block->getBlock() != &chain.body() ||
-          !block->isBeforeInBlock(chain.first))
-        return chain.late.clear();
-      chain.late.push_back(addition);
-    }
-  if (!chain.late.empty())
-    llvm::erase_if(chain.tail, llvm::IsaPred<pipe::DrainOp>);
-}
-
-/// Whether `op` uses what a product gives. Then it waits for it.
-bool usesProduct(Operation &op) {
-  return llvm::any_of(valuesUsedBy(op),
-                      [](Value used) { return bool(used.getDefiningOp<tile::DotOp>()); });
-}
-
-/// The first of the last products of `dots` between which nothing waits for a product.
-tile::DotOp firstOfTail(ArrayRef<tile::DotOp> dots) {
-  tile::DotOp found = dots.back();
-  for (tile::DotOp dot : llvm::reverse(dots.drop_back())) {
-    if (llvm::any_of(
-            llvm::make_range(std::next(dot->getIterator()), std::next(found->getIterator())),
-            usesProduct))
-      break;
-    found = dot;
-  }
-  return found;
-}
-
-/// The first op that uses what one of `dots` gives.
-Operation *firstUser(ArrayRef<tile::DotOp> dots) {
-  Block &body = *dots.front()->getBlock();
-  for (Operation &op : body)
-    if (llvm::any_of(valuesUsedBy(op), [&](Value used) {
-          return llvm::is_contained(dots, used.getDefiningOp<tile::DotOp>());
-        }))
-      return &op;
-  return body.getTerminator();
-}
-
-/// Nothing where the loop is not of the form that Passes.td shows.
-std::optional<Chain> findChain(scf::ForOp loop) {
-  Chain chain{loop, {}, {}, {}, {}, {}, {}, {}, {}, {}};
-  auto dots = llvm::to_vector(chain.body().getOps<tile::DotOp>());
-  bool isOfStagesAlone =
-      llvm::all_of(dots, [&](tile::DotOp dot) { return isOfStages(chain, dot); });
-  size_t fewest =
-      loop->getParentOfType<scf::ForOp>() || isOfStagesAlone ? fewestInside : fewestProducts;
-  if (dots.size() < fewest || !chain.body().getOps<scf::ForOp>().empty())
-    return std::nullopt;
-  for (tile::DotOp dot : dots)
-    if (isOfStages(chain, dot)) {
-      if (chain.first)
-        chain.early.push_back(dot);
-      else
-        chain.first = dot;
-    }
-  if (!isOfStagesAlone)
-    chain.last = dots.back();
-  if (!chain.first || chain.first == chain.last || llvm::is_contained(chain.early, chain.last))
-    return std::nullopt;
-  for (Value operand : {chain.first.getA(), chain.first.getB()})
-    if (!addToHead(chain, operand.getDefiningOp()))
-      return std::nullopt;
-  auto head = chain.head.takeVector();
-  llvm::sort(head, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
-  chain.head.insert(head.begin(), head.end());
-
-  // Without a second stage the head would wait for what is still read.
-  for (Operation *op : chain.head)
-    if (auto await = dyn_cast<pipe::AwaitOp>(op))
-      if (await.getChannel().getType().getStages() < 2)
-        return std::nullopt;
-  Operation *firstOfTail =
-      isOfStagesAlone ? firstUser(chain.early) : tesela::firstOfTail(dots).getOperation();
-  if (!chain.first->isBeforeInBlock(firstOfTail) ||
-      !llvm::all_of(chain.early,
-                    [&](tile::DotOp dot) { return dot->isBeforeInBlock(firstOfTail); }))
-    return std::nullopt;
-  bool isTail = false;
-  for (Operation &op : chain.body().without_terminator()) {
-    bool isOfHead = chain.head.contains(&op) && isa<pipe::AwaitOp>(op);
-    isTail |= &op == firstOfTail;
-    if (!isOfHead)
-      (isTail ? chain.tail : chain.main).push_back(&op);
-  }
-  // A stage is no value that goes through the loop's exit: the tail finds it anew.
-  llvm::SetVector<Operation *> slots;
-  for (Operation *op : chain.tail)
-    for (Value used : valuesUsedBy(*op))
-      if (pipe::SlotOp slot = stageOf(used); slot && llvm::is_contained(chain.main, slot))
-        slots.insert(slot);
-  chain.tail.insert(chain.tail.begin(), slots.begin(), slots.end());
-  // The next head comes right behind the last product, or begins the tail.
-  Operation *ahead = chain.last ? chain.last.getOperation() : firstOfTail;
-  for (auto [argument, yielded] : llvm::zip(loop.getRegionIterArgs(), loop.getYieldedValues()))
-    if (Operation *op = yielded.getDefiningOp(); chain.isOfHead(argument) && op &&
-                                                 op->getBlock() == &chain.body() &&
-                                                 (op == firstOfTail || ahead->isBeforeInBlock(op)))
-      return std::nullopt;
-  findLateAdditions(chain);
-  return chain;
-}
-
 /// Writes an iteration, or a part of one.
 class Writer {
 public:
-  Writer(Chain &chain, OpBuilder builder) : chain(chain), builder(builder) {}
+  Writer(ProductChain &chain, OpBuilder builder) : chain(chain), builder(builder) {}
 
   /// A product that runs: which one it is, and what started it or carries it.
   struct Product {
@@ -289,7 +63,7 @@ public:
       awaitOldest();
   }
 
-  Chain &chain;
+  ProductChain &chain;
   OpBuilder builder;
   IRMapping mapping;
   SmallVector<Product> products;         ///< in flight, the oldest first
@@ -377,7 +151,7 @@ void Writer::write(Operation *op) {
 /// Writes the loop anew.
 class Rewriter {
 public:
-  explicit Rewriter(Chain &chain) : chain(chain), loc(chain.loop.getLoc()) {}
+  explicit Rewriter(ProductChain &chain) : chain(chain), loc(chain.loop.getLoc()) {}
   void run();
 
 private:
@@ -386,7 +160,7 @@ private:
   SmallVector<Value> valuesForTail(Writer &main);
   SmallVector<Value> writeTail(Writer &writer, Value next);
 
-  Chain &chain;
+  ProductChain &chain;
   Location loc;
 };
 
@@ -547,7 +321,7 @@ bool startProducts(tile::KernelOp kernel) {
     roles.getConsumers().walk([&](scf::ForOp loop) { loops.push_back(loop); });
   bool hasChanged = false;
   for (scf::ForOp loop : loops)
-    if (std::optional<Chain> chain = findChain(loop)) {
+    if (std::optional<ProductChain> chain = findProductChain(loop)) {
       Rewriter(*chain).run();
       hasChanged = true;
     }

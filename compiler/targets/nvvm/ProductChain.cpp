@@ -1,0 +1,213 @@
+//===- ProductChain.cpp - A loop whose products run beside each other -------===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#include "targets/nvvm/ProductChain.h"
+
+#include "analysis/UsedValues.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+using namespace mlir;
+
+namespace tesela {
+
+Value channelThatFills(Value buffer) {
+  for (Operation *user : buffer.getUsers())
+    if (auto fill = dyn_cast<pipe::FillOp>(user); fill && fill.getBuffer() == buffer)
+      return fill.getChannel();
+  return {};
+}
+
+pipe::SlotOp stageOf(Value tile) { return tile.getDefiningOp<pipe::SlotOp>(); }
+
+namespace {
+
+/// Loops with two products that no loop stands around have a pass of their own,
+/// pipe-overlap-products, unless both are of stages.
+constexpr size_t fewestProducts = 3, fewestInside = 2;
+
+/// The pipe.await in the body for what `slot` reads; null where there are none or several.
+pipe::AwaitOp awaitOf(ProductChain &chain, pipe::SlotOp slot) {
+  pipe::AwaitOp found;
+  Value channel = channelThatFills(slot.getBuffer());
+  for (auto await : chain.body().getOps<pipe::AwaitOp>())
+    if (await.getChannel() == channel) {
+      if (found)
+        return {};
+      found = await;
+    }
+  return found;
+}
+
+/// Whether `tile` is in shared memory before the iteration begins to compute.
+bool isOfStages(ProductChain &chain, Value tile) {
+  return !chain.isInside(tile) || (stageOf(tile) && awaitOf(chain, stageOf(tile)));
+}
+
+bool isOfStages(ProductChain &chain, tile::DotOp dot) {
+  return isOfStages(chain, dot.getA()) && isOfStages(chain, dot.getB()) &&
+         !chain.isInside(dot.getC());
+}
+
+/// Notes that the head does `op` and what `op` needs. Not where that is more than numbers.
+bool addToHead(ProductChain &chain, Operation *op) {
+  if (!op || op->getBlock() != &chain.body() || chain.head.contains(op))
+    return true; // the loop's own values are carried
+  auto slot = dyn_cast<pipe::SlotOp>(op);
+  auto await = dyn_cast<pipe::AwaitOp>(op);
+  if ((!isMemoryEffectFree(op) && !await) || op->getNumRegions() > 0)
+    return false;
+  if (slot && !addToHead(chain, awaitOf(chain, slot)))
+    return false;
+  for (Value operand : op->getOperands())
+    if (!addToHead(chain, operand.getDefiningOp()))
+      return false;
+  chain.head.insert(op);
+  if (await)
+    llvm::append_range(chain.received, await.getValues());
+  return true;
+}
+
+bool hasSameHead(ProductChain &chain, Value block);
+
+/// Whether `value`, a batch or a head, is the same in each iteration.
+bool isSame(ProductChain &chain, Value value) {
+  Operation *op = value.getDefiningOp();
+  if (!chain.isInside(value))
+    return true;
+  if (auto coordinates = dyn_cast_or_null<tile::CoordinatesOp>(op))
+    return value != coordinates.getFirst() && hasSameHead(chain, coordinates.getBlock());
+  return isa_and_nonnull<arith::AddIOp, arith::MulIOp>(op) &&
+         llvm::all_of(op->getOperands(), [&](Value each) { return isSame(chain, each); });
+}
+
+/// Whether the blocks that `block` is in each iteration are of one batch and one head.
+bool hasSameHead(ProductChain &chain, Value block) {
+  if (!chain.isInside(block))
+    return true;
+  auto op = block.getDefiningOp<tile::BlockOp>();
+  return op && op.getOf() && hasSameHead(chain, op.getOf()) &&
+         (!op.getBatch() || isSame(chain, op.getBatch())) &&
+         (!op.getHead() || isSame(chain, op.getHead()));
+}
+
+/// An addition that starts right behind the writes to its buffer waits for them. Started beside the
+/// next iteration's first products, it finds them done. The consumers meet once more before the
+/// last product: there they also learn that the copy engine has read the buffer.
+void findLateAdditions(ProductChain &chain) {
+  if (!chain.last)
+    return;
+  for (auto barrier : chain.body().getOps<pipe::BarrierOp>())
+    if (barrier->isBeforeInBlock(chain.last))
+      chain.lastBarrier = barrier;
+  if (!chain.lastBarrier)
+    return;
+  for (Operation *op : chain.tail)
+    if (auto addition = dyn_cast<pipe::AddOutOp>(op)) {
+      Operation *block = addition.getBlock().getDefiningOp();
+      if (!hasSameHead(chain, addition.getBlock()) || block->getBlock() != &chain.body() ||
+          !block->isBeforeInBlock(chain.first))
+        return chain.late.clear();
+      chain.late.push_back(addition);
+    }
+  if (!chain.late.empty())
+    llvm::erase_if(chain.tail, llvm::IsaPred<pipe::DrainOp>);
+}
+
+/// Whether `op` uses what a product gives. Then it waits for it.
+bool usesProduct(Operation &op) {
+  return llvm::any_of(valuesUsedBy(op),
+                      [](Value used) { return bool(used.getDefiningOp<tile::DotOp>()); });
+}
+
+/// The first of the last products of `dots` between which nothing waits for a product.
+tile::DotOp firstOfTail(ArrayRef<tile::DotOp> dots) {
+  tile::DotOp found = dots.back();
+  for (tile::DotOp dot : llvm::reverse(dots.drop_back())) {
+    if (llvm::any_of(
+            llvm::make_range(std::next(dot->getIterator()), std::next(found->getIterator())),
+            usesProduct))
+      break;
+    found = dot;
+  }
+  return found;
+}
+
+/// The first op that uses what one of `dots` gives.
+Operation *firstUser(ArrayRef<tile::DotOp> dots) {
+  Block &body = *dots.front()->getBlock();
+  for (Operation &op : body)
+    if (llvm::any_of(valuesUsedBy(op), [&](Value used) {
+          return llvm::is_contained(dots, used.getDefiningOp<tile::DotOp>());
+        }))
+      return &op;
+  return body.getTerminator();
+}
+
+} // namespace
+
+std::optional<ProductChain> findProductChain(scf::ForOp loop) {
+  ProductChain chain{loop, {}, {}, {}, {}, {}, {}, {}, {}, {}};
+  auto dots = llvm::to_vector(chain.body().getOps<tile::DotOp>());
+  bool isOfStagesAlone =
+      llvm::all_of(dots, [&](tile::DotOp dot) { return isOfStages(chain, dot); });
+  size_t fewest =
+      loop->getParentOfType<scf::ForOp>() || isOfStagesAlone ? fewestInside : fewestProducts;
+  if (dots.size() < fewest || !chain.body().getOps<scf::ForOp>().empty())
+    return std::nullopt;
+  for (tile::DotOp dot : dots)
+    if (isOfStages(chain, dot)) {
+      if (chain.first)
+        chain.early.push_back(dot);
+      else
+        chain.first = dot;
+    }
+  if (!isOfStagesAlone)
+    chain.last = dots.back();
+  if (!chain.first || chain.first == chain.last || llvm::is_contained(chain.early, chain.last))
+    return std::nullopt;
+  for (Value operand : {chain.first.getA(), chain.first.getB()})
+    if (!addToHead(chain, operand.getDefiningOp()))
+      return std::nullopt;
+  auto head = chain.head.takeVector();
+  llvm::sort(head, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
+  chain.head.insert(head.begin(), head.end());
+
+  // Without a second stage the head would wait for what is still read.
+  for (Operation *op : chain.head)
+    if (auto await = dyn_cast<pipe::AwaitOp>(op))
+      if (await.getChannel().getType().getStages() < 2)
+        return std::nullopt;
+  Operation *firstOfTail =
+      isOfStagesAlone ? firstUser(chain.early) : tesela::firstOfTail(dots).getOperation();
+  if (!chain.first->isBeforeInBlock(firstOfTail) ||
+      !llvm::all_of(chain.early,
+                    [&](tile::DotOp dot) { return dot->isBeforeInBlock(firstOfTail); }))
+    return std::nullopt;
+  bool isTail = false;
+  for (Operation &op : chain.body().without_terminator()) {
+    bool isOfHead = chain.head.contains(&op) && isa<pipe::AwaitOp>(op);
+    isTail |= &op == firstOfTail;
+    if (!isOfHead)
+      (isTail ? chain.tail : chain.main).push_back(&op);
+  }
+  // A stage is no value that goes through the loop's exit: the tail finds it anew.
+  llvm::SetVector<Operation *> slots;
+  for (Operation *op : chain.tail)
+    for (Value used : valuesUsedBy(*op))
+      if (pipe::SlotOp slot = stageOf(used); slot && llvm::is_contained(chain.main, slot))
+        slots.insert(slot);
+  chain.tail.insert(chain.tail.begin(), slots.begin(), slots.end());
+  // The next head comes right behind the last product, or begins the tail.
+  Operation *ahead = chain.last ? chain.last.getOperation() : firstOfTail;
+  for (auto [argument, yielded] : llvm::zip(loop.getRegionIterArgs(), loop.getYieldedValues()))
+    if (Operation *op = yielded.getDefiningOp(); chain.isOfHead(argument) && op &&
+                                                 op->getBlock() == &chain.body() &&
+                                                 (op == firstOfTail || ahead->isBeforeInBlock(op)))
+      return std::nullopt;
+  findLateAdditions(chain);
+  return chain;
+}
+
+} // namespace tesela
