@@ -41,8 +41,9 @@ tile.kernel @forward_parts<block_m, block_n, heads, workers, shares_of_equal, d_
   %up = arith.subi %shares, %one : i32
   %all_up = arith.addi %all, %up : i32
   %fair = arith.divui %all_up, %shares : i32
-  // Of several equal sequences so many long shares become one as a thread block that runs at once has of others: equal
-  // shares end together. Of others the short ones let what is left over at the end be short, too.
+  // If several sequences are equal, shares_of_equal neighbouring long shares are joined: equal shares end together, and
+  // each thread block that runs at once has one. Of unequal sequences shares are short, so that what is left over at the
+  // end is short, too.
   %all_equal = arith.muli %most, %batches : i32
   %are_equal = arith.cmpi eq, %all_equal, %all : i32
   %are_several = arith.cmpi sgt, %batches, %one : i32

@@ -45,9 +45,11 @@ static bool hasProducts(tile::KernelOp kernel) {
 
 /// A loop over the batches of a tile loads its queries and dO anew, too: of wider heads two stages
 /// of all four do not fit beside each other.
-static bool mayOwnTiles(const KernelSpecification &specification) {
+static bool mayOwnTiles(const KernelSpecification &specification,
+                        ArrayRef<ParameterGradient> gradients) {
   constexpr int widest = 128;
-  return std::max(specification.headDimQk, specification.headDimV) <= widest;
+  return std::max(specification.headDimQk, specification.headDimV) <= widest &&
+         llvm::any_of(gradients, [](auto &each) { return each.coversAll; });
 }
 
 /// What stopped a stage: a fault of the user's own template, else a defect.
@@ -182,7 +184,7 @@ Status Compilation::bind() {
         passes.addPass(createTileInlineVariant(inlining));
         passes.nest<tile::KernelOp>().addPass(createTileLowerDropout({specification.dropout}));
         passes.nest<tile::KernelOp>().addPass(createTileKeyRanges());
-        if (!gradients.empty() && mayOwnTiles(specification))
+        if (mayOwnTiles(specification, gradients))
           passes.nest<tile::KernelOp>().addPass(createTileOwnTiles(
               {llvm::any_of(gradients, [](auto &each) { return each.sumsBatches; }),
                llvm::any_of(gradients, [](auto &each) { return each.sumsHeads; })}));

@@ -165,8 +165,9 @@ Schedule roleHeuristic(const KernelSpecification &specification, const VariantTr
                                                 (specification.headDimQk + specification.headDimV));
   // Among sequences of any length the next blocks under way gave more than an output buffer
   // (documents of 16 to 8k tokens: -1 % of the time).
+  bool isOpen = wanted.stages <= 1 && wanted.queryStages == 0 && !wanted.outputBuffer;
   if (isRagged(specification) && consumers == 3 && widest > 96 && variant.isMasked &&
-      !variant.isTested) {
+      !variant.isTested && isOpen) {
     schedule.stages = 4;
     schedule.outputBuffer = false;
   }

@@ -5,6 +5,7 @@
 #include "schedule/Workers.h"
 
 #include "schedule/Heuristics.h"
+#include "targets/nvvm/ChipSpeeds.h"
 
 #include <algorithm>
 
@@ -12,10 +13,6 @@ namespace tesela {
 
 /// Queries at most whose rows one warp has: with four heads that share keys they fill 16.
 constexpr int64_t mostOfOneWarp = 4;
-
-/// Workers from which on a launch has enough for thread blocks of one warp: a warp alone is slower
-/// than four that share its keys.
-constexpr int64_t leastOfOneWarp = 512;
 
 /// Keys of a share at least (templates/forward_in_parts.mlir).
 constexpr int64_t leastKeys = 256;
@@ -34,6 +31,15 @@ static bool isOfOneWarp(const KernelSpecification &specification, int64_t querie
          (specification.hasNarrowKeys() || (widest > 64 && widest <= 128));
 }
 
+/// Workers from which on a launch has enough for thread blocks of one warp: a warp alone is slower
+/// than four that share its keys. `workersFor` gives four or eight times the multiprocessors where
+/// there are enough, else three times; the chip's table has the most that are sold, and cards with
+/// a seventh fewer have their rule, too.
+static int64_t leastOfOneWarp(const KernelSpecification &specification) {
+  Result<ChipSpeeds> speeds = chipSpeeds(specification.target.sm);
+  return speeds ? speeds->multiprocessors * 13 / 4 : 512;
+}
+
 /// Among how many work items a template in parts shares the keys out.
 static int64_t workersOf(const KernelSpecification &specification) {
   int64_t workers = 0;
@@ -49,7 +55,7 @@ bool suitsOneWarp(const KernelSpecification &specification, const VariantTraits 
   bool isKnown =
       specification.hasNarrowKeys() || (!specification.sharesPrefix() && !variant.isTested);
   return isKnown && isOfOneWarp(specification, fewQueriesOf(specification)) &&
-         specification.isInParts() && workersOf(specification) >= leastOfOneWarp;
+         specification.isInParts() && workersOf(specification) >= leastOfOneWarp(specification);
 }
 
 /// Where more than eight of one warp fit, some multiprocessors had ten of the 7.8 that a launch had
@@ -62,6 +68,8 @@ int64_t residentsOf(const Schedule &schedule, const KernelSpecification &specifi
 }
 
 static int64_t sharesOfEqual(const KernelSpecification &specification, int64_t queries) {
+  if (specification.target.kind == Target::Kind::host)
+    return 1; // a thread has one
   return specification.hasNarrowKeys() && isOfOneWarp(specification, queries) ? 1 : 2;
 }
 
@@ -73,8 +81,8 @@ int64_t sharesOfEqual(const KernelSpecification &specification) {
 }
 
 /// A row is a work item, and waits for memory: four warps. Where blocks have more rows, so have
-/// launches: with one warp all of them run at once (64 queries, 128 columns: 7 us, by four warps
-/// 8.5, by eight 12; other widths were not measured).
+/// launches: with one warp all of them run at once (64 queries, 128 columns, both kernels: 67.0 us,
+/// by four warps 68.8, by eight 72.4; other widths were not measured).
 int64_t joiningWarps(const Schedule &schedule, const KernelSpecification &specification) {
   bool isMeasured = specification.headDimV > 64 && specification.headDimV <= 128;
   return schedule.consumers >= 2 && isMeasured ? 1 : std::max<int64_t>(schedule.warps, 4);

@@ -28,7 +28,7 @@ struct SharedKeys {
 /// The binding "workers" for launches of `specification`'s kernel, which has none yet.
 int64_t workersFor(const KernelSpecification &specification, const SharedKeys &launch);
 
-/// Of several equal sequences so many shares become one, if they are long.
+/// If several sequences are equal and their shares long, so many neighbouring shares are joined.
 int64_t sharesOfEqual(const KernelSpecification &specification);
 
 /// How many warps join the parts of a row.

@@ -29,7 +29,7 @@ struct Nest {
   tile::BlockOp keys;      ///< the block of keys that the put is at
 };
 
-/// The map of `op` whose body holds a tile.put, or null.
+/// The one tile.put in the body of the map that `op` performs, or null.
 tile::PutOp putOf(tile::PerformOp op) {
   auto map = op.getTile().getDefiningOp<tile::MapOp>();
   auto puts = map ? llvm::to_vector(map.getBody().front().getOps<tile::PutOp>())
@@ -247,7 +247,8 @@ struct TileJoinLoops : impl::TileJoinLoopsBase<TileJoinLoops> {
     if (nest.put)
       return Joiner(nest).run();
     getOperation().emitError() << "expected a tile.put in a loop over blocks of keys inside a loop "
-                                  "over batches, as tile-own-tiles leaves it";
+                                  "over batches, as tile-own-tiles leaves it; a kernel that owns its "
+                                  "tiles has no other form";
     signalPassFailure();
   }
 };

@@ -30,20 +30,25 @@ static void findOwner(ParameterGradient &result, attn::PartialOp partial,
     return cast<StringAttr>(capture.getExtents()[axis]).getValue() == name;
   };
   int64_t queries = 0, keys = 0;
-  bool hasBatch = false, hasHead = false;
+  int64_t batches = 0, heads = 0, others = 0;
   for (auto [axis, index] : llvm::enumerate(partial.getIndices())) {
     if (index == body.getArgument(queryPlace) && isExtent(axis, "Sq"))
       ++queries;
     else if (index == body.getArgument(keyPlace) && isExtent(axis, "Sk"))
       ++keys;
-    else if (!isOfHead(index, body))
+    else if (index == body.getArgument(batchPlace) && isExtent(axis, "B"))
+      ++batches;
+    else if (index == body.getArgument(headPlace) && isExtent(axis, "H"))
+      ++heads;
+    else if (isOfHead(index, body))
+      ++others;
+    else
       return;
-    hasBatch |= index == body.getArgument(batchPlace) && isExtent(axis, "B");
-    hasHead |= index == body.getArgument(headPlace) && isExtent(axis, "H");
   }
   result.isDirect = queries == 1 && keys == 1;
-  result.sumsBatches = result.isDirect && !hasBatch;
-  result.sumsHeads = result.isDirect && !hasHead;
+  result.sumsBatches = result.isDirect && batches == 0;
+  result.sumsHeads = result.isDirect && heads == 0;
+  result.coversAll = result.isDirect && batches <= 1 && heads <= 1 && others == 0;
 }
 
 SmallVector<ParameterGradient> parameterGradients(attn::VariantOp variant,

@@ -33,6 +33,9 @@ struct ParameterGradient {
   /// in batch and head alone.
   bool isDirect = false;
   bool sumsBatches = false, sumsHeads = false; ///< of what is direct
+  /// Of what is direct: each element of the tensor is read. One at a constant index, or at a
+  /// parameter's, leaves others, whose gradient is 0.
+  bool coversAll = false;
   /// Of what is direct: each element is stored once, in the tensor's own type (tile-own-tiles).
   bool isOwned = false;
   bool isInScore = false, isInSink = false; ///< neither: it is 0

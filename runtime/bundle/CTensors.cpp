@@ -227,8 +227,9 @@ Result<CTensors> writeTensors(const std::string &name, const Artifact &artifact)
   if (!writer.problem.empty())
     return Error(Code::unsupported, "the kernel '" + artifact.variantName + "' has " +
                                         writer.problem +
-                                        ", for which there is no launcher in C: leave the launcher "
-                                        "out, and load the bundle with the library");
+                                        ", for which there is no launcher in C: export it without one "
+                                        "(--no-launcher, ExportOptions::noLauncher), and load the "
+                                        "bundle with the library");
   return tensors;
 }
 

@@ -52,6 +52,9 @@ TEST(BiasGradient, IsStoredOnceWhereBatchesHaveTheSameBlocks) {
            {"attention a(bias: bf16[H, Sq, Sk], n: i32[B]) { mask = k < n[b]\n"
             "score = s + bias[h, q, k] }",
             false},
+           // Elements that no pair reads are 0.
+           {"attention a(bias: bf16[H, Sq, Sk]) { score = s + bias[0, q, k] }", false},
+           {"attention a(bias: bf16[L, Sq, Sk], layer: i32) { score = s + bias[layer, q, k] }", false},
            // Something else is added up, too.
            {"attention a(bias: bf16[H, Sq, Sk], w: f32) { score = s * w + bias[h, q, k] }", false},
        }) {

@@ -22,7 +22,7 @@ using namespace tesela;
 
 namespace {
 
-constexpr int H = queryHeads, Hkv = keyHeads, page = 64, longest = 300;
+constexpr int H = queryHeads, Hkv = keyHeads, page = 64, longest = 250;
 
 class Latent : public AlgorithmCase {
 protected:

@@ -271,6 +271,8 @@ TEST(Schedule, WorkersFollowWhatRunsAtOnce) {
       {launch(64, 1, 8192), 8, 128, true},
       {launch(128, 1, 4096), 4, 128, true},
       {launch(1, 1, 8192), 2, 128, true},
+      {SharedKeys{114, 128, 32, 8, 1, 4096}, 4, 128, true}, // cards with fewer multiprocessors
+      {SharedKeys{114, 2, 32, 8, 1, 7000}, 3},
   };
   for (const Case &each : cases) {
     SCOPED_TRACE(fmt::format("B {}, {} queries, {} keys, D {}", each.launch.batch,
@@ -289,6 +291,7 @@ TEST(Schedule, WorkersFollowWhatRunsAtOnce) {
     EXPECT_EQ(suitsOneWarp(specification, {}), isOneWarps);
   }
   EXPECT_EQ(workersFor(specificationFor("host", 128), launch(16, 1, 8192)), 132);
+  EXPECT_EQ(sharesOfEqual(specificationFor("host", 128)), 1);
 }
 
 TEST(Schedule, FollowsTheVariant) {

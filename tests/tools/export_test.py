@@ -123,7 +123,7 @@ class Command(Export):
         for binding in ("queries=ragged", "keys=paged", "page=16", "positions=end", "cache=e4m3", "workers=4"):
             where += ["--bind", binding]
         message = self.export(*where, code=BAD_INPUT)
-        self.assertIn("no launcher in C: leave the launcher out, and load the bundle with the library", message)
+        self.assertIn("no launcher in C: export it without one (--no-launcher", message)
         self.assertNotIn("\nC ", self.export(*where, "--no-launcher"))
         manifest = self.manifest("out")
         self.assertEqual(manifest["c_files"], [])

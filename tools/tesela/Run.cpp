@@ -16,6 +16,7 @@
 
 #include "tesela/Check.h"
 #include "tesela/Context.h"
+#include "tesela/Workers.h"
 
 #include <fmt/format.h>
 
@@ -382,13 +383,18 @@ int run(const RunOptions &given) {
     kernelOptions.target = options.target;
   std::optional<SequenceProblem> sequences;
   if (options.ragged || options.page > 0) {
-    Result<SequenceProblem> made =
-        makeSequences(options, *problem, variant, context->device().processors);
+    Result<SequenceProblem> made = makeSequences(options, *problem, variant);
     if (!made)
       return made.code() == Code::outOfMemory ? report(made.error()) : reportBadInput(made.error());
     sequences = std::move(*made);
     kernelOptions.algorithm = sequences->algorithm;
     kernelOptions.bindings = sequences->bindings;
+    if (options.split) {
+      Result<int64_t> workers = workersFor(context->device(), kernelOptions, *kernelOptions.sizes);
+      if (!workers)
+        return report(workers.error());
+      kernelOptions.bindings.push_back(fmt::format("workers={}", *workers));
+    }
     kernelOptions.sizes.reset(); // tuned schedules are of dense tensors
   }
   KernelOptions referenceOptions = kernelOptions; // of values that are a tensor of their own

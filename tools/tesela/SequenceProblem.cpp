@@ -47,12 +47,10 @@ public:
   Builder(const RunOptions &options, const Problem &problem)
       : options(options), problem(problem), random(options.seed + 77) {}
 
-  Result<SequenceProblem> build(int processors) {
+  Result<SequenceProblem> build() {
     bool isPaged = options.page > 0, isGiven = options.positions == "given";
     chooseLengths();
     result.algorithm = options.split ? "forward_in_parts" : "forward";
-    if (options.split)
-      result.bindings.push_back(fmt::format("workers={}", 2 * processors));
     if (options.ragged)
       result.bindings.push_back("queries=ragged");
     result.bindings.push_back(isPaged ? fmt::format("page={}", options.page) : "keys=ragged");
@@ -388,7 +386,7 @@ Result<Comparison> SequenceProblem::check(KernelOptions options, const Problem &
 }
 
 Result<SequenceProblem> makeSequences(const RunOptions &options, const Problem &problem,
-                                      const VariantInfo &variant, int processors) {
+                                      const VariantInfo &variant) {
   auto invalid = [](const std::string &sentence) { return Error(Code::invalidArgument, sentence); };
   if (problem.B == 0 || problem.Sq == 0)
     return invalid("there are no sequences: --batch and --length are 1 at least here");
@@ -404,7 +402,7 @@ Result<SequenceProblem> makeSequences(const RunOptions &options, const Problem &
             "'{}' has the extent Sq, and queries that stand behind a cache would be read beyond "
             "it: leave --positions out, or take a --length that is the --kv-length",
             parameter.name));
-  return Builder(options, problem).build(processors);
+  return Builder(options, problem).build();
 }
 
 Result<DeviceSequences> DeviceSequences::create(const Context &context,

@@ -25,7 +25,7 @@ struct SequenceProblem {
     int64_t queries = 0, keys = 0, offset = 0, start = 0;
   };
   std::vector<Sequence> sequences;
-  /// The bindings of the template, and the template.
+  /// The bindings of the template, but how many work items share keys; and the template.
   std::vector<std::string> bindings;
   std::string algorithm;
   /// q, k, v, o, lse, and what says where sequences lie: the names of a launch's tensors.
@@ -44,7 +44,7 @@ struct SequenceProblem {
 /// The first sequence has `problem`'s extents, the others random ones below. Code::invalidArgument
 /// where the variant has a tensor of an extent that sequences do not have.
 Result<SequenceProblem> makeSequences(const RunOptions &options, const Problem &problem,
-                                      const VariantInfo &variant, int processors);
+                                      const VariantInfo &variant);
 
 /// The same in the device's memory: the results are filled with NaN.
 class DeviceSequences {

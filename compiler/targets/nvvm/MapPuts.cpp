@@ -51,8 +51,8 @@ Value KernelLowering::MapElements::fitsStores(tile::PutOp put) {
     return arith::CmpIOp::create(builder, loc, predicate, a, b);
   };
   auto low = [&](Value number, int64_t divisor) -> Value {
-    Value mask = arith::ConstantIntOp::create(builder, loc, number.getType(), divisor - 1);
-    return arith::AndIOp::create(builder, loc, number, mask);
+    Value bits = arith::ConstantIntOp::create(builder, loc, number.getType(), divisor - 1);
+    return arith::AndIOp::create(builder, loc, number, bits);
   };
   // The indices of the tile's first element.
   IRMapping scalars = outer;

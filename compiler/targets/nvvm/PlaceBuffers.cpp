@@ -102,7 +102,8 @@ struct PipePlaceBuffers : impl::PipePlaceBuffersBase<PipePlaceBuffers> {
     getOperation()->setAttr(sharedBytesAttr, builder.getI64IntegerAttr(end));
   }
 
-  /// What the threads of roles keep of diagonals, of one tile.add_lines and where there is room.
+  /// What the threads of roles keep of diagonals, of one tile.add_lines and where there is room. It
+  /// is added at a work item's end and not cleared for the next.
   void placeKept(int64_t &end) {
     tile::ScheduleAttr schedule = getOperation().getScheduleAttr();
     SmallVector<tile::AddLinesOp> diagonals;
@@ -113,7 +114,8 @@ struct PipePlaceBuffers : impl::PipePlaceBuffersBase<PipePlaceBuffers> {
     bool isAdded = getOperation()
                        .walk([](tile::AddKeptOp) { return WalkResult::interrupt(); })
                        .wasInterrupted();
-    if (!isAdded || diagonals.size() != 1 || !schedule || schedule->consumers == 0)
+    if (!isAdded || diagonals.size() != 1 || !schedule || schedule->consumers == 0 ||
+        schedule->persistent)
       return;
     std::optional<SmallVector<int64_t>> values = nvvm::keptValues(diagonals.front());
     if (!values)

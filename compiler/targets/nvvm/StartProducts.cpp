@@ -355,7 +355,7 @@ bool makeRoomForTiles(tile::KernelOp kernel) {
       return true;
     // Then smaller blocks take its place (driver/Attempts.h), with which nothing is spilled.
     if (isWide && !roles.getFinder().empty())
-      return false;
+      return needed <= int64_t(roles.getConsumerRegisters());
     nvvm::dealConsumersMore(roles);
     return needed <= int64_t(roles.getConsumerRegisters());
   }

@@ -545,7 +545,8 @@ TEST(Launcher, TensorsThatItCannotCheckAreASentence) {
   EXPECT_EQ(
       info.error().message(),
       "the kernel 'merge' has the view 'lse_parts' of rank 3, for which there is no launcher in "
-      "C: leave the launcher out, and load the bundle with the library");
+      "C: export it without one (--no-launcher, ExportOptions::noLauncher), and load the bundle "
+      "with the library");
 }
 
 TEST(Launcher, DoesNotHideAHeader) {

@@ -367,11 +367,8 @@ class Gradients(unittest.TestCase):
         })
         tile = self.command(text, head_dim, schedule, "tile", dropout)
         ptx = self.command(text, head_dim, schedule, "ptx", dropout)
-        block_m, block_n, warps = (
-            int(re.search(name + r" = (\d+)", tile).group(1))
-            for name in ("block_m", "block_n", "warps")
-        )
-        of_queries, of_keys = heads * -(-queries // block_m), kv_heads * -(-keys // block_n)
+        block_m, warps = (int(re.search(name + r" = (\d+)", tile).group(1)) for name in ("block_m", "warps"))
+        of_queries, of_keys = heads * -(-queries // block_m), kv_heads * -(-keys // block_m)
         for kernel, blocks in (("backward_rows", of_queries), ("backward_keys", of_keys),
                                ("backward_queries", of_queries)):
             start = tile.index("@" + kernel + "(")
