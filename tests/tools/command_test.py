@@ -326,6 +326,11 @@ class Run(CommandTest):
             with self.subTest(variant, options=options):
                 report = self.run_json(variant, *SMALL, "--batch", "5", "--kv-heads", "1", *options)
                 self.assertTrue(report["check"]["passed"])
+        # Of full all pairs of the sequences are kept; behind a cache kept pairs are not counted.
+        for kept, options in [(" (100.0 % of all)", ["--ragged"]),
+                              ("kept pairs were not counted", ["--page", "16", "--kv-length", "300"])]:
+            self.assertIn(kept, self.output("run", "full", *SMALL[4:], "--target", "host", "--repeat", "1",
+                                              "--batch", "3", *options))
         for message, options in [
             ("--split, --positions and --cache are of sequences", ["--split"]),
             ("--gradients, --verify and --check-reads are of dense", ["--ragged", "--gradients"]),

@@ -274,6 +274,7 @@ static Status runSequences(const RunOptions &options, const Context &context, co
   Result<DeviceSequences> device = DeviceSequences::create(context, sequences);
   if (!device)
     return device.error();
+  result.sequencePairs = sequences.pairs(problem);
   LaunchArguments arguments = sequences.arguments(problem);
   arguments.captures = captures.arguments.captures;
   device->place(arguments);

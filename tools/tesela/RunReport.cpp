@@ -17,7 +17,10 @@ static double median(const std::vector<double> &sorted) {
   return sorted.size() % 2 ? sorted[half] : (sorted[half - 1] + sorted[half]) / 2;
 }
 
-static double allPairs(const Problem &p) {
+static double allPairs(const RunReport &report) {
+  const Problem &p = *report.problem;
+  if (report.sequencePairs >= 0)
+    return report.sequencePairs;
   return double(p.B) * double(p.H) * double(p.Sq) * double(p.Sk);
 }
 
@@ -118,7 +121,7 @@ static std::string gradientsLine(const RunReport &report) {
 }
 
 static std::string speedLine(const RunReport &report) {
-  double all = allPairs(*report.problem);
+  double all = allPairs(report);
   if (report.keptPairs < 0)
     return fmt::format("{:.4g} TFLOP/s over all pairs (kept pairs were not counted)",
                        teraflops(report, all));
@@ -232,7 +235,7 @@ static ordered_json timeJson(const RunReport &report) {
                        {"median_ms", median(report.milliseconds)},
                        {"min_ms", report.milliseconds.front()},
                        {"max_ms", report.milliseconds.back()},
-                       {"tflops_all_pairs", teraflops(report, allPairs(*report.problem))}};
+                       {"tflops_all_pairs", teraflops(report, allPairs(report))}};
   if (report.keptPairs >= 0)
     json["tflops_kept_pairs"] = teraflops(report, double(report.keptPairs));
   return json;

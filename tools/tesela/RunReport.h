@@ -34,6 +34,7 @@ struct RunReport {
   std::optional<Event> verified;    ///< with --verify, unless the first launch could not be
   std::string referenceName;        ///< "interpreter" or "device oracle"
   int64_t keptPairs = -1;           ///< -1: not counted
+  double sequencePairs = -1;        ///< all pairs of sequences; -1: the problem is dense
   std::vector<double> milliseconds; ///< of the timed launches, sorted; may be empty
 };
 

@@ -35,8 +35,10 @@ struct SequenceProblem {
 
   /// A launch's arguments, with addresses in the host's memory.
   LaunchArguments arguments(const Problem &problem) const;
+  /// Pairs of a query and a key of its sequence, of all heads.
+  double pairs(const Problem &problem) const;
   /// How the results compare with the interpreter's, sequence by sequence: the worst of them.
-  /// `options`: of attention itself. Adds up kept pairs.
+  /// `options`: of attention itself. Adds up kept pairs; -1 where queries stand behind a cache.
   Result<Comparison> check(KernelOptions options, const Problem &problem,
                            const VariantInfo &variant, int threads, int64_t &keptPairs) const;
 };
