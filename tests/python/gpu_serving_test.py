@@ -290,6 +290,7 @@ def test_a_graph_outlives_its_variant() -> None:
         cwd=Path(__file__).parent,
         capture_output=True,
         text=True,
+        timeout=300,
     )
     assert done.returncode == 0, done.stderr
 

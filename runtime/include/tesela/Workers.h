@@ -13,8 +13,9 @@ namespace tesela {
 /// Among how many work items a kernel of "forward_in_parts" best shares the keys of its launches on
 /// `device`: N of the binding "workers=N", which decides the launch's grid and its workspaces.
 ///
-/// `options`: the kernel's, without that binding. `sizes`: of a launch, as far as the host knows
-/// it; length and kvLength are the most queries and keys of a sequence, or more.
+/// `options`: the kernel's, without that binding. Compile the kernel with sizes.length as its
+/// expectedQueries: its thread blocks follow from that. `sizes`: of a launch, as far as the host
+/// knows it; length and kvLength are the most queries and keys of a sequence, or more.
 /// Code::invalidArgument: a size is negative, or the algorithm is another one.
 TESELA_EXPORT Result<int64_t> workersFor(const Device &device, const KernelOptions &options,
                                          const ProblemSizes &sizes);
