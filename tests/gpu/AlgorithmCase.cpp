@@ -164,6 +164,17 @@ TestTensor &AlgorithmCase::addVector(ElementType type, const void *data, int ext
   return memory;
 }
 
+NamedTensor AlgorithmCase::integers(const char *name, const std::vector<int32_t> &values,
+                                    int64_t rows) {
+  Tensor tensor = addVector(ElementType::i32, values.data(), int(values.size())).device();
+  if (rows > 0) {
+    tensor.rank = 2;
+    tensor.extents = {rows, tensor.extents[0] / rows};
+    tensor.strides = {tensor.extents[1], 1};
+  }
+  return {name, tensor};
+}
+
 void AlgorithmCase::addCaptures(LaunchArguments &arguments, int keys) {
   std::string text = variant.text;
   if (text.find("doc:") != std::string::npos)
@@ -248,6 +259,26 @@ void AlgorithmCase::expectLse(const std::vector<float> &actual,
       ASSERT_EQ(actual[row], float(expected[row])) << "row " << row;
     else
       ASSERT_NEAR(actual[row], expected[row], 1e-3) << "row " << row;
+}
+
+void AlgorithmCase::expectOwnRows(Values &o, Values &lse, const std::vector<bool> &isOwned,
+                                  const test::GradientReference &reference,
+                                  const std::vector<double> &sums) {
+  std::vector<float> outO = o.download(), outLse = lse.download();
+  const size_t width = outO.size() / isOwned.size();
+  for (size_t row = 0; row < isOwned.size(); ++row) {
+    if (isOwned[row])
+      continue;
+    ASSERT_TRUE(std::isnan(outLse[row])) << "lse is written in row " << row;
+    outLse[row] = float(sums[row]);
+    for (size_t x = 0; x < width; ++x) {
+      ASSERT_TRUE(std::isnan(outO[row * width + x])) << "o is written in row " << row;
+      outO[row * width + x] = 0;
+    }
+  }
+  // Of a row with few keys the honest kernel's error may be nothing, by chance.
+  expectNear("o", o.type, outO, reference, /*rows=*/30);
+  expectLse(outLse, sums);
 }
 
 std::string nameOfCase(const testing::TestParamInfo<AlgorithmParameter> &info) {

@@ -120,6 +120,8 @@ protected:
   void launch(const Kernel &kernel, const LaunchArguments &arguments);
   /// Captured numbers or integers, of rank 1.
   TestTensor &addVector(ElementType type, const void *data, int extent);
+  /// A launch's tensor of integers, of rank 1, or a matrix of so many rows.
+  NamedTensor integers(const char *name, const std::vector<int32_t> &values, int64_t rows = 0);
   /// The variant's captured tensors. `keys`: the extent Sk.
   void addCaptures(LaunchArguments &arguments, int keys);
 
@@ -139,6 +141,10 @@ protected:
                   const test::GradientReference &reference, int rows = 1);
   /// L is infinite where it must be, and near elsewhere.
   void expectLse(const std::vector<float> &lse, const std::vector<double> &expected);
+  /// Of results that were poisoned: rows that `isOwned` names keep the rule, and nothing wrote to
+  /// the others. `sums`: what L is.
+  void expectOwnRows(Values &o, Values &lse, const std::vector<bool> &isOwned,
+                     const test::GradientReference &reference, const std::vector<double> &sums);
 };
 
 } // namespace tesela
