@@ -429,8 +429,7 @@ PyObject *tensorType(PyObject *self, PyObject *arguments) {
     return nullptr;
   if (tesela_kernel_tensor_type(kernel, name, &type) != TESELA_OK)
     return raiseLast();
-  static const char *const names[] = {"f32", "f16", "bf16", "i32", "bool", "i64", "e4m3"};
-  return PyUnicode_FromString(names[type]);
+  return PyLong_FromLong(type);
 }
 
 /// prepare(queries, keys, milliseconds)
@@ -512,7 +511,7 @@ PyMethodDef methods[] = {
      "progress): what came of it, a dictionary."},
     {"tensor_type", tensorType, METH_VARARGS,
      "tensor_type(queries, keys, name): the element type of a tensor of launches of these lengths, "
-     "such as \"bf16\""},
+     "such as BF16"},
     {"describe", describe, METH_VARARGS,
      "describe(queries, keys): what is known of the kernel for launches of these lengths."},
     {}};

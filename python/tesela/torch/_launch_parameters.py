@@ -10,6 +10,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
+from tesela import _native
 from tesela._native import Kernel
 from tesela.torch._launch import _CUDA_TYPES, _HOST_TYPES, new_workspace
 from tesela.torch._launch_backward import readable, with_numbers
@@ -18,7 +19,7 @@ from tesela.torch._request import Request
 
 def _type_of(kernel: Kernel, lengths: tuple[int, int], name: str, wanted: Tensor) -> torch.dtype:
     """That of the gradient of a parameter."""
-    is_single = kernel.tensor_type(*lengths, f"d_{name}") == "f32"
+    is_single = kernel.tensor_type(*lengths, f"d_{name}") == _native.F32
     return torch.float32 if is_single else wanted.dtype
 
 
