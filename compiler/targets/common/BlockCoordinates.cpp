@@ -162,12 +162,14 @@ BlockCoordinates emitWork(OpBuilder &builder, Location loc, Value item, const Ex
 
 RowCoordinates emitRow(OpBuilder &builder, Location loc, const BlockCoordinates &block, Value row,
                        int64_t heads, const ExtentValues &extents) {
-  auto less = [&](Value a, Value b) -> Value { // sums may reach a little beyond i32
-    return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ult, a, b);
+  auto less = [&](Value a, Value b) -> Value {
+    return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, a, b);
   };
   RowPlace place = emitRowPlace(builder, loc, row, heads);
   Value position = arith::AddIOp::create(builder, loc, block.first, place.position);
-  Value exists = less(position, block.limit);
+  // By what is left of the block: positions may be negative, and may reach a little beyond i32.
+  Value left = arith::SubIOp::create(builder, loc, block.limit, block.first);
+  Value exists = less(place.position, left);
   if (!place.head)
     return {block.head, position, exists};
   Value head = arith::AddIOp::create(builder, loc, block.head, place.head);

@@ -147,6 +147,7 @@ CAUSAL = ("attention causal() { mask = q >= k }", lambda q, k: q >= k)
 WINDOW = ("attention window() { mask = q >= k && q - k < 40 }", lambda q, k: q >= k and q - k < 40)
 FULL = ("attention full() {}", lambda q, k: True)
 BLOCKS = "block_m = 64, warps = 4"
+ONE_WARP = "block_m = 16, warps = 1, block_n = 32, stages = 3"
 TOLERANCE = 0.03  # as emulated_kernels_test.py has it
 ALGORITHMS = (("forward", ()), ("forward_in_parts", ("workers=1",)), ("forward_in_parts", ("workers=90",)))
 
@@ -221,6 +222,14 @@ class Serving(unittest.TestCase):
                 self.ragged(lengths, text, keeps, algorithm, own)
         self.ragged(lengths, *WINDOW, "forward_in_parts", ("workers=90",), BLOCKS + ", heads = 2",
                     heads=2)
+
+    def test_positions_before_all_keys(self):
+        """Rows at negative positions are written, too; a block that begins there ends where its sequence ends."""
+        lengths = [(20, 33, -7), (37, 20, -100), (3, 129, 100)]
+        for algorithm, own in (("forward", ()), ("forward_in_parts", ("workers=90",))):
+            for heads in (1, 2):
+                for text, keeps in (CAUSAL, FULL):
+                    self.ragged(lengths, text, keeps, algorithm, own, f"{ONE_WARP}, heads = {heads}", heads)
 
     def test_several_parts(self):
         lengths = [(1, 40, 39), (1, 1100, 1099), (0, 700, 0), (3, 300, 297), (70, 650, 580), (2, 0, 0)]
@@ -344,8 +353,9 @@ class Serving(unittest.TestCase):
         others = [(0, row) for row in range(100) if not 10 <= row < 50]
         for algorithm, own in ALGORITHMS:
             bindings = (*own, "queries=ragged", "keys=paged", "page=16", "positions=given")
-            self.check(Launch(5, tensors), [right], (q, k, v), *CAUSAL, algorithm, bindings, BLOCKS,
-                       skip=others)
+            for schedule, heads in ((BLOCKS, 1), (ONE_WARP + ", heads = 2", 2)):
+                self.check(Launch(5, tensors), [right], (q, k, v), *CAUSAL, algorithm, bindings, schedule,
+                           heads, skip=others)
 
 
 if __name__ == "__main__":
