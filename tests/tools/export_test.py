@@ -196,8 +196,8 @@ class Launcher(Export):
             header = file.read()
         self.assertRegex(header, r"const void \*dlse; +/\* f32 \[B, H, Sq\] without gaps: zeros at NULL \*/")
         self.assertRegex(header, r"const void \*lse; +/\* f32 \[B, H, Sq\] without gaps \*/")
-        self.assertRegex(header, r"causal_backward_tensor do_; /\* \[B, H, Sq, 64\] \*/")
-        self.assertRegex(header, r"causal_backward_tensor dq; /\* \[B, H, Sq, 64\]: written \*/")
+        self.assertRegex(header, r"causal_backward_tensor do_; /\* bf16 \[B, H, Sq, 64\] \*/")
+        self.assertRegex(header, r"causal_backward_tensor dq; /\* bf16 \[B, H, Sq, 64\]: written \*/")
         with open(os.path.join(self.folder, "both.c"), "w", encoding="utf-8") as file:
             file.write('#include "causal.h"\n#include "causal_backward.h"\n'
                        "int main(void) {\n  causal_backward_arguments a;\n"

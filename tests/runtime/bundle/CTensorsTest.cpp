@@ -48,9 +48,9 @@ TEST(CExpressions, ForReaders) {
 // A view tells an extent, else the launch does: one that it cannot do without has no default.
 TEST(CTensors, WhoTellsAnExtent) {
   constexpr int queries = 3;
-  Result<CTensors> tensors = written({tensor("x", {"B", "H", "?"})}, {queries});
+  Result<CTensors> tensors = written({tensor("made", {"B", "H", "?"})}, {queries});
   ASSERT_TRUE(tensors.ok()) << tensors.error().message();
-  EXPECT_NE(tensors->fields.find("own_tensor_3 x; /* f32 [B, H, any] */"), std::string::npos)
+  EXPECT_NE(tensors->fields.find("own_tensor_3 made; /* f32 [B, H, any] */"), std::string::npos)
       << tensors->fields;
   EXPECT_EQ(tensors->fields.find("int64_t B;"), std::string::npos);
   EXPECT_NE(
