@@ -209,6 +209,9 @@ std::string fill(std::string_view text, const std::map<std::string, std::string>
 Result<std::vector<TextFile>> makeCLauncher(const std::string &name, const std::string &version,
                                             const std::vector<CLauncherTarget> &targets) {
   const Artifact &any = *targets.front().artifact;
+  for (const Parameter &parameter : any.parameters)
+    if (parameter.name.find('.') != std::string::npos) // those of dropout
+      return noLauncherFor(any, "the parameter '" + parameter.name + "', which is no name in C");
   MemberNames names = memberNames(any.tensors, any.parameters, name);
   std::vector<const Artifact *> artifacts;
   for (const CLauncherTarget &target : targets)

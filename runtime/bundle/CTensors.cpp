@@ -396,6 +396,14 @@ std::vector<int> askedExtents(const std::vector<const Artifact *> &targets) {
   return {asked.begin(), asked.end()};
 }
 
+Error noLauncherFor(const Artifact &artifact, const std::string &what) {
+  return Error(Code::unsupported,
+               "the kernel '" + artifact.variantName + "' has " + what +
+                   ", for which there is no launcher in C: export it without one "
+                   "(--no-launcher, BundleOptions::noLauncher), and load the bundle with the "
+                   "library");
+}
+
 Result<CTensors> writeTensors(const std::string &name, const Artifact &artifact,
                               const std::vector<int> &asked, const MemberNames &members) {
   Result<Signature> signature = Signature::of(artifact);
@@ -404,11 +412,7 @@ Result<CTensors> writeTensors(const std::string &name, const Artifact &artifact,
   Writer writer(name, artifact, *signature, asked, members);
   CTensors tensors = writer.write();
   if (!writer.problem.empty())
-    return Error(Code::unsupported,
-                 "the kernel '" + artifact.variantName + "' has " + writer.problem +
-                     ", for which there is no launcher in C: export it without one "
-                     "(--no-launcher, BundleOptions::noLauncher), and load the "
-                     "bundle with the library");
+    return noLauncherFor(artifact, writer.problem);
   return tensors;
 }
 

@@ -29,6 +29,9 @@ struct CTensors {
 /// tensor tells.
 std::vector<int> askedExtents(const std::vector<const Artifact *> &targets);
 
+/// Code::unsupported: there is no launcher in C for a kernel that has `what`.
+Error noLauncherFor(const Artifact &artifact, const std::string &what);
+
 /// `asked`: as askedExtents() has them. Code::unsupported where C has no launcher for tensors such
 /// as the artifact's.
 Result<CTensors> writeTensors(const std::string &name, const Artifact &artifact,

@@ -298,6 +298,21 @@ TEST(Launcher, IsMadeOfATemplatesTensors) {
   std::filesystem::remove_all(folder);
 }
 
+TEST(Launcher, IsNotMadeForDropout) {
+  BundleOptions options;
+  options.kernel.variantText = plans[0].text;
+  options.kernel.headDimQk = options.kernel.headDimV = 64;
+  options.kernel.dropout = true;
+  options.targets = {"sm_80"};
+  options.ptx = true;
+  Result<BundleInfo> info = exportBundle(options, "/nowhere");
+  ASSERT_EQ(info.code(), Code::unsupported);
+  EXPECT_EQ(info.error().message(),
+            "the kernel 'causal' has the parameter 'dropout.p', which is no name in C, for which "
+            "there is no launcher in C: export it without one (--no-launcher, "
+            "BundleOptions::noLauncher), and load the bundle with the library");
+}
+
 TEST(Launcher, DoesNotHideAHeader) {
   BundleOptions options;
   options.kernel.variantText = plans[0].text;
