@@ -25,6 +25,9 @@ install(DIRECTORY templates/
 install(DIRECTORY data/tuned
   DESTINATION "${CMAKE_INSTALL_DATADIR}/tesela"
   FILES_MATCHING PATTERN "*.json")
+# Where scripts/ship-kernels has made them.
+install(FILES "${PROJECT_BINARY_DIR}/kernels.pack"
+  DESTINATION "${CMAKE_INSTALL_DATADIR}/tesela" OPTIONAL)
 install(FILES LICENSE docs/third-party.md DESTINATION "${CMAKE_INSTALL_DOCDIR}")
 
 install(EXPORT TeselaTargets NAMESPACE Tesela:: DESTINATION "${tesela_package_folder}")

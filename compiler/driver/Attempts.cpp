@@ -39,12 +39,13 @@ static std::vector<Attempt> withRoles(const KernelSpecification &specification) 
       !overrideSchedule(wanted, specification.schedule) || wanted.consumers == 0)
     return {};
   // A consumer computes 64 rows of dQ, or 64 of its columns (ProductShares.h): narrow heads need
-  // 128 queries in each step.
+  // 128 queries in each step. Thread blocks are persistent: while one work item ends, the producer
+  // loads what the next begins with (docs/performance.md).
   bool addsUp = has(tile::AccumulateOp::getOperationName());
   if (addsUp)
     return {withSchedule(specification, specification.headDimQk <= 64
-                                            ? "consumers = 2, block_n = 128"
-                                            : "consumers = 2")};
+                                            ? "consumers = 2, block_n = 128, persistent = true"
+                                            : "consumers = 2, persistent = true")};
   if (has(tile::ScorePartialsOp::getOperationName())) {
     // Two products a pair, and nothing but sums between one iteration and the next.
     const char *wide = "consumers = 2, block_n = 128", *usual = "consumers = 2",
@@ -54,9 +55,10 @@ static std::vector<Attempt> withRoles(const KernelSpecification &specification) 
             withSchedule(specification, narrow, /*mustOverlap=*/true),
             withSchedule(specification, usual)};
   }
-  const char *roles = "consumers = 2", *split = "consumers = 2, split_outputs = true",
-             *late = "consumers = 2, split_outputs = true, late_stages = 1",
-             *narrow = "consumers = 2, split_outputs = true, block_n = 32";
+  const char *roles = "consumers = 2, persistent = true",
+             *split = "consumers = 2, split_outputs = true, persistent = true",
+             *late = "consumers = 2, split_outputs = true, late_stages = 1, persistent = true",
+             *narrow = "consumers = 2, split_outputs = true, block_n = 32, persistent = true";
   std::vector<Attempt> attempts = {withSchedule(specification, roles, /*mustOverlap=*/true)};
   if (wanted.splitOutputs)
     for (const char *overrides : {split, late, narrow})

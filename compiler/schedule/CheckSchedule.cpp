@@ -97,6 +97,9 @@ static Status checkRoles(const Schedule &schedule, const KernelSpecification &sp
     return reject(
         "overlap is false with keys and values of 8 bits: consumers widen them between the "
         "products, to one place each; leave it out");
+  if (schedule.overlap && hasValuesOfKeys(specification))
+    return reject("overlap is false with values=keys: the products of a block read one buffer, "
+                  "which overlap would give up between them; leave it out");
   if (isWide && (schedule.overlap || schedule.outputBuffer))
     return reject(fmt::format(
         "overlap and output_buffer are false with heads wider than {}: a block's P goes through "

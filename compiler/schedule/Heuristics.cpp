@@ -217,6 +217,9 @@ int64_t consumersFor(const KernelSpecification &specification, const VariantTrai
     return 2;
   if (std::max(specification.headDimQk, specification.headDimV) > 128)
     return 2; // the registers, or with unequal widths the shared memory, of three hold too little
+  // Without overlap three would have blocks of 128 keys, and spill (AssemblyTest).
+  if (hasValuesOfKeys(specification))
+    return 2;
   // Few and often partial blocks, whose bookkeeping takes registers; as the rounds of a reduction
   // do.
   if (variant.isScattered || variant.hasReductions)

@@ -57,7 +57,7 @@ Result<Schedule> chooseSchedule(const KernelSpecification &specification,
   bool isShared = specification.isInParts() &&
                   (variant.isTested || wanted.consumers == 1 || specification.sharesPrefix());
   wanted.overlap = !variant.hasReductions && !isShared && !specification.hasNarrowKeys() &&
-                   !hasWideHeads(specification);
+                   !hasWideHeads(specification) && !hasValuesOfKeys(specification);
   if (Status status = overrideSchedule(wanted, specification.schedule); !status)
     return status.error();
   Schedule schedule = !specification.isAttention()

@@ -408,7 +408,7 @@ PyObject *describe(PyObject *self, PyObject *arguments) {
   auto info = sized<tesela_kernel_info>();
   if (tesela_kernel_describe(kernel, &info) != TESELA_OK)
     return raiseLast();
-  static const char *const origins[] = {"compiled", "memory", "disk", "bundle"};
+  static const char *const origins[] = {"compiled", "memory", "disk", "bundle", "package"};
   static const char *const choosers[] = {"given", "heuristic", "tuned"};
   return Py_BuildValue("{s:s,s:s,s:s,s:s,s:d,s:i,s:i,s:L,s:i,s:s}", "target", info.target,
                        "schedule", info.schedule, "assembler", info.assembler, "origin",

@@ -20,7 +20,8 @@ struct tesela_kernel {
 static_assert(int(TESELA_COMPILED) == int(KernelInfo::Origin::compiled) &&
               int(TESELA_MEMORY_CACHE) == int(KernelInfo::Origin::memoryCache) &&
               int(TESELA_DISK_CACHE) == int(KernelInfo::Origin::diskCache) &&
-              int(TESELA_BUNDLE) == int(KernelInfo::Origin::bundle));
+              int(TESELA_BUNDLE) == int(KernelInfo::Origin::bundle) &&
+              int(TESELA_PACKAGE) == int(KernelInfo::Origin::package));
 static_assert(int(TESELA_SCHEDULE_GIVEN) == int(KernelInfo::ScheduleOrigin::given) &&
               int(TESELA_SCHEDULE_HEURISTIC) == int(KernelInfo::ScheduleOrigin::heuristic) &&
               int(TESELA_SCHEDULE_TUNED) == int(KernelInfo::ScheduleOrigin::tuned));

@@ -61,8 +61,10 @@ Result<Context> Context::create(const ContextOptions &options) {
   state->threads = options.threads;
   state->verify = options.verify;
   state->events = std::make_shared<EventSink>(options.log, options.events);
-  if (options.diskCache)
+  if (options.diskCache) {
     state->disk.emplace(options.cacheFolder, options.cacheBytes, state->events);
+    state->shipped.emplace(state->events);
+  }
   state->tuning.emplace(*state, options);
   return Context(std::move(state));
 }

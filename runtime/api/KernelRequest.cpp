@@ -5,8 +5,8 @@
 #include "api/KernelRequest.h"
 
 #include "api/State.h"
-#include "artifact/Digest.h"
 #include "assemble/BestAttempt.h"
+#include "cache/KernelKey.h"
 #include "events/ProfilerRange.h"
 #include "frontend/Parser.h"
 
@@ -33,8 +33,8 @@ private:
   std::chrono::steady_clock::time_point begin = std::chrono::steady_clock::now();
 };
 
-KernelInfo describeKernel(const Artifact &artifact, const Backend &backend,
-                          const LoadedCode &code) {
+KernelInfo describeKernel(const Artifact &artifact, const LoadedCode &code,
+                          const std::string &assembler) {
   KernelInfo info;
   info.variantName = artifact.variantName;
   info.target = artifact.target.name();
@@ -44,7 +44,7 @@ KernelInfo describeKernel(const Artifact &artifact, const Backend &backend,
   info.schedule = artifact.schedule;
   for (const Parameter &parameter : artifact.parameters)
     info.parameters.push_back(describeParameter(parameter));
-  info.assembler = backend.assemblerName();
+  info.assembler = assembler;
   if (std::optional<Resources> resources = code.resources()) {
     info.registers = resources->registers;
     info.spillBytes = resources->spillBytes;
@@ -61,14 +61,16 @@ KernelInfo describeKernel(const Artifact &artifact, const Backend &backend,
 
 Result<std::shared_ptr<const LoadedKernel>> loadKernel(const Artifact &artifact,
                                                        const Backend &backend,
-                                                       std::unique_ptr<FirstLaunch> firstLaunch) {
+                                                       std::unique_ptr<FirstLaunch> firstLaunch,
+                                                       const std::string &assembler) {
   Result<LaunchPlan> plan = LaunchPlan::create(artifact);
   if (!plan)
     return plan.error();
   Result<std::shared_ptr<const LoadedCode>> code = backend.load(artifact);
   if (!code)
     return code.error();
-  KernelInfo info = describeKernel(artifact, backend, **code);
+  KernelInfo info =
+      describeKernel(artifact, **code, assembler.empty() ? backend.assemblerName() : assembler);
   auto makeWorkspaces = [shared = backend.shared_from_this()] {
     return std::make_unique<Workspaces>(shared);
   };
@@ -131,8 +133,7 @@ private:
   Stopwatch watch;
 
   std::string keyOf(const std::string &codeIdentity) const {
-    return sha256Hex(specification.canonicalText() + "\ncompiler " +
-                     compilerVersion(specification.target.kind) + "\n" + codeIdentity);
+    return kernelKey(specification, codeIdentity);
   }
 
   Event event(Event::Kind kind) const {
@@ -168,6 +169,8 @@ private:
       return compileAnew();
     }
     if (auto kernel = loadCached(fromDisk(DiskCache::Damage::reported)))
+      return kernel;
+    if (auto kernel = fromPackage())
       return kernel;
     // Once per machine: while another process compiles the kernel this one waits, and looks again.
     MachineLock lock = context.disk->lockForCompiling(key, [&] { return !limits.check(); });
@@ -212,12 +215,31 @@ private:
     return *kernel;
   }
 
-  Result<std::shared_ptr<const LoadedKernel>> load(const Artifact &artifact) const {
+  /// Nothing where the library came without the kernel, or the driver does not take it.
+  std::shared_ptr<const LoadedKernel> fromPackage() {
+    std::optional<ShippedKernel> shipped =
+        context.shipped->load(specification, context.backend->device().target);
+    if (!shipped)
+      return nullptr;
+    double found = watch.lap();
+    auto kernel = load(shipped->artifact, shipped->assembler);
+    if (!kernel) {
+      context.shipped->doesNotLoad(kernel.error());
+      return nullptr;
+    }
+    stages = {{"cache", found}, {"load", watch.lap()}};
+    origin = KernelInfo::Origin::package;
+    tellHit("package", shipped->artifact.variantName);
+    return *kernel;
+  }
+
+  Result<std::shared_ptr<const LoadedKernel>> load(const Artifact &artifact,
+                                                   const std::string &assembler = "") const {
     std::unique_ptr<FirstLaunch> firstLaunch;
     if (context.verify && specification.hasReference())
       firstLaunch = std::make_unique<FirstLaunch>(optionsOf(specification), context.oracles,
                                                   context.threads, context.events);
-    return loadKernel(artifact, *context.backend, std::move(firstLaunch));
+    return loadKernel(artifact, *context.backend, std::move(firstLaunch), assembler);
   }
 
   /// Compiles, assembles, loads.

@@ -9,6 +9,7 @@
 #include "backend/Backend.h"
 #include "cache/DiskCache.h"
 #include "cache/OnceMap.h"
+#include "cache/ShippedKernels.h"
 #include "check/FirstLaunch.h"
 #include "events/EventSink.h"
 #include "launch/LaunchPlan.h"
@@ -52,6 +53,7 @@ struct ContextState {
   std::shared_ptr<Backend> backend;
   std::shared_ptr<const EventSink> events;
   std::optional<DiskCache> disk;
+  std::optional<ShippedKernels> shipped; ///< where there is a disk cache, below that
   OnceMap<LoadedKernel> memory;
   std::shared_ptr<OnceMap<std::string>> oracles =
       std::make_shared<OnceMap<std::string>>(); ///< cubins by source
@@ -64,10 +66,11 @@ struct ContextState {
   explicit ContextState(size_t mostKernels) : memory(mostKernels) {}
 };
 
-/// `artifact` loaded into `backend`, its plan checked.
+/// `artifact` loaded into `backend`, its plan checked. `assembler`: what made its code, where that
+/// is not the backend's own.
 Result<std::shared_ptr<const LoadedKernel>>
 loadKernel(const Artifact &artifact, const Backend &backend,
-           std::unique_ptr<FirstLaunch> firstLaunch = nullptr);
+           std::unique_ptr<FirstLaunch> firstLaunch = nullptr, const std::string &assembler = "");
 
 /// The options that `specification` was made of, without a schedule.
 KernelOptions optionsOf(const KernelSpecification &specification);

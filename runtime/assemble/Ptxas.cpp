@@ -252,4 +252,16 @@ Result<Assembled> Ptxas::assemble(std::string_view ptx, int sm, const RequestLim
   return Assembled{std::move(*cubin), parseResources(text)};
 }
 
+Result<Artifact> Ptxas::assembled(const Artifact &artifact, int sm,
+                                  const RequestLimits &limits) const {
+  Result<Assembled> result = assemble(artifact.code, sm, limits);
+  if (!result)
+    return result.error();
+  Artifact made = artifact;
+  made.code = std::move(result->cubin);
+  made.format = CodeFormat::cubin;
+  made.resources = result->resources;
+  return made;
+}
+
 } // namespace tesela

@@ -41,6 +41,9 @@ public:
   /// fails without an error of its own. Code::defect: the PTX has errors, or ptxas warns that it
   /// serialises the kernel. The program is ended where the request is over.
   Result<Assembled> assemble(std::string_view ptx, int sm, const RequestLimits &limits = {}) const;
+  /// `artifact`, whose code is PTX, with what assemble() makes of that.
+  Result<Artifact> assembled(const Artifact &artifact, int sm,
+                             const RequestLimits &limits = {}) const;
 
 private:
   std::string path_;

@@ -5,6 +5,7 @@
 #include "assemble/Ptxas.h"
 #include "backend/Backend.h"
 #include "backend/LaunchCounters.h"
+#include "cache/KernelKey.h"
 #include "driver/ClearMemory.h"
 #include "driver/CurrentContext.h"
 #include "driver/GraphOwned.h"
@@ -92,7 +93,8 @@ public:
   int addressAlignment() const override { return 16; }
 
   std::string codeIdentity() const override {
-    return device().target + (ptxas ? " ptxas " + ptxas->identity() : byDriver());
+    return ptxas ? assembledIdentity(device().target, ptxas->identity())
+                 : device().target + byDriver();
   }
   std::string spareIdentity() const override {
     return ptxas ? codeIdentity() + " is too old," + byDriver() : "";
@@ -402,15 +404,9 @@ Result<Artifact> CudaBackend::assemble(Artifact artifact, const RequestLimits &l
   if (artifact.format != CodeFormat::ptx)
     return artifact;
   if (ptxas) {
-    Result<Assembled> assembled = ptxas->assemble(artifact.code, device().sm, limits);
-    if (assembled) {
-      artifact.code = std::move(assembled->cubin);
-      artifact.format = CodeFormat::cubin;
-      artifact.resources = assembled->resources;
-      return artifact;
-    }
-    if (assembled.code() != Code::unsupported)
-      return assembled.error();
+    Result<Artifact> assembled = ptxas->assembled(artifact, device().sm, limits);
+    if (assembled || assembled.code() != Code::unsupported)
+      return assembled;
   }
   if (setsRegisters(artifact.code))
     return artifact; // the driver assembles it when it is loaded

@@ -8,7 +8,6 @@
 #include "bundle/CNames.h"
 #include "bundle/CTensors.h"
 #include "bundle/LauncherTemplates.h"
-#include "driver/DriverApi.h"
 
 #include <fmt/format.h>
 
@@ -86,10 +85,25 @@ std::string defaultScalars(const std::vector<Parameter> &parameters,
   return text;
 }
 
+/// What a sentence adds where the extent is the most of a sequence, and the tensor may have been
+/// meant to have an element for each token of all; in C, between quotes.
+std::string ofSequences(const CaptureExtent &extent, const std::vector<int> &asked) {
+  auto named = std::ranges::find(extentNames, extent.name);
+  bool isLength = extent.coefficient != 0 && (extent.name == "Sq" || extent.name == "Sk");
+  if (!isLength || !std::ranges::count(asked, named - extentNames.begin()))
+    return "";
+  return fmt::format("; {} is the most of a sequence in this launch, and the tensor is read at "
+                     "positions in the sequence. If it has an element for each token of all "
+                     "sequences, declare it with a name of its own, as f32[T], and read it at "
+                     "starts[b] + {}, starts being captured, too",
+                     extent.name, extent.name == "Sk" ? "k" : "q");
+}
+
 /// The function check_captures: each captured tensor against its declaration, in order. A name that
-/// is no extent of the launch is told by the first extent that it stands in.
+/// is no extent of the launch is told by the first extent that it stands in. `asked`: the extents
+/// that no tensor tells.
 std::string checkCaptures(const std::string &name, const std::vector<Parameter> &parameters,
-                          const std::vector<std::string> &members) {
+                          const std::vector<std::string> &members, const std::vector<int> &asked) {
   std::map<std::string, std::string> known{
       {"B", "c->x.B"}, {"H", "c->x.H"}, {"Hkv", "c->x.Hkv"}, {"Sq", "c->x.Sq"}, {"Sk", "c->x.Sk"}};
   std::string declarations, body;
@@ -102,7 +116,7 @@ std::string checkCaptures(const std::string &name, const std::vector<Parameter> 
     declarations += fmt::format("static const capture {} = {{\"{}\", \"{}\", {}, {}}};\n", declared,
                                 parameter.name, elementTypeName(parameter.type),
                                 elementSize(parameter.type), parameter.extents.size());
-    body += fmt::format("  take_capture(&{0}, {1}, a->{2}.data, a->{2}.extents, a->{2}.strides);\n",
+    body += fmt::format("  take_view(&{0}, {1}, a->{2}.data, a->{2}.extents, a->{2}.strides);\n",
                         view, parameter.extents.size(), members[i]);
     std::vector<std::string> calls;
     for (size_t axis = 0; axis < parameter.extents.size(); ++axis) {
@@ -113,10 +127,11 @@ std::string checkCaptures(const std::string &name, const std::vector<Parameter> 
         known[extent.name] = fmt::format("bound[{}]", bound++);
       if (extent.coefficient != 0)
         value = (isBound ? "" : "&") + known[extent.name];
-      calls.push_back(fmt::format("{}(&{}, &{}, {}, {}, \"{}\", {}, {}, \"{}\", c->error)",
+      calls.push_back(fmt::format("{}(&{}, &{}, {}, {}, \"{}\", {}, {}, \"{}\"{}, c->error)",
                                   isBound ? "match_extent" : "bind_extent", declared, view, axis,
                                   extent.coefficient, extent.name, value, extent.offset,
-                                  textOf(extent)));
+                                  textOf(extent),
+                                  isBound ? ", \"" + ofSequences(extent, asked) + "\"" : ""));
     }
     calls.push_back(
         fmt::format("check_capture(&{}, &{}, c->kernel->zeros, c->error)", declared, view));
@@ -194,10 +209,17 @@ std::string fill(std::string_view text, const std::map<std::string, std::string>
 Result<std::vector<TextFile>> makeCLauncher(const std::string &name, const std::string &version,
                                             const std::vector<CLauncherTarget> &targets) {
   const Artifact &any = *targets.front().artifact;
-  Result<CTensors> tensors = writeTensors(name, any);
+  for (const Parameter &parameter : any.parameters)
+    if (parameter.name.find('.') != std::string::npos) // those of dropout
+      return noLauncherFor(any, "the parameter '" + parameter.name + "', which is no name in C");
+  MemberNames names = memberNames(any.tensors, any.parameters, name);
+  std::vector<const Artifact *> artifacts;
+  for (const CLauncherTarget &target : targets)
+    artifacts.push_back(target.artifact);
+  const std::vector<int> asked = askedExtents(artifacts);
+  Result<CTensors> tensors = writeTensors(name, any, asked, names);
   if (!tensors)
     return tensors.error();
-  MemberNames names = memberNames(any.tensors, any.parameters, name);
   const std::vector<std::string> &members = names.parameters;
   std::string launches, rows, list;
   size_t mostLaunches = 1, mostWorkspaces = 1;
@@ -214,8 +236,7 @@ Result<std::vector<TextFile>> makeCLauncher(const std::string &name, const std::
     mostWorkspaces = std::max(mostWorkspaces, target.artifact->workspaces.size());
     files.push_back({name + "_" + targetName + ".inc", wordsOf(target.artifact->code)});
   }
-  std::string captures = checkCaptures(name, any.parameters, members);
-  bool isHalf = tensors->type == ElementType::f16;
+  std::string captures = checkCaptures(name, any.parameters, members, asked);
   const std::map<std::string, std::string> values{
       {"name", name},
       {"variant", any.variantName},
@@ -223,26 +244,28 @@ Result<std::vector<TextFile>> makeCLauncher(const std::string &name, const std::
       {"targets", list},
       {"target_list", list},
       {"kind", tensors->hasScale ? "Attention" : "The kernel"},
-      {"input_type", std::string(elementTypeName(tensors->type))},
-      {"input_bytes", std::to_string(elementSize(tensors->type))},
       {"head_dim_qk", std::to_string(any.headDimQk)},
       {"first_tensor", names.tensors.front()},
+      {"tensor_types", tensors->types},
       {"tensor_fields", tensors->fields},
+      {"tensor_defaults", tensors->defaults},
+      {"extent_defaults",
+       tensors->defaults.empty() ? "" : "extents to -1 where you have to set them, else to 1, "},
       {"tensor_views", tensors->views},
+      {"tensor_declarations", tensors->declarations},
       {"tensor_checks", tensors->checks},
+      {"late_tensor_checks", tensors->lateChecks},
       {"parameter_fields", parameterFields(any.parameters, members)},
       {"capture_views", captureViews(any.parameters)},
       {"most_launches", std::to_string(mostLaunches)},
       {"most_workspaces", std::to_string(mostWorkspaces)},
       {"check_captures", captures},
-      {"tensor_map_type",
-       std::to_string(isHalf ? int(cuda::tensorMapFloat16) : int(cuda::tensorMapBfloat16))},
       {"launches", launches},
       {"target_table", rows},
       {"default_scale", floatText(float(1.0 / std::sqrt(double(any.headDimQk))))},
       {"default_scalars", defaultScalars(any.parameters, members)},
   };
-  std::string generated = launches + captures + tensors->checks, source;
+  std::string generated = launches + captures + tensors->checks + tensors->lateChecks, source;
   for (const char *part : {launcherDriver, launcherChecks, launcherLaunches, launcherFunctions})
     source += fill(part, values, generated);
   files.insert(files.begin(), {{name + ".h", fill(launcherHeader, values, generated)},

@@ -4,7 +4,9 @@
 //===----------------------------------------------------------------------===//
 #include "bundle/CLaunches.h"
 
+#include "bundle/CExpressions.h"
 #include "bundle/CodeReach.h"
+#include "driver/DriverApi.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -75,38 +77,11 @@ private:
   }
 
   /// An expression in C; B H Hkv Sq Sk are members of `extents`.
-  std::string expression(const Expression &expression, const std::string &extents) {
-    std::string_view rest = expression.text();
-    return expressionOf(rest, extents);
-  }
-  /// The expression at the front of `rest`, which Expression::parse() has taken.
-  std::string expressionOf(std::string_view &rest, const std::string &extents) {
-    auto token = [&] {
-      rest.remove_prefix(std::min(rest.find_first_not_of(" \t\n"), rest.size()));
-      bool isParenthesis = rest.starts_with('(') || rest.starts_with(')');
-      size_t length = isParenthesis ? 1 : std::min(rest.find_first_of(" \t\n()"), rest.size());
-      std::string_view found = rest.substr(0, length);
-      rest.remove_prefix(length);
-      return found;
-    };
-    std::string_view first = token();
-    if (first == "(") {
-      std::string_view symbol = token();
-      const char *function = symbol == "+" ? "plus" : symbol == "*" ? "times" : "ceil_divide";
-      std::string left = expressionOf(rest, extents);
-      std::string right = expressionOf(rest, extents);
-      token();
-      return fmt::format("{}({}, {})", function, left, right);
-    }
-    if (first.starts_with('$')) {
-      size_t dot = first.rfind('.');
-      return captureView(first.substr(0, dot)) + ".extents[" + std::string(first.substr(dot + 1)) +
-             "]";
-    }
-    if (first.starts_with('-'))
+  std::string expression(const Expression &expression, std::string_view extents) {
+    std::string text = expressionInC(expression, extents);
+    if (text.empty())
       fail("a negative number of extents");
-    bool isNumber = first.find_first_not_of("0123456789") == first.npos;
-    return isNumber ? std::string(first) : extents + std::string(first);
+    return text;
   }
 
   /// The parameter that "$doc" names.
@@ -144,6 +119,36 @@ private:
         [&](const TensorArgument &tensor) { return tensor.contiguous && tensor.name == slotName; });
   }
 
+  const TensorArgument *tensorOf(const std::string &slotName) const {
+    auto found = std::ranges::find(artifact.tensors, slotName, &TensorArgument::name);
+    return found == artifact.tensors.end() ? nullptr : &*found;
+  }
+
+  /// Whether the launch reads the tensor's elements one by one: it takes the last axis' stride,
+  /// too.
+  bool readsElements(const Launch &launch, const std::string &slotName) const {
+    const TensorArgument *tensor = tensorOf(slotName);
+    return tensor && !tensor->contiguous &&
+           std::ranges::any_of(launch.slots, [&](const ArgumentSlot &slot) {
+             return slot.kind == ArgumentSlot::Kind::stride && slot.name == slotName &&
+                    slot.axis + 1 == int(tensor->extents.size());
+           });
+  }
+
+  /// The arguments of encode_map that tell what the tensor is.
+  std::string mapped(const std::string &slotName) {
+    const TensorArgument *tensor = tensorOf(slotName);
+    if (!tensor || tensor->contiguous) {
+      fail("a tensor map of " + slotName);
+      return "";
+    }
+    int type = elementSize(tensor->type) == 1     ? int(cuda::tensorMapUint8)
+               : tensor->type == ElementType::f16 ? int(cuda::tensorMapFloat16)
+                                                  : int(cuda::tensorMapBfloat16);
+    std::string member = members.tensors[tensor - artifact.tensors.data()];
+    return fmt::format("&tensor_{0}, &c->{0}, {1}", member, type);
+  }
+
   std::string workspaceBytes() {
     std::string text = fmt::format("static size_t {}_lay_out(call *c) {{\n", prefix);
     text += fmt::format("  size_t end = {}\n", hasCounter() ? "256; /* the counter */" : "0;");
@@ -154,8 +159,10 @@ private:
       for (size_t axis = 0; axis < workspace.extents.size(); ++axis)
         text += fmt::format("    sizes[{}] = {};\n", axis,
                             expression(workspace.extents[axis], "c->x."));
-      text += fmt::format("    place(&c->workspaces[{}], {}, sizes, &end);\n  }}\n", i,
-                          workspace.extents.size());
+      bool isSummary = workspace.name.starts_with('$');
+      text +=
+          fmt::format("    place(c, {}, {}, {}, sizes, &end);\n  }}\n", i,
+                      isSummary ? "NULL" : "\"" + workspace.name + "\"", workspace.extents.size());
     }
     if (artifact.workspaces.empty())
       text += "  (void)c;\n";
@@ -163,7 +170,7 @@ private:
   }
 
   /// A slot of a plain value as its C type and expression.
-  std::pair<std::string, std::string> value(const ArgumentSlot &slot) {
+  std::pair<std::string, std::string> value(const Launch &launch, const ArgumentSlot &slot) {
     using Kind = ArgumentSlot::Kind;
     if (slot.kind == Kind::scale)
       return {"float", "c->arguments->scale"};
@@ -186,6 +193,10 @@ private:
     bool isPointer = isContiguous(slot.name);
     if (isPointer && slot.kind != Kind::data)
       fail("an extent or a stride of " + slot.name);
+    if (readsElements(launch, slot.name) && slot.kind == Kind::data)
+      return {"device_pointer", fmt::format("elements_of(c, &{})", of)};
+    if (readsElements(launch, slot.name) && slot.kind == Kind::stride)
+      return {"int64_t", fmt::format("stride_of(&{}, {})", of, slot.axis)};
     if (slot.kind == Kind::data)
       return {"device_pointer", isPointer ? "(device_pointer)(uintptr_t)" + of : of + ".address"};
     if (slot.kind == Kind::coordinateStep)
@@ -197,6 +208,7 @@ private:
 
   std::string launch(size_t index) {
     const Launch &launch = artifact.launches[index];
+    const bool isSummary = !launch.summarizes.empty();
     using Kind = ArgumentSlot::Kind;
     std::string body;
     std::vector<std::string> parameters;
@@ -204,22 +216,21 @@ private:
     for (size_t i = 0; i < launch.slots.size(); ++i) {
       const ArgumentSlot &slot = launch.slots[i];
       if (slot.kind == Kind::tensorMap) {
-        body += fmt::format(
-            "  if ((status = encode_map(c, \"{0}\", &{1}, {2}, {3}, maps + {4} * map_bytes)) != "
-            "{5}_ok)\n    return status;\n",
-            slot.name, view(slot.name), slot.axis, slot.heads, maps, name);
+        body +=
+            fmt::format("  if ((status = encode_map(c, {0}, {1}, {2}, maps + {3} * map_bytes)) != "
+                        "{4}_ok)\n    return status;\n",
+                        mapped(slot.name), slot.axis, slot.heads, maps, name);
         parameters.push_back(fmt::format("maps + {} * map_bytes", maps++));
         continue;
       }
-      auto [type, text] = value(slot);
+      auto [type, text] = value(launch, slot);
       body += fmt::format("  {} p{} = {};\n", type, i, text);
       parameters.push_back(fmt::format("&p{}", i));
     }
     std::string text = fmt::format(
         "/* {}: {} */\nstatic int {}_launch_{}(const call *c, int only_check) {{\n", launch.kernel,
-        launch.summarizes.empty()
-            ? "the results"
-            : "a summary of the captured tensor " + launch.summarizes.substr(1),
+        !isSummary ? "the results"
+                   : "a summary of the captured tensor " + launch.summarizes.substr(1),
         prefix, index);
     if (maps)
       text += fmt::format("  unsigned char memory[{} * map_bytes + map_alignment];\n"
@@ -230,17 +241,18 @@ private:
       std::vector<std::string> extents;
       for (const Expression &each : launch.extents)
         extents.push_back(expression(each, "c->x."));
-      text += fmt::format("  if ((status = set_extents(c, &x, {})) != {}_ok)\n    return status;\n",
-                          fmt::join(extents, ",\n                            "), name);
+      text += fmt::format(
+          "  if ((status = set_extents(c, &x, {:d}, {})) != {}_ok)\n    return status;\n",
+          isSummary, fmt::join(extents, ",\n                            "), name);
     }
     text += fmt::format("  items = {};\n", expression(launch.items, "x."));
-    text += fmt::format("  status = check_items(c, items, \"{}\");\n",
-                        launch.extents.empty()
-                            ? "split the batch, the heads or the queries over several launches"
-                            : "put the captured tensor's leading axes together");
+    text +=
+        fmt::format("  status = check_items(c, items, \"{}\");\n",
+                    !isSummary ? "split the batch, the heads or the queries over several launches"
+                               : "put the captured tensor's leading axes together");
     text +=
         fmt::format("  if (status != {}_ok || only_check || items <= 0{})\n    return status;\n",
-                    name, launch.summarizes.empty() ? "" : " || c->arguments->captures_unchanged");
+                    name, isSummary ? " || c->arguments->captures_unchanged" : "");
     bool counts = std::any_of(launch.slots.begin(), launch.slots.end(),
                               [](const ArgumentSlot &slot) { return slot.kind == Kind::counter; });
     if (counts)

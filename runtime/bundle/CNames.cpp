@@ -124,15 +124,13 @@ static constexpr std::string_view takenByC[] = {
 };
 
 static constexpr std::string_view takenByArguments[] = {
-    "scale",
-    "workspace",
-    "workspace_bytes",
-    "captures_unchanged",
+    "scale", "workspace", "workspace_bytes", "captures_unchanged", "B", "H", "Hkv", "Sq", "Sk",
 };
 
 /// What the launcher's functions call things where they have a tensor's name, too.
 static constexpr std::string_view takenByFunctions[] = {
-    "c", "x", "kernel", "arguments", "stream", "error", "status", "counter", "workspaces", "sizes",
+    "c",      "x",       "kernel",     "arguments", "stream",    "error",
+    "status", "counter", "workspaces", "sizes",     "too_large",
 };
 
 /// Headers that a launcher, or the program around it, includes: with the bundle's folder among the

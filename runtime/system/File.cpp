@@ -114,6 +114,25 @@ Result<std::string> InputFile::read(size_t most) const {
   return bytes;
 }
 
+Result<std::string> InputFile::readAt(uint64_t offset, size_t bytes) const {
+  if (offset + bytes > uint64_t(facts_.bytes))
+    return Error(Code::inputOutput, path + " ends after " + std::to_string(facts_.bytes) +
+                                        " bytes, " + std::to_string(offset + bytes) +
+                                        " were expected");
+  std::string read(bytes, '\0');
+  for (size_t done = 0; done < bytes;) {
+    ssize_t count = ::pread(file.number(), read.data() + done, bytes - done, off_t(offset + done));
+    if (count < 0 && errno == EINTR)
+      continue;
+    if (count < 0)
+      return failure("read", path);
+    if (count == 0)
+      return Error(Code::inputOutput, path + " became shorter while it was read");
+    done += size_t(count);
+  }
+  return read;
+}
+
 void InputFile::touch() const { (void)::futimens(file.number(), nullptr); }
 
 Result<std::string> readFile(const std::string &path) {

@@ -47,6 +47,9 @@ public:
   const FileFacts &facts() const { return facts_; }
   /// The next bytes: `most` of them, fewer only where the file ends.
   Result<std::string> read(size_t most) const;
+  /// `bytes` of them from `offset` on, wherever read() is. Code::inputOutput where the file ends
+  /// before.
+  Result<std::string> readAt(uint64_t offset, size_t bytes) const;
   /// Sets the time of its last change to now, where that is allowed.
   void touch() const;
 

@@ -6,9 +6,9 @@
 
 #include "artifact/Digest.h"
 #include "system/File.h"
+#include "system/SharedFiles.h"
 
 #include <algorithm>
-#include <dlfcn.h>
 #include <filesystem>
 #include <system_error>
 
@@ -23,23 +23,7 @@ RecordStore::RecordStore(std::string folder, std::string shipped,
                          std::shared_ptr<const EventSink> events)
     : folder_(std::move(folder)), shipped(std::move(shipped)), events(std::move(events)) {}
 
-std::string RecordStore::shippedFolder() {
-  Dl_info info{};
-  // The address of anything in the library tells its file.
-  if (!::dladdr(reinterpret_cast<const void *>(&RecordStore::shippedFolder), &info) ||
-      !info.dli_fname)
-    return "";
-  std::error_code failure;
-  fs::path folder = fs::canonical(info.dli_fname, failure).parent_path();
-  // lib/libtesela.so, or lib/x86_64-linux-gnu/libtesela.so; in a build runtime/libtesela.so.
-  for (int level = 0; !failure && level < 2; ++level) {
-    folder = folder.parent_path();
-    if (fs::path found = folder / "share/tesela/tuned"; fs::is_directory(found, failure))
-      return found;
-    failure.clear();
-  }
-  return "";
-}
+std::string RecordStore::shippedFolder() { return sharedFile("tuned"); }
 
 void RecordStore::warnOnce(const std::string &path, const std::string &problem) const {
   if (!warned.exchange(true))

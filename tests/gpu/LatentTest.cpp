@@ -3,9 +3,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Multi-head latent attention as a decoder has it, 576 and 512 columns: values=keys, on ragged
-// queries and pages, whole and in parts, by the public API against attention in double precision.
-// What no sequence may read is NaN, and rows of no sequence must stay poisoned.
+// Multi-head latent attention as a decoder has it, 576 and 512 columns, and with narrower rows,
+// which take other kernels: values=keys, on ragged queries and pages, whole and in parts, by the
+// public API against attention in double precision. What no sequence may read is NaN, and rows of
+// no sequence must stay poisoned.
 //
 //===----------------------------------------------------------------------===//
 #include "AlgorithmCase.h"
@@ -31,7 +32,7 @@ protected:
 // Sequences of many keys, of none, of one, and that end at a page's end and inside of one; among
 // them one without queries.
 TEST_P(Latent, PagesOfRaggedQueries) {
-  valueDim = 512;
+  valueDim = D > 256 ? 512 : 128;
   const std::vector<int32_t> lengths = {longest, 0, 64, 37, 1, 128};
   const std::vector<int32_t> startsQ = {2, 5, 7, 7, 27, 28, 30};
   const int B = int(lengths.size()), queries = 33;
@@ -105,11 +106,14 @@ TEST_P(Latent, PagesOfRaggedQueries) {
 
 /// Causal, a window, documents and a softcap.
 constexpr int masks[] = {1, 2, 3, 5};
-const std::vector<Place> hostLatent = {{"f32_d576", "host", "", ElementType::f32, 576}},
+const std::vector<Place> hostLatent = {{"f32_d576", "host", "", ElementType::f32, 576},
+                                       {"f32_d192", "host", "", ElementType::f32, 192}},
                          gpuLatent = {
                              {"mma_bf16_d576", "cuda", "consumers = 0", ElementType::bf16, 576},
                              {"roles_bf16_d576", "cuda", "", ElementType::bf16, 576},
-                             {"roles_f16_d576", "cuda", "", ElementType::f16, 576}};
+                             {"roles_f16_d576", "cuda", "", ElementType::f16, 576},
+                             {"mma_bf16_d192", "cuda", "consumers = 0", ElementType::bf16, 192},
+                             {"roles_bf16_d192", "cuda", "", ElementType::bf16, 192}};
 
 INSTANTIATE_TEST_SUITE_P(Host, Latent,
                          testing::Combine(testing::ValuesIn(hostLatent), testing::ValuesIn(masks)),

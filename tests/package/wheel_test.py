@@ -84,7 +84,11 @@ class WheelTest(unittest.TestCase):
         self.assertRegex(name, r"^tesela-[0-9.]+-cp310-abi3-manylinux_2_\d+_x86_64\.whl$")
         glibc = int(re.search(r"manylinux_2_(\d+)", name).group(1))
         self.assertLessEqual(glibc, 34)
-        self.assertLessEqual(os.path.getsize(self.wheel), 25_000_000)
+        with zipfile.ZipFile(self.wheel) as wheel:
+            shipped = sum(info.compress_size for info in wheel.infolist()
+                          if info.filename.endswith("/kernels.pack"))
+        self.assertLessEqual(shipped, 12_000_000)
+        self.assertLessEqual(os.path.getsize(self.wheel) - shipped, 25_000_000)
 
     def test_contents(self):
         with zipfile.ZipFile(self.wheel) as wheel:
@@ -113,7 +117,7 @@ class WheelTest(unittest.TestCase):
             self.pip("install", self.wheel + "[ptxas]")
         except subprocess.CalledProcessError as error:
             self.skipTest(f"NO PTXAS: PyPI did not give nvidia-cuda-nvcc ({error})")
-        environment = {**self.environment, "LD_LIBRARY_PATH": STUB}
+        environment = {**self.environment, "LD_LIBRARY_PATH": STUB, "TESELA_SHIPPED_KERNELS": ""}
         told = self.run_in("python", "-c", ASSEMBLER, environment=environment).stdout
         self.assertRegex(
             told, "^" + re.escape(self.folder.name) + r"/.*site-packages/nvidia/cu\d+/bin/ptxas\n$"

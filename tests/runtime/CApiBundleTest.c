@@ -79,6 +79,38 @@ static void test_damage(const char *folder) {
   tesela_context_destroy(context);
 }
 
+/* A bundle for a GPU has a launcher in C, or none where none is asked for. */
+static void test_no_launcher(void) {
+  tesela_kernel_options kernel = kernel_options_of(variant_text, TESELA_BF16, head_dim);
+  const char *target = "sm_80";
+  int without;
+  for (without = 0; without < 2; ++without) {
+    char folder[] = "/tmp/tesela_c_api_XXXXXX", path[64];
+    const char *files[] = {"manifest.json", "sm_80.kernel", "slopes.c", "slopes.h"};
+    tesela_bundle_options options;
+    int i;
+    make_folder(folder);
+    memset(&options, 0, sizeof options);
+    options.size = sizeof options;
+    options.kernel = &kernel;
+    options.name = "slopes";
+    options.targets = &target;
+    options.target_count = 1;
+    options.ptx = 1;
+    options.no_launcher = without;
+    expect(tesela_bundle_export(&options, folder, NULL) == TESELA_OK, "a bundle for a GPU");
+    for (i = 0; i < 4; ++i) {
+      FILE *file;
+      snprintf(path, sizeof path, "%s/%s", folder, files[i]);
+      file = fopen(path, "rb");
+      expect((file != NULL) == (i < 2 || !without), files[i]);
+      if (file != NULL)
+        fclose(file);
+    }
+    remove_folder(folder);
+  }
+}
+
 int main(void) {
   char folder[] = "/tmp/tesela_c_api_XXXXXX";
   tesela_kernel_options kernel = kernel_options_of(variant_text, TESELA_F32, head_dim);
@@ -111,6 +143,7 @@ int main(void) {
   tesela_bundle_destroy(bundle);
   test_load(folder);
   test_damage(folder);
+  test_no_launcher();
 
   expect_error(tesela_bundle_read(folder, NULL), TESELA_INVALID_ARGUMENT, "bundle is NULL");
   expect_error(tesela_bundle_read(NULL, &bundle), TESELA_INVALID_ARGUMENT, "path is NULL");

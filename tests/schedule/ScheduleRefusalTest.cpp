@@ -26,6 +26,23 @@ TEST_P(ScheduleRefusal, SaysWhatToChange) {
   EXPECT_FALSE(schedule.error().isDefect());
 }
 
+// Two products of a block read one buffer: it must be theirs until both have.
+TEST(ScheduleOfValuesOfKeys, DoesNotOverlap) {
+  for (int headDim : {64, 128, 256}) {
+    KernelSpecification specification = specificationFor("sm_90", headDim, "");
+    specification.bindings = {"values=keys"};
+    Result<Schedule> chosen = chooseSchedule(specification);
+    ASSERT_TRUE(chosen.ok()) << chosen.error().message();
+    EXPECT_GT(chosen->consumers, 0);
+    EXPECT_FALSE(chosen->overlap);
+    specification.schedule = "overlap = true";
+    chosen = chooseSchedule(specification);
+    ASSERT_FALSE(chosen.ok()) << chosen->text();
+    EXPECT_NE(chosen.error().message().find("overlap is false with values=keys"), std::string::npos)
+        << chosen.error().message();
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(
     All, ScheduleRefusal,
     testing::Values(

@@ -117,21 +117,33 @@ class Command(Export):
                               code=ENVIRONMENT)
         self.assertIn("there is no template 'backwards'; there are backward,", message)
 
-    def test_pages_without_a_launcher(self):
-        """Of tensors of several types C has none: the library loads such a bundle."""
-        where = ["causal", "--algorithm", "forward_in_parts", "--target", "sm_90,host", "--ptx", "-o", "out"]
+    def test_pages(self):
+        """Tensors of several types and ranks, and an extent that none of them tells."""
+        where = ["causal", "--algorithm", "forward_in_parts", "--target", "sm_90,host", "--ptx", "-o", "out",
+                 "--name", "served"]
         for binding in ("queries=ragged", "keys=paged", "page=16", "positions=end", "cache=e4m3", "workers=4"):
             where += ["--bind", binding]
-        message = self.export(*where, code=BAD_INPUT)
-        self.assertIn("no launcher in C: export it without one (--no-launcher", message)
-        self.assertNotIn("\nC ", self.export(*where, "--no-launcher"))
+        self.assertIn("out/served.h, out/served.c", self.export(*where))
+        with open(os.path.join(self.folder, "out", "served.h")) as file:
+            header = file.read()
+        for line in ("served_tensor k; /* e4m3 [any, Hkv, 16, 128]; H is a multiple of Hkv */",
+                     "served_tensor_2 table; /* i32 [B, any] */", "served_tensor_1 starts_q; /* i32 [B + 1] */",
+                     "int64_t Sq; /* the most queries of a sequence, or more; no tensor tells it: set it */"):
+            self.assertIn(line, header)
+        subprocess.run(["cc", "-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", "-fsyntax-only",
+                        os.path.join(self.folder, "out", "served.c")], check=True)
         manifest = self.manifest("out")
-        self.assertEqual(manifest["c_files"], [])
         names = [each["name"] for each in manifest["tensors"]]
         self.assertEqual(set(names) & {"table", "lengths", "starts_q", "k_scale"},
                          {"table", "lengths", "starts_q", "k_scale"})
         for target in manifest["targets"]:
             self.assertEqual([each["kernel"] for each in target["launches"]], ["forward_parts", "merge_parts"])
+
+    def test_without_a_launcher(self):
+        text = self.export("causal", "--target", "sm_80", "--ptx", "--no-launcher", "-o", "out")
+        self.assertNotIn("\nC ", text)
+        self.assertEqual(self.manifest("out")["c_files"], [])
+        self.assertEqual(set(os.listdir(os.path.join(self.folder, "out"))), {"manifest.json", "sm_80.kernel"})
 
     def test_what_is_refused(self):
         for arguments, sentence in [
@@ -184,8 +196,8 @@ class Launcher(Export):
             header = file.read()
         self.assertRegex(header, r"const void \*dlse; +/\* f32 \[B, H, Sq\] without gaps: zeros at NULL \*/")
         self.assertRegex(header, r"const void \*lse; +/\* f32 \[B, H, Sq\] without gaps \*/")
-        self.assertRegex(header, r"causal_backward_tensor do_; /\* \[B, H, Sq, 64\] \*/")
-        self.assertRegex(header, r"causal_backward_tensor dq; /\* \[B, H, Sq, 64\]: written \*/")
+        self.assertRegex(header, r"causal_backward_tensor do_; /\* bf16 \[B, H, Sq, 64\] \*/")
+        self.assertRegex(header, r"causal_backward_tensor dq; /\* bf16 \[B, H, Sq, 64\]: written \*/")
         with open(os.path.join(self.folder, "both.c"), "w", encoding="utf-8") as file:
             file.write('#include "causal.h"\n#include "causal_backward.h"\n'
                        "int main(void) {\n  causal_backward_arguments a;\n"

@@ -9,7 +9,9 @@
 # Each row is a problem; --page 0 keeps keys dense, one page a sequence. Engines take turns, in an order of its own in
 # every repetition: the medians of single calls, eager, and of replays of a graph of the same call, by CUDA events.
 # TB/s are those of the keys and values that the sequences have; TFLOP/s of the pairs that the mask keeps.
-# FlashAttention-3 is FOLDER's (fa3.py says which files); cuDNN is PyTorch's, for dense keys of one length.
+# FlashAttention-3 is FOLDER's (fa3.py says which files); cuDNN is PyTorch's, for dense keys of one length. FlashMLA, for
+# `latent` in pages of 64, is that of the folder behind --flashmla (flash_mla.py says which file), with the plan of its
+# work made before, and with that in the call.
 # The cases `prefix` have keys that all sequences share: attention_cascade stands beside attention_paged. `latent` is
 # multi-head latent attention, whose values are the first columns of the keys; FLOPs are of all pairs and both products.
 # Results are compared: the largest difference from Tesela's is printed where it exceeds 0.02.
@@ -27,6 +29,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import fa3 as fa3_library
+import flash_mla
 from single_calls import milliseconds
 
 HEADS, KV_HEADS, DIM = 32, 8, 128
@@ -233,6 +236,24 @@ def by_fa3(operators: Any, inputs: Inputs) -> Callable[[], Any] | None:
     return lambda: operators.fwd(q, inputs.k, inputs.v, **given)[0]
 
 
+def by_flash_mla(operators: Any, inputs: Inputs) -> dict[str, Callable[[], Any]]:
+    problem = inputs.problem
+    fits = (
+        problem.is_even()
+        and problem.variant in ("causal", "full")
+        and (inputs.page, problem.kv_heads) == (flash_mla.PAGE, 1)
+        and (problem.dim, problem.value_dim) == (flash_mla.DIM, flash_mla.VALUE_DIM)
+    )
+    if not operators or not fits:
+        return {}
+    q = inputs.q.view(problem.batch, problem.queries[0], problem.heads, problem.dim)
+    is_causal = problem.variant == "causal"
+    planned, whole = flash_mla.decode(
+        operators, q, inputs.k, inputs.table, inputs.lengths, is_causal
+    )
+    return {"FlashMLA": planned, "FlashMLA with its plan": whole}
+
+
 def by_cudnn(inputs: Inputs) -> Callable[[], Any] | None:
     from torch.nn.attention import SDPBackend, sdpa_kernel
     from torch.nn.functional import scaled_dot_product_attention
@@ -300,6 +321,7 @@ def main() -> int:
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
     parser.add_argument("--page", type=int, default=64, help="rows of a page; 0: dense")
     parser.add_argument("--fa3", help=fa3_library.SOURCE)
+    parser.add_argument("--flashmla", help=flash_mla.SOURCE)
     parser.add_argument("--cases", nargs="+", choices=tuple(problems(1)), help="default: all")
     parser.add_argument("--narrow", action="store_true", help="keys and values of 8 bits, too")
     parser.add_argument("--scale", type=int, default=1, help="divides the numbers of keys")
@@ -310,6 +332,7 @@ def main() -> int:
         print("skipped: torch.cuda.is_available() is false", file=sys.stderr)
         return 77
     operators = fa3_library.load(options.fa3) if options.fa3 else None
+    mla_operators = flash_mla.load(options.flashmla) if options.flashmla else None
     device = torch.cuda.get_device_name() if is_gpu else "the CPU"
     pages = f"pages of {options.page}" if options.page else "dense keys"
     print(
@@ -335,6 +358,7 @@ def main() -> int:
             peers = {"FA3": by_fa3(operators, inputs) if operators else None}
             peers["cuDNN"] = by_cudnn(inputs) if is_gpu else None
             calls |= {peer: call for peer, call in peers.items() if call}
+            calls |= by_flash_mla(mla_operators, inputs)
             expected = calls["Tesela"]().float().flatten()
             for engine, call in list(calls.items()):
                 difference = float((call().float().flatten() - expected).abs().max())

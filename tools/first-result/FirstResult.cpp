@@ -4,9 +4,10 @@
 //===----------------------------------------------------------------------===//
 //
 // tesela_first_result VARIANT.attn...: starts itself anew for each run, as a server's process
-// starts, with the kernels on disk already, and times the way to o in the host's memory. The start
-// of the GPU's driver, which every program pays, is timed apart and not counted. It links the
-// shared library, since loading that is part of the way.
+// starts, and times the way to o in the host's memory: on a machine that never compiled
+// ("nothing"), likewise with the kernels that come with the library ("package"), and with the
+// kernel in the disk cache ("disk"). The start of the GPU's driver, which every program pays, is
+// timed apart and not counted. It links the shared library, since loading that is part of the way.
 //
 //===----------------------------------------------------------------------===//
 #include "tesela/Context.h"
@@ -17,7 +18,9 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cstdlib>
 #include <dlfcn.h>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <memory>
@@ -36,8 +39,20 @@ struct Options {
   std::string device = "auto", cacheFolder, dtype = "bf16";
   int64_t batch = 1, heads = 2, length = 256;
   int headDim = 64, runs = 9;
+  std::vector<std::string> starts = {"nothing", "package", "disk"};
+  std::string start;   ///< of a run: one of these; "": whatever is there
   int64_t started = 0; ///< of a run: when its process was asked for
 };
+
+std::optional<KernelInfo::Origin> originOf(const std::string &start) {
+  if (start == "nothing")
+    return KernelInfo::Origin::compiled;
+  if (start == "package")
+    return KernelInfo::Origin::package;
+  if (start == "disk")
+    return KernelInfo::Origin::diskCache;
+  return std::nullopt;
+}
 
 int64_t now() { return std::chrono::steady_clock::now().time_since_epoch().count(); }
 static_assert(std::is_same_v<std::chrono::steady_clock::period, std::nano>);
@@ -130,8 +145,10 @@ Result<Steps> runOnce(const Options &options) {
   if (Status status = context->copyToHost(host.data(), buffers.back(), bytes); !status)
     return status.error();
   took(result);
-  if (context->compileCount() != 0 && options.runs == 0)
-    return Error(Code::defect, "the kernel was compiled, although the run before had kept it");
+  if (std::optional<KernelInfo::Origin> origin = originOf(options.start);
+      origin && kernel->info().origin != *origin)
+    return Error(Code::defect,
+                 "the kernel did not come from what the run began with, " + options.start);
   return steps;
 }
 
@@ -151,37 +168,78 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
+/// An environment variable of the processes that are started while this is there.
+class Variable {
+public:
+  Variable(const char *name, bool isSet, const char *value) : name(name) {
+    if (const char *found = std::getenv(name))
+      before = found;
+    if (isSet)
+      setenv(name, value, 1);
+  }
+  ~Variable() {
+    if (before)
+      setenv(name, before->c_str(), 1);
+    else
+      unsetenv(name);
+  }
+  Variable(const Variable &) = delete;
+
+private:
+  const char *name;
+  std::optional<std::string> before;
+};
+
+/// The processes that begin with `start`, of `command`.
+Status measureFrom(const std::string &start, const std::string &command, const Options &options,
+                   const std::string &name) {
+  const std::string folder = options.cacheFolder + "/" + start;
+  // Only what is measured shall be there: else neither the package's kernels, nor what a driver
+  // that assembles keeps by itself.
+  const Variable shipped("TESELA_SHIPPED_KERNELS", start != "package", "");
+  const Variable driverCache("CUDA_CACHE_DISABLE", start == "nothing", "1");
+  const std::string line = fmt::format("{} --cache-folder '{}'", command, folder);
+  std::error_code ignored;
+  if (start == "disk") // the first run may compile; it counts for nothing
+    if (Result<Steps> first = runAnew(line); !first)
+      return first.error();
+  std::array<std::vector<double>, stepCount> times;
+  std::vector<double> counted;
+  for (int run = 0; run < options.runs; ++run) {
+    if (start != "disk")
+      std::filesystem::remove_all(folder, ignored);
+    Result<Steps> steps = runAnew(line + " --start " + start);
+    if (!steps)
+      return steps.error();
+    for (int step = 0; step < stepCount; ++step)
+      times[step].push_back((*steps)[step]);
+    counted.push_back(countedOf(*steps));
+  }
+  fmt::print("{:<24}{:<9}", name, start);
+  for (const std::vector<double> &step : times)
+    fmt::print("{:>9.2f}", median(step));
+  auto [low, high] = std::minmax_element(counted.begin(), counted.end());
+  fmt::print("{:>9.2f} [{:.2f}, {:.2f}]\n", median(counted), *low, *high);
+  return Status::success();
+}
+
 Status measure(const Options &options, const std::string &program) {
   fmt::print("milliseconds from the start of a process to its first result, medians of {}\n",
              options.runs);
-  fmt::print("{:<24}", "variant");
+  fmt::print("{:<24}{:<9}", "variant", "kernels");
   for (const char *name : stepNames)
     fmt::print("{:>9}", name);
   fmt::print("{:>24}\n", "all without the driver");
   for (const std::string &variant : options.variants) {
     std::string command = fmt::format(
-        "'{}' '{}' --device {} --dtype {} --batch {} --heads {} --length {} --head-dim {} "
-        "--cache-folder '{}'",
-        program, variant, options.device, options.dtype, options.batch, options.heads,
-        options.length, options.headDim, options.cacheFolder);
-    // The first run compiles; it counts for nothing.
-    if (Result<Steps> first = runAnew(command + " --runs 1"); !first)
-      return first.error();
-    std::array<std::vector<double>, stepCount> times;
-    std::vector<double> counted;
-    for (int run = 0; run < options.runs; ++run) {
-      Result<Steps> steps = runAnew(command + " --runs 0");
-      if (!steps)
-        return steps.error();
-      for (int step = 0; step < stepCount; ++step)
-        times[step].push_back((*steps)[step]);
-      counted.push_back(countedOf(*steps));
-    }
-    fmt::print("{:<24}", variant.substr(variant.rfind('/') + 1));
-    for (const std::vector<double> &step : times)
-      fmt::print("{:>9.2f}", median(step));
-    auto [low, high] = std::minmax_element(counted.begin(), counted.end());
-    fmt::print("{:>9.2f} [{:.2f}, {:.2f}]\n", median(counted), *low, *high);
+        "'{}' '{}' --device {} --dtype {} --batch {} --heads {} --length {} --head-dim {}", program,
+        variant, options.device, options.dtype, options.batch, options.heads, options.length,
+        options.headDim);
+    for (const std::string &start : options.starts)
+      if (Status status =
+              measureFrom(start, command, options, variant.substr(variant.rfind('/') + 1));
+          !status)
+        return status;
   }
   return Status::success();
 }
@@ -190,18 +248,23 @@ Status measure(const Options &options, const std::string &program) {
 
 int main(int count, char **values) {
   Options options;
-  CLI::App app("Times a new process up to its first result, from a warm cache");
+  CLI::App app("Times a new process up to its first result");
   app.add_option("variants", options.variants, "Files of variants that capture nothing")
       ->required();
   app.add_option("--device", options.device, "host, cuda, cuda:1 or auto");
   app.add_option("--dtype", options.dtype, "bf16, f16 or f32 (host only)");
-  app.add_option("--cache-folder", options.cacheFolder, "Where the kernels are kept")->required();
+  app.add_option("--cache-folder", options.cacheFolder, "A folder for the caches of the runs")
+      ->required();
   app.add_option("--batch", options.batch);
   app.add_option("--heads", options.heads);
   app.add_option("--length", options.length);
   app.add_option("--head-dim", options.headDim);
   app.add_option("--runs", options.runs, "How many processes are started for each variant");
-  app.add_option("--started", options.started)->group(""); // set by the program for its runs
+  app.add_option("--from", options.starts, "What processes find: nothing, package, disk")
+      ->check(CLI::IsMember({"nothing", "package", "disk"}));
+  // Set by the program for its runs.
+  app.add_option("--start", options.start)->group("");
+  app.add_option("--started", options.started)->group("");
   CLI11_PARSE(app, count, values);
   if (options.started != 0) {
     Result<Steps> steps = runOnce(options);

@@ -46,6 +46,8 @@ static const char *originName(KernelInfo::Origin origin) {
     return "disk cache";
   case KernelInfo::Origin::bundle:
     return "bundle";
+  case KernelInfo::Origin::package:
+    return "package";
   }
   return "";
 }

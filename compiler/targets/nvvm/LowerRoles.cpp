@@ -321,7 +321,13 @@ void KernelLowering::lowerSend(pipe::SendOp op) {
 void KernelLowering::lowerReceive(pipe::ReceiveOp op) {
   auto [address, parity] = channelUse(op.getChannel(), op.getUse(), /*isFull=*/true);
   ptx().awaitBarrier(address, parity, trapWaits);
-  takeNumbers(op.getValues(), op.getChannel(), op.getUse());
+  // The first number says whether there is another item. It alone is broadcast: with a second
+  // broadcast, ptxas 13.0 keeps the counters of channels and the descriptors of the inner loop in
+  // registers of the threads, and spills (docs/performance.md, "Items of gradients").
+  Values words =
+      ptx().loadShared16Bytes(channelWords(op.getChannel(), op.getUse()).second, /*offset=*/0);
+  for (auto [index, result] : llvm::enumerate(op.getValues()))
+    values[result] = {index == 0 && role != Role::Thread ? ptx().uniform(words[0]) : words[index]};
   ptx().arrive(channelUse(op.getChannel(), op.getUse(), /*isFull=*/false).first, constant(0));
 }
 

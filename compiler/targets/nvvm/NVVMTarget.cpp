@@ -6,6 +6,7 @@
 
 #include "targets/common/CodeGeneration.h"
 #include "targets/nvvm/ConvergentAssembly.h"
+#include "targets/nvvm/EqualCounts.h"
 #include "targets/nvvm/NegatedExtremes.h"
 #include "targets/nvvm/Passes.h"
 #include "targets/nvvm/TruthNumbers.h"
@@ -69,9 +70,11 @@ static Result<std::unique_ptr<llvm::TargetMachine>> makeTargetMachine(const Chip
   return machine;
 }
 
-/// LLVM's own optimisation matters little (docs/performance.md); four passes of it are enough.
+/// LLVM's own optimisation matters little (docs/performance.md): four passes of it are enough, behind
+/// one for what LLVM has in NewGVN alone, which lengthens the lives of other values as well.
 static void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
   llvm::FunctionPassManager passes;
+  passes.addPass(nvvm::EqualCounts());
   passes.addPass(llvm::EarlyCSEPass(/*UseMemorySSA=*/false));
   llvm::LoopPassManager loopPasses;
   loopPasses.addPass(llvm::LICMPass(llvm::LICMOptions()));

@@ -129,7 +129,8 @@ def PipeStageOperands : Pass<"pipe-stage-operands", "::tesela::tile::KernelOp"> 
 
     With roles, a loop writes to two stages in turn, by a count that all loops around it carry. Then the first barrier is not
     needed: who writes a stage has passed the barrier of the other one since it was read. The write comes as soon as the tile is there,
-    and the second barrier is cut in two: it begins behind the write and ends before the first reader.
+    and the second barrier is cut in two: it begins behind the write and ends before the first reader. Where the schedule is
+    `persistent`, pipe-split-roles ends each work item with a barrier, since each begins with the first stage.
 
     ```mlir
     // before
@@ -155,7 +156,9 @@ def PipeSplitRoles : Pass<"pipe-split-roles", "::tesela::tile::KernelOp"> {
     channel's uses, through all loops.
 
     Where the schedule is `persistent`, the programs stand in a loop over the thread block's work items,
-    whose numbers the producer takes and sends; what is loaded once an item is then released, too.
+    whose numbers the producer takes and sends; what is loaded once an item is then released, too. An output may leave over a
+    buffer that only the consumers' own warpgroup has read, or over an operand of pipe-stage-operands: then an item ends with a
+    `pipe.drain` and a `pipe.barrier`, behind which the next one may write there.
 
     Where blocks are looked for (`tile.find_blocks`), a finder does so, and takes the items. It sends each item and the
     count of its blocks to both, and each block to the producer, whose first load of it brings the consumers what else

@@ -54,25 +54,54 @@ static bool leavesByCopies(tile::StoreOp store, int64_t warps) {
          isa<BlockArgument>(store.getView()) && !isCut(type, warps);
 }
 
-/// A buffer of `block` as large as `type` through which the consumers hand operands to each other,
-/// and that no output has taken yet; null where there is none.
+/// Whether the consumers hand operands to each other through it.
+static bool isExchange(pipe::AllocOp alloc) {
+  auto users = alloc.getBuffer().getUsers();
+  return llvm::any_of(users, llvm::IsaPred<pipe::WriteOp>) &&
+         llvm::any_of(users, llvm::IsaPred<pipe::SlotOp>);
+}
+
+static bool isUnderOutput(pipe::AllocOp alloc) {
+  return llvm::any_of(alloc.getBuffer().getUsers(), llvm::IsaPred<pipe::AllocOp>);
+}
+
+/// An exchange of `block` as large as `type` that no output has taken yet; null where there is
+/// none.
 static Value findExchange(Block &block, pipe::BufferType type) {
-  for (auto alloc : block.getOps<pipe::AllocOp>()) {
-    Value buffer = alloc.getBuffer();
-    bool isWritten = llvm::any_of(buffer.getUsers(), llvm::IsaPred<pipe::WriteOp>);
-    bool isRead = llvm::any_of(buffer.getUsers(), llvm::IsaPred<pipe::SlotOp>);
-    bool isTaken = llvm::any_of(buffer.getUsers(), llvm::IsaPred<pipe::AllocOp>);
-    if (isWritten && isRead && !isTaken &&
+  for (auto alloc : block.getOps<pipe::AllocOp>())
+    if (isExchange(alloc) && !isUnderOutput(alloc) &&
         alloc.getBuffer().getType().getBytes() >= type.getBytes())
-      return buffer;
-  }
+      return alloc.getBuffer();
   return Value();
+}
+
+/// Ends a work item before the next one. The copy engine must have read the rows of `left`, whose
+/// channels are released now. The next item begins with the first stage of an exchange, whatever
+/// this one ended with, and an output may still lie there: all consumers must have read both.
+static void endItem(Block &block, ArrayRef<pipe::OpenOp> left) {
+  auto allocs = block.getOps<pipe::AllocOp>();
+  bool isExchanged = llvm::any_of(allocs, [](pipe::AllocOp alloc) {
+    return isExchange(alloc) &&
+           (alloc.getBuffer().getType().getStages() > 1 || isUnderOutput(alloc));
+  });
+  if (left.empty() && !isExchanged)
+    return;
+  OpBuilder builder = OpBuilder::atBlockEnd(&block);
+  Location loc = block.getParentOp()->getLoc();
+  pipe::DrainOp::create(builder, loc);
+  if (isExchanged)
+    pipe::BarrierOp::create(builder, loc);
+  for (pipe::OpenOp channel : left)
+    for (Operation *user : channel.getChannel().getUsers())
+      if (auto release = dyn_cast<pipe::ReleaseOp>(user))
+        release->moveBefore(&block, block.end());
 }
 
 void emitStores(Block &block, ArrayRef<OwnRows> ownRows, bool hasItems) {
   pipe::RolesOp roles = rolesOf(block);
   tile::ScheduleAttr schedule = roles->getParentOfType<tile::KernelOp>().getScheduleAttr();
   SmallVector<OwnRows> left(schedule->outputBuffer ? ArrayRef<OwnRows>() : ownRows);
+  SmallVector<pipe::OpenOp> taken;
   for (auto store : llvm::make_early_inc_range(block.getOps<tile::StoreOp>())) {
     if (!leavesByCopies(store, schedule->warps))
       continue; // straight from the registers
@@ -87,8 +116,7 @@ void emitStores(Block &block, ArrayRef<OwnRows> ownRows, bool hasItems) {
       over = fitting->channel;
       place = fitting->buffer.getBuffer();
       left.erase(fitting); // an output each
-    } else if (!hasItems &&
-               !schedule->outputBuffer) { // the next item would write there at any time
+    } else if (!schedule->outputBuffer) {
       place = findExchange(block, type);
     }
     bool isOverExchange = place && !over;
@@ -96,18 +124,16 @@ void emitStores(Block &block, ArrayRef<OwnRows> ownRows, bool hasItems) {
         pipe::AllocOp::create(isOverExchange ? builder : outside, loc, type, place, IntegerAttr());
     if (isOverExchange)
       pipe::BarrierOp::create(builder, loc); // all warpgroups have read what lies there
-    if (hasItems && !over)
+    if (hasItems && !place)
       pipe::DrainOp::create(builder, loc); // the last item's rows
     pipe::WriteOp::create(builder, loc, store.getTile(), buffer, constant(builder, loc, 0));
     pipe::EmptyOutOp::create(builder, loc, buffer, store.getView(), store.getBlock());
-    if (hasItems && over) {
-      pipe::DrainOp::create(builder, loc);
-      for (Operation *user : over.getChannel().getUsers())
-        if (auto release = dyn_cast<pipe::ReleaseOp>(user))
-          release->moveBefore(store);
-    }
+    if (over)
+      taken.push_back(over);
     store.erase();
   }
+  if (hasItems)
+    endItem(block, taken);
 }
 
 } // namespace tesela::nvvm

@@ -72,13 +72,12 @@ struct PipeStageOperands : impl::PipeStageOperandsBase<PipeStageOperands> {
     tile::ScheduleAttr schedule = getOperation().getScheduleAttr();
     bool hasRoles = schedule->consumers > 0;
     Value source = narrowSource(tile);
-    // A work item begins with the first stage, whatever the one before ended with. Beside wide
-    // tiles that are cut there is no room for a second one.
-    int64_t stages =
-        hasRoles && !source && !schedule->persistent && !nvvm::isCut(type, schedule->warps) &&
-                first->getParentOfType<scf::ForOp>() && first->getBlock() == tile.getParentBlock()
-            ? 2
-            : 1;
+    // Beside wide tiles that are cut there is no room for a second stage.
+    int64_t stages = hasRoles && !source && !nvvm::isCut(type, schedule->warps) &&
+                             first->getParentOfType<scf::ForOp>() &&
+                             first->getBlock() == tile.getParentBlock()
+                         ? 2
+                         : 1;
     Location loc = first->getLoc();
     Value count = stages > 1 ? countUses(first->getParentOfType<scf::ForOp>()) : Value();
     OpBuilder top = OpBuilder::atBlockBegin(&getOperation().getBodyBlock()), builder(first);

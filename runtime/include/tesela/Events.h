@@ -24,7 +24,8 @@ struct Event {
     compileStarted = 0,
     /// Also stages, milliseconds, bytes of the code; or failure.
     compileFinished = 1,
-    /// A kernel came from the cache: text says "memory" or "disk"; milliseconds.
+    /// A kernel came from the cache: text says "memory", "disk" or "package";
+    /// milliseconds.
     cacheHit = 2,
     /// A kernel was in no cache.
     cacheMiss = 3,

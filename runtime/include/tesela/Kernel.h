@@ -106,11 +106,14 @@ struct KernelInfo {
   std::string tunedRecord;
   std::vector<VariantParameter> parameters;
 
-  enum class Origin { compiled, memoryCache, diskCache, bundle } origin = Origin::compiled;
+  /// `package`: it came with the library (docs/cache.md).
+  enum class Origin { compiled, memoryCache, diskCache, bundle, package } origin = Origin::compiled;
   /// Milliseconds by stage, in order, of the request that made this handle:
   /// the compiler's stages, "assemble", "load"; or "cache" and "load".
   std::vector<std::pair<std::string, double>> stages;
-  std::string assembler; ///< "ptxas 13.0", "driver 13.0"; "" for the host
+  /// The path of a ptxas, or "driver 13.0"; of a kernel of the package the version of the ptxas
+  /// that made it; "" for the host.
+  std::string assembler;
 
   /// Of the most demanding kernel of the plan; a GPU's only.
   std::optional<int> registers;       ///< a thread
@@ -143,8 +146,9 @@ public:
   Status checkArguments(const LaunchArguments &arguments) const;
 
   /// Bytes of arguments.workspace that a launch of `arguments` takes, whose own workspace is not
-  /// looked at; 0: it needs none. Grows with the extents of captured tensors only. Arguments that do
-  /// not fit are an error where the kernel has launches that need one; else launch() tells of them.
+  /// looked at; 0: it needs none. Grows with the extents of captured tensors only. Arguments that
+  /// do not fit are an error where the kernel has launches that need one; else launch() tells of
+  /// them.
   Result<size_t> workspaceBytes(const LaunchArguments &arguments) const;
 
   struct State;

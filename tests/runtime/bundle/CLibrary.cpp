@@ -13,6 +13,7 @@
 #include <cstring>
 #include <dlfcn.h>
 #include <fstream>
+#include <iterator>
 
 namespace tesela {
 
@@ -24,8 +25,10 @@ struct RawTensor {
   int64_t extents[8], strides[8];
 };
 struct RawArguments {
-  RawTensor tensors[5], parameters[16];
+  RawTensor tensors[16], parameters[16];
   double scalars[16];
+  int64_t extents[5];
+  int givesExtent[5];
   float scale;
   int givesScale, givesScalar[16], capturesUnchanged;
   void *workspace;
@@ -39,27 +42,17 @@ typedef struct raw_tensor {
   int64_t extents[8], strides[8];
 } raw_tensor;
 typedef struct raw_arguments {
-  raw_tensor tensors[5], parameters[16];
+  raw_tensor tensors[16], parameters[16];
   double scalars[16];
+  int64_t extents[5];
+  int gives_extent[5];
   float scale;
   int gives_scale, gives_scalar[16], captures_unchanged;
   void *workspace;
   size_t workspace_bytes;
 } raw_arguments;
-static void take(NAME_tensor *to, const raw_tensor *from) {
-  to->data = from->data;
-  memcpy(to->extents, from->extents, sizeof to->extents);
-  memcpy(to->strides, from->strides, sizeof to->strides);
-}
 static void convert(NAME_arguments *to, const raw_arguments *from) {
   NAME_set_defaults(to);
-  take(&to->q, &from->tensors[0]);
-  take(&to->k, &from->tensors[1]);
-  take(&to->v, &from->tensors[2]);
-  take(&to->o, &from->tensors[3]);
-  to->lse = from->tensors[4].data;
-  if (from->gives_scale)
-    to->scale = from->scale;
   to->captures_unchanged = from->captures_unchanged;
   to->workspace = from->workspace;
   to->workspace_bytes = from->workspace_bytes;
@@ -107,17 +100,34 @@ std::string withName(std::string text, const std::string &name) {
   return text;
 }
 
-std::string adapterText(const std::string &name, const std::vector<VariantParameter> &parameters) {
+/// Statements that take a tensor with strides.
+std::string takeText(const std::string &member, const std::string &from) {
+  return fmt::format("  to->{0}.data = from->{1}.data;\n"
+                     "  memcpy(to->{0}.extents, from->{1}.extents, sizeof to->{0}.extents);\n"
+                     "  memcpy(to->{0}.strides, from->{1}.strides, sizeof to->{0}.strides);\n",
+                     member, from);
+}
+
+std::string adapterText(const std::string &name, const std::string &header,
+                        const nlohmann::json &tensors, const std::vector<std::string> &extents,
+                        const std::vector<VariantParameter> &parameters) {
   std::string text = withName(adapterStart, name);
+  if (header.find("  float scale; ") != header.npos)
+    text += "  if (from->gives_scale)\n    to->scale = from->scale;\n";
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    std::string member = tensors[i]["name"], from = fmt::format("tensors[{}]", i);
+    if (member == "do") // a keyword
+      member = "do_";
+    text += tensors[i]["contiguous"] ? fmt::format("  to->{} = from->{}.data;\n", member, from)
+                                     : takeText(member, from);
+  }
+  for (size_t i = 0; i < extents.size(); ++i)
+    text += fmt::format("  if (from->gives_extent[{0}])\n    to->{1} = from->extents[{0}];\n", i,
+                        extents[i]);
   for (size_t i = 0; i < parameters.size(); ++i) {
     const VariantParameter &each = parameters[i];
     if (each.isCapture)
-      text += fmt::format("  to->{0}.data = from->parameters[{1}].data;\n"
-                          "  memcpy(to->{0}.extents, from->parameters[{1}].extents, sizeof "
-                          "to->{0}.extents);\n"
-                          "  memcpy(to->{0}.strides, from->parameters[{1}].strides, sizeof "
-                          "to->{0}.strides);\n",
-                          each.name, i);
+      text += takeText(each.name, fmt::format("parameters[{}]", i));
     else
       text +=
           fmt::format("  if (from->gives_scalar[{1}])\n    to->{0} = ({2})from->scalars[{1}];\n",
@@ -133,13 +143,33 @@ RawTensor raw(const Tensor &tensor) {
   return all;
 }
 
-RawArguments raw(const LaunchArguments &arguments,
+Tensor tensorOf(const LaunchArguments &arguments, const std::string &name) {
+  const std::pair<const char *, const Tensor *> members[] = {{"q", &arguments.q},
+                                                             {"k", &arguments.k},
+                                                             {"v", &arguments.v},
+                                                             {"o", &arguments.o},
+                                                             {"lse", &arguments.lse}};
+  for (auto [member, tensor] : members)
+    if (name == member)
+      return *tensor;
+  for (const NamedTensor &each : arguments.tensors)
+    if (each.name == name)
+      return each.tensor;
+  return {};
+}
+
+RawArguments raw(const LaunchArguments &arguments, const std::vector<std::string> &tensors,
+                 const std::vector<std::string> &extents,
                  const std::vector<VariantParameter> &parameters) {
   RawArguments all = {};
-  const Tensor *tensors[] = {&arguments.q, &arguments.k, &arguments.v, &arguments.o,
-                             &arguments.lse};
-  for (int i = 0; i < 5; ++i)
-    all.tensors[i] = raw(*tensors[i]);
+  for (size_t i = 0; i < tensors.size(); ++i)
+    all.tensors[i] = raw(tensorOf(arguments, tensors[i]));
+  for (size_t i = 0; i < extents.size(); ++i)
+    for (const NamedExtent &each : arguments.extents)
+      if (each.name == extents[i]) {
+        all.extents[i] = each.value;
+        all.givesExtent[i] = 1;
+      }
   all.givesScale = arguments.scale.has_value();
   all.scale = float(arguments.scale.value_or(0));
   all.capturesUnchanged = arguments.capturesUnchanged;
@@ -168,10 +198,20 @@ struct CLibrary::Functions {
   void (*release)(const void *, void *);
 };
 
-std::unique_ptr<CLibrary> CLibrary::build(const std::string &folder, const std::string &name,
+std::unique_ptr<CLibrary> CLibrary::build(const std::string &folder, const nlohmann::json &manifest,
                                           const std::vector<VariantParameter> &parameters) {
+  std::string name = manifest["name"];
+  std::ifstream header(folder + "/" + name + ".h");
+  const std::string text(std::istreambuf_iterator<char>(header), {});
+  std::unique_ptr<CLibrary> opened(new CLibrary);
+  for (const nlohmann::json &tensor : manifest["tensors"])
+    opened->tensors.push_back(tensor["name"]);
+  for (const char *extent : {"B", "H", "Hkv", "Sq", "Sk"})
+    if (text.find(fmt::format("  int64_t {};", extent)) != text.npos)
+      opened->extents_.push_back(extent);
   std::string adapter = folder + "/adapter.c", library = folder + "/adapter.so";
-  std::ofstream(adapter) << adapterText(name, parameters);
+  std::ofstream(adapter) << adapterText(name, text, manifest["tensors"], opened->extents_,
+                                        parameters);
   // What docs/export.md promises of NAME.c, with the optimizer, which finds more to warn of.
   std::string command = "cc -std=c99 -O2 -Wall -Wextra -Werror -pedantic -fPIC -shared -I " +
                         folder + " " + adapter + " -o " + library + " -ldl";
@@ -179,7 +219,6 @@ std::unique_ptr<CLibrary> CLibrary::build(const std::string &folder, const std::
     ADD_FAILURE() << command;
     return nullptr;
   }
-  std::unique_ptr<CLibrary> opened(new CLibrary);
   opened->parameters = parameters;
   opened->functions = std::make_unique<Functions>();
   opened->handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -223,7 +262,7 @@ void CLibrary::destroy() {
 std::string CLibrary::target() const { return functions->target(kernel); }
 
 CLibrary::Outcome CLibrary::workspaceBytes(const LaunchArguments &arguments, size_t &bytes) {
-  RawArguments all = raw(arguments, parameters);
+  RawArguments all = raw(arguments, tensors, extents_, parameters);
   char message[1024];
   int code = functions->workspace(kernel, &all, &bytes, message);
   return {code, message};
@@ -231,7 +270,7 @@ CLibrary::Outcome CLibrary::workspaceBytes(const LaunchArguments &arguments, siz
 
 CLibrary::Outcome CLibrary::launch(const LaunchArguments &arguments, void *stream,
                                    std::pair<void *, size_t> workspace) {
-  RawArguments all = raw(arguments, parameters);
+  RawArguments all = raw(arguments, tensors, extents_, parameters);
   all.workspace = workspace.first;
   all.workspaceBytes = workspace.second;
   char message[1024];

@@ -7,6 +7,8 @@
 
 #include "tesela/Bundle.h"
 
+#include <nlohmann/json.hpp>
+
 #include <memory>
 #include <string>
 #include <vector>
@@ -17,8 +19,9 @@ namespace tesela {
 /// the same for every variant.
 class CLibrary {
 public:
-  /// Compiles NAME.c in `folder` with the flags that it promises to pass.
-  static std::unique_ptr<CLibrary> build(const std::string &folder, const std::string &name,
+  /// Compiles NAME.c in `folder` with the flags that it promises to pass. Tensors are those of the
+  /// bundle's manifest.
+  static std::unique_ptr<CLibrary> build(const std::string &folder, const nlohmann::json &manifest,
                                          const std::vector<VariantParameter> &parameters);
   ~CLibrary();
 
@@ -36,12 +39,16 @@ public:
   void *allocate(size_t bytes);
   void release(void *address);
 
+  /// The extents that are members of NAME_arguments: no tensor tells them.
+  const std::vector<std::string> &extents() const { return extents_; }
+
 private:
   struct Functions;
   CLibrary() = default;
   void *handle = nullptr, *kernel = nullptr;
   std::unique_ptr<Functions> functions;
   std::vector<VariantParameter> parameters;
+  std::vector<std::string> tensors, extents_;
 };
 
 } // namespace tesela

@@ -3,40 +3,19 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The same rules are written twice: in runtime/launch, and in the C that an export writes. Here
-// both launch what the compiler makes of several variants, on a driver that notes what it is given:
-// the kernels, their grids and every byte of their parameters must be the same, and so must be the
-// sentences on arguments that do not fit.
+// Attention of dense tensors; SequenceLauncherTest.cpp has sequences and pages.
 //
 //===----------------------------------------------------------------------===//
-#include "CLibrary.h"
-#include "CudaStub.h"
-
-#include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
+#include "LauncherCase.h"
 
 #include <cmath>
 #include <cstring>
-#include <filesystem>
 #include <fstream>
-#include <map>
 #include <sstream>
 
 using namespace tesela;
 
 namespace {
-
-struct Plan {
-  const char *name;
-  const char *text;
-  ElementType type = ElementType::bf16;
-  int headDimQk = 64, headDimV = 64;
-  int64_t queries = 0, keys = 0;
-  const char *schedule = "";
-  std::vector<ScalarArgument> constants = {};
-};
-
-std::ostream &operator<<(std::ostream &stream, const Plan &plan) { return stream << plan.name; }
 
 const Plan plans[] = {
     {"causal", "attention causal() { mask = q >= k }", ElementType::f16, 128, 128},
@@ -66,122 +45,8 @@ const Plan plans[] = {
      64, 64, 0, 0, "persistent = false, consumers = 0, stages = 2, warps = 4, block_m = 64"},
 };
 
-struct Shape {
-  const char *what;
-  int64_t B = 2, H = 6, Hkv = 3, Sq = 70, Sk = 90, own = 5;
-  bool bshd = false, shared = false;
-};
-
-const Shape shapes[] = {
-    {"usual"},
-    {"the other layout", 2, 6, 3, 70, 90, 5, true},
-    {"shared key heads", 2, 6, 3, 70, 90, 5, false, true},
-    {"a head each, of a batch of 1", 1, 4, 4, 300, 300, 19},
-    {"one of all", 1, 1, 1, 1, 1, 1, true},
-    {"more work than multiprocessors", 3, 64, 8, 400, 400, 25},
-    {"no keys", 2, 6, 3, 70, 0, 5},
-    {"captures without elements", 2, 6, 3, 70, 90, 0},
-    {"no queries", 2, 6, 3, 0, 90, 5},
-    {"no batch", 0, 6, 3, 70, 90, 5},
-};
-
-/// An address on the device, where nobody looks.
-void *place(int number) { return reinterpret_cast<void *>(uint64_t(number) << 36); }
-
-/// A plan's bundle, exported and compiled once for all tests.
-struct Exported {
-  std::filesystem::path folder;
-  std::vector<VariantParameter> parameters;
-  std::unique_ptr<CLibrary> library;
-
-  /// `bundle`: its name; empty: the variant's.
-  explicit Exported(const Plan &plan, const std::string &bundle = "") {
-    std::string name = (std::filesystem::temp_directory_path() / "tesela-XXXXXX").string();
-    if (!mkdtemp(name.data()))
-      return;
-    folder = name;
-    BundleOptions options;
-    options.name = bundle;
-    options.kernel.variantText = plan.text;
-    options.kernel.inputType = plan.type;
-    options.kernel.headDimQk = plan.headDimQk;
-    options.kernel.headDimV = plan.headDimV;
-    options.kernel.expectedQueries = plan.queries;
-    options.kernel.expectedLength = plan.keys;
-    options.kernel.constants = plan.constants;
-    options.kernel.schedule = plan.schedule;
-    options.targets = {"sm_90"};
-    if (!*plan.schedule)
-      options.targets.push_back("sm_80");
-    options.ptx = true; // in which the driver here finds the parameters' sizes
-    Result<BundleInfo> info = exportBundle(options, name);
-    EXPECT_TRUE(info.ok()) << info.error().message();
-    if (!info)
-      return;
-    parameters = checkVariant(plan.text, plan.name)->parameters;
-    std::erase_if(parameters, [](const VariantParameter &each) { return each.isConstant; });
-    library = CLibrary::build(name, info->name, parameters);
-  }
-  ~Exported() {
-    library.reset();
-    std::filesystem::remove_all(folder);
-  }
-};
-
-class LauncherTest : public testing::TestWithParam<Plan> {
+class LauncherTest : public LauncherCase {
 protected:
-  static inline std::map<std::string, std::unique_ptr<Exported>> exported;
-  std::filesystem::path folder;
-  std::vector<VariantParameter> parameters;
-  CLibrary *library = nullptr;
-  std::optional<Context> context;
-  std::optional<Kernel> kernel;
-  nlohmann::json launches; ///< of the target, from the manifest
-
-  static void TearDownTestSuite() { exported.clear(); }
-  void SetUp() override {
-    std::unique_ptr<Exported> &mine = exported[GetParam().name];
-    if (!mine)
-      mine = std::make_unique<Exported>(GetParam());
-    folder = mine->folder;
-    parameters = mine->parameters;
-    library = mine->library.get();
-    ASSERT_TRUE(library);
-  }
-  void TearDown() override {
-    kernel.reset();
-    context.reset();
-    if (library)
-      library->destroy();
-    EXPECT_EQ(stub::live(), stub::Live());
-  }
-
-  /// Both sides on a device of capability `sm`, for which the bundle's `target` is chosen.
-  void open(int sm, const std::string &target) {
-    stub::reset();
-    stub::setDevices({{"stub", sm / 10, sm % 10}});
-    stub::recordLaunches();
-    ContextOptions options;
-    options.device = "cuda";
-    options.diskCache = false;
-    Result<Context> created = Context::create(options);
-    ASSERT_TRUE(created.ok()) << created.error().message();
-    context = *created;
-    Result<Kernel> loaded = loadKernel(*context, folder.string());
-    ASSERT_TRUE(loaded.ok()) << loaded.error().message();
-    kernel = *loaded;
-    EXPECT_EQ(kernel->info().target, target);
-    EXPECT_EQ(kernel->info().origin, KernelInfo::Origin::bundle);
-    CLibrary::Outcome made = library->create();
-    ASSERT_EQ(made.code, 0) << made.message;
-    EXPECT_EQ(library->target(), target);
-    std::ifstream file(folder / "manifest.json");
-    const nlohmann::json manifest = nlohmann::json::parse(file);
-    for (const nlohmann::json &each : manifest["targets"])
-      if (each["target"] == target)
-        launches = each["launches"];
-  }
-
   LaunchArguments argumentsOf(const Shape &shape) const {
     const Plan &plan = GetParam();
     auto view = shape.bshd ? Tensor::bshd : Tensor::bhsd;
@@ -194,109 +59,8 @@ protected:
     arguments.lse = Tensor::contiguous(place(5), ElementType::f32, {B, H, Sq});
     if (shared)
       arguments.k.strides[1] = arguments.v.strides[1] = 0;
-    int number = 8;
-    for (const VariantParameter &each : parameters) {
-      if (!each.isCapture)
-        continue;
-      Tensor tensor;
-      tensor.data = place(number++);
-      tensor.type = each.type;
-      tensor.rank = int(each.extents.size());
-      int64_t stride = 3; // with gaps: any strides will do
-      for (int axis = tensor.rank - 1; axis >= 0; --axis) {
-        const VariantExtent &extent = each.extents[axis];
-        int64_t value = extent.name == "B"     ? B
-                        : extent.name == "H"   ? H
-                        : extent.name == "Hkv" ? Hkv
-                        : extent.name == "Sq"  ? Sq
-                        : extent.name == "Sk"  ? Sk
-                                               : own;
-        tensor.extents[axis] = extent.coefficient * value + extent.offset;
-        tensor.strides[axis] = stride;
-        stride *= tensor.extents[axis] + 1;
-      }
-      arguments.captures.push_back({each.name, tensor});
-    }
+    arguments.captures = capturesOf(shape);
     return arguments;
-  }
-
-  /// The launches that were started, with what lies in memory of the two sides' own as its name.
-  std::vector<std::string> recorded() {
-    std::vector<std::string> all;
-    uint64_t workspace = 0; // the first one's address
-    for (const stub::StubLaunch &launch : stub::takeLaunches()) {
-      if (launch.kernel == "memset")
-        continue; // of the counter, which the runtime keeps at 0 otherwise
-      auto told = std::find_if(launches.begin(), launches.end(), [&](const nlohmann::json &each) {
-        return each["kernel"] == launch.kernel;
-      });
-      EXPECT_NE(told, launches.end()) << launch.kernel;
-      const nlohmann::json &slots = (*told)["parameters"];
-      EXPECT_EQ(slots.size(), launch.parameters.size()) << launch.kernel;
-      all.push_back(launch.kernel + " grid " + std::to_string(launch.grid) + " block " +
-                    std::to_string(launch.block) + " shared " + std::to_string(launch.sharedBytes) +
-                    " stream " + std::to_string(launch.stream));
-      for (size_t i = 0; i < std::min(slots.size(), launch.parameters.size()); ++i)
-        all.push_back(std::to_string(i) + " " + slots[i].dump() + " " +
-                      valueText(slots[i], launch.parameters[i], workspace));
-    }
-    return all;
-  }
-
-  static std::string valueText(const nlohmann::json &slot, std::string bytes, uint64_t &workspace) {
-    EXPECT_EQ(slot["bytes"], bytes.size()) << slot;
-    std::string kind = slot["kind"];
-    uint64_t address = 0;
-    if (bytes.size() >= 8)
-      std::memcpy(&address, bytes.data(), 8);
-    if (kind == "counter") {
-      EXPECT_GE(stub::placeOf(address).bytes, 8u) << "the counter lies nowhere";
-      EXPECT_EQ(*reinterpret_cast<uint64_t *>(address), 0u) << "the counter is not 0";
-      return "a counter";
-    }
-    stub::Place found =
-        kind == "data" || kind == "tensor map" ? stub::placeOf(address) : stub::Place();
-    if (found.bytes == 1152 && found.offset == 0 &&
-        std::string(reinterpret_cast<char *>(address), 1152) == std::string(1152, '\0')) {
-      bytes.replace(0, 8, "of zeros"); // what is read where there are no elements
-    } else if (found.bytes) {
-      EXPECT_EQ(kind, "data");
-      workspace = workspace ? workspace : address;
-      return "workspace + " + std::to_string(address - workspace);
-    }
-    std::string text;
-    for (unsigned char byte : bytes)
-      text += "0123456789abcdef"[byte >> 4], text += "0123456789abcdef"[byte & 15];
-    return text;
-  }
-
-  void expectTheSameLaunches(const LaunchArguments &arguments) {
-    void *stream = reinterpret_cast<void *>(2); // the thread's own
-    Status launched = kernel->launch(arguments, stream);
-    ASSERT_TRUE(launched.ok()) << launched.error().message();
-    std::vector<std::string> expected = recorded();
-    size_t bytes = 0;
-    CLibrary::Outcome outcome = library->workspaceBytes(arguments, bytes);
-    ASSERT_EQ(outcome.code, 0) << outcome.message;
-    void *workspace = bytes ? library->allocate(bytes) : nullptr;
-    if (workspace)
-      std::memset(workspace, 0xff, bytes); // its contents do not matter
-    outcome = library->launch(arguments, stream, {workspace, bytes});
-    EXPECT_EQ(outcome.code, 0) << outcome.message;
-    EXPECT_EQ(recorded(), expected);
-    library->release(workspace);
-  }
-
-  /// Neither launches, both say the same.
-  void expectTheSameError(const LaunchArguments &arguments) {
-    Status refused = kernel->launch(arguments);
-    stub::takeLaunches();
-    char workspace[512];
-    CLibrary::Outcome outcome = library->launch(arguments, nullptr, {workspace, 512});
-    ASSERT_FALSE(refused.ok()) << "accepted; C says: " << outcome.message;
-    EXPECT_EQ(outcome.code, int(refused.code())) << refused.error().message();
-    EXPECT_EQ(outcome.message, refused.error().chain().back());
-    EXPECT_TRUE(stub::takeLaunches().empty());
   }
 };
 
@@ -513,13 +277,13 @@ TEST(Launcher, IsMadeOfATemplatesTensors) {
   EXPECT_EQ(info->name, "matmul");
   std::string header = textOf(folder + "/matmul.h"), source = textOf(folder + "/matmul.c");
   for (const char *line :
-       {"  matmul_tensor a; /* [B, H, Sq, Sk] */", "arguments.a = ...",
-        "  matmul_tensor b; /* [B, Hkv, Sk, 64]; H is a multiple of Hkv */",
-        "  matmul_tensor o; /* [B, H, Sq, 64]: written */", "The kernel 'matmul'"})
+       {"  matmul_tensor a; /* bf16 [B, H, Sq, Sk] */", "arguments.a = ...",
+        "  matmul_tensor b; /* bf16 [B, Hkv, Sk, 64]; H is a multiple of Hkv */",
+        "  matmul_tensor o; /* bf16 [B, H, Sq, 64]: written */", "The kernel 'matmul'"})
     EXPECT_NE(header.find(line), std::string::npos) << line << "\n" << header;
   for (const char *other : {"scale", "softmax", " lse", "matmul_tensor q"})
     EXPECT_EQ(header.find(other), std::string::npos) << other << "\n" << header;
-  EXPECT_NE(source.find("check_extent(\"b\", &arguments->b, 2, arguments->a.extents[3], \"a\""),
+  EXPECT_NE(source.find("check_extent(&tensor_b, &c->b, 2, c->a.extents[3], \"a\""),
             std::string::npos);
   std::string command = "cc -std=c99 -Wall -Wextra -Werror -pedantic -fsyntax-only -I " + folder +
                         " " + folder + "/matmul.c";
@@ -534,19 +298,19 @@ TEST(Launcher, IsMadeOfATemplatesTensors) {
   std::filesystem::remove_all(folder);
 }
 
-TEST(Launcher, TensorsThatItCannotCheckAreASentence) {
+TEST(Launcher, IsNotMadeForDropout) {
   BundleOptions options;
-  options.kernel.algorithm = "merge";
-  options.kernel.bindings = {"part=f32", "output=bf16"};
+  options.kernel.variantText = plans[0].text;
+  options.kernel.headDimQk = options.kernel.headDimV = 64;
+  options.kernel.dropout = true;
   options.targets = {"sm_80"};
   options.ptx = true;
   Result<BundleInfo> info = exportBundle(options, "/nowhere");
   ASSERT_EQ(info.code(), Code::unsupported);
-  EXPECT_EQ(
-      info.error().message(),
-      "the kernel 'merge' has the view 'lse_parts' of rank 3, for which there is no launcher in "
-      "C: export it without one (--no-launcher, ExportOptions::noLauncher), and load the bundle "
-      "with the library");
+  EXPECT_EQ(info.error().message(),
+            "the kernel 'causal' has the parameter 'dropout.p', which is no name in C, for which "
+            "there is no launcher in C: export it without one (--no-launcher, "
+            "BundleOptions::noLauncher), and load the bundle with the library");
 }
 
 TEST(Launcher, DoesNotHideAHeader) {

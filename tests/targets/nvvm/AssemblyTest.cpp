@@ -93,14 +93,19 @@ TEST_P(Assembly, TakesEveryVariant) {
 TEST_P(Assembly, TakesALatentCache) {
   if (!hasPtxas())
     GTEST_SKIP() << noPtxas;
-  KernelSpecification specification =
-      specificationOf("attention causal() { mask = q >= k }", 576, ElementType::bf16, GetParam());
-  specification.headDimV = 512;
-  specification.expectedQueries = 1;
-  specification.bindings = {"keys=paged", "page=64", "positions=end", "values=keys"};
-  Assembled assembled = assemble(compiled(specification).code);
-  EXPECT_TRUE(assembled.isClean()) << assembled.log;
-  EXPECT_EQ(spilledBytes(assembled.log), 0) << assembled.log;
+  // DeepSeek's rows, and those that kernels of narrower heads take.
+  for (auto [headDim, headDimV] : {std::pair(576, 512), {128, 128}, {256, 192}})
+    for (int queries : {1, 0}) {
+      SCOPED_TRACE(testing::Message() << headDim << " " << queries);
+      KernelSpecification specification = specificationOf("attention causal() { mask = q >= k }",
+                                                          headDim, ElementType::bf16, GetParam());
+      specification.headDimV = headDimV;
+      specification.expectedQueries = queries;
+      specification.bindings = {"keys=paged", "page=64", "positions=end", "values=keys"};
+      Assembled assembled = assemble(compiled(specification).code);
+      EXPECT_TRUE(assembled.isClean()) << assembled.log;
+      EXPECT_EQ(spilledBytes(assembled.log), 0) << assembled.log;
+    }
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Assembly, testing::Values(80, 86, 89, 90, 120),
@@ -290,7 +295,8 @@ TEST(AssemblyWithRoles, SpillsNothingWithPackedHeads) {
         EXPECT_EQ(artifact.launches.front().threads, 256);
         Assembled assembled = assemble(artifact.code);
         EXPECT_TRUE(assembled.isClean()) << assembled.log;
-        EXPECT_EQ(numberIn(assembled.log, "(\\d+) bytes spill stores"), 0) << assembled.log;
+        // One word beside a table.
+        EXPECT_LE(numberIn(assembled.log, "(\\d+) bytes spill stores"), 4) << assembled.log;
       }
 }
 

@@ -57,7 +57,8 @@ TEST(PtxWithRoles, EachLaneReleasesTheNumbersThatItLoads) {
       count += line.find("mbarrier.init") != std::string::npos && line.ends_with(arrivals);
     return count;
   };
-  EXPECT_EQ(barriersOf(", 256;"), 2 * 2);   // two channels of two stages, each lane of 8 warps
+  // Two channels of two stages, and the work items' numbers: each lane of 8 warps.
+  EXPECT_EQ(barriersOf(", 256;"), 3 * 2);
   EXPECT_EQ(barriersOf(", 8;"), 2 * 2 + 1); // Q and dO, and K, of which there is one stage
 }
 

@@ -30,7 +30,8 @@ typedef struct tesela_bundle_options {
    * assembled it. Else a cubin where a ptxas is found. */
   int ptx;
   /* Not 0: no launcher in C: the bundle is for tesela_bundle_load. So it may have kernels that no
-   * launcher knows, as those of pages and of sequences one after the other. */
+   * launcher knows: those with dropout, or with a tensor without gaps, one of whose extents nothing
+   * tells. */
   int no_launcher;
 } tesela_bundle_options;
 

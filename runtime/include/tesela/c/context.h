@@ -49,7 +49,7 @@ TESELA_API tesela_code tesela_devices_describe(const tesela_devices *devices, si
 typedef enum tesela_event_kind TESELA_AS_INT {
   TESELA_EVENT_COMPILE_STARTED = 0,  /* variant, target, key */
   TESELA_EVENT_COMPILE_FINISHED = 1, /* also stages, milliseconds, bytes of the code; or failure */
-  TESELA_EVENT_CACHE_HIT = 2,        /* text: "memory" or "disk"; milliseconds */
+  TESELA_EVENT_CACHE_HIT = 2,        /* text: "memory", "disk" or "package"; milliseconds */
   TESELA_EVENT_CACHE_MISS = 3,       /* a kernel was in no cache */
   TESELA_EVENT_CACHE_STORED = 4,     /* an entry was written to disk: key, bytes */
   TESELA_EVENT_CACHE_EVICTED = 5,    /* one was removed to keep the limit: key, bytes; from memory

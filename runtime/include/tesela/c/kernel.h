@@ -121,7 +121,8 @@ typedef enum tesela_origin TESELA_AS_INT {
   TESELA_COMPILED = 0,
   TESELA_MEMORY_CACHE = 1,
   TESELA_DISK_CACHE = 2,
-  TESELA_BUNDLE = 3
+  TESELA_BUNDLE = 3,
+  TESELA_PACKAGE = 4 /* it came with the library */
 } tesela_origin;
 
 /* Who chose a schedule. */
@@ -137,7 +138,8 @@ typedef struct tesela_kernel_info {
   size_t size;           /* sizeof(tesela_kernel_info) */
   const char *target;    /* what it was compiled for: "host", "sm_90" */
   const char *schedule;  /* as it was chosen, in tesela_kernel_options' syntax */
-  const char *assembler; /* "ptxas 13.0", "driver 13.0"; "" on the host */
+  const char *assembler; /* the path of a ptxas, or "driver 13.0"; of a kernel of the package the
+                            version of the ptxas that made it; "" on the host */
   tesela_origin origin;  /* where it was had from */
   double compile_ms;     /* of that call, from the text or the cache to the loaded code */
   int registers;         /* a thread; this and the rest of the plan's most demanding kernel */

@@ -1,0 +1,62 @@
+//===- ShippedKernels.cpp -------------------------------------------------===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#include "cache/ShippedKernels.h"
+
+#include "cache/KernelKey.h"
+#include "system/SharedFiles.h"
+
+#include <cstdlib>
+
+namespace tesela {
+
+std::string shippedKernelsPath() {
+  const char *named = std::getenv("TESELA_SHIPPED_KERNELS");
+  return named ? named : sharedFile("kernels.pack");
+}
+
+void ShippedKernels::warnOnce(const std::string &problem) const {
+  std::call_once(warned, [&] {
+    events->warn("the kernels in " + path + " are not used: " + problem +
+                 "; install Tesela anew, or let TESELA_SHIPPED_KERNELS name another file, or none");
+  });
+}
+
+void ShippedKernels::doesNotLoad(const Error &why) const { warnOnce(why.message()); }
+
+std::optional<KernelPack> ShippedKernels::openPack() const {
+  path = shippedKernelsPath();
+  if (path.empty())
+    return std::nullopt;
+  Result<KernelPack> found = KernelPack::open(path);
+  if (!found) {
+    warnOnce(found.error().message());
+    return std::nullopt;
+  }
+  if (found->compiler() != compilerVersion(Target::Kind::cuda)) {
+    warnOnce("they are of another Tesela, " + found->compiler());
+    return std::nullopt;
+  }
+  return std::move(*found);
+}
+
+std::optional<ShippedKernel> ShippedKernels::load(const KernelSpecification &specification,
+                                                  const std::string &target) const {
+  if (specification.target.kind != Target::Kind::cuda)
+    return std::nullopt;
+  std::call_once(opened, [&] { pack = openPack(); });
+  if (!pack)
+    return std::nullopt;
+  Result<std::optional<Artifact>> artifact =
+      pack->find(kernelKey(specification, assembledIdentity(target, pack->assembler())));
+  if (!artifact) {
+    warnOnce(artifact.error().message());
+    return std::nullopt;
+  }
+  if (!*artifact)
+    return std::nullopt;
+  return ShippedKernel{std::move(**artifact), "ptxas " + pack->assembler()};
+}
+
+} // namespace tesela

@@ -1,0 +1,18 @@
+//===- SharedFiles.h - What is installed with the library -------*- C++ -*-===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#ifndef TESELA_SYSTEM_SHAREDFILES_H
+#define TESELA_SYSTEM_SHAREDFILES_H
+
+#include <string>
+
+namespace tesela {
+
+/// The path of the file or folder `name` in share/tesela, which is found from the library's own
+/// place; "" where there is none.
+std::string sharedFile(const std::string &name);
+
+} // namespace tesela
+
+#endif // TESELA_SYSTEM_SHAREDFILES_H

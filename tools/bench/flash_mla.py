@@ -1,0 +1,41 @@
+# Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+# FlashMLA's library: which file it is, how it is loaded, what its decoding operator gets.
+#
+# PyTorch does not have FlashMLA. vLLM's wheels have it compiled, as vllm/_flashmla_C.abi3.so: 1.8 MB, without Python's
+# part. It takes PyTorch of the version that the wheel asks for, and CUDA's runtime from there: vLLM 0.26.0 is the last
+# wheel for PyTorch 2.11, and is built for CUDA 13.
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+LIBRARY = "_flashmla_C.abi3.so"
+SOURCE = (
+    f"a folder with {LIBRARY} (vllm/{LIBRARY} of the wheel vllm 0.26.0 from PyPI, for PyTorch 2.11)"
+)
+PAGE, DIM, VALUE_DIM = 64, 576, 512  # what its dense decoding has kernels for, on sm_90
+
+
+def load(folder: str) -> Any:
+    """FlashMLA's operators. OSError where the library does not load."""
+    import torch
+
+    torch.ops.load_library(os.path.join(os.path.abspath(folder), LIBRARY))
+    return torch.ops._flashmla_C
+
+
+def decode(
+    operators: Any, q: Any, cache: Any, table: Any, lengths: Any, is_causal: bool
+) -> tuple[Callable[[], Any], Callable[[], Any]]:
+    """Two calls on q [B, queries, heads, 576] and a cache of pages [pages, 64, 1, 576], which give [B, queries, heads,
+    512]: one that takes the plan of its work as made before, as all layers of a model do but the first, and one that
+    makes it, too."""
+
+    def call(plan: tuple[Any, Any]) -> tuple[Any, ...]:
+        where = (lengths, table, DIM**-0.5, is_causal)
+        return operators.dense_decode_fwd(q, cache, VALUE_DIM, *where, *plan, None)
+
+    plan = call((None, None))[2:4]
+    return lambda: call(plan)[0], lambda: call((None, None))[0]
