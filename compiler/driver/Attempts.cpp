@@ -86,6 +86,16 @@ static std::vector<Attempt> withMoreRows(const KernelSpecification &specificatio
   return {};
 }
 
+/// The gradients on the host. Of long sequences, blocks of 128 keys read and write the sums of dQ
+/// half as often (docs/performance.md).
+static Attempt inParts(KernelSpecification specification) {
+  specification.algorithm = "backward_in_parts";
+  constexpr int64_t longFrom = 1024;
+  if (specification.expectedLength >= longFrom)
+    return withSchedule(specification, "block_m = 64, block_n = 128");
+  return {specification};
+}
+
 /// Each once: a schedule that names many choices leaves some attempts the same.
 static std::vector<Attempt> distinct(const std::vector<Attempt> &attempts) {
   std::vector<Attempt> result;
@@ -104,18 +114,18 @@ static std::vector<Attempt> distinct(const std::vector<Attempt> &attempts) {
 
 std::vector<Attempt> attemptsFor(const KernelSpecification &specification) {
   bool isForHost = specification.target.kind == Target::Kind::host;
+  if (specification.algorithm == fastBackwardAlgorithm && isForHost)
+    return {inParts(specification)};
   if (specification.algorithm == fastBackwardAlgorithm) {
     KernelSpecification fused = specification, exact = specification;
     fused.algorithm = fusedBackwardAlgorithm;
     exact.algorithm = backwardAlgorithm;
     std::vector<Attempt> attempts = attemptsFor(exact);
-    if (!isForHost) {
-      // Where its products wait, two more products that do not are faster.
-      std::vector<Attempt> roles = withRoles(fused);
-      for (Attempt &each : roles)
-        each.mustOverlap = true;
-      attempts.insert(attempts.begin(), roles.begin(), roles.end());
-    }
+    // Where its products wait, two more products that do not are faster.
+    std::vector<Attempt> roles = withRoles(fused);
+    for (Attempt &each : roles)
+      each.mustOverlap = true;
+    attempts.insert(attempts.begin(), roles.begin(), roles.end());
     return attempts;
   }
   if (specification.isAttention() || isForHost)

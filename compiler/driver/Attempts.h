@@ -26,7 +26,8 @@ struct Attempt {
 /// is left open and only the lowering knows whether it can be had:
 ///
 /// - `backward_fast` is `backward_fused` with warpgroup roles, else `backward`: without roles the
-///   additions of the fused kernels cost more than two products (docs/performance.md).
+///   additions of the fused kernels cost more than two products (docs/performance.md). On the host
+///   it is `backward_in_parts`, whose sums no other thread touches.
 /// - Gradients have two consumers on a chip with warpgroup products. They were 1.0 to 1.7 times as
 ///   fast as mma.sync with heads of 64 and 128 (docs/performance.md). Where the registers do not
 ///   hold dK and dV together, each has a kernel of its own (docs/decisions/pipeline.md); and then,

@@ -85,7 +85,8 @@ Status Compilation::checkDropout() {
     return Status::success();
   return Error(Code::unsupported,
                fmt::format("the template '{}' has no dropout: leave it out, or take 'forward', "
-                           "'backward', 'backward_fused' or 'backward_parameters'",
+                           "'backward', 'backward_fused', 'backward_in_parts' or "
+                           "'backward_parameters'",
                            specification.algorithm));
 }
 

@@ -159,12 +159,13 @@ PyObject *make(PyTypeObject *type, PyObject *arguments, PyObject *) {
 
 } // namespace
 
-/// The schedule of gradients is the same for all lengths.
+/// On a GPU the schedule of gradients is the same for all lengths.
 int bucketFor(const Kernel &kernel, int64_t queries, int64_t keys) {
   const char *algorithm = kernel.options.algorithm;
   bool isForward =
       std::strcmp(algorithm, "forward") == 0 || std::strcmp(algorithm, "forward_in_parts") == 0;
-  return isForward ? bucketOf(queries, keys) : bucketCount - 1;
+  bool isForHost = std::strcmp(tesela_context_target(kernel.context->context), "host") == 0;
+  return isForward || isForHost ? bucketOf(queries, keys) : bucketCount - 1;
 }
 
 namespace {

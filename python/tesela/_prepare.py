@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tesela import _native
+from tesela._contexts import HOST
 from tesela._devices import device_number
 from tesela._errors import InvalidArgumentError
 from tesela._explain import shape_of
@@ -134,13 +135,15 @@ def prepare(
         variant = as_variant(request.variant)
         _, constants = variant._arguments({})
         keys = request.length if request.kv_length is None else request.kv_length
-        backward = "backward" if request.deterministic else "backward_fast"
+        device = device_number(request.device)
+        asks = request.deterministic and device != HOST
+        backward = "backward" if asks else "backward_fast"
         for algorithm in ("forward", backward)[: 1 + request.gradients]:
             kernel = variant._kernel(
                 input_type(request.dtype),
                 request.head_dim,
                 request.head_dim_v or request.head_dim,
-                device_number(request.device),
+                device,
                 constants,
                 algorithm,
             )

@@ -84,6 +84,25 @@ TEST(BestAttempt, FastGradientsAreFusedWhereTheyHaveRoles) {
   EXPECT_EQ(kernelsOf(older).code, kernelsOf(exact).code);
 }
 
+TEST(BestAttempt, FastGradientsOfTheHostAreInParts) {
+  for (auto [expected, columns] : {std::pair(0, "block_n = 64"), {1024, "block_n = 128"}}) {
+    KernelSpecification fast = gradients("backward_fast"), inParts = gradients("backward_in_parts");
+    fast.target = inParts.target = *Target::parse("host");
+    fast.inputType = inParts.inputType = ElementType::f32;
+    fast.expectedLength = expected;
+    inParts.schedule = std::string("block_m = 64, ") + columns;
+    Result<Artifact> chosen = compile(fast), named = compile(inParts);
+    ASSERT_TRUE(chosen.ok() && named.ok());
+    EXPECT_EQ(chosen->schedule, named->schedule);
+    EXPECT_EQ(chosen->code, named->code);
+    // A slot for each batch, and 16 key/value heads more: of B, H, Hkv, Sq, Sk.
+    const Expression &items = chosen->launches[1].items;
+    EXPECT_EQ(items.evaluate({1, 8, 4, 500, 3000}), 4 * (1 + 4));
+    EXPECT_EQ(items.evaluate({9, 8, 6, 500, 3000}), 6 * (9 + 3));
+    EXPECT_EQ(items.evaluate({0, 8, 6, 500, 3000}), 0);
+  }
+}
+
 TEST(BestAttempt, ParametersOfWideHeadsHaveSmallerBlocks) {
   KernelSpecification wide = gradients("backward_parameters");
   wide.variantText =

@@ -122,7 +122,7 @@ Tensor Values::rows() const {
 //===----------------------------------------------------------------------===//
 
 AlgorithmCase::AlgorithmCase() : scale(double(float(1 / std::sqrt(double(D))))) {
-  for (int position = 0; position < 256; ++position)
+  for (int position = 0; position < 1024; ++position)
     documents.push_back(position / 37);
 }
 

@@ -102,7 +102,7 @@ protected:
   const Attention &variant = attentions[std::get<1>(GetParam())];
   const int D = place.dim;
   const double scale;
-  std::vector<int32_t> documents; ///< of the positions 0 .. 255
+  std::vector<int32_t> documents; ///< of the positions 0 .. 1023
   std::vector<TestTensor> captures;
   bool dropout = false; ///< of compile()
   int valueDim = D;     ///< likewise, of v and o

@@ -3,13 +3,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// templates/backward.mlir, backward_fused.mlir, and forward_in_parts.mlir: compiled
-// by name, launched with tensors by name, through the pipeline of all kernels, against formulas in
-// double precision. On the host, and on a GPU with mma.sync and with wgmma.
+// templates/backward.mlir, backward_fused.mlir, backward_in_parts.mlir, and forward_in_parts.mlir:
+// compiled by name, launched with tensors by name, through the pipeline of all kernels, against
+// formulas in double precision. On the host, and on a GPU with mma.sync and with wgmma.
 //
 //===----------------------------------------------------------------------===//
 #include "AlgorithmCase.h"
 #include "DropoutRule.h"
+
+#include "../TestContext.h"
 
 #include <gtest/gtest.h>
 
@@ -85,7 +87,8 @@ protected:
   void expectForward();
   /// Compiles and launches `algorithm`, and checks dq, dk and dv. `hasDlse`: with a gradient of
   /// lse.
-  void expectGradients(const std::string &algorithm, const std::string &schedule, bool hasDlse);
+  void expectGradients(const std::string &algorithm, const std::string &schedule, bool hasDlse,
+                       int keys = Sk);
   /// Kernels are compiled with dropout from now on.
   void dropPairs();
   /// o and lse of what q, k and v hold.
@@ -195,8 +198,8 @@ void Algorithms::expectForward() {
 }
 
 void Algorithms::expectGradients(const std::string &algorithm, const std::string &schedule,
-                                 bool hasDlse) {
-  Tensors tensors(*context, place.type, D);
+                                 bool hasDlse, int keys) {
+  Tensors tensors(*context, place.type, D, keys);
   tensors.randomize();
   if (hasDlse)
     tensors.dlse.randomize(5);
@@ -234,6 +237,57 @@ TEST_P(Algorithms, Dropout) {
   expectForward();
   expectGradients("backward", place.schedule, /*hasDlse=*/true);
   expectGradients("backward_fused", fusedSchedule(place), /*hasDlse=*/false);
+}
+
+/// The host's gradients, where each head has several parts.
+class InParts : public Algorithms {
+protected:
+  static constexpr int keys = 803; // two parts of each head, and blocks that end early
+};
+
+TEST_P(InParts, Backward) {
+  expectGradients("backward_in_parts", place.schedule, /*hasDlse=*/true, keys);
+}
+
+TEST_P(InParts, OnePart) {
+  expectGradients("backward_in_parts", place.schedule, /*hasDlse=*/false);
+}
+
+TEST_P(InParts, WideBlocks) {
+  expectGradients("backward_in_parts", "block_m = 32, block_n = 128", /*hasDlse=*/false, keys);
+}
+
+TEST_P(InParts, Dropout) {
+  dropPairs();
+  expectGradients("backward_in_parts", place.schedule, /*hasDlse=*/false, keys);
+}
+
+TEST_P(InParts, HasTheSameBitsWhoeverComputes) {
+  Tensors tensors(*context, place.type, D, keys);
+  tensors.randomize();
+  attend(tensors);
+  std::vector<std::vector<float>> first;
+  for (int threads : {1, 2, 3, 7}) {
+    SCOPED_TRACE(std::to_string(threads) + " threads");
+    ContextOptions options = testContextOptions("host");
+    options.threads = threads;
+    Result<Context> ofThreads = Context::create(options);
+    ASSERT_TRUE(ofThreads.ok()) << ofThreads.error().message();
+    KernelOptions kernelOptions;
+    kernelOptions.variantText = variant.text;
+    kernelOptions.inputType = place.type;
+    kernelOptions.headDimQk = kernelOptions.headDimV = D;
+    kernelOptions.algorithm = "backward_fast";
+    Result<Kernel> kernel = ofThreads->compile(kernelOptions);
+    ASSERT_TRUE(kernel.ok()) << kernel.error().message();
+    launchGradients(*kernel, tensors, /*hasDlse=*/false);
+    std::vector<std::vector<float>> results;
+    for (Values *result : {&tensors.dq, &tensors.dk, &tensors.dv})
+      results.push_back(result->download());
+    if (first.empty())
+      first = results;
+    EXPECT_EQ(results, first);
+  }
 }
 
 class WideHeads : public Algorithms {};
@@ -402,6 +456,10 @@ TEST_P(GradientOfLse, HasTheShapeOfLse) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Host, Algorithms,
+                         testing::Combine(testing::ValuesIn(hostPlaces),
+                                          testing::Range(0, int(attentions.size()))),
+                         nameOfCase);
+INSTANTIATE_TEST_SUITE_P(Host, InParts,
                          testing::Combine(testing::ValuesIn(hostPlaces),
                                           testing::Range(0, int(attentions.size()))),
                          nameOfCase);

@@ -299,8 +299,8 @@ TEST_P(TemplatesTest, WhatCannotBeCompiledIsASentence) {
   options.algorithm = "product";
   expect(refusal(options),
          "there is no template 'product'; there are backward, backward_fused, "
-         "backward_parameters, exact_sums, forward, forward_in_parts, join_prefix, matmul, merge, "
-         "summary, write_pages");
+         "backward_in_parts, backward_parameters, exact_sums, forward, forward_in_parts, "
+         "join_prefix, matmul, merge, summary, write_pages");
   options.algorithm = "../templates/matmul";
   expect(refusal(options), "there is no template '../templates/matmul'");
   options = KernelOptions();

@@ -16,6 +16,7 @@ import tesela  # noqa: E402
 import tesela.torch  # noqa: E402
 from gradient_variants import CASES, Case, reference_gradients  # noqa: E402
 from tesela._contexts import HOST, context  # noqa: E402
+from tesela.torch._launch_backward import gradient_algorithm  # noqa: E402
 from torch import Tensor  # noqa: E402
 from torch.utils.checkpoint import checkpoint  # noqa: E402
 from torch_gradient_tools import Gradients, check, gradients, leaves  # noqa: E402
@@ -507,17 +508,20 @@ def test_second_gradients_are_refused() -> None:
         torch.vmap(torch.func.grad(lambda q: torch.func.grad(loss)(q, k, v).sum()))(q[None])
 
 
-def test_the_same_bits_have_a_kernel_of_their_own() -> None:
+def test_the_same_bits_have_a_kernel_of_their_own_on_a_gpu_alone() -> None:
     variant = tesela.variant("attention switched() { mask = q >= k + 3 }")
-    given = leaves(*inputs())
-    torch.use_deterministic_algorithms(True)
-    try:
-        tesela.attention(*given, variant).sum().backward()
-    finally:
-        torch.use_deterministic_algorithms(False)
-    assert {key[5] for key in variant._program.kernels} == {"forward", "backward"}
-    tesela.attention(*given, variant).sum().backward()
-    assert {key[5] for key in variant._program.kernels} == {"forward", "backward", "backward_fast"}
+    found = []
+    for asks in (True, False):
+        given = leaves(*inputs())
+        torch.use_deterministic_algorithms(asks)
+        try:
+            tesela.attention(*given, variant).sum().backward()
+            assert gradient_algorithm(is_cuda=True) == ("backward" if asks else "backward_fast")
+        finally:
+            torch.use_deterministic_algorithms(False)
+        found.append([each.grad for each in given])
+    assert {key[5] for key in variant._program.kernels} == {"forward", "backward_fast"}
+    assert all(torch.equal(one, other) for one, other in zip(*found, strict=True))
 
 
 def test_gradients_compile_beside_the_forward_pass() -> None:

@@ -265,7 +265,8 @@ int main(int argc, char **argv) {
   app.add_option("--seed", options.seed, "of the first; the others follow it (default 1)");
   app.add_option("--device", options.device, "host or cuda (default host)");
   app.add_option("--algorithm", options.algorithm,
-                 "backward or backward_fused: the gradients of q, k and v");
+                 "backward, backward_fused or, on the host, backward_in_parts: the gradients of q, "
+                 "k and v");
   app.add_option("--seconds", options.seconds,
                  "no new variant is begun behind them, and the next seed is said (default: all)");
   app.add_option("--target", options.target, "an older target, as sm_80 on an sm_90");

@@ -612,11 +612,17 @@ class Host(unittest.TestCase):
         # 4 · 64 · 4 · 1024² operations in a millisecond, by the best of each.
         self.assertEqual(
             [cell.strip() for cell in first.split("|")[1:-1]],
-            ["f32 D 64 S 1024 full", "1.00", "1073.7", "1.50", "715.8", "1.50"],
+            [
+                *("f32 D 64 S 1024 full", "1.00", "2.00 (50%)", "1073.7"),
+                *("1.50", "2.75 (45%)", "715.8", "1.50", "1.38"),
+            ],
         )
         self.assertIn("wrong: an error", second)
         options = host.parse(["--heads", "4", "--queries", "1"])
         self.assertIn("   1.0 |", host.table([{**case, "times_ms": times}], options)[-1])
+        # Five products where attention has two.
+        options = host.parse(["--pass", "backward", "--heads", "4"])
+        self.assertIn(" 2684.4 |", host.table([{**case, "times_ms": times}], options)[-1])
 
     def test_bad(self):
         for arguments in (
@@ -624,6 +630,7 @@ class Host(unittest.TestCase):
             ["--variants", "all"],
             ["--dtypes", "f64"],
             ["--heads", "4", "--kv-heads", "3"],
+            ["--pass", "sideways"],
         ):
             with self.assertRaises(SystemExit), contextlib.redirect_stderr(io.StringIO()):
                 host.parse(arguments)

@@ -340,6 +340,48 @@ class Run(unittest.TestCase):
         self.assertNotIn("Ratios of Tesela, deterministic", text)
 
 
+@unittest.skipUnless(TORCH, "PyTorch is not installed")
+class Host(unittest.TestCase):
+    """Both passes of host.py, checked and timed."""
+
+    @classmethod
+    def setUpClass(cls):
+        import torch
+
+        import host
+
+        cls.torch, cls.host = torch, host
+        torch.set_num_threads(1)
+        torch.set_grad_enabled(False)
+        cls.addClassCleanup(torch.set_grad_enabled, True)
+        cls.context = c_api.Library(LIBRARY).context("host", 1)
+
+    def result(self, pass_name, variant, queries=350):
+        arguments = ("--pass", pass_name, "--heads", "4", "--kv-heads", "2", "--repetitions", "2")
+        options = self.host.parse([*arguments, "--queries", str(queries)])
+        case = {"dtype": "f32", "dim": 64, "length": 290, "variant": variant}
+        return self.host.run_case(self.torch, self.context, case, options), options
+
+    def test_passes(self):
+        self.torch.manual_seed(SEED)
+        for pass_name in ("forward", "backward"):
+            for variant in self.host.VARIANTS:
+                result, options = self.result(pass_name, variant)
+                self.assertNotIn("wrong", result, (pass_name, variant))
+                self.assertLess(result["errors"]["torch"], 1e-5, (pass_name, variant))
+                self.assertEqual([len(each) for each in result["times_ms"].values()], [2, 2])
+                self.assertNotIn("wrong", self.host.table([result], options)[-1])
+
+    def test_wrong_gradients(self):
+        exchanged = unittest.mock.patch.object(
+            self.host.Backward, "results", lambda data: (data.dq, data.dv, data.dk)
+        )
+        with exchanged:
+            result, options = self.result("backward", "causal")
+        self.assertNotIn("times_ms", result)
+        self.assertIn("wrong: an error of", self.host.table([result], options)[-1])
+
+
 if __name__ == "__main__":
     LIBRARY = sys.argv.pop(1)
     if not TORCH:

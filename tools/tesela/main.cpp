@@ -224,8 +224,9 @@ void addConstants(CLI::App *app, std::vector<std::string> &constants) {
 
 void addAlgorithm(CLI::App *app, std::string &algorithm, std::vector<std::string> &bindings) {
   app->add_option("--algorithm", algorithm,
-                  "The template: forward, backward, backward_fused, backward_fast, "
-                  "backward_parameters, forward_in_parts, merge, write_pages, matmul, or one's own")
+                  "The template: forward, backward, backward_fused, backward_in_parts, "
+                  "backward_fast, backward_parameters, forward_in_parts, merge, write_pages, "
+                  "matmul, or one's own")
       ->type_name("NAME")
       ->capture_default_str();
   app->add_option("--bind", bindings, "name=value of a template's own parameter; may be repeated")

@@ -150,13 +150,12 @@ Expression workItems(tile::KernelOp kernel) {
     block = work.getBlock().getType();
     workers = *tile::staticExtent(work.getWorkers());
   });
-  std::string rows = std::to_string(block.getPositions());
-  if (block.getAxis() == tile::Axis::Key)
-    return Expression::parse("(* (ceildiv Sk " + rows + ") (* B Hkv))").value();
-  std::string packs = "H";
+  bool isOfKeys = block.getAxis() == tile::Axis::Key;
+  std::string packs = isOfKeys ? "Hkv" : "H";
   if (block.getHeadCount() > 1)
     packs = "(* Hkv (ceildiv (ceildiv H Hkv) " + std::to_string(block.getHeadCount()) + "))";
-  std::string blocks = "(ceildiv Sq " + rows + ")";
+  std::string positions = std::to_string(block.getPositions());
+  std::string blocks = (isOfKeys ? "(ceildiv Sk " : "(ceildiv Sq ") + positions + ")";
   if (!workers)
     return Expression::parse("(* " + blocks + " (* B " + packs + "))").value();
   // Without a batch there is nothing to do: (ceildiv B B) is 0 then, else 1.

@@ -99,8 +99,9 @@ private:
   /// a · b + c, in runs of at most `run` products.
   struct Product {
     TileStorage a, b, c, result;
+    int64_t depth; ///< products in the sum of an element
     int64_t run;
-    bool isOfPairs;
+    bool isLeftTransposed, isOfPairs;
   };
   void lowerDot(tile::DotOp op);
   void lowerProductBlock(const Product &product, mlir::Value row, mlir::Value column, int64_t rows,
@@ -109,8 +110,8 @@ private:
   TileStorage allocatePanels(int64_t rows, int64_t columns, mlir::Type element);
   /// The index of an element, or of the first of some that lie within one panel.
   mlir::Value panelIndex(const TileStorage &storage, mlir::Value row, mlir::Value column);
-  /// `inPanels`: as a right operand's loop reads it; else row by row.
-  TileStorage transpose(const TileStorage &source, bool inPanels);
+  /// In panels, as a right operand's loop reads it.
+  TileStorage transpose(const TileStorage &source);
   /// As many vectors as each has lanes.
   void transposeSquare(llvm::MutableArrayRef<mlir::Value> lines);
 
@@ -178,6 +179,9 @@ private:
   int64_t workspaceBytes_ = 0;
 
   llvm::DenseMap<mlir::Value, TileStorage> tiles_;
+  /// Of loaded tiles that products want transposed as their right operand, and that are read in
+  /// other ways, too: so they stand, in panels.
+  llvm::DenseMap<mlir::Value, TileStorage> transposed_;
   /// Of reductions that the map before them has computed: the rows' values without the start.
   llvm::DenseMap<mlir::Operation *, TileStorage> reduced_;
   llvm::DenseSet<mlir::Operation *> converted_; ///< conversions that the map before them has done

@@ -5,9 +5,9 @@
 //
 // One kernel for both products: a register block of the result, rows × vectors,
 // stays in registers while x runs; each x takes one element of `a` a row
-// (broadcast) and a few vectors of `b`. A transposed operand is transposed first, which
-// costs as much as a few rows of the product; of `b` most stand transposed since they were loaded
-// (LowerMemory.cpp).
+// (broadcast) and a few vectors of `b`. Which of the extents of `a` is a row is the same for
+// that; `b` is transposed first, which costs as much as a few rows of the product. Most stand
+// transposed since they were loaded (LowerMemory.cpp).
 //
 //===----------------------------------------------------------------------===//
 #include "targets/host/KernelLowering.h"
@@ -54,18 +54,25 @@ void KernelLowering::lowerDot(tile::DotOp op) {
   Product product;
   product.a = inMemory(storageOf(op.getA()));
   product.b = inMemory(storageOf(op.getB()));
-  if (op.getLeftTransposed())
-    product.a = transpose(product.a, /*inPanels=*/false);
-  if (op.getTransposed() && product.b.panel == 0)
-    product.b = transpose(product.b, /*inPanels=*/true);
+  product.isLeftTransposed = op.getLeftTransposed();
+  product.depth = product.isLeftTransposed ? product.a.rows : product.a.columns;
+  if (op.getTransposed()) {
+    auto known = transposed_.find(op.getB());
+    if (known != transposed_.end())
+      product.b = known->second;
+    else if (product.b.panel == 0)
+      product.b = transpose(product.b);
+  }
   product.c = storageOf(op.getC());
   product.result = placeOver(op.getC(), op, op.getResult().getType());
   tiles_[op.getResult()] = product.result;
   product.isOfPairs = bool(pairProductOf(op.getA()));
-  if (product.isOfPairs)
+  if (product.isOfPairs) { // their left operand stands as it is
     product.a = asPairs(product.a);
+    product.depth = product.a.columns;
+  }
   bool isExact = cast<tile::TileType>(op.getA().getType()).getElementType().isF32();
-  product.run = isExact ? longestRun : product.a.columns;
+  product.run = isExact ? longestRun : product.depth;
 
   int64_t width = unit_.widthFor(product.result.columns);
   // The panel of `b` that one round of the outer loop reads stays in the cache.
@@ -91,7 +98,7 @@ Value KernelLowering::multiplyAdd(Value a, Value b, Value sum) {
 /// where these hold them beside the next run's, else in the result's memory.
 void KernelLowering::lowerProductBlock(const Product &product, Value row, Value column,
                                        int64_t rows, int64_t vectors, int64_t width) {
-  const auto &[a, b, c, result, longest, isOfPairs] = product;
+  const auto &[a, b, c, result, depth, longest, isLeftTransposed, isOfPairs] = product;
   auto columnOf = [&](int64_t v) { return builder_.add(column, builder_.i64(v * width)); };
   auto rowOf = [&](int64_t r) { return builder_.add(row, builder_.i64(r)); };
 
@@ -130,7 +137,10 @@ void KernelLowering::lowerProductBlock(const Product &product, Value row, Value 
     for (int64_t v = 0; v < vectors; ++v)
       factors.push_back(loadRight(x, columnOf(v)));
     for (int64_t r = 0; r < rows; ++r) {
-      Value element = loadTile(a, builder_.multiplyAdd(rowOf(r), a.columns, x), 0);
+      // Elements are read one by one: it is the same which of the operand's extents is a row.
+      Value index = isLeftTransposed ? builder_.multiplyAdd(x, a.columns, rowOf(r))
+                                     : builder_.multiplyAdd(rowOf(r), a.columns, x);
+      Value element = loadTile(a, index, 0);
       Value broadcast = builder_.splat(element, width);
       for (int64_t v = 0; v < vectors; ++v)
         next.push_back(isOfPairs ? multiplyPairs(broadcast, factors[v], sums[next.size()])
@@ -138,7 +148,7 @@ void KernelLowering::lowerProductBlock(const Product &product, Value row, Value 
     }
     return next;
   };
-  bool hasRuns = a.columns > longest;
+  bool hasRuns = depth > longest;
   auto sumRun = [&](float first, Value begin, int64_t length) {
     int64_t steps = hasRuns ? std::gcd(stepsOfRun, length) : 1;
     return builder_.loop(length, steps, constant(first), [&](Value at, ValueRange carried) {
@@ -149,7 +159,7 @@ void KernelLowering::lowerProductBlock(const Product &product, Value row, Value 
     });
   };
 
-  SmallVector<Pieces, 2> pieces = evenPieces(a.columns, longest);
+  SmallVector<Pieces, 2> pieces = evenPieces(depth, longest);
   int64_t registers = VectorUnit::productRegisters(rows, vectors) + rows * vectors;
   if (hasRuns && registers <= unit_.registers) {
     Sums sums = c.constant ? constant(*c.constant) : load(c);
@@ -211,26 +221,23 @@ void KernelLowering::transposeSquare(MutableArrayRef<Value> lines) {
     }
 }
 
-TileStorage KernelLowering::transpose(const TileStorage &source, bool inPanels) {
-  TileStorage result = source;
-  std::swap(result.rows, result.columns);
-  result =
-      inPanels ? allocatePanels(result.rows, result.columns, result.element) : allocate(result);
+TileStorage KernelLowering::transpose(const TileStorage &source) {
+  TileStorage result = allocatePanels(source.columns, source.rows, source.element);
   int64_t width = unit_.widthFor(std::gcd(source.rows, source.columns));
   builder_.loop(source.rows, width, [&](Value row) {
     builder_.loop(source.columns, width, [&](Value column) {
       SmallVector<Value> lines;
       for (int64_t line = 0; line < width; ++line) {
         Value at = builder_.add(row, builder_.i64(line));
-        lines.push_back(loadTile(source, builder_.multiplyAdd(at, source.columns, column), width));
+        lines.push_back(loadTile(source,
+                                 source.panel ? panelIndex(source, at, column)
+                                              : builder_.multiplyAdd(at, source.columns, column),
+                                 width));
       }
       transposeSquare(lines);
-      for (int64_t line = 0; line < width; ++line) {
-        Value at = builder_.add(column, builder_.i64(line));
+      for (int64_t line = 0; line < width; ++line)
         storeTile(lines[line], result,
-                  inPanels ? panelIndex(result, at, row)
-                           : builder_.multiplyAdd(at, result.columns, row));
-      }
+                  panelIndex(result, builder_.add(column, builder_.i64(line)), row));
     });
   });
   return result;

@@ -120,17 +120,25 @@ int64_t columnsOfView(TypedValue<tile::ViewType> view, int64_t columns) {
   return view.getType().getStaticExtent(3).value_or(columns);
 }
 
-/// Whether all that is done with the tile is to be the right operand of products, transposed or
-/// not.
-static bool isRightOperand(tile::LoadOp op, bool transposed) {
-  return !op.getColumns() && op.getBlock().getType().getHeadCount() == 1 &&
-         op.getView().getType().getRank() == 4 &&
-         llvm::all_of(op.getTile().getUses(), [&](OpOperand &use) {
-           auto dot = dyn_cast<tile::DotOp>(use.getOwner());
-           return dot && dot.getTransposed() == transposed && use.get() == dot.getB() &&
-                  use.get() != dot.getA();
-         });
-}
+namespace {
+/// What products read a loaded tile as.
+struct RightUses {
+  bool asItIs = false, transposed = false; ///< as their right operand
+  bool others = false;                     ///< or something else reads it
+
+  explicit RightUses(tile::LoadOp op) {
+    bool isWhole = !op.getColumns() && op.getBlock().getType().getHeadCount() == 1 &&
+                   op.getView().getType().getRank() == 4;
+    for (OpOperand &use : op.getTile().getUses()) {
+      auto dot = dyn_cast<tile::DotOp>(use.getOwner());
+      if (!isWhole || !dot || use.get() != dot.getB() || use.get() == dot.getA())
+        others = true;
+      else
+        (dot.getTransposed() ? transposed : asItIs) = true;
+    }
+  }
+};
+} // namespace
 
 // Squares of rows that exist; the rest one element at a time.
 void KernelLowering::lowerTransposedLoad(tile::LoadOp op) {
@@ -184,7 +192,8 @@ void KernelLowering::lowerTransposedLoad(tile::LoadOp op) {
 }
 
 void KernelLowering::lowerLoad(tile::LoadOp op) {
-  if (isRightOperand(op, /*transposed=*/true))
+  RightUses uses(op);
+  if (uses.transposed && !uses.asItIs && !uses.others)
     return lowerTransposedLoad(op);
   tile::DotOp pairProduct = pairProductOf(op.getTile());
   if (pairProduct && op.getTile() == pairProduct.getB())
@@ -193,7 +202,7 @@ void KernelLowering::lowerLoad(tile::LoadOp op) {
   Type element = op.getView().getType().getElementType();
   if (pairProduct)
     tile.element = storageType(element);
-  bool isRight = isRightOperand(op, /*transposed=*/false);
+  bool isRight = uses.asItIs && !uses.others;
   tile = isRight ? allocatePanels(tile.rows, tile.columns, tile.element) : allocate(tile);
   tiles_[op.getTile()] = tile;
   bool rowValues = op.getView().getType().getRank() == 3;
@@ -247,6 +256,8 @@ void KernelLowering::lowerLoad(tile::LoadOp op) {
   if (!isPacked)
     builder_.loop(rowsInMemory(op.getView(), blocks_.lookup(op.getBlock()), rows),
                   builder_.i64(rows), 1, [&](Value row) { clear(row, none, width); });
+  if (uses.transposed) // once, and not for each product
+    transposed_[op.getTile()] = transpose(tile);
 }
 
 void KernelLowering::lowerStore(tile::StoreOp op) {

@@ -90,6 +90,13 @@ LogicalResult verifyFill(tile::LoadOp load) {
 
 /// Tiles that products read go through shared memory, others straight into registers.
 LogicalResult verify(tile::LoadOp load) {
+  // Loads of a loop run ahead of it, and other threads hold a tile's rows than those that stored
+  // them in an earlier round.
+  auto isStore = [](Operation *access) { return isa<tile::StoreOp>(access); };
+  if (!isa<tile::KernelOp>(load->getParentOp()) &&
+      llvm::any_of(accessesOf(placeOf(load.getView()).argument), isStore))
+    return load.emitOpError() << "in a loop expected a view that its kernel does not store to; "
+                                 "load it in a kernel behind that, or compile for the host";
   if (isReadByProduct(load))
     return verifyFill(load);
   auto type = cast<tile::TileType>(load.getType());

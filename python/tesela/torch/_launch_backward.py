@@ -18,9 +18,13 @@ _CUDA_ALIGNMENT: Final = 16  # bytes, of addresses and strides
 _any_requires_grad: Any = torch._C._any_requires_grad
 
 
-def gradient_algorithm() -> str:
-    """That of the gradients of q, k and v, as PyTorch's switch for the same bits says."""
-    return "backward" if torch.are_deterministic_algorithms_enabled() else "backward_fast"
+def gradient_algorithm(is_cuda: bool) -> str:
+    """That of the gradients of q, k and v, as PyTorch's switch for the same bits says.
+
+    On the CPU the faster one has the same bits, too.
+    """
+    asks = is_cuda and torch.are_deterministic_algorithms_enabled()
+    return "backward" if asks else "backward_fast"
 
 
 def new_gradients(q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -79,7 +83,7 @@ def begin_gradients(
     axis = 1 if request.is_bshd else 2
     lengths = q.shape[axis], k.shape[axis]
     if _any_requires_grad(q, k, v):
-        variant._begin(*lengths, (*which, gradient_algorithm()))
+        variant._begin(*lengths, (*which, gradient_algorithm(q.is_cuda)))
     if names:
         bindings = tuple(f"gradient={name}" for name in names)
         variant._begin(*lengths, (*which, "backward_parameters"), bindings)
@@ -116,7 +120,8 @@ def launch_backward(
     values = with_numbers(values)
     device, is_cuda = q.get_device(), q.is_cuda
     kind = (_CUDA_TYPES if is_cuda else _HOST_TYPES)[q.dtype]
-    kernel = variant._kernel(kind, q.shape[3], v.shape[3], device, constants, gradient_algorithm())
+    algorithm = gradient_algorithm(is_cuda)
+    kernel = variant._kernel(kind, q.shape[3], v.shape[3], device, constants, algorithm)
     if grad_of_lse is not None:
         grad_of_lse = grad_of_lse.contiguous()
     stream, allocate = 0, None

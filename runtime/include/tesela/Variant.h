@@ -66,13 +66,13 @@ struct KernelOptions {
   std::string target;
   /// The template: attention; "backward", its gradients, with the same bits in each launch;
   /// "backward_fused", the same with fewer products and sums of dq in no fixed order;
-  /// "backward_fast", the faster one of the two on the target; "forward_in_parts", attention whose
-  /// keys are split among work items (docs/serving.md); "merge", of the
-  /// results of parts of the keys; "write_pages", new keys and values into a cache; "matmul"; or a
-  /// file NAME.mlir of useTemplateFolder's. The files in templates/ say what each computes. The
-  /// tensors of a launch are those that it declares (LaunchArguments::tensors). All but attention
-  /// may do without a variant where they have no score and no mask. Tuned schedules are of
-  /// attention and "backward", references too (Check.h).
+  /// "backward_in_parts", the host's; "backward_fast", the fastest of them on the target;
+  /// "forward_in_parts", attention whose keys are split among work items (docs/serving.md);
+  /// "merge", of the results of parts of the keys; "write_pages", new keys and values into a
+  /// cache; "matmul"; or a file NAME.mlir of useTemplateFolder's. The files in templates/ say what
+  /// each computes. The tensors of a launch are those that it declares (LaunchArguments::tensors).
+  /// All but attention may do without a variant where they have no score and no mask. Tuned
+  /// schedules are of attention and "backward", references too (Check.h).
   std::string algorithm = "forward";
   /// Of the template's parameters, "columns=64"; and where sequences lie (docs/serving.md).
   std::vector<std::string> bindings = {};

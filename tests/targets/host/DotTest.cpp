@@ -166,3 +166,57 @@ TEST(HostDot, TransposesTheLeftOperand) {
             }
         }
 }
+
+// o = q · k + q · kᵀ, or q · k + k · kᵀ, which reads k as a left operand, too.
+constexpr const char *bothWaysCore = R"(
+!view = !tile.view<[?, ?, ?, {N}], {T}>
+!oView = !tile.view<[?, ?, ?, {N}], f32>
+!rows = !tile.block<query, {N}>
+!keys = !tile.block<key, {N}>
+!x = !tile.tile<[{N}, {N}], {T}>
+!c = !tile.tile<[{N}, {N}], f32>
+tile.kernel @dot(%q: !view, %k: !view, %o: !oView)
+    attributes {schedule = #tile.schedule<block_m = {N}, block_n = 16, stages = 1, warps = 1, q_in_registers = false>} {
+  %rows = tile.work : !rows
+  %first = arith.constant 0 : i32
+  %keys = tile.block %first of %rows : !rows -> !keys
+  %a = tile.load %q[%rows] : !view[!rows] -> !x
+  %b = tile.load %k[%keys] : !view[!keys] -> !x
+  %zero = tile.constant 0.0 : !c
+  %d = tile.dot %a, %b plus %zero : (!x, !x, !c) -> !c
+  %e = tile.dot %{L}, %b transposed plus %d : (!x, !x, !c) -> !c
+  tile.store %e, %o[%rows] : !c, !oView[!rows]
+}
+)";
+
+TEST(HostDot, ReadsTheRightOperandBothWays) {
+  for (const VectorUnit &unit : vectorUnits())
+    for (int n : {64, 24, 7})
+      for (bool isLeftToo : {false, true})
+        for (ElementType type : {ElementType::f32, ElementType::bf16}) {
+          SCOPED_TRACE(testing::Message() << n << (isLeftToo ? ", left too" : ""));
+          auto kernel = HostKernelUnderTest::compile(
+              substitute(bothWaysCore, {{"N", std::to_string(n)},
+                                        {"L", isLeftToo ? "b" : "a"},
+                                        {"T", std::string(elementTypeName(type))}}),
+              unit);
+          ASSERT_TRUE(kernel);
+          std::vector<float> a = randomValues(type, n * n, 7), b = randomValues(type, n * n, 8);
+          std::vector<float> o(n * n, NAN);
+          std::vector<char> aBytes = encode(type, a), bBytes = encode(type, b);
+          HostArguments arguments;
+          arguments.extents = {1, 1, 1, n, n};
+          arguments.tensors = {{"q", contiguousRows(aBytes.data(), n, n)},
+                               {"k", contiguousRows(bBytes.data(), n, n)},
+                               {"o", contiguousRows(o.data(), n, n)}};
+          kernel->run(arguments);
+          const std::vector<float> &left = isLeftToo ? b : a;
+          for (int i = 0; i < n; ++i)
+            for (int j = 0; j < n; ++j) {
+              double sum = 0;
+              for (int x = 0; x < n; ++x)
+                sum += double(a[i * n + x]) * b[x * n + j] + double(left[i * n + x]) * b[j * n + x];
+              ASSERT_NEAR(o[i * n + j], sum, 0x1p-14) << "row " << i << " column " << j;
+            }
+        }
+}

@@ -107,3 +107,20 @@ tile.kernel @paged_queries(%x: !tile.view<[?, H, 16, 64], f16>, %table: !tile.vi
   %X = tile.load %xs[%rows] : !tile.view<[B, H, Sq, 64], f16>[!tile.block<query, 64>] -> !tile.tile<[64, 64], f16>
   %S = tile.dot %X, %X transposed plus %none : (!tile.tile<[64, 64], f16>, !tile.tile<[64, 64], f16>, !tile.tile<[64, 64], f32>) -> !tile.tile<[64, 64], f32>
 }
+
+// -----
+
+tile.kernel @loads_what_it_stores(%x: !tile.view<[B, H, Sq, 64], f32>) attributes {pipe.shared_bytes = 0 : i64, schedule = #tile.schedule<block_m = 64, block_n = 64, stages = 1, warps = 4, q_in_registers = false>} {
+  %rows = tile.work : !tile.block<query, 64>
+  // Before a loop that is another matter.
+  %Y = tile.load %x[%rows] : !tile.view<[B, H, Sq, 64], f32>[!tile.block<query, 64>] -> !tile.tile<[64, 64], f32>
+  tile.store %Y, %x[%rows] : !tile.tile<[64, 64], f32>, !tile.view<[B, H, Sq, 64], f32>[!tile.block<query, 64>]
+  %zero = arith.constant 0 : i32
+  %one = arith.constant 1 : i32
+  %two = arith.constant 2 : i32
+  scf.for %i = %zero to %two step %one : i32 {
+    // expected-error @+1 {{in a loop expected a view that its kernel does not store to; load it in a kernel behind that, or compile for the host}}
+    %X = tile.load %x[%rows] : !tile.view<[B, H, Sq, 64], f32>[!tile.block<query, 64>] -> !tile.tile<[64, 64], f32>
+    tile.store %X, %x[%rows] : !tile.tile<[64, 64], f32>, !tile.view<[B, H, Sq, 64], f32>[!tile.block<query, 64>]
+  }
+}

@@ -30,8 +30,8 @@ inline constexpr const char *partsAlgorithm = "forward_in_parts";
 /// in no fixed order.
 inline constexpr const char *backwardAlgorithm = "backward";
 inline constexpr const char *fusedBackwardAlgorithm = "backward_fused";
-/// The faster one of the two on the target: no template, but a choice between them that is made
-/// when the kernels are lowered.
+/// The fastest on the target: no template, but a choice between these and the host's own
+/// (backward_in_parts.mlir) that is made when the kernels are lowered.
 inline constexpr const char *fastBackwardAlgorithm = "backward_fast";
 
 /// The bindings that every template has: where its sequences lie, at which positions, whether keys

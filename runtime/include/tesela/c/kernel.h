@@ -65,10 +65,10 @@ typedef struct tesela_kernel_options {
   const tesela_sizes *sizes;
   /* What to compute of the variant: NULL or "forward", attention; "backward", its gradients, with
    * the same bits in each launch; "backward_fused", the same with fewer products and sums of dq in
-   * no fixed order; "backward_fast", the faster one of the two on the target; "forward_in_parts",
-   * with split keys (docs/serving.md); "merge", "write_pages" and "matmul", which need no variant;
-   * or a template of tesela_use_template_folder's. Each declares tensors of its own, which
-   * tesela_launch_tensors takes (see docs/runtime.md). */
+   * no fixed order; "backward_in_parts", the host's; "backward_fast", the fastest on the target;
+   * "forward_in_parts", with split keys (docs/serving.md); "merge", "write_pages" and "matmul",
+   * which need no variant; or a template of tesela_use_template_folder's. Each declares tensors
+   * of its own, which tesela_launch_tensors takes (see docs/runtime.md). */
   const char *algorithm;
   const char *const *bindings; /* the template's; where sequences lie (docs/serving.md) */
   size_t binding_count;
