@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 #include "api/State.h"
+#include "assemble/Ptxas.h"
 #include "host/ThreadPool.h"
 
 namespace tesela {
@@ -63,6 +64,8 @@ Result<Context> Context::create(const ContextOptions &options) {
   state->events = std::make_shared<EventSink>(options.log, options.events);
   if (options.diskCache) {
     state->disk.emplace(options.cacheFolder, options.cacheBytes, state->events);
+    if (const std::string &folder = state->disk->folder(); !folder.empty())
+      Ptxas::keepVersionsIn(folder + "/assemblers");
     state->shipped.emplace(state->events);
   }
   state->tuning.emplace(*state, options);

@@ -4,6 +4,8 @@
 //===----------------------------------------------------------------------===//
 #include "assemble/Ptxas.h"
 
+#include "assemble/AssemblerVersions.h"
+
 #include "system/File.h"
 
 #include <algorithm>
@@ -197,18 +199,50 @@ static std::string askVersion(const std::string &path) {
   return text ? versionIn(*text) : "";
 }
 
+namespace {
+/// What this process knows of programs.
+struct KnownVersions {
+  std::mutex mutex;
+  std::map<std::string, std::string> versions;   ///< by the file
+  std::map<std::string, AssemblerVersions> kept; ///< by the path
+};
+} // namespace
+
+static KnownVersions &knownVersions() {
+  static KnownVersions known;
+  return known;
+}
+
+void Ptxas::keepVersionsIn(const std::string &path) {
+  KnownVersions &known = knownVersions();
+  std::lock_guard lock(known.mutex);
+  known.kept.try_emplace(path, path);
+}
+
+/// As a kept file knows it, else as the program says.
+static std::string findVersion(const KnownVersions &known, const std::string &program,
+                               const std::string &file) {
+  for (const auto &[path, kept] : known.kept)
+    if (std::optional<std::string> version = kept.find(file))
+      return *version;
+  std::string version = askVersion(program);
+  if (!version.empty())
+    for (const auto &[path, kept] : known.kept)
+      kept.add(file, version);
+  return version;
+}
+
 std::string Ptxas::identity() const {
-  static std::mutex mutex;
-  static std::map<std::string, std::string> versions; // by the file
   struct stat status = {};
   stat(path_.c_str(), &status);
   std::string file = path_ + " " + std::to_string(status.st_size) + " " +
                      std::to_string(status.st_mtim.tv_sec) + "." +
                      std::to_string(status.st_mtim.tv_nsec);
-  std::lock_guard lock(mutex);
-  auto [known, isNew] = versions.try_emplace(file);
+  KnownVersions &all = knownVersions();
+  std::lock_guard lock(all.mutex);
+  auto [known, isNew] = all.versions.try_emplace(file);
   if (isNew)
-    known->second = askVersion(path_);
+    known->second = findVersion(all, path_, file);
   return known->second.empty() ? file : known->second;
 }
 

@@ -27,13 +27,16 @@ public:
   static std::optional<Ptxas> find();
   /// `path` is found from now on, in the whole process; empty: as the environment says.
   static Status use(const std::string &path);
+  /// What programs say of their version is kept in the file `path` from now on, for other
+  /// processes, beside those that were named before (AssemblerVersions).
+  static void keepVersionsIn(const std::string &path);
   explicit Ptxas(std::string path) : path_(std::move(path)) {}
 
   const std::string &path() const { return path_; }
   /// Another ptxas may give another cubin: release and build, as the program tells them, wherever
   /// it lies. Of one that tells none (it does not run, or only passes kernels on) path, size and
   /// time of change: no other machine's cubins are taken for its own. A program is asked once in a
-  /// process.
+  /// process, and not at all where keepVersionsIn() named a file that knows it.
   std::string identity() const;
 
   /// Assembles for `sm` (90), or for the PTX's own sm_90a: see assemblerTarget. Code::unsupported:

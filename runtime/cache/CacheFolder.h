@@ -5,6 +5,7 @@
 //
 //   FOLDER/v1/3f/3f…c2.kernel           an entry, named by its key
 //   FOLDER/v1/3f/3f…c2.kernel.k3a0vq    one that is being written
+//   FOLDER/assemblers                   the versions of assemblers (AssemblerVersions)
 //
 // Keys are digests, so the 256 parts hold about the same. A file's time is that of its last use.
 // Whatever else lies in the folder, other versions' parts included, is left alone.

@@ -1,0 +1,90 @@
+//===- AssemblerVersionsTest.cpp - What programs said of themselves -------===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#include "assemble/AssemblerVersions.h"
+
+#include "assemble/Ptxas.h"
+#include "system/File.h"
+
+#include <gtest/gtest.h>
+
+#include <sys/stat.h>
+
+using namespace tesela;
+
+namespace {
+
+class KeptVersions : public testing::Test {
+protected:
+  void SetUp() override {
+    Result<TemporaryFolder> made = TemporaryFolder::create();
+    ASSERT_TRUE(made.ok());
+    folder.emplace(std::move(*made));
+    path = folder->path() + "/cache/assemblers";
+  }
+  std::optional<TemporaryFolder> folder;
+  std::string path;
+};
+
+TEST_F(KeptVersions, AreFoundByTheWholeFile) {
+  AssemblerVersions versions(path);
+  EXPECT_EQ(versions.find("/a/ptxas 10 1.0"), std::nullopt);
+  versions.add("/a/ptxas 10 1.0", "release 13.0, V13.0.88, Build 1");
+  versions.add("/b/ptxas 10 1.0", "release 12.8, V12.8.0, Build 2");
+  AssemblerVersions later(path);
+  EXPECT_EQ(later.find("/a/ptxas 10 1.0"), "release 13.0, V13.0.88, Build 1");
+  EXPECT_EQ(later.find("/b/ptxas 10 1.0"), "release 12.8, V12.8.0, Build 2");
+  EXPECT_EQ(later.find("/a/ptxas 10 1.5"), std::nullopt) << "another one lies there now";
+  EXPECT_EQ(later.find("/a/ptxas 10 1"), std::nullopt);
+  EXPECT_EQ(later.find(""), std::nullopt);
+}
+
+TEST_F(KeptVersions, WhatIsDamagedIsNotKnown) {
+  AssemblerVersions versions(path);
+  versions.add("/a/ptxas 10 1.0", "release 13.0");
+  for (const std::string &text :
+       {std::string(), std::string("release 13.0\t/a/pt"), std::string("\n\n\t\t\n"),
+        std::string("\t/a/ptxas 10 1.0\n"), std::string(100 << 10, 'x')}) {
+    ASSERT_TRUE(writeFile(path, text).ok());
+    EXPECT_EQ(versions.find("/a/ptxas 10 1.0"), std::nullopt) << text.substr(0, 40);
+    versions.add("/a/ptxas 10 1.0", "release 13.0");
+    EXPECT_EQ(versions.find("/a/ptxas 10 1.0"), "release 13.0") << text.substr(0, 40);
+  }
+  versions.add("/with\ttab", "release 1");
+  versions.add("/c/ptxas 1 1.0", "release\n1");
+  EXPECT_EQ(versions.find("/with\ttab"), std::nullopt);
+  EXPECT_EQ(versions.find("/c/ptxas 1 1.0"), std::nullopt);
+}
+
+// The program says each time that it was asked; its own file would change its identity.
+TEST_F(KeptVersions, AProgramThatIsKnownIsNotAsked) {
+  std::string program = folder->path() + "/ptxas", asked = folder->path() + "/asked";
+  ASSERT_TRUE(writeFile(program, "#!/bin/sh\necho x >> " + asked +
+                                     "\necho 'Cuda compilation tools, release 13.0, V13.0.88'\n"
+                                     "echo 'Build cuda_13.0.r13.0/compiler.1_0'\n")
+                  .ok());
+  ASSERT_EQ(chmod(program.c_str(), 0700), 0);
+  Ptxas::keepVersionsIn(path);
+  std::string identity = Ptxas(program).identity();
+  EXPECT_EQ(identity, "release 13.0, V13.0.88, Build cuda_13.0.r13.0/compiler.1_0");
+  EXPECT_EQ(readFile(asked).ok() ? *readFile(asked) : "", "x\n");
+  Result<std::string> kept = readFile(path);
+  ASSERT_TRUE(kept.ok());
+  EXPECT_TRUE(kept->starts_with(identity + "\t" + program + " ")) << *kept;
+  // What another process would read: a program of the same name that was never asked.
+  struct stat status = {};
+  ASSERT_EQ(stat(program.c_str(), &status), 0);
+  std::string other = folder->path() + "/other";
+  ASSERT_TRUE(writeFile(other, "#!/bin/sh\necho y >> " + asked + "\n").ok());
+  ASSERT_EQ(chmod(other.c_str(), 0700), 0);
+  ASSERT_EQ(stat(other.c_str(), &status), 0);
+  AssemblerVersions(path).add(other + " " + std::to_string(status.st_size) + " " +
+                                  std::to_string(status.st_mtim.tv_sec) + "." +
+                                  std::to_string(status.st_mtim.tv_nsec),
+                              "release 9.9");
+  EXPECT_EQ(Ptxas(other).identity(), "release 9.9");
+  EXPECT_EQ(*readFile(asked), "x\n");
+}
+
+} // namespace
