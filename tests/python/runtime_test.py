@@ -127,3 +127,16 @@ def test_command() -> None:
         check=True,
     )
     assert "causal" in ran.stdout
+
+
+@pytest.mark.parametrize("others", ["", "import torch; "])
+def test_pytorch_is_imported_where_the_program_has_it(others: str) -> None:
+    """The first call need not import what serves PyTorch; nobody else pays for it."""
+    pytest.importorskip("torch")
+    program = (
+        others + "import sys, tesela; print('torch' in sys.modules, 'tesela.torch' in sys.modules)"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, check=True, text=True, timeout=120
+    )
+    assert ran.stdout.split() == [str(bool(others))] * 2
