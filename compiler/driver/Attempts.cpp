@@ -54,8 +54,7 @@ static std::vector<Attempt> withRoles(const KernelSpecification &specification) 
             withSchedule(specification, narrow, /*mustOverlap=*/true),
             withSchedule(specification, usual)};
   }
-  const char *roles = "consumers = 2",
-             *split = "consumers = 2, split_outputs = true",
+  const char *roles = "consumers = 2", *split = "consumers = 2, split_outputs = true",
              *late = "consumers = 2, split_outputs = true, late_stages = 1",
              *narrow = "consumers = 2, split_outputs = true, block_n = 32";
   std::vector<Attempt> attempts = {withSchedule(specification, roles, /*mustOverlap=*/true)};
@@ -73,16 +72,15 @@ static std::vector<Attempt> withRoles(const KernelSpecification &specification) 
 /// ones dK and dV have a kernel each, for a warp's registers do not hold the rows of both.
 static std::vector<Attempt> withMoreRows(const KernelSpecification &specification) {
   Result<Template> source = findTemplate(specification.algorithm);
-  if (!source ||
-      !llvm::StringRef(source->text).contains(tile::ScoreGradientOp::getOperationName()))
+  if (!source || !llvm::StringRef(source->text).contains(tile::ScoreGradientOp::getOperationName()))
     return {};
   int64_t widest = std::max(specification.headDimQk, specification.headDimV);
   if (widest <= 64)
     return {withSchedule(specification, "block_m = 128, block_n = 32")};
   if (widest > 128)
-    return {withSchedule(specification,
-                         "split_outputs = true, block_m = 128, block_n = 32, warps = 8"),
-            withSchedule(specification, "split_outputs = true, block_n = 32, stages = 1")};
+    return {
+        withSchedule(specification, "split_outputs = true, block_m = 128, block_n = 32, warps = 8"),
+        withSchedule(specification, "split_outputs = true, block_n = 32, stages = 1")};
   return {};
 }
 

@@ -106,7 +106,8 @@ Space gradientSpace(bool hasRoles) {
             "consumers = 3, block_m = 192, warps = 12"});
   space.departures = {"split_outputs = true"};
   if (hasRoles) // refused beside consumers = 0
-    append(space.departures, {"split_outputs = true, late_stages = 1"});
+    append(space.departures,
+           {"split_outputs = true, late_stages = 1", "persistent = false", "persistent = true"});
   return space;
 }
 

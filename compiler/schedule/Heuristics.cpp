@@ -303,12 +303,13 @@ Schedule templateHeuristic(const KernelSpecification &specification, const Varia
   schedule.blockN = 64;
   schedule.stages = 2;
   schedule.warps = wanted.consumers > 0 ? 4 * wanted.consumers : 4;
-  // While a block of keys ends, the producer loads what the next begins with. Of a mask of booleans
-  // a thread block waits for the finder, which spills more in a loop over items
-  // (docs/performance.md, "Items of gradients").
+  // While a block of keys ends, the producer loads what the next begins with. With a
+  // mask of booleans a thread block waits for its finder, and the finder spills more in a loop over
+  // items (docs/performance.md, "Items of gradients"). One consumer may have several thread blocks
+  // a multiprocessor, which overlap as well.
   bool isOfPairs = specification.algorithm == backwardAlgorithm ||
                    specification.algorithm == fusedBackwardAlgorithm;
-  schedule.persistent = isOfPairs && wanted.consumers > 0 && !variant.readsBooleans;
+  schedule.persistent = isOfPairs && wanted.consumers > 1 && !variant.readsBooleans;
   // Rows of work items under a mask are unequal: some heads at once fill the multiprocessors that
   // one head's shorter rows leave. What a gradient's rows read, and the f32 sums of dQ, stay in the
   // L2 (HOPPER.md).

@@ -11,11 +11,9 @@ A mask or a score is a text, a Python function or a name of the library; a kerne
 when it is first needed, and kept on disk. See :func:`variant` and :func:`attention`.
 """
 
-import contextlib
-import importlib
 import sys
 
-from tesela import _native, cache
+from tesela import _attention, _native, cache
 from tesela._attention import attention
 from tesela._cascade import attention_cascade, query_rows
 from tesela._devices import Device, devices
@@ -53,8 +51,7 @@ __version__ = _native.version
 # Where the program has PyTorch, its first call would import this, for some 20 ms. That call also
 # tells what is wrong with it.
 if "torch" in sys.modules:
-    with contextlib.suppress(Exception):
-        importlib.import_module("tesela.torch")
+    _attention.load_ahead("torch")
 
 __all__ = [
     "BlockMask",

@@ -33,6 +33,19 @@ _frameworks: dict[type, str] = {}
 """The framework's name by a tensor's type."""
 
 
+_failures: dict[str, Exception] = {}
+"""Why a module could not be loaded ahead. A second import would fail for another reason: what the
+first one registered with the framework stays."""
+
+
+def load_ahead(module: str) -> None:
+    """Imports what serves a framework's tensors before the first call. That tells what is wrong."""
+    try:
+        importlib.import_module(f"tesela.{module}")
+    except Exception as failure:
+        _failures[module] = failure
+
+
 def _framework(type_of_q: type) -> str:
     """Where ``_known`` has the function for tensors of this type."""
     found = _frameworks.get(type_of_q)
@@ -41,6 +54,8 @@ def _framework(type_of_q: type) -> str:
     for base in type_of_q.__mro__:
         module = _MODULES.get(base.__module__.partition(".")[0])
         if module is not None:
+            if module in _failures:
+                raise _failures[module]
             functions = importlib.import_module(f"tesela.{module}")
             setattr(_known, module, functions.attention)
             setattr(_known_dropout, module, functions.dropout)

@@ -15,7 +15,10 @@ namespace tesela {
 static constexpr size_t longestFile = 64 << 10;
 
 std::string AssemblerVersions::text() const {
-  Result<std::string> text = readFile(path);
+  Result<InputFile> file = InputFile::open(path);
+  if (!file)
+    return "";
+  Result<std::string> text = file->read(longestFile + 1);
   return text && text->size() <= longestFile ? *text : "";
 }
 

@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A cache key names the version of ptxas. To ask the program takes 5 ms, more than all else that a
+// A cache key names the version of ptxas. To ask the program takes 3 to 6 ms, more than all else that a
 // process does for a kernel that lies in a cache. So what it said is kept in a file:
 //
 //   release 13.0, V13.0.88, Build …<tab>/usr/local/cuda/bin/ptxas 33112456 1755024000.0

@@ -219,9 +219,20 @@ void Ptxas::keepVersionsIn(const std::string &path) {
   known.kept.try_emplace(path, path);
 }
 
+/// Not a script, which may run another program tomorrow.
+static bool isMachineCode(const std::string &path) {
+  Result<InputFile> file = InputFile::open(path);
+  if (!file)
+    return false;
+  Result<std::string> begin = file->read(4);
+  return begin && *begin == "\177ELF";
+}
+
 /// As a kept file knows it, else as the program says.
 static std::string findVersion(const KnownVersions &known, const std::string &program,
                                const std::string &file) {
+  if (!isMachineCode(program))
+    return askVersion(program);
   for (const auto &[path, kept] : known.kept)
     if (std::optional<std::string> version = kept.find(file))
       return *version;

@@ -28,7 +28,8 @@ public:
   /// `path` is found from now on, in the whole process; empty: as the environment says.
   static Status use(const std::string &path);
   /// What programs say of their version is kept in the file `path` from now on, for other
-  /// processes, beside those that were named before (AssemblerVersions).
+  /// processes, beside those that were named before (AssemblerVersions). Scripts are asked in each
+  /// process: what they run may change.
   static void keepVersionsIn(const std::string &path);
   explicit Ptxas(std::string path) : path_(std::move(path)) {}
 

@@ -6,8 +6,7 @@
 // A pack, little-endian:
 //
 //   header   "TESELA\0P", the format's version (u32), the header's bytes (u32), compilerVersion()
-//   of
-//            the kernels and the identity of the ptxas that assembled them (each a u32 of bytes
+//            of the kernels and the identity of the ptxas that assembled them (each a u32 of bytes
 //            before it), how many keys each of the index's 256 parts has (u32 each); SHA-256 over
 //            all before it
 //   index    256 parts, by the keys' first two digits; each: its keys in order, and SHA-256 over

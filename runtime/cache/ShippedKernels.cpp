@@ -16,14 +16,21 @@ std::string shippedKernelsPath() {
   return named ? named : sharedFile("kernels.pack");
 }
 
-void ShippedKernels::warnOnce(const std::string &problem) const {
-  std::call_once(warned, [&] {
-    events->warn("the kernels in " + path + " are not used: " + problem +
-                 "; install Tesela anew, or let TESELA_SHIPPED_KERNELS name another file, or none");
-  });
+void ShippedKernels::warnOnce(const std::string &sentence) const {
+  std::call_once(warned, [&] { events->warn(sentence); });
 }
 
-void ShippedKernels::doesNotLoad(const Error &why) const { warnOnce(why.message()); }
+void ShippedKernels::warnOfPack(const std::string &problem) const {
+  warnOnce("the kernels in " + path + " are not used: " + problem +
+           "; install Tesela anew, or let TESELA_SHIPPED_KERNELS name another file, or none");
+}
+
+void ShippedKernels::doesNotLoad(const Error &why) const {
+  warnOnce("a kernel in " + path + " does not load and is compiled instead: " + why.message() +
+           "; where the driver is older than the kernels' assembler (ptxas " +
+           (pack ? pack->assembler() : "") +
+           "), install a newer one, or let TESELA_SHIPPED_KERNELS be empty");
+}
 
 std::optional<KernelPack> ShippedKernels::openPack() const {
   path = shippedKernelsPath();
@@ -31,11 +38,11 @@ std::optional<KernelPack> ShippedKernels::openPack() const {
     return std::nullopt;
   Result<KernelPack> found = KernelPack::open(path);
   if (!found) {
-    warnOnce(found.error().message());
+    warnOfPack(found.error().message());
     return std::nullopt;
   }
   if (found->compiler() != compilerVersion(Target::Kind::cuda)) {
-    warnOnce("they are of another Tesela, " + found->compiler());
+    warnOfPack("they are of another Tesela, " + found->compiler());
     return std::nullopt;
   }
   return std::move(*found);
@@ -51,7 +58,8 @@ std::optional<ShippedKernel> ShippedKernels::load(const KernelSpecification &spe
   Result<std::optional<Artifact>> artifact =
       pack->find(kernelKey(specification, assembledIdentity(target, pack->assembler())));
   if (!artifact) {
-    warnOnce(artifact.error().message());
+    warnOnce("a kernel in " + path + " is damaged and is compiled instead: " +
+             artifact.error().message() + "; install Tesela anew");
     return std::nullopt;
   }
   if (!*artifact)

@@ -38,12 +38,14 @@ public:
   std::optional<ShippedKernel> load(const KernelSpecification &specification,
                                     const std::string &target) const;
 
-  /// Tells once that the driver does not take the pack's kernels.
+  /// Tells once that the driver does not take a kernel of the pack.
   void doesNotLoad(const Error &why) const;
 
 private:
   std::optional<KernelPack> openPack() const;
-  void warnOnce(const std::string &problem) const;
+  void warnOnce(const std::string &sentence) const;
+  /// That the whole pack is not used.
+  void warnOfPack(const std::string &problem) const;
 
   std::shared_ptr<const EventSink> events;
   mutable std::once_flag opened, warned;

@@ -115,10 +115,11 @@ Result<std::string> InputFile::read(size_t most) const {
 }
 
 Result<std::string> InputFile::readAt(uint64_t offset, size_t bytes) const {
-  if (offset + bytes > uint64_t(facts_.bytes))
-    return Error(Code::inputOutput, path + " ends after " + std::to_string(facts_.bytes) +
-                                        " bytes, " + std::to_string(offset + bytes) +
-                                        " were expected");
+  uint64_t size = uint64_t(facts_.bytes);
+  if (offset > size || bytes > size - offset)
+    return Error(Code::inputOutput, path + " ends after " + std::to_string(size) + " bytes, " +
+                                        std::to_string(bytes) + " were expected from byte " +
+                                        std::to_string(offset) + " on");
   std::string read(bytes, '\0');
   for (size_t done = 0; done < bytes;) {
     ssize_t count = ::pread(file.number(), read.data() + done, bytes - done, off_t(offset + done));

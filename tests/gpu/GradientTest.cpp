@@ -15,6 +15,7 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 #include <limits>
 
@@ -24,9 +25,9 @@ namespace {
 
 constexpr int B = 2, H = queryHeads, Hkv = keyHeads, Sq = 150, Sk = 201;
 
-std::vector<Sequence> sequencesOf(int keys) {
+std::vector<Sequence> sequencesOf(int keys, int batches = B) {
   std::vector<Sequence> sequences;
-  for (int b = 0; b < B; ++b) {
+  for (int b = 0; b < batches; ++b) {
     auto row = [b](int row) { return RowPlace{b, row}; };
     sequences.push_back({Sq, keys, 0, row, row});
   }
@@ -38,13 +39,13 @@ struct Tensors {
   std::vector<Sequence> sequences;
   Values q, k, v, o, dO, lse, dlse, dq, dk, dv;
 
-  Tensors(const Context &context, ElementType type, int D, int keys = Sk)
-      : sequences(sequencesOf(keys)), q(context, type, B, H, Sq, D),
-        k(context, type, B, Hkv, keys, D), v(context, type, B, Hkv, keys, D),
-        o(context, type, B, H, Sq, D), dO(context, type, B, H, Sq, D),
-        lse(context, ElementType::f32, B, H, Sq, 1), dlse(context, ElementType::f32, B, H, Sq, 1),
-        dq(context, type, B, H, Sq, D), dk(context, type, B, Hkv, keys, D),
-        dv(context, type, B, Hkv, keys, D) {}
+  Tensors(const Context &context, ElementType type, int D, int keys = Sk, int batches = B)
+      : sequences(sequencesOf(keys, batches)), q(context, type, batches, H, Sq, D),
+        k(context, type, batches, Hkv, keys, D), v(context, type, batches, Hkv, keys, D),
+        o(context, type, batches, H, Sq, D), dO(context, type, batches, H, Sq, D),
+        lse(context, ElementType::f32, batches, H, Sq, 1),
+        dlse(context, ElementType::f32, batches, H, Sq, 1), dq(context, type, batches, H, Sq, D),
+        dk(context, type, batches, Hkv, keys, D), dv(context, type, batches, Hkv, keys, D) {}
 
   void randomize() { q.randomize(1), k.randomize(2), v.randomize(3), dO.randomize(4); }
 
@@ -88,7 +89,7 @@ protected:
   /// Compiles and launches `algorithm`, and checks dq, dk and dv. `hasDlse`: with a gradient of
   /// lse.
   void expectGradients(const std::string &algorithm, const std::string &schedule, bool hasDlse,
-                       int keys = Sk);
+                       int keys = Sk, int batches = B);
   /// Kernels are compiled with dropout from now on.
   void dropPairs();
   /// o and lse of what q, k and v hold.
@@ -198,8 +199,8 @@ void Algorithms::expectForward() {
 }
 
 void Algorithms::expectGradients(const std::string &algorithm, const std::string &schedule,
-                                 bool hasDlse, int keys) {
-  Tensors tensors(*context, place.type, D, keys);
+                                 bool hasDlse, int keys, int batches) {
+  Tensors tensors(*context, place.type, D, keys, batches);
   tensors.randomize();
   if (hasDlse)
     tensors.dlse.randomize(5);
@@ -239,6 +240,23 @@ TEST_P(Algorithms, Dropout) {
   expectGradients("backward_fused", fusedSchedule(place), /*hasDlse=*/false);
 }
 
+/// Gradients by thread blocks that take several work items one after the other: with blocks of 128
+/// keys 416 of keys, and 832 of queries, where an H200 has 132 multiprocessors. Under a causal mask
+/// items have one block and two.
+class ManyItems : public Algorithms {
+protected:
+  static constexpr int batches = 104;
+};
+
+TEST_P(ManyItems, Backward) {
+  expectGradients("backward", place.schedule, /*hasDlse=*/false, Sk, batches);
+}
+
+TEST_P(ManyItems, BackwardFused) {
+  std::string schedule = place.dim > 64 ? "consumers = 2" : "consumers = 2, block_n = 128";
+  expectGradients("backward_fused", schedule, /*hasDlse=*/false, Sk, batches);
+}
+
 /// The host's gradients, where each head has several parts.
 class InParts : public Algorithms {
 protected:
@@ -266,7 +284,7 @@ TEST_P(InParts, HasTheSameBitsWhoeverComputes) {
   Tensors tensors(*context, place.type, D, keys);
   tensors.randomize();
   attend(tensors);
-  std::vector<std::vector<float>> first;
+  std::vector<std::vector<uint32_t>> first; // 0 and -0 differ
   for (int threads : {1, 2, 3, 7}) {
     SCOPED_TRACE(std::to_string(threads) + " threads");
     ContextOptions options = testContextOptions("host");
@@ -281,9 +299,12 @@ TEST_P(InParts, HasTheSameBitsWhoeverComputes) {
     Result<Kernel> kernel = ofThreads->compile(kernelOptions);
     ASSERT_TRUE(kernel.ok()) << kernel.error().message();
     launchGradients(*kernel, tensors, /*hasDlse=*/false);
-    std::vector<std::vector<float>> results;
-    for (Values *result : {&tensors.dq, &tensors.dk, &tensors.dv})
-      results.push_back(result->download());
+    std::vector<std::vector<uint32_t>> results;
+    for (Values *result : {&tensors.dq, &tensors.dk, &tensors.dv}) {
+      std::vector<uint32_t> &words = results.emplace_back();
+      for (float number : result->download())
+        words.push_back(std::bit_cast<uint32_t>(number));
+    }
     if (first.empty())
       first = results;
     EXPECT_EQ(results, first);
@@ -474,6 +495,12 @@ const std::vector<Place> widePlaces = {{"bf16_d256", "cuda", "", ElementType::bf
 INSTANTIATE_TEST_SUITE_P(Gpu, WideHeads,
                          testing::Combine(testing::ValuesIn(widePlaces),
                                           testing::Range(0, int(attentions.size()))),
+                         nameOfCase);
+// Full, causal and documents.
+const std::vector<Place> itemPlaces = {{"bf16_d64", "cuda", "", ElementType::bf16, 64},
+                                       {"bf16_d128", "cuda", "", ElementType::bf16, 128}};
+INSTANTIATE_TEST_SUITE_P(Gpu, ManyItems,
+                         testing::Combine(testing::ValuesIn(itemPlaces), testing::Values(0, 1, 3)),
                          nameOfCase);
 INSTANTIATE_TEST_SUITE_P(Host, GradientOfLse,
                          testing::Combine(testing::ValuesIn(hostPlaces), testing::Values(0, 5)),

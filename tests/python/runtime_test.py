@@ -140,3 +140,25 @@ def test_pytorch_is_imported_where_the_program_has_it(others: str) -> None:
         [sys.executable, "-c", program], capture_output=True, check=True, text=True, timeout=120
     )
     assert ran.stdout.split() == [str(bool(others))] * 2
+
+
+def test_what_failed_ahead_is_told_by_the_call() -> None:
+    """The first reason, not that of a second import; and the package is there for others."""
+    pytest.importorskip("torch")
+    program = (
+        "import sys, types, torch\n"
+        "sys.modules['tesela.torch'] = None\n"  # its import fails
+        "import numpy, tesela\n"
+        "x = numpy.ones((1, 1, 4, 16), numpy.float32)\n"
+        "tesela.attention(x, x, x, 'full')\n"
+        "del sys.modules['tesela.torch']\n"
+        "x = torch.ones(1, 1, 4, 16)\n"
+        "try:\n"
+        "    tesela.attention(x, x, x, 'full')\n"
+        "except ImportError as failure:\n"
+        "    print(failure)\n"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, check=True, text=True, timeout=120
+    )
+    assert "tesela.torch" in ran.stdout

@@ -76,7 +76,7 @@ class ShipKernels(unittest.TestCase):
             for length in (100, 128, 300, 1024, 1500, 4096, 16384):
                 self.assertEqual(self.origin(name, "--length", str(length)), ("package", ""),
                                  f"{name} {length}")
-        self.assertEqual(os.listdir(self.cache), [])
+        self.assertLessEqual(set(os.listdir(self.cache)), {"assemblers"})
 
     def test_programs_that_name_no_length_compile_nothing(self):
         from_package = {**self.environment, "TESELA_CACHE_DIR": self.cache}
@@ -95,7 +95,7 @@ class ShipKernels(unittest.TestCase):
                                   capture_output=True, text=True, env=self.environment, check=False)
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertLessEqual(set(json.loads(done.stdout)), {"package", "memory"})
-        self.assertEqual(os.listdir(self.cache), [])
+        self.assertLessEqual(set(os.listdir(self.cache)), {"assemblers"})
 
     def test_what_is_not_in_the_pack_is_compiled(self):
         ptxas = {"PATH": os.environ["PATH"]}

@@ -217,6 +217,11 @@ int main(int count, char **values) {
       ->check(CLI::PositiveNumber);
   app.add_flag("--check", options.check, "Only say whether the file is of this library");
   CLI11_PARSE(app, count, values);
+  if (!options.check && options.variants.empty()) {
+    fmt::print(stderr, "tesela_ship_kernels: expected files of variants behind the pack, got none; "
+                       "name them (templates/variants/*.attn), or say --check\n");
+    return 2;
+  }
   Status status = options.check ? checkPack(options.pack) : shipKernels(options);
   if (!status) {
     fmt::print(stderr, "tesela_ship_kernels: {}\n", status.error().message());

@@ -44,7 +44,9 @@ private:
     auto *instruction = dyn_cast<Instruction>(value);
     if (!instruction || !isa<BinaryOperator, CastInst>(instruction))
       return {other, uintptr_t(value)};
-    Key key = {computed, instruction->getOpcode(), uintptr_t(instruction->getType())};
+    // With what makes its result poison: nsw, nuw, exact.
+    Key key = {computed, instruction->getOpcode(), instruction->getRawSubclassOptionalData(),
+               uintptr_t(instruction->getType())};
     for (Value *operand : instruction->operands())
       key.push_back(of(operand));
     return key;

@@ -70,8 +70,9 @@ static Result<std::unique_ptr<llvm::TargetMachine>> makeTargetMachine(const Chip
   return machine;
 }
 
-/// LLVM's own optimisation matters little (docs/performance.md): four passes of it are enough, behind
-/// one for what LLVM has in NewGVN alone, which lengthens the lives of other values as well.
+/// LLVM's own optimisation matters little (docs/performance.md): four of its passes are enough.
+/// EqualCounts runs before them. Of LLVM's passes NewGVN alone does the same, and it also lengthens
+/// the lives of other values.
 static void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
   llvm::FunctionPassManager passes;
   passes.addPass(nvvm::EqualCounts());

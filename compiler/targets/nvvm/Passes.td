@@ -357,7 +357,7 @@ def PipeRunRoles : Pass<"pipe-run-roles", "::tesela::tile::KernelOp"> {
     - **R3** A `pipe.write` is followed by a `pipe.empty_out` or a `pipe.add_out` and that by a `pipe.drain`; until then nothing writes or reads
       the buffer. A `pipe.add_out` that is `late` stands in the iteration behind that of its write. What is written over a filled buffer is written while its stage is held, and has left before the release. A buffer that the consumers
       write to read it themselves has a `pipe.barrier` between the write and the reads of a stage, and one between these and the next write
-      or an output over it.
+      or an output over it; behind such an output a `pipe.drain` and a `pipe.barrier` before the next write.
     - **R4** What is written has left, and has been copied, before the role ends.
     - **R5** The roles do not wait for each other in a circle.
     - **R6** A product that a `pipe.dot_wait` gives is not among the `pending` last ones.

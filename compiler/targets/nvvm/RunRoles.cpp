@@ -73,7 +73,9 @@ private:
     Operation *start;
     SmallVector<std::pair<Value, Number>, 2> reads;
   };
-  enum class Output { free, written, leaving };
+  /// `drained`, of what lies over an exchange: a warpgroup's own rows have left, not yet the
+  /// others'.
+  enum class Output { free, written, leaving, drained };
   /// A stage of a buffer that the consumers write and read themselves.
   struct Exchange {
     bool isWritten = false, isRead = false; ///< since the last barrier
@@ -83,6 +85,7 @@ private:
   LogicalResult read(const Event &event);
   LogicalResult release(const Event &event);
   Exchange *exchangeAt(Operation *op, Value place, Number stage);
+  LogicalResult checkLeft(Operation *op, Value place);
   LogicalResult write(pipe::WriteOp op, Number stage);
   LogicalResult await(pipe::DotWaitOp op);
 
@@ -122,13 +125,24 @@ Holder::Exchange *Holder::exchangeAt(Operation *op, Value place, Number stage) {
   return nullptr;
 }
 
+/// No output lies in the exchange at `place` any more.
+LogicalResult Holder::checkLeft(Operation *op, Value place) {
+  auto output = outputs.find(place);
+  if (output == outputs.end() || output->second.first == Output::free)
+    return success();
+  return op->emitOpError()
+         << "expected a pipe.drain and a pipe.barrier behind it between the output "
+            "over this buffer and the next use of it; the rows of all "
+            "warpgroups must have left";
+}
+
 /// R2.
 LogicalResult Holder::read(const Event &event) {
   for (auto [buffer, stage] : event.reads) {
     Value place = placeOf(buffer);
     if (places.exchanged.contains(place)) {
       Exchange *exchange = exchangeAt(event.op, place, stage);
-      if (!exchange)
+      if (!exchange || failed(checkLeft(event.op, place)))
         return failure();
       if (exchange->isWritten)
         return event.op->emitOpError() << "expected a pipe.barrier between the pipe.write of this "
@@ -199,7 +213,7 @@ LogicalResult Holder::write(pipe::WriteOp op, Number stage) {
                                    "output over it, got none; add it";
   } else if (places.exchanged.contains(place)) {
     Exchange *exchange = exchangeAt(op, place, stage);
-    if (!exchange)
+    if (!exchange || failed(checkLeft(op, place)))
       return failure();
     if (exchange->isRead)
       return op.emitOpError() << "expected a pipe.barrier between what reads this buffer and the "
@@ -274,6 +288,9 @@ LogicalResult Holder::follow(const Event &event) {
       })
       .Case([&](pipe::DotWaitOp wait) { return await(wait); })
       .Case<pipe::BarrierOp, tile::AnyPositiveOp>([&](auto) { // all consumers meet
+        for (auto &[place, output] : outputs)
+          if (output.first == Output::drained)
+            output.first = Output::free;
         for (auto &[stage, exchange] : exchanges) {
           bool isInFlight = llvm::any_of(products, [&, stage = stage](const Product &product) {
             return llvm::any_of(product.reads, [&](auto &read) {
@@ -300,7 +317,7 @@ LogicalResult Holder::follow(const Event &event) {
       .Case([&](pipe::DrainOp) {
         for (auto &[place, output] : outputs)
           if (output.first == Output::leaving)
-            output.first = Output::free;
+            output.first = places.exchanged.contains(place) ? Output::drained : Output::free;
         return success();
       })
       .Default([](Operation *) { return success(); });

@@ -95,8 +95,9 @@ LogicalResult verify(tile::LoadOp load) {
   auto isStore = [](Operation *access) { return isa<tile::StoreOp>(access); };
   if (!isa<tile::KernelOp>(load->getParentOp()) &&
       llvm::any_of(accessesOf(placeOf(load.getView()).argument), isStore))
-    return load.emitOpError() << "in a loop expected a view that its kernel does not store to; "
-                                 "load it in a kernel behind that, or compile for the host";
+    return load.emitOpError()
+           << "in a loop or a branch expected a view that its kernel does not store to; "
+              "load it in a kernel behind that, or compile for the host";
   if (isReadByProduct(load))
     return verifyFill(load);
   auto type = cast<tile::TileType>(load.getType());

@@ -58,7 +58,7 @@ def find(
         device: the host or CUDA's ordinal.
         queries: Sq.
         keys: Sk.
-        algorithm: "forward" or "backward"; the latter is the faster one of the library's two unless
+        algorithm: "forward" or "backward"; the latter is the fastest one of the library unless
             XLA is asked for the same bits in each run.
         drops: whether calls have dropout.
     """

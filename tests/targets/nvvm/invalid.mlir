@@ -119,7 +119,7 @@ tile.kernel @loads_what_it_stores(%x: !tile.view<[B, H, Sq, 64], f32>) attribute
   %one = arith.constant 1 : i32
   %two = arith.constant 2 : i32
   scf.for %i = %zero to %two step %one : i32 {
-    // expected-error @+1 {{in a loop expected a view that its kernel does not store to; load it in a kernel behind that, or compile for the host}}
+    // expected-error @+1 {{in a loop or a branch expected a view that its kernel does not store to; load it in a kernel behind that, or compile for the host}}
     %X = tile.load %x[%rows] : !tile.view<[B, H, Sq, 64], f32>[!tile.block<query, 64>] -> !tile.tile<[64, 64], f32>
     tile.store %X, %x[%rows] : !tile.tile<[64, 64], f32>, !tile.view<[B, H, Sq, 64], f32>[!tile.block<query, 64>]
   }

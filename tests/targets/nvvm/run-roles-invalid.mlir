@@ -508,3 +508,59 @@ tile.kernel @carried(%q: !tile.view<[?, ?, ?, 64], f16>, %more: i1) {
     } attributes {pipe.counted}
   }
 }
+
+// -----
+
+// R3: a warpgroup writes where another one's rows of an output are still being copied.
+tile.kernel @k(%q: !tile.view<[?, ?, ?, 64], f16>) {
+  %rows = tile.work : !tile.block<query, 64>
+  %zero = arith.constant 0 : i32
+  %one = arith.constant 1 : i32
+  %two = arith.constant 2 : i32
+  %x = pipe.alloc : !pipe.buffer<1, [64, 64], f16, panels = true>
+  %o = pipe.alloc over %x : !pipe.buffer<1, [64, 64], f16, panels = true>, : !pipe.buffer<1, [64, 64], f16, panels = true>
+  pipe.roles producer 56 {
+  } consumers 1 256 {
+    %y = tile.constant 0.0 : !tile.tile<[64, 64], f16, #pipe.accumulator<warps = 4>>
+    scf.for %i = %zero to %two step %one : i32 {
+      // expected-error @+1 {{expected a pipe.drain and a pipe.barrier behind it between the output over this buffer and the next use of it; the rows of all warpgroups must have left}}
+      pipe.write %y to %x[%zero] : !tile.tile<[64, 64], f16, #pipe.accumulator<warps = 4>>, !pipe.buffer<1, [64, 64], f16, panels = true>
+      pipe.barrier
+      %t = pipe.slot %x[%zero] : !pipe.buffer<1, [64, 64], f16, panels = true> -> !tile.tile<[64, 64], f16, #pipe.shared>
+      %s = pipe.convert %t : !tile.tile<[64, 64], f16, #pipe.shared> -> !tile.tile<[64, 64], f16, #pipe.operand<warps = 4>>
+      pipe.barrier
+      pipe.write %y to %o[%zero] : !tile.tile<[64, 64], f16, #pipe.accumulator<warps = 4>>, !pipe.buffer<1, [64, 64], f16, panels = true>
+      pipe.empty_out %o to %q[%rows] : !pipe.buffer<1, [64, 64], f16, panels = true>, !tile.view<[?, ?, ?, 64], f16>[!tile.block<query, 64>]
+      pipe.barrier
+      pipe.drain
+    }
+  }
+}
+
+// -----
+
+// R3: and where nothing waits for the copies at all.
+tile.kernel @k(%q: !tile.view<[?, ?, ?, 64], f16>) {
+  %rows = tile.work : !tile.block<query, 64>
+  %zero = arith.constant 0 : i32
+  %one = arith.constant 1 : i32
+  %two = arith.constant 2 : i32
+  %x = pipe.alloc : !pipe.buffer<1, [64, 64], f16, panels = true>
+  %o = pipe.alloc over %x : !pipe.buffer<1, [64, 64], f16, panels = true>, : !pipe.buffer<1, [64, 64], f16, panels = true>
+  pipe.roles producer 56 {
+  } consumers 1 256 {
+    %y = tile.constant 0.0 : !tile.tile<[64, 64], f16, #pipe.accumulator<warps = 4>>
+    scf.for %i = %zero to %two step %one : i32 {
+      // expected-error @+1 {{expected a pipe.drain and a pipe.barrier behind it between the output over this buffer and the next use of it}}
+      pipe.write %y to %x[%zero] : !tile.tile<[64, 64], f16, #pipe.accumulator<warps = 4>>, !pipe.buffer<1, [64, 64], f16, panels = true>
+      pipe.barrier
+      %t = pipe.slot %x[%zero] : !pipe.buffer<1, [64, 64], f16, panels = true> -> !tile.tile<[64, 64], f16, #pipe.shared>
+      %s = pipe.convert %t : !tile.tile<[64, 64], f16, #pipe.shared> -> !tile.tile<[64, 64], f16, #pipe.operand<warps = 4>>
+      pipe.barrier
+      pipe.write %y to %o[%zero] : !tile.tile<[64, 64], f16, #pipe.accumulator<warps = 4>>, !pipe.buffer<1, [64, 64], f16, panels = true>
+      pipe.empty_out %o to %q[%rows] : !pipe.buffer<1, [64, 64], f16, panels = true>, !tile.view<[?, ?, ?, 64], f16>[!tile.block<query, 64>]
+      pipe.barrier
+    }
+    pipe.drain
+  }
+}
