@@ -25,7 +25,16 @@ install(DIRECTORY templates/
 install(DIRECTORY data/tuned
   DESTINATION "${CMAKE_INSTALL_DATADIR}/tesela"
   FILES_MATCHING PATTERN "*.json")
-# Where scripts/ship-kernels has made them.
+# Where scripts/ship-kernels has made them, and for this build: others would only be told of in each
+# process.
+if(TARGET tesela_ship_kernels)
+  install(CODE "
+    if(EXISTS \"${PROJECT_BINARY_DIR}/kernels.pack\")
+      execute_process(
+        COMMAND \"$<TARGET_FILE:tesela_ship_kernels>\" \"${PROJECT_BINARY_DIR}/kernels.pack\" --check
+        COMMAND_ERROR_IS_FATAL ANY)
+    endif()")
+endif()
 install(FILES "${PROJECT_BINARY_DIR}/kernels.pack"
   DESTINATION "${CMAKE_INSTALL_DATADIR}/tesela" OPTIONAL)
 install(FILES LICENSE docs/third-party.md DESTINATION "${CMAKE_INSTALL_DOCDIR}")
