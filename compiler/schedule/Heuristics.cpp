@@ -303,10 +303,10 @@ Schedule templateHeuristic(const KernelSpecification &specification, const Varia
   schedule.blockN = 64;
   schedule.stages = 2;
   schedule.warps = wanted.consumers > 0 ? 4 * wanted.consumers : 4;
-  // While a block of keys ends, the producer loads what the next begins with. With a
-  // mask of booleans a thread block waits for its finder, and the finder spills more in a loop over
-  // items (docs/performance.md, "Items of gradients"). One consumer may have several thread blocks
-  // a multiprocessor, which overlap as well.
+  // While a block of keys ends, the producer loads what the next begins with. With a mask of
+  // booleans a thread block waits for its finder, and the finder spills more in a loop over items
+  // (docs/performance.md, "Items of gradients"). With one consumer several thread blocks may share
+  // a multiprocessor, and these overlap as well.
   bool isOfPairs = specification.algorithm == backwardAlgorithm ||
                    specification.algorithm == fusedBackwardAlgorithm;
   schedule.persistent = isOfPairs && wanted.consumers > 1 && !variant.readsBooleans;
