@@ -162,14 +162,14 @@ BlockCoordinates emitWork(OpBuilder &builder, Location loc, Value item, const Ex
 
 RowCoordinates emitRow(OpBuilder &builder, Location loc, const BlockCoordinates &block, Value row,
                        int64_t heads, const ExtentValues &extents) {
-  auto less = [&](Value a, Value b) -> Value {
-    return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, a, b);
+  auto less = [&](arith::CmpIPredicate predicate, Value a, Value b) -> Value {
+    return arith::CmpIOp::create(builder, loc, predicate, a, b);
   };
   RowPlace place = emitRowPlace(builder, loc, row, heads);
   Value position = arith::AddIOp::create(builder, loc, block.first, place.position);
   // By what is left of the block: positions may be negative, and may reach a little beyond i32.
   Value left = arith::SubIOp::create(builder, loc, block.limit, block.first);
-  Value exists = less(place.position, left);
+  Value exists = less(arith::CmpIPredicate::slt, place.position, left);
   if (!place.head)
     return {block.head, position, exists};
   Value head = arith::AddIOp::create(builder, loc, block.head, place.head);
@@ -177,7 +177,8 @@ RowCoordinates emitRow(OpBuilder &builder, Location loc, const BlockCoordinates 
   Value kvHead = emitKvHead(builder, loc, block.head, extents);
   Value next = arith::AddIOp::create(builder, loc, kvHead, constant(builder, loc, 1));
   Value end = arith::MulIOp::create(builder, loc, next, emitSharing(builder, loc, extents));
-  exists = arith::AndIOp::create(builder, loc, exists, less(head, end));
+  // Heads begin at 0, and their sum may reach a little beyond i32.
+  exists = arith::AndIOp::create(builder, loc, exists, less(arith::CmpIPredicate::ult, head, end));
   return {head, position, exists};
 }
 

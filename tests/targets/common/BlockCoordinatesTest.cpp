@@ -46,18 +46,22 @@ public:
     module = ModuleOp::create(loc);
     OpBuilder builder(&context);
     body = builder.createBlock(&module->getBodyRegion(), {},
-                               SmallVector<Type>(7, builder.getI32Type()),
-                               SmallVector<Location>(7, loc));
+                               SmallVector<Type>(8, builder.getI32Type()),
+                               SmallVector<Location>(8, loc));
     auto argument = [&](unsigned index) -> Value { return body->getArgument(index); };
     ExtentValues extents{argument(0), argument(1), argument(2), argument(3), argument(4)};
     count = emitWorkItems(builder, loc, extents, block);
     work = emitWork(builder, loc, argument(5), extents, block, groupKeys);
     kvHead = emitKvHead(builder, loc, work.head, extents);
     row = emitRow(builder, loc, work, argument(6), heads, extents);
+    BlockCoordinates moved = emitSequence(builder, loc, work, argument(7), extents.Sq, extents.Sk);
+    movedRow = emitRow(builder, loc, moved, argument(6), heads, extents);
   }
 
-  void evaluate(const Extents &extents, uint32_t item, uint32_t row = 0) {
-    uint32_t given[] = {extents.B, extents.H, extents.Hkv, extents.Sq, extents.Sk, item, row};
+  /// `from`: the position of the first query, for movedRow.
+  void evaluate(const Extents &extents, uint32_t item, uint32_t row = 0, int32_t from = 0) {
+    uint32_t given[] = {extents.B,  extents.H, extents.Hkv, extents.Sq,
+                        extents.Sk, item,      row,         uint32_t(from)};
     for (auto [argument, value] : llvm::zip(body->getArguments(), given))
       values[argument] = value;
     for (Operation &op : *body)
@@ -67,7 +71,7 @@ public:
 
   Value count, kvHead;
   BlockCoordinates work;
-  RowCoordinates row;
+  RowCoordinates row, movedRow;
 
 private:
   uint32_t valueOf(Operation &op) {
@@ -86,6 +90,8 @@ private:
         .Case([&](arith::AndIOp) { return a & b; })
         .Case([&](arith::ShRUIOp) { return a >> b; })
         .Case([&](arith::CmpIOp compare) {
+          if (compare.getPredicate() == arith::CmpIPredicate::slt)
+            return uint32_t(int32_t(a) < int32_t(b));
           EXPECT_EQ(compare.getPredicate(), arith::CmpIPredicate::ult);
           return uint32_t(a < b);
         })
@@ -175,6 +181,27 @@ TEST(WorkMap, VisitsEveryRowOfPackedHeadsOnce) {
 // What is under way together reads the same keys: of a group all heads come before the next
 // group's, a group is of whole key/value heads with at most the given keys (16 heads at most), and
 // its last rows come first.
+// A sequence has the rows that it has, wherever its positions begin: before all keys, too.
+TEST(WorkMap, RowsExistAtNegativePositions) {
+  constexpr uint32_t rows = 16;
+  for (int64_t heads : {1, 2, 4}) {
+    WorkMap map(rows, /*groupKeys=*/0, heads);
+    for (const Extents &launch : {Extents{1, 4, 2, 20, 33}, Extents{2, 3, 1, 37, 20}})
+      for (int32_t from : {0, 5, -1, -7, -20, -100, -(1 << 30), 1 << 30}) {
+        SCOPED_TRACE(testing::Message()
+                     << testing::PrintToString(launch) << ", " << heads << " heads, from " << from);
+        map.evaluate(launch, 0);
+        uint32_t count = map[map.count];
+        for (uint32_t item = 0; item < count; ++item)
+          for (uint32_t row = 0; row < rows; ++row) {
+            map.evaluate(launch, item, row, from);
+            ASSERT_EQ(map[map.movedRow.exists], map[map.row.exists]) << item << ", " << row;
+            ASSERT_EQ(map[map.movedRow.position], map[map.row.position] + uint32_t(from));
+          }
+      }
+  }
+}
+
 TEST(WorkMap, GroupsShareTheirKeys) {
   constexpr uint32_t rows = 64;
   for (int64_t groupKeys : groups) {
