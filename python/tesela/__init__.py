@@ -48,8 +48,8 @@ from tesela.flex import (
 
 __version__ = _native.version
 
-# Where the program has PyTorch, its first call would import this, for some 20 ms. That call also
-# tells what is wrong with it.
+# Where the program has PyTorch, the first call would spend some 20 ms on this import. If it fails,
+# the first call raises the failure.
 if "torch" in sys.modules:
     _attention.load_ahead("torch")
 

@@ -39,7 +39,7 @@ first one registered with the framework stays."""
 
 
 def load_ahead(module: str) -> None:
-    """Imports what serves a framework's tensors before the first call. That tells what is wrong."""
+    """Imports what serves a framework's tensors. Where that fails, the first call raises it."""
     try:
         importlib.import_module(f"tesela.{module}")
     except Exception as failure:

@@ -31,8 +31,8 @@ struct BundleOptions {
   /// assembled it. Else a cubin where a ptxas is found.
   bool ptx = false;
   /// No launcher in C: the bundle is for those who load it with the library. So it may have kernels
-  /// that no launcher knows: those with dropout, or with a tensor without gaps, one of whose
-  /// extents nothing tells.
+  /// that no launcher knows: those with dropout, or with a tensor without strides that has an
+  /// extent which no other argument gives.
   bool noLauncher = false;
 };
 

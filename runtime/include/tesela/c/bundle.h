@@ -30,8 +30,8 @@ typedef struct tesela_bundle_options {
    * assembled it. Else a cubin where a ptxas is found. */
   int ptx;
   /* Not 0: no launcher in C: the bundle is for tesela_bundle_load. So it may have kernels that no
-   * launcher knows: those with dropout, or with a tensor without gaps, one of whose extents nothing
-   * tells. */
+   * launcher knows: those with dropout, or with a tensor without strides that has an extent which no
+   * other argument gives. */
   int no_launcher;
 } tesela_bundle_options;
 
