@@ -330,6 +330,7 @@ LogicalResult KernelLowering::lower(Operation *op) {
       .Case([&](pipe::AwaitOp await) { return done((lowerAwait(await), 0)); })
       .Case([&](pipe::ReleaseOp release) { return done((lowerRelease(release), 0)); })
       .Case([&](pipe::FillOp fill) { return done((lowerFill(fill), 0)); })
+      .Case([&](pipe::PublishOp publish) { return done((lowerPublish(publish), 0)); })
       .Case([&](pipe::SendOp send) { return done((lowerSend(send), 0)); })
       .Case([&](pipe::ReceiveOp receive) { return done((lowerReceive(receive), 0)); })
       .Case([&](pipe::FirstItemOp first) { return done((lowerFirstItem(first), 0)); })
