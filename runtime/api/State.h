@@ -33,6 +33,7 @@ struct LoadedKernel {
   std::unique_ptr<PerProcess<Workspaces>> workspaces; ///< a launch locks its own as long as it runs
   KernelInfo info; ///< without origin and stages, which belong to a request
   std::unique_ptr<FirstLaunch> firstLaunch; ///< to be verified; null: it is not
+  std::string key;                          ///< of its entry, for events; "": of a bundle
 };
 
 struct Kernel::State {
@@ -67,10 +68,11 @@ struct ContextState {
 };
 
 /// `artifact` loaded into `backend`, its plan checked. `assembler`: what made its code, where that
-/// is not the backend's own.
+/// is not the backend's own. `key`: LoadedKernel's.
 Result<std::shared_ptr<const LoadedKernel>>
 loadKernel(const Artifact &artifact, const Backend &backend,
-           std::unique_ptr<FirstLaunch> firstLaunch = nullptr, const std::string &assembler = "");
+           std::unique_ptr<FirstLaunch> firstLaunch = nullptr, const std::string &assembler = "",
+           const std::string &key = "");
 
 /// The options that `specification` was made of, without a schedule.
 KernelOptions optionsOf(const KernelSpecification &specification);
