@@ -2,7 +2,6 @@
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
-#include "targets/nvvm/HeldSteps.h"
 #include "targets/nvvm/Passes.h"
 #include "targets/nvvm/TileRegisters.h"
 
@@ -18,7 +17,6 @@ namespace {
 
 struct PipeCountRegisters : impl::PipeCountRegistersBase<PipeCountRegisters> {
   void runOnOperation() override {
-    nvvm::holdOperands(getOperation()); // in what the tiles leave
     int64_t most = nvvm::tileRegisters(getOperation().getBodyBlock());
     getOperation()->setAttr(tileRegistersAttr, Builder(&getContext()).getI64IntegerAttr(most));
   }

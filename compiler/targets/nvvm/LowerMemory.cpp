@@ -4,7 +4,6 @@
 //===----------------------------------------------------------------------===//
 #include "targets/common/LoadUses.h"
 #include "targets/nvvm/FragmentOrder.h"
-#include "targets/nvvm/HeldSteps.h"
 #include "targets/nvvm/KernelLowering.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -28,13 +27,6 @@ Value KernelLowering::stageAddress(Value buffer, Value stage) {
 
 void KernelLowering::lowerSlot(pipe::SlotOp op) {
   values[op] = {stageAddress(op.getBuffer(), valueOf(op.getStage()))};
-  auto tile = cast<tile::TileType>(op.getTile().getType());
-  int64_t steps = tile.getExtent(1) / 16, held = heldStepsOf(op);
-  Values registers;
-  for (int64_t step = 0; step < steps; ++step)
-    if (isHeld(step, held, steps))
-      llvm::append_range(registers, leftOperand(op, /*strip=*/0, step));
-  llvm::append_range(values[op], registers);
 }
 
 namespace {

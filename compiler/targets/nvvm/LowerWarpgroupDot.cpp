@@ -72,7 +72,6 @@ template <typename DotOp> LogicalResult KernelLowering::lowerWarpgroupDot(DotOp 
     if (columnParts == 1)
       first = add(first, multiply(warpgroup, constant(64 * 128)));
     a = {descriptor(builder, loc, first, /*leading=*/1)};
-    llvm::append_range(a, llvm::drop_begin(valuesOf(op.getA()))); // the steps that are held
     aOffsets = alongRows(steps, left.getExtent(0));
   } else {
     a = valuesOf(op.getA());

@@ -5,7 +5,6 @@
 #include "targets/nvvm/ProductChain.h"
 
 #include "analysis/UsedValues.h"
-#include "targets/nvvm/ProductShares.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -25,17 +24,8 @@ pipe::SlotOp stageOf(Value tile) { return tile.getDefiningOp<pipe::SlotOp>(); }
 namespace {
 
 /// Loops with two products that no loop stands around have a pass of their own,
-/// pipe-overlap-products, unless both are of stages, or all warps share the rows: then the second
-/// one waits for what all of them computed.
-constexpr size_t fewestProducts = 3, fewestOfOthers = 2;
-
-/// Whether each warpgroup has its part of the columns of what `dot` gives.
-bool sharesRows(tile::DotOp dot) {
-  if (getenv("SV_WAIT")) // temporary
-    return false;
-  auto kernel = dot->getParentOfType<tile::KernelOp>();
-  return nvvm::isCut(cast<tile::TileType>(dot.getType()), kernel.getScheduleAttr()->warps);
-}
+/// pipe-overlap-products, unless both are of stages.
+constexpr size_t fewestProducts = 3, fewestInside = 2;
 
 /// The pipe.await in the body for what `slot` reads; null where there are none or several.
 pipe::AwaitOp awaitOf(ProductChain &chain, pipe::SlotOp slot) {
@@ -179,9 +169,8 @@ std::optional<ProductChain> findProductChain(scf::ForOp loop) {
   auto dots = llvm::to_vector(chain.body().getOps<tile::DotOp>());
   bool isOfStagesAlone =
       llvm::all_of(dots, [&](tile::DotOp dot) { return isOfStages(chain, dot); });
-  bool isOfOthers =
-      loop->getParentOfType<scf::ForOp>() || isOfStagesAlone || llvm::all_of(dots, sharesRows);
-  size_t fewest = isOfOthers ? fewestOfOthers : fewestProducts;
+  size_t fewest =
+      loop->getParentOfType<scf::ForOp>() || isOfStagesAlone ? fewestInside : fewestProducts;
   if (dots.size() < fewest || !chain.body().getOps<scf::ForOp>().empty())
     return std::nullopt;
   for (tile::DotOp dot : dots)

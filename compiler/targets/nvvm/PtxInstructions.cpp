@@ -3,7 +3,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 #include "targets/nvvm/PtxInstructions.h"
-#include "targets/nvvm/HeldSteps.h"
 
 #include "tesela/compiler/Artifact.h"
 
@@ -452,12 +451,9 @@ Values PtxInstructions::multiplyWarpgroup(Type element, int64_t columns, ValueRa
                                           ArrayRef<int64_t> bOffsets, bool bTransposed,
                                           ValueRange start, bool awaits) {
   int64_t count = columns / 2, steps = bOffsets.size();
+  bool aInShared = a.size() == 1;
   // Operands: the accumulators, the same again as tied inputs where there is a start, a, b.
   int64_t firstA = count + start.size(), operandB = firstA + a.size();
-  // In shared memory: a descriptor, then the registers of the steps that are held.
-  bool aInShared = a.front().getType().isInteger(64);
-  int64_t held = aInShared ? int64_t(a.size() - 1) / 4 : steps;
-  int64_t nextHeld = firstA + (aInShared ? 1 : 0);
   std::string sums, constraints;
   for (int64_t index = 0; index < count; ++index) {
     sums += (index ? ",$" : "$") + std::to_string(index);
@@ -465,8 +461,8 @@ Values PtxInstructions::multiplyWarpgroup(Type element, int64_t columns, ValueRa
   }
   for (size_t index = 0; index < start.size(); ++index)
     constraints += "," + std::to_string(index);
-  for (Value value : a)
-    constraints += value.getType().isInteger(64) ? ",l" : ",r";
+  for (size_t index = 0; index < a.size(); ++index)
+    constraints += aInShared ? ",l" : ",r";
   constraints += ",l,~{memory}";
 
   std::string type = element.isBF16() ? "bf16" : "f16";
@@ -474,25 +470,22 @@ Values PtxInstructions::multiplyWarpgroup(Type element, int64_t columns, ValueRa
   llvm::raw_string_ostream stream(text);
   stream << "{\n .reg .b64 da, db;\n wgmma.fence.sync.aligned;\n";
   for (int64_t step = 0; step < steps; ++step) {
-    bool inRegisters = isHeld(step, held, steps);
-    if (!inRegisters)
+    if (aInShared)
       stream << " add.s64 da, $" << firstA << ", " << aOffsets[step] << ";\n";
     stream << " add.s64 db, $" << operandB << ", " << bOffsets[step] << ";\n";
     stream << " wgmma.mma_async.sync.aligned.m64n" << columns << "k16.f32." << type << '.' << type
            << " {" << sums << "}, ";
-    if (inRegisters) {
+    if (aInShared) {
+      stream << "da";
+    } else {
       stream << '{';
       for (int64_t index = 0; index < 4; ++index)
-        stream << (index ? ",$" : "$") << nextHeld++;
+        stream << (index ? ",$" : "$") << firstA + 4 * step + index;
       stream << '}';
-    } else {
-      stream << "da";
     }
     stream << ", db, " << (step == 0 && start.empty() ? 0 : 1) << ", 1, 1"
-           << (inRegisters   ? ""
-               : aTransposed ? ", 1"
-                             : ", 0")
-           << ", " << (bTransposed ? 1 : 0) << ";\n";
+           << (aInShared ? aTransposed ? ", 1" : ", 0" : "") << ", " << (bTransposed ? 1 : 0)
+           << ";\n";
   }
   stream << " wgmma.commit_group.sync.aligned;\n";
   if (awaits)

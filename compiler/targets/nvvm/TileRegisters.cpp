@@ -5,9 +5,7 @@
 #include "targets/nvvm/TileRegisters.h"
 
 #include "targets/nvvm/ColumnsInPlace.h"
-#include "targets/nvvm/HeldSteps.h"
 #include "targets/nvvm/Passes.h"
-#include "targets/nvvm/ProductShares.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Transforms/RegionUtils.h"
@@ -44,18 +42,6 @@ tile::ConvertOp conversionOf(Value value) {
                                                                             : tile::ConvertOp();
 }
 
-/// Among how many warps the columns of `value` are shared out that have the same rows. Of
-/// gradients, which share those of some tiles, all is counted: their limits were measured so.
-int64_t shareOfColumns(Value value) {
-  Operation *around = value.getParentBlock()->getParentOp();
-  auto kernel = dyn_cast<tile::KernelOp>(around);
-  kernel = kernel ? kernel : around->getParentOfType<tile::KernelOp>();
-  tile::ScheduleAttr schedule = kernel ? kernel.getScheduleAttr() : tile::ScheduleAttr();
-  if (!schedule || schedule->blockM >= 16 * schedule->warps)
-    return 1;
-  return columnParts(cast<tile::TileType>(value.getType()), schedule->warps);
-}
-
 /// 32-bit registers of a thread that hold `value`.
 int64_t registersOf(Value value) {
   if (tile::ConvertOp conversion = conversionOf(value))
@@ -63,8 +49,6 @@ int64_t registersOf(Value value) {
   auto type = dyn_cast<tile::TileType>(value.getType());
   if (!type || isComputedAnew(value))
     return 0;
-  if (auto slot = value.getDefiningOp<pipe::SlotOp>())
-    return registersOfStep * heldStepsOf(slot);
   if (isa_and_nonnull<pipe::ColumnsAttr>(type.getEncoding()) && readInPlace(value))
     return 0;
   if (isa_and_nonnull<pipe::ColumnsAttr>(type.getEncoding()))
@@ -74,8 +58,6 @@ int64_t registersOf(Value value) {
   if (!accumulator && !operand)
     return 0;
   int64_t warps = accumulator ? accumulator.getWarps() : operand.getWarps();
-  if (accumulator)
-    warps *= shareOfColumns(value);
   int64_t elements = type.getExtent(0) * type.getExtent(1) / (32 * warps);
   int64_t bits = type.getElementType().getIntOrFloatBitWidth();
   if (bits == 1)

@@ -136,22 +136,6 @@ TEST_P(PtxChip, TakesValuesThatAreTheFirstColumnsOfTheKeys) {
   }
 }
 
-TEST(Ptx, LatentHeadsStartTheNextProductAheadAndHoldQueries) {
-  for (const char *algorithm : {forwardAlgorithm, partsAlgorithm}) {
-    std::string code = compiled(latent(90, algorithm)).code;
-    // The values' product is awaited while the next keys' one runs.
-    EXPECT_EQ(occurrences(code, "wgmma.wait_group.sync.aligned 1;"), 1);
-    // 36 steps in front of the loop and 36 in it, 10 of each with queries in registers.
-    int held = 0, steps = 0;
-    for (size_t at = 0; (at = code.find("m64n32k16", at)) != std::string::npos; ++at) {
-      ++steps;
-      held += code.compare(code.find('}', at), 4, "}, {") == 0;
-    }
-    EXPECT_EQ(steps, 72);
-    EXPECT_EQ(held, 20);
-  }
-}
-
 TEST(Ptx, AnUnknownChipIsAnErrorWithTheKnownOnes) {
   Result<Artifact> artifact = compile(specificationOf(causal, 64, ElementType::bf16, 75));
   ASSERT_FALSE(artifact.ok());

@@ -39,14 +39,3 @@ tile.kernel @in_flight(%n: i32) {
     scf.yield %both : !s
   }
 }
-
-// Two warpgroups share the rows: a thread has 16 of the 32 values. Two steps of a stage that are held take four registers each.
-// CHECK: tile.kernel @shared_rows(){{.*}}pipe.tile_registers = 24
-tile.kernel @shared_rows() attributes {schedule = #tile.schedule<block_m = 64, block_n = 64, stages = 1, warps = 8, q_in_registers = false, consumers = 2>} {
-  %n = arith.constant 0 : i32
-  %b = pipe.alloc : !pipe.buffer<1, [64, 64], bf16, panels = true>
-  %a = pipe.slot %b[%n] {pipe.held_steps = 2 : i64} : !pipe.buffer<1, [64, 64], bf16, panels = true> -> !shared
-  %zero = tile.constant 0.0 : !s
-  %x = tile.dot %a, %a plus %zero : (!shared, !shared, !s) -> !s
-  %y = tile.dot %a, %a plus %x : (!shared, !shared, !s) -> !s
-}
