@@ -116,6 +116,8 @@ PyMethodDef methods[] = {
     {"cache_prune", cachePrune, METH_VARARGS,
      "cache_prune(folder, most_bytes, most_seconds_old): (kernels, bytes, bytes left). 0: no "
      "limit; -1, -1: all."},
+    {"split_cells", splitCells, METH_VARARGS,
+     "split_cells(halves, owners, ranks): (halves of work, foreign cells needed) of each rank."},
     {}};
 
 PyModuleDef definition = {PyModuleDef_HEAD_INIT,
@@ -159,7 +161,7 @@ PyMODINIT_FUNC PyInit__native() {
   if (!module || !addNumbers(module.get()) || !addVariantType(module.get()) ||
       !addContextType(module.get()) || !addEagerType(module.get()) ||
       !addKernelType(module.get()) || !addPreparationType(module.get()) ||
-      !addExplanationType(module.get()))
+      !addExplanationType(module.get()) || !addKeptCellsType(module.get()))
     return nullptr;
   return module.release();
 }

@@ -138,6 +138,9 @@ bool addPreparationType(PyObject *module);
 PyObject *prepare(tesela_context *context, const tesela_kernel_options &options,
                   int64_t milliseconds);
 
+bool addKeptCellsType(PyObject *module);
+PyObject *splitCells(PyObject *module, PyObject *arguments);
+
 bool addExplanationType(PyObject *module);
 /// `values` are by slot, as a launch's.
 PyObject *explain(const VariantObject &variant, const tesela_kernel_options &options,

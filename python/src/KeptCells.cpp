@@ -1,0 +1,217 @@
+//===- KeptCells.cpp - What a mask keeps of a sequence ----------------------===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#include "HostValues.h"
+#include "Native.h"
+
+#include "tesela/KeptCells.h"
+
+#include <numeric>
+#include <optional>
+#include <vector>
+
+namespace tesela::python {
+
+namespace {
+
+PyTypeObject *keptCellsType;
+
+struct KeptCellsObject {
+  PyObject_HEAD KeptCells *cells;
+  PyObject *variant; ///< Variant
+};
+
+/// KeptCells(variant, constants, cell, threads)
+PyObject *make(PyTypeObject *type, PyObject *arguments, PyObject *) {
+  PyObject *variant, *constants;
+  long long cell;
+  int threads;
+  if (!PyArg_ParseTuple(arguments, "OO!Li", &variant, &PyTuple_Type, &constants, &cell, &threads))
+    return nullptr;
+  auto *text = static_cast<VariantObject *>(asObject(variant, variantType, "Variant"));
+  if (!text)
+    return nullptr;
+  return guarded([&]() -> PyObject * {
+    KernelOptions options;
+    const char *textUtf8 = PyUnicode_AsUTF8AndSize(text->text, nullptr);
+    const char *fileUtf8 = textUtf8 ? PyUnicode_AsUTF8AndSize(text->file, nullptr) : nullptr;
+    if (!fileUtf8)
+      return nullptr;
+    options.variantText = textUtf8;
+    options.variantFile = fileUtf8;
+    for (Py_ssize_t i = 0; i < PyTuple_Size(constants); ++i) {
+      const char *name;
+      double value;
+      if (!PyArg_ParseTuple(PyTuple_GetItem(constants, i), "sd", &name, &value))
+        return nullptr;
+      options.constants.push_back({name, value});
+    }
+    std::optional<Result<KeptCells>> made;
+    {
+      WithoutGil others;
+      made.emplace(KeptCells::create(options, cell, threads));
+    }
+    if (!*made)
+      return raiseError(made->error());
+    auto *allocate = reinterpret_cast<allocfunc>(PyType_GetSlot(type, Py_tp_alloc));
+    auto *self = reinterpret_cast<KeptCellsObject *>(allocate(type, 0));
+    if (!self)
+      return nullptr;
+    self->cells = new KeptCells(std::move(**made));
+    self->variant = Py_NewRef(variant);
+    return reinterpret_cast<PyObject *>(self);
+  });
+}
+
+void destroy(PyObject *object) {
+  auto *self = reinterpret_cast<KeptCellsObject *>(object);
+  delete self->cells;
+  Py_XDECREF(self->variant);
+  freeObject(object);
+}
+
+PyObject *deciding(PyObject *self, void *) {
+  const std::vector<std::string> &names =
+      reinterpret_cast<KeptCellsObject *>(self)->cells->deciding();
+  PyObject *result = PyTuple_New(Py_ssize_t(names.size()));
+  for (size_t i = 0; result && i < names.size(); ++i) {
+    PyObject *name = PyUnicode_FromString(names[i].c_str());
+    if (!name || PyTuple_SetItem(result, Py_ssize_t(i), name) < 0) {
+      Py_DECREF(result);
+      return nullptr;
+    }
+  }
+  return result;
+}
+
+/// (batches, heads)
+PyObject *tellsApart(PyObject *self, void *) {
+  const KeptCells &cells = *reinterpret_cast<KeptCellsObject *>(self)->cells;
+  return Py_BuildValue("NN", PyBool_FromLong(cells.tellsBatches()),
+                       PyBool_FromLong(cells.tellsHeads()));
+}
+
+/// count(sizes, values)
+PyObject *count(PyObject *object, PyObject *arguments) {
+  auto *self = reinterpret_cast<KeptCellsObject *>(object);
+  PyObject *values;
+  long long sizes[5];
+  if (!PyArg_ParseTuple(arguments, "(LLLLL)O!", &sizes[0], &sizes[1], &sizes[2], &sizes[3],
+                        &sizes[4], &PyTuple_Type, &values))
+    return nullptr;
+  return guarded([&]() -> PyObject * {
+    ExplainArguments launch;
+    launch.batch = sizes[0];
+    launch.heads = sizes[1];
+    launch.kvHeads = sizes[2];
+    launch.length = sizes[3];
+    launch.kvLength = sizes[4];
+    std::vector<Owned> captured;
+    if (!readHostValues(*reinterpret_cast<VariantObject *>(self->variant), values, captured,
+                        launch))
+      return nullptr;
+    std::optional<Result<CellCounts>> counts;
+    {
+      WithoutGil others;
+      counts.emplace(self->cells->count(launch));
+    }
+    if (!*counts)
+      return raiseError(counts->error());
+    const std::vector<uint32_t> &halves = (*counts)->halves;
+    Owned bytes(PyByteArray_FromStringAndSize(reinterpret_cast<const char *>(halves.data()),
+                                              Py_ssize_t(halves.size() * sizeof(uint32_t))));
+    int64_t rows = (*counts)->rows, columns = (*counts)->columns;
+    Owned sums(PyList_New(Py_ssize_t(rows)));
+    for (int64_t row = 0; bytes && sums && row < rows; ++row) {
+      auto first = halves.begin() + row * columns;
+      PyObject *sum = PyLong_FromUnsignedLongLong(
+          std::accumulate(first, first + columns, static_cast<unsigned long long>(0)));
+      if (!sum || PyList_SetItem(sums.get(), Py_ssize_t(row), sum) < 0)
+        return nullptr;
+    }
+    if (!bytes || !sums)
+      return nullptr;
+    return Py_BuildValue("LLNN", static_cast<long long>(rows), static_cast<long long>(columns),
+                         bytes.release(), sums.release());
+  });
+}
+
+PyMethodDef methods[] = {
+    {"count", count, METH_VARARGS,
+     "count((batch, heads, kv_heads, length, kv_length), values): (rows, columns, u32 of each "
+     "cell, their sum of each row)."},
+    {}};
+PyGetSetDef getters[] = {{"deciding", deciding, nullptr,
+                          "The names of the parameters that decide what is kept.", nullptr},
+                         {"tells_apart", tellsApart, nullptr,
+                          "Whether batches, and heads, may keep different pairs.", nullptr},
+                         {}};
+PyType_Slot slots[] = {
+    {Py_tp_doc,
+     const_cast<char *>("KeptCells(variant, constants, cell, threads): what a mask keeps "
+                        "of a sequence, cell by cell.")},
+    {Py_tp_new, reinterpret_cast<void *>(make)},
+    {Py_tp_dealloc, reinterpret_cast<void *>(destroy)},
+    {Py_tp_methods, methods},
+    {Py_tp_getset, getters},
+    {}};
+PyType_Spec spec = {"tesela._native.KeptCells", sizeof(KeptCellsObject), 0, Py_TPFLAGS_DEFAULT,
+                    slots};
+
+} // namespace
+
+/// split_cells(halves, owners, ranks): of each rank the work of its cells, in halves, and how many
+/// cells of other ranks it needs keys of.
+PyObject *splitCells(PyObject *, PyObject *arguments) {
+  PyObject *halves, *owners;
+  Py_ssize_t ranks;
+  if (!PyArg_ParseTuple(arguments, "O!O!n", &PyByteArray_Type, &halves, &PyList_Type, &owners,
+                        &ranks))
+    return nullptr;
+  return guarded([&]() -> PyObject * {
+    size_t cells = size_t(PyList_Size(owners));
+    std::vector<size_t> owner(cells);
+    for (size_t cell = 0; cell < cells; ++cell) {
+      Py_ssize_t rank = PyLong_AsSsize_t(PyList_GetItem(owners, Py_ssize_t(cell)));
+      if (rank == -1 && PyErr_Occurred())
+        return nullptr;
+      if (rank < 0 || rank >= ranks)
+        return raise(TESELA_INVALID_ARGUMENT, "a cell's owner is %zd, there are %zd ranks", rank,
+                     ranks);
+      owner[cell] = size_t(rank);
+    }
+    if (size_t(PyByteArray_Size(halves)) != cells * cells * sizeof(uint32_t))
+      return raise(TESELA_INVALID_ARGUMENT, "there are owners of %zu cells, and another square",
+                   cells);
+    auto *work = reinterpret_cast<const uint32_t *>(PyByteArray_AsString(halves));
+    std::vector<unsigned long long> loads(size_t(ranks), 0);
+    std::vector<uint8_t> needs(size_t(ranks) * cells, 0);
+    for (size_t row = 0; row < cells; ++row) {
+      uint8_t *need = needs.data() + owner[row] * cells;
+      unsigned long long load = 0;
+      for (size_t column = 0; column < cells; ++column) {
+        uint32_t each = work[row * cells + column];
+        load += each;
+        need[column] = uint8_t(need[column] | (each != 0));
+      }
+      loads[owner[row]] += load;
+    }
+    Owned result(PyList_New(ranks));
+    for (size_t rank = 0; result && rank < size_t(ranks); ++rank) {
+      long foreign = 0;
+      for (size_t column = 0; column < cells; ++column)
+        foreign += needs[rank * cells + column] && owner[column] != rank;
+      PyObject *pair = Py_BuildValue("Kl", loads[rank], foreign);
+      if (!pair || PyList_SetItem(result.get(), Py_ssize_t(rank), pair) < 0)
+        return nullptr;
+    }
+    return result.release();
+  });
+}
+
+bool addKeptCellsType(PyObject *module) {
+  return addType(module, spec, "KeptCells", keptCellsType);
+}
+
+} // namespace tesela::python
