@@ -9,7 +9,6 @@
 
 #include <numeric>
 #include <optional>
-#include <vector>
 
 namespace tesela::python {
 
@@ -160,55 +159,6 @@ PyType_Spec spec = {"tesela._native.KeptCells", sizeof(KeptCellsObject), 0, Py_T
                     slots};
 
 } // namespace
-
-/// split_cells(halves, owners, ranks): of each rank the work of its cells, in halves, and how many
-/// cells of other ranks it needs keys of.
-PyObject *splitCells(PyObject *, PyObject *arguments) {
-  PyObject *halves, *owners;
-  Py_ssize_t ranks;
-  if (!PyArg_ParseTuple(arguments, "O!O!n", &PyByteArray_Type, &halves, &PyList_Type, &owners,
-                        &ranks))
-    return nullptr;
-  return guarded([&]() -> PyObject * {
-    size_t cells = size_t(PyList_Size(owners));
-    std::vector<size_t> owner(cells);
-    for (size_t cell = 0; cell < cells; ++cell) {
-      Py_ssize_t rank = PyLong_AsSsize_t(PyList_GetItem(owners, Py_ssize_t(cell)));
-      if (rank == -1 && PyErr_Occurred())
-        return nullptr;
-      if (rank < 0 || rank >= ranks)
-        return raise(TESELA_INVALID_ARGUMENT, "a cell's owner is %zd, there are %zd ranks", rank,
-                     ranks);
-      owner[cell] = size_t(rank);
-    }
-    if (size_t(PyByteArray_Size(halves)) != cells * cells * sizeof(uint32_t))
-      return raise(TESELA_INVALID_ARGUMENT, "there are owners of %zu cells, and another square",
-                   cells);
-    auto *work = reinterpret_cast<const uint32_t *>(PyByteArray_AsString(halves));
-    std::vector<unsigned long long> loads(size_t(ranks), 0);
-    std::vector<uint8_t> needs(size_t(ranks) * cells, 0);
-    for (size_t row = 0; row < cells; ++row) {
-      uint8_t *need = needs.data() + owner[row] * cells;
-      unsigned long long load = 0;
-      for (size_t column = 0; column < cells; ++column) {
-        uint32_t each = work[row * cells + column];
-        load += each;
-        need[column] = uint8_t(need[column] | (each != 0));
-      }
-      loads[owner[row]] += load;
-    }
-    Owned result(PyList_New(ranks));
-    for (size_t rank = 0; result && rank < size_t(ranks); ++rank) {
-      long foreign = 0;
-      for (size_t column = 0; column < cells; ++column)
-        foreign += needs[rank * cells + column] && owner[column] != rank;
-      PyObject *pair = Py_BuildValue("Kl", loads[rank], foreign);
-      if (!pair || PyList_SetItem(result.get(), Py_ssize_t(rank), pair) < 0)
-        return nullptr;
-    }
-    return result.release();
-  });
-}
 
 bool addKeptCellsType(PyObject *module) {
   return addType(module, spec, "KeptCells", keptCellsType);

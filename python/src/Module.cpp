@@ -116,6 +116,7 @@ PyMethodDef methods[] = {
     {"cache_prune", cachePrune, METH_VARARGS,
      "cache_prune(folder, most_bytes, most_seconds_old): (kernels, bytes, bytes left). 0: no "
      "limit; -1, -1: all."},
+    {"deal_cells", dealCells, METH_VARARGS, "deal_cells(halves, cells, ranks, slack): owners."},
     {"split_cells", splitCells, METH_VARARGS,
      "split_cells(halves, owners, ranks): (halves of work, foreign cells needed) of each rank."},
     {}};

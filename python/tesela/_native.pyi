@@ -22,6 +22,7 @@ MANAGED: int
 # DLPack's C exchange interface (torch.Tensor), or one with __array_struct__ (numpy.ndarray).
 Tensor = Any
 
+def deal_cells(halves: bytearray, cells: int, ranks: int, slack: float, /) -> list[int]: ...
 def split_cells(
     halves: bytearray, owners: list[int], ranks: int, /
 ) -> list[tuple[int, int]]: ...

@@ -54,7 +54,7 @@ def agree(group: Any, facts: dict[str, Any], failure: Error | None = None) -> No
     """
     if failure is not None:
         facts = {REFUSED: str(failure)}
-    text = json.dumps(facts, sort_keys=True)
+    text = json.dumps(facts)
     digest = hashlib.sha256(text.encode()).digest()
     words = [int.from_bytes(digest[i : i + 7], "big") for i in (0, 7)]
     # The least of x and of -x: ranks agree where both come back.
@@ -89,8 +89,7 @@ def difference(all_facts: list[dict[str, Any]]) -> str:
     if refused:
         rank, sentence = refused[0]
         return f"rank {rank} refuses the call: {sentence}"
-    names = sorted({name for facts in all_facts for name in facts})
-    for name in names:
+    for name in all_facts[0]:
         by_value: dict[str, list[int]] = {}
         for rank, facts in enumerate(all_facts):
             by_value.setdefault(json.dumps(facts.get(name)), []).append(rank)

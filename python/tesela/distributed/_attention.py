@@ -217,10 +217,10 @@ def _prepare(
         scheme.check(kv_heads)
     is_training = torch.is_grad_enabled()
     facts = {
+        "the variant": whole.name,
         "the shape [batch, heads, kv heads, head dimensions]": [*sizes[:3], head_dim, head_dim_v],
         "the element type": str(q.dtype),
         "the kind of device": q.device.type,
-        "the variant": whole.text,
         "the plan (its length, ranges, variant and what decides its mask)": plan.digest,
         "the scheme": chosen.scheme,
         "the scale": scale,

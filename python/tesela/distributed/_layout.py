@@ -19,7 +19,7 @@ Range = tuple[int, int]
 Ranges = tuple[Range, ...]
 """In ascending order, not empty, not touching."""
 
-LAYOUTS: Final = ("search", "contiguous", "zigzag", "striped", "work", "balanced")
+LAYOUTS: Final = ("search", "contiguous", "zigzag", "striped", "near", "balanced", "work")
 
 
 def contiguous(cells: int, ranks: int) -> list[int]:

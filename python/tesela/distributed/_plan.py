@@ -26,6 +26,9 @@ from tesela.distributed._positions import Sizes, placed
 from tesela.distributed._steps import Step, steps_of
 
 _TILE = 128
+_SLACK = 1.03
+"""More than its share of the work, for a rank that needs fewer keys then."""
+
 _MUCH_BETTER = 0.99
 """A layout replaces a simpler one where its time is below that share of the other's."""
 
@@ -236,9 +239,7 @@ class Plan:
         ranges = self.ranges[self._own_rank()]
         self._check_axis(x, axis, self.length, "the whole sequence")
         parts = [x.narrow(axis, begin, end - begin) for begin, end in ranges]
-        return torch.cat(parts, axis) if len(parts) != 1 else parts[0].contiguous() if parts else (
-            x.narrow(axis, 0, 0)
-        )
+        return torch.cat(parts or [x.narrow(axis, 0, 0)], axis)
 
     def positions(self, device: Any = None) -> Tensor:
         """The positions of this rank's tokens, int64: what rotary embeddings are computed of."""
@@ -386,7 +387,8 @@ def plan(
         group: of torch.distributed; None: all of its processes. A rank is a place in the group.
         ranks: instead of a group: a plan for so many, to be looked at.
         layout: "contiguous", one range a rank; "zigzag", two; "striped", cell after cell; "balanced",
-            cells by their work, as many for each; "work", one range a rank, as long as it has its
+            cells by their work, as many for each; "near", the same, and near to the keys that
+            they need; "work", one range a rank, as long as it has its
             share of the work; "search", the fastest of these that give each rank as many tokens. Or
             the ranges themselves: a list of (begin, end) for each rank.
         scheme: how keys come to the queries. "gather": those that a rank needs, all before its
@@ -485,6 +487,8 @@ def _owners(
     work = counts.sums
     if layout == "work":
         return layouts.by_work(work, ranks), layout
+    if layout == "near":
+        return _native.deal_cells(counts.halves, cells, ranks, _SLACK), layout
     if layout == "balanced" or cells == 0:
         return layouts.balanced(work, ranks), layout
     bandwidth = (
@@ -497,11 +501,13 @@ def _owners(
     for name, owners in (
         ("contiguous", layouts.contiguous(cells, ranks)),
         ("zigzag", layouts.zigzag(cells, ranks)),
+        ("near", _native.deal_cells(counts.halves, cells, ranks, _SLACK)),
         ("balanced", layouts.balanced(work, ranks)),
         ("striped", layouts.striped(cells, ranks)),
     ):
         split = _native.split_cells(counts.halves, owners, ranks)
-        seconds = max(load * seconds_of_half + keys * seconds_of_key for load, keys in split)
+        # Of a ring most of the sending runs beside the kernels.
+        seconds = max(max(load * seconds_of_half, keys * seconds_of_key) for load, keys in split)
         if best is None or seconds < best[0] * _MUCH_BETTER:
             best = seconds, name, owners
     assert best is not None

@@ -1,0 +1,182 @@
+//===- SplitCells.cpp - Cells of a sequence, dealt to ranks ------------------===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// A plan for a new batch is made in milliseconds, beside the step before. The square of cells is
+// too large for loops of Python.
+//
+//===----------------------------------------------------------------------===//
+#include "HostValues.h"
+#include "Native.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <numeric>
+#include <vector>
+
+namespace tesela::python {
+
+namespace {
+
+/// The work of each pair of a cell of queries and one of keys.
+class Square {
+public:
+  /// Raises and gives false where `halves` is not the square of so many cells.
+  bool read(PyObject *halves, size_t count) {
+    cells = count;
+    if (size_t(PyByteArray_Size(halves)) != cells * cells * sizeof(uint32_t)) {
+      raise(TESELA_INVALID_ARGUMENT, "there are owners of %zu cells, and another square", cells);
+      return false;
+    }
+    work = reinterpret_cast<const uint32_t *>(PyByteArray_AsString(halves));
+    return true;
+  }
+  const uint32_t *row(size_t cell) const { return work + cell * cells; }
+
+  size_t cells = 0;
+
+private:
+  const uint32_t *work = nullptr;
+};
+
+/// A set of cells.
+class CellSet {
+public:
+  explicit CellSet(size_t cells) : words((cells + 63) / 64) {}
+  void add(size_t cell) { words[cell / 64] |= uint64_t(1) << cell % 64; }
+  void add(const CellSet &other) {
+    for (size_t i = 0; i < words.size(); ++i)
+      words[i] |= other.words[i];
+  }
+  /// How many of `other` are not in this set.
+  long lacks(const CellSet &other) const {
+    long count = 0;
+    for (size_t i = 0; i < words.size(); ++i)
+      count += std::popcount(other.words[i] & ~words[i]);
+    return count;
+  }
+
+private:
+  std::vector<uint64_t> words;
+};
+
+/// Gives each cell to the rank that needs fewest keys more for it, as long as ranks keep to their
+/// share of the work. Cells with much work come first.
+std::vector<size_t> nearest(const Square &square, size_t ranks, double slack) {
+  size_t cells = square.cells;
+  std::vector<unsigned long long> work(cells);
+  std::vector<CellSet> keys(cells, CellSet(cells));
+  for (size_t row = 0; row < cells; ++row) {
+    const uint32_t *of = square.row(row);
+    for (size_t column = 0; column < cells; ++column)
+      if (of[column]) {
+        work[row] += of[column];
+        keys[row].add(column);
+      }
+  }
+  double most = slack * double(std::accumulate(work.begin(), work.end(), 0ULL)) / double(ranks);
+  std::vector<size_t> order(cells), owners(cells), room(ranks);
+  std::iota(order.begin(), order.end(), size_t(0));
+  std::ranges::stable_sort(order, [&](size_t a, size_t b) { return work[a] > work[b]; });
+  for (size_t rank = 0; rank < ranks; ++rank)
+    room[rank] = (cells + ranks - 1 - rank) / ranks;
+  std::vector<unsigned long long> loads(ranks);
+  std::vector<CellSet> has(ranks, CellSet(cells)); // keys that are there for other cells
+  for (size_t cell : order) {
+    size_t best = ranks, least = ranks;
+    long fewest = 0;
+    for (size_t rank = 0; rank < ranks; ++rank) {
+      if (!room[rank])
+        continue;
+      if (least == ranks || loads[rank] < loads[least])
+        least = rank;
+      if (double(loads[rank] + work[cell]) > most)
+        continue;
+      long more = has[rank].lacks(keys[cell]);
+      if (best == ranks || more < fewest || (more == fewest && loads[rank] < loads[best])) {
+        best = rank;
+        fewest = more;
+      }
+    }
+    if (best == ranks)
+      best = least;
+    owners[cell] = best;
+    --room[best];
+    loads[best] += work[cell];
+    has[best].add(keys[cell]);
+    has[best].add(cell);
+  }
+  return owners;
+}
+
+} // namespace
+
+PyObject *splitCells(PyObject *, PyObject *arguments) {
+  PyObject *halves, *owners;
+  Py_ssize_t ranks;
+  if (!PyArg_ParseTuple(arguments, "O!O!n", &PyByteArray_Type, &halves, &PyList_Type, &owners,
+                        &ranks))
+    return nullptr;
+  return guarded([&]() -> PyObject * {
+    Square square;
+    if (!square.read(halves, size_t(PyList_Size(owners))))
+      return nullptr;
+    std::vector<size_t> owner(square.cells);
+    for (size_t cell = 0; cell < square.cells; ++cell) {
+      Py_ssize_t rank = PyLong_AsSsize_t(PyList_GetItem(owners, Py_ssize_t(cell)));
+      if (rank == -1 && PyErr_Occurred())
+        return nullptr;
+      if (rank < 0 || rank >= ranks)
+        return raise(TESELA_INVALID_ARGUMENT, "a cell's owner is %zd, there are %zd ranks", rank,
+                     ranks);
+      owner[cell] = size_t(rank);
+    }
+    std::vector<unsigned long long> loads(static_cast<size_t>(ranks));
+    std::vector<uint8_t> needs(size_t(ranks) * square.cells);
+    for (size_t row = 0; row < square.cells; ++row) {
+      uint8_t *need = needs.data() + owner[row] * square.cells;
+      const uint32_t *work = square.row(row);
+      unsigned long long load = 0;
+      for (size_t column = 0; column < square.cells; ++column) {
+        load += work[column];
+        need[column] = uint8_t(need[column] | (work[column] != 0));
+      }
+      loads[owner[row]] += load;
+    }
+    Owned result(PyList_New(ranks));
+    for (size_t rank = 0; result && rank < size_t(ranks); ++rank) {
+      long foreign = 0;
+      for (size_t column = 0; column < square.cells; ++column)
+        foreign += needs[rank * square.cells + column] && owner[column] != rank;
+      PyObject *pair = Py_BuildValue("Kl", loads[rank], foreign);
+      if (!pair || PyList_SetItem(result.get(), Py_ssize_t(rank), pair) < 0)
+        return nullptr;
+    }
+    return result.release();
+  });
+}
+
+PyObject *dealCells(PyObject *, PyObject *arguments) {
+  PyObject *halves;
+  Py_ssize_t cells, ranks;
+  double slack;
+  if (!PyArg_ParseTuple(arguments, "O!nnd", &PyByteArray_Type, &halves, &cells, &ranks, &slack))
+    return nullptr;
+  return guarded([&]() -> PyObject * {
+    Square square;
+    if (!square.read(halves, size_t(cells)))
+      return nullptr;
+    std::vector<size_t> owners = nearest(square, size_t(ranks), slack);
+    Owned result(PyList_New(cells));
+    for (size_t cell = 0; result && cell < owners.size(); ++cell) {
+      PyObject *owner = PyLong_FromSize_t(owners[cell]);
+      if (!owner || PyList_SetItem(result.get(), Py_ssize_t(cell), owner) < 0)
+        return nullptr;
+    }
+    return result.release();
+  });
+}
+
+} // namespace tesela::python
