@@ -50,10 +50,10 @@ public:
     for (size_t i = 0; i < words.size(); ++i)
       words[i] |= other.words[i];
   }
-  /// How many of `other` are not in this set.
-  long lacks(const CellSet &other) const {
+  /// How many of `other` are not in this set; more than `most` need not be counted.
+  long lacks(const CellSet &other, long most) const {
     long count = 0;
-    for (size_t i = 0; i < words.size(); ++i)
+    for (size_t i = 0; i < words.size() && count <= most; ++i)
       count += std::popcount(other.words[i] & ~words[i]);
     return count;
   }
@@ -62,54 +62,112 @@ private:
   std::vector<uint64_t> words;
 };
 
-/// Gives each cell to the rank that needs fewest keys more for it, as long as ranks keep to their
-/// share of the work. Cells with much work come first.
-std::vector<size_t> nearest(const Square &square, size_t ranks, double slack) {
-  size_t cells = square.cells;
-  std::vector<unsigned long long> work(cells);
-  std::vector<CellSet> keys(cells, CellSet(cells));
-  for (size_t row = 0; row < cells; ++row) {
-    const uint32_t *of = square.row(row);
-    for (size_t column = 0; column < cells; ++column)
-      if (of[column]) {
-        work[row] += of[column];
-        keys[row].add(column);
-      }
-  }
-  double most = slack * double(std::accumulate(work.begin(), work.end(), 0ULL)) / double(ranks);
-  std::vector<size_t> order(cells), owners(cells), room(ranks);
-  std::iota(order.begin(), order.end(), size_t(0));
-  std::ranges::stable_sort(order, [&](size_t a, size_t b) { return work[a] > work[b]; });
-  for (size_t rank = 0; rank < ranks; ++rank)
-    room[rank] = (cells + ranks - 1 - rank) / ranks;
-  std::vector<unsigned long long> loads(ranks);
-  std::vector<CellSet> has(ranks, CellSet(cells)); // keys that are there for other cells
-  for (size_t cell : order) {
-    size_t best = ranks, least = ranks;
-    long fewest = 0;
-    for (size_t rank = 0; rank < ranks; ++rank) {
-      if (!room[rank])
-        continue;
-      if (least == ranks || loads[rank] < loads[least])
-        least = rank;
-      if (double(loads[rank] + work[cell]) > most)
-        continue;
-      long more = has[rank].lacks(keys[cell]);
-      if (best == ranks || more < fewest || (more == fewest && loads[rank] < loads[best])) {
-        best = rank;
-        fewest = more;
-      }
+/// Cells dealt to ranks, as many to each, so that ranks keep to their share of the work and need
+/// few keys of others.
+class Deal {
+public:
+  Deal(const Square &square, size_t ranks, double slack)
+      : cells(square.cells), owners(cells), work(cells), keys(cells, CellSet(cells)), loads(ranks),
+        held(ranks), has(ranks, CellSet(cells)) {
+    for (size_t row = 0; row < cells; ++row) {
+      const uint32_t *of = square.row(row);
+      for (size_t column = 0; column < cells; ++column)
+        if (of[column]) {
+          work[row] += of[column];
+          keys[row].add(column);
+        }
     }
-    if (best == ranks)
-      best = least;
-    owners[cell] = best;
-    --room[best];
-    loads[best] += work[cell];
-    has[best].add(keys[cell]);
-    has[best].add(cell);
+    most = slack * double(std::accumulate(work.begin(), work.end(), 0ULL)) / double(ranks);
+    giveNearest();
+    swapUntilEven();
   }
-  return owners;
-}
+
+  size_t owner(size_t cell) const { return owners[cell]; }
+
+private:
+  /// Each cell, those with much work first, to the rank that needs fewest keys more for it.
+  void giveNearest() {
+    size_t ranks = loads.size();
+    std::vector<size_t> order(cells);
+    std::iota(order.begin(), order.end(), size_t(0));
+    std::ranges::stable_sort(order, [&](size_t a, size_t b) { return work[a] > work[b]; });
+    for (size_t cell : order) {
+      size_t best = ranks, least = ranks;
+      long fewest = long(cells);
+      for (size_t rank = 0; rank < ranks; ++rank) {
+        if (held[rank].size() == (cells + ranks - 1 - rank) / ranks)
+          continue;
+        if (least == ranks || loads[rank] < loads[least])
+          least = rank;
+        if (double(loads[rank] + work[cell]) > most)
+          continue;
+        long more = has[rank].lacks(keys[cell], fewest);
+        if (best == ranks || more < fewest || (more == fewest && loads[rank] < loads[best])) {
+          best = rank;
+          fewest = more;
+        }
+      }
+      if (best == ranks)
+        best = least;
+      owners[cell] = best;
+      held[best].push_back(cell);
+      loads[best] += work[cell];
+      has[best].add(keys[cell]);
+      has[best].add(cell);
+    }
+  }
+
+  /// Cells with little work come last, and fill up ranks that have enough of it. So the busiest
+  /// rank changes a cell for a lighter one of another, as long as that helps.
+  void swapUntilEven() {
+    for (size_t round = 0; round < 16 * loads.size(); ++round) {
+      size_t busiest = size_t(std::ranges::max_element(loads) - loads.begin());
+      if (double(loads[busiest]) <= most)
+        return;
+      double best = double(loads[busiest]);
+      long fewest = 2 * long(cells);
+      size_t *out = nullptr, *in = nullptr;
+      for (size_t rank = 0; rank < loads.size(); ++rank)
+        for (size_t &light : held[rank])
+          for (size_t &heavy : held[busiest]) {
+            if (rank == busiest || work[heavy] <= work[light])
+              continue;
+            unsigned long long less = work[heavy] - work[light];
+            double then = double(std::max(loads[busiest] - less, loads[rank] + less));
+            then = std::max(then, most);
+            if (then > best || then >= double(loads[busiest]))
+              continue;
+            long more = has[rank].lacks(keys[heavy], long(cells)) +
+                        has[busiest].lacks(keys[light], long(cells));
+            if (then < best || more < fewest) {
+              best = then;
+              fewest = more;
+              out = &heavy;
+              in = &light;
+            }
+          }
+      if (!out)
+        return;
+      size_t other = owners[*in];
+      unsigned long long less = work[*out] - work[*in];
+      loads[busiest] -= less;
+      loads[other] += less;
+      has[other].add(keys[*out]);
+      has[busiest].add(keys[*in]);
+      std::swap(owners[*out], owners[*in]);
+      std::swap(*out, *in);
+    }
+  }
+
+  const size_t cells;
+  double most = 0;                       ///< work of a rank
+  std::vector<size_t> owners;            ///< of each cell
+  std::vector<unsigned long long> work;  ///< of each cell, in halves
+  std::vector<CellSet> keys;             ///< that a cell needs
+  std::vector<unsigned long long> loads; ///< of each rank
+  std::vector<std::vector<size_t>> held; ///< cells of each rank
+  std::vector<CellSet> has;              ///< keys that are there for some cell of the rank
+};
 
 } // namespace
 
@@ -168,10 +226,10 @@ PyObject *dealCells(PyObject *, PyObject *arguments) {
     Square square;
     if (!square.read(halves, size_t(cells)))
       return nullptr;
-    std::vector<size_t> owners = nearest(square, size_t(ranks), slack);
+    Deal deal(square, size_t(ranks), slack);
     Owned result(PyList_New(cells));
-    for (size_t cell = 0; result && cell < owners.size(); ++cell) {
-      PyObject *owner = PyLong_FromSize_t(owners[cell]);
+    for (size_t cell = 0; result && cell < square.cells; ++cell) {
+      PyObject *owner = PyLong_FromSize_t(deal.owner(cell));
       if (!owner || PyList_SetItem(result.get(), Py_ssize_t(cell), owner) < 0)
         return nullptr;
     }
