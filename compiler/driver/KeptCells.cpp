@@ -15,12 +15,14 @@
 namespace tesela {
 
 /// Rows that a thread takes at once. A thread has a copy of the program for them.
-static constexpr int64_t rowsOfItem = 64;
+static constexpr int64_t rowsOfItem = 32;
 
 struct CellAnalysis::State {
   mlir::MLIRContext context{mlir::MLIRContext::Threading::DISABLED};
   std::unique_ptr<TileProgram> program;
   int64_t cell = 0;
+  uint32_t full = 0; ///< the work of a full cell
+  Variant variant;
 };
 
 CellAnalysis::CellAnalysis(std::unique_ptr<State> state) : state(std::move(state)) {}
@@ -60,12 +62,67 @@ private:
   }
 };
 
+/// What partial cells come to, by a look at some pairs of each. It is an estimate, and decides
+/// nothing but who gets which cell.
+class Samples {
+public:
+  Samples(const Interpreter &mask, const Extents &extents, int64_t cell, uint32_t full)
+      : mask(mask), extents(extents), cell(cell), full(full) {}
+
+  /// Adds `times` the work of partial cells of a row to `work`, which has a place for each column.
+  void add(const Point &where, int64_t row, llvm::ArrayRef<int64_t> columns, uint32_t times,
+           uint32_t *work) {
+    keys.resize(columns.size() * size_t(side));
+    keeps.resize(keys.size());
+    kept.assign(columns.size(), 0);
+    uint32_t rows = 0;
+    // A tile is computed whole.
+    for (int64_t i = 0; i < side && full > 2; ++i) {
+      Point point = where;
+      point.q = int32_t(std::min(row * cell + (2 * i + 1) * cell / (2 * side), extents.Sq - 1L));
+      for (size_t column = 0; column < columns.size(); ++column)
+        for (int64_t j = 0; j < side; ++j) {
+          // Not in lines, which masks with a period would keep all or none of. Of pairs on the
+          // diagonal half lie below it.
+          int64_t aside = (7 * i + 2 * j) % 5 - 2;
+          int64_t k = columns[column] * cell + (2 * j + 1) * cell / (2 * side) + aside;
+          keys[column * side + size_t(j)] = int32_t(std::clamp<int64_t>(k, 0, extents.Sk - 1));
+        }
+      mask.keepsKeys(point, keys.data(), keys.size(), keeps.data());
+      for (size_t pair = 0; pair < keys.size(); ++pair)
+        kept[pair / side] += keeps[pair];
+      ++rows;
+    }
+    for (size_t column = 0; column < columns.size(); ++column) {
+      uint32_t looked = rows * uint32_t(side), each = full;
+      // The border of what is kept cuts tiles: some n of n * n.
+      if (looked > 0)
+        each = std::clamp((full * kept[column] + looked / 2) / looked + 1, uint32_t(1), full);
+      work[columns[column]] += times * each;
+    }
+  }
+
+private:
+  static constexpr int64_t side = 4;
+
+  const Interpreter &mask;
+  const Extents &extents;
+  const int64_t cell;
+  const uint32_t full;
+  std::vector<int32_t> keys;
+  std::vector<uint8_t> keeps;
+  std::vector<uint32_t> kept;
+};
+
 } // namespace
 
-Result<std::unique_ptr<CellAnalysis>> CellAnalysis::create(const Variant &variant, int64_t cell) {
+Result<std::unique_ptr<CellAnalysis>> CellAnalysis::create(const Variant &variant, int64_t cell,
+                                                           int64_t tile) {
   return onLargeStack([&]() -> Result<std::unique_ptr<CellAnalysis>> {
     auto state = std::make_unique<State>();
     state->cell = cell;
+    state->full = 2 * uint32_t(std::max<int64_t>(cell / tile, 1));
+    state->variant = variant;
     Result<std::unique_ptr<TileProgram>> program =
         TileProgram::create(variant, state->context, {.queries = cell, .keys = cell});
     if (!program)
@@ -83,16 +140,20 @@ Result<std::unique_ptr<CellAnalysis>> CellAnalysis::create(const Variant &varian
 }
 
 Status CellAnalysis::count(const Bindings &bindings, const InParallel &inParallel, int64_t &rows,
-                           int64_t &columns, std::vector<uint32_t> &halves) {
+                           int64_t &columns, std::vector<uint32_t> &work) {
   const Extents &extents = bindings.extents;
   int64_t cell = state->cell;
   rows = (extents.Sq + cell - 1) / cell;
   columns = (extents.Sk + cell - 1) / cell;
-  halves.assign(size_t(rows * columns), 0);
+  work.assign(size_t(rows * columns), 0);
   int32_t batches = tellsBatches_ ? extents.B : std::min(extents.B, 1);
   int32_t heads = tellsHeads_ ? extents.H : std::min(extents.H, 1);
   uint32_t times = uint32_t(tellsBatches_ ? 1 : extents.B) * uint32_t(tellsHeads_ ? 1 : extents.H);
   state->program->makeTables(bindings);
+
+  Result<Interpreter> mask = Interpreter::create(state->variant, bindings);
+  if (!mask)
+    return mask.error();
 
   // Heads of one row add to the same cells, so that a thread takes the rows of all heads.
   int64_t items = (rows + rowsOfItem - 1) / rowsOfItem;
@@ -100,6 +161,8 @@ Status CellAnalysis::count(const Bindings &bindings, const InParallel &inParalle
   Status failure;
   auto countRows = [&](int64_t item) {
     TileProgram evaluated(*state->program);
+    Samples samples(*mask, extents, cell, state->full);
+    std::vector<int64_t> partial;
     for (int32_t b = 0; b < batches; ++b)
       for (int32_t h = 0; h < heads; ++h)
         for (int64_t row = item * rowsOfItem; row < std::min((item + 1) * rowsOfItem, rows);
@@ -112,9 +175,15 @@ Status CellAnalysis::count(const Bindings &bindings, const InParallel &inParalle
             failure = runs.error();
             return;
           }
+          uint32_t *ofRow = work.data() + row * columns;
+          partial.clear();
           for (const VisitedRun &run : *runs)
             for (int64_t column = run.first; column < std::min(run.end, columns); ++column)
-              halves[size_t(row * columns + column)] += times * (run.partial ? 1 : 2);
+              if (run.partial)
+                partial.push_back(column);
+              else
+                ofRow[column] += times * state->full;
+          samples.add(where, row, partial, times, ofRow);
         }
   };
   if (inParallel) {

@@ -21,12 +21,13 @@ struct KeptCellsObject {
   PyObject *variant; ///< Variant
 };
 
-/// KeptCells(variant, constants, cell, threads)
+/// KeptCells(variant, constants, cell, tile, threads)
 PyObject *make(PyTypeObject *type, PyObject *arguments, PyObject *) {
   PyObject *variant, *constants;
-  long long cell;
+  long long cell, tile;
   int threads;
-  if (!PyArg_ParseTuple(arguments, "OO!Li", &variant, &PyTuple_Type, &constants, &cell, &threads))
+  if (!PyArg_ParseTuple(arguments, "OO!LLi", &variant, &PyTuple_Type, &constants, &cell, &tile,
+                        &threads))
     return nullptr;
   auto *text = static_cast<VariantObject *>(asObject(variant, variantType, "Variant"));
   if (!text)
@@ -49,7 +50,7 @@ PyObject *make(PyTypeObject *type, PyObject *arguments, PyObject *) {
     std::optional<Result<KeptCells>> made;
     {
       WithoutGil others;
-      made.emplace(KeptCells::create(options, cell, threads));
+      made.emplace(KeptCells::create(options, cell, tile, threads));
     }
     if (!*made)
       return raiseError(made->error());
@@ -117,13 +118,13 @@ PyObject *count(PyObject *object, PyObject *arguments) {
     }
     if (!*counts)
       return raiseError(counts->error());
-    const std::vector<uint32_t> &halves = (*counts)->halves;
-    Owned bytes(PyByteArray_FromStringAndSize(reinterpret_cast<const char *>(halves.data()),
-                                              Py_ssize_t(halves.size() * sizeof(uint32_t))));
+    const std::vector<uint32_t> &work = (*counts)->work;
+    Owned bytes(PyByteArray_FromStringAndSize(reinterpret_cast<const char *>(work.data()),
+                                              Py_ssize_t(work.size() * sizeof(uint32_t))));
     int64_t rows = (*counts)->rows, columns = (*counts)->columns;
     Owned sums(PyList_New(Py_ssize_t(rows)));
     for (int64_t row = 0; bytes && sums && row < rows; ++row) {
-      auto first = halves.begin() + row * columns;
+      auto first = work.begin() + row * columns;
       PyObject *sum = PyLong_FromUnsignedLongLong(
           std::accumulate(first, first + columns, static_cast<unsigned long long>(0)));
       if (!sum || PyList_SetItem(sums.get(), Py_ssize_t(row), sum) < 0)
@@ -148,7 +149,7 @@ PyGetSetDef getters[] = {{"deciding", deciding, nullptr,
                          {}};
 PyType_Slot slots[] = {
     {Py_tp_doc,
-     const_cast<char *>("KeptCells(variant, constants, cell, threads): what a mask keeps "
+     const_cast<char *>("KeptCells(variant, constants, cell, tile, threads): what a mask keeps "
                         "of a sequence, cell by cell.")},
     {Py_tp_new, reinterpret_cast<void *>(make)},
     {Py_tp_dealloc, reinterpret_cast<void *>(destroy)},

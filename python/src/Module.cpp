@@ -116,9 +116,9 @@ PyMethodDef methods[] = {
     {"cache_prune", cachePrune, METH_VARARGS,
      "cache_prune(folder, most_bytes, most_seconds_old): (kernels, bytes, bytes left). 0: no "
      "limit; -1, -1: all."},
-    {"deal_cells", dealCells, METH_VARARGS, "deal_cells(halves, cells, ranks, slack): owners."},
+    {"deal_cells", dealCells, METH_VARARGS, "deal_cells(work, cells, ranks, slack): owners."},
     {"split_cells", splitCells, METH_VARARGS,
-     "split_cells(halves, owners, ranks): (halves of work, foreign cells needed) of each rank."},
+     "split_cells(work, owners, ranks): (work, foreign cells needed) of each rank."},
     {}};
 
 PyModuleDef definition = {PyModuleDef_HEAD_INIT,

@@ -23,14 +23,14 @@ namespace {
 /// The work of each pair of a cell of queries and one of keys.
 class Square {
 public:
-  /// Raises and gives false where `halves` is not the square of so many cells.
-  bool read(PyObject *halves, size_t count) {
+  /// Raises and gives false where `bytes` is not the square of so many cells.
+  bool read(PyObject *bytes, size_t count) {
     cells = count;
-    if (size_t(PyByteArray_Size(halves)) != cells * cells * sizeof(uint32_t)) {
+    if (size_t(PyByteArray_Size(bytes)) != cells * cells * sizeof(uint32_t)) {
       raise(TESELA_INVALID_ARGUMENT, "there are owners of %zu cells, and another square", cells);
       return false;
     }
-    work = reinterpret_cast<const uint32_t *>(PyByteArray_AsString(halves));
+    work = reinterpret_cast<const uint32_t *>(PyByteArray_AsString(bytes));
     return true;
   }
   const uint32_t *row(size_t cell) const { return work + cell * cells; }
@@ -162,7 +162,7 @@ private:
   const size_t cells;
   double most = 0;                       ///< work of a rank
   std::vector<size_t> owners;            ///< of each cell
-  std::vector<unsigned long long> work;  ///< of each cell, in halves
+  std::vector<unsigned long long> work;  ///< of each cell
   std::vector<CellSet> keys;             ///< that a cell needs
   std::vector<unsigned long long> loads; ///< of each rank
   std::vector<std::vector<size_t>> held; ///< cells of each rank
@@ -172,14 +172,14 @@ private:
 } // namespace
 
 PyObject *splitCells(PyObject *, PyObject *arguments) {
-  PyObject *halves, *owners;
+  PyObject *bytes, *owners;
   Py_ssize_t ranks;
-  if (!PyArg_ParseTuple(arguments, "O!O!n", &PyByteArray_Type, &halves, &PyList_Type, &owners,
+  if (!PyArg_ParseTuple(arguments, "O!O!n", &PyByteArray_Type, &bytes, &PyList_Type, &owners,
                         &ranks))
     return nullptr;
   return guarded([&]() -> PyObject * {
     Square square;
-    if (!square.read(halves, size_t(PyList_Size(owners))))
+    if (!square.read(bytes, size_t(PyList_Size(owners))))
       return nullptr;
     std::vector<size_t> owner(square.cells);
     for (size_t cell = 0; cell < square.cells; ++cell) {
@@ -217,14 +217,14 @@ PyObject *splitCells(PyObject *, PyObject *arguments) {
 }
 
 PyObject *dealCells(PyObject *, PyObject *arguments) {
-  PyObject *halves;
+  PyObject *bytes;
   Py_ssize_t cells, ranks;
   double slack;
-  if (!PyArg_ParseTuple(arguments, "O!nnd", &PyByteArray_Type, &halves, &cells, &ranks, &slack))
+  if (!PyArg_ParseTuple(arguments, "O!nnd", &PyByteArray_Type, &bytes, &cells, &ranks, &slack))
     return nullptr;
   return guarded([&]() -> PyObject * {
     Square square;
-    if (!square.read(halves, size_t(cells)))
+    if (!square.read(bytes, size_t(cells)))
       return nullptr;
     Deal deal(square, size_t(ranks), slack);
     Owned result(PyList_New(cells));

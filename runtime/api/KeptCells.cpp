@@ -14,6 +14,7 @@
 #include "tesela/compiler/Compile.h"
 #include "tesela/compiler/KeptCells.h"
 
+#include <limits>
 #include <mutex>
 
 namespace tesela {
@@ -36,15 +37,18 @@ KeptCells::KeptCells(std::unique_ptr<State> state) : state(std::move(state)) {}
 KeptCells::KeptCells(KeptCells &&) noexcept = default;
 KeptCells::~KeptCells() = default;
 
-Result<KeptCells> KeptCells::create(const KernelOptions &options, int64_t cell, int threads) {
+Result<KeptCells> KeptCells::create(const KernelOptions &options, int64_t cell, int64_t tile,
+                                    int threads) {
   UnfinishedWork work;
   if (Status status = work.mayBegin(); !status)
     return status.error();
   if (Status status = ThreadPool::checkThreads(threads); !status)
     return status.error();
-  if (cell < 1 || cell > std::numeric_limits<int32_t>::max())
-    return Error(Code::invalidArgument, "a cell has " + std::to_string(cell) +
-                                            " positions, it must have between 1 and 2147483647");
+  for (auto [name, value] : {std::pair("cell", cell), {"tile", tile}})
+    if (value < 1 || value > std::numeric_limits<int32_t>::max())
+      return Error(Code::invalidArgument, std::string("a ") + name + " has " +
+                                              std::to_string(value) +
+                                              " positions, it must have between 1 and 2147483647");
   Result<KernelSpecification> specification = makeSpecification(options, "host");
   if (!specification)
     return specification.error();
@@ -52,7 +56,7 @@ Result<KeptCells> KeptCells::create(const KernelOptions &options, int64_t cell, 
       parseVariant(options.variantText, options.variantFile, specification->constants);
   if (!variant)
     return variant.error();
-  Result<std::unique_ptr<CellAnalysis>> analysis = CellAnalysis::create(*variant, cell);
+  Result<std::unique_ptr<CellAnalysis>> analysis = CellAnalysis::create(*variant, cell, tile);
   if (!analysis)
     return analysis.error();
   return KeptCells(std::make_unique<State>(std::move(*variant), std::move(*analysis), threads));
@@ -85,7 +89,7 @@ Result<CellCounts> KeptCells::count(const ExplainArguments &arguments) {
       [&](int64_t items, const std::function<void(int64_t)> &each) {
         return state->pool.run(items, 0, [&](int64_t item, void *) { each(item); });
       },
-      counts.rows, counts.columns, counts.halves);
+      counts.rows, counts.columns, counts.work);
   if (!status)
     return status.error();
   return counts;

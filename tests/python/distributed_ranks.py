@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Processes that are ranks of a gloo group, for as long as a file of tests runs.
 
-Starting a process takes seconds, so four are started once; groups of two and three are some of them.
+Starting a process takes seconds, so four are started once; groups of two and three are some of
+them.
 """
 
 from __future__ import annotations

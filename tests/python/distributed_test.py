@@ -4,6 +4,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +20,10 @@ from distributed_cases import BATCH, CASES, HEAD_DIM, HEADS, KV_HEADS, LENGTH
 from distributed_ranks import Ranks, started
 from gradient_variants import Case, reference_with_lse
 from torch import Tensor
+from torch.distributed.device_mesh import DeviceMesh
+from torch.distributed.fsdp import fully_shard
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.checkpoint import checkpoint
 from torch_gradient_tools import check as check_gradients
 from torch_gradient_tools import check_parameter
 from torch_tools import check, check_lse, poisoned, random
@@ -99,7 +106,9 @@ def compare(case: Case, dtype: torch.dtype, found: list[Tensor], sizes: tuple[in
     """Holds what a rank has against float64."""
     q, k, v, grad, grad_of_lse = (each.double() for each in dense(dtype, *sizes))
     parameters = case.parameters()
-    exact = {name: each.detach().double().requires_grad_() for name, each in trained(parameters).items()}
+    exact = {
+        name: each.detach().double().requires_grad_() for name, each in trained(parameters).items()
+    }
     given = [each.requires_grad_() for each in (q, k, v)]
     out, lse = reference_with_lse(*given, case, {**parameters, **exact})
     finite = lse.masked_fill(lse.isneginf(), 0.0)
@@ -109,7 +118,9 @@ def compare(case: Case, dtype: torch.dtype, found: list[Tensor], sizes: tuple[in
     check(got_out, out.detach())
     check_lse(got_lse, lse.detach())
     check_gradients(got, wanted[:3], dtype)
-    for each, exact_each, like in zip(found[5:], wanted[3:], trained(parameters).values(), strict=True):
+    for each, exact_each, like in zip(
+        found[5:], wanted[3:], trained(parameters).values(), strict=True
+    ):
         check_parameter(each, exact_each, like, dtype)
 
 
@@ -119,7 +130,7 @@ def number_of(variant: str) -> int:
 
 @pytest.mark.parametrize("number", range(len(CASES)), ids=[case.name for case in CASES])
 def test_variants(ranks: Ranks, number: int) -> None:
-    """Forward and backward, of 2, 3 and 4 ranks in turn; uneven ranges, and a rank without tokens."""
+    """Forward and backward, 2, 3 and 4 ranks in turn, uneven ranges, a rank without tokens."""
     size = 2 + number % 3
     scheme = ("gather", "ring")[number // 3 % 2]
     for found in ranks.run(size, attend, number, UNEVEN[size], scheme, torch.float32):
@@ -162,6 +173,89 @@ def test_one_rank_has_the_bits_of_one_process(ranks: Ranks) -> None:
     assert torch.equal(found[0], tesela.attention(q, k, v, "causal"))
 
 
+class Layer(torch.nn.Module):
+    """Attention with trained slopes between two projections."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.into = torch.nn.Linear(24, (HEADS + 2 * KV_HEADS) * HEAD_DIM, bias=False)
+        self.out = torch.nn.Linear(HEADS * HEAD_DIM, 24, bias=False)
+        self.slope = torch.nn.Parameter(torch.full((HEADS,), 0.25))
+
+    def forward(self, x: Tensor, attend: Any) -> Tensor:
+        projected = self.into(x).unflatten(-1, (-1, HEAD_DIM)).transpose(1, 2)
+        mixed = attend(*projected.split([HEADS, KV_HEADS, KV_HEADS], 1), self.slope)
+        return self.out(mixed.transpose(1, 2).flatten(2))
+
+
+def train(group: Any, how: str) -> list[Tensor]:
+    """The gradients of a layer's weights, times the ranks that a wrapper divides by."""
+    torch.manual_seed(3)
+    layer: torch.nn.Module = Layer()
+    x = random(BATCH, LENGTH, 24, seed=8, dtype=torch.float32)
+    if how == "alone":
+        found = layer(x, lambda q, k, v, slope: tesela.attention(q, k, v, "alibi", slope=slope))
+        found.square().sum().backward()
+        return [each.grad for each in layer.parameters()]
+    plan = tesela.distributed.plan("alibi", length=LENGTH, group=group)
+
+    def attend(q: Tensor, k: Tensor, v: Tensor, slope: Tensor) -> Tensor:
+        return tesela.distributed.attention(
+            q, k, v, plan=plan, slope=slope, sum_gradients=how == "plain"
+        )
+
+    weights = list(layer.parameters())
+    called: Any = layer
+    if how == "ddp":
+        called = DistributedDataParallel(layer, process_group=group)
+    elif how == "fsdp":
+        called = fully_shard(layer, mesh=DeviceMesh.from_group(group, "cpu"))
+        weights = list(layer.parameters())
+    elif how == "compiled":
+        called = torch.compile(layer, backend="eager")
+    elif how == "checkpointed":
+
+        def called(x: Tensor, attend: Any) -> Any:
+            return checkpoint(layer, x, attend, use_reentrant=False)
+
+    called(plan.shard(x, 1), attend).square().sum().backward()
+    if how in ("plain", "compiled", "checkpointed"):
+        for name, each in layer.named_parameters():
+            if name != "slope" or how != "plain":  # which attention has summed
+                dist.all_reduce(each.grad, group=group)
+        return [each.grad for each in weights]
+    grads = [each.grad for each in weights]
+    full = [each.full_tensor() if how == "fsdp" else each for each in grads]
+    return [each * dist.get_world_size(group) for each in full]
+
+
+@pytest.mark.parametrize("how", ["plain", "ddp", "fsdp", "compiled", "checkpointed"])
+def test_training(ranks: Ranks, how: str) -> None:
+    (wanted,) = ranks.run(1, train, "alone")
+    for found in ranks.run(2, train, how):
+        for got, exact in zip(found, wanted, strict=True):
+            assert (got - exact).norm() <= 2e-5 * exact.norm()
+
+
+def run_page(group: Any, page: str) -> list[str]:
+    """The lines that the page's examples print."""
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        names: dict[str, Any] = {}
+        for example in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
+            exec(compile(example, "distributed.md", "exec"), names)
+    return printed.getvalue().strip().splitlines()
+
+
+def test_the_page(ranks: Ranks) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "distributed.md").read_text()
+    for lines in ranks.run(4, run_page, page):
+        assert len(lines) > 8
+        for line in lines:
+            shown = f"    {line}\n" in page or f"\n{line}\n" in page
+            assert shown or line.startswith(("    ", "  rank", "     ")), line
+
+
 def refuse(group: Any, change: str) -> str:
     """What a rank raises where the second one calls with something else."""
     is_other = dist.get_rank(group) == 1
@@ -199,7 +293,10 @@ def refuse(group: Any, change: str) -> str:
     ("change", "sentence"),
     [
         ("documents", "differ in the plan"),
-        ("variant", "differ in the variant: ranks 0, 2 have documents_causal; rank 1 has documents"),
+        (
+            "variant",
+            "differ in the variant: ranks 0, 2 have documents_causal; rank 1 has documents",
+        ),
         ("layout", "differ in the plan"),
         ("scheme", "differ in the scheme: ranks 0, 2 have gather; rank 1 has ring"),
         ("type", "differ in the element type"),

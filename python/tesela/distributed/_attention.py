@@ -125,6 +125,27 @@ def attention(
             differ; each rank raises it, and nothing was sent.
         CancelledError: a rank did not answer.
     """
+    attend = _outside_of_graphs if torch.compiler.is_compiling() else _attend
+    return attend(q, k, v, variant, plan, scale, return_lse, layout, sum_gradients, parameters)
+
+
+def _attend(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    variant: Any,
+    plan: Plan,
+    scale: float | None,
+    return_lse: bool,
+    layout: str,
+    sum_gradients: bool,
+    parameters: Mapping[str, Any],
+) -> Any:
+    if not isinstance(plan, Plan):
+        raise InvalidArgumentError(
+            f"plan is a {type(plan)}, it must be what tesela.distributed.plan gives"
+        )
+    plan._own_rank()
     failure: Error | None = None
     facts: dict[str, Any] = {}
     prepared: Any = None
@@ -140,6 +161,11 @@ def attention(
     if layout == "bshd":
         out = out.transpose(1, 2)
     return (out, lse) if return_lse else out
+
+
+# Compiled code breaks its graph here. torch.compiler.disable says the same, and takes seconds to
+# import torch._dynamo, which eager code has no need of.
+_outside_of_graphs: Any = torch._disable_dynamo(_attend)  # type: ignore[attr-defined]
 
 
 def _prepare(
@@ -245,5 +271,3 @@ def _told(value: Any) -> Any:
     if isinstance(value, Tensor) and value.dim():
         return [str(value.dtype), list(value.shape)]
     return float(value)
-
-

@@ -55,7 +55,10 @@ class ByHeads:
             came.append((other, packed.new_empty(size * count)))
         exchange(plan.group, sends, came).wait()
         flat_of = {self._rank: own, **dict(came)}
-        whole = [x.new_empty((x.shape[0], x.shape[1] // ranks, plan.length, *x.shape[3:])) for x in tensors]
+        whole = [
+            x.new_empty((x.shape[0], x.shape[1] // ranks, plan.length, *x.shape[3:]))
+            for x in tensors
+        ]
         for other in range(ranks):
             begin = 0
             for x, to in zip(tensors, whole, strict=True):
@@ -71,14 +74,16 @@ class ByHeads:
         return whole
 
     def _to_tokens(self, tensors: list[Tensor]) -> list[Tensor]:
-        """The other way: of tensors [batch, our heads, all tokens, ...], all heads of our tokens."""
+        """Of tensors [batch, our heads, all tokens, ...], all heads of our tokens."""
         plan, ranks = self._plan, self._plan.ranks
         sends, came = [], []
         held = layouts.tokens(plan.ranges[self._rank])
         sizes = [_row(x) * held for x in tensors]
         for other in range(ranks):
             parts = [
-                torch.cat([x[:, :, first:last] for first, last in plan.ranges[other]], 2).reshape(-1)
+                torch.cat([x[:, :, first:last] for first, last in plan.ranges[other]], 2).reshape(
+                    -1
+                )
                 for x in tensors
                 if plan.ranges[other]
             ]
@@ -110,7 +115,8 @@ class ByHeads:
     ) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
         """The result, its logarithms, and what the backward pass needs: our heads of everything."""
         dense = self._to_heads([q, k, v])
-        out, lse = forward(call, self._part(call), *dense, None)
+        q, k, v = dense
+        out, lse = forward(call, self._part(call), q, k, v, None)
         own_out = self._to_tokens([out])[0]
         own_lse = self._to_tokens([lse])[0]
         return own_out, own_lse, (*dense, out, lse)
@@ -131,7 +137,9 @@ class ByHeads:
         whole = self._to_heads([grad])[0]
         of_lse = None if grad_of_lse is None else self._to_heads([grad_of_lse])[0]
         sums = Gradients(call)
-        found = backward(call, self._part(call), (whole, q, k, v, out, lse, of_lse), is_needed, sums)
+        found = backward(
+            call, self._part(call), (whole, q, k, v, out, lse, of_lse), is_needed, sums
+        )
         gradients: list[Tensor | None] = [None] * 3
         if found is not None:
             gradients = list(self._to_tokens(list(found)))

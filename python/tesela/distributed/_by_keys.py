@@ -16,7 +16,7 @@ from torch import Tensor
 
 from tesela.distributed import _layout as layouts
 from tesela.distributed._exchange import Message, Pending, exchange
-from tesela.distributed._kernels import Gradients, backward, finished_values, forward
+from tesela.distributed._kernels import Dense, Gradients, backward, finished_values, forward
 from tesela.distributed._partials import Partials
 from tesela.distributed._positions import Part
 from tesela.distributed._steps import Launch, Step
@@ -43,9 +43,7 @@ class _Arriving:
     def wait(self) -> tuple[Tensor, Tensor]:
         """The step's keys and values, in ascending order of position."""
         self._pending.wait()
-        came = {
-            rank: _unpacked(flat, self._k, self._v) for rank, flat in self._came.items()
-        }
+        came = {rank: _unpacked(flat, self._k, self._v) for rank, flat in self._came.items()}
         joined = []
         for number, own in enumerate((self._k, self._v)):
             parts = []
@@ -98,21 +96,25 @@ class ByKeys:
                 coming = _Arriving(self._plan, steps[number + 1], k, v)
             yield step, keys, values
 
+    def _groups(self) -> tuple[list[slice], list[int]]:
+        """Where each range of queries lies, and how many kernels it meets."""
+        groups = len(self._plan.ranges[self._plan._own_rank()])
+        rows, counts = [slice(0, 0)] * groups, [0] * groups
+        for step in self._steps:
+            for each in step.launches:
+                rows[each.group] = each.queries
+                counts[each.group] += 1
+        return rows, counts
+
     def forward(
         self, call: Call, q: Tensor, k: Tensor, v: Tensor
     ) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
         """The result, its logarithms, and what the backward pass needs."""
         q, k, v = (_readable(each) for each in (q, k, v))
-        groups = len(self._plan.ranges[self._plan._own_rank()])
-        rows = [slice(0, 0)] * groups
-        counts = [0] * groups
-        for step in self._steps:
-            for each in step.launches:
-                rows[each.group] = each.queries
-                counts[each.group] += 1
+        rows, counts = self._groups()
         out = new_output(q, v.shape[3])
         lse = q.new_empty(q.shape[:3], dtype=torch.float32)
-        partials = [Partials() for _ in range(groups)]
+        partials = [Partials() for _ in rows]
         for step, keys, values in self._arriving(k, v):
             for each in step.launches:
                 place = out[:, :, each.queries] if counts[each.group] == 1 else None
@@ -122,11 +124,11 @@ class ByKeys:
                     place,
                 )
                 partials[each.group].add(*part)
-        for place, count, each in zip(rows, counts, partials, strict=True):
-            assert each.out is not None and each.lse is not None
+        for range_of, count, joined in zip(rows, counts, partials, strict=True):
+            assert joined.out is not None and joined.lse is not None
             if count > 1:
-                out[:, :, place] = each.out
-            lse[:, :, place] = each.lse
+                out[:, :, range_of] = joined.out
+            lse[:, :, range_of] = joined.lse
         return out, lse, (q, k, v, out, lse)
 
     def backward(
@@ -142,30 +144,41 @@ class ByKeys:
         if grad is None:
             grad = torch.zeros_like(out)
         sums = Gradients(call)
-        dq = torch.zeros_like(q, dtype=torch.float32)
+        rows_of, counts = self._groups()
+        dq = torch.empty_like(q)
+        sums_of_q: list[Tensor | None] = [None] * len(counts)
         dk, dv = (torch.zeros_like(each, dtype=torch.float32) for each in (k, v))
         for step, keys, values in self._arriving(k, v):
             of_keys = torch.zeros_like(keys, dtype=torch.float32)
             of_values = torch.zeros_like(values, dtype=torch.float32)
             for each in step.launches:
-                rows, columns = (slice(None), slice(None), each.queries), (
-                    *(slice(None), slice(None), each.keys),
-                )
-                dense = (
+                rows = (slice(None), slice(None), each.queries)
+                columns = (slice(None), slice(None), each.keys)
+                dense: Dense = (
                     *(grad[rows], q[rows], keys[columns], values[columns], out[rows], lse[rows]),
                     None if grad_of_lse is None else grad_of_lse[rows],
                 )
                 found = backward(call, _part(each), dense, is_needed, sums)
-                if found is not None:
-                    dq[rows] += found[0]
-                    of_keys[columns] += found[1]
-                    of_values[columns] += found[2]
+                if found is None:
+                    continue
+                before = sums_of_q[each.group]
+                if counts[each.group] == 1:
+                    dq[rows] = found[0]
+                else:
+                    sums_of_q[each.group] = (
+                        found[0].float() if before is None else before.add_(found[0])
+                    )
+                of_keys[columns] += found[1]
+                of_values[columns] += found[2]
             if is_needed:
                 self._return(step, of_keys, of_values, dk, dv)
-        gradients = [
-            each.to(like.dtype) for each, like in ((dq, q), (dk, k), (dv, v))
-        ]
-        return gradients if is_needed else [None] * 3, finished_values(call, sums)
+        of_parameters = finished_values(call, sums)
+        if not is_needed:
+            return [None] * 3, of_parameters
+        for range_of, total in zip(rows_of, sums_of_q, strict=True):
+            if total is not None:
+                dq[:, :, range_of] = total
+        return [dq, dk.to(k.dtype), dv.to(v.dtype)], of_parameters
 
     def _return(
         self, step: Step, of_keys: Tensor, of_values: Tensor, dk: Tensor, dv: Tensor

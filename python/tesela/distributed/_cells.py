@@ -19,11 +19,14 @@ from tesela._errors import InvalidArgumentError
 from tesela._variant import Variant
 from tesela.distributed._positions import Sizes, extent_of
 
+_CELLS: Final = 512
+"""Along an axis, as long as each rank has eight: so many are counted in some milliseconds."""
+
 _MOST_CELLS: Final = 1024
-"""Along an axis, as long as each rank has two: so many are counted in some milliseconds."""
+"""As long as each rank has two."""
 
 _CELLS_OF_RANK: Final = 8
-_TILE: Final = 128
+TILE: Final = 128
 """Positions of a GPU's tile: ranges that begin at its multiples cut none."""
 
 
@@ -32,9 +35,10 @@ def cell_size(length: int, ranks: int) -> int:
 
     Where there is such a size, each rank can hold the same number of cells.
     """
-    cells = max(2 * ranks, min(_CELLS_OF_RANK * ranks, _MOST_CELLS))
+    few = _CELLS_OF_RANK * ranks
+    cells = max(2 * ranks, min(max(few, min(length // TILE, _CELLS)), _MOST_CELLS))
     most = max(length // cells, 1)
-    step = next(step for step in (_TILE, 64, 32, 16, 8, 4, 2, 1) if step <= most)
+    step = next(step for step in (TILE, 64, 32, 16, 8, 4, 2, 1) if step <= most)
     for cell in range(most // step * step, 0, -step):
         if length % (2 * ranks * cell) == 0 and 2 * cell > most:
             return cell
@@ -42,27 +46,27 @@ def cell_size(length: int, ranks: int) -> int:
 
 
 class Counts(NamedTuple):
-    """The work of each cell, in halves of a full one, of all batches and heads together.
+    """The work of each cell, of all batches and heads together.
 
     Attributes:
         rows: cells of queries.
         columns: cells of keys.
-        halves: u32 of each cell, row after row: 2 where it is full and 1 where it is partial, summed
-            over batches and heads; 0 where no pair is kept.
+        work: u32 of each cell, row after row, summed over batches and heads: ``full`` where it is
+            full, less where it is partial, by a look at some pairs, and 0 where no pair is kept.
         sums: of each row.
     """
 
     rows: int
     columns: int
-    halves: bytearray
+    work: bytearray
     sums: list[int]
 
     @property
     def table(self) -> Tensor:
-        """The halves as int32 ``[rows, columns]``, without a copy."""
-        if not self.halves:
+        """The work as int32 ``[rows, columns]``, without a copy."""
+        if not self.work:
             return torch.zeros(self.rows, self.columns, dtype=torch.int32)
-        return torch.frombuffer(self.halves, dtype=torch.int32).view(self.rows, self.columns)
+        return torch.frombuffer(self.work, dtype=torch.int32).view(self.rows, self.columns)
 
 
 class CellMask:
@@ -70,6 +74,7 @@ class CellMask:
 
     Attributes:
         cell: positions of a cell, along both axes.
+        full: the work of a full cell of one head.
         deciding: the names of the parameters that the mask is computed from, also one that a score
             with an infinity is.
         tells_batches: whether batches may keep different pairs.
@@ -78,13 +83,14 @@ class CellMask:
 
     def __init__(self, variant: Variant, constants: tuple[tuple[str, float], ...], cell: int):
         self._variant = variant
-        self._native = _native.KeptCells(variant._program.native, constants, cell, 0)
+        self._native = _native.KeptCells(variant._program.native, constants, cell, TILE, 0)
         self.cell = cell
+        self.full = 2 * max(cell // TILE, 1)
         self.deciding = self._native.deciding
         self.tells_batches, self.tells_heads = self._native.tells_apart
 
     def count(self, values: Mapping[str, Any], sizes: Sizes) -> Counts:
-        """Of each cell the work, in halves of a full one, of all batches and heads together.
+        """Of each cell the work, of all batches and heads together.
 
         Args:
             values: of the parameters, captured tensors on the host. Those that do not decide may
@@ -94,8 +100,8 @@ class CellMask:
         """
         given = self._complete(values, sizes)
         slots, _ = self._variant._arguments(given)
-        rows, columns, halves, sums = self._native.count(sizes, slots)
-        return Counts(rows, columns, halves, sums)
+        rows, columns, work, sums = self._native.count(sizes, slots)
+        return Counts(rows, columns, work, sums)
 
     def _complete(self, values: Mapping[str, Any], sizes: Sizes) -> dict[str, Any]:
         """All parameters; for captured tensors that decide nothing stands one of the same shape."""

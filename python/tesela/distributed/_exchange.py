@@ -49,9 +49,7 @@ def exchange(group: Any, sends: Sequence[Message], receives: Sequence[Message]) 
             # A backend need not know the element type.
             flat = tensor.view(-1).view(torch.uint8)
             kept.append(flat)
-            operations.append(
-                dist.P2POp(function, flat, group=group, group_peer=peer)  # type: ignore[call-arg]
-            )
+            operations.append(dist.P2POp(function, flat, group=group, group_peer=peer))
     if not operations:
         return Pending([], [])
     try:
@@ -101,7 +99,7 @@ def gather(plan: Plan, x: Tensor, axis: int) -> Tensor:
 
 
 def sum_over_ranks(plan: Plan, x: Tensor) -> Tensor:
-    """The sum of a tensor that each rank has, added in the order of ranks: the same bits each time."""
+    """The sum of a tensor that each rank has, in the order of ranks: the same bits each time."""
     rank = plan._own_rank()
     x = x.contiguous()
     parts = [x if other == rank else torch.empty_like(x) for other in range(plan.ranks)]

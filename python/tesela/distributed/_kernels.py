@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 def _request(call: Call, part: Part) -> Request:
     placed = call.plan.placed
-    constants = {name: value for name, value in call.plan.variant._constants}
+    constants = dict(call.plan.variant._constants)
     variant = placed.variant.bind(**constants) if constants else placed.variant
     values = {name: value for name, value in call.values.items() if name not in constants}
     return Request(variant, {**values, **placed.values(part, call.sizes)}, call.scale, False)
@@ -45,6 +45,10 @@ def forward(
     return given, lse
 
 
+Dense = tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor | None]
+"""The gradient of the result, q, k, v, the result over all keys, its logarithms, their gradient."""
+
+
 class Gradients:
     """Sums of a pass's gradients that several launches add to, in float32."""
 
@@ -61,7 +65,7 @@ class Gradients:
 def backward(
     call: Call,
     part: Part,
-    dense: tuple[Any, ...],
+    dense: Dense,
     is_needed: bool,
     sums: Gradients,
 ) -> tuple[Tensor, Tensor, Tensor] | None:
@@ -70,8 +74,7 @@ def backward(
     Args:
         call: see ``forward``.
         part: see ``forward``.
-        dense: the gradient of the result, q, k, v, the result over all keys, its logarithms, and
-            their gradient or None.
+        dense: over these queries and keys.
         is_needed: whether q, k or v need gradients.
         sums: of the parameters' gradients.
     """

@@ -19,15 +19,17 @@ from tesela._prepare import extents
 from tesela._variant import Variant, as_variant
 from tesela._variant import variant as variant_of
 from tesela.distributed import _layout as layouts
-from tesela.distributed._cells import CellMask, Counts, cell_mask, cell_size
+from tesela.distributed._cells import TILE, CellMask, Counts, cell_mask, cell_size
 from tesela.distributed._layout import Range, Ranges
 from tesela.distributed._machine import SCHEMES, Machine, Prediction, Shape, predict
 from tesela.distributed._positions import Sizes, placed
 from tesela.distributed._steps import Step, steps_of
 
-_TILE = 128
-_SLACK = 1.03
+_SLACK = 1.01
 """More than its share of the work, for a rank that needs fewer keys then."""
+
+_EVEN = 1.05
+"""The busiest rank's work by the mean. A search prefers layouts below: of sending it knows less."""
 
 _MUCH_BETTER = 0.99
 """A layout replaces a simpler one where its time is below that share of the other's."""
@@ -76,7 +78,7 @@ class Plan:
         self._sizes = sizes
         self._mask = mask
         self._counts = counts
-        self._halves = counts.table
+        self._work = counts.table
         self._decided = decided
         self._versions = {name: _version(value) for name, value in decided.items()}
         self._planned = host
@@ -100,7 +102,7 @@ class Plan:
     @cached_property
     def _held(self) -> Tensor:
         """The share of each cell that a rank holds, float64 [ranks, cells]."""
-        held = torch.zeros(self.ranks, len(self._halves), dtype=torch.float64)
+        held = torch.zeros(self.ranks, len(self._work), dtype=torch.float64)
         for rank, ranges in enumerate(self.ranges):
             for begin, end in ranges:
                 first, last = begin // self.cell, (end - 1) // self.cell
@@ -113,7 +115,7 @@ class Plan:
     @cached_property
     def _lengths(self) -> Tensor:
         """The positions of each cell: the last one may be cut."""
-        lengths = torch.full((len(self._halves),), self.cell, dtype=torch.float64)
+        lengths = torch.full((len(self._work),), self.cell, dtype=torch.float64)
         if len(lengths):
             lengths[-1] = self.length - (len(lengths) - 1) * self.cell
         return lengths
@@ -122,28 +124,32 @@ class Plan:
     def pairs(self) -> Tensor:
         """The work: kept pairs of rank r's queries and rank o's keys, of all batches and heads.
 
-        Partial cells count half. float64 ``[ranks, ranks of keys]``.
+        Partial cells count by a look at some pairs. float64 ``[ranks, ranks of keys]``.
         """
-        of_cells = self._halves * 0.5 * self._lengths[:, None] * self._lengths[None, :]
+        of_cells = self._work / self._mask.full * self._lengths[:, None] * self._lengths[None, :]
         return self._held @ of_cells @ self._held.T
 
     @cached_property
     def _needed_cells(self) -> Tensor:
         """Whether a rank needs keys of a cell, bool [ranks, cells]."""
-        if not len(self._halves):
+        if not len(self._work):
             return torch.zeros(self.ranks, 0, dtype=torch.bool)
-        return (self._held > 0).float() @ (self._halves > 0).float() > 0
+        return (self._held > 0).float() @ (self._work > 0).float() > 0
 
     @cached_property
     def needed(self) -> tuple[Ranges, ...]:
         """The ranges of keys that each rank's queries keep some pair with, its own among them."""
         found = []
         for row in self._needed_cells:
-            edges = torch.diff(row.int(), prepend=row.new_zeros(1).int(), append=row.new_zeros(1).int())
+            edges = torch.diff(
+                row.int(), prepend=row.new_zeros(1).int(), append=row.new_zeros(1).int()
+            )
             begins = ((edges == 1).nonzero()[:, 0] * self.cell).tolist()
             ends = ((edges == -1).nonzero()[:, 0] * self.cell).tolist()
             found.append(
-                tuple((begin, min(end, self.length)) for begin, end in zip(begins, ends, strict=True))
+                tuple(
+                    (begin, min(end, self.length)) for begin, end in zip(begins, ends, strict=True)
+                )
             )
         return tuple(found)
 
@@ -156,7 +162,7 @@ class Plan:
     @property
     def work(self) -> Tensor:
         """Kept tiles of 128 x 128 pairs of each rank."""
-        return self.pairs.sum(1) / _TILE**2
+        return self.pairs.sum(1) / TILE**2
 
     @property
     def imbalance(self) -> float:
@@ -168,7 +174,7 @@ class Plan:
         """The part of ``keys`` outside of which no query of ``queries`` keeps a pair."""
         rows = slice(queries[0] // self.cell, (queries[1] - 1) // self.cell + 1)
         first, last = keys[0] // self.cell, (keys[1] - 1) // self.cell
-        kept = (self._halves[rows, first : last + 1] > 0).any(0).nonzero()[:, 0]
+        kept = (self._work[rows, first : last + 1] > 0).any(0).nonzero()[:, 0]
         if not len(kept):
             return keys[0], keys[0]
         low, high = first + int(kept[0]), first + int(kept[-1]) + 1
@@ -334,10 +340,10 @@ class Plan:
         lines = [
             f"{self.variant.name}: {self.length:,} tokens on {self.ranks} ranks, {self.layout}",
             f"  tokens      {_span(held)} a rank, in {_span(counts)} ranges",
-            f"  work        {float(work.sum()):,.0f} tiles of {_TILE} x {_TILE} are kept; the "
+            f"  work        {float(work.sum()):,.0f} tiles of {TILE} x {TILE} are kept; the "
             f"busiest rank has {self.imbalance:.3f} of the mean",
             f"  pairs       {empty:,} of {self.ranks**2:,} pairs of ranks are empty",
-            f"  keys        a rank receives {_span([int(x) for x in self.received.sum(1)])} tokens; "
+            f"  keys        a rank receives {_span(self.received.sum(1).int().tolist())} tokens; "
             f"the busiest link carries {_bytes(float(link.max()) if link.numel() else 0.0)}",
             f"  predicted   efficiency {fastest.efficiency:.3f} by '{fastest.scheme}' (a forward "
             f"pass of {self._shape.heads} heads, {self._shape.kv_heads} kv heads, D "
@@ -386,11 +392,11 @@ def plan(
         length: tokens of the sequence, queries and keys alike.
         group: of torch.distributed; None: all of its processes. A rank is a place in the group.
         ranks: instead of a group: a plan for so many, to be looked at.
-        layout: "contiguous", one range a rank; "zigzag", two; "striped", cell after cell; "balanced",
-            cells by their work, as many for each; "near", the same, and near to the keys that
-            they need; "work", one range a rank, as long as it has its
-            share of the work; "search", the fastest of these that give each rank as many tokens. Or
-            the ranges themselves: a list of (begin, end) for each rank.
+        layout: "contiguous", one range a rank; "zigzag", two; "striped", cell after cell;
+            "balanced", cells by their work, as many for each; "near", the same, and near to the
+            keys that they need; "work", one range a rank, as long as it has its share of the work;
+            "search", the fastest of those before "work" whose busiest rank has at most 1.05 of the
+            mean. Or the ranges themselves: a list of (begin, end) for each rank.
         scheme: how keys come to the queries. "gather": those that a rank needs, all before its
             kernels; "ring": rank by rank, while kernels run; "heads": queries and keys are dealt
             anew, each rank has some heads of all tokens; "auto": what is predicted to be fastest
@@ -451,7 +457,7 @@ def plan(
     placed(whole).check_captures(host, sizes)
     counts = mask.count(host, sizes)
     if isinstance(layout, str):
-        owners, told = _owners(layout, counts, ranks, cell, sizes, shape, machine)
+        owners, told = _owners(layout, counts, ranks, cell, sizes, shape, machine, mask.full)
         ranges = layouts.ranges_of(owners, cell, length, ranks)
     else:
         ranges, told = layouts.checked(layout, length, ranks), "given ranges"
@@ -470,6 +476,7 @@ def _owners(
     sizes: Sizes,
     shape: Shape,
     machine: Machine,
+    full: int,
 ) -> tuple[list[int], str]:
     """The rank of each cell, and how it was found."""
     cells = counts.rows
@@ -488,30 +495,34 @@ def _owners(
     if layout == "work":
         return layouts.by_work(work, ranks), layout
     if layout == "near":
-        return _native.deal_cells(counts.halves, cells, ranks, _SLACK), layout
+        return _native.deal_cells(counts.work, cells, ranks, _SLACK), layout
     if layout == "balanced" or cells == 0:
         return layouts.balanced(work, ranks), layout
     bandwidth = (
         machine.node_bandwidth if ranks <= machine.ranks_per_node else machine.network_bandwidth
     )
     scale = shape.batch * shape.heads / max(sizes.B * sizes.H, 1)
-    seconds_of_half = cell**2 * (shape.head_dim + shape.head_dim_v) * scale / machine.flops
+    seconds_of_pair = 2 * (shape.head_dim + shape.head_dim_v) * scale / machine.flops
+    seconds_of_work = cell**2 * seconds_of_pair / full
     seconds_of_key = cell * shape.key_bytes / bandwidth
-    best: tuple[float, str, list[int]] | None = None
+    best: tuple[float, float, str, list[int]] | None = None
     for name, owners in (
         ("contiguous", layouts.contiguous(cells, ranks)),
         ("zigzag", layouts.zigzag(cells, ranks)),
-        ("near", _native.deal_cells(counts.halves, cells, ranks, _SLACK)),
+        ("near", _native.deal_cells(counts.work, cells, ranks, _SLACK)),
         ("balanced", layouts.balanced(work, ranks)),
         ("striped", layouts.striped(cells, ranks)),
     ):
-        split = _native.split_cells(counts.halves, owners, ranks)
+        split = _native.split_cells(counts.work, owners, ranks)
         # Of a ring most of the sending runs beside the kernels.
-        seconds = max(max(load * seconds_of_half, keys * seconds_of_key) for load, keys in split)
-        if best is None or seconds < best[0] * _MUCH_BETTER:
-            best = seconds, name, owners
+        seconds = max(max(load * seconds_of_work, keys * seconds_of_key) for load, keys in split)
+        loads = [load for load, _ in split]
+        uneven = max(loads) * ranks / max(sum(loads), 1)
+        uneven = uneven if uneven > _EVEN else 1.0
+        if best is None or (uneven, seconds) < (best[0], best[1] * _MUCH_BETTER):
+            best = uneven, seconds, name, owners
     assert best is not None
-    return best[2], f"{best[1]} (found by search)"
+    return best[3], f"{best[2]} (found by search)"
 
 
 def _deciding(whole: Variant, mask: CellMask) -> dict[str, Any]:

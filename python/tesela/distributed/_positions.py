@@ -6,10 +6,15 @@ A kernel counts queries, keys and heads from 0. The text of a placed variant add
 begins, so that mask, score, sink and reads of captured tensors see what they would see in one
 launch over everything:
 
-    attention alibi(slope: f32[H]) {            attention alibi(slope: f32[all_H], first_q: i32 = 0, ...) {
-      mask  = q >= k                              mask  = (q + first_q) >= (k + first_k)
-      score = s + slope[h] * (k - q)              score = s + slope[(h + first_h)] * ((k + first_k) - (q + first_q))
-    }                                           }
+    attention alibi(slope: f32[H]) {
+      mask  = q >= k
+      score = s + slope[h] * (k - q)
+    }
+
+    attention alibi(slope: f32[of_H], first_q: i32, first_k: i32, first_h: i32) {
+      mask  = (q + first_q) >= (k + first_k)
+      score = s + slope[(h + first_h)] * ((k + first_k) - (q + first_q))
+    }
 
 So a new part compiles nothing: the first positions are numbers of a launch. The analysis of masks
 knows such sums, and skips the same tiles.
@@ -140,7 +145,7 @@ class Placed:
         depth = 0
         for number, token in enumerate(tokens):
             if in_sink and (token == "}" or (token in _STATEMENTS and depth == 0)):
-                out.append(f") : -inf\n  ")
+                out.append(") : -inf\n  ")
                 in_sink = False
             if token in "([":
                 depth += 1

@@ -12,8 +12,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from torch import Tensor
-
 from tesela.distributed import _layout as layouts
 from tesela.distributed._layout import Ranges
 
@@ -50,7 +48,7 @@ class Step(NamedTuple):
         own: where those of our own keys lie that are in the step.
         order: of the step's parts, in ascending order of position: (rank, where the part lies in
             what came of that rank, or in our own tensors).
-        count: keys.
+        keys: how many there are.
         launches: in their order.
     """
 
@@ -58,13 +56,14 @@ class Step(NamedTuple):
     receives: tuple[tuple[int, Ranges], ...]
     own: tuple[slice, ...]
     order: tuple[tuple[int, slice], ...]
-    count: int
+    keys: int
     launches: tuple[Launch, ...]
 
 
 def steps_of(plan: Plan, scheme: str) -> tuple[Step, ...]:
     """The steps of the plan's own rank. Each rank has as many."""
     rank, ranks = plan._own_rank(), plan.ranks
+    turns: list[tuple[Sequence[int], Sequence[int]]]
     if scheme == "gather":
         turns = [(range(ranks), range(ranks))]
     else:
@@ -79,7 +78,8 @@ def steps_of(plan: Plan, scheme: str) -> tuple[Step, ...]:
             if taker != rank and wanted:
                 sends.append((taker, tuple(layouts.places(wanted, own_ranges))))
         parts: list[tuple[int, int, slice, int]] = []
-        receives, own = [], ()
+        receives = []
+        own: tuple[slice, ...] = ()
         for owner in owners:
             wanted = layouts.overlap(plan.needed[rank], plan.ranges[owner])
             if owner == rank and number == 0 and not wanted and own_ranges:
@@ -133,8 +133,3 @@ def _launches(
             found.append(Launch(group, rows, keys, queries[0], first_k, group not in has_sink_from))
             has_sink_from.add(group)
     return tuple(found)
-
-
-def part(x: Tensor, places: Sequence[slice]) -> list[Tensor]:
-    """The parts of ``[batch, heads, length, head dimension]`` at these places."""
-    return [x[:, :, place] for place in places]

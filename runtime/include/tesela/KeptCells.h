@@ -15,33 +15,35 @@ namespace tesela {
 /// splits a sequence over several devices asks which parts need which, and how much work there is.
 struct CellCounts {
   int64_t rows = 0, columns = 0; ///< of cells; the last ones may be cut
-  /// Row after row: the sum over batches and heads of 2 where a cell is full and 1 where it is
-  /// partial. 0: no pair of it is kept, proved.
-  std::vector<uint32_t> halves;
+  /// Row after row: the work of a cell, summed over batches and heads. With n tiles along its side a
+  /// full cell has 2n. A partial one has 1 to 2n, estimated by 16 of its pairs: tiles are computed
+  /// whole. 0: no pair of it is kept, proved.
+  std::vector<uint32_t> work;
 };
 
 /// The analysis of one variant's mask for cells of one size. Making it takes some milliseconds, a
 /// count of a million tokens in a thousand cells likewise. From any threads; counts run one after
 /// the other.
-class TESELA_EXPORT KeptCells {
+class KeptCells {
 public:
   /// `options` give the text and its constants, nothing else. `cell`: queries, and keys, of a cell,
-  /// at least 1. `threads` count; 0: the hardware's.
-  static Result<KeptCells> create(const KernelOptions &options, int64_t cell, int threads = 0);
-  KeptCells(KeptCells &&) noexcept;
-  ~KeptCells();
+  /// at least 1; `tile`: likewise of a kernel's tile. `threads` count; 0: the hardware's.
+  TESELA_EXPORT static Result<KeptCells> create(const KernelOptions &options, int64_t cell,
+                                                int64_t tile, int threads = 0);
+  TESELA_EXPORT KeptCells(KeptCells &&) noexcept;
+  TESELA_EXPORT ~KeptCells();
 
   /// The parameters that the mask, or a score that can be -inf, is computed from: two launches that
   /// agree in these keep the same pairs.
-  const std::vector<std::string> &deciding() const;
+  TESELA_EXPORT const std::vector<std::string> &deciding() const;
 
-  /// Whether batches, or heads, may keep different pairs, or their number decides: then two launches
-  /// that keep the same pairs agree in it, too.
-  bool tellsBatches() const;
-  bool tellsHeads() const;
+  /// Whether batches, or heads, may keep different pairs, or their number decides: then two
+  /// launches that keep the same pairs agree in it, too.
+  TESELA_EXPORT bool tellsBatches() const;
+  TESELA_EXPORT bool tellsHeads() const;
 
   /// Of `arguments` the pass and the progress do not matter; captures lie in the host's memory.
-  Result<CellCounts> count(const ExplainArguments &arguments);
+  TESELA_EXPORT Result<CellCounts> count(const ExplainArguments &arguments);
 
 private:
   struct State;

@@ -19,8 +19,10 @@ namespace tesela {
 /// text, and asked for each launch. Not from several threads at once.
 class CellAnalysis {
 public:
-  /// Cells are `cell` queries by `cell` keys. Fails only by a defect.
-  static Result<std::unique_ptr<CellAnalysis>> create(const Variant &variant, int64_t cell);
+  /// Cells are `cell` queries by `cell` keys, kernels have tiles of `tile` by `tile`. Fails only by
+  /// a defect.
+  static Result<std::unique_ptr<CellAnalysis>> create(const Variant &variant, int64_t cell,
+                                                      int64_t tile);
   ~CellAnalysis();
 
   /// The numbers of the parameters that decide what is kept.
@@ -32,11 +34,10 @@ public:
 
   /// Calls work(0) to work(items - 1), from any threads, and returns when all are done.
   using InParallel = std::function<Status(int64_t items, const std::function<void(int64_t)> &work)>;
-  /// Of each cell, row after row of queries: the sum over batches and heads of 2 where the cell is
-  /// full and 1 where it is partial; 0: no pair of it is kept. `rows` and `columns` are how many
-  /// cells there are.
+  /// Of each cell, row after row of queries: the sum of its work over batches and heads, as
+  /// CellCounts has it. `rows` and `columns` are how many cells there are.
   Status count(const Bindings &bindings, const InParallel &inParallel, int64_t &rows,
-               int64_t &columns, std::vector<uint32_t> &halves);
+               int64_t &columns, std::vector<uint32_t> &work);
 
 private:
   struct State;
