@@ -69,7 +69,8 @@ class _Attention(torch.autograd.Function):
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, grad: Tensor | None, grad_of_lse: Tensor | None) -> Any:
         call: Call = ctx.call
-        kept, values = ctx.saved_tensors[: ctx.count], ctx.saved_tensors[ctx.count :]
+        saved = ctx.saved_tensors  # once: a checkpoint computes them anew each time
+        kept, values = saved[: ctx.count], saved[ctx.count :]
         if values:
             call.values.update(zip(call.names, values, strict=True))
         gradients, of_values = ctx.scheme.backward(

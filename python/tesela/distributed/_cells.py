@@ -36,7 +36,9 @@ def cell_size(length: int, ranks: int) -> int:
     Where there is such a size, each rank can hold the same number of cells.
     """
     few = _CELLS_OF_RANK * ranks
-    cells = max(2 * ranks, min(max(few, min(length // TILE, _CELLS)), _MOST_CELLS))
+    # A cell that is a tile leaves nothing to estimate.
+    many = length // TILE if length // TILE <= _MOST_CELLS else _CELLS
+    cells = max(2 * ranks, min(max(few, many), _MOST_CELLS))
     most = max(length // cells, 1)
     step = next(step for step in (TILE, 64, 32, 16, 8, 4, 2, 1) if step <= most)
     for cell in range(most // step * step, 0, -step):

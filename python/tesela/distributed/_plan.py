@@ -340,7 +340,7 @@ class Plan:
         lines = [
             f"{self.variant.name}: {self.length:,} tokens on {self.ranks} ranks, {self.layout}",
             f"  tokens      {_span(held)} a rank, in {_span(counts)} ranges",
-            f"  work        {float(work.sum()):,.0f} tiles of {TILE} x {TILE} are kept; the "
+            f"  work        {float(work.sum()):,.0f} tiles of {TILE} x {TILE}, of all heads; the "
             f"busiest rank has {self.imbalance:.3f} of the mean",
             f"  pairs       {empty:,} of {self.ranks**2:,} pairs of ranks are empty",
             f"  keys        a rank receives {_span(self.received.sum(1).int().tolist())} tokens; "
