@@ -114,10 +114,9 @@ tile.kernel @forward_parts<block_m, block_n, heads, workers, shares_of_equal, d_
     }
     scf.yield %b2, %ps2, %p2, %next2 : i32, i32, i32, i32
   }
-  // A slot of no sequence is behind the last one of two, which is empty.
+  // A slot of no sequence has nothing to do.
   %is_none = arith.cmpi eq, %parts, %zero : i32
-  %part = arith.select %is_none, %two, %number : i32
-  %part_count = arith.select %is_none, %two, %parts : i32
+  tile.leave if %is_none
   %item = tile.block %first batch %batch head %head -> !tile.block<query, block_m, heads>
   %Q = tile.load %q[%item] : !tile.view<[B, H, Sq, d_qk], input>[!tile.block<query, block_m, heads>] -> !tile.tile<[block_m, padded_qk], input>
   %factor = tile.exponent_factor %scale
@@ -128,7 +127,7 @@ tile.kernel @forward_parts<block_m, block_n, heads, workers, shares_of_equal, d_
 
   %m, %l, %O = tile.blocks %keys, %partial of %item : !tile.block<query, block_m, heads> -> !tile.block<key, block_n>
       carry (%m1 = %m0 : !tile.tile<[block_m], f32>, %l1 = %l0 : !tile.tile<[block_m], f32>,
-             %O1 = %O0 : !tile.tile<[block_m, padded_v], f32>) part (%part, %part_count) {
+             %O1 = %O0 : !tile.tile<[block_m, padded_v], f32>) part (%number, %parts) {
     %K = tile.load %k[%keys] : !tile.view<[B, Hkv, Sk, d_qk], input>[!tile.block<key, block_n>] -> !tile.tile<[block_n, padded_qk], input>
     %QK = tile.dot %Q, %K transposed plus %S0 : (!tile.tile<[block_m, padded_qk], input>, !tile.tile<[block_n, padded_qk], input>, !tile.tile<[block_m, block_n], f32>) -> !tile.tile<[block_m, block_n], f32>
     %T = tile.score %QK scaled by %scale at %item, %keys : !tile.tile<[block_m, block_n], f32>, !tile.block<query, block_m, heads>, !tile.block<key, block_n>
@@ -142,7 +141,7 @@ tile.kernel @forward_parts<block_m, block_n, heads, workers, shares_of_equal, d_
   }
 
   %sink = tile.sink at %item : !tile.block<query, block_m, heads> -> !tile.tile<[block_m], f32>
-  %is_first_part = arith.cmpi eq, %part, %zero : i32
+  %is_first_part = arith.cmpi eq, %number, %zero : i32
   %z = tile.map %sink : (!tile.tile<[block_m], f32>) -> !tile.tile<[block_m], f32> {
   ^body(%x: f32, %row: i32, %column: i32):
     %lowest = arith.constant 0xFF800000 : f32
@@ -156,10 +155,7 @@ tile.kernel @forward_parts<block_m, block_n, heads, workers, shares_of_equal, d_
     tile.store %Yi, %o[%item] : !tile.tile<[block_m, padded_v], input>, !tile.view<[B, H, Sq, d_v], input>[!tile.block<query, block_m, heads>]
     tile.store %L, %lse[%item] : !tile.tile<[block_m], f32>, !tile.view<[B, H, Sq], f32, contiguous>[!tile.block<query, block_m, heads>]
   } else {
-    // A slot of no sequence has no rows.
-    %queries = tile.extent "Sq" of_launch
-    %end = arith.select %is_none, %zero, %queries : i32
-    %results = tile.block %first to %end batch %place head %head -> !tile.block<query, block_m, heads>
+    %results = tile.block %first batch %place head %head -> !tile.block<query, block_m, heads>
     tile.store %Y, %o_parts[%results] : !tile.tile<[block_m, padded_v], f32>, !outputs[!tile.block<query, block_m, heads>]
     tile.store %L, %lse_parts[%results] : !tile.tile<[block_m], f32>, !sums[!tile.block<query, block_m, heads>]
   }
@@ -177,20 +173,22 @@ tile.kernel @forward_parts<block_m, block_n, heads, workers, shares_of_equal, d_
   }
 }
 
-// A work item owns one row. The rows of its tiles are the columns of the output, their columns parts: so all threads load,
-// and 16 parts of 64 rows a block, or 8 of more, come together instead of one after the other.
+// A work item owns the row of a head, or where a launch has many rows those of some heads, one after the other: most sequences
+// then have one part and nothing to join. The rows of its tiles are the columns of the output, their columns parts: so all threads
+// load, and 16 parts of 64 rows a block, or 8 of more or of heads wider than 256, come together instead of one after the other.
 tile.kernel @merge_parts<block_m, heads, workers, d_v, padded_v, input>(
     workspace %o_parts: !outputs, workspace %lse_parts: !sums, workspace %dealt: !tile.view<[B, 2, 1], i32>,
     out %o: !tile.view<[B, H, Sq, d_v], input>, optional %lse: !tile.view<[B, H, Sq], f32, contiguous>) {
-  %item = tile.work : !tile.block<query, 1>
-  %batch, %head, %kv_head, %position = tile.coordinates %item : !tile.block<query, 1>
+  %batch, %position, %first_head, %end_head = tile.work_heads of 2048 ceildiv (padded_v ceildiv 256)
   %zero = arith.constant 0 : i32
   %one = arith.constant 1 : i32
-  %columns = tile.number (2 ceildiv (block_m ceildiv 64)) * 8
+  %columns = tile.number (2 ceildiv ((block_m ceildiv 64) * (padded_v ceildiv 256))) * 8
   %parts = tile.read %dealt[%batch, %zero, %zero] : !tile.view<[B, 2, 1], i32> -> i32
   %begin = tile.read %dealt[%batch, %one, %zero] : !tile.view<[B, 2, 1], i32> -> i32
   %are_several = arith.cmpi sgt, %parts, %one : i32
-  scf.if %are_several {
+  %end = arith.select %are_several, %end_head, %first_head : i32
+  scf.for %head = %first_head to %end step %one : i32 {
+    %item = tile.block %position batch %batch head %head -> !tile.block<query, 1>
     %m0 = tile.constant 0xFF800000 : !tile.tile<[(padded_v ceildiv ((block_m ceildiv 64) * 64)) * ((block_m ceildiv 64) * 64)], f32> // -inf
     %l0 = tile.constant 0.0 : !tile.tile<[(padded_v ceildiv ((block_m ceildiv 64) * 64)) * ((block_m ceildiv 64) * 64)], f32>
     %O0 = tile.constant 0.0 : !tile.tile<[(padded_v ceildiv ((block_m ceildiv 64) * 64)) * ((block_m ceildiv 64) * 64)], f32>
@@ -199,7 +197,7 @@ tile.kernel @merge_parts<block_m, heads, workers, d_v, padded_v, input>(
         -> (!tile.tile<[(padded_v ceildiv ((block_m ceildiv 64) * 64)) * ((block_m ceildiv 64) * 64)], f32>, !tile.tile<[(padded_v ceildiv ((block_m ceildiv 64) * 64)) * ((block_m ceildiv 64) * 64)], f32>, !tile.tile<[(padded_v ceildiv ((block_m ceildiv 64) * 64)) * ((block_m ceildiv 64) * 64)], f32>) : i32 {
       %left = arith.subi %parts, %p : i32
       %last = arith.subi %left, %one : i32
-      %Lp = tile.map : () -> !tile.tile<[(padded_v ceildiv ((block_m ceildiv 64) * 64)) * ((block_m ceildiv 64) * 64), (2 ceildiv (block_m ceildiv 64)) * 8], f32> {
+      %Lp = tile.map : () -> !tile.tile<[(padded_v ceildiv ((block_m ceildiv 64) * 64)) * ((block_m ceildiv 64) * 64), (2 ceildiv ((block_m ceildiv 64) * (padded_v ceildiv 256))) * 8], f32> {
       ^body(%row: i32, %column: i32):
         %lowest = arith.constant 0xFF800000 : f32
         %is_part = arith.cmpi slt, %column, %left : i32
@@ -210,7 +208,7 @@ tile.kernel @merge_parts<block_m, heads, workers, d_v, padded_v, input>(
         %y = arith.select %is_part, %x, %lowest : f32
         tile.yield %y : f32
       }
-      %X = tile.map : () -> !tile.tile<[(padded_v ceildiv ((block_m ceildiv 64) * 64)) * ((block_m ceildiv 64) * 64), (2 ceildiv (block_m ceildiv 64)) * 8], f32> {
+      %X = tile.map : () -> !tile.tile<[(padded_v ceildiv ((block_m ceildiv 64) * 64)) * ((block_m ceildiv 64) * 64), (2 ceildiv ((block_m ceildiv 64) * (padded_v ceildiv 256))) * 8], f32> {
       ^body(%row: i32, %column: i32):
         %held = arith.minsi %column, %last : i32
         %part = arith.addi %p, %held : i32
@@ -218,7 +216,7 @@ tile.kernel @merge_parts<block_m, heads, workers, d_v, padded_v, input>(
         %x = tile.read %o_parts[%slot, %head, %position, %row] : !outputs -> f32
         tile.yield %x : f32
       }
-      %m2 = tile.reduce max %Lp from %m1 : !tile.tile<[(padded_v ceildiv ((block_m ceildiv 64) * 64)) * ((block_m ceildiv 64) * 64), (2 ceildiv (block_m ceildiv 64)) * 8], f32> -> !tile.tile<[(padded_v ceildiv ((block_m ceildiv 64) * 64)) * ((block_m ceildiv 64) * 64)], f32>
+      %m2 = tile.reduce max %Lp from %m1 : !tile.tile<[(padded_v ceildiv ((block_m ceildiv 64) * 64)) * ((block_m ceildiv 64) * 64), (2 ceildiv ((block_m ceildiv 64) * (padded_v ceildiv 256))) * 8], f32> -> !tile.tile<[(padded_v ceildiv ((block_m ceildiv 64) * 64)) * ((block_m ceildiv 64) * 64)], f32>
       // -inf less -inf is 0 here: no part had keys so far.
       %alpha = tile.map %m1, %m2 : (!tile.tile<[(padded_v ceildiv ((block_m ceildiv 64) * 64)) * ((block_m ceildiv 64) * 64)], f32>, !tile.tile<[(padded_v ceildiv ((block_m ceildiv 64) * 64)) * ((block_m ceildiv 64) * 64)], f32>) -> !tile.tile<[(padded_v ceildiv ((block_m ceildiv 64) * 64)) * ((block_m ceildiv 64) * 64)], f32> {
       ^body(%x: f32, %y: f32, %row: i32, %column: i32):
@@ -229,7 +227,7 @@ tile.kernel @merge_parts<block_m, heads, workers, d_v, padded_v, input>(
         %factor = arith.select %same, %unit, %power : f32
         tile.yield %factor : f32
       }
-      %W = tile.map %Lp, %m2 : (!tile.tile<[(padded_v ceildiv ((block_m ceildiv 64) * 64)) * ((block_m ceildiv 64) * 64), (2 ceildiv (block_m ceildiv 64)) * 8], f32>, !tile.tile<[(padded_v ceildiv ((block_m ceildiv 64) * 64)) * ((block_m ceildiv 64) * 64)], f32>) -> !tile.tile<[(padded_v ceildiv ((block_m ceildiv 64) * 64)) * ((block_m ceildiv 64) * 64), (2 ceildiv (block_m ceildiv 64)) * 8], f32> {
+      %W = tile.map %Lp, %m2 : (!tile.tile<[(padded_v ceildiv ((block_m ceildiv 64) * 64)) * ((block_m ceildiv 64) * 64), (2 ceildiv ((block_m ceildiv 64) * (padded_v ceildiv 256))) * 8], f32>, !tile.tile<[(padded_v ceildiv ((block_m ceildiv 64) * 64)) * ((block_m ceildiv 64) * 64)], f32>) -> !tile.tile<[(padded_v ceildiv ((block_m ceildiv 64) * 64)) * ((block_m ceildiv 64) * 64), (2 ceildiv ((block_m ceildiv 64) * (padded_v ceildiv 256))) * 8], f32> {
       ^body(%x: f32, %y: f32, %row: i32, %column: i32):
         %lowest = arith.constant 0xFF800000 : f32
         %empty = arith.cmpf oeq, %x, %lowest : f32
@@ -244,9 +242,9 @@ tile.kernel @merge_parts<block_m, heads, workers, d_v, padded_v, input>(
         %y = arith.mulf %x, %a : f32
         tile.yield %y : f32
       }
-      %l3 = tile.reduce add %W from %l2 : !tile.tile<[(padded_v ceildiv ((block_m ceildiv 64) * 64)) * ((block_m ceildiv 64) * 64), (2 ceildiv (block_m ceildiv 64)) * 8], f32> -> !tile.tile<[(padded_v ceildiv ((block_m ceildiv 64) * 64)) * ((block_m ceildiv 64) * 64)], f32>
+      %l3 = tile.reduce add %W from %l2 : !tile.tile<[(padded_v ceildiv ((block_m ceildiv 64) * 64)) * ((block_m ceildiv 64) * 64), (2 ceildiv ((block_m ceildiv 64) * (padded_v ceildiv 256))) * 8], f32> -> !tile.tile<[(padded_v ceildiv ((block_m ceildiv 64) * 64)) * ((block_m ceildiv 64) * 64)], f32>
       // What a part without keys left does not matter.
-      %Z = tile.map %X, %W : (!tile.tile<[(padded_v ceildiv ((block_m ceildiv 64) * 64)) * ((block_m ceildiv 64) * 64), (2 ceildiv (block_m ceildiv 64)) * 8], f32>, !tile.tile<[(padded_v ceildiv ((block_m ceildiv 64) * 64)) * ((block_m ceildiv 64) * 64), (2 ceildiv (block_m ceildiv 64)) * 8], f32>) -> !tile.tile<[(padded_v ceildiv ((block_m ceildiv 64) * 64)) * ((block_m ceildiv 64) * 64), (2 ceildiv (block_m ceildiv 64)) * 8], f32> {
+      %Z = tile.map %X, %W : (!tile.tile<[(padded_v ceildiv ((block_m ceildiv 64) * 64)) * ((block_m ceildiv 64) * 64), (2 ceildiv ((block_m ceildiv 64) * (padded_v ceildiv 256))) * 8], f32>, !tile.tile<[(padded_v ceildiv ((block_m ceildiv 64) * 64)) * ((block_m ceildiv 64) * 64), (2 ceildiv ((block_m ceildiv 64) * (padded_v ceildiv 256))) * 8], f32>) -> !tile.tile<[(padded_v ceildiv ((block_m ceildiv 64) * 64)) * ((block_m ceildiv 64) * 64), (2 ceildiv ((block_m ceildiv 64) * (padded_v ceildiv 256))) * 8], f32> {
       ^body(%x: f32, %w: f32, %row: i32, %column: i32):
         %none = arith.constant 0.0 : f32
         %empty = arith.cmpf oeq, %w, %none : f32
@@ -259,7 +257,7 @@ tile.kernel @merge_parts<block_m, heads, workers, d_v, padded_v, input>(
         %y = arith.mulf %x, %a : f32
         tile.yield %y : f32
       }
-      %O3 = tile.reduce add %Z from %O2 : !tile.tile<[(padded_v ceildiv ((block_m ceildiv 64) * 64)) * ((block_m ceildiv 64) * 64), (2 ceildiv (block_m ceildiv 64)) * 8], f32> -> !tile.tile<[(padded_v ceildiv ((block_m ceildiv 64) * 64)) * ((block_m ceildiv 64) * 64)], f32>
+      %O3 = tile.reduce add %Z from %O2 : !tile.tile<[(padded_v ceildiv ((block_m ceildiv 64) * 64)) * ((block_m ceildiv 64) * 64), (2 ceildiv ((block_m ceildiv 64) * (padded_v ceildiv 256))) * 8], f32> -> !tile.tile<[(padded_v ceildiv ((block_m ceildiv 64) * 64)) * ((block_m ceildiv 64) * 64)], f32>
       scf.yield %m2, %l3, %O3 : !tile.tile<[(padded_v ceildiv ((block_m ceildiv 64) * 64)) * ((block_m ceildiv 64) * 64)], f32>, !tile.tile<[(padded_v ceildiv ((block_m ceildiv 64) * 64)) * ((block_m ceildiv 64) * 64)], f32>, !tile.tile<[(padded_v ceildiv ((block_m ceildiv 64) * 64)) * ((block_m ceildiv 64) * 64)], f32>
     }
     %sum = tile.total %l : !tile.tile<[(padded_v ceildiv ((block_m ceildiv 64) * 64)) * ((block_m ceildiv 64) * 64)], f32> -> !tile.tile<[(padded_v ceildiv ((block_m ceildiv 64) * 64)) * ((block_m ceildiv 64) * 64)], f32>

@@ -19,6 +19,7 @@
 #include "targets/nvvm/NVVMTarget.h"
 #include "targets/nvvm/Passes.h"
 #include "targets/nvvm/Residents.h"
+#include "targets/nvvm/WordWidener.h"
 #include "tile/OwnedTiles.h"
 #include "tile/SharedPrefix.h"
 #include "transforms/CaptureSummary.h"
@@ -435,6 +436,9 @@ void Compilation::markOrderOfLaunches() {
 /// For pipe-place-buffers.
 void Compilation::markResidents() {
   int64_t residents = residentsOf(schedule, specification);
+  if (chip.sm >= 89)
+    for (tile::KernelOp kernel : kernels())
+      kernel->setAttr(nvvm::convertsAttr, UnitAttr::get(&context));
   if (residents == 0)
     return;
   int64_t bytes = chip.chipShared / residents - reservedShared;

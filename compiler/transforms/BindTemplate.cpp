@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 #include "tile/Extents.h"
+#include "tile/WorkOps.h"
 #include "transforms/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -134,8 +135,10 @@ struct TileBind : impl::TileBindBase<TileBind> {
       }
       auto slots = dyn_cast<tile::WorkSlotsOp>(op);
       auto more = dyn_cast<tile::MoreSlotsOp>(op);
+      auto heads = dyn_cast<tile::WorkHeadsOp>(op);
       if ((slots && !tile::staticExtent(slots.getWorkers())) ||
-          (more && !tile::staticExtent(more.getWorkers()))) {
+          (more && !tile::staticExtent(more.getWorkers())) ||
+          (heads && !tile::staticExtent(heads.getMost()))) {
         op->emitError() << "its workers name something that is no parameter of the template";
         return WalkResult::interrupt();
       }

@@ -120,6 +120,8 @@ private:
         return user->emitOpError() << "expected keys and values of 8 bits to be right operands of "
                                       "tile.dot, got another "
                                       "use of them; leave out cache=e4m3";
+      if (!dot.getTransposed() && !isByPage && !getenv("SV_BF16"))
+        multiplyAsHalves(dot);
       LogicalResult scaled =
           !isByPage ? (dot.getTransposed() ? scaleScores(dot, scales) : scaleOutput(dot, scales))
           : dot.getTransposed() ? scaleKeyColumns(dot, scales, paged, load)
@@ -128,6 +130,35 @@ private:
         return failure();
     }
     return success();
+  }
+
+  /// f16 has all numbers of e4m3, and of exponentials more digits than bf16: a row's reference
+  /// keeps them far below its largest number. A scale of pages, which might not, is of the columns
+  /// of P.
+  void multiplyAsHalves(tile::DotOp dot) {
+    auto narrowed = dot.getA().getDefiningOp<tile::ConvertOp>();
+    auto widened = dot.getB().getDefiningOp<tile::ConvertOp>();
+    auto left = cast<tile::TileType>(dot.getA().getType());
+    if (!narrowed || !left.getElementType().isBF16() ||
+        !cast<tile::TileType>(narrowed.getSource().getType()).getElementType().isF32())
+      return;
+    auto inHalves = [&](Value tile) {
+      auto type = cast<tile::TileType>(tile.getType());
+      return tile::TileType::get(kernel.getContext(), type.getExtents(), builder.getF16Type(),
+                                 type.getEncoding());
+    };
+    builder.setInsertionPoint(dot);
+    dot.getAMutable().assign(
+        tile::ConvertOp::create(builder, dot.getLoc(), inHalves(dot.getA()), narrowed.getSource()));
+    if (narrowed->use_empty())
+      narrowed.erase();
+    if (widened->hasOneUse()) {
+      widened.getResult().setType(inHalves(widened));
+      return;
+    }
+    builder.setInsertionPoint(widened);
+    dot.getBMutable().assign(
+        tile::ConvertOp::create(builder, dot.getLoc(), inHalves(widened), widened.getSource()));
   }
 
   Value constant(int64_t value) { return arith::ConstantIntOp::create(builder, loc, value, 32); }

@@ -88,7 +88,7 @@ private:
   }
 
   /// The block of queries of loops and hooks, which all have the same one; in a kernel without
-  /// them the work item's.
+  /// them the work item's, or that of what it stores.
   LogicalResult findItem() {
     WalkResult found = kernel.walk([&](Operation *op) {
       Value rows;
@@ -109,6 +109,8 @@ private:
       return failure();
     if (!item)
       kernel.walk([&](tile::WorkOp work) { item = work.getBlock(); });
+    if (!item) // rows of a head each
+      kernel.walk([&](tile::StoreOp store) { item = store.getBlock(); });
     bool isOfQueries = item && item.getDefiningOp() &&
                        cast<tile::BlockType>(item.getType()).getAxis() == tile::Axis::Query;
     if (!isOfQueries)

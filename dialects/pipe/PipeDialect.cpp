@@ -192,7 +192,8 @@ static LogicalResult verifyPart(Operation *op, ChannelType channel, int64_t part
 }
 
 LogicalResult AcquireOp::verify() {
-  if (failed(verifySender(*this)))
+  if (failed(verifyRole(*this, "producer's, the finder's or the consumers'",
+                        {producerOf, finderOf, consumersOf})))
     return failure();
   return verifyPart(*this, getChannel().getType(), getPart());
 }
@@ -210,6 +211,17 @@ LogicalResult AwaitOp::verify() {
   if (failed(verifyConsumers(*this)))
     return failure();
   return verifyCarries(*this, getChannel().getType(), getValues().size());
+}
+
+LogicalResult PublishOp::verify() {
+  if (failed(verifyConsumers(*this)))
+    return failure();
+  ChannelType channel = getChannel().getType();
+  if (channel.getStages() != getBuffer().getType().getStages() || channel.getParts() > 1)
+    return emitOpError() << "expected a channel of the buffer's "
+                         << getBuffer().getType().getStages() << " stages and of one part, got "
+                         << channel;
+  return verifyCarries(*this, channel, 0);
 }
 
 static LogicalResult verifyMessage(Operation *op, ChannelType channel, size_t count) {

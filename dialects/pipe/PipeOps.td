@@ -214,7 +214,7 @@ class Pipe_ChannelOp<string mnemonic> : Pipe_Op<mnemonic, [MemoryEffects<[MemRea
 }
 
 def Pipe_AcquireOp : Pipe_Op<"acquire", [MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "who fills or sends waits until the stage of use n, or a part of it, is empty";
+  let summary = "who fills, sends or publishes waits until the stage of use n, or a part of it, is empty";
   let arguments = (ins Pipe_ChannelType:$channel, I32:$use, DefaultValuedAttr<I64Attr, "0">:$part);
   let assemblyFormat = "$channel `[` $use `]` (`part` $part^)? attr-dict `:` type($channel)";
   let hasVerifier = 1;
@@ -235,6 +235,19 @@ def Pipe_AwaitOp : Pipe_Op<"await", [MemoryEffects<[MemRead, MemWrite]>]> {
 
 def Pipe_ReleaseOp : Pipe_ChannelOp<"release"> {
   let summary = "a warp of the consumers no longer reads the stage of use n, or its part of it";
+}
+
+def Pipe_PublishOp : Pipe_Op<"publish", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "a warp of the consumers has written its part of the stage of use n";
+  let description = [{
+    The consumers hand a buffer to each other: the stage is full when all their warps have published the use, and what they wrote is then
+    seen by the products of those that await it. A use may be published of which nothing was written.
+
+    Example: `pipe.publish %dS on %c[%n] : !pipe.buffer<2, [128, 64], bf16, panels = true>, !pipe.channel<2>`
+  }];
+  let arguments = (ins Pipe_BufferType:$buffer, Pipe_ChannelType:$channel, I32:$use);
+  let assemblyFormat = "$buffer `on` $channel `[` $use `]` attr-dict `:` type($buffer) `,` type($channel)";
+  let hasVerifier = 1;
 }
 
 def Pipe_SendOp : Pipe_Op<"send", [MemoryEffects<[MemRead, MemWrite]>]> {

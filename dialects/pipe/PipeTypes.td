@@ -114,6 +114,8 @@ def Pipe_ChannelType : TypeDef<Pipe_Dialect, "Channel"> {
     to warpgroup w of the consumers alone. `words`: how many 32-bit numbers a use carries, beside a stage or
     alone: 0, or up to 4.
 
+    Through a channel that consumers publish to, they hand a buffer to each other: every warp of theirs arrives on *full*, too.
+
     Examples: `!pipe.channel<2>`, `!pipe.channel<1 parts = 3>`, `!pipe.channel<2 words = 4>`
   }];
   let parameters = (ins "int64_t":$stages, DefaultValuedParameter<"int64_t", "1">:$parts,

@@ -4,6 +4,7 @@
 //===----------------------------------------------------------------------===//
 #include "tile/ColumnOps.h"
 #include "tile/GradientOps.h"
+#include "tile/WorkOps.h"
 
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -37,5 +38,9 @@ void TileDialect::initialize() {
   addOperations<
 #define GET_OP_LIST
 #include "tile/GradientOps.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "tile/WorkOps.cpp.inc"
       >();
 }

@@ -174,6 +174,7 @@ tesela_kernel_options optionsFor(const Kernel &kernel, int bucket) {
   tesela_kernel_options options = kernel.options;
   options.expected_queries = buckets[bucket].expectedQueries;
   options.expected_length = buckets[bucket].expectedLength;
+  options.tiers = kernel.hasTiers[bucket];
   return options;
 }
 
@@ -221,9 +222,21 @@ static bool lendWorkspace(const tesela_kernel *kernel, const Allocator &allocato
   return true;
 }
 
+/// Where the kernel began with a simple schedule: warns, once, that the best one was not compiled.
+static bool warnOfTiers(Kernel &kernel, int bucket, const tesela_kernel *chosen) {
+  int isBest;
+  if (tesela_kernel_is_best(chosen, 0, &isBest) == TESELA_OK) {
+    kernel.isSettled[bucket] = isBest != 0;
+    return true;
+  }
+  kernel.isSettled[bucket] = true;
+  return PyErr_WarnEx(PyExc_RuntimeWarning, tesela_last_error(), 1) == 0;
+}
+
 bool run(Kernel &kernel, tesela_tensor_arguments &arguments, int64_t queries, int64_t keys,
          void *stream, const Allocator *allocator) {
-  tesela_kernel *chosen = find(kernel, bucketFor(kernel, queries, keys));
+  int bucket = bucketFor(kernel, queries, keys);
+  tesela_kernel *chosen = find(kernel, bucket);
   if (!chosen)
     return false;
   Owned workspace;
@@ -235,7 +248,8 @@ bool run(Kernel &kernel, tesela_tensor_arguments &arguments, int64_t queries, in
     code = tesela_launch_tensors(chosen, &arguments, stream);
   }
   if (code == TESELA_OK)
-    return true;
+    return !kernel.hasTiers[bucket] || kernel.isSettled[bucket] ||
+           warnOfTiers(kernel, bucket, chosen);
   raiseLast();
   return false;
 }
@@ -409,7 +423,7 @@ PyObject *describe(PyObject *self, PyObject *arguments) {
   if (tesela_kernel_describe(kernel, &info) != TESELA_OK)
     return raiseLast();
   static const char *const origins[] = {"compiled", "memory", "disk", "bundle", "package"};
-  static const char *const choosers[] = {"given", "heuristic", "tuned"};
+  static const char *const choosers[] = {"given", "heuristic", "tuned", "simple"};
   return Py_BuildValue("{s:s,s:s,s:s,s:s,s:d,s:i,s:i,s:L,s:i,s:s}", "target", info.target,
                        "schedule", info.schedule, "assembler", info.assembler, "origin",
                        origins[info.origin], "compile_ms", info.compile_ms, "registers",
@@ -433,14 +447,16 @@ PyObject *tensorType(PyObject *self, PyObject *arguments) {
   return PyLong_FromLong(type);
 }
 
-/// prepare(queries, keys, milliseconds)
+/// prepare(queries, keys, milliseconds, has_tiers)
 PyObject *prepareInBackground(PyObject *self, PyObject *arguments) {
   long long queries, keys, milliseconds;
-  if (!PyArg_ParseTuple(arguments, "LLL", &queries, &keys, &milliseconds))
+  int hasTiers;
+  if (!PyArg_ParseTuple(arguments, "LLLp", &queries, &keys, &milliseconds, &hasTiers))
     return nullptr;
   Kernel &kernel = kernelOf(self);
-  return prepare(kernel.context->context, optionsFor(kernel, bucketFor(kernel, queries, keys)),
-                 milliseconds);
+  int bucket = bucketFor(kernel, queries, keys);
+  kernel.hasTiers[bucket] = hasTiers;
+  return prepare(kernel.context->context, optionsFor(kernel, bucket), milliseconds);
 }
 
 bool readSizes(PyObject *from, tesela_sizes &sizes) {
@@ -503,8 +519,9 @@ PyMethodDef methods[] = {
      "address(queries, keys): the tesela_kernel * for launches of these lengths, as a number; "
      "it lives as long as this object."},
     {"prepare", prepareInBackground, METH_VARARGS,
-     "prepare(queries, keys, milliseconds): has the kernel for launches of these lengths made in "
-     "the background; a Preparation."},
+     "prepare(queries, keys, milliseconds, has_tiers): has the kernel for launches of these "
+     "lengths "
+     "made in the background, a simple one first with has_tiers; a Preparation."},
     {"explain", explainTiles, METH_VARARGS,
      "explain((batch, heads, kv_heads, length, kv_length), target, values): an Explanation."},
     {"tune", tuneSchedule, METH_VARARGS,

@@ -35,6 +35,8 @@ struct Kernel {
   PyObject *schedule = nullptr, *algorithm = nullptr, *constantNames = nullptr,
            *bindingTexts = nullptr; ///< their texts
   std::atomic<tesela_kernel *> ofBucket[bucketCount] = {};
+  bool hasTiers[bucketCount] = {};  ///< whether they may begin with a simple schedule
+  bool isSettled[bucketCount] = {}; ///< of these: nothing is to be told any more
 
   ~Kernel() {
     for (auto &kernel : ofBucket)

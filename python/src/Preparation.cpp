@@ -55,10 +55,31 @@ PyObject *check(PyObject *self, PyObject *) {
   Py_RETURN_NONE;
 }
 
+/// Raises why the best schedule's kernel is not made, or the kernel itself.
+PyObject *best(PyObject *self, PyObject *milliseconds) {
+  long long most = PyLong_AsLongLong(milliseconds);
+  if (most == -1 && PyErr_Occurred())
+    return nullptr;
+  tesela_kernel *kernel;
+  tesela_code code;
+  int isBest;
+  {
+    WithoutGil others;
+    code = tesela_preparation_get(preparationOf(self), &kernel);
+    if (code == TESELA_OK)
+      code = tesela_kernel_is_best(kernel, most, &isBest);
+  }
+  // The sentence of a failure stays this thread's last one.
+  tesela_kernel_destroy(kernel);
+  return code == TESELA_OK ? PyBool_FromLong(isBest) : raiseLast();
+}
+
 PyMethodDef methods[] = {
     {"wait", wait, METH_O, "wait(milliseconds): whether it is done by then."},
     {"cancel", cancel, METH_NOARGS, "Takes the request back where it is not done."},
     {"check", check, METH_NOARGS, "Waits, and raises what went wrong."},
+    {"best", best, METH_O,
+     "best(milliseconds): whether the kernel has its best schedule by then; waits for the kernel."},
     {}};
 PyType_Slot slots[] = {
     {Py_tp_doc, const_cast<char *>("A kernel that is made on threads of its context.")},

@@ -73,11 +73,21 @@ class Preparation:
         """Whether none is left to compile."""
         return all(each.wait(0) for each in self._made)
 
-    def wait(self, progress: bool = False) -> None:
+    @property
+    def best(self) -> bool:
+        """Whether all have their best schedules: those of ``fast_start``, too.
+
+        Raises:
+            Error: why the best schedule of the first that has none could not be compiled.
+        """
+        return self.done and all(each.best(0) for each in self._made)
+
+    def wait(self, progress: bool = False, best: bool = False) -> None:
         """Waits for all of them.
 
         Args:
             progress: show a bar; needs tqdm.
+            best: also for the best schedules of those that began with simple ones.
 
         Raises:
             Error: what went wrong with the first that could not be compiled.
@@ -100,6 +110,9 @@ class Preparation:
             close()
         for each in self._made:
             each.check()
+        for each in self._made if best else ():
+            while not each.best(100):
+                pass
 
     def cancel(self) -> None:
         """Takes back what is not done."""
@@ -112,6 +125,7 @@ def prepare(
     *,
     seconds: float = 0,
     progress: bool = False,
+    fast_start: bool = False,
     **common: Any,
 ) -> Preparation:
     """Has kernels compiled in the background, so that no launch waits for the compiler.
@@ -123,6 +137,10 @@ def prepare(
         requests: :class:`Request`, or variants with what ``common`` says.
         seconds: how long it may take; 0: no limit.
         progress: wait, and show a bar meanwhile; needs tqdm.
+        fast_start: compile a simple schedule first, which is there in a fraction of the time. The
+            best one follows in the background and takes its place at a call, never in a graph that
+            is being captured. Results of the two differ in the last bits. Where the best one does
+            not compile, a call warns (RuntimeWarning).
         common: the other attributes of :class:`Request`.
 
     Returns:
@@ -147,7 +165,7 @@ def prepare(
                 constants,
                 algorithm,
             )
-            made.append(kernel.prepare(request.length, keys, int(seconds * 1000)))
+            made.append(kernel.prepare(request.length, keys, int(seconds * 1000), fast_start))
     preparation = Preparation(made)
     if progress:
         preparation.wait(progress=True)

@@ -291,7 +291,7 @@ class Variant:
         """
         if (*which, *bindings) not in self._program.kernels:
             with suppress(Error):  # a launch will say what is wrong
-                self._kernel(*which, bindings).prepare(queries, keys, 0)
+                self._kernel(*which, bindings).prepare(queries, keys, 0, False)
 
 
 def _unknown(program: _Program, name: str) -> str:

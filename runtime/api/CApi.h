@@ -10,6 +10,7 @@
 #include "tesela/tesela.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -36,6 +37,13 @@ Error invalid(const std::string &message);
 
 /// "context is NULL: make one by tesela_context_create".
 Error noHandle(const char *name, const char *maker);
+
+/// A caller's milliseconds, a century at most: what std::chrono adds to a time point must not
+/// overflow.
+inline std::chrono::milliseconds bounded(int64_t milliseconds) {
+  return std::chrono::milliseconds(
+      std::clamp<int64_t>(milliseconds, 0, int64_t(100) * 365 * 24 * 3600 * 1000));
+}
 
 /// A handle's place in memory, which becomes NULL until the handle is made.
 template <typename Handle> Status checkPlace(Handle **place, const char *name) {

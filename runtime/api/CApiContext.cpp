@@ -79,6 +79,7 @@ Result<ContextOptions> contextOptions(const tesela_context_options *options) {
   if (given.tuning_seconds != 0)
     chosen.tuningSeconds = given.tuning_seconds;
   chosen.verify = given.verify != 0;
+  chosen.tiers = given.tiers != 0;
   if (given.log)
     chosen.log = [log = given.log, user = given.log_user](const std::string &message) {
       log(user, message.c_str());

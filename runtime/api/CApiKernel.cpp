@@ -24,7 +24,8 @@ static_assert(int(TESELA_COMPILED) == int(KernelInfo::Origin::compiled) &&
               int(TESELA_PACKAGE) == int(KernelInfo::Origin::package));
 static_assert(int(TESELA_SCHEDULE_GIVEN) == int(KernelInfo::ScheduleOrigin::given) &&
               int(TESELA_SCHEDULE_HEURISTIC) == int(KernelInfo::ScheduleOrigin::heuristic) &&
-              int(TESELA_SCHEDULE_TUNED) == int(KernelInfo::ScheduleOrigin::tuned));
+              int(TESELA_SCHEDULE_TUNED) == int(KernelInfo::ScheduleOrigin::tuned) &&
+              int(TESELA_SCHEDULE_SIMPLE) == int(KernelInfo::ScheduleOrigin::simple));
 
 namespace {
 
@@ -164,6 +165,7 @@ Result<KernelOptions> tesela::c::kernelOptions(const tesela_kernel_options *opti
     chosen.sizes = problemSizes(*given.sizes);
   chosen.algorithm = textOr(given.algorithm, chosen.algorithm.c_str());
   chosen.dropout = given.dropout != 0;
+  chosen.tiers = given.tiers != 0;
   if (Status status = addBindings(given, chosen); !status)
     return status.error();
   if (Status status = addConstants(given, chosen); !status)
@@ -317,10 +319,25 @@ tesela_code tesela_kernel_is_captured(const tesela_kernel *kernel, void *stream,
     *is_captured = 0;
     if (!kernel)
       return noHandle("kernel", kernelMaker);
-    Result<bool> captured = isCaptured(*kernel->kernel.internal(), stream);
-    if (!captured)
-      return captured.error();
-    *is_captured = *captured;
+    Result<StreamUse> use = streamUseOf(*kernel->kernel.internal(), stream);
+    if (!use)
+      return use.error();
+    *is_captured = use->isCaptured;
+    return Status::success();
+  });
+}
+
+tesela_code tesela_kernel_is_best(const tesela_kernel *kernel, int64_t milliseconds, int *is_best) {
+  return guarded([&]() -> Status {
+    if (!is_best)
+      return invalid("is_best is NULL: pass the address of an int");
+    *is_best = 0;
+    if (!kernel)
+      return noHandle("kernel", kernelMaker);
+    Result<bool> isBest = kernel->kernel.isBest(bounded(milliseconds));
+    if (!isBest)
+      return isBest.error();
+    *is_best = *isBest;
     return Status::success();
   });
 }

@@ -5,9 +5,6 @@
 #include "api/CApi.h"
 #include "tesela/c/preparation.h"
 
-#include <algorithm>
-#include <chrono>
-
 using namespace tesela;
 using namespace tesela::c;
 
@@ -15,12 +12,6 @@ struct tesela_preparation {
   Preparation preparation;
   Device device;
 };
-
-// A century: what std::chrono adds to a time point must not overflow.
-static std::chrono::milliseconds bounded(int64_t milliseconds) {
-  return std::chrono::milliseconds(
-      std::clamp<int64_t>(milliseconds, 0, int64_t(100) * 365 * 24 * 3600 * 1000));
-}
 
 tesela_code tesela_prepare(tesela_context *context, const tesela_kernel_options *options,
                            int64_t milliseconds, tesela_preparation **preparation) {

@@ -61,6 +61,7 @@ Result<Context> Context::create(const ContextOptions &options) {
   state->backend = std::move(*backend);
   state->threads = options.threads;
   state->verify = options.verify;
+  state->hasTiers = options.tiers;
   state->events = std::make_shared<EventSink>(options.log, options.events);
   if (options.diskCache) {
     state->disk.emplace(options.cacheFolder, options.cacheBytes, state->events);
@@ -89,11 +90,19 @@ static Result<KernelSpecification> specificationFor(const Device &device,
   return specification;
 }
 
+/// As compile() and prepare() ask.
+static Result<Kernel> request(ContextState &state, const KernelSpecification &specification,
+                              const std::optional<ProblemSizes> &sizes, bool hasTiers,
+                              const RequestLimits &limits) {
+  return hasTiers ? state.tiers.request(specification, sizes, limits)
+                  : state.tuning->request(specification, sizes, limits);
+}
+
 Result<Kernel> Context::compile(const KernelOptions &options, const RequestLimits &limits) const {
   Result<KernelSpecification> specification = specificationFor(device(), options);
   if (!specification)
     return specification.error();
-  return state->tuning->request(*specification, options.sizes, limits);
+  return request(*state, *specification, options.sizes, state->hasTiers || options.tiers, limits);
 }
 
 Result<Preparation> Context::prepare(const KernelOptions &options,
@@ -101,7 +110,11 @@ Result<Preparation> Context::prepare(const KernelOptions &options,
   Result<KernelSpecification> specification = specificationFor(device(), options);
   if (!specification)
     return specification.error();
-  return state->preparations.add(*state, std::move(*specification), options.sizes, time);
+  auto make = [&state = *state, specification = std::move(*specification), sizes = options.sizes,
+               hasTiers = state->hasTiers || options.tiers](const RequestLimits &limits) {
+    return request(state, specification, sizes, hasTiers, limits);
+  };
+  return state->preparations.add(std::move(make), time);
 }
 
 int64_t Context::compileCount() const { return state->compileCount; }

@@ -17,7 +17,17 @@ namespace tesela {
 
 Kernel::Kernel(std::shared_ptr<const State> state) : state(std::move(state)) {}
 
-const KernelInfo &Kernel::info() const { return state->info; }
+/// What launches run outside of captures, as far as they have begun.
+static const Kernel::State &runningState(const Kernel::State &state) {
+  const Kernel::State *best = state.better ? state.better->inPlace() : nullptr;
+  return best ? *best : state;
+}
+
+const KernelInfo &Kernel::info() const { return runningState(*state).info; }
+
+Result<bool> Kernel::isBest(std::chrono::milliseconds wait) const {
+  return state->better ? state->better->isMade(wait) : true;
+}
 
 static Status check(const LoadedKernel &kernel, const LaunchArguments &arguments,
                     CheckedArguments &checked, LaunchSizes &sizes) {
@@ -32,47 +42,56 @@ static Status checkAll(const LoadedKernel &kernel, const LaunchArguments &argume
   return status ? kernel.plan.checkWorkspace(sizes, arguments.workspace) : status;
 }
 
-/// With `tuned` another kernel's launch may lie between two of this one, which then knows nothing
-/// of captured tensors.
-static Status launchOne(const LoadedKernel &kernel, TunedKernels *tuned,
-                        const LaunchArguments &arguments, void *stream) {
+namespace {
+
+/// A launch of one of a handle's kernels. With others, of `tuned` or of another tier, another
+/// kernel's launch may lie between two of this one, which then knows nothing of captured tensors.
+struct HandleLaunch {
+  TunedKernels *tuned;
+  bool isOneTier;
+  const LaunchArguments &arguments;
+  void *stream;
+};
+
+} // namespace
+
+static Status launchOne(const LoadedKernel &kernel, const HandleLaunch &launch) {
+  const LaunchArguments &arguments = launch.arguments;
   CheckedArguments checked;
   LaunchSizes sizes;
   if (Status status = checkAll(kernel, arguments, checked, sizes); !status)
     return status.error().within("launching '" + kernel.info.variantName + "'");
-  if (tuned && !tuned->alone(kernel))
+  if (!launch.isOneTier || (launch.tuned && !launch.tuned->alone(kernel)))
     checked.capturesUnchanged = false;
-  return kernel.plan.launch(*kernel.code, checked, sizes, stream, &kernel.workspaces->get(),
+  return kernel.plan.launch(*kernel.code, checked, sizes, launch.stream, &kernel.workspaces->get(),
                             arguments.workspace);
 }
 
 /// The first time with a look at the result, where the context asks for it.
-static Status launchVerified(const LoadedKernel &kernel, TunedKernels *tuned,
-                             const LaunchArguments &arguments, void *stream) {
-  Status launched = launchOne(kernel, tuned, arguments, stream);
+static Status launchVerified(const LoadedKernel &kernel, const HandleLaunch &launch) {
+  Status launched = launchOne(kernel, launch);
   if (launched && kernel.firstLaunch)
-    return kernel.firstLaunch->check(kernel, arguments, stream);
+    return kernel.firstLaunch->check(kernel, launch.arguments, launch.stream);
   return launched;
 }
 
-static Status launchChosen(const LoadedKernel &kernel, TunedKernels *tuned,
-                           const LaunchArguments &arguments, void *stream) {
-  const LoadedKernel *chosen = tuned ? tuned->find(arguments) : nullptr;
+static Status launchChosen(const LoadedKernel &kernel, const HandleLaunch &launch) {
+  const LoadedKernel *chosen = launch.tuned ? launch.tuned->find(launch.arguments) : nullptr;
   if (!chosen || chosen == &kernel)
-    return launchVerified(kernel, tuned, arguments, stream);
-  Status launched = launchVerified(*chosen, tuned, arguments, stream);
-  if (launched || !tuned->swaps() || launched.error().isDefect())
+    return launchVerified(kernel, launch);
+  Status launched = launchVerified(*chosen, launch);
+  if (launched || !launch.tuned->swaps() || launched.error().isDefect())
     return launched;
   // Where a kernel that was swapped in cannot be launched (the caller's workspace is too small for
   // it, say), the first one may.
-  return launchVerified(kernel, tuned, arguments, stream);
+  return launchVerified(kernel, launch);
 }
 
 /// Launches and tells of it.
-static Status launchAloud(const LoadedKernel &kernel, TunedKernels *tuned, const EventSink &events,
-                          const LaunchArguments &arguments, void *stream) {
+static Status launchAloud(const LoadedKernel &kernel, const HandleLaunch &launch,
+                          const EventSink &events) {
   auto begin = std::chrono::steady_clock::now();
-  Status status = launchChosen(kernel, tuned, arguments, stream);
+  Status status = launchChosen(kernel, launch);
   Event event;
   event.kind = Event::Kind::launch;
   event.variant = kernel.info.variantName;
@@ -95,12 +114,26 @@ std::vector<ScalarArgument> dropoutScalars(double probability, uint64_t seed, ui
   return scalars;
 }
 
-Status Kernel::launch(const LaunchArguments &arguments, void *stream) const {
-  const LoadedKernel &kernel = *state->kernel;
+static Status launchTier(const Kernel::State &state, bool isOneTier,
+                         const LaunchArguments &arguments, void *stream) {
+  const LoadedKernel &kernel = *state.kernel;
+  HandleLaunch launch{state.tuned.get(), isOneTier, arguments, stream};
   ProfilerRange range("launch", kernel.info.variantName);
-  if (state->events && state->events->wantsEvents())
-    return launchAloud(kernel, state->tuned.get(), *state->events, arguments, stream);
-  return launchChosen(kernel, state->tuned.get(), arguments, stream);
+  if (state.events && state.events->wantsEvents())
+    return launchAloud(kernel, launch, *state.events);
+  return launchChosen(kernel, launch);
+}
+
+Status Kernel::launch(const LaunchArguments &arguments, void *stream) const {
+  if (!state->better)
+    return launchTier(*state, /*isOneTier=*/true, arguments, stream);
+  const State &chosen = state->better->choose(*state, stream);
+  const bool isReplaced = state->better->inPlace() != nullptr;
+  Status launched = launchTier(chosen, !isReplaced, arguments, stream);
+  if (launched || &chosen == state.get() || launched.error().isDefect())
+    return launched;
+  // As where a kernel was swapped in: the simple one may do with a smaller workspace.
+  return launchTier(*state, /*isOneTier=*/false, arguments, stream);
 }
 
 /// The kernel that launches of `arguments` run whatever happens meanwhile; where they swap the one
@@ -112,24 +145,29 @@ static const LoadedKernel &lastingKernel(const Kernel::State &state,
   return chosen ? *chosen : *state.kernel;
 }
 
-Status Kernel::checkArguments(const LaunchArguments &arguments) const {
+static Status checkOf(const Kernel::State &state, const LaunchArguments &arguments) {
   CheckedArguments checked;
   LaunchSizes sizes;
-  return checkAll(lastingKernel(*state, arguments), arguments, checked, sizes);
+  return checkAll(lastingKernel(state, arguments), arguments, checked, sizes);
+}
+
+Status Kernel::checkArguments(const LaunchArguments &arguments) const {
+  const State &running = runningState(*state);
+  Status status = checkOf(running, arguments);
+  return status || &running == state.get() ? status : checkOf(*state, arguments);
 }
 
 bool mayTakeWorkspace(const Kernel::State &state) {
-  bool hasOthers = state.tuned && (state.tuned->swaps() || state.tuned->isUsed());
+  bool hasOthers = state.better || (state.tuned && (state.tuned->swaps() || state.tuned->isUsed()));
   return hasOthers || state.kernel->plan.hasWorkspaces();
 }
 
-Result<bool> isCaptured(const Kernel::State &state, void *stream) {
+Result<StreamUse> streamUseOf(const Kernel::State &state, void *stream) {
   const LoadedCode &code = *state.kernel->code;
   EnteredDevice device(code);
   if (Status status = device.status(); !status)
     return status.error();
-  Result<StreamUse> use = code.streamUse(stream, /*isNumbered=*/false);
-  return use ? Result<bool>(use->isCaptured) : use.error();
+  return code.streamUse(stream, /*isNumbered=*/false);
 }
 
 Result<ElementType> tensorType(const Kernel &kernel, std::string_view name) {
@@ -141,23 +179,33 @@ Result<ElementType> tensorType(const Kernel &kernel, std::string_view name) {
   return found->type;
 }
 
-Result<size_t> Kernel::workspaceBytes(const LaunchArguments &arguments) const {
-  if (!mayTakeWorkspace(*state))
+static Result<size_t> workspaceBytesOf(const Kernel::State &state,
+                                       const LaunchArguments &arguments) {
+  if (!mayTakeWorkspace(state))
     return size_t(0);
-  const LoadedKernel &kernel = lastingKernel(*state, arguments);
+  const LoadedKernel &kernel = lastingKernel(state, arguments);
   CheckedArguments checked;
   LaunchSizes sizes;
   if (Status status = check(kernel, arguments, checked, sizes); !status)
     return status.error();
   size_t bytes = kernel.plan.workspaceBytes(sizes);
   // Enough for either: which one runs may change between this call and a launch.
-  bool swaps = state->tuned && state->tuned->swaps();
-  const LoadedKernel *chosen = swaps ? state->tuned->find(arguments) : nullptr;
+  bool swaps = state.tuned && state.tuned->swaps();
+  const LoadedKernel *chosen = swaps ? state.tuned->find(arguments) : nullptr;
   CheckedArguments ofChosen;
   LaunchSizes sizesOfChosen;
   if (chosen && check(*chosen, arguments, ofChosen, sizesOfChosen))
     bytes = std::max(bytes, chosen->plan.workspaceBytes(sizesOfChosen));
   return bytes;
+}
+
+Result<size_t> Kernel::workspaceBytes(const LaunchArguments &arguments) const {
+  Result<size_t> bytes = workspaceBytesOf(*state, arguments);
+  std::shared_ptr<const State> best = state->better ? state->better->made() : nullptr;
+  if (!bytes || !best)
+    return bytes;
+  Result<size_t> ofBest = workspaceBytesOf(*best, arguments);
+  return ofBest ? std::max(*bytes, *ofBest) : bytes;
 }
 
 } // namespace tesela

@@ -62,7 +62,8 @@ KernelInfo describeKernel(const Artifact &artifact, const LoadedCode &code,
 Result<std::shared_ptr<const LoadedKernel>> loadKernel(const Artifact &artifact,
                                                        const Backend &backend,
                                                        std::unique_ptr<FirstLaunch> firstLaunch,
-                                                       const std::string &assembler) {
+                                                       const std::string &assembler,
+                                                       const std::string &key) {
   Result<LaunchPlan> plan = LaunchPlan::create(artifact);
   if (!plan)
     return plan.error();
@@ -77,7 +78,7 @@ Result<std::shared_ptr<const LoadedKernel>> loadKernel(const Artifact &artifact,
   return std::shared_ptr<const LoadedKernel>(std::make_shared<LoadedKernel>(
       LoadedKernel{backend.shared_from_this(), std::move(*plan), std::move(*code),
                    std::make_unique<PerProcess<Workspaces>>(makeWorkspaces), std::move(info),
-                   std::move(firstLaunch)}));
+                   std::move(firstLaunch), key}));
 }
 
 namespace {
@@ -98,18 +99,20 @@ public:
       : context(context), specification(specification), limits(limits) {}
 
   Result<Kernel> run() {
-    key = keyOf(context.backend->codeIdentity());
+    // What assembles is the same as long as the context is there.
+    const std::string inMemory = keyOf("");
     Result<std::shared_ptr<const LoadedKernel>> kernel =
-        templateFolderInUse()
-            ? compileAnew()
-            : context.memory.get(
-                  key, limits, [&] { return fromDiskOrCompiler(); },
-                  [&](const std::string &out) { tell(Event::Kind::cacheEvicted, "memory", out); });
+        templateFolderInUse() ? compileAnew()
+                              : context.memory.get(
+                                    inMemory, limits, [&] { return fromDiskOrCompiler(); },
+                                    [&](const LoadedKernel &out) {
+                                      tell(Event::Kind::cacheEvicted, "memory", out.key);
+                                    });
     if (!kernel)
       return kernel.error();
     if (origin == KernelInfo::Origin::memoryCache) {
       stages = {{"cache", watch.lap()}};
-      tellHit("memory", (*kernel)->info.variantName);
+      tellHit("memory", (*kernel)->info.variantName, (*kernel)->key);
     }
     auto state = std::make_shared<Kernel::State>();
     state->kernel = std::move(*kernel);
@@ -126,7 +129,7 @@ private:
   ContextState &context;
   const KernelSpecification &specification;
   const RequestLimits &limits;
-  std::string key;
+  std::string ownKey;
   KernelInfo::Origin origin = KernelInfo::Origin::memoryCache;
   Stages stages;
   std::optional<Artifact> compiled; ///< by this request
@@ -136,7 +139,14 @@ private:
     return kernelKey(specification, codeIdentity);
   }
 
-  Event event(Event::Kind kind) const {
+  /// Of the kernel as this machine makes it. For that the assembler may have to be asked.
+  const std::string &key() {
+    if (ownKey.empty())
+      ownKey = keyOf(context.backend->codeIdentity());
+    return ownKey;
+  }
+
+  Event event(Event::Kind kind, const std::string &key) const {
     Event event;
     event.kind = kind;
     event.target = specification.target.name();
@@ -146,15 +156,14 @@ private:
   void tell(Event::Kind kind, const std::string &text, const std::string &entry) const {
     if (!context.events->wantsEvents())
       return;
-    Event event = this->event(kind);
+    Event event = this->event(kind, entry);
     event.text = text;
-    event.key = entry;
     context.events->emit(event);
   }
-  void tellHit(const std::string &where, const std::string &variant) const {
+  void tellHit(const std::string &where, const std::string &variant, const std::string &key) const {
     if (!context.events->wantsEvents())
       return;
-    Event event = this->event(Event::Kind::cacheHit);
+    Event event = this->event(Event::Kind::cacheHit, key);
     event.variant = variant;
     event.text = where;
     for (const auto &[stage, milliseconds] : stages)
@@ -165,15 +174,26 @@ private:
   Result<std::shared_ptr<const LoadedKernel>> fromDiskOrCompiler() {
     watch.lap(); // the time in which others compiled the same kernel is not this one's
     if (!context.disk) {
-      tell(Event::Kind::cacheMiss, "", key);
+      if (Status status = limits.check(); !status)
+        return status.error();
+      tell(Event::Kind::cacheMiss, "", key());
       return compileAnew();
     }
+    // The folder comes first. But of a ptxas that nobody has asked yet it has nothing, and to ask
+    // takes longer than all that a kernel of the package needs.
+    const bool isFolderFirst = context.backend->knowsIdentity();
+    if (!isFolderFirst)
+      if (auto kernel = fromPackage())
+        return kernel;
     if (auto kernel = loadCached(fromDisk(DiskCache::Damage::reported)))
       return kernel;
-    if (auto kernel = fromPackage())
-      return kernel;
+    if (isFolderFirst)
+      if (auto kernel = fromPackage())
+        return kernel;
+    if (Status status = limits.check(); !status)
+      return status.error();
     // Once per machine: while another process compiles the kernel this one waits, and looks again.
-    MachineLock lock = context.disk->lockForCompiling(key, [&] { return !limits.check(); });
+    MachineLock lock = context.disk->lockForCompiling(key(), [&] { return !limits.check(); });
     if (Status status = limits.check(); !status)
       return status.error();
     watch.lap();
@@ -182,7 +202,7 @@ private:
       lock.release();
     if (auto kernel = loadCached(std::move(artifact)))
       return kernel;
-    tell(Event::Kind::cacheMiss, "", key);
+    tell(Event::Kind::cacheMiss, "", key());
     Result<std::shared_ptr<const LoadedKernel>> kernel = compileAnew();
     bool isKept =
         kernel && context.disk->store(keyOf(context.backend->identityOf(*compiled)), *compiled);
@@ -193,8 +213,8 @@ private:
   }
 
   /// As the machine's first assembler made it, or, where that was too old for it, the other one.
-  std::optional<Artifact> fromDisk(DiskCache::Damage damage) const {
-    std::optional<Artifact> artifact = context.disk->load(key, damage);
+  std::optional<Artifact> fromDisk(DiskCache::Damage damage) {
+    std::optional<Artifact> artifact = context.disk->load(key(), damage);
     std::string spare = context.backend->spareIdentity();
     if (!artifact && !spare.empty())
       artifact = context.disk->load(keyOf(spare), damage);
@@ -206,12 +226,12 @@ private:
     if (!artifact)
       return nullptr;
     double found = watch.lap();
-    auto kernel = load(*artifact);
+    auto kernel = load(*artifact, key());
     if (!kernel)
       return nullptr;
     stages = {{"cache", found}, {"load", watch.lap()}};
     origin = KernelInfo::Origin::diskCache;
-    tellHit("disk", artifact->variantName);
+    tellHit("disk", artifact->variantName, key());
     return *kernel;
   }
 
@@ -222,32 +242,34 @@ private:
     if (!shipped)
       return nullptr;
     double found = watch.lap();
-    auto kernel = load(shipped->artifact, shipped->assembler);
+    auto kernel = load(shipped->artifact, shipped->key, shipped->assembler);
     if (!kernel) {
       context.shipped->doesNotLoad(kernel.error());
       return nullptr;
     }
     stages = {{"cache", found}, {"load", watch.lap()}};
     origin = KernelInfo::Origin::package;
-    tellHit("package", shipped->artifact.variantName);
+    tellHit("package", shipped->artifact.variantName, shipped->key);
     return *kernel;
   }
 
-  Result<std::shared_ptr<const LoadedKernel>> load(const Artifact &artifact,
+  Result<std::shared_ptr<const LoadedKernel>> load(const Artifact &artifact, const std::string &key,
                                                    const std::string &assembler = "") const {
     std::unique_ptr<FirstLaunch> firstLaunch;
     if (context.verify && specification.hasReference())
       firstLaunch = std::make_unique<FirstLaunch>(optionsOf(specification), context.oracles,
                                                   context.threads, context.events);
-    return loadKernel(artifact, *context.backend, std::move(firstLaunch), assembler);
+    return loadKernel(artifact, *context.backend, std::move(firstLaunch), assembler, key);
   }
 
   /// Compiles, assembles, loads.
   Result<std::shared_ptr<const LoadedKernel>> compileAnew() {
+    if (Status status = limits.check(); !status)
+      return status.error();
     ProfilerRange range("compile", ProfilerRange::isHeard() ? nameOf(specification) : "");
     Event started;
     if (context.events->wantsEvents()) {
-      started = event(Event::Kind::compileStarted);
+      started = event(Event::Kind::compileStarted, key());
       started.variant = nameOf(specification);
       context.events->emit(started);
     }
@@ -281,7 +303,7 @@ private:
         times.stages.emplace_back("assemble", watch.lap());
       if (!assembled)
         return assembled.error();
-      Result<std::shared_ptr<const LoadedKernel>> kernel = load(*assembled);
+      Result<std::shared_ptr<const LoadedKernel>> kernel = load(*assembled, key());
       times.stages.emplace_back("load", watch.lap());
       compiled = std::move(*assembled);
       return kernel;

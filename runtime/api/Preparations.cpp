@@ -4,7 +4,6 @@
 //===----------------------------------------------------------------------===//
 #include "api/Preparations.h"
 
-#include "api/State.h"
 #include "system/Caught.h"
 #include "system/Processors.h"
 #include "system/UnfinishedWork.h"
@@ -22,6 +21,20 @@ static Result<Kernel> parentsResult(Preparation::State &state) {
                                 "and is not in it: ask for it again");
 }
 
+namespace {
+/// Makes what is waited for more urgent than what is not.
+class Waiting {
+public:
+  explicit Waiting(std::atomic<int> &urgency) : urgency(urgency) { ++urgency; }
+  Waiting(const Waiting &) = delete;
+  Waiting &operator=(const Waiting &) = delete;
+  ~Waiting() { --urgency; }
+
+private:
+  std::atomic<int> &urgency;
+};
+} // namespace
+
 bool Preparation::ready() const {
   if (state->isParents())
     return true;
@@ -32,6 +45,9 @@ bool Preparation::ready() const {
 bool Preparation::waitFor(std::chrono::milliseconds time) const {
   if (state->isParents())
     return true;
+  if (time <= time.zero())
+    return ready();
+  Waiting waiting(*state->urgency);
   std::unique_lock lock(state->mutex);
   return state->changed.wait_for(lock, time, [&] { return state->result.has_value(); });
 }
@@ -39,6 +55,7 @@ bool Preparation::waitFor(std::chrono::milliseconds time) const {
 Result<Kernel> Preparation::get() const {
   if (state->isParents())
     return parentsResult(*state);
+  Waiting waiting(*state->urgency);
   std::unique_lock lock(state->mutex);
   auto done = [&] { return state->result.has_value(); };
   if (!state->limits.deadline)
@@ -53,9 +70,8 @@ void Preparation::cancel() const {
     state->cancelled.request_stop();
 }
 
-// A compilation takes one core and, for a host kernel, some 20 MB at its peak: beyond eight a
-// server's own work would feel it more than the last kernel's coming a little later.
-static constexpr int mostThreads = 8;
+// A compilation takes one core and, for a GPU, some 150 MB at its peak, most of it ptxas'.
+static constexpr int mostThreads = 16;
 
 Preparations::Preparations()
     : begun([] { return std::make_unique<Begun>(); }),
@@ -64,14 +80,14 @@ Preparations::Preparations()
 Preparations::~Preparations() {
   Begun &begun = this->begun.get();
   std::lock_guard lock(begun.mutex);
+  begun.closing = true;
   for (const std::weak_ptr<Preparation::State> &each : begun.states)
     if (std::shared_ptr<Preparation::State> state = each.lock())
       state->cancelled.request_stop();
 }
 
-Result<Preparation> Preparations::add(ContextState &context, KernelSpecification specification,
-                                      std::optional<ProblemSizes> sizes,
-                                      std::optional<std::chrono::milliseconds> time) {
+Result<Preparation> Preparations::add(Make make, std::optional<std::chrono::milliseconds> time,
+                                      Urgency urgency) {
   UnfinishedWork work;
   if (Status status = work.mayBegin(); !status)
     return status.error();
@@ -79,22 +95,22 @@ Result<Preparation> Preparations::add(ContextState &context, KernelSpecification
   state->limits.cancelled = state->cancelled.get_token();
   if (time)
     state->limits.deadline = std::chrono::steady_clock::now() + *time;
-  {
-    Begun &begun = this->begun.get();
-    std::lock_guard lock(begun.mutex);
-    std::erase_if(begun.states, [](const auto &each) { return each.expired(); });
-    begun.states.push_back(state);
-  }
-  auto task = [&context, state, specification = std::move(specification), sizes] {
-    Result<Kernel> kernel =
-        caught([&] { return context.tuning->request(specification, sizes, state->limits); });
+  *state->urgency = int(urgency);
+  auto task = [state, make = std::move(make)] {
+    Result<Kernel> kernel = caught([&] { return make(state->limits); });
     std::lock_guard lock(state->mutex);
     if (!state->result)
       state->result = std::move(kernel);
     state->changed.notify_all();
   };
+  Begun &begun = this->begun.get();
+  std::lock_guard lock(begun.mutex);
+  if (begun.closing)
+    return Error(Code::cancelled, "the context goes while a kernel is to be prepared");
+  std::erase_if(begun.states, [](const auto &each) { return each.expired(); });
+  begun.states.push_back(state);
   Status added = caught([&]() -> Status {
-    threads.add(std::move(task));
+    threads.add(std::move(task), state->urgency);
     return Status::success();
   });
   if (!added)

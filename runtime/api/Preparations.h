@@ -9,9 +9,10 @@
 #include "system/TaskThreads.h"
 #include "tesela/Preparation.h"
 #include "tesela/RequestLimits.h"
-#include "tesela/compiler/Compile.h"
 
+#include <atomic>
 #include <condition_variable>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -20,8 +21,6 @@
 
 namespace tesela {
 
-struct ContextState;
-
 struct Preparation::State {
   const uint64_t process = processNumber(); ///< whose threads work on it
   std::mutex mutex;
@@ -29,24 +28,32 @@ struct Preparation::State {
   std::optional<Result<Kernel>> result;
   std::stop_source cancelled;
   RequestLimits limits;
+  /// More by one for each who waits.
+  std::shared_ptr<std::atomic<int>> urgency = std::make_shared<std::atomic<int>>(0);
 
   /// Whether this process is a child of fork() of that one.
   bool isParents() const { return process != processNumber(); }
 };
 
-/// A context's preparations. When it goes it cancels what is not done and waits for its threads.
+/// A context's preparations: those that somebody waits for first, then those that were asked for,
+/// then those of the background. When it goes it cancels what is not done and waits for its
+/// threads.
 class Preparations {
 public:
+  enum class Urgency { background = -1, asked = 0 };
+  using Make = std::function<Result<Kernel>(const RequestLimits &)>;
+
   Preparations();
   ~Preparations();
-  /// `context` holds this. `time`: from now to the deadline.
-  Result<Preparation> add(ContextState &context, KernelSpecification specification,
-                          std::optional<ProblemSizes> sizes,
-                          std::optional<std::chrono::milliseconds> time);
+  /// Has `make` called on a thread. `time`: from now to the deadline. Code::cancelled where this is
+  /// about to go.
+  Result<Preparation> add(Make make, std::optional<std::chrono::milliseconds> time,
+                          Urgency urgency = Urgency::asked);
 
 private:
   struct Begun {
-    std::mutex mutex;
+    std::mutex mutex; ///< held also while tasks are added
+    bool closing = false;
     std::vector<std::weak_ptr<Preparation::State>> states;
   };
   PerProcess<Begun> begun;

@@ -6,6 +6,8 @@
 #define TESELA_API_STATE_H
 
 #include "api/Preparations.h"
+#include "api/Replacement.h"
+#include "api/Tiers.h"
 #include "backend/Backend.h"
 #include "cache/DiskCache.h"
 #include "cache/OnceMap.h"
@@ -33,6 +35,7 @@ struct LoadedKernel {
   std::unique_ptr<PerProcess<Workspaces>> workspaces; ///< a launch locks its own as long as it runs
   KernelInfo info; ///< without origin and stages, which belong to a request
   std::unique_ptr<FirstLaunch> firstLaunch; ///< to be verified; null: it is not
+  std::string key;                          ///< of its entry, for events; "": of a bundle
 };
 
 struct Kernel::State {
@@ -40,14 +43,15 @@ struct Kernel::State {
   KernelInfo info;
   std::shared_ptr<const EventSink> events; ///< where launches are told; none: nowhere
   std::shared_ptr<TunedKernels> tuned;     ///< by the sizes of launches; null: `kernel` alone
+  std::shared_ptr<Replacement> better;     ///< of a simple kernel; null: there is none
 };
 
 /// Whether some launch of the kernel may take a workspace. Where none does, the arguments need not
 /// be looked at to say so.
 bool mayTakeWorkspace(const Kernel::State &state);
 
-/// Whether a launch of the kernel on `stream` would now become part of a graph.
-Result<bool> isCaptured(const Kernel::State &state, void *stream);
+/// What launches of the kernel on `stream` run after. In a capture: they become part of a graph.
+Result<StreamUse> streamUseOf(const Kernel::State &state, void *stream);
 
 struct ContextState {
   std::shared_ptr<Backend> backend;
@@ -61,16 +65,19 @@ struct ContextState {
   int threads = 0;
   bool verify = false;                 ///< the first launch of each kernel
   std::optional<ContextTuning> tuning; ///< always there; uses what stands before it
+  bool hasTiers = false;               ///< whether all kernels may begin with a simple schedule
+  Tiers tiers{*this};
   Preparations preparations; ///< the last member: it goes first, and uses the others until then
 
   explicit ContextState(size_t mostKernels) : memory(mostKernels) {}
 };
 
 /// `artifact` loaded into `backend`, its plan checked. `assembler`: what made its code, where that
-/// is not the backend's own.
+/// is not the backend's own. `key`: LoadedKernel's.
 Result<std::shared_ptr<const LoadedKernel>>
 loadKernel(const Artifact &artifact, const Backend &backend,
-           std::unique_ptr<FirstLaunch> firstLaunch = nullptr, const std::string &assembler = "");
+           std::unique_ptr<FirstLaunch> firstLaunch = nullptr, const std::string &assembler = "",
+           const std::string &key = "");
 
 /// The options that `specification` was made of, without a schedule.
 KernelOptions optionsOf(const KernelSpecification &specification);

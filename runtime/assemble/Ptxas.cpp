@@ -228,33 +228,56 @@ static bool isMachineCode(const std::string &path) {
   return begin && *begin == "\177ELF";
 }
 
-/// As a kept file knows it, else as the program says.
-static std::string findVersion(const KnownVersions &known, const std::string &program,
-                               const std::string &file) {
-  if (!isMachineCode(program))
-    return askVersion(program);
-  for (const auto &[path, kept] : known.kept)
-    if (std::optional<std::string> version = kept.find(file))
-      return *version;
-  std::string version = askVersion(program);
-  if (!version.empty())
+/// The program with its size and its time of change.
+static std::string fileOf(const std::string &program) {
+  struct stat status = {};
+  stat(program.c_str(), &status);
+  return program + " " + std::to_string(status.st_size) + " " +
+         std::to_string(status.st_mtim.tv_sec) + "." + std::to_string(status.st_mtim.tv_nsec);
+}
+
+/// As it was said before, to this process or, of a program that `isKept`, to another. The mutex is
+/// held.
+static std::optional<std::string> findVersion(KnownVersions &known, const std::string &file,
+                                              bool isKept) {
+  if (auto said = known.versions.find(file); said != known.versions.end())
+    return said->second;
+  if (isKept)
     for (const auto &[path, kept] : known.kept)
-      kept.add(file, version);
-  return version;
+      if (std::optional<std::string> version = kept.find(file))
+        return known.versions[file] = *version;
+  return std::nullopt;
+}
+
+/// What identity() gives of a program that told `version`.
+static std::string identityOf(const std::string &version, const std::string &file) {
+  return version.empty() ? file : version;
+}
+
+std::optional<std::string> Ptxas::knownIdentity() const {
+  const std::string file = fileOf(path_);
+  const bool isKept = isMachineCode(path_);
+  KnownVersions &known = knownVersions();
+  std::lock_guard lock(known.mutex);
+  std::optional<std::string> version = findVersion(known, file, isKept);
+  return version ? std::optional(identityOf(*version, file)) : std::nullopt;
 }
 
 std::string Ptxas::identity() const {
-  struct stat status = {};
-  stat(path_.c_str(), &status);
-  std::string file = path_ + " " + std::to_string(status.st_size) + " " +
-                     std::to_string(status.st_mtim.tv_sec) + "." +
-                     std::to_string(status.st_mtim.tv_nsec);
-  KnownVersions &all = knownVersions();
-  std::lock_guard lock(all.mutex);
-  auto [known, isNew] = all.versions.try_emplace(file);
-  if (isNew)
-    known->second = findVersion(all, path_, file);
-  return known->second.empty() ? file : known->second;
+  const std::string file = fileOf(path_);
+  KnownVersions &known = knownVersions();
+  std::lock_guard lock(known.mutex); // the program is asked by one thread alone
+  if (auto said = known.versions.find(file); said != known.versions.end())
+    return identityOf(said->second, file);
+  const bool isKept = isMachineCode(path_);
+  std::optional<std::string> version = findVersion(known, file, isKept);
+  if (!version) {
+    version = known.versions[file] = askVersion(path_);
+    if (isKept && !version->empty())
+      for (const auto &[path, kept] : known.kept)
+        kept.add(file, *version);
+  }
+  return identityOf(*version, file);
 }
 
 Result<Assembled> Ptxas::assemble(std::string_view ptx, int sm, const RequestLimits &limits) const {

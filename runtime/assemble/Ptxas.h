@@ -39,6 +39,9 @@ public:
   /// time of change: no other machine's cubins are taken for its own. A program is asked once in a
   /// process, and not at all where keepVersionsIn() named a file that knows it.
   std::string identity() const;
+  /// The same where it needs no answer of the program: it was asked before, or a kept file knows
+  /// it.
+  std::optional<std::string> knownIdentity() const;
 
   /// Assembles for `sm` (90), or for the PTX's own sm_90a: see assemblerTarget. Code::unsupported:
   /// this ptxas is too old for the PTX or the GPU. Code::inputOutput: the program does not work, it

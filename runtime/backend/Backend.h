@@ -92,6 +92,9 @@ public:
   /// What code for this machine depends on besides the specification and the compiler: part of the
   /// cache's key. Machines whose code is the same have the same.
   virtual std::string codeIdentity() const = 0;
+  /// Whether codeIdentity() answers at once; else a program is started and asked, which takes
+  /// milliseconds.
+  virtual bool knowsIdentity() const { return true; }
   /// The same of code that assemble() could not leave to the assembler of codeIdentity(), which was
   /// too old for it; "": there is no other assembler.
   virtual std::string spareIdentity() const { return ""; }

@@ -96,6 +96,7 @@ public:
     return ptxas ? assembledIdentity(device().target, ptxas->identity())
                  : device().target + byDriver();
   }
+  bool knowsIdentity() const override { return !ptxas || ptxas->knownIdentity(); }
   std::string spareIdentity() const override {
     return ptxas ? codeIdentity() + " is too old," + byDriver() : "";
   }

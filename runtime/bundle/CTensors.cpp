@@ -162,13 +162,14 @@ private:
     return text;
   }
 
-  /// What is not set is -1, which no extent is.
+  /// What is not set is -1, which no extent is; where it may be left out, 1.
+  int unsetOf(size_t extent) const { return givers[extent] == Giver::launch ? -1 : 1; }
+
   std::string defaults() const {
     std::string text;
     for (size_t extent = 0; extent < givers.size(); ++extent)
       if (isGiven(extent))
-        text += fmt::format("  arguments->{} = {};\n", extentNames[extent],
-                            givers[extent] == Giver::launch ? -1 : 1);
+        text += fmt::format("  arguments->{} = {};\n", extentNames[extent], unsetOf(extent));
     return text;
   }
 
@@ -217,7 +218,8 @@ private:
     for (size_t extent = 0; extent < givers.size(); ++extent)
       if (isGiven(extent))
         text += checked(
-            fmt::format("check_given(\"{0}\", arguments->{0}, {1}, error)", extentNames[extent],
+            fmt::format("check_given(\"{0}\", arguments->{0}, {1}, {2}, error)",
+                        extentNames[extent], std::min(unsetOf(extent), 0),
                         extent >= queries ? (int64_t(1) << 31) - 4096 : (int64_t(1) << 31) - 1));
     forEach(/*contiguous=*/false, [&](size_t i, const DeclaredTensor &) {
       text += fmt::format("  take_view(&c->{0}, tensor_{0}.rank, arguments->{0}.data, "
@@ -227,10 +229,11 @@ private:
     forEach(/*contiguous=*/false, [&](size_t i, const DeclaredTensor &) {
       text += unlessLeftOut(i, checked(fmt::format("check_extents({}, error)", both(i))));
     });
+    text += missing(); // before a tensor is said to disagree with it
     forEach(/*contiguous=*/false, [&](size_t i, const DeclaredTensor &tensor) {
       text += unlessLeftOut(i, agreement(i, tensor));
     });
-    text += leastRows() + missing() + headsCheck();
+    text += leastRows() + headsCheck();
     for (size_t extent = 0; extent < givers.size(); ++extent)
       text += fmt::format("  c->x.{} = (int32_t){};\n", extentNames[extent], valueOf(extent));
     forEach(/*contiguous=*/false, [&](size_t i, const DeclaredTensor &tensor) {

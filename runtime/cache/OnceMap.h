@@ -33,7 +33,7 @@ public:
   explicit OnceMap(size_t limit = size_t(-1)) : limit(limit) {}
 
   /// `make` gives Result<Value>, and is called without a lock. `evicted`, where given, is called
-  /// with the key of each value that the limit puts out.
+  /// with each value that the limit puts out.
   template <typename Make, typename Tell>
   Result<Value> get(const std::string &key, const RequestLimits &limits, Make make, Tell evicted) {
     std::unique_lock lock(mutex);
@@ -47,10 +47,10 @@ public:
         // What it throws is a failure: those who wait must not wait for ever.
         Result<Value> made = caught(make);
         lock.lock();
-        std::vector<Evicted> out = settle(key, *slot, made);
+        std::vector<std::shared_ptr<Slot>> out = settle(key, *slot, made);
         lock.unlock();
-        for (const Evicted &each : out)
-          evicted(each.key);
+        for (const std::shared_ptr<Slot> &each : out)
+          evicted(*each->value);
         return made; // what was put out goes here, without the lock: that may wait for a device
       }
       ++slot->waiting;
@@ -71,7 +71,7 @@ public:
     }
   }
   template <typename Make> Result<Value> get(const std::string &key, Make make) {
-    return get(key, {}, make, [](const std::string &) {});
+    return get(key, {}, make, [](const T &) {});
   }
 
   /// The value, where it is there; it counts as used.
@@ -96,11 +96,6 @@ private:
     Value value;
     std::optional<Error> failure;           ///< of the making that those who wait have waited for
     std::list<std::string>::iterator place; ///< in `order`, where there is a value
-  };
-
-  struct Evicted {
-    std::string key;
-    std::shared_ptr<Slot> slot;
   };
 
   mutable std::mutex mutex;
@@ -129,16 +124,17 @@ private:
   }
 
   /// Tells those who wait, and gives what the limit put out. `lock` is held.
-  std::vector<Evicted> settle(const std::string &key, Slot &slot, const Result<Value> &made) {
+  std::vector<std::shared_ptr<Slot>> settle(const std::string &key, Slot &slot,
+                                            const Result<Value> &made) {
     slot.isBeingMade = false;
     slot.failure.reset();
-    std::vector<Evicted> out;
+    std::vector<std::shared_ptr<Slot>> out;
     if (made) {
       slot.place = order.insert(order.begin(), key);
       slot.value = *made;
       for (; order.size() > limit; order.pop_back()) {
         auto oldest = slots.find(order.back());
-        out.push_back({order.back(), std::move(oldest->second)});
+        out.push_back(std::move(oldest->second));
         slots.erase(oldest);
       }
     } else {

@@ -55,8 +55,8 @@ std::optional<ShippedKernel> ShippedKernels::load(const KernelSpecification &spe
   std::call_once(opened, [&] { pack = openPack(); });
   if (!pack)
     return std::nullopt;
-  Result<std::optional<Artifact>> artifact =
-      pack->find(kernelKey(specification, assembledIdentity(target, pack->assembler())));
+  std::string key = kernelKey(specification, assembledIdentity(target, pack->assembler()));
+  Result<std::optional<Artifact>> artifact = pack->find(key);
   if (!artifact) {
     warnOnce("a kernel in " + path + " is damaged and is compiled instead: " +
              artifact.error().message() + "; install Tesela anew");
@@ -64,7 +64,7 @@ std::optional<ShippedKernel> ShippedKernels::load(const KernelSpecification &spe
   }
   if (!*artifact)
     return std::nullopt;
-  return ShippedKernel{std::move(**artifact), "ptxas " + pack->assembler()};
+  return ShippedKernel{std::move(**artifact), std::move(key), "ptxas " + pack->assembler()};
 }
 
 } // namespace tesela

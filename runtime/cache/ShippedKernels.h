@@ -22,9 +22,10 @@
 
 namespace tesela {
 
-/// A kernel of the pack, and "ptxas release 13.0, …", which made it.
+/// A kernel of the pack with its key, and "ptxas release 13.0, …", which made it.
 struct ShippedKernel {
   Artifact artifact;
+  std::string key;
   std::string assembler;
 };
 

@@ -4,13 +4,16 @@
 //===----------------------------------------------------------------------===//
 #include "system/TaskThreads.h"
 
+#include <algorithm>
 #include <system_error>
 
 namespace tesela {
 
 TaskThreads::TaskThreads(int limit) : queue([limit] { return std::make_unique<Queue>(limit); }) {}
 
-void TaskThreads::add(std::function<void()> task) { queue.get().add(std::move(task)); }
+void TaskThreads::add(std::function<void()> task, Urgency urgency) {
+  queue.get().add({std::move(task), std::move(urgency)});
+}
 
 TaskThreads::Queue::~Queue() {
   {
@@ -22,7 +25,7 @@ TaskThreads::Queue::~Queue() {
     thread.join();
 }
 
-void TaskThreads::Queue::add(std::function<void()> task) {
+void TaskThreads::Queue::add(Task task) {
   std::lock_guard lock(mutex);
   tasks.push_back(std::move(task));
   try {
@@ -37,6 +40,15 @@ void TaskThreads::Queue::add(std::function<void()> task) {
   changed.notify_one();
 }
 
+/// The first of the most urgent tasks, of which there is one at least. The mutex is held.
+TaskThreads::Task TaskThreads::Queue::takeMostUrgent() {
+  auto urgencyOf = [](const Task &task) { return task.urgency ? task.urgency->load() : 0; };
+  auto most = std::ranges::max_element(tasks, {}, urgencyOf);
+  Task task = std::move(*most);
+  tasks.erase(most);
+  return task;
+}
+
 void TaskThreads::Queue::run() {
   std::unique_lock lock(mutex);
   while (true) {
@@ -45,11 +57,10 @@ void TaskThreads::Queue::run() {
     --idle;
     if (tasks.empty())
       return;
-    std::function<void()> task = std::move(tasks.front());
-    tasks.pop_front();
+    Task task = takeMostUrgent();
     lock.unlock();
-    task();
-    task = nullptr; // what it holds goes without the lock
+    task.run();
+    task = {}; // what it holds goes without the lock
     lock.lock();
   }
 }

@@ -7,36 +7,47 @@
 
 #include "system/PerProcess.h"
 
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <thread>
 #include <vector>
 
 namespace tesela {
 
-/// Runs tasks in the order of their coming, on as many threads as there are tasks, up to a limit.
-/// Tasks do not throw. All tasks have run when it is gone. A child of fork() has threads of its
-/// own, and none of its parent's tasks.
+/// Runs tasks, the more urgent ones first and equally urgent ones in the order of their coming, on
+/// as many threads as there are tasks, up to a limit. Tasks do not throw. All tasks have run when
+/// it is gone. A child of fork() has threads of its own, and none of its parent's tasks.
 class TaskThreads {
 public:
+  /// It may change while the task waits.
+  using Urgency = std::shared_ptr<const std::atomic<int>>;
+
   explicit TaskThreads(int limit);
 
-  /// Throws std::system_error where there is no thread yet and the system gives none.
-  void add(std::function<void()> task);
+  /// Throws std::system_error where there is no thread yet and the system gives none. Without an
+  /// urgency: 0.
+  void add(std::function<void()> task, Urgency urgency = nullptr);
 
 private:
+  struct Task {
+    std::function<void()> run;
+    Urgency urgency;
+  };
   struct Queue {
     explicit Queue(int limit) : limit(limit) {}
     ~Queue();
-    void add(std::function<void()> task);
+    void add(Task task);
     void run();
+    Task takeMostUrgent();
 
     const int limit;
     std::mutex mutex;
     std::condition_variable changed;
-    std::deque<std::function<void()>> tasks;
+    std::deque<Task> tasks;
     int idle = 0;
     bool closing = false;
     std::vector<std::thread> threads;

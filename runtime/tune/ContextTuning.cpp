@@ -180,7 +180,7 @@ Result<Kernel> ContextTuning::requestAll(const KernelSpecification &specificatio
     return !first || *first ? made : first->error();
   };
   Result<KnownPointer> all = known.get(knownKey(kernel, records.revision), limits, make,
-                                       [&](const std::string &) { hasDropped = true; });
+                                       [&](const Known &) { hasDropped = true; });
   if (!all)
     return all.error();
   if (!first) // another request's, or one of before
@@ -210,11 +210,13 @@ ContextTuning::makeKnown(const KernelSpecification &specification, const Records
           loaded.emplace(record.schedule, std::move(kernel));
         });
   }
-  if (Status status = limits.check(); !status)
-    return status.error();
-  for (const TuneRecord &record : records.list)
-    if (const Result<Kernel> &kernel = loaded.at(record.schedule))
+  for (const TuneRecord &record : records.list) {
+    const Result<Kernel> &kernel = loaded.at(record.schedule);
+    if (kernel)
       made->kernels.set(record.bucket, kernel->internal()->kernel);
+    else if (isOver(kernel.code()))
+      return kernel.error();
+  }
   // Launches of the kernels that were dropped, or of an earlier answer, are not known to these.
   if (hasDropped || records.revision > 0)
     made->kernels.expectOthers();

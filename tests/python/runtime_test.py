@@ -59,6 +59,14 @@ def test_prepare() -> None:
     assert _contexts.context(_contexts.HOST).compile_count == compiled
 
 
+def test_a_fast_start_on_the_host() -> None:
+    """Its kernels have no simple schedule: they are there at once with the best one."""
+    text = "attention started(w: i32 = 6) { mask = q - k < w }"
+    work = tesela.prepare([text], head_dim=16, dtype="float32", device="host", fast_start=True)
+    work.wait(best=True)
+    assert work.best
+
+
 def test_prepare_tells_what_went_wrong() -> None:
     with pytest.raises(tesela.UnsupportedError, match="head dimension"):
         tesela.prepare(["causal"], head_dim=300, device="host").wait()

@@ -74,6 +74,7 @@ TEST_F(KeptVersions, AProgramThatIsKnownIsNotAsked) {
   ASSERT_EQ(chmod(program.c_str(), 0700), 0);
   Ptxas::keepVersionsIn(path);
   AssemblerVersions(path).add(factsOf(program), "release 9.9");
+  EXPECT_EQ(Ptxas(program).knownIdentity(), "release 9.9");
   EXPECT_EQ(Ptxas(program).identity(), "release 9.9");
 }
 
@@ -86,7 +87,10 @@ TEST_F(KeptVersions, AScriptIsAsked) {
   ASSERT_EQ(chmod(script.c_str(), 0700), 0);
   Ptxas::keepVersionsIn(path);
   AssemblerVersions(path).add(factsOf(script), "release 9.9");
-  EXPECT_EQ(Ptxas(script).identity(), "release 13.0, V13.0.88, Build cuda_13.0.r13.0/compiler.1_0");
+  EXPECT_EQ(Ptxas(script).knownIdentity(), std::nullopt);
+  const char *version = "release 13.0, V13.0.88, Build cuda_13.0.r13.0/compiler.1_0";
+  EXPECT_EQ(Ptxas(script).identity(), version);
+  EXPECT_EQ(Ptxas(script).knownIdentity(), version) << "a process asks once";
 }
 
 } // namespace

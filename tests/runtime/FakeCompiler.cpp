@@ -8,6 +8,7 @@
 
 #include "frontend/Parser.h"
 #include "tesela/compiler/ScheduleCandidates.h"
+#include "tesela/compiler/SimpleSchedule.h"
 
 #include <atomic>
 #include <chrono>
@@ -28,6 +29,17 @@ void setCandidates(std::vector<std::string> schedules) {
   std::lock_guard lock(candidatesMutex);
   candidates = std::move(schedules);
 }
+
+static std::string simpleSchedule; ///< guarded by candidatesMutex
+
+void setSimpleSchedule(const std::string &schedule) {
+  std::lock_guard lock(candidatesMutex);
+  simpleSchedule = schedule;
+}
+
+static std::atomic<Heuristic> heuristic = Heuristic::compiles;
+
+void setHeuristic(Heuristic chosen) { heuristic = chosen; }
 
 static std::atomic<int> compileMilliseconds = 0;
 
@@ -185,6 +197,13 @@ Result<Artifact> compile(const KernelSpecification &specification, CompileTimes 
       return status.error();
     std::this_thread::sleep_for(std::chrono::milliseconds(fake::compileMilliseconds ? 1 : 0));
   } while (std::chrono::steady_clock::now() < end);
+  bool isHeuristic = specification.schedule.empty();
+  for (; isHeuristic && fake::heuristic == fake::Heuristic::waits;
+       std::this_thread::sleep_for(std::chrono::milliseconds(1)))
+    if (Status status = limits.check(); !status)
+      return status.error();
+  if (isHeuristic && fake::heuristic == fake::Heuristic::fails)
+    return Error(Code::unsupported, "the heuristic's schedule does not compile");
   if (times)
     times->stages.emplace_back("fake", double(fake::compileMilliseconds));
   Artifact artifact = fake::artifact(specification);
@@ -199,6 +218,11 @@ Result<std::vector<ScheduleCandidate>> scheduleCandidates(const CandidateRequest
   for (const std::string &schedule : fake::candidates)
     candidates.push_back({schedule, double(candidates.size() + 1), candidates.empty()});
   return candidates;
+}
+
+std::string simpleSchedule(const KernelSpecification &specification) {
+  std::lock_guard lock(fake::candidatesMutex);
+  return specification.target.kind == Target::Kind::cuda ? fake::simpleSchedule : "";
 }
 
 struct SharedKeys; // of schedule/Workers.h, which takes LLVM's headers

@@ -37,6 +37,13 @@ void setCompileMilliseconds(int milliseconds);
 /// nothing), "broken" (it does not compile) and, on a GPU, "named NAME" (its main kernel's symbol).
 void setCandidates(std::vector<std::string> schedules);
 
+/// What simpleSchedule() returns for a GPU; "", as it begins: there is none.
+void setSimpleSchedule(const std::string &schedule);
+
+/// What compile() does where no schedule is named: it waits as long as this says so, or fails.
+enum class Heuristic { compiles, waits, fails };
+void setHeuristic(Heuristic heuristic);
+
 /// How many calls of compile() have begun in this process.
 int compilesBegunSoFar();
 

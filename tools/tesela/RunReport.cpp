@@ -60,6 +60,8 @@ static const char *originName(KernelInfo::ScheduleOrigin origin) {
     return "heuristic";
   case KernelInfo::ScheduleOrigin::tuned:
     return "tuned";
+  case KernelInfo::ScheduleOrigin::simple:
+    return "simple";
   }
   return "";
 }

@@ -4,9 +4,12 @@
 //===----------------------------------------------------------------------===//
 #include "targets/common/BlockFinder.h"
 
+#include "targets/common/FoundRing.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 
@@ -245,9 +248,15 @@ void BlockFinder::refill(FinderTarget &target, Value number) {
 
 std::pair<Value, Value> BlockFinder::block(Location at, FinderTarget &target, Value number) {
   loc = at;
-  refill(target, number);
+  if (!matchPattern(number, m_Zero())) // findAll has put the first one into the ring
+    refill(target, number);
+  return readFound(builder, loc, target, number);
+}
+
+std::pair<Value, Value> readFound(OpBuilder &builder, Location loc, FinderTarget &target,
+                                  Value number) {
   Words words{builder, loc};
-  Value slot = words.both(number, words.constant(ringWords - 1));
+  Value slot = words.both(number, words.constant(BlockFinder::ringWords - 1));
   Value entry = target.load(words.add(slot, words.constant(ringStart)));
   Value one = words.constant(1);
   Value index = arith::ShRUIOp::create(builder, loc, entry, one);

@@ -7,8 +7,10 @@
 #include "pipe/Pipe.h"
 #include "targets/common/LoadUses.h"
 #include "targets/common/ViewPlace.h"
+#include "targets/common/WorkHeads.h"
 #include "tile/Extents.h"
 #include "tile/GradientOps.h"
+#include "tile/WorkOps.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/ADT/STLExtras.h"
@@ -143,6 +145,8 @@ KernelSignature::KernelSignature(tile::KernelOp kernel) {
 }
 
 Expression workItems(tile::KernelOp kernel) {
+  for (tile::WorkHeadsOp work : kernel.getBodyBlock().getOps<tile::WorkHeadsOp>())
+    return itemsOfHeads(*tile::staticExtent(work.getMost()));
   tile::BlockType block;
   std::optional<int64_t> workers;
   kernel.walk([&](tile::WorkOp work) { block = work.getBlock().getType(); });

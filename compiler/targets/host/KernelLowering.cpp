@@ -4,8 +4,10 @@
 //===----------------------------------------------------------------------===//
 #include "targets/host/KernelLowering.h"
 
+#include "targets/common/WorkHeads.h"
 #include "tile/ColumnOps.h"
 #include "tile/Extents.h"
+#include "tile/WorkOps.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -30,8 +32,10 @@ KernelLowering::KernelLowering(tile::KernelOp kernel, const VectorUnit &unit)
 
 LogicalResult KernelLowering::run() {
   makeFunction();
+  Block *entry = builder_.getInsertionBlock();
   if (failed(lowerBlock(kernel_.getBodyBlock())))
     return failure();
+  builder_.setInsertionPointToEnd(entry);
   LLVM::ReturnOp::create(builder_, ValueRange());
   return success();
 }
@@ -100,6 +104,24 @@ LogicalResult KernelLowering::lowerOperation(Operation &op) {
       .Case([&](tile::WorkItemsOp count) {
         scalars_.map(count.getCount(), emitWorkItems(builder_, builder_.getLoc(), extents_,
                                                      cast<tile::BlockType>(count.getRows())));
+        return success();
+      })
+      .Case([&](tile::WorkHeadsOp work) {
+        WorkHeads heads = emitWorkHeads(builder_, builder_.getLoc(), item_, extents_,
+                                        *tile::staticExtent(work.getMost()));
+        for (auto [result, value] :
+             llvm::zip_equal(work.getResults(),
+                             std::array{heads.batch, heads.position, heads.first, heads.end}))
+          scalars_.map(result, value);
+        return success();
+      })
+      .Case([&](tile::LeaveOp leave) { // what follows is for those who stay
+        Location loc = builder_.getLoc();
+        Value stays = arith::XOrIOp::create(
+            builder_, scalar(leave.getCondition()),
+            arith::ConstantIntOp::create(builder_, loc, 1, /*width=*/1).getResult());
+        auto rest = scf::IfOp::create(builder_, stays, /*withElseRegion=*/false);
+        builder_.setInsertionPointToStart(rest.thenBlock());
         return success();
       })
       .Case([&](tile::SequenceOp sequence) {

@@ -22,6 +22,27 @@ inline mlir::scf::ForOp carryMore(mlir::scf::ForOp loop, mlir::ValueRange starts
           rewriter, starts, /*replaceInitOperandUsesInLoop=*/false, yields));
 }
 
+/// The same of a `scf.while`: `start` comes behind its own values and is passed on as it came. The
+/// caller sets what the next iteration gets.
+inline mlir::scf::WhileOp carryMore(mlir::scf::WhileOp loop, mlir::Value start) {
+  mlir::OpBuilder builder(loop);
+  auto types = llvm::to_vector(loop.getResultTypes());
+  types.push_back(start.getType());
+  auto starts = llvm::to_vector(loop.getInits());
+  starts.push_back(start);
+  auto wider = mlir::scf::WhileOp::create(builder, loop.getLoc(), types, starts);
+  wider->setDiscardableAttrs(loop->getDiscardableAttrDictionary());
+  wider.getBefore().takeBody(loop.getBefore());
+  wider.getAfter().takeBody(loop.getAfter());
+  mlir::Value before = wider.getBefore().addArgument(start.getType(), loop.getLoc());
+  mlir::Value after = wider.getAfter().addArgument(start.getType(), loop.getLoc());
+  wider.getConditionOp().getArgsMutable().append(before);
+  wider.getYieldOp()->insertOperands(wider.getYieldOp()->getNumOperands(), after);
+  loop.replaceAllUsesWith(wider.getResults().drop_back());
+  loop.erase();
+  return wider;
+}
+
 } // namespace tesela::nvvm
 
 #endif // TESELA_COMPILER_TARGETS_NVVM_CARRIEDCOUNTS_H

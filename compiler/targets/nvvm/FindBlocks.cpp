@@ -2,6 +2,7 @@
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
+#include "targets/common/FoundRing.h"
 #include "targets/nvvm/KernelLowering.h"
 #include "targets/nvvm/Passes.h"
 
@@ -83,7 +84,9 @@ LogicalResult KernelLowering::lowerFindBlocks(tile::FindBlocksOp op) {
 LogicalResult KernelLowering::lowerFoundBlock(tile::FoundBlockOp op) {
   auto &[finder, memory] = finders.find(op.getFound())->second;
   Finder target(*this, memory);
-  auto [index, partial] = finder.block(loc, target, valueOf(op.getNumber()));
+  Value number = valueOf(op.getNumber());
+  auto [index, partial] = op->hasAttr(soughtAttr) ? readFound(builder, loc, target, number)
+                                                  : finder.block(loc, target, number);
   values[op.getIndex()] = {index};
   values[op.getPartial()] = {partial};
   return target.result();

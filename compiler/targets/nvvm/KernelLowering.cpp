@@ -7,10 +7,12 @@
 #include "frontend/emit/ExpandArithmetic.h"
 #include "targets/common/Additions.h"
 #include "targets/common/Phases.h"
+#include "targets/common/WorkHeads.h"
 #include "targets/nvvm/EarlierLaunch.h"
 #include "targets/nvvm/Passes.h"
 #include "tile/ColumnOps.h"
 #include "tile/Extents.h"
+#include "tile/WorkOps.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
@@ -216,8 +218,10 @@ LogicalResult KernelLowering::run() {
     return failure();
   expandSinCos(kernel.getBody());
   createFunction();
+  Block *entry = builder.getInsertionBlock();
   if (failed(lowerBlock(kernel.getBodyBlock())))
     return failure();
+  builder.setInsertionPointToEnd(entry);
   LLVM::ReturnOp::create(builder, loc, ValueRange());
   return success();
 }
@@ -266,6 +270,24 @@ LogicalResult KernelLowering::lower(Operation *op) {
         values[op.getCount()] = {emitMoreSlots(builder, loc, extents(),
                                                cast<tile::BlockType>(op.getRows()),
                                                *tile::staticExtent(op.getWorkers()))};
+        return success();
+      })
+      .Case([&](tile::WorkHeadsOp work) {
+        Value item = NVVM::BlockIdXOp::create(builder, loc, builder.getI32Type());
+        WorkHeads heads =
+            emitWorkHeads(builder, loc, item, extents(), *tile::staticExtent(work.getMost()));
+        for (auto [result, value] :
+             llvm::zip_equal(work.getResults(),
+                             std::array{heads.batch, heads.position, heads.first, heads.end}))
+          values[result] = {value};
+        return success();
+      })
+      .Case([&](tile::LeaveOp leave) { // what follows is for those who stay
+        Value goes = valueOf(leave.getCondition());
+        Value stays = arith::XOrIOp::create(
+            builder, loc, goes, arith::ConstantIntOp::create(builder, loc, 1, /*width=*/1));
+        auto rest = scf::IfOp::create(builder, loc, stays, /*withElseRegion=*/false);
+        builder.setInsertionPointToStart(rest.thenBlock());
         return success();
       })
       .Case([&](tile::BlockOp block) { return done((lowerBlockOp(block), 0)); })
@@ -330,6 +352,7 @@ LogicalResult KernelLowering::lower(Operation *op) {
       .Case([&](pipe::AwaitOp await) { return done((lowerAwait(await), 0)); })
       .Case([&](pipe::ReleaseOp release) { return done((lowerRelease(release), 0)); })
       .Case([&](pipe::FillOp fill) { return done((lowerFill(fill), 0)); })
+      .Case([&](pipe::PublishOp publish) { return done((lowerPublish(publish), 0)); })
       .Case([&](pipe::SendOp send) { return done((lowerSend(send), 0)); })
       .Case([&](pipe::ReceiveOp receive) { return done((lowerReceive(receive), 0)); })
       .Case([&](pipe::FirstItemOp first) { return done((lowerFirstItem(first), 0)); })

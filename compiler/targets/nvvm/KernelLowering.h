@@ -178,6 +178,7 @@ private:
   void lowerFill(pipe::FillOp op);
   /// A fill of a block that may end inside its tensor (ViewPlace.h).
   void fillToTheEnd(pipe::FillOp op, mlir::Value target, mlir::Value barrier);
+  void lowerPublish(pipe::PublishOp op);
   void lowerSend(pipe::SendOp op);
   void lowerReceive(pipe::ReceiveOp op);
   void lowerFirstItem(pipe::FirstItemOp op);

@@ -40,7 +40,8 @@ Values NarrowProductWriter::product(tile::DotOp dot, ValueRange left, Value addr
   Value lanePart = add(address, laneAddress(builder, loc, lane, Value(), rowBytes,
                                             /*rowBit=*/transposed ? 4 : 3,
                                             /*halfBit=*/transposed ? 3 : 4));
-  WordWidener widener(builder, loc, element);
+  bool converts = dot->getParentOfType<tile::KernelOp>()->hasAttr(convertsAttr);
+  WordWidener widener(builder, loc, element, converts);
   auto multiplyGroup = [&](int64_t step, int64_t group, ValueRange b) {
     for (int64_t strip = 0; strip < strips; ++strip) {
       auto first = sums.begin() + (strip * groups + group) * 4;

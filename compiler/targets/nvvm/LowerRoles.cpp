@@ -69,10 +69,13 @@ void KernelLowering::initChannels(pipe::RolesOp roles) {
     auto channel = open.getChannel().getType();
     int64_t stages = channel.getStages();
     int64_t readers = readersOf(open, roles);
+    // Who fills, with its bytes, or sends; or all warps of the consumers.
+    bool isPublished = llvm::any_of(open.getChannel().getUsers(), llvm::IsaPred<pipe::PublishOp>);
+    int64_t writers = isPublished ? 4 * roles.getCount() : 1;
     for (int64_t part = 0; part < channel.getParts(); ++part)
       for (int64_t stage = 0; stage < stages; ++stage) {
         int64_t full = (part * 2 * stages + stage) * barrierBytes;
-        ptx().initBarrier(base, full, 1); // who fills, with its bytes, or sends
+        ptx().initBarrier(base, full, writers);
         ptx().initBarrier(base, full + stages * barrierBytes, readers);
       }
   });
@@ -310,6 +313,13 @@ void KernelLowering::putNumbers(ValueRange numbers, Value channel, Value use) {
     ptx().storeShared(words, 4 * index, valueOf(number));
 }
 
+/// What the warp's lanes wrote, its first lane hands on.
+void KernelLowering::lowerPublish(pipe::PublishOp op) {
+  ptx().fenceAsyncProxy();
+  NVVM::SyncWarpOp::create(builder, loc, constant(-1));
+  ptx().arrive(channelUse(op.getChannel(), op.getUse(), /*isFull=*/true).first, lane);
+}
+
 void KernelLowering::lowerSend(pipe::SendOp op) {
   Value barrier = channelWords(op.getChannel(), op.getUse()).first;
   onRoleThread([&] {
@@ -414,12 +424,12 @@ void KernelLowering::lowerEmptyOut(pipe::EmptyOutOp op) {
 }
 
 void KernelLowering::lowerDrain(pipe::DrainOp op) {
-  // Where all consumers meet next, they wait there. A thread that started no copies waits for none:
-  // no branch stands between products in flight.
-  if (isa_and_nonnull<pipe::BarrierOp>(op->getNextNode()))
-    return ptx().awaitTensorReads();
-  onFirstOfWarpgroup([&] { ptx().awaitTensorReads(); }); // it started all copies
-  ptx().barrier(warpgroupBarrierId(), 128);
+  // One thread started all copies. One that started none waits for none: no branch stands between
+  // products in flight.
+  ptx().awaitTensorReads();
+  // Where all consumers meet next, they wait there.
+  if (!isa_and_nonnull<pipe::BarrierOp>(op->getNextNode()))
+    ptx().barrier(warpgroupBarrierId(), 128);
 }
 
 void KernelLowering::lowerBarrier() {

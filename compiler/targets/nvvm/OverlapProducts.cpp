@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 #include "analysis/UsedValues.h"
+#include "targets/common/FoundRing.h"
 #include "targets/nvvm/IterationSlice.h"
 #include "targets/nvvm/Passes.h"
 #include "tile/EmptyRange.h"
@@ -74,6 +75,20 @@ struct PipeOverlapProducts : impl::PipeOverlapProductsBase<PipeOverlapProducts> 
     return products;
   }
 
+  /// The first product has asked for the found block that `block` is made of.
+  static void markSought(Value block) {
+    SmallVector<Value> worklist = {block};
+    while (!worklist.empty()) {
+      Operation *op = worklist.pop_back_val().getDefiningOp();
+      if (!op)
+        continue;
+      if (isa<tile::FoundBlockOp>(op))
+        op->setAttr(soughtAttr, UnitAttr::get(op->getContext()));
+      else if (isa<arith::MulIOp, arith::AddIOp, tile::BlockOp>(op))
+        llvm::append_range(worklist, op->getOperands());
+    }
+  }
+
   /// The last product's right operand for the blocks of iteration `index`.
   static Value loadLast(OpBuilder &builder, scf::ForOp loop, const Products &products,
                         Value index) {
@@ -81,6 +96,7 @@ struct PipeOverlapProducts : impl::PipeOverlapProductsBase<PipeOverlapProducts> 
     IRMapping iteration;
     iteration.map(loop.getInductionVar(), index);
     Value block = nvvm::copyForIteration(builder, loop, load.getBlock(), iteration);
+    markSought(block);
     return tile::LoadOp::create(builder, load.getLoc(), load.getType(), load.getView(), block,
                                 /*columns=*/Value());
   }

@@ -303,7 +303,32 @@ def PipeStartProducts : Pass<"pipe-start-products", "::tesela::tile::KernelOp"> 
     Where a consumer's registers do not hold the tiles that are needed at once then, the loop stays as it is: ptxas would make each
     product wait for the one before, and spill. The kernel says so (`pipe.products_wait`).
 
+    The last product may read stages that the consumers write for each other, behind a `pipe.barrier`. Then they would all compute their
+    exponentials at one time, and all their products at another, while the tensor cores or the other units wait. Where the result of that product leaves by an
+    addition to memory, which nothing in the loop waits for, it is computed one iteration late, and a channel takes the barrier's place: so a warpgroup may
+    be most of an iteration ahead of another, and one computes exponentials beside the products of the other. The first iteration
+    computes the product of a stage that nobody wrote, which is added nowhere.
+
     Runs behind `pipe-verify-protocol`, which reads roles without branches; `pipe-run-roles` checks the result.
+
+    ```mlir
+    // a last product of stages that the consumers write: before
+      pipe.write %dS to %exchange[%n]
+      pipe.barrier
+      %dQ = tile.dot %slot_n transposed, %K plus %zero
+      pipe.write %dQ to %sums[0]
+      pipe.add_out %sums to %dq_sum[%queries]
+    // after, without the products around it
+      pipe.acquire %c[%n]
+      pipe.write %dS to %exchange[%n]
+      pipe.publish %exchange on %c[%n]
+      pipe.await %c[%n - 1]
+      %dq = pipe.dot_start %slot_n_less_1 transposed, %K plus %zero
+      %dQ = pipe.dot_wait %dq pending 0
+      pipe.release %c[%n - 1]
+      pipe.drain
+      pipe.write %dQ to %sums[0]              // added beside the first products of the next iteration
+    ```
 
     ```mlir
     // before
@@ -351,13 +376,14 @@ def PipeRunRoles : Pass<"pipe-run-roles", "::tesela::tile::KernelOp"> {
     Changes nothing. It runs each `pipe.roles` for one, two and three work items and for as many iterations as there are stages and one more,
     by computing the numbers of uses and stages; tiles stay unknown. It runs behind the last pass that moves an operation. In each run:
 
-    - **R1** A role's uses of a channel count up by one from 0.
+    - **R1** A role's uses of a channel count up by one from 0, those that it acquires and those that it awaits each for itself.
     - **R2** A stage is read between its await and its release only; products in flight read until their `pipe.dot_wait`. One channel fills
       a buffer. A buffer that is filled in parts, or where an output goes, is read as a left operand only, of which a warpgroup reads its own rows.
     - **R3** A `pipe.write` is followed by a `pipe.empty_out` or a `pipe.add_out` and that by a `pipe.drain`; until then nothing writes or reads
       the buffer. A `pipe.add_out` that is `late` stands in the iteration behind that of its write. What is written over a filled buffer is written while its stage is held, and has left before the release. A buffer that the consumers
       write to read it themselves has a `pipe.barrier` between the write and the reads of a stage, and one between these and the next write
-      or an output over it; behind such an output a `pipe.drain` and a `pipe.barrier` before the next write.
+      or an output over it; behind such an output a `pipe.drain` and a `pipe.barrier` before the next write. Where they publish it on a channel, a stage
+      is written between the acquire and the publish of its use, and read between its await and its release; an output over it needs the barriers.
     - **R4** What is written has left, and has been copied, before the role ends.
     - **R5** The roles do not wait for each other in a circle.
     - **R6** A product that a `pipe.dot_wait` gives is not among the `pending` last ones.

@@ -115,6 +115,23 @@ void findLateAdditions(ProductChain &chain) {
     llvm::erase_if(chain.tail, llvm::IsaPred<pipe::DrainOp>);
 }
 
+/// Whether the last product can run one iteration late: it reads stages that the consumers write,
+/// and what stays the same, and its result leaves by a late addition and is not needed before.
+void findExchange(ProductChain &chain) {
+  if (chain.late.size() != 1 || chain.isInside(chain.last.getB()) || !chain.last->hasOneUse())
+    return;
+  auto out = dyn_cast<pipe::WriteOp>(*chain.last->user_begin());
+  pipe::SlotOp slot = stageOf(chain.last.getA());
+  auto stage = slot ? slot.getStage().getDefiningOp<arith::RemUIOp>() : arith::RemUIOp();
+  auto count = stage ? dyn_cast<BlockArgument>(stage.getLhs()) : BlockArgument();
+  if (!out || out.getBuffer() != chain.late.front().getBuffer() || !count ||
+      count.getOwner() != &chain.body() || !slot->hasOneUse())
+    return;
+  for (pipe::WriteOp write : chain.body().getOps<pipe::WriteOp>())
+    if (write.getBuffer() == slot.getBuffer() && write.getStage() == slot.getStage())
+      chain.exchange = {write, slot, count.getArgNumber() - 1, {}};
+}
+
 /// Whether `op` uses what a product gives. Then it waits for it.
 bool usesProduct(Operation &op) {
   return llvm::any_of(valuesUsedBy(op),
@@ -148,7 +165,7 @@ Operation *firstUser(ArrayRef<tile::DotOp> dots) {
 } // namespace
 
 std::optional<ProductChain> findProductChain(scf::ForOp loop) {
-  ProductChain chain{loop, {}, {}, {}, {}, {}, {}, {}, {}, {}};
+  ProductChain chain{loop, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}};
   auto dots = llvm::to_vector(chain.body().getOps<tile::DotOp>());
   bool isOfStagesAlone =
       llvm::all_of(dots, [&](tile::DotOp dot) { return isOfStages(chain, dot); });
@@ -207,6 +224,7 @@ std::optional<ProductChain> findProductChain(scf::ForOp loop) {
                                                  (op == firstOfTail || ahead->isBeforeInBlock(op)))
       return std::nullopt;
   findLateAdditions(chain);
+  findExchange(chain);
   return chain;
 }
 

@@ -37,6 +37,15 @@ struct ProductChain {
   llvm::SmallVector<mlir::Operation *> main, tail; ///< without what only the head needs to do
   llvm::SmallVector<pipe::AddOutOp> late; ///< additions of the tail that the next main part starts
   pipe::BarrierOp lastBarrier; ///< before `last`; in front of it late additions are drained
+  /// Where `last` can run one iteration late: the consumers hand its left operand to each other
+  /// through this channel and the stages of a buffer.
+  struct Exchange {
+    pipe::WriteOp write;
+    pipe::SlotOp slot;
+    unsigned count;       ///< of the loop's arguments: how often the buffer was written
+    pipe::OpenOp channel; ///< once pipe-start-products has opened it
+  };
+  std::optional<Exchange> exchange;
 
   mlir::Block &body() { return *loop.getBody(); }
   /// Of the body, or given to it.

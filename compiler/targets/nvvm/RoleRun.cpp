@@ -103,6 +103,10 @@ LogicalResult Run::run(Operation &op) {
         sent[send.getChannel()].push_back(valuesOf(send.getValues()));
         return success();
       })
+      .Case([&](pipe::PublishOp publish) {
+        sent[publish.getChannel()].emplace_back();
+        return success();
+      })
       .Case([&](pipe::FillOp fill) {
         if (int64_t(fill.getPart()) + 1 == fill.getChannel().getType().getParts())
           sent[fill.getChannel()].push_back(valuesOf(fill.getValues()));

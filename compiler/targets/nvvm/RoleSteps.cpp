@@ -14,8 +14,8 @@ namespace tesela::nvvm {
 
 std::pair<Value, Value> useOf(Operation *op) {
   return llvm::TypeSwitch<Operation *, std::pair<Value, Value>>(op)
-      .Case<pipe::AcquireOp, pipe::FillOp, pipe::SendOp, pipe::AwaitOp, pipe::ReleaseOp,
-            pipe::ReceiveOp>(
+      .Case<pipe::AcquireOp, pipe::FillOp, pipe::SendOp, pipe::PublishOp, pipe::AwaitOp,
+            pipe::ReleaseOp, pipe::ReceiveOp>(
           [](auto use) { return std::pair<Value, Value>(use.getChannel(), use.getUse()); })
       .Default([](Operation *) { return std::pair<Value, Value>(); });
 }

@@ -35,10 +35,16 @@ Value placeOf(Value buffer) {
 /// What lies in a place.
 struct Places {
   llvm::DenseMap<Value, Value> filledBy; ///< the channel that fills it
+  llvm::DenseMap<Value, Value> handedBy; ///< the channel by which the consumers exchange it
   llvm::DenseSet<Value> exchanged;       ///< the consumers write it and read it themselves
   llvm::DenseSet<Value> outputs;         ///< results leave from it
 
   LogicalResult find(pipe::RolesOp roles);
+  /// The channel whose uses say when the stages of a place may be read; null: none.
+  Value channelOf(Value place) const {
+    Value channel = filledBy.lookup(place);
+    return channel ? channel : handedBy.lookup(place);
+  }
 };
 
 /// R2: one channel fills a buffer.
@@ -50,6 +56,9 @@ LogicalResult Places::find(pipe::RolesOp roles) {
     fill.emitOpError() << "expected one channel to fill a buffer, got a second one; the two would "
                           "write over each other";
     return WalkResult::interrupt();
+  });
+  roles.walk([&](pipe::PublishOp publish) {
+    handedBy[placeOf(publish.getBuffer())] = publish.getChannel();
   });
   roles.walk([&](pipe::WriteOp write) {
     Value place = placeOf(write.getBuffer());
@@ -82,6 +91,8 @@ private:
   };
 
   LogicalResult countUse(const Event &event);
+  LogicalResult publish(const Event &event);
+  bool holds(Value channel, Number stage);
   LogicalResult read(const Event &event);
   LogicalResult release(const Event &event);
   Exchange *exchangeAt(Operation *op, Value place, Number stage);
@@ -90,7 +101,9 @@ private:
   LogicalResult await(pipe::DotWaitOp op);
 
   const Places &places;
-  llvm::DenseMap<std::pair<Value, int64_t>, int64_t> begun; ///< uses of a channel, and its parts
+  /// Uses of a channel that were acquired, by part; those that were awaited count as part -1.
+  llvm::DenseMap<std::pair<Value, int64_t>, int64_t> begun;
+  llvm::DenseMap<Value, int64_t> open; ///< uses that were acquired and not yet published
   llvm::DenseMap<Value, SmallVector<int64_t>> held;         ///< uses that are not released
   SmallVector<Product> products;
   llvm::MapVector<Value, std::pair<Output, Operation *>> outputs; ///< by place
@@ -100,12 +113,36 @@ private:
 /// R1.
 LogicalResult Holder::countUse(const Event &event) {
   Value channel = useOf(event.op).first;
-  int64_t &count = begun[{channel, partOf(event.op)}];
+  bool isAcquired = isa<pipe::AcquireOp>(event.op);
+  int64_t &count = begun[{channel, isAcquired ? partOf(event.op) : -1}];
   if (*event.use != count)
     return event.op->emitOpError() << "expected use " << count << " of the channel, got "
                                    << *event.use << "; a role's uses count up by one from 0";
   ++count;
+  if (isAcquired)
+    open[channel] = *event.use;
   return success();
+}
+
+/// R2.
+LogicalResult Holder::publish(const Event &event) {
+  auto acquired = open.find(useOf(event.op).first);
+  if (acquired == open.end() || acquired->second != *event.use)
+    return event.op->emitOpError() << "expected a pipe.acquire of use " << *event.use
+                                   << " before its pipe.publish, got none";
+  open.erase(acquired);
+  return success();
+}
+
+/// Whether a use of `channel` with stage `stage` is between its await and its release.
+bool Holder::holds(Value channel, Number stage) {
+  return llvm::any_of(held[channel],
+                      [&](int64_t use) { return stage && use % stagesOf(channel) == *stage; });
+}
+
+static InFlightDiagnostic reportNotHeld(Operation *op) {
+  return op->emitOpError() << "expected to read a stage between its pipe.await and its "
+                              "pipe.release; it may be written at any other time";
 }
 
 /// Whether `op` is a product whose right operand lies in `buffer`.
@@ -144,9 +181,13 @@ LogicalResult Holder::read(const Event &event) {
       Exchange *exchange = exchangeAt(event.op, place, stage);
       if (!exchange || failed(checkLeft(event.op, place)))
         return failure();
-      if (exchange->isWritten)
+      if (Value channel = places.handedBy.lookup(place)) {
+        if (!holds(channel, stage))
+          return reportNotHeld(event.op);
+      } else if (exchange->isWritten) {
         return event.op->emitOpError() << "expected a pipe.barrier between the pipe.write of this "
                                           "buffer and what reads it, got none; add it";
+      }
       exchange->isRead = true;
       continue;
     }
@@ -155,12 +196,8 @@ LogicalResult Holder::read(const Event &event) {
       return event.op->emitOpError()
              << "expected a buffer that the producer fills, got one without "
                 "a pipe.fill; fill it or do not read it";
-    auto isOfStage = [&, stage = stage](int64_t use) {
-      return stage && use % stagesOf(channel) == *stage;
-    };
-    if (llvm::none_of(held[channel], isOfStage))
-      return event.op->emitOpError() << "expected to read a stage between its pipe.await and its "
-                                        "pipe.release; the producer may write it at any other time";
+    if (!holds(channel, stage))
+      return reportNotHeld(event.op);
     bool isByRows = cast<pipe::ChannelType>(channel.getType()).getParts() > 1;
     if ((isByRows || places.outputs.contains(place)) && isRightOperand(event.op, buffer))
       return event.op->emitOpError()
@@ -186,11 +223,10 @@ LogicalResult Holder::release(const Event &event) {
   int64_t stage = *event.use % stagesOf(channel);
   for (const Product &product : products)
     for (auto [buffer, readStage] : product.reads)
-      if (places.filledBy.lookup(placeOf(buffer)) == channel &&
-          (!readStage || *readStage == stage)) {
+      if (places.channelOf(placeOf(buffer)) == channel && (!readStage || *readStage == stage)) {
         InFlightDiagnostic error = event.op->emitOpError()
                                    << "expected a pipe.dot_wait before the release of a stage that "
-                                      "a product reads; the producer may write it from here on";
+                                      "a product reads; it may be written from here on";
         error.attachNote(product.start->getLoc()) << "the product starts here";
         return failure();
       }
@@ -215,9 +251,15 @@ LogicalResult Holder::write(pipe::WriteOp op, Number stage) {
     Exchange *exchange = exchangeAt(op, place, stage);
     if (!exchange || failed(checkLeft(op, place)))
       return failure();
-    if (exchange->isRead)
+    if (Value channel = places.handedBy.lookup(place)) {
+      auto acquired = open.find(channel);
+      if (acquired == open.end() || acquired->second % stagesOf(channel) != *stage)
+        return op.emitOpError() << "expected to write a stage between the pipe.acquire and the "
+                                   "pipe.publish of its use; others may read it at any other time";
+    } else if (exchange->isRead) {
       return op.emitOpError() << "expected a pipe.barrier between what reads this buffer and the "
                                  "next pipe.write, got none; add it";
+    }
     exchange->isWritten = true;
     return success();
   }
@@ -282,6 +324,7 @@ LogicalResult Holder::follow(const Event &event) {
         return success();
       })
       .Case([&](pipe::ReleaseOp) { return release(event); })
+      .Case([&](pipe::PublishOp) { return publish(event); })
       .Case([&](pipe::DotStartOp start) {
         products.push_back({start, SmallVector<std::pair<Value, Number>, 2>(event.reads)});
         return success();
@@ -373,7 +416,7 @@ bool advance(RunningRole &role, llvm::DenseMap<Value, Tokens> &channels) {
         tokens.filled += int64_t(fill.getPart()) + 1 == fill.getChannel().getType().getParts();
         return true;
       })
-      .Case([&](pipe::SendOp) { return ++tokens.filled; })
+      .Case<pipe::SendOp, pipe::PublishOp>([&](auto) { return ++tokens.filled; })
       .Case([&](pipe::AwaitOp) {
         return tokens.awaited[&role] < tokens.filled && ++tokens.awaited[&role];
       })
@@ -386,7 +429,8 @@ bool advance(RunningRole &role, llvm::DenseMap<Value, Tokens> &channels) {
 }
 
 /// Runs the roles against each other, each as far as it gets. None has a choice, so one order shows
-/// every circle of waits.
+/// every circle of waits. The warpgroups of the consumers run the same program: none waits for a
+/// use that the others publish, or give back, later in it than the wait.
 LogicalResult runTogether(MutableArrayRef<RunningRole> roles) {
   llvm::DenseMap<Value, Tokens> channels;
   for (RunningRole &role : roles)

@@ -20,6 +20,7 @@
 #include "targets/nvvm/RoleRegisters.h"
 
 #include "tile/ColumnOps.h"
+#include "tile/WorkOps.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/IRMapping.h"
@@ -416,6 +417,11 @@ private:
           mapping.map(found.getIndex(), received.getResult(0));
           numbers[found] = received.getValues();
         }
+      } else if (auto leave = dyn_cast<tile::LeaveOp>(op)) {
+        if (isKnown(leave.getCondition()))
+          builder.clone(op, mapping);
+        else
+          fail(leave, "whether to leave follows from what only consumers compute");
       } else if (op.getNumRegions() > 0 && hasWork) {
         fail(&op, "loads inside it have no place in a producer's program");
       } else if (isMemoryEffectFree(&op) && isScalar(op) && !(items && isa<tile::WorkOp>(op)) &&

@@ -3,9 +3,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 #include "analysis/UsedValues.h"
+#include "targets/nvvm/CarriedCounts.h"
+#include "targets/nvvm/ChipFacts.h"
 #include "targets/nvvm/Passes.h"
 #include "targets/nvvm/ProductChain.h"
 #include "targets/nvvm/RoleRegisters.h"
+#include "targets/nvvm/RoleSteps.h"
 #include "targets/nvvm/TileRegisters.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -36,6 +39,8 @@ constexpr int64_t wideColumns = 128, otherRegistersBesideWide = 48;
 /// to 16 bytes are spilled without.
 constexpr int64_t registersOfAdditions = 16;
 
+constexpr int chipWithRoles = 90; // HOPPER.md
+
 /// A row that no sequence has, far from the end of i32: what stands for the block of an iteration
 /// that there was not.
 constexpr int64_t rowBehindAll = int64_t(1) << 30;
@@ -57,6 +62,17 @@ public:
   Value start(tile::DotOp dot, IRMapping &values);
   /// Awaits `product`, if it runs, and what started before it.
   void awaitUntil(Value product);
+  /// The use of the exchange in the iteration whose values are in `mapping`.
+  Value useOfExchange() {
+    return mapping.lookupOrDefault(chain.loop.getRegionIterArg(chain.exchange->count));
+  }
+  /// Starts the last product for use `use` of the exchange.
+  void startLast(Value use);
+  /// Awaits what startLast started, gives its stage back, and writes the result by `ops`, once the
+  /// buffer is free.
+  void writeLast(Value use, ArrayRef<Operation *> ops);
+  /// Adds what was written for the block that begins at `row`, if there is one.
+  void addLate(pipe::AddOutOp addition, Value row);
   /// Awaits all products but the last `count`.
   void awaitAllBut(size_t count) {
     while (products.size() > count)
@@ -119,21 +135,55 @@ Value Writer::start(tile::DotOp dot, IRMapping &values) {
   return started;
 }
 
+void Writer::startLast(Value use) {
+  auto [write, slot, count, channel] = *chain.exchange;
+  Location loc = slot.getLoc();
+  pipe::AwaitOp::create(builder, loc, TypeRange(), channel, use);
+  Value stages = arith::ConstantIntOp::create(builder, loc, nvvm::stagesOf(channel), 32);
+  Value stage = arith::RemUIOp::create(builder, loc, use, stages);
+  mapping.map(
+      slot.getTile(),
+      pipe::SlotOp::create(builder, loc, slot.getType(), slot.getBuffer(), stage).getTile());
+  start(chain.last, mapping);
+}
+
+void Writer::writeLast(Value use, ArrayRef<Operation *> ops) {
+  Location loc = chain.last.getLoc();
+  awaitUntil(chain.last.getResult());
+  pipe::ReleaseOp::create(builder, loc, chain.exchange->channel, use);
+  pipe::DrainOp::create(builder, loc);
+  for (Operation *op : ops)
+    write(op);
+}
+
+void Writer::addLate(pipe::AddOutOp addition, Value row) {
+  Location loc = addition.getLoc();
+  Value block = tile::BlockOp::create(builder, loc, addition.getBlock().getType(), row, Value(),
+                                      Value(), mapping.lookup(addition.getBlock()));
+  pipe::AddOutOp::create(builder, loc, addition.getBuffer(), addition.getView(), block,
+                         /*late=*/true);
+}
+
 void Writer::write(Operation *op) {
   if (op == chain.first) {
     for (tile::DotOp dot : chain.early)
       start(dot, mapping);
-    for (auto [addition, row] : llvm::zip_equal(chain.late, lateRows)) {
-      Location loc = addition.getLoc();
-      Value block = tile::BlockOp::create(builder, loc, addition.getBlock().getType(), row, Value(),
-                                          Value(), mapping.lookup(addition.getBlock()));
-      pipe::AddOutOp::create(builder, loc, addition.getBuffer(), addition.getView(), block,
-                             /*late=*/true);
-    }
+    for (auto [addition, row] : llvm::zip_equal(chain.late, lateRows))
+      addLate(addition, row);
     return;
   }
-  if (op == chain.lastBarrier && !chain.late.empty())
+  if (chain.exchange) {
+    auto [write, slot, count, channel] = *chain.exchange;
+    if (op == write)
+      pipe::AcquireOp::create(builder, op->getLoc(), channel, useOfExchange(), /*part=*/0);
+    if (op == chain.lastBarrier)
+      return void(pipe::PublishOp::create(builder, op->getLoc(), slot.getBuffer(), channel,
+                                          useOfExchange()));
+    if (op == slot)
+      return; // startLast has the one it needs
+  } else if (op == chain.lastBarrier && !chain.late.empty()) {
     pipe::DrainOp::create(builder, op->getLoc());
+  }
   auto dot = dyn_cast<tile::DotOp>(op);
   if (dot && llvm::is_contained(chain.early, dot))
     return;
@@ -158,7 +208,9 @@ private:
   /// Does the head of the iteration whose loop values are in `mapping`, and starts its product.
   Value writeHead(Writer &writer, IRMapping &mapping);
   SmallVector<Value> valuesForTail(Writer &main);
-  SmallVector<Value> writeTail(Writer &writer, Value next);
+  /// Gives what the loop carries on to iteration `next`; without one, what the loop gives.
+  /// `lastRow`: where what the iteration before has given is added, if that comes late.
+  SmallVector<Value> writeTail(Writer &writer, Value next, Value lastRow);
 
   ProductChain &chain;
   Location loc;
@@ -213,9 +265,19 @@ void Rewriter::run() {
   llvm::append_range(originals, chain.received);
   SmallVector<Value> start = llvm::map_to_vector(
       originals, [&](Value value) { return before.mapping.lookupOrDefault(value); });
-  for (pipe::AddOutOp addition : chain.late)
-    start.push_back(
-        arith::ConstantIntOp::create(before.builder, addition.getLoc(), rowBehindAll, 32));
+  // Where the late additions go; and behind them where the next ones do, if the last product runs
+  // one iteration late. The first iteration computes a product for nobody.
+  size_t carriedRows = chain.late.size() * (chain.exchange ? 2 : 1);
+  for (size_t row = 0; row < carriedRows; ++row)
+    start.push_back(arith::ConstantIntOp::create(before.builder, loc, rowBehindAll, 32));
+  if (chain.exchange) {
+    Value &use = start[1 + chain.exchange->count];
+    pipe::OpenOp channel = chain.exchange->channel;
+    pipe::AcquireOp::create(before.builder, loc, channel, use, /*part=*/0);
+    pipe::PublishOp::create(before.builder, loc, chain.exchange->slot.getBuffer(), channel, use);
+    use = arith::AddIOp::create(before.builder, loc, use,
+                                arith::ConstantIntOp::create(before.builder, loc, 1, 32));
+  }
   start.push_back(started);
   SmallVector<Location> locations(start.size(), loc);
 
@@ -226,7 +288,8 @@ void Rewriter::run() {
   Writer main(chain, OpBuilder::atBlockBegin(mainBlock));
   auto carried = mainBlock->getArguments();
   main.mapping.map(originals, carried.take_front(originals.size()));
-  main.lateRows.assign(carried.begin() + originals.size(), carried.end() - 1);
+  auto rows = carried.drop_back().drop_front(originals.size());
+  llvm::append_range(main.lateRows, rows.take_front(chain.late.size()));
   main.products.push_back({chain.first, mainBlock->getArguments().back()});
   for (Operation *op : chain.main)
     main.write(op);
@@ -238,18 +301,21 @@ void Rewriter::run() {
   SmallVector<Value> needed = valuesForTail(main), passed;
   for (Value value : needed)
     passed.push_back(main.mapping.lookupOrDefault(value));
+  if (chain.exchange)
+    passed.push_back(rows.back());
   passed.push_back(next);
   scf::ConditionOp::create(main.builder, loc, more, passed);
 
   auto takeOver = [&](Writer &writer, ValueRange given) {
-    writer.mapping.map(needed, given.drop_back());
+    writer.mapping.map(needed, given.take_front(needed.size()));
+    return chain.exchange ? given.drop_back().back() : Value();
   };
   SmallVector<Type> types(ValueRange(passed).getTypes());
   Block *tailBlock = detached.createBlock(&rotated.getAfter(), {}, types,
                                           SmallVector<Location>(types.size(), loc));
   Writer tail(chain, OpBuilder::atBlockBegin(tailBlock));
-  takeOver(tail, tailBlock->getArguments());
-  SmallVector<Value> onward = writeTail(tail, tailBlock->getArguments().back());
+  Value lastRow = takeOver(tail, tailBlock->getArguments());
+  SmallVector<Value> onward = writeTail(tail, tailBlock->getArguments().back(), lastRow);
   scf::YieldOp::create(tail.builder, loc, onward);
 
   // Only now is it known what the loop gives. Its last tail has no next iteration.
@@ -260,25 +326,47 @@ void Rewriter::run() {
   ending.getAfter().takeBody(rotated.getAfter());
   rotated.erase();
   Writer end(chain, OpBuilder::atBlockEnd(branch.thenBlock()));
-  takeOver(end, ending.getResults());
-  scf::YieldOp::create(end.builder, loc, writeTail(end, /*next=*/{}));
+  lastRow = takeOver(end, ending.getResults());
+  scf::YieldOp::create(end.builder, loc, writeTail(end, /*next=*/{}, lastRow));
   loop.replaceAllUsesWith(branch.getResults());
   loop.erase();
 }
 
-/// Gives what the loop carries on to iteration `next`; without one, what the loop gives.
-SmallVector<Value> Rewriter::writeTail(Writer &writer, Value next) {
+SmallVector<Value> Rewriter::writeTail(Writer &writer, Value next, Value lastRow) {
   scf::ForOp loop = chain.loop;
   IRMapping ahead;
   Value started;
   auto rest = chain.last ? std::next(llvm::find(chain.tail, chain.last)) : chain.tail.begin();
+  SmallVector<Operation *> restOps; ///< behind the last product
+  for (Operation *op : llvm::make_range(rest, chain.tail.end()))
+    if (!llvm::is_contained(chain.late, op))
+      restOps.push_back(op);
+  Value use, lastUse; ///< of the exchange
   auto writeRest = [&] {
-    for (Operation *op : llvm::make_range(rest, chain.tail.end()))
-      if (!next || !llvm::is_contained(chain.late, op))
+    if (chain.exchange) {
+      writer.writeLast(lastUse, restOps);
+      if (next)
+        return;
+      writer.addLate(chain.late.front(), lastRow);
+      writer.startLast(use);
+      writer.writeLast(use, *chain.last->user_begin());
+    } else {
+      for (Operation *op : restOps)
         writer.write(op);
+    }
+    if (!next)
+      for (pipe::AddOutOp addition : chain.late)
+        writer.write(addition);
   };
   for (Operation *op : llvm::make_range(chain.tail.begin(), rest))
-    writer.write(op);
+    if (op != chain.last || !chain.exchange)
+      writer.write(op);
+  if (chain.exchange) {
+    use = writer.useOfExchange();
+    lastUse = arith::SubIOp::create(writer.builder, loc, use,
+                                    arith::ConstantIntOp::create(writer.builder, loc, 1, 32));
+    writer.startLast(lastUse);
+  }
   // The writes of what is added late go in front of the next head: beside its product, which reads
   // shared memory all the time, they take longer, and their registers are those of the products
   // that follow.
@@ -309,9 +397,45 @@ SmallVector<Value> Rewriter::writeTail(Writer &writer, Value next) {
           tile::CoordinatesOp::create(writer.builder, addition.getLoc(),
                                       writer.mapping.lookupOrDefault(addition.getBlock()))
               .getFirst());
+    if (chain.exchange) // what was written now is of the iteration before
+      values.insert(values.end() - 1, lastRow);
     values.push_back(started);
   }
   return values;
+}
+
+/// Opens the channel of the exchange behind what pipe-place-buffers has placed, or forgets the
+/// exchange where there is no room. All loops around the chain's carry the count of its uses
+/// already; the one over work items does now.
+void openExchange(tile::KernelOp kernel, ProductChain &chain) {
+  ProductChain::Exchange &exchange = *chain.exchange;
+  auto roles = chain.loop->getParentOfType<pipe::RolesOp>();
+  OpBuilder outside(roles);
+  auto type =
+      pipe::ChannelType::get(kernel.getContext(), exchange.slot.getBuffer().getType().getStages());
+  int64_t end = cast<IntegerAttr>(kernel->getAttr(sharedBytesAttr)).getInt();
+  int64_t offset = llvm::alignTo(end, 16);
+  if (offset + type.getBytes() > chipFacts(chipWithRoles)->blockShared)
+    return chain.exchange.reset();
+  exchange.channel =
+      pipe::OpenOp::create(outside, chain.loop.getLoc(), type, outside.getI64IntegerAttr(offset));
+  kernel->setAttr(sharedBytesAttr, outside.getI64IntegerAttr(offset + type.getBytes()));
+
+  scf::ForOp outermost = chain.loop;
+  unsigned count = exchange.count;
+  while (auto outer = outermost->getParentOfType<scf::ForOp>()) {
+    count = cast<BlockArgument>(outermost.getInitArgs()[count]).getArgNumber() - 1;
+    outermost = outer;
+  }
+  auto items = outermost->getParentOfType<scf::WhileOp>();
+  if (!items)
+    return;
+  OpBuilder before(items);
+  Value none = arith::ConstantIntOp::create(before, items.getLoc(), 0, 32);
+  items = nvvm::carryMore(items, none);
+  outermost.getInitArgsMutable()[count].assign(items.getAfterArguments().back());
+  scf::YieldOp yield = items.getYieldOp();
+  yield->setOperand(yield->getNumOperands() - 1, outermost.getResult(count));
 }
 
 /// Rewrites the loops of the consumers of `kernel`. Whether there was one.
@@ -322,6 +446,8 @@ bool startProducts(tile::KernelOp kernel) {
   bool hasChanged = false;
   for (scf::ForOp loop : loops)
     if (std::optional<ProductChain> chain = findProductChain(loop)) {
+      if (chain->exchange)
+        openExchange(kernel, *chain);
       Rewriter(*chain).run();
       hasChanged = true;
     }
@@ -367,10 +493,13 @@ struct PipeStartProducts : impl::PipeStartProductsBase<PipeStartProducts> {
     OwningOpRef<tile::KernelOp> trial = getOperation().clone();
     if (!startProducts(*trial))
       return;
-    if (makeRoomForTiles(*trial))
+    if (makeRoomForTiles(*trial)) {
       getOperation()->getRegion(0).takeBody(trial->getOperation()->getRegion(0));
-    else
+      if (Attribute bytes = trial->getOperation()->getAttr(sharedBytesAttr)) // with the exchange's
+        getOperation()->setAttr(sharedBytesAttr, bytes);
+    } else {
       getOperation()->setAttr(productsWaitAttr, UnitAttr::get(&getContext()));
+    }
   }
 };
 

@@ -7,6 +7,7 @@
 #include "targets/nvvm/Passes.h"
 #include "targets/nvvm/ProductShares.h"
 #include "tile/GradientOps.h"
+#include "tile/WorkOps.h"
 
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -52,6 +53,15 @@ LogicalResult verify(tile::WorkSlotsOp work) {
     return success();
   return work.emitOpError() << "expected a schedule with persistent = false, got true; "
                                "work items of slots are one a thread block";
+}
+
+/// Its thread block would leave the items behind this one undone.
+LogicalResult verify(tile::LeaveOp leave) {
+  tile::ScheduleAttr schedule = leave->getParentOfType<tile::KernelOp>().getScheduleAttr();
+  if (!schedule || !schedule->persistent)
+    return success();
+  return leave.emitOpError() << "expected a schedule with persistent = false, got true; "
+                                "a thread block of several work items cannot leave";
 }
 
 LogicalResult verify(tile::MapOp map) {
@@ -198,7 +208,7 @@ LogicalResult verifyLowerable(tile::KernelOp kernel) {
     LogicalResult verified =
         llvm::TypeSwitch<Operation *, LogicalResult>(op)
             .Case<tile::AccumulateOp, tile::AddLinesOp, tile::BernoulliOp, tile::DotOp,
-                  tile::LoadOp, tile::MapOp, tile::StoreOp, tile::WorkSlotsOp>(
+                  tile::LeaveOp, tile::LoadOp, tile::MapOp, tile::StoreOp, tile::WorkSlotsOp>(
                 [](auto each) { return verify(each); })
             .Default([](Operation *) { return success(); });
     return failed(verified) ? WalkResult::interrupt() : WalkResult::advance();

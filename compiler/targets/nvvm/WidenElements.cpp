@@ -58,7 +58,7 @@ void KernelLowering::lowerWideningWrite(pipe::WriteOp op) {
   to = add(to, multiply(panel, constant(nextPanel)));
   Value toNext = either(to, constant(chunkBytes));
 
-  WordWidener widener(builder, loc, target.getElementType());
+  WordWidener widener(builder, loc, target.getElementType(), kernel->hasAttr(convertsAttr));
   auto widen = [&](int64_t firstRow, int64_t group) {
     int64_t sourceOffset =
         firstRow * sourceRowBytes + group * (source.getPanels() ? rows * panelBytes : panelBytes);

@@ -9,18 +9,23 @@
 
 namespace tesela::nvvm {
 
+/// On a kernel: the chip has the instruction from e4m3 to f16.
+inline constexpr llvm::StringLiteral convertsAttr = "pipe.converts_e4m3";
+
 /// Makes pairs of f16 or bf16 of a 32-bit word with four elements of e4m3.
 ///
 /// The exponent's and the mantissa's bits move to where the wider type has its own, which divides
 /// the number by a power of two, exactly; a multiplication takes it back, subnormal numbers
-/// included. (The same for f16 and bf16, and for all chips: sm_89 has an instruction to f16 alone.)
+/// included. The same for f16 and bf16, and for all chips; from sm_89 on an instruction makes f16
+/// of neighbours, NaN included.
 ///
 /// The largest number so far, 480, stands for NaN. Of all of them it alone becomes infinite when
 /// `limit` multiplies it, and infinity times 0 is NaN: added, that makes a NaN of it, and leaves
 /// others as they are. Both run where products of numbers do, beside the integer instructions.
 class WordWidener {
 public:
-  WordWidener(mlir::OpBuilder &builder, mlir::Location loc, mlir::Type type);
+  /// `converts`: by the instruction, where there is one.
+  WordWidener(mlir::OpBuilder &builder, mlir::Location loc, mlir::Type type, bool converts);
 
   /// The elements 2 · `half` and the next.
   mlir::Value neighbours(mlir::Value word, int64_t half);
@@ -28,6 +33,8 @@ public:
   mlir::Value everyOther(mlir::Value word, bool odd);
 
 private:
+  /// The elements 2 · `half` and the next, by the instruction.
+  mlir::Value convert(mlir::Value word, int64_t half);
   /// Of a word whose upper bytes of each half are elements.
   mlir::Value widenUpper(mlir::Value word);
   /// Of bits where the wider type has them, and where the signs are.
@@ -38,6 +45,7 @@ private:
   mlir::OpBuilder &builder;
   mlir::Location loc;
   mlir::Type type;
+  bool converts;
   int64_t shift, bits, factor, limit; ///< the last two as the wider type's bits
   const char *name;
 };

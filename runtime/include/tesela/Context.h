@@ -31,7 +31,7 @@ struct ContextState;
 /// kernels, in the same order, and give the same bits. Which schedule a launch runs follows from
 /// the options of compile(), from the launch's own sizes, and from what was measured before the
 /// context was created. A kernel never changes; nothing is compiled by a launch, and nothing in the
-/// background.
+/// background, unless kernels have two tiers (ContextOptions::tiers).
 enum class Tuning {
   off, ///< the heuristic chooses
   /// Schedules that were measured before the context was created, here or by those who made the
@@ -69,6 +69,13 @@ struct ContextOptions {
   /// may use. Contexts that launch at once share the processors.
   int threads = 0;
   Tuning tuning = Tuning::cached;
+  /// Whether a kernel that would have to be compiled for a GPU may begin with a simple schedule. It
+  /// is there in a fraction of the time and slower; the best one, which the context would give
+  /// without this, is compiled in the background and takes its place at a launch, never in the
+  /// midst of a graph: what one capture records has one of the two. Their results differ in the
+  /// last bits. Both are cached. Where the best one does not compile, `log` is told, and
+  /// Kernel::isBest(). For single kernels: KernelOptions::tiers. docs/runtime.md has more.
+  bool tiers = false;
   /// How long the tuning of one kernel for one bucket of sizes may take, in seconds.
   double tuningSeconds = 60;
   /// A safety net for variants that nobody has tried: the first launch of each kernel, which then
@@ -120,8 +127,8 @@ public:
   /// it.
   Result<Kernel> compile(const KernelOptions &options, const RequestLimits &limits = {}) const;
 
-  /// The same on threads of the context, up to eight: returns at once. `time`, where given, is how
-  /// long the request may take from now on. Fails at once where `options` themselves are wrong;
+  /// The same on threads of the context, up to sixteen: returns at once. `time`, where given, is
+  /// how long the request may take from now on. Fails at once where `options` themselves are wrong;
   /// what is wrong with the variant's text, Preparation::get() tells.
   Result<Preparation> prepare(const KernelOptions &options,
                               std::optional<std::chrono::milliseconds> time = {}) const;

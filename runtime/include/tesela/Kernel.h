@@ -9,6 +9,7 @@
 #include "tesela/Tensor.h"
 #include "tesela/Variant.h"
 
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
@@ -101,8 +102,15 @@ struct KernelInfo {
   std::string schedule; ///< the chosen #tile.schedule, as text
   /// Who chose it: KernelOptions::schedule, in part or whole; the heuristic; or measurements, whose
   /// record is the file `tunedRecord`. Launches of other sizes may run other schedules, where no
-  /// sizes were given to compile() or kernels are swapped in (ContextOptions::tuning).
-  enum class ScheduleOrigin { given, heuristic, tuned } scheduleOrigin = ScheduleOrigin::heuristic;
+  /// sizes were given to compile() or kernels are swapped in (ContextOptions::tuning). `simple`:
+  /// the one that is compiled soonest, until the best one has taken its place
+  /// (ContextOptions::tiers).
+  enum class ScheduleOrigin {
+    given,
+    heuristic,
+    tuned,
+    simple
+  } scheduleOrigin = ScheduleOrigin::heuristic;
   std::string tunedRecord;
   std::vector<VariantParameter> parameters;
 
@@ -126,7 +134,14 @@ struct KernelInfo {
 /// members may be called from several threads at once.
 class TESELA_EXPORT Kernel {
 public:
+  /// Of a kernel with two tiers (ContextOptions::tiers): that of the one that launches run now.
   const KernelInfo &info() const;
+
+  /// Whether the best schedule's kernel is there, after waiting for `wait` at most: then the next
+  /// launch outside of a capture runs it. At once true without two tiers. A failure says why it was
+  /// not compiled, and launches go on with the simple one: Code::cancelled where the context went
+  /// before, or in a child of fork(). Compiled once more where the kernel is asked for again.
+  Result<bool> isBest(std::chrono::milliseconds wait = std::chrono::milliseconds(0)) const;
 
   /// Launches on `stream` (a CUstream or cudaStream_t of the device's primary context; nullptr is
   /// the default stream) and returns at once, but the first time where ContextOptions::verify asks

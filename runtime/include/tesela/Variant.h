@@ -51,6 +51,8 @@ struct KernelOptions {
   /// one for these, if there is one (ContextOptions::tuning), for all launches of the kernel;
   /// without, each launch has the tuned one for its own sizes, if there is one.
   std::optional<ProblemSizes> sizes;
+  /// Whether the kernel may begin with a simple schedule, as with ContextOptions::tiers.
+  bool tiers = false;
   /// Empty: the heuristic chooses. Else overrides of single choices, in the
   /// syntax of #tile.schedule's body: "block_m = 128, block_n = 64".
   std::string schedule;

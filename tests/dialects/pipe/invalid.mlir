@@ -153,10 +153,31 @@ tile.kernel @k() {
 
 tile.kernel @k(%use: i32) {
   %c = pipe.open : !pipe.channel<2>
+  // expected-error @+1 {{expected to stand among the producer's, the finder's or the consumers' operations of a pipe.roles}}
+  pipe.acquire %c[%use] : !pipe.channel<2>
+}
+
+// -----
+
+tile.kernel @k(%use: i32) {
+  %b = pipe.alloc : !pipe.buffer<2, [64, 64], bf16, panels = true>
+  %c = pipe.open : !pipe.channel<2>
+  pipe.roles producer 24 {
+    // expected-error @+1 {{expected to stand among the consumers' operations of a pipe.roles}}
+    pipe.publish %b on %c[%use] : !pipe.buffer<2, [64, 64], bf16, panels = true>, !pipe.channel<2>
+  } consumers 2 240 {
+  }
+}
+
+// -----
+
+tile.kernel @k(%use: i32) {
+  %b = pipe.alloc : !pipe.buffer<2, [64, 64], bf16, panels = true>
+  %c = pipe.open : !pipe.channel<3>
   pipe.roles producer 24 {
   } consumers 2 240 {
-    // expected-error @+1 {{expected to stand among the producer's or the finder's operations of a pipe.roles}}
-    pipe.acquire %c[%use] : !pipe.channel<2>
+    // expected-error @+1 {{expected a channel of the buffer's 2 stages and of one part, got '!pipe.channel<3>'}}
+    pipe.publish %b on %c[%use] : !pipe.buffer<2, [64, 64], bf16, panels = true>, !pipe.channel<3>
   }
 }
 

@@ -76,6 +76,8 @@ tile.kernel @roles(%k: !tile.view<[?, ?, ?, 128], f16>, %o: !tile.view<[?, ?, ?,
     %numbers:2 = pipe.await %both[%use] : !pipe.channel<2 words = 2> -> i32, i32
     // CHECK-NEXT: pipe.release %[[C]][%use] : <2>
     pipe.release %c[%use] : !pipe.channel<2>
+    // CHECK-NEXT: pipe.publish %[[K]] on %[[C]][%use] : <2, [80, 128], f16, panels = true>, <2>
+    pipe.publish %b on %c[%use] : !pipe.buffer<2, [80, 128], f16, panels = true>, !pipe.channel<2>
     // CHECK-NEXT: pipe.empty_out %{{.*}} to %o[%{{.*}}] : <1, [128, 128], f16, panels = true>, <[?, ?, ?, 128], f16>[<query, 128>]
     pipe.empty_out %q to %o[%rows] : !pipe.buffer<1, [128, 128], f16, panels = true>, !tile.view<[?, ?, ?, 128], f16>[!tile.block<query, 128>]
     // CHECK-NEXT: pipe.drain

@@ -702,3 +702,12 @@ tile.kernel @dropout_of_one_axis(%i: i32) {
   // expected-error @+1 {{expected a block of queries and a block of keys}}
   %d = tile.dropout %e at %rows, %rows : !tile.tile<[16, 16], f32>, !tile.block<query, 16>, !tile.block<query, 16>
 }
+
+// -----
+
+tile.kernel @k(%none: i1) {
+  scf.if %none {
+    // expected-error @+1 {{expected to stand in the kernel itself, got 'scf.if' around it: leave before loops and branches, or put what is left out into a branch}}
+    tile.leave if %none
+  }
+}

@@ -286,6 +286,16 @@ tile.kernel @split<workers>() {
   }
 }
 
+// Work items of other kinds: rows of neighbouring heads, and one that has nothing to do.
+// CHECK-LABEL: tile.kernel @heads<most>
+tile.kernel @heads<most>() {
+  // CHECK: %[[BATCH:.*]], %{{.*}}, %[[FIRST:.*]], %[[END:.*]] = tile.work_heads of 2 * most
+  %batch, %position, %first, %end = tile.work_heads of 2 * most
+  %none = arith.cmpi sge, %first, %end : i32
+  // CHECK: tile.leave if %{{.*}}
+  tile.leave if %none
+}
+
 // CHECK-LABEL: tile.kernel @dropout
 tile.kernel @dropout(%p: !tile.view<[?, ?, ?], f32, contiguous>, %i: i32) {
   // CHECK: %[[ROWS:.*]] = tile.work : <query, 64>

@@ -230,6 +230,11 @@ TEST_P(SequenceLauncherTest, TheSameSentences) {
     SCOPED_TRACE(name);
     expectError("negative", [&](auto &a) { findExtent(a, name).value = -2; });
     expectError("large", [&](auto &a) { findExtent(a, name).value = (int64_t(1) << 31) - 1; });
+    // In C the least number says of an extent that must be set that it is not.
+    LaunchArguments without = argumentsOf(shapes[0]);
+    std::erase_if(without.extents, [&](const NamedExtent &each) { return each.name == name; });
+    if (kernel->checkArguments(without))
+      expectError("one below 0", [&](auto &a) { findExtent(a, name).value = -1; });
   }
   if (has("table")) {
     expectError("page", [](auto &a) { a.k.extents[2] += 1; });

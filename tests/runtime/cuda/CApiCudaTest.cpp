@@ -160,6 +160,35 @@ TEST_F(CApiCuda, TellsOfACapture) {
   EXPECT_EQ(tesela_kernel_is_captured(nullptr, nullptr, &isCaptured), TESELA_INVALID_ARGUMENT);
 }
 
+TEST_F(CApiCuda, BeginsWithASimpleSchedule) {
+  int isBest = 0;
+  EXPECT_EQ(tesela_kernel_is_best(kernel, 0, &isBest), TESELA_OK);
+  EXPECT_EQ(isBest, 1) << "it has one tier";
+  EXPECT_EQ(tesela_kernel_is_best(kernel, 0, nullptr), TESELA_INVALID_ARGUMENT);
+  fake::setSimpleSchedule("named simple");
+  fake::setHeuristic(fake::Heuristic::waits);
+  tesela_kernel_options options = {};
+  options.size = sizeof options;
+  options.variant = fake::variantText;
+  options.input_type = TESELA_BF16;
+  options.head_dim_qk = options.head_dim_v = 128;
+  options.tiers = 1;
+  tesela_kernel *tiered = nullptr;
+  ASSERT_EQ(tesela_compile(context, &options, &tiered), TESELA_OK) << tesela_last_error();
+  auto info = tesela_kernel_info();
+  info.size = sizeof info;
+  EXPECT_EQ(tesela_kernel_describe(tiered, &info), TESELA_OK);
+  EXPECT_EQ(info.schedule_origin, TESELA_SCHEDULE_SIMPLE);
+  EXPECT_EQ(tesela_kernel_is_best(tiered, 1, &isBest), TESELA_OK);
+  EXPECT_EQ(isBest, 0);
+  fake::setHeuristic(fake::Heuristic::fails);
+  EXPECT_EQ(tesela_kernel_is_best(tiered, 60'000, &isBest), TESELA_UNSUPPORTED);
+  EXPECT_NE(std::strstr(tesela_last_error(), "go on with the simple one"), nullptr);
+  tesela_kernel_destroy(tiered);
+  fake::setHeuristic(fake::Heuristic::compiles);
+  fake::setSimpleSchedule("");
+}
+
 TEST_F(CApiCuda, BuffersAndTimes) {
   char there[] = "there", back[sizeof there] = "";
   EXPECT_EQ(tesela_buffer_write(memory, there, sizeof there), TESELA_OK);

@@ -5,11 +5,13 @@
 #include "CudaProblem.h"
 
 #include "api/State.h"
+#include "assemble/Ptxas.h"
 #include "cache/KernelKey.h"
 #include "cache/KernelPack.h"
 
 #include <cstdlib>
 #include <filesystem>
+#include <sys/stat.h>
 
 using namespace tesela;
 
@@ -25,7 +27,6 @@ protected:
 
   Result<TemporaryFolder> folder = TemporaryFolder::create();
   std::string pack = folder->path() + "/kernels.pack", cache = folder->path() + "/cache";
-  std::string path = std::getenv("PATH") ? std::getenv("PATH") : "";
   std::vector<std::string> logged;
   std::vector<std::string> hits;
   bool diskCache = true;
@@ -36,6 +37,7 @@ protected:
   }
   void TearDown() override {
     unsetenv(variable);
+    EXPECT_TRUE(Ptxas::use("").ok());
     CudaTest::TearDown();
   }
 
@@ -109,6 +111,32 @@ TEST_F(ShippedKernelsTest, TheUsersOwnComeFirst) {
   logged.clear();
   ship(key());
   EXPECT_EQ(originAnew(), Origin::diskCache);
+}
+
+// To ask a ptxas for its version takes longer than all else that a kernel of the package needs.
+TEST_F(ShippedKernelsTest, NoAssemblerIsAskedForThem) {
+  ship(key());
+  std::string script = folder->path() + "/ptxas", asked = folder->path() + "/asked";
+  ASSERT_TRUE(writeFile(script, "#!/bin/sh\necho 'Cuda compilation tools, release 13.0, V13.0.1'\n"
+                                "echo 'Build cuda_13.0.r1'\ntouch " +
+                                    asked + "\n")
+                  .ok());
+  ASSERT_EQ(chmod(script.c_str(), 0700), 0);
+  ASSERT_TRUE(Ptxas::use(script).ok());
+  Result<Context> only = context();
+  EXPECT_EQ(use(*only).origin, Origin::package);
+  EXPECT_EQ(use(*only).origin, Origin::memoryCache);
+  EXPECT_FALSE(std::filesystem::exists(asked));
+  EXPECT_FALSE(std::filesystem::exists(cache)) << "nothing is written either";
+
+  // For others it is; from then on the folder comes first, and the package still has its own.
+  KernelOptions other = cudaKernelOptions();
+  other.headDimQk = other.headDimV = 128;
+  EXPECT_EQ(use(*only, other).origin, Origin::compiled);
+  EXPECT_TRUE(std::filesystem::exists(asked));
+  EXPECT_EQ(use(*only).origin, Origin::memoryCache);
+  EXPECT_EQ(originAnew(), Origin::package);
+  EXPECT_TRUE(logged.empty()) << logged.front();
 }
 
 TEST_F(ShippedKernelsTest, AnotherGpuHasOthers) {

@@ -59,7 +59,9 @@ TEST(PtxWithRoles, EachLaneReleasesTheNumbersThatItLoads) {
   };
   // Two channels of two stages, and the work items' numbers: each lane of 8 warps.
   EXPECT_EQ(barriersOf(", 256;"), 3 * 2);
-  EXPECT_EQ(barriersOf(", 8;"), 2 * 2 + 1); // Q and dO, and K, of which there is one stage
+  // A lane of each warp: for Q and dO, and K, of which there is one stage; and for dS, whose stages
+  // the warps fill and empty.
+  EXPECT_EQ(barriersOf(", 8;"), 2 * 2 + 1 + 2 * 2);
 }
 
 // Where the registers of a thread hold dK and dV together, one kernel computes both.

@@ -76,6 +76,13 @@ tile.kernel @slots() attributes {pipe.shared_bytes = 0 : i64, schedule = #tile.s
 
 // -----
 
+tile.kernel @leaves(%none: i1) attributes {pipe.shared_bytes = 0 : i64, schedule = #tile.schedule<block_m = 64, block_n = 64, stages = 1, warps = 4, q_in_registers = false, consumers = 1, persistent = true>} {
+  // expected-error @+1 {{expected a schedule with persistent = false, got true; a thread block of several work items cannot leave}}
+  tile.leave if %none
+}
+
+// -----
+
 tile.kernel @numbers_of_pairs(%o: !tile.view<[?, ?, ?, 64], i32>) attributes {pipe.shared_bytes = 0 : i64, schedule = #tile.schedule<block_m = 64, block_n = 64, stages = 1, warps = 4, q_in_registers = false>} {
   %rows = tile.work : !tile.block<query, 64>
   %O = tile.map : () -> !tile.tile<[64, 64], i32> {

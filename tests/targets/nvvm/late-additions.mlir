@@ -1,29 +1,49 @@
 // RUN: tesela-opt %s --pipe-assign-fragments --pipe-stage-operands --pipe-split-roles --pipe-place-buffers --pipe-start-products --pipe-run-roles | FileCheck %s
 
-// The sums of dQ leave through a buffer in the order of the workspace. What an iteration wrote is added by the next one, when
-// the writes are done; before the consumers meet, the copy engine has read the buffer. In the first iteration the block has
-// no rows. Behind the loop the last sums are added at once. The columns of dQ are cut: each warpgroup has 64. The sums are
-// written before the next S starts, which reads shared memory all the time.
+// The sums of dQ leave through a buffer in the order of the workspace. The product for them reads stages that the consumers
+// write for each other: through a channel, and one iteration late, so that they need not meet. Before the loop a stage
+// is published of which nothing was written; what the first iteration computes of it is added nowhere, for its block has no rows.
+// What an iteration wrote to the buffer is added by the next one, when the writes are done. Behind the loop two sums are left. The columns
+// of dQ are cut: each warpgroup has 64. The sums are written before the next S starts, which reads shared memory all the time.
 // CHECK-LABEL: tile.kernel @sums
+// CHECK-SAME: pipe.shared_bytes = [[#TOTAL:]]
 // CHECK: %[[SUMS:.*]] = pipe.alloc {{.*}} : <1, [64, 128], f32>
+// CHECK: %[[HANDED:.*]] = pipe.open {offset = [[#TOTAL - 32]] : i64} : <2>
 // CHECK: consumers 2
+// CHECK: %[[X:.*]] = pipe.alloc {{.*}} : <2, [128, 64], bf16, panels = true>
 // CHECK: %[[FAR:.*]] = arith.constant 1073741824 : i32
+// CHECK: %[[FAR1:.*]] = arith.constant 1073741824 : i32
+// CHECK: pipe.acquire %[[HANDED]][%[[USE0:[a-z0-9_]+]]]
+// CHECK-NEXT: pipe.publish %[[X]] on %[[HANDED]][%[[USE0]]]
+// CHECK: %[[USE1:.*]] = arith.addi %[[USE0]]
 // CHECK: scf.while
-// CHECK-SAME: %[[ROW:arg[0-9]+]] = %[[FAR]]
+// CHECK-SAME: %[[USE:arg[0-9]+]] = %[[USE1]]
+// CHECK-SAME: %[[ROW:arg[0-9]+]] = %[[FAR]], %[[LAST:arg[0-9]+]] = %[[FAR1]]
 // CHECK: %[[LATE:.*]] = tile.block %[[ROW]] of
 // CHECK-NEXT: pipe.add_out %[[SUMS]] to %{{.*}}[%[[LATE]]] late
+// CHECK: pipe.acquire %[[HANDED]][%[[USE]]]
+// CHECK-NEXT: pipe.write %{{.*}} to %[[X]]
+// CHECK-NOT: pipe.barrier
 // CHECK: scf.condition
-// CHECK: pipe.drain
-// CHECK-NEXT: pipe.barrier
+// CHECK-SAME: %[[LAST]],
+// CHECK: pipe.publish %[[X]] on %[[HANDED]][%[[N:arg[0-9]+]]]
+// CHECK: %[[BEFORE:.*]] = arith.subi %[[N]]
+// CHECK-NEXT: pipe.await %[[HANDED]][%[[BEFORE]]]
 // CHECK: pipe.dot_start %{{.*}} transposed
 // CHECK-SAME: #pipe.accumulator<warps = 4>
 // CHECK-NOT: pipe.dot_start
+// CHECK: pipe.release %[[HANDED]][%[[BEFORE]]]
+// CHECK-NEXT: pipe.drain
 // CHECK: pipe.write %{{.*}} to %[[SUMS]]
 // CHECK-NOT: pipe.add_out
 // CHECK: pipe.dot_start %{{.*}}, %{{.*}} transposed plus
 // CHECK-NOT: pipe.add_out
 // CHECK: scf.yield
 // CHECK: attributes {pipe.counted}
+// CHECK: pipe.publish
+// CHECK: pipe.write %{{.*}} to %[[SUMS]]
+// CHECK: pipe.add_out %[[SUMS]] to %{{.*}} late
+// CHECK-NEXT: pipe.await %[[HANDED]]
 // CHECK: pipe.write %{{.*}} to %[[SUMS]]
 // CHECK-NEXT: pipe.add_out %[[SUMS]]
 // CHECK-NOT: late

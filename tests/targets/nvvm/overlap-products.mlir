@@ -276,3 +276,44 @@ tile.kernel @carried(%q: !tile.view<[?, ?, ?, 64], f16>, %k: !tile.view<[?, ?, ?
   %R = tile.convert %O : !tile.tile<[64, 64], f32> -> !tile.tile<[64, 64], f16>
   tile.store %R, %o[%rows] : !tile.tile<[64, 64], f16>, !tile.view<[?, ?, ?, 64], f16>[!tile.block<query, 64>]
 }
+
+// -----
+
+// Blocks that are found one by one: the put-off product's block has been asked for by the first product, so nobody
+// has to seek it.
+// CHECK-LABEL: tile.kernel @found
+// CHECK: tile.found_block %{{.*}}[%low] :
+// CHECK: scf.for %[[J:[^ ]+]] =
+// CHECK: tile.found_block %{{.*}}[%[[J]]] :
+// CHECK: %[[BEFORE:[^ ]+]] = arith.subi %[[J]]
+// CHECK: tile.found_block %{{.*}}[%[[BEFORE]]] {pipe.sought}
+// CHECK: scf.yield
+// CHECK: tile.found_block %{{.*}} {pipe.sought}
+tile.kernel @found(%q: !tile.view<[?, ?, ?, 64], f16>, %k: !tile.view<[?, ?, ?, 64], f16>,
+                   %v: !tile.view<[?, ?, ?, 64], f16>, %low: i32, %high: i32, %one: i32, %size: i32)
+    attributes {schedule = #tile.schedule<block_m = 64, block_n = 64, stages = 2, warps = 4, q_in_registers = false, consumers = 1, overlap = true>} {
+  %rows = tile.work : !tile.block<query, 64>
+  %Q = tile.load %q[%rows] : !tile.view<[?, ?, ?, 64], f16>[!tile.block<query, 64>] -> !tile.tile<[64, 64], f16>
+  %none = tile.constant 0.0 : !tile.tile<[64, 64], f32>
+  %O0 = tile.constant 0.0 : !tile.tile<[64, 64], f32>
+  %found, %n = tile.find_blocks from %low to %high : !tile.found_blocks<64> one {
+  ^bb0(%first: i32, %last: i32):
+    %keeps = arith.cmpi sle, %first, %high : i32
+    tile.yield %keeps, %keeps : i1, i1
+  } many {
+  ^bb0(%first: i32, %last: i32):
+    %keeps = arith.cmpi sle, %first, %high : i32
+    tile.yield %keeps, %keeps : i1, i1
+  }
+  %O = scf.for %j = %low to %n step %one iter_args(%O1 = %O0) -> (!tile.tile<[64, 64], f32>) : i32 {
+    %index, %partial = tile.found_block %found[%j] : !tile.found_blocks<64>
+    %position = arith.muli %index, %size : i32
+    %keys = tile.block %position of %rows : !tile.block<query, 64> -> !tile.block<key, 64>
+    %K = tile.load %k[%keys] : !tile.view<[?, ?, ?, 64], f16>[!tile.block<key, 64>] -> !tile.tile<[64, 64], f16>
+    %S = tile.dot %Q, %K transposed plus %none : (!tile.tile<[64, 64], f16>, !tile.tile<[64, 64], f16>, !tile.tile<[64, 64], f32>) -> !tile.tile<[64, 64], f32>
+    %P = tile.convert %S : !tile.tile<[64, 64], f32> -> !tile.tile<[64, 64], f16>
+    %V = tile.load %v[%keys] : !tile.view<[?, ?, ?, 64], f16>[!tile.block<key, 64>] -> !tile.tile<[64, 64], f16>
+    %O2 = tile.dot %P, %V plus %O1 : (!tile.tile<[64, 64], f16>, !tile.tile<[64, 64], f16>, !tile.tile<[64, 64], f32>) -> !tile.tile<[64, 64], f32>
+    scf.yield %O2 : !tile.tile<[64, 64], f32>
+  } {tile.drops_empty}
+}

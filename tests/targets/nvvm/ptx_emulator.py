@@ -318,7 +318,7 @@ class Emulator:
 
         def halves(register):
             bits = np.ascontiguousarray(self.spread(self.value(register)))
-            if i.parts[6] == "f16":
+            if "f16" in i.parts:
                 return [bits.view(np.float16)[odd::2] for odd in (0, 1)]
             return [(bits << U32(16)).view(F32), (bits & U32(0xFFFF0000)).view(F32)]
 
@@ -406,13 +406,17 @@ class Emulator:
         return product if i.parts[1] == "wide" else (product >> high).astype(a.dtype)
 
     def do_fma(self, i):
-        if i.type == "bf16x2":
+        if i.type in ("bf16x2", "f16x2"):
             a, b, c = (self.spread(self.value(operand)) for operand in i.operands[1:])
-            halves = [
-                to_bf16(from_bf16(a >> by & U32(0xFFFF)) * from_bf16(b >> by & U32(0xFFFF))
-                        + from_bf16(c >> by & U32(0xFFFF))).astype(U32)
-                for by in (U32(0), U32(16))
-            ]
+            is_bf16 = i.type == "bf16x2"
+            wide = from_bf16 if is_bf16 else lambda bits: bits.astype(U16).view(np.float16).astype(F32)
+            narrow = to_bf16 if is_bf16 else lambda x: x.astype(np.float16).view(U16)
+            with np.errstate(over="ignore", invalid="ignore"):
+                halves = [
+                    narrow(wide(a >> by & U32(0xFFFF)) * wide(b >> by & U32(0xFFFF)) + wide(c >> by & U32(0xFFFF)))
+                    .astype(U32)
+                    for by in (U32(0), U32(16))
+                ]
             return self.put(i.operands[0], halves[0] | halves[1] << U32(16))
         a, b, c = (self.value(operand, "f32").astype(np.float64) for operand in i.operands[1:])
         self.put(i.operands[0], self.spread((a * b + c).astype(F32)))

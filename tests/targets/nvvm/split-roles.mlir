@@ -1,5 +1,34 @@
 // RUN: tesela-opt %s --split-input-file --pipe-assign-fragments --pipe-split-roles | FileCheck %s
 
+// Each role leaves a work item that has nothing to do, before it waits or fills.
+// CHECK-LABEL: tile.kernel @leaves
+tile.kernel @leaves(%q: !tile.view<[?, ?, ?, 128], f16>, %k: !tile.view<[?, ?, ?, 128], f16>, %o: !tile.view<[?, ?, ?, 64], f16>, %count: i32)
+    attributes {schedule = #tile.schedule<block_m = 128, block_n = 64, stages = 2, warps = 8, q_in_registers = false, consumers = 2>} {
+  // CHECK: pipe.roles producer
+  // CHECK-NOT: pipe.fill
+  // CHECK: %[[NONE:.*]] = arith.cmpi
+  // CHECK-NEXT: tile.leave if %[[NONE]]
+  // CHECK: pipe.fill
+  // CHECK: consumers 2
+  // CHECK-NOT: pipe.await
+  // CHECK: tile.leave if
+  // CHECK: pipe.await
+  %rows = tile.work : !tile.block<query, 128>
+  %batch, %head, %kv_head, %first = tile.coordinates %rows : !tile.block<query, 128>
+  %none = arith.cmpi sge, %batch, %count : i32
+  tile.leave if %none
+  %zero = arith.constant 0 : i32
+  %keys = tile.block %zero of %rows : !tile.block<query, 128> -> !tile.block<key, 64>
+  %Q = tile.load %q[%rows] : !tile.view<[?, ?, ?, 128], f16>[!tile.block<query, 128>] -> !tile.tile<[128, 128], f16>
+  %K = tile.load %k[%keys] : !tile.view<[?, ?, ?, 128], f16>[!tile.block<key, 64>] -> !tile.tile<[64, 128], f16>
+  %S0 = tile.constant 0.0 : !tile.tile<[128, 64], f32>
+  %S = tile.dot %Q, %K transposed plus %S0 : (!tile.tile<[128, 128], f16>, !tile.tile<[64, 128], f16>, !tile.tile<[128, 64], f32>) -> !tile.tile<[128, 64], f32>
+  %O = tile.convert %S : !tile.tile<[128, 64], f32> -> !tile.tile<[128, 64], f16>
+  tile.store %O, %o[%rows] : !tile.tile<[128, 64], f16>, !tile.view<[?, ?, ?, 64], f16>[!tile.block<query, 128>]
+}
+
+// -----
+
 // The producer fills in the order of the loads; both count the uses of each channel. A consumer
 // awaits each tile where it was loaded and releases it after its last use, but never what is loaded once.
 // The left operand comes in parts, one for each warpgroup's rows.

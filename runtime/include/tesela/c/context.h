@@ -88,7 +88,7 @@ typedef struct tesela_context tesela_context;
 /* What tesela_compile and launches do with measured schedules (tesela/c/tune.h). A schedule that
  * tesela_kernel_options name always holds. With TESELA_TUNING_OFF and TESELA_TUNING_CACHED the same
  * calls in the same order run the same kernels and give the same bits: a kernel never changes,
- * nothing is compiled by a launch, and nothing in the background. */
+ * nothing is compiled by a launch, and nothing in the background, unless kernels have two tiers. */
 typedef enum tesela_tuning TESELA_AS_INT {
   TESELA_TUNING_DEFAULT = 0, /* TESELA_TUNING_CACHED */
   TESELA_TUNING_OFF = 1,     /* the heuristic chooses */
@@ -133,6 +133,12 @@ typedef struct tesela_context_options {
    * reference on a sample of rows, up to 1024. Where it is wrong it fails (TESELA_DEFECT), and so
    * does each later launch of the kernel. A kernel that cannot be verified is told to `log`. */
   int verify;
+  /* Not 0: a kernel that would have to be compiled for a GPU may begin with a simple schedule,
+   * which is there in a fraction of the time and slower. The best one is compiled in the background
+   * and takes its place at a launch, never in the midst of a graph. Their results differ in the
+   * last bits; both are cached. Where the best one does not compile, `log` is told, and
+   * tesela_kernel_is_best. For single kernels: tesela_kernel_options' tiers. */
+  int tiers;
 } tesela_context_options;
 
 /* `options` may be NULL. On success *context must be given to tesela_context_destroy. */

@@ -81,6 +81,8 @@ typedef struct tesela_kernel_options {
    * "dropout.offset_high" likewise; and "dropout.state", a captured tensor of 4 i32 that are
    * exclusive-ored to these words in their order. All but the first two may be left out. */
   int dropout;
+  /* Not 0: the kernel may begin with a simple schedule, as with tesela_context_options' tiers. */
+  int tiers;
 } tesela_kernel_options;
 
 typedef struct tesela_kernel tesela_kernel; /* compiled and loaded */
@@ -129,11 +131,13 @@ typedef enum tesela_origin TESELA_AS_INT {
 typedef enum tesela_schedule_origin TESELA_AS_INT {
   TESELA_SCHEDULE_GIVEN = 0,     /* tesela_kernel_options' schedule, in part or whole */
   TESELA_SCHEDULE_HEURISTIC = 1, /* the library, without measurements */
-  TESELA_SCHEDULE_TUNED = 2      /* measurements */
+  TESELA_SCHEDULE_TUNED = 2,     /* measurements */
+  TESELA_SCHEDULE_SIMPLE = 3     /* it is compiled soonest: the first of two tiers */
 } tesela_schedule_origin;
 
-/* What is known of a kernel. Texts and stages live as long as the kernel; a number that is not
- * known, as those of a GPU are on the host, is -1. */
+/* What is known of a kernel; of one with two tiers, of the one that launches run now. Texts and
+ * stages live as long as the kernel; a number that is not known, as those of a GPU are on the host,
+ * is -1. */
 typedef struct tesela_kernel_info {
   size_t size;           /* sizeof(tesela_kernel_info) */
   const char *target;    /* what it was compiled for: "host", "sm_90" */
@@ -299,6 +303,14 @@ TESELA_API tesela_code tesela_kernel_workspace_bytes_of_tensors(
  * memory. */
 TESELA_API tesela_code tesela_kernel_is_captured(const tesela_kernel *kernel, void *stream,
                                                  int *is_captured);
+
+/* Writes to *is_best whether the best schedule's kernel is there (1), after waiting for
+ * `milliseconds` at most: then the next launch outside of a capture runs it. At once 1 for a kernel
+ * without two tiers (tesela_context_options). A failure says why it was not compiled, and launches
+ * go on with the simple one; TESELA_CANCELLED where the context went before. Compiled once more
+ * where the kernel is asked for again. */
+TESELA_API tesela_code tesela_kernel_is_best(const tesela_kernel *kernel, int64_t milliseconds,
+                                             int *is_best);
 
 #ifdef __cplusplus
 } /* extern "C" */

@@ -1,0 +1,47 @@
+//===- WorkHeads.cpp - Work items of neighbouring heads ---------*- C++ -*-===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#include "targets/common/WorkHeads.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+using namespace mlir;
+
+namespace tesela {
+
+WorkHeads emitWorkHeads(OpBuilder &builder, Location loc, Value item, const ExtentValues &extents,
+                        int64_t most) {
+  auto constant = [&](int64_t value) -> Value {
+    return arith::ConstantIntOp::create(builder, loc, value, 32);
+  };
+  auto add = [&](Value a, Value b) -> Value { return arith::AddIOp::create(builder, loc, a, b); };
+  auto multiply = [&](Value a, Value b) -> Value {
+    return arith::MulIOp::create(builder, loc, a, b);
+  };
+  auto divide = [&](Value a, Value b) -> Value {
+    return arith::DivUIOp::create(builder, loc, a, b);
+  };
+  auto subtract = [&](Value a, Value b) -> Value {
+    return arith::SubIOp::create(builder, loc, a, b);
+  };
+  // A launch that has items has rows.
+  auto ceilDivide = [&](Value a, Value b) -> Value {
+    return add(divide(subtract(a, constant(1)), b), constant(1));
+  };
+  Value rows = multiply(multiply(extents.B, extents.H), extents.Sq);
+  Value share = ceilDivide(rows, constant(most));
+  Value itemsOfPosition = ceilDivide(extents.H, share);
+  Value place = divide(item, itemsOfPosition);
+  Value first = multiply(subtract(item, multiply(place, itemsOfPosition)), share);
+  Value end = arith::MinUIOp::create(builder, loc, add(first, share), extents.H);
+  Value batch = divide(place, extents.Sq);
+  return {batch, subtract(place, multiply(batch, extents.Sq)), first, end};
+}
+
+Expression itemsOfHeads(int64_t most) {
+  std::string share = "(ceildiv (* B (* H Sq)) " + std::to_string(most) + ")";
+  return Expression::parse("(* (* B Sq) (ceildiv H " + share + "))").value();
+}
+
+} // namespace tesela
