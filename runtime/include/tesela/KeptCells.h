@@ -15,9 +15,9 @@ namespace tesela {
 /// splits a sequence over several devices asks which parts need which, and how much work there is.
 struct CellCounts {
   int64_t rows = 0, columns = 0; ///< of cells; the last ones may be cut
-  /// Row after row: the work of a cell, summed over batches and heads. With n tiles along its side a
-  /// full cell has 2n. A partial one has 1 to 2n, estimated by 16 of its pairs: tiles are computed
-  /// whole. 0: no pair of it is kept, proved.
+  /// Row after row: the work of a cell, summed over batches and heads. With n tiles along its side
+  /// a full cell has 2n. A partial one has 1 to 2n, estimated by 16 of its pairs: tiles are
+  /// computed whole. 0: no pair of it is kept, proved.
   std::vector<uint32_t> work;
 };
 
