@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -506,13 +506,17 @@ def _owners(
     seconds_of_work = cell**2 * seconds_of_pair / full
     seconds_of_key = cell * shape.key_bytes / bandwidth
     best: tuple[float, float, str, list[int]] | None = None
-    for name, owners in (
-        ("contiguous", layouts.contiguous(cells, ranks)),
-        ("zigzag", layouts.zigzag(cells, ranks)),
-        ("near", _native.deal_cells(counts.work, cells, ranks, _SLACK)),
-        ("balanced", layouts.balanced(work, ranks)),
-        ("striped", layouts.striped(cells, ranks)),
-    ):
+    candidates: dict[str, Callable[[], list[int]]] = {
+        "contiguous": lambda: layouts.contiguous(cells, ranks),
+        "zigzag": lambda: layouts.zigzag(cells, ranks),
+        "near": lambda: _native.deal_cells(counts.work, cells, ranks, _SLACK),
+        "balanced": lambda: layouts.balanced(work, ranks),
+        "striped": lambda: layouts.striped(cells, ranks),
+    }
+    for name, make in candidates.items():
+        if name in ("balanced", "striped") and best is not None and best[0] == 1:
+            break  # they send more than those before, and are there for masks that defeat these
+        owners = make()
         split = _native.split_cells(counts.work, owners, ranks)
         # Of a ring most of the sending runs beside the kernels.
         seconds = max(max(load * seconds_of_work, keys * seconds_of_key) for load, keys in split)
