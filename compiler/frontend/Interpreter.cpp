@@ -618,6 +618,23 @@ int64_t Interpreter::keptKeys(const Point &first, int64_t keys) const {
   return kept;
 }
 
+void Interpreter::keepsKeys(const Point &row, const int32_t *keys, size_t count,
+                            uint8_t *keeps) const {
+  if (count == 0)
+    return;
+  Slots slots(mask_);
+  Point point = row;
+  point.k = keys[0];
+  runRange<ExactMath>(mask_, point, 0.0f, slots.data(), 0, mask_.code.size());
+  keeps[0] = slots.data()[mask_.result].i != 0;
+  for (size_t key = 1; key < count; ++key) {
+    point.k = keys[key];
+    for (int32_t number : mask_.ofKey)
+      step<ExactMath>(mask_, point, 0.0f, slots.data(), size_t(number));
+    keeps[key] = slots.data()[mask_.result].i != 0;
+  }
+}
+
 float Interpreter::score(const Point &point, float s) const {
   return run<LibraryMath<float>>(score_, point, s).f;
 }

@@ -68,6 +68,8 @@ public:
   bool mask(const Point &point) const;
   /// How many of the pairs of `first` and of the keys after it are kept, `keys` pairs in all.
   int64_t keptKeys(const Point &first, int64_t keys) const;
+  /// Whether the pairs of the query of `point` and each of `count` keys are kept, 1 or 0.
+  void keepsKeys(const Point &point, const int32_t *keys, size_t count, uint8_t *keeps) const;
   /// The score as a kernel without approximations would give it: i32 and f32.
   float score(const Point &point, float s) const;
   /// The score for reference: i32 parts wrap as i32, all f32 parts are double.

@@ -191,6 +191,13 @@ private:
       length = (length + fanOut - 1) / fanOut;
       std::vector<Pair> pairs(size_t(lines * length));
       for (int64_t line = 0; line < lines; ++line) {
+        if constexpr (std::is_same_v<T, int32_t>) {
+          if (axis.levels.empty() && type == ElementType::i32 && view.strides[along] == 1) {
+            const int32_t *from = static_cast<const int32_t *>(view.data) + offsetOf(axis, line);
+            boundRow(from, before, pairs.data() + line * length);
+            continue;
+          }
+        }
         int64_t offset = axis.levels.empty() ? offsetOf(axis, line) : 0;
         auto under = [&](int64_t at) {
           return axis.levels.empty() ? elementAt(offset + at * view.strides[along])
@@ -206,6 +213,25 @@ private:
       axis.levels.push_back(std::move(pairs));
       axis.lengths.push_back(length);
     }
+  }
+
+  /// The first level of a line of i32 without gaps, which is what most masks read: in registers.
+  static void boundRow(const int32_t *from, int64_t count, Pair *to) {
+    int64_t whole = count / fanOut;
+    for (int64_t i = 0; i < whole; ++i, from += fanOut) {
+      int32_t least = from[0], largest = from[0];
+      for (int64_t at = 1; at < fanOut; ++at) {
+        least = std::min(least, from[at]);
+        largest = std::max(largest, from[at]);
+      }
+      to[i] = {T(least), T(largest)};
+    }
+    if (whole * fanOut == count)
+      return;
+    Pair last{T(from[0]), T(from[0])};
+    for (int64_t at = 1; at < count - whole * fanOut; ++at)
+      last.take({T(from[at]), T(from[at])});
+    to[whole] = last;
   }
 
   /// Of a line's first element.

@@ -7,6 +7,7 @@
 // command prints and draws.
 //
 //===----------------------------------------------------------------------===//
+#include "HostValues.h"
 #include "Native.h"
 
 #include "ExplainReport.h"
@@ -33,72 +34,6 @@ struct ExplanationObject {
 
 const Explained &explainedOf(PyObject *self) {
   return *reinterpret_cast<ExplanationObject *>(self)->explained;
-}
-
-/// Runs `body`; no exception passes to Python's C code.
-template <typename Body> PyObject *guarded(Body body) {
-  try {
-    return body();
-  } catch (const std::exception &) { // only memory can be short
-    return PyErr_NoMemory();
-  }
-}
-
-/// A captured tensor as the C++ API has it. Of i64 it reads the low words, as launches do.
-bool readCapture(PyObject *value, const char *name, Explained &explained, Tensor &to) {
-  tesela_tensor from;
-  Owned holder;
-  if (!readTensor(value, name, from, holder))
-    return false;
-  if (from.memory == TESELA_MEMORY_CUDA) {
-    raise(TESELA_INVALID_ARGUMENT,
-          "%s lies in a GPU's memory, it must be in the host's to be explained: copy it", name);
-    return false;
-  }
-  bool isWide = from.type == TESELA_I64;
-  to.data = from.data;
-  to.type = isWide ? ElementType::i32 : ElementType(from.type);
-  to.rank = from.rank;
-  for (int axis = 0; axis < from.rank; ++axis) {
-    to.extents[axis] = from.extents[axis];
-    to.strides[axis] = from.strides[axis] * (isWide ? 2 : 1);
-  }
-  explained.captured.push_back(std::move(holder));
-  explained.captured.emplace_back(Py_NewRef(value));
-  return true;
-}
-
-bool readValues(const VariantObject &variant, PyObject *values, Explained &explained,
-                ExplainArguments &arguments) {
-  Py_ssize_t slot = 0;
-  for (size_t i = 0; i < tesela_variant_parameter_count(variant.variant); ++i) {
-    auto info = sized<tesela_parameter_info>();
-    if (tesela_variant_parameter(variant.variant, i, &info) != TESELA_OK)
-      return raiseLast();
-    if (info.is_constant)
-      continue;
-    PyObject *value = PyTuple_GetItem(values, slot++);
-    if (!value)
-      return false;
-    if (value == Py_None) // the default's; what has none the library misses
-      continue;
-    if (info.is_capture) {
-      Tensor tensor;
-      if (!readCapture(value, info.name, explained, tensor))
-        return false;
-      arguments.captures.push_back({info.name, tensor});
-      continue;
-    }
-    double scalar = PyFloat_AsDouble(value);
-    if (scalar == -1 && PyErr_Occurred())
-      return false;
-    arguments.scalars.push_back({info.name, scalar});
-  }
-  return true;
-}
-
-PyObject *raiseError(const Error &error) {
-  return raise(tesela_code(error.code()), "%s", error.message().c_str());
 }
 
 PyObject *wrap(std::unique_ptr<Explained> explained) {
@@ -202,7 +137,7 @@ PyObject *explain(const VariantObject &variant, const tesela_kernel_options &giv
     arguments.kvHeads = sizes.kv_heads;
     arguments.length = sizes.length;
     arguments.kvLength = sizes.kv_length;
-    if (!readValues(variant, values, *explained, arguments))
+    if (!readHostValues(variant, values, explained->captured, arguments))
       return nullptr;
     std::optional<Result<Explanation>> made;
     {

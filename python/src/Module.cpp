@@ -116,6 +116,9 @@ PyMethodDef methods[] = {
     {"cache_prune", cachePrune, METH_VARARGS,
      "cache_prune(folder, most_bytes, most_seconds_old): (kernels, bytes, bytes left). 0: no "
      "limit; -1, -1: all."},
+    {"deal_cells", dealCells, METH_VARARGS, "deal_cells(work, cells, ranks, slack): owners."},
+    {"split_cells", splitCells, METH_VARARGS,
+     "split_cells(work, owners, ranks): (work, foreign cells needed) of each rank."},
     {}};
 
 PyModuleDef definition = {PyModuleDef_HEAD_INIT,
@@ -159,7 +162,7 @@ PyMODINIT_FUNC PyInit__native() {
   if (!module || !addNumbers(module.get()) || !addVariantType(module.get()) ||
       !addContextType(module.get()) || !addEagerType(module.get()) ||
       !addKernelType(module.get()) || !addPreparationType(module.get()) ||
-      !addExplanationType(module.get()))
+      !addExplanationType(module.get()) || !addKeptCellsType(module.get()))
     return nullptr;
   return module.release();
 }

@@ -138,6 +138,14 @@ bool addPreparationType(PyObject *module);
 PyObject *prepare(tesela_context *context, const tesela_kernel_options &options,
                   int64_t milliseconds);
 
+bool addKeptCellsType(PyObject *module);
+/// split_cells(work, owners, ranks): of each rank the work of its cells, and how many cells
+/// of other ranks it needs keys of.
+PyObject *splitCells(PyObject *module, PyObject *arguments);
+/// deal_cells(work, cells, ranks, slack): the rank of each cell, so that all have as many, no rank
+/// has more than `slack` times its share of the work, where that can be, and needs few keys.
+PyObject *dealCells(PyObject *module, PyObject *arguments);
+
 bool addExplanationType(PyObject *module);
 /// `values` are by slot, as a launch's.
 PyObject *explain(const VariantObject &variant, const tesela_kernel_options &options,

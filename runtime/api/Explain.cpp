@@ -4,6 +4,7 @@
 //===----------------------------------------------------------------------===//
 #include "tesela/Explain.h"
 
+#include "api/LaunchExtents.h"
 #include "api/State.h"
 #include "check/ReferenceInputs.h"
 #include "frontend/Constants.h"
@@ -18,11 +19,6 @@
 #include <mutex>
 
 namespace tesela {
-
-namespace {
-
-/// Pairs in partial tiles of all heads that are looked at one by one: about 10 s of one core.
-constexpr int64_t maxCountedPairs = int64_t(1) << 27;
 
 Result<Extents> checkExtents(const ExplainArguments &arguments) {
   auto invalid = [](const std::string &message) { return Error(Code::invalidArgument, message); };
@@ -43,6 +39,11 @@ Result<Extents> checkExtents(const ExplainArguments &arguments) {
                    " key/value heads: the first must be a multiple of the second");
   return extents;
 }
+
+namespace {
+
+/// Pairs in partial tiles of all heads that are looked at one by one: about 10 s of one core.
+constexpr int64_t maxCountedPairs = int64_t(1) << 27;
 
 /// How far a stage of so many pieces is; told by whichever thread has done one.
 class Pieces {

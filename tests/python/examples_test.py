@@ -31,3 +31,21 @@ def test_new_mask(tmp_path: Path) -> None:
         r"Tesela [\d.]+ ms, with a window of 256 [\d.]+; PyTorch [\d.]+ ms", ran.stdout
     )
     assert "<svg" in (tmp_path / "notebook.svg").read_text(encoding="utf-8")
+
+
+def test_long_context() -> None:
+    ran = subprocess.run(
+        [
+            *(sys.executable, "-m", "torch.distributed.run", "--standalone"),
+            *("--nproc-per-node", "2", str(EXAMPLES / "long_context.py"), "4", "300"),
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    losses = re.findall(r"step \d: ([\d.]+) by 2 ranks, ([\d.]+) alone", ran.stdout)
+    assert len(losses) == 4, ran.stdout
+    for split, alone in losses:
+        assert abs(float(split) - float(alone)) < 2e-4, ran.stdout
+    assert float(losses[-1][0]) < float(losses[0][0])

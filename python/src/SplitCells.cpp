@@ -1,0 +1,240 @@
+//===- SplitCells.cpp - Cells of a sequence, dealt to ranks ------------------===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// A plan for a new batch is made in milliseconds, beside the step before. The square of cells is
+// too large for loops of Python.
+//
+//===----------------------------------------------------------------------===//
+#include "HostValues.h"
+#include "Native.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <numeric>
+#include <vector>
+
+namespace tesela::python {
+
+namespace {
+
+/// The work of each pair of a cell of queries and one of keys.
+class Square {
+public:
+  /// Raises and gives false where `bytes` is not the square of so many cells.
+  bool read(PyObject *bytes, size_t count) {
+    cells = count;
+    if (size_t(PyByteArray_Size(bytes)) != cells * cells * sizeof(uint32_t)) {
+      raise(TESELA_INVALID_ARGUMENT, "there are owners of %zu cells, and another square", cells);
+      return false;
+    }
+    work = reinterpret_cast<const uint32_t *>(PyByteArray_AsString(bytes));
+    return true;
+  }
+  const uint32_t *row(size_t cell) const { return work + cell * cells; }
+
+  size_t cells = 0;
+
+private:
+  const uint32_t *work = nullptr;
+};
+
+/// A set of cells.
+class CellSet {
+public:
+  explicit CellSet(size_t cells) : words((cells + 63) / 64) {}
+  void add(size_t cell) { words[cell / 64] |= uint64_t(1) << cell % 64; }
+  void add(const CellSet &other) {
+    for (size_t i = 0; i < words.size(); ++i)
+      words[i] |= other.words[i];
+  }
+  /// How many of `other` are not in this set; more than `most` need not be counted.
+  long lacks(const CellSet &other, long most) const {
+    long count = 0;
+    for (size_t i = 0; i < words.size() && count <= most; ++i)
+      count += std::popcount(other.words[i] & ~words[i]);
+    return count;
+  }
+
+private:
+  std::vector<uint64_t> words;
+};
+
+/// Cells dealt to ranks, as many to each, so that ranks keep to their share of the work and need
+/// few keys of others.
+class Deal {
+public:
+  Deal(const Square &square, size_t ranks, double slack)
+      : cells(square.cells), owners(cells), work(cells), keys(cells, CellSet(cells)), loads(ranks),
+        held(ranks), has(ranks, CellSet(cells)) {
+    for (size_t row = 0; row < cells; ++row) {
+      const uint32_t *of = square.row(row);
+      for (size_t column = 0; column < cells; ++column)
+        if (of[column]) {
+          work[row] += of[column];
+          keys[row].add(column);
+        }
+    }
+    most = slack * double(std::accumulate(work.begin(), work.end(), 0ULL)) / double(ranks);
+    giveNearest();
+    swapUntilEven();
+  }
+
+  size_t owner(size_t cell) const { return owners[cell]; }
+
+private:
+  /// Each cell, those with much work first, to the rank that needs fewest keys more for it.
+  void giveNearest() {
+    size_t ranks = loads.size();
+    std::vector<size_t> order(cells);
+    std::iota(order.begin(), order.end(), size_t(0));
+    std::ranges::stable_sort(order, [&](size_t a, size_t b) { return work[a] > work[b]; });
+    for (size_t cell : order) {
+      size_t best = ranks, least = ranks;
+      long fewest = long(cells);
+      for (size_t rank = 0; rank < ranks; ++rank) {
+        if (held[rank].size() == (cells + ranks - 1 - rank) / ranks)
+          continue;
+        if (least == ranks || loads[rank] < loads[least])
+          least = rank;
+        if (double(loads[rank] + work[cell]) > most)
+          continue;
+        long more = has[rank].lacks(keys[cell], fewest);
+        if (best == ranks || more < fewest || (more == fewest && loads[rank] < loads[best])) {
+          best = rank;
+          fewest = more;
+        }
+      }
+      if (best == ranks)
+        best = least;
+      owners[cell] = best;
+      held[best].push_back(cell);
+      loads[best] += work[cell];
+      has[best].add(keys[cell]);
+      has[best].add(cell);
+    }
+  }
+
+  /// Cells with little work come last, and fill up ranks that have enough of it. So the busiest
+  /// rank changes a cell for a lighter one of another, as long as that helps.
+  void swapUntilEven() {
+    for (size_t round = 0; round < 16 * loads.size(); ++round) {
+      size_t busiest = size_t(std::ranges::max_element(loads) - loads.begin());
+      if (double(loads[busiest]) <= most)
+        return;
+      double best = double(loads[busiest]);
+      long fewest = 2 * long(cells);
+      size_t *out = nullptr, *in = nullptr;
+      for (size_t rank = 0; rank < loads.size(); ++rank)
+        for (size_t &light : held[rank])
+          for (size_t &heavy : held[busiest]) {
+            if (rank == busiest || work[heavy] <= work[light])
+              continue;
+            unsigned long long less = work[heavy] - work[light];
+            double then = double(std::max(loads[busiest] - less, loads[rank] + less));
+            then = std::max(then, most);
+            if (then > best || then >= double(loads[busiest]))
+              continue;
+            long more = has[rank].lacks(keys[heavy], long(cells)) +
+                        has[busiest].lacks(keys[light], long(cells));
+            if (then < best || more < fewest) {
+              best = then;
+              fewest = more;
+              out = &heavy;
+              in = &light;
+            }
+          }
+      if (!out)
+        return;
+      size_t other = owners[*in];
+      unsigned long long less = work[*out] - work[*in];
+      loads[busiest] -= less;
+      loads[other] += less;
+      has[other].add(keys[*out]);
+      has[busiest].add(keys[*in]);
+      std::swap(owners[*out], owners[*in]);
+      std::swap(*out, *in);
+    }
+  }
+
+  const size_t cells;
+  double most = 0;                       ///< work of a rank
+  std::vector<size_t> owners;            ///< of each cell
+  std::vector<unsigned long long> work;  ///< of each cell
+  std::vector<CellSet> keys;             ///< that a cell needs
+  std::vector<unsigned long long> loads; ///< of each rank
+  std::vector<std::vector<size_t>> held; ///< cells of each rank
+  std::vector<CellSet> has;              ///< keys that are there for some cell of the rank
+};
+
+} // namespace
+
+PyObject *splitCells(PyObject *, PyObject *arguments) {
+  PyObject *bytes, *owners;
+  Py_ssize_t ranks;
+  if (!PyArg_ParseTuple(arguments, "O!O!n", &PyByteArray_Type, &bytes, &PyList_Type, &owners,
+                        &ranks))
+    return nullptr;
+  return guarded([&]() -> PyObject * {
+    Square square;
+    if (!square.read(bytes, size_t(PyList_Size(owners))))
+      return nullptr;
+    std::vector<size_t> owner(square.cells);
+    for (size_t cell = 0; cell < square.cells; ++cell) {
+      Py_ssize_t rank = PyLong_AsSsize_t(PyList_GetItem(owners, Py_ssize_t(cell)));
+      if (rank == -1 && PyErr_Occurred())
+        return nullptr;
+      if (rank < 0 || rank >= ranks)
+        return raise(TESELA_INVALID_ARGUMENT, "a cell's owner is %zd, there are %zd ranks", rank,
+                     ranks);
+      owner[cell] = size_t(rank);
+    }
+    std::vector<unsigned long long> loads(static_cast<size_t>(ranks));
+    std::vector<uint8_t> needs(size_t(ranks) * square.cells);
+    for (size_t row = 0; row < square.cells; ++row) {
+      uint8_t *need = needs.data() + owner[row] * square.cells;
+      const uint32_t *work = square.row(row);
+      unsigned long long load = 0;
+      for (size_t column = 0; column < square.cells; ++column) {
+        load += work[column];
+        need[column] = uint8_t(need[column] | (work[column] != 0));
+      }
+      loads[owner[row]] += load;
+    }
+    Owned result(PyList_New(ranks));
+    for (size_t rank = 0; result && rank < size_t(ranks); ++rank) {
+      long foreign = 0;
+      for (size_t column = 0; column < square.cells; ++column)
+        foreign += needs[rank * square.cells + column] && owner[column] != rank;
+      PyObject *pair = Py_BuildValue("Kl", loads[rank], foreign);
+      if (!pair || PyList_SetItem(result.get(), Py_ssize_t(rank), pair) < 0)
+        return nullptr;
+    }
+    return result.release();
+  });
+}
+
+PyObject *dealCells(PyObject *, PyObject *arguments) {
+  PyObject *bytes;
+  Py_ssize_t cells, ranks;
+  double slack;
+  if (!PyArg_ParseTuple(arguments, "O!nnd", &PyByteArray_Type, &bytes, &cells, &ranks, &slack))
+    return nullptr;
+  return guarded([&]() -> PyObject * {
+    Square square;
+    if (!square.read(bytes, size_t(cells)))
+      return nullptr;
+    Deal deal(square, size_t(ranks), slack);
+    Owned result(PyList_New(cells));
+    for (size_t cell = 0; result && cell < square.cells; ++cell) {
+      PyObject *owner = PyLong_FromSize_t(deal.owner(cell));
+      if (!owner || PyList_SetItem(result.get(), Py_ssize_t(cell), owner) < 0)
+        return nullptr;
+    }
+    return result.release();
+  });
+}
+
+} // namespace tesela::python

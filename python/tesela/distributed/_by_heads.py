@@ -1,0 +1,158 @@
+# Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Heads are dealt anew: each rank gets all tokens of some heads, and one kernel computes them.
+
+Jacobs and others, "DeepSpeed Ulysses" (arXiv:2309.14509). It needs as many kv heads as ranks, or a
+multiple.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from tesela._errors import UnsupportedError
+from tesela.distributed import _layout as layouts
+from tesela.distributed._exchange import exchange
+from tesela.distributed._kernels import Gradients, backward, finished_values, forward
+from tesela.distributed._positions import Part
+
+if TYPE_CHECKING:
+    from tesela.distributed._attention import Call
+    from tesela.distributed._plan import Plan
+
+
+class ByHeads:
+    """The passes of one rank over its share of the heads."""
+
+    def __init__(self, plan: Plan, scheme: str) -> None:
+        self._plan = plan
+        self._rank = plan._own_rank()
+
+    def check(self, kv_heads: int) -> None:
+        """Raises where the heads cannot be dealt."""
+        if kv_heads % self._plan.ranks:
+            raise UnsupportedError(
+                f"the scheme is 'heads', and {kv_heads} kv heads cannot be dealt to "
+                f"{self._plan.ranks} ranks: their number must be a multiple; take scheme='auto'"
+            )
+
+    def _to_heads(self, tensors: list[Tensor]) -> list[Tensor]:
+        """Of tensors [batch, heads, own tokens, ...], our heads of all tokens in order."""
+        plan, ranks = self._plan, self._plan.ranks
+        sends, came = [], []
+        for other in range(ranks):
+            parts = [x.chunk(ranks, 1)[other] for x in tensors]
+            packed = torch.cat([part.reshape(-1) for part in parts])
+            if other == self._rank:
+                own = packed
+                continue
+            sends.append((other, packed))
+            count = layouts.tokens(plan.ranges[other])
+            size = sum(_row(x) // ranks for x in tensors)
+            came.append((other, packed.new_empty(size * count)))
+        exchange(plan.group, sends, came).wait()
+        flat_of = {self._rank: own, **dict(came)}
+        whole = [
+            x.new_empty((x.shape[0], x.shape[1] // ranks, plan.length, *x.shape[3:]))
+            for x in tensors
+        ]
+        for other in range(ranks):
+            begin = 0
+            for x, to in zip(tensors, whole, strict=True):
+                count = layouts.tokens(plan.ranges[other])
+                shape = (x.shape[0], x.shape[1] // ranks, count, *x.shape[3:])
+                size = _product(shape)
+                part = flat_of[other][begin : begin + size].view(shape)
+                begin += size
+                place = 0
+                for first, last in plan.ranges[other]:
+                    to[:, :, first:last] = part[:, :, place : place + last - first]
+                    place += last - first
+        return whole
+
+    def _to_tokens(self, tensors: list[Tensor]) -> list[Tensor]:
+        """Of tensors [batch, our heads, all tokens, ...], all heads of our tokens."""
+        plan, ranks = self._plan, self._plan.ranks
+        sends, came = [], []
+        held = layouts.tokens(plan.ranges[self._rank])
+        sizes = [_row(x) * held for x in tensors]
+        for other in range(ranks):
+            parts = [
+                torch.cat([x[:, :, first:last] for first, last in plan.ranges[other]], 2).reshape(
+                    -1
+                )
+                for x in tensors
+                if plan.ranges[other]
+            ]
+            packed = torch.cat(parts) if parts else tensors[0].new_empty(0)
+            if other == self._rank:
+                own = packed
+                continue
+            sends.append((other, packed))
+            came.append((other, packed.new_empty(sum(sizes))))
+        exchange(plan.group, sends, came).wait()
+        flat_of = {self._rank: own, **dict(came)}
+        found = []
+        begin = 0
+        for x, size in zip(tensors, sizes, strict=True):
+            shape = (*x.shape[:2], held, *x.shape[3:])
+            parts = [flat_of[other][begin : begin + size].view(shape) for other in range(ranks)]
+            found.append(torch.cat(parts, 1))
+            begin += size
+        return found
+
+    def _part(self, call: Call) -> Part:
+        ranks = self._plan.ranks
+        return Part(
+            *(0, 0, self._rank * (call.sizes.H // ranks), self._rank * (call.sizes.Hkv // ranks))
+        )
+
+    def forward(
+        self, call: Call, q: Tensor, k: Tensor, v: Tensor
+    ) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
+        """The result, its logarithms, and what the backward pass needs: our heads of everything."""
+        dense = self._to_heads([q, k, v])
+        q, k, v = dense
+        out, lse = forward(call, self._part(call), q, k, v, None)
+        own_out = self._to_tokens([out])[0]
+        own_lse = self._to_tokens([lse])[0]
+        return own_out, own_lse, (*dense, out, lse)
+
+    def backward(
+        self,
+        call: Call,
+        kept: tuple[Tensor, ...],
+        grad: Tensor | None,
+        grad_of_lse: Tensor | None,
+        is_needed: bool,
+    ) -> tuple[list[Tensor | None], list[Tensor]]:
+        """The gradients of q, k and v, and of the trained parameters."""
+        q, k, v, out, lse = kept
+        held = layouts.tokens(self._plan.ranges[self._rank])
+        if grad is None:
+            grad = out.new_zeros((out.shape[0], call.sizes.H, held, out.shape[3]))
+        whole = self._to_heads([grad])[0]
+        of_lse = None if grad_of_lse is None else self._to_heads([grad_of_lse])[0]
+        sums = Gradients(call)
+        found = backward(
+            call, self._part(call), (whole, q, k, v, out, lse, of_lse), is_needed, sums
+        )
+        gradients: list[Tensor | None] = [None] * 3
+        if found is not None:
+            gradients = list(self._to_tokens(list(found)))
+        return gradients, finished_values(call, sums)
+
+
+def _row(x: Tensor) -> int:
+    """Numbers of one token of [batch, heads, tokens, ...]."""
+    return _product((*x.shape[:2], *x.shape[3:]))
+
+
+def _product(numbers: tuple[int, ...]) -> int:
+    result = 1
+    for each in numbers:
+        result *= each
+    return result

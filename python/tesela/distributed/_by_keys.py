@@ -1,0 +1,225 @@
+# Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Keys come to the queries: "gather", all before the kernels, and "ring", rank by rank meanwhile.
+
+The gradients of keys go the other way: each rank sums what its queries add, in float32, and sends
+that to the keys' owners, which add what comes in the order of steps. So the same call gives the
+same bits, where the kernels do.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from tesela.distributed import _layout as layouts
+from tesela.distributed._exchange import Message, Pending, exchange
+from tesela.distributed._kernels import Dense, Gradients, backward, finished_values, forward
+from tesela.distributed._partials import Partials
+from tesela.distributed._positions import Part
+from tesela.distributed._steps import Launch, Step
+from tesela.torch._launch import new_output
+
+if TYPE_CHECKING:
+    from tesela.distributed._attention import Call
+    from tesela.distributed._plan import Plan
+
+
+class _Arriving:
+    """The keys and values of a step, on their way."""
+
+    def __init__(self, plan: Plan, step: Step, k: Tensor, v: Tensor) -> None:
+        self._step, self._k, self._v = step, k, v
+        sends: list[Message] = []
+        for rank, places in step.sends:
+            sends.append((rank, _packed(k, v, places)))
+        self._came: dict[int, Tensor] = {}
+        for rank, ranges in step.receives:
+            self._came[rank] = k.new_empty(layouts.tokens(ranges) * _numbers(k, v))
+        self._pending: Pending = exchange(plan.group, sends, list(self._came.items()))
+
+    def wait(self) -> tuple[Tensor, Tensor]:
+        """The step's keys and values, in ascending order of position."""
+        self._pending.wait()
+        came = {rank: _unpacked(flat, self._k, self._v) for rank, flat in self._came.items()}
+        joined = []
+        for number, own in enumerate((self._k, self._v)):
+            parts = []
+            for rank, place in self._step.order:
+                source = came[rank][number] if rank in came else own
+                parts.append(source[:, :, place])
+            joined.append(_cat(parts, own))
+        return joined[0], joined[1]
+
+
+def _numbers(k: Tensor, v: Tensor) -> int:
+    """Of a token's keys and values."""
+    return k.shape[0] * k.shape[1] * (k.shape[3] + v.shape[3])
+
+
+def _packed(k: Tensor, v: Tensor, places: Any) -> Tensor:
+    return torch.cat(
+        [torch.cat([x[:, :, place] for place in places], 2).reshape(-1) for x in (k, v)]
+    )
+
+
+def _unpacked(flat: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+    """What ``_packed`` packed, of tensors with the axes of k and v but for the length."""
+    count = flat.numel() // max(_numbers(k, v), 1)
+    shapes = [(*x.shape[:2], count, x.shape[3]) for x in (k, v)]
+    cut = k.shape[0] * k.shape[1] * count * k.shape[3]
+    return flat[:cut].view(shapes[0]), flat[cut:].view(shapes[1])
+
+
+def _cat(parts: list[Tensor], like: Tensor) -> Tensor:
+    if not parts:
+        return like[:, :, :0]
+    return parts[0] if len(parts) == 1 else torch.cat(parts, 2)
+
+
+class ByKeys:
+    """The passes of one rank by the steps of its plan."""
+
+    def __init__(self, plan: Plan, scheme: str) -> None:
+        self._plan = plan
+        self._steps = plan.steps(scheme)
+
+    def _arriving(self, k: Tensor, v: Tensor) -> Any:
+        """Each step with its keys and values; the next ones are under way meanwhile."""
+        steps = self._steps
+        coming = _Arriving(self._plan, steps[0], k, v)
+        for number, step in enumerate(steps):
+            keys, values = coming.wait()
+            if number + 1 < len(steps):
+                coming = _Arriving(self._plan, steps[number + 1], k, v)
+            yield step, keys, values
+
+    def _groups(self) -> tuple[list[slice], list[int]]:
+        """Where each range of queries lies, and how many kernels it meets."""
+        groups = len(self._plan.ranges[self._plan._own_rank()])
+        rows, counts = [slice(0, 0)] * groups, [0] * groups
+        for step in self._steps:
+            for each in step.launches:
+                rows[each.group] = each.queries
+                counts[each.group] += 1
+        return rows, counts
+
+    def forward(
+        self, call: Call, q: Tensor, k: Tensor, v: Tensor
+    ) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
+        """The result, its logarithms, and what the backward pass needs."""
+        q, k, v = (_readable(each) for each in (q, k, v))
+        rows, counts = self._groups()
+        out = new_output(q, v.shape[3])
+        lse = q.new_empty(q.shape[:3], dtype=torch.float32)
+        partials = [Partials() for _ in rows]
+        for step, keys, values in self._arriving(k, v):
+            for each in step.launches:
+                place = out[:, :, each.queries] if counts[each.group] == 1 else None
+                queries = q[:, :, each.queries]
+                part = forward(
+                    *(call, _part(each), queries, keys[:, :, each.keys], values[:, :, each.keys]),
+                    place,
+                )
+                partials[each.group].add(*part)
+        for range_of, count, joined in zip(rows, counts, partials, strict=True):
+            assert joined.out is not None and joined.lse is not None
+            if count > 1:
+                out[:, :, range_of] = joined.out
+            lse[:, :, range_of] = joined.lse
+        return out, lse, (q, k, v, out, lse)
+
+    def backward(
+        self,
+        call: Call,
+        kept: tuple[Tensor, ...],
+        grad: Tensor | None,
+        grad_of_lse: Tensor | None,
+        is_needed: bool,
+    ) -> tuple[list[Tensor | None], list[Tensor]]:
+        """The gradients of q, k and v, and of the trained parameters."""
+        q, k, v, out, lse = kept
+        if grad is None:
+            grad = torch.zeros_like(out)
+        sums = Gradients(call)
+        rows_of, counts = self._groups()
+        dq = torch.empty_like(q)
+        sums_of_q: list[Tensor | None] = [None] * len(counts)
+        dk, dv = (torch.zeros_like(each, dtype=torch.float32) for each in (k, v))
+        for step, keys, values in self._arriving(k, v):
+            of_keys = torch.zeros_like(keys, dtype=torch.float32)
+            of_values = torch.zeros_like(values, dtype=torch.float32)
+            for each in step.launches:
+                rows = (slice(None), slice(None), each.queries)
+                columns = (slice(None), slice(None), each.keys)
+                dense: Dense = (
+                    *(grad[rows], q[rows], keys[columns], values[columns], out[rows], lse[rows]),
+                    None if grad_of_lse is None else grad_of_lse[rows],
+                )
+                found = backward(call, _part(each), dense, is_needed, sums)
+                if found is None:
+                    continue
+                before = sums_of_q[each.group]
+                if counts[each.group] == 1:
+                    dq[rows] = found[0]
+                else:
+                    sums_of_q[each.group] = (
+                        found[0].float() if before is None else before.add_(found[0])
+                    )
+                of_keys[columns] += found[1]
+                of_values[columns] += found[2]
+            if is_needed:
+                self._return(step, of_keys, of_values, dk, dv)
+        of_parameters = finished_values(call, sums)
+        if not is_needed:
+            return [None] * 3, of_parameters
+        for range_of, total in zip(rows_of, sums_of_q, strict=True):
+            if total is not None:
+                dq[:, :, range_of] = total
+        return [dq, dk.to(k.dtype), dv.to(v.dtype)], of_parameters
+
+    def _return(
+        self, step: Step, of_keys: Tensor, of_values: Tensor, dk: Tensor, dv: Tensor
+    ) -> None:
+        """Sends the gradients of a step's keys to their owners, and adds what comes to our own."""
+        by_rank: dict[int, tuple[list[Tensor], list[Tensor]]] = {}
+        rank = self._plan._own_rank()
+        begin = 0
+        for owner, place in step.order:
+            end = begin + place.stop - place.start
+            if owner == rank:
+                dk[:, :, place] += of_keys[:, :, begin:end]
+                dv[:, :, place] += of_values[:, :, begin:end]
+            else:
+                parts = by_rank.setdefault(owner, ([], []))
+                parts[0].append(of_keys[:, :, begin:end])
+                parts[1].append(of_values[:, :, begin:end])
+            begin = end
+        sends = [
+            (owner, torch.cat([torch.cat(each, 2).reshape(-1) for each in parts]))
+            for owner, parts in by_rank.items()
+        ]
+        came: list[Message] = []
+        for taker, places in step.sends:
+            count = sum(place.stop - place.start for place in places)
+            came.append((taker, dk.new_empty(count * _numbers(dk, dv))))
+        exchange(self._plan.group, sends, came).wait()
+        for (_, places), (_, flat) in zip(step.sends, came, strict=True):
+            begin = 0
+            found = _unpacked(flat, dk, dv)
+            for place in places:
+                end = begin + place.stop - place.start
+                dk[:, :, place] += found[0][:, :, begin:end]
+                dv[:, :, place] += found[1][:, :, begin:end]
+                begin = end
+
+
+def _part(each: Launch) -> Part:
+    return Part(each.first_q, each.first_k, counts_sink=each.counts_sink)
+
+
+def _readable(x: Tensor) -> Tensor:
+    """The tensor, or a copy where a kernel cannot read a part of it."""
+    return x if x.stride(3) == 1 or x.numel() == 0 else x.contiguous()

@@ -1,0 +1,163 @@
+# Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What a mask keeps of a sequence, cell by cell: the ground of a plan.
+
+The square of queries and keys is cut into cells. The analysis of masks says of each whether it is
+empty, full or partial, without looking at pairs (``python/src/KeptCells.cpp``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+import torch
+from torch import Tensor
+
+from tesela import _native
+from tesela._errors import InvalidArgumentError
+from tesela._variant import Variant
+from tesela.distributed._positions import Sizes, extent_of
+
+_CELLS: Final = 512
+"""Along an axis, as long as each rank has eight: so many are counted in some milliseconds."""
+
+_MOST_CELLS: Final = 1024
+"""As long as each rank has two."""
+
+_CELLS_OF_RANK: Final = 8
+TILE: Final = 128
+"""Positions of a GPU's tile: ranges that begin at its multiples cut none."""
+
+
+def cell_size(length: int, ranks: int) -> int:
+    """Positions of a cell: a multiple of a tile where the sequence is long enough.
+
+    Where there is such a size, each rank can hold the same number of cells.
+    """
+    few = _CELLS_OF_RANK * ranks
+    # A cell that is a tile leaves nothing to estimate.
+    many = length // TILE if length // TILE <= _MOST_CELLS else _CELLS
+    cells = max(2 * ranks, min(max(few, many), _MOST_CELLS))
+    most = max(length // cells, 1)
+    step = next(step for step in (TILE, 64, 32, 16, 8, 4, 2, 1) if step <= most)
+    for cell in range(most // step * step, 0, -step):
+        if length % (2 * ranks * cell) == 0 and 2 * cell > most:
+            return cell
+    return most // step * step
+
+
+class Counts(NamedTuple):
+    """The work of each cell, of all batches and heads together.
+
+    Attributes:
+        rows: cells of queries.
+        columns: cells of keys.
+        work: u32 of each cell, row after row, summed over batches and heads: ``full`` where it is
+            full, less where it is partial, by a look at some pairs, and 0 where no pair is kept.
+        sums: of each row.
+    """
+
+    rows: int
+    columns: int
+    work: bytearray
+    sums: list[int]
+
+    @property
+    def table(self) -> Tensor:
+        """The work as int32 ``[rows, columns]``, without a copy."""
+        if not self.work:
+            return torch.zeros(self.rows, self.columns, dtype=torch.int32)
+        return torch.frombuffer(self.work, dtype=torch.int32).view(self.rows, self.columns)
+
+
+class CellMask:
+    """What a variant's mask keeps: an analysis for cells of one size, made once for a text.
+
+    Attributes:
+        cell: positions of a cell, along both axes.
+        full: the work of a full cell of one head.
+        deciding: the names of the parameters that the mask is computed from, also one that a score
+            with an infinity is.
+        tells_batches: whether batches may keep different pairs.
+        tells_heads: likewise of heads.
+    """
+
+    def __init__(self, variant: Variant, constants: tuple[tuple[str, float], ...], cell: int):
+        self._variant = variant
+        self._native = _native.KeptCells(variant._program.native, constants, cell, TILE, 0)
+        self.cell = cell
+        self.full = 2 * max(cell // TILE, 1)
+        self.deciding = self._native.deciding
+        self.tells_batches, self.tells_heads = self._native.tells_apart
+
+    def count(self, values: Mapping[str, Any], sizes: Sizes) -> Counts:
+        """Of each cell the work, of all batches and heads together.
+
+        Args:
+            values: of the parameters, captured tensors on the host. Those that do not decide may
+                lack.
+            sizes: of the launch.
+
+        """
+        given = self._complete(values, sizes)
+        slots, _ = self._variant._arguments(given)
+        rows, columns, work, sums = self._native.count(sizes, slots)
+        return Counts(rows, columns, work, sums)
+
+    def _complete(self, values: Mapping[str, Any], sizes: Sizes) -> dict[str, Any]:
+        """All parameters; for captured tensors that decide nothing stands one of the same shape."""
+        given = {name: value for name, value in values.items() if value is not None}
+        bound: dict[str, int] = {}
+        for parameter in self._variant.parameters:
+            tensor = given.get(parameter.name)
+            if parameter.constant:
+                continue
+            if parameter.shape is None:
+                if parameter.default is None and parameter.name not in given:
+                    if parameter.name in self.deciding:
+                        raise InvalidArgumentError(_missing(self._variant, parameter.name))
+                    given[parameter.name] = 0
+                continue
+            if parameter.name in self.deciding and tensor is None:
+                raise InvalidArgumentError(_missing(self._variant, parameter.name))
+            if tensor is not None:
+                for text, extent in zip(parameter.shape, tuple(tensor.shape), strict=False):
+                    bound.setdefault(text, extent)
+        for parameter in self._variant.parameters:
+            if parameter.shape is None or parameter.name in given:
+                continue
+            shape = []
+            for text in parameter.shape:
+                extent = extent_of(text, sizes)
+                shape.append(bound.setdefault(text, 1) if extent is None else extent)
+            given[parameter.name] = torch.zeros((), dtype=_TYPES[parameter.type]).expand(shape)
+        return given
+
+
+_TYPES: Final = {
+    "f32": torch.float32,
+    "f16": torch.float16,
+    "bf16": torch.bfloat16,
+    "i32": torch.int32,
+    "bool": torch.bool,
+}
+
+
+def _missing(variant: Variant, name: str) -> str:
+    return (
+        f"the mask of '{variant.name}' is computed from '{name}', which has no value: pass it to "
+        f"tesela.distributed.plan, as {name}=..., so that the plan knows which pairs are kept"
+    )
+
+
+_masks: dict[tuple[Any, ...], CellMask] = {}
+
+
+def cell_mask(variant: Variant, constants: tuple[tuple[str, float], ...], cell: int) -> CellMask:
+    """The analysis of a variant for cells of this size."""
+    key = (variant.text, constants, cell)
+    found = _masks.get(key)
+    if found is None:
+        found = _masks.setdefault(key, CellMask(variant, constants, cell))
+    return found

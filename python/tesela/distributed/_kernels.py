@@ -1,0 +1,99 @@
+# Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Launches over a part of the queries and a part of the keys."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from tesela.distributed._positions import Part
+from tesela.torch._launch import launch
+from tesela.torch._launch_backward import launch_backward
+from tesela.torch._launch_parameters import launch_parameters
+from tesela.torch._request import Request
+
+if TYPE_CHECKING:
+    from tesela.distributed._attention import Call
+
+
+def _request(call: Call, part: Part) -> Request:
+    placed = call.plan.placed
+    constants = dict(call.plan.variant._constants)
+    variant = placed.variant.bind(**constants) if constants else placed.variant
+    values = {name: value for name, value in call.values.items() if name not in constants}
+    return Request(variant, {**values, **placed.values(part, call.sizes)}, call.scale, False)
+
+
+def forward(
+    call: Call, part: Part, q: Tensor, k: Tensor, v: Tensor, out: Tensor | None
+) -> tuple[Tensor, Tensor]:
+    """The result over these keys and its logarithms.
+
+    Args:
+        call: what is the same for all launches.
+        part: where q and k begin.
+        q: ``[batch, heads, length, head dimension]``, a view; likewise k and v.
+        k: see q.
+        v: see q.
+        out: where the result is written; None: a new tensor.
+    """
+    given, lse = launch(q, k, v, _request(call, part), True, out)
+    assert lse is not None
+    return given, lse
+
+
+Dense = tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor | None]
+"""The gradient of the result, q, k, v, the result over all keys, its logarithms, their gradient."""
+
+
+class Gradients:
+    """Sums of a pass's gradients that several launches add to, in float32."""
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+        self.of_values: list[Tensor | None] = [None] * len(call.names)
+
+    def add_values(self, given: list[Tensor]) -> None:
+        for number, each in enumerate(given):
+            before = self.of_values[number]
+            self.of_values[number] = each.float() if before is None else before.add_(each)
+
+
+def backward(
+    call: Call,
+    part: Part,
+    dense: Dense,
+    is_needed: bool,
+    sums: Gradients,
+) -> tuple[Tensor, Tensor, Tensor] | None:
+    """The gradients of q, k and v by these pairs; those of parameters are added to ``sums``.
+
+    Args:
+        call: see ``forward``.
+        part: see ``forward``.
+        dense: over these queries and keys.
+        is_needed: whether q, k or v need gradients.
+        sums: of the parameters' gradients.
+    """
+    request = _request(call, part)
+    gradients = launch_backward(*dense, request) if is_needed else None
+    if call.names:
+        sums.add_values(launch_parameters(*dense, request, call.names))
+    return gradients
+
+
+def finished_values(call: Call, sums: Gradients) -> list[Tensor]:
+    """The gradients of parameters, of all ranks where they are to be summed. All ranks call it."""
+    found = []
+    for name, each in zip(call.names, sums.of_values, strict=True):
+        value: Tensor = call.values[name]
+        total = each if each is not None else torch.zeros_like(value, dtype=torch.float32)
+        if call.sums_gradients and call.plan.ranks > 1:
+            from tesela.distributed._exchange import sum_over_ranks
+
+            total = sum_over_ranks(call.plan, total)
+        found.append(total.to(value.dtype))
+    return found

@@ -1,0 +1,174 @@
+# Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Who holds which tokens: ranges of the sequence for each rank.
+
+The automatic layouts hand out whole cells (``_cells.py``). Each has an owner for each cell.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Sequence
+from typing import Final
+
+from tesela._errors import InvalidArgumentError
+
+Range = tuple[int, int]
+"""The first position, and the one behind the last."""
+
+Ranges = tuple[Range, ...]
+"""In ascending order, not empty, not touching."""
+
+LAYOUTS: Final = ("search", "contiguous", "zigzag", "striped", "near", "balanced", "work")
+
+
+def contiguous(cells: int, ranks: int) -> list[int]:
+    """One run of cells a rank."""
+    return [cell * ranks // cells for cell in range(cells)]
+
+
+def zigzag(cells: int, ranks: int) -> list[int]:
+    """Two runs a rank, as far from the begin as from the end: balanced under a causal mask."""
+    chunks = [cell * 2 * ranks // cells for cell in range(cells)]
+    return [min(chunk, 2 * ranks - 1 - chunk) for chunk in chunks]
+
+
+def striped(cells: int, ranks: int) -> list[int]:
+    """Cell after cell, to one rank after the other."""
+    return [cell % ranks for cell in range(cells)]
+
+
+def by_work(work: Sequence[int], ranks: int) -> list[int]:
+    """One run of cells a rank, cut so that runs have the same work, not as many tokens."""
+    total, done = sum(work), 0
+    owners = []
+    for each in work:
+        owners.append(min((2 * done + each) * ranks // (2 * total), ranks - 1) if total else 0)
+        done += each
+    return owners
+
+
+def balanced(work: Sequence[int], ranks: int) -> list[int]:
+    """As many cells for each rank, so that no rank has much more work than another.
+
+    The cell with the most work goes first, each to the rank that has least and room (longest
+    processing time first; Graham, "Bounds on multiprocessing timing anomalies", 1969).
+    """
+    cells = len(work)
+    room = [(cells + ranks - 1 - rank) // ranks for rank in range(ranks)]
+    owners = [0] * cells
+    heap = [(0, rank) for rank in range(ranks) if room[rank]]
+    for cell in sorted(range(cells), key=work.__getitem__, reverse=True):
+        load, rank = heapq.heappop(heap)
+        owners[cell] = rank
+        room[rank] -= 1
+        if room[rank]:
+            heapq.heappush(heap, (load + work[cell], rank))
+    return owners
+
+
+def ranges_of(owners: Sequence[int], cell: int, length: int, ranks: int) -> tuple[Ranges, ...]:
+    """The ranges of each rank, neighbouring cells joined."""
+    found: list[list[Range]] = [[] for _ in range(ranks)]
+    begin = 0
+    for number, owner in enumerate(owners):
+        if number + 1 < len(owners) and owners[number + 1] == owner:
+            continue
+        end = min((number + 1) * cell, length)
+        if end > begin:
+            found[owner].append((begin, end))
+        begin = end
+    return tuple(map(tuple, found))
+
+
+def checked(layout: Sequence[Sequence[Range]], length: int, ranks: int) -> tuple[Ranges, ...]:
+    """A caller's own ranges, sorted and joined.
+
+    Raises:
+        InvalidArgumentError: a token has no rank, or two.
+    """
+    if len(layout) != ranks:
+        raise InvalidArgumentError(
+            f"the layout has the ranges of {len(layout)} ranks, the group has {ranks}: pass a list "
+            "of (begin, end) for each rank, empty for one without tokens"
+        )
+    found: list[Ranges] = []
+    ends: list[tuple[int, int, int]] = []
+    for rank, given in enumerate(layout):
+        joined: list[Range] = []
+        for begin, end in sorted((int(begin), int(end)) for begin, end in given):
+            if not 0 <= begin <= end <= length:
+                raise InvalidArgumentError(
+                    f"rank {rank} is given the range ({begin}, {end}), and the sequence has "
+                    f"{length} tokens: a range is (begin, end) with 0 <= begin <= end <= {length}"
+                )
+            if begin == end:
+                continue
+            ends.append((begin, end, rank))
+            if joined and joined[-1][1] == begin:
+                joined[-1] = (joined[-1][0], end)
+            else:
+                joined.append((begin, end))
+        found.append(tuple(joined))
+    reached = 0
+    for begin, end, rank in sorted(ends):
+        if begin != reached:
+            what = "no rank has" if begin > reached else "two ranks have"
+            raise InvalidArgumentError(
+                f"{what} the tokens {min(begin, reached)} to {max(begin, reached) - 1} (next to "
+                f"rank {rank}'s range ({begin}, {end})): each token belongs to one rank"
+            )
+        reached = end
+    if reached != length:
+        raise InvalidArgumentError(
+            f"no rank has the tokens {reached} to {length - 1}: each token belongs to one rank"
+        )
+    return tuple(found)
+
+
+def overlap(first: Ranges, second: Ranges) -> Ranges:
+    """The positions that both have."""
+    found: list[Range] = []
+    i = j = 0
+    while i < len(first) and j < len(second):
+        begin, end = max(first[i][0], second[j][0]), min(first[i][1], second[j][1])
+        if begin < end:
+            found.append((begin, end))
+        if first[i][1] < second[j][1]:
+            i += 1
+        else:
+            j += 1
+    return tuple(found)
+
+
+def joined(ranges: Sequence[Range]) -> Ranges:
+    """Sorted ranges that do not overlap, those that touch joined."""
+    found: list[Range] = []
+    for begin, end in sorted(ranges):
+        if found and found[-1][1] == begin:
+            found[-1] = (found[-1][0], end)
+        else:
+            found.append((begin, end))
+    return tuple(found)
+
+
+def tokens(ranges: Ranges) -> int:
+    """How many positions there are."""
+    return sum(end - begin for begin, end in ranges)
+
+
+def places(inner: Ranges, outer: Ranges) -> list[slice]:
+    """Where the positions of ``inner`` lie in a tensor that holds those of ``outer`` in order.
+
+    ``inner`` is part of ``outer``; each of its ranges lies within one.
+    """
+    found = []
+    place = 0
+    number = 0
+    for begin, end in inner:
+        while outer[number][1] <= begin:
+            place += outer[number][1] - outer[number][0]
+            number += 1
+        first = place + begin - outer[number][0]
+        found.append(slice(first, first + end - begin))
+    return found

@@ -1,0 +1,135 @@
+# Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What one rank does with a plan: in which steps keys arrive, and which kernels run in each.
+
+A step has the keys of some ranks in one tensor, in ascending order. In "gather" there is one step
+with all keys that the rank needs. In "ring" each rank's keys are a step of their own: first the own
+ones, then those of the rank before, and so on. Only keys that somebody needs are in a step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from tesela.distributed import _layout as layouts
+from tesela.distributed._layout import Ranges
+
+if TYPE_CHECKING:
+    from tesela.distributed._plan import Plan
+
+
+class Launch(NamedTuple):
+    """A kernel over one range of queries and one of keys.
+
+    Attributes:
+        group: the number of the range of queries.
+        queries: where they lie in the rank's tensors.
+        keys: where the keys lie in the step's.
+        first_q: the position of the first query.
+        first_k: that of the first key.
+        counts_sink: whether it adds the rows' sinks.
+    """
+
+    group: int
+    queries: slice
+    keys: slice
+    first_q: int
+    first_k: int
+    counts_sink: bool
+
+
+class Step(NamedTuple):
+    """Keys that are there at once, and the kernels over them.
+
+    Attributes:
+        sends: (rank, where the keys lie that it needs of ours) of each rank that gets some.
+        receives: (rank, positions) of each that we get some of.
+        own: where those of our own keys lie that are in the step.
+        order: of the step's parts, in ascending order of position: (rank, where the part lies in
+            what came of that rank, or in our own tensors).
+        keys: how many there are.
+        launches: in their order.
+    """
+
+    sends: tuple[tuple[int, tuple[slice, ...]], ...]
+    receives: tuple[tuple[int, Ranges], ...]
+    own: tuple[slice, ...]
+    order: tuple[tuple[int, slice], ...]
+    keys: int
+    launches: tuple[Launch, ...]
+
+
+def steps_of(plan: Plan, scheme: str) -> tuple[Step, ...]:
+    """The steps of the plan's own rank. Each rank has as many."""
+    rank, ranks = plan._own_rank(), plan.ranks
+    turns: list[tuple[Sequence[int], Sequence[int]]]
+    if scheme == "gather":
+        turns = [(range(ranks), range(ranks))]
+    else:
+        turns = [([(rank - t) % ranks], [(rank + t) % ranks]) for t in range(ranks)]
+    own_ranges = plan.ranges[rank]
+    has_sink_from: set[int] = set()
+    found: list[Step] = []
+    for number, (owners, takers) in enumerate(turns):
+        sends = []
+        for taker in takers:
+            wanted = layouts.overlap(plan.needed[taker], own_ranges)
+            if taker != rank and wanted:
+                sends.append((taker, tuple(layouts.places(wanted, own_ranges))))
+        parts: list[tuple[int, int, slice, int]] = []
+        receives = []
+        own: tuple[slice, ...] = ()
+        for owner in owners:
+            wanted = layouts.overlap(plan.needed[rank], plan.ranges[owner])
+            if owner == rank and number == 0 and not wanted and own_ranges:
+                # Rows that keep nothing need a kernel, too: for their sinks and their zeros.
+                wanted = ((own_ranges[0][0], own_ranges[0][0] + 1),)
+            if not wanted:
+                continue
+            lies = layouts.places(wanted, own_ranges if owner == rank else wanted)
+            if owner == rank:
+                own = tuple(lies)
+            else:
+                receives.append((owner, wanted))
+            parts += [
+                (begin, end, place, owner) for (begin, end), place in zip(wanted, lies, strict=True)
+            ]
+        parts.sort(key=lambda part: part[0])
+        runs = layouts.joined([(begin, end) for begin, end, _, _ in parts])
+        launches = _launches(plan, own_ranges, runs, has_sink_from, number == 0)
+        found.append(
+            Step(
+                tuple(sends),
+                tuple(receives),
+                own,
+                tuple((owner, place) for _, _, place, owner in parts),
+                layouts.tokens(runs),
+                launches,
+            )
+        )
+    return tuple(found)
+
+
+def _launches(
+    plan: Plan, own_ranges: Ranges, runs: Ranges, has_sink_from: set[int], is_first: bool
+) -> tuple[Launch, ...]:
+    """The kernels over the keys of ``runs``. Of all that a row meets the first adds its sink."""
+    found = []
+    row = 0
+    for group, queries in enumerate(own_ranges):
+        rows = slice(row, row + queries[1] - queries[0])
+        row = rows.stop
+        pairs = []
+        place = 0
+        for run in runs:
+            begin, end = plan.keys_between(queries, run)
+            if begin < end:
+                pairs.append((slice(place + begin - run[0], place + end - run[0]), begin))
+            place += run[1] - run[0]
+        if is_first and not pairs:
+            pairs.append((slice(0, 1), runs[0][0]))
+        for keys, first_k in pairs:
+            found.append(Launch(group, rows, keys, queries[0], first_k, group not in has_sink_from))
+            has_sink_from.add(group)
+    return tuple(found)

@@ -1,0 +1,134 @@
+# Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Variants of the library over a sequence that is split, each with a reference in PyTorch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from gradient_variants import Case, Parameters
+from torch import Tensor
+from torch_tools import random
+
+LENGTH = 150
+BATCH, HEADS, KV_HEADS, HEAD_DIM = 2, 4, 2, 16
+
+
+def _uniform(*shape: int) -> Tensor:
+    return random(*shape, seed=11, dtype=torch.float32).abs()
+
+
+def _documents() -> dict[str, Any]:
+    ends = torch.tensor([[3, 40, 41, 110], [60, 61, 90, 149]])
+    return {"id": torch.searchsorted(ends, torch.arange(LENGTH).repeat(2, 1), right=True).int()}
+
+
+def _causal(_: Parameters, b: Any, h: Any, q: Any, k: Any) -> Any:
+    return q >= k
+
+
+def _random_clusters() -> dict[str, Any]:
+    generator = torch.Generator().manual_seed(5)
+    return {"cluster": torch.randint(4, (BATCH, HEADS, LENGTH), generator=generator).int()}
+
+
+CASES = [
+    Case("full", "full"),
+    Case("causal", "causal", mask=_causal),
+    Case(
+        "sliding_window",
+        "sliding_window",
+        parameters=lambda: {"window": 9},
+        mask=lambda p, b, h, q, k: (q >= k) & (q - k < p["window"]),
+    ),
+    Case(
+        "documents_causal",
+        "documents_causal",
+        parameters=_documents,
+        mask=lambda p, b, h, q, k: (q >= k) & (p["id"][b, q] == p["id"][b, k]),
+    ),
+    Case(
+        "alibi",
+        "alibi",
+        parameters=lambda: {"slope": _uniform(HEADS)},
+        mask=_causal,
+        score=lambda p, s, b, h, q, k: s + p["slope"][h].to(s) * (k - q),
+    ),
+    Case(
+        "prefix_lm",
+        "prefix_lm",
+        parameters=lambda: {"prefix": torch.tensor([70, 0]).int()},
+        mask=lambda p, b, h, q, k: (k < p["prefix"][b]) | (q >= k),
+    ),
+    Case(
+        "softcap",
+        "softcap",
+        parameters=lambda: {"cap": 2.0},
+        mask=_causal,
+        score=lambda p, s, b, h, q, k: p["cap"] * torch.tanh(s / p["cap"]),
+    ),
+    Case(
+        "streaming",
+        "streaming",
+        parameters=lambda: {"sinks": 3, "window": 20},
+        mask=lambda p, b, h, q, k: (q >= k) & ((k < p["sinks"]) | (q - k < p["window"])),
+    ),
+    Case(
+        "learned_sinks",
+        "learned_sinks",
+        parameters=lambda: {"logit": _uniform(HEADS).bfloat16(), "window": 12},
+        mask=lambda p, b, h, q, k: (q >= k) & (q - k < p["window"]),
+        sink=lambda p: p["logit"],
+    ),
+    Case(
+        "relative_bias",
+        "relative_bias",
+        parameters=lambda: {"table": _uniform(HEADS, 33), "reach": 16},
+        score=lambda p, s, b, h, q, k: s + p["table"][h, (k - q).clamp(-16, 16) + 16].to(s),
+    ),
+    Case(
+        "clusters",
+        "clusters",
+        parameters=_random_clusters,
+        mask=lambda p, b, h, q, k: (q >= k) & (p["cluster"][b, h, q] == p["cluster"][b, h, k]),
+    ),
+    Case(
+        "learned_bias",
+        "learned_bias",
+        parameters=lambda: {"bias": random(HEADS, LENGTH, LENGTH, seed=6, dtype=torch.bfloat16)},
+        score=lambda p, s, b, h, q, k: s + p["bias"][h, q, k].to(s),
+    ),
+    Case(
+        "forgetting",
+        "forgetting",
+        parameters=lambda: {"gate": _uniform(BATCH, HEADS, LENGTH)},
+        mask=_causal,
+        score=lambda p, s, b, h, q, k: s - p["gate"][b, h, k].to(s),
+    ),
+    Case(
+        "key_padding, a batch without keys",
+        "key_padding",
+        parameters=lambda: {
+            "ignored": torch.stack([torch.arange(LENGTH) % 7 > 2, torch.ones(LENGTH).bool()])
+        },
+        mask=lambda p, b, h, q, k: ~p["ignored"][b, k],
+    ),
+    Case(
+        "dilated_segments, which tells heads apart",
+        "dilated_segments",
+        parameters=lambda: {"segment": 40, "dilation": 2},
+        mask=lambda p, b, h, q, k: (
+            (q >= k)
+            & (q // 40 == k // 40)
+            & (torch.as_tensor(q % 2 == h % 2))
+            & (torch.as_tensor(k % 2 == h % 2))
+        ),
+    ),
+    Case(
+        "causal_bottom_right, by the whole length",
+        "causal_bottom_right",
+        mask=_causal,
+    ),
+    Case("off_by_one", "off_by_one", mask=_causal, sink=lambda p: torch.zeros(HEADS)),
+]

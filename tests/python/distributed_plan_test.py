@@ -1,0 +1,182 @@
+# Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Plans of a split sequence: what they count, who gets what, and what they refuse. One process."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import tesela
+import tesela.distributed
+import torch
+from distributed_cases import BATCH, CASES, HEADS, KV_HEADS, LENGTH
+from gradient_variants import Case
+from tesela.distributed import _layout
+from tesela.distributed._positions import placed
+from torch import Tensor
+
+SIZES = {"batch": BATCH, "heads": HEADS, "kv_heads": KV_HEADS}
+
+
+def kept_pairs(case: Case, parameters: dict[str, Any]) -> Tensor:
+    """[batch, heads, queries, keys], pair by pair."""
+    places = [torch.arange(n) for n in (BATCH, HEADS, LENGTH, LENGTH)]
+    b, h, i, j = (
+        each.view([-1 if x == y else 1 for y in range(4)]) for x, each in enumerate(places)
+    )
+    if case.mask is None:
+        return torch.ones(BATCH, HEADS, LENGTH, LENGTH, dtype=torch.bool)
+    kept: Tensor = case.mask(parameters, b, h, i, j)
+    return kept.expand(BATCH, HEADS, LENGTH, LENGTH)
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
+@pytest.mark.parametrize("cell", [1, 16, 37])
+def test_cells(case: Case, cell: int) -> None:
+    """A cell with a pair is never empty; of cells of one pair all is known."""
+    parameters = case.parameters()
+    plan = tesela.distributed.plan(
+        case.variant, length=LENGTH, ranks=3, cell=cell, **SIZES, **parameters
+    )
+    kept = kept_pairs(case, parameters)
+    cells = -(-LENGTH // cell)
+    padded = torch.zeros(BATCH, HEADS, cells * cell, cells * cell, dtype=torch.bool)
+    padded[:, :, :LENGTH, :LENGTH] = kept
+    of_cells = padded.view(BATCH, HEADS, cells, cell, cells, cell)
+    some = of_cells.any(5).any(3)
+    lengths = torch.full((cells,), cell)
+    lengths[-1] = LENGTH - (cells - 1) * cell
+    area = lengths[:, None] * lengths[None, :]
+    all_of_cell = of_cells.sum((3, 5)) == area
+    work = plan._work
+    assert ((work > 0) >= some.any(1).any(0)).all(), "a cell that is needed counts as empty"
+    # A full cell counts twice in each head, so that no head can be claimed full by mistake.
+    most = (some.int() + all_of_cell.int()).sum((0, 1))
+    if cell == 1:
+        assert torch.equal(work.long(), most.long())
+    assert (work <= 2 * BATCH * HEADS).all()
+    for rank, ranges in enumerate(plan.ranges):
+        rows = torch.zeros(LENGTH, dtype=torch.bool)
+        for begin, end in ranges:
+            rows[begin:end] = True
+        needed = torch.zeros(LENGTH, dtype=torch.bool)
+        for begin, end in plan.needed[rank]:
+            needed[begin:end] = True
+        assert (needed >= kept[:, :, rows].any(2).any(1).any(0)).all()
+
+
+@pytest.mark.parametrize("name", tesela.library())
+def test_texts_with_global_positions(name: str) -> None:
+    """Each text of the library stays one, and its parameters stay as they are."""
+    whole = tesela.variant(name)
+    part = placed(whole)
+    assert part.variant.warnings == ""
+    assert [each.name for each in part.variant.parameters][: len(whole.parameters)] == [
+        each.name for each in whole.parameters
+    ]
+
+
+def test_names_that_are_taken() -> None:
+    text = """
+    // q and k in a comment; sink = 3
+    attention taken(first_q: i32, of_Sk: f32[Sk], const all_k: i32 = 2) {
+      let counts_sink = first_q + q * 1e0 > 3.q ? 1 : 0
+    }"""
+    text = text.replace("3.q", "3.")
+    text = text.replace("}", "  mask = counts_sink == 0 && any(i < Sk: of_Sk[i] > k); sink = q }")
+    whole = tesela.variant(text)
+    part = placed(whole)
+    names = [each.name for each in part.variant.parameters]
+    assert names == ["first_q", "of_Sk", "all_k", "first_q_", "all_Sk", "first_k", "counts_sink_"]
+    assert part.has_sink
+
+
+def documents(length: int, count: int, seed: int) -> Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    ends = torch.sort(torch.randperm(length, generator=generator)[:count])[0]
+    return torch.searchsorted(ends, torch.arange(length), right=True).int()[None]
+
+
+@pytest.mark.parametrize("count", [8, 40, 300])
+def test_documents_are_balanced(count: int) -> None:
+    """By the tiles that kernels compute, not by the plan's own count."""
+    length, ranks = 131072, 16
+    ids = documents(length, count, count)
+    plan = tesela.distributed.plan("documents_causal", length=length, ranks=ranks, id=ids)
+    told = tesela.variant("documents_causal", id=ids).explain(length=length, target="sm_90")
+    kinds = torch.frombuffer(bytearray(told.heads[0].kinds), dtype=torch.uint8)
+    kinds = kinds.view(told.rows, told.columns) > 0
+    rows = torch.arange(told.rows) * told.block_m
+    work = torch.zeros(ranks)
+    for rank, ranges in enumerate(plan.ranges):
+        for begin, end in ranges:
+            work[rank] += kinds[(rows >= begin) & (rows < end)].sum()
+    assert work.max() <= 1.05 * work.mean(), work
+    tokens = [_layout.tokens(each) for each in plan.ranges]
+    assert max(tokens) == min(tokens) == length // ranks
+
+
+def test_windows_need_their_neighbours_only() -> None:
+    plan = tesela.distributed.plan("sliding_window", length=1 << 17, ranks=16, window=1024)
+    assert all(len(ranges) == 1 for ranges in plan.ranges)
+    assert plan.received.sum(1).max() == 1024
+    assert (plan.received > 0).sum() == 15
+    printed = str(plan)
+    assert "contiguous (found by search)" in printed
+    assert "a model, not a measurement" in printed
+
+
+def test_causal_is_a_zigzag() -> None:
+    plan = tesela.distributed.plan("causal", length=1 << 15, ranks=4)
+    assert "zigzag" in plan.layout
+    assert plan.imbalance == 1
+
+
+def test_what_a_step_needs() -> None:
+    plan = tesela.distributed.plan("causal", length=1 << 20, ranks=8, heads=32, kv_heads=8)
+    schemes = {each.scheme: each for each in plan.predictions()}
+    assert set(schemes) == {"gather", "ring", "heads"}
+    assert all(0.5 < each.efficiency <= 1 for each in schemes.values())
+    few = tesela.distributed.plan("causal", length=1 << 20, ranks=8, heads=32, kv_heads=4)
+    assert few.predictions()[-1].scheme == "heads"
+    assert "4 kv heads cannot be dealt to 8 ranks" in few.predictions()[-1].why
+
+
+@pytest.mark.parametrize("length", [0, 1, 5])
+def test_fewer_tokens_than_ranks(length: int) -> None:
+    plan = tesela.distributed.plan("causal", length=length, ranks=7)
+    assert sum(map(_layout.tokens, plan.ranges)) == length
+    assert str(plan)
+
+
+@pytest.mark.parametrize(
+    ("ranges", "sentence"),
+    [
+        ([[(0, 4)]], "has the ranges of 1 ranks, the group has 2"),
+        ([[(0, 4)], [(5, 10)]], "no rank has the tokens 4 to 4"),
+        ([[(0, 6)], [(5, 10)]], "two ranks have the tokens 5 to 5"),
+        ([[(0, 6)], [(6, 9)]], "no rank has the tokens 9 to 9"),
+        ([[(0, 6)], [(6, 11)]], "rank 1 is given the range (6, 11)"),
+    ],
+)
+def test_wrong_ranges(ranges: Any, sentence: str) -> None:
+    with pytest.raises(tesela.InvalidArgumentError) as error:
+        tesela.distributed.plan("causal", length=10, ranks=2, layout=ranges)
+    assert sentence in str(error.value)
+
+
+def test_refused() -> None:
+    plan = tesela.distributed.plan
+    with pytest.raises(tesela.InvalidArgumentError, match="computed from 'id', which has no value"):
+        plan("documents", length=10, ranks=2)
+    with pytest.raises(tesela.InvalidArgumentError, match=r"'id' has the shape \(1, 9\)"):
+        plan("documents", length=10, ranks=2, id=torch.zeros(1, 9, dtype=torch.int32))
+    with pytest.raises(tesela.InvalidArgumentError, match="there is no process group"):
+        plan("causal", length=10)
+    with pytest.raises(tesela.InvalidArgumentError, match="the layout is 'zag'"):
+        plan("causal", length=10, ranks=2, layout="zag")
+    with pytest.raises(tesela.InvalidArgumentError, match="the scheme is 'tree'"):
+        plan("causal", length=10, ranks=2, scheme="tree")
+    with pytest.raises(tesela.InvalidArgumentError, match="made without a process group"):
+        plan("causal", length=10, ranks=2).shard(torch.zeros(1, 1, 10, 8))

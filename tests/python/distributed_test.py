@@ -1,0 +1,314 @@
+# Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Attention whose sequence is split over processes, against PyTorch's operations in one."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tesela
+import tesela.distributed
+import torch
+import torch.distributed as dist
+from distributed_cases import BATCH, CASES, HEAD_DIM, HEADS, KV_HEADS, LENGTH
+from distributed_ranks import Ranks, started
+from gradient_variants import Case, reference_with_lse
+from torch import Tensor
+from torch.distributed.device_mesh import DeviceMesh
+from torch.distributed.fsdp import fully_shard
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.checkpoint import checkpoint
+from torch_gradient_tools import check as check_gradients
+from torch_gradient_tools import check_parameter
+from torch_tools import check, check_lse, poisoned, random
+
+UNEVEN: dict[int, list[list[tuple[int, int]]]] = {
+    2: [[(0, 31), (100, 101)], [(31, 100), (101, LENGTH)]],
+    3: [[(140, LENGTH), (0, 1)], [], [(1, 140)]],
+    4: [[], [(0, 33), (34, 90)], [(33, 34), (90, 91)], [(91, LENGTH)]],
+}
+"""Ranges that end nowhere in particular; among three and four ranks one has no token."""
+
+
+@pytest.fixture(scope="module")
+def ranks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ranks]:
+    with started(tmp_path_factory.mktemp("ranks")) as made:
+        yield made
+
+
+def dense(dtype: torch.dtype, heads: int = HEADS, kv_heads: int = KV_HEADS) -> list[Tensor]:
+    """q, k, v, and the gradients of the result and of the logarithms."""
+    shapes = ((heads, HEAD_DIM), (kv_heads, HEAD_DIM), (kv_heads, HEAD_DIM), (heads, HEAD_DIM))
+    found = [
+        random(BATCH, h, LENGTH, d, seed=seed, dtype=dtype)
+        for seed, (h, d) in enumerate(shapes, start=1)
+    ]
+    return [*found, random(BATCH, heads, LENGTH, seed=9, dtype=torch.float32)]
+
+
+def trained(parameters: dict[str, Any]) -> dict[str, Tensor]:
+    return {
+        name: torch.as_tensor(value).detach().clone().requires_grad_()
+        for name, value in parameters.items()
+        if isinstance(value, float) or (isinstance(value, Tensor) and value.is_floating_point())
+    }
+
+
+def attend(
+    group: Any,
+    number: int,
+    layout: Any,
+    scheme: str,
+    dtype: torch.dtype,
+    sizes: tuple[int, int] = (HEADS, KV_HEADS),
+    axes: str = "bhsd",
+) -> list[Tensor]:
+    """On each rank: the whole result, logarithms and gradients, gathered, and of the parameters."""
+    case = CASES[number]
+    parameters = case.parameters()
+    learned = trained(parameters)
+    heads, kv_heads = sizes
+    q, k, v, grad, grad_of_lse = dense(dtype, heads, kv_heads)
+    plan = tesela.distributed.plan(
+        case.variant,
+        length=LENGTH,
+        group=group,
+        layout=layout,
+        scheme=scheme,
+        batch=BATCH,
+        heads=heads,
+        kv_heads=kv_heads,
+        **{**parameters, **learned},
+    )
+    own = [plan.shard(each).requires_grad_() for each in (q, k, v)]
+    given = own if axes == "bhsd" else [each.transpose(1, 2) for each in own]
+    with poisoned():
+        out, lse = tesela.distributed.attention(
+            *given, plan=plan, return_lse=True, layout=axes, **{**parameters, **learned}
+        )
+        if axes == "bshd":
+            out = out.transpose(1, 2)
+        finite = lse.masked_fill(lse.isneginf(), 0.0)
+        loss = (out * plan.shard(grad)).sum() + (finite * plan.shard(grad_of_lse)).sum()
+        loss.backward()
+    results = [out, *(each.grad for each in own)]
+    whole = [plan.gather(each.detach()) for each in results]
+    return [*whole, plan.gather(lse.detach()), *(each.grad for each in learned.values())]
+
+
+def compare(case: Case, dtype: torch.dtype, found: list[Tensor], sizes: tuple[int, int]) -> None:
+    """Holds what a rank has against float64."""
+    q, k, v, grad, grad_of_lse = (each.double() for each in dense(dtype, *sizes))
+    parameters = case.parameters()
+    exact = {
+        name: each.detach().double().requires_grad_() for name, each in trained(parameters).items()
+    }
+    given = [each.requires_grad_() for each in (q, k, v)]
+    out, lse = reference_with_lse(*given, case, {**parameters, **exact})
+    finite = lse.masked_fill(lse.isneginf(), 0.0)
+    loss = (out * grad).sum() + (finite * grad_of_lse).sum()
+    wanted = torch.autograd.grad(loss, [*given, *exact.values()])
+    got_out, *got, got_lse = found[:5]
+    check(got_out, out.detach())
+    check_lse(got_lse, lse.detach())
+    check_gradients(got, wanted[:3], dtype)
+    for each, exact_each, like in zip(
+        found[5:], wanted[3:], trained(parameters).values(), strict=True
+    ):
+        check_parameter(each, exact_each, like, dtype)
+
+
+def number_of(variant: str) -> int:
+    return next(number for number, case in enumerate(CASES) if case.variant == variant)
+
+
+@pytest.mark.parametrize("number", range(len(CASES)), ids=[case.name for case in CASES])
+def test_variants(ranks: Ranks, number: int) -> None:
+    """Forward and backward, 2, 3 and 4 ranks in turn, uneven ranges, a rank without tokens."""
+    size = 2 + number % 3
+    scheme = ("gather", "ring")[number // 3 % 2]
+    for found in ranks.run(size, attend, number, UNEVEN[size], scheme, torch.float32):
+        compare(CASES[number], torch.float32, found, (HEADS, KV_HEADS))
+
+
+@pytest.mark.parametrize("layout", ["contiguous", "zigzag", "striped", "near", "balanced", "work"])
+def test_layouts(ranks: Ranks, layout: str) -> None:
+    number = number_of("documents_causal")
+    (found, *_) = ranks.run(3, attend, number, layout, "ring", torch.bfloat16)
+    compare(CASES[number], torch.bfloat16, found, (HEADS, KV_HEADS))
+
+
+@pytest.mark.parametrize("variant", ["alibi", "clusters", "learned_sinks", "learned_bias"])
+def test_heads_are_dealt(ranks: Ranks, variant: str) -> None:
+    number = number_of(variant)
+    (found, *_) = ranks.run(2, attend, number, UNEVEN[2], "heads", torch.float32)
+    compare(CASES[number], torch.float32, found, (HEADS, KV_HEADS))
+
+
+@pytest.mark.parametrize("scheme", ["gather", "ring", "heads"])
+def test_tokens_before_heads(ranks: Ranks, scheme: str) -> None:
+    number = number_of("causal")
+    sizes = (8, 4)
+    arguments = (number, "zigzag", scheme, torch.bfloat16, sizes, "bshd")
+    (found, *_) = ranks.run(4, attend, *arguments)
+    compare(CASES[number], torch.bfloat16, found, sizes)
+
+
+def test_the_same_bits(ranks: Ranks) -> None:
+    arguments = (number_of("learned_sinks"), "striped", "ring", torch.bfloat16)
+    first, second = (ranks.run(4, attend, *arguments) for _ in range(2))
+    for one, other in zip(first, second, strict=True):
+        assert all(torch.equal(a, b) for a, b in zip(one, other, strict=True))
+
+
+def test_one_rank_has_the_bits_of_one_process(ranks: Ranks) -> None:
+    (found,) = ranks.run(1, attend, number_of("causal"), "search", "auto", torch.bfloat16)
+    q, k, v, *_ = dense(torch.bfloat16)
+    assert torch.equal(found[0], tesela.attention(q, k, v, "causal"))
+
+
+class Layer(torch.nn.Module):
+    """Attention with trained slopes between two projections."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.into = torch.nn.Linear(24, (HEADS + 2 * KV_HEADS) * HEAD_DIM, bias=False)
+        self.out = torch.nn.Linear(HEADS * HEAD_DIM, 24, bias=False)
+        self.slope = torch.nn.Parameter(torch.full((HEADS,), 0.25))
+
+    def forward(self, x: Tensor, attend: Any) -> Tensor:
+        projected = self.into(x).unflatten(-1, (-1, HEAD_DIM)).transpose(1, 2)
+        mixed = attend(*projected.split([HEADS, KV_HEADS, KV_HEADS], 1), self.slope)
+        return self.out(mixed.transpose(1, 2).flatten(2))
+
+
+def train(group: Any, how: str) -> list[Tensor]:
+    """The gradients of a layer's weights, times the ranks that a wrapper divides by."""
+    torch.manual_seed(3)
+    layer: torch.nn.Module = Layer()
+    x = random(BATCH, LENGTH, 24, seed=8, dtype=torch.float32)
+    if how == "alone":
+        found = layer(x, lambda q, k, v, slope: tesela.attention(q, k, v, "alibi", slope=slope))
+        found.square().sum().backward()
+        return [each.grad for each in layer.parameters()]
+    plan = tesela.distributed.plan("alibi", length=LENGTH, group=group)
+
+    def attend(q: Tensor, k: Tensor, v: Tensor, slope: Tensor) -> Tensor:
+        return tesela.distributed.attention(
+            q, k, v, plan=plan, slope=slope, sum_gradients=how == "plain"
+        )
+
+    weights = list(layer.parameters())
+    called: Any = layer
+    if how == "ddp":
+        called = DistributedDataParallel(layer, process_group=group)
+    elif how == "fsdp":
+        called = fully_shard(layer, mesh=DeviceMesh.from_group(group, "cpu"))
+        weights = list(layer.parameters())
+    elif how == "compiled":
+        called = torch.compile(layer, backend="eager")
+    elif how == "checkpointed":
+
+        def called(x: Tensor, attend: Any) -> Any:
+            return checkpoint(layer, x, attend, use_reentrant=False)
+
+    called(plan.shard(x, 1), attend).square().sum().backward()
+    if how in ("plain", "compiled", "checkpointed"):
+        for name, each in layer.named_parameters():
+            if name != "slope" or how != "plain":  # which attention has summed
+                dist.all_reduce(each.grad, group=group)
+        return [each.grad for each in weights]
+    grads = [each.grad for each in weights]
+    full = [each.full_tensor() if how == "fsdp" else each for each in grads]
+    return [each * dist.get_world_size(group) for each in full]
+
+
+@pytest.mark.parametrize("how", ["plain", "ddp", "fsdp", "compiled", "checkpointed"])
+def test_training(ranks: Ranks, how: str) -> None:
+    (wanted,) = ranks.run(1, train, "alone")
+    for found in ranks.run(2, train, how):
+        for got, exact in zip(found, wanted, strict=True):
+            assert (got - exact).norm() <= 2e-5 * exact.norm()
+
+
+def run_page(group: Any, page: str) -> list[str]:
+    """The lines that the page's examples print."""
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        names: dict[str, Any] = {}
+        for example in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
+            exec(compile(example, "distributed.md", "exec"), names)
+    return printed.getvalue().strip().splitlines()
+
+
+def test_the_page(ranks: Ranks) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "distributed.md").read_text()
+    for lines in ranks.run(4, run_page, page):
+        assert len(lines) > 8
+        for line in lines:
+            shown = f"    {line}\n" in page or f"\n{line}\n" in page
+            assert shown or line.startswith(("    ", "  rank", "     ")), line
+
+
+def refuse(group: Any, change: str) -> str:
+    """What a rank raises where the second one calls with something else."""
+    is_other = dist.get_rank(group) == 1
+
+    def pick(usual: Any, other: Any, of: str) -> Any:
+        return other if is_other and change == of else usual
+
+    ids = torch.arange(LENGTH).repeat(BATCH, 1).int() // pick(20, 30, "documents")
+    plan = tesela.distributed.plan(
+        pick("documents_causal", "documents", "variant"),
+        length=LENGTH,
+        group=group,
+        layout=pick("zigzag", "contiguous", "layout"),
+        scheme=pick("gather", "ring", "scheme"),
+        id=ids,
+    )
+    q, k, v = (plan.shard(each) for each in dense(pick(torch.float32, torch.bfloat16, "type"))[:3])
+    if pick(False, True, "tokens"):
+        q, k, v = q[:, :, 1:], k[:, :, 1:], v[:, :, 1:]
+    if pick(False, True, "heads"):
+        k, v = k[:, :1], v[:, :1]
+    if pick(False, True, "gradient"):
+        q.requires_grad_()
+    if pick(False, True, "in place"):
+        ids.add_(1)
+    given = pick({}, {"id": ids + 1}, "other documents")
+    try:
+        tesela.distributed.attention(q, k, v, plan=plan, scale=pick(None, 0.5, "scale"), **given)
+    except tesela.InvalidArgumentError as error:
+        return str(error)
+    return ""
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ("documents", "differ in the plan"),
+        (
+            "variant",
+            "differ in the variant: ranks 0, 2 have documents_causal; rank 1 has documents",
+        ),
+        ("layout", "differ in the plan"),
+        ("scheme", "differ in the scheme: ranks 0, 2 have gather; rank 1 has ring"),
+        ("type", "differ in the element type"),
+        ("heads", "differ in the shape"),
+        ("scale", "differ in the scale: ranks 0, 2 have None; rank 1 has 0.5"),
+        ("gradient", "differ in the gradients that are asked for"),
+        ("tokens", "tokens, and the plan gives rank 1"),
+        ("in place", "was changed in place since the plan was made"),
+        ("other documents", "is another one than that which the plan was made for"),
+    ],
+)
+def test_ranks_that_differ_all_raise(ranks: Ranks, change: str, sentence: str) -> None:
+    for found in ranks.run(3, refuse, change):
+        assert sentence in found
+    assert ranks.run(3, refuse, "nothing") == ["", "", ""]
