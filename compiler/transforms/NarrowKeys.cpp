@@ -120,7 +120,7 @@ private:
         return user->emitOpError() << "expected keys and values of 8 bits to be right operands of "
                                       "tile.dot, got another "
                                       "use of them; leave out cache=e4m3";
-      if (!dot.getTransposed() && !isByPage && !getenv("SV_BF16"))
+      if (!dot.getTransposed() && !isByPage)
         multiplyAsHalves(dot);
       LogicalResult scaled =
           !isByPage ? (dot.getTransposed() ? scaleScores(dot, scales) : scaleOutput(dot, scales))
