@@ -109,6 +109,23 @@ class Devices(CommandTest):
         self.assertGreater(devices[0]["processors"], 0)
         self.assertGreater(devices[0]["memory_bytes"], 0)
 
+    def test_what_assembles_is_named(self):
+        version = "release 99.1, V99.1.5"
+        program = self.file(
+            "ptxas", f"#!/bin/sh\necho 'Cuda compilation tools, {version}'\necho 'Build of_a_test'\n"
+        )
+        os.chmod(program, 0o755)
+        self.environment["PATH"] = os.path.dirname(program) + ":" + self.environment["PATH"]
+        line = self.output("devices").splitlines()[-1]
+        self.assertIn(f"assembled by {program} ({version}, Build of_a_test)", line)
+        self.assertIn("the driver would", line)
+        self.environment["PATH"] = "/nowhere"
+        self.environment["CUDA_HOME"] = "/nowhere"
+        line = self.output("devices").splitlines()[-1]
+        if "assembled by /usr/local/cuda" not in line:
+            self.assertIn("assembled by the driver: no ptxas was found", line)
+            self.assertIn("nvidia-cuda-nvcc", line)
+
     def test_a_gpu_that_is_not_there(self):
         self.environment["CUDA_VISIBLE_DEVICES"] = ""
         message = self.error("run", "causal", "--target", "sm_80", expect=ENVIRONMENT)

@@ -6,6 +6,7 @@
 #include "ExitCode.h"
 #include "StandardOutput.h"
 
+#include "tesela/Assembler.h"
 #include "tesela/Device.h"
 
 #include <fmt/format.h>
@@ -22,6 +23,27 @@ static std::string formatLine(const Device &device) {
                      device.processors, host ? "threads" : "multiprocessors",
                      double(device.memoryBytes) / double(1 << 30),
                      device.driver.empty() ? "" : ", driver for CUDA " + device.driver);
+}
+
+/// What is used, and what the other one would bring.
+static std::string formatLine(const Assembler &assembler) {
+  if (assembler.kind == Assembler::Kind::ptxas)
+    return fmt::format(
+        "kernels for GPUs are assembled by {} ({}); without it the driver would do so, in about "
+        "the same time, for machines with the same driver alone\n",
+        assembler.path, assembler.version);
+  return "kernels for GPUs are assembled by the driver: no ptxas was found on PATH, in "
+         "$CUDA_HOME/bin "
+         "or in /usr/local/cuda/bin; ptxas takes about the same time, and its kernels are shared "
+         "by machines whose "
+         "drivers differ (CUDA's toolkit and PyPI's nvidia-cuda-nvcc have it)\n";
+}
+
+static ordered_json toJson(const Assembler &assembler) {
+  bool isProgram = assembler.kind == Assembler::Kind::ptxas;
+  return {{"kind", isProgram ? "ptxas" : "driver"},
+          {"path", assembler.path},
+          {"version", assembler.version}};
 }
 
 static ordered_json toJson(const Device &device) {
@@ -45,8 +67,11 @@ int devices(bool json) {
 
   if (json) {
     ordered_json list = ordered_json::array();
-    for (const Device &device : all)
+    for (const Device &device : all) {
       list.push_back(toJson(device));
+      if (device.kind == Device::Kind::cuda)
+        list.back()["assembler"] = toJson(assembler());
+    }
     std::string text = list.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
     print(text);
     return exitSuccess;
@@ -55,6 +80,7 @@ int devices(bool json) {
     print(formatLine(device));
   if (!gpus)
     print(fmt::format("no GPU: {}\n", gpus.error().message()));
+  print(formatLine(assembler()));
   return exitSuccess;
 }
 
