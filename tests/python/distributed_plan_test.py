@@ -4,16 +4,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 import tesela
 import tesela.distributed
 import torch
 from distributed_cases import BATCH, CASES, HEADS, KV_HEADS, LENGTH
 from gradient_variants import Case
-from tesela.distributed import _layout
+from tesela.distributed import _layout, _plan
+from tesela.distributed._machine import Shape, predict
 from tesela.distributed._positions import placed
+from tesela.distributed._values import is_equal
 from torch import Tensor
 
 SIZES = {"batch": BATCH, "heads": HEADS, "kv_heads": KV_HEADS}
@@ -115,6 +119,82 @@ def test_documents_are_balanced(count: int) -> None:
     assert work.max() <= 1.05 * work.mean(), work
     tokens = [_layout.tokens(each) for each in plan.ranges]
     assert max(tokens) == min(tokens) == length // ranks
+
+
+def changed_by_numpy(ids: Tensor) -> None:
+    ids.numpy()[:, 1:] += 1
+
+
+def changed_past_autograd(ids: Tensor) -> None:
+    ids.data.zero_()
+
+
+def changed_in_inference(ids: Tensor) -> None:
+    with torch.inference_mode():
+        ids.add_(torch.arange(LENGTH).int())
+
+
+@pytest.mark.parametrize("change", [changed_by_numpy, changed_past_autograd, changed_in_inference])
+def test_changed_documents(change: Callable[[Tensor], None]) -> None:
+    """Also changes that PyTorch does not count: the plan has numbers of its own."""
+    with torch.inference_mode(change is changed_in_inference):
+        ids = torch.arange(LENGTH).int()[None] // 20
+    before = ids.numpy().copy()
+    plan = tesela.distributed.plan("documents", length=LENGTH, ranks=2, id=ids)
+    digest = plan.digest
+    plan.check_values({"id": ids})
+    change(ids)
+    with pytest.raises(tesela.InvalidArgumentError, match="it was changed in place since"):
+        plan.check_values({"id": ids})
+    plan.check_values({"id": before})
+    with pytest.raises(tesela.InvalidArgumentError, match="is another one than that"):
+        plan.check_values({"id": ids.clone()})
+    del plan.digest  # it is remembered
+    assert plan.digest == digest
+
+
+def test_other_numbers() -> None:
+    """Types may differ, numbers may not, and none is rounded before it is compared."""
+    plan = tesela.distributed.plan("sliding_window", length=LENGTH, ranks=2, window=70)
+    for same in (70, 70.0, np.int64(70), torch.tensor(70), torch.tensor(70.0)):
+        plan.check_values({"window": same})
+    for other in (70.5, 71, np.float32(70.5), torch.tensor(70.5), None):
+        with pytest.raises(tesela.InvalidArgumentError, match="is another one than that"):
+            plan.check_values({"window": other})
+    assert not is_equal(70, 70.5)
+    assert not is_equal(torch.tensor(1 << 24), torch.tensor(float((1 << 24) + 2)))
+    assert not is_equal(torch.tensor((1 << 24) + 1), torch.tensor(float(1 << 24)))
+    assert is_equal(torch.tensor([1.0, torch.nan]), torch.tensor([1.0, torch.nan]))
+
+
+def test_another_default_device() -> None:
+    ids = documents(LENGTH, 5, 1)
+    usual = tesela.distributed.plan("documents_causal", length=LENGTH, ranks=3, id=ids)
+    with torch.device("meta"):
+        plan = tesela.distributed.plan("documents_causal", length=LENGTH, ranks=3, id=ids)
+        assert plan.digest == usual.digest
+        assert str(plan) == str(usual)
+        plan.check_values({"id": ids.clone()})
+        assert str(tesela.distributed.plan("causal", length=0, ranks=3))
+
+
+def test_a_fixed_scheme_is_not_predicted(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def counted(scheme: str, *arguments: Any) -> Any:
+        asked.append(scheme)
+        return predict(scheme, *arguments)
+
+    monkeypatch.setattr(_plan, "predict", counted)
+    shape = Shape()
+    plan = tesela.distributed.plan("causal", length=4096, ranks=4, scheme="ring")
+    assert plan.scheme_for(shape) == "ring"
+    assert asked == []
+    assert plan.choice(shape).scheme == "ring"
+    assert asked == ["ring"]
+    plan = tesela.distributed.plan("causal", length=4096, ranks=4)
+    assert plan.scheme_for(shape) == plan.scheme_for(shape) == plan.choice(shape).scheme
+    assert asked[1:] == 2 * ["gather", "ring", "heads"]
 
 
 def test_windows_need_their_neighbours_only() -> None:

@@ -8,9 +8,11 @@ import contextlib
 import io
 import re
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import tesela
 import tesela.distributed
@@ -19,6 +21,7 @@ import torch.distributed as dist
 from distributed_cases import BATCH, CASES, HEAD_DIM, HEADS, KV_HEADS, LENGTH
 from distributed_ranks import Ranks, started
 from gradient_variants import Case, reference_with_lse
+from tesela.distributed import _agree
 from torch import Tensor
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.fsdp import fully_shard
@@ -160,6 +163,85 @@ def test_tokens_before_heads(ranks: Ranks, scheme: str) -> None:
     compare(CASES[number], torch.bfloat16, found, sizes)
 
 
+def attend_with_some_lse(group: Any, scheme: str) -> list[Tensor]:
+    """The logarithms' gradient, which only rank 0 has, and those of q, k and v: all gathered."""
+    number = number_of("causal")
+    *qkv, grad, grad_of_lse = dense(torch.float32)
+    plan = tesela.distributed.plan(
+        CASES[number].variant, length=LENGTH, group=group, layout="zigzag", scheme=scheme
+    )
+    rank = dist.get_rank(group)
+    own = [plan.shard(each).requires_grad_() for each in qkv]
+    out, lse = tesela.distributed.attention(*own, plan=plan, return_lse=True)
+    grad, grad_of_lse = plan.shard(grad), plan.shard(grad_of_lse)
+    if rank == 0:
+        ((out * grad).sum() + (lse * grad_of_lse).sum()).backward()
+    else:
+        (out * grad).sum().backward()
+    of_lse = plan.gather(grad_of_lse if rank == 0 else torch.zeros_like(grad_of_lse))
+    return [of_lse, *(plan.gather(each.grad) for each in own)]
+
+
+@pytest.mark.parametrize("scheme", ["gather", "ring", "heads"])
+def test_one_rank_uses_the_logarithms(ranks: Ranks, scheme: str) -> None:
+    case = CASES[number_of("causal")]
+    q, k, v, grad, _ = (each.double() for each in dense(torch.float32))
+    for of_lse, *found in ranks.run(2, attend_with_some_lse, scheme):
+        given = [each.requires_grad_() for each in (q, k, v)]
+        out, lse = reference_with_lse(*given, case, {})
+        loss = (out * grad).sum() + (lse * of_lse.double()).sum()
+        assert 0 < int((of_lse != 0).sum()) < of_lse.numel()
+        check_gradients(found, torch.autograd.grad(loss, given), torch.float32)
+
+
+def connect_as_nccl(group: Any) -> list[Any]:
+    """What is done first with a group that gloo does not carry; gloo carries it all the same."""
+    ranks = list(range(dist.get_world_size(group)))
+    made = dist.new_group(ranks, timeout=timedelta(seconds=77), use_local_synchronization=True)
+    sums: list[Any] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_agree, "_backends", lambda group: {"cpu": "nccl"})
+        patch.setattr(_agree.dist, "all_reduce", lambda *_, group, **__: sums.append(group))
+        host = _agree.host_group(made)
+        before = len(sums)
+        for _ in range(2):
+            _agree.connect(made, torch.device("cpu"))
+    timeout = host._get_backend(torch.device("cpu")).options._timeout
+    return [host is not made, before, [each is made for each in sums], timeout.total_seconds()]
+
+
+def test_the_first_messages_are_of_all_ranks(ranks: Ranks) -> None:
+    for found in ranks.run(2, connect_as_nccl):
+        assert found == [True, 0, [True], 77]
+
+
+def attend_to_arrays(group: Any) -> list[Tensor]:
+    """With NumPy's arrays for captured tensors, and another default device."""
+    q, k, v, *_ = dense(torch.float32)
+    ids = CASES[number_of("documents_causal")].parameters()["id"]
+    whole = tesela.attention(q, k, v, "documents_causal", id=ids)
+    slope = np.linspace(0.1, 0.4, HEADS, dtype=np.float32)
+    biased = tesela.attention(q, k, v, "alibi", slope=torch.tensor(slope))
+    with torch.device("meta"):
+        plan = tesela.distributed.plan(
+            "documents_causal", length=LENGTH, group=group, id=ids.numpy(), heads=HEADS
+        )
+        own = [plan.shard(each) for each in (q, k, v)]
+        found = tesela.distributed.attention(*own, plan=plan)
+        again = tesela.distributed.attention(*own, plan=plan, id=ids.numpy().copy())
+        alibi = tesela.distributed.plan("alibi", length=LENGTH, group=group, layout=plan.ranges)
+        other = tesela.distributed.attention(
+            *own, plan=alibi, slope=slope, scale=np.float32(HEAD_DIM**-0.5)
+        )
+    return [found - plan.shard(whole), again - plan.shard(whole), other - plan.shard(biased)]
+
+
+def test_arrays_and_another_default_device(ranks: Ranks) -> None:
+    for differences in ranks.run(2, attend_to_arrays):
+        for each in differences:
+            assert each.abs().max() < 1e-5
+
+
 def test_the_same_bits(ranks: Ranks) -> None:
     arguments = (number_of("learned_sinks"), "striped", "ring", torch.bfloat16)
     first, second = (ranks.run(4, attend, *arguments) for _ in range(2))
@@ -281,10 +363,20 @@ def refuse(group: Any, change: str) -> str:
         q.requires_grad_()
     if pick(False, True, "in place"):
         ids.add_(1)
+    if pick(False, True, "past PyTorch"):
+        ids.data.zero_()
     given = pick({}, {"id": ids + 1}, "other documents")
+    scale = pick(None, 0.5, "scale")
     try:
-        tesela.distributed.attention(q, k, v, plan=plan, scale=pick(None, 0.5, "scale"), **given)
-    except tesela.InvalidArgumentError as error:
+        tesela.distributed.attention(
+            *(q, k, v),
+            plan=plan,
+            scale=pick(scale, "much", "a text as scale"),
+            return_lse=pick(False, True, "logarithms"),
+            **given,
+        )
+    except tesela.Error as error:
+        assert type(error) is tesela.InvalidArgumentError or (is_other and error.__cause__)
         return str(error)
     return ""
 
@@ -304,7 +396,10 @@ def refuse(group: Any, change: str) -> str:
         ("scale", "differ in the scale: ranks 0, 2 have None; rank 1 has 0.5"),
         ("gradient", "differ in the gradients that are asked for"),
         ("tokens", "tokens, and the plan gives rank 1"),
+        ("logarithms", "differ in return_lse: ranks 0, 2 have False; rank 1 has True"),
+        ("a text as scale", "ValueError: could not convert string to float: 'much'"),
         ("in place", "was changed in place since the plan was made"),
+        ("past PyTorch", "was changed in place since the plan was made"),
         ("other documents", "is another one than that which the plan was made for"),
     ],
 )

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from datetime import timedelta
 from typing import Any, NoReturn
 
 import torch
@@ -23,19 +24,54 @@ REFUSED = "refused"
 _host_groups: dict[Any, Any] = {}
 """By group: one of the same ranks whose messages pass by the host."""
 
+_connected: set[tuple[Any, torch.device]] = set()
+"""Groups in which messages of some ranks can be sent from the device."""
+
 
 def host_group(group: Any) -> Any:
     """A group of the same ranks that compares on the host. The first time all ranks call it."""
     key = dist.group.WORLD if group is None else group
     found = _host_groups.get(key)
     if found is None:
-        if "gloo" in str(dist.get_backend(group)):
+        if _backends(key).get("cpu") == "gloo":
             found = key
         else:
             ranks = dist.get_process_group_ranks(key)
-            found = dist.new_group(ranks, backend="gloo", use_local_synchronization=True)
+            found = dist.new_group(
+                ranks, timeout=_timeout(key), backend="gloo", use_local_synchronization=True
+            )
         _host_groups[key] = found
     return found
+
+
+def connect(group: Any, device: torch.device) -> None:
+    """Makes a group fit for messages between some of its ranks. The first time all ranks call it.
+
+    The first messages of an NCCL group must be of all ranks, or some wait forever; and a rank that
+    sends nothing would not take part. So the first thing that is sent is a sum over all.
+    """
+    key = dist.group.WORLD if group is None else group
+    if (key, device) in _connected:
+        return
+    if _backends(key).get(device.type) != "gloo" and dist.get_world_size(key) > 1:
+        try:
+            dist.all_reduce(torch.zeros(1, device=device), group=key)
+        except RuntimeError as error:
+            no_answer(error)
+    _connected.add((key, device))
+
+
+def _backends(group: Any) -> dict[str, str]:
+    """By the kind of device, what carries messages: of "cpu:gloo,cuda:nccl"."""
+    config = dist.get_backend_config(group)
+    return dict(each.split(":", 1) for each in config.split(","))
+
+
+def _timeout(group: Any) -> timedelta | None:
+    """How long ranks of the group wait; None: what PyTorch has for a new one."""
+    kind = next(iter(_backends(group)))
+    options = getattr(group._get_backend(torch.device(kind)), "options", None)
+    return getattr(options, "_timeout", None)
 
 
 def agree(group: Any, facts: dict[str, Any], failure: Error | None = None) -> None:
@@ -54,11 +90,11 @@ def agree(group: Any, facts: dict[str, Any], failure: Error | None = None) -> No
     """
     if failure is not None:
         facts = {REFUSED: str(failure)}
-    text = json.dumps(facts)
+    text = json.dumps(facts, default=str)
     digest = hashlib.sha256(text.encode()).digest()
     words = [int.from_bytes(digest[i : i + 7], "big") for i in (0, 7)]
     # The least of x and of -x: ranks agree where both come back.
-    mine = torch.tensor([*words, *(-word for word in words), int(failure is None)])
+    mine = torch.tensor([*words, *(-word for word in words), int(failure is None)], device="cpu")
     least = mine.clone()
     try:
         host = host_group(group)

@@ -13,7 +13,7 @@ from torch import Tensor
 from tesela._errors import Error, InvalidArgumentError, UnsupportedError
 from tesela._variant import Variant, as_variant
 from tesela.distributed import _layout as layouts
-from tesela.distributed._agree import agree
+from tesela.distributed._agree import agree, connect
 from tesela.distributed._by_heads import ByHeads
 from tesela.distributed._by_keys import ByKeys
 from tesela.distributed._machine import Shape
@@ -33,6 +33,7 @@ class Call:
         scale: of the scores.
         names: of the parameters that are trained.
         sums_gradients: whether these gradients are summed over the ranks.
+        return_lse: whether the caller gets the logarithms, and so may have gradients of them.
     """
 
     def __init__(
@@ -43,6 +44,7 @@ class Call:
         scale: float | None,
         names: Sequence[str],
         sums_gradients: bool,
+        return_lse: bool,
     ) -> None:
         self.plan = plan
         self.sizes = sizes
@@ -50,6 +52,7 @@ class Call:
         self.scale = scale
         self.names = tuple(names)
         self.sums_gradients = sums_gradients
+        self.return_lse = return_lse
 
 
 class _Attention(torch.autograd.Function):
@@ -124,6 +127,8 @@ def attention(
     Raises:
         InvalidArgumentError: an argument does not fit, on this rank or on another, or ranks
             differ; each rank raises it, and nothing was sent.
+        Error: this rank failed otherwise before anything was sent; the others raise an
+            InvalidArgumentError that names it.
         CancelledError: a rank did not answer.
     """
     attend = _outside_of_graphs if torch.compiler.is_compiling() else _attend
@@ -152,12 +157,16 @@ def _attend(
     prepared: Any = None
     try:
         prepared, facts = _prepare(
-            *(q, k, v, variant, plan, scale, layout, sum_gradients, parameters)
+            *(q, k, v, variant, plan, scale, return_lse, layout, sum_gradients, parameters)
         )
     except Error as error:
         failure = error
+    except Exception as error:  # whatever it is: the other ranks would wait for this one
+        failure = Error(f"{type(error).__name__}: {error}")
+        failure.__cause__ = error
     agree(plan.group, facts, failure)
     call, scheme, dense = prepared
+    connect(plan.group, q.device)
     out, lse = _Attention.apply(call, scheme, *dense, *(call.values[name] for name in call.names))
     if layout == "bshd":
         out = out.transpose(1, 2)
@@ -176,12 +185,15 @@ def _prepare(
     variant: Any,
     plan: Plan,
     scale: float | None,
+    return_lse: bool,
     layout: str,
     sum_gradients: bool,
     parameters: Mapping[str, Any],
 ) -> tuple[Any, dict[str, Any]]:
     """The call, and what ranks must agree in. Raises where this rank's arguments do not fit."""
     rank = plan._own_rank()
+    scale = None if scale is None else float(scale)
+    return_lse, sum_gradients = bool(return_lse), bool(sum_gradients)
     if layout not in ("bhsd", "bshd"):
         raise InvalidArgumentError(f"the layout is {layout!r}, it must be 'bhsd' or 'bshd'")
     check_tensors(q, k, v)
@@ -232,14 +244,15 @@ def _prepare(
         )
     sizes = Sizes(batch, heads, kv_heads, plan.length, plan.length)
     plan.check_values(values)
+    values = {name: plan.value_on(name, value, q.device) for name, value in values.items()}
     plan.check_sizes(sizes)
     plan.placed.check_captures(values, sizes)
     if any(map(has_tangent, (q, k, v, *values.values()))):
         raise UnsupportedError(_FORWARD_MODE)
     names = trained(whole, values)
     shape = Shape(batch, heads, kv_heads, head_dim, head_dim_v, q.element_size())
-    chosen = plan.choice_for(shape)
-    scheme = (ByHeads if chosen.scheme == "heads" else ByKeys)(plan, chosen.scheme)
+    chosen = plan.scheme_for(shape)
+    scheme = (ByHeads if chosen == "heads" else ByKeys)(plan, chosen)
     if isinstance(scheme, ByHeads):
         scheme.check(kv_heads)
     is_training = torch.is_grad_enabled()
@@ -249,8 +262,9 @@ def _prepare(
         "the element type": str(q.dtype),
         "the kind of device": q.device.type,
         "the plan (its length, ranges, variant and what decides its mask)": plan.digest,
-        "the scheme": chosen.scheme,
+        "the scheme": chosen,
         "the scale": scale,
+        "return_lse": return_lse,
         "sum_gradients": sum_gradients,
         "the gradients that are asked for": [
             name
@@ -260,11 +274,8 @@ def _prepare(
         + names,
         "the parameters": {name: _told(value) for name, value in sorted(values.items())},
     }
-    values = {
-        name: value.to(q.device) if isinstance(value, Tensor) and value.dim() else value
-        for name, value in values.items()
-    }
-    return (Call(plan, sizes, values, scale, names, sum_gradients), scheme, (q, k, v)), facts
+    call = Call(plan, sizes, values, scale, names, sum_gradients, return_lse)
+    return (call, scheme, (q, k, v)), facts
 
 
 def _told(value: Any) -> Any:

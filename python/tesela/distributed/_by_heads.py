@@ -135,6 +135,9 @@ class ByHeads:
         if grad is None:
             grad = out.new_zeros((out.shape[0], call.sizes.H, held, out.shape[3]))
         whole = self._to_heads([grad])[0]
+        if grad_of_lse is None and call.return_lse:
+            # Another rank may have one, and sends it.
+            grad_of_lse = lse.new_zeros((out.shape[0], call.sizes.H, held))
         of_lse = None if grad_of_lse is None else self._to_heads([grad_of_lse])[0]
         sums = Gradients(call)
         found = backward(

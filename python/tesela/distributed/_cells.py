@@ -67,7 +67,7 @@ class Counts(NamedTuple):
     def table(self) -> Tensor:
         """The work as int32 ``[rows, columns]``, without a copy."""
         if not self.work:
-            return torch.zeros(self.rows, self.columns, dtype=torch.int32)
+            return torch.zeros(self.rows, self.columns, dtype=torch.int32, device="cpu")
         return torch.frombuffer(self.work, dtype=torch.int32).view(self.rows, self.columns)
 
 
@@ -131,7 +131,8 @@ class CellMask:
             for text in parameter.shape:
                 extent = extent_of(text, sizes)
                 shape.append(bound.setdefault(text, 1) if extent is None else extent)
-            given[parameter.name] = torch.zeros((), dtype=_TYPES[parameter.type]).expand(shape)
+            one = torch.zeros((), dtype=_TYPES[parameter.type], device="cpu")
+            given[parameter.name] = one.expand(shape)
         return given
 
 

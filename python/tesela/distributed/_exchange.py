@@ -12,7 +12,7 @@ import torch.distributed as dist
 from torch import Tensor
 
 from tesela.distributed import _layout as layouts
-from tesela.distributed._agree import no_answer
+from tesela.distributed._agree import connect, no_answer
 
 if TYPE_CHECKING:
     from tesela.distributed._plan import Plan
@@ -39,7 +39,10 @@ class Pending:
 
 
 def exchange(group: Any, sends: Sequence[Message], receives: Sequence[Message]) -> Pending:
-    """Begins to send and receive. Empty messages are left out; both sides know that."""
+    """Begins to send and receive. Empty messages are left out; both sides know that.
+
+    The group is connected (``_agree.connect``): a rank without messages does nothing here.
+    """
     operations = []
     kept = []
     for function, messages in ((dist.isend, sends), (dist.irecv, receives)):
@@ -94,6 +97,7 @@ class _Gather(torch.autograd.Function):
 
 def gather(plan: Plan, x: Tensor, axis: int) -> Tensor:
     """As ``Plan.gather`` says."""
+    connect(plan.group, x.device)
     whole: Tensor = _Gather.apply(plan, x, axis)
     return whole
 

@@ -108,7 +108,7 @@ def predict(
     ranks = len(held)
     total = float(pairs.sum()) * 2 * (shape.head_dim + shape.head_dim_v) / machine.flops
     compute = pairs * (2 * (shape.head_dim + shape.head_dim_v) / machine.flops)
-    nodes = torch.arange(ranks) // machine.ranks_per_node
+    nodes = torch.arange(ranks, device="cpu") // machine.ranks_per_node
     bandwidth = torch.where(
         nodes[:, None] == nodes[None, :], machine.node_bandwidth, machine.network_bandwidth
     ).double()
@@ -134,7 +134,7 @@ def predict(
             why = _times(float(computing[busiest]), float(arriving[busiest]))
         else:
             # Step t computes with the keys of the rank t before, while the next ones arrive.
-            steps = torch.arange(ranks)
+            steps = torch.arange(ranks, device="cpu")
             owner = (steps[:, None] - steps[None, :]) % ranks
             computing = compute.gather(1, owner)
             is_step = computing > 0

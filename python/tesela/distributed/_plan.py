@@ -24,6 +24,7 @@ from tesela.distributed._layout import Range, Ranges
 from tesela.distributed._machine import SCHEMES, Machine, Prediction, Shape, predict
 from tesela.distributed._positions import Sizes, placed
 from tesela.distributed._steps import Step, steps_of
+from tesela.distributed._values import is_equal, of_torch, on_host, version_of
 
 _SLACK = 1.01
 """More than its share of the work, for a rank that needs fewer keys then."""
@@ -80,10 +81,11 @@ class Plan:
         self._counts = counts
         self._work = counts.table
         self._decided = decided
-        self._versions = {name: _version(value) for name, value in decided.items()}
+        self._versions = {name: version_of(value) for name, value in decided.items()}
         self._planned = host
         self._shape = shape
-        self._choices: dict[Shape, Prediction] = {}
+        self._copies: dict[tuple[str, torch.dtype, torch.device], Tensor] = {}
+        self._schemes: dict[Shape, str] = {}
         self._steps: dict[str, tuple[Step, ...]] = {}
 
     @property
@@ -102,7 +104,7 @@ class Plan:
     @cached_property
     def _held(self) -> Tensor:
         """The share of each cell that a rank holds, float64 [ranks, cells]."""
-        held = torch.zeros(self.ranks, len(self._work), dtype=torch.float64)
+        held = torch.zeros(self.ranks, len(self._work), dtype=torch.float64, device="cpu")
         for rank, ranges in enumerate(self.ranges):
             for begin, end in ranges:
                 first, last = begin // self.cell, (end - 1) // self.cell
@@ -115,7 +117,7 @@ class Plan:
     @cached_property
     def _lengths(self) -> Tensor:
         """The positions of each cell: the last one may be cut."""
-        lengths = torch.full((len(self._work),), self.cell, dtype=torch.float64)
+        lengths = torch.full((len(self._work),), self.cell, dtype=torch.float64, device="cpu")
         if len(lengths):
             lengths[-1] = self.length - (len(lengths) - 1) * self.cell
         return lengths
@@ -133,7 +135,7 @@ class Plan:
     def _needed_cells(self) -> Tensor:
         """Whether a rank needs keys of a cell, bool [ranks, cells]."""
         if not len(self._work):
-            return torch.zeros(self.ranks, 0, dtype=torch.bool)
+            return torch.zeros(self.ranks, 0, dtype=torch.bool, device="cpu")
         return (self._held > 0).float() @ (self._work > 0).float() > 0
 
     @cached_property
@@ -195,7 +197,7 @@ class Plan:
             )
             for ranges, needed in zip(self.ranges, self.needed, strict=True)
         ]
-        return torch.tensor(counts, dtype=torch.float64)
+        return torch.tensor(counts, dtype=torch.float64, device="cpu")
 
     def predictions(self, shape: Shape | None = None) -> list[Prediction]:
         """What a forward pass is predicted to take, by each scheme; the fastest first.
@@ -203,26 +205,32 @@ class Plan:
         Args:
             shape: of the call; None: that of the plan.
         """
-        shape = shape or self._shape
+        found = [self._prediction(scheme, shape or self._shape) for scheme in SCHEMES]
+        return sorted(found, key=lambda each: each.seconds)
+
+    def _prediction(self, scheme: str, shape: Shape) -> Prediction:
         counted = self._sizes.B * self._sizes.H
         scale = shape.batch * shape.heads / counted if counted else 1.0
-        held = torch.tensor([float(layouts.tokens(each)) for each in self.ranges])
-        given = (self.pairs * scale, self.received, held.double(), self.launches)
-        found = [predict(scheme, self.machine, shape, *given) for scheme in SCHEMES]
-        return sorted(found, key=lambda each: each.seconds)
+        held = [float(layouts.tokens(each)) for each in self.ranges]
+        return predict(
+            *(scheme, self.machine, shape, self.pairs * scale, self.received),
+            torch.tensor(held, dtype=torch.float64, device="cpu"),
+            self.launches,
+        )
 
     def choice(self, shape: Shape | None = None) -> Prediction:
         """The scheme that a call of this shape takes, and why."""
-        found = self.predictions(shape)
         if self.scheme == "auto":
-            return found[0]
-        return next(each for each in found if each.scheme == self.scheme)
+            return self.predictions(shape)[0]
+        return self._prediction(self.scheme, shape or self._shape)
 
-    def choice_for(self, shape: Shape) -> Prediction:
-        """As ``choice``, remembered: a model asks for the same again in each layer."""
-        found = self._choices.get(shape)
+    def scheme_for(self, shape: Shape) -> str:
+        """That of ``choice``, remembered: a model asks for the same again in each layer."""
+        if self.scheme != "auto":
+            return self.scheme
+        found = self._schemes.get(shape)
         if found is None:
-            found = self._choices[shape] = self.choice(shape)
+            found = self._schemes[shape] = self.choice(shape).scheme
         return found
 
     def steps(self, scheme: str) -> tuple[Step, ...]:
@@ -282,21 +290,49 @@ class Plan:
     def check_values(self, given: Mapping[str, Any]) -> None:
         """Raises where a value that decides the mask is not the one that the plan was made for.
 
+        Values are compared number by number with the plan's own copy. Only the plan's own tensor on
+        a GPU, which that would wait for, is known by PyTorch's count of changes.
+
         Args:
             given: of a call, by name.
         """
         for name, decided in self._decided.items():
-            if _version(decided) != self._versions[name]:
+            value = given.get(name)
+            version = version_of(value)
+            if value is decided and version is not None:
+                is_same = version == self._versions[name]
+            else:
+                is_same = is_equal(value, self._planned[name])
+            if not is_same and value is decided:
                 raise InvalidArgumentError(
                     f"'{name}' decides which pairs are kept, and it was changed in place since the "
                     "plan was made: make a plan for the new values"
                 )
-            value = given.get(name)
-            if value is not decided and not _is_equal(value, self._planned[name]):
+            if not is_same:
                 raise InvalidArgumentError(
                     f"'{name}' decides which pairs are kept, and its value is another one than "
                     "that which the plan was made for: make a plan for this one"
                 )
+
+    def value_on(self, name: str, value: Any, device: torch.device) -> Any:
+        """A parameter's value as kernels on the device read it.
+
+        Args:
+            name: of the parameter.
+            value: which ``check_values`` has seen.
+            device: of q, k and v.
+        """
+        value = of_torch(value)
+        if not isinstance(value, Tensor) or value.dim() == 0 or value.device == device:
+            return value
+        if name not in self._decided or value.requires_grad or not value.is_cpu:
+            return value.to(device)
+        # These numbers are the plan's: one copy serves all layers.
+        key = (name, value.dtype, device)
+        found = self._copies.get(key)
+        if found is None:
+            found = self._copies[key] = value.to(device)
+        return found
 
     def check_sizes(self, sizes: Sizes) -> None:
         """Raises where the numbers of batches or heads decide, and are others than the plan's."""
@@ -395,15 +431,17 @@ def plan(
         layout: "contiguous", one range a rank; "zigzag", two; "striped", cell after cell;
             "balanced", cells by their work, as many for each; "near", the same, and near to the
             keys that they need; "work", one range a rank, as long as it has its share of the work;
-            "search", the fastest of those before "work" whose busiest rank has at most 1.05 of the
-            mean. Or the ranges themselves: a list of (begin, end) for each rank.
+            "search", of "contiguous", "zigzag" and "near" the fastest by prediction whose busiest
+            rank has at most 1.05 of the mean work; where none has, "balanced", then "striped", or
+            the most even of all. Or the ranges themselves: a list of (begin, end) for each rank.
         scheme: how keys come to the queries. "gather": those that a rank needs, all before its
             kernels; "ring": rank by rank, while kernels run; "heads": queries and keys are dealt
             anew, each rank has some heads of all tokens; "auto": what is predicted to be fastest
             for a call's sizes.
         batch: sequences; None: what the shapes of captured tensors tell, else 1.
         heads: of queries; None: likewise. They matter where the mask tells heads apart, and for
-            predictions.
+            predictions. Where neither says how many there are, predictions take 32, and 8 of keys
+            and values.
         kv_heads: of keys and values; None: as heads.
         head_dim: for predictions, and so are the next three.
         head_dim_v: None: as head_dim.
@@ -411,8 +449,8 @@ def plan(
         machine: what predictions are made with.
         cell: tokens of a cell, of which it is known whether pairs are kept; None: an eighth of a
             rank's tokens, a multiple of 128 where these are many.
-        parameters: values of the variant's parameters. The mask's are needed; tensors on a GPU are
-            copied to the host.
+        parameters: values of the variant's parameters. The mask's are needed; the plan keeps a
+            copy of these on the host.
 
     Raises:
         InvalidArgumentError: a value does not fit, or one that the mask is computed from lacks.
@@ -453,8 +491,8 @@ def plan(
     machine = machine or Machine()
     cell = cell or cell_size(length, ranks)
     mask = cell_mask(whole, whole._arguments({})[1], cell)
-    host = {name: _on_host(value) for name, value in whole.bound.items()}
-    placed(whole).check_captures(host, sizes)
+    placed(whole).check_captures(whole.bound, sizes)
+    host = {name: on_host(value) for name, value in whole.bound.items() if name in mask.deciding}
     counts = mask.count(host, sizes)
     if isinstance(layout, str):
         owners, told = _owners(layout, counts, ranks, cell, sizes, shape, machine, mask.full)
@@ -533,27 +571,6 @@ def _deciding(whole: Variant, mask: CellMask) -> dict[str, Any]:
     """The values that decide the mask, defaults too."""
     defaults = {each.name: each.default for each in whole.parameters}
     return {name: whole.bound.get(name, defaults[name]) for name in mask.deciding}
-
-
-def _on_host(value: Any) -> Any:
-    """A value as the analysis reads it. What has no version that tells of changes is copied."""
-    if isinstance(value, Tensor):
-        value = value.detach()
-        return value.cpu() if value.dim() else value.item()
-    return torch.tensor(value) if getattr(value, "shape", ()) else value
-
-
-def _version(value: Any) -> int:
-    return value._version if isinstance(value, Tensor) and not value.is_inference() else 0
-
-
-def _is_equal(value: Any, planned: Any) -> bool:
-    if value is None or planned is None:
-        return value is planned
-    value, planned = torch.as_tensor(value), torch.as_tensor(planned)
-    if value.shape != planned.shape:
-        return False
-    return torch.equal(value.detach().cpu(), planned.to(value.dtype))
 
 
 def _span(numbers: Sequence[int]) -> str:
