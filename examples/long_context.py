@@ -11,6 +11,7 @@ same model with the whole sequence beside it, and prints both losses.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 
@@ -85,11 +86,12 @@ def batch(step: int, length: int) -> tuple[Tensor, Tensor, Tensor]:
 def main() -> None:
     steps = int(sys.argv[1]) if len(sys.argv) > 1 else 10
     length = int(sys.argv[2]) if len(sys.argv) > 2 else 1024
-    dist.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
-    rank, ranks = dist.get_rank(), dist.get_world_size()
-    device = torch.device("cuda", rank) if torch.cuda.is_available() else torch.device("cpu")
-    if device.type == "cuda":
+    device = torch.device("cpu")
+    if torch.cuda.is_available():
+        device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
         torch.cuda.set_device(device)
+    dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
+    rank, ranks = dist.get_rank(), dist.get_world_size()
     types = torch.bfloat16 if device.type == "cuda" else torch.float32
 
     torch.manual_seed(0)

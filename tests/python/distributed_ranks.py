@@ -9,6 +9,7 @@ them.
 from __future__ import annotations
 
 import multiprocessing
+import os
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -25,6 +26,8 @@ _SECONDS = 120
 
 def _serve(rank: int, store: str, pipe: Any) -> None:
     torch.set_num_threads(1)
+    # As torchrun does; the ranks may be more than the GPUs.
+    os.environ["LOCAL_RANK"] = str(rank % max(torch.cuda.device_count(), 1))
     dist.init_process_group(
         "gloo",
         init_method=f"file://{store}",
