@@ -325,6 +325,7 @@ Status Compilation::lowerPipe() {
   if (Status status = checkLowerable(); !status)
     return status;
   markOrderOfLaunches();
+  markConversions();
   markResidents();
   Status status = run(
       [](OpPassManager &passes) {
@@ -433,12 +434,17 @@ void Compilation::markOrderOfLaunches() {
     }
 }
 
+/// For what widens e4m3. sm_89 has the instruction, too, but only in PTX 8.1, where its row of
+/// ChipFacts.cpp has 7.8, which drivers of CUDA 11.8 take.
+void Compilation::markConversions() {
+  if (chip.sm >= 90)
+    for (tile::KernelOp kernel : kernels())
+      kernel->setAttr(nvvm::convertsAttr, UnitAttr::get(&context));
+}
+
 /// For pipe-place-buffers.
 void Compilation::markResidents() {
   int64_t residents = residentsOf(schedule, specification);
-  if (chip.sm >= 89)
-    for (tile::KernelOp kernel : kernels())
-      kernel->setAttr(nvvm::convertsAttr, UnitAttr::get(&context));
   if (residents == 0)
     return;
   int64_t bytes = chip.chipShared / residents - reservedShared;

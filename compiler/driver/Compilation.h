@@ -84,6 +84,7 @@ private:
   Status checkOverlap();
   Status checkLowerable();
   void markOrderOfLaunches();
+  void markConversions();
   void markResidents();
   std::string moduleText();
   /// The template's kernels; those of summaries come behind them.

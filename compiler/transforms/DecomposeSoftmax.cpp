@@ -220,14 +220,27 @@ static scf::IfOp emitMaskWithReferences(tile::SoftmaxStepOp op, scf::IfOp mask, 
   return branch;
 }
 
+/// Whether `p`, or what maps make of it, is converted to f16. `isMapped`: a map is among these.
+static bool becomesHalf(Value p, bool &isMapped) {
+  bool isHalf = false;
+  for (Operation *user : p.getUsers()) {
+    if (auto convert = dyn_cast<tile::ConvertOp>(user)) {
+      isHalf |= cast<tile::TileType>(convert.getType()).getElementType().isF16();
+    } else if (auto map = dyn_cast<tile::MapOp>(user)) {
+      bool isIgnored = false, isConverted = becomesHalf(map->getResult(0), isIgnored);
+      isMapped |= isConverted;
+      isHalf |= isConverted;
+    }
+  }
+  return isHalf;
+}
+
 SoftmaxDecomposition::Step
 SoftmaxDecomposition::againstReference(TileEmitter &emit, tile::SoftmaxStepOp op, Scored scored) {
   // Far inside bf16's and f32's range, whatever the number of keys; f16 ends at 2^16 (HOPPER.md).
-  bool isHalf = llvm::any_of(op.getP().getUsers(), [](Operation *user) {
-    auto convert = dyn_cast<tile::ConvertOp>(user);
-    return convert && cast<tile::TileType>(convert.getType()).getElementType().isF16();
-  });
-  float limit = isHalf ? 0x1p15f : 0x1p60f;
+  // A map may multiply P before that, by the scale of a page: 2^8 is left for it, as by lazy().
+  bool isMapped = false, isHalf = becomesHalf(op.getP(), isMapped);
+  float limit = !isHalf ? 0x1p60f : isMapped ? 0x1p8f : 0x1p15f;
   Type rowType = op.getM().getType();
   // A row that has kept nothing has an exponent of -inf, so that its exponentials do not fit; but
   // in a partial block its reference was looked for, so it keeps nothing here either.

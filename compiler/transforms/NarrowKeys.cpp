@@ -132,9 +132,10 @@ private:
     return success();
   }
 
-  /// f16 has all numbers of e4m3, and of exponentials more digits than bf16: a row's reference
-  /// keeps them far below its largest number. A scale of pages, which might not, is of the columns
-  /// of P.
+  /// f16 has all numbers of e4m3. Exponentials stay below its largest number: each schedule's
+  /// reference sees that P becomes f16 (DecomposeSoftmax.cpp). Above 2^-17 it has more digits than
+  /// bf16; what is below 2^-25 of a row's reference is dropped. A scale of pages is of the columns
+  /// of P, and might be large: these stay as they are.
   void multiplyAsHalves(tile::DotOp dot) {
     auto narrowed = dot.getA().getDefiningOp<tile::ConvertOp>();
     auto widened = dot.getB().getDefiningOp<tile::ConvertOp>();

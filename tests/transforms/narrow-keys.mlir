@@ -18,11 +18,11 @@
 // HEAD: tile.exponent_factor %[[BOTH]]
 // HEAD: %[[K8:.*]] = tile.load %k
 // HEAD-SAME: -> !tile.tile<[32, 64], f8E4M3FN>
-// HEAD-NEXT: %[[K:.*]] = tile.convert %[[K8]]
+// HEAD-NEXT: %[[K:.*]] = tile.convert %[[K8]] {{.*}} -> !tile.tile<[32, 64], bf16>
 // HEAD: %[[S:.*]] = tile.dot %{{.*}}, %[[K]] transposed
 // HEAD: tile.score %[[S]] scaled by %[[BOTH]]
 // HEAD: %[[V8:.*]] = tile.load %v
-// HEAD-NEXT: %[[V:.*]] = tile.convert %[[V8]]
+// HEAD-NEXT: %[[V:.*]] = tile.convert %[[V8]] {{.*}} -> !tile.tile<[32, 64], f16>
 // HEAD: tile.dot %{{.*}}, %[[V]] plus
 // HEAD: %[[Y:.*]], %{{.*}} = tile.finish
 // HEAD: %[[SCALED:.*]] = tile.map %[[Y]]

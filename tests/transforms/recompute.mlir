@@ -82,6 +82,24 @@ tile.kernel @f16(%factor: f32, %low: i32, %high: i32, %one: i32)
   }
 }
 
+// What a map makes of P becomes f16: the map may multiply it by up to 2^8.
+// CHECK-LABEL: tile.kernel @mapped_f16
+// CHECK: arith.constant 2.560000e+02
+tile.kernel @mapped_f16(%factor: f32, %low: i32, %high: i32, %one: i32)
+    attributes {schedule = #tile.schedule<block_m = 64, block_n = 32, stages = 2, warps = 4, q_in_registers = false, consumers = 1, reference = recompute>} {
+  %s = tile.constant 0.0 : !tile.tile<[64, 32], f32>
+  %m = tile.constant 1.0 : !tile.tile<[64], f32>
+  scf.for %j = %low to %high step %one : i32 {
+    %p, %m2, %l2, %alpha = tile.softmax_step %s, %m, %m factor %factor : !tile.tile<[64, 32], f32>, !tile.tile<[64], f32>
+    %mapped = tile.map %p : (!tile.tile<[64, 32], f32>) -> !tile.tile<[64, 32], f32> {
+    ^body(%x: f32, %row: i32, %column: i32):
+      %y = arith.mulf %x, %factor : f32
+      tile.yield %y : f32
+    }
+    %P = tile.convert %mapped : !tile.tile<[64, 32], f32> -> !tile.tile<[64, 32], f16>
+  }
+}
+
 // A map that alone takes P, of a tile that is known before the step, stands beside the exponentials: ahead of the test whether
 // these fit, and where they are computed again. The sums have all of P.
 // CHECK-LABEL: tile.kernel @map_of_p

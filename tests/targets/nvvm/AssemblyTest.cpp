@@ -108,6 +108,22 @@ TEST_P(Assembly, TakesALatentCache) {
     }
 }
 
+// Chips have an instruction that widens e4m3 from sm_89 on, in PTX of different versions.
+TEST_P(Assembly, TakesACacheOf8Bits) {
+  if (!hasPtxas())
+    GTEST_SKIP() << noPtxas;
+  for (int queries : {1, 0})
+    for (const char *scales : {"scales=head", "scales=page"}) {
+      SCOPED_TRACE(testing::Message() << queries << " " << scales);
+      KernelSpecification specification =
+          specificationOf("attention causal() { mask = q >= k }", 128, ElementType::bf16, GetParam());
+      specification.expectedQueries = queries;
+      specification.bindings = {"keys=paged", "page=64", "positions=end", "cache=e4m3", scales};
+      Assembled assembled = assemble(compiled(specification).code);
+      EXPECT_TRUE(assembled.isClean()) << assembled.log;
+    }
+}
+
 INSTANTIATE_TEST_SUITE_P(All, Assembly, testing::Values(80, 86, 89, 90, 120),
                          [](const auto &info) { return "sm_" + std::to_string(info.param); });
 
