@@ -9,11 +9,12 @@
 
 namespace tesela {
 
-/// A unit attribute of a tile.found_block: it, or one behind it, was asked for before.
+/// A unit attribute of a tile.found_block: this block or a later one was asked for before, so the
+/// ring holds it. The ring has 64 words, and a search adds 32 at most: up to 32 blocks back.
 inline constexpr llvm::StringLiteral soughtAttr = "pipe.sought";
 
 /// The index of a found block and whether it is partial, where it has `soughtAttr` or is the first:
-/// it lies in the ring. A search is as long in code as two tests of the mask.
+/// it lies in the ring. To read it takes less code than a search, which tests the mask twice.
 std::pair<mlir::Value, mlir::Value> readFound(mlir::OpBuilder &builder, mlir::Location loc,
                                               FinderTarget &target, mlir::Value number);
 

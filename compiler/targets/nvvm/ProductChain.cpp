@@ -118,14 +118,17 @@ void findLateAdditions(ProductChain &chain) {
 /// Whether the last product can run one iteration late: it reads stages that the consumers write,
 /// and what stays the same, and its result leaves by a late addition and is not needed before.
 void findExchange(ProductChain &chain) {
-  if (chain.late.size() != 1 || chain.isInside(chain.last.getB()) || !chain.last->hasOneUse())
+  if (chain.late.size() != 1 || chain.isInside(chain.last.getB()) ||
+      chain.isInside(chain.last.getC()) || !chain.last->hasOneUse())
     return;
   auto out = dyn_cast<pipe::WriteOp>(*chain.last->user_begin());
   pipe::SlotOp slot = stageOf(chain.last.getA());
   auto stage = slot ? slot.getStage().getDefiningOp<arith::RemUIOp>() : arith::RemUIOp();
   auto count = stage ? dyn_cast<BlockArgument>(stage.getLhs()) : BlockArgument();
   if (!out || out.getBuffer() != chain.late.front().getBuffer() || !count ||
-      count.getOwner() != &chain.body() || !slot->hasOneUse())
+      count.getOwner() != &chain.body() || !slot->hasOneUse() ||
+      slot.getBuffer().getType().getStages() < 2 ||
+      llvm::count_if(slot.getBuffer().getUsers(), llvm::IsaPred<pipe::SlotOp>) != 1)
     return;
   for (pipe::WriteOp write : chain.body().getOps<pipe::WriteOp>())
     if (write.getBuffer() == slot.getBuffer() && write.getStage() == slot.getStage())

@@ -36,7 +36,9 @@ struct ProductChain {
       received; ///< what awaits of the head give the rest of the iteration
   llvm::SmallVector<mlir::Operation *> main, tail; ///< without what only the head needs to do
   llvm::SmallVector<pipe::AddOutOp> late; ///< additions of the tail that the next main part starts
-  pipe::BarrierOp lastBarrier; ///< before `last`; in front of it late additions are drained
+  /// Before `last`. In front of it late additions are drained; with an exchange a pipe.publish
+  /// takes its place.
+  pipe::BarrierOp lastBarrier;
   /// Where `last` can run one iteration late: the consumers hand its left operand to each other
   /// through this channel and the stages of a buffer.
   struct Exchange {

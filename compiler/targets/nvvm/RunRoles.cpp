@@ -40,6 +40,10 @@ struct Places {
   llvm::DenseSet<Value> outputs;         ///< results leave from it
 
   LogicalResult find(pipe::RolesOp roles);
+  /// Whether consumers hand a buffer to each other by `channel`.
+  bool isPublished(Value channel) const {
+    return llvm::any_of(handedBy, [&](auto &each) { return each.second == channel; });
+  }
   /// The channel whose uses say when the stages of a place may be read; null: none.
   Value channelOf(Value place) const {
     Value channel = filledBy.lookup(place);
@@ -57,15 +61,24 @@ LogicalResult Places::find(pipe::RolesOp roles) {
                           "write over each other";
     return WalkResult::interrupt();
   });
-  roles.walk([&](pipe::PublishOp publish) {
-    handedBy[placeOf(publish.getBuffer())] = publish.getChannel();
+  if (result.wasInterrupted())
+    return failure();
+  result = roles.walk([&](pipe::PublishOp publish) {
+    auto [known, isNew] = handedBy.insert({placeOf(publish.getBuffer()), publish.getChannel()});
+    if (known->second == publish.getChannel() && !filledBy.contains(known->first))
+      return WalkResult::advance();
+    publish.emitOpError() << "expected one channel for what the consumers write to a buffer, got a "
+                             "second one; the two would write over each other";
+    return WalkResult::interrupt();
   });
+  if (result.wasInterrupted())
+    return failure();
   roles.walk([&](pipe::WriteOp write) {
     Value place = placeOf(write.getBuffer());
     bool isRead = llvm::any_of(write.getBuffer().getUsers(), llvm::IsaPred<pipe::SlotOp>);
     (isRead && !filledBy.contains(place) ? exchanged : outputs).insert(place);
   });
-  return failure(result.wasInterrupted());
+  return success();
 }
 
 /// What a role holds while it runs.
@@ -119,8 +132,12 @@ LogicalResult Holder::countUse(const Event &event) {
     return event.op->emitOpError() << "expected use " << count << " of the channel, got "
                                    << *event.use << "; a role's uses count up by one from 0";
   ++count;
-  if (isAcquired)
-    open[channel] = *event.use;
+  if (!isAcquired || !places.isPublished(channel))
+    return success();
+  if (!open.insert({channel, *event.use}).second)
+    return event.op->emitOpError() << "expected the pipe.publish of use " << open[channel]
+                                   << " before the next pipe.acquire, got none; the stage would "
+                                      "never be full";
   return success();
 }
 
@@ -368,6 +385,10 @@ LogicalResult Holder::follow(const Event &event) {
 
 /// R4.
 LogicalResult Holder::finish() {
+  for (auto [channel, use] : open)
+    return emitError(channel.getLoc())
+           << "expected a pipe.publish of use " << use
+           << ", which was acquired, before the role ends, got none; the stage would never be full";
   for (auto &[place, output] : outputs)
     if (output.first == Output::written)
       return output.second->emitOpError()

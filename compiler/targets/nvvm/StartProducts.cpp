@@ -405,8 +405,8 @@ SmallVector<Value> Rewriter::writeTail(Writer &writer, Value next, Value lastRow
 }
 
 /// Opens the channel of the exchange behind what pipe-place-buffers has placed, or forgets the
-/// exchange where there is no room. All loops around the chain's carry the count of its uses
-/// already; the one over work items does now.
+/// exchange where there is no room, or the count of its uses is not carried as expected. All loops
+/// around the chain's carry the count of its uses already; the one over work items does now.
 void openExchange(tile::KernelOp kernel, ProductChain &chain) {
   ProductChain::Exchange &exchange = *chain.exchange;
   auto roles = chain.loop->getParentOfType<pipe::RolesOp>();
@@ -415,19 +415,25 @@ void openExchange(tile::KernelOp kernel, ProductChain &chain) {
       pipe::ChannelType::get(kernel.getContext(), exchange.slot.getBuffer().getType().getStages());
   int64_t end = cast<IntegerAttr>(kernel->getAttr(sharedBytesAttr)).getInt();
   int64_t offset = llvm::alignTo(end, 16);
-  if (offset + type.getBytes() > chipFacts(chipWithRoles)->blockShared)
+  scf::ForOp outermost = chain.loop;
+  unsigned count = exchange.count;
+  bool isCarried = true;
+  for (auto outer = outermost->getParentOfType<scf::ForOp>(); outer && isCarried;
+       outer = outermost->getParentOfType<scf::ForOp>()) {
+    auto start = dyn_cast<BlockArgument>(outermost.getInitArgs()[count]);
+    isCarried = start && start.getOwner() == outer.getBody();
+    if (isCarried) {
+      count = start.getArgNumber() - 1;
+      outermost = outer;
+    }
+  }
+  auto items = outermost->getParentOfType<scf::WhileOp>();
+  isCarried &= !items || outermost->getBlock() == items.getAfterBody();
+  if (!isCarried || offset + type.getBytes() > chipFacts(chipWithRoles)->blockShared)
     return chain.exchange.reset();
   exchange.channel =
       pipe::OpenOp::create(outside, chain.loop.getLoc(), type, outside.getI64IntegerAttr(offset));
   kernel->setAttr(sharedBytesAttr, outside.getI64IntegerAttr(offset + type.getBytes()));
-
-  scf::ForOp outermost = chain.loop;
-  unsigned count = exchange.count;
-  while (auto outer = outermost->getParentOfType<scf::ForOp>()) {
-    count = cast<BlockArgument>(outermost.getInitArgs()[count]).getArgNumber() - 1;
-    outermost = outer;
-  }
-  auto items = outermost->getParentOfType<scf::WhileOp>();
   if (!items)
     return;
   OpBuilder before(items);

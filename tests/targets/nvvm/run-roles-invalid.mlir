@@ -768,3 +768,60 @@ tile.kernel @handed(%high: i32) {
     }
   }
 }
+
+// -----
+
+// R1: a use is acquired before the last one is published, which then never is.
+tile.kernel @handed(%high: i32) {
+  %zero = arith.constant 0 : i32
+  %one = arith.constant 1 : i32
+  %a = pipe.alloc : !pipe.buffer<2, [64, 64], f16, panels = true>
+  %c = pipe.open : !pipe.channel<2>
+  pipe.roles producer 56 {
+  } consumers 1 256 {
+    pipe.acquire %c[%zero] : !pipe.channel<2>
+    // expected-error @+1 {{expected the pipe.publish of use 0 before the next pipe.acquire, got none; the stage would never be full}}
+    pipe.acquire %c[%one] : !pipe.channel<2>
+    pipe.publish %a on %c[%one] : !pipe.buffer<2, [64, 64], f16, panels = true>, !pipe.channel<2>
+    pipe.await %c[%zero] : !pipe.channel<2>
+  }
+}
+
+
+// -----
+
+// R4: a use that was acquired is not published before the role ends.
+tile.kernel @handed(%high: i32) {
+  %zero = arith.constant 0 : i32
+  %one = arith.constant 1 : i32
+  %a = pipe.alloc : !pipe.buffer<2, [64, 64], f16, panels = true>
+  // expected-error @+1 {{expected a pipe.publish of use 1, which was acquired, before the role ends, got none; the stage would never be full}}
+  %c = pipe.open : !pipe.channel<2>
+  pipe.roles producer 56 {
+  } consumers 1 256 {
+    pipe.acquire %c[%zero] : !pipe.channel<2>
+    pipe.publish %a on %c[%zero] : !pipe.buffer<2, [64, 64], f16, panels = true>, !pipe.channel<2>
+    pipe.await %c[%zero] : !pipe.channel<2>
+    pipe.acquire %c[%one] : !pipe.channel<2>
+  }
+}
+
+
+// -----
+
+// R2: two channels say when the same stages are written.
+tile.kernel @handed(%high: i32) {
+  %zero = arith.constant 0 : i32
+  %one = arith.constant 1 : i32
+  %a = pipe.alloc : !pipe.buffer<2, [64, 64], f16, panels = true>
+  %c = pipe.open : !pipe.channel<2>
+  %d = pipe.open : !pipe.channel<2>
+  pipe.roles producer 56 {
+  } consumers 1 256 {
+    pipe.acquire %c[%zero] : !pipe.channel<2>
+    pipe.publish %a on %c[%zero] : !pipe.buffer<2, [64, 64], f16, panels = true>, !pipe.channel<2>
+    pipe.acquire %d[%zero] : !pipe.channel<2>
+    // expected-error @+1 {{expected one channel for what the consumers write to a buffer, got a second one; the two would write over each other}}
+    pipe.publish %a on %d[%zero] : !pipe.buffer<2, [64, 64], f16, panels = true>, !pipe.channel<2>
+  }
+}
