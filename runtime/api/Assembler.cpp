@@ -10,8 +10,11 @@ namespace tesela {
 
 Assembler assembler() {
   Assembler used;
-  if (std::optional<Ptxas> ptxas = Ptxas::find())
-    used = {Assembler::Kind::ptxas, ptxas->path(), ptxas->identity()};
+  if (std::optional<Ptxas> ptxas = Ptxas::find()) {
+    std::string identity = ptxas->identity(); // of one that tells no version, its file's
+    used = {Assembler::Kind::ptxas, ptxas->path(),
+            identity.starts_with("release ") ? identity : ""};
+  }
   return used;
 }
 

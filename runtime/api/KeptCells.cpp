@@ -10,6 +10,7 @@
 #include "frontend/Constants.h"
 #include "host/ThreadPool.h"
 #include "launch/CheckedParameters.h"
+#include "system/Caught.h"
 #include "system/UnfinishedWork.h"
 #include "tesela/compiler/Compile.h"
 #include "tesela/compiler/KeptCells.h"
@@ -84,12 +85,14 @@ Result<CellCounts> KeptCells::count(const ExplainArguments &arguments) {
   Bindings bindings = bindingsOf(state->variant, checked);
   CellCounts counts;
   std::lock_guard lock(state->mutex);
-  Status status = state->analysis->count(
-      bindings,
-      [&](int64_t items, const std::function<void(int64_t)> &each) {
-        return state->pool.run(items, 0, [&](int64_t item, void *) { each(item); });
-      },
-      counts.rows, counts.columns, counts.work);
+  Status status = caught([&] {
+    return state->analysis->count(
+        bindings,
+        [&](int64_t items, const std::function<void(int64_t)> &each) {
+          return state->pool.run(items, 0, [&](int64_t item, void *) { each(item); });
+        },
+        counts.rows, counts.columns, counts.work);
+  });
   if (!status)
     return status.error();
   return counts;

@@ -37,10 +37,10 @@ Result<Kernel> Tiers::request(const KernelSpecification &specification,
   RequestLimits inCaches = limits;
   inCaches.deadline = std::chrono::steady_clock::now();
   Result<Kernel> found = context.tuning->request(specification, sizes, inCaches);
-  if (Status status = limits.check(); !status)
-    return status.error();
   if (found || !isOver(found.code()))
     return found;
+  if (Status status = limits.check(); !status)
+    return status.error();
 
   KernelSpecification simple = specification;
   simple.schedule = schedule;

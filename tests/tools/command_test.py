@@ -119,6 +119,8 @@ class Devices(CommandTest):
         line = self.output("devices").splitlines()[-1]
         self.assertIn(f"assembled by {program} ({version}, Build of_a_test)", line)
         self.assertIn("the driver would", line)
+        self.file("ptxas", "#!/bin/sh\n")
+        self.assertIn("does not tell its version", self.output("devices").splitlines()[-1])
         self.environment["PATH"] = "/nowhere"
         self.environment["CUDA_HOME"] = "/nowhere"
         line = self.output("devices").splitlines()[-1]

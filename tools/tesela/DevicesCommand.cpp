@@ -27,16 +27,19 @@ static std::string formatLine(const Device &device) {
 
 /// What is used, and what the other one would bring.
 static std::string formatLine(const Assembler &assembler) {
-  if (assembler.kind == Assembler::Kind::ptxas)
-    return fmt::format(
-        "kernels for GPUs are assembled by {} ({}); without it the driver would do so, in about "
-        "the same time, for machines with the same driver alone\n",
-        assembler.path, assembler.version);
-  return "kernels for GPUs are assembled by the driver: no ptxas was found on PATH, in "
-         "$CUDA_HOME/bin "
-         "or in /usr/local/cuda/bin; ptxas takes about the same time, and its kernels are shared "
-         "by machines whose "
-         "drivers differ (CUDA's toolkit and PyPI's nvidia-cuda-nvcc have it)\n";
+  if (assembler.kind == Assembler::Kind::driver)
+    return "kernels for GPUs are assembled by the driver: no ptxas was found on PATH, in "
+           "$CUDA_HOME/bin or in /usr/local/cuda/bin. It would take about as long, and machines "
+           "with "
+           "other drivers could then share the kernels. CUDA's toolkit and PyPI's nvidia-cuda-nvcc "
+           "have it.\n";
+  std::string version =
+      assembler.version.empty() ? "which does not tell its version" : assembler.version;
+  return fmt::format(
+      "kernels for GPUs are assembled by {} ({}). Without it the driver would do so: "
+      "that takes about as long, but only machines with the same driver could then "
+      "share the kernels.\n",
+      assembler.path, version);
 }
 
 static ordered_json toJson(const Assembler &assembler) {

@@ -18,13 +18,14 @@ struct Assembler {
     driver ///< else; each process then assembles what it loads, or takes it from the cache
   } kind = Kind::driver;
   std::string path;    ///< of ptxas; empty for the driver
-  std::string version; ///< of ptxas, "release 13.0, V13.0.88, Build …"; empty for the driver
+  std::string version; ///< "release 13.0, V13.0.88, Build …"; empty for the driver, and for a ptxas
+                       ///< that does not tell it
 };
 
 /// What this process would assemble a kernel with: ptxas from $PATH, $CUDA_HOME/bin or
 /// /usr/local/cuda/bin, the first that is there, else the driver. A kernel for which that ptxas is
-/// too old is assembled by the driver all the same. Asks ptxas for its version (3 to 6 ms). Never
-/// fails.
+/// too old is assembled by the driver all the same. Asks ptxas for its version, once in a process
+/// (3 to 6 ms). Never fails.
 TESELA_EXPORT Assembler assembler();
 
 } // namespace tesela
