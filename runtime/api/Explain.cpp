@@ -4,8 +4,8 @@
 //===----------------------------------------------------------------------===//
 #include "tesela/Explain.h"
 
-#include "api/LaunchExtents.h"
 #include "api/State.h"
+#include "api/TileArguments.h"
 #include "check/ReferenceInputs.h"
 #include "frontend/Constants.h"
 #include "host/ThreadPool.h"
@@ -20,7 +20,7 @@
 
 namespace tesela {
 
-Result<Extents> checkExtents(const ExplainArguments &arguments) {
+static Result<Extents> checkExtents(const ExplainArguments &arguments) {
   auto invalid = [](const std::string &message) { return Error(Code::invalidArgument, message); };
   Extents extents;
   for (auto [name, value, to] : {std::tuple("batch", arguments.batch, &extents.B),
@@ -38,6 +38,21 @@ Result<Extents> checkExtents(const ExplainArguments &arguments) {
                    std::to_string(extents.Hkv) +
                    " key/value heads: the first must be a multiple of the second");
   return extents;
+}
+
+Result<CheckedArguments> checkTileArguments(const Variant &variant,
+                                            const ExplainArguments &arguments) {
+  Result<Extents> extents = checkExtents(arguments);
+  if (!extents)
+    return extents.error();
+  CheckedArguments checked;
+  checked.extents = *extents;
+  LaunchArguments launch;
+  launch.scalars = arguments.scalars;
+  launch.captures = arguments.captures;
+  if (Status status = checkParameters(variant.parameters, launch, checked); !status)
+    return status.error();
+  return checked;
 }
 
 namespace {
@@ -168,17 +183,10 @@ Result<Explanation> explain(const KernelOptions &options, const ExplainArguments
       parseVariant(options.variantText, options.variantFile, specification->constants);
   if (!variant)
     return variant.error();
-  Result<Extents> extents = checkExtents(arguments);
-  if (!extents)
-    return extents.error();
-  CheckedArguments checked;
-  checked.extents = *extents;
-  LaunchArguments launch;
-  launch.scalars = arguments.scalars;
-  launch.captures = arguments.captures;
-  if (Status status = checkParameters(variant->parameters, launch, checked); !status)
-    return status.error();
-  Bindings bindings = bindingsOf(*variant, checked);
+  Result<CheckedArguments> checked = checkTileArguments(*variant, arguments);
+  if (!checked)
+    return checked.error();
+  Bindings bindings = bindingsOf(*variant, *checked);
 
   ThreadPool pool(threads);
   ExplainRequest request;
@@ -206,11 +214,12 @@ Result<Explanation> explain(const KernelOptions &options, const ExplainArguments
   result.map = std::move(tiles->map);
   result.lostProofs = std::move(tiles->renderedProofs);
   Result<std::vector<int64_t>> kept =
-      KeptPairs(result.map, *extents, *interpreter, pool).count(arguments);
+      KeptPairs(result.map, checked->extents, *interpreter, pool).count(arguments);
   if (!kept)
     return kept.error();
   result.keptPairs = std::move(*kept);
-  result.keeps = [mask = std::move(*interpreter), group = std::max(extents->H / extents->Hkv, 1)](
+  result.keeps = [mask = std::move(*interpreter),
+                  group = std::max(checked->extents.H / checked->extents.Hkv, 1)](
                      int32_t b, int32_t h, int32_t q, int32_t k) {
     return mask.mask({b, h, h / group, q, k});
   };

@@ -4,12 +4,11 @@
 //===----------------------------------------------------------------------===//
 #include "tesela/KeptCells.h"
 
-#include "api/LaunchExtents.h"
 #include "api/State.h"
+#include "api/TileArguments.h"
 #include "check/ReferenceInputs.h"
 #include "frontend/Constants.h"
 #include "host/ThreadPool.h"
-#include "launch/CheckedParameters.h"
 #include "system/Caught.h"
 #include "system/UnfinishedWork.h"
 #include "tesela/compiler/Compile.h"
@@ -72,17 +71,10 @@ Result<CellCounts> KeptCells::count(const ExplainArguments &arguments) {
   UnfinishedWork work;
   if (Status status = work.mayBegin(); !status)
     return status.error();
-  Result<Extents> extents = checkExtents(arguments);
-  if (!extents)
-    return extents.error();
-  CheckedArguments checked;
-  checked.extents = *extents;
-  LaunchArguments launch;
-  launch.scalars = arguments.scalars;
-  launch.captures = arguments.captures;
-  if (Status status = checkParameters(state->variant.parameters, launch, checked); !status)
-    return status.error();
-  Bindings bindings = bindingsOf(state->variant, checked);
+  Result<CheckedArguments> checked = checkTileArguments(state->variant, arguments);
+  if (!checked)
+    return checked.error();
+  Bindings bindings = bindingsOf(state->variant, *checked);
   CellCounts counts;
   std::lock_guard lock(state->mutex);
   Status status = caught([&] {
