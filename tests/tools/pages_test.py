@@ -15,11 +15,15 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools" / "bench"))
 
 import pages
+import picture
 
 
 class Documents(unittest.TestCase):
     def test_tables_say_what_the_results_say(self):
         self.assertEqual(pages.stale(ROOT), [], "run python3 tools/bench/pages.py")
+
+    def test_pictures_show_what_the_results_say(self):
+        self.assertEqual(picture.stale(ROOT), [], "run tools/bench/picture.py")
 
     def test_each_result_is_shown(self):
         """A file that no document shows is dead, and nobody notices when it is wrong."""

@@ -138,8 +138,7 @@ def listing(table: Table) -> list[str]:
         ratios = [quotients(table, row, peer) for row in rows] if peer != "tesela" else []
         if any(ratios):
             columns.append([f"to {NAMES[peer]}", *(times(next(iter(r), None)) for r in ratios)])
-            every = [value for found in ratios for value in found]
-            means.append(times(table.get("mean", {}).get(peer) or summary.geometric_mean(every)))
+            means.append(times(summed(table, peer)))
     lines = [list(cells) for cells in zip(*columns)]
     return tables.table([*lines, means] if any(means[1:]) and len(rows) > 1 else lines)
 
@@ -150,6 +149,17 @@ def origin(table: Table) -> list[str]:
     return ["", f"{table['device']}, {table['measured']}: `{table['command']}`.{note}"]
 
 
+def every(table: Table, peer: str) -> list[float]:
+    """The ratios to `peer` of a table's cases."""
+    return [value for row in table["rows"] for value in quotients(table, row, peer)]
+
+
+def summed(table: Table, peer: str) -> float:
+    """A table's geometric mean: the benchmark's own, or that of its cases."""
+    given = table.get("mean", {}).get(peer)
+    return given or summary.geometric_mean(every(table, peer)) or 0.0
+
+
 def overview(found: dict[str, Table], rows: list[dict[str, str]]) -> list[str]:
     """A row for each table: its geometric mean, its least and its largest ratio."""
     head = ["", "beside", "times as fast (geometric mean)", "least to most", "cases slower"]
@@ -157,14 +167,13 @@ def overview(found: dict[str, Table], rows: list[dict[str, str]]) -> list[str]:
     for row in rows:
         table = found[row["table"]]
         peer = row["peer"]
-        values = [value for entry in table["rows"] for value in quotients(table, entry, peer)]
-        middle = table.get("mean", {}).get(peer) or summary.geometric_mean(values)
+        values = every(table, peer)
         slower = sum(round(value, 2) < 1 for value in values)
         lines.append(
             [
                 row["what"],
                 NAMES[peer],
-                times(middle),
+                times(summed(table, peer)),
                 f"{times(min(values))} to {times(max(values))}",
                 f"{slower} of {len(values)}",
             ]
