@@ -4,7 +4,7 @@
 # Draws the charts of the documents from data/bench, by matplotlib.
 """Draws the charts of the documents from data/bench.
 
-    python3 tools/bench/picture.py       # writes docs/pictures/performance.svg and forward.svg
+    python3 tools/bench/picture.py       # writes docs/charts/performance.svg and forward.svg
 
 Each picture holds a digest of its figures, by which a test finds one that is out of date.
 """
@@ -58,7 +58,7 @@ def stale(root: Path) -> list[str]:
     """The pictures that do not show what data/bench says."""
     found = []
     for name, figures in PICTURES.items():
-        path = root / "docs/pictures" / f"{name}.svg"
+        path = root / "docs/charts" / f"{name}.svg"
         text = path.read_text(encoding="utf-8") if path.exists() else ""
         if f"figures {digest(figures(root))}" not in text:
             found.append(str(path.relative_to(root)))
@@ -111,7 +111,7 @@ def main() -> int:
         figures = PICTURES[name](pages.ROOT)
         shape = draw(figures)
         shape.tight_layout()
-        path = pages.ROOT / "docs/pictures" / f"{name}.svg"
+        path = pages.ROOT / "docs/charts" / f"{name}.svg"
         about = {"Date": None, "Description": f"figures {digest(figures)}"}
         shape.savefig(path, metadata=about)
         text = re.sub(r"[ \t]+$", "", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
