@@ -332,11 +332,23 @@ Value KernelLowering::isPassed(Value view) {
   return LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::ne, data, none);
 }
 
-/// A value for each column, from a contiguous [B, H, Sq] view. Columns beyond the end read the last
-/// one, and are 0. So are all of a tensor that was left out, of which none is read.
+/// The shape of the tiles beside which maps read the values of columns `columns`: pipe-verify-
+/// lowerable sees to it that all are cut alike.
+static FragmentShape shapeOfReaders(Value columns, int64_t warps) {
+  for (Operation *user : columns.getUsers())
+    if (auto map = dyn_cast<tile::MapOp>(user))
+      return FragmentShape(cast<tile::TileType>(map.getType()), warps);
+  return FragmentShape(cast<tile::TileType>(columns.getType()), warps);
+}
+
+/// A value for each column, from a contiguous [B, H, Sq] view; beside tiles that are cut, for each
+/// of the thread's part. Columns beyond the end read the last one, and are 0. So are all of a
+/// tensor that was left out, of which none is read.
 void KernelLowering::lowerColumnLoad(tile::LoadOp op) {
   BlockCoordinates block = blockOf(op.getBlock());
-  int64_t columns = cast<tile::TileType>(op.getType()).getExtent(1);
+  FragmentShape shape = shapeOfReaders(op.getTile(), warps);
+  int64_t columns = shape.columns;
+  Value firstColumn = firstColumnOf(shape);
   Value last = arith::SubIOp::create(
       builder, loc, arith::SubIOp::create(builder, loc, block.limit, block.first), constant(1));
   Value start = rowAddress(op.getView(), block, constant(0)), passed = isPassed(op.getView());
