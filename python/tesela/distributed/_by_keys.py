@@ -9,6 +9,7 @@ same bits, where the kernels do.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -59,10 +60,17 @@ def _numbers(k: Tensor, v: Tensor) -> int:
     return k.shape[0] * k.shape[1] * (k.shape[3] + v.shape[3])
 
 
-def _packed(k: Tensor, v: Tensor, places: Any) -> Tensor:
-    return torch.cat(
-        [torch.cat([x[:, :, place] for place in places], 2).reshape(-1) for x in (k, v)]
-    )
+def _packed(k: Tensor, v: Tensor, places: Sequence[slice]) -> Tensor:
+    """The keys and values at these places, one copy of them."""
+    count = sum(place.stop - place.start for place in places)
+    flat = k.new_empty(count * _numbers(k, v))
+    for x, to in zip((k, v), _unpacked(flat, k, v), strict=True):
+        begin = 0
+        for place in places:
+            end = begin + place.stop - place.start
+            to[:, :, begin:end] = x[:, :, place]
+            begin = end
+    return flat
 
 
 def _unpacked(flat: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
@@ -147,10 +155,9 @@ class ByKeys:
         rows_of, counts = self._groups()
         dq = torch.empty_like(q)
         sums_of_q: list[Tensor | None] = [None] * len(counts)
-        dk, dv = (torch.zeros_like(each, dtype=torch.float32) for each in (k, v))
+        of_own = OwnKeys(k, v)
         for step, keys, values in self._arriving(k, v):
-            of_keys = torch.zeros_like(keys, dtype=torch.float32)
-            of_values = torch.zeros_like(values, dtype=torch.float32)
+            sums_of_step = StepSums(step, keys, values)
             for each in step.launches:
                 rows = (slice(None), slice(None), each.queries)
                 columns = (slice(None), slice(None), each.keys)
@@ -168,52 +175,104 @@ class ByKeys:
                     sums_of_q[each.group] = (
                         found[0].float() if before is None else before.add_(found[0])
                     )
-                of_keys[columns] += found[1]
-                of_values[columns] += found[2]
+                sums_of_step.add(each.keys, *found[1:])
             if is_needed:
-                self._return(step, of_keys, of_values, dk, dv)
+                self._return(step, *sums_of_step.found(), of_own)
         of_parameters = finished_values(call, sums)
         if not is_needed:
             return [None] * 3, of_parameters
         for range_of, total in zip(rows_of, sums_of_q, strict=True):
             if total is not None:
                 dq[:, :, range_of] = total
-        return [dq, dk.to(k.dtype), dv.to(v.dtype)], of_parameters
+        return [dq, *of_own.found()], of_parameters
 
-    def _return(
-        self, step: Step, of_keys: Tensor, of_values: Tensor, dk: Tensor, dv: Tensor
-    ) -> None:
+    def _return(self, step: Step, of_keys: Tensor, of_values: Tensor, of_own: OwnKeys) -> None:
         """Sends the gradients of a step's keys to their owners, and adds what comes to our own."""
-        by_rank: dict[int, tuple[list[Tensor], list[Tensor]]] = {}
+        by_rank: dict[int, list[slice]] = {}
+        own, own_places = [], []
         rank = self._plan._own_rank()
         begin = 0
         for owner, place in step.order:
             end = begin + place.stop - place.start
             if owner == rank:
-                dk[:, :, place] += of_keys[:, :, begin:end]
-                dv[:, :, place] += of_values[:, :, begin:end]
+                own.append(slice(begin, end))
+                own_places.append(place)
             else:
-                parts = by_rank.setdefault(owner, ([], []))
-                parts[0].append(of_keys[:, :, begin:end])
-                parts[1].append(of_values[:, :, begin:end])
+                by_rank.setdefault(owner, []).append(slice(begin, end))
             begin = end
         sends = [
-            (owner, torch.cat([torch.cat(each, 2).reshape(-1) for each in parts]))
-            for owner, parts in by_rank.items()
+            (owner, _packed(of_keys, of_values, places).float())
+            for owner, places in by_rank.items()
         ]
         came: list[Message] = []
         for taker, places in step.sends:
             count = sum(place.stop - place.start for place in places)
-            came.append((taker, dk.new_empty(count * _numbers(dk, dv))))
-        exchange(self._plan.group, sends, came).wait()
+            numbers = count * _numbers(of_keys, of_values)
+            came.append((taker, of_keys.new_empty(numbers, dtype=torch.float32)))
+        pending = exchange(self._plan.group, sends, came)
+        if own:
+            of_own.add(own_places, *([x[:, :, at] for at in own] for x in (of_keys, of_values)))
+        pending.wait()
         for (_, places), (_, flat) in zip(step.sends, came, strict=True):
-            begin = 0
-            found = _unpacked(flat, dk, dv)
-            for place in places:
-                end = begin + place.stop - place.start
-                dk[:, :, place] += found[0][:, :, begin:end]
-                dv[:, :, place] += found[1][:, :, begin:end]
-                begin = end
+            parts = []
+            for x in _unpacked(flat, of_keys, of_values):
+                sizes = [place.stop - place.start for place in places]
+                parts.append(list(x.split(sizes, 2)))
+            of_own.add(places, *parts)
+
+
+class StepSums:
+    """The gradients of a step's keys and values.
+
+    Those of one kernel over all of them are kept as they are; sums are float32.
+    """
+
+    def __init__(self, step: Step, keys: Tensor, values: Tensor) -> None:
+        self._given = keys, values
+        self._is_one = [each.keys for each in step.launches] == [slice(0, keys.shape[2])]
+        self._sums: tuple[Tensor, ...] | None = None
+
+    def add(self, keys: slice, *found: Tensor) -> None:
+        """Adds what a kernel found, of dk and of dv."""
+        if self._is_one:
+            self._sums = found
+            return
+        for total, each in zip(self.found(), found, strict=True):
+            total[:, :, keys] += each
+
+    def found(self) -> tuple[Tensor, ...]:
+        """dk and dv."""
+        if self._sums is None:
+            self._sums = tuple(torch.zeros_like(x, dtype=torch.float32) for x in self._given)
+        return self._sums
+
+
+class OwnKeys:
+    """The sums of the gradients of a rank's own keys and values, in float32."""
+
+    def __init__(self, k: Tensor, v: Tensor) -> None:
+        self._given = k, v
+        self._sums: list[Tensor] = []
+
+    def add(self, places: Sequence[slice], *parts: Sequence[Tensor]) -> None:
+        """Adds at each place a part, of dk and of dv."""
+        is_all = sum(place.stop - place.start for place in places) == self._given[0].shape[2]
+        if not self._sums:
+            make = torch.empty_like if is_all else torch.zeros_like
+            self._sums = [make(x, dtype=torch.float32) for x in self._given]
+            for total, of in zip(self._sums, parts, strict=True):
+                for place, part in zip(places, of, strict=True):
+                    total[:, :, place] = part
+            return
+        for total, of in zip(self._sums, parts, strict=True):
+            for place, part in zip(places, of, strict=True):
+                total[:, :, place] += part
+
+    def found(self) -> list[Tensor]:
+        """dk and dv, in the types of k and v."""
+        if not self._sums:
+            return [torch.zeros_like(x) for x in self._given]
+        return [total.to(x.dtype) for total, x in zip(self._sums, self._given, strict=True)]
 
 
 def _part(each: Launch) -> Part:
