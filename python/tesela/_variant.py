@@ -357,10 +357,12 @@ def _load(source: str) -> str:
     if place is None:
         found = Variant(_program_of(*_read(source)), {})
         with _lock:
-            place = f"variant_{len(_places)}"
-            setattr(_known, place, found)
-            known_variants[source] = found
-            _places[source] = place
+            place = _places.get(source)  # which another thread may have made meanwhile
+            if place is None:
+                place = f"variant_{len(_places)}"
+                setattr(_known, place, found)
+                known_variants[source] = found
+                _places[source] = place
     return place
 
 

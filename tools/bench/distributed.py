@@ -12,6 +12,7 @@
 """Efficiency of a context that is split over GPUs."""
 
 import argparse
+import itertools
 import json
 import os
 import time
@@ -127,13 +128,13 @@ def check(names, length: int, device: str, rank: int, host) -> None:
             errors = [
                 error_of(a, plan.shard(b) if a.dim() == 4 else b) for a, b in zip(found[0], wanted, strict=True)
             ]
-            same = all(torch.equal(a, b) for a, b in zip(*found, strict=True))
+            same = torch.equal(found[0][0], found[1][0])  # the fast kernels of gradients do not promise it
             worst = torch.tensor([*errors, float(not same)])
             dist.all_reduce(worst, dist.ReduceOp.MAX, group=host)
             if rank == 0:
                 *errors, differs = worst.tolist()
                 print(json.dumps({"check": name, "scheme": scheme, "layout": plan.layout, "errors": errors,
-                                  "right": max(errors) < 1e-2, "same_bits": not differs}), flush=True)
+                                  "right": max(errors) < 1e-2, "same_result": not differs}), flush=True)
 
 
 def link(device: str, rank: int, ranks: int, host) -> None:
@@ -221,9 +222,9 @@ def work(rank: int, options: argparse.Namespace, port: int) -> None:
         calls, series = (3, 2) if length <= 65536 else (1, 1)
         for name in options.cases:
             variant, parameters = case_of(name, length, device)
-            for scheme in options.schemes:
+            for layout, scheme in itertools.product(options.layouts, options.schemes):
                 plan = tesela.distributed.plan(
-                    variant, length=length, scheme=scheme, layout=options.layout, heads=HEADS, kv_heads=KV_HEADS,
+                    variant, length=length, scheme=scheme, layout=layout, heads=HEADS, kv_heads=KV_HEADS,
                     **parameters,
                 )
                 own, own_g = [plan.shard(x).requires_grad_() for x in (q, k, v)], plan.shard(g)
@@ -292,7 +293,7 @@ def main() -> None:
     parser.add_argument("--lengths", type=int, nargs="+", default=[65536, 262144])
     parser.add_argument("--cases", nargs="+", default=["causal", "window", "documents", "prefix", "alibi"])
     parser.add_argument("--schemes", nargs="+", default=["auto"])
-    parser.add_argument("--layout", default="search")
+    parser.add_argument("--layouts", nargs="+", default=["search"])
     parser.add_argument("--seconds", type=float, default=60, help="no measurement begins later")
     parser.add_argument("--check-length", type=int, default=6144)
     parser.add_argument("--pytorch", nargs="*", help="backend:rotation:grouped or repeated, of context_parallel",
