@@ -49,6 +49,8 @@ _DROPOUT = (
     Parameter("dropout.seed_high", "i32", None, False, 0),
     Parameter("dropout.offset", "i32", None, False, 0),
     Parameter("dropout.offset_high", "i32", None, False, 0),
+    Parameter("dropout.first_q", "i32", None, False, 0),
+    Parameter("dropout.first_k", "i32", None, False, 0),
     Parameter("dropout.state", "i32", ("4",), False, None),
 )
 """Those of launches with dropout, as tesela/c/kernel.h has them; the state may be left out."""

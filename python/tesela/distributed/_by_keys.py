@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from tesela._errors import UnsupportedError
 from tesela.distributed import _layout as layouts
 from tesela.distributed._exchange import Message, Pending, exchange
 from tesela.distributed._kernels import Dense, Gradients, backward, finished_values, forward
+from tesela.distributed._key_gradients import OwnKeys, StepSums
 from tesela.distributed._partials import Partials
 from tesela.distributed._positions import Part
 from tesela.distributed._steps import Launch, Step
@@ -26,6 +28,10 @@ from tesela.torch._launch import new_output
 if TYPE_CHECKING:
     from tesela.distributed._attention import Call
     from tesela.distributed._plan import Plan
+
+
+_SQUARE = 16
+"""Positions along a side of the squares in which dropout's numbers are made."""
 
 
 class _Arriving:
@@ -139,6 +145,22 @@ class ByKeys:
             lse[:, :, range_of] = joined.lse
         return out, lse, (q, k, v, out, lse)
 
+    def check_dropout(self) -> None:
+        """Raises where a kernel cannot drop the pairs that one process drops."""
+        for step in self._steps:
+            for each in step.launches:
+                for name, first in (("queries", each.first_q), ("keys", each.first_k)):
+                    if first % _SQUARE:
+                        raise UnsupportedError(
+                            f"there is dropout, and a range of {name} begins at {first}: pairs are "
+                            f"dropped in squares of {_SQUARE} x {_SQUARE} positions; make the plan "
+                            f"with ranges, or with cells (cell=), that are multiples of {_SQUARE}"
+                        )
+
+    def kept(self, q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor) -> tuple[Tensor, ...]:
+        """What the backward pass needs, of what each rank has."""
+        return (*(_readable(each) for each in (q, k, v)), out, lse)
+
     def backward(
         self,
         call: Call,
@@ -177,8 +199,8 @@ class ByKeys:
                     )
                 sums_of_step.add(each.keys, *found[1:])
             if is_needed:
-                self._return(step, *sums_of_step.found(), of_own)
-        of_parameters = finished_values(call, sums)
+                self._return(step, sums_of_step.found(), of_own)
+        of_parameters = finished_values(call, sums, [len(each) > 0 for each in self._plan.ranges])
         if not is_needed:
             return [None] * 3, of_parameters
         for range_of, total in zip(rows_of, sums_of_q, strict=True):
@@ -186,8 +208,9 @@ class ByKeys:
                 dq[:, :, range_of] = total
         return [dq, *of_own.found()], of_parameters
 
-    def _return(self, step: Step, of_keys: Tensor, of_values: Tensor, of_own: OwnKeys) -> None:
+    def _return(self, step: Step, found: tuple[Tensor, Tensor], of_own: OwnKeys) -> None:
         """Sends the gradients of a step's keys to their owners, and adds what comes to our own."""
+        of_keys, of_values = found
         by_rank: dict[int, list[slice]] = {}
         own, own_places = [], []
         rank = self._plan._own_rank()
@@ -214,65 +237,10 @@ class ByKeys:
             of_own.add(own_places, *([x[:, :, at] for at in own] for x in (of_keys, of_values)))
         pending.wait()
         for (_, places), (_, flat) in zip(step.sends, came, strict=True):
-            parts = []
-            for x in _unpacked(flat, of_keys, of_values):
-                sizes = [place.stop - place.start for place in places]
-                parts.append(list(x.split(sizes, 2)))
-            of_own.add(places, *parts)
-
-
-class StepSums:
-    """The gradients of a step's keys and values.
-
-    Those of one kernel over all of them are kept as they are; sums are float32.
-    """
-
-    def __init__(self, step: Step, keys: Tensor, values: Tensor) -> None:
-        self._given = keys, values
-        self._is_one = [each.keys for each in step.launches] == [slice(0, keys.shape[2])]
-        self._sums: tuple[Tensor, ...] | None = None
-
-    def add(self, keys: slice, *found: Tensor) -> None:
-        """Adds what a kernel found, of dk and of dv."""
-        if self._is_one:
-            self._sums = found
-            return
-        for total, each in zip(self.found(), found, strict=True):
-            total[:, :, keys] += each
-
-    def found(self) -> tuple[Tensor, ...]:
-        """dk and dv."""
-        if self._sums is None:
-            self._sums = tuple(torch.zeros_like(x, dtype=torch.float32) for x in self._given)
-        return self._sums
-
-
-class OwnKeys:
-    """The sums of the gradients of a rank's own keys and values, in float32."""
-
-    def __init__(self, k: Tensor, v: Tensor) -> None:
-        self._given = k, v
-        self._sums: list[Tensor] = []
-
-    def add(self, places: Sequence[slice], *parts: Sequence[Tensor]) -> None:
-        """Adds at each place a part, of dk and of dv."""
-        is_all = sum(place.stop - place.start for place in places) == self._given[0].shape[2]
-        if not self._sums:
-            make = torch.empty_like if is_all else torch.zeros_like
-            self._sums = [make(x, dtype=torch.float32) for x in self._given]
-            for total, of in zip(self._sums, parts, strict=True):
-                for place, part in zip(places, of, strict=True):
-                    total[:, :, place] = part
-            return
-        for total, of in zip(self._sums, parts, strict=True):
-            for place, part in zip(places, of, strict=True):
-                total[:, :, place] += part
-
-    def found(self) -> list[Tensor]:
-        """dk and dv, in the types of k and v."""
-        if not self._sums:
-            return [torch.zeros_like(x) for x in self._given]
-        return [total.to(x.dtype) for total, x in zip(self._sums, self._given, strict=True)]
+            sizes = [place.stop - place.start for place in places]
+            of_own.add(
+                places, *(torch.split(x, sizes, 2) for x in _unpacked(flat, of_keys, of_values))
+            )
 
 
 def _part(each: Launch) -> Part:
