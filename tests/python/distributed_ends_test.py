@@ -41,7 +41,7 @@ def _run(rank: int, store: str, how: str, pipe: Any) -> None:
         world_size=2,
         timeout=timedelta(seconds=_SECONDS),
     )
-    plan = tesela.distributed.plan("causal", length=64)
+    plan = tesela.distributed.plan("full", length=64, layout="contiguous", scheme="gather")
     own = [plan.shard(torch.randn(1, 2, 64, 16)) for _ in range(3)]
     tesela.distributed.attention(*own, plan=plan)
     if how == "ends before the call":

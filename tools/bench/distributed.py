@@ -219,7 +219,7 @@ def work(rank: int, options: argparse.Namespace, port: int) -> None:
         q, k, v, g = dense(length, device)
         whole = [x.detach().requires_grad_() for x in (q, k, v)]
         causal = None
-        calls, series = (3, 2) if length <= 65536 else (1, 1)
+        is_long = length > 65536
         for name in options.cases:
             variant, parameters = case_of(name, length, device)
             for layout, scheme in itertools.product(options.layouts, options.schemes):
@@ -246,12 +246,15 @@ def work(rank: int, options: argparse.Namespace, port: int) -> None:
                 for what, split, alone in (("forward", forward, forward_alone), ("step", step, step_alone)):
                     if is_late():
                         continue
+                    # Some tenths of a second, and one call of what takes longer.
                     split()
+                    first = timed(split, 1, 1, host)
+                    calls, series = (1, 1) if is_long and first > 100 else (max(1, min(20, int(200 / first))), 2)
                     together = timed(split, calls, series, host)
                     for x in own:
                         x.grad = None
                     # Every rank computes it, so that none waits cold.
-                    if length <= 65536:
+                    if not is_long or first < 100:
                         alone()
                     one = timed(alone, calls, series, host)
                     if name == "causal" and what == "forward":
@@ -276,7 +279,7 @@ def work(rank: int, options: argparse.Namespace, port: int) -> None:
                         continue
                     try:
                         spent, error = pytorch_context_parallel(
-                            mesh, q, k, v, g, causal, (backend, rotate, grouped == "grouped"), is_training, calls, host
+                            mesh, q, k, v, g, causal, (backend, rotate, grouped == "grouped"), is_training, 1 if is_long else 4, host
                         )
                         tell(case="context_parallel", way=way, length=length, what="step" if is_training else "forward",
                              split_ms=round(spent, 3), error=error)

@@ -19,7 +19,7 @@ from tesela._errors import UnsupportedError
 from tesela.distributed import _layout as layouts
 from tesela.distributed._exchange import Message, Pending, exchange
 from tesela.distributed._kernels import Dense, Gradients, backward, finished_values, forward
-from tesela.distributed._key_gradients import OwnKeys, StepSums
+from tesela.distributed._key_gradients import Sums, sum_type
 from tesela.distributed._partials import Partials
 from tesela.distributed._positions import Part
 from tesela.distributed._steps import Launch, Step
@@ -175,11 +175,14 @@ class ByKeys:
             grad = torch.zeros_like(out)
         sums = Gradients(call)
         rows_of, counts = self._groups()
+        own_type = sum_type(self._plan.ranges[self._plan._own_rank()], k.dtype)
         dq = torch.empty_like(q)
         sums_of_q: list[Tensor | None] = [None] * len(counts)
-        of_own = OwnKeys(k, v)
+        # Where one rank at most adds to what our own queries add, no float32 is needed.
+        adding = len({taker for step in self._steps for taker, _ in step.sends})
+        of_own = Sums(k, v, own_type if adding <= 1 else torch.float32)
         for step, keys, values in self._arriving(k, v):
-            sums_of_step = StepSums(step, keys, values)
+            sums_of_step = Sums(keys, values, own_type)
             for each in step.launches:
                 rows = (slice(None), slice(None), each.queries)
                 columns = (slice(None), slice(None), each.keys)
@@ -199,48 +202,47 @@ class ByKeys:
                     )
                 sums_of_step.add(each.keys, *found[1:])
             if is_needed:
-                self._return(step, sums_of_step.found(), of_own)
+                self._return(step, sums_of_step.found(), of_own, k.dtype)
         of_parameters = finished_values(call, sums, [len(each) > 0 for each in self._plan.ranges])
         if not is_needed:
             return [None] * 3, of_parameters
         for range_of, total in zip(rows_of, sums_of_q, strict=True):
             if total is not None:
                 dq[:, :, range_of] = total
-        return [dq, *of_own.found()], of_parameters
+        return [dq, *(x.to(k.dtype) for x in of_own.found())], of_parameters
 
-    def _return(self, step: Step, found: tuple[Tensor, Tensor], of_own: OwnKeys) -> None:
+    def _return(
+        self, step: Step, found: tuple[Tensor, Tensor], of_own: Sums, dtype: torch.dtype
+    ) -> None:
         """Sends the gradients of a step's keys to their owners, and adds what comes to our own."""
-        of_keys, of_values = found
         by_rank: dict[int, list[slice]] = {}
-        own, own_places = [], []
+        own: list[tuple[slice, slice]] = []
         rank = self._plan._own_rank()
         begin = 0
         for owner, place in step.order:
-            end = begin + place.stop - place.start
+            part = slice(begin, begin + place.stop - place.start)
             if owner == rank:
-                own.append(slice(begin, end))
-                own_places.append(place)
+                own.append((place, part))
             else:
-                by_rank.setdefault(owner, []).append(slice(begin, end))
-            begin = end
-        sends = [
-            (owner, _packed(of_keys, of_values, places).float())
-            for owner, places in by_rank.items()
-        ]
+                by_rank.setdefault(owner, []).append(part)
+            begin = part.stop
+        sends = [(owner, _packed(*found, parts)) for owner, parts in by_rank.items()]
         came: list[Message] = []
         for taker, places in step.sends:
             count = sum(place.stop - place.start for place in places)
-            numbers = count * _numbers(of_keys, of_values)
-            came.append((taker, of_keys.new_empty(numbers, dtype=torch.float32)))
+            came_type = sum_type(self._plan.ranges[taker], dtype)
+            came.append((taker, found[0].new_empty(count * _numbers(*found), dtype=came_type)))
         pending = exchange(self._plan.group, sends, came)
-        if own:
-            of_own.add(own_places, *([x[:, :, at] for at in own] for x in (of_keys, of_values)))
+        for place, part in own:
+            of_own.add(place, *(x[:, :, part] for x in found))
         pending.wait()
         for (_, places), (_, flat) in zip(step.sends, came, strict=True):
-            sizes = [place.stop - place.start for place in places]
-            of_own.add(
-                places, *(torch.split(x, sizes, 2) for x in _unpacked(flat, of_keys, of_values))
-            )
+            begin = 0
+            unpacked = _unpacked(flat, *found)
+            for place in places:
+                end = begin + place.stop - place.start
+                of_own.add(place, *(x[:, :, begin:end] for x in unpacked))
+                begin = end
 
 
 def _part(each: Launch) -> Part:
