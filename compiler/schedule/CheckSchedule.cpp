@@ -112,11 +112,14 @@ static Status checkRoles(const Schedule &schedule, const KernelSpecification &sp
   if (schedule.qInRegisters)
     return reject(
         "q_in_registers is false with consumers: their products read it from shared memory");
-  bool hasItems = schedule.persistent && schedule.outputBuffer;
+  bool isAttention = specification.isAttention();
+  bool hasItems = schedule.persistent && (schedule.outputBuffer || !isAttention);
   if (schedule.queryStages > (hasItems ? 2 : 1))
-    return reject(fmt::format("query_stages is 1, or 2 with persistent = true and output_buffer = "
-                              "true, not {}: only the next work item's queries are loaded ahead",
-                              schedule.queryStages));
+    return reject(fmt::format("query_stages is 1, or 2 with persistent = true{}, not {}: only {} "
+                              "loaded ahead",
+                              isAttention ? " and output_buffer = true" : "", schedule.queryStages,
+                              isAttention ? "the next work item's queries are"
+                                          : "the next work item's keys and values are"));
   return checkShared(schedule, specification, chip);
 }
 

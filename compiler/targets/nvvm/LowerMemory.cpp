@@ -5,6 +5,7 @@
 #include "targets/common/LoadUses.h"
 #include "targets/nvvm/FragmentOrder.h"
 #include "targets/nvvm/KernelLowering.h"
+#include "targets/nvvm/RoleOutputs.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/Support/MathExtras.h"
@@ -231,7 +232,9 @@ void KernelLowering::lowerWrite(pipe::WriteOp op) {
   // Chips whose kernels have consumers have stmatrix. It is for operands that are written in each
   // iteration; at the end of a work item its addresses would take registers (12 bytes spilled by
   // packed heads of 256).
-  bool isOperand = buffer.getStages() > 1 || partsOf(shape) > 1;
+  int64_t rows = cast<tile::TileType>(op.getTile().getType()).getExtent(0);
+  bool isShare = isByShares(buffer, rows);
+  bool isOperand = (buffer.getStages() > 1 && !isShare) || partsOf(shape) > 1;
   if (consumers > 0 && isOperand && shape.groups() % 2 == 0 && rowBytes % (8 * chunkBytes) == 0) {
     auto both = [&](Value a, int64_t bits) -> Value {
       return arith::AndIOp::create(builder, loc, a, constant(bits));
@@ -260,6 +263,9 @@ void KernelLowering::lowerWrite(pipe::WriteOp op) {
   Value base = stageAddress(op.getBuffer(), valueOf(op.getStage()));
   base = add(base, multiply(firstRow, constant(rowBytes)));
   base = add(base, multiply(firstColumn, constant(2))); // bytes within the chunk
+  if (isShare)                                          // the rows are numbered through
+    base = add(base, multiply(warpgroup, constant(bytesBetweenShares(op.getBuffer()) -
+                                                  buffer.getRows() * rowBytes)));
   if (partPanels)
     base = add(base, partPanels);
   // Rows of a lane differ by multiples of 8: one swizzle serves all.
