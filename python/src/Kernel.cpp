@@ -50,7 +50,8 @@ namespace {
 constexpr Slot dropoutSlots[] = {
     {"dropout.p", false, false, 0},          {"dropout.seed", false, false, 0},
     {"dropout.seed_high", false, true, 0},   {"dropout.offset", false, true, 0},
-    {"dropout.offset_high", false, true, 0}, {"dropout.state", true, true, 0},
+    {"dropout.offset_high", false, true, 0}, {"dropout.first_q", false, true, 0},
+    {"dropout.first_k", false, true, 0},     {"dropout.state", true, true, 0},
 };
 
 bool readSlots(Kernel &kernel) {

@@ -23,16 +23,17 @@ class Machine:
         node_bandwidth: bytes a second that a rank receives from its node, in one direction.
         network_bandwidth: likewise from other nodes.
         latency: seconds of a message.
-        launch: seconds that a launch takes besides its tiles.
+        launch: seconds that a launch takes besides its tiles: its start, the copies beside it, and
+            multiprocessors without work at its end.
         memory_bandwidth: bytes a second of a rank's own memory.
     """
 
-    flops: float = 600e12
+    flops: float = 750e12
     ranks_per_node: int = 8
     node_bandwidth: float = 300e9
     network_bandwidth: float = 45e9
     latency: float = 15e-6
-    launch: float = 10e-6
+    launch: float = 50e-6
     memory_bandwidth: float = 3e12
 
 
