@@ -54,7 +54,9 @@ tile.kernel @queries(%x: !tile.view<[?, ?, ?, 16], f32>, %o: !tile.view<[?, ?, ?
 // CHECK-LABEL: tile.kernel @keys(
 // CHECK: %{{.*}}, %{{.*}}, %{{.*}}, %[[Q:.*]] = tile.coordinates %{{.*}} : <query, 32>
 // CHECK-NEXT: %{{.*}}, %{{.*}}, %{{.*}}, %[[K:.*]] = tile.coordinates %{{.*}} : <key, 64>
-// CHECK: tile.bernoulli %{{.*}} at %[[K]], %[[Q]] transposed : !tile.tile<[64, 32], i1>
+// CHECK: %[[QUERY:.*]] = arith.addi %[[Q]], %$dropout.first_q
+// CHECK-NEXT: %[[KEY:.*]] = arith.addi %[[K]], %$dropout.first_k
+// CHECK: tile.bernoulli %{{.*}} at %[[KEY]], %[[QUERY]] transposed : !tile.tile<[64, 32], i1>
 tile.kernel @keys(%o: !tile.view<[?, ?, ?, 32], f32>, %i: i32) {
   %keys = tile.work : !tile.block<key, 64>
   %rows = tile.block %i of %keys : !tile.block<key, 64> -> !tile.block<query, 32>
