@@ -131,7 +131,8 @@ Status Compilation::bind() {
   if (!messages.empty())
     return failure("template");
   Schedule ofOthers = schedule.withoutRoles();
-  if (schedule.productRows > 0) { // that is of products: elsewhere each warp has whole rows
+  // On a GPU that is of products: elsewhere each warp has whole rows.
+  if (schedule.productRows > 0 && specification.target.kind != Target::Kind::host) {
     ofOthers.productRows = 0;
     ofOthers.warps = std::min(schedule.warps, schedule.blockM / 16);
   }

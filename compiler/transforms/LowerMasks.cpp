@@ -266,6 +266,8 @@ private:
     if (isInside)
       require(inner, isCommon, arith::SubIOp::create(inner, loc, limit, firstColumn),
               arith::ConstantIntOp::create(inner, loc, columns(), 32));
+    if (!isLarge && !isCommon) // constants alone: a launch has nothing to ask
+      return emitMap(inner, firstColumn, limit, MaskTraits());
     Value inside = isInside ? Value() : limit;
     auto both = [&](OpBuilder &builder, Value a) {
       return bothOf(isInside ? builder : outside, a, isCommon);

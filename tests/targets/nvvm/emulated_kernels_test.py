@@ -38,16 +38,18 @@ def philox(words, key, rounds):
 
 DROPOUT_WORDS = [0x23456789, 1, 42, 0]  # of the seed and of the offset
 DROPOUT_STATE = np.array([5, -6, 7, -8], np.int32)
+DROPOUT_FIRST = [32, 48]  # where the queries and the keys begin in the whole sequence
 
 
 def dropout_parameters(probability, state):
     """The kernel's last ones; `state`: the address of DROPOUT_STATE."""
-    return [int(np.float32(probability).view(np.uint32)), *DROPOUT_WORDS, state, len(DROPOUT_STATE), 1]
+    return [int(np.float32(probability).view(np.uint32)), *DROPOUT_WORDS, *DROPOUT_FIRST, state, len(DROPOUT_STATE), 1]
 
 
 def dropped(probability, head, q, k):
     """The rule of docs/numerics.md, for arrays of queries and keys."""
     zero = np.uint64(0)
+    q, k = q + DROPOUT_FIRST[0], k + DROPOUT_FIRST[1]
     words = [word ^ int(state) & 0xFFFFFFFF for word, state in zip(DROPOUT_WORDS, DROPOUT_STATE)]
     start = philox((np.uint64(words[2]), np.uint64(words[3]), zero, zero), words[:2], 10)
     block_q, block_k = (np.uint64(0) + (i // 16 * 4 + i % 8 // 2).astype(np.uint64) for i in (q, k))
