@@ -76,6 +76,44 @@ static std::vector<Attempt> withRoles(const KernelSpecification &specification) 
   return attempts;
 }
 
+/// Gradients in five products without roles: a warp has 32 rows of keys, and where its registers do
+/// not hold dK and dV of these others have the same rows and other columns. What comes first was
+/// the fastest measured (docs/performance.md), what comes later takes less shared memory, or has
+/// columns that do not divide so (ProductShares.h).
+static std::vector<Attempt> withSharedRows(const KernelSpecification &specification) {
+  Result<ChipFacts> facts = chipFacts(specification.target.sm);
+  if (!facts)
+    return {};
+  constexpr const char *narrow = "block_m = 128, block_n = 32",
+                       *square = "block_m = 64, block_n = 64, product_rows = 32",
+                       *ofEight = "block_m = 128, block_n = 64, product_rows = 32, warps = 8",
+                       *early = "block_m = 64, block_n = 64, product_rows = 32, stages = 1",
+                       *wide = "block_m = 64, block_n = 64, product_rows = 32, warps = 8",
+                       *wideEarly =
+                           "block_m = 64, block_n = 64, product_rows = 32, warps = 8, stages = 1",
+                       *whole = "block_m = 64, block_n = 64",
+                       *wholeEarly = "block_m = 64, block_n = 64, stages = 1";
+  int64_t widest = std::max(specification.headDimQk, specification.headDimV);
+  llvm::SmallVector<const char *> texts;
+  if (widest <= 64) {
+    texts = {narrow, whole, wholeEarly};
+  } else if (widest <= 128) {
+    // Two thread blocks of four warps were as fast as one of eight for full rows, and faster for
+    // causal ones. One of four has a multiprocessor's registers half empty.
+    constexpr int64_t bytesOfSquare = 112 * 1024;
+    bool holdsTwo = 2 * (bytesOfSquare + reservedShared) <= facts->chipShared;
+    if (holdsTwo)
+      texts = {square};
+    texts.append({ofEight, early, whole, wholeEarly});
+  } else {
+    texts = {wide, wideEarly};
+  }
+  std::vector<Attempt> attempts;
+  for (const char *text : texts)
+    attempts.push_back(withSchedule(specification, text));
+  return attempts;
+}
+
 /// `specification` without roles, where it asks for gradients on a GPU (docs/performance.md): a
 /// warp of narrow heads takes 32 rows, so that it reads the other operand half as often; with wide
 /// ones dK and dV have a kernel each, for a warp's registers do not hold the rows of both.
@@ -83,6 +121,8 @@ static std::vector<Attempt> withMoreRows(const KernelSpecification &specificatio
   Result<Template> source = findTemplate(specification.algorithm);
   if (!source || !llvm::StringRef(source->text).contains(tile::ScoreGradientOp::getOperationName()))
     return {};
+  if (llvm::StringRef(source->text).contains(tile::AccumulateOp::getOperationName()))
+    return withSharedRows(specification);
   int64_t widest = std::max(specification.headDimQk, specification.headDimV);
   if (widest <= 64)
     return {withSchedule(specification, "block_m = 128, block_n = 32")};
@@ -132,6 +172,9 @@ std::vector<Attempt> attemptsFor(const KernelSpecification &specification) {
     std::vector<Attempt> roles = withRoles(fused);
     for (Attempt &each : roles)
       each.mustOverlap = true;
+    // By mma.sync five products were faster than seven wherever their tiles fit.
+    if (roles.empty())
+      roles = withSharedRows(fused);
     attempts.insert(attempts.begin(), roles.begin(), roles.end());
     return attempts;
   }

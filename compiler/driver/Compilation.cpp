@@ -16,6 +16,7 @@
 #include "frontend/Dropout.h"
 #include "frontend/emit/Emit.h"
 #include "schedule/Workers.h"
+#include "targets/nvvm/FragmentOrder.h"
 #include "targets/nvvm/NVVMTarget.h"
 #include "targets/nvvm/Passes.h"
 #include "targets/nvvm/Residents.h"
@@ -130,6 +131,10 @@ Status Compilation::bind() {
   if (!messages.empty())
     return failure("template");
   Schedule ofOthers = schedule.withoutRoles();
+  if (schedule.productRows > 0) { // that is of products: elsewhere each warp has whole rows
+    ofOthers.productRows = 0;
+    ofOthers.warps = std::min(schedule.warps, schedule.blockM / 16);
+  }
   if (specification.isInParts())
     ofOthers.warps = joiningWarps(schedule, specification);
   auto scheduled = tile::ScheduleAttr::get(&context, schedule),
@@ -137,6 +142,8 @@ Status Compilation::bind() {
   for (auto kernel : llvm::make_early_inc_range(templates->getOps<tile::KernelOp>())) {
     kernel->remove();
     kernel.setScheduleAttr(hasProducts(kernel) ? scheduled : withoutRoles);
+    if (schedule.consumers > 0)
+      kernel->setAttr(nvvm::sumsByLaneAttr, UnitAttr::get(&context));
     module->push_back(kernel);
   }
   if (specification.sharesPrefix())

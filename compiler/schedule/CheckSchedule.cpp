@@ -123,14 +123,34 @@ static Status checkRoles(const Schedule &schedule, const KernelSpecification &sp
   return checkShared(schedule, specification, chip);
 }
 
+/// The rows of products that a warp has: others have the same rows, and other columns.
+static Status checkProductRows(const Schedule &schedule, const KernelSpecification &specification) {
+  if (specification.isAttention() || schedule.consumers > 0)
+    return reject("product_rows is a choice of the host, and of gradients by mma.sync (consumers = "
+                  "0); leave it out");
+  int64_t sharing = schedule.blockM / schedule.productRows;
+  if (schedule.productRows % 16 == 0 && schedule.blockM % schedule.productRows == 0 &&
+      sharing > 0 && schedule.warps % sharing == 0)
+    return Status::success();
+  return reject(fmt::format("product_rows is a multiple of 16 that divides block_m = {} into a "
+                            "number of parts that divides warps = {}, not {}: so many rows of a "
+                            "product a warp has",
+                            schedule.blockM, schedule.warps, schedule.productRows));
+}
+
 Status checkCuda(const Schedule &schedule, const KernelSpecification &specification,
                  const ChipFacts &chip) {
-  if (usesScope(schedule, ScheduleScope::host))
+  Schedule others = schedule;
+  others.productRows = 0; // mma.sync has them, too
+  if (usesScope(others, ScheduleScope::host))
     return reject(fmt::format("{} are choices of the host; leave them out on a GPU",
                               namesOf(ScheduleScope::host)));
   if (schedule.splitOutputs && specification.isAttention())
     return reject("split_outputs is of gradients: attention has one output, and its log-sum comes "
                   "with that; leave it out");
+  if (schedule.productRows > 0)
+    if (Status status = checkProductRows(schedule, specification); !status)
+      return status;
   if (schedule.consumers > 0)
     return checkRoles(schedule, specification, chip);
   if (usesScope(schedule, ScheduleScope::roles))
@@ -147,7 +167,7 @@ Status checkCuda(const Schedule &schedule, const KernelSpecification &specificat
                                 8 * schedule.warps, widestOfRows, schedule.blockM));
     if (Status status = checkCutKeys(schedule.blockN); !status)
       return status;
-  } else if (schedule.blockM % (16 * schedule.warps) != 0)
+  } else if (schedule.productRows == 0 && schedule.blockM % (16 * schedule.warps) != 0)
     return reject(fmt::format("block_m is a multiple of 16 · warps = {}, not {}: each warp takes "
                               "whole strips of 16 rows",
                               16 * schedule.warps, schedule.blockM));

@@ -71,10 +71,10 @@ static std::pair<Value, pipe::BufferType> findShares(Block &block, pipe::BufferT
 
 /// Whether the copy engine takes it: not where a copy would reach into other sequences, nor what
 /// two warps share the columns of.
-static bool leavesByCopies(tile::StoreOp store, int64_t warps) {
+static bool leavesByCopies(tile::StoreOp store, const Schedule &schedule) {
   auto type = cast<tile::TileType>(store.getTile().getType());
   return type.getRank() == 2 && type.getElementType().getIntOrFloatBitWidth() == 16 &&
-         isa<BlockArgument>(store.getView()) && !isCut(type, warps);
+         isa<BlockArgument>(store.getView()) && !isCut(type, schedule);
 }
 
 /// Whether the consumers hand operands to each other through it.
@@ -126,7 +126,7 @@ void emitStores(Block &block, ArrayRef<OwnRows> ownRows, bool hasItems) {
   SmallVector<OwnRows> left(schedule->outputBuffer ? ArrayRef<OwnRows>() : ownRows);
   SmallVector<pipe::OpenOp> taken;
   for (auto store : llvm::make_early_inc_range(block.getOps<tile::StoreOp>())) {
-    if (!leavesByCopies(store, schedule->warps))
+    if (!leavesByCopies(store, schedule.getChoices()))
       continue; // straight from the registers
     OpBuilder builder(store), outside(roles);
     Location loc = store.getLoc();
