@@ -401,6 +401,19 @@ def test_dropout_drops_the_same_pairs(ranks: Ranks, scheme: str, layout: Any, se
             assert (got - exact).norm() <= 2e-5 * exact.norm()
 
 
+def drop_in_odd_ranges(group: Any) -> str:
+    plan = tesela.distributed.plan("causal", length=LENGTH, group=group, layout=UNEVEN[2])
+    own = [plan.shard(each) for each in dense(torch.float32)[:3]]
+    with pytest.raises(tesela.Error) as error:
+        tesela.distributed.attention(*own, plan=plan, dropout_p=0.5, seed=1)
+    return str(error.value)
+
+
+def test_dropout_needs_whole_squares(ranks: Ranks) -> None:
+    for sentence in ranks.run(2, drop_in_odd_ranges):
+        assert "pairs are dropped in squares of 16 x 16 positions" in sentence
+
+
 def sum_parts(group: Any, count: int) -> Tensor:
     plan = tesela.distributed.plan("causal", length=LENGTH, group=group)
     rank = dist.get_rank(group)

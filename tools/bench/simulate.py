@@ -112,8 +112,8 @@ class Simulation:
                     needs > 0, both + packing + links.message + self.arriving[every, of_next], torch.zeros(())
                 )
             pairs = plan.pairs[every, owner]
-            # The result so far is read and written as float32, the new one read; in the backward pass dQ likewise.
-            merging = (pairs > 0) * (t > 0) * self.held * QUERY_BYTES * 5 / links.memory
+            # Rows that keep some of these keys are read and written as float32, some times; in the backward pass dQ likewise.
+            merging = (t > 0) * plan.touched[every, owner] * QUERY_BYTES * 13 / links.memory
             done = begin + pairs * seconds + (pairs > 0) * links.launch * (3 if is_backward else 1) + merging
             if is_backward and t > 0:
                 # dK and dV of the step go back at once, and those of our own keys come.
@@ -156,8 +156,11 @@ def made_plan(name: str, length: int, ranks: int, layout: str = "search", scheme
     )
 
 
-def rates(lines: list[dict], name: str, length: int) -> tuple[float, float]:
-    """Seconds of a kept pair of a head, forward and backward: of one GPU at the nearest length measured."""
+def rates(lines: list[dict], name: str, length: int, slower: dict[str, tuple[float, float]]) -> tuple[float, float]:
+    """Seconds of a kept pair of a head, forward and backward: of one GPU at the nearest length measured.
+
+    ``slower`` has what kernels over parts take by those over the whole, where that was measured.
+    """
     times = {(x["length"], x["what"]): x["one_ms"] for x in lines if x.get("case") == name and "one_ms" in x}
     lengths = sorted({at for at, _ in times if (at, "step") in times and (at, "forward") in times})
     if not lengths:
@@ -165,33 +168,36 @@ def rates(lines: list[dict], name: str, length: int) -> tuple[float, float]:
     nearest = min(lengths, key=lambda at: abs(at - length))
     pairs = float(made_plan(name, nearest, 1).pairs.sum())
     forward = times[nearest, "forward"] * 1e-3 / pairs
-    return forward, times[nearest, "step"] * 1e-3 / pairs - forward
+    backward = times[nearest, "step"] * 1e-3 / pairs - forward
+    factors = slower.get(name, (1.0, 1.0))
+    return forward * factors[0], backward * factors[1]
 
 
-def compare(lines: list[dict], links: Links) -> None:
+def compare(lines: list[dict], links: Links, slower: dict[str, tuple[float, float]]) -> None:
     print("| case | tokens | | measured ms | simulated ms | difference |\n|---|---|---|---|---|---|")
     for x in lines:
         if "split_ms" not in x or "one_ms" not in x:
             continue
         layout = x["layout"].split(" ")[0]
         plan = made_plan(x["case"], x["length"], 2, layout, x["scheme"])
-        simulated = Simulation(plan, links, *rates(lines, x["case"], x["length"])).step(x["what"] == "step") * 1e3
+        simulated = Simulation(plan, links, *rates(lines, x["case"], x["length"], slower)).step(x["what"] == "step") * 1e3
         print(
             f"| {x['case']} | {x['length']:,} | {x['what']}, {layout}, {x['scheme']} | {x['split_ms']:.2f} | {simulated:.2f} "
             f"| {simulated / x['split_ms'] - 1:+.1%} |"
         )
 
 
-def table(lines: list[dict], links: Links, ranks: list[int], lengths: list[int], cases: list[str]) -> None:
-    for length in lengths:
+def table(lines: list[dict], links: Links, slower: dict[str, tuple[float, float]], options: argparse.Namespace) -> None:
+    ranks, cases = options.ranks, options.cases
+    for length in options.lengths:
         print(f"\nSimulated efficiency at {length:,} tokens, forward / forward + backward, with the scheme:\n")
         print("| GPUs | " + " | ".join(cases) + " |\n|---|" + "---|" * len(cases))
         for count in ranks:
             row = []
             for name in cases:
                 plan = made_plan(name, length, count)
-                forward, backward = rates(lines, name, length)
-                simulation = Simulation(plan, links, forward, backward)
+                simulation = Simulation(plan, links, *rates(lines, name, length, slower))
+                forward, backward = rates(lines, name, length, {})  # of the whole: what is lost by parts counts
                 total = float(plan.pairs.sum()) / count
                 shares = (total * forward / simulation.step(False), total * (forward + backward) / simulation.step(True))
                 row.append(f"{shares[0]:.2f} / {shares[1]:.2f} {plan.choice().scheme}")
@@ -205,12 +211,21 @@ def main() -> None:
     parser.add_argument("--ranks", type=int, nargs="+", default=[8, 16, 32, 64, 128, 256, 512, 1024])
     parser.add_argument("--lengths", type=int, nargs="+", default=[1 << 20, 10 << 20])
     parser.add_argument("--cases", nargs="+", default=["causal", "window", "documents", "prefix"])
+    parser.add_argument(
+        "--slower", nargs="*", default=[], metavar="CASE=FORWARD:BACKWARD",
+        help="what kernels over parts take by those over the whole",
+    )
     options = parser.parse_args()
     lines = read(options.file)
+    slower = {}
+    for each in options.slower:
+        name, _, factors = each.partition("=")
+        forward, _, backward = factors.partition(":")
+        slower[name] = float(forward), float(backward)
     if options.compare:
-        compare(lines, Links())
+        compare(lines, Links(), slower)
     else:
-        table(lines, Links(), options.ranks, options.lengths, options.cases)
+        table(lines, Links(), slower, options)
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from tesela.distributed import _layout as layouts
 from tesela.distributed._exchange import Message, Pending, exchange
 from tesela.distributed._kernels import Dense, Gradients, backward, finished_values, forward
 from tesela.distributed._key_gradients import Sums, sum_type
-from tesela.distributed._partials import Partials
+from tesela.distributed._partials import Partials, Rows
 from tesela.distributed._positions import Part
 from tesela.distributed._steps import Launch, Step
 from tesela.torch._launch import new_output
@@ -110,39 +110,30 @@ class ByKeys:
                 coming = _Arriving(self._plan, steps[number + 1], k, v)
             yield step, keys, values
 
-    def _groups(self) -> tuple[list[slice], list[int]]:
-        """Where each range of queries lies, and how many kernels it meets."""
-        groups = len(self._plan.ranges[self._plan._own_rank()])
-        rows, counts = [slice(0, 0)] * groups, [0] * groups
-        for step in self._steps:
-            for each in step.launches:
-                rows[each.group] = each.queries
-                counts[each.group] += 1
-        return rows, counts
-
     def forward(
         self, call: Call, q: Tensor, k: Tensor, v: Tensor
     ) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
         """The result, its logarithms, and what the backward pass needs."""
         q, k, v = (_readable(each) for each in (q, k, v))
-        rows, counts = self._groups()
         out = new_output(q, v.shape[3])
         lse = q.new_empty(q.shape[:3], dtype=torch.float32)
-        partials = [Partials() for _ in rows]
+        partials: dict[int, tuple[int, Partials]] = {}  # with where the group's rows begin
         for step, keys, values in self._arriving(k, v):
             for each in step.launches:
-                place = out[:, :, each.queries] if counts[each.group] == 1 else None
-                queries = q[:, :, each.queries]
-                part = forward(
-                    *(call, _part(each), queries, keys[:, :, each.keys], values[:, :, each.keys]),
-                    place,
+                rows = (slice(None), slice(None), each.queries)
+                is_first = each.group not in partials
+                of_part, lse_of_part = forward(
+                    *(call, _part(each), q[rows], keys[:, :, each.keys], values[:, :, each.keys]),
+                    out[rows] if is_first else None,
                 )
-                partials[each.group].add(*part)
-        for range_of, count, joined in zip(rows, counts, partials, strict=True):
-            assert joined.out is not None and joined.lse is not None
-            if count > 1:
-                out[:, :, range_of] = joined.out
-            lse[:, :, range_of] = joined.lse
+                if is_first:
+                    lse[rows] = lse_of_part
+                    partials[each.group] = each.queries.start, Partials(out[rows], lse[rows])
+                    continue
+                begin, joined = partials[each.group]
+                joined.add(each.queries.start - begin, of_part, lse_of_part)
+        for _, joined in partials.values():
+            joined.finish()
         return out, lse, (q, k, v, out, lse)
 
     def check_dropout(self) -> None:
@@ -174,10 +165,9 @@ class ByKeys:
         if grad is None:
             grad = torch.zeros_like(out)
         sums = Gradients(call)
-        rows_of, counts = self._groups()
         own_type = sum_type(self._plan.ranges[self._plan._own_rank()], k.dtype)
         dq = torch.empty_like(q)
-        sums_of_q: list[Tensor | None] = [None] * len(counts)
+        sums_of_q: dict[int, tuple[int, Rows]] = {}
         # Where one rank at most adds to what our own queries add, no float32 is needed.
         adding = len({taker for step in self._steps for taker, _ in step.sends})
         of_own = Sums(k, v, own_type if adding <= 1 else torch.float32)
@@ -193,22 +183,21 @@ class ByKeys:
                 found = backward(call, _part(each), dense, is_needed, sums)
                 if found is None:
                     continue
-                before = sums_of_q[each.group]
-                if counts[each.group] == 1:
+                if each.group not in sums_of_q:
                     dq[rows] = found[0]
+                    sums_of_q[each.group] = each.queries.start, Rows(dq[rows])
                 else:
-                    sums_of_q[each.group] = (
-                        found[0].float() if before is None else before.add_(found[0])
-                    )
+                    begin, of_group = sums_of_q[each.group]
+                    first, end = each.queries.start - begin, each.queries.stop - begin
+                    of_group.over(first, end).add_(found[0])
                 sums_of_step.add(each.keys, *found[1:])
             if is_needed:
                 self._return(step, sums_of_step.found(), of_own, k.dtype)
         of_parameters = finished_values(call, sums, [len(each) > 0 for each in self._plan.ranges])
         if not is_needed:
             return [None] * 3, of_parameters
-        for range_of, total in zip(rows_of, sums_of_q, strict=True):
-            if total is not None:
-                dq[:, :, range_of] = total
+        for _, of_group in sums_of_q.values():
+            of_group.finish()
         return [dq, *(x.to(k.dtype) for x in of_own.found())], of_parameters
 
     def _return(

@@ -185,6 +185,20 @@ class Plan:
         low, high = first + int(kept[0]), first + int(kept[-1]) + 1
         return max(keys[0], low * self.cell), min(keys[1], high * self.cell)
 
+    def queries_between(self, queries: Range, keys: Range) -> Range:
+        """The part of ``queries`` outside of which none keeps a pair with a key of ``keys``."""
+        first, last = queries[0] // self.cell, (queries[1] - 1) // self.cell
+        columns = slice(keys[0] // self.cell, (keys[1] - 1) // self.cell + 1)
+        kept = (self._work[first : last + 1, columns] > 0).any(1).nonzero()[:, 0]
+        low, high = first + int(kept[0]), first + int(kept[-1]) + 1
+        return max(queries[0], low * self.cell), min(queries[1], high * self.cell)
+
+    @cached_property
+    def touched(self) -> Tensor:
+        """Tokens of rank r whose queries may keep a key of rank o, float64 ``[ranks, ranks]``."""
+        keeps = (self._work > 0).float() @ (self._held > 0).float().T > 0
+        return (self._held * self._lengths) @ keeps.double()
+
     @cached_property
     def launches(self) -> Tensor:
         """How many kernels each rank launches where it has all keys that it needs."""
@@ -216,7 +230,7 @@ class Plan:
         scale = shape.batch * shape.heads / counted if counted else 1.0
         held = [float(layouts.tokens(each)) for each in self.ranges]
         return predict(
-            *(scheme, self.machine, shape, self.pairs * scale, self.received),
+            *(scheme, self.machine, shape, self.pairs * scale, self.received, self.touched),
             torch.tensor(held, dtype=torch.float64, device="cpu"),
             self.launches,
         )
