@@ -72,6 +72,9 @@ LogicalResult BufferType::verify(function_ref<InFlightDiagnostic()> emitError, i
 }
 
 LogicalResult AllocOp::verify() {
+  if (getBehind() < 0 || (getBehind() > 0 && !getOver()))
+    return emitOpError() << "expected bytes behind the begin of another buffer, got " << getBehind()
+                         << (getOver() ? "" : " and no other buffer");
   if (getOver() && getOver().getType().getBytes() < getBuffer().getType().getBytes())
     return emitOpError() << "expected the buffer whose place is taken to be as large as this one ("
                          << getBuffer().getType().getBytes() << " bytes), got "
@@ -304,10 +307,12 @@ LogicalResult EmptyOutOp::verify() {
                            << "; one warpgroup would write where another one's sums leave";
     int64_t share = under.getRows() * under.getColumns() * under.getElementBytes() / count;
     bool isOfSums = under.getElementType().isF32() && under.getPanels();
-    if (!isOfSums || share < buffer.getStageBytes() || share % 1024 != 0)
+    int64_t end = alloc.getBehind() + buffer.getStageBytes();
+    if (!isOfSums || share < end || share % 1024 != 0 || alloc.getBehind() % 1024 != 0)
       return emitOpError() << "expected sums below whose share for each of " << count
                            << " consumers is a multiple of 1024 bytes and holds a stage of "
-                           << buffer.getStageBytes() << " bytes, got " << under;
+                           << buffer.getStageBytes() << " bytes from byte " << alloc.getBehind()
+                           << " on, got " << under;
   }
   return verifyOut(*this, buffer, getView().getType(), getBlock().getType());
 }

@@ -19,11 +19,13 @@ def Pipe_AllocOp : Pipe_Op<"alloc", [MemoryEffects<[MemAlloc]>]> {
   let description = [{
     `offset` (bytes from the start of the thread block's memory) is set by
     `pipe-place-buffers`. A buffer that names another in `over` takes its place: the program
-    must no longer need what lies there.
+    must no longer need what lies there. `behind`: so many bytes behind where it begins, or, of a buffer over sums, where each
+    warpgroup's share of them begins (`pipe.empty_out`). So two outputs lie beside each other in a share.
 
     Example: `%k = pipe.alloc {offset = 32768 : i64} : !pipe.buffer<2, [64, 128], bf16>`
   }];
-  let arguments = (ins Optional<Pipe_BufferType>:$over, OptionalAttr<I64Attr>:$offset);
+  let arguments = (ins Optional<Pipe_BufferType>:$over, OptionalAttr<I64Attr>:$offset,
+                       DefaultValuedAttr<I64Attr, "0">:$behind);
   let results = (outs Pipe_BufferType:$buffer);
   let assemblyFormat = "(`over` $over^ `:` type($over) `,`)? attr-dict `:` type($buffer)";
   let hasVerifier = 1;

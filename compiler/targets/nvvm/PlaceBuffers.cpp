@@ -59,7 +59,8 @@ struct PipePlaceBuffers : impl::PipePlaceBuffersBase<PipePlaceBuffers> {
       end += alloc.getBuffer().getType().getBytes();
     }
     for (pipe::AllocOp alloc : overOthers)
-      alloc.setOffset(alloc.getOver().getDefiningOp<pipe::AllocOp>().getOffset());
+      alloc.setOffset(*alloc.getOver().getDefiningOp<pipe::AllocOp>().getOffset() +
+                      alloc.getBehind());
     end = llvm::alignTo(end, 16);
     getOperation().walk([&](pipe::OpenOp open) {
       open.setOffset(end);

@@ -54,8 +54,8 @@ int64_t bytesBetweenShares(Value buffer) {
   return bytesOfShare(alloc.getOver().getType(), type.getStages());
 }
 
-/// A buffer of additions in `block` whose shares hold an output of the form of `type`, and that
-/// output's buffer over it; nulls where there is none.
+/// A buffer of additions in `block` whose shares hold an output of the form of `type`, and the type
+/// of that output's buffer over it; nulls where there is none.
 static std::pair<Value, pipe::BufferType> findShares(Block &block, pipe::BufferType type) {
   int64_t consumers = rolesOf(block).getCount(), rows = type.getRows() / consumers;
   auto byShares = pipe::BufferType::get(type.getContext(), consumers, rows, type.getColumns(),
@@ -67,6 +67,18 @@ static std::pair<Value, pipe::BufferType> findShares(Block &block, pipe::BufferT
   });
   bool isPossible = found && consumers > 1 && rows == fragment_order::pieceRows;
   return isPossible ? std::pair(found, byShares) : std::pair(Value(), pipe::BufferType());
+}
+
+/// Where behind the outputs that lie over `additions` already there is room for another stage of
+/// `type` in each share; 0 where there is none.
+static int64_t placeBehind(Value additions, pipe::BufferType type) {
+  int64_t end = 0;
+  for (Operation *user : additions.getUsers())
+    if (auto output = dyn_cast<pipe::AllocOp>(user))
+      end =
+          std::max<int64_t>(end, output.getBehind() + output.getBuffer().getType().getStageBytes());
+  int64_t share = bytesOfShare(cast<pipe::BufferType>(additions.getType()), type.getStages());
+  return end + type.getStageBytes() <= share ? end : 0;
 }
 
 /// Whether the copy engine takes it: not where a copy would reach into other sequences, nor what
@@ -150,11 +162,12 @@ void emitStores(Block &block, ArrayRef<OwnRows> ownRows, bool hasItems) {
       place = findExchange(block, type);
     }
     bool isOverExchange = place && !over && !shares;
-    Value buffer =
-        pipe::AllocOp::create(isOverExchange ? builder : outside, loc, type, place, IntegerAttr());
+    int64_t behind = shares ? placeBehind(shares, type) : 0;
+    Value buffer = pipe::AllocOp::create(isOverExchange ? builder : outside, loc, type, place,
+                                         IntegerAttr(), behind);
     if (isOverExchange)
       pipe::BarrierOp::create(builder, loc); // all warpgroups have read what lies there
-    if (hasItems && (!place || shares))
+    if (hasItems && (!place || (shares && behind == 0)))
       pipe::DrainOp::create(builder, loc); // what lay there before has left
     pipe::WriteOp::create(builder, loc, store.getTile(), buffer, constant(builder, loc, 0));
     pipe::EmptyOutOp::create(builder, loc, buffer, store.getView(), store.getBlock());

@@ -103,6 +103,24 @@ private:
     bool isWritten = false, isRead = false; ///< since the last barrier
   };
 
+  /// A place, and how far behind its begin a buffer lies over it; `whole`: the place itself.
+  using OutputPlace = std::pair<Value, int64_t>;
+  static constexpr int64_t whole = -1;
+  static OutputPlace outputPlaceOf(Value buffer) {
+    auto alloc = buffer.getDefiningOp<pipe::AllocOp>();
+    return {placeOf(buffer), alloc.getOver() ? int64_t(alloc.getBehind()) : whole};
+  }
+  /// Outputs beside each other do not meet.
+  static bool meet(OutputPlace a, OutputPlace b) {
+    return a.first == b.first && (a.second == b.second || a.second == whole || b.second == whole);
+  }
+  /// Whether an output lies at `place`, or in any part of it.
+  bool hasOutput(Value place) const {
+    return llvm::any_of(outputs, [&](auto &each) {
+      return each.first.first == place && each.second.first != Output::free;
+    });
+  }
+
   LogicalResult countUse(const Event &event);
   LogicalResult publish(const Event &event);
   bool holds(Value channel, Number stage);
@@ -119,7 +137,7 @@ private:
   llvm::DenseMap<Value, int64_t> open; ///< uses that were acquired and not yet published
   llvm::DenseMap<Value, SmallVector<int64_t>> held;         ///< uses that are not released
   SmallVector<Product> products;
-  llvm::MapVector<Value, std::pair<Output, Operation *>> outputs; ///< by place
+  llvm::MapVector<OutputPlace, std::pair<Output, Operation *>> outputs;
   llvm::MapVector<std::pair<Value, int64_t>, Exchange> exchanges; ///< by place and stage
 };
 
@@ -181,8 +199,7 @@ Holder::Exchange *Holder::exchangeAt(Operation *op, Value place, Number stage) {
 
 /// No output lies in the exchange at `place` any more.
 LogicalResult Holder::checkLeft(Operation *op, Value place) {
-  auto output = outputs.find(place);
-  if (output == outputs.end() || output->second.first == Output::free)
+  if (!hasOutput(place))
     return success();
   return op->emitOpError()
          << "expected a pipe.drain and a pipe.barrier behind it between the output "
@@ -221,8 +238,7 @@ LogicalResult Holder::read(const Event &event) {
              << "expected nothing but a left operand in a buffer that is filled in parts or where "
                 "an output goes: of a right operand a warpgroup reads the other rows too; give it "
                 "a buffer of its own";
-    if (auto output = outputs.find(place);
-        output != outputs.end() && output->second.first != Output::free)
+    if (hasOutput(place))
       return event.op->emitOpError()
              << "expected nothing to read the buffer between the pipe.write "
                 "over it and the pipe.drain; read it before";
@@ -248,7 +264,7 @@ LogicalResult Holder::release(const Event &event) {
         return failure();
       }
   for (auto &[place, output] : outputs)
-    if (output.first != Output::free && places.filledBy.lookup(place) == channel)
+    if (output.first != Output::free && places.filledBy.lookup(place.first) == channel)
       return event.op->emitOpError() << "expected a pipe.drain before it: the output that lies in "
                                         "this stage is still being copied";
   uses.erase(found);
@@ -280,8 +296,12 @@ LogicalResult Holder::write(pipe::WriteOp op, Number stage) {
     exchange->isWritten = true;
     return success();
   }
-  auto &[state, last] = outputs[place];
-  if (state != Output::free)
+  OutputPlace own = outputPlaceOf(op.getBuffer());
+  bool isTaken = llvm::any_of(outputs, [&](auto &other) {
+    return meet(other.first, own) && other.second.first != Output::free;
+  });
+  auto &[state, last] = outputs[own];
+  if (isTaken)
     return op.emitOpError() << "expected the buffer's rows to have left before others are written; "
                                "put pipe.empty_out and pipe.drain before it";
   if (Value channel = places.filledBy.lookup(place); channel && held[channel].empty())
@@ -363,7 +383,7 @@ LogicalResult Holder::follow(const Event &event) {
       })
       .Case([&](pipe::WriteOp op) { return write(op, event.use); })
       .Case<pipe::EmptyOutOp, pipe::AddOutOp>([&](auto out) -> LogicalResult {
-        auto &[state, last] = outputs[placeOf(out.getBuffer())];
+        auto &[state, last] = outputs[outputPlaceOf(out.getBuffer())];
         auto addition = dyn_cast<pipe::AddOutOp>(out.getOperation());
         if (addition && addition.getLate() && state != Output::written)
           return success(); // of a first iteration
@@ -377,7 +397,7 @@ LogicalResult Holder::follow(const Event &event) {
       .Case([&](pipe::DrainOp) {
         for (auto &[place, output] : outputs)
           if (output.first == Output::leaving)
-            output.first = places.exchanged.contains(place) ? Output::drained : Output::free;
+            output.first = places.exchanged.contains(place.first) ? Output::drained : Output::free;
         return success();
       })
       .Default([](Operation *) { return success(); });

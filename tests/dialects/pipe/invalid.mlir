@@ -285,7 +285,7 @@ tile.kernel @k(%v: !tile.view<[?, ?, ?, 16], bf16>) {
   %rows = tile.work : !tile.block<query, 128>
   pipe.roles producer 24 {
   } consumers 2 240 {
-    // expected-error @+1 {{expected sums below whose share for each of 2 consumers is a multiple of 1024 bytes and holds a stage of 8192 bytes, got '!pipe.buffer<1, [128, 16], f32, panels = true>'}}
+    // expected-error @+1 {{expected sums below whose share for each of 2 consumers is a multiple of 1024 bytes and holds a stage of 8192 bytes from byte 0 on, got '!pipe.buffer<1, [128, 16], f32, panels = true>'}}
     pipe.empty_out %b to %v[%rows] : !pipe.buffer<2, [64, 16], bf16, panels = true>, !tile.view<[?, ?, ?, 16], bf16>[!tile.block<query, 128>]
   }
 }

@@ -2,14 +2,24 @@
 // RUN: tesela-opt %s --pipe-assign-fragments --pipe-stage-operands --pipe-split-roles --pipe-place-buffers | FileCheck %s --check-prefix=BARRIER
 // RUN: sed 's/, 64\]/, 16]/g' %s | tesela-opt --pipe-assign-fragments --pipe-stage-operands --pipe-split-roles --pipe-place-buffers --pipe-start-products --pipe-run-roles | FileCheck %s --check-prefix=NARROW
 
-// Sums of 128 queries, 64 for each warpgroup: an output of 64 columns lies in a half of its warpgroup's share. The exchange has a
-// channel, so work items need no barrier.
+// Sums of 128 queries, 64 for each warpgroup: two outputs of 64 columns lie beside each other in a warpgroup's share, and the second one
+// does not wait for the first one. The exchange has a channel, so work items need no barrier.
 // CHECK: %[[SUMS:.*]] = pipe.alloc {offset = [[#AT:]] : i64} : <1, [128, 64], f32, panels = true>
-// CHECK: pipe.alloc over %[[SUMS]] : {{.*}}, {offset = [[#AT]] : i64} : <2, [64, 64], bf16, panels = true>
+// CHECK: %[[ONE:.*]] = pipe.alloc over %[[SUMS]] : {{.*}}, {offset = [[#AT]] : i64} : <2, [64, 64], bf16, panels = true>
+// CHECK: %[[OTHER:.*]] = pipe.alloc over %[[SUMS]] : {{.*}}, {behind = 8192 : i64, offset = [[#AT + 8192]] : i64} : <2, [64, 64], bf16, panels = true>
 // CHECK: } consumers 2
 // CHECK-NOT: pipe.barrier
+// CHECK: attributes {pipe.counted}
+// CHECK: pipe.release %{{.*}} : <1>
+// CHECK: pipe.drain
+// CHECK: pipe.write %{{.*}} to %[[ONE]]
+// CHECK-NEXT: pipe.empty_out %[[ONE]]
+// CHECK-NOT: pipe.drain
+// CHECK: pipe.write %{{.*}} to %[[OTHER]]
+// CHECK-NEXT: pipe.empty_out %[[OTHER]]
 
 // Before there is a channel, the next item could write over the stage that another warpgroup still reads.
+// BARRIER: pipe.empty_out
 // BARRIER: pipe.empty_out
 // BARRIER-NEXT: pipe.barrier
 // BARRIER-NEXT: scf.yield
@@ -19,10 +29,12 @@
 // NARROW: } consumers 2
 // NARROW: pipe.alloc over %{{.*}} : <1, [128, 16], bf16, panels = true>
 // NARROW: pipe.empty_out
+// NARROW: pipe.empty_out
 // NARROW-NEXT: pipe.drain
 // NARROW-NEXT: pipe.barrier
 tile.kernel @sums(in %q: !tile.view<[B, H, Sq, 64], bf16>, in %k: !tile.view<[B, Hkv, Sk, 64], bf16>,
-    workspace %sum: !tile.view<[B, H, Sq, 64], f32>, out %dk: !tile.view<[B, Hkv, Sk, 64], bf16>)
+    workspace %sum: !tile.view<[B, H, Sq, 64], f32>, out %dk: !tile.view<[B, Hkv, Sk, 64], bf16>,
+    out %twice: !tile.view<[B, Hkv, Sk, 64], bf16>)
     attributes {schedule = #tile.schedule<block_m = 128, block_n = 128, stages = 2, warps = 8, q_in_registers = false, consumers = 2, persistent = true>} {
   %keys = tile.work : !tile.block<key, 128>
   %K = tile.load %k[%keys] : !tile.view<[B, Hkv, Sk, 64], bf16>[!tile.block<key, 128>] -> !tile.tile<[128, 64], bf16>
@@ -50,4 +62,5 @@ tile.kernel @sums(in %q: !tile.view<[B, H, Sq, 64], bf16>, in %k: !tile.view<[B,
   }
   %dKi = tile.convert %dK : !tile.tile<[128, 64], f32> -> !tile.tile<[128, 64], bf16>
   tile.store %dKi, %dk[%keys] : !tile.tile<[128, 64], bf16>, !tile.view<[B, Hkv, Sk, 64], bf16>[!tile.block<key, 128>]
+  tile.store %dKi, %twice[%keys] : !tile.tile<[128, 64], bf16>, !tile.view<[B, Hkv, Sk, 64], bf16>[!tile.block<key, 128>]
 }
