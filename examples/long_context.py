@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Trains a small model of Llama's shape whose context is split over ranks.
 
-    torchrun --nproc-per-node 2 examples/long_context.py [steps] [length]
+    torchrun --nproc-per-node 2 examples/long_context.py [steps] [length] [ddp | fsdp]
 
 Each rank holds some ranges of the one sequence of a step, whose packed documents differ from step to
-step: so does the plan. DistributedDataParallel sums the gradients of the weights. Rank 0 trains the
-same model with the whole sequence beside it, and prints both losses.
+step: so does the plan. DistributedDataParallel sums the gradients of the weights, or FSDP2, which
+splits the weights over the ranks, too. Rank 0 trains the same model with the whole sequence beside
+it, and prints both losses.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import tesela.distributed
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
+from torch.distributed.fsdp import fully_shard
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.checkpoint import checkpoint
 
@@ -86,6 +88,7 @@ def batch(step: int, length: int) -> tuple[Tensor, Tensor, Tensor]:
 def main() -> None:
     steps = int(sys.argv[1]) if len(sys.argv) > 1 else 10
     length = int(sys.argv[2]) if len(sys.argv) > 2 else 1024
+    is_sharded = len(sys.argv) > 3 and sys.argv[3] == "fsdp"
     device = torch.device("cpu")
     if torch.cuda.is_available():
         device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
@@ -96,7 +99,10 @@ def main() -> None:
 
     torch.manual_seed(0)
     model = Model().to(device)
-    split = DistributedDataParallel(model)
+    if is_sharded:
+        for layer in model.layers:
+            fully_shard(layer)
+    split = fully_shard(model) if is_sharded else DistributedDataParallel(model)
     optimizer = torch.optim.AdamW(split.parameters(), 1e-3)
     torch.manual_seed(0)
     alone = Model().to(device)
@@ -116,7 +122,7 @@ def main() -> None:
         logits = split(plan.shard(tokens, 1), plan.positions(device), attend)
         own = loss_of(logits, plan.shard(labels, 1)) / length
         optimizer.zero_grad()
-        (own * ranks).backward()  # DDP divides by the number of ranks
+        (own * ranks).backward()  # DDP and FSDP divide by the number of ranks
         optimizer.step()
         loss = own.detach()
         dist.all_reduce(loss)

@@ -39,12 +39,14 @@ static std::vector<Attempt> withRoles(const KernelSpecification &specification) 
       !overrideSchedule(wanted, specification.schedule) || wanted.consumers == 0)
     return {};
   // A consumer computes 64 rows of dQ, or 64 of its columns (ProductShares.h): narrow heads need
-  // 128 queries in each step.
+  // 128 queries in each step. They leave room for the next work item's keys and values.
   bool addsUp = has(tile::AccumulateOp::getOperationName());
+  bool isNarrow = specification.headDimQk <= 64;
+  if (addsUp && isNarrow)
+    return {withSchedule(specification, "consumers = 2, block_n = 128, query_stages = 2"),
+            withSchedule(specification, "consumers = 2, block_n = 128")};
   if (addsUp)
-    return {withSchedule(specification, specification.headDimQk <= 64
-                                            ? "consumers = 2, block_n = 128"
-                                            : "consumers = 2")};
+    return {withSchedule(specification, "consumers = 2")};
   if (has(tile::ScorePartialsOp::getOperationName())) {
     // Two products a pair, and nothing but sums between one iteration and the next.
     const char *wide = "consumers = 2, block_n = 128", *usual = "consumers = 2",
@@ -57,13 +59,58 @@ static std::vector<Attempt> withRoles(const KernelSpecification &specification) 
   const char *roles = "consumers = 2", *split = "consumers = 2, split_outputs = true",
              *late = "consumers = 2, split_outputs = true, late_stages = 1",
              *narrow = "consumers = 2, split_outputs = true, block_n = 32";
-  std::vector<Attempt> attempts = {withSchedule(specification, roles, /*mustOverlap=*/true)};
+  // With a place of their own for dK and dV, the next keys and values come while these leave
+  // (length 512 and 2k: 1 to 5 % more; docs/log).
+  const char *apart = isNarrow ? "consumers = 2, output_buffer = true, query_stages = 2"
+                               : "consumers = 2, output_buffer = true";
+  std::vector<Attempt> attempts;
+  if (specification.headDimQk <= 128)
+    attempts.push_back(withSchedule(specification, apart, /*mustOverlap=*/true));
+  attempts.push_back(withSchedule(specification, roles, /*mustOverlap=*/true));
   if (wanted.splitOutputs)
     for (const char *overrides : {split, late, narrow})
       attempts.push_back(withSchedule(specification, overrides, /*mustOverlap=*/true));
   attempts.push_back(withSchedule(specification, roles));
   if (wanted.splitOutputs)
     attempts.push_back(withSchedule(specification, narrow));
+  return attempts;
+}
+
+/// Gradients in five products without roles: a warp has 32 rows of keys, and where its registers do
+/// not hold dK and dV of these, other warps have the same rows and other columns. What comes first
+/// was the fastest measured (docs/performance.md), what comes later takes less shared memory, or
+/// has columns that do not divide so (ProductShares.h).
+static std::vector<Attempt> withSharedRows(const KernelSpecification &specification) {
+  Result<ChipFacts> facts = chipFacts(specification.target.sm);
+  if (!facts)
+    return {};
+  constexpr const char *narrow = "block_m = 128, block_n = 32",
+                       *square = "block_m = 64, block_n = 64, product_rows = 32",
+                       *ofEight = "block_m = 128, block_n = 64, product_rows = 32, warps = 8",
+                       *early = "block_m = 64, block_n = 64, product_rows = 32, stages = 1",
+                       *wide = "block_m = 64, block_n = 64, product_rows = 32, warps = 8",
+                       *wideEarly =
+                           "block_m = 64, block_n = 64, product_rows = 32, warps = 8, stages = 1",
+                       *whole = "block_m = 64, block_n = 64",
+                       *wholeEarly = "block_m = 64, block_n = 64, stages = 1";
+  int64_t widest = std::max(specification.headDimQk, specification.headDimV);
+  llvm::SmallVector<const char *> texts;
+  if (widest <= 64) {
+    texts = {narrow, whole, wholeEarly};
+  } else if (widest <= 128) {
+    // Two thread blocks of four warps were as fast as one of eight for full rows, and faster for
+    // causal ones. One of four leaves half of the registers unused.
+    constexpr int64_t bytesOfSquare = 112 * 1024;
+    bool holdsTwo = 2 * (bytesOfSquare + reservedShared) <= facts->chipShared;
+    if (holdsTwo)
+      texts = {square};
+    texts.append({ofEight, early, whole, wholeEarly});
+  } else {
+    texts = {wide, wideEarly};
+  }
+  std::vector<Attempt> attempts;
+  for (const char *text : texts)
+    attempts.push_back(withSchedule(specification, text));
   return attempts;
 }
 
@@ -74,6 +121,8 @@ static std::vector<Attempt> withMoreRows(const KernelSpecification &specificatio
   Result<Template> source = findTemplate(specification.algorithm);
   if (!source || !llvm::StringRef(source->text).contains(tile::ScoreGradientOp::getOperationName()))
     return {};
+  if (llvm::StringRef(source->text).contains(tile::AccumulateOp::getOperationName()))
+    return withSharedRows(specification);
   int64_t widest = std::max(specification.headDimQk, specification.headDimV);
   if (widest <= 64)
     return {withSchedule(specification, "block_m = 128, block_n = 32")};
@@ -123,6 +172,9 @@ std::vector<Attempt> attemptsFor(const KernelSpecification &specification) {
     std::vector<Attempt> roles = withRoles(fused);
     for (Attempt &each : roles)
       each.mustOverlap = true;
+    // By mma.sync five products were faster than seven wherever their tiles fit.
+    if (roles.empty())
+      roles = withSharedRows(fused);
     attempts.insert(attempts.begin(), roles.begin(), roles.end());
     return attempts;
   }

@@ -25,16 +25,16 @@ struct Attempt {
 /// The ways to compile `specification`, the fastest first. There is more than one where the choice
 /// is left open and only the lowering knows whether it can be had:
 ///
-/// - `backward_fast` is `backward_fused` with warpgroup roles, else `backward`: without roles the
-///   additions of the fused kernels cost more than two products (docs/performance.md). On the host
-///   it is `backward_in_parts`, whose sums no other thread touches.
+/// - `backward_fast` is `backward_fused` where its tiles fit, else `backward`. On a chip with
+///   warpgroup products both have roles, unless the schedule says otherwise. On the host it is
+///   `backward_in_parts`, whose sums no other thread touches.
 /// - Gradients have two consumers on a chip with warpgroup products. They were 1.0 to 1.7 times as
 ///   fast as mma.sync with heads of 64 and 128 (docs/performance.md). Where the registers do not
 ///   hold dK and dV together, each has a kernel of its own (docs/decisions/pipeline.md); and then,
 ///   so that 256 columns fit, what only products between a loop's first and last read has one
 ///   stage, or a step has 32 queries or keys. Products that wait for each other come behind these.
 /// - Without roles, a warp of narrow heads has 32 rows, and of heads above 128 dK and dV have a
-///   kernel each.
+///   kernel each. With five products it has 32 rows of all heads, and shares those of wider ones.
 /// - Wide heads need more shared memory than the chip has, but for smaller blocks or one stage.
 ///
 /// Attention itself has one: its heuristic knows what fits.

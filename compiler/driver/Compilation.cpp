@@ -16,6 +16,7 @@
 #include "frontend/Dropout.h"
 #include "frontend/emit/Emit.h"
 #include "schedule/Workers.h"
+#include "targets/nvvm/FragmentOrder.h"
 #include "targets/nvvm/NVVMTarget.h"
 #include "targets/nvvm/Passes.h"
 #include "targets/nvvm/Residents.h"
@@ -35,6 +36,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
 using namespace mlir;
 
@@ -130,6 +132,11 @@ Status Compilation::bind() {
   if (!messages.empty())
     return failure("template");
   Schedule ofOthers = schedule.withoutRoles();
+  // On a GPU that is of products: elsewhere each warp has whole rows.
+  if (schedule.productRows > 0 && specification.target.kind != Target::Kind::host) {
+    ofOthers.productRows = 0;
+    ofOthers.warps = std::gcd(schedule.warps, schedule.blockM / 16);
+  }
   if (specification.isInParts())
     ofOthers.warps = joiningWarps(schedule, specification);
   auto scheduled = tile::ScheduleAttr::get(&context, schedule),
@@ -137,6 +144,8 @@ Status Compilation::bind() {
   for (auto kernel : llvm::make_early_inc_range(templates->getOps<tile::KernelOp>())) {
     kernel->remove();
     kernel.setScheduleAttr(hasProducts(kernel) ? scheduled : withoutRoles);
+    if (schedule.consumers > 0)
+      kernel->setAttr(nvvm::sumsByLaneAttr, UnitAttr::get(&context));
     module->push_back(kernel);
   }
   if (specification.sharesPrefix())

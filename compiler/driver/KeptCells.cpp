@@ -72,29 +72,23 @@ public:
   /// Adds `times` the work of partial cells of a row to `work`, which has a place for each column.
   void add(const Point &where, int64_t row, llvm::ArrayRef<int64_t> columns, uint32_t times,
            uint32_t *work) {
-    keys.resize(columns.size() * size_t(side));
+    keys.resize(columns.size());
     keeps.resize(keys.size());
     kept.assign(columns.size(), 0);
-    uint32_t rows = 0;
     // A tile is computed whole.
-    for (int64_t i = 0; i < side && full > 2; ++i) {
+    uint32_t looked = full > 2 ? uint32_t(side) : 0;
+    for (uint32_t i = 0; i < looked; ++i) {
+      auto at = [&](int64_t part) { return (2 * part + 1) * cell / (2 * side); };
       Point point = where;
-      point.q = int32_t(std::min(row * cell + (2 * i + 1) * cell / (2 * side), extents.Sq - 1L));
+      point.q = int32_t(std::min(row * cell + at(i), extents.Sq - 1L));
       for (size_t column = 0; column < columns.size(); ++column)
-        for (int64_t j = 0; j < side; ++j) {
-          // Not in lines, which masks with a period would keep all or none of. Of pairs on the
-          // diagonal half lie below it.
-          int64_t aside = (7 * i + 2 * j) % 5 - 2;
-          int64_t k = columns[column] * cell + (2 * j + 1) * cell / (2 * side) + aside;
-          keys[column * side + size_t(j)] = int32_t(std::clamp<int64_t>(k, 0, extents.Sk - 1));
-        }
+        keys[column] = int32_t(std::min(columns[column] * cell + at(reversed(i)), extents.Sk - 1L));
       mask.keepsKeys(point, keys.data(), keys.size(), keeps.data());
-      for (size_t pair = 0; pair < keys.size(); ++pair)
-        kept[pair / side] += keeps[pair];
-      ++rows;
+      for (size_t column = 0; column < keys.size(); ++column)
+        kept[column] += keeps[column];
     }
     for (size_t column = 0; column < columns.size(); ++column) {
-      uint32_t looked = rows * uint32_t(side), each = full;
+      uint32_t each = full;
       // The border of what is kept cuts tiles: some n of n * n.
       if (looked > 0)
         each = std::clamp((full * kept[column] + looked / 2) / looked + 1, uint32_t(1), full);
@@ -103,7 +97,13 @@ public:
   }
 
 private:
-  static constexpr int64_t side = 4;
+  /// Pairs of a cell that are looked at: one in each of so many rows and columns, and one in each
+  /// box of a sixteenth of the cell, however wide (Hammersley's points in base 2). So the border of
+  /// a document, and a diagonal, is met to a sixteenth.
+  static constexpr int64_t side = 16;
+  static int64_t reversed(uint32_t of) {
+    return (of & 1) << 3 | (of & 2) << 1 | (of & 4) >> 1 | (of & 8) >> 3;
+  }
 
   const Interpreter &mask;
   const Extents &extents;

@@ -20,7 +20,9 @@ std::vector<Parameter> dropoutParameters() {
                                        scalar("dropout.seed", ElementType::i32, std::nullopt),
                                        scalar("dropout.seed_high", ElementType::i32, 0),
                                        scalar("dropout.offset", ElementType::i32, 0),
-                                       scalar("dropout.offset_high", ElementType::i32, 0)};
+                                       scalar("dropout.offset_high", ElementType::i32, 0),
+                                       scalar("dropout.first_q", ElementType::i32, 0),
+                                       scalar("dropout.first_k", ElementType::i32, 0)};
   Parameter &state = parameters.emplace_back();
   state.name = "dropout.state";
   state.type = ElementType::i32;
@@ -35,7 +37,10 @@ bool isDropoutParameter(const Parameter &parameter) {
 
 Dropout Dropout::ofScalars(const uint32_t *bits, const int32_t *state) {
   auto word = [&](int number) { return uint64_t(bits[1 + number] ^ uint32_t(state[number])); };
-  return Dropout(std::bit_cast<float>(bits[0]), word(1) << 32 | word(0), word(3) << 32 | word(2));
+  Dropout dropout(std::bit_cast<float>(bits[0]), word(1) << 32 | word(0), word(3) << 32 | word(2));
+  dropout.firstQuery = bits[1 + dropoutStateWords];
+  dropout.firstKey = bits[2 + dropoutStateWords];
+  return dropout;
 }
 
 Dropout::Dropout(float probability, uint64_t seed, uint64_t offset)
@@ -58,6 +63,8 @@ Dropout::Words Dropout::philox(Words counter, uint64_t key, int rounds) {
 }
 
 bool Dropout::drops(uint32_t head, uint32_t q, uint32_t k) const {
+  q += firstQuery;
+  k += firstKey;
   auto block = [](uint32_t index) { return index / 16 * 4 + index % 8 / 2; };
   Words counter = {start[0] ^ block(k), start[1] ^ block(q), start[2] ^ head, start[3]};
   Words random = philox(counter, /*key=*/0, /*rounds=*/7);

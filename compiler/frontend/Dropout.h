@@ -23,13 +23,15 @@ namespace tesela {
 ///
 /// The probability "dropout.p"; "dropout.seed" and "dropout.offset", the lower halves of 64 bits
 /// each, and "dropout.seed_high" and "dropout.offset_high", the upper ones, which have the default
-/// 0 as the offset has; and "dropout.state", a captured tensor that may be left out: of 4 i32,
-/// which are exclusive-ored to the words of the seed and the offset, the lower halves first. So
-/// launches of a graph can drop other pairs each time.
+/// 0 as the offset has; "dropout.first_q" and "dropout.first_k", the positions of the launch's
+/// first query and key among those of all, multiples of 16, 0 by default: so a launch over a part
+/// drops what one over everything drops there; and "dropout.state", a captured tensor that may be
+/// left out: of 4 i32, which are exclusive-ored to the words of the seed and the offset, the lower
+/// halves first. So launches of a graph can drop other pairs each time.
 std::vector<Parameter> dropoutParameters();
 bool isDropoutParameter(const Parameter &parameter);
 /// So many of them are scalars, the first ones; the state has so many words.
-inline constexpr size_t dropoutScalarCount = 5, dropoutStateWords = 4;
+inline constexpr size_t dropoutScalarCount = 7, dropoutStateWords = 4;
 
 /// What a launch drops.
 class Dropout {
@@ -52,7 +54,8 @@ public:
 private:
   double probability;
   Words start;
-  uint64_t threshold; ///< of 39 bits
+  uint32_t firstQuery = 0, firstKey = 0; ///< added to q and k
+  uint64_t threshold;                    ///< of 39 bits
 };
 
 } // namespace tesela

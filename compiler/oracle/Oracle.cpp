@@ -27,6 +27,7 @@ struct OracleArguments {
   float scale;
   float dropoutProbability;
   unsigned dropoutWords[4];
+  unsigned dropoutFirst[2];
   unsigned long long dropoutState;
   long long dropoutStateStride;
   OracleParameter parameters[16];
@@ -106,6 +107,8 @@ static __device__ Words philox(Words c, unsigned key0, unsigned key1, int rounds
 
 static __device__ bool isDropped(const OracleArguments &a, unsigned head, unsigned q, unsigned k) {
   if (a.dropoutProbability == 0) return false;
+  q += a.dropoutFirst[0];
+  k += a.dropoutFirst[1];
   unsigned words[4];
   for (int i = 0; i < 4; ++i)
     words[i] = a.dropoutWords[i] ^ (a.dropoutState ? ((const unsigned *)a.dropoutState)[i * a.dropoutStateStride] : 0);

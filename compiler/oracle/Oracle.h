@@ -55,9 +55,10 @@ struct OracleArguments {
   int32_t headDimQk = 0, headDimV = 0;
   float scale = 1;
   // frontend/Dropout.h. The words: of the seed and of the offset, lower halves first; the state:
-  // i32, 0 or four of them.
+  // i32, 0 or four of them; the first: added to q and to k.
   float dropoutProbability = 0;
   uint32_t dropoutWords[4] = {};
+  uint32_t dropoutFirst[2] = {};
   uint64_t dropoutState = 0;
   int64_t dropoutStateStride = 0;
   OracleParameter parameters[kOracleMaxParameters] = {}; ///< in the variant's order

@@ -112,22 +112,45 @@ static Status checkRoles(const Schedule &schedule, const KernelSpecification &sp
   if (schedule.qInRegisters)
     return reject(
         "q_in_registers is false with consumers: their products read it from shared memory");
-  bool hasItems = schedule.persistent && schedule.outputBuffer;
+  bool isAttention = specification.isAttention();
+  bool hasItems = schedule.persistent && (schedule.outputBuffer || !isAttention);
   if (schedule.queryStages > (hasItems ? 2 : 1))
-    return reject(fmt::format("query_stages is 1, or 2 with persistent = true and output_buffer = "
-                              "true, not {}: only the next work item's queries are loaded ahead",
-                              schedule.queryStages));
+    return reject(fmt::format("query_stages is 1, or 2 with persistent = true{}, not {}: only {} "
+                              "loaded ahead",
+                              isAttention ? " and output_buffer = true" : "", schedule.queryStages,
+                              isAttention ? "the next work item's queries are"
+                                          : "what the next work item owns is"));
   return checkShared(schedule, specification, chip);
+}
+
+/// The rows of products that a warp has: others have the same rows, and other columns.
+static Status checkProductRows(const Schedule &schedule, const KernelSpecification &specification) {
+  if (specification.isAttention() || schedule.consumers > 0)
+    return reject("product_rows is a choice of the host, and of gradients by mma.sync (consumers = "
+                  "0); leave it out");
+  int64_t sharing = schedule.blockM / schedule.productRows;
+  if (schedule.productRows % 16 == 0 && schedule.blockM % schedule.productRows == 0 &&
+      sharing > 0 && schedule.warps % sharing == 0)
+    return Status::success();
+  return reject(fmt::format("product_rows is how many rows of a product a warp computes: a "
+                            "multiple of 16 such that block_m / product_rows = {} / product_rows "
+                            "is whole and divides warps = {}; got {}",
+                            schedule.blockM, schedule.warps, schedule.productRows));
 }
 
 Status checkCuda(const Schedule &schedule, const KernelSpecification &specification,
                  const ChipFacts &chip) {
-  if (usesScope(schedule, ScheduleScope::host))
+  Schedule others = schedule;
+  others.productRows = 0; // mma.sync has them, too
+  if (usesScope(others, ScheduleScope::host))
     return reject(fmt::format("{} are choices of the host; leave them out on a GPU",
                               namesOf(ScheduleScope::host)));
   if (schedule.splitOutputs && specification.isAttention())
     return reject("split_outputs is of gradients: attention has one output, and its log-sum comes "
                   "with that; leave it out");
+  if (schedule.productRows > 0)
+    if (Status status = checkProductRows(schedule, specification); !status)
+      return status;
   if (schedule.consumers > 0)
     return checkRoles(schedule, specification, chip);
   if (usesScope(schedule, ScheduleScope::roles))
@@ -144,7 +167,7 @@ Status checkCuda(const Schedule &schedule, const KernelSpecification &specificat
                                 8 * schedule.warps, widestOfRows, schedule.blockM));
     if (Status status = checkCutKeys(schedule.blockN); !status)
       return status;
-  } else if (schedule.blockM % (16 * schedule.warps) != 0)
+  } else if (schedule.productRows == 0 && schedule.blockM % (16 * schedule.warps) != 0)
     return reject(fmt::format("block_m is a multiple of 16 · warps = {}, not {}: each warp takes "
                               "whole strips of 16 rows",
                               16 * schedule.warps, schedule.blockM));

@@ -28,6 +28,7 @@ struct Integers {
     return arith::ConstantIntOp::create(builder, loc, value, bits);
   }
   Value low(Value x) { return arith::TruncIOp::create(builder, loc, builder.getI32Type(), x); }
+  Value add(Value a, Value b) { return arith::AddIOp::create(builder, loc, a, b); }
   Value exclusiveOr(Value a, Value b) { return arith::XOrIOp::create(builder, loc, a, b); }
 };
 
@@ -38,7 +39,7 @@ public:
   explicit KernelDropout(tile::KernelOp kernel) : kernel(kernel) {
     Location loc = kernel.getLoc();
     OpBuilder builder = OpBuilder::atBlockBegin(&kernel.getBodyBlock());
-    SmallVector<Value> words; // of the seed, then of the offset
+    SmallVector<Value> words; // of the seed, of the offset, then the first positions
     for (const Parameter &parameter : dropoutParameters()) {
       Value argument = kernel.addArgument("$" + parameter.name, typeOf(parameter), loc);
       if (parameter.isCapture)
@@ -49,6 +50,8 @@ public:
         words.push_back(argument);
     }
     Value zero = Integers{builder, loc}.constant(0);
+    firstQuery = words[dropoutStateWords];
+    firstKey = words[dropoutStateWords + 1];
     start = emitPhilox(builder, loc, {words[2], words[3], zero, zero}, /*rounds=*/10,
                        {words[0], words[1]});
     emitThreshold(builder, loc);
@@ -89,7 +92,7 @@ private:
   static void addState(OpBuilder &builder, Location loc, Value state,
                        MutableArrayRef<Value> words) {
     Integers emit{builder, loc};
-    for (auto [number, word] : llvm::enumerate(words)) {
+    for (auto [number, word] : llvm::enumerate(words.take_front(dropoutStateWords))) {
       Value read = tile::ReadOp::create(builder, loc, word.getType(), state, emit.constant(number));
       word = emit.exclusiveOr(word, read);
     }
@@ -178,7 +181,8 @@ private:
         builder, loc, arith::MulIOp::create(builder, loc, queries.getBatch(), heads),
         queries.getHead());
     bool transposed = op.rowsAreKeys();
-    Value firstRow = queries.getFirst(), firstColumn = keys.getFirst();
+    Value firstRow = integers.add(queries.getFirst(), firstQuery),
+          firstColumn = integers.add(keys.getFirst(), firstKey);
     if (transposed)
       std::swap(firstRow, firstColumn);
     return tile::BernoulliOp::create(builder, loc, truthsOf(op), high, low, start[0], start[1],
@@ -188,6 +192,7 @@ private:
 
   tile::KernelOp kernel;
   Value probability, scale, high, low;
+  Value firstQuery, firstKey; ///< of the launch, among all positions
   PhiloxWords start;
   /// By the blocks of rows and of columns.
   llvm::DenseMap<std::pair<Value, Value>, Value> droppedBy;

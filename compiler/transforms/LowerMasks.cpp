@@ -236,11 +236,13 @@ private:
   Value emitMasking(OpBuilder &inner, OpBuilder &outside, Value firstColumn, Value limit) {
     MaskTraits traits, periodic;
     SmallVector<MaskTranslation::PeriodicDivisor> divisors;
+    bool mayWrap = false;
     if (hook) {
       MaskTranslation scan(hook, inner, inner, Value(), columns(), traits);
       prepare(scan, firstColumn);
       traits.large = scan.divisors();
       divisors = scan.periodicDivisors();
+      mayWrap = scan.mayWrap();
     }
     Value isLarge, isCommon;                                               // the divisors; all else
     auto require = [&](OpBuilder &builder, Value &all, Value a, Value b) { // a >= b
@@ -255,15 +257,17 @@ private:
     // Beside a comparison of what is read, that with the limit would cost each element an
     // instruction.
     bool isInside = readsByColumn();
-    if (!isLarge && !isInside)
+    if (!isLarge && !isInside && !mayWrap)
       return emitMap(inner, firstColumn, limit, MaskTraits());
     // There are several sides: all but the last may have small numbers alone.
-    if (isFound)
+    if (isFound || mayWrap)
       requireSmall(outside, traits,
                    [&](OpBuilder &builder, Value a, Value b) { require(builder, isCommon, a, b); });
     if (isInside)
       require(inner, isCommon, arith::SubIOp::create(inner, loc, limit, firstColumn),
               arith::ConstantIntOp::create(inner, loc, columns(), 32));
+    if (!isLarge && !isCommon) // constants alone: a launch has nothing to ask
+      return emitMap(inner, firstColumn, limit, MaskTraits());
     Value inside = isInside ? Value() : limit;
     auto both = [&](OpBuilder &builder, Value a) {
       return bothOf(isInside ? builder : outside, a, isCommon);

@@ -156,6 +156,17 @@ std::optional<MaskTranslation::Linear> MaskTranslation::findLinear(Value value, 
   return Linear{{{value, 1, rangeOf(value)}}, 0, 0, rangeOf(value)};
 }
 
+bool MaskTranslation::mayWrap() {
+  Scope scope;
+  return llvm::any_of(hook->without_terminator(), [&](Operation &op) {
+    if (!isa<arith::AddIOp, arith::SubIOp>(op) || isOfRow(op.getResult(0), scope) ||
+        linear(op.getResult(0), scope))
+      return false;
+    std::optional<Linear> a = linear(op.getOperand(0), scope), b = linear(op.getOperand(1), scope);
+    return a && b && combined(*a, *b, isa<arith::AddIOp>(op) ? 1 : -1);
+  });
+}
+
 Value MaskTranslation::emitFirst(const Linear &form, int64_t sign, Ends ends, Scope &scope) {
   Range range = form.firstRange();
   if (sign < 0)

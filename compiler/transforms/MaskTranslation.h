@@ -98,11 +98,11 @@ public:
   }
   /// What `value` of the hook was translated to.
   mlir::Value ofRowOf(mlir::Value value) const { return ofRow.lookup(value); }
-  /// `value` of the hook is the index that the tile's rows have, of a query or of a key: less than an
-  /// extent.
+  /// `value` of the hook is the index that the tile's rows have, of a query or of a key: less than
+  /// an extent.
   void setRowIndex(mlir::Value value) { ranges[value] = ofIndex; }
-  /// `value` of the hook is the index that the tile's columns have, null without a hook; that of the
-  /// first is `first`.
+  /// `value` of the hook is the index that the tile's columns have, null without a hook; that of
+  /// the first is `first`.
   void setColumnIndex(mlir::Value value, mlir::Value first) {
     columnIndex = value;
     firstColumn = first;
@@ -119,8 +119,11 @@ public:
     bool ofRemainder; ///< and not of quotients alone
   };
   llvm::SmallVector<PeriodicDivisor> periodicDivisors();
-  /// Whether the element is kept, an i1 of the body: its column's index is less than `limit` (an extent), and
-  /// the hook keeps it. Either may be null.
+  /// Whether a sum with the column's index would be linear if it could not leave i32, as k + x of a
+  /// launch's x. Writes nothing.
+  bool mayWrap();
+  /// Whether the element is kept, an i1 of the body: its column's index is less than `limit` (an
+  /// extent), and the hook keeps it. Either may be null.
   mlir::Value condition(mlir::Value limit);
 
 private:

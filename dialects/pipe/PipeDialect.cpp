@@ -48,7 +48,7 @@ void PipeDialect::initialize() {
 int64_t BufferType::getRowBytes() const {
   constexpr int64_t banks = 128; // a row of the banks of shared memory, in bytes
   int64_t bytes = llvm::alignTo(getColumns() * getElementType().getIntOrFloatBitWidth() / 8, banks);
-  return getElementType().isF32() ? bytes + banks / 4 : bytes;
+  return getElementType().isF32() && !getPanels() ? bytes + banks / 4 : bytes;
 }
 
 LogicalResult BufferType::verify(function_ref<InFlightDiagnostic()> emitError, int64_t stages,
@@ -59,10 +59,11 @@ LogicalResult BufferType::verify(function_ref<InFlightDiagnostic()> emitError, i
   if (!elementType.isF16() && !elementType.isBF16() && !elementType.isF32() &&
       !isa<Float8E4M3FNType>(elementType))
     return emitError() << "expected elements f16, bf16, f8E4M3FN or f32, got " << elementType;
-  if (elementType.isF32() && panels)
+  if (elementType.isF32() && panels && rows % 64 != 0)
     return emitError()
-           << "expected a buffer without panels, which tensor copies fill with elements "
-              "of 16 or 8 bits, got elements f32";
+           << "expected rows of f32 in multiples of 64, because sums are stored 64 rows "
+              "at a time, got "
+           << rows;
   if (columns <= 0 || columns % 16 != 0)
     return emitError()
            << "expected columns in multiples of 16, as matrix instructions take them, got "
@@ -115,6 +116,12 @@ static LogicalResult verifyTile(Operation *op, BufferType buffer, tile::TileType
     return op->emitOpError() << "expected a tile of the shape and type of a stage of " << buffer
                              << ", got " << tile;
   return success();
+}
+
+/// One stage with the rows of all stages of `buffer`.
+static BufferType withStagesJoined(BufferType buffer) {
+  return BufferType::get(buffer.getContext(), /*stages=*/1, buffer.getStages() * buffer.getRows(),
+                         buffer.getColumns(), buffer.getElementType(), buffer.getPanels());
 }
 
 /// `columns`: null where the stage has all of the view's.
@@ -178,7 +185,7 @@ static LogicalResult verifyReceiver(Operation *op) {
 }
 
 static LogicalResult verifyPanels(Operation *op, BufferType buffer) {
-  if (!buffer.getPanels())
+  if (!buffer.getPanels() || buffer.getElementType().isF32())
     return op->emitOpError()
            << "expected a buffer in panels, which is what tensor copies move, got " << buffer;
   return success();
@@ -273,9 +280,13 @@ static LogicalResult verifyOut(Operation *op, BufferType buffer, tile::ViewType 
                                tile::BlockType block) {
   int64_t count = op->getParentOfType<RolesOp>().getCount();
   bool isCut = isa<AddOutOp>(op) && buffer.getRows() == 64 && buffer.getColumns() % count == 0;
+  BufferType given = buffer;
+  if (isa<EmptyOutOp>(op) && buffer.getStages() == count)
+    buffer = withStagesJoined(buffer);
   if (buffer.getStages() != 1 || (buffer.getRows() != 64 * count && !isCut))
-    return op->emitOpError() << "expected a buffer of one stage with 64 rows for each of " << count
-                             << " consumers, got " << buffer;
+    return op->emitOpError()
+           << "expected one stage, or one for each consumer, with 64 rows for each "
+           << "of " << count << " consumers, got " << given;
   return verifyBlock(op, buffer, view, block);
 }
 
@@ -283,6 +294,21 @@ LogicalResult EmptyOutOp::verify() {
   BufferType buffer = getBuffer().getType();
   if (failed(verifyConsumers(*this)) || failed(verifyPanels(*this, buffer)))
     return failure();
+  auto alloc = getBuffer().getDefiningOp<AllocOp>();
+  BufferType under = alloc && alloc.getOver() ? alloc.getOver().getType() : BufferType();
+  int64_t count = (*this)->getParentOfType<RolesOp>().getCount();
+  if (under && (under.getElementType().isF32() || buffer.getStages() > 1)) {
+    if (buffer.getStages() != count)
+      return emitOpError() << "expected a stage for each of " << count
+                           << " consumers in a buffer over sums, got " << buffer
+                           << "; one warpgroup would write where another one's sums leave";
+    int64_t share = under.getRows() * under.getColumns() * under.getElementBytes() / count;
+    bool isOfSums = under.getElementType().isF32() && under.getPanels();
+    if (!isOfSums || share < buffer.getStageBytes() || share % 1024 != 0)
+      return emitOpError() << "expected sums below whose share for each of " << count
+                           << " consumers is a multiple of 1024 bytes and holds a stage of "
+                           << buffer.getStageBytes() << " bytes, got " << under;
+  }
   return verifyOut(*this, buffer, getView().getType(), getBlock().getType());
 }
 
@@ -330,7 +356,11 @@ LogicalResult WriteOp::verify() {
                             "to be widened, got "
                          << tile;
   }
-  return verifyTile(*this, buffer, tile);
+  auto roles = (*this)->getParentOfType<RolesOp>();
+  bool isByShares = roles && tile.getRank() == 2 && tile.isBound() && buffer.getStages() > 1 &&
+                    buffer.getStages() == int64_t(roles.getCount()) && buffer.getRows() == 64 &&
+                    tile.getExtent(0) == buffer.getStages() * buffer.getRows();
+  return verifyTile(*this, isByShares ? withStagesJoined(buffer) : buffer, tile);
 }
 
 static bool isInFlight(Value value) {

@@ -136,7 +136,8 @@ def Pipe_DotWaitOp : Pipe_Op<"dot_wait", [MemoryEffects<[MemRead, MemWrite]>]> {
 def Pipe_WriteOp : Pipe_Op<"write", [MemoryEffects<[MemWrite]>]> {
   let summary = "writes a tile into a stage of a buffer";
   let description = [{
-    From registers (`#pipe.accumulator`); or a tile of f8E4M3FN that lies in shared memory (`#pipe.shared`), whose elements are
+    From registers (`#pipe.accumulator`): into a stage, or, where the stages have together as many rows as the tile and there is
+    one for each warpgroup of the consumers, each warpgroup its own rows into its own stage. Or a tile of f8E4M3FN that lies in shared memory (`#pipe.shared`), whose elements are
     widened, exactly, to those of the buffer: each thread widens 16 bytes at a time, so that no registers hold the tile.
 
     Example: `pipe.write %k8 to %widened[%stage] : !tile.tile<[64, 128], f8E4M3FN, #pipe.shared>, !pipe.buffer<1, [64, 128], bf16>`
@@ -316,6 +317,11 @@ def Pipe_EmptyOutOp : Pipe_Op<"empty_out", [MemoryEffects<[MemRead, MemWrite]>]>
   let description = [{
     Waits for the warpgroup's writes, then one thread starts a tensor copy for each panel. The buffer must
     stay as it is until a `pipe.drain`. Rows from the end of the view on are not stored.
+
+    The buffer has one stage, or one for each warpgroup. Over a buffer of sums (`pipe.add_out`) it is the latter: then a stage lies where
+    its own warpgroup's sums lay, so that the warpgroup waits for no other one before it writes.
+
+    Example: `pipe.empty_out %rows to %dk[%keys] : !pipe.buffer<2, [64, 128], bf16, panels = true>, !tile.view<[B, Hkv, Sk, 128], bf16>[!tile.block<key, 128>]`
   }];
   let arguments = (ins Pipe_BufferType:$buffer, Tile_ViewType:$view, Tile_BlockType:$block);
   let assemblyFormat = [{

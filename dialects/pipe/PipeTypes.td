@@ -76,7 +76,8 @@ def Pipe_BufferType : TypeDef<Pipe_Dialect, "Buffer"> {
     rows of 128 bytes: what tensor copies write (SWIZZLE_128B) and wgmma reads.
 
     A buffer of f32 holds results on their way out: its chunks stand in their order, and a row takes 32 bytes more than a multiple of
-    128, so that four rows of a fragment lie in different banks.
+    128, so that four rows of a fragment lie in different banks. With `panels` it holds sums in the order of the workspace that they
+    are added to, 64 rows after 64 rows, without padding (FragmentOrder.h).
 
     Examples: `!pipe.buffer<2, [64, 80], bf16>`, `!pipe.buffer<1, [64, 128], f32>`, `!pipe.buffer<2, [80, 128], bf16, panels = true>`
   }];
@@ -104,7 +105,7 @@ def Pipe_BufferType : TypeDef<Pipe_Dialect, "Buffer"> {
 
 def Pipe_ChannelType : TypeDef<Pipe_Dialect, "Channel"> {
   let mnemonic = "channel";
-  let summary = "hands the stages of a buffer from a producer to consumers and back";
+  let summary = "hands the stages of a buffer from a producer to consumers and back, or from consumers to consumers";
   let description = [{
     For each stage two barriers in shared memory: *full*, which the producer's copies complete,
     and *empty*, on which every warp that reads it arrives (PTX ISA, "mbarrier"). The n-th use

@@ -102,7 +102,8 @@ std::string Schedule::text() const {
 std::string Schedule::pinnedText() const {
   bool isHost = lanes > 0;
   return join(*this, [&](const ScheduleField &field) {
-    return field.scope == ScheduleScope::common || (field.scope == ScheduleScope::host) == isHost;
+    return field.scope == ScheduleScope::common || (field.scope == ScheduleScope::host) == isHost ||
+           !field.isDefault(*this);
   });
 }
 

@@ -50,7 +50,8 @@ namespace {
 constexpr Slot dropoutSlots[] = {
     {"dropout.p", false, false, 0},          {"dropout.seed", false, false, 0},
     {"dropout.seed_high", false, true, 0},   {"dropout.offset", false, true, 0},
-    {"dropout.offset_high", false, true, 0}, {"dropout.state", true, true, 0},
+    {"dropout.offset_high", false, true, 0}, {"dropout.first_q", false, true, 0},
+    {"dropout.first_k", false, true, 0},     {"dropout.state", true, true, 0},
 };
 
 bool readSlots(Kernel &kernel) {
@@ -447,6 +448,18 @@ PyObject *tensorType(PyObject *self, PyObject *arguments) {
   return PyLong_FromLong(type);
 }
 
+/// Where the best kernel of the bucket's handle was not compiled: whoever asks again has it tried
+/// again, and the next launch takes a handle that knows of that. Other threads may launch the old.
+void retireFailed(Kernel &kernel, int bucket) {
+  tesela_kernel *found = kernel.ofBucket[bucket].load(std::memory_order_acquire);
+  int isBest;
+  if (!found || tesela_kernel_is_best(found, 0, &isBest) == TESELA_OK)
+    return;
+  kernel.retired.emplace_back(found);
+  kernel.ofBucket[bucket].store(nullptr, std::memory_order_release);
+  kernel.isSettled[bucket] = false;
+}
+
 /// prepare(queries, keys, milliseconds, has_tiers)
 PyObject *prepareInBackground(PyObject *self, PyObject *arguments) {
   long long queries, keys, milliseconds;
@@ -456,7 +469,10 @@ PyObject *prepareInBackground(PyObject *self, PyObject *arguments) {
   Kernel &kernel = kernelOf(self);
   int bucket = bucketFor(kernel, queries, keys);
   kernel.hasTiers[bucket] = hasTiers;
-  return prepare(kernel.context->context, optionsFor(kernel, bucket), milliseconds);
+  PyObject *prepared = prepare(kernel.context->context, optionsFor(kernel, bucket), milliseconds);
+  if (prepared && hasTiers)
+    retireFailed(kernel, bucket);
+  return prepared;
 }
 
 bool readSizes(PyObject *from, tesela_sizes &sizes) {

@@ -10,6 +10,7 @@
 #include <atomic>
 #include <memory>
 #include <new>
+#include <vector>
 
 namespace tesela::python {
 
@@ -35,11 +36,14 @@ struct Kernel {
   PyObject *schedule = nullptr, *algorithm = nullptr, *constantNames = nullptr,
            *bindingTexts = nullptr; ///< their texts
   std::atomic<tesela_kernel *> ofBucket[bucketCount] = {};
-  bool hasTiers[bucketCount] = {};  ///< whether they may begin with a simple schedule
-  bool isSettled[bucketCount] = {}; ///< of these: nothing is to be told any more
+  std::vector<tesela_kernel *> retired; ///< were of a bucket; threads may launch them still
+  bool hasTiers[bucketCount] = {};      ///< whether they may begin with a simple schedule
+  bool isSettled[bucketCount] = {};     ///< of these: nothing is to be told any more
 
   ~Kernel() {
     for (auto &kernel : ofBucket)
+      tesela_kernel_destroy(kernel);
+    for (tesela_kernel *kernel : retired)
       tesela_kernel_destroy(kernel);
     Py_XDECREF(reinterpret_cast<PyObject *>(variant));
     Py_XDECREF(reinterpret_cast<PyObject *>(context));

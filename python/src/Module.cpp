@@ -118,7 +118,7 @@ PyMethodDef methods[] = {
      "limit; -1, -1: all."},
     {"deal_cells", dealCells, METH_VARARGS, "deal_cells(work, cells, ranks, slack): owners."},
     {"split_cells", splitCells, METH_VARARGS,
-     "split_cells(work, owners, ranks): (work, foreign cells needed) of each rank."},
+     "split_cells(work, owners, ranks): (work, foreign cells needed, ranges) of each rank."},
     {}};
 
 PyModuleDef definition = {PyModuleDef_HEAD_INIT,

@@ -139,8 +139,8 @@ PyObject *prepare(tesela_context *context, const tesela_kernel_options &options,
                   int64_t milliseconds);
 
 bool addKeptCellsType(PyObject *module);
-/// split_cells(work, owners, ranks): of each rank the work of its cells, and how many cells
-/// of other ranks it needs keys of.
+/// split_cells(work, owners, ranks): of each rank the work of its cells, how many cells of other
+/// ranks it needs keys of, and of how many ranges its own are.
 PyObject *splitCells(PyObject *module, PyObject *arguments);
 /// deal_cells(work, cells, ranks, slack): the rank of each cell, so that all have as many, no rank
 /// has more than `slack` times its share of the work, where that can be, and needs few keys.

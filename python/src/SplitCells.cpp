@@ -44,22 +44,29 @@ private:
 /// A set of cells.
 class CellSet {
 public:
-  explicit CellSet(size_t cells) : words((cells + 63) / 64) {}
-  void add(size_t cell) { words[cell / 64] |= uint64_t(1) << cell % 64; }
+  explicit CellSet(size_t cells) : words((cells + 63) / 64), first(words.size()) {}
+  void add(size_t cell) {
+    words[cell / 64] |= uint64_t(1) << cell % 64;
+    first = std::min(first, cell / 64);
+    end = std::max(end, cell / 64 + 1);
+  }
   void add(const CellSet &other) {
-    for (size_t i = 0; i < words.size(); ++i)
+    for (size_t i = other.first; i < other.end; ++i)
       words[i] |= other.words[i];
+    first = std::min(first, other.first);
+    end = std::max(end, other.end);
   }
   /// How many of `other` are not in this set; more than `most` need not be counted.
   long lacks(const CellSet &other, long most) const {
     long count = 0;
-    for (size_t i = 0; i < words.size() && count <= most; ++i)
+    for (size_t i = other.first; i < other.end && count <= most; ++i)
       count += std::popcount(other.words[i] & ~words[i]);
     return count;
   }
 
 private:
   std::vector<uint64_t> words;
+  size_t first, end = 0; ///< the words that have cells lie between
 };
 
 /// Cells dealt to ranks, as many to each, so that ranks keep to their share of the work and need
@@ -192,6 +199,7 @@ PyObject *splitCells(PyObject *, PyObject *arguments) {
       owner[cell] = size_t(rank);
     }
     std::vector<unsigned long long> loads(static_cast<size_t>(ranks));
+    std::vector<long> runs(static_cast<size_t>(ranks)); // of neighbouring cells
     std::vector<uint8_t> needs(size_t(ranks) * square.cells);
     for (size_t row = 0; row < square.cells; ++row) {
       uint8_t *need = needs.data() + owner[row] * square.cells;
@@ -202,13 +210,14 @@ PyObject *splitCells(PyObject *, PyObject *arguments) {
         need[column] = uint8_t(need[column] | (work[column] != 0));
       }
       loads[owner[row]] += load;
+      runs[owner[row]] += row == 0 || owner[row - 1] != owner[row];
     }
     Owned result(PyList_New(ranks));
     for (size_t rank = 0; result && rank < size_t(ranks); ++rank) {
       long foreign = 0;
       for (size_t column = 0; column < square.cells; ++column)
         foreign += needs[rank * square.cells + column] && owner[column] != rank;
-      PyObject *pair = Py_BuildValue("Kl", loads[rank], foreign);
+      PyObject *pair = Py_BuildValue("Kll", loads[rank], foreign, runs[rank]);
       if (!pair || PyList_SetItem(result.get(), Py_ssize_t(rank), pair) < 0)
         return nullptr;
     }

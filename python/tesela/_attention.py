@@ -94,33 +94,34 @@ def attention(
         v: values, ``[B, Hkv, Sk, Dv]``. Dqk and Dv are multiples of 8 up to 256; without gradients
             and dropout up to 576 and 512.
         variant: a :class:`tesela.Variant`, or what :func:`tesela.variant` takes.
-        scale: of ``q k^T``, finite and positive; None: ``1/sqrt(Dqk)``.
-        return_lse: also give the natural logarithm of each row's sum.
+        scale: the factor of ``q k^T``, finite and positive. None means ``1/sqrt(Dqk)``.
+        return_lse: True: also return the natural logarithm of each row's sum.
         layout: the order of the axes of q, k, v and the result.
-        out: where the result is written, of its shape and type; None: a new tensor.
-        dropout_p: the probability with which a pair of a query and a key is dropped, in [0, 1]; the
-            others are divided by ``1 - dropout_p``. 0: no dropout, by kernels without it.
-        seed: what decides which pairs are dropped, with the indices b, h, q and k and nothing else:
-            the same in forward and backward, on every device, for every schedule. None: others in
-            each call. NumPy: a whole number of 64 bits, or None. PyTorch: that, or a
-            ``torch.Generator``, or a tensor of four int32 on the device; None draws from PyTorch's
-            generator, as its own dropout does. JAX: a key of ``jax.random``; it must be given.
-        parameters: values of the variant's parameters, numbers for scalars and tensors on the same
-            device for captured tensors; those of int64 are read as int32, and wrap. They replace
-            those that the variant is bound to. A parameter with the name of an argument of this
-            function is given by ``Variant.bind``.
+        out: the tensor that receives the result, of its shape and type. None makes a new tensor.
+        dropout_p: the probability with which a pair of a query and a key is dropped, in [0, 1]. The
+            other pairs are divided by ``1 - dropout_p``. 0: no dropout.
+        seed: decides, together with b, h, q and k, which pairs are dropped. The same seed drops the
+            same pairs in both passes and on every device. None: others in each call. NumPy: a whole
+            number of 64 bits, or None. PyTorch: such a number, a ``torch.Generator``, or a tensor
+            of four int32 on the device; None draws from PyTorch's generator. JAX: a key of
+            ``jax.random``, which must be given.
+        parameters: values of the variant's parameters: numbers for scalars, tensors on the same
+            device for captured tensors. int64 is read as int32 and wraps. They replace values that
+            the variant is bound to. Use ``Variant.bind`` for a parameter that has the name of an
+            argument of this function.
 
     Returns:
-        The result, ``[B, H, Sq, Dv]`` in q's type (``[B, Sq, H, Dv]`` with ``layout="bshd"``); with
-        ``return_lse`` a pair of it and the logarithms, ``[B, H, Sq]`` in float32. A row whose keys
-        are all masked is 0, and its logarithm -inf.
+        The result, ``[B, H, Sq, Dv]`` in q's type (``[B, Sq, H, Dv]`` with ``layout="bshd"``). With
+        ``return_lse`` a pair: the result, and the logarithms ``[B, H, Sq]`` in float32. A row whose
+        keys are all masked is 0, and its logarithm is -inf.
 
     Raises:
         InvalidArgumentError: a shape, stride, type or value does not fit; the sentence says which,
             and what to do.
         InvalidVariantError: the variant's text has errors.
-        UnsupportedError: the device cannot do it, or a gradient is asked for that there is not:
-            only q, k and v have gradients, in PyTorch and JAX.
+        UnsupportedError: the device cannot do it, or a gradient does not exist. q, k and v have
+            gradients in PyTorch and JAX, captured floating-point tensors and f32 scalars in
+            PyTorch.
     """
     function = getattr(_known, _framework(type(q)))
     if layout != "bhsd" and layout != "bshd":

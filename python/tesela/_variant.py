@@ -49,6 +49,8 @@ _DROPOUT = (
     Parameter("dropout.seed_high", "i32", None, False, 0),
     Parameter("dropout.offset", "i32", None, False, 0),
     Parameter("dropout.offset_high", "i32", None, False, 0),
+    Parameter("dropout.first_q", "i32", None, False, 0),
+    Parameter("dropout.first_k", "i32", None, False, 0),
     Parameter("dropout.state", "i32", ("4",), False, None),
 )
 """Those of launches with dropout, as tesela/c/kernel.h has them; the state may be left out."""
@@ -357,10 +359,12 @@ def _load(source: str) -> str:
     if place is None:
         found = Variant(_program_of(*_read(source)), {})
         with _lock:
-            place = f"variant_{len(_places)}"
-            setattr(_known, place, found)
-            known_variants[source] = found
-            _places[source] = place
+            place = _places.get(source)  # which another thread may have made meanwhile
+            if place is None:
+                place = f"variant_{len(_places)}"
+                setattr(_known, place, found)
+                known_variants[source] = found
+                _places[source] = place
     return place
 
 

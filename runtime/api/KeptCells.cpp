@@ -16,18 +16,28 @@
 
 #include <limits>
 #include <mutex>
+#include <optional>
 
 namespace tesela {
+
+/// The threads of all masks that ask for no number of their own. Counts of several run one after
+/// the other: each takes all processors.
+static ThreadPool &sharedThreads() {
+  static ThreadPool pool(0);
+  return pool;
+}
 
 struct KeptCells::State {
   Variant variant;
   std::vector<std::string> deciding;
   std::mutex mutex; ///< held while a count runs
   std::unique_ptr<CellAnalysis> analysis;
-  ThreadPool pool;
+  std::optional<ThreadPool> own; ///< none: those of all masks
 
   State(Variant variant, std::unique_ptr<CellAnalysis> analysis, int threads)
-      : variant(std::move(variant)), analysis(std::move(analysis)), pool(threads) {
+      : variant(std::move(variant)), analysis(std::move(analysis)) {
+    if (threads != 0)
+      own.emplace(threads);
     for (size_t number : this->analysis->deciding())
       deciding.push_back(this->variant.parameters[number].name);
   }
@@ -81,7 +91,8 @@ Result<CellCounts> KeptCells::count(const ExplainArguments &arguments) {
     return state->analysis->count(
         bindings,
         [&](int64_t items, const std::function<void(int64_t)> &each) {
-          return state->pool.run(items, 0, [&](int64_t item, void *) { each(item); });
+          ThreadPool &pool = state->own ? *state->own : sharedThreads();
+          return pool.run(items, 0, [&](int64_t item, void *) { each(item); });
         },
         counts.rows, counts.columns, counts.work);
   });

@@ -106,8 +106,13 @@ static Status launchAloud(const LoadedKernel &kernel, const HandleLaunch &launch
 
 std::vector<ScalarArgument> dropoutScalars(double probability, uint64_t seed, uint64_t offset) {
   std::vector<ScalarArgument> scalars;
-  double values[] = {probability, double(uint32_t(seed)), double(seed >> 32),
-                     double(uint32_t(offset)), double(offset >> 32)};
+  double values[] = {probability,
+                     double(uint32_t(seed)),
+                     double(seed >> 32),
+                     double(uint32_t(offset)),
+                     double(offset >> 32),
+                     /*first query and key*/ 0,
+                     0};
   for (const Parameter &parameter : dropoutParameters())
     if (!parameter.isCapture)
       scalars.push_back({parameter.name, values[scalars.size()]});
@@ -124,18 +129,6 @@ static Status launchTier(const Kernel::State &state, bool isOneTier,
   return launchChosen(kernel, launch);
 }
 
-Status Kernel::launch(const LaunchArguments &arguments, void *stream) const {
-  if (!state->better)
-    return launchTier(*state, /*isOneTier=*/true, arguments, stream);
-  const State &chosen = state->better->choose(*state, stream);
-  const bool isReplaced = state->better->inPlace() != nullptr;
-  Status launched = launchTier(chosen, !isReplaced, arguments, stream);
-  if (launched || &chosen == state.get() || launched.error().isDefect())
-    return launched;
-  // As where a kernel was swapped in: the simple one may do with a smaller workspace.
-  return launchTier(*state, /*isOneTier=*/false, arguments, stream);
-}
-
 /// The kernel that launches of `arguments` run whatever happens meanwhile; where they swap the one
 /// that compile() gave.
 static const LoadedKernel &lastingKernel(const Kernel::State &state,
@@ -143,6 +136,32 @@ static const LoadedKernel &lastingKernel(const Kernel::State &state,
   bool lasts = state.tuned && !state.tuned->swaps();
   const LoadedKernel *chosen = lasts ? state.tuned->find(arguments) : nullptr;
   return chosen ? *chosen : *state.kernel;
+}
+
+/// Why the caller's workspace does not do for `state`'s kernel; its other arguments are right.
+static Status workspaceError(const Kernel::State &state, const LaunchArguments &arguments) {
+  const LoadedKernel &kernel = lastingKernel(state, arguments);
+  CheckedArguments checked;
+  LaunchSizes sizes;
+  bool isRight = arguments.workspace.bytes > 0 && check(kernel, arguments, checked, sizes).ok();
+  return isRight ? kernel.plan.checkWorkspace(sizes, arguments.workspace) : Status::success();
+}
+
+Status Kernel::launch(const LaunchArguments &arguments, void *stream) const {
+  if (!state->better)
+    return launchTier(*state, /*isOneTier=*/true, arguments, stream);
+  const State *chosen = &state->better->choose(*state, stream);
+  const bool isReplaced = state->better->inPlace() != nullptr;
+  // Before the best kernel was there, the caller was told what the simple one needs.
+  if (chosen != state.get())
+    if (Status status = workspaceError(*chosen, arguments); !status) {
+      if (state->events && state->better->isFirstWithoutWorkspace())
+        state->events->warn("launching '" + state->kernel->info.variantName +
+                            "' with its simple schedule, not the best one, for which " +
+                            status.error().message());
+      chosen = state.get();
+    }
+  return launchTier(*chosen, !isReplaced, arguments, stream);
 }
 
 static Status checkOf(const Kernel::State &state, const LaunchArguments &arguments) {

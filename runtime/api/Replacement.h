@@ -39,11 +39,14 @@ public:
   std::shared_ptr<const Kernel::State> made() const;
   /// Whether it is there, after `wait` at most; its failure.
   Result<bool> isMade(std::chrono::milliseconds wait) const;
+  /// Notes that a caller's workspace was too small for the best one; whether for the first time.
+  bool isFirstWithoutWorkspace() { return !hadNoWorkspace.exchange(true); }
 
 private:
   const Result<Preparation> best;
   std::atomic<const Kernel::State *> running = nullptr;
   std::atomic<bool> failed = false;
+  std::atomic<bool> hadNoWorkspace = false;
   std::mutex mutex;                            ///< guards the rest
   std::shared_ptr<const Kernel::State> keeper; ///< of what runs
   std::vector<uint64_t> captures;              ///< that have launches of the simple one

@@ -48,6 +48,7 @@ OracleArguments oracleArguments(const ReferenceInputs &inputs) {
     const Tensor &state = checked.captures[*inputs.firstOfDropout + dropoutScalarCount];
     arguments.dropoutProbability = std::bit_cast<float>(scalars[0]);
     std::copy_n(scalars + 1, dropoutStateWords, arguments.dropoutWords);
+    std::copy_n(scalars + 1 + dropoutStateWords, 2, arguments.dropoutFirst);
     arguments.dropoutState = hasNoElements(state) ? 0 : address(state);
     arguments.dropoutStateStride = state.strides[0];
   }

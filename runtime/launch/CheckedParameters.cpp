@@ -64,13 +64,19 @@ Status checkNames(const std::vector<Argument> &arguments, const std::vector<Para
   return Status::success();
 }
 
-/// The probability, or a word of the seed or of the offset.
+/// The probability, a word of the seed or of the offset, or a first position.
 Result<uint32_t> dropoutBits(const Parameter &parameter, double value) {
   if (parameter.type == ElementType::f32) {
     if (value >= 0 && value <= 1)
       return std::bit_cast<uint32_t>(float(value));
     return invalid(fmt::format("the probability of dropout is {}, it must lie in [0, 1]", value));
   }
+  bool isPosition = parameter.name.starts_with("dropout.first_");
+  if (isPosition && !(value >= 0 && value <= std::numeric_limits<int32_t>::max() &&
+                      value == std::floor(value / 16) * 16))
+    return invalid(fmt::format("the parameter '{}' is {}, it must be a multiple of 16 below 2^31: "
+                               "pairs are dropped in squares of 16 x 16 positions",
+                               parameter.name, value));
   if (value >= 0 && value <= std::numeric_limits<uint32_t>::max() && value == std::floor(value))
     return uint32_t(value);
   return invalid(fmt::format("the parameter '{}' is {}, it must be a whole number of 32 bits, from "

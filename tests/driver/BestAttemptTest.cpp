@@ -57,7 +57,7 @@ TEST(BestAttempt, WhereAllAreSerialisedTheErrorSaysSo) {
   EXPECT_EQ(best.error().message(), "(C7512)");
 }
 
-TEST(BestAttempt, FastGradientsAreFusedWhereTheyHaveRoles) {
+TEST(BestAttempt, FastGradientsAreFusedWhereTheirTilesFit) {
   auto kernelsOf = [](const KernelSpecification &specification) {
     Result<Artifact> artifact = compile(specification);
     EXPECT_TRUE(artifact.ok()) << artifact.error().message();
@@ -79,9 +79,16 @@ TEST(BestAttempt, FastGradientsAreFusedWhereTheyHaveRoles) {
   EXPECT_TRUE(hasRoles(kernelsOf(wide)));
   EXPECT_EQ(kernelsOf(wide).code, kernelsOf(exactOfWide).code);
 
-  KernelSpecification older = gradients("backward_fast"), exact = gradients("backward");
-  older.target = exact.target = *Target::parse("sm_80");
-  EXPECT_EQ(kernelsOf(older).code, kernelsOf(exact).code);
+  KernelSpecification older = gradients("backward_fast"), fused = gradients("backward_fused");
+  older.target = fused.target = *Target::parse("sm_80");
+  EXPECT_EQ(kernelsOf(older).code, kernelsOf(fused).code);
+
+  // With seven products all rows of all heads fit.
+  KernelSpecification small = gradients("backward_fast"), exact = gradients("backward");
+  small.target = exact.target = *Target::parse("sm_86");
+  for (KernelSpecification *each : {&small, &exact})
+    each->headDimQk = each->headDimV = 256;
+  EXPECT_EQ(kernelsOf(small).code, kernelsOf(exact).code);
 }
 
 TEST(BestAttempt, FastGradientsOfTheHostAreInParts) {

@@ -1,7 +1,7 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# A folder with many kernels (300, with --long 10,000 as in docs/performance.md): all are there, a limit removes
+# A folder with many kernels (300, with --long 10,000 as in docs/log/2026-11-22-cache-on-disk.md): all are there, a limit removes
 # those used longest ago, and what each operation takes beside a folder with few is printed.
 
 import os

@@ -176,6 +176,7 @@ TEST(Oracle, ItsTextCompilesAndItsStructsHaveTheHeadersLayout) {
   same("OracleArguments", "Sk", offsetof(OracleArguments, Sk));
   same("OracleArguments", "scale", offsetof(OracleArguments, scale));
   same("OracleArguments", "dropoutWords", offsetof(OracleArguments, dropoutWords));
+  same("OracleArguments", "dropoutFirst", offsetof(OracleArguments, dropoutFirst));
   same("OracleArguments", "dropoutState", offsetof(OracleArguments, dropoutState));
   same("OracleArguments", "parameters", offsetof(OracleArguments, parameters));
   same("OracleParameter", "strides", offsetof(OracleParameter, strides));

@@ -76,7 +76,7 @@ std::string fusedSchedule(const Place &place) {
     return place.dim > 64 ? "consumers = 1, block_m = 64, block_n = 64, stages = 1"
                           : "consumers = 2, block_m = 128, block_n = 128, stages = 1";
   if (schedule == "consumers = 0")
-    return schedule + ", block_m = 64, block_n = 64, warps = 4, stages = 1";
+    return schedule + ", block_m = 64, block_n = 64, warps = 4, product_rows = 16, stages = 1";
   return schedule;
 }
 
@@ -232,12 +232,31 @@ TEST_P(Algorithms, BackwardFusedWithGradientOfLse) {
   expectGradients("backward_fused", fusedSchedule(place), /*hasDlse=*/true);
 }
 
+// The tiles that are chosen.
+TEST_P(Algorithms, BackwardFast) {
+  expectGradients("backward_fast", place.schedule, /*hasDlse=*/true);
+}
+
+// Tiles of five products without roles that other chips and heads have: warps that share rows.
+TEST_P(Algorithms, BackwardFusedBySharedRows) {
+  const std::string own = place.schedule, wide = ", block_m = 64, block_n = 64, warps = 8",
+                    square = ", block_m = 64, block_n = 64, warps = 4",
+                    ofEight = ", block_m = 128, block_n = 64, warps = 8";
+  if (own != "consumers = 0" || D < 64)
+    GTEST_SKIP() << "no such tiles";
+  for (const std::string &tiles :
+       D > 128 ? std::vector{wide + ", stages = 2", wide + ", stages = 1"}
+               : std::vector{square + ", stages = 1", square + ", stages = 2", ofEight})
+    expectGradients("backward_fused", own + tiles + ", product_rows = 32", /*hasDlse=*/false);
+}
+
 // O and the gradients with the pairs that the launch drops left out of the products.
 TEST_P(Algorithms, Dropout) {
   dropPairs();
   expectForward();
   expectGradients("backward", place.schedule, /*hasDlse=*/true);
   expectGradients("backward_fused", fusedSchedule(place), /*hasDlse=*/false);
+  expectGradients("backward_fast", place.schedule, /*hasDlse=*/false);
 }
 
 /// Gradients by thread blocks that take several work items one after the other: with blocks of 128

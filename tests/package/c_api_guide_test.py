@@ -1,7 +1,8 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# docs/c-api.md: what it shows of C is in the examples, and its names are those of the headers.
+# docs/c-api.md, docs/cpp.md and README.md: what they show of C and C++ is in the examples, and the names of
+# C are those of the headers.
 
 import glob
 import os
@@ -34,6 +35,14 @@ class Guide(unittest.TestCase):
         self.assertGreater(len(blocks), 3)
         for block in blocks:
             self.assertTrue(any(words(block) in example for example in examples), block)
+
+    def test_what_is_shown_of_cpp_is_in_the_examples(self):
+        examples = [words(read(path)) for path in find("examples/*/*.cpp")]
+        for page, least in ("docs/cpp.md", 5), ("README.md", 1):
+            blocks = re.findall(r"^```cpp\n(.*?)^```$", read(page), flags=re.M | re.S)
+            self.assertGreaterEqual(len(blocks), least, page)
+            for block in blocks:
+                self.assertTrue(any(words(block) in example for example in examples), block)
 
     def test_its_names_are_there(self):
         headers = "".join(read(path) for path in find("runtime/include/tesela/c/*.h"))

@@ -137,6 +137,8 @@ class Package(unittest.TestCase):
         command(CMAKE, "--build", build)
         self.assertEqual(command(os.path.join(build, "attention"), env=self.environment),
                          "causal on the host: right\n")
+        self.assertEqual(command(os.path.join(build, "serve"), env=self.environment),
+                         "decoding from pages: right\n")
         library = ctypes.CDLL(os.path.join(build, "libattend_dlpack.so"))
         invalid_argument = 1
         self.assertEqual(library.attend_dlpack(None, (ctypes.c_void_p * 5)(), None),

@@ -22,7 +22,9 @@ from distributed_cases import BATCH, CASES, HEAD_DIM, HEADS, KV_HEADS, LENGTH
 from distributed_ranks import Ranks, started
 from gradient_variants import Case, reference_with_lse
 from tesela.distributed import _agree
+from tesela.distributed._exchange import sum_over_ranks
 from torch import Tensor
+from torch._dynamo.testing import CompileCounterWithBackend
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.fsdp import fully_shard
 from torch.nn.parallel import DistributedDataParallel
@@ -294,7 +296,7 @@ def train(group: Any, how: str) -> list[Tensor]:
         called = fully_shard(layer, mesh=DeviceMesh.from_group(group, "cpu"))
         weights = list(layer.parameters())
     elif how == "compiled":
-        called = torch.compile(layer, backend="eager")
+        called = torch.compile(layer, backend="aot_eager", fullgraph=True)
     elif how == "checkpointed":
 
         def called(x: Tensor, attend: Any) -> Any:
@@ -317,6 +319,113 @@ def test_training(ranks: Ranks, how: str) -> None:
     for found in ranks.run(2, train, how):
         for got, exact in zip(found, wanted, strict=True):
             assert (got - exact).norm() <= 2e-5 * exact.norm()
+
+
+def compile_for_plans(group: Any, scheme: str) -> list[Any]:
+    """By compiled code: results and gradients for two batches of documents, and the graphs made."""
+    graphs = CompileCounterWithBackend("aot_eager")
+
+    @torch.compile(backend=graphs, fullgraph=True)
+    def attend(q: Tensor, k: Tensor, v: Tensor, plan: Any) -> Any:
+        return tesela.distributed.attention(q, k, v, plan=plan, return_lse=True, layout="bshd")
+
+    q, k, v, grad, grad_of_lse = dense(torch.float32)
+    found: list[Any] = []
+    for size in (20, 60):
+        ids = torch.arange(LENGTH).repeat(BATCH, 1).int() // size
+        plan = tesela.distributed.plan(
+            "documents_causal", length=LENGTH, group=group, layout=UNEVEN[2], scheme=scheme, id=ids
+        )
+        own = [plan.shard(each).transpose(1, 2).requires_grad_() for each in (q, k, v)]
+        out, lse = attend(*own, plan)
+        loss = (out.transpose(1, 2) * plan.shard(grad)).sum() + (
+            lse * plan.shard(grad_of_lse)
+        ).sum()
+        loss.backward()
+        results = [out.detach(), *(each.grad for each in own)]
+        found.append([plan.gather(each.transpose(1, 2)) for each in results])
+    return [graphs.frame_count, *found]
+
+
+@pytest.mark.parametrize("scheme", ["ring", "heads"])
+def test_compiled_code_takes_other_plans(ranks: Ranks, scheme: str) -> None:
+    q, k, v, grad, grad_of_lse = dense(torch.float32)
+    for count, *found in ranks.run(2, compile_for_plans, scheme):
+        assert count == 1
+        for size, got in zip((20, 60), found, strict=True):
+            ids = torch.arange(LENGTH).repeat(BATCH, 1).int() // size
+            given = [each.detach().requires_grad_() for each in (q, k, v)]
+            out, lse = tesela.attention(*given, "documents_causal", id=ids, return_lse=True)
+            ((out * grad).sum() + (lse * grad_of_lse).sum()).backward()
+            for each, exact in zip(got, [out, *(x.grad for x in given)], strict=True):
+                assert (each - exact).norm() <= 2e-5 * exact.norm()
+
+
+def attend_with_dropout(group: Any, scheme: str, layout: Any, seed: Any) -> list[Tensor]:
+    """The result and gradients with dropout, gathered."""
+    number = number_of("alibi")
+    parameters = CASES[number].parameters()
+    slope = parameters["slope"].requires_grad_()
+    q, k, v, grad, _ = dense(torch.float32)
+    plan = tesela.distributed.plan(
+        "alibi", length=LENGTH, group=group, layout=layout, scheme=scheme, cell=16
+    )
+    if seed is None:  # the first rank's generator decides
+        torch.manual_seed(7 + dist.get_rank(group))
+    own = [plan.shard(each).requires_grad_() for each in (q, k, v)]
+    out = tesela.distributed.attention(*own, plan=plan, slope=slope, dropout_p=0.3, seed=seed)
+    (out * plan.shard(grad)).sum().backward()
+    assert slope.grad is not None
+    return [*(plan.gather(x) for x in (out.detach(), *(x.grad for x in own))), slope.grad]
+
+
+@pytest.mark.parametrize(
+    ("scheme", "layout", "seed"),
+    [
+        ("gather", [[(0, 32), (96, 112)], [(32, 96), (112, LENGTH)]], 5),
+        ("ring", "zigzag", 2**40 + 3),
+        ("auto", "contiguous", None),
+    ],
+)
+def test_dropout_drops_the_same_pairs(ranks: Ranks, scheme: str, layout: Any, seed: Any) -> None:
+    q, k, v, grad, _ = dense(torch.float32)
+    slope = CASES[number_of("alibi")].parameters()["slope"].requires_grad_()
+    given = [each.requires_grad_() for each in (q, k, v)]
+    if seed is None:
+        torch.manual_seed(7)
+    out = tesela.attention(*given, "alibi", slope=slope, dropout_p=0.3, seed=seed)
+    (out * grad).sum().backward()
+    for found in ranks.run(2, attend_with_dropout, scheme, layout, seed):
+        wanted = [out.detach(), *(x.grad for x in given), slope.grad]
+        for got, exact in zip(found, wanted, strict=True):
+            assert (got - exact).norm() <= 2e-5 * exact.norm()
+
+
+def drop_in_odd_ranges(group: Any) -> str:
+    plan = tesela.distributed.plan("causal", length=LENGTH, group=group, layout=UNEVEN[2])
+    own = [plan.shard(each) for each in dense(torch.float32)[:3]]
+    with pytest.raises(tesela.Error) as error:
+        tesela.distributed.attention(*own, plan=plan, dropout_p=0.5, seed=1)
+    return str(error.value)
+
+
+def test_dropout_needs_whole_squares(ranks: Ranks) -> None:
+    for sentence in ranks.run(2, drop_in_odd_ranges):
+        assert "pairs are dropped in squares of 16 x 16 positions" in sentence
+
+
+def sum_parts(group: Any, count: int) -> Tensor:
+    plan = tesela.distributed.plan("causal", length=LENGTH, group=group)
+    rank = dist.get_rank(group)
+    own = torch.arange(count, dtype=torch.float32).view(1, -1) * (rank + 1)
+    return sum_over_ranks(plan, own, [True, False, True])
+
+
+@pytest.mark.parametrize("count", [5, 20001])
+def test_sums_over_ranks(ranks: Ranks, count: int) -> None:
+    """At once, and by parts; the second rank has nothing."""
+    for found in ranks.run(3, sum_parts, count):
+        assert torch.equal(found, torch.arange(count, dtype=torch.float32).view(1, -1) * 4)
 
 
 def run_page(group: Any, page: str) -> list[str]:

@@ -33,11 +33,12 @@ def test_new_mask(tmp_path: Path) -> None:
     assert "<svg" in (tmp_path / "notebook.svg").read_text(encoding="utf-8")
 
 
-def test_long_context() -> None:
+@pytest.mark.parametrize("how", ["ddp", "fsdp"])
+def test_long_context(how: str) -> None:
     ran = subprocess.run(
         [
             *(sys.executable, "-m", "torch.distributed.run", "--standalone"),
-            *("--nproc-per-node", "2", str(EXAMPLES / "long_context.py"), "4", "300"),
+            *("--nproc-per-node", "2", str(EXAMPLES / "long_context.py"), "4", "300", how),
         ],
         capture_output=True,
         text=True,

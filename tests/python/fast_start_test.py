@@ -26,6 +26,7 @@ PTXAS = shutil.which("ptxas") or "/usr/local/cuda/bin/ptxas"
 
 PROGRAM = r"""
 import json, sys, warnings
+from pathlib import Path
 import torch
 
 sys.path.insert(0, sys.argv[1])
@@ -56,11 +57,16 @@ try:
 except tesela.Error as error:
     out["failure"] = str(error)
 out["launches"] = [launched(), launched()]
+if len(sys.argv) > 2:  # what makes ptxas work again
+    Path(sys.argv[2]).unlink()
+    again = tesela.prepare([text], head_dim=64, length=512, device="cuda", fast_start=True)
+    again.wait(best=True)
+    out["again"] = [launched(), launched()]
 print(json.dumps(out))
 """
 
 
-def run(tmp_path: Path, path: str) -> dict[str, Any]:
+def run(tmp_path: Path, path: str, *arguments: str) -> dict[str, Any]:
     environment = {
         **os.environ,
         "PATH": path,
@@ -68,7 +74,7 @@ def run(tmp_path: Path, path: str) -> dict[str, Any]:
         "TESELA_CACHE_DIR": str(tmp_path / "cache"),
         "TESELA_SHIPPED_KERNELS": "",
     }
-    command = [sys.executable, "-c", PROGRAM, str(SOURCES)]
+    command = [sys.executable, "-c", PROGRAM, str(SOURCES), *arguments]
     ran = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     assert ran.returncode == 0, ran.stderr
     return json.loads(ran.stdout)  # type: ignore[no-any-return]
@@ -91,13 +97,18 @@ def test_the_best_one_follows(tmp_path: Path) -> None:
 
 
 def test_a_call_warns_once_where_it_does_not_compile(tmp_path: Path) -> None:
-    """A ptxas that refuses what only sm_90a has: the simple kernel does without."""
+    """A ptxas that refuses what only sm_90a has: the simple kernel does without. A later
+    ``prepare`` has the best one tried again, by which time ptxas takes it."""
     program = tmp_path / "bin" / "ptxas"
     program.parent.mkdir()
-    refuses = "case \"$*\" in *sm_90a*) echo 'ptxas fatal : not today'; exit 1;; esac"
+    today = tmp_path / "today"
+    today.touch()
+    refuses = (
+        f"[ -e {today} ] && case \"$*\" in *sm_90a*) echo 'ptxas fatal : not today'; exit 1;; esac"
+    )
     program.write_text(f'#!/bin/sh\n{refuses}\nexec {PTXAS} "$@"\n')
     program.chmod(0o755)
-    out = run(tmp_path, f"{program.parent}:/usr/bin:/bin")
+    out = run(tmp_path, f"{program.parent}:/usr/bin:/bin", str(today))
     assert out["first"] == "simple"
     assert "not today" in out["failure"]
     (first, warning), second = out["launches"]
@@ -105,3 +116,4 @@ def test_a_call_warns_once_where_it_does_not_compile(tmp_path: Path) -> None:
     assert "not today" in warning
     assert "launches go on with the simple one" in warning
     assert second == ["simple"]
+    assert out["again"] == [["heuristic"], ["heuristic"]]

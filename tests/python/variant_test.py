@@ -5,11 +5,15 @@
 from __future__ import annotations
 
 import xml.etree.ElementTree as ET
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
+from typing import Any
 
 import numpy as np
 import pytest
 import tesela
+from tesela import _variant
 
 TEXT = """attention mine(w: i32 = 3, t: f32[H, 2*Sk+1], const c: i32) {
   mask = q - k < w
@@ -110,3 +114,20 @@ def test_a_text_in_one_line_is_the_same_variant() -> None:
     assert again.parameters == tesela.variant(text).parameters
     q = np.random.default_rng(1).standard_normal((1, 2, 9, 16)).astype(np.float32)
     assert (tesela.attention(q, q, q, line) == tesela.attention(q, q, q, text)).all()
+
+
+def test_two_threads_load_one_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both find that it is not known; the place of one must not be another text's later."""
+    texts = [f"attention loaded_{name} {{ mask = q >= k }}" for name in ("first", "second")]
+    both = Barrier(2)
+    read = _variant._read
+
+    def waiting(source: Any) -> tuple[str, str]:
+        if source == texts[0]:
+            both.wait(20)
+        return read(source)
+
+    monkeypatch.setattr(_variant, "_read", waiting)
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(tesela.variant, [texts[0]] * 2))
+    assert [tesela.variant(text).text for text in (texts[1], texts[0])] == [texts[1], texts[0]]

@@ -41,6 +41,10 @@ static std::atomic<Heuristic> heuristic = Heuristic::compiles;
 
 void setHeuristic(Heuristic chosen) { heuristic = chosen; }
 
+static std::atomic<bool> heuristicNeedsMore = false;
+
+void setHeuristicNeedsMore(bool needsMore) { heuristicNeedsMore = needsMore; }
+
 static std::atomic<int> compileMilliseconds = 0;
 
 void setCompileMilliseconds(int milliseconds) { compileMilliseconds = milliseconds; }
@@ -207,6 +211,8 @@ Result<Artifact> compile(const KernelSpecification &specification, CompileTimes 
   if (times)
     times->stages.emplace_back("fake", double(fake::compileMilliseconds));
   Artifact artifact = fake::artifact(specification);
+  if (isHeuristic && fake::heuristicNeedsMore)
+    artifact.workspaces.push_back({"more", {*Expression::parse("256")}});
   if (Status status = fake::apply(specification.schedule, artifact); !status)
     return status.error();
   return artifact;

@@ -44,6 +44,9 @@ void setSimpleSchedule(const std::string &schedule);
 enum class Heuristic { compiles, waits, fails };
 void setHeuristic(Heuristic heuristic);
 
+/// Whether the kernel where no schedule is named needs another kilobyte of workspace.
+void setHeuristicNeedsMore(bool needsMore);
+
 /// How many calls of compile() have begun in this process.
 int compilesBegunSoFar();
 

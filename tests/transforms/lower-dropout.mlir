@@ -4,7 +4,7 @@
 // The launch's scalars behind the kernel's own; the seed's and the offset's words with those of the state; the threshold in
 // its two parts; 1 / (1 - p).
 // CHECK-LABEL: tile.kernel @queries(
-// CHECK-SAME: %$dropout.p: f32, %$dropout.seed: i32, %$dropout.seed_high: i32, %$dropout.offset: i32, %$dropout.offset_high: i32, %$dropout.state: !tile.view<[?], i32>)
+// CHECK-SAME: %$dropout.p: f32, %$dropout.seed: i32, %$dropout.seed_high: i32, %$dropout.offset: i32, %$dropout.offset_high: i32, %[[FIRST_Q:.*]]: i32, %[[FIRST_K:.*]]: i32, %$dropout.state: !tile.view<[?], i32>)
 // CHECK-COUNT-4: tile.read %$dropout.state
 // CHECK: %[[W:.*]] = arith.mulf %$dropout.p, %{{.*}} : f32
 // CHECK: arith.fptoui %[[W]] : f32 to i64
@@ -16,7 +16,9 @@
 // CHECK-NEXT: %{{.*}}, %[[HEAD:.*]], %{{.*}}, %[[Q:.*]] = tile.coordinates
 // CHECK-NEXT: %{{.*}}, %{{.*}}, %{{.*}}, %[[K:.*]] = tile.coordinates
 // CHECK: tile.extent "H"
-// CHECK: %[[T:.*]] = tile.bernoulli %{{.*}}, %{{.*}} from %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} at %[[Q]], %[[K]] : !tile.tile<[64, 32], i1>
+// CHECK: %[[ALL_Q:.*]] = arith.addi %[[Q]], %[[FIRST_Q]] : i32
+// CHECK: %[[ALL_K:.*]] = arith.addi %[[K]], %[[FIRST_K]] : i32
+// CHECK: %[[T:.*]] = tile.bernoulli %{{.*}}, %{{.*}} from %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} at %[[ALL_Q]], %[[ALL_K]] : !tile.tile<[64, 32], i1>
 // CHECK: tile.load
 // CHECK: %[[DOT:.*]] = tile.dot
 // CHECK: %[[E:.*]] = tile.map %[[DOT]]
@@ -52,7 +54,9 @@ tile.kernel @queries(%x: !tile.view<[?, ?, ?, 16], f32>, %o: !tile.view<[?, ?, ?
 // CHECK-LABEL: tile.kernel @keys(
 // CHECK: %{{.*}}, %{{.*}}, %{{.*}}, %[[Q:.*]] = tile.coordinates %{{.*}} : <query, 32>
 // CHECK-NEXT: %{{.*}}, %{{.*}}, %{{.*}}, %[[K:.*]] = tile.coordinates %{{.*}} : <key, 64>
-// CHECK: tile.bernoulli %{{.*}} at %[[K]], %[[Q]] transposed : !tile.tile<[64, 32], i1>
+// CHECK: %[[QUERY:.*]] = arith.addi %[[Q]], %$dropout.first_q
+// CHECK-NEXT: %[[KEY:.*]] = arith.addi %[[K]], %$dropout.first_k
+// CHECK: tile.bernoulli %{{.*}} at %[[KEY]], %[[QUERY]] transposed : !tile.tile<[64, 32], i1>
 tile.kernel @keys(%o: !tile.view<[?, ?, ?, 32], f32>, %i: i32) {
   %keys = tile.work : !tile.block<key, 64>
   %rows = tile.block %i of %keys : !tile.block<key, 64> -> !tile.block<query, 32>

@@ -54,19 +54,56 @@ tile.kernel @window(%window: i32, %i: i32, %partial: i1) {
   }
 }
 
-// What may wrap is no bound.
-// CHECK-LABEL: tile.kernel @wraps
-tile.kernel @wraps(%n: i32, %i: i32, %partial: i1) {
+// A sum with a launch's number is a bound where that is small, which is tested before the loop; else it is computed element by
+// element.
+// CHECK-LABEL: tile.kernel @sums
+tile.kernel @sums(%first_q: i32, %first_k: i32, %i: i32, %partial: i1) {
   %rows = tile.work : !tile.block<query, 8>
   %keys = tile.block %i of %rows : !tile.block<query, 8> -> !tile.block<key, 16>
   %x = tile.constant 0.0 : !tile.tile<[8, 16], f32>
-  // CHECK: %[[SUM:.*]] = arith.addi %{{.*}}, %n : i32
-  // CHECK: arith.cmpi sgt, %[[SUM]],
+  // CHECK-DAG: arith.cmpi sge, %first_q, %c-536870912_i32
+  // CHECK-DAG: arith.cmpi sge, %c536870911_i32{{.*}}, %first_k
+  // CHECK-DAG: %[[SK:.*]] = tile.extent "Sk"
+  // CHECK-DAG: arith.cmpi sge, %c536870912_i32{{.*}}, %[[SK]]
+  // CHECK: scf.if %partial
+  // CHECK: scf.if %{{.*}} -> (!tile.tile<[8, 16], f32>) {
+  // CHECK: tile.map %{{.*}} :
+  // CHECK-NEXT: ^bb0(%{{.*}}: f32, %{{.*}}: i32, %[[COLUMN:.*]]: i32):
+  // CHECK: %[[BOUND:.*]] = arith.subi %{{.*}}, %first_k : i32
+  // CHECK: arith.cmpi slt, %[[COLUMN]], %[[BOUND]] : i32
+  // CHECK: } else {
+  // CHECK: tile.map %{{.*}} {tile.seldom}
+  // CHECK: %[[K:.*]] = arith.addi %{{.*}}, %first_k : i32
+  // CHECK: arith.cmpi sge, %{{.*}}, %[[K]] : i32
   %t = tile.mask %x if %partial at %rows, %keys : !tile.tile<[8, 16], f32>, !tile.block<query, 8>, !tile.block<key, 16> do {
   ^bb0(%b: i32, %h: i32, %hkv: i32, %q: i32, %k: i32):
-    %s = arith.addi %k, %n : i32
-    %m = arith.cmpi sgt, %s, %q : i32
+    %all_q = arith.addi %q, %first_q : i32
+    %all_k = arith.addi %k, %first_k : i32
+    %m = arith.cmpi sge, %all_q, %all_k : i32
     tile.yield %m : i1
+  }
+}
+
+// A constant and a row's own number are no numbers of a launch: there is nothing to ask, and one side.
+// CHECK-LABEL: tile.kernel @sums_of_no_launch
+// CHECK: scf.if
+// CHECK: tile.map %
+// CHECK-NOT: tile.map
+tile.kernel @sums_of_no_launch(%w: !tile.view<[?, ?], i32>, %i: i32) {
+  %rows = tile.work : !tile.block<query, 8>
+  %keys = tile.block %i of %rows : !tile.block<query, 8> -> !tile.block<key, 16>
+  %x = tile.constant 0.0 : !tile.tile<[8, 16], f32>
+  %always = arith.constant true
+  %t = tile.mask %x if %always at %rows, %keys : !tile.tile<[8, 16], f32>, !tile.block<query, 8>, !tile.block<key, 16> do {
+  ^bb0(%b: i32, %h: i32, %hkv: i32, %q: i32, %k: i32):
+    %twenty = arith.constant 20 : i32
+    %s = arith.addi %k, %twenty : i32
+    %m = arith.cmpi sge, %q, %s : i32
+    %of_row = tile.read %w[%b, %q] : !tile.view<[?, ?], i32> -> i32
+    %r = arith.addi %k, %of_row : i32
+    %n = arith.cmpi sge, %r, %q : i32
+    %both = arith.andi %m, %n : i1
+    tile.yield %both : i1
   }
 }
 

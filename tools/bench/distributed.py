@@ -4,18 +4,20 @@
 #
 # tools/bench/distributed.py [--ranks 2] [--lengths 65536 262144] [--cases causal window ...] [--seconds 60]: attention
 # whose context is split over GPUs, against one GPU that has all of it. D 128, bf16, 32 heads and 8 kv heads; forward,
-# and forward with backward. Before timing, the result of the smallest length is held against one GPU's. Rank 0 prints,
-# for each case: milliseconds of one GPU, of all, the efficiency (one GPU's time by ranks times theirs), the scheme and the
-# busiest rank's work by the mean. A time is the slowest rank's, the median of some calls between barriers. --pytorch adds
-# PyTorch's context_parallel on the causal case.
+# and forward with backward. First every case is held against one GPU, by each scheme, with gradients (--check-length, 0
+# for none). Rank 0 prints a line of JSON for each case: milliseconds of one GPU, of all, the efficiency (one GPU's time
+# by ranks times theirs), the scheme and the busiest rank's work by the mean. A time is that of the slowest rank, of some
+# calls one behind the other, as the layers of a model come; the least of two such, or a single call of long ones. --pytorch adds PyTorch's
+# context_parallel on the causal case. tools/bench/simulate.py reads the lines.
 """Efficiency of a context that is split over GPUs."""
 
 import argparse
+import itertools
 import json
 import os
-import statistics
 import time
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 
 import torch
 import torch.distributed as dist
@@ -44,42 +46,143 @@ def case_of(name: str, length: int, device: str):
     return name, {}
 
 
-def timed(call, repeats: int, group) -> float:
-    """Milliseconds: the median over calls of the slowest rank."""
-    call()
+def learned_of(parameters) -> list[torch.Tensor]:
+    """The captured tensors that can be trained; from now on they are."""
+    return [x.requires_grad_() for x in parameters.values() if torch.is_tensor(x) and x.is_floating_point()]
+
+
+def timed(call, calls: int, series: int, group) -> float:
+    """Milliseconds of a call: the least over series of calls, each by the slowest rank."""
     times = []
-    for _ in range(repeats):
+    for _ in range(series):
         torch.cuda.synchronize()
         dist.barrier(group)
         begin = time.perf_counter()
-        call()
+        for _ in range(calls):
+            call()
         torch.cuda.synchronize()
-        spent = torch.tensor([time.perf_counter() - begin])
+        spent = torch.tensor([(time.perf_counter() - begin) / calls])
         dist.all_reduce(spent, dist.ReduceOp.MAX, group=group)
         times.append(spent.item() * 1e3)
-    return statistics.median(times)
+    return min(times)
 
 
-def pytorch_context_parallel(mesh, q, k, v, is_training: bool):
-    """PyTorch's own, on its shards of a causal call with as many heads of keys as of queries."""
-    from torch.distributed.tensor.experimental import context_parallel
-    from torch.nn.functional import scaled_dot_product_attention
-    from torch.nn.attention import SDPBackend, sdpa_kernel
+def error_of(found, wanted) -> float:
+    """The norm of the difference, by that of what is wanted."""
+    return float((found.double() - wanted.double()).norm() / wanted.double().norm().clamp_min(1e-30))
 
-    k, v = (x.repeat_interleave(HEADS // KV_HEADS, 1) for x in (k, v))
-    q, k, v = (x.detach().clone().requires_grad_(is_training) for x in (q, k, v))
-    times = []
-    with context_parallel(mesh, buffers=(q, k, v), buffer_seq_dims=(2, 2, 2), no_restore_buffers={q, k, v}):
-        host = dist.new_group(backend="gloo")
+
+def dense(length: int, device: str):
+    """q, k, v and the gradient of the result."""
+    torch.manual_seed(0)
+    q, g = torch.randn(2, 1, HEADS, length, HEAD_DIM, device=device, dtype=torch.bfloat16)
+    k, v = torch.randn(2, 1, KV_HEADS, length, HEAD_DIM, device=device, dtype=torch.bfloat16)
+    return q, k, v, g
+
+
+def compile_all(cases, length: int, device: str) -> None:
+    """Has the kernels of all cases made beside one another, those of parts and those of the whole."""
+    import tesela
+    from tesela.distributed._positions import Part, Sizes, placed
+
+    q, k, v, g = dense(length, device)
+    sizes = Sizes(1, HEADS, KV_HEADS, length, length)
+
+    def run(name: str, is_part: bool) -> None:
+        torch.cuda.set_device(device)
+        variant, parameters = case_of(name, length, device)
+        learned_of(parameters)
+        if is_part:
+            part = placed(tesela.variant(variant))
+            variant, parameters = part.variant, {**parameters, **part.values(Part(0, 0), sizes)}
+        own = [x.detach().requires_grad_() for x in (q, k, v)]
+        tesela.attention(*own, variant, **parameters).backward(g)
+
+    with ThreadPoolExecutor(2 * len(cases)) as pool:
+        for each in [pool.submit(run, name, is_part) for name in cases for is_part in (False, True)]:
+            each.result()
+    torch.cuda.synchronize()
+
+
+def check(names, length: int, device: str, rank: int, host) -> None:
+    """Holds every case against one GPU, by each scheme: the result and the gradients."""
+    import tesela
+    import tesela.distributed
+
+    q, k, v, g = dense(length, device)
+    for name in names:
+        variant, parameters = case_of(name, length, device)
+        learned = learned_of(parameters)
+        whole = [x.detach().requires_grad_() for x in (q, k, v)]
+        out = tesela.attention(*whole, variant, **parameters)
+        wanted = [out.detach(), *torch.autograd.grad(out, [*whole, *learned], g)]
+        for scheme in ("gather", "ring", "heads"):
+            plan = tesela.distributed.plan(
+                variant, length=length, scheme=scheme, heads=HEADS, kv_heads=KV_HEADS, **parameters
+            )
+            found = []
+            for _ in range(2):
+                own = [plan.shard(x).requires_grad_() for x in (q, k, v)]
+                out = tesela.distributed.attention(*own, plan=plan, **parameters)
+                found.append([out.detach(), *torch.autograd.grad(out, [*own, *learned], plan.shard(g))])
+            errors = [
+                error_of(a, plan.shard(b) if a.dim() == 4 else b) for a, b in zip(found[0], wanted, strict=True)
+            ]
+            same = torch.equal(found[0][0], found[1][0])  # the fast kernels of gradients do not promise it
+            worst = torch.tensor([*errors, float(not same)])
+            dist.all_reduce(worst, dist.ReduceOp.MAX, group=host)
+            if rank == 0:
+                *errors, differs = worst.tolist()
+                print(json.dumps({"check": name, "scheme": scheme, "layout": plan.layout, "errors": errors,
+                                  "right": max(errors) < 1e-2, "same_result": not differs}), flush=True)
+
+
+def link(device: str, rank: int, ranks: int, host) -> None:
+    """Bytes a second that a rank sends to the next one while it receives from the one before."""
+    for size in (1 << 20, 1 << 24, 1 << 28):
+        sent, came = torch.empty(2, size, dtype=torch.uint8, device=device)
 
         def call():
-            with sdpa_kernel([SDPBackend.FLASH_ATTENTION, SDPBackend.CUDNN_ATTENTION]):
-                out = scaled_dot_product_attention(q, k, v, is_causal=True)
-            if is_training:
-                out.backward(torch.ones_like(out))
+            operations = [dist.P2POp(dist.isend, sent, (rank + 1) % ranks),
+                          dist.P2POp(dist.irecv, came, (rank - 1) % ranks)]
+            for each in dist.batch_isend_irecv(operations):
+                each.wait()
 
-        times.append(timed(call, 3, host))
-    return times[0]
+        call()
+        spent = timed(call, 10, 3, host)
+        if rank == 0:
+            print(json.dumps({"link_bytes": size, "ms": round(spent, 4), "GB/s": round(size / spent / 1e6, 1)}),
+                  flush=True)
+
+
+def pytorch_context_parallel(mesh, q, k, v, g, wanted, way, is_training: bool, calls: int, host):
+    """PyTorch's own, on its shards of a causal call: milliseconds, and the error of the result."""
+    from torch.distributed.tensor.experimental import context_parallel
+    from torch.distributed.tensor.experimental._attention import context_parallel_unshard, set_rotate_method
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+
+    backend, rotate, is_grouped = way
+    set_rotate_method(rotate)
+    if not is_grouped:
+        k, v = (x.repeat_interleave(HEADS // KV_HEADS, 1) for x in (k, v))
+    buffers = [x.detach().clone() for x in (q, k, v, g)]
+    with context_parallel(
+        mesh, buffers=buffers, buffer_seq_dims=[2] * 4, no_restore_buffers=set(buffers)
+    ), sdpa_kernel(getattr(SDPBackend, backend)):
+        *own, own_g = buffers
+        own = [x.requires_grad_(is_training) for x in own]
+
+        def call():
+            # By its module: the context puts another function there.
+            out = torch.nn.functional.scaled_dot_product_attention(*own, is_causal=True, enable_gqa=is_grouped)
+            if is_training:
+                out.backward(own_g)
+            return out.detach()
+
+        out = call()
+        spent = timed(call, calls, 2, host)
+    (whole,) = context_parallel_unshard(mesh, [out], [2])
+    return spent, error_of(whole, wanted)
 
 
 def work(rank: int, options: argparse.Namespace, port: int) -> None:
@@ -92,76 +195,98 @@ def work(rank: int, options: argparse.Namespace, port: int) -> None:
     device = f"cuda:{rank}"
     dist.init_process_group("nccl", rank=rank, world_size=options.ranks, device_id=torch.device(device))
     host = dist.new_group(backend="gloo")
-    end = time.monotonic() + options.seconds
-    is_first = True
+    begin = time.monotonic()
+
+    def is_late() -> bool:
+        late = torch.tensor([int(time.monotonic() > begin + options.seconds)])
+        dist.all_reduce(late, dist.ReduceOp.MAX, group=host)
+        return bool(late.item())
+
+    def tell(**what) -> None:
+        if rank == 0:
+            print(json.dumps(what), flush=True)
+
+    for each in range(options.ranks):  # the later ones find the first one's kernels in the cache
+        if rank == each:
+            compile_all(options.cases, 4096, device)
+        dist.barrier(host)
+    tell(seconds=round(time.monotonic() - begin, 1), of="compiling")
+    if options.check_length:
+        check(options.cases, options.check_length, device, rank, host)
+        tell(seconds=round(time.monotonic() - begin, 1), of="checks")
+    link(device, rank, options.ranks, host)
     for length in options.lengths:
-        torch.manual_seed(0)
-        q, g = torch.randn(2, 1, HEADS, length, HEAD_DIM, device=device, dtype=torch.bfloat16)
-        k, v = torch.randn(2, 1, KV_HEADS, length, HEAD_DIM, device=device, dtype=torch.bfloat16)
+        q, k, v, g = dense(length, device)
+        whole = [x.detach().requires_grad_() for x in (q, k, v)]
+        causal = None
+        is_long = length > 65536
         for name in options.cases:
             variant, parameters = case_of(name, length, device)
-            plan = tesela.distributed.plan(
-                variant, length=length, scheme=options.scheme, layout=options.layout, heads=HEADS, kv_heads=KV_HEADS,
-                **parameters,
-            )
-            own, own_g = [plan.shard(x).requires_grad_() for x in (q, k, v)], plan.shard(g)
-            whole = [x.detach().requires_grad_() for x in (q, k, v)]
-            if is_first or options.check:
-                with torch.no_grad():
-                    got = tesela.distributed.attention(*own, plan=plan, **parameters)
-                    wanted = plan.shard(tesela.attention(q, k, v, variant, **parameters))
-                error = (got.float() - wanted.float()).abs().max().item()
-                assert error < 2e-2, f"rank {rank}: {name} differs by {error}"
-                del got, wanted
-                is_first = options.check
+            for layout, scheme in itertools.product(options.layouts, options.schemes):
+                plan = tesela.distributed.plan(
+                    variant, length=length, scheme=scheme, layout=layout, heads=HEADS, kv_heads=KV_HEADS,
+                    **parameters,
+                )
+                own, own_g = [plan.shard(x).requires_grad_() for x in (q, k, v)], plan.shard(g)
 
-            def forward():
-                with torch.no_grad():
-                    tesela.distributed.attention(*own, plan=plan, **parameters)
+                def forward():
+                    with torch.no_grad():
+                        return tesela.distributed.attention(*own, plan=plan, **parameters)
 
-            def step():
-                tesela.distributed.attention(*own, plan=plan, **parameters).backward(own_g)
+                def step():
+                    tesela.distributed.attention(*own, plan=plan, **parameters).backward(own_g)
 
-            def forward_alone():
-                with torch.no_grad():
-                    tesela.attention(q, k, v, variant, **parameters)
+                def forward_alone():
+                    with torch.no_grad():
+                        return tesela.attention(q, k, v, variant, **parameters)
 
-            def step_alone():
-                tesela.attention(*whole, variant, **parameters).backward(g)
+                def step_alone():
+                    tesela.attention(*whole, variant, **parameters).backward(g)
 
-            for what, split, alone in (("forward", forward, forward_alone), ("step", step, step_alone)):
-                late = torch.tensor([int(time.monotonic() > end)])
-                dist.all_reduce(late, dist.ReduceOp.MAX, group=host)
-                if late.item():
-                    continue
-                repeats = 7 if length <= 65536 else 3
-                together = timed(split, repeats, host)
-                # Every rank computes it, so that none waits cold.
-                one = timed(alone, repeats, host)
-                if rank == 0:
-                    told = {
-                        "case": name, "length": length, "what": what, "one_ms": round(one, 3),
-                        "split_ms": round(together, 3), "efficiency": round(one / options.ranks / together, 4),
-                        "scheme": plan.choice().scheme, "layout": plan.layout, "imbalance": round(plan.imbalance, 4),
-                        "predicted": round(plan.choice().efficiency, 4),
-                        "predicted_ms": round(plan.choice().seconds * 1e3, 3),
-                    }
-                    print(json.dumps(told), flush=True)
-            for x in whole:
-                x.grad = None
-        if options.pytorch and "causal" in options.cases:
+                for what, split, alone in (("forward", forward, forward_alone), ("step", step, step_alone)):
+                    if is_late():
+                        continue
+                    # Some tenths of a second, and one call of what takes longer.
+                    split()
+                    first = timed(split, 1, 1, host)
+                    calls, series = (1, 1) if is_long and first > 100 else (max(1, min(20, int(200 / first))), 2)
+                    together = timed(split, calls, series, host)
+                    for x in own:
+                        x.grad = None
+                    # Every rank computes it, so that none waits cold.
+                    if not is_long or first < 100:
+                        alone()
+                    one = timed(alone, calls, series, host)
+                    if name == "causal" and what == "forward":
+                        causal = forward_alone()
+                    for x in whole:
+                        x.grad = None
+                    tell(
+                        case=name, length=length, what=what, one_ms=round(one, 3), split_ms=round(together, 3),
+                        efficiency=round(one / options.ranks / together, 4), scheme=plan.choice().scheme,
+                        layout=plan.layout, imbalance=round(plan.imbalance, 4),
+                        launches=plan.launches.int().tolist(), predicted=round(plan.choice().efficiency, 4),
+                    )
+                del own, own_g
+        if options.pytorch and causal is not None:
             from torch.distributed.device_mesh import init_device_mesh
 
             mesh = init_device_mesh("cuda", (options.ranks,))
-            for is_training in (False, True):
-                try:
-                    spent = pytorch_context_parallel(mesh, q, k, v, is_training)
-                except Exception as error:  # another version's interface
-                    spent = str(error).split("\n")[0]
-                if rank == 0:
-                    what = "step" if is_training else "forward"
-                    print(json.dumps({"case": "causal by PyTorch's context_parallel", "length": length, "what": what,
-                                      "split_ms": spent}), flush=True)
+            for way in options.pytorch:
+                backend, rotate, grouped = way.split(":")
+                for is_training in (False, True):
+                    if is_late():
+                        continue
+                    try:
+                        spent, error = pytorch_context_parallel(
+                            mesh, q, k, v, g, causal, (backend, rotate, grouped == "grouped"), is_training, 1 if is_long else 4, host
+                        )
+                        tell(case="context_parallel", way=way, length=length, what="step" if is_training else "forward",
+                             split_ms=round(spent, 3), error=error)
+                    except Exception as error:  # a backend or a version that has no such way
+                        tell(case="context_parallel", way=way, length=length, is_training=is_training,
+                             failed=str(error).split("\n")[0][:300])
+    tell(seconds=round(time.monotonic() - begin, 1), of="all")
     dist.destroy_process_group()
 
 
@@ -170,11 +295,12 @@ def main() -> None:
     parser.add_argument("--ranks", type=int, default=2)
     parser.add_argument("--lengths", type=int, nargs="+", default=[65536, 262144])
     parser.add_argument("--cases", nargs="+", default=["causal", "window", "documents", "prefix", "alibi"])
-    parser.add_argument("--scheme", default="auto")
-    parser.add_argument("--layout", default="search")
-    parser.add_argument("--seconds", type=float, default=60)
-    parser.add_argument("--check", action="store_true", help="hold every case against one GPU")
-    parser.add_argument("--pytorch", action="store_true")
+    parser.add_argument("--schemes", nargs="+", default=["auto"])
+    parser.add_argument("--layouts", nargs="+", default=["search"])
+    parser.add_argument("--seconds", type=float, default=60, help="no measurement begins later")
+    parser.add_argument("--check-length", type=int, default=6144)
+    parser.add_argument("--pytorch", nargs="*", help="backend:rotation:grouped or repeated, of context_parallel",
+                        default=[])
     options = parser.parse_args()
     mp.spawn(work, (options, 29517), nprocs=options.ranks)
 

@@ -26,7 +26,7 @@ struct PipeAssignFragments : impl::PipeAssignFragmentsBase<PipeAssignFragments> 
       return signalPassFailure();
     }
     // One pass runs on one kernel after the other.
-    warps = kernel.getScheduleAttr()->warps;
+    schedule = kernel.getScheduleAttr().getChoices();
     shares.clear();
     bufferOf.clear();
     findShares();
@@ -106,12 +106,12 @@ private:
         return;
       Attribute encoding;
       if (type.getRank() == 1)
-        encoding =
-            pipe::RowsAttr::get(&getContext(), nvvm::rowWarps(type, warps), shares.contains(value));
+        encoding = pipe::RowsAttr::get(&getContext(), nvvm::rowWarps(type, schedule),
+                                       shares.contains(value));
       else if (type.isSingleRow())
         encoding = pipe::ColumnsAttr::get(&getContext());
       else
-        encoding = pipe::AccumulatorAttr::get(&getContext(), nvvm::rowWarps(type, warps));
+        encoding = pipe::AccumulatorAttr::get(&getContext(), nvvm::rowWarps(type, schedule));
       value.setType(type.withEncoding(encoding));
     };
     getOperation().walk([&](Operation *op) {
@@ -127,9 +127,9 @@ private:
         return;
       OpBuilder builder(dot);
       auto type = cast<tile::TileType>(dot.getA().getType());
-      if (nvvm::isCut(type, warps))
+      if (nvvm::isCut(type, schedule))
         return;
-      auto operand = pipe::OperandAttr::get(&getContext(), warps);
+      auto operand = pipe::OperandAttr::get(&getContext(), schedule.warps);
       dot.getAMutable().assign(
           pipe::ConvertOp::create(builder, dot.getLoc(), type.withEncoding(operand), dot.getA()));
     });
@@ -177,10 +177,10 @@ private:
       };
       if (llvm::any_of(load->getUses(), isRowsOfProduct) &&
           getOperation().getScheduleAttr()->qInRegisters) {
-        Value operand = pipe::ConvertOp::create(
-            wait, load.getLoc(),
-            type.withEncoding(pipe::OperandAttr::get(&getContext(), nvvm::rowWarps(type, warps))),
-            tile);
+        Value operand = pipe::ConvertOp::create(wait, load.getLoc(),
+                                                type.withEncoding(pipe::OperandAttr::get(
+                                                    &getContext(), nvvm::rowWarps(type, schedule))),
+                                                tile);
         load.getTile().replaceUsesWithIf(operand, isRowsOfProduct);
       }
       for (auto other : llvm::make_early_inc_range(load->getBlock()->getOps<tile::LoadOp>()))
@@ -241,18 +241,20 @@ private:
 
   /// Tiles of 16-bit elements leave through a buffer, in rows of 16-byte stores. It takes the place
   /// of one that the kernel has read for the last time. Others go straight from the registers, and
-  /// so do those that are cut.
+  /// so do those that are cut, but where warps share the rows by choice.
   void bufferStores() {
     SmallVector<tile::StoreOp> stores;
     getOperation().walk([&](tile::StoreOp store) { stores.push_back(store); });
     for (tile::StoreOp store : stores) {
       auto type = cast<tile::TileType>(store.getTile().getType());
-      if (type.getRank() != 2 || type.getElementType().getIntOrFloatBitWidth() != 16 ||
-          nvvm::isCut(type, warps))
+      if (type.getRank() != 2 || type.getElementType().getIntOrFloatBitWidth() != 16)
+        continue;
+      Value place = findPlace(store, type);
+      if (nvvm::isCut(type, schedule) && (schedule.productRows == 0 || !place))
         continue;
       OpBuilder builder(store);
       Location loc = store.getLoc();
-      Value buffer = allocate(type, loc, findPlace(store, type));
+      Value buffer = allocate(type, loc, place);
       Value stage = zero(builder, loc);
       pipe::BarrierOp::create(builder, loc);
       pipe::WriteOp::create(builder, loc, store.getTile(), buffer, stage);
@@ -288,7 +290,7 @@ private:
     return Value();
   }
 
-  int64_t warps = 0;
+  Schedule schedule;
   llvm::SetVector<Value> shares;
   llvm::MapVector<Value, Value> bufferOf;
 };

@@ -14,6 +14,13 @@
 // go to memory in 16 bytes a thread without a bank conflict, and a tile of 64 rows is one piece of
 // memory: the copy engine adds 16 KB in one operation. In row order it needs one for each row.
 //
+// Without roles threads add from their registers. There the two last are changed,
+//
+//     … >  warp (128)  >  2 · half + odd (32)  >  lane
+//
+// so that the 32 additions of an instruction are 128 bytes side by side. The plan's schedule says
+// which it is: its kernels without products have no roles of their own, so they are marked.
+//
 // A workspace whose first axis is computed, as that of parts is, has its rows in order: work items
 // of other rows than those that wrote it read it.
 //
@@ -33,7 +40,12 @@ inline constexpr int64_t pieceRows = 64, groupColumns = 8, partRows = 16;
 inline constexpr int64_t groupElements = pieceRows * groupColumns;
 inline constexpr int64_t partElements = partRows * groupColumns;
 inline constexpr int64_t laneElements = 4;
+inline constexpr int64_t lanes = 32;
 } // namespace fragment_order
+
+/// An attribute of kernels: a lane's four elements lie side by side in the sums of their plan,
+/// which the copy engine adds to.
+inline constexpr llvm::StringLiteral sumsByLaneAttr = "pipe.sums_by_lane";
 
 /// Whether `view` is a workspace in this order.
 inline bool isInFragmentOrder(mlir::Value view) {

@@ -54,8 +54,11 @@ Values KernelLowering::leftTransposed(Value tile, int64_t strip, int64_t step) {
   int64_t rowBytes = rowBytesOf(tile);
   Value lanePart = add(valueOf(tile), laneAddress(builder, loc, lane, Value(), rowBytes,
                                                   /*rowBit=*/4, /*halfBit=*/3));
+  int64_t own = rowWarps(type.getExtent(1), kernel.getScheduleAttr().getChoices());
+  Value warpInRows =
+      own == warps ? warp : arith::RemUIOp::create(builder, loc, warp, constant(own)).getResult();
   // As in stepAddress and stepOffset, of a step along the row that the warp decides.
-  Value along = add(warp, constant(strip * warps));
+  Value along = add(warpInRows, constant(strip * own));
   Value bits = multiply(arith::AndIOp::create(builder, loc, along, constant(3)), constant(32));
   Value address = arith::XOrIOp::create(builder, loc, lanePart, bits);
   Value panel = arith::ShRUIOp::create(builder, loc, along, constant(2));
@@ -71,7 +74,7 @@ Values KernelLowering::leftOperand(Value tile, int64_t strip, int64_t step) {
     return Values(first, first + 4);
   }
   // Matrices: rows 0-7 and 8-15 of columns 0-7, then of columns 8-15.
-  int64_t own = rowWarps(type, warps); // that share the rows
+  int64_t own = rowWarps(type, kernel.getScheduleAttr().getChoices()); // that share the rows
   Value warpInRows =
       own == warps ? warp : arith::RemUIOp::create(builder, loc, warp, constant(own)).getResult();
   Value warpRow = multiply(warpInRows, constant(16));
@@ -133,19 +136,25 @@ LogicalResult KernelLowering::lowerDot(tile::DotOp op) {
   int64_t steps = left.getExtent(op.getLeftTransposed() ? 0 : 1) / 16, pairs = shape.groups() / 2;
   int64_t rowBytes = rowBytesOf(op.getB());
   bool transposed = op.getTransposed();
-  // Of the right operand, what the warp's part of the columns begins with: a row, or a whole panel
-  // of 64 columns.
-  Value firstRow, start = valueOf(op.getB());
+  // Of the right operand, what the warp's part of the columns begins with: a row, or some 16 of a
+  // panel's 64 columns.
+  Value firstRow, start = valueOf(op.getB()), bits;
   if (partsOf(shape) > 1 && transposed)
     firstRow = multiply(partOf(shape), constant(shape.columns));
-  else if (partsOf(shape) > 1)
-    start = add(start, multiply(partOf(shape), constant(stepOffset(shape.columns / 16))));
+  else if (partsOf(shape) > 1) {
+    Value begin = multiply(partOf(shape), constant(2 * shape.columns));
+    start = add(start, arith::AndIOp::create(builder, loc, begin, constant(-128)));
+    if (shape.columns % 64 != 0)
+      bits = arith::AndIOp::create(builder, loc, begin, constant(127));
+  }
   // transposed: the rows of b are columns of the product, two groups of 8, and the depth lies along
   // them: matrices (columns 0-7, depth 0-7), (0-7, 8-15), (8-15, 0-7), (8-15, 8-15).
   // else: the rows of b are the depth, read transposed: (depth 0-7, columns 0-7), (8-15, 0-7), ...
   Value lanePart = add(start, laneAddress(builder, loc, lane, firstRow, rowBytes,
                                           /*rowBit=*/transposed ? 4 : 3,
                                           /*halfBit=*/transposed ? 3 : 4));
+  if (bits)
+    lanePart = arith::XOrIOp::create(builder, loc, lanePart, bits);
   Values sums = valuesOf(op.getC());
   for (int64_t step = 0; step < steps; ++step) {
     SmallVector<Values> leftRegisters;

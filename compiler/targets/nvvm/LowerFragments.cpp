@@ -19,13 +19,19 @@ static int64_t columnsOf(Value view) {
   return *cast<tile::ViewType>(view.getType()).getStaticExtent(3);
 }
 
+/// How far apart the elements of a lane, and those of neighbouring lanes are.
+static std::pair<int64_t, int64_t> strides(tile::KernelOp kernel) {
+  bool isByLane = kernel->hasAttr(sumsByLaneAttr) || kernel.getScheduleAttr()->consumers > 0;
+  return isByLane ? std::pair(int64_t(1), laneElements) : std::pair(lanes, int64_t(1));
+}
+
 Value KernelLowering::fragmentAddress(Value view, const BlockCoordinates &block, Value row) {
   BlockCoordinates head = block;
   head.first = constant(0);
   Value piece = arith::DivUIOp::create(builder, loc, row, constant(pieceRows));
   Value inPiece = arith::RemUIOp::create(builder, loc, row, constant(pieceRows));
   Value offset = multiply(inPiece, constant(groupColumns)); // parts of 16 rows follow each other
-  offset = add(offset, multiply(lane, constant(laneElements)));
+  offset = add(offset, multiply(lane, constant(strides(kernel).second)));
   Value pieces = multiply(wide(piece), constant(pieceRows * columnsOf(view), 64));
   Type f32 = builder.getF32Type();
   return advance(blockAddress(view, head, f32), f32, add(pieces, wide(offset)));
@@ -36,6 +42,7 @@ void KernelLowering::lowerFragmentLoad(tile::LoadOp op) {
   FragmentShape shape = shapeOf(op.getTile());
   BlockCoordinates block = blockOf(op.getBlock());
   Type f32 = builder.getF32Type(), four = VectorType::get(laneElements, f32);
+  int64_t elementStride = strides(kernel).first;
   Value last = arith::SubIOp::create(builder, loc, block.limit, constant(1));
   Value lastPart = arith::AndIOp::create(builder, loc, last, constant(-partRows));
   Value rowOfLane = arith::DivUIOp::create(builder, loc, lane, constant(4));
@@ -51,12 +58,19 @@ void KernelLowering::lowerFragmentLoad(tile::LoadOp op) {
       Value exists =
           arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, ofHalf, block.limit);
       for (int64_t group = 0; group < columnsOf(op.getView()) / groupColumns; ++group) {
-        Value loaded = LLVM::LoadOp::create(
-            builder, loc, four, advance(address, f32, constant(group * groupElements, 64)),
-            /*alignment=*/laneElements * elementBytes);
+        Value source = advance(address, f32, constant(group * groupElements, 64)), loaded;
+        if (elementStride == 1)
+          loaded = LLVM::LoadOp::create(builder, loc, four, source,
+                                        /*alignment=*/laneElements * elementBytes);
         for (int64_t odd = 0; odd < 2; ++odd) {
           int64_t place = 2 * half + odd;
-          Value element = LLVM::ExtractElementOp::create(builder, loc, loaded, constant(place));
+          Value element =
+              loaded
+                  ? LLVM::ExtractElementOp::create(builder, loc, loaded, constant(place))
+                        .getResult()
+                  : LLVM::LoadOp::create(builder, loc, f32,
+                                         advance(source, f32, constant(place * elementStride, 64)))
+                        .getResult();
           results[(strip * shape.groups() + group) * laneElements + place] =
               arith::SelectOp::create(builder, loc, exists, element, number(0));
         }
@@ -72,20 +86,37 @@ void KernelLowering::lowerFragmentStore(Value tile, Value view, Value blockValue
   const Values &elements = valuesOf(tile);
   BlockCoordinates block = blockOf(blockValue);
   Type f32 = builder.getF32Type(), four = VectorType::get(laneElements, f32);
+  int64_t elementStride = strides(kernel).first;
+  Value begin = multiply(partOf(shape), constant(shape.columns)); // of cut columns
   for (int64_t strip = 0; strip < shape.strips; ++strip) {
-    Value row = add(block.first, multiply(warp, constant(partRows)));
+    Value row = add(block.first, multiply(rowWarpOf(shape), constant(partRows)));
     row = add(row, constant(shape.firstRow(strip)));
     Value exists = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, row, block.limit);
     auto branch = scf::IfOp::create(builder, loc, exists, /*withElseRegion=*/false);
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointToStart(branch.thenBlock());
     Value address = fragmentAddress(view, block, row);
-    for (int64_t group = 0; group < columnsOf(view) / groupColumns; ++group) {
+    address = advance(address, f32, wide(multiply(begin, constant(pieceRows))));
+    int64_t groups = std::min(columnsOf(view) / groupColumns, shape.groups());
+    for (int64_t group = 0; group < groups; ++group) {
       int64_t first = (strip * shape.groups() + group) * laneElements;
       Value target = advance(address, f32, constant(group * groupElements, 64));
-      if (adds) {
-        for (int64_t place = 0; place < laneElements; ++place)
-          ptx().addGlobal(advance(target, f32, constant(place, 64)), elements[first + place]);
+      OpBuilder::InsertionGuard guardOfGroup(builder);
+      if (int64_t left = columnsOf(view) - group * groupColumns;
+          left <= (partsOf(shape) - 1) * shape.columns) { // the last part lacks these columns
+        Value isInside =
+            arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, begin, constant(left));
+        auto inside = scf::IfOp::create(builder, loc, isInside, /*withElseRegion=*/false);
+        builder.setInsertionPointToStart(inside.thenBlock());
+      }
+      if (adds || elementStride > 1) {
+        for (int64_t place = 0; place < laneElements; ++place) {
+          Value at = advance(target, f32, constant(place * elementStride, 64));
+          if (adds)
+            ptx().addGlobal(at, elements[first + place]);
+          else
+            LLVM::StoreOp::create(builder, loc, elements[first + place], at);
+        }
         continue;
       }
       Value vector = LLVM::PoisonOp::create(builder, loc, four);

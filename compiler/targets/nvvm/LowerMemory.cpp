@@ -4,7 +4,9 @@
 //===----------------------------------------------------------------------===//
 #include "targets/common/LoadUses.h"
 #include "targets/nvvm/FragmentOrder.h"
+#include "targets/nvvm/FreeColumns.h"
 #include "targets/nvvm/KernelLowering.h"
+#include "targets/nvvm/RoleOutputs.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/Support/MathExtras.h"
@@ -231,7 +233,9 @@ void KernelLowering::lowerWrite(pipe::WriteOp op) {
   // Chips whose kernels have consumers have stmatrix. It is for operands that are written in each
   // iteration; at the end of a work item its addresses would take registers (12 bytes spilled by
   // packed heads of 256).
-  bool isOperand = buffer.getStages() > 1 || partsOf(shape) > 1;
+  int64_t rows = cast<tile::TileType>(op.getTile().getType()).getExtent(0);
+  bool isShare = isByShares(buffer, rows);
+  bool isOperand = (buffer.getStages() > 1 && !isShare) || partsOf(shape) > 1;
   if (consumers > 0 && isOperand && shape.groups() % 2 == 0 && rowBytes % (8 * chunkBytes) == 0) {
     auto both = [&](Value a, int64_t bits) -> Value {
       return arith::AndIOp::create(builder, loc, a, constant(bits));
@@ -260,6 +264,9 @@ void KernelLowering::lowerWrite(pipe::WriteOp op) {
   Value base = stageAddress(op.getBuffer(), valueOf(op.getStage()));
   base = add(base, multiply(firstRow, constant(rowBytes)));
   base = add(base, multiply(firstColumn, constant(2))); // bytes within the chunk
+  if (isShare)                                          // rows are numbered across all stages
+    base = add(base, multiply(warpgroup, constant(bytesBetweenShares(op.getBuffer()) -
+                                                  buffer.getRows() * rowBytes)));
   if (partPanels)
     base = add(base, partPanels);
   // Rows of a lane differ by multiples of 8: one swizzle serves all.
@@ -326,11 +333,23 @@ Value KernelLowering::isPassed(Value view) {
   return LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::ne, data, none);
 }
 
-/// A value for each column, from a contiguous [B, H, Sq] view. Columns beyond the end read the last
-/// one, and are 0. So are all of a tensor that was left out, of which none is read.
+/// The shape of the tiles beside which maps read the values of columns `columns`: pipe-verify-
+/// lowerable sees to it that all are cut alike.
+static FragmentShape shapeOfReaders(Value columns, int64_t warps) {
+  for (Operation *user : columns.getUsers())
+    if (auto map = dyn_cast<tile::MapOp>(user))
+      return FragmentShape(cast<tile::TileType>(map.getType()), warps);
+  return FragmentShape(cast<tile::TileType>(columns.getType()), warps);
+}
+
+/// A value for each column, from a contiguous [B, H, Sq] view; beside tiles that are cut, for each
+/// of the thread's part. Columns beyond the end read the last one, and are 0. So are all of a
+/// tensor that was left out, of which none is read.
 void KernelLowering::lowerColumnLoad(tile::LoadOp op) {
   BlockCoordinates block = blockOf(op.getBlock());
-  int64_t columns = cast<tile::TileType>(op.getType()).getExtent(1);
+  FragmentShape shape = shapeOfReaders(op.getTile(), warps);
+  int64_t columns = shape.columns;
+  Value firstColumn = firstColumnOf(shape);
   Value last = arith::SubIOp::create(
       builder, loc, arith::SubIOp::create(builder, loc, block.limit, block.first), constant(1));
   Value start = rowAddress(op.getView(), block, constant(0)), passed = isPassed(op.getView());
@@ -361,7 +380,7 @@ void KernelLowering::lowerColumnLoad(tile::LoadOp op) {
 
 /// A tile that is used element by element comes straight into the registers of its fragment: a row
 /// slice from a contiguous [B, H, Sq] view, a tile in pairs of columns, of which those that the
-/// view lacks are 0.
+/// view lacks are 0, or four pairs at a time where the columns are free.
 void KernelLowering::lowerLoad(tile::LoadOp op) {
   auto type = cast<tile::TileType>(op.getType());
   if (type.isSingleRow())
@@ -379,6 +398,10 @@ void KernelLowering::lowerLoad(tile::LoadOp op) {
   int64_t registersOfPair = isNarrow ? 1 : 2, groups = shape.groups();
   bool isPaged = bool(placeOf(op.getView()).paged);
   Value rowStride, target;
+  bool isFree = !isRow && hasFreeColumns(op);
+  constexpr int64_t groupsOfFree = freeColumnsOfRow / freeColumns;
+  Value ownColumn =
+      isFree ? multiply(firstColumn, constant(freeColumns / 2)) : firstColumn; // 8 of a lane for 2
   if (isRow) {
     target = rowAddress(op.getView(), block, firstRow);
   } else {
@@ -386,7 +409,7 @@ void KernelLowering::lowerLoad(tile::LoadOp op) {
     rowStride = slots[viewOf(op.getView()).strides[2]];
     if (!isPaged)
       target = advance(blockAddress(op.getView(), block, element), element,
-                       add(multiply(wide(firstRow), rowStride), wide(firstColumn)));
+                       add(multiply(wide(firstRow), rowStride), wide(ownColumn)));
   }
   Value rowsLeft = arith::SubIOp::create(builder, loc, block.limit, add(block.first, firstRow));
   if (Value passed = isPassed(op.getView())) // else no row is read
@@ -417,11 +440,18 @@ void KernelLowering::lowerLoad(tile::LoadOp op) {
         if (isPaged) { // each row may lie in another page
           BlockCoordinates at = block;
           at.first = add(block.first, add(firstRow, constant(row)));
-          start = advance(blockAddress(op.getView(), at, element), element, wide(firstColumn));
+          start = advance(blockAddress(op.getView(), at, element), element, wide(ownColumn));
         } else {
           start = advance(target, element, multiply(constant(row, 64), rowStride));
         }
-        for (int64_t group = 0; group < groups; ++group) {
+        for (int64_t group = 0; isFree && group < groups; group += groupsOfFree) {
+          Value four = LLVM::LoadOp::create(builder, loc, VectorType::get(groupsOfFree, pair),
+                                            advance(start, element, constant(8 * group, 64)),
+                                            /*alignment=*/groupsOfFree * pairBytes);
+          for (int64_t each = 0; each < groupsOfFree; ++each)
+            loaded.push_back(LLVM::ExtractElementOp::create(builder, loc, four, constant(each)));
+        }
+        for (int64_t group = 0; !isFree && group < groups; ++group) {
           Value two = LLVM::LoadOp::create(builder, loc, pair,
                                            advance(start, element, constant(8 * group, 64)),
                                            /*alignment=*/pairBytes);

@@ -4,6 +4,7 @@
 //===----------------------------------------------------------------------===//
 #include "analysis/RowMap.h"
 #include "targets/nvvm/KernelLowering.h"
+#include "targets/nvvm/RoleOutputs.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
@@ -410,7 +411,9 @@ void KernelLowering::lowerEmptyOut(pipe::EmptyOutOp op) {
   ptx().barrier(warpgroupBarrierId(), 128);
   onFirstOfWarpgroup([&] {
     Value row = multiply(warpgroup, constant(64));
-    Value source = add(valueOf(op.getBuffer()), multiply(row, constant(panelRowBytes)));
+    int64_t bytesBetween =
+        buffer.getStages() > 1 ? nvvm::bytesBetweenShares(op.getBuffer()) : 64 * panelRowBytes;
+    Value source = add(valueOf(op.getBuffer()), multiply(warpgroup, constant(bytesBetween)));
     Value map = slots[viewOf(op.getView()).tensorMap];
     int64_t panelColumns = buffer.getPanelColumns();
     for (int64_t column = 0; column < buffer.getColumns(); column += panelColumns) {

@@ -40,15 +40,26 @@ int64_t bytesOfParts(Operation *op) {
 struct PipePlaceBuffers : impl::PipePlaceBuffersBase<PipePlaceBuffers> {
   void runOnOperation() override {
     int64_t end = 0;
-    getOperation().walk([&](pipe::AllocOp alloc) {
-      if (Value over = alloc.getOver()) {
-        alloc.setOffset(over.getDefiningOp<pipe::AllocOp>().getOffset());
-        return;
-      }
-      end = llvm::alignTo(end, alignmentOf(alloc.getBuffer().getType()));
+    auto alignment = [](pipe::AllocOp alloc) {
+      int64_t result = alignmentOf(alloc.getBuffer().getType());
+      for (Operation *user : alloc.getBuffer().getUsers())
+        if (auto over = dyn_cast<pipe::AllocOp>(user))
+          result = std::max(result, alignmentOf(over.getBuffer().getType()));
+      return result;
+    };
+    SmallVector<pipe::AllocOp> allocs, overOthers;
+    getOperation().walk(
+        [&](pipe::AllocOp alloc) { (alloc.getOver() ? overOthers : allocs).push_back(alloc); });
+    // Those of the widest alignment first: so nothing lies empty between them.
+    llvm::stable_sort(
+        allocs, [&](pipe::AllocOp a, pipe::AllocOp b) { return alignment(a) > alignment(b); });
+    for (pipe::AllocOp alloc : allocs) {
+      end = llvm::alignTo(end, alignment(alloc));
       alloc.setOffset(end);
       end += alloc.getBuffer().getType().getBytes();
-    });
+    }
+    for (pipe::AllocOp alloc : overOthers)
+      alloc.setOffset(alloc.getOver().getDefiningOp<pipe::AllocOp>().getOffset());
     end = llvm::alignTo(end, 16);
     getOperation().walk([&](pipe::OpenOp open) {
       open.setOffset(end);

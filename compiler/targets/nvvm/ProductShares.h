@@ -13,23 +13,32 @@
 
 namespace tesela::nvvm {
 
-/// How many of `warps` share the rows of a tile. Usually all of them: each has 16 rows, or a
+/// How many warps share `rows` rows of a tile. Usually all of them: each has 16 rows, or a
 /// multiple. A tile of fewer rows is *cut*: so many warps have 16 rows each, and as many others the
-/// same rows of other columns, one part of the columns behind the other. A row slice of so few rows
-/// is the same in each part. The encodings say it: #pipe.accumulator and #pipe.rows have the warps
-/// that share the rows.
-inline int64_t rowWarps(tile::TileType type, int64_t warps) {
-  int64_t strips = type.getExtent(0) / 16;
-  bool hasRowsForAll = type.isSingleRow() || strips == 0 || strips % warps == 0;
+/// same rows of other columns, one part of the columns behind the other. So is one of which
+/// `product_rows` of the schedule gives a warp more rows than all of them need. A row slice is the
+/// same in each part. The encodings say it: #pipe.accumulator and #pipe.rows have the warps that
+/// share the rows.
+inline int64_t rowWarps(int64_t rows, const Schedule &schedule) {
+  int64_t warps = schedule.warps, wanted = schedule.productRows;
+  if (wanted > 0 && rows % wanted == 0 && rows / wanted < warps && warps % (rows / wanted) == 0)
+    return rows / wanted;
+  int64_t strips = rows / 16;
+  bool hasRowsForAll = strips == 0 || strips % warps == 0;
   return hasRowsForAll || warps % strips != 0 ? warps : strips;
+}
+inline int64_t rowWarps(tile::TileType type, const Schedule &schedule) {
+  return type.isSingleRow() ? schedule.warps : rowWarps(type.getExtent(0), schedule);
 }
 
 /// Into how many parts the columns of `tile` are cut.
-inline int64_t columnParts(tile::TileType tile, int64_t warps) {
-  return warps / rowWarps(tile, warps);
+inline int64_t columnParts(tile::TileType tile, const Schedule &schedule) {
+  return schedule.warps / rowWarps(tile, schedule);
 }
 
-inline bool isCut(tile::TileType tile, int64_t warps) { return columnParts(tile, warps) > 1; }
+inline bool isCut(tile::TileType tile, const Schedule &schedule) {
+  return columnParts(tile, schedule) > 1;
+}
 
 /// Whether all warps meet at `op` in each run of its block: they vote about rows that several of
 /// them share.

@@ -36,7 +36,7 @@ void emitAdditions(Block &block) {
     Location loc = addition.getLoc();
     OpBuilder outside(rolesOf(block)), builder(addition);
     Value buffer =
-        pipe::AllocOp::create(outside, loc, bufferFor(addition.getTile(), /*panels=*/false),
+        pipe::AllocOp::create(outside, loc, bufferFor(addition.getTile(), /*panels=*/true),
                               /*over=*/Value(), IntegerAttr());
     pipe::DrainOp::create(builder, loc);
     pipe::WriteOp::create(builder, loc, addition.getTile(), buffer, constant(builder, loc, 0));
@@ -46,12 +46,35 @@ void emitAdditions(Block &block) {
   }
 }
 
+int64_t bytesBetweenShares(Value buffer) {
+  auto alloc = buffer.getDefiningOp<pipe::AllocOp>();
+  pipe::BufferType type = alloc.getBuffer().getType();
+  if (!alloc.getOver())
+    return type.getStageBytes();
+  return bytesOfShare(alloc.getOver().getType(), type.getStages());
+}
+
+/// A buffer of additions in `block` whose shares hold an output of the form of `type`, and that
+/// output's buffer over it; nulls where there is none.
+static std::pair<Value, pipe::BufferType> findShares(Block &block, pipe::BufferType type) {
+  int64_t consumers = rolesOf(block).getCount(), rows = type.getRows() / consumers;
+  auto byShares = pipe::BufferType::get(type.getContext(), consumers, rows, type.getColumns(),
+                                        type.getElementType(), type.getPanels());
+  Value found;
+  block.walk([&](pipe::AddOutOp addition) {
+    if (bytesOfShare(addition.getBuffer().getType(), consumers) >= byShares.getStageBytes())
+      found = addition.getBuffer();
+  });
+  bool isPossible = found && consumers > 1 && rows == fragment_order::pieceRows;
+  return isPossible ? std::pair(found, byShares) : std::pair(Value(), pipe::BufferType());
+}
+
 /// Whether the copy engine takes it: not where a copy would reach into other sequences, nor what
 /// two warps share the columns of.
-static bool leavesByCopies(tile::StoreOp store, int64_t warps) {
+static bool leavesByCopies(tile::StoreOp store, const Schedule &schedule) {
   auto type = cast<tile::TileType>(store.getTile().getType());
   return type.getRank() == 2 && type.getElementType().getIntOrFloatBitWidth() == 16 &&
-         isa<BlockArgument>(store.getView()) && !isCut(type, warps);
+         isa<BlockArgument>(store.getView()) && !isCut(type, schedule);
 }
 
 /// Whether the consumers hand operands to each other through it.
@@ -80,16 +103,16 @@ static Value findExchange(Block &block, pipe::BufferType type) {
 /// this one ended with, and an output may still lie there: all consumers must have read both.
 static void endItem(Block &block, ArrayRef<pipe::OpenOp> left) {
   auto allocs = block.getOps<pipe::AllocOp>();
-  bool isExchanged = llvm::any_of(allocs, [](pipe::AllocOp alloc) {
-    return isExchange(alloc) &&
-           (alloc.getBuffer().getType().getStages() > 1 || isUnderOutput(alloc));
+  bool isStaged = llvm::any_of(allocs, [](pipe::AllocOp alloc) {
+    return isExchange(alloc) && alloc.getBuffer().getType().getStages() > 1;
   });
-  if (left.empty() && !isExchanged)
-    return;
+  bool isUnder = llvm::any_of(
+      allocs, [](pipe::AllocOp alloc) { return isExchange(alloc) && isUnderOutput(alloc); });
   OpBuilder builder = OpBuilder::atBlockEnd(&block);
   Location loc = block.getParentOp()->getLoc();
-  pipe::DrainOp::create(builder, loc);
-  if (isExchanged)
+  if (isUnder || !left.empty())
+    pipe::DrainOp::create(builder, loc);
+  if (isUnder || isStaged)
     pipe::BarrierOp::create(builder, loc);
   for (pipe::OpenOp channel : left)
     for (Operation *user : channel.getChannel().getUsers())
@@ -103,29 +126,36 @@ void emitStores(Block &block, ArrayRef<OwnRows> ownRows, bool hasItems) {
   SmallVector<OwnRows> left(schedule->outputBuffer ? ArrayRef<OwnRows>() : ownRows);
   SmallVector<pipe::OpenOp> taken;
   for (auto store : llvm::make_early_inc_range(block.getOps<tile::StoreOp>())) {
-    if (!leavesByCopies(store, schedule->warps))
+    if (!leavesByCopies(store, schedule.getChoices()))
       continue; // straight from the registers
     OpBuilder builder(store), outside(roles);
     Location loc = store.getLoc();
     pipe::BufferType type = bufferFor(store.getTile(), /*panels=*/true);
     pipe::OpenOp over; ///< the channel of the rows that it leaves over
-    Value place;
+    Value place, shares;
+    if (hasItems && !schedule->outputBuffer)
+      if (auto [additions, byShares] = findShares(block, type); additions) {
+        shares = place = additions;
+        type = byShares;
+      }
     auto fitting = llvm::find_if(
         left, [&](OwnRows &rows) { return rows.buffer.getBuffer().getType() == type; });
-    if (fitting != left.end()) {
+    if (shares) {
+      // Each warpgroup waits for its own copies alone.
+    } else if (fitting != left.end()) {
       over = fitting->channel;
       place = fitting->buffer.getBuffer();
       left.erase(fitting); // an output each
     } else if (!schedule->outputBuffer) {
       place = findExchange(block, type);
     }
-    bool isOverExchange = place && !over;
+    bool isOverExchange = place && !over && !shares;
     Value buffer =
         pipe::AllocOp::create(isOverExchange ? builder : outside, loc, type, place, IntegerAttr());
     if (isOverExchange)
       pipe::BarrierOp::create(builder, loc); // all warpgroups have read what lies there
-    if (hasItems && !place)
-      pipe::DrainOp::create(builder, loc); // the last item's rows
+    if (hasItems && (!place || shares))
+      pipe::DrainOp::create(builder, loc); // what lay there before has left
     pipe::WriteOp::create(builder, loc, store.getTile(), buffer, constant(builder, loc, 0));
     pipe::EmptyOutOp::create(builder, loc, buffer, store.getView(), store.getBlock());
     if (over)

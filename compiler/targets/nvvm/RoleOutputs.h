@@ -21,14 +21,30 @@ struct OwnRows {
   pipe::OpenOp channel;
 };
 
+/// Bytes of `additions`, a buffer that leaves by pipe.add_out, that each of `consumers` warpgroups
+/// writes and adds by itself.
+inline int64_t bytesOfShare(pipe::BufferType additions, int64_t consumers) {
+  return additions.getRows() * additions.getColumns() * additions.getElementBytes() / consumers;
+}
+
+/// Whether each warpgroup has a stage of `buffer` for its own 64 rows of `rows`.
+inline bool isByShares(pipe::BufferType buffer, int64_t rows) {
+  return buffer.getStages() > 1 && buffer.getStages() * buffer.getRows() == rows;
+}
+
+/// From one warpgroup's stage of `buffer`, which is by shares, to the next one's. Over a buffer of
+/// additions a stage lies in its warpgroup's share of these.
+int64_t bytesBetweenShares(mlir::Value buffer);
+
 /// Replaces each tile.accumulate in `block`, of the consumers, whose workspace is in fragment
 /// order. The copy engine must have read a buffer before the next addition.
 void emitAdditions(mlir::Block &block);
 
 /// Replaces the tile.store of each output of two extents and 16 bits in `block`, the consumers'
-/// program for a work item. An output leaves over one of `ownRows` where the schedule has no buffer
-/// for outputs: a warpgroup writes only over rows that it alone has read. `hasItems`: other work
-/// items follow.
+/// program for a work item. Where the schedule has no buffer for outputs, an output leaves over one
+/// of `ownRows`: a warpgroup writes only over rows that it alone has read. `hasItems`: other work
+/// items follow. Then it leaves over the additions of emitAdditions, where there are some: the rows
+/// of `ownRows` are filled for the next item meanwhile.
 void emitStores(mlir::Block &block, llvm::ArrayRef<OwnRows> ownRows, bool hasItems);
 
 } // namespace tesela::nvvm

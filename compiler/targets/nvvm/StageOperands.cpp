@@ -28,7 +28,7 @@ bool needsSharedMemory(OpOperand &operand) {
                     !operand.get().getDefiningOp<tile::LoadOp>();
   if (!isComputed || operand.getOperandNumber() == 1 || dot.getLeftTransposed())
     return isComputed;
-  return nvvm::isCut(type, dot->getParentOfType<tile::KernelOp>().getScheduleAttr()->warps);
+  return nvvm::isCut(type, dot->getParentOfType<tile::KernelOp>().getScheduleAttr().getChoices());
 }
 
 struct PipeStageOperands : impl::PipeStageOperandsBase<PipeStageOperands> {
@@ -41,6 +41,7 @@ struct PipeStageOperands : impl::PipeStageOperandsBase<PipeStageOperands> {
         if (needsSharedMemory(operand))
           readers[{operand.get(), blockOf(dot, operand.get(), readers)}].push_back(&operand);
     });
+    joinMeetings(readers);
     // Of several tiles of one loop, each is read between its own barrier and that of the next one.
     llvm::DenseMap<Block *, int64_t> tilesOf;
     for (auto &[tile, operands] : readers)
@@ -51,6 +52,37 @@ struct PipeStageOperands : impl::PipeStageOperandsBase<PipeStageOperands> {
   }
 
   using Readers = llvm::MapVector<std::pair<Value, Block *>, SmallVector<OpOperand *>>;
+
+  /// Without roles one barrier of a block serves all of its tiles: what reads the earlier ones, and
+  /// gives nothing to the last, comes behind that.
+  void joinMeetings(const Readers &readers) {
+    if (getOperation().getScheduleAttr()->consumers > 0)
+      return;
+    llvm::MapVector<Block *, SmallVector<Operation *>> dotsOf;
+    for (auto &[tile, operands] : readers)
+      for (OpOperand *operand : operands)
+        dotsOf[tile.second].push_back(operand->getOwner());
+    for (auto &[tile, operands] : readers) {
+      Operation *last = operands.front()->getOwner();
+      for (Operation *dot : dotsOf[tile.second]) {
+        bool isNeededLater = dot->getBlock() == last->getBlock() && dot->isBeforeInBlock(last) &&
+                             llvm::all_of(dot->getUsers(), [&](Operation *user) {
+                               Operation *ancestor = last->getBlock()->findAncestorOpInBlock(*user);
+                               return ancestor && last->isBeforeInBlock(ancestor);
+                             });
+        if (isNeededLater)
+          dot->moveBefore(last);
+      }
+    }
+  }
+
+  /// A barrier of `block` before `op`; null where there is none.
+  static pipe::BarrierOp barrierBefore(Operation *op) {
+    for (Operation *each = op->getPrevNode(); each; each = each->getPrevNode())
+      if (auto barrier = dyn_cast<pipe::BarrierOp>(each))
+        return barrier;
+    return {};
+  }
 
   /// Where the tile is brought for `dot`: in its block, or around a branch in which it is read
   /// again (a product that is computed anew).
@@ -64,6 +96,10 @@ struct PipeStageOperands : impl::PipeStageOperandsBase<PipeStageOperands> {
   /// `standsBesideOthers`: another barrier stands between two writes of the tile.
   LogicalResult stage(Value tile, ArrayRef<OpOperand *> operands, bool standsBesideOthers) {
     Operation *first = operands.front()->getOwner();
+    for (OpOperand *operand : operands) // joinMeetings may have moved one behind another
+      if (Operation *owner = operand->getOwner();
+          owner->getBlock() == first->getBlock() && owner->isBeforeInBlock(first))
+        first = owner;
     if (first->getParentOfType<scf::IfOp>())
       return first->emitOpError()
              << "expected operands that are loaded, or computed in registers where the product "
@@ -73,7 +109,7 @@ struct PipeStageOperands : impl::PipeStageOperandsBase<PipeStageOperands> {
     bool hasRoles = schedule->consumers > 0;
     Value source = narrowSource(tile);
     // Beside wide tiles that are cut there is no room for a second stage.
-    int64_t stages = hasRoles && !source && !nvvm::isCut(type, schedule->warps) &&
+    int64_t stages = hasRoles && !source && !nvvm::isCut(type, schedule.getChoices()) &&
                              first->getParentOfType<scf::ForOp>() &&
                              first->getBlock() == tile.getParentBlock()
                          ? 2
@@ -88,14 +124,25 @@ struct PipeStageOperands : impl::PipeStageOperandsBase<PipeStageOperands> {
     if (stages > 1) // none reads this stage: write as soon as the tile is there
       builder.setInsertionPointAfter(tile.getDefiningOp());
     Operation *convert = tile.getDefiningOp();
+    // Likewise where all threads meet ahead of the tile, in each round of its loop: then they have
+    // read what the last round left.
+    pipe::BarrierOp earlier =
+        !hasRoles && !source && convert && convert->getBlock() == first->getBlock()
+            ? barrierBefore(convert)
+            : pipe::BarrierOp();
+    if (earlier)
+      builder.setInsertionPointAfter(convert);
     Value stage = arith::ConstantIntOp::create(builder, loc, stages > 1 ? stages : 0, 32);
     if (stages > 1)
       stage = arith::RemUIOp::create(builder, loc, count, stage);
-    else if ((!source || !standsBesideOthers) && !hasVoteBefore(first))
+    else if (!earlier && (!source || !standsBesideOthers) && !hasVoteBefore(first))
       pipe::BarrierOp::create(builder, loc); // all have read what stood there
-    pipe::WriteOp::create(builder, loc, source ? source : tile, buffer, stage);
+    Operation *write = pipe::WriteOp::create(builder, loc, source ? source : tile, buffer, stage);
     builder.setInsertionPoint(first);
-    pipe::BarrierOp::create(builder, loc);
+    // Where all meet between the two anyway, the barrier is there.
+    Operation *meeting = earlier ? barrierBefore(first) : nullptr;
+    if (!meeting || meeting->isBeforeInBlock(write))
+      pipe::BarrierOp::create(builder, loc);
     Value slot = pipe::SlotOp::create(
         builder, loc, type.withEncoding(pipe::SharedAttr::get(&getContext())), buffer, stage);
     for (OpOperand *operand : operands)

@@ -436,6 +436,11 @@ void openExchange(tile::KernelOp kernel, ProductChain &chain) {
   kernel->setAttr(sharedBytesAttr, outside.getI64IntegerAttr(offset + type.getBytes()));
   if (!items)
     return;
+  // The uses of the channel keep work items apart, too.
+  auto takesItsPlace = llvm::IsaPred<pipe::AllocOp>;
+  if (llvm::none_of(exchange.slot.getBuffer().getUsers(), takesItsPlace))
+    for (auto barrier : llvm::make_early_inc_range(items.getAfterBody()->getOps<pipe::BarrierOp>()))
+      barrier.erase();
   OpBuilder before(items);
   Value none = arith::ConstantIntOp::create(before, items.getLoc(), 0, 32);
   items = nvvm::carryMore(items, none);

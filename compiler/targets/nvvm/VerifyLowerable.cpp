@@ -27,7 +27,7 @@ bool isNarrowFloat(Type type) {
 /// Whether the warps of the kernel cut the columns of `type`.
 bool isCut(Operation *op, Type type) {
   tile::ScheduleAttr schedule = op->getParentOfType<tile::KernelOp>().getScheduleAttr();
-  return schedule && nvvm::isCut(cast<tile::TileType>(type), schedule->warps);
+  return schedule && nvvm::isCut(cast<tile::TileType>(type), schedule.getChoices());
 }
 
 LogicalResult refuseCut(Operation *op, Type type, StringRef what) {
@@ -64,12 +64,28 @@ LogicalResult verify(tile::LeaveOp leave) {
                                 "a thread block of several work items cannot leave";
 }
 
+/// Whether the values of columns `source` are loaded for maps alone whose tiles are cut as that of
+/// `map` is: of each a thread holds those of its own columns (LowerMemory.cpp).
+bool areLoadedForCut(Value source, tile::MapOp map) {
+  tile::ScheduleAttr schedule = map->getParentOfType<tile::KernelOp>().getScheduleAttr();
+  auto parts = [&](tile::MapOp each) {
+    return nvvm::columnParts(cast<tile::TileType>(each.getType()), schedule.getChoices());
+  };
+  return schedule->consumers == 0 && source.getDefiningOp<tile::LoadOp>() &&
+         llvm::all_of(source.getUsers(), [&](Operation *user) {
+           auto other = dyn_cast<tile::MapOp>(user);
+           return other && parts(other) == parts(map);
+         });
+}
+
 LogicalResult verify(tile::MapOp map) {
   auto type = cast<tile::TileType>(map.getType());
   if (isCut(map, type)) {
     for (Value source : map.getSources())
-      if (cast<tile::TileType>(source.getType()).isSingleRow())
-        return refuseCut(map, type, "values of columns beside it");
+      if (cast<tile::TileType>(source.getType()).isSingleRow() && !areLoadedForCut(source, map))
+        return refuseCut(map, type,
+                         "values of columns beside it, but those that are loaded for "
+                         "such tiles alone");
     WalkResult found = map.walk([](Operation *op) {
       return isa<tile::CollectOp, tile::DepositOp, tile::PutOp, tile::ExactSumOp>(op)
                  ? WalkResult::interrupt()
@@ -125,8 +141,9 @@ LogicalResult verify(tile::LoadOp load) {
            << "expected elements f32, or f16, bf16 or f8E4M3FN of two extents, got " << element;
   tile::ScheduleAttr schedule = load->getParentOfType<tile::KernelOp>().getScheduleAttr();
   bool hasRowsForAll = !schedule || type.isSingleRow() ||
-                       type.getExtent(0) % (16 * nvvm::rowWarps(type, schedule->warps)) == 0;
-  if (!hasRowsForAll || (schedule && type.getRank() == 2 && nvvm::isCut(type, schedule->warps)))
+                       type.getExtent(0) % (16 * nvvm::rowWarps(type, schedule.getChoices())) == 0;
+  if (!hasRowsForAll ||
+      (schedule && type.getRank() == 2 && nvvm::isCut(type, schedule.getChoices())))
     return load.emitOpError() << "expected a tile with 16 rows for each of " << schedule->warps
                               << " warps, or a multiple of them, got " << type
                               << "; choose other blocks or fewer warps";
@@ -153,7 +170,7 @@ LogicalResult verify(tile::AccumulateOp accumulate) {
   tile::ViewType view = accumulate.getView().getType();
   tile::ScheduleAttr schedule = accumulate->getParentOfType<tile::KernelOp>().getScheduleAttr();
   if (isCut(accumulate, accumulate.getTile().getType()) &&
-      (schedule->consumers == 0 || !nvvm::isInFragmentOrder(accumulate.getView())))
+      !nvvm::isInFragmentOrder(accumulate.getView()))
     return refuseCut(accumulate, accumulate.getTile().getType(), "sums in memory");
   std::optional<int64_t> columns = view.getRank() == 4 ? view.getStaticExtent(3) : std::nullopt;
   if (columns && *columns % 8 == 0)
@@ -176,27 +193,30 @@ LogicalResult verify(tile::DotOp dot) {
   auto result = cast<tile::TileType>(dot.getType());
   if (!schedule)
     return verifyElements(dot);
-  int64_t own = nvvm::rowWarps(result, schedule->warps), parts = schedule->warps / own;
+  int64_t own = nvvm::rowWarps(result, schedule.getChoices()), parts = schedule->warps / own;
   bool hasRowsForAll = result.getExtent(0) % (16 * own) == 0;
   if (!hasRowsForAll || (schedule->consumers > 0 && own % 4 != 0))
     return dot.emitOpError() << "expected a result with 16 rows for each of " << schedule->warps
                              << " warps, or a multiple of them, got " << result
                              << "; choose other blocks or fewer warps";
-  // Of a cut product: rows of the right operand in whole swizzles, or whole panels of 64 columns.
-  int64_t step = dot.getTransposed() ? 16 : 64;
-  bool isLeftWhole = !dot.getLeftTransposed() || schedule->consumers > 0;
+  // Of a cut product: rows of the right operand in whole swizzles, or whole panels of 64 columns;
+  // by mma.sync equal parts of a panel, too.
+  int64_t columns = result.getExtent(1) / parts;
+  bool dividesPanel = schedule->consumers == 0 && columns > 0 && 64 % columns == 0;
+  int64_t step = dot.getTransposed() || dividesPanel ? 16 : 64;
   // And what is computed of its left operand fills a panel, or whole ones.
   auto left = cast<tile::TileType>(dot.getA().getType());
   bool isLoaded = dot.getA().getDefiningOp<tile::LoadOp>() ||
                   isa_and_nonnull<pipe::SharedAttr>(left.getEncoding());
-  if (isCut(dot, left) && !isLoaded)
-    isLeftWhole &= left.getExtent(1) <= 64 || left.getExtent(1) % (64 * parts) == 0;
-  if (parts > 1 && (!isLeftWhole || result.getExtent(1) % (step * parts) != 0))
+  int64_t leftParts = isLoaded ? 1 : nvvm::columnParts(left, schedule.getChoices());
+  bool isLeftWhole =
+      leftParts == 1 || left.getExtent(1) <= 64 || left.getExtent(1) % (64 * leftParts) == 0;
+  if (!isLeftWhole || (parts > 1 && result.getExtent(1) % (step * parts) != 0))
     return dot.emitOpError() << "expected a result with 16 rows for each of " << schedule->warps
                              << " warps, or one whose columns are cut in " << parts
                              << " parts of a multiple of " << step
-                             << ", with a left operand that is not transposed and has 64 columns "
-                                "or a multiple of 64 for each part, got "
+                             << ", with a computed left operand of 64 columns at most or a "
+                                "multiple of 64 for each part, got "
                              << left << " for " << result << "; choose other blocks or fewer warps";
   return verifyElements(dot);
 }

@@ -5,22 +5,48 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import torch
+import torch.distributed as dist
 from torch import Tensor
 
+from tesela._dropout import of_seed
 from tesela._errors import Error, InvalidArgumentError, UnsupportedError
 from tesela._variant import Variant, as_variant
 from tesela.distributed import _layout as layouts
-from tesela.distributed._agree import agree, connect
+from tesela.distributed import _operator
+from tesela.distributed._agree import agree, connect, host_group, no_answer
 from tesela.distributed._by_heads import ByHeads
 from tesela.distributed._by_keys import ByKeys
 from tesela.distributed._machine import Shape
 from tesela.distributed._plan import Plan
 from tesela.distributed._positions import Sizes
-from tesela.torch._gradients import _FORWARD_MODE, has_tangent, trained
+from tesela.torch._gradients import _FORWARD_MODE, has_tangent, requires_grad, trained
 from tesela.torch._launch import check_tensors, why_no_kernel
+
+
+class Arguments(NamedTuple):
+    """What a rank calls with; see :func:`attention`.
+
+    Attributes:
+        wanted: the names of q, k, v and of the parameters whose gradients are asked for; None:
+            what the tensors themselves say.
+    """
+
+    q: Tensor
+    k: Tensor
+    v: Tensor
+    variant: Any
+    plan: Plan
+    scale: float | None
+    return_lse: bool
+    layout: str
+    sum_gradients: bool
+    dropout_p: float
+    seed: Any
+    parameters: Mapping[str, Any]
+    wanted: Sequence[str] | None = None
 
 
 class Call:
@@ -34,6 +60,7 @@ class Call:
         names: of the parameters that are trained.
         sums_gradients: whether these gradients are summed over the ranks.
         return_lse: whether the caller gets the logarithms, and so may have gradients of them.
+        dropout: the values of dropout's parameters; empty: no pair is dropped.
     """
 
     def __init__(
@@ -53,6 +80,7 @@ class Call:
         self.names = tuple(names)
         self.sums_gradients = sums_gradients
         self.return_lse = return_lse
+        self.dropout: dict[str, Any] = {}
 
 
 class _Attention(torch.autograd.Function):
@@ -97,6 +125,8 @@ def attention(
     return_lse: bool = False,
     layout: Literal["bhsd", "bshd"] = "bhsd",
     sum_gradients: bool = True,
+    dropout_p: float = 0,
+    seed: Any = None,
     **parameters: Any,
 ) -> Any:
     """Attention over a sequence whose parts the ranks of a group hold. All of them call it.
@@ -117,6 +147,10 @@ def attention(
         sum_gradients: whether the gradients of captured tensors and scalars are summed over the
             ranks. False: each rank has what its own rows add, for FSDP and DDP, which sum
             themselves.
+        dropout_p: the probability with which a pair of a query and a key is dropped; see
+            :func:`tesela.attention`. The same pairs as in one process, for the same seed.
+        seed: a whole number of 64 bits, or four int32 on q's device: the same on all ranks. None,
+            or a ``torch.Generator``: the first rank draws, and sends to the others what it drew.
         parameters: values of the variant's parameters, whole on each rank. Those that decide the
             mask may be left out; they are the plan's.
 
@@ -131,78 +165,167 @@ def attention(
             InvalidArgumentError that names it.
         CancelledError: a rank did not answer.
     """
-    attend = _outside_of_graphs if torch.compiler.is_compiling() else _attend
-    return attend(q, k, v, variant, plan, scale, return_lse, layout, sum_gradients, parameters)
+    arguments = Arguments(
+        *(q, k, v, variant, plan, scale, return_lse, layout, sum_gradients),
+        *(dropout_p, seed, parameters),
+    )
+    if not torch.compiler.is_compiling():
+        return _attend(arguments)
+    return _outside_of_graphs(arguments) if dropout_p else _in_graph(arguments)
 
 
-def _attend(
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    variant: Any,
-    plan: Plan,
-    scale: float | None,
-    return_lse: bool,
-    layout: str,
-    sum_gradients: bool,
-    parameters: Mapping[str, Any],
-) -> Any:
+def _check_plan(plan: Any) -> None:
     if not isinstance(plan, Plan):
         raise InvalidArgumentError(
             f"plan is a {type(plan)}, it must be what tesela.distributed.plan gives"
         )
+
+
+def _attend(arguments: Arguments) -> Any:
+    _check_plan(arguments.plan)
+    call, scheme, dense = prepare(arguments, is_compared=True)
+    connect(call.plan.group, dense[0].device)
+    out, lse = _Attention.apply(call, scheme, *dense, *(call.values[name] for name in call.names))
+    if arguments.layout == "bshd":
+        out = out.transpose(1, 2)
+    return (out, lse) if arguments.return_lse else out
+
+
+def _in_graph(arguments: Arguments) -> Any:
+    """As ``_attend``, by one operator, which torch.compile can follow."""
+    _check_plan(arguments.plan)
+    q, k, v = arguments.q, arguments.k, arguments.v
+    if arguments.layout == "bshd":
+        q, k, v = q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2)
+    out, lse = _operator.attention(
+        *(q, k, v, arguments.variant, arguments.plan, arguments.scale, arguments.return_lse),
+        *(arguments.sum_gradients, arguments.parameters),
+    )
+    if arguments.layout == "bshd":
+        out = out.transpose(1, 2)
+    return (out, lse) if arguments.return_lse else out
+
+
+# torch.compiler.disable says the same, and takes seconds to import torch._dynamo, which eager code
+# has no need of.
+_outside_of_graphs: Any = torch._disable_dynamo(_attend)  # type: ignore[attr-defined]
+
+
+def prepare(
+    arguments: Arguments, is_compared: bool
+) -> tuple[Call, ByKeys | ByHeads, tuple[Tensor, Tensor, Tensor]]:
+    """The call, how it runs, and q, k and v with heads before tokens.
+
+    Args:
+        arguments: of this rank.
+        is_compared: whether ranks compare them; then all ranks call it, and all raise where one
+            has to.
+    """
+    plan = arguments.plan
     plan._own_rank()
     failure: Error | None = None
     facts: dict[str, Any] = {}
     prepared: Any = None
     try:
-        prepared, facts = _prepare(
-            *(q, k, v, variant, plan, scale, return_lse, layout, sum_gradients, parameters)
-        )
+        prepared, facts = _prepare(arguments)
     except Error as error:
         failure = error
     except Exception as error:  # whatever it is: the other ranks would wait for this one
         failure = Error(f"{type(error).__name__}: {error}")
         failure.__cause__ = error
-    agree(plan.group, facts, failure)
+    if is_compared:
+        agree(plan.group, facts, failure)
+    elif failure is not None:
+        raise failure
     call, scheme, dense = prepared
-    connect(plan.group, q.device)
-    out, lse = _Attention.apply(call, scheme, *dense, *(call.values[name] for name in call.names))
-    if layout == "bshd":
-        out = out.transpose(1, 2)
-    return (out, lse) if return_lse else out
+    if arguments.dropout_p:
+        call.dropout = {
+            "dropout.p": float(arguments.dropout_p),
+            **_seed_of_all(plan, arguments.seed),
+        }
+    return call, scheme, dense
 
 
-# Compiled code breaks its graph here. torch.compiler.disable says the same, and takes seconds to
-# import torch._dynamo, which eager code has no need of.
-_outside_of_graphs: Any = torch._disable_dynamo(_attend)  # type: ignore[attr-defined]
+def _is_drawn(seed: Any) -> bool:
+    return seed is None or isinstance(seed, torch.Generator)
 
 
-def _prepare(
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    variant: Any,
-    plan: Plan,
-    scale: float | None,
-    return_lse: bool,
-    layout: str,
-    sum_gradients: bool,
-    parameters: Mapping[str, Any],
-) -> tuple[Any, dict[str, Any]]:
+def _seed_of_all(plan: Plan, seed: Any) -> dict[str, Any]:
+    """The values of dropout's parameters, the same on all ranks. All call it."""
+    if isinstance(seed, Tensor):
+        return {"dropout.seed": 0, "dropout.state": seed}
+    if not _is_drawn(seed):
+        return of_seed(seed)
+    device = "cpu" if seed is None else seed.device
+    words = torch.randint(2**32, (4,), dtype=torch.int64, device=device, generator=seed).cpu()
+    first = dist.get_global_rank(plan.group, 0) if plan.group is not None else 0
+    try:
+        dist.broadcast(words, first, group=host_group(plan.group))
+    except RuntimeError as error:
+        no_answer(error)
+    names = ("dropout.seed", "dropout.seed_high", "dropout.offset", "dropout.offset_high")
+    return dict(zip(names, words.tolist(), strict=True))
+
+
+def _prepare(arguments: Arguments) -> tuple[Any, dict[str, Any]]:
     """The call, and what ranks must agree in. Raises where this rank's arguments do not fit."""
+    q, k, v, variant, plan = arguments[:5]
     rank = plan._own_rank()
-    scale = None if scale is None else float(scale)
-    return_lse, sum_gradients = bool(return_lse), bool(sum_gradients)
-    if layout not in ("bhsd", "bshd"):
-        raise InvalidArgumentError(f"the layout is {layout!r}, it must be 'bhsd' or 'bshd'")
+    scale = None if arguments.scale is None else float(arguments.scale)
+    return_lse, sum_gradients = bool(arguments.return_lse), bool(arguments.sum_gradients)
+    if arguments.layout not in ("bhsd", "bshd"):
+        raise InvalidArgumentError(
+            f"the layout is {arguments.layout!r}, it must be 'bhsd' or 'bshd'"
+        )
     check_tensors(q, k, v)
     reason = why_no_kernel(q)
     if reason is not None:
         raise UnsupportedError(reason)
-    if layout == "bshd":
+    if arguments.layout == "bshd":
         q, k, v = (each.transpose(1, 2) for each in (q, k, v))
-    held = layouts.tokens(plan.ranges[rank])
+    _check_dense(q, k, v, layouts.tokens(plan.ranges[rank]), rank)
+    whole, values = _values_of(variant, plan, arguments.parameters)
+    (batch, heads, _, head_dim), kv_heads, head_dim_v = q.shape, k.shape[1], v.shape[3]
+    sizes = Sizes(batch, heads, kv_heads, plan.length, plan.length)
+    plan.check_values(values)
+    values = {name: plan.value_on(name, value, q.device) for name, value in values.items()}
+    plan.check_sizes(sizes)
+    plan.placed.check_captures(values, sizes)
+    if any(map(has_tangent, (q, k, v, *values.values()))):
+        raise UnsupportedError(_FORWARD_MODE)
+    wanted = arguments.wanted
+    names = trained(whole, values) if wanted is None else [x for x in values if x in wanted]
+    shape = Shape(batch, heads, kv_heads, head_dim, head_dim_v, q.element_size())
+    chosen = plan.scheme_for(shape, bool(arguments.dropout_p))
+    scheme = (ByHeads if chosen == "heads" else ByKeys)(plan, chosen)
+    if isinstance(scheme, ByHeads):
+        scheme.check(kv_heads, bool(arguments.dropout_p))
+    elif arguments.dropout_p:
+        scheme.check_dropout()
+    asked = [
+        name
+        for name, tensor in (("q", q), ("k", k), ("v", v))
+        if (name in wanted if wanted is not None else requires_grad(tensor))
+    ]
+    facts = {
+        "the variant": whole.name,
+        "the shape [batch, heads, kv heads, head dimensions]": [*sizes[:3], head_dim, head_dim_v],
+        "the element type": str(q.dtype),
+        "the kind of device": q.device.type,
+        "the plan (its length, ranges, variant and what decides its mask)": plan.digest,
+        "the scheme": chosen,
+        "the scale": scale,
+        "return_lse": return_lse,
+        "sum_gradients": sum_gradients,
+        "the gradients that are asked for": asked + names,
+        "the parameters": {name: _told(value) for name, value in sorted(values.items())},
+        "dropout (its probability, and its seed)": _told_dropout(arguments),
+    }
+    call = Call(plan, sizes, values, scale, names, sum_gradients, return_lse)
+    return (call, scheme, (q, k, v)), facts
+
+
+def _check_dense(q: Tensor, k: Tensor, v: Tensor, held: int, rank: int) -> None:
     for name, tensor in (("q", q), ("k", k), ("v", v)):
         if tensor.shape[2] != held:
             raise InvalidArgumentError(
@@ -214,16 +337,22 @@ def _prepare(
                 f"{name} is {tensor.dtype} on {tensor.device}, q is {q.dtype} on {q.device}: all "
                 "three must have one type and one device"
             )
-    (batch, heads, _, head_dim), kv_heads, head_dim_v = q.shape, k.shape[1], v.shape[3]
-    if k.shape[0] != batch or v.shape[:2] != k.shape[:2] or k.shape[3] != head_dim:
+    if k.shape[0] != q.shape[0] or v.shape[:2] != k.shape[:2] or k.shape[3] != q.shape[3]:
         raise InvalidArgumentError(
             f"q has the shape {tuple(q.shape)}, k {tuple(k.shape)} and v {tuple(v.shape)}: batches "
             "and head dimensions of q and k, and heads of k and v, must be the same"
         )
-    if kv_heads == 0 or heads % kv_heads:
+    if k.shape[1] == 0 or q.shape[1] % k.shape[1]:
         raise InvalidArgumentError(
-            f"q has {heads} heads and k {kv_heads}: the first must be a multiple of the second"
+            f"q has {q.shape[1]} heads and k {k.shape[1]}: the first must be a multiple of the "
+            "second"
         )
+
+
+def _values_of(
+    variant: Any, plan: Plan, parameters: Mapping[str, Any]
+) -> tuple[Variant, dict[str, Any]]:
+    """The variant with all of its values, and these."""
     whole = plan.variant if variant is None else as_variant(variant)
     if whole.text != plan.variant.text:
         raise InvalidArgumentError(
@@ -242,40 +371,21 @@ def _prepare(
             f"the constants are {dict(whole._constants)}, the plan was made for "
             f"{dict(plan.variant._constants)}: make a plan for these"
         )
-    sizes = Sizes(batch, heads, kv_heads, plan.length, plan.length)
-    plan.check_values(values)
-    values = {name: plan.value_on(name, value, q.device) for name, value in values.items()}
-    plan.check_sizes(sizes)
-    plan.placed.check_captures(values, sizes)
-    if any(map(has_tangent, (q, k, v, *values.values()))):
-        raise UnsupportedError(_FORWARD_MODE)
-    names = trained(whole, values)
-    shape = Shape(batch, heads, kv_heads, head_dim, head_dim_v, q.element_size())
-    chosen = plan.scheme_for(shape)
-    scheme = (ByHeads if chosen == "heads" else ByKeys)(plan, chosen)
-    if isinstance(scheme, ByHeads):
-        scheme.check(kv_heads)
-    is_training = torch.is_grad_enabled()
-    facts = {
-        "the variant": whole.name,
-        "the shape [batch, heads, kv heads, head dimensions]": [*sizes[:3], head_dim, head_dim_v],
-        "the element type": str(q.dtype),
-        "the kind of device": q.device.type,
-        "the plan (its length, ranges, variant and what decides its mask)": plan.digest,
-        "the scheme": chosen,
-        "the scale": scale,
-        "return_lse": return_lse,
-        "sum_gradients": sum_gradients,
-        "the gradients that are asked for": [
-            name
-            for name, tensor in (("q", q), ("k", k), ("v", v))
-            if is_training and tensor.requires_grad
-        ]
-        + names,
-        "the parameters": {name: _told(value) for name, value in sorted(values.items())},
-    }
-    call = Call(plan, sizes, values, scale, names, sum_gradients, return_lse)
-    return (call, scheme, (q, k, v)), facts
+    return whole, values
+
+
+def _told_dropout(arguments: Arguments) -> Any:
+    """What ranks compare of it."""
+    probability, seed = float(arguments.dropout_p), arguments.seed
+    if not 0 <= probability <= 1:
+        raise InvalidArgumentError(
+            f"the probability of dropout is {probability}, it must lie in [0, 1]"
+        )
+    if probability == 0:
+        return [0.0]
+    if _is_drawn(seed):
+        return [probability, "drawn"]
+    return [probability, _told(seed) if isinstance(seed, Tensor) else str(of_seed(seed))]
 
 
 def _told(value: Any) -> Any:

@@ -31,8 +31,13 @@ class ByHeads:
         self._plan = plan
         self._rank = plan._own_rank()
 
-    def check(self, kv_heads: int) -> None:
+    def check(self, kv_heads: int, drops: bool) -> None:
         """Raises where the heads cannot be dealt."""
+        if drops:
+            raise UnsupportedError(
+                "the scheme is 'heads', and there is dropout, whose pairs follow from the number "
+                "of a head among all: a launch over some does not know it; take scheme='auto'"
+            )
         if kv_heads % self._plan.ranks:
             raise UnsupportedError(
                 f"the scheme is 'heads', and {kv_heads} kv heads cannot be dealt to "
@@ -121,6 +126,10 @@ class ByHeads:
         own_lse = self._to_tokens([lse])[0]
         return own_out, own_lse, (*dense, out, lse)
 
+    def kept(self, q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor) -> tuple[Tensor, ...]:
+        """What the backward pass needs, of what each rank has."""
+        return (*self._to_heads([q, k, v, out]), *self._to_heads([lse]))
+
     def backward(
         self,
         call: Call,
@@ -146,7 +155,7 @@ class ByHeads:
         gradients: list[Tensor | None] = [None] * 3
         if found is not None:
             gradients = list(self._to_tokens(list(found)))
-        return gradients, finished_values(call, sums)
+        return gradients, finished_values(call, sums, [True] * self._plan.ranks)
 
 
 def _row(x: Tensor) -> int:

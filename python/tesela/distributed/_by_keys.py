@@ -9,15 +9,18 @@ same bits, where the kernels do.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
+from tesela._errors import UnsupportedError
 from tesela.distributed import _layout as layouts
 from tesela.distributed._exchange import Message, Pending, exchange
 from tesela.distributed._kernels import Dense, Gradients, backward, finished_values, forward
-from tesela.distributed._partials import Partials
+from tesela.distributed._key_gradients import Sums, sum_type
+from tesela.distributed._partials import Partials, Rows
 from tesela.distributed._positions import Part
 from tesela.distributed._steps import Launch, Step
 from tesela.torch._launch import new_output
@@ -25,6 +28,10 @@ from tesela.torch._launch import new_output
 if TYPE_CHECKING:
     from tesela.distributed._attention import Call
     from tesela.distributed._plan import Plan
+
+
+_SQUARE = 16
+"""Positions along a side of the squares in which dropout's numbers are made."""
 
 
 class _Arriving:
@@ -59,10 +66,17 @@ def _numbers(k: Tensor, v: Tensor) -> int:
     return k.shape[0] * k.shape[1] * (k.shape[3] + v.shape[3])
 
 
-def _packed(k: Tensor, v: Tensor, places: Any) -> Tensor:
-    return torch.cat(
-        [torch.cat([x[:, :, place] for place in places], 2).reshape(-1) for x in (k, v)]
-    )
+def _packed(k: Tensor, v: Tensor, places: Sequence[slice]) -> Tensor:
+    """The keys and values at these places, one copy of them."""
+    count = sum(place.stop - place.start for place in places)
+    flat = k.new_empty(count * _numbers(k, v))
+    for x, to in zip((k, v), _unpacked(flat, k, v), strict=True):
+        begin = 0
+        for place in places:
+            end = begin + place.stop - place.start
+            to[:, :, begin:end] = x[:, :, place]
+            begin = end
+    return flat
 
 
 def _unpacked(flat: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
@@ -96,40 +110,47 @@ class ByKeys:
                 coming = _Arriving(self._plan, steps[number + 1], k, v)
             yield step, keys, values
 
-    def _groups(self) -> tuple[list[slice], list[int]]:
-        """Where each range of queries lies, and how many kernels it meets."""
-        groups = len(self._plan.ranges[self._plan._own_rank()])
-        rows, counts = [slice(0, 0)] * groups, [0] * groups
-        for step in self._steps:
-            for each in step.launches:
-                rows[each.group] = each.queries
-                counts[each.group] += 1
-        return rows, counts
-
     def forward(
         self, call: Call, q: Tensor, k: Tensor, v: Tensor
     ) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
         """The result, its logarithms, and what the backward pass needs."""
         q, k, v = (_readable(each) for each in (q, k, v))
-        rows, counts = self._groups()
         out = new_output(q, v.shape[3])
         lse = q.new_empty(q.shape[:3], dtype=torch.float32)
-        partials = [Partials() for _ in rows]
+        partials: dict[int, tuple[int, Partials]] = {}  # with where the group's rows begin
         for step, keys, values in self._arriving(k, v):
             for each in step.launches:
-                place = out[:, :, each.queries] if counts[each.group] == 1 else None
-                queries = q[:, :, each.queries]
-                part = forward(
-                    *(call, _part(each), queries, keys[:, :, each.keys], values[:, :, each.keys]),
-                    place,
+                rows = (slice(None), slice(None), each.queries)
+                is_first = each.group not in partials
+                of_part, lse_of_part = forward(
+                    *(call, _part(each), q[rows], keys[:, :, each.keys], values[:, :, each.keys]),
+                    out[rows] if is_first else None,
                 )
-                partials[each.group].add(*part)
-        for range_of, count, joined in zip(rows, counts, partials, strict=True):
-            assert joined.out is not None and joined.lse is not None
-            if count > 1:
-                out[:, :, range_of] = joined.out
-            lse[:, :, range_of] = joined.lse
+                if is_first:
+                    lse[rows] = lse_of_part
+                    partials[each.group] = each.queries.start, Partials(out[rows], lse[rows])
+                    continue
+                begin, joined = partials[each.group]
+                joined.add(each.queries.start - begin, of_part, lse_of_part)
+        for _, joined in partials.values():
+            joined.finish()
         return out, lse, (q, k, v, out, lse)
+
+    def check_dropout(self) -> None:
+        """Raises where a kernel cannot drop the pairs that one process drops."""
+        for step in self._steps:
+            for each in step.launches:
+                for name, first in (("queries", each.first_q), ("keys", each.first_k)):
+                    if first % _SQUARE:
+                        raise UnsupportedError(
+                            f"there is dropout, and a range of {name} begins at {first}: pairs are "
+                            f"dropped in squares of {_SQUARE} x {_SQUARE} positions; make the plan "
+                            f"with ranges, or with cells (cell=), that are multiples of {_SQUARE}"
+                        )
+
+    def kept(self, q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor) -> tuple[Tensor, ...]:
+        """What the backward pass needs, of what each rank has."""
+        return (*(_readable(each) for each in (q, k, v)), out, lse)
 
     def backward(
         self,
@@ -144,13 +165,14 @@ class ByKeys:
         if grad is None:
             grad = torch.zeros_like(out)
         sums = Gradients(call)
-        rows_of, counts = self._groups()
+        own_type = sum_type(self._plan.ranges[self._plan._own_rank()], k.dtype)
         dq = torch.empty_like(q)
-        sums_of_q: list[Tensor | None] = [None] * len(counts)
-        dk, dv = (torch.zeros_like(each, dtype=torch.float32) for each in (k, v))
+        sums_of_q: dict[int, tuple[int, Rows]] = {}
+        # Where one rank at most adds to what our own queries add, no float32 is needed.
+        adding = len({taker for step in self._steps for taker, _ in step.sends})
+        of_own = Sums(k, v, own_type if adding <= 1 else torch.float32)
         for step, keys, values in self._arriving(k, v):
-            of_keys = torch.zeros_like(keys, dtype=torch.float32)
-            of_values = torch.zeros_like(values, dtype=torch.float32)
+            sums_of_step = Sums(keys, values, own_type)
             for each in step.launches:
                 rows = (slice(None), slice(None), each.queries)
                 columns = (slice(None), slice(None), each.keys)
@@ -161,58 +183,54 @@ class ByKeys:
                 found = backward(call, _part(each), dense, is_needed, sums)
                 if found is None:
                     continue
-                before = sums_of_q[each.group]
-                if counts[each.group] == 1:
+                if each.group not in sums_of_q:
                     dq[rows] = found[0]
+                    sums_of_q[each.group] = each.queries.start, Rows(dq[rows])
                 else:
-                    sums_of_q[each.group] = (
-                        found[0].float() if before is None else before.add_(found[0])
-                    )
-                of_keys[columns] += found[1]
-                of_values[columns] += found[2]
+                    begin, of_group = sums_of_q[each.group]
+                    first, end = each.queries.start - begin, each.queries.stop - begin
+                    of_group.over(first, end).add_(found[0])
+                sums_of_step.add(each.keys, *found[1:])
             if is_needed:
-                self._return(step, of_keys, of_values, dk, dv)
-        of_parameters = finished_values(call, sums)
+                self._return(step, sums_of_step.found(), of_own, k.dtype)
+        of_parameters = finished_values(call, sums, [len(each) > 0 for each in self._plan.ranges])
         if not is_needed:
             return [None] * 3, of_parameters
-        for range_of, total in zip(rows_of, sums_of_q, strict=True):
-            if total is not None:
-                dq[:, :, range_of] = total
-        return [dq, dk.to(k.dtype), dv.to(v.dtype)], of_parameters
+        for _, of_group in sums_of_q.values():
+            of_group.finish()
+        return [dq, *(x.to(k.dtype) for x in of_own.found())], of_parameters
 
     def _return(
-        self, step: Step, of_keys: Tensor, of_values: Tensor, dk: Tensor, dv: Tensor
+        self, step: Step, found: tuple[Tensor, Tensor], of_own: Sums, dtype: torch.dtype
     ) -> None:
         """Sends the gradients of a step's keys to their owners, and adds what comes to our own."""
-        by_rank: dict[int, tuple[list[Tensor], list[Tensor]]] = {}
+        by_rank: dict[int, list[slice]] = {}
+        own: list[tuple[slice, slice]] = []
         rank = self._plan._own_rank()
         begin = 0
         for owner, place in step.order:
-            end = begin + place.stop - place.start
+            part = slice(begin, begin + place.stop - place.start)
             if owner == rank:
-                dk[:, :, place] += of_keys[:, :, begin:end]
-                dv[:, :, place] += of_values[:, :, begin:end]
+                own.append((place, part))
             else:
-                parts = by_rank.setdefault(owner, ([], []))
-                parts[0].append(of_keys[:, :, begin:end])
-                parts[1].append(of_values[:, :, begin:end])
-            begin = end
-        sends = [
-            (owner, torch.cat([torch.cat(each, 2).reshape(-1) for each in parts]))
-            for owner, parts in by_rank.items()
-        ]
+                by_rank.setdefault(owner, []).append(part)
+            begin = part.stop
+        sends = [(owner, _packed(*found, parts)) for owner, parts in by_rank.items()]
         came: list[Message] = []
         for taker, places in step.sends:
             count = sum(place.stop - place.start for place in places)
-            came.append((taker, dk.new_empty(count * _numbers(dk, dv))))
-        exchange(self._plan.group, sends, came).wait()
+            came_type = sum_type(self._plan.ranges[taker], dtype)
+            came.append((taker, found[0].new_empty(count * _numbers(*found), dtype=came_type)))
+        pending = exchange(self._plan.group, sends, came)
+        for place, part in own:
+            of_own.add(place, *(x[:, :, part] for x in found))
+        pending.wait()
         for (_, places), (_, flat) in zip(step.sends, came, strict=True):
             begin = 0
-            found = _unpacked(flat, dk, dv)
+            unpacked = _unpacked(flat, *found)
             for place in places:
                 end = begin + place.stop - place.start
-                dk[:, :, place] += found[0][:, :, begin:end]
-                dv[:, :, place] += found[1][:, :, begin:end]
+                of_own.add(place, *(x[:, :, begin:end] for x in unpacked))
                 begin = end
 
 

@@ -102,16 +102,49 @@ def gather(plan: Plan, x: Tensor, axis: int) -> Tensor:
     return whole
 
 
-def sum_over_ranks(plan: Plan, x: Tensor) -> Tensor:
-    """The sum of a tensor that each rank has, in the order of ranks: the same bits each time."""
-    rank = plan._own_rank()
-    x = x.contiguous()
-    parts = [x if other == rank else torch.empty_like(x) for other in range(plan.ranks)]
-    others = [other for other in range(plan.ranks) if other != rank]
+_SMALL = 1 << 16
+"""Bytes of what is sent whole: one round of messages is faster than two."""
+
+
+def sum_over_ranks(plan: Plan, x: Tensor, has: Sequence[bool]) -> Tensor:
+    """The sum of a tensor of ranks, on each of them. The same bits each time: in their order.
+
+    Of a large one each rank sums a part, and sends that to the others; so a rank receives twice
+    the tensor at most, however many ranks there are.
+
+    Args:
+        plan: whose ranks.
+        x: this rank's.
+        has: which ranks have one; others' are zeros.
+    """
+    rank, ranks = plan._own_rank(), plan.ranks
+    others = [other for other in range(ranks) if other != rank]
+    flat = x.contiguous().view(-1)
+    is_small = flat.numel() * flat.element_size() <= _SMALL
+    # By rank that sums it.
+    parts = [flat] * ranks if is_small else list(flat.tensor_split(ranks))
+    came = {
+        other: parts[rank] if other == rank else torch.empty_like(parts[rank])
+        for other in range(ranks)
+        if has[other]
+    }
     exchange(
-        plan.group, [(other, x) for other in others], [(other, parts[other]) for other in others]
+        plan.group,
+        [(other, parts[other]) for other in others if has[rank]],
+        [(other, came[other]) for other in others if has[other]],
     ).wait()
-    total = parts[0].clone()
-    for each in parts[1:]:
+    first, *rest = [*came.values()] or [torch.zeros_like(parts[rank])]
+    total = first.clone()
+    for each in rest:
         total += each
-    return total
+    if is_small:
+        return total.view(x.shape)
+    whole = torch.empty_like(flat)
+    places = whole.tensor_split(ranks)
+    places[rank].copy_(total)
+    exchange(
+        plan.group,
+        [(other, places[rank]) for other in others],
+        [(other, places[other]) for other in others],
+    ).wait()
+    return whole.view(x.shape)

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import torch
@@ -24,7 +25,11 @@ def _request(call: Call, part: Part) -> Request:
     constants = dict(call.plan.variant._constants)
     variant = placed.variant.bind(**constants) if constants else placed.variant
     values = {name: value for name, value in call.values.items() if name not in constants}
-    return Request(variant, {**values, **placed.values(part, call.sizes)}, call.scale, False)
+    values |= placed.values(part, call.sizes)
+    if call.dropout:
+        first = {"dropout.first_q": part.first_q, "dropout.first_k": part.first_k}
+        variant = variant._dropping({**call.dropout, **first})
+    return Request(variant, values, call.scale, False)
 
 
 def forward(
@@ -85,8 +90,14 @@ def backward(
     return gradients
 
 
-def finished_values(call: Call, sums: Gradients) -> list[Tensor]:
-    """The gradients of parameters, of all ranks where they are to be summed. All ranks call it."""
+def finished_values(call: Call, sums: Gradients, has: Sequence[bool]) -> list[Tensor]:
+    """The gradients of parameters, of all ranks where they are to be summed. All ranks call it.
+
+    Args:
+        call: whose.
+        sums: of this rank.
+        has: which ranks have launched kernels.
+    """
     found = []
     for name, each in zip(call.names, sums.of_values, strict=True):
         value: Tensor = call.values[name]
@@ -94,6 +105,6 @@ def finished_values(call: Call, sums: Gradients) -> list[Tensor]:
         if call.sums_gradients and call.plan.ranks > 1:
             from tesela.distributed._exchange import sum_over_ranks
 
-            total = sum_over_ranks(call.plan, total)
+            total = sum_over_ranks(call.plan, total, has)
         found.append(total.to(value.dtype))
     return found

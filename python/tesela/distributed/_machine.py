@@ -23,16 +23,17 @@ class Machine:
         node_bandwidth: bytes a second that a rank receives from its node, in one direction.
         network_bandwidth: likewise from other nodes.
         latency: seconds of a message.
-        launch: seconds that a launch takes besides its tiles.
+        launch: seconds that a launch takes besides its tiles: its start, the copies beside it, and
+            multiprocessors without work at its end.
         memory_bandwidth: bytes a second of a rank's own memory.
     """
 
-    flops: float = 600e12
+    flops: float = 750e12
     ranks_per_node: int = 8
     node_bandwidth: float = 300e9
     network_bandwidth: float = 45e9
     latency: float = 15e-6
-    launch: float = 10e-6
+    launch: float = 50e-6
     memory_bandwidth: float = 3e12
 
 
@@ -91,6 +92,7 @@ def predict(
     shape: Shape,
     pairs: Tensor,
     received: Tensor,
+    touched: Tensor,
     held: Tensor,
     launches: Tensor,
 ) -> Prediction:
@@ -102,6 +104,7 @@ def predict(
         shape: the call's sizes.
         pairs: kept pairs of queries and keys of all heads, float64 ``[ranks, ranks of keys]``.
         received: tokens whose keys a rank needs of another, likewise.
+        touched: tokens of a rank that need keys of another, likewise.
         held: tokens of each rank.
         launches: how many each rank makes, where it has all its keys.
     """
@@ -138,10 +141,10 @@ def predict(
             owner = (steps[:, None] - steps[None, :]) % ranks
             computing = compute.gather(1, owner)
             is_step = computing > 0
-            merge = 10 * held * shape.batch * shape.heads * shape.head_dim_v
-            computing = computing + is_step * (
-                machine.launch + merge[:, None] / machine.memory_bandwidth
-            )
+            # Its own keys come first; later results are joined to the rows, in float32.
+            merge = 26 * touched.gather(1, owner) * shape.batch * shape.heads * shape.head_dim_v
+            merge[:, 0] = 0
+            computing = computing + is_step * (machine.launch + merge / machine.memory_bandwidth)
             arriving = (seconds_of + (received > 0) * machine.latency).gather(1, owner)
             arriving = torch.cat([arriving[:, 1:], arriving.new_zeros(ranks, 1)], 1)
             of_ranks = torch.maximum(computing, arriving).sum(1)

@@ -1,6 +1,10 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Results over parts of the keys, joined as they come: a row's sum so far and its logarithm."""
+"""What several kernels give for the same rows, joined as it comes.
+
+The first kernel of a range of queries gives all of its rows, and its bits stay where no other adds
+to them. Later ones give those rows alone that keep some of their keys; so many are float32.
+"""
 
 from __future__ import annotations
 
@@ -8,33 +12,59 @@ import torch
 from torch import Tensor
 
 
+class Rows:
+    """Rows of a tensor ``[batch, heads, rows, ...]``, in float32 as far as several add to them."""
+
+    def __init__(self, base: Tensor) -> None:
+        self._base = base
+        self._begin = self._end = 0
+        self._sum: Tensor | None = None  # of the rows between
+
+    def over(self, begin: int, end: int) -> Tensor:
+        """These rows in float32, to be changed in place."""
+        if self._sum is None:
+            self._begin, self._end = begin, end
+            self._sum = self._copied(begin, end)
+        elif begin < self._begin or end > self._end:
+            low, high = min(begin, self._begin), max(end, self._end)
+            wider = self._copied(low, high)
+            wider[:, :, self._begin - low : self._end - low] = self._sum
+            self._begin, self._end, self._sum = low, high, wider
+        return self._sum[:, :, begin - self._begin : end - self._begin]
+
+    def _copied(self, begin: int, end: int) -> Tensor:
+        return self._base[:, :, begin:end].to(torch.float32, copy=True)
+
+    def finish(self) -> None:
+        """Puts the sums into the tensor, rounded to its type."""
+        if self._sum is not None:
+            self._base[:, :, self._begin : self._end] = self._sum
+            self._sum = None
+
+
 class Partials:
-    """The rows of one range of queries.
+    """Results over parts of the keys of one range of queries, and their logarithms."""
 
-    One part is kept as it is, so that its bits are the kernel's. From the second on sums are
-    float32.
-    """
-
-    def __init__(self) -> None:
-        self.out: Tensor | None = None
-        self.lse: Tensor | None = None
-        self._is_sum = False  # out is a sum of several, of our own
-
-    def add(self, out: Tensor, lse: Tensor) -> None:
-        """Joins another part.
+    def __init__(self, out: Tensor, lse: Tensor) -> None:
+        """With the first part, which has all rows; both are changed in place.
 
         Args:
-            out: ``[batch, heads, length, head dimension]``.
-            lse: its logarithms, float32 ``[batch, heads, length]``; -inf where a row has no key.
+            out: ``[batch, heads, rows, head dimension]``.
+            lse: its logarithms, float32 ``[batch, heads, rows]``; -inf where a row has no key.
         """
-        if self.out is None or self.lse is None:
-            self.out, self.lse = out, lse
-            return
-        joined = torch.logaddexp(self.lse, lse)
+        self._rows, self._lse = Rows(out), lse
+
+    def add(self, first: int, out: Tensor, lse: Tensor) -> None:
+        """Joins another part, of the rows from ``first`` on."""
+        end = first + out.shape[2]
+        of_rows = self._lse[:, :, first:end]
+        joined = torch.logaddexp(of_rows, lse)
         # A row without keys in either part: -inf - -inf would be NaN. One with NaN stays so.
         reference = joined.masked_fill(joined == -torch.inf, 0)
-        before, now = ((each - reference).exp().unsqueeze(-1) for each in (self.lse, lse))
-        self.out = self.out.mul_(before) if self._is_sum else self.out.float() * before
-        self._is_sum = True
-        self.out.addcmul_(out.float(), now)
-        self.lse = joined
+        before, now = ((each - reference).exp().unsqueeze(-1) for each in (of_rows, lse))
+        self._rows.over(first, end).mul_(before).addcmul_(out.float(), now)
+        of_rows.copy_(joined)
+
+    def finish(self) -> None:
+        """Puts the joined rows into the first part's result."""
+        self._rows.finish()

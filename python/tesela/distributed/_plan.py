@@ -22,6 +22,7 @@ from tesela.distributed import _layout as layouts
 from tesela.distributed._cells import TILE, CellMask, Counts, cell_mask, cell_size
 from tesela.distributed._layout import Range, Ranges
 from tesela.distributed._machine import SCHEMES, Machine, Prediction, Shape, predict
+from tesela.distributed._operator import number_of
 from tesela.distributed._positions import Sizes, placed
 from tesela.distributed._steps import Step, steps_of
 from tesela.distributed._values import is_equal, of_torch, on_host, version_of
@@ -49,6 +50,7 @@ class Plan:
         group: the process group; None: there is none.
         machine: what predictions are made with.
         scheme: how keys come to the queries, or "auto".
+        number: a tensor by which compiled code finds it.
     """
 
     def __init__(
@@ -85,8 +87,9 @@ class Plan:
         self._planned = host
         self._shape = shape
         self._copies: dict[tuple[str, torch.dtype, torch.device], Tensor] = {}
-        self._schemes: dict[Shape, str] = {}
+        self._schemes: dict[tuple[Shape, bool], str] = {}
         self._steps: dict[str, tuple[Step, ...]] = {}
+        self.number = number_of(self)
 
     @property
     def ranks(self) -> int:
@@ -182,6 +185,20 @@ class Plan:
         low, high = first + int(kept[0]), first + int(kept[-1]) + 1
         return max(keys[0], low * self.cell), min(keys[1], high * self.cell)
 
+    def queries_between(self, queries: Range, keys: Range) -> Range:
+        """The part of ``queries`` outside of which none keeps a pair with a key of ``keys``."""
+        first, last = queries[0] // self.cell, (queries[1] - 1) // self.cell
+        columns = slice(keys[0] // self.cell, (keys[1] - 1) // self.cell + 1)
+        kept = (self._work[first : last + 1, columns] > 0).any(1).nonzero()[:, 0]
+        low, high = first + int(kept[0]), first + int(kept[-1]) + 1
+        return max(queries[0], low * self.cell), min(queries[1], high * self.cell)
+
+    @cached_property
+    def touched(self) -> Tensor:
+        """Tokens of rank r whose queries may keep a key of rank o, float64 ``[ranks, ranks]``."""
+        keeps = (self._work > 0).float() @ (self._held > 0).float().T > 0
+        return (self._held * self._lengths) @ keeps.double()
+
     @cached_property
     def launches(self) -> Tensor:
         """How many kernels each rank launches where it has all keys that it needs."""
@@ -213,7 +230,7 @@ class Plan:
         scale = shape.batch * shape.heads / counted if counted else 1.0
         held = [float(layouts.tokens(each)) for each in self.ranges]
         return predict(
-            *(scheme, self.machine, shape, self.pairs * scale, self.received),
+            *(scheme, self.machine, shape, self.pairs * scale, self.received, self.touched),
             torch.tensor(held, dtype=torch.float64, device="cpu"),
             self.launches,
         )
@@ -224,13 +241,20 @@ class Plan:
             return self.predictions(shape)[0]
         return self._prediction(self.scheme, shape or self._shape)
 
-    def scheme_for(self, shape: Shape) -> str:
-        """That of ``choice``, remembered: a model asks for the same again in each layer."""
+    def scheme_for(self, shape: Shape, drops: bool = False) -> str:
+        """That of ``choice``, remembered: a model asks for the same again in each layer.
+
+        Args:
+            shape: of the call.
+            drops: whether it has dropout, which there is not by "heads".
+        """
         if self.scheme != "auto":
             return self.scheme
-        found = self._schemes.get(shape)
+        found = self._schemes.get((shape, drops))
         if found is None:
-            found = self._schemes[shape] = self.choice(shape).scheme
+            schemes = [each.scheme for each in self.predictions(shape)]
+            found = next(each for each in schemes if not (drops and each == "heads"))
+            self._schemes[shape, drops] = found
         return found
 
     def steps(self, scheme: str) -> tuple[Step, ...]:
@@ -557,8 +581,11 @@ def _owners(
         owners = make()
         split = _native.split_cells(counts.work, owners, ranks)
         # Of a ring most of the sending runs beside the kernels.
-        seconds = max(max(load * seconds_of_work, keys * seconds_of_key) for load, keys in split)
-        loads = [load for load, _ in split]
+        seconds = max(
+            max(load * seconds_of_work, keys * seconds_of_key) + ranges * machine.launch
+            for load, keys, ranges in split
+        )
+        loads = [load for load, _, _ in split]
         uneven = max(loads) * ranks / max(sum(loads), 1)
         uneven = uneven if uneven > _EVEN else 1.0
         if best is None or (uneven, seconds) < (best[0], best[1] * _MUCH_BETTER):

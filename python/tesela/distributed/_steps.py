@@ -24,7 +24,8 @@ class Launch(NamedTuple):
 
     Attributes:
         group: the number of the range of queries.
-        queries: where they lie in the rank's tensors.
+        queries: where they lie in the rank's tensors. The group's first kernel has all of them, the
+            others those alone that may keep some of the keys.
         keys: where the keys lie in the step's.
         first_q: the position of the first query.
         first_k: that of the first key.
@@ -69,7 +70,7 @@ def steps_of(plan: Plan, scheme: str) -> tuple[Step, ...]:
     else:
         turns = [([(rank - t) % ranks], [(rank + t) % ranks]) for t in range(ranks)]
     own_ranges = plan.ranges[rank]
-    has_sink_from: set[int] = set()
+    begun: set[int] = set()
     found: list[Step] = []
     for number, (owners, takers) in enumerate(turns):
         sends = []
@@ -97,7 +98,7 @@ def steps_of(plan: Plan, scheme: str) -> tuple[Step, ...]:
             ]
         parts.sort(key=lambda part: part[0])
         runs = layouts.joined([(begin, end) for begin, end, _, _ in parts])
-        launches = _launches(plan, own_ranges, runs, has_sink_from, number == 0)
+        launches = _launches(plan, own_ranges, runs, begun, number == 0)
         found.append(
             Step(
                 tuple(sends),
@@ -112,24 +113,27 @@ def steps_of(plan: Plan, scheme: str) -> tuple[Step, ...]:
 
 
 def _launches(
-    plan: Plan, own_ranges: Ranges, runs: Ranges, has_sink_from: set[int], is_first: bool
+    plan: Plan, own_ranges: Ranges, runs: Ranges, begun: set[int], is_first: bool
 ) -> tuple[Launch, ...]:
     """The kernels over the keys of ``runs``. Of all that a row meets the first adds its sink."""
     found = []
     row = 0
     for group, queries in enumerate(own_ranges):
-        rows = slice(row, row + queries[1] - queries[0])
-        row = rows.stop
+        begin_of_group, row = row, row + queries[1] - queries[0]
         pairs = []
         place = 0
         for run in runs:
             begin, end = plan.keys_between(queries, run)
             if begin < end:
-                pairs.append((slice(place + begin - run[0], place + end - run[0]), begin))
+                at = slice(place + begin - run[0], place + end - run[0])
+                pairs.append((at, (begin, end)))
             place += run[1] - run[0]
         if is_first and not pairs:
-            pairs.append((slice(0, 1), runs[0][0]))
-        for keys, first_k in pairs:
-            found.append(Launch(group, rows, keys, queries[0], first_k, group not in has_sink_from))
-            has_sink_from.add(group)
+            pairs.append((slice(0, 1), (runs[0][0], runs[0][0] + 1)))
+        for at, keys in pairs:
+            begins = group not in begun
+            begun.add(group)
+            first, end = queries if begins else plan.queries_between(queries, keys)
+            rows = slice(begin_of_group + first - queries[0], begin_of_group + end - queries[0])
+            found.append(Launch(group, rows, at, first, keys[0], begins))
     return tuple(found)

@@ -42,6 +42,7 @@ tile.kernel @roles(%k: !tile.view<[?, ?, ?, 128], f16>, %o: !tile.view<[?, ?, ?,
   // CHECK: %[[K:.*]] = pipe.alloc : <2, [80, 128], f16, panels = true>
   %b = pipe.alloc : !pipe.buffer<2, [80, 128], f16, panels = true>
   %q = pipe.alloc : !pipe.buffer<1, [128, 128], f16, panels = true>
+  %shares = pipe.alloc : !pipe.buffer<2, [64, 128], f16, panels = true>
   // CHECK: %[[C:.*]] = pipe.open : <2>
   %c = pipe.open : !pipe.channel<2>
   // CHECK: %[[W:.*]] = pipe.open : <2 words = 1>
@@ -80,6 +81,8 @@ tile.kernel @roles(%k: !tile.view<[?, ?, ?, 128], f16>, %o: !tile.view<[?, ?, ?,
     pipe.publish %b on %c[%use] : !pipe.buffer<2, [80, 128], f16, panels = true>, !pipe.channel<2>
     // CHECK-NEXT: pipe.empty_out %{{.*}} to %o[%{{.*}}] : <1, [128, 128], f16, panels = true>, <[?, ?, ?, 128], f16>[<query, 128>]
     pipe.empty_out %q to %o[%rows] : !pipe.buffer<1, [128, 128], f16, panels = true>, !tile.view<[?, ?, ?, 128], f16>[!tile.block<query, 128>]
+    // CHECK-NEXT: pipe.empty_out %{{.*}} to %o[%{{.*}}] : <2, [64, 128], f16, panels = true>, <[?, ?, ?, 128], f16>[<query, 128>]
+    pipe.empty_out %shares to %o[%rows] : !pipe.buffer<2, [64, 128], f16, panels = true>, !tile.view<[?, ?, ?, 128], f16>[!tile.block<query, 128>]
     // CHECK-NEXT: pipe.drain
     pipe.drain
     // CHECK-NEXT: pipe.receive %[[W]][%use] : <2 words = 1> -> i32

@@ -271,7 +271,20 @@ TEST_F(TiersTest, SummariesAreMadeAnewAfterwards) {
   EXPECT_EQ(launchCount(), 2u);
 }
 
-TEST_F(TiersTest, AWorkspaceIsLargeEnoughForBoth) {
+/// The best kernel needs more of a workspace than the simple one, which alone can be asked before.
+class TiersWorkspaceTest : public TiersTest {
+protected:
+  void SetUp() override {
+    TiersTest::SetUp();
+    fake::setHeuristicNeedsMore(true);
+  }
+  void TearDown() override {
+    fake::setHeuristicNeedsMore(false);
+    TiersTest::TearDown();
+  }
+};
+
+TEST_F(TiersWorkspaceTest, ItIsLargeEnoughForBoth) {
   Context shared = context();
   Kernel kernel = *shared.compile(cudaKernelOptions());
   CudaProblem problem = CudaProblem::create(shared).value();
@@ -279,14 +292,41 @@ TEST_F(TiersTest, AWorkspaceIsLargeEnoughForBoth) {
   letBestCompile(kernel);
   Result<size_t> after = kernel.workspaceBytes(problem.arguments);
   ASSERT_TRUE(before.ok() && after.ok());
-  EXPECT_GE(*after, *before);
+  EXPECT_GE(*after, *before + 1024) << "it is there, but no launch has come";
   Buffer memory = shared.allocate(*after).value();
   problem.arguments.workspace = {memory.data(), memory.size()};
   EXPECT_TRUE(kernel.checkArguments(problem.arguments).ok());
   EXPECT_EQ(launched(kernel, problem.arguments), best);
+  EXPECT_TRUE(logged.empty()) << logged.front();
   problem.arguments.workspace.bytes = 1;
   EXPECT_EQ(kernel.launch(problem.arguments).code(), Code::invalidArgument);
   EXPECT_EQ(kernel.checkArguments(problem.arguments).code(), Code::invalidArgument);
+}
+
+TEST_F(TiersWorkspaceTest, WithTheSimpleOnesTheSimpleOneRunsAndThatIsToldOnce) {
+  Context shared = context();
+  Kernel kernel = *shared.compile(cudaKernelOptions());
+  CudaProblem problem = CudaProblem::create(shared).value();
+  Buffer memory = shared.allocate(kernel.workspaceBytes(problem.arguments).value()).value();
+  problem.arguments.workspace = {memory.data(), memory.size()};
+  letBestCompile(kernel);
+  EXPECT_TRUE(kernel.checkArguments(problem.arguments).ok());
+  EXPECT_EQ(launched(kernel, problem.arguments), "simple");
+  EXPECT_EQ(launched(kernel, problem.arguments), "simple");
+  ASSERT_EQ(logged.size(), 1u);
+  EXPECT_NE(logged[0].find("ask Kernel::workspaceBytes"), std::string::npos) << logged[0];
+  problem.arguments.workspace = {}; // the library's own
+  EXPECT_EQ(launched(kernel, problem.arguments), best);
+}
+
+TEST_F(TiersTest, AnErrorOfTheBestOnesLaunchIsTheCallers) {
+  Context shared = context();
+  Kernel kernel = *shared.compile(cudaKernelOptions());
+  CudaProblem problem = CudaProblem::create(shared).value();
+  letBestCompile(kernel);
+  stub::failCall("cuLaunchKernelEx", 1, 719); // CUDA_ERROR_LAUNCH_FAILED
+  EXPECT_FALSE(kernel.launch(problem.arguments).ok());
+  EXPECT_EQ(launched(kernel, problem.arguments), best);
 }
 
 } // namespace

@@ -114,8 +114,8 @@ TEST(Ptx, GradientsOfKeysHaveAsManyKernelsAsTheirTilesNeed) {
   }
 }
 
-// Without roles: 32 rows a warp of narrow heads; a kernel each for dK and dV of wide ones, with what
-// the chip's shared memory holds.
+// Without roles: 32 rows a warp of narrow heads; a kernel each for dK and dV of wide ones, with
+// what the chip's shared memory holds.
 TEST(Ptx, GradientsWithoutRolesHaveTheRowsThatWarpsHold) {
   const std::string rows = "block_m = 128, block_n = 32, stages = 2, warps = ";
   struct {
@@ -136,10 +136,49 @@ TEST(Ptx, GradientsWithoutRolesHaveTheRowsThatWarpsHold) {
     specification.algorithm = backwardAlgorithm;
     specification.schedule = each.sm == 90 ? "consumers = 0" : "";
     Artifact artifact = compiled(specification);
-    SCOPED_TRACE(testing::Message() << "sm_" << each.sm << ", D " << each.headDim << ": "
-                                    << artifact.schedule);
+    SCOPED_TRACE(testing::Message()
+                 << "sm_" << each.sm << ", D " << each.headDim << ": " << artifact.schedule);
     EXPECT_NE(artifact.schedule.find(each.choices), std::string::npos);
     EXPECT_EQ(artifact.schedule.find("split_outputs = true") != std::string::npos, each.isSplit);
+  }
+}
+
+// Five products without roles: what the chip's shared memory holds, and columns that divide.
+TEST(Ptx, FastGradientsWithoutRolesShareRows) {
+  struct {
+    int sm, headDim;
+    bool dropout;
+    std::string algorithm, choices;
+    int productRows; ///< 0: each warp has whole rows
+  } const cases[] = {
+      {80, 64, false, "backward_fused", "block_m = 128, block_n = 32, stages = 2, warps = 4", 0},
+      {80, 40, false, "backward_fused", "block_m = 64, block_n = 64, stages = 2, warps = 4", 0},
+      {90, 128, false, "backward_fused", "block_m = 64, block_n = 64, stages = 2, warps = 4", 32},
+      {80, 128, false, "backward_fused", "block_m = 128, block_n = 64, stages = 2, warps = 8", 32},
+      {86, 128, false, "backward_fused", "block_m = 64, block_n = 64, stages = 1, warps = 4", 32},
+      {90, 128, true, "backward_fused", "block_m = 64, block_n = 64, stages = 2, warps = 4", 0},
+      {90, 96, false, "backward_fused", "block_m = 64, block_n = 64, stages = 2, warps = 4", 0},
+      {90, 256, false, "backward_fused", "block_m = 64, block_n = 64, stages = 2, warps = 8", 32},
+      {80, 256, false, "backward_fused", "block_m = 64, block_n = 64, stages = 1, warps = 8", 32},
+      {86, 256, false, "backward", "stages = 1, warps = 4", 0}};
+  for (const auto &each : cases) {
+    KernelSpecification specification =
+        specificationOf(causal, each.headDim, ElementType::bf16, each.sm);
+    specification.algorithm = fastBackwardAlgorithm;
+    specification.schedule = each.sm == 90 ? "consumers = 0" : "";
+    specification.dropout = each.dropout;
+    Artifact artifact = compiled(specification);
+    SCOPED_TRACE(testing::Message()
+                 << "sm_" << each.sm << ", D " << each.headDim << ": " << artifact.schedule);
+    EXPECT_NE(artifact.schedule.find(each.choices), std::string::npos);
+    EXPECT_EQ(artifact.schedule.find("product_rows = 32") != std::string::npos,
+              each.productRows == 32);
+    EXPECT_EQ(artifact.code.find("red.global.add.f32") != std::string::npos,
+              each.algorithm == "backward_fused");
+    // What was chosen, given as a text, is the same kernel.
+    specification.algorithm = each.algorithm;
+    specification.schedule = artifact.schedule + ", consumers = 0";
+    EXPECT_EQ(compiled(specification).code, artifact.code);
   }
 }
 

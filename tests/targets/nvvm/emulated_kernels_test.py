@@ -38,16 +38,18 @@ def philox(words, key, rounds):
 
 DROPOUT_WORDS = [0x23456789, 1, 42, 0]  # of the seed and of the offset
 DROPOUT_STATE = np.array([5, -6, 7, -8], np.int32)
+DROPOUT_FIRST = [32, 48]  # where the queries and the keys begin in the whole sequence
 
 
 def dropout_parameters(probability, state):
     """The kernel's last ones; `state`: the address of DROPOUT_STATE."""
-    return [int(np.float32(probability).view(np.uint32)), *DROPOUT_WORDS, state, len(DROPOUT_STATE), 1]
+    return [int(np.float32(probability).view(np.uint32)), *DROPOUT_WORDS, *DROPOUT_FIRST, state, len(DROPOUT_STATE), 1]
 
 
 def dropped(probability, head, q, k):
     """The rule of docs/numerics.md, for arrays of queries and keys."""
     zero = np.uint64(0)
+    q, k = q + DROPOUT_FIRST[0], k + DROPOUT_FIRST[1]
     words = [word ^ int(state) & 0xFFFFFFFF for word, state in zip(DROPOUT_WORDS, DROPOUT_STATE)]
     start = philox((np.uint64(words[2]), np.uint64(words[3]), zero, zero), words[:2], 10)
     block_q, block_k = (np.uint64(0) + (i // 16 * 4 + i % 8 // 2).astype(np.uint64) for i in (q, k))
@@ -307,20 +309,21 @@ class Memory:
 
 
 class Gradients(unittest.TestCase):
-    """templates/backward.mlir: three kernels."""
+    """templates/backward.mlir and backward_fused.mlir: three kernels."""
 
-    def command(self, text, head_dim, schedule, stage, dropout):
+    def command(self, text, head_dim, schedule, stage, dropout, algorithm):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "variant.attn")
             with open(path, "w", encoding="utf-8") as file:
                 file.write(text)
-            command = [TESELA, "compile", path, "--algorithm", "backward", "--target", "sm_80"]
+            command = [TESELA, "compile", path, "--algorithm", algorithm, "--target", "sm_80"]
             command += ["--head-dim", str(head_dim), "--schedule", schedule, "--emit", stage]
             command += ["--dropout"] if dropout is not None else []
             return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
     def expect(self, text, mask, score=None, slope=None, captures=None, head_dim=64, kv_heads=1,
-               queries=70, keys=150, schedule="stages = 2", has_dlse=False, dropout=None):
+               queries=70, keys=150, schedule="stages = 2", has_dlse=False, dropout=None,
+               algorithm="backward"):
         """`has_dlse`: with the gradient of lse, which is NaN where a row has no keys."""
         heads, scale = 2, 1 / np.sqrt(head_dim)
         random = np.random.default_rng(3)
@@ -362,17 +365,19 @@ class Gradients(unittest.TestCase):
             **bits, "o": to_bf16(output)[None], "lse": lse.astype(np.float32),
             "dlse": dlse, "delta": np.full(of_rows, np.nan, np.float32),
             "row_lse": np.full(of_rows, np.nan, np.float32),
+            "dq_sum": np.full((*of_rows, head_dim), np.nan, np.float32),
             **{"d" + name: np.full(bits[name].shape, 0x7FFF, np.uint16) for name in "qkv"},
             **captures, "": np.array([-(2**31), 2**31 - 1], np.int32), "dropout": DROPOUT_STATE,
         })
-        tile = self.command(text, head_dim, schedule, "tile", dropout)
-        ptx = self.command(text, head_dim, schedule, "ptx", dropout)
-        block_m, warps = (int(re.search(name + r" = (\d+)", tile).group(1)) for name in ("block_m", "warps"))
+        tile, ptx = (self.command(text, head_dim, schedule, stage, dropout, algorithm)
+                     for stage in ("tile", "ptx"))
+        block_m = int(re.search(r"block_m = (\d+)", tile).group(1))
         of_queries, of_keys = heads * -(-queries // block_m), kv_heads * -(-keys // block_m)
         for kernel, blocks in (("backward_rows", of_queries), ("backward_keys", of_keys),
                                ("backward_queries", of_queries)):
             start = tile.index("@" + kernel + "(")
             signature = tile[start : tile.index("attributes", start)]
+            warps = int(re.search(r"warps = (\d+)", tile[start:]).group(1))
             parameters = [1, heads, kv_heads, queries, keys]
             for name, type_ in re.findall(r"%(\$?\w+): (!tile\.view<[^>]*>|f32)", signature):
                 if name == "scale":
@@ -386,7 +391,8 @@ class Gradients(unittest.TestCase):
                         parameters += [extent, stride // 4]
                 elif "contiguous" not in type_:
                     parameters += [stride // values.itemsize for stride in values.strides[:-1]]
-            if dropout is not None and kernel != "backward_rows":
+            has_pairs = kernel == "backward_keys" or (kernel, algorithm) == ("backward_queries", "backward")
+            if dropout is not None and has_pairs:
                 parameters += dropout_parameters(dropout, memory.address["dropout"])
             types = parameter_types(ptx, kernel)
             while len(parameters) < len(types):

@@ -48,15 +48,15 @@ tile.kernel @rows_of_warps(%a: !tile.view<[?, ?, ?, 64], f16>) attributes {pipe.
 
 // -----
 
-tile.kernel @columns_of_warps(%a: !tile.view<[?, ?, ?, 64], f16>, %b: !tile.view<[?, ?, ?, 64], f16>) attributes {pipe.shared_bytes = 0 : i64, schedule = #tile.schedule<block_m = 32, block_n = 64, stages = 1, warps = 4, q_in_registers = false>} {
+tile.kernel @columns_of_warps(%a: !tile.view<[?, ?, ?, 64], f16>, %b: !tile.view<[?, ?, ?, 96], f16>) attributes {pipe.shared_bytes = 0 : i64, schedule = #tile.schedule<block_m = 32, block_n = 64, stages = 1, warps = 4, q_in_registers = false>} {
   %rows = tile.work : !tile.block<query, 32>
   %i = arith.constant 0 : i32
   %depth = tile.block %i of %rows : !tile.block<query, 32> -> !tile.block<key, 64>
   %A = tile.load %a[%rows] : !tile.view<[?, ?, ?, 64], f16>[!tile.block<query, 32>] -> !tile.tile<[32, 64], f16>
-  %B = tile.load %b[%depth] : !tile.view<[?, ?, ?, 64], f16>[!tile.block<key, 64>] -> !tile.tile<[64, 64], f16>
-  %zero = tile.constant 0.0 : !tile.tile<[32, 64], f32>
-  // expected-error @+1 {{expected a result with 16 rows for each of 4 warps, or one whose columns are cut in 2 parts of a multiple of 64, with a left operand that is not transposed and has 64 columns or a multiple of 64 for each part, got '!tile.tile<[32, 64], f16>' for '!tile.tile<[32, 64], f32>'; choose other blocks or fewer warps}}
-  %C = tile.dot %A, %B plus %zero : (!tile.tile<[32, 64], f16>, !tile.tile<[64, 64], f16>, !tile.tile<[32, 64], f32>) -> !tile.tile<[32, 64], f32>
+  %B = tile.load %b[%depth] : !tile.view<[?, ?, ?, 96], f16>[!tile.block<key, 64>] -> !tile.tile<[64, 96], f16>
+  %zero = tile.constant 0.0 : !tile.tile<[32, 96], f32>
+  // expected-error @+1 {{expected a result with 16 rows for each of 4 warps, or one whose columns are cut in 2 parts of a multiple of 64, with a computed left operand of 64 columns at most or a multiple of 64 for each part, got '!tile.tile<[32, 64], f16>' for '!tile.tile<[32, 96], f32>'; choose other blocks or fewer warps}}
+  %C = tile.dot %A, %B plus %zero : (!tile.tile<[32, 64], f16>, !tile.tile<[64, 96], f16>, !tile.tile<[32, 96], f32>) -> !tile.tile<[32, 96], f32>
 }
 
 // -----

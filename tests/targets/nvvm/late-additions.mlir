@@ -1,4 +1,5 @@
 // RUN: tesela-opt %s --pipe-assign-fragments --pipe-stage-operands --pipe-split-roles --pipe-place-buffers --pipe-start-products --pipe-run-roles | FileCheck %s
+// RUN: sed 's/consumers = 2>/consumers = 2, persistent = true>/' %s | tesela-opt --pipe-assign-fragments --pipe-stage-operands --pipe-split-roles --pipe-place-buffers --pipe-start-products --pipe-run-roles | FileCheck %s --check-prefix=ITEMS
 
 // The sums of dQ leave through a buffer in the order of the workspace. The product for them reads stages that the consumers
 // write for each other: through a channel, and one iteration late, so that they need not meet. Before the loop a stage
@@ -7,7 +8,7 @@
 // of dQ are cut: each warpgroup has 64. The sums are written before the next S starts, which reads shared memory all the time.
 // CHECK-LABEL: tile.kernel @sums
 // CHECK-SAME: pipe.shared_bytes = [[#TOTAL:]]
-// CHECK: %[[SUMS:.*]] = pipe.alloc {{.*}} : <1, [64, 128], f32>
+// CHECK: %[[SUMS:.*]] = pipe.alloc {{.*}} : <1, [64, 128], f32, panels = true>
 // CHECK: %[[HANDED:.*]] = pipe.open {offset = [[#TOTAL - 32]] : i64} : <2>
 // CHECK: consumers 2
 // CHECK: %[[X:.*]] = pipe.alloc {{.*}} : <2, [128, 64], bf16, panels = true>
@@ -47,6 +48,23 @@
 // CHECK: pipe.write %{{.*}} to %[[SUMS]]
 // CHECK-NEXT: pipe.add_out %[[SUMS]]
 // CHECK-NOT: late
+
+// Where other work items follow, the output leaves over the sums, each warpgroup's rows over its own: keys are given back
+// before, so that the next ones come meanwhile, and no warpgroup waits for another one. The buffer of sums stands where the output can.
+// ITEMS: %[[SUMS:.*]] = pipe.alloc {offset = [[#AT:]] : i64} : <1, [64, 128], f32, panels = true>
+// ITEMS: %[[OUT:.*]] = pipe.alloc over %[[SUMS]] : {{.*}}, {offset = [[#AT]] : i64} : <2, [64, 128], bf16, panels = true>
+// ITEMS: } consumers 2
+// ITEMS-NOT: pipe.barrier
+// ITEMS: attributes {pipe.counted}
+// ITEMS: pipe.release %{{.*}} : <1>
+// ITEMS: pipe.drain
+// ITEMS: pipe.write %{{.*}} to %[[OUT]]
+// ITEMS-NEXT: pipe.empty_out %[[OUT]] to
+// ITEMS-NOT: pipe.drain
+// ITEMS-NOT: pipe.barrier
+// ITEMS: scf.yield
+// ITEMS-NEXT: }
+// ITEMS-NEXT: pipe.drain
 tile.kernel @sums(in %q: !tile.view<[B, H, Sq, 128], bf16>, in %k: !tile.view<[B, Hkv, Sk, 128], bf16>,
     workspace %sum: !tile.view<[B, H, Sq, 128], f32>, out %dk: !tile.view<[B, Hkv, Sk, 128], bf16>)
     attributes {schedule = #tile.schedule<block_m = 128, block_n = 64, stages = 2, warps = 8, q_in_registers = false, consumers = 2>} {

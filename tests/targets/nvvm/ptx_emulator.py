@@ -248,8 +248,8 @@ class Emulator:
 
     def do_atom(self, i):
         """Additions to global memory, of which nobody reads what was there before."""
-        address, is_float = self.addresses(i.operands[1]), i.type == "f32"
-        value = self.spread(self.value(i.operands[2], i.type))
+        address, is_float = self.addresses(i.operands[-2]), i.type == "f32"  # red has no result
+        value = self.spread(self.value(i.operands[-1], i.type))
         memory, index = self.place("global", address, 4, self.active)
         for thread in np.flatnonzero(self.active):
             word = memory[index[thread] : index[thread] + (1 if is_float else 2)]

@@ -78,8 +78,8 @@ typedef struct tesela_kernel_options {
    * are then also the scalars
    * "dropout.p", the probability, in [0, 1]; "dropout.seed" and "dropout.seed_high", the seed's
    * lower and upper half, each a whole number from 0 to 4294967295; "dropout.offset" and
-   * "dropout.offset_high" likewise; and "dropout.state", a captured tensor of 4 i32 that are
-   * exclusive-ored to these words in their order. All but the first two may be left out. */
+   * "dropout.offset_high" likewise; "dropout.first_q" and "dropout.first_k", multiples of 16, where
+   * the launch lies in a whole; "dropout.state", 4 i32 xored to the 4 words; all but 2 optional. */
   int dropout;
   /* Not 0: the kernel may begin with a simple schedule, as with tesela_context_options' tiers. */
   int tiers;

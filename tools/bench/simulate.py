@@ -1,0 +1,232 @@
+#!/usr/bin/env python3
+# Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+# tools/bench/simulate.py FILE [--compare] [--ranks 8 ... 1024] [--lengths 1048576 10485760]: what a split context would take
+# on more GPUs than there are here. FILE has lines of tools/bench/distributed.py: the speed of one GPU's kernels comes from
+# them, by kept pair; and with --compare the same simulation of two GPUs is held against what two GPUs took. Bandwidths
+# are stated, not measured: see Links. A simulation: kernels, copies, messages and what waits for what, step by step; no
+# contention in the network, no noise of ranks.
+"""Simulated efficiency of a context that is split over many GPUs."""
+
+import argparse
+import json
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+sys.path.insert(0, str(Path(__file__).parent))
+from distributed import HEAD_DIM, HEADS, KV_HEADS, case_of  # noqa: E402
+
+
+@dataclass(frozen=True)
+class Links:
+    """Bytes a second in one direction, and seconds.
+
+    Attributes:
+        node: between two GPUs of a node of eight, by NVLink 4 (450 GB/s are its peak).
+        network: of a GPU to other nodes: one link of 400 Gb/s InfiniBand for each GPU (50 GB/s are its peak).
+        memory: of a GPU's own memory, for copies.
+        message: seconds until a message begins to arrive, the start of NCCL's kernel with it.
+        launch: of a kernel besides its tiles: its start, and multiprocessors that wait at its end.
+    """
+
+    node: float = 340e9
+    network: float = 45e9
+    memory: float = 3e12
+    message: float = 25e-6
+    launch: float = 20e-6
+
+
+RANKS_OF_NODE = 8
+KEY_BYTES = KV_HEADS * 2 * HEAD_DIM * 2  # of a token's key and value, bf16
+QUERY_BYTES = HEADS * HEAD_DIM * 2  # of a token's query
+
+
+class Simulation:
+    """A plan on such links, with kernels that take so long for a kept pair of a head."""
+
+    def __init__(self, plan, links: Links, forward: float, backward: float) -> None:
+        self.plan, self.links = plan, links
+        self.forward_seconds, self.backward_seconds = forward, backward
+        ranks = plan.ranks
+        self.held = torch.tensor([sum(end - begin for begin, end in each) for each in plan.ranges]).double()
+        node = torch.arange(ranks) // RANKS_OF_NODE
+        bandwidth = torch.where(node[:, None] == node, links.node, links.network).double()
+        #: Seconds in which rank r receives what it needs of o; the diagonal is 0.
+        self.arriving = plan.received * KEY_BYTES / bandwidth
+        self.messages = (plan.received > 0).double()
+
+    def copies(self, tokens, times: float):
+        """Seconds in which keys and values of so many tokens go through memory so many times."""
+        return tokens * KEY_BYTES * times / self.links.memory
+
+    def step(self, is_training: bool) -> float:
+        """Seconds of the slowest rank: forward, or forward and backward."""
+        scheme = self.plan.choice().scheme
+        run = {"gather": self.gather, "ring": self.ring, "heads": self.heads}[scheme]
+        return run(False) + (run(True) if is_training else 0)
+
+    def gather(self, is_backward: bool) -> float:
+        plan, links = self.plan, self.links
+        received, sent = plan.received.sum(1), plan.received.sum(0)
+        # A link works in both directions at once.
+        moving = torch.maximum(self.arriving.sum(1), self.arriving.sum(0)) + links.message * (self.messages.sum(1) > 0)
+        # Messages are packed (read and written), keys that lie apart are joined (likewise).
+        is_joined = torch.tensor([float(r > 0 or len(each) > 1) for r, each in zip(received, plan.ranges, strict=True)])
+        before = moving.max() + self.copies(sent, 2).max() + (is_joined * self.copies(received + self.held, 2)).max()
+        seconds = self.backward_seconds if is_backward else self.forward_seconds
+        kernels = plan.pairs.sum(1) * seconds + plan.launches * links.launch * (3 if is_backward else 1)
+        after = 0.0
+        if is_backward:
+            # dK and dV: packed as float32 and sent, those of the rank's own written as float32, what comes is added,
+            # and the sum is read and written as bf16.
+            after = (
+                2 * moving.max()
+                + self.copies(received, 1 + 2).max()
+                + self.copies(self.held, 1 + 2 + 2 + 1).max()
+                + self.copies(sent, 2 + 2 + 2).max()
+            )
+            # Where a rank has several kernels, their sums are float32: cleared, read and written.
+            several = (plan.launches > 1).double()
+            after += (several * self.copies(received + self.held, 2 + 5)).max()
+        return float(before + kernels.max() + after)
+
+    def ring(self, is_backward: bool) -> float:
+        """Step t computes with keys of the rank t before, while those of the next step arrive."""
+        plan, links, ranks = self.plan, self.links, self.plan.ranks
+        every = torch.arange(ranks)
+        seconds = self.backward_seconds if is_backward else self.forward_seconds
+        done, arrived = torch.zeros(ranks).double(), torch.zeros(ranks).double()
+        for t in range(ranks):
+            owner, taker = (every - t) % ranks, (every + t) % ranks
+            begin = torch.maximum(done, arrived)
+            if t + 1 < ranks:
+                of_next = (every - t - 1) % ranks
+                needs = self.messages[every, of_next]
+                both = torch.maximum(begin, begin[of_next])  # a message begins when both sides are there
+                packing = self.copies(plan.received[every, of_next], 2)
+                arrived = torch.where(
+                    needs > 0, both + packing + links.message + self.arriving[every, of_next], torch.zeros(())
+                )
+            pairs = plan.pairs[every, owner]
+            # Rows that keep some of these keys are read and written as float32, some times; in the backward pass dQ likewise.
+            merging = (t > 0) * plan.touched[every, owner] * QUERY_BYTES * 13 / links.memory
+            done = begin + pairs * seconds + (pairs > 0) * links.launch * (3 if is_backward else 1) + merging
+            if is_backward and t > 0:
+                # dK and dV of the step go back at once, and those of our own keys come.
+                back = self.arriving[every, owner] * 2 + self.copies(plan.received[every, owner], 5)
+                came = self.messages[taker, every] > 0
+                ready = done + torch.where(self.messages[every, owner] > 0, back + links.message, torch.zeros(()))
+                adding = self.copies(plan.received[taker, every], 6)
+                done = torch.where(came, torch.maximum(done, ready[taker]) + adding, ready)
+        ends = self.copies(self.held, 6).max() if is_backward else 0.0
+        return float(done.max() + ends)
+
+    def heads(self, is_backward: bool) -> float:
+        """Queries, keys and values are dealt by heads before, results after; gradients likewise."""
+        plan, links, ranks = self.plan, self.links, self.plan.ranks
+        share = self.held.max() * (KEY_BYTES + 2 * QUERY_BYTES) / ranks
+        others_of_node = min(ranks, RANKS_OF_NODE) - 1
+        others = ranks - 1 - others_of_node
+        sending = share * (others_of_node / links.node + others / links.network)
+        copying = self.held.max() * (KEY_BYTES + 2 * QUERY_BYTES) * 4 / links.memory
+        seconds = self.backward_seconds if is_backward else self.forward_seconds
+        kernels = plan.pairs.sum() / ranks * seconds + links.launch * (3 if is_backward else 1)
+        return float(sending + copying + 2 * links.message + kernels)
+
+
+def read(file: Path) -> list[dict]:
+    """The lines of tools/bench/distributed.py among those of the file."""
+    found = []
+    for line in file.read_text().splitlines():
+        if line.strip().startswith("{"):
+            found.append(json.loads(line))
+    return found
+
+
+def made_plan(name: str, length: int, ranks: int, layout: str = "search", scheme: str = "auto"):
+    import tesela.distributed
+
+    variant, parameters = case_of(name, length, "cpu")
+    return tesela.distributed.plan(
+        variant, length=length, ranks=ranks, layout=layout, scheme=scheme, heads=HEADS, kv_heads=KV_HEADS, **parameters
+    )
+
+
+def rates(lines: list[dict], name: str, length: int, slower: dict[str, tuple[float, float]]) -> tuple[float, float]:
+    """Seconds of a kept pair of a head, forward and backward: of one GPU at the nearest length measured.
+
+    ``slower`` has what kernels over parts take by those over the whole, where that was measured.
+    """
+    times = {(x["length"], x["what"]): x["one_ms"] for x in lines if x.get("case") == name and "one_ms" in x}
+    lengths = sorted({at for at, _ in times if (at, "step") in times and (at, "forward") in times})
+    if not lengths:
+        raise SystemExit(f"the file has no forward and step of {name}: measure it with tools/bench/distributed.py")
+    nearest = min(lengths, key=lambda at: abs(at - length))
+    pairs = float(made_plan(name, nearest, 1).pairs.sum())
+    forward = times[nearest, "forward"] * 1e-3 / pairs
+    backward = times[nearest, "step"] * 1e-3 / pairs - forward
+    factors = slower.get(name, (1.0, 1.0))
+    return forward * factors[0], backward * factors[1]
+
+
+def compare(lines: list[dict], links: Links, slower: dict[str, tuple[float, float]]) -> None:
+    print("| case | tokens | | measured ms | simulated ms | difference |\n|---|---|---|---|---|---|")
+    for x in lines:
+        if "split_ms" not in x or "one_ms" not in x:
+            continue
+        layout = x["layout"].split(" ")[0]
+        plan = made_plan(x["case"], x["length"], 2, layout, x["scheme"])
+        simulated = Simulation(plan, links, *rates(lines, x["case"], x["length"], slower)).step(x["what"] == "step") * 1e3
+        print(
+            f"| {x['case']} | {x['length']:,} | {x['what']}, {layout}, {x['scheme']} | {x['split_ms']:.2f} | {simulated:.2f} "
+            f"| {simulated / x['split_ms'] - 1:+.1%} |"
+        )
+
+
+def table(lines: list[dict], links: Links, slower: dict[str, tuple[float, float]], options: argparse.Namespace) -> None:
+    ranks, cases = options.ranks, options.cases
+    for length in options.lengths:
+        print(f"\nSimulated efficiency at {length:,} tokens, forward / forward + backward, with the scheme:\n")
+        print("| GPUs | " + " | ".join(cases) + " |\n|---|" + "---|" * len(cases))
+        for count in ranks:
+            row = []
+            for name in cases:
+                plan = made_plan(name, length, count)
+                simulation = Simulation(plan, links, *rates(lines, name, length, slower))
+                forward, backward = rates(lines, name, length, {})  # of the whole: what is lost by parts counts
+                total = float(plan.pairs.sum()) / count
+                shares = (total * forward / simulation.step(False), total * (forward + backward) / simulation.step(True))
+                row.append(f"{shares[0]:.2f} / {shares[1]:.2f} {plan.choice().scheme}")
+            print(f"| {count:,} | " + " | ".join(row) + " |", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("file", type=Path)
+    parser.add_argument("--compare", action="store_true")
+    parser.add_argument("--ranks", type=int, nargs="+", default=[8, 16, 32, 64, 128, 256, 512, 1024])
+    parser.add_argument("--lengths", type=int, nargs="+", default=[1 << 20, 10 << 20])
+    parser.add_argument("--cases", nargs="+", default=["causal", "window", "documents", "prefix"])
+    parser.add_argument(
+        "--slower", nargs="*", default=[], metavar="CASE=FORWARD:BACKWARD",
+        help="what kernels over parts take by those over the whole",
+    )
+    options = parser.parse_args()
+    lines = read(options.file)
+    slower = {}
+    for each in options.slower:
+        name, _, factors = each.partition("=")
+        forward, _, backward = factors.partition(":")
+        slower[name] = float(forward), float(backward)
+    if options.compare:
+        compare(lines, Links(), slower)
+    else:
+        table(lines, Links(), slower, options)
+
+
+if __name__ == "__main__":
+    main()
