@@ -2,20 +2,13 @@
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
-#include "tile/Extents.h"
+#include "tile/CustomExtent.h"
 #include "tile/Tile.h"
 
 #include "mlir/IR/Builders.h"
 
 using namespace mlir;
 using namespace tesela::tile;
-
-namespace tesela::tile {
-/// For `custom<Extent>`.
-static void printExtent(OpAsmPrinter &printer, Operation *, Attribute extent) {
-  printExtent(static_cast<AsmPrinter &>(printer), extent);
-}
-} // namespace tesela::tile
 
 #define GET_OP_CLASSES
 #include "tile/TileOps.cpp.inc"

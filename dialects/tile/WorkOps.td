@@ -14,8 +14,8 @@ def Tile_LeaveOp : Tile_Op<"leave", [MemoryEffects<[MemWrite]>]> {
   let description = [{
     Where `condition` holds, nothing behind it happens in this work item: no load, no product, no store. It follows from numbers
     that are the same for all threads, and it stands in the kernel itself, not in a loop or a branch. Where a thread block has
-    roles each of them leaves, so what only consumers compute cannot decide it. A thread block that takes several work items
-    (`persistent`) cannot leave.
+    roles (`pipe-split-roles`), these begin behind it: all threads find out together. A thread block that takes several work
+    items (`persistent`) cannot leave.
 
     Example: `tile.leave if %is_none`
   }];

@@ -534,3 +534,14 @@ tile.kernel @k(%test: i1) {
     pipe.release_launch
   }
 }
+
+// -----
+
+// Producer and consumers would each have to find out; and whether all of them leave is nobody's to check.
+tile.kernel @leaves_in_a_role(%none: i1) {
+  pipe.roles producer 40 {
+    // expected-error @+1 {{expected to stand in the kernel itself, got 'pipe.roles' around it}}
+    tile.leave if %none
+  } consumers 1 232 {
+  }
+}
