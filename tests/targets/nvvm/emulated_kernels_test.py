@@ -436,6 +436,29 @@ class Gradients(unittest.TestCase):
                     score=lambda h, q, k, s: 1.5 * np.tanh(s / 1.5),
                     slope=lambda h, s: 1 - np.tanh(s / 1.5) ** 2)
 
+    def test_sums_of_several_work_items(self):
+        """Tiles of whole rows, and of rows that warps share."""
+        shared = "product_rows = 32, block_m = "
+
+        def everything(h, q, k):
+            return np.ones(q.shape, bool)
+
+        for schedule, head_dim, options in (
+            ("block_m = 128, block_n = 32", 64, {"kv_heads": 2}),
+            ("block_m = 64, block_n = 64", 40, {}),
+            ("block_m = 64, block_n = 64", 64, {"dropout": 0.25}),
+            (shared + "64, block_n = 64", 64, {"has_dlse": True}),
+            (shared + "64, block_n = 64, stages = 1", 120, {}),
+            (shared + "128, block_n = 64, warps = 8", 128, {"kv_heads": 2}),
+            (shared + "64, block_n = 64, warps = 8, stages = 1", 256, {}),
+        ):
+            self.expect("attention causal() { mask = q >= k }", lambda h, q, k: q >= k, head_dim=head_dim,
+                        schedule=schedule, algorithm="backward_fused", **options)
+        self.expect("attention softcap() { score = 1.5 * tanh(s / 1.5) }", everything,
+                    score=lambda h, q, k, s: 1.5 * np.tanh(s / 1.5),
+                    slope=lambda h, s: 1 - np.tanh(s / 1.5) ** 2, head_dim=128,
+                    schedule=shared + "64, block_n = 64", algorithm="backward_fused")
+
 
 class ParameterGradients(unittest.TestCase):
     """templates/backward_parameters.mlir: what rows and pairs add; the test itself clears and rounds the sums."""
