@@ -21,6 +21,7 @@ tile.kernel @forward_parts<block_m, block_n, heads, workers, shares_of_equal, d_
   %zero = arith.constant 0 : i32
   %one = arith.constant 1 : i32
   %two = arith.constant 2 : i32
+  %three = arith.constant 3 : i32
   %block_keys = tile.number block_n
   %rest = arith.subi %block_keys, %one : i32
   %batches = tile.extent "B"
@@ -81,15 +82,14 @@ tile.kernel @forward_parts<block_m, block_n, heads, workers, shares_of_equal, d_
   %is_known = arith.andi %are_known, %is_within : i1
   %parts_known = arith.select %is_known, %slots_most, %zero : i32
   %first_known = arith.select %is_known, %batch_known, %zero : i32
-  // Else the slots of half a share and more come first, in the order of their sequences, and in a second search behind
-  // them the shorter ones, each its sequence's only one. What begins last then ends soon. Slots of no sequence are the
-  // last: they have no parts.
+  // Else the slots of a share and more come first, in the order of their sequences, in a second search behind them those
+  // of half a share and more, and in a third one the shorter ones, each its sequence's only one. What begins last then ends
+  // soon. Slots of no sequence are the last: they have no parts.
   %searched = arith.select %are_known, %zero, %batches : i32
-  %batch, %parts, %number, %last = scf.for %short = %zero to %two step %one
+  %batch, %parts, %number, %last = scf.for %class = %zero to %three step %one
       iter_args(%b1 = %first_known, %ps1 = %parts_known, %p1 = %part_known, %next1 = %zero) -> (i32, i32, i32, i32) : i32 {
     %is_found = arith.cmpi ult, %place, %next1 : i32
     %to_search = arith.select %is_found, %zero, %searched : i32
-    %are_short = arith.cmpi eq, %short, %one : i32
     %b2, %ps2, %p2, %next2 = scf.for %i = %zero to %to_search step %one
         iter_args(%b = %b1, %ps = %ps1, %p = %p1, %next = %next1) -> (i32, i32, i32, i32) : i32 {
       %n = tile.sequence_keys %i
@@ -101,8 +101,13 @@ tile.kernel @forward_parts<block_m, block_n, heads, workers, shares_of_equal, d_
       %high = arith.shrui %product, %word : i64
       %nearest = arith.trunci %high : i64 to i32
       %own = arith.maxui %nearest, %one : i32
-      %has_half = arith.cmpi uge, %blocks, %half_share : i32
-      %is_of_these = arith.xori %has_half, %are_short : i1
+      %whole_shares = arith.muli %own, %share : i32
+      %is_shorter = arith.cmpi ult, %blocks, %whole_shares : i32
+      %is_short = arith.cmpi ult, %blocks, %half_share : i32
+      %shorter = arith.extui %is_shorter : i1 to i32
+      %short = arith.extui %is_short : i1 to i32
+      %own_class = arith.addi %shorter, %short : i32
+      %is_of_these = arith.cmpi eq, %own_class, %class : i32
       %slots_here = arith.select %is_of_these, %own, %zero : i32
       %within = arith.subi %place, %next : i32
       %is_here = arith.cmpi ult, %within, %slots_here : i32

@@ -77,9 +77,9 @@ static std::vector<Attempt> withRoles(const KernelSpecification &specification) 
 }
 
 /// Gradients in five products without roles: a warp has 32 rows of keys, and where its registers do
-/// not hold dK and dV of these others have the same rows and other columns. What comes first was
-/// the fastest measured (docs/performance.md), what comes later takes less shared memory, or has
-/// columns that do not divide so (ProductShares.h).
+/// not hold dK and dV of these, other warps have the same rows and other columns. What comes first
+/// was the fastest measured (docs/performance.md), what comes later takes less shared memory, or
+/// has columns that do not divide so (ProductShares.h).
 static std::vector<Attempt> withSharedRows(const KernelSpecification &specification) {
   Result<ChipFacts> facts = chipFacts(specification.target.sm);
   if (!facts)
@@ -99,7 +99,7 @@ static std::vector<Attempt> withSharedRows(const KernelSpecification &specificat
     texts = {narrow, whole, wholeEarly};
   } else if (widest <= 128) {
     // Two thread blocks of four warps were as fast as one of eight for full rows, and faster for
-    // causal ones. One of four has a multiprocessor's registers half empty.
+    // causal ones. One of four leaves half of the registers unused.
     constexpr int64_t bytesOfSquare = 112 * 1024;
     bool holdsTwo = 2 * (bytesOfSquare + reservedShared) <= facts->chipShared;
     if (holdsTwo)

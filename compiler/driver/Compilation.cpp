@@ -36,6 +36,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
 using namespace mlir;
 
@@ -134,7 +135,7 @@ Status Compilation::bind() {
   // On a GPU that is of products: elsewhere each warp has whole rows.
   if (schedule.productRows > 0 && specification.target.kind != Target::Kind::host) {
     ofOthers.productRows = 0;
-    ofOthers.warps = std::min(schedule.warps, schedule.blockM / 16);
+    ofOthers.warps = std::gcd(schedule.warps, schedule.blockM / 16);
   }
   if (specification.isInParts())
     ofOthers.warps = joiningWarps(schedule, specification);

@@ -119,7 +119,7 @@ static Status checkRoles(const Schedule &schedule, const KernelSpecification &sp
                               "loaded ahead",
                               isAttention ? " and output_buffer = true" : "", schedule.queryStages,
                               isAttention ? "the next work item's queries are"
-                                          : "the next work item's keys and values are"));
+                                          : "what the next work item owns is"));
   return checkShared(schedule, specification, chip);
 }
 
@@ -132,9 +132,9 @@ static Status checkProductRows(const Schedule &schedule, const KernelSpecificati
   if (schedule.productRows % 16 == 0 && schedule.blockM % schedule.productRows == 0 &&
       sharing > 0 && schedule.warps % sharing == 0)
     return Status::success();
-  return reject(fmt::format("product_rows is a multiple of 16 that divides block_m = {} into a "
-                            "number of parts that divides warps = {}, not {}: so many rows of a "
-                            "product a warp has",
+  return reject(fmt::format("product_rows is how many rows of a product a warp computes: a "
+                            "multiple of 16 such that block_m / product_rows = {} / product_rows "
+                            "is whole and divides warps = {}; got {}",
                             schedule.blockM, schedule.warps, schedule.productRows));
 }
 

@@ -60,9 +60,10 @@ LogicalResult BufferType::verify(function_ref<InFlightDiagnostic()> emitError, i
       !isa<Float8E4M3FNType>(elementType))
     return emitError() << "expected elements f16, bf16, f8E4M3FN or f32, got " << elementType;
   if (elementType.isF32() && panels && rows % 64 != 0)
-    return emitError() << "expected rows of f32 in multiples of 64, as the order of sums has them "
-                          "together, got "
-                       << rows;
+    return emitError()
+           << "expected rows of f32 in multiples of 64, because sums are stored 64 rows "
+              "at a time, got "
+           << rows;
   if (columns <= 0 || columns % 16 != 0)
     return emitError()
            << "expected columns in multiples of 16, as matrix instructions take them, got "
@@ -184,7 +185,7 @@ static LogicalResult verifyReceiver(Operation *op) {
 }
 
 static LogicalResult verifyPanels(Operation *op, BufferType buffer) {
-  if (!buffer.getPanels())
+  if (!buffer.getPanels() || buffer.getElementType().isF32())
     return op->emitOpError()
            << "expected a buffer in panels, which is what tensor copies move, got " << buffer;
   return success();
@@ -283,8 +284,9 @@ static LogicalResult verifyOut(Operation *op, BufferType buffer, tile::ViewType 
   if (isa<EmptyOutOp>(op) && buffer.getStages() == count)
     buffer = withStagesJoined(buffer);
   if (buffer.getStages() != 1 || (buffer.getRows() != 64 * count && !isCut))
-    return op->emitOpError() << "expected a buffer of one stage with 64 rows for each of " << count
-                             << " consumers, got " << given;
+    return op->emitOpError()
+           << "expected one stage, or one for each consumer, with 64 rows for each "
+           << "of " << count << " consumers, got " << given;
   return verifyBlock(op, buffer, view, block);
 }
 
@@ -293,12 +295,20 @@ LogicalResult EmptyOutOp::verify() {
   if (failed(verifyConsumers(*this)) || failed(verifyPanels(*this, buffer)))
     return failure();
   auto alloc = getBuffer().getDefiningOp<AllocOp>();
-  bool isOverSums = alloc && alloc.getOver() && alloc.getOver().getType().getElementType().isF32();
+  BufferType under = alloc && alloc.getOver() ? alloc.getOver().getType() : BufferType();
   int64_t count = (*this)->getParentOfType<RolesOp>().getCount();
-  if (isOverSums && buffer.getStages() != count)
-    return emitOpError() << "expected a stage for each of " << count
-                         << " consumers in a buffer over sums, got " << buffer
-                         << "; one warpgroup would write where another one's sums leave";
+  if (under && (under.getElementType().isF32() || buffer.getStages() > 1)) {
+    if (buffer.getStages() != count)
+      return emitOpError() << "expected a stage for each of " << count
+                           << " consumers in a buffer over sums, got " << buffer
+                           << "; one warpgroup would write where another one's sums leave";
+    int64_t share = under.getRows() * under.getColumns() * under.getElementBytes() / count;
+    bool isOfSums = under.getElementType().isF32() && under.getPanels();
+    if (!isOfSums || share < buffer.getStageBytes() || share % 1024 != 0)
+      return emitOpError() << "expected sums below whose share for each of " << count
+                           << " consumers is a multiple of 1024 bytes and holds a stage of "
+                           << buffer.getStageBytes() << " bytes, got " << under;
+  }
   return verifyOut(*this, buffer, getView().getType(), getBlock().getType());
 }
 
@@ -346,7 +356,9 @@ LogicalResult WriteOp::verify() {
                             "to be widened, got "
                          << tile;
   }
-  bool isByShares = tile.getRank() == 2 && tile.isBound() && buffer.getStages() > 1 &&
+  auto roles = (*this)->getParentOfType<RolesOp>();
+  bool isByShares = roles && tile.getRank() == 2 && tile.isBound() && buffer.getStages() > 1 &&
+                    buffer.getStages() == int64_t(roles.getCount()) && buffer.getRows() == 64 &&
                     tile.getExtent(0) == buffer.getStages() * buffer.getRows();
   return verifyTile(*this, isByShares ? withStagesJoined(buffer) : buffer, tile);
 }

@@ -73,12 +73,12 @@ def Tile_ScheduleAttr : Tile_Attr<"Schedule", "schedule"> {
     | `persistent` | a thread block for each multiprocessor takes work items until none is left (consumers) |
     | `group_keys` | work items come in groups of key/value heads that have this many keys together, so that a cache holds them; 0: head by head |
     | `last_keys_first` | a row's blocks of keys in descending order |
-    | `query_stages` | buffers of Q: 1, the default: a work item's queries are loaded when the last item's have been read; 2: while they are (persistent) |
+    | `query_stages` | buffers of Q: 1, the default: a work item's queries are loaded when the last item's have been read; 2: while they are (persistent). Of gradients: of what a work item owns, keys and values or queries |
     | `late_stages` | buffers of what only products between a loop's first and last read; 0, the default: `stages` (consumers) |
     | `split_outputs` | each output of a kernel with products has a kernel of its own (GPU) |
     | `output_buffer` | the output leaves through a buffer of its own, not through the queries' (consumers) |
     | `lanes` | f32 numbers of a vector (host); 0, the default: as many as the CPU's vectors have |
-    | `product_rows`, `product_vectors` | the block of a product's result that stays in registers, in rows and in vectors of `lanes` (host); 0, the default: what suits the CPU's registers |
+    | `product_rows`, `product_vectors` | the block of a product's result that stays in registers, in rows and in vectors of `lanes` (host); 0, the default: what suits the CPU's registers. `product_rows` of gradients without consumers: the rows of a product that a warp has, a multiple of 16 |
     | `product_pairs` | products of bf16 multiply and add two of a row at a time (host, AVX512-BF16) |
 
     Example: `#tile.schedule<block_m = 128, block_n = 64, stages = 2, warps = 4, q_in_registers = false>`

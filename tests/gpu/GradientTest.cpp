@@ -76,7 +76,7 @@ std::string fusedSchedule(const Place &place) {
     return place.dim > 64 ? "consumers = 1, block_m = 64, block_n = 64, stages = 1"
                           : "consumers = 2, block_m = 128, block_n = 128, stages = 1";
   if (schedule == "consumers = 0")
-    return schedule + ", block_m = 64, block_n = 64, warps = 4, stages = 1";
+    return schedule + ", block_m = 64, block_n = 64, warps = 4, product_rows = 16, stages = 1";
   return schedule;
 }
 

@@ -84,6 +84,29 @@ tile.kernel @sums(%first_q: i32, %first_k: i32, %i: i32, %partial: i1) {
   }
 }
 
+// A constant and a row's own number are no numbers of a launch: there is nothing to ask, and one side.
+// CHECK-LABEL: tile.kernel @sums_of_no_launch
+// CHECK: scf.if
+// CHECK: tile.map %
+// CHECK-NOT: tile.map
+tile.kernel @sums_of_no_launch(%w: !tile.view<[?, ?], i32>, %i: i32) {
+  %rows = tile.work : !tile.block<query, 8>
+  %keys = tile.block %i of %rows : !tile.block<query, 8> -> !tile.block<key, 16>
+  %x = tile.constant 0.0 : !tile.tile<[8, 16], f32>
+  %always = arith.constant true
+  %t = tile.mask %x if %always at %rows, %keys : !tile.tile<[8, 16], f32>, !tile.block<query, 8>, !tile.block<key, 16> do {
+  ^bb0(%b: i32, %h: i32, %hkv: i32, %q: i32, %k: i32):
+    %twenty = arith.constant 20 : i32
+    %s = arith.addi %k, %twenty : i32
+    %m = arith.cmpi sge, %q, %s : i32
+    %of_row = tile.read %w[%b, %q] : !tile.view<[?, ?], i32> -> i32
+    %r = arith.addi %k, %of_row : i32
+    %n = arith.cmpi sge, %r, %q : i32
+    %both = arith.andi %m, %n : i1
+    tile.yield %both : i1
+  }
+}
+
 // id[b, q] == id[b, k]: the row's are a tile that is read before the loop. Only a last tile asks for k < Sk.
 // CHECK-LABEL: tile.kernel @documents
 tile.kernel @documents(%id: !tile.view<[?, ?], i32>) {

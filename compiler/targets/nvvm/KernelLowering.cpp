@@ -9,6 +9,7 @@
 #include "targets/common/Phases.h"
 #include "targets/common/WorkHeads.h"
 #include "targets/nvvm/EarlierLaunch.h"
+#include "targets/nvvm/LoopLanes.h"
 #include "targets/nvvm/Passes.h"
 #include "tile/ColumnOps.h"
 #include "tile/Extents.h"
@@ -432,6 +433,14 @@ LogicalResult KernelLowering::lowerFor(scf::ForOp loop) {
                        flatten(loop.getBody()->getTerminator()->getOperands(), lookup));
   distribute(loop.getResults(), lowered.getResults());
   loc = outer;
+  builder.setInsertionPointAfter(lowered);
+  bool isOfAllThreads = !loop->getParentOfType<pipe::RolesOp>();
+  if (SmallVector<Value> results =
+          isOfAllThreads ? doIterationsInLanes(builder, lowered, lane) : SmallVector<Value>();
+      !results.empty()) {
+    distribute(loop.getResults(), results);
+    lowered.erase();
+  }
   return success();
 }
 

@@ -264,7 +264,7 @@ void KernelLowering::lowerWrite(pipe::WriteOp op) {
   Value base = stageAddress(op.getBuffer(), valueOf(op.getStage()));
   base = add(base, multiply(firstRow, constant(rowBytes)));
   base = add(base, multiply(firstColumn, constant(2))); // bytes within the chunk
-  if (isShare)                                          // the rows are numbered through
+  if (isShare)                                          // rows are numbered across all stages
     base = add(base, multiply(warpgroup, constant(bytesBetweenShares(op.getBuffer()) -
                                                   buffer.getRows() * rowBytes)));
   if (partPanels)

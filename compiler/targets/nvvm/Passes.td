@@ -125,12 +125,14 @@ def PipeStageOperands : Pass<"pipe-stage-operands", "::tesela::tile::KernelOp"> 
   let description = [{
     A matrix instruction takes its right operand from shared memory, and a left one that is transposed too. Where such an operand is
     computed, all threads write it to a buffer, between two barriers, right before the first product of a block of operations
-    that reads it. Runs behind the passes that move products.
+    that reads it. Without roles the tiles of a block share a barrier: each is written as soon as it is there if all threads have met before,
+    and products that are needed later move behind the last write. Runs behind the passes that move products.
 
     With roles, a loop writes to two stages in turn, by a count that all loops around it carry. Then the first barrier is not
     needed: who writes a stage has passed the barrier of the other one since it was read. The write comes as soon as the tile is there,
     and the second barrier is cut in two: it begins behind the write and ends before the first reader. Where the schedule is
-    `persistent`, pipe-split-roles ends each work item with a barrier, since each begins with the first stage.
+    `persistent`, pipe-split-roles ends each work item with a barrier, since each begins with the first stage; pipe-start-products takes
+    the barrier away where a channel hands the stages over.
 
     ```mlir
     // before
@@ -157,8 +159,10 @@ def PipeSplitRoles : Pass<"pipe-split-roles", "::tesela::tile::KernelOp"> {
 
     Where the schedule is `persistent`, the programs stand in a loop over the thread block's work items,
     whose numbers the producer takes and sends; what is loaded once an item is then released, too. An output may leave over a
-    buffer that only the consumers' own warpgroup has read, or over an operand of pipe-stage-operands: then an item ends with a
-    `pipe.drain` and a `pipe.barrier`, behind which the next one may write there.
+    buffer that only the consumers' own warpgroup has read: then its channel is released behind a `pipe.drain` at the item's end. Where other
+    items follow and sums leave by `pipe.add_out`, it leaves over these, each warpgroup's rows over its own share, and nothing is left to wait for.
+    Else it may leave over an operand of pipe-stage-operands: then an item ends with a `pipe.drain` and a `pipe.barrier`, behind which the next one
+    may write there.
 
     Where blocks are looked for (`tile.find_blocks`), a finder does so, and takes the items. It sends each item and the
     count of its blocks to both, and each block to the producer, whose first load of it brings the consumers what else
@@ -307,7 +311,8 @@ def PipeStartProducts : Pass<"pipe-start-products", "::tesela::tile::KernelOp"> 
     exponentials at one time, and all their products at another, while the tensor cores or the other units wait. Where the result of that product leaves by an
     addition to memory, which nothing in the loop waits for, it is computed one iteration late, and a channel takes the barrier's place: so a warpgroup may
     be most of an iteration ahead of another, and one computes exponentials beside the products of the other. The first iteration
-    computes the product of a stage that nobody wrote, which is added nowhere.
+    computes the product of a stage that nobody wrote, which is added nowhere. The count of the channel's uses goes on from work item to work item, so the
+    barrier at an item's end goes, unless an output lies over the stages.
 
     Runs behind `pipe-verify-protocol`, which reads roles without branches; `pipe-run-roles` checks the result.
 

@@ -72,7 +72,7 @@ public:
   LogicalResult run() {
     int64_t consumers = schedule->consumers;
     Block &body = kernel.getBodyBlock();
-    Operation *first = &body.front();
+    Operation *first = begin = behindLeave();
     OpBuilder builder(first);
     Location loc = kernel.getLoc();
     openChannels(builder);
@@ -122,6 +122,15 @@ public:
   }
 
 private:
+  /// Where the roles begin: all threads find out together whether the thread block has work.
+  Operation *behindLeave() {
+    Operation *first = &kernel.getBodyBlock().front();
+    if (!schedule->persistent)
+      for (auto leave : kernel.getBodyBlock().getOps<tile::LeaveOp>())
+        first = leave->getNextNode();
+    return first;
+  }
+
   /// What a view is loaded through.
   struct Lane {
     pipe::AllocOp buffer;
@@ -377,7 +386,8 @@ private:
                  Uses &uses) {
     auto isKnown = [&](Value value) {
       return mapping.contains(value) ||
-             (isa<BlockArgument>(value) && value.getParentBlock() == &kernel.getBodyBlock());
+             (value.getParentBlock() == &kernel.getBodyBlock() &&
+              (isa<BlockArgument>(value) || value.getDefiningOp()->isBeforeInBlock(begin)));
     };
     bool finds = role == RoleKind::Finder;
     for (Operation &op : source) {
@@ -417,11 +427,6 @@ private:
           mapping.map(found.getIndex(), received.getResult(0));
           numbers[found] = received.getValues();
         }
-      } else if (auto leave = dyn_cast<tile::LeaveOp>(op)) {
-        if (isKnown(leave.getCondition()))
-          builder.clone(op, mapping);
-        else
-          fail(leave, "whether to leave follows from what only consumers compute");
       } else if (op.getNumRegions() > 0 && hasWork) {
         fail(&op, "loads inside it have no place in a producer's program");
       } else if (isMemoryEffectFree(&op) && isScalar(op) && !(items && isa<tile::WorkOp>(op)) &&
@@ -437,10 +442,10 @@ private:
     Value &use = uses[lane.number];
     for (int64_t part = 0; part < lane.channel.getChannel().getType().getParts(); ++part) {
       pipe::AcquireOp::create(builder, loc, lane.channel, use, part);
-      Value columns = load.getColumns() ? mapping.lookup(load.getColumns()) : Value();
+      Value columns = load.getColumns() ? mapping.lookupOrDefault(load.getColumns()) : Value();
       pipe::FillOp::create(builder, loc, mapping.lookupOrDefault(load.getView()),
-                           mapping.lookup(load.getBlock()), columns, lane.buffer, lane.channel, use,
-                           part, numbers.lookup(carried.lookup(load)));
+                           mapping.lookupOrDefault(load.getBlock()), columns, lane.buffer,
+                           lane.channel, use, part, numbers.lookup(carried.lookup(load)));
     }
     use = increment(builder, loc, use);
   }
@@ -632,6 +637,7 @@ private:
 
   tile::KernelOp kernel;
   tile::ScheduleAttr schedule;
+  Operation *begin = nullptr;         ///< what stands in front of it is all threads'
   llvm::MapVector<Value, Lane> lanes; ///< by view
   tile::WorkOp work;
   pipe::OpenOp items;          ///< persistent: the coordinates of the work items

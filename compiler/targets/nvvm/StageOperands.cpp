@@ -96,6 +96,10 @@ struct PipeStageOperands : impl::PipeStageOperandsBase<PipeStageOperands> {
   /// `standsBesideOthers`: another barrier stands between two writes of the tile.
   LogicalResult stage(Value tile, ArrayRef<OpOperand *> operands, bool standsBesideOthers) {
     Operation *first = operands.front()->getOwner();
+    for (OpOperand *operand : operands) // joinMeetings may have moved one behind another
+      if (Operation *owner = operand->getOwner();
+          owner->getBlock() == first->getBlock() && owner->isBeforeInBlock(first))
+        first = owner;
     if (first->getParentOfType<scf::IfOp>())
       return first->emitOpError()
              << "expected operands that are loaded, or computed in registers where the product "

@@ -16,7 +16,7 @@ tile.kernel @k() {
 // -----
 
 tile.kernel @k() {
-  // expected-error @+1 {{expected rows of f32 in multiples of 64, as the order of sums has them together, got 8}}
+  // expected-error @+1 {{expected rows of f32 in multiples of 64, because sums are stored 64 rows at a time, got 8}}
   %b = pipe.alloc : !pipe.buffer<1, [8, 64], f32, panels = true>
 }
 
@@ -246,7 +246,7 @@ tile.kernel @k(%v: !tile.view<[?, ?, ?, 64], bf16>) {
   %rows = tile.work : !tile.block<query, 64>
   pipe.roles producer 24 {
   } consumers 2 240 {
-    // expected-error @+1 {{expected a buffer of one stage with 64 rows for each of 2 consumers, got '!pipe.buffer<1, [64, 64], bf16, panels = true>'}}
+    // expected-error @+1 {{expected one stage, or one for each consumer, with 64 rows for each of 2 consumers, got '!pipe.buffer<1, [64, 64], bf16, panels = true>'}}
     pipe.empty_out %b to %v[%rows] : !pipe.buffer<1, [64, 64], bf16, panels = true>, !tile.view<[?, ?, ?, 64], bf16>[!tile.block<query, 64>]
   }
 }
@@ -258,7 +258,7 @@ tile.kernel @k(%v: !tile.view<[?, ?, ?, 64], bf16>) {
   %rows = tile.work : !tile.block<query, 64>
   pipe.roles producer 24 {
   } consumers 2 240 {
-    // expected-error @+1 {{expected a buffer of one stage with 64 rows for each of 2 consumers, got '!pipe.buffer<2, [32, 64], bf16, panels = true>'}}
+    // expected-error @+1 {{expected one stage, or one for each consumer, with 64 rows for each of 2 consumers, got '!pipe.buffer<2, [32, 64], bf16, panels = true>'}}
     pipe.empty_out %b to %v[%rows] : !pipe.buffer<2, [32, 64], bf16, panels = true>, !tile.view<[?, ?, ?, 64], bf16>[!tile.block<query, 64>]
   }
 }
@@ -273,6 +273,33 @@ tile.kernel @k(%v: !tile.view<[?, ?, ?, 64], bf16>) {
   } consumers 2 240 {
     // expected-error @+1 {{expected a stage for each of 2 consumers in a buffer over sums, got '!pipe.buffer<1, [128, 64], bf16, panels = true>'; one warpgroup would write where another one's sums leave}}
     pipe.empty_out %b to %v[%rows] : !pipe.buffer<1, [128, 64], bf16, panels = true>, !tile.view<[?, ?, ?, 64], bf16>[!tile.block<query, 128>]
+  }
+}
+
+// -----
+
+// A share of 4096 bytes holds no stage of 8192.
+tile.kernel @k(%v: !tile.view<[?, ?, ?, 16], bf16>) {
+  %sums = pipe.alloc : !pipe.buffer<1, [128, 16], f32, panels = true>
+  %b = pipe.alloc over %sums : !pipe.buffer<1, [128, 16], f32, panels = true>, : !pipe.buffer<2, [64, 16], bf16, panels = true>
+  %rows = tile.work : !tile.block<query, 128>
+  pipe.roles producer 24 {
+  } consumers 2 240 {
+    // expected-error @+1 {{expected sums below whose share for each of 2 consumers is a multiple of 1024 bytes and holds a stage of 8192 bytes, got '!pipe.buffer<1, [128, 16], f32, panels = true>'}}
+    pipe.empty_out %b to %v[%rows] : !pipe.buffer<2, [64, 16], bf16, panels = true>, !tile.view<[?, ?, ?, 16], bf16>[!tile.block<query, 128>]
+  }
+}
+
+// -----
+
+// Each stage is a warpgroup's: two consumers do not write four.
+tile.kernel @k(%t: !tile.tile<[128, 64], bf16, #pipe.accumulator<warps = 8>>) {
+  %b = pipe.alloc : !pipe.buffer<4, [32, 64], bf16, panels = true>
+  pipe.roles producer 24 {
+  } consumers 2 240 {
+    %none = arith.constant 0 : i32
+    // expected-error @+1 {{expected a tile of the shape and type of a stage of}}
+    pipe.write %t to %b[%none] : !tile.tile<[128, 64], bf16, #pipe.accumulator<warps = 8>>, !pipe.buffer<4, [32, 64], bf16, panels = true>
   }
 }
 

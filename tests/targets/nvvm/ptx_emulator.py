@@ -298,8 +298,16 @@ class Emulator:
     def do_shfl(self, i):
         self.whole_warps()
         by = self.value(i.operands[2]).astype(I64)
-        source = {"bfly": self.lane ^ by, "idx": by & 31 | 0 * self.lane}[i.parts[2]]
+        # A lane without a source keeps its own.
+        up = np.where(self.lane >= by, self.lane - by, self.lane)
+        source = {"bfly": self.lane ^ by, "idx": by & 31 | 0 * self.lane, "up": up}[i.parts[2]]
         self.put(i.operands[0], self.spread(self.value(i.operands[1]))[self.first_lane + source])
+
+    def do_redux(self, i):
+        self.whole_warps()
+        values = self.spread(self.value(i.operands[1], i.type)).reshape(-1, 32)
+        reduce = {"add": np.add, "max": np.maximum}[i.parts[2]]
+        self.put(i.operands[0], np.repeat(reduce.reduce(values, axis=1).astype(values.dtype), 32))
 
     def do_vote(self, i):
         self.whole_warps()
@@ -483,6 +491,11 @@ class Emulator:
         ones = (I64(1) << np.minimum(count, 32)) - 1
         result = np.where(first >= 32, 0, ones << np.minimum(first, 31)) & 0xFFFFFFFF
         self.put(i.operands[0], self.spread(result.astype(U32)))
+
+    def do_clz(self, i):
+        # The exponent of the number as a double is that of its highest bit; of 0 there is none.
+        number = self.value(i.operands[1]).astype(np.float64)
+        self.put(i.operands[0], np.where(number == 0, 32, 32 - np.frexp(number)[1]).astype(U32))
 
     def do_popc(self, i):
         bits = self.spread(self.value(i.operands[1]))

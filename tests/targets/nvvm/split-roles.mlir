@@ -1,17 +1,17 @@
 // RUN: tesela-opt %s --split-input-file --pipe-assign-fragments --pipe-split-roles | FileCheck %s
 
-// Each role leaves a work item that has nothing to do, before it waits or fills.
+// Whether a work item has something to do all threads find out together, in front of the roles.
 // CHECK-LABEL: tile.kernel @leaves
 tile.kernel @leaves(%q: !tile.view<[?, ?, ?, 128], f16>, %k: !tile.view<[?, ?, ?, 128], f16>, %o: !tile.view<[?, ?, ?, 64], f16>, %count: i32)
     attributes {schedule = #tile.schedule<block_m = 128, block_n = 64, stages = 2, warps = 8, q_in_registers = false, consumers = 2>} {
-  // CHECK: pipe.roles producer
-  // CHECK-NOT: pipe.fill
+  // CHECK: %[[ROWS:.*]] = tile.work
   // CHECK: %[[NONE:.*]] = arith.cmpi
   // CHECK-NEXT: tile.leave if %[[NONE]]
-  // CHECK: pipe.fill
+  // CHECK: pipe.roles producer
+  // CHECK-NOT: tile.leave
+  // CHECK: pipe.fill %{{.*}}[%[[ROWS]]]
   // CHECK: consumers 2
-  // CHECK-NOT: pipe.await
-  // CHECK: tile.leave if
+  // CHECK-NOT: tile.leave
   // CHECK: pipe.await
   %rows = tile.work : !tile.block<query, 128>
   %batch, %head, %kv_head, %first = tile.coordinates %rows : !tile.block<query, 128>
