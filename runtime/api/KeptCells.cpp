@@ -21,9 +21,10 @@
 namespace tesela {
 
 /// The threads of all masks that ask for no number of their own. Counts of several run one after
-/// the other: each takes all processors.
+/// the other: each takes all processors. They are never joined: where the process ends, or the
+/// library is unloaded, a destructor would wait for threads that may be gone already.
 static ThreadPool &sharedThreads() {
-  static ThreadPool pool(0);
+  static ThreadPool &pool = *new ThreadPool(0);
   return pool;
 }
 

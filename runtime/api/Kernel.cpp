@@ -106,16 +106,13 @@ static Status launchAloud(const LoadedKernel &kernel, const HandleLaunch &launch
 
 std::vector<ScalarArgument> dropoutScalars(double probability, uint64_t seed, uint64_t offset) {
   std::vector<ScalarArgument> scalars;
-  double values[] = {probability,
-                     double(uint32_t(seed)),
-                     double(seed >> 32),
-                     double(uint32_t(offset)),
-                     double(offset >> 32),
-                     /*first query and key*/ 0,
-                     0};
-  for (const Parameter &parameter : dropoutParameters())
-    if (!parameter.isCapture)
-      scalars.push_back({parameter.name, values[scalars.size()]});
+  double values[] = {probability, double(uint32_t(seed)), double(seed >> 32),
+                     double(uint32_t(offset)), double(offset >> 32)};
+  // The first query and key stay what they are by default: kernels of bundles that were exported
+  // before there were such scalars take these five alone.
+  std::vector<Parameter> parameters = dropoutParameters();
+  for (size_t number = 0; number < std::size(values); ++number)
+    scalars.push_back({parameters[number].name, values[number]});
   return scalars;
 }
 

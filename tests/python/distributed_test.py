@@ -21,7 +21,7 @@ import torch.distributed as dist
 from distributed_cases import BATCH, CASES, HEAD_DIM, HEADS, KV_HEADS, LENGTH
 from distributed_ranks import Ranks, started
 from gradient_variants import Case, reference_with_lse
-from tesela.distributed import _agree
+from tesela.distributed import _agree, _operator
 from tesela.distributed._exchange import sum_over_ranks
 from torch import Tensor
 from torch._dynamo.testing import CompileCounterWithBackend
@@ -359,6 +359,103 @@ def test_compiled_code_takes_other_plans(ranks: Ranks, scheme: str) -> None:
             ((out * grad).sum() + (lse * grad_of_lse).sum()).backward()
             for each, exact in zip(got, [out, *(x.grad for x in given)], strict=True):
                 assert (each - exact).norm() <= 2e-5 * exact.norm()
+
+
+def attend_with_v_captured(group: Any) -> list[Tensor]:
+    """By compiled code: the whole gradient of the values, with a captured tensor named v."""
+    documents = torch.arange(LENGTH).repeat(BATCH, 1).int() // 20
+    variant = tesela.variant(
+        "attention named(v: i32[B, Sk]) { mask = q >= k && v[b, q] == v[b, k] }", v=documents
+    )
+    q, k, v, grad, _ = dense(torch.float32)
+    plan = tesela.distributed.plan(variant, length=LENGTH, group=group, batch=BATCH)
+    values = plan.shard(v).requires_grad_()
+
+    @torch.compile(backend="aot_eager", fullgraph=True)
+    def attend(values: Tensor, plan: Any) -> Any:
+        return tesela.distributed.attention(*own, values, variant, plan=plan)
+
+    own = plan.shard(q), plan.shard(k)
+    (attend(values, plan) * plan.shard(grad)).sum().backward()
+    assert values.grad is not None
+    return [plan.gather(values.grad)]
+
+
+def test_a_captured_tensor_may_be_named_v(ranks: Ranks) -> None:
+    q, k, v, grad, _ = dense(torch.float32)
+    documents = torch.arange(LENGTH).repeat(BATCH, 1).int() // 20
+    v.requires_grad_()
+    (tesela.attention(q, k, v, "documents_causal", id=documents) * grad).sum().backward()
+    assert v.grad is not None
+    for (found,) in ranks.run(2, attend_with_v_captured):
+        assert (found - v.grad).norm() <= 2e-5 * v.grad.norm()
+
+
+def lay_out_gradients(group: Any, scheme: str) -> list[list[tuple[int, ...]]]:
+    """The strides of the operator's gradients, and those that compiled code counts on."""
+    table = random(33, HEADS, seed=11, dtype=torch.float32).t()
+    q, k, v, grad, _ = dense(torch.float32)
+    plan = tesela.distributed.plan("relative_bias", length=LENGTH, group=group, scheme=scheme)
+    own = [plan.shard(each).transpose(1, 2).contiguous().transpose(1, 2) for each in (q, k, v)]
+    wanted = [*_operator.DENSE, "table"]
+    request = (plan.number, "", ["reach"], [16], ["table"], [table], None, False, True, wanted)
+    out, lse = _operator.ATTENTION(*own, *request)
+    given = (plan.shard(grad), None, *own, out, lse, *request)
+    return [
+        [each.stride() for each in backward(*given)]
+        for backward in (_operator.BACKWARD, _operator._fake_backward)
+    ]
+
+
+@pytest.mark.parametrize("scheme", ["gather", "heads"])
+def test_gradients_lie_as_compiled_code_expects(ranks: Ranks, scheme: str) -> None:
+    for found, expected in ranks.run(2, lay_out_gradients, scheme):
+        assert found == expected
+
+
+def change_before_backward(group: Any, what: str) -> str:
+    """What is raised where a tensor of the call changes before its backward pass."""
+    ids = torch.arange(LENGTH).repeat(BATCH, 1).int() // 20
+    state = torch.arange(4).int()
+    plan = tesela.distributed.plan(
+        "documents_causal", length=LENGTH, group=group, cell=16, layout="zigzag", id=ids
+    )
+    own = [plan.shard(each).requires_grad_() for each in dense(torch.float32)[:3]]
+    dropout = {"dropout_p": 0.5, "seed": state} if what == "state" else {}
+    out = tesela.distributed.attention(*own, plan=plan, **dropout)
+    (state if what == "state" else ids).zero_()
+    with pytest.raises(RuntimeError) as error:
+        out.sum().backward()
+    return str(error.value)
+
+
+@pytest.mark.parametrize("what", ["documents", "state"])
+def test_changes_before_the_backward_pass_raise(ranks: Ranks, what: str) -> None:
+    for sentence in ranks.run(2, change_before_backward, what):
+        assert "modified by an inplace operation" in sentence
+
+
+def change_inference_tensors(group: Any) -> list[Tensor]:
+    """The gradient of the keys, where the documents change before the backward pass or not."""
+    found = []
+    for is_changed in (False, True):
+        with torch.inference_mode():
+            ids = torch.arange(LENGTH).repeat(BATCH, 1).int() // 20
+        plan = tesela.distributed.plan("documents_causal", length=LENGTH, group=group, id=ids)
+        own = [plan.shard(each).requires_grad_() for each in dense(torch.float32)[:3]]
+        out = tesela.distributed.attention(*own, plan=plan)
+        if is_changed:
+            with torch.inference_mode():
+                ids.zero_()
+        out.square().sum().backward()
+        assert own[1].grad is not None
+        found.append(own[1].grad)
+    return found
+
+
+def test_tensors_of_inference_mode_are_copied(ranks: Ranks) -> None:
+    for unchanged, changed in ranks.run(2, change_inference_tensors):
+        assert torch.equal(unchanged, changed)
 
 
 def attend_with_dropout(group: Any, scheme: str, layout: Any, seed: Any) -> list[Tensor]:

@@ -169,6 +169,19 @@ def test_operator() -> None:
     torch.testing.assert_close(each[1], torch.func.grad(loss)(several[1]))
 
 
+@pytest.mark.parametrize("keys", [61, 0])
+def test_gradients_lie_as_compiled_code_expects(keys: int) -> None:
+    """opcheck compares the strides with those of the operator's fake."""
+    q, k, v = inputs(keys=keys)
+    table = random(33, 6, seed=7, dtype=torch.float32).t()
+    text = tesela.variant("relative_bias").text
+    request = (text, ["reach"], [16], ["table"], [table], None, False)
+    out, lse = torch.ops.tesela.attention(q, k, v, *request, True)
+    given = (torch.rand_like(out), q, k, v, out, lse, None, *request, ["table"])
+    operator = torch.ops.tesela.attention_backward_parameters.default
+    torch.library.opcheck(operator, given, test_utils="test_faketensor")
+
+
 def test_functions_and_masks() -> None:
     """What a function captures, and the bias of scaled_dot_product_attention."""
     q, k, v = inputs(kv_heads=6)

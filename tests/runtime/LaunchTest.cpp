@@ -187,6 +187,18 @@ TEST_F(LaunchTest, CopiesStayWithinTheirBuffer) {
   EXPECT_EQ(tooMuch.code(), Code::outOfMemory);
 }
 
+TEST(DropoutScalarsTest, AreThoseThatEveryKernelWithDropoutTakes) {
+  std::vector<std::pair<std::string, double>> found;
+  for (const ScalarArgument &each : dropoutScalars(0.25, 3 + (5ull << 32), 7 + (9ull << 32)))
+    found.emplace_back(each.name, each.value);
+  // No first positions, which kernels of older bundles do not know.
+  EXPECT_EQ(found, (std::vector<std::pair<std::string, double>>{{"dropout.p", 0.25},
+                                                                {"dropout.seed", 3},
+                                                                {"dropout.seed_high", 5},
+                                                                {"dropout.offset", 7},
+                                                                {"dropout.offset_high", 9}}));
+}
+
 TEST_F(LaunchTest, MeasureCallsAsOftenAsItSays) {
   int calls = 0;
   Result<std::vector<double>> times =

@@ -30,8 +30,8 @@ class Arguments(NamedTuple):
     """What a rank calls with; see :func:`attention`.
 
     Attributes:
-        wanted: the names of q, k, v and of the parameters whose gradients are asked for; None:
-            what the tensors themselves say.
+        wanted: of whom gradients are asked for, by the names of parameters and those that
+            ``_operator.DENSE`` has for q, k and v; None: what the tensors themselves say.
     """
 
     q: Tensor
@@ -82,6 +82,26 @@ class Call:
         self.return_lse = return_lse
         self.dropout: dict[str, Any] = {}
 
+    @property
+    def untrained(self) -> dict[str, Tensor]:
+        """The tensors among all values that are not trained, by name; those of dropout, too."""
+        return {
+            name: value
+            for name, value in {**self.values, **self.dropout}.items()
+            if isinstance(value, Tensor) and name not in self.names
+        }
+
+    def replace(self, values: Mapping[str, Tensor]) -> None:
+        """Takes other tensors with the same numbers."""
+        for name, value in values.items():
+            (self.dropout if name in self.dropout else self.values)[name] = value
+
+    def keep_inference_tensors(self) -> None:
+        """Copies tensors of inference mode, whose changes PyTorch does not count."""
+        self.replace(
+            {name: value.clone() for name, value in self.untrained.items() if value.is_inference()}
+        )
+
 
 class _Attention(torch.autograd.Function):
     """The forward and the backward pass of one rank, in step with the others'."""
@@ -91,7 +111,9 @@ class _Attention(torch.autograd.Function):
         ctx: Any, call: Call, scheme: Any, q: Tensor, k: Tensor, v: Tensor, *values: Tensor
     ) -> Any:
         out, lse, kept = scheme.forward(call, q, k, v)
-        ctx.save_for_backward(*kept, *values)
+        if any(ctx.needs_input_grad):
+            call.keep_inference_tensors()
+        ctx.save_for_backward(*kept, *values, *call.untrained.values())
         ctx.call, ctx.scheme, ctx.count = call, scheme, len(kept)
         ctx.set_materialize_grads(False)
         return out, lse
@@ -100,10 +122,10 @@ class _Attention(torch.autograd.Function):
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, grad: Tensor | None, grad_of_lse: Tensor | None) -> Any:
         call: Call = ctx.call
-        saved = ctx.saved_tensors  # once: a checkpoint computes them anew each time
+        # Once: a checkpoint computes them anew each time. PyTorch raises where one was changed.
+        saved = ctx.saved_tensors
         kept, values = saved[: ctx.count], saved[ctx.count :]
-        if values:
-            call.values.update(zip(call.names, values, strict=True))
+        call.replace(dict(zip((*call.names, *call.untrained), values, strict=True)))
         gradients, of_values = ctx.scheme.backward(
             call, kept, grad, grad_of_lse, any(ctx.needs_input_grad[2:5])
         )
@@ -304,7 +326,7 @@ def _prepare(arguments: Arguments) -> tuple[Any, dict[str, Any]]:
         scheme.check_dropout()
     asked = [
         name
-        for name, tensor in (("q", q), ("k", k), ("v", v))
+        for name, tensor in zip(_operator.DENSE, (q, k, v), strict=True)
         if (name in wanted if wanted is not None else requires_grad(tensor))
     ]
     facts = {
@@ -317,7 +339,10 @@ def _prepare(arguments: Arguments) -> tuple[Any, dict[str, Any]]:
         "the scale": scale,
         "return_lse": return_lse,
         "sum_gradients": sum_gradients,
-        "the gradients that are asked for": asked + names,
+        "the gradients that are asked for": [
+            *(each.removeprefix("dense.") for each in asked),
+            *(f"parameter {each}" for each in names),
+        ],
         "the parameters": {name: _told(value) for name, value in sorted(values.items())},
         "dropout (its probability, and its seed)": _told_dropout(arguments),
     }

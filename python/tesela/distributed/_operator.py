@@ -36,7 +36,11 @@ _REQUEST: Final = (
     "Tensor plan, str variant, str[] number_names, Scalar[] numbers, str[] tensor_names, "
     "Tensor[] tensors, float? scale, bool return_lse, bool sum_gradients, str[] wanted"
 )
-"""Of both operators. An empty variant: the plan's. wanted: whose gradients are asked for."""
+"""Of both operators. An empty variant: the plan's. wanted: whose gradients are asked for, by the
+names of parameters and those of ``DENSE``."""
+
+DENSE: Final = ("dense.q", "dense.k", "dense.v")
+"""What q, k and v are called among what is wanted. A parameter may be called v, but has no dot."""
 
 _TENSORS: Final = 5
 """The place of ``tensors`` in a request."""
@@ -95,8 +99,7 @@ def attention(
         given = to_operator(Request(as_variant(variant), parameters, scale, False))[:5]
     wanted = []
     if torch.is_grad_enabled():
-        dense = (("q", q), ("k", k), ("v", v))
-        named = (*dense, *zip(given[3], given[4], strict=True))
+        named = zip((*DENSE, *given[3]), (q, k, v, *given[4]), strict=True)
         wanted = [name for name, tensor in named if tensor.requires_grad]
     out, lse = ATTENTION(*(q, k, v, plan.number, *given, scale, return_lse, sum_gradients, wanted))
     return out, lse
@@ -139,7 +142,7 @@ def _backward(grad: Tensor | None, grad_of_lse: Tensor | None, *arguments: Any) 
     q, k, v, out, lse, *request = arguments
     wanted = _Wanted(q, k, v, request)
     call, scheme, dense = wanted.prepared(is_compared=False)
-    is_needed = any(name in request[-1] for name in "qkv")
+    is_needed = any(name in request[-1] for name in DENSE)
     kept = scheme.kept(*dense, out, lse)
     gradients, of_values = scheme.backward(call, kept, grad, grad_of_lse, is_needed)
     of_dense = [
@@ -147,7 +150,8 @@ def _backward(grad: Tensor | None, grad_of_lse: Tensor | None, *arguments: Any) 
         for each, x in zip(gradients, (q, k, v), strict=True)
     ]
     by_name = dict(zip(call.names, of_values, strict=True))
-    return [*of_dense, *(by_name[name] for name in wanted.names)]
+    learned = (by_name[name] for name in wanted.names)
+    return [*of_dense, *(_laid_out(each, each.new_empty(each.shape)) for each in learned)]
 
 
 def _laid_out(x: Tensor, like: Tensor) -> Tensor:
@@ -163,7 +167,8 @@ def _fake_backward(grad: Any, grad_of_lse: Any, *arguments: Any) -> list[Tensor]
     q, k, v, _, _, *request = arguments
     names, tensors, wanted = request[_TENSORS - 1], request[_TENSORS], request[-1]
     learned = [x for name, x in zip(names, tensors, strict=True) if name in wanted]
-    return [torch.empty_like(x) for x in (q, k, v, *learned)]
+    # Those of parameters have no gaps, and their axes in order, however the parameter lies.
+    return [*map(torch.empty_like, (q, k, v)), *(x.new_empty(x.shape) for x in learned)]
 
 
 def _keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
@@ -182,7 +187,7 @@ def _gradients(ctx: Any, grad: Tensor | None, grad_of_lse: Tensor | None) -> tup
     request[0], request[_TENSORS] = plan, tensors
     wanted = request[-1]
     found = list(BACKWARD(grad, grad_of_lse, *dense, *request))
-    of_dense = [x if name in wanted else None for name, x in zip("qkv", found[:3], strict=True)]
+    of_dense = [x if name in wanted else None for name, x in zip(DENSE, found[:3], strict=True)]
     learned = iter(found[3:])
     of_tensors = [next(learned) if name in wanted else None for name in request[_TENSORS - 1]]
     # PyTorch takes an empty list for one of tensors.

@@ -48,11 +48,12 @@ def launch_parameters(
         names: of the parameters.
 
     Returns:
-        Their gradients, with the shape, the element type and the device of the parameter.
+        Their gradients, with the shape, the element type and the device of the parameter, without
+        gaps and with their axes in order.
     """
     wanted: list[Tensor] = [request.given[name] for name in names]
     if q.numel() == 0 or k.numel() == 0:  # no pair, no gradient
-        return [torch.zeros_like(each) for each in wanted]
+        return [each.new_zeros(each.shape) for each in wanted]
     variant = request.variant
     values, constants = variant._arguments(request.parameters)
     device, is_cuda = q.get_device(), q.is_cuda

@@ -106,7 +106,8 @@ def _fake_attention_backward_parameters(
     _check(q, k, v)
     *_, tensor_names, tensors, _, _, names = arguments
     given = dict(zip(tensor_names, tensors, strict=True))
-    return [torch.empty_like(given[name]) for name in names]
+    # Without gaps, and with their axes in order, however the parameter lies.
+    return [given[name].new_empty(given[name].shape) for name in names]
 
 
 def autocast(device: str, tensors: Iterable[Tensor]) -> list[Tensor]:
