@@ -449,8 +449,12 @@ PyObject *tensorType(PyObject *self, PyObject *arguments) {
 }
 
 /// Where the best kernel of the bucket's handle was not compiled: whoever asks again has it tried
-/// again, and the next launch takes a handle that knows of that. Other threads may launch the old.
+/// again, and the next launch takes a handle that knows of that. Other threads may launch the old
+/// one, so it stays; where it fails again and again, the last one stays in its place.
 void retireFailed(Kernel &kernel, int bucket) {
+  constexpr size_t mostRetired = 16;
+  if (kernel.retired.size() == mostRetired)
+    return;
   tesela_kernel *found = kernel.ofBucket[bucket].load(std::memory_order_acquire);
   int isBest;
   if (!found || tesela_kernel_is_best(found, 0, &isBest) == TESELA_OK)

@@ -137,22 +137,27 @@ static const LoadedKernel &lastingKernel(const Kernel::State &state,
 
 /// Why the caller's workspace does not do for `state`'s kernel; its other arguments are right.
 static Status workspaceError(const Kernel::State &state, const LaunchArguments &arguments) {
+  if (arguments.workspace.bytes == 0 || !mayTakeWorkspace(state))
+    return Status::success();
   const LoadedKernel &kernel = lastingKernel(state, arguments);
   CheckedArguments checked;
   LaunchSizes sizes;
-  bool isRight = arguments.workspace.bytes > 0 && check(kernel, arguments, checked, sizes).ok();
-  return isRight ? kernel.plan.checkWorkspace(sizes, arguments.workspace) : Status::success();
+  return check(kernel, arguments, checked, sizes)
+             ? kernel.plan.checkWorkspace(sizes, arguments.workspace)
+             : Status::success();
 }
 
 Status Kernel::launch(const LaunchArguments &arguments, void *stream) const {
   if (!state->better)
     return launchTier(*state, /*isOneTier=*/true, arguments, stream);
+  const bool wasReplaced = state->better->inPlace() != nullptr;
   const State *chosen = &state->better->choose(*state, stream);
   const bool isReplaced = state->better->inPlace() != nullptr;
-  // Before the best kernel was there, the caller was told what the simple one needs.
+  // Before the best kernel was there, the caller was told what the simple one needs. Where this
+  // launch found it, the caller could not ask again.
   if (chosen != state.get())
     if (Status status = workspaceError(*chosen, arguments); !status) {
-      if (state->events && state->better->isFirstWithoutWorkspace())
+      if (wasReplaced && state->events && state->better->isFirstWithoutWorkspace())
         state->events->warn("launching '" + state->kernel->info.variantName +
                             "' with its simple schedule, not the best one, for which " +
                             status.error().message());

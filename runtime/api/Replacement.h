@@ -5,7 +5,8 @@
 //
 // A kernel with two tiers begins as that of a simple schedule. The one of the best schedule is made
 // in the background and takes its place at a launch, never in the midst of a graph: what a stream
-// captures has one of the two from its first to its last launch.
+// captures has one of the two from its first to its last launch. A launch whose workspace is too
+// small for the best one runs the simple one wherever it is.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TESELA_API_REPLACEMENT_H

@@ -11,6 +11,9 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
+#include <map>
+#include <set>
 #include <type_traits>
 
 namespace tesela {
@@ -26,10 +29,19 @@ std::string recordDevice(const Device &device, int threads) {
   return fmt::format("{}, {} threads", device.name, threads > 0 ? threads : device.processors);
 }
 
-std::string recordKernel(KernelSpecification specification) {
-  specification.schedule.clear();
-  specification.expectedLength = specification.expectedQueries = 0;
-  return sha256Hex(specification.canonicalText());
+std::string recordKernel(const KernelSpecification &specification) {
+  std::string text = fmt::format(
+      "{}\n{}\n{}\n{} {}\n", specification.algorithm, specification.target.name(),
+      elementTypeName(specification.inputType), specification.headDimQk, specification.headDimV);
+  for (const std::string &binding :
+       std::multiset(specification.bindings.begin(), specification.bindings.end()))
+    text += fmt::format("{} {}\n", binding.size(), binding);
+  std::map<std::string, double> constants;
+  for (const ConstantValue &constant : specification.constants)
+    constants[constant.name] = constant.value;
+  for (const auto &[name, value] : constants)
+    text += fmt::format("{} {} {}\n", name.size(), name, std::bit_cast<uint64_t>(value));
+  return sha256Hex(text + specification.variantText);
 }
 
 static ordered_json toJson(const TuneRecord &record) {

@@ -39,7 +39,9 @@ struct TuneRecord {
 std::string recordDevice(const Device &device, int threads);
 
 /// A digest of what `specification` asks for beside its schedule and the lengths that it expects.
-std::string recordKernel(KernelSpecification specification);
+/// Records outlive versions of Tesela, and tables ship with it: what it is made of stays as it is,
+/// whatever the keys of caches are made of.
+std::string recordKernel(const KernelSpecification &specification);
 
 /// A file of records.
 std::string formatRecords(const std::vector<TuneRecord> &records);

@@ -2,13 +2,17 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The first call of causal attention in a new Python process, by Tesela and by FlexAttention.
 
-    python3 tools/bench/first_call.py [--runs 9] [--head-dim 128] [--at-once 1]
+    python3 tools/bench/first_call.py [--runs 9] [--head-dim 128] [--at-once 1] [--flex-at-once 1]
 
 Each run is a process of its own. Timed is the call, to its result on the device: PyTorch and the
 engine are imported and CUDA is started before, as in `flex_functions.py`. What a process finds:
 
-- Tesela: nothing (no kernels of the package, empty caches); the package's kernels; the disk cache;
+- Tesela: nothing (no kernels of the package, empty caches); likewise, with `fast_start` (the call
+  runs the simple schedule); the package's kernels; the disk cache;
 - FlexAttention, compiled, with its `create_block_mask`: empty caches; those of a process before.
+
+Processes at once share the processors and the device: more than one makes a run shorter, and what
+is compiled meanwhile takes longer.
 
 Where the library came without kernels, TESELA_SHIPPED_KERNELS names a pack. Prints a row for each,
 medians of the runs and their ends. Needs PyTorch with CUDA and the package `tesela`. Exit status: 0
@@ -31,12 +35,14 @@ CHILD = r"""
 import json, sys, time
 import torch
 
-engine, head_dim = sys.argv[1], int(sys.argv[2])
+engine, found, head_dim = sys.argv[1], sys.argv[2], int(sys.argv[3])
 q, k, v = (torch.randn(1, 16, 1024, head_dim, device="cuda", dtype=torch.bfloat16) for _ in "qkv")
 if engine == "tesela":
     import tesela
 
     def call():
+        if found == "two tiers":
+            tesela.prepare(["causal"], head_dim=head_dim, length=1024, fast_start=True).wait()
         return tesela.attention(q, k, v, "causal")
 else:
     from torch.nn.attention.flex_attention import create_block_mask, flex_attention
@@ -56,6 +62,7 @@ print(json.dumps(took * 1e3))
 
 ROWS = [  # the engine, and what is found
     ("tesela", "nothing"),
+    ("tesela", "two tiers"),
     ("tesela", "package"),
     ("tesela", "disk cache"),
     ("flex", "empty caches"),
@@ -73,10 +80,10 @@ def run(engine: str, found: str, folder: str, head_dim: int) -> float:
     }
     if found != "package":
         environment["TESELA_SHIPPED_KERNELS"] = ""
-    if found == "nothing":
+    if found in ("nothing", "two tiers"):
         environment["CUDA_CACHE_DISABLE"] = "1"
     done = subprocess.run(
-        [sys.executable, "-c", CHILD, engine, str(head_dim)],
+        [sys.executable, "-c", CHILD, engine, found, str(head_dim)],
         capture_output=True, text=True, env=environment, check=False)  # fmt: skip
     if done.returncode != 0:
         sys.exit(f"first_call: a process of {engine} with {found} failed:\n{done.stderr}")
@@ -97,7 +104,7 @@ def measure(engine: str, found: str, options: argparse.Namespace) -> list[float]
             own = folder if is_warm else os.path.join(folder, str(number))
             return run(engine, found, own, options.head_dim)
 
-        at_once = options.at_once if engine == "flex" else 1
+        at_once = options.flex_at_once if engine == "flex" else options.at_once
         with ThreadPoolExecutor(at_once) as pool:
             return list(pool.map(once, range(options.runs)))
 
@@ -107,7 +114,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--runs", type=int, default=9)
     parser.add_argument("--head-dim", type=int, default=128)
-    parser.add_argument("--at-once", type=int, default=1, help="FlexAttention's processes")
+    parser.add_argument("--at-once", type=int, default=1, help="Tesela's processes")
+    parser.add_argument("--flex-at-once", type=int, default=1, help="FlexAttention's")
     options = parser.parse_args()
     print(f"first call of causal attention, D {options.head_dim}, ms, medians of {options.runs}")
     print("| engine | a process finds | median | least | most |\n|---|---|--:|--:|--:|")

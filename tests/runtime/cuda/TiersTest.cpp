@@ -312,6 +312,8 @@ TEST_F(TiersWorkspaceTest, WithTheSimpleOnesTheSimpleOneRunsAndThatIsToldOnce) {
   letBestCompile(kernel);
   EXPECT_TRUE(kernel.checkArguments(problem.arguments).ok());
   EXPECT_EQ(launched(kernel, problem.arguments), "simple");
+  EXPECT_TRUE(logged.empty()) << "nobody could know before that launch";
+  EXPECT_EQ(launched(kernel, problem.arguments), "simple");
   EXPECT_EQ(launched(kernel, problem.arguments), "simple");
   ASSERT_EQ(logged.size(), 1u);
   EXPECT_NE(logged[0].find("ask Kernel::workspaceBytes"), std::string::npos) << logged[0];
