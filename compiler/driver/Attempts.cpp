@@ -60,7 +60,7 @@ static std::vector<Attempt> withRoles(const KernelSpecification &specification) 
              *late = "consumers = 2, split_outputs = true, late_stages = 1",
              *narrow = "consumers = 2, split_outputs = true, block_n = 32";
   // With a place of their own for dK and dV, the next keys and values come while these leave
-  // (length 512 and 2k: 1 to 5 % more; docs/log).
+  // (length 512 and 2k: 1 to 5 % more; docs/log/2026-11-27-gradients-between-work-items.md).
   const char *apart = isNarrow ? "consumers = 2, output_buffer = true, query_stages = 2"
                                : "consumers = 2, output_buffer = true";
   std::vector<Attempt> attempts;

@@ -3,6 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 #include "pipe/Pipe.h"
+
+#include "pipe/Shares.h"
 #include "tile/Extents.h"
 
 #include "mlir/IR/Builders.h"
@@ -305,7 +307,7 @@ LogicalResult EmptyOutOp::verify() {
       return emitOpError() << "expected a stage for each of " << count
                            << " consumers in a buffer over sums, got " << buffer
                            << "; one warpgroup would write where another one's sums leave";
-    int64_t share = under.getRows() * under.getColumns() * under.getElementBytes() / count;
+    int64_t share = bytesOfShare(under, count);
     bool isOfSums = under.getElementType().isF32() && under.getPanels();
     int64_t end = alloc.getBehind() + buffer.getStageBytes();
     if (!isOfSums || share < end || share % 1024 != 0 || alloc.getBehind() % 1024 != 0)
@@ -362,10 +364,9 @@ LogicalResult WriteOp::verify() {
                          << tile;
   }
   auto roles = (*this)->getParentOfType<RolesOp>();
-  bool isByShares = roles && tile.getRank() == 2 && tile.isBound() && buffer.getStages() > 1 &&
-                    buffer.getStages() == int64_t(roles.getCount()) && buffer.getRows() == 64 &&
-                    tile.getExtent(0) == buffer.getStages() * buffer.getRows();
-  return verifyTile(*this, isByShares ? withStagesJoined(buffer) : buffer, tile);
+  bool hasShares = roles && tile.getRank() == 2 && tile.isBound() &&
+                   isByShares(buffer, tile.getExtent(0), roles.getCount());
+  return verifyTile(*this, hasShares ? withStagesJoined(buffer) : buffer, tile);
 }
 
 static bool isInFlight(Value value) {

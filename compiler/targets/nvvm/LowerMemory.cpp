@@ -2,6 +2,7 @@
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
+#include "pipe/Shares.h"
 #include "targets/common/LoadUses.h"
 #include "targets/nvvm/FragmentOrder.h"
 #include "targets/nvvm/FreeColumns.h"
@@ -234,7 +235,7 @@ void KernelLowering::lowerWrite(pipe::WriteOp op) {
   // iteration; at the end of a work item its addresses would take registers (12 bytes spilled by
   // packed heads of 256).
   int64_t rows = cast<tile::TileType>(op.getTile().getType()).getExtent(0);
-  bool isShare = isByShares(buffer, rows);
+  bool isShare = pipe::isByShares(buffer, rows, consumers);
   bool isOperand = (buffer.getStages() > 1 && !isShare) || partsOf(shape) > 1;
   if (consumers > 0 && isOperand && shape.groups() % 2 == 0 && rowBytes % (8 * chunkBytes) == 0) {
     auto both = [&](Value a, int64_t bits) -> Value {

@@ -4,6 +4,7 @@
 //===----------------------------------------------------------------------===//
 #include "targets/nvvm/RoleOutputs.h"
 
+#include "pipe/Shares.h"
 #include "targets/nvvm/FragmentOrder.h"
 #include "targets/nvvm/ProductShares.h"
 
@@ -51,7 +52,7 @@ int64_t bytesBetweenShares(Value buffer) {
   pipe::BufferType type = alloc.getBuffer().getType();
   if (!alloc.getOver())
     return type.getStageBytes();
-  return bytesOfShare(alloc.getOver().getType(), type.getStages());
+  return pipe::bytesOfShare(alloc.getOver().getType(), type.getStages());
 }
 
 /// A buffer of additions in `block` whose shares hold an output of the form of `type`, and the type
@@ -62,22 +63,22 @@ static std::pair<Value, pipe::BufferType> findShares(Block &block, pipe::BufferT
                                         type.getElementType(), type.getPanels());
   Value found;
   block.walk([&](pipe::AddOutOp addition) {
-    if (bytesOfShare(addition.getBuffer().getType(), consumers) >= byShares.getStageBytes())
+    if (pipe::bytesOfShare(addition.getBuffer().getType(), consumers) >= byShares.getStageBytes())
       found = addition.getBuffer();
   });
-  bool isPossible = found && consumers > 1 && rows == fragment_order::pieceRows;
+  bool isPossible = found && consumers > 1 && rows == pipe::rowsOfShare;
   return isPossible ? std::pair(found, byShares) : std::pair(Value(), pipe::BufferType());
 }
 
-/// Where behind the outputs that lie over `additions` already there is room for another stage of
-/// `type` in each share; 0 where there is none.
+/// The offset in each share of `additions` at which another stage of `type` fits behind the outputs
+/// that lie there already; 0 if it does not fit.
 static int64_t placeBehind(Value additions, pipe::BufferType type) {
   int64_t end = 0;
   for (Operation *user : additions.getUsers())
     if (auto output = dyn_cast<pipe::AllocOp>(user))
       end =
           std::max<int64_t>(end, output.getBehind() + output.getBuffer().getType().getStageBytes());
-  int64_t share = bytesOfShare(cast<pipe::BufferType>(additions.getType()), type.getStages());
+  int64_t share = pipe::bytesOfShare(cast<pipe::BufferType>(additions.getType()), type.getStages());
   return end + type.getStageBytes() <= share ? end : 0;
 }
 

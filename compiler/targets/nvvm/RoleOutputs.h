@@ -21,17 +21,6 @@ struct OwnRows {
   pipe::OpenOp channel;
 };
 
-/// Bytes of `additions`, a buffer that leaves by pipe.add_out, that each of `consumers` warpgroups
-/// writes and adds by itself.
-inline int64_t bytesOfShare(pipe::BufferType additions, int64_t consumers) {
-  return additions.getRows() * additions.getColumns() * additions.getElementBytes() / consumers;
-}
-
-/// Whether each warpgroup has a stage of `buffer` for its own 64 rows of `rows`.
-inline bool isByShares(pipe::BufferType buffer, int64_t rows) {
-  return buffer.getStages() > 1 && buffer.getStages() * buffer.getRows() == rows;
-}
-
 /// From one warpgroup's stage of `buffer`, which is by shares, to the next one's. Over a buffer of
 /// additions a stage lies in its warpgroup's share of these.
 int64_t bytesBetweenShares(mlir::Value buffer);

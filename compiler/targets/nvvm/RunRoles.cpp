@@ -103,14 +103,15 @@ private:
     bool isWritten = false, isRead = false; ///< since the last barrier
   };
 
-  /// A place, and how far behind its begin a buffer lies over it; `whole`: the place itself.
+  /// A place, and the offset of a buffer that lies over it; `whole` for the buffer whose place it
+  /// is.
   using OutputPlace = std::pair<Value, int64_t>;
   static constexpr int64_t whole = -1;
   static OutputPlace outputPlaceOf(Value buffer) {
     auto alloc = buffer.getDefiningOp<pipe::AllocOp>();
     return {placeOf(buffer), alloc.getOver() ? int64_t(alloc.getBehind()) : whole};
   }
-  /// Outputs beside each other do not meet.
+  /// Whether the two have bytes in common. Outputs that lie beside each other have none.
   static bool meet(OutputPlace a, OutputPlace b) {
     return a.first == b.first && (a.second == b.second || a.second == whole || b.second == whole);
   }

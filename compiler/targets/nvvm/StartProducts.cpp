@@ -436,9 +436,9 @@ void openExchange(tile::KernelOp kernel, ProductChain &chain) {
   kernel->setAttr(sharedBytesAttr, outside.getI64IntegerAttr(offset + type.getBytes()));
   if (!items)
     return;
-  // The uses of the channel keep work items apart, too.
-  auto takesItsPlace = llvm::IsaPred<pipe::AllocOp>;
-  if (llvm::none_of(exchange.slot.getBuffer().getUsers(), takesItsPlace))
+  // The channel orders the uses of one work item before those of the next. So the consumers need no
+  // barrier between items, unless an output lies over the exchange.
+  if (llvm::none_of(exchange.slot.getBuffer().getUsers(), llvm::IsaPred<pipe::AllocOp>))
     for (auto barrier : llvm::make_early_inc_range(items.getAfterBody()->getOps<pipe::BarrierOp>()))
       barrier.erase();
   OpBuilder before(items);

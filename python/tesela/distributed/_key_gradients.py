@@ -72,11 +72,9 @@ class Sums:
             self._sums = found[0], found[1]
             list(self._written.split(places.start, places.stop))
             return
-        if self._sums is None:
-            k, v = (torch.empty_like(x, dtype=self._dtype) for x in self._given)
-            self._sums = k, v
+        sums = self._allocated()
         for begin, end, is_sum in list(self._written.split(places.start, places.stop)):
-            for total, each in zip(self._sums, found, strict=True):
+            for total, each in zip(sums, found, strict=True):
                 part = each[:, :, begin - places.start : end - places.start]
                 to = total[:, :, begin:end]
                 if is_sum:
@@ -87,10 +85,15 @@ class Sums:
 
     def found(self) -> tuple[Tensor, Tensor]:
         """The sums; zeros where there are none."""
+        sums = self._allocated()
+        for begin, end in self._written.gaps(self._length):
+            for total in sums:
+                total[:, :, begin:end].zero_()
+        return sums
+
+    def _allocated(self) -> tuple[Tensor, Tensor]:
+        """The tensors of the sums, new ones where there are none yet."""
         if self._sums is None:
             k, v = (torch.empty_like(x, dtype=self._dtype) for x in self._given)
             self._sums = k, v
-        for begin, end in self._written.gaps(self._length):
-            for total in self._sums:
-                total[:, :, begin:end].zero_()
         return self._sums
