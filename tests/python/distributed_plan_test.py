@@ -15,8 +15,9 @@ import torch
 from distributed_cases import BATCH, CASES, HEADS, KV_HEADS, LENGTH
 from gradient_variants import Case
 from tesela.distributed import _layout, _plan
-from tesela.distributed._machine import Shape, predict
-from tesela.distributed._positions import placed
+from tesela.distributed._machine import Machine, Shape, predict
+from tesela.distributed._positions import Part, Sizes, placed
+from tesela.distributed._steps import Step, steps_of
 from tesela.distributed._values import is_equal
 from torch import Tensor
 
@@ -53,7 +54,7 @@ def test_cells(case: Case, cell: int) -> None:
     lengths[-1] = LENGTH - (cells - 1) * cell
     area = lengths[:, None] * lengths[None, :]
     all_of_cell = of_cells.sum((3, 5)) == area
-    work = plan._work
+    work = plan.work_of_cells
     assert ((work > 0) >= some.any(1).any(0)).all(), "a cell that is needed counts as empty"
     # A full cell counts twice in each head, so that no head can be claimed full by mistake.
     most = (some.int() + all_of_cell.int()).sum((0, 1))
@@ -79,6 +80,113 @@ def test_texts_with_global_positions(name: str) -> None:
     assert [each.name for each in part.variant.parameters][: len(whole.parameters)] == [
         each.name for each in whole.parameters
     ]
+
+
+@pytest.mark.parametrize(
+    ("whole", "part"),
+    [
+        (
+            "i(t: i32[B, Sk]) { mask = t[b, q] == t[b, k] }",
+            "i(t: i32[B, Sq], t_k: i32[B, Sk]) { mask = t[b, q] == t_k[b, k] }",
+        ),
+        (
+            "i(t: bool[Sq, Sk], t_k: i32 = 0) { mask = t[ q,k] || t[k, q] }",
+            "i(t: bool[Sq, Sk], t_k: i32 = 0, t_k_q: bool[Sk, Sq]) "
+            "{ mask = t[ q,k] || t_k_q[k, q] }",
+        ),
+        (
+            "i(t: i32[Hkv, Sk], u: i32[N]) { mask = u[t[hkv, q]] > k }",
+            "i(t: i32[of_Hkv, Sq], u: i32[N], first_hkv: i32, first_k: i32) "
+            "{ mask = u[t[(hkv + first_hkv), q]] > (k + first_k) }",
+        ),
+        # Not by a view: read elsewhere as well, and one that may have a gradient.
+        (
+            "i(t: i32[Sk]) { mask = t[k] > t[k / 2] }",
+            "i(t: i32[of_Sk], first_k: i32) { mask = t[(k + first_k)] > t[(k + first_k) / 2] }",
+        ),
+        (
+            "i(t: f32[Sk]) { score = s + t[k] }",
+            "i(t: f32[of_Sk], first_k: i32) { score = s + t[(k + first_k)] }",
+        ),
+        (
+            "i(t: i32[2*Sk]) { mask = t[k] > 0 }",
+            "i(t: i32[2*of_Sk], first_k: i32) { mask = t[(k + first_k)] > 0 }",
+        ),
+    ],
+)
+def test_captured_tensors_at_positions(whole: str, part: str) -> None:
+    """Those of whole numbers that are read at the query or the key come as views of the part."""
+    found = placed(tesela.variant(f"attention {whole}"))
+    assert found.text == f"attention {part}"
+    assert found.variant.warnings == ""
+
+
+def test_views_of_captured_tensors() -> None:
+    found = placed(tesela.variant("attention i(t: i32[B, Sk]) { mask = t[b, q] == t[b, k] }"))
+    t = torch.arange(20).int().view(1, 20)
+    values = found.values({"t": t}, Part(3, 8), Sizes(1, 4, 2, 20, 20), (5, 6))
+    assert values["t"].tolist() == [[3, 4, 5, 6, 7]]
+    assert values["t_k"].tolist() == [[8, 9, 10, 11, 12, 13]]
+    assert values["t"].data_ptr() == t.data_ptr() + 12, "it is copied"
+
+
+@pytest.mark.parametrize("scheme", ["gather", "ring"])
+@pytest.mark.parametrize("layout", ["contiguous", "zigzag", "striped"])
+def test_steps(layout: str, scheme: str) -> None:
+    """Each row has one first kernel, and what a rank sends is what the other one receives."""
+    plan = tesela.distributed.plan(
+        "documents_causal",
+        length=512,
+        ranks=4,
+        layout=layout,
+        cell=16,
+        machine=Machine(launch=0.0),
+        id=documents(512, 9, 3),
+    )
+    sent: dict[tuple[int, int], int] = {}
+    received: dict[tuple[int, int], int] = {}
+    divided = 0
+    for rank in range(4):
+        plan.rank = rank
+        steps = steps_of(plan, scheme)
+        rows = torch.zeros(_layout.tokens(plan.ranges[rank]))
+        begun = set()
+        for step in steps:
+            divided += scheme == "gather" and len(steps) > 1 and not step.receives
+            for taker, places in step.sends:
+                sent[rank, taker] = sum(place.stop - place.start for place in places)
+            for owner, ranges in step.receives:
+                received[owner, rank] = _layout.tokens(ranges)
+            for each in step.launches:
+                assert each.counts_sink == (each.group not in begun)
+                assert each.keys.stop <= step.keys
+                if each.group not in begun:
+                    rows[each.queries] += 1
+                begun.add(each.group)
+        assert (rows == 1).all()
+    assert sent == received
+    assert sum(sent.values()) == plan.received.sum()
+    assert divided > 0 or scheme == "ring"
+
+
+def test_queries_that_need_not_wait_are_computed_first() -> None:
+    """Where that is worth a launch; the others' keys are copied beside few of the rank's own."""
+
+    def steps(length: int) -> tuple[Step, ...]:
+        plan = tesela.distributed.plan(
+            "sliding_window", length=length, ranks=2, window=4096, heads=32, kv_heads=8
+        )
+        plan.rank = 1
+        return steps_of(plan, "gather")
+
+    early, late = steps(65536)
+    assert (early.keys, early.order) == (32768, ((1, slice(0, 32768)),))
+    (launch,) = early.launches
+    assert launch.first_q >= 32768 + 4096
+    assert launch.queries == slice(launch.first_q - 32768, 32768)
+    assert late.launches[0].queries == slice(0, launch.first_q - 32768)
+    assert late.keys < 9000
+    assert len(steps(8192)) == 1
 
 
 def test_names_that_are_taken() -> None:

@@ -23,6 +23,7 @@ from distributed_ranks import Ranks, started
 from gradient_variants import Case, reference_with_lse
 from tesela.distributed import _agree, _operator
 from tesela.distributed._exchange import sum_over_ranks
+from tesela.distributed._machine import Machine
 from torch import Tensor
 from torch._dynamo.testing import CompileCounterWithBackend
 from torch.distributed.device_mesh import DeviceMesh
@@ -73,8 +74,12 @@ def attend(
     dtype: torch.dtype,
     sizes: tuple[int, int] = (HEADS, KV_HEADS),
     axes: str = "bhsd",
+    divides: bool = False,
 ) -> list[Tensor]:
-    """On each rank: the whole result, logarithms and gradients, gathered, and of the parameters."""
+    """On each rank: the whole result, logarithms and gradients, gathered, and of the parameters.
+
+    With ``divides`` a range is divided wherever some of its queries need not wait.
+    """
     case = CASES[number]
     parameters = case.parameters()
     learned = trained(parameters)
@@ -89,6 +94,8 @@ def attend(
         batch=BATCH,
         heads=heads,
         kv_heads=kv_heads,
+        machine=Machine(launch=0.0) if divides else None,
+        cell=16 if divides else None,
         **{**parameters, **learned},
     )
     own = [plan.shard(each).requires_grad_() for each in (q, k, v)]
@@ -140,6 +147,20 @@ def test_variants(ranks: Ranks, number: int) -> None:
     scheme = ("gather", "ring")[number // 3 % 2]
     for found in ranks.run(size, attend, number, UNEVEN[size], scheme, torch.float32):
         compare(CASES[number], torch.float32, found, (HEADS, KV_HEADS))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=["float32", "bfloat16"])
+@pytest.mark.parametrize("variant", ["documents_causal", "sliding_window", "streaming"])
+@pytest.mark.parametrize("size", [2, 3, 4])
+def test_queries_that_need_not_wait(
+    ranks: Ranks, size: int, variant: str, dtype: torch.dtype
+) -> None:
+    """Ranges are divided; with uneven ones keys come once more for the backward pass."""
+    number = number_of(variant)
+    for layout in ("contiguous", UNEVEN[size]):
+        arguments = (number, layout, "gather", dtype, (HEADS, KV_HEADS), "bhsd", True)
+        for found in ranks.run(size, attend, *arguments):
+            compare(CASES[number], dtype, found, (HEADS, KV_HEADS))
 
 
 @pytest.mark.parametrize("layout", ["contiguous", "zigzag", "striped", "near", "balanced", "work"])

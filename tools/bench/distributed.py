@@ -94,7 +94,7 @@ def compile_all(cases, length: int, device: str) -> None:
         learned_of(parameters)
         if is_part:
             part = placed(tesela.variant(variant))
-            variant, parameters = part.variant, {**parameters, **part.values(Part(0, 0), sizes)}
+            variant, parameters = part.variant, part.values(parameters, Part(0, 0), sizes, (length, length))
         own = [x.detach().requires_grad_() for x in (q, k, v)]
         tesela.attention(*own, variant, **parameters).backward(g)
 

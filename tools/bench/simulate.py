@@ -69,30 +69,44 @@ class Simulation:
         run = {"gather": self.gather, "ring": self.ring, "heads": self.heads}[scheme]
         return run(False) + (run(True) if is_training else 0)
 
+    def early(self):
+        """By rank the share of its work that waits for no keys, and the tokens whose keys are copied beside others'."""
+        from tesela.distributed._layout import overlap, tokens
+        from tesela.distributed._waiting import parts_of
+
+        shares, copied = [], []
+        for rank, own in enumerate(self.plan.ranges):
+            parts = parts_of(self.plan, rank)
+            late = tuple(part for part, waits in parts if waits)
+            work = [self.plan.pairs_of(part) * (not waits) for part, waits in parts]
+            total = sum(self.plan.pairs_of(part) for part, _ in parts)
+            shares.append(sum(work) / total if total else 1.0)
+            copied.append(tokens(overlap(self.plan.needed_by(late), own)))
+        return torch.tensor(shares).double(), torch.tensor(copied).double()
+
     def gather(self, is_backward: bool) -> float:
         plan, links = self.plan, self.links
         received, sent = plan.received.sum(1), plan.received.sum(0)
         # A link works in both directions at once.
         moving = torch.maximum(self.arriving.sum(1), self.arriving.sum(0)) + links.message * (self.messages.sum(1) > 0)
-        # Messages are packed (read and written), keys that lie apart are joined (likewise).
-        is_joined = torch.tensor([float(r > 0 or len(each) > 1) for r, each in zip(received, plan.ranges, strict=True)])
-        before = moving.max() + self.copies(sent, 2).max() + (is_joined * self.copies(received + self.held, 2)).max()
+        share, copied = self.early()
         seconds = self.backward_seconds if is_backward else self.forward_seconds
-        kernels = plan.pairs.sum(1) * seconds + plan.launches * links.launch * (3 if is_backward else 1)
-        after = 0.0
-        if is_backward:
-            # dK and dV: packed as float32 and sent, those of the rank's own written as float32, what comes is added,
-            # and the sum is read and written as bf16.
-            after = (
-                2 * moving.max()
-                + self.copies(received, 1 + 2).max()
-                + self.copies(self.held, 1 + 2 + 2 + 1).max()
-                + self.copies(sent, 2 + 2 + 2).max()
-            )
-            # Where a rank has several kernels, their sums are float32: cleared, read and written.
-            several = (plan.launches > 1).double()
-            after += (several * self.copies(received + self.held, 2 + 5)).max()
-        return float(before + kernels.max() + after)
+        launches = plan.launches + ((share > 0) & (share < 1))
+        kernels = plan.pairs.sum(1) * seconds + launches * links.launch * (3 if is_backward else 1)
+        early = kernels * share
+        # Messages are packed (read and written), and keys that lie apart are joined (likewise).
+        joining = self.copies(received + copied, 2)
+        packing = self.copies(sent, 2).max()
+        if not is_backward:
+            return float(packing + (joining + torch.maximum(early, moving.max()) + kernels - early).max())
+        # Gradients of several ranges travel as float32. What comes is added in float32, and rounded.
+        back = moving.max() * (2 if float(plan._asked_of.clone().fill_diagonal_(0).max()) > 1 else 1)
+        adding = self.copies(sent, 8)
+        if plan.keeps_received:
+            late = (joining + kernels - early).max()
+            return float(late + (torch.maximum(early, back) + adding).max())
+        late = packing + (joining + torch.maximum(early, moving.max()) + kernels - early).max()
+        return float(late + back + adding.max())
 
     def ring(self, is_backward: bool) -> float:
         """Step t computes with keys of the rank t before, while those of the next step arrive."""

@@ -1,16 +1,17 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Keys come to the queries: "gather", all before the kernels, and "ring", rank by rank meanwhile.
+"""Keys come to the queries: "gather", all that are needed at once, and "ring", rank by rank.
 
-The gradients of keys go the other way: each rank sums what its queries add, in float32, and sends
-that to the keys' owners, which add what comes in the order of steps. So the same call gives the
-same bits, where the kernels do.
+Kernels that need none of the keys under way run meanwhile. The gradients of keys go the other way:
+each rank sums what its queries add and sends that to the keys' owners, while its next kernels run;
+an owner adds what comes in the order of steps. So the same call gives the same bits, where the
+kernels do.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -19,7 +20,8 @@ from tesela._errors import UnsupportedError
 from tesela.distributed import _layout as layouts
 from tesela.distributed._exchange import Message, Pending, exchange
 from tesela.distributed._kernels import Dense, Gradients, backward, finished_values, forward
-from tesela.distributed._key_gradients import Sums, sum_type
+from tesela.distributed._key_gradients import Part as KeyPart
+from tesela.distributed._key_gradients import Sums, Targets
 from tesela.distributed._partials import Partials, Rows
 from tesela.distributed._positions import Part
 from tesela.distributed._steps import Launch, Step
@@ -33,32 +35,92 @@ if TYPE_CHECKING:
 _SQUARE = 16
 """Positions along a side of the squares in which dropout's numbers are made."""
 
+_DENSE = 5
+"""q, k, v, the result and its logarithms, among what the backward pass needs."""
+
 
 class _Arriving:
     """The keys and values of a step, on their way."""
 
-    def __init__(self, plan: Plan, step: Step, k: Tensor, v: Tensor) -> None:
-        self._step, self._k, self._v = step, k, v
-        sends: list[Message] = []
-        for rank, places in step.sends:
-            sends.append((rank, _packed(k, v, places)))
-        self._came: dict[int, Tensor] = {}
-        for rank, ranges in step.receives:
-            self._came[rank] = k.new_empty(layouts.tokens(ranges) * _numbers(k, v))
-        self._pending: Pending = exchange(plan.group, sends, list(self._came.items()))
+    def __init__(
+        self, plan: Plan, step: Step, k: Tensor, v: Tensor, came: Sequence[Tensor] | None
+    ) -> None:
+        """``came``: what came of other ranks before; None: it is sent now."""
+        self._step, self._own = step, (k, v)
+        self._pending: Pending | None = None
+        if came is None:
+            sends = [(rank, _packed(k, v, places)) for rank, places in step.sends]
+            numbers = _numbers(k, v)
+            came = [k.new_empty(layouts.tokens(ranges) * numbers) for _, ranges in step.receives]
+            arriving = [(rank, flat) for (rank, _), flat in zip(step.receives, came, strict=True)]
+            self._pending = exchange(plan.group, sends, arriving)
+        self.came = tuple(came)
+        others = zip(step.receives, came, strict=True)
+        self._of_rank = {rank: _unpacked(flat, k, v) for (rank, _), flat in others}
+        self._joined: list[Tensor] = []
+        if len(step.order) > 1:
+            # Own keys are copied beside them while they come.
+            self._joined = [_with_length(x, step.keys) for x in self._own]
+            self._copy(of_own=True)
+
+    def _copy(self, of_own: bool) -> None:
+        begin = 0
+        for rank, place in self._step.order:
+            end = begin + place.stop - place.start
+            if of_own == (rank not in self._of_rank):
+                for to, source in zip(
+                    self._joined, self._of_rank.get(rank, self._own), strict=True
+                ):
+                    to[:, :, begin:end] = source[:, :, place]
+            begin = end
 
     def wait(self) -> tuple[Tensor, Tensor]:
         """The step's keys and values, in ascending order of position."""
+        if self._pending is not None:
+            self._pending.wait()
+        if self._joined:
+            self._copy(of_own=False)
+            return self._joined[0], self._joined[1]
+        k, v = self._own
+        for rank, place in self._step.order:
+            k, v = (x[:, :, place] for x in self._of_rank.get(rank, self._own))
+        return (k, v) if self._step.order else (k[:, :, :0], v[:, :, :0])
+
+
+class _Returning:
+    """The gradients of a step's keys, on their way to the keys' owners."""
+
+    def __init__(
+        self, plan: Plan, step: Step, sums: dict[int, tuple[Tensor, Sums]], k: Tensor, v: Tensor
+    ) -> None:
+        self._step, self._like = step, (k, v)
+        rank = plan._own_rank()
+        sends: list[Message] = []
+        for owner, (flat, of_owner) in sums.items():
+            of_owner.finish()
+            sends.append((owner, flat))
+        self._came: list[Message] = []
+        for taker, places in step.sends:
+            count = sum(place.stop - place.start for place in places)
+            dtype = plan.sum_type(taker, rank, k.dtype)
+            self._came.append((taker, k.new_empty(count * _numbers(k, v), dtype=dtype)))
+        self._pending = exchange(plan.group, sends, self._came)
+
+    def add_to(self, of_own: Sums) -> None:
+        """Adds what came, in the order of ranks."""
         self._pending.wait()
-        came = {rank: _unpacked(flat, self._k, self._v) for rank, flat in self._came.items()}
-        joined = []
-        for number, own in enumerate((self._k, self._v)):
-            parts = []
-            for rank, place in self._step.order:
-                source = came[rank][number] if rank in came else own
-                parts.append(source[:, :, place])
-            joined.append(_cat(parts, own))
-        return joined[0], joined[1]
+        for (_, places), (_, flat) in zip(self._step.sends, self._came, strict=True):
+            begin = 0
+            unpacked = _unpacked(flat, *self._like)
+            for place in places:
+                end = begin + place.stop - place.start
+                of_own.add(place, *(x[:, :, begin:end] for x in unpacked))
+                begin = end
+
+
+def _with_length(like: Tensor, length: int) -> Tensor:
+    """A new tensor ``[batch, heads, length, head dimension]``."""
+    return like.new_empty((*like.shape[:2], length, like.shape[3]))
 
 
 def _numbers(k: Tensor, v: Tensor) -> int:
@@ -87,28 +149,31 @@ def _unpacked(flat: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
     return flat[:cut].view(shapes[0]), flat[cut:].view(shapes[1])
 
 
-def _cat(parts: list[Tensor], like: Tensor) -> Tensor:
-    if not parts:
-        return like[:, :, :0]
-    return parts[0] if len(parts) == 1 else torch.cat(parts, 2)
-
-
 class ByKeys:
     """The passes of one rank by the steps of its plan."""
 
     def __init__(self, plan: Plan, scheme: str) -> None:
         self._plan = plan
         self._steps = plan.steps(scheme)
+        self._keeps = scheme == "gather" and plan.keeps_received
 
-    def _arriving(self, k: Tensor, v: Tensor) -> Any:
+    def _arriving(
+        self, steps: Sequence[Step], k: Tensor, v: Tensor, came: Sequence[Tensor] | None = None
+    ) -> Iterator[tuple[Step, Tensor, Tensor, _Arriving]]:
         """Each step with its keys and values; the next ones are under way meanwhile."""
-        steps = self._steps
-        coming = _Arriving(self._plan, steps[0], k, v)
+
+        def begin(number: int) -> _Arriving:
+            step = steps[number]
+            there = came if step.receives or came is None else ()
+            return _Arriving(self._plan, step, k, v, there)
+
+        coming = begin(0)
         for number, step in enumerate(steps):
-            keys, values = coming.wait()
+            now = coming
+            keys, values = now.wait()
             if number + 1 < len(steps):
-                coming = _Arriving(self._plan, steps[number + 1], k, v)
-            yield step, keys, values
+                coming = begin(number + 1)
+            yield step, keys, values, now
 
     def forward(
         self, call: Call, q: Tensor, k: Tensor, v: Tensor
@@ -118,7 +183,9 @@ class ByKeys:
         out = new_output(q, v.shape[3])
         lse = q.new_empty(q.shape[:3], dtype=torch.float32)
         partials: dict[int, tuple[int, Partials]] = {}  # with where the group's rows begin
-        for step, keys, values in self._arriving(k, v):
+        came: list[Tensor] = []
+        for step, keys, values, arrived in self._arriving(self._steps, k, v):
+            came += arrived.came
             for each in step.launches:
                 rows = (slice(None), slice(None), each.queries)
                 is_first = each.group not in partials
@@ -134,7 +201,9 @@ class ByKeys:
                 joined.add(each.queries.start - begin, of_part, lse_of_part)
         for _, joined in partials.values():
             joined.finish()
-        return out, lse, (q, k, v, out, lse)
+        # The empty one says that keys are kept, where none came.
+        kept = (k.new_empty(0), *came) if self._keeps else ()
+        return out, lse, (q, k, v, out, lse, *kept)
 
     def check_dropout(self) -> None:
         """Raises where a kernel cannot drop the pairs that one process drops."""
@@ -149,7 +218,7 @@ class ByKeys:
                         )
 
     def kept(self, q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor) -> tuple[Tensor, ...]:
-        """What the backward pass needs, of what each rank has."""
+        """What the backward pass needs, of what each rank has; keys come once more."""
         return (*(_readable(each) for each in (q, k, v)), out, lse)
 
     def backward(
@@ -161,18 +230,20 @@ class ByKeys:
         is_needed: bool,
     ) -> tuple[list[Tensor | None], list[Tensor]]:
         """The gradients of q, k and v, and of the trained parameters."""
-        q, k, v, out, lse = kept
+        q, k, v, out, lse = kept[:_DENSE]
+        came = kept[_DENSE + 1 :] if len(kept) > _DENSE else None
         if grad is None:
             grad = torch.zeros_like(out)
         sums = Gradients(call)
-        own_type = sum_type(self._plan.ranges[self._plan._own_rank()], k.dtype)
         dq = torch.empty_like(q)
         sums_of_q: dict[int, tuple[int, Rows]] = {}
-        # Where one rank at most adds to what our own queries add, no float32 is needed.
-        adding = len({taker for step in self._steps for taker, _ in step.sends})
-        of_own = Sums(k, v, own_type if adding <= 1 else torch.float32)
-        for step, keys, values in self._arriving(k, v):
-            sums_of_step = Sums(keys, values, own_type)
+        of_own = Sums(torch.empty_like(k), torch.empty_like(v))
+        returning: _Returning | None = None
+        # Where keys were kept, those of others come first: their gradients travel beside the rest.
+        steps = self._steps if came is None else self._steps[::-1]
+        for step, keys, values, _ in self._arriving(steps, k, v, came):
+            messages = self._messages(step, k, v)
+            targets = Targets(_key_parts(step, messages, of_own))
             for each in step.launches:
                 rows = (slice(None), slice(None), each.queries)
                 columns = (slice(None), slice(None), each.keys)
@@ -180,58 +251,57 @@ class ByKeys:
                     *(grad[rows], q[rows], keys[columns], values[columns], out[rows], lse[rows]),
                     None if grad_of_lse is None else grad_of_lse[rows],
                 )
-                found = backward(call, _part(each), dense, is_needed, sums)
+                is_first = each.group not in sums_of_q
+                places = targets.place(each.keys, k.dtype) if is_needed else None
+                into = (dq[rows] if is_first else None, *(places or (None, None)))
+                found = backward(call, _part(each), dense, is_needed, sums, into)
                 if found is None:
                     continue
-                if each.group not in sums_of_q:
-                    dq[rows] = found[0]
+                if is_first:
                     sums_of_q[each.group] = each.queries.start, Rows(dq[rows])
                 else:
                     begin, of_group = sums_of_q[each.group]
                     first, end = each.queries.start - begin, each.queries.stop - begin
                     of_group.over(first, end).add_(found[0])
-                sums_of_step.add(each.keys, *found[1:])
+                if places is None:
+                    targets.add(each.keys, *found[1:])
+                else:
+                    targets.settle()
             if is_needed:
-                self._return(step, sums_of_step.found(), of_own, k.dtype)
+                if returning is not None:
+                    returning.add_to(of_own)
+                returning = _Returning(self._plan, step, messages, k, v)
+        if returning is not None:
+            returning.add_to(of_own)
         of_parameters = finished_values(call, sums, [len(each) > 0 for each in self._plan.ranges])
         if not is_needed:
             return [None] * 3, of_parameters
         for _, of_group in sums_of_q.values():
             of_group.finish()
-        return [dq, *(x.to(k.dtype) for x in of_own.found())], of_parameters
+        return [dq, *of_own.finish()], of_parameters
 
-    def _return(
-        self, step: Step, found: tuple[Tensor, Tensor], of_own: Sums, dtype: torch.dtype
-    ) -> None:
-        """Sends the gradients of a step's keys to their owners, and adds what comes to our own."""
-        by_rank: dict[int, list[slice]] = {}
-        own: list[tuple[slice, slice]] = []
+    def _messages(self, step: Step, k: Tensor, v: Tensor) -> dict[int, tuple[Tensor, Sums]]:
+        """For each owner of a step's keys what is sent to it: flat, and as sums of gradients."""
         rank = self._plan._own_rank()
-        begin = 0
-        for owner, place in step.order:
-            part = slice(begin, begin + place.stop - place.start)
-            if owner == rank:
-                own.append((place, part))
-            else:
-                by_rank.setdefault(owner, []).append(part)
-            begin = part.stop
-        sends = [(owner, _packed(*found, parts)) for owner, parts in by_rank.items()]
-        came: list[Message] = []
-        for taker, places in step.sends:
-            count = sum(place.stop - place.start for place in places)
-            came_type = sum_type(self._plan.ranges[taker], dtype)
-            came.append((taker, found[0].new_empty(count * _numbers(*found), dtype=came_type)))
-        pending = exchange(self._plan.group, sends, came)
-        for place, part in own:
-            of_own.add(place, *(x[:, :, part] for x in found))
-        pending.wait()
-        for (_, places), (_, flat) in zip(step.sends, came, strict=True):
-            begin = 0
-            unpacked = _unpacked(flat, *found)
-            for place in places:
-                end = begin + place.stop - place.start
-                of_own.add(place, *(x[:, :, begin:end] for x in unpacked))
-                begin = end
+        found = {}
+        for owner, ranges in step.receives:
+            dtype = self._plan.sum_type(rank, owner, k.dtype)
+            flat = k.new_empty(layouts.tokens(ranges) * _numbers(k, v), dtype=dtype)
+            found[owner] = flat, Sums(*_unpacked(flat, k, v))
+        return found
+
+
+def _key_parts(step: Step, messages: dict[int, tuple[Tensor, Sums]], of_own: Sums) -> list[KeyPart]:
+    """To whose sums the gradients of a step's keys are added, and where."""
+    parts: list[KeyPart] = []
+    begin = 0
+    for owner, place in step.order:
+        end = begin + place.stop - place.start
+        parts.append(
+            (slice(begin, end), messages[owner][1] if owner in messages else of_own, place)
+        )
+        begin = end
+    return parts
 
 
 def _part(each: Launch) -> Part:

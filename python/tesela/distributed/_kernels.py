@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from tesela.distributed._attention import Call
 
 
-def _request(call: Call, part: Part) -> Request:
+def _request(call: Call, part: Part, q: Tensor, k: Tensor) -> Request:
     placed = call.plan.placed
     constants = dict(call.plan.variant._constants)
     variant = placed.variant.bind(**constants) if constants else placed.variant
     values = {name: value for name, value in call.values.items() if name not in constants}
-    values |= placed.values(part, call.sizes)
+    values = placed.values(values, part, call.sizes, (q.shape[2], k.shape[2]))
     if call.dropout:
         first = {"dropout.first_q": part.first_q, "dropout.first_k": part.first_k}
         variant = variant._dropping({**call.dropout, **first})
@@ -45,7 +45,7 @@ def forward(
         v: see q.
         out: where the result is written; None: a new tensor.
     """
-    given, lse = launch(q, k, v, _request(call, part), True, out)
+    given, lse = launch(q, k, v, _request(call, part, q, k), True, out)
     assert lse is not None
     return given, lse
 
@@ -73,6 +73,7 @@ def backward(
     dense: Dense,
     is_needed: bool,
     sums: Gradients,
+    into: Sequence[Tensor | None] = (None, None, None),
 ) -> tuple[Tensor, Tensor, Tensor] | None:
     """The gradients of q, k and v by these pairs; those of parameters are added to ``sums``.
 
@@ -82,9 +83,10 @@ def backward(
         dense: over these queries and keys.
         is_needed: whether q, k or v need gradients.
         sums: of the parameters' gradients.
+        into: where the gradients of q, k and v are written; None: a new tensor.
     """
-    request = _request(call, part)
-    gradients = launch_backward(*dense, request) if is_needed else None
+    request = _request(call, part, dense[1], dense[2])
+    gradients = launch_backward(*dense, request, into) if is_needed else None
     if call.names:
         sums.add_values(launch_parameters(*dense, request, call.names))
     return gradients

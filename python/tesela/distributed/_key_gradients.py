@@ -1,25 +1,19 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Sums of the gradients of keys and values: of a step's, and of a rank's own.
+"""Sums of the gradients of keys and values: of a rank's own, and of those that go to an owner.
 
-A kernel gives them in the type of the keys. A sum of one is that; of several it is float32. A rank
-with one range of queries has one kernel for each key, so that what it sends to owners is in the
-keys' type, too, and nothing is lost by it.
+A kernel writes them where they are needed, in the type of the keys, if no other has written there.
+Where several add to a key, its sum is float32 until it is finished.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import torch
 from torch import Tensor
 
-from tesela.distributed._layout import Ranges
-
-
-def sum_type(ranges: Ranges, of_keys: torch.dtype) -> torch.dtype:
-    """The type of sums of a rank that has these ranges of queries."""
-    return of_keys if len(ranges) == 1 else torch.float32
+from tesela.distributed._partials import Rows
 
 
 class _Written:
@@ -40,6 +34,15 @@ class _Written:
             at = min(high, end)
         if at < end:
             yield at, end, False
+        self.add(begin, end)
+
+    def among(self, begin: int, end: int) -> list[slice]:
+        """The parts of the range that were written."""
+        parts = [slice(max(low, begin), min(high, end)) for low, high in self._ends]
+        return [part for part in parts if part.start < part.stop]
+
+    def add(self, begin: int, end: int) -> None:
+        """Now all of the range is written."""
         joined: list[tuple[int, int]] = []
         for low, high in sorted([*self._ends, (begin, end)]):
             if joined and low <= joined[-1][1]:
@@ -57,43 +60,86 @@ class _Written:
 
 
 class Sums:
-    """Sums of the gradients of some keys and of their values, in a type."""
+    """Sums of the gradients of some keys and of their values, in two tensors."""
 
-    def __init__(self, keys: Tensor, values: Tensor, dtype: torch.dtype) -> None:
-        self._length, self._dtype = keys.shape[2], dtype
-        self._given = keys, values
-        self._sums: tuple[Tensor, Tensor] | None = None
+    def __init__(self, of_keys: Tensor, of_values: Tensor) -> None:
+        """With the tensors, whose numbers do not matter."""
+        self._tensors = of_keys, of_values
+        self._rows = Rows(of_keys), Rows(of_values)
         self._written = _Written()
+        self._aside: list[tuple[slice, tuple[Tensor, ...]]] = []
+
+    def place(self, places: slice, dtype: torch.dtype) -> tuple[Tensor, Tensor] | None:
+        """Where a kernel may write gradients of this type, before ``settle``; None: nowhere.
+
+        What few places have already is put aside.
+        """
+        if self._tensors[0].dtype != dtype or self._rows[0].overlaps(places.start, places.stop):
+            return None
+        had = self._written.among(places.start, places.stop)
+        if 2 * sum(place.stop - place.start for place in had) > places.stop - places.start:
+            return None
+        for place in had:
+            self._aside.append((place, tuple(x[:, :, place].clone() for x in self._tensors)))
+        self._written.add(places.start, places.stop)
+        k, v = (each[:, :, places] for each in self._tensors)
+        return k, v
+
+    def settle(self) -> None:
+        """Adds what was put aside to what a kernel has written there."""
+        for place, values in self._aside:
+            for rows, each in zip(self._rows, values, strict=True):
+                rows.over(place.start, place.stop).add_(each)
+        self._aside = []
 
     def add(self, places: slice, *found: Tensor) -> None:
         """Adds what belongs to these places, of keys and of values."""
-        is_all = places.stop - places.start == self._length
-        if self._sums is None and is_all and found[0].dtype == self._dtype:
-            self._sums = found[0], found[1]
-            list(self._written.split(places.start, places.stop))
-            return
-        sums = self._allocated()
         for begin, end, is_sum in list(self._written.split(places.start, places.stop)):
-            for total, each in zip(sums, found, strict=True):
+            for rows, each in zip(self._rows, found, strict=True):
                 part = each[:, :, begin - places.start : end - places.start]
-                to = total[:, :, begin:end]
                 if is_sum:
-                    # Of two in the keys' type the sum is rounded once.
-                    to.copy_(to.float().add_(part)) if to.dtype != torch.float32 else to.add_(part)
+                    rows.over(begin, end).add_(part)
                 else:
-                    to.copy_(part)
+                    rows.put(begin, end, part)
 
-    def found(self) -> tuple[Tensor, Tensor]:
-        """The sums; zeros where there are none."""
-        sums = self._allocated()
-        for begin, end in self._written.gaps(self._length):
-            for total in sums:
+    def finish(self) -> tuple[Tensor, Tensor]:
+        """The tensors with the sums; zeros where there are none."""
+        for rows in self._rows:
+            rows.finish()
+        for begin, end in self._written.gaps(self._tensors[0].shape[2]):
+            for total in self._tensors:
                 total[:, :, begin:end].zero_()
-        return sums
+        return self._tensors
 
-    def _allocated(self) -> tuple[Tensor, Tensor]:
-        """The tensors of the sums, new ones where there are none yet."""
-        if self._sums is None:
-            k, v = (torch.empty_like(x, dtype=self._dtype) for x in self._given)
-            self._sums = k, v
-        return self._sums
+
+Part = tuple[slice, Sums, slice]
+"""Where a part of a step's keys lies in the step, and whose sums it adds to, at which places."""
+
+
+class Targets:
+    """Where the gradients of a step's keys go: each part of them to the sums of its owner."""
+
+    def __init__(self, parts: Sequence[Part]) -> None:
+        self._parts = parts
+
+    def place(self, keys: slice, dtype: torch.dtype) -> tuple[Tensor, Tensor] | None:
+        """As that of ``Sums``, for keys that lie there in the step."""
+        for at, sums, places in self._parts:
+            if at.start <= keys.start and keys.stop <= at.stop:
+                shift = places.start - at.start
+                return sums.place(slice(keys.start + shift, keys.stop + shift), dtype)
+        return None
+
+    def settle(self) -> None:
+        """As that of ``Sums``, of all."""
+        for _, sums, _ in self._parts:
+            sums.settle()
+
+    def add(self, keys: slice, *found: Tensor) -> None:
+        """Adds the gradients of keys that lie there in the step."""
+        for at, sums, places in self._parts:
+            begin, end = max(keys.start, at.start), min(keys.stop, at.stop)
+            if begin < end:
+                shift = places.start - at.start
+                own = (each[:, :, begin - keys.start : end - keys.start] for each in found)
+                sums.add(slice(begin + shift, end + shift), *own)

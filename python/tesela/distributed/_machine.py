@@ -63,6 +63,11 @@ class Shape:
         return self.batch * self.kv_heads * (self.head_dim + self.head_dim_v) * self.element_bytes
 
     @property
+    def pair_flops(self) -> int:
+        """Of a kept pair of a query and a key of one head, in a forward pass."""
+        return 2 * (self.head_dim + self.head_dim_v)
+
+    @property
     def query_bytes(self) -> int:
         """Of a token's queries and results."""
         return self.batch * self.heads * (self.head_dim + self.head_dim_v) * self.element_bytes
@@ -109,8 +114,8 @@ def predict(
         launches: how many each rank makes, where it has all its keys.
     """
     ranks = len(held)
-    total = float(pairs.sum()) * 2 * (shape.head_dim + shape.head_dim_v) / machine.flops
-    compute = pairs * (2 * (shape.head_dim + shape.head_dim_v) / machine.flops)
+    total = float(pairs.sum()) * shape.pair_flops / machine.flops
+    compute = pairs * (shape.pair_flops / machine.flops)
     nodes = torch.arange(ranks, device="cpu") // machine.ranks_per_node
     bandwidth = torch.where(
         nodes[:, None] == nodes[None, :], machine.node_bandwidth, machine.network_bandwidth

@@ -22,6 +22,8 @@ class Rows:
 
     def over(self, begin: int, end: int) -> Tensor:
         """These rows in float32, to be changed in place."""
+        if self._base.dtype == torch.float32:
+            return self._base[:, :, begin:end]
         if self._sum is None:
             self._begin, self._end = begin, end
             self._sum = self._copied(begin, end)
@@ -31,6 +33,17 @@ class Rows:
             wider[:, :, self._begin - low : self._end - low] = self._sum
             self._begin, self._end, self._sum = low, high, wider
         return self._sum[:, :, begin - self._begin : end - self._begin]
+
+    def put(self, begin: int, end: int, given: Tensor) -> None:
+        """Gives these rows their first values."""
+        if given.dtype == torch.float32 or self.overlaps(begin, end):
+            self.over(begin, end).copy_(given)
+        else:
+            self._base[:, :, begin:end] = given
+
+    def overlaps(self, begin: int, end: int) -> bool:
+        """Whether some of these rows are in float32 now."""
+        return self._sum is not None and begin < self._end and end > self._begin
 
     def _copied(self, begin: int, end: int) -> Tensor:
         return self._base[:, :, begin:end].to(torch.float32, copy=True)

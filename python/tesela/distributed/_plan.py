@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -13,7 +13,6 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from tesela import _native
 from tesela._errors import InvalidArgumentError
 from tesela._prepare import extents
 from tesela._variant import Variant, as_variant
@@ -24,17 +23,10 @@ from tesela.distributed._layout import Range, Ranges
 from tesela.distributed._machine import SCHEMES, Machine, Prediction, Shape, predict
 from tesela.distributed._operator import number_of
 from tesela.distributed._positions import Sizes, placed
+from tesela.distributed._search import owners_by
 from tesela.distributed._steps import Step, steps_of
+from tesela.distributed._told import told
 from tesela.distributed._values import is_equal, of_torch, on_host, version_of
-
-_SLACK = 1.01
-"""More than its share of the work, for a rank that needs fewer keys then."""
-
-_EVEN = 1.05
-"""The busiest rank's work by the mean. A search prefers layouts below: of sending it knows less."""
-
-_MUCH_BETTER = 0.99
-"""A layout replaces a simpler one where its time is below that share of the other's."""
 
 
 class Plan:
@@ -49,6 +41,7 @@ class Plan:
         rank: whose plan it is; None: nobody's, it is only looked at.
         group: the process group; None: there is none.
         machine: what predictions are made with.
+        shape: likewise, of a call.
         scheme: how keys come to the queries, or "auto".
         number: a tensor by which compiled code finds it.
     """
@@ -81,11 +74,11 @@ class Plan:
         self._sizes = sizes
         self._mask = mask
         self._counts = counts
-        self._work = counts.table
+        self.work_of_cells = counts.table
         self._decided = decided
         self._versions = {name: version_of(value) for name, value in decided.items()}
         self._planned = host
-        self._shape = shape
+        self.shape = shape
         self._copies: dict[tuple[str, torch.dtype, torch.device], Tensor] = {}
         self._schemes: dict[tuple[Shape, bool], str] = {}
         self._steps: dict[str, tuple[Step, ...]] = {}
@@ -105,9 +98,9 @@ class Plan:
     # ranges and what its own rank sends, not the rest.
 
     @cached_property
-    def _held(self) -> Tensor:
+    def held(self) -> Tensor:
         """The share of each cell that a rank holds, float64 [ranks, cells]."""
-        held = torch.zeros(self.ranks, len(self._work), dtype=torch.float64, device="cpu")
+        held = torch.zeros(self.ranks, len(self.work_of_cells), dtype=torch.float64, device="cpu")
         for rank, ranges in enumerate(self.ranges):
             for begin, end in ranges:
                 first, last = begin // self.cell, (end - 1) // self.cell
@@ -120,7 +113,9 @@ class Plan:
     @cached_property
     def _lengths(self) -> Tensor:
         """The positions of each cell: the last one may be cut."""
-        lengths = torch.full((len(self._work),), self.cell, dtype=torch.float64, device="cpu")
+        lengths = torch.full(
+            (len(self.work_of_cells),), self.cell, dtype=torch.float64, device="cpu"
+        )
         if len(lengths):
             lengths[-1] = self.length - (len(lengths) - 1) * self.cell
         return lengths
@@ -131,38 +126,80 @@ class Plan:
 
         Partial cells count by a look at some pairs. float64 ``[ranks, ranks of keys]``.
         """
-        of_cells = self._work / self._mask.full * self._lengths[:, None] * self._lengths[None, :]
-        return self._held @ of_cells @ self._held.T
+        of_cells = (
+            self.work_of_cells / self._mask.full * self._lengths[:, None] * self._lengths[None, :]
+        )
+        return self.held @ of_cells @ self.held.T
 
     @cached_property
     def _needed_cells(self) -> Tensor:
         """Whether a rank needs keys of a cell, bool [ranks, cells]."""
-        if not len(self._work):
+        if not len(self.work_of_cells):
             return torch.zeros(self.ranks, 0, dtype=torch.bool, device="cpu")
-        return (self._held > 0).float() @ (self._work > 0).float() > 0
+        return (self.held > 0).float() @ (self.work_of_cells > 0).float() > 0
 
     @cached_property
     def needed(self) -> tuple[Ranges, ...]:
         """The ranges of keys that each rank's queries keep some pair with, its own among them."""
-        found = []
-        for row in self._needed_cells:
-            edges = torch.diff(
-                row.int(), prepend=row.new_zeros(1).int(), append=row.new_zeros(1).int()
-            )
-            begins = ((edges == 1).nonzero()[:, 0] * self.cell).tolist()
-            ends = ((edges == -1).nonzero()[:, 0] * self.cell).tolist()
-            found.append(
-                tuple(
-                    (begin, min(end, self.length)) for begin, end in zip(begins, ends, strict=True)
-                )
-            )
-        return tuple(found)
+        return tuple(map(self._ranges_of_cells, self._needed_cells))
+
+    def needed_by(self, queries: Ranges) -> Ranges:
+        """Likewise of these queries."""
+        needs = torch.zeros(len(self.work_of_cells), dtype=torch.bool, device="cpu")
+        for each in queries:
+            needs |= (self.work_of_cells[self._cells_of(each)] > 0).any(0)
+        return self._ranges_of_cells(needs)
+
+    def _cells_of(self, positions: Range) -> slice:
+        """The cells that have some of the positions."""
+        return slice(positions[0] // self.cell, (positions[1] - 1) // self.cell + 1)
+
+    def _ranges_of_cells(self, cells: Tensor) -> Ranges:
+        """The positions of the cells that are true."""
+        edge = cells.new_zeros(1).int()
+        edges = torch.diff(cells.int(), prepend=edge, append=edge)
+        begins = ((edges == 1).nonzero()[:, 0] * self.cell).tolist()
+        ends = ((edges == -1).nonzero()[:, 0] * self.cell).tolist()
+        return tuple(
+            (begin, min(end, self.length)) for begin, end in zip(begins, ends, strict=True)
+        )
 
     @cached_property
     def received(self) -> Tensor:
         """Tokens whose keys rank r receives of rank o, float64 ``[ranks, ranks]``."""
-        of_cells = self._needed_cells.double() @ (self._held * self._lengths).T
+        of_cells = self._needed_cells.double() @ (self.held * self._lengths).T
         return of_cells.fill_diagonal_(0)
+
+    @cached_property
+    def keeps_received(self) -> bool:
+        """Whether ranks receive few keys in "gather", and keep these for the backward pass.
+
+        They are a tenth of what it needs besides, or less.
+        """
+        held = [layouts.tokens(each) for each in self.ranges]
+        received = self.received.sum(1).tolist()
+        return all(4 * few <= many for few, many in zip(received, held, strict=True))
+
+    @cached_property
+    def _asked_of(self) -> Tensor:
+        """How many ranges of rank r have queries that may keep a key of rank o, [ranks, ranks]."""
+        holds = (self.held > 0).float().T
+        found = [
+            sum(
+                ((self.work_of_cells[self._cells_of(each)] > 0).any(0).float() @ holds > 0).int()
+                for each in ranges
+            )
+            + torch.zeros(self.ranks, dtype=torch.int32, device="cpu")
+            for ranges in self.ranges
+        ]
+        return torch.stack(found)
+
+    def sum_type(self, rank: int, owner: int, of_keys: torch.dtype) -> torch.dtype:
+        """The type in which a rank sends the gradients of an owner's keys.
+
+        Of one range of queries it is the keys': the sum is what one kernel gives.
+        """
+        return of_keys if self._asked_of[rank, owner] <= 1 else torch.float32
 
     @property
     def work(self) -> Tensor:
@@ -177,9 +214,9 @@ class Plan:
 
     def keys_between(self, queries: Range, keys: Range) -> Range:
         """The part of ``keys`` outside of which no query of ``queries`` keeps a pair."""
-        rows = slice(queries[0] // self.cell, (queries[1] - 1) // self.cell + 1)
+        rows = self._cells_of(queries)
         first, last = keys[0] // self.cell, (keys[1] - 1) // self.cell
-        kept = (self._work[rows, first : last + 1] > 0).any(0).nonzero()[:, 0]
+        kept = (self.work_of_cells[rows, first : last + 1] > 0).any(0).nonzero()[:, 0]
         if not len(kept):
             return keys[0], keys[0]
         low, high = first + int(kept[0]), first + int(kept[-1]) + 1
@@ -188,16 +225,16 @@ class Plan:
     def queries_between(self, queries: Range, keys: Range) -> Range:
         """The part of ``queries`` outside of which none keeps a pair with a key of ``keys``."""
         first, last = queries[0] // self.cell, (queries[1] - 1) // self.cell
-        columns = slice(keys[0] // self.cell, (keys[1] - 1) // self.cell + 1)
-        kept = (self._work[first : last + 1, columns] > 0).any(1).nonzero()[:, 0]
+        columns = self._cells_of(keys)
+        kept = (self.work_of_cells[first : last + 1, columns] > 0).any(1).nonzero()[:, 0]
         low, high = first + int(kept[0]), first + int(kept[-1]) + 1
         return max(queries[0], low * self.cell), min(queries[1], high * self.cell)
 
     @cached_property
     def touched(self) -> Tensor:
         """Tokens of rank r whose queries may keep a key of rank o, float64 ``[ranks, ranks]``."""
-        keeps = (self._work > 0).float() @ (self._held > 0).float().T > 0
-        return (self._held * self._lengths) @ keeps.double()
+        keeps = (self.work_of_cells > 0).float() @ (self.held > 0).float().T > 0
+        return (self.held * self._lengths) @ keeps.double()
 
     @cached_property
     def launches(self) -> Tensor:
@@ -216,18 +253,27 @@ class Plan:
         ]
         return torch.tensor(counts, dtype=torch.float64, device="cpu")
 
+    def pairs_of(self, queries: Range) -> float:
+        """The kept pairs of a call by the plan's shape of these queries, about."""
+        work = float(self.work_of_cells[self._cells_of(queries)].sum()) / self._mask.full
+        return work * self.cell**2 * self._scale(self.shape)
+
+    def _scale(self, shape: Shape) -> float:
+        """A call's batches and heads by those that were counted."""
+        counted = self._sizes.B * self._sizes.H
+        return shape.batch * shape.heads / counted if counted else 1.0
+
     def predictions(self, shape: Shape | None = None) -> list[Prediction]:
         """What a forward pass is predicted to take, by each scheme; the fastest first.
 
         Args:
             shape: of the call; None: that of the plan.
         """
-        found = [self._prediction(scheme, shape or self._shape) for scheme in SCHEMES]
+        found = [self._prediction(scheme, shape or self.shape) for scheme in SCHEMES]
         return sorted(found, key=lambda each: each.seconds)
 
     def _prediction(self, scheme: str, shape: Shape) -> Prediction:
-        counted = self._sizes.B * self._sizes.H
-        scale = shape.batch * shape.heads / counted if counted else 1.0
+        scale = self._scale(shape)
         held = [float(layouts.tokens(each)) for each in self.ranges]
         return predict(
             *(scheme, self.machine, shape, self.pairs * scale, self.received, self.touched),
@@ -239,7 +285,7 @@ class Plan:
         """The scheme that a call of this shape takes, and why."""
         if self.scheme == "auto":
             return self.predictions(shape)[0]
-        return self._prediction(self.scheme, shape or self._shape)
+        return self._prediction(self.scheme, shape or self.shape)
 
     def scheme_for(self, shape: Shape, drops: bool = False) -> str:
         """That of ``choice``, remembered: a model asks for the same again in each layer.
@@ -391,35 +437,7 @@ class Plan:
         return made.hexdigest()[:16]
 
     def __str__(self) -> str:
-        work = self.work
-        held = [layouts.tokens(each) for each in self.ranges]
-        counts = [len(each) for each in self.ranges]
-        empty = int((self.pairs == 0).sum())
-        link = self.received * self._shape.key_bytes
-        fastest = self.choice()
-        lines = [
-            f"{self.variant.name}: {self.length:,} tokens on {self.ranks} ranks, {self.layout}",
-            f"  tokens      {_span(held)} a rank, in {_span(counts)} ranges",
-            f"  work        {float(work.sum()):,.0f} tiles of {TILE} x {TILE}, of all heads; the "
-            f"busiest rank has {self.imbalance:.3f} of the mean",
-            f"  pairs       {empty:,} of {self.ranks**2:,} pairs of ranks are empty",
-            f"  keys        a rank receives {_span(self.received.sum(1).int().tolist())} tokens; "
-            f"the busiest link carries {_bytes(float(link.max()) if link.numel() else 0.0)}",
-            f"  predicted   efficiency {fastest.efficiency:.3f} by '{fastest.scheme}' (a forward "
-            f"pass of {self._shape.heads} heads, {self._shape.kv_heads} kv heads, D "
-            f"{self._shape.head_dim}; a model, not a measurement)",
-        ]
-        for each in self.predictions():
-            time = "cannot be" if each.efficiency == 0 else f"{each.seconds * 1e3:.3g} ms"
-            lines.append(f"    {each.scheme:<8}  {time}: {each.why}")
-        if self.ranks <= 16:
-            lines.append("  rank   tokens  tiles kept  receives")
-            for rank in range(self.ranks):
-                lines.append(
-                    f"  {rank:>4} {held[rank]:>8,} {float(work[rank]):>11,.0f} "
-                    f"{int(self.received[rank].sum()):>9,}  {_listed(self.ranges[rank])}"
-                )
-        return "\n".join(lines)
+        return told(self)
 
     def __repr__(self) -> str:
         return f"<tesela.distributed.Plan {self.variant.name}, {self.length} tokens, {self.layout}>"
@@ -519,7 +537,7 @@ def plan(
     host = {name: on_host(value) for name, value in whole.bound.items() if name in mask.deciding}
     counts = mask.count(host, sizes)
     if isinstance(layout, str):
-        owners, told = _owners(layout, counts, ranks, cell, sizes, shape, machine, mask.full)
+        owners, told = owners_by(layout, counts, ranks, cell, sizes, shape, machine, mask.full)
         ranges = layouts.ranges_of(owners, cell, length, ranks)
     else:
         ranges, told = layouts.checked(layout, length, ranks), "given ranges"
@@ -530,89 +548,7 @@ def plan(
     )
 
 
-def _owners(
-    layout: str,
-    counts: Counts,
-    ranks: int,
-    cell: int,
-    sizes: Sizes,
-    shape: Shape,
-    machine: Machine,
-    full: int,
-) -> tuple[list[int], str]:
-    """The rank of each cell, and how it was found."""
-    cells = counts.rows
-    if layout == "contiguous":
-        return layouts.contiguous(cells, ranks), layout
-    if layout == "zigzag":
-        return layouts.zigzag(cells, ranks), layout
-    if layout == "striped":
-        return layouts.striped(cells, ranks), layout
-    if layout not in layouts.LAYOUTS:
-        raise InvalidArgumentError(
-            f"the layout is {layout!r}, it must be one of "
-            f"{', '.join(map(repr, layouts.LAYOUTS))}, or the ranges of each rank"
-        )
-    work = counts.sums
-    if layout == "work":
-        return layouts.by_work(work, ranks), layout
-    if layout == "near":
-        return _native.deal_cells(counts.work, cells, ranks, _SLACK), layout
-    if layout == "balanced" or cells == 0:
-        return layouts.balanced(work, ranks), layout
-    bandwidth = (
-        machine.node_bandwidth if ranks <= machine.ranks_per_node else machine.network_bandwidth
-    )
-    scale = shape.batch * shape.heads / max(sizes.B * sizes.H, 1)
-    seconds_of_pair = 2 * (shape.head_dim + shape.head_dim_v) * scale / machine.flops
-    seconds_of_work = cell**2 * seconds_of_pair / full
-    seconds_of_key = cell * shape.key_bytes / bandwidth
-    best: tuple[float, float, str, list[int]] | None = None
-    candidates: dict[str, Callable[[], list[int]]] = {
-        "contiguous": lambda: layouts.contiguous(cells, ranks),
-        "zigzag": lambda: layouts.zigzag(cells, ranks),
-        "near": lambda: _native.deal_cells(counts.work, cells, ranks, _SLACK),
-        "balanced": lambda: layouts.balanced(work, ranks),
-        "striped": lambda: layouts.striped(cells, ranks),
-    }
-    for name, make in candidates.items():
-        if name in ("balanced", "striped") and best is not None and best[0] == 1:
-            break  # they send more than those before, and are there for masks that defeat these
-        owners = make()
-        split = _native.split_cells(counts.work, owners, ranks)
-        # Of a ring most of the sending runs beside the kernels.
-        seconds = max(
-            max(load * seconds_of_work, keys * seconds_of_key) + ranges * machine.launch
-            for load, keys, ranges in split
-        )
-        loads = [load for load, _, _ in split]
-        uneven = max(loads) * ranks / max(sum(loads), 1)
-        uneven = uneven if uneven > _EVEN else 1.0
-        if best is None or (uneven, seconds) < (best[0], best[1] * _MUCH_BETTER):
-            best = uneven, seconds, name, owners
-    assert best is not None
-    return best[3], f"{best[2]} (found by search)"
-
-
 def _deciding(whole: Variant, mask: CellMask) -> dict[str, Any]:
     """The values that decide the mask, defaults too."""
     defaults = {each.name: each.default for each in whole.parameters}
     return {name: whole.bound.get(name, defaults[name]) for name in mask.deciding}
-
-
-def _span(numbers: Sequence[int]) -> str:
-    low, high = min(numbers), max(numbers)
-    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
-
-
-def _bytes(count: float) -> str:
-    for unit in ("B", "kB", "MB"):
-        if count < 1000:
-            return f"{count:.3g} {unit}"
-        count /= 1000
-    return f"{count:.3g} GB"
-
-
-def _listed(ranges: Ranges) -> str:
-    shown = ", ".join(f"{begin:,}-{end - 1:,}" for begin, end in ranges[:4])
-    return shown + (f", and {len(ranges) - 4} more" if len(ranges) > 4 else "")

@@ -18,6 +18,14 @@ launch over everything:
 
 So a new part compiles nothing: the first positions are numbers of a launch. The analysis of masks
 knows such sums, and skips the same tiles.
+
+A captured tensor of whole numbers or truths that is read at the query or the key itself is passed
+as a view of the part's positions, one for each way in which it is read. So its reads are those of
+one launch over everything:
+
+    attention documents(id: i32[B, Sk])            { mask = id[b, q] == id[b, k] }
+
+    attention documents(id: i32[B, Sq], id_k: i32[B, Sk]) { mask = id[b, q] == id_k[b, k] }
 """
 
 from __future__ import annotations
@@ -26,8 +34,10 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
+from torch import Tensor
+
 from tesela._errors import InvalidArgumentError
-from tesela._variant import Variant, variant
+from tesela._variant import Parameter, Variant, variant
 
 _TOKENS: Final = re.compile(
     r"//[^\n]*|\d+\.?\d*(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?|[A-Za-z_]\w*|&&|\|\||[<>=!]=|\s+|."
@@ -36,6 +46,9 @@ _NAME: Final = re.compile(r"[A-Za-z_]\w*\Z")
 _INDICES: Final = ("q", "k", "h", "hkv")
 _EXTENTS: Final = ("Sq", "Sk", "H", "Hkv")
 _STATEMENTS: Final = ("mask", "score", "sink", "let", "exact")
+_LENGTHS: Final = {"q": "Sq", "k": "Sk"}
+_VIEWED: Final = ("i32", "bool")
+"""Types of captured tensors that have no gradient, which would have to be put together."""
 
 
 class Part(NamedTuple):
@@ -66,6 +79,27 @@ class Sizes(NamedTuple):
     Sk: int
 
 
+class _View(NamedTuple):
+    """A captured tensor over a part's positions.
+
+    Attributes:
+        name: of the parameter.
+        of: the name of the whole variant's.
+        axes: of each axis "q" or "k", of whose positions it has the part's alone; None: all.
+    """
+
+    name: str
+    of: str
+    axes: tuple[str | None, ...]
+
+    def cut(self, whole: Tensor, starts: Mapping[str, tuple[int, int]]) -> Tensor:
+        """The view. ``starts``: where the part's queries and keys begin, and how many there are."""
+        for axis, along in enumerate(self.axes):
+            if along is not None:
+                whole = whole.narrow(axis, *starts[along])
+        return whole
+
+
 class Placed:
     """A variant that computes parts of a launch.
 
@@ -77,14 +111,24 @@ class Placed:
     def __init__(self, whole: Variant) -> None:
         self.whole = whole
         self._names: dict[str, str] = {}
+        self._views: dict[tuple[str, tuple[str | None, ...]], _View] = {}
         self._taken = set(_TOKENS.findall(whole.text))
         text = self._text(whole.text)
         self.text = text
         # A text that was placed before has its kernels still.
         self.variant = variant(text, **whole.bound)
 
-    def values(self, part: Part, sizes: Sizes) -> dict[str, int]:
-        """The values of the parameters that were added, those of them that the text uses."""
+    def values(
+        self, given: Mapping[str, Any], part: Part, sizes: Sizes, lengths: tuple[int, int]
+    ) -> dict[str, Any]:
+        """The values of the parameters for a part.
+
+        Args:
+            given: those of the whole variant's parameters.
+            part: where it begins.
+            sizes: of everything.
+            lengths: the part's queries and keys.
+        """
         numbers = {
             "q": part.first_q,
             "k": part.first_k,
@@ -93,7 +137,13 @@ class Placed:
             "sink": int(part.counts_sink),
             **sizes._asdict(),
         }
-        return {name: numbers[word] for word, name in self._names.items()}
+        starts = {"q": (part.first_q, lengths[0]), "k": (part.first_k, lengths[1])}
+        views = {
+            view.name: view.cut(given[view.of], starts)
+            for view in self._views.values()
+            if given.get(view.of) is not None
+        }
+        return {**given, **views, **{name: numbers[word] for word, name in self._names.items()}}
 
     @property
     def has_sink(self) -> bool:
@@ -125,7 +175,7 @@ class Placed:
         tokens = [each for each in _TOKENS.findall(text) if not each.startswith("//")]
         open_body = tokens.index("{")
         head, body = tokens[:open_body], tokens[open_body:]
-        placed_body = self._body(body)
+        placed_body = self._body(body, self._view_reads(body))
         placed_head = self._head(head)
         return placed_head + placed_body
 
@@ -133,13 +183,33 @@ class Placed:
         """The parameter that stands for what ``word`` lacks, with a name of its own."""
         found = self._names.get(word)
         if found is None:
-            while name in self._taken:
-                name += "_"
-            self._taken.add(name)
-            found = self._names[word] = name
+            found = self._names[word] = self._free(name)
         return found
 
-    def _body(self, tokens: list[str]) -> str:
+    def _free(self, name: str) -> str:
+        """A name that nothing else has, taken now."""
+        while name in self._taken:
+            name += "_"
+        self._taken.add(name)
+        return name
+
+    def _view_reads(self, tokens: list[str]) -> dict[int, str]:
+        """What stands for tokens of reads that become reads of views, by the tokens' numbers."""
+        replaced: dict[int, str] = {}
+        for parameter in self.whole.parameters:
+            reads = _reads_at_positions(tokens, parameter)
+            for place, axes, indices in reads:
+                view = self._views.get((parameter.name, axes))
+                if view is None:
+                    is_first = all(of != parameter.name for of, _ in self._views)
+                    name = "_".join((parameter.name, *(each for each in axes if each)))
+                    name = parameter.name if is_first else self._free(name)
+                    view = self._views[parameter.name, axes] = _View(name, parameter.name, axes)
+                replaced[place] = view.name
+                replaced.update(indices)
+        return replaced
+
+    def _body(self, tokens: list[str], replaced: Mapping[int, str]) -> str:
         out: list[str] = []
         in_sink = False
         depth = 0
@@ -151,7 +221,9 @@ class Placed:
                 depth += 1
             elif token in ")]":
                 depth -= 1
-            if token == ";":
+            if number in replaced:
+                out.append(replaced[number])
+            elif token == ";":
                 out.append("\n")  # it ends a statement, as a new line does
             elif token in _INDICES:
                 out.append(f"({token} + {self._name(token, f'first_{token}')})")
@@ -165,25 +237,96 @@ class Placed:
         return "".join(out)
 
     def _head(self, tokens: list[str]) -> str:
+        own = {view.of: view for view in self._views.values() if view.name == view.of}
         out: list[str] = []
-        depth = 0
+        depth = axis = 0
+        name = ""
         for token in tokens:
             depth += (token == "[") - (token == "]")
+            if depth == 0 and _NAME.match(token):
+                name, axis = (token, 0) if token in own else (name, axis)
+            elif token == "," and depth > 0:
+                axis += 1
+            elif token == "]":
+                name = ""
             if depth > 0 and token in _EXTENTS:
-                name = f"of_{token}"
-                while name in self._taken:
-                    name += "_"
-                out.append(name)
+                along = own[name].axes[axis] if name else None
+                out.append(_LENGTHS[along] if along else self._extent(token))
             else:
                 out.append(token)
         text = "".join(out).rstrip()
-        added = ", ".join(f"{name}: i32" for name in self._names.values())
+        numbers = [f"{name}: i32" for name in self._names.values()]
+        views = [self._declared(view) for view in self._views.values() if view.name != view.of]
+        added = ", ".join((*numbers, *views))
         if not added:
             return text + " "
         if not text.endswith(")"):
             return f"{text}({added}) "
         inside = text[:-1].rstrip()
         return f"{inside}{'' if inside.endswith(('(', ',')) else ', '}{added}) "
+
+    def _extent(self, of_everything: str) -> str:
+        """What an extent of everything is called, which a part's shapes bind."""
+        name = f"of_{of_everything}"
+        while name in self._taken:
+            name += "_"
+        return name
+
+    def _declared(self, view: _View) -> str:
+        (parameter,) = (each for each in self.whole.parameters if each.name == view.of)
+        extents = [
+            _LENGTHS[along]
+            if along
+            else "".join(self._extent(x) if x in _EXTENTS else x for x in _TOKENS.findall(text))
+            for text, along in zip(parameter.shape or (), view.axes, strict=True)
+        ]
+        return f"{view.name}: {parameter.type}[{', '.join(extents)}]"
+
+
+_Read = tuple[int, tuple[str | None, ...], dict[int, str]]
+"""The number of the name's token, "q", "k" or None of each axis, and the tokens of these."""
+
+
+def _reads_at_positions(tokens: list[str], parameter: Parameter) -> list[_Read]:
+    """All reads of a captured tensor; none where views of a part's positions cannot serve them."""
+    shape = parameter.shape or ()
+    along = [text in _LENGTHS.values() for text in shape]
+    if parameter.type not in _VIEWED or not any(along):
+        return []
+    found: list[_Read] = []
+    for place, token in enumerate(tokens):
+        if token != parameter.name:
+            continue
+        indices = _indices_behind(tokens, place)
+        axes: list[str | None] = []
+        kept: dict[int, str] = {}
+        for number, is_along in enumerate(along):
+            index = indices[number] if number < len(indices) else []
+            if is_along:
+                if len(index) != 1 or tokens[index[0]] not in _LENGTHS:
+                    return []
+                kept[index[0]] = tokens[index[0]]
+            axes.append(tokens[index[0]] if is_along else None)
+        found.append((place, tuple(axes), kept))
+    return found
+
+
+def _indices_behind(tokens: list[str], place: int) -> list[list[int]]:
+    """The numbers of the tokens, without spaces, of each index of a read whose name is there."""
+    found: list[list[int]] = [[]]
+    depth = 0
+    for number in range(place + 1, len(tokens)):
+        token = tokens[number]
+        depth += (token in "([") - (token in ")]")
+        if token.isspace() or (token == "[" and depth == 1):
+            continue
+        if depth == 0:
+            break
+        if token == "," and depth == 1:
+            found.append([])
+        else:
+            found[-1].append(number)
+    return found
 
 
 def _before(tokens: list[str], number: int) -> str:

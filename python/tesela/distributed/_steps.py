@@ -2,9 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """What one rank does with a plan: in which steps keys arrive, and which kernels run in each.
 
-A step has the keys of some ranks in one tensor, in ascending order. In "gather" there is one step
-with all keys that the rank needs. In "ring" each rank's keys are a step of their own: first the own
-ones, then those of the rank before, and so on. Only keys that somebody needs are in a step.
+A step has the keys of some ranks in one tensor, in ascending order. In "gather" one step has all
+keys that the rank needs of others. Before it comes one of queries that need the rank's own keys
+alone: its kernels read them where they lie, and run while the others' keys arrive. In "ring" each
+rank's keys are a step of their own: first the own ones, then those of the rank before, and so on.
+Only keys that somebody needs are in a step.
 """
 
 from __future__ import annotations
@@ -13,7 +15,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from tesela.distributed import _layout as layouts
-from tesela.distributed._layout import Ranges
+from tesela.distributed._layout import Range, Ranges
+from tesela.distributed._waiting import parts_of
 
 if TYPE_CHECKING:
     from tesela.distributed._plan import Plan
@@ -23,7 +26,7 @@ class Launch(NamedTuple):
     """A kernel over one range of queries and one of keys.
 
     Attributes:
-        group: the number of the range of queries.
+        group: the number of the range of queries, or of the part of one that waits for the same.
         queries: where they lie in the rank's tensors. The group's first kernel has all of them, the
             others those alone that may keep some of the keys.
         keys: where the keys lie in the step's.
@@ -46,7 +49,6 @@ class Step(NamedTuple):
     Attributes:
         sends: (rank, where the keys lie that it needs of ours) of each rank that gets some.
         receives: (rank, positions) of each that we get some of.
-        own: where those of our own keys lie that are in the step.
         order: of the step's parts, in ascending order of position: (rank, where the part lies in
             what came of that rank, or in our own tensors).
         keys: how many there are.
@@ -55,71 +57,132 @@ class Step(NamedTuple):
 
     sends: tuple[tuple[int, tuple[slice, ...]], ...]
     receives: tuple[tuple[int, Ranges], ...]
-    own: tuple[slice, ...]
     order: tuple[tuple[int, slice], ...]
     keys: int
     launches: tuple[Launch, ...]
 
 
+class _Group(NamedTuple):
+    """A range of queries that has its own kernels.
+
+    Attributes:
+        number: of all groups of the rank.
+        queries: their positions.
+        row: where the first one lies in the rank's tensors.
+        waits: whether some of them keep keys of other ranks.
+    """
+
+    number: int
+    queries: Range
+    row: int
+    waits: bool
+
+
 def steps_of(plan: Plan, scheme: str) -> tuple[Step, ...]:
-    """The steps of the plan's own rank. Each rank has as many."""
+    """The steps of the plan's own rank. Each rank has as many of those with messages."""
     rank, ranks = plan._own_rank(), plan.ranks
-    turns: list[tuple[Sequence[int], Sequence[int]]]
-    if scheme == "gather":
-        turns = [(range(ranks), range(ranks))]
-    else:
-        turns = [([(rank - t) % ranks], [(rank + t) % ranks]) for t in range(ranks)]
     own_ranges = plan.ranges[rank]
+    if scheme == "gather":
+        parts = parts_of(plan, rank)
+        places = layouts.places(tuple(part for part, _ in parts), own_ranges)
+        groups = [
+            _Group(number, part, place.start, waits)
+            for number, ((part, waits), place) in enumerate(zip(parts, places, strict=True))
+        ]
+        early = [group for group in groups if not group.waits]
+        late = [group for group in groups if group.waits]
+        keys = plan.needed_by(tuple(group.queries for group in late))
+        every = range(ranks)
+        found = [_own_step(plan, rank, early)] if early else []
+        # Those that wait keep some key; the others have had their kernels.
+        last = _step(plan, rank, (every, every), keys, late, set(), False)
+        return (*found, last) if last.launches or last.sends or not found else tuple(found)
+    row, groups = 0, []
+    for number, queries in enumerate(own_ranges):
+        groups.append(_Group(number, queries, row, True))
+        row += queries[1] - queries[0]
     begun: set[int] = set()
-    found: list[Step] = []
-    for number, (owners, takers) in enumerate(turns):
-        sends = []
-        for taker in takers:
-            wanted = layouts.overlap(plan.needed[taker], own_ranges)
-            if taker != rank and wanted:
-                sends.append((taker, tuple(layouts.places(wanted, own_ranges))))
-        parts: list[tuple[int, int, slice, int]] = []
-        receives = []
-        own: tuple[slice, ...] = ()
-        for owner in owners:
-            wanted = layouts.overlap(plan.needed[rank], plan.ranges[owner])
-            if owner == rank and number == 0 and not wanted and own_ranges:
-                # Rows that keep nothing need a kernel, too: for their sinks and their zeros.
-                wanted = ((own_ranges[0][0], own_ranges[0][0] + 1),)
-            if not wanted:
-                continue
-            lies = layouts.places(wanted, own_ranges if owner == rank else wanted)
-            if owner == rank:
-                own = tuple(lies)
-            else:
-                receives.append((owner, wanted))
-            parts += [
-                (begin, end, place, owner) for (begin, end), place in zip(wanted, lies, strict=True)
-            ]
-        parts.sort(key=lambda part: part[0])
-        runs = layouts.joined([(begin, end) for begin, end, _, _ in parts])
-        launches = _launches(plan, own_ranges, runs, begun, number == 0)
-        found.append(
-            Step(
-                tuple(sends),
-                tuple(receives),
-                own,
-                tuple((owner, place) for _, _, place, owner in parts),
-                layouts.tokens(runs),
-                launches,
-            )
+    return tuple(
+        _step(
+            plan,
+            rank,
+            ([(rank - t) % ranks], [(rank + t) % ranks]),
+            plan.needed[rank],
+            groups,
+            begun,
+            t == 0,
         )
-    return tuple(found)
+        for t in range(ranks)
+    )
+
+
+def _own_step(plan: Plan, rank: int, groups: Sequence[_Group]) -> Step:
+    """Of queries that need the rank's own keys alone, which are not copied."""
+    own = plan.ranges[rank]
+    held = layouts.tokens(own)
+    launches = _launches(plan, groups, own, set(), True)
+    return Step((), (), ((rank, slice(0, held)),), held, launches)
+
+
+def _step(
+    plan: Plan,
+    rank: int,
+    others: tuple[Sequence[int], Sequence[int]],
+    keys: Ranges,
+    groups: Sequence[_Group],
+    begun: set[int],
+    is_first: bool,
+) -> Step:
+    """A step with messages.
+
+    Args:
+        plan: whose.
+        rank: whose.
+        others: whose keys are in it, and who gets ours.
+        keys: that the rank needs.
+        groups: of queries that are computed with them.
+        begun: the numbers of those that have had a kernel.
+        is_first: whether each group without keys has a kernel in this step.
+    """
+    own_ranges = plan.ranges[rank]
+    owners, takers = others
+    sends = []
+    for taker in takers:
+        wanted = layouts.overlap(plan.needed[taker], own_ranges)
+        if taker != rank and wanted:
+            sends.append((taker, tuple(layouts.places(wanted, own_ranges))))
+    parts: list[tuple[int, int, slice, int]] = []
+    receives = []
+    for owner in owners:
+        wanted = layouts.overlap(keys, plan.ranges[owner])
+        if owner == rank and is_first and not wanted and groups:
+            # Rows that keep nothing need a kernel, too: for their sinks and their zeros.
+            wanted = ((own_ranges[0][0], own_ranges[0][0] + 1),)
+        if not wanted:
+            continue
+        lies = layouts.places(wanted, own_ranges if owner == rank else wanted)
+        if owner != rank:
+            receives.append((owner, wanted))
+        parts += [
+            (begin, end, place, owner) for (begin, end), place in zip(wanted, lies, strict=True)
+        ]
+    parts.sort(key=lambda part: part[0])
+    runs = layouts.joined([(begin, end) for begin, end, _, _ in parts])
+    return Step(
+        tuple(sends),
+        tuple(receives),
+        tuple((owner, place) for _, _, place, owner in parts),
+        layouts.tokens(runs),
+        _launches(plan, groups, runs, begun, is_first),
+    )
 
 
 def _launches(
-    plan: Plan, own_ranges: Ranges, runs: Ranges, begun: set[int], is_first: bool
+    plan: Plan, groups: Sequence[_Group], runs: Ranges, begun: set[int], is_first: bool
 ) -> tuple[Launch, ...]:
     """The kernels over the keys of ``runs``. Of all that a row meets the first adds its sink."""
     found = []
-    row = 0
-    for group, queries in enumerate(own_ranges):
-        begin_of_group, row = row, row + queries[1] - queries[0]
+    for number, queries, row, _ in groups:
         pairs = []
         place = 0
         for run in runs:
@@ -131,9 +194,9 @@ def _launches(
         if is_first and not pairs:
             pairs.append((slice(0, 1), (runs[0][0], runs[0][0] + 1)))
         for at, keys in pairs:
-            begins = group not in begun
-            begun.add(group)
+            begins = number not in begun
+            begun.add(number)
             first, end = queries if begins else plan.queries_between(queries, keys)
-            rows = slice(begin_of_group + first - queries[0], begin_of_group + end - queries[0])
-            found.append(Launch(group, rows, at, first, keys[0], begins))
+            rows = slice(row + first - queries[0], row + end - queries[0])
+            found.append(Launch(number, rows, at, first, keys[0], begins))
     return tuple(found)

@@ -98,6 +98,7 @@ def launch_backward(
     lse: Tensor,
     grad_of_lse: Tensor | None,
     request: Request,
+    into: Sequence[Tensor | None] = (None, None, None),
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Computes the gradients of q, k and v, on the current stream of q's device.
 
@@ -111,8 +112,12 @@ def launch_backward(
         lse: its logarithms, [B, H, Sq] in float32.
         grad_of_lse: the gradient of the logarithms, likewise; None is zeros.
         request: see q.
+        into: where the gradients of q, k and v are written; None: a new tensor.
     """
-    dq, dk, dv = new_gradients(q, k, v)
+    dq, dk, dv = (
+        new_output(x, x.shape[3]) if given is None else given
+        for x, given in zip((q, k, v), into, strict=True)
+    )
     if q.numel() == 0 or k.numel() == 0:  # no pair, no gradient
         return dq.zero_(), dk.zero_(), dv.zero_()
     variant = request.variant

@@ -1,0 +1,87 @@
+# Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Which rank holds which cell: by the layout that was asked for, or by a search for the best."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tesela import _native
+from tesela._errors import InvalidArgumentError
+from tesela.distributed import _layout as layouts
+from tesela.distributed._cells import Counts
+from tesela.distributed._machine import Machine, Shape
+from tesela.distributed._positions import Sizes
+
+_SLACK = 1.01
+"""More than its share of the work, for a rank that needs fewer keys then."""
+
+_EVEN = 1.05
+"""The busiest rank's work by the mean. A search prefers layouts below: of sending it knows less."""
+
+_MUCH_BETTER = 0.99
+"""A layout replaces a simpler one where its time is below that share of the other's."""
+
+
+def owners_by(
+    layout: str,
+    counts: Counts,
+    ranks: int,
+    cell: int,
+    sizes: Sizes,
+    shape: Shape,
+    machine: Machine,
+    full: int,
+) -> tuple[list[int], str]:
+    """The rank of each cell, and how it was found."""
+    cells = counts.rows
+    if layout == "contiguous":
+        return layouts.contiguous(cells, ranks), layout
+    if layout == "zigzag":
+        return layouts.zigzag(cells, ranks), layout
+    if layout == "striped":
+        return layouts.striped(cells, ranks), layout
+    if layout not in layouts.LAYOUTS:
+        raise InvalidArgumentError(
+            f"the layout is {layout!r}, it must be one of "
+            f"{', '.join(map(repr, layouts.LAYOUTS))}, or the ranges of each rank"
+        )
+    work = counts.sums
+    if layout == "work":
+        return layouts.by_work(work, ranks), layout
+    if layout == "near":
+        return _native.deal_cells(counts.work, cells, ranks, _SLACK), layout
+    if layout == "balanced" or cells == 0:
+        return layouts.balanced(work, ranks), layout
+    bandwidth = (
+        machine.node_bandwidth if ranks <= machine.ranks_per_node else machine.network_bandwidth
+    )
+    scale = shape.batch * shape.heads / max(sizes.B * sizes.H, 1)
+    seconds_of_pair = shape.pair_flops * scale / machine.flops
+    seconds_of_work = cell**2 * seconds_of_pair / full
+    seconds_of_key = cell * shape.key_bytes / bandwidth
+    best: tuple[float, float, str, list[int]] | None = None
+    candidates: dict[str, Callable[[], list[int]]] = {
+        "contiguous": lambda: layouts.contiguous(cells, ranks),
+        "zigzag": lambda: layouts.zigzag(cells, ranks),
+        "near": lambda: _native.deal_cells(counts.work, cells, ranks, _SLACK),
+        "balanced": lambda: layouts.balanced(work, ranks),
+        "striped": lambda: layouts.striped(cells, ranks),
+    }
+    for name, make in candidates.items():
+        if name in ("balanced", "striped") and best is not None and best[0] == 1:
+            break  # they send more than those before, and are there for masks that defeat these
+        owners = make()
+        split = _native.split_cells(counts.work, owners, ranks)
+        # Of a ring most of the sending runs beside the kernels.
+        seconds = max(
+            max(load * seconds_of_work, keys * seconds_of_key) + ranges * machine.launch
+            for load, keys, ranges in split
+        )
+        loads = [load for load, _, _ in split]
+        uneven = max(loads) * ranks / max(sum(loads), 1)
+        uneven = uneven if uneven > _EVEN else 1.0
+        if best is None or (uneven, seconds) < (best[0], best[1] * _MUCH_BETTER):
+            best = uneven, seconds, name, owners
+    assert best is not None
+    return best[3], f"{best[2]} (found by search)"

@@ -1,0 +1,87 @@
+# Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Which queries of a rank wait for keys of other ranks, and which are computed meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from tesela.distributed._layout import Range
+
+if TYPE_CHECKING:
+    from tesela.distributed._plan import Plan
+
+_SQUARE: Final = 16
+"""Ranges are divided at its multiples alone: in such squares dropout makes its numbers."""
+
+
+def parts_of(plan: Plan, rank: int) -> list[tuple[Range, bool]]:
+    """A rank's ranges, some of them divided, and whether a part waits for other ranks' keys.
+
+    A range is divided where that is predicted to be worth its launches: the part that does not
+    wait is computed while keys arrive, and its own keys are not copied beside them.
+    """
+    waits = _waits(plan, rank)
+    arriving = _seconds_of_arriving(plan, rank)
+    whole: list[tuple[Range, bool]] = []
+    divided: list[tuple[float, int, list[tuple[Range, bool]]]] = []
+    for number, (begin, end) in enumerate(plan.ranges[rank]):
+        first, last = begin // plan.cell, (end - 1) // plan.cell
+        cells = waits[first : last + 1]
+        whole.append(((begin, end), any(cells)))
+        if not any(cells):
+            arriving -= _seconds_of(plan, (begin, end))
+        elif not all(cells) and plan.cell % _SQUARE == 0:
+            low, high = _longest(cells)
+            free = (max(begin, (first + low) * plan.cell), min(end, (first + high) * plan.cell))
+            parts = [((begin, free[0]), True), (free, False), ((free[1], end), True)]
+            parts = [(part, is_late) for part, is_late in parts if part[0] < part[1]]
+            divided.append((_seconds_of(plan, free), number, parts))
+    found = {number: [each] for number, each in enumerate(whole)}
+    for seconds, number, parts in sorted(divided, reverse=True):
+        (free,) = (part for part, is_late in parts if not is_late)
+        gain = min(max(arriving, 0.0), seconds) + _seconds_of_copy(plan, free)
+        if gain > (len(parts) - 1) * plan.machine.launch:
+            found[number] = parts
+            arriving -= seconds
+    return [part for number in sorted(found) for part in found[number]]
+
+
+def _longest(waits: Sequence[bool]) -> tuple[int, int]:
+    """The longest run of False: where it begins and ends."""
+    best, begin = (0, 0), 0
+    for at, each in enumerate((*waits, True)):
+        if each:
+            best = max(best, (begin, at), key=lambda run: run[1] - run[0])
+            begin = at + 1
+    return best
+
+
+def _waits(plan: Plan, rank: int) -> list[bool]:
+    """Of each cell whether its queries may keep keys that the rank does not hold."""
+    foreign = plan.held[rank] < 1
+    found: list[bool] = (plan.work_of_cells[:, foreign] > 0).any(1).tolist()
+    return found
+
+
+def _seconds_of_arriving(plan: Plan, rank: int) -> float:
+    received = plan.received[rank]
+    messages = int((received > 0).sum())
+    bandwidth = (
+        plan.machine.node_bandwidth
+        if plan.ranks <= plan.machine.ranks_per_node
+        else plan.machine.network_bandwidth
+    )
+    seconds = float(received.sum()) * plan.shape.key_bytes / bandwidth
+    return seconds + messages * plan.machine.latency
+
+
+def _seconds_of(plan: Plan, queries: Range) -> float:
+    """Of the kernels of these queries."""
+    return plan.pairs_of(queries) * plan.shape.pair_flops / plan.machine.flops
+
+
+def _seconds_of_copy(plan: Plan, keys: Range) -> float:
+    moved = 2 * (keys[1] - keys[0]) * plan.shape.key_bytes
+    return moved / plan.machine.memory_bandwidth
