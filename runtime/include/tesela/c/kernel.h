@@ -190,7 +190,7 @@ TESELA_API tesela_code tesela_kernel_parameter(const tesela_kernel *kernel, size
  *   v    [batch, kv_heads, kv_length, head_dim_v]
  *   o    [batch, heads,    length,    head_dim_v]   written
  *   lse  [batch, heads,    length]                  written: f32, natural logarithm, contiguous;
- *                                                   NULL: not computed
+ *                                                   NULL: not written
  *
  * heads is a multiple of kv_heads. The last stride is 1. On a GPU the address and the other strides
  * are multiples of 16 bytes. Strides of extents of 1 are ignored. k and v may repeat heads or
