@@ -1,4 +1,4 @@
-//===- AssemblerVersions.cpp - Known versions of ptxas ---------------*- C++ -*-===//
+//===- AssemblerVersions.cpp - Known versions of ptxas --------------------===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
