@@ -130,7 +130,7 @@ Examples
   tesela export causal --algorithm backward --target sm_90 -o causal_backward
   cc main.c causal_bundle/causal.c -Icausal_bundle -o main)";
 
-/// Options with their default and nothing else: the limits stand in the messages.
+/// Prints each option with its default value only. Messages name the limits.
 class HelpFormatter : public CLI::Formatter {
 public:
   HelpFormatter() { column_width(26); }
@@ -142,7 +142,7 @@ public:
   }
 };
 
-/// A validator that leaves no trace in the help.
+/// A validator that adds nothing to the help text.
 CLI::Validator silent(CLI::Validator validator) { return validator.description(""); }
 
 const CLI::Validator extent =
@@ -151,7 +151,7 @@ const CLI::Validator dtypeNames = silent(CLI::IsMember({"bf16", "f16", "f32"}));
 const CLI::Validator stageNames =
     silent(CLI::IsMember({"attn", "tile", "pipe", "llvm", "ptx", "cubin", "object"}));
 
-/// A multiple of 8 is what the compiler asks for, with a remedy.
+/// The compiler checks for a multiple of 8, because its message has a remedy.
 const CLI::Validator headDimension(
     [](const std::string &text) -> std::string {
       if (silent(CLI::Range(int64_t(1), int64_t(576)))(text).empty())
@@ -160,16 +160,17 @@ const CLI::Validator headDimension(
     },
     "");
 
-/// An empty path, as of a variable that is not set, would count as none.
+/// Rejects an empty path, such as from an unset shell variable. It would otherwise count as not
+/// given.
 const CLI::Validator path([](const std::string &text)
                               -> std::string { return text.empty() ? "the path is empty" : ""; },
                           "");
 
-/// "2G" to bytes, in place.
+/// Replaces "2G" by the number of bytes.
 const CLI::Validator byteSize(
     [](std::string &text) -> std::string {
       std::string given = text;
-      try { // CLI11 throws what it cannot read
+      try { // CLI11 throws on text that it cannot parse
         if (!given.starts_with('-') && CLI::AsSizeValue(false)(text).empty())
           return "";
       } catch (const CLI::Error &) {
@@ -186,7 +187,7 @@ std::string checkTarget(const std::string &name) {
   return fmt::format("'{}' is no target: give auto, host, or sm_NN such as sm_80", name);
 }
 
-/// "auto" says nothing where the GPU of this machine need not be there.
+/// "auto" is refused, because a bundle may be for GPUs that this machine does not have.
 std::string checkExportTarget(const std::string &name) {
   return name == "auto" ? "'auto' is no target of a bundle: give host, or sm_NN such as sm_80"
                         : checkTarget(name);
@@ -270,7 +271,7 @@ void addLayout(CLI::App *app, Layout &layout, const char *text) {
       ->default_str("bhsd");
 }
 
-/// The extents and the type of a launch; notes which ones are given.
+/// Adds the options for a launch's extents and type, and records which of them are given.
 std::vector<CLI::Option *> addShape(CLI::App *app, LaunchShape &shape) {
   auto add = [&](const char *name, auto &value, const std::string &text) {
     return app->add_option(name, value, text)->type_name("N");
@@ -582,7 +583,7 @@ void addCache(CLI::App &app, CacheOptions &options) {
   add("clear", "Remove all", Action::clear);
 }
 
-/// Parses the command line and runs what it names.
+/// Parses the command line and runs the command.
 int dispatch(int argc, char **argv) {
   CLI::App app("Tesela compiles attention variants and runs them.", "tesela");
   app.footer(mainFooter);
@@ -618,7 +619,7 @@ int dispatch(int argc, char **argv) {
   addCache(app, cacheOptions);
   CLI::App *variantsCommand = app.add_subcommand("variants", "List the library's variants");
 
-  try { // CLI11 reports by exceptions; they end here.
+  try { // CLI11 reports errors by exceptions; they are caught here.
     app.parse(argc, argv);
   } catch (const CLI::ParseError &error) {
     std::ostringstream output;
@@ -652,7 +653,7 @@ int dispatch(int argc, char **argv) {
       "or variants; see tesela --help."));
 }
 
-/// Errors without a Status: memory that ran out in a container, say.
+/// Catches exceptions of the standard library, such as a container that runs out of memory.
 int dispatchSafely(int argc, char **argv) {
   try {
     return dispatch(argc, argv);
